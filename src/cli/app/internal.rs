@@ -30,9 +30,12 @@ use proq_lib::merge::comparison::overlap;
 use proq_lib::preview::refresh;
 use proq_lib::snapshot::auto_snapshot;
 use proq_lib::swarm::run::runner;
+use proq_store::base::batch_id::BatchId;
+use proq_store::base::run_number::RunNumber;
 use proq_store::locks::lock::{LockName, WaitLimit};
 use proq_stream::base::client_line::ClientLine;
 
+use crate::cli::arguments::numbers::run_number;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::failure::Failure;
 use crate::cli::invocation::program_path::current_program_path;
@@ -76,8 +79,8 @@ pub(crate) struct Supervise {
     #[arg(long)]
     pub(crate) lane: String,
     /// The run
-    #[arg(long)]
-    pub(crate) attempt: u32,
+    #[arg(long = "attempt", value_name = "ATTEMPT", value_parser = run_number())]
+    pub(crate) run_number: RunNumber,
     /// The agent's command line
     #[arg(last = true, required = true)]
     pub(crate) command: Vec<OsString>,
@@ -92,7 +95,7 @@ fn supervise(session: &CommandContext, args: Supervise) -> CommandResult {
     let mut project = session.project()?;
     project.is_long_lived = true;
     let program_path = current_program_path()?;
-    supervisor::supervise(&project, &args.lane, args.attempt, args.command, &program_path)?;
+    supervisor::supervise(&project, &args.lane, args.run_number, args.command, &program_path)?;
     Ok(Exit::Success)
 }
 
@@ -103,13 +106,13 @@ pub(crate) struct Pane {
     #[arg(long)]
     pub(crate) lane: String,
     /// The run
-    #[arg(long)]
-    pub(crate) attempt: u32,
+    #[arg(long = "attempt", value_name = "ATTEMPT", value_parser = run_number())]
+    pub(crate) run_number: RunNumber,
 }
 
 pub(crate) fn run_pane(session: &CommandContext, args: &Pane) -> CommandResult {
     let project = Project::open(&session.dir, Listener::silent())?;
-    pane_process::run_pane_process(&project, &args.lane, args.attempt)?;
+    pane_process::run_pane_process(&project, &args.lane, args.run_number)?;
     Ok(Exit::Success)
 }
 
@@ -120,8 +123,8 @@ pub(crate) struct Acp {
     #[arg(long)]
     pub(crate) lane: String,
     /// The run
-    #[arg(long)]
-    pub(crate) attempt: u32,
+    #[arg(long = "attempt", value_name = "ATTEMPT", value_parser = run_number())]
+    pub(crate) run_number: RunNumber,
     /// The agent's command line
     #[arg(last = true, required = true)]
     pub(crate) command: Vec<OsString>,
@@ -151,7 +154,7 @@ fn drive_agent(session: &CommandContext, args: &Acp) -> Result<AgentExit, Failur
     let log = std::io::stdout().as_fd().try_clone_to_owned().map_err(start_error)?;
     let supervisor_pipe = std::io::stdin().as_fd().try_clone_to_owned().map_err(start_error)?;
     let handles = DriverHandles { log: log.into(), supervisor_pipe, program_path: current_program_path()? };
-    Ok(driver::run_protocol_agent(&project, &args.lane, args.attempt, &args.command, handles)?)
+    Ok(driver::run_protocol_agent(&project, &args.lane, args.run_number, &args.command, handles)?)
 }
 
 /// Longest wait for a lock. The agent is blocked during that time.
@@ -164,8 +167,8 @@ pub(crate) struct AgentEvent {
     #[arg(long, env = "PROQ_LANE")]
     pub(crate) lane: Option<String>,
     /// The run
-    #[arg(long, env = "PROQ_ATTEMPT")]
-    pub(crate) attempt: Option<String>,
+    #[arg(long = "attempt", value_name = "ATTEMPT", env = "PROQ_ATTEMPT")]
+    pub(crate) run_number: Option<String>,
     /// What kind of hook it is
     pub(crate) kind: Option<String>,
 }
@@ -187,11 +190,11 @@ pub(crate) fn run_agent_event(session: &CommandContext, args: &AgentEvent) -> Co
 }
 
 fn handle_event(session: &CommandContext, args: &AgentEvent, input: &[u8]) -> Option<String> {
-    let attempt = args.attempt.as_deref()?.parse().ok()?;
+    let run_number = args.run_number.as_deref()?.parse().ok()?;
     let mut project = Project::open(&session.dir, Listener::silent()).ok()?;
     project.store.set_lock_limit(WaitLimit::AtMost(LOCK_WAIT_LIMIT));
     let kind = args.kind.as_deref().unwrap_or_default();
-    activity::handle_hook_event(&project, args.lane.as_deref()?, attempt, kind, &HookInput::parse(input))
+    activity::handle_hook_event(&project, args.lane.as_deref()?, run_number, kind, &HookInput::parse(input))
         .ok()?
 }
 
@@ -296,8 +299,9 @@ fn run_scheduler_with_lock(session: &CommandContext, args: &Scheduler) -> Comman
     signals::start_session();
     let mut project = Project::open(&session.dir, session.ui.listener())?;
     project.is_long_lived = true;
-    let lock = supervisor_start::adopt_lock(&project, &LockName::Batch(args.batch.clone()))?;
+    let id = BatchId::new(args.batch.as_str());
+    let lock = supervisor_start::adopt_lock(&project, &LockName::Batch(id.clone()))?;
     let program_path = current_program_path()?;
-    runner::run(&project, &args.batch, &program_path, lock, supervisor_start::report_started)?;
+    runner::run(&project, &id, &program_path, lock, supervisor_start::report_started)?;
     Ok(Exit::Success)
 }

@@ -16,8 +16,10 @@ pub(crate) fn batch_names(typed: &OsStr) -> Vec<CompletionCandidate> {
     let batches = open_typed_project()
         .map(|project| proq_lib::swarm::batch::create::list_batches(&project, false))
         .unwrap_or_default();
-    let matching = batches.into_iter().rev().filter(|batch| batch.id.starts_with(typed.as_ref()));
-    matching.map(|batch| CompletionCandidate::new(batch.id).help(Some(batch.summary.into()))).collect()
+    let matching = batches.into_iter().rev().filter(|batch| batch.id.as_str().starts_with(typed.as_ref()));
+    matching
+        .map(|batch| CompletionCandidate::new(batch.id.to_string()).help(Some(batch.summary.into())))
+        .collect()
 }
 
 /// Completes the names of lanes that can land.

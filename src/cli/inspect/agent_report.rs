@@ -1,6 +1,7 @@
 //! An agent's report on its task, as text.
 
 use proq_base::terminal_text;
+use proq_store::base::run_number::RunNumber;
 use proq_store::records::agent::ReportRecord;
 
 use crate::cli::invocation::context::CommandContext;
@@ -20,6 +21,7 @@ pub(crate) fn print_report(session: &CommandContext, report: &ReportRecord) {
     print_section("reported", report.status.as_slice());
     print_section("found", &report.findings);
     print_section("to do", &report.human_steps);
-    let run_suffix = if report.run == 0 { String::new() } else { format!(", in run {}", report.run) };
+    let run_suffix =
+        if report.run == RunNumber::NONE { String::new() } else { format!(", in run {}", report.run) };
     print_field("", &format!("said {}{run_suffix}", report.at.to_local_text()));
 }

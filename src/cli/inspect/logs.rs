@@ -8,6 +8,7 @@ use proq_base::explain::Exit;
 use proq_base::lane_name::LaneName;
 use proq_lib::lane::Project;
 use proq_store::base::record::Record;
+use proq_store::base::run_number::RunNumber;
 use proq_store::paths::layout::Layout;
 use proq_store::paths::path_form;
 use proq_store::records::check::FailedCheckRecord;
@@ -18,6 +19,7 @@ use serde::Serialize;
 
 use super::lane_lookup::find_lane;
 use crate::cli::arguments::candidates::any_lane_names;
+use crate::cli::arguments::numbers::run_number;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::failure::Failure;
 use crate::cli::invocation::usage_error::UsageError;
@@ -59,14 +61,14 @@ pub(crate) struct Logs {
     #[arg(long, conflicts_with_all = ["follow", "raw", "errors", "check", "merge", "run"])]
     pub(crate) setup: bool,
     /// Print the N-th run instead of the last
-    #[arg(long, value_name = "N")]
-    pub(crate) run: Option<u32>,
+    #[arg(long, value_name = "N", value_parser = run_number())]
+    pub(crate) run: Option<RunNumber>,
 }
 
 #[derive(Serialize)]
 struct RunLogOutput<'a> {
     lane: &'a str,
-    run: u32,
+    run: RunNumber,
     #[serde(serialize_with = "path_form::serialize")]
     path: &'a Path,
     text: String,
@@ -85,9 +87,9 @@ struct SetUpLogOutput<'a> {
 
 /// Returns the number of the lane's last run that has a landing log, or of its last run if none has one. No
 /// landing follows a run that resolved a conflict.
-fn last_run_with_landing(lane: &AnyLane, dir: &Path) -> u32 {
-    let has_log = |run: &u32| dir.join(Layout::landing_log_in_lane(*run)).exists();
-    (1..=lane.attempt).rev().find(has_log).unwrap_or(lane.attempt)
+fn last_run_with_landing(lane: &AnyLane, dir: &Path) -> RunNumber {
+    let has_log = |run: &RunNumber| dir.join(Layout::landing_log_in_lane(*run)).exists();
+    RunNumber::first().through(lane.last_run).rev().find(has_log).unwrap_or(lane.last_run)
 }
 
 pub(crate) fn run(session: &CommandContext, args: &Logs) -> CommandResult {
@@ -101,7 +103,7 @@ pub(crate) fn run(session: &CommandContext, args: &Logs) -> CommandResult {
     }
     let run = args
         .run
-        .unwrap_or_else(|| if args.merge { last_run_with_landing(&lane, &dir) } else { lane.attempt });
+        .unwrap_or_else(|| if args.merge { last_run_with_landing(&lane, &dir) } else { lane.last_run });
     let path = match args.merge {
         true => dir.join(Layout::landing_log_in_lane(run)),
         false => dir.join(format!("runs/{run}.log")),
@@ -109,7 +111,7 @@ pub(crate) fn run(session: &CommandContext, args: &Logs) -> CommandResult {
     if args.merge && !path.exists() {
         return Err(UsageError::NoAutoMerge { lane: lane.name }.into());
     }
-    if run == 0 || !path.exists() {
+    if run == RunNumber::NONE || !path.exists() {
         return Err(UsageError::NoRun { lane: lane.name, run }.into());
     }
     if args.errors {
@@ -134,12 +136,12 @@ pub(crate) fn run(session: &CommandContext, args: &Logs) -> CommandResult {
         return Ok(Exit::Success);
     }
     let is_past = args.lane.contains('@');
-    if !args.follow || is_past || run != lane.attempt {
+    if !args.follow || is_past || run != lane.last_run {
         let has_output = print_log(session, &path, &mut view)?;
         let tail = view.finish();
         session.ui.print_bytes(&tail);
         if !has_output && tail.is_empty() && !args.merge {
-            hint_at_errors(session, &dir, &args.lane, (run, lane.attempt));
+            hint_at_errors(session, &dir, &args.lane, (run, lane.last_run));
         }
         return Ok(Exit::Success);
     }
@@ -152,7 +154,7 @@ pub(crate) fn run(session: &CommandContext, args: &Logs) -> CommandResult {
 
 /// Prints a hint to the error log of a run whose log shows nothing, if it has one. `last_run` is the number
 /// of the lane's last run.
-fn hint_at_errors(session: &CommandContext, dir: &Path, lane: &str, (run, last_run): (u32, u32)) {
+fn hint_at_errors(session: &CommandContext, dir: &Path, lane: &str, (run, last_run): (RunNumber, RunNumber)) {
     if dir.join(format!("runs/{run}.err")).metadata().is_ok_and(|errors| errors.len() > 0) {
         let run_option = if run == last_run { String::new() } else { format!(" --run {run}") };
         session.ui.hint(format!("see what it wrote as errors: git proq logs{run_option} --errors {lane}"));

@@ -275,12 +275,9 @@ fn print_steps(print_field: &dyn Fn(&str, &str), task_loop: &LoopStatus) {
 /// Prints the log file of the last run, and its prompt file if the run resolves a conflict.
 fn print_last_run_files(print_field: &dyn Fn(&str, &str), details: &LaneDetails) {
     if let Some(run) = details.runs.last() {
-        print_field("log", &details.dir.join(format!("runs/{}.log", run.attempt)).display().to_string());
+        print_field("log", &details.dir.join(format!("runs/{}.log", run.number)).display().to_string());
         if run.resolves_conflict {
-            print_field(
-                "prompt",
-                &details.dir.join(format!("runs/{}.md", run.attempt)).display().to_string(),
-            );
+            print_field("prompt", &details.dir.join(format!("runs/{}.md", run.number)).display().to_string());
         }
     }
 }
@@ -348,7 +345,7 @@ fn auto_merge_lines(
         out.push(auto_merge_outlook(project, lane, state, details));
     }
     if let Some(run) = details.runs.iter().rev().find(|run| details.landing_log(run).exists()) {
-        out.push(format!("git proq logs {} --merge --run {}", past_name.unwrap_or(&lane.name), run.attempt));
+        out.push(format!("git proq logs {} --merge --run {}", past_name.unwrap_or(&lane.name), run.number));
     }
     out
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use proq_base::explain::Exit;
 use proq_lib::lane::messages::delivered_messages::read_delivered;
+use proq_store::base::run_number::RunNumber;
 use proq_store::paths::layout::Layout;
 use proq_store::records::lane::AnyLane;
 use serde::Serialize;
@@ -16,7 +17,7 @@ use crate::cli::invocation::usage_error::UsageError;
 #[derive(Serialize)]
 struct PromptOutput<'a> {
     lane: &'a str,
-    run: u32,
+    run: RunNumber,
     /// Rules that the agent was given separately from the prompt.
     #[serde(skip_serializing_if = "Option::is_none")]
     rules: Option<String>,
@@ -29,7 +30,7 @@ struct PromptOutput<'a> {
 
 /// Prints the prompt of the lane's last run from `dir`, the lane's record folder.
 pub(crate) fn print_prompt(session: &CommandContext, lane: &AnyLane, dir: &Path) -> CommandResult {
-    let run = lane.attempt;
+    let run = lane.last_run;
     let no_run = || UsageError::NoRun { lane: lane.name.clone(), run };
     let prompt = read_if_exists(&dir.join(Layout::run_prompt_in_lane(run)))?.ok_or_else(no_run)?;
     let rules = read_if_exists(&dir.join(Layout::run_rules_in_lane(run)))?;

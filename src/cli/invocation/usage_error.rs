@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::path::PathBuf;
 
 use proq_base::explain::{Exit, Explain};
+use proq_store::base::operation_number::OperationNumber;
+use proq_store::base::run_number::RunNumber;
 
 /// Reason why a command cannot be carried out as it was called.
 #[derive(Debug, thiserror::Error)]
@@ -75,12 +77,15 @@ pub enum UsageError {
         path: PathBuf,
     },
     /// The lane has no run with this number.
-    #[error("lane '{lane}' has no run {}", if *run == 0 { "yet".to_owned() } else { run.to_string() })]
+    #[error(
+        "lane '{lane}' has no run {}",
+        if *run == RunNumber::NONE { "yet".to_owned() } else { run.to_string() }
+    )]
     NoRun {
         /// Name of the lane.
         lane: String,
         /// The number as it was given; 0 for the latest run of a lane that has none.
-        run: u32,
+        run: RunNumber,
     },
     /// No automatic merge has followed a run of the lane.
     #[error("lane '{lane}' was not landed by itself")]
@@ -106,7 +111,7 @@ pub enum UsageError {
         /// Why the confirmation is needed.
         subject: String,
         /// Number of the operation.
-        number: u64,
+        number: OperationNumber,
     },
     /// Commands of the repository need approval, and the user cannot be prompted.
     #[error("nobody can be asked about the commands of {origin}; nothing was approved")]

@@ -73,7 +73,7 @@ pub(crate) fn run(session: &CommandContext, args: &Merge, trigger: &str) -> Comm
 fn start_landing(project: &Project, lane: &LaneRecord) -> Result<AutoMergeStatus, Failure> {
     let status = auto_merge::auto_merge_status(project, lane)?;
     if status == AutoMergeStatus::Ready {
-        redirect_output(&project.store.layout().landing_log(&lane.name, lane.attempt))?;
+        redirect_output(&project.store.layout().landing_log(&lane.name, lane.last_run))?;
     }
     Ok(status)
 }

@@ -15,6 +15,7 @@ use proq_lib::lane::state::lane_state::effective_state;
 use proq_lib::session::read_only;
 use proq_lib::swarm::batch::create;
 use proq_lib::swarm::landing::batch_cleanup;
+use proq_store::base::batch_id::BatchId;
 use proq_store::records::lane::AnyLane;
 use proq_store::records::lane_state::LaneState;
 use serde::Serialize;
@@ -131,7 +132,7 @@ fn selected_lanes(project: &Project, args: &Cleanup) -> Result<Vec<AnyLane>, Fai
 fn clean_up_batch(session: &CommandContext, project: &Project, name: &str, args: &Cleanup) -> CommandResult {
     #[derive(Serialize)]
     struct BatchCleanupOutput<'a> {
-        batch: &'a str,
+        batch: &'a BatchId,
         lanes: &'a [String],
         saved: Option<&'a str>,
         dry_run: bool,
@@ -160,7 +161,7 @@ fn clean_up_batch(session: &CommandContext, project: &Project, name: &str, args:
 fn is_candidate(project: &Project, lane: &AnyLane, include_all: bool) -> Result<bool, Failure> {
     // The batch decides whether to retain or remove its own lanes.
     if lane.batch.as_ref().is_some_and(|batch_lane| {
-        create::find_batch(project, &batch_lane.batch).is_ok_and(|b| b.cleaned.is_none())
+        create::find_batch(project, batch_lane.batch.as_str()).is_ok_and(|b| b.cleaned.is_none())
     }) {
         return Ok(false);
     }

@@ -16,6 +16,7 @@ use proq_lib::agent::launch::task_loop_start::LoopStart;
 use proq_lib::agent::task_loop::loop_status;
 use proq_lib::lane::Project;
 use proq_lib::lane::messages::attached_files::MessageFiles;
+use proq_store::base::run_number::RunNumber;
 use proq_store::records::lane::AnyLane;
 use serde::Serialize;
 
@@ -79,7 +80,8 @@ struct RunOutput<'a> {
     lane: &'a str,
     agent: &'a str,
     command: String,
-    attempt: u32,
+    #[serde(rename = "attempt")]
+    run: RunNumber,
     state: String,
     dry_run: bool,
 }
@@ -139,7 +141,7 @@ pub(crate) fn run(session: &CommandContext, args: &Run) -> CommandResult {
         )?;
         copies.retain();
     }
-    print_started(session, args, &project, (&current_lane, lane.attempt + 1), &agent_command)
+    print_started(session, args, &project, (&current_lane, lane.last_run.next()), &agent_command)
 }
 
 /// Resumes the task loop of a lane whose task is a folder, at the step it had reached.
@@ -189,7 +191,7 @@ fn resume_task_loop(
             LoopStart::Finished(lane) => {
                 session.ui.status(run_end::state_line(&lane, lane.state));
                 if session.ui.json {
-                    print_started_json(session, (&lane, lane.attempt), &agent_command, false);
+                    print_started_json(session, (&lane, lane.last_run), &agent_command, false);
                 }
                 return Ok(Exit::Success);
             }
@@ -200,7 +202,7 @@ fn resume_task_loop(
             loop_status.boxes_ticked, loop_status.boxes_total, loop_status.folder
         ));
     }
-    print_started(session, args, project, (&current_lane, lane.attempt + 1), &agent_command)
+    print_started(session, args, project, (&current_lane, lane.last_run.next()), &agent_command)
 }
 
 /// Prints what was started or, with `--dry-run`, would be; with `--wait`, follows the run instead.
@@ -208,14 +210,14 @@ fn print_started(
     session: &CommandContext,
     args: &Run,
     project: &Project,
-    (lane, attempt): (&AnyLane, u32),
+    (lane, run_number): (&AnyLane, RunNumber),
     agent_command: &AgentCommand,
 ) -> CommandResult {
     if args.wait && !args.dry_run {
         return follow_run::follow_and_report(session, project, lane, Some(agent_command));
     }
     if session.ui.json {
-        print_started_json(session, (lane, attempt), agent_command, args.dry_run);
+        print_started_json(session, (lane, run_number), agent_command, args.dry_run);
         return Ok(Exit::Success);
     }
     if args.dry_run {
@@ -236,7 +238,7 @@ fn print_started(
 
 fn print_started_json(
     session: &CommandContext,
-    (lane, attempt): (&AnyLane, u32),
+    (lane, run_number): (&AnyLane, RunNumber),
     agent_command: &AgentCommand,
     dry_run: bool,
 ) {
@@ -244,7 +246,7 @@ fn print_started_json(
         lane: &lane.name,
         agent: &agent_command.agent,
         command: agent_command.display_command_line(),
-        attempt,
+        run: run_number,
         state: lane.state.to_string(),
         dry_run,
     });

@@ -8,6 +8,7 @@ use proq_plan::schedule::action::{Action, BatchOutcome, PauseReason};
 use proq_plan::schedule::event::{ScheduleEvent, TaskRunEnd};
 use proq_plan::schedule::state::State;
 use proq_plan::schedule::task_phase::{FailureReason, TaskOutcome};
+use proq_store::base::batch_id::BatchId;
 
 /// Maximum number of tasks that are listed if one event queues many.
 const MAX_QUEUED_LISTED: usize = 10;
@@ -93,7 +94,7 @@ impl BatchReader {
                 format!("{}: its conflict is left{reason_suffix}", name(*task))
             }
             ScheduleEvent::ClaimedElsewhere { task } => {
-                format!("{}: batch {} has it", name(*task), facts.batch.as_deref().unwrap_or_default())
+                format!("{}: batch {} has it", name(*task), facts.batch.as_ref().map_or("", BatchId::as_str))
             }
             ScheduleEvent::LaneSetUpFailed { .. } => format!("no lane could be made{reason_suffix}"),
             ScheduleEvent::Abort { hard } => {

@@ -7,6 +7,7 @@ use proq_lib::swarm;
 use proq_lib::swarm::batch::log::{LogLine, LogTail};
 use proq_lib::swarm::batch::record::Batch;
 use proq_lib::swarm::batch::scheduler;
+use proq_store::base::batch_id::BatchId;
 
 use super::batch_event_lines::BatchReader;
 
@@ -34,7 +35,7 @@ impl BatchFollower {
     ///
     /// # Errors
     /// Fails if the batch cannot be read.
-    pub(crate) fn from_start(project: &Project, id: &str) -> Result<BatchFollower, swarm::Error> {
+    pub(crate) fn from_start(project: &Project, id: &BatchId) -> Result<BatchFollower, swarm::Error> {
         let batch = Batch::load(project, id)?;
         let log = batch.log_tail(project);
         Ok(BatchFollower { reader: BatchReader::new(batch), log, has_scheduler: true })
@@ -44,7 +45,7 @@ impl BatchFollower {
     ///
     /// # Errors
     /// As [`BatchFollower::from_start`]; also fails if the log cannot be read.
-    pub(crate) fn from_now(project: &Project, id: &str) -> Result<BatchFollower, swarm::Error> {
+    pub(crate) fn from_now(project: &Project, id: &BatchId) -> Result<BatchFollower, swarm::Error> {
         let mut follower = BatchFollower::from_start(project, id)?;
         for line in follower.log.read_new_lines()? {
             drop(follower.reader.read_line(&line));

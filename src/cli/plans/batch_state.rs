@@ -8,6 +8,7 @@ use proq_lib::swarm::batch::scheduler;
 use proq_lib::swarm::run::control_requests;
 use proq_lib::swarm::status::progress::BatchProgress;
 use proq_plan::schedule::action::BatchOutcome;
+use proq_store::base::batch_id::BatchId;
 
 use crate::cli::invocation::failure::Failure;
 use crate::cli::invocation::program_path::current_program_path;
@@ -37,6 +38,6 @@ pub(crate) fn batch_progress(project: &Project, batch: &BatchRecord) -> Result<B
 }
 
 /// Sends a control request to a batch, and returns once the scheduler has received it.
-pub(crate) fn send_request(project: &Project, id: &str, kind: ControlRequestKind) -> Result<(), Failure> {
+pub(crate) fn send_request(project: &Project, id: &BatchId, kind: ControlRequestKind) -> Result<(), Failure> {
     Ok(control_requests::submit_requests(project, id, &current_program_path()?, vec![kind])?)
 }

@@ -11,6 +11,7 @@ use proq_base::terminal_text;
 use proq_lib::lane::Project;
 use proq_lib::swarm::batch::control_request::ControlRequestKind;
 use proq_lib::swarm::status::progress::{BatchProgress, LaneProgress};
+use proq_store::base::batch_id::BatchId;
 
 use super::batch_follower::{BatchFollower, FollowStatus, POLL_INTERVAL};
 use super::batch_state::send_request;
@@ -44,7 +45,7 @@ pub(crate) fn show(
         poll_count = poll_count.wrapping_add(1);
         if interrupt::received_signal() != 0 {
             interrupt::clear_signal();
-            let id = follower.reader.batch.id().to_owned();
+            let id = follower.reader.batch.id().clone();
             if !handle_interrupt(session, project, &screen, &id, &mut has_prompted)? {
                 screen.clear();
                 return Ok(());
@@ -60,7 +61,7 @@ fn handle_interrupt(
     session: &CommandContext,
     project: &Project,
     screen: &BatchScreen,
-    id: &str,
+    id: &BatchId,
     has_prompted: &mut bool,
 ) -> Result<bool, Failure> {
     if std::mem::replace(has_prompted, true) {
@@ -98,7 +99,7 @@ enum InterruptChoice {
 }
 
 /// Prompts for the action of the first Ctrl-C. Another Ctrl-C during the prompt aborts the batch.
-fn prompt_user(id: &str) -> InterruptChoice {
+fn prompt_user(id: &BatchId) -> InterruptChoice {
     ui::print_inline(&format!(
         "\nbatch {id}: [p]ause it, [l]eave it to itself, or go on looking? Ctrl-C aborts it. [p/l/N] "
     ));
@@ -140,7 +141,7 @@ impl BatchScreen {
         BatchScreen { bars, summary_bar, lane_bars: std::cell::RefCell::default() }
     }
 
-    fn draw(&self, progress: &BatchProgress, id: &str) {
+    fn draw(&self, progress: &BatchProgress, id: &BatchId) {
         let counts = progress.counts;
         self.summary_bar.set_length(counts.tasks as u64);
         self.summary_bar.set_position((counts.landed + counts.done_before) as u64);

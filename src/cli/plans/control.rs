@@ -17,6 +17,7 @@ use proq_lib::swarm::run::scheduler_process;
 use proq_lib::swarm::status::undone_landings;
 use proq_plan::schedule::action::BatchOutcome;
 use proq_plan::schedule::task_phase;
+use proq_store::base::batch_id::BatchId;
 use serde::Serialize;
 
 use super::batch_follower::BatchFollower;
@@ -101,7 +102,7 @@ pub(crate) struct Abort {
 /// The `--json` output of a control command.
 #[derive(Serialize)]
 struct ControlOutput<'a> {
-    batch: &'a str,
+    batch: &'a BatchId,
     state: &'a str,
     dry_run: bool,
 }
@@ -141,7 +142,7 @@ fn batch_outcome(
     Ok((state.final_outcome(), state.status_word()))
 }
 
-fn print_state(session: &CommandContext, id: &str, state: &str, text: &str, dry_run: bool) {
+fn print_state(session: &CommandContext, id: &BatchId, state: &str, text: &str, dry_run: bool) {
     if session.ui.json {
         session.ui.print_json(ControlOutput { batch: id, state, dry_run });
     } else {
@@ -287,7 +288,7 @@ fn finish_batch(
     project: &Project,
     args: &Resume,
     follower: BatchFollower,
-    id: &str,
+    id: &BatchId,
 ) -> CommandResult {
     let _resumed = scheduler_process::resume_scheduler(project, id, &current_program_path()?)?;
     if args.detach {

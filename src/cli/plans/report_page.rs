@@ -71,7 +71,7 @@ fn header_html(history: &BatchHistory) -> String {
         progress.reason.as_deref().map(|reason| format!(": {}", escape_html(reason))).unwrap_or_default();
     let mut out = format!(
         "<h1>Batch {}</h1>\n<p class=\"lead\">{}</p>\n<dl>\n",
-        escape_html(&progress.batch),
+        escape_html(progress.batch.as_str()),
         escape_html(&progress.summary)
     );
     let facts = [

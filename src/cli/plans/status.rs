@@ -82,7 +82,7 @@ fn displayed_state(progress: &BatchProgress) -> String {
 
 fn batch_row(progress: &BatchProgress) -> Vec<String> {
     vec![
-        progress.batch.clone(),
+        progress.batch.to_string(),
         displayed_state(progress),
         progress.counts.landed.to_string(),
         progress.counts.tasks.to_string(),

@@ -158,7 +158,7 @@ fn confirm_run(session: &CommandContext, args: &Swarm, draft: Option<&Draft>) ->
 fn print_started(session: &CommandContext, batch: &BatchRecord) {
     if session.ui.json {
         let BatchRecord { id, base, branch, .. } = batch;
-        return session.ui.print_json(BatchStarted { batch: id, base, branch, dry_run: false });
+        return session.ui.print_json(BatchStarted { batch: id.as_str(), base, branch, dry_run: false });
     }
     session.ui.print_line(format!("batch {} has begun", batch.id));
     session

@@ -73,10 +73,10 @@ fn read_result(project: &Project, lane: &AnyLane) -> Result<AutoMergeResult, Fai
             .as_ref()
             .map_or(Exit::Refused, |refused| Exit::from_code(refused.exit_code)),
     };
-    let run = RunRecord::load_if_exists(&dir.join(format!("runs/{}.toml", lane.attempt)))?;
+    let run = RunRecord::load_if_exists(&dir.join(format!("runs/{}.toml", lane.last_run)))?;
     Ok(AutoMergeResult {
         run_state: run.and_then(|run| run.outcome),
-        log_path: dir.join(Layout::landing_log_in_lane(lane.attempt)),
+        log_path: dir.join(Layout::landing_log_in_lane(lane.last_run)),
         exit,
         is_unexplained: !is_removed
             && current.auto_merge

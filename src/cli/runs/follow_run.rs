@@ -56,7 +56,7 @@ fn progress_bar(session: &CommandContext, lane: &AnyLane) -> ProgressBar {
 fn watch_run(project: &Project, lane: &AnyLane, bar: &ProgressBar) -> Result<(AnyLane, LaneState), Failure> {
     // From here on Ctrl-C only ends this command. The agent continues under its supervisor.
     proq_base::interrupt::restore_default_action();
-    let log = project.store.layout().run_log(&lane.name, lane.attempt);
+    let log = project.store.layout().run_log(&lane.name, lane.last_run);
     let result = log_view::watch_last_line(project, lane, &log, &mut |line| {
         bar.set_message(terminal_text::escape_line(line));
     })?;

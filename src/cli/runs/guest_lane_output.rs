@@ -116,7 +116,7 @@ pub(crate) fn print_end(
 ) -> CommandResult {
     let dir = project.store.layout().lane(&lane.name);
     let answer = match state {
-        LaneState::Done => read_only::run_answer(&dir, lane.attempt)?,
+        LaneState::Done => read_only::run_answer(&dir, lane.last_run)?,
         _ => None,
     };
     if session.ui.json {

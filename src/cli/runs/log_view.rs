@@ -119,15 +119,15 @@ pub(crate) fn follow_log(
     let unreadable = |source| UsageError::Unreadable { path: log.to_owned(), source };
     // An automatic merge may remove the lane right after its run, which moves the file.
     let mut file = proq_base::regular_file::open_store_file(log).map_err(unreadable)?;
-    let mut run = lane.attempt;
+    let mut run = lane.last_run;
     loop {
         // The state is read first, so that everything written before the end is read below.
         let (dir, lane) = lane_records::load_present_or_past_lane(project, lane)?;
         let (state, detail) = idle_lane::displayed_state(project, &lane)?;
         read_chunks(&mut file, consume).map_err(unreadable)?;
-        let next = dir.join(format!("runs/{}.log", run + 1));
-        if lane.attempt > run && next.exists() {
-            (file, run) = (proq_base::regular_file::open_store_file(&next).map_err(unreadable)?, run + 1);
+        let next = dir.join(format!("runs/{}.log", run.next()));
+        if lane.last_run > run && next.exists() {
+            (file, run) = (proq_base::regular_file::open_store_file(&next).map_err(unreadable)?, run.next());
             continue;
         }
         if !state.is_busy() {
@@ -150,7 +150,7 @@ pub(crate) fn watch_last_line(
     log: &Path,
     report_line: &mut dyn FnMut(&str),
 ) -> Result<(AnyLane, LaneState), Failure> {
-    let run = RunRecord::load_if_exists(&project.store.layout().run_record(&lane.name, lane.attempt))?;
+    let run = RunRecord::load_if_exists(&project.store.layout().run_record(&lane.name, lane.last_run))?;
     let mut view = LogView::from_record(run.as_ref(), false);
     follow_log(project, lane, log, &mut |bytes| {
         let output = view.convert(bytes);

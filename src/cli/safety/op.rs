@@ -9,10 +9,12 @@ use proq_lib::lane::operation::op_log_view;
 use proq_lib::lane::operation::op_log_view::{LoggedOperation, OpLog};
 use proq_lib::undo::undo_plan::UndoTarget;
 use proq_store::base::clock::{Moment, now};
+use proq_store::base::operation_number::OperationNumber;
 use proq_store::records::step::Step;
 use serde::Serialize;
 
 use super::undo_operations::undo_operations;
+use crate::cli::arguments::numbers::operation_number;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::terminal::{table, ui};
 
@@ -44,14 +46,14 @@ pub(crate) enum OpCommand {
     /// Show what one did: refs before and after, worktrees, snapshots, trash
     Show {
         /// The operation
-        #[arg(value_name = "OP")]
-        operation: u64,
+        #[arg(value_name = "OP", value_parser = operation_number())]
+        operation: OperationNumber,
     },
     /// Take back everything that came after an operation
     Restore {
         /// The operation that stands last afterwards; 0 for none
-        #[arg(value_name = "OP")]
-        operation: u64,
+        #[arg(value_name = "OP", value_parser = operation_number())]
+        operation: OperationNumber,
         /// Also when somebody built on it or it was pushed; what came after is kept under a ref
         #[arg(long, short)]
         force: bool,
@@ -69,7 +71,7 @@ pub(crate) enum OpCommand {
 
 #[derive(Serialize)]
 struct OperationRow {
-    operation: u64,
+    operation: OperationNumber,
     at: Moment,
     kind: String,
     command: String,
@@ -80,9 +82,9 @@ struct OperationRow {
     /// Whether the operation's process crashed and another process completed or undid the operation.
     recovered: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    undoes: Vec<u64>,
+    undoes: Vec<OperationNumber>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    redoes: Option<u64>,
+    redoes: Option<OperationNumber>,
 }
 
 #[derive(Serialize)]
@@ -165,7 +167,7 @@ fn print_log(session: &CommandContext, last: Option<usize>) -> CommandResult {
     Ok(Exit::Success)
 }
 
-fn print_operation(session: &CommandContext, number: u64) -> CommandResult {
+fn print_operation(session: &CommandContext, number: OperationNumber) -> CommandResult {
     let project = session.project()?;
     let op_log = OpLog::read(&project);
     let logged = op_log_view::require(&op_log, number)?;

@@ -2,8 +2,10 @@
 
 use clap::Args;
 use proq_lib::undo::undo_plan::UndoTarget;
+use proq_store::base::operation_number::OperationNumber;
 
 use super::undo_operations::undo_operations;
+use crate::cli::arguments::numbers::operation_number;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 
 /// Take the last operation back
@@ -21,8 +23,8 @@ use crate::cli::invocation::context::{CommandContext, CommandResult};
 #[command(verbatim_doc_comment)]
 pub(crate) struct Undo {
     /// The operation, as `git proq op log` numbers it; needed for one of another terminal when nobody can be asked
-    #[arg(value_name = "OP")]
-    pub(crate) operation: Option<u64>,
+    #[arg(value_name = "OP", value_parser = operation_number())]
+    pub(crate) operation: Option<OperationNumber>,
     /// Also when somebody built on it or it was pushed; what came after is kept under a ref
     #[arg(long, short)]
     pub(crate) force: bool,

@@ -10,6 +10,7 @@ use proq_lib::swarm::landing::batch_landing;
 use proq_lib::swarm::landing::landed_marks;
 use proq_lib::undo::undo_plan;
 use proq_lib::undo::undo_plan::{UndoPlan as Plan, UndoTarget};
+use proq_store::base::operation_number::OperationNumber;
 use serde::Serialize;
 
 use crate::cli::invocation::caller;
@@ -22,7 +23,7 @@ use crate::cli::terminal::ui;
 #[derive(Serialize)]
 struct UndoOutput {
     /// Numbers of the operations that were, or would be, undone, newest first.
-    operations: Vec<u64>,
+    operations: Vec<OperationNumber>,
     /// Command line of the newest of these operations.
     command: String,
     dry_run: bool,
@@ -97,7 +98,7 @@ fn explain_not_last(project: &Project, e: lane::Error) -> Failure {
     let lane::Error::Undo(undo_error::UndoError::NotLast { requested: asked, .. }) = &e else {
         return e.into();
     };
-    let later_undo = undo_plan::plan(project, UndoTarget::After(asked.saturating_sub(1)));
+    let later_undo = undo_plan::plan(project, UndoTarget::After(asked.previous()));
     let landed_records =
         later_undo.map(|plan| undo_plan::written_records(project, &plan)).unwrap_or_default();
     match batch_landing::first_dependent_batch(project, &landed_records, false) {

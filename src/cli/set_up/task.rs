@@ -151,9 +151,9 @@ fn print_task(session: &CommandContext) -> CommandResult {
 fn load_task(project: &Project, current_lane: CurrentLane) -> Result<TaskOutput, Failure> {
     let CurrentLane { lane, is_resolving: resolves } = current_lane;
     let layout = project.store.layout();
-    let run = RunRecord::load_if_exists(&layout.run_record(&lane.name, lane.attempt))?;
+    let run = RunRecord::load_if_exists(&layout.run_record(&lane.name, lane.last_run))?;
     let prompt_path = match run {
-        Some(run) if resolves && run.resolves_conflict => layout.run_prompt(&lane.name, run.attempt),
+        Some(run) if resolves && run.resolves_conflict => layout.run_prompt(&lane.name, run.number),
         _ => layout.task_prompt(&lane.name),
     };
     Ok(TaskOutput {
@@ -189,7 +189,7 @@ fn update_report(session: &CommandContext, args: &Update) -> CommandResult {
     let report = if args.dry_run {
         let AgentReport { status, findings, human_steps } = report::validate(new_report)?;
         ReportRecord {
-            run: current_lane.lane.attempt,
+            run: current_lane.lane.last_run,
             at: proq_store::base::clock::now(),
             status,
             findings,

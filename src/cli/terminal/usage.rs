@@ -5,6 +5,7 @@ use std::path::Path;
 use proq_base::usage::{Cost, Tokens};
 use proq_lib::agent::run::live_status;
 use proq_store::base::record::Record;
+use proq_store::base::run_number::RunNumber;
 use proq_store::records::run::{RunRecord, RunSummary};
 
 /// Returns the usage summary of a run: the final one, or the live one so far while the run lasts.
@@ -12,15 +13,16 @@ pub(crate) fn current_summary(dir: &Path, run: &RunRecord) -> RunSummary {
     if run.ended.is_some() {
         return run.summary.clone();
     }
-    let live = live_status::read_summary(&dir.join(format!("runs/{}.live.json", run.attempt)));
+    let live = live_status::read_summary(&dir.join(format!("runs/{}.live.json", run.number)));
     RunSummary { session: live.session.clone().or_else(|| run.summary.session.clone()), ..live }
 }
 
-/// Returns the summed usage of runs 1 to `last_attempt` of a lane. `dir` is the folder of the lane's records.
-pub(crate) fn lane_summary(dir: &Path, last_attempt: u32) -> Option<RunSummary> {
+/// Returns the summed usage of runs 1 to `last_run` of a lane. `dir` is the folder of the lane's records.
+pub(crate) fn lane_summary(dir: &Path, last_run: RunNumber) -> Option<RunSummary> {
     let load_run =
-        |attempt| RunRecord::load_if_exists(&dir.join(format!("runs/{attempt}.toml"))).ok().flatten();
-    (1..=last_attempt)
+        |run: RunNumber| RunRecord::load_if_exists(&dir.join(format!("runs/{run}.toml"))).ok().flatten();
+    RunNumber::first()
+        .through(last_run)
         .filter_map(load_run)
         .map(|run| current_summary(dir, &run))
         .reduce(|earlier, account| account.with_usage_of(&earlier))

@@ -23,6 +23,7 @@ use proq_git::program::injected_config;
 use proq_store::base::atomic::create_private_dir;
 use proq_store::base::file_tree::remove_tree;
 use proq_store::base::record::Record;
+use proq_store::base::run_number::RunNumber;
 use proq_store::paths::layout::Layout;
 use proq_store::records::git_guard::GitGuardRecord;
 use proq_store::records::lane::AnyLane;
@@ -41,7 +42,7 @@ pub(crate) struct GitGuard {
 }
 
 impl GitGuard {
-    /// Creates the git guard of run `attempt` of a lane; the run works in `dir`, and `program_path` is
+    /// Creates the git guard of a run of a lane; the run works in `dir`, and `program_path` is
     /// git-proq. The caller holds the run lock. The repository is not changed.
     ///
     /// # Errors
@@ -49,20 +50,20 @@ impl GitGuard {
     pub fn prepare(
         project: &Project,
         lane: &AnyLane,
-        attempt: u32,
+        run_number: RunNumber,
         dir: &Path,
         program_path: &Path,
     ) -> Result<GitGuard, Error> {
         remove_stale_guards(project, &lane.name)?;
         let layout = project.store.layout();
-        let guard = GitGuard { dir: layout.git_guard(&lane.name, attempt) };
+        let guard = GitGuard { dir: layout.git_guard(&lane.name, run_number) };
         create_private_dir(&guard.dir)?;
         let repository_hooks = project.repo.hook_names(dir)?;
         let record = GitGuardRecord {
             lane: lane.name.clone(),
             branch: lane.commit_branch().map(str::to_owned),
             works_in_place: lane.works_in_place(),
-            is_read_only: is_read_only(project, lane, attempt),
+            is_read_only: is_read_only(project, lane, run_number),
             git_dir: project.repo.worktree_git_dir(dir)?,
             repository_hooks,
             settings: Some(guarded_settings::read_guarded_settings(project, &project.layers)?),
@@ -87,13 +88,13 @@ impl GitGuard {
     /// Removes the git guard of a run whose agent has exited. Before that, it reports known changes outside
     /// the lane, and saves lost branches, tags and stash entries. Returns a note about shared changes for the
     /// lane's state.
-    pub fn finish(project: &Project, lane: &AnyLane, attempt: u32) -> Option<String> {
-        let dir = project.store.layout().git_guard(&lane.name, attempt);
+    pub fn finish(project: &Project, lane: &AnyLane, run_number: RunNumber) -> Option<String> {
+        let dir = project.store.layout().git_guard(&lane.name, run_number);
         save_refs::save_pending_refs(project, &dir);
         let hold_result = guarded_settings::hold_auto_merges(project, &lane.name, &dir);
         let hook_note = hold_result.as_ref().ok().and_then(Option::as_deref);
         let state_note = shared_changes::report_shared_changes(project, lane, &dir, hook_note);
-        let reported_files = escape::report_changed_files(project, lane, attempt, &dir);
+        let reported_files = escape::report_changed_files(project, lane, run_number, &dir);
         worktree_baseline::report_changes(project, lane, &dir, &reported_files);
         if let Err(e) = lost_refs::save_lost_refs(project, lane, &dir) {
             project.listener.warn(format!("what is gone from branches or the stash could not be kept: {e}"));
@@ -107,9 +108,9 @@ impl GitGuard {
 }
 
 /// Returns whether a run is read-only. A run whose record cannot be read counts as one that may write.
-fn is_read_only(project: &Project, lane: &AnyLane, attempt: u32) -> bool {
+fn is_read_only(project: &Project, lane: &AnyLane, run_number: RunNumber) -> bool {
     let run =
-        RunRecord::load_if_exists(&project.store.layout().run_record(&lane.name, attempt)).ok().flatten();
+        RunRecord::load_if_exists(&project.store.layout().run_record(&lane.name, run_number)).ok().flatten();
     run.and_then(|run| run.permission).is_some_and(|level| level == Permission::Read.to_string())
 }
 

@@ -2,6 +2,7 @@
 //! one.
 
 use proq_base::explain::shell_quote_path as quoted;
+use proq_store::base::batch_id::BatchId;
 use proq_store::locks::lock::LockName;
 
 use super::check_context::CheckContext;
@@ -20,9 +21,9 @@ pub(super) fn check(context: &CheckContext<'_>) -> Vec<Finding> {
     out
 }
 
-fn is_known_batch(context: &CheckContext<'_>, id: &str) -> bool {
+fn is_known_batch(context: &CheckContext<'_>, id: &BatchId) -> bool {
     let layout = context.project.store.layout();
-    let is_locked = context.project.store.locks().is_held(&LockName::Batch(id.to_owned())).unwrap_or(true);
+    let is_locked = context.project.store.locks().is_held(&LockName::Batch(id.clone())).unwrap_or(true);
     is_locked || layout.batch_record(id).exists()
 }
 
@@ -30,7 +31,7 @@ fn is_known_batch(context: &CheckContext<'_>, id: &str) -> bool {
 /// written last.
 fn folders_without_record(context: &CheckContext<'_>) -> Vec<Finding> {
     let layout = context.project.store.layout();
-    let unfinished = layout.entry_names("batches").into_iter().filter(|id| !is_known_batch(context, id));
+    let unfinished = layout.batch_ids().into_iter().filter(|id| !is_known_batch(context, id));
     unfinished
         .map(|id| {
             let dir = layout.batch(&id);
@@ -68,7 +69,7 @@ fn check_lanes(context: &CheckContext<'_>) -> Vec<Finding> {
 /// Finds batches that are neither finished nor paused and whose scheduler is no longer running.
 fn interrupted_batches(context: &CheckContext<'_>) -> Vec<Finding> {
     let project = context.project;
-    let is_interrupted = |id: &str| {
+    let is_interrupted = |id: &BatchId| {
         if scheduler::is_running(project, id).unwrap_or(true) {
             return false;
         }
@@ -91,7 +92,8 @@ fn interrupted_batches(context: &CheckContext<'_>) -> Vec<Finding> {
 fn check_unknown_batch_branches(context: &CheckContext<'_>) -> Vec<Finding> {
     let prefix = format!("refs/heads/{}/batch-", context.project.settings.branch_prefix);
     let mut out = Vec::new();
-    for (id, _) in context.refs_below(&prefix).filter(|(id, _)| !is_known_batch(context, id)) {
+    for (id, _) in context.refs_below(&prefix).filter(|(id, _)| !is_known_batch(context, &BatchId::new(*id)))
+    {
         let branch = format!("{}/batch-{id}", context.project.settings.branch_prefix);
         let message = format!("{branch} is the branch of a batch of which nothing is known");
         out.push(

@@ -5,6 +5,7 @@ use proq_base::explain::shell_quote_path as quoted;
 use proq_git::CommitId;
 use proq_git::worktrees::health_probe::WorktreeRegistration;
 use proq_store::base::record::Record;
+use proq_store::base::run_number::RunNumber;
 use proq_store::records::lane::{AnyLane, LaneRecord, MergeStrategy};
 use proq_store::records::lane_state::LaneState;
 use proq_store::records::run::RunRecord;
@@ -227,13 +228,13 @@ fn check_state<P>(context: &CheckContext<'_>, lane: &LaneRecord<P>) -> Option<Fi
 fn check_runs<P>(context: &CheckContext<'_>, lane: &LaneRecord<P>) -> Vec<Finding> {
     let layout = context.project.store.layout();
     let mut out = Vec::new();
-    for attempt in 1..=lane.attempt {
-        match RunRecord::load_if_exists(&layout.run_record(&lane.name, attempt)) {
+    for run_number in RunNumber::first().through(lane.last_run) {
+        match RunRecord::load_if_exists(&layout.run_record(&lane.name, run_number)) {
             Ok(Some(_)) => {}
             // The record is written when the agent starts: a run that is just starting has none yet.
             Ok(None) if context.is_locked(&lane.name) => {}
             Ok(None) => {
-                let message = format!("the record of run {attempt} of lane '{}' is gone", lane.name);
+                let message = format!("the record of run {run_number} of lane '{}' is gone", lane.name);
                 out.push(Finding::warning("run-record", lane_subject(lane), message));
             }
             Err(e) => {

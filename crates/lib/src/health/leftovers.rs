@@ -49,7 +49,7 @@ fn lane_of_lock(context: &CheckContext<'_>, lock: &Path) -> Option<String> {
     };
     let lane = context.lanes.iter().filter(|lane| !context.is_locked(&lane.name)).find(owns_lock)?;
     let modified_at = |path: &Path| path.symlink_metadata().ok()?.modified().ok();
-    let run_end = modified_at(&project.store.layout().run_record(&lane.name, lane.attempt))?;
+    let run_end = modified_at(&project.store.layout().run_record(&lane.name, lane.last_run))?;
     (modified_at(lock)? <= run_end).then(|| lane.name.clone())
 }
 

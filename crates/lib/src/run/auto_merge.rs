@@ -98,7 +98,7 @@ pub fn auto_merge_status(project: &Project, lane: &LaneRecord) -> Result<AutoMer
             }
             // A git guard folder that still exists means that what the run changed outside of its lane could
             // not be recorded.
-            if project.store.layout().git_guard(&lane.name, lane.attempt).is_dir() {
+            if project.store.layout().git_guard(&lane.name, lane.last_run).is_dir() {
                 let name = &lane.name;
                 let reason =
                     format!("what its run changed beside it is not known; git proq merge {name} lands it");
@@ -129,7 +129,7 @@ pub(crate) fn moved_since_run(
     lane: &LaneRecord,
     tip: Option<CommitId>,
 ) -> Result<Option<String>, Error> {
-    let run = RunRecord::load_if_exists(&project.store.layout().run_record(&lane.name, lane.attempt))?;
+    let run = RunRecord::load_if_exists(&project.store.layout().run_record(&lane.name, lane.last_run))?;
     let run_tip = run.and_then(|run| run.tip_after);
     let reason =
         || format!("its branch has moved since its run ended; git proq merge {} lands it", lane.name);
@@ -147,7 +147,7 @@ pub(crate) fn advance_run_tip(
     from: CommitId,
     to: CommitId,
 ) -> Result<(), Error> {
-    let path = project.store.layout().run_record(&lane.name, lane.attempt);
+    let path = project.store.layout().run_record(&lane.name, lane.last_run);
     if let Some(mut run) = RunRecord::load_if_exists(&path)?
         && run.tip_after == Some(from)
     {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use proq_store::base::clock::now;
 use proq_store::base::record::Record;
+use proq_store::base::run_number::RunNumber;
 use proq_store::records::draft::RunCosts;
 use proq_store::records::lane::LaneRecord;
 use proq_store::records::run::RunRecord;
@@ -16,11 +17,11 @@ use crate::lane::{Error, Project};
 /// Fails if a run's record cannot be read.
 pub(crate) fn total_costs<P>(project: &Project, lane: &LaneRecord<P>) -> Result<RunCosts, Error> {
     let mut out = RunCosts::default();
-    for attempt in 1..=lane.attempt {
-        let path = project.store.layout().run_record(&lane.name, attempt);
+    for run_number in RunNumber::first().through(lane.last_run) {
+        let path = project.store.layout().run_record(&lane.name, run_number);
         let Some(run) = RunRecord::load_if_exists(&path)? else { continue };
         // A run whose supervisor was killed has no end time, and is not running any more.
-        let end = run.ended.or_else(|| (attempt == lane.attempt && lane.state.is_claimed()).then(now));
+        let end = run.ended.or_else(|| (run_number == lane.last_run && lane.state.is_claimed()).then(now));
         out = out.plus(RunCosts {
             runs: 1,
             duration: end.map_or(Duration::ZERO, |end| end.duration_since(run.started)),

@@ -109,7 +109,7 @@ pub fn save_report(project: &Project, lane: &str, submitted: AgentReport) -> Res
     let lock = project.store.locks().acquire(&LockName::Store)?;
     let lane = project.any_lane(lane)?;
     let report = ReportRecord {
-        run: lane.attempt,
+        run: lane.last_run,
         at: now(),
         status: validated.status,
         findings: validated.findings,

@@ -54,7 +54,7 @@ impl Project {
         if !lane.state.is_claimed() {
             return Ok(lane);
         }
-        let path = self.store.layout().run_record(&lane.name, lane.attempt);
+        let path = self.store.layout().run_record(&lane.name, lane.last_run);
         let reason = describe_crash(self, &lane.name);
         if let Some(run) = RunRecord::load_if_exists(&path)?.filter(|run| run.ended.is_none()) {
             let outcome = Some(LaneState::Failed);

@@ -10,6 +10,7 @@ use proq_git::status::status_query;
 use proq_store::base::atomic::write as write_atomically;
 use proq_store::base::id::new_id;
 use proq_store::base::record::Record;
+use proq_store::base::run_number::RunNumber;
 use proq_store::records::baseline::CheckoutBaseline;
 use proq_store::records::lane::AnyLane;
 use proq_store::records::preview::PreviewRecord;
@@ -88,7 +89,7 @@ fn require_nothing_staged(project: &Project, main: &Path) -> Result<(), Error> {
     })
 }
 
-/// Prepares run `attempt` of a lane in the main checkout. It saves a snapshot of the uncommitted changes,
+/// Prepares a run of a lane in the main checkout. It saves a snapshot of the uncommitted changes,
 /// creates a ref on the current commit, and writes a record of the files that are there. The caller holds the
 /// lane's run lock, and keeps the returned lock until the lane's record marks it as running. Anybody who
 /// changes the main checkout, or starts another in-place run, holds the same lock while checking.
@@ -98,7 +99,7 @@ fn require_nothing_staged(project: &Project, main: &Path) -> Result<(), Error> {
 pub(crate) fn start_in_place_run<'p>(
     project: &'p Project,
     lane: &AnyLane,
-    attempt: u32,
+    run_number: RunNumber,
 ) -> Result<LockedWorktree<'p>, Error> {
     let layout = project.store.layout();
     let checkout = LockedWorktree::lock(project, &lane.path)?;
@@ -118,7 +119,7 @@ pub(crate) fn start_in_place_run<'p>(
     project.repo.create_ref(&saved_ref, head, &format!("git-proq: before lane {} works here", lane.name))?;
     fail_points::hit("in-place.kept");
     record_baseline(project, &checkout, saved_ref, snap)?
-        .save(&layout.run_checkout_baseline(&lane.name, attempt))?;
+        .save(&layout.run_checkout_baseline(&lane.name, run_number))?;
     fail_points::hit("in-place.begun");
     Ok(checkout)
 }
@@ -130,6 +131,6 @@ pub(crate) fn start_in_place_run<'p>(
 /// Fails when the last run's record cannot be read or the next one cannot be written.
 pub(crate) fn continue_in_place_run(project: &Project, lane: &AnyLane) -> Result<(), Error> {
     let layout = project.store.layout();
-    let baseline = CheckoutBaseline::load(&layout.run_checkout_baseline(&lane.name, lane.attempt))?;
-    Ok(baseline.save(&layout.run_checkout_baseline(&lane.name, lane.attempt + 1))?)
+    let baseline = CheckoutBaseline::load(&layout.run_checkout_baseline(&lane.name, lane.last_run))?;
+    Ok(baseline.save(&layout.run_checkout_baseline(&lane.name, lane.last_run.next()))?)
 }

@@ -44,7 +44,7 @@ pub(crate) fn has_in_place_changes(
     run: &RunRecord,
 ) -> Result<bool, Error> {
     let baseline =
-        CheckoutBaseline::load(&project.store.layout().run_checkout_baseline(&lane.name, run.attempt))?;
+        CheckoutBaseline::load(&project.store.layout().run_checkout_baseline(&lane.name, run.number))?;
     let finisher = InPlaceFinisher::new(project, lane, run, &baseline);
     let moved = project.repo.head_commit(&lane.path)? != Some(run.tip_before);
     let dirty = finisher.status()?;
@@ -66,7 +66,7 @@ pub(crate) fn finish_in_place_run(
     message: Option<&str>,
 ) -> Result<InPlaceOutcome, Error> {
     let baseline =
-        CheckoutBaseline::load(&project.store.layout().run_checkout_baseline(&lane.name, run.attempt))?;
+        CheckoutBaseline::load(&project.store.layout().run_checkout_baseline(&lane.name, run.number))?;
     let mut finisher = InPlaceFinisher::new(project, lane, run, &baseline);
     let commit_result = finisher.commit_run_changes(message);
     // The branch's move is recorded even when the commit failed.
@@ -233,7 +233,7 @@ impl<'a> InPlaceFinisher<'a> {
     fn record_operation(&self, from: CommitId, to: CommitId) -> Result<(), Error> {
         // No user typed the command line of this process, so the header names the run.
         let mut header = OperationHeader::new("in-place");
-        header.command = format!("run {} of lane {}", self.run.attempt, self.lane.name);
+        header.command = format!("run {} of lane {}", self.run.number, self.lane.name);
         operate_with_header(self.project, header, |op| {
             op.retain_commit(from)?;
             let (dir, branch) = (self.lane.path.clone(), self.lane.base.clone());

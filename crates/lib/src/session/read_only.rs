@@ -9,6 +9,7 @@ use proq_git::CommitId;
 use proq_git::worktrees::worktree::WorktreeList;
 use proq_store::base::atomic::{create_private_dir, rename_no_replace, sync_dir, write as write_atomically};
 use proq_store::base::record::Record;
+use proq_store::base::run_number::RunNumber;
 use proq_store::locks::lock::{LockGuard, LockName};
 use proq_store::records::lane::{AnyLane, GuestLane, LaneKind, LanePurpose, LaneRecord};
 use proq_store::records::lane_state::LaneState;
@@ -215,7 +216,7 @@ pub fn forget_unstarted_lane(project: &Project, lane: &AnyLane) -> Result<(), Er
     let layout = project.store.layout();
     let _run = project.store.locks().acquire(&LockName::Run(lane.name.clone()))?;
     let current = AnyLane::load_if_exists(&layout.lane_record(&lane.name))?;
-    if current.is_none_or(|now| !now.is_same_lane(lane) || now.attempt > 0) {
+    if current.is_none_or(|now| !now.is_same_lane(lane) || now.last_run != RunNumber::NONE) {
         return Ok(());
     }
     project.emit(log::EventName::LaneRemoved, Some(lane), format!("lane '{}' could not begin", lane.name));
@@ -240,8 +241,8 @@ pub fn require_not_busy(project: &Project, lane: &AnyLane) -> Result<(), Error> 
 ///
 /// # Errors
 /// Fails when an answer exists and cannot be read.
-pub fn last_answer(dir: &Path, lane: &AnyLane) -> Result<Option<(u32, String)>, Error> {
-    for run in (1..=lane.attempt).rev() {
+pub fn last_answer(dir: &Path, lane: &AnyLane) -> Result<Option<(RunNumber, String)>, Error> {
+    for run in RunNumber::first().through(lane.last_run).rev() {
         if let Some(text) = run_answer(dir, run)? {
             return Ok(Some((run, text)));
         }
@@ -253,7 +254,7 @@ pub fn last_answer(dir: &Path, lane: &AnyLane) -> Result<Option<(u32, String)>, 
 ///
 /// # Errors
 /// Fails when the answer exists and cannot be read.
-pub fn run_answer(dir: &Path, run: u32) -> Result<Option<String>, Error> {
+pub fn run_answer(dir: &Path, run: RunNumber) -> Result<Option<String>, Error> {
     let file = dir.join(proq_store::paths::layout::Layout::run_answer_in_lane(run));
     match proq_base::regular_file::read_store_file(&file) {
         Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),

@@ -12,6 +12,7 @@ use proq_git::CommitId;
 use proq_git::repository::open_operation::has_autostash;
 use proq_git::worktrees::worktree_stamp::WorktreeStamp;
 use proq_store::base::id::new_id;
+use proq_store::base::operation_number::OperationNumber;
 use proq_store::locks::lock::LockName;
 use proq_store::records::lane::LaneRecord;
 use proq_store::records::snapshot::{AutomaticInfo, SnapshotRecord};
@@ -138,7 +139,7 @@ struct BusyLane {
 /// Markers that change when a user or git-proq parks changes on purpose.
 struct ParkMarkers {
     /// Number of git-proq's last finished operation.
-    last_operation: u64,
+    last_operation: OperationNumber,
     /// Commits of the stash entries.
     stash_entries: Vec<CommitId>,
 }
@@ -173,7 +174,7 @@ impl ParkMarkers {
 struct ParkedChanges {
     worktrees: BTreeSet<PathBuf>,
     /// Number of the newest operation that `worktrees` takes into account.
-    last_operation: u64,
+    last_operation: OperationNumber,
     /// The commit that was checked out when the newest stash was created.
     stashed_on: Option<CommitId>,
 }

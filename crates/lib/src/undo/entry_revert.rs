@@ -7,6 +7,7 @@ use std::path::Path;
 use proq_git::CommitId;
 use proq_git::base::head::Head;
 use proq_git::status::local_state::LocalState;
+use proq_store::base::operation_number::OperationNumber;
 use proq_store::base::record::Record;
 use proq_store::locks::lock::LockGuard;
 use proq_store::operations::operation_entry::OperationEntry;
@@ -25,7 +26,7 @@ use crate::lane::operation::op_log_view::moved_branch;
 pub(crate) struct EntryRevert<'a, 'p> {
     pub op: &'a Operation<'p>,
     pub entry: &'a OperationEntry,
-    pub number: u64,
+    pub number: OperationNumber,
     pub force: bool,
     /// Run locks of lanes. They are shared, since many operations may concern one lane.
     pub(crate) run_locks: &'a RefCell<BTreeMap<String, LockGuard>>,

@@ -10,6 +10,7 @@ use proq_git::CommitId;
 use proq_git::base::head::RefMove;
 use proq_git::worktrees::worktree::WorktreeList;
 use proq_store::base::id::new_id;
+use proq_store::base::operation_number::OperationNumber;
 use proq_store::operations::operation_entry::OperationHeader;
 use proq_store::records::step::Step;
 
@@ -81,7 +82,7 @@ pub fn undo(project: &Project, planned: &UndoPlan, force: bool) -> Result<(), Er
 
 /// Locks the worktrees that the operations changed until this operation finishes, so that nothing lands on
 /// their branches concurrently.
-fn lock_worktrees(op: &Operation<'_>, log: &OpLog, numbers: &[u64]) -> Result<(), Error> {
+fn lock_worktrees(op: &Operation<'_>, log: &OpLog, numbers: &[OperationNumber]) -> Result<(), Error> {
     for (_, entry) in log.effective_entries(numbers)? {
         for dir in
             entry.applied_steps().filter_map(Step::changed_worktree).filter(|dir| dir.join(".git").exists())

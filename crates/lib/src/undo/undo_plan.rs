@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use proq_store::base::operation_number::OperationNumber;
 use proq_store::operations::operation_entry::OperationEntry;
 use proq_store::records::step::Step;
 
@@ -14,9 +15,9 @@ use crate::lane::{Error, Project};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UndoTarget {
     /// The last operation in effect. A given number must be the number of that operation.
-    Last(Option<u64>),
+    Last(Option<OperationNumber>),
     /// Every operation after the one with this number.
-    After(u64),
+    After(OperationNumber),
     /// The last undo, which is redone.
     LastUndo,
 }
@@ -26,7 +27,7 @@ pub enum UndoTarget {
 #[must_use]
 pub struct UndoPlan {
     /// Numbers of the operations, newest first.
-    pub numbers: Vec<u64>,
+    pub numbers: Vec<OperationNumber>,
     /// Command line of the newest operation.
     pub command: String,
     /// Whether all of the operations were started in this terminal session.
@@ -44,7 +45,7 @@ pub fn plan(project: &Project, target: UndoTarget) -> Result<UndoPlan, Error> {
 }
 
 fn plan_from_log(log: &OpLog, target: UndoTarget) -> Result<UndoPlan, Error> {
-    let numbers: Vec<u64> = match target {
+    let numbers: Vec<OperationNumber> = match target {
         UndoTarget::Last(requested) => {
             let last = log.active_operations().next().map(|l| l.number);
             if let Some(requested) = requested {
@@ -56,7 +57,7 @@ fn plan_from_log(log: &OpLog, target: UndoTarget) -> Result<UndoPlan, Error> {
             log.last_command_numbers()
         }
         UndoTarget::After(number) => {
-            if number > 0 {
+            if number != OperationNumber::NONE {
                 op_log_view::require(log, number)?;
             }
             log.active_operations().map(|l| l.number).filter(|n| *n > number).collect()
@@ -97,7 +98,7 @@ impl UndoPlan {
     }
 
     /// Wraps the reason why operation `number` cannot be undone, with the command that would force it.
-    pub fn refusal(&self, number: u64, source: Error) -> Error {
+    pub fn refusal(&self, number: OperationNumber, source: Error) -> Error {
         let (source, redo) = (Box::new(source), self.target == UndoTarget::LastUndo);
         Error::CannotUndo { number, redo, forced_command: self.forced_command(), source }
     }

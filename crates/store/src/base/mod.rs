@@ -1,8 +1,11 @@
 //! Records as files: atomic writes, ids, the clock, and errors.
 
 pub mod atomic;
+pub mod batch_id;
 pub mod clock;
 pub mod error;
 pub mod file_tree;
 pub mod id;
+pub mod operation_number;
 pub mod record;
+pub mod run_number;

@@ -15,6 +15,7 @@ use super::holder::LockHolder;
 use super::lock_wait::{WaitOutcome, block_until_free, wait_for_release};
 use crate::Error;
 use crate::base::atomic::create_private_dir;
+use crate::base::batch_id::BatchId;
 
 /// Time after which a wait is reported to the user.
 pub(crate) const WAIT_NOTICE_DELAY: Duration = Duration::from_millis(400);
@@ -60,7 +61,7 @@ pub enum LockName {
     /// Delivery of messages to a lane's agent, from reading a message until it is delivered.
     Inbox(String),
     /// Batch, held while a process schedules it.
-    Batch(String),
+    Batch(BatchId),
     /// Ledger of which batch has which task; held for milliseconds.
     Ledger,
     /// Start of batch runs under the shared capacity, so that a single process counts and starts runs.

@@ -19,6 +19,7 @@ use super::scratch::ScratchDir;
 use crate::Error;
 use crate::base::atomic;
 use crate::base::clock::Moment;
+use crate::base::operation_number::OperationNumber;
 use crate::paths::layout::JOURNAL_FILE;
 
 /// Time given to the git processes of a crashed operation to exit.
@@ -173,7 +174,7 @@ impl Journal {
     }
 
     /// Writes the last line and moves the journal to the operation log. Returns its number there.
-    pub fn finish(&mut self, at: Moment, recovered: bool) -> Result<u64, Error> {
+    pub fn finish(&mut self, at: Moment, recovered: bool) -> Result<OperationNumber, Error> {
         if self.entry.finished.is_none() {
             self.write(&[JournalLine::End { at, recovered }])?;
             self.file.sync_data().map_err(Error::io("sync", &self.path))?;
@@ -194,17 +195,17 @@ impl Journal {
         drop(self);
     }
 
-    fn move_to_log(&self) -> Result<u64, Error> {
+    fn move_to_log(&self) -> Result<OperationNumber, Error> {
         let log = self.scratch.layout();
         crate::base::atomic::create_private_dir(&log.operations())?;
-        let mut number = last_operation_number(&log.operations()) + 1;
+        let mut number = last_operation_number(&log.operations()).next();
         loop {
             let log_path = log.operation(number);
             // Two operations that finish concurrently may choose the same number; a name is only ever given
             // once.
             match atomic::rename_no_replace(&self.path, &log_path) {
                 Ok(()) => break,
-                Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => number += 1,
+                Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => number = number.next(),
                 Err(e) => return Err(Error::io("move to the operation log", &self.path)(e)),
             }
         }
@@ -268,22 +269,22 @@ fn lock_after_git_exits(file: &File, path: &Path) -> Result<(), Error> {
 }
 
 /// Returns the highest operation number in the log folder; zero when the log is empty.
-fn last_operation_number(dir: &Path) -> u64 {
-    list_operation_numbers(dir).last().copied().unwrap_or(0)
+fn last_operation_number(dir: &Path) -> OperationNumber {
+    list_operation_numbers(dir).last().copied().unwrap_or_default()
 }
 
 impl crate::paths::layout::Layout {
     /// Returns the numbers of all operations in the log, in order.
-    pub fn operation_numbers(&self) -> Vec<u64> {
+    pub fn operation_numbers(&self) -> Vec<OperationNumber> {
         list_operation_numbers(&self.operations())
     }
 }
 
 /// Lists the numbers of all operations in a log folder, in order.
-fn list_operation_numbers(dir: &Path) -> Vec<u64> {
+fn list_operation_numbers(dir: &Path) -> Vec<OperationNumber> {
     let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
     let number = |name: std::ffi::OsString| name.to_str()?.strip_suffix(".jsonl")?.parse().ok();
-    let mut all: Vec<u64> = entries.filter_map(|e| number(e.file_name())).collect();
+    let mut all: Vec<OperationNumber> = entries.filter_map(|e| number(e.file_name())).collect();
     all.sort_unstable();
     all
 }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::base::clock::Moment;
+use crate::base::operation_number::OperationNumber;
 use crate::records::step::Step;
 
 /// Newest version of the line format that this program writes and reads.
@@ -35,10 +36,10 @@ pub struct OperationHeader {
     pub session: Option<i32>,
     /// Operations that this one undoes, by their numbers in the log.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub undoes: Vec<u64>,
+    pub undoes: Vec<OperationNumber>,
     /// Number of the undo that this operation reverts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub redoes: Option<u64>,
+    pub redoes: Option<OperationNumber>,
     /// Command that the operation is a part of, if all operations of that command are undone together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "together")]

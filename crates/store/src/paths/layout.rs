@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use super::file_access::may_exist;
+use crate::base::operation_number::OperationNumber;
+use crate::base::run_number::RunNumber;
 
 /// Name of the store's folder in the common git directory.
 pub(crate) const STORE_DIR: &str = "proq";
@@ -226,9 +228,9 @@ impl Layout {
         self.root.join("fences")
     }
 
-    /// Returns the folder of the git guard of run `attempt`.
-    pub fn git_guard(&self, name: &str, attempt: u32) -> PathBuf {
-        self.git_guards().join(format!("{name}-{attempt}"))
+    /// Returns the folder of the git guard of a run.
+    pub fn git_guard(&self, name: &str, run: RunNumber) -> PathBuf {
+        self.git_guards().join(format!("{name}-{run}"))
     }
 
     /// Returns the folder of the hooks in a git guard. Git is configured to use it.
@@ -342,7 +344,7 @@ impl Layout {
     }
 
     /// Returns the path of one operation in the log.
-    pub fn operation(&self, number: u64) -> PathBuf {
+    pub fn operation(&self, number: OperationNumber) -> PathBuf {
         self.operations().join(format!("{number}.jsonl"))
     }
 

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::clock::Moment;
 use crate::base::record::Record;
+use crate::base::run_number::RunNumber;
 
 /// Activity of an agent during its run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,7 +60,7 @@ impl Record for ActivityRecord {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReportRecord {
     /// Run of the lane that reported; zero before the first.
-    pub run: u32,
+    pub run: RunNumber,
     /// Time of the report.
     pub at: Moment,
     /// Status of the task.

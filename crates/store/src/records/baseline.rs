@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use proq_git::{CommitId, RepoPath};
 use serde::{Deserialize, Serialize};
 
+use crate::base::operation_number::OperationNumber;
 use crate::base::record::Record;
+use crate::base::run_number::RunNumber;
 
 /// File that differed from HEAD.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -74,7 +76,8 @@ pub struct BaselineWorktree {
     pub lane: Option<String>,
     /// Number of the lane's last run.
     #[serde(default)]
-    pub attempt: u32,
+    #[serde(rename = "attempt")]
+    pub last_run: RunNumber,
     /// Top folder of the worktree.
     #[serde(with = "crate::paths::path_form")]
     pub dir: PathBuf,
@@ -92,7 +95,8 @@ pub struct BaselineLane {
     /// Name of the lane.
     pub lane: String,
     /// Number of the lane's last run.
-    pub attempt: u32,
+    #[serde(rename = "attempt")]
+    pub last_run: RunNumber,
     /// Whether the lane had a worktree.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[serde(rename = "has_tree")]
@@ -115,7 +119,7 @@ pub struct WorktreeBaselineRecord {
     pub settings: BTreeMap<String, String>,
     /// Number of the last operation in the operation log.
     #[serde(rename = "operation")]
-    pub last_operation: u64,
+    pub last_operation: OperationNumber,
     /// Worktrees in which no run was active.
     #[serde(default)]
     #[serde(rename = "places")]

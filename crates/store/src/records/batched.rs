@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::base::batch_id::BatchId;
 use crate::base::record::Record;
 
 /// Branches of a batch, as stored in the batch record.
@@ -21,7 +22,7 @@ impl Record for BatchBranches {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BatchLane {
     /// Id of the batch.
-    pub batch: String,
+    pub batch: BatchId,
     /// Number of the lane in the batch, from 0.
     pub lane: usize,
     /// Current or last task of the lane, as `area/ID`.
@@ -32,7 +33,7 @@ pub struct BatchLane {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunTask {
     /// Id of the batch.
-    pub batch: String,
+    pub batch: BatchId,
     /// Number of the task in the batch, from 0.
     pub number: usize,
     /// Name of the task, `area/ID`.

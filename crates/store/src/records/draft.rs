@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::clock::Moment;
 use crate::base::record::Record;
+use crate::base::run_number::RunNumber;
 
 /// Accumulated usage of multiple runs: those that wrote a plan, or those of a lane.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -84,7 +85,7 @@ pub struct DraftRecord {
     /// Last run of the lane whose answer was read.
     #[serde(default)]
     #[serde(rename = "read")]
-    pub last_read_run: u32,
+    pub last_read_run: RunNumber,
     /// Number of the file with the draft's current plan; none without a plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "plan")]

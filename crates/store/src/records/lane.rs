@@ -12,6 +12,7 @@ use super::lane_state::LaneState;
 use super::ports::Ports;
 use crate::base::clock::{Moment, now};
 use crate::base::record::Record;
+use crate::base::run_number::RunNumber;
 
 /// Method by which a lane's commits get onto its base.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -217,7 +218,8 @@ pub struct LaneRecord<P = LaneWorktree> {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
     /// Number of the last run; zero before the first.
-    pub attempt: u32,
+    #[serde(rename = "attempt")]
+    pub last_run: RunNumber,
     /// Creation time of the lane.
     pub created: Moment,
     /// Time of the last change of state.
@@ -274,7 +276,7 @@ impl<P> LaneRecord<P> {
             state: LaneState::Idle,
             detail: None,
             agent: None,
-            attempt: 0,
+            last_run: RunNumber::NONE,
             created: now(),
             updated: now(),
             checks: Vec::new(),
@@ -307,7 +309,7 @@ impl<P> LaneRecord<P> {
             state: self.state,
             detail: self.detail,
             agent: self.agent,
-            attempt: self.attempt,
+            last_run: self.last_run,
             created: self.created,
             updated: self.updated,
             checks: self.checks,

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::clock::Moment;
 use crate::base::record::Record;
+use crate::base::run_number::RunNumber;
 
 /// Message to a lane's agent, with its conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -13,10 +14,10 @@ pub struct MessageRecord {
     /// Agent that the message is for.
     pub agent: String,
     /// Last run of the lane when the message was sent.
-    pub run: u32,
+    pub run: RunNumber,
     /// Conversation that the message is for, by the number of its first run.
     #[serde(rename = "talk")]
-    pub conversation: u32,
+    pub conversation: RunNumber,
     /// Session of the conversation that the message is for, if the agent had named one at that time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,

@@ -13,6 +13,7 @@ use super::lane_state::LaneState;
 use super::step_run::StepRun;
 use crate::base::clock::Moment;
 use crate::base::record::Record;
+use crate::base::run_number::RunNumber;
 
 /// Limits of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -109,7 +110,8 @@ impl RunSummary {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunRecord {
     /// Number of the run in its lane, from 1.
-    pub attempt: u32,
+    #[serde(rename = "attempt")]
+    pub number: RunNumber,
     /// Name of the agent's profile.
     pub agent: String,
     /// Command that was started, without the prompt where that is passed as a file.
@@ -157,7 +159,7 @@ pub struct RunRecord {
     /// conversation. None when it starts a conversation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "talk")]
-    pub conversation: Option<u32>,
+    pub conversation: Option<RunNumber>,
     /// Messages from the lane's inbox that are part of the prompt. They count as delivered once the run has
     /// started.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -254,8 +256,8 @@ impl RunRecord {
     /// Returns the conversation of the run, by the number of its first run. A repeated run, or one that
     /// continues after a full context, belongs to the conversation of the run it replaces. A message to that
     /// conversation therefore reaches it too.
-    pub fn conversation_number(&self) -> u32 {
-        self.conversation.unwrap_or(self.attempt)
+    pub fn conversation_number(&self) -> RunNumber {
+        self.conversation.unwrap_or(self.number)
     }
 
     /// Returns the cost of the run and its budget, if the budget is used up.

@@ -11,6 +11,7 @@ use super::batched::RunTask;
 use super::run::RunLimits;
 use super::step_run::StepPhase;
 use crate::base::record::Record;
+use crate::base::run_number::RunNumber;
 
 /// State of a review.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -109,7 +110,7 @@ pub struct LastReview {
     /// Number of the reviewed step.
     pub step: u32,
     /// Number of the reviewing run.
-    pub run: u32,
+    pub run: RunNumber,
     /// Verdict of the reviewer: approve or revise.
     #[serde(rename = "judgement")]
     pub verdict: ReviewVerdict,
@@ -161,7 +162,7 @@ pub struct TaskLoopRecord {
     /// First run of the task loop; all later runs belong to its conversation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "talk")]
-    pub conversation: Option<u32>,
+    pub conversation: Option<RunNumber>,
     /// Tip of the lane when the task loop was started.
     pub start: CommitId,
     /// Number of finished iterations.
@@ -174,7 +175,7 @@ pub struct TaskLoopRecord {
     /// Number of the last run whose result this record includes.
     #[serde(default)]
     #[serde(rename = "taken")]
-    pub last_counted_run: u32,
+    pub last_counted_run: RunNumber,
     /// Tip of the lane after the last counted run.
     #[serde(rename = "tip")]
     pub last_tip: CommitId,

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use proq_git::worktrees::broken_worktree::WorktreeDefect;
 use proq_lib::agent::task_loop::loop_status::LoopStatus;
 use proq_lib::lane::inspection::list::LaneView;
+use proq_store::base::batch_id::BatchId;
 use proq_store::paths::path_form;
 use proq_store::records::batched::BatchLane;
 use proq_store::records::lane::{AnyLane, LanePurpose};
@@ -75,7 +76,7 @@ pub(crate) struct ListOutput {
     unrecorded: Vec<String>,
     /// Ids of the batches that no scheduler runs now, with work that has not landed on their bases.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    unlanded_batches: Vec<String>,
+    unlanded_batches: Vec<BatchId>,
 }
 
 pub(crate) fn to_output(lane_list: &LaneList) -> ListOutput {

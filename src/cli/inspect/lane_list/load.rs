@@ -40,7 +40,7 @@ pub(crate) fn load_list(
         list::unrecorded_worktrees(project, &lane_records, &WorktreeList::read(&project.repo)?)?;
     let layout = project.store.layout();
     let lane_usage = |lane: &AnyLane| {
-        Some((lane.name.clone(), usage::lane_summary(&layout.lane(&lane.name), lane.attempt)?))
+        Some((lane.name.clone(), usage::lane_summary(&layout.lane(&lane.name), lane.last_run)?))
     };
     let task_progress = |lane: &AnyLane| {
         let status = loop_status::read_status(&layout.lane(&lane.name), lane);

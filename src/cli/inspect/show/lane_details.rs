@@ -8,6 +8,7 @@ use proq_lib::lane::Project;
 use proq_lib::lane::inspection::list::LaneView;
 use proq_lib::lane::messages::inbox;
 use proq_store::base::record::Record;
+use proq_store::base::run_number::RunNumber;
 use proq_store::paths::layout::Layout;
 use proq_store::records::agent::ReportRecord;
 use proq_store::records::check::FailedCheckRecord;
@@ -53,7 +54,7 @@ impl LaneDetails {
             && view.is_none_or(|view| view.state == LaneState::CheckFailed);
         Ok(LaneDetails {
             task: proq_base::regular_file::read_store_text(dir.join("task.md")).unwrap_or_default(),
-            runs: load_runs(&dir, lane.attempt)?,
+            runs: load_runs(&dir, lane.last_run)?,
             task_loop: loop_status::read_status(&dir, lane)?,
             waiting: inbox::pending_messages(&dir)?.into_iter().map(|pending| pending.record).collect(),
             report: ReportRecord::load_if_exists(&dir.join(Layout::REPORT_FILE))?,
@@ -69,7 +70,7 @@ impl LaneDetails {
 
     /// Returns the path of the log of the landing after `run`. The file exists only if there was one.
     pub(crate) fn landing_log(&self, run: &RunRecord) -> PathBuf {
-        self.dir.join(Layout::landing_log_in_lane(run.attempt))
+        self.dir.join(Layout::landing_log_in_lane(run.number))
     }
 }
 
@@ -80,9 +81,9 @@ fn is_landed_by_hand(project: &Project, view: &LaneView) -> Result<bool, Failure
     Ok(project.repo.has_equivalent_changes(base, tip)?)
 }
 
-fn load_runs(dir: &Path, last_attempt: u32) -> Result<Vec<RunRecord>, Failure> {
+fn load_runs(dir: &Path, last_run: RunNumber) -> Result<Vec<RunRecord>, Failure> {
     let mut out = Vec::new();
-    for n in 1..=last_attempt {
+    for n in RunNumber::first().through(last_run) {
         let run = RunRecord::load_if_exists(&dir.join(format!("runs/{n}.toml")))?;
         out.extend(run.map(|run| RunRecord { summary: usage::current_summary(dir, &run), ..run }));
     }

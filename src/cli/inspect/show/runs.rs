@@ -19,7 +19,7 @@ pub(crate) fn print_runs(
 ) {
     for run in &details.runs {
         let outcome_text = describe_run(run, is_busy && Some(run) == details.runs.last(), activity);
-        print_field(&format!("run {}", run.attempt), &outcome_text);
+        print_field(&format!("run {}", run.number), &outcome_text);
         if run.delivered_count > 0 {
             let times_text = if run.delivered_count == 1 {
                 "once".to_owned()

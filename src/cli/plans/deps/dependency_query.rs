@@ -136,7 +136,7 @@ fn query_agent(
     let mut handler = DependencyAnswers { missing, agent, loaded_plan, rejected: Vec::new() };
     let (lane, outcome) = follow_until_answered(session, project, lane, &mut handler)?;
     if let AnswerOutcome::Invalid { reason, .. } | AnswerOutcome::NoAnswer { reason } = outcome {
-        let file = project.store.layout().run_answer(&lane.name, lane.attempt);
+        let file = project.store.layout().run_answer(&lane.name, lane.last_run);
         return Err(DraftError::InvalidAnswer {
             agent: agent.to_owned(),
             expected: "a list of dependencies",

@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use proq_store::base::run_number::RunNumber;
 use proq_stream::base::client_line::ClientLine;
 use serde_json::{Value, json};
 
@@ -24,7 +25,7 @@ pub(super) struct ClientConfig {
     /// Name of the lane.
     pub(super) lane: String,
     /// Number of the run.
-    pub(super) attempt: u32,
+    pub(super) run_number: RunNumber,
     /// Path of the git-proq program.
     pub(super) program_path: PathBuf,
     /// Session to resume; none to create a new session.
@@ -265,10 +266,10 @@ impl Client {
     /// Returns the list of MCP servers for a session: the server of git-proq, whose variables name the lane
     /// and the run.
     fn mcp_servers(&self) -> Value {
-        let ClientConfig { lane, attempt, program_path, .. } = &self.config;
+        let ClientConfig { lane, run_number, program_path, .. } = &self.config;
         let env = json!([
             { "name": "PROQ_LANE", "value": lane },
-            { "name": "PROQ_ATTEMPT", "value": attempt.to_string() },
+            { "name": "PROQ_ATTEMPT", "value": run_number.to_string() },
         ]);
         json!([{ "name": "proq", "command": program_path, "args": ["mcp"], "env": env }])
     }

@@ -17,6 +17,7 @@ use proq_base::process;
 use proq_base::process::command_builder::{AsyncChild, CommandBuilder};
 use proq_base::process::signals;
 use proq_store::base::record::Record;
+use proq_store::base::run_number::RunNumber;
 use proq_store::records::lane::AnyLane;
 use proq_store::records::run::RunRecord;
 use proq_stream::base::client_line::ClientLine;
@@ -75,7 +76,7 @@ pub struct DriverHandles {
 pub fn run_protocol_agent(
     project: &Project,
     name: &str,
-    attempt: u32,
+    run_number: RunNumber,
     command: &[OsString],
     handles: DriverHandles,
 ) -> Result<AgentExit, Error> {
@@ -83,7 +84,7 @@ pub fn run_protocol_agent(
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(runtime_error)?;
     runtime.block_on(async {
-        let mut driver = Driver::start(project, name, attempt, command, handles)?;
+        let mut driver = Driver::start(project, name, run_number, command, handles)?;
         let actions = driver.client.initialize();
         driver.perform(actions);
         driver.run().await
@@ -107,7 +108,7 @@ enum ShutdownProgress {
 struct Driver<'a> {
     project: &'a Project,
     lane: AnyLane,
-    attempt: u32,
+    run_number: RunNumber,
     stop_grace: Duration,
     child: AsyncChild,
     pid: u32,
@@ -122,7 +123,7 @@ struct Driver<'a> {
     /// Whether messages from the inbox are delivered. A run that resolves a conflict accepts none.
     accepts_messages: bool,
     /// Number of the run that began the conversation. Messages for another conversation stay in the inbox.
-    conversation: u32,
+    conversation: RunNumber,
     /// Messages that were sent to the agent and to which it has not reacted. No other process delivers
     /// messages until it has.
     pending_messages: Option<ClaimedMessages>,
@@ -153,15 +154,15 @@ impl<'a> Driver<'a> {
     fn start(
         project: &'a Project,
         name: &str,
-        attempt: u32,
+        run_number: RunNumber,
         command: &[OsString],
         handles: DriverHandles,
     ) -> Result<Driver<'a>, Error> {
         // Listen for signals before the agent exists, so that no early signal is missed.
         let signals = ShutdownSignals::listen()?;
         let lane = project.any_lane(name)?;
-        let run = RunRecord::load(&project.store.layout().run_record(name, attempt))?;
-        let (dir, _) = work_dir_and_prompt_file(project, &lane, attempt, run.resolves_conflict);
+        let run = RunRecord::load(&project.store.layout().run_record(name, run_number))?;
+        let (dir, _) = work_dir_and_prompt_file(project, &lane, run_number, run.resolves_conflict);
         let client = Client::new(
             load_client_config(project, &lane, &run, &handles.program_path)?,
             load_tool_policy(project, &lane, &run, &dir)?,
@@ -175,7 +176,7 @@ impl<'a> Driver<'a> {
         let mut child = start.spawn_with_pipes()?;
         Ok(Driver {
             project,
-            attempt,
+            run_number,
             stop_grace: project.settings.stop_grace,
             pid: child.id().unwrap_or_default(),
             stdin: child.stdin.take(),
@@ -320,7 +321,8 @@ impl<'a> Driver<'a> {
     /// Records that the agent has received the pending messages, so that they are not sent again.
     fn confirm_delivery(&mut self) {
         let Some(messages) = self.pending_messages.take() else { return };
-        if let Err(e) = Inbox::new(self.project, &self.lane.name).record_delivered(self.attempt, &messages) {
+        if let Err(e) = Inbox::new(self.project, &self.lane.name).record_delivered(self.run_number, &messages)
+        {
             // The messages still wait in the inbox, and would be found again at the end of each turn.
             self.accepts_messages = false;
             let text = format!("what it was told may be told once more: {e}");
@@ -409,15 +411,15 @@ fn load_client_config(
     program_path: &Path,
 ) -> Result<ClientConfig, Error> {
     let layout = project.store.layout();
-    let (dir, prompt_file) = work_dir_and_prompt_file(project, lane, run.attempt, run.resolves_conflict);
+    let (dir, prompt_file) = work_dir_and_prompt_file(project, lane, run.number, run.resolves_conflict);
     let read =
         |path: &Path| proq_base::regular_file::read_store_text(path).map_err(lane::Error::io("read", path));
     let prompt = read(&prompt_file)?;
-    let restart_prompt_file = layout.run_restart_prompt(&lane.name, run.attempt);
+    let restart_prompt_file = layout.run_restart_prompt(&lane.name, run.number);
     Ok(ClientConfig {
         dir,
         lane: lane.name.clone(),
-        attempt: run.attempt,
+        run_number: run.number,
         program_path: program_path.to_owned(),
         session: run.session.clone().filter(|_| run.resumed),
         prompt,

@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 
 use proptest::prelude::*;
+use proq_store::base::run_number::RunNumber;
 use proq_stream::base::client_line::{CLIENT_LINE_PREFIX, ClientLine};
 use proq_stream::base::lines::MAX_LINE_BYTES;
 use serde_json::{Value, json};
@@ -163,7 +164,7 @@ fn test_client(session: Option<&str>) -> Client {
     let config = ClientConfig {
         dir: PathBuf::from("/lane"),
         lane: "x".to_owned(),
-        attempt: 1,
+        run_number: RunNumber::first(),
         program_path: PathBuf::from("/bin/git-proq"),
         session: session.map(str::to_owned),
         prompt: "go on".to_owned(),

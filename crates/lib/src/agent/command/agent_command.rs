@@ -8,6 +8,7 @@ use proq_base::config::settings::Settings;
 use proq_base::explain::shell_quote;
 use proq_base::money::NanoDollars;
 use proq_base::process::find_executable;
+use proq_store::base::run_number::RunNumber;
 use proq_store::records::batched::RunTask;
 use proq_store::records::lane::LanePurpose;
 use proq_store::records::run::RunLimits;
@@ -74,7 +75,7 @@ pub struct AgentCommand {
     /// Maximum number of turns of the agent in one run; none for no limit.
     pub max_turns: Option<u32>,
     /// Conversation that the run continues or restarts, by the number of its first run.
-    pub conversation: Option<u32>,
+    pub conversation: Option<RunNumber>,
     /// Ids of the lane's inbox messages that are part of the prompt.
     pub message_ids: Vec<String>,
     /// Part of the budget that earlier tries used.
@@ -198,7 +199,7 @@ impl AgentCommand {
     }
 
     /// Returns the command as part of the conversation whose first run has this number.
-    pub(crate) fn with_conversation(self, conversation: u32) -> AgentCommand {
+    pub(crate) fn with_conversation(self, conversation: RunNumber) -> AgentCommand {
         AgentCommand { conversation: Some(conversation), ..self }
     }
 

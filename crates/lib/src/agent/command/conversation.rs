@@ -4,6 +4,7 @@
 use std::ffi::OsString;
 
 use proq_store::base::record::Record;
+use proq_store::base::run_number::RunNumber;
 use proq_store::records::lane::AnyLane;
 use proq_store::records::run::RunRecord;
 
@@ -24,15 +25,15 @@ pub fn refuse_while_resolving(project: &Project, lane: &AnyLane) -> Result<(), E
 pub(crate) fn last_conversation_run(
     project: &Project,
     lane: &AnyLane,
-    conversation: Option<u32>,
+    conversation: Option<RunNumber>,
 ) -> Result<Option<RunRecord>, Error> {
     let layout = project.store.layout();
-    for attempt in (1..=lane.attempt).rev() {
-        let Some(mut run) = RunRecord::load_if_exists(&layout.run_record(&lane.name, attempt))? else {
+    for run_number in RunNumber::first().through(lane.last_run).rev() {
+        let Some(mut run) = RunRecord::load_if_exists(&layout.run_record(&lane.name, run_number))? else {
             continue;
         };
         if run.summary.session.is_none() {
-            run.summary.session = reported_session(project, &lane.name, attempt);
+            run.summary.session = reported_session(project, &lane.name, run_number);
         }
         // A run that ended before it started has no agent to continue with, though its session was chosen.
         let is_resumable = run.ended.is_none() || (run.summary.session.is_some() && run.pid.is_some());
@@ -51,8 +52,8 @@ pub(crate) fn last_conversation_run(
 /// list without one.
 pub fn find_user_command(project: &Project, lane: &AnyLane) -> Result<Vec<OsString>, Error> {
     let layout = project.store.layout();
-    for attempt in (1..=lane.attempt).rev() {
-        let run = RunRecord::load_if_exists(&layout.run_record(&lane.name, attempt))?;
+    for run_number in RunNumber::first().through(lane.last_run).rev() {
+        let run = RunRecord::load_if_exists(&layout.run_record(&lane.name, run_number))?;
         if let Some(run) = run.filter(|run| !run.resolves_conflict && lane.agent.as_ref() == Some(&run.agent))
         {
             return Ok(run.agent_command.iter().map(OsString::from).collect());

@@ -2,6 +2,7 @@
 //! cannot be resumed.
 
 use proq_store::base::record::Record;
+use proq_store::base::run_number::RunNumber;
 use proq_store::records::lane::AnyLane;
 use proq_store::records::run::RunRecord;
 
@@ -19,7 +20,7 @@ const MAX_COMMITS_LISTED: usize = 50;
 #[derive(Debug, Default)]
 pub(crate) struct RestartCounter {
     /// Number of the first run that was counted.
-    first_run: Option<u32>,
+    first_run: Option<RunNumber>,
     /// Number of runs counted so far.
     run_count: u32,
 }
@@ -27,9 +28,9 @@ pub(crate) struct RestartCounter {
 impl RestartCounter {
     /// Counts a run that was ended because its context was full. Returns the number of the first such run if
     /// a further run is allowed; none otherwise.
-    pub(crate) fn count_run(&mut self, attempt: u32, max_runs: u32) -> Option<u32> {
+    pub(crate) fn count_run(&mut self, run_number: RunNumber, max_runs: u32) -> Option<RunNumber> {
         self.run_count += 1;
-        let first = *self.first_run.get_or_insert(attempt);
+        let first = *self.first_run.get_or_insert(run_number);
         (self.run_count < max_runs).then_some(first)
     }
 }
@@ -54,8 +55,8 @@ pub(crate) fn find_first_run(project: &Project, lane: &AnyLane, run: RunRecord) 
 
 /// Returns the run before this one in its conversation.
 fn find_previous_run(project: &Project, lane: &AnyLane, run: &RunRecord) -> Result<Option<RunRecord>, Error> {
-    for attempt in (1..run.attempt).rev() {
-        let earlier = RunRecord::load_if_exists(&project.store.layout().run_record(&lane.name, attempt))?;
+    for run_number in RunNumber::first().through(run.number.previous()).rev() {
+        let earlier = RunRecord::load_if_exists(&project.store.layout().run_record(&lane.name, run_number))?;
         if let Some(earlier) = earlier.filter(|before| {
             !before.resolves_conflict && before.conversation_number() == run.conversation_number()
         }) {
@@ -70,8 +71,8 @@ fn find_previous_run(project: &Project, lane: &AnyLane, run: &RunRecord) -> Resu
 fn conversation_runs(project: &Project, lane: &AnyLane, first: &RunRecord) -> Result<Vec<RunRecord>, Error> {
     let layout = project.store.layout();
     let mut out = Vec::new();
-    for attempt in first.attempt..=lane.attempt {
-        let run = RunRecord::load_if_exists(&layout.run_record(&lane.name, attempt))?;
+    for run_number in first.number.through(lane.last_run) {
+        let run = RunRecord::load_if_exists(&layout.run_record(&lane.name, run_number))?;
         out.extend(run.filter(|run| {
             !run.resolves_conflict && run.conversation_number() == first.conversation_number()
         }));
@@ -85,13 +86,13 @@ fn later_messages(project: &Project, lane: &AnyLane, first: &RunRecord) -> Resul
     let mut out = Vec::new();
     for run in conversation_runs(project, lane, first)? {
         if run.has_prompt_override && run.resumed {
-            let prompt_file = layout.run_prompt_override(&lane.name, run.attempt);
+            let prompt_file = layout.run_prompt_override(&lane.name, run.number);
             out.push(
                 proq_base::regular_file::read_store_text(&prompt_file)
                     .map_err(lane::Error::io("read", &prompt_file))?,
             );
         }
-        out.extend(read_delivered(&layout.lane(&lane.name), run.attempt)?);
+        out.extend(read_delivered(&layout.lane(&lane.name), run.number)?);
     }
     Ok(out)
 }
@@ -112,7 +113,7 @@ pub(crate) fn compose_prompt(
     out.push_str(&attachment_list(project, &lane.name)?);
     if first.has_prompt_override && !first.resumed {
         // The prompt of a run with its own prompt already contains the task.
-        out = read(layout.run_prompt_override(&lane.name, first.attempt))?;
+        out = read(layout.run_prompt_override(&lane.name, first.number))?;
     }
     for message in later_messages(project, lane, first)? {
         out.push_str(&format!("\n\nLater message from the user:\n\n{}", message.trim_end()));
@@ -153,7 +154,7 @@ fn describe_worktree(project: &Project, lane: &AnyLane, branch: &str) -> Result<
 fn collect_answers(project: &Project, lane: &AnyLane, first: &RunRecord) -> Result<String, Error> {
     let mut out = String::new();
     for run in conversation_runs(project, lane, first)? {
-        let file = project.store.layout().run_answer(&lane.name, run.attempt);
+        let file = project.store.layout().run_answer(&lane.name, run.number);
         match proq_base::regular_file::read_store_text(&file) {
             Ok(answer) => out.push_str(&format!("\nYour answer then:\n\n{}\n", answer.trim_end())),
             // The run was ended before it gave an answer.
@@ -174,7 +175,11 @@ mod tests {
     #[test]
     fn stops_at_max_runs() {
         let mut counter = RestartCounter::default();
-        assert_eq!([3, 5, 6].map(|attempt| counter.count_run(attempt, 3)), [Some(3), Some(3), None]);
-        assert_eq!(RestartCounter::default().count_run(1, 0), None);
+        let third = RunNumber::new(3);
+        assert_eq!(
+            [3, 5, 6].map(|number| counter.count_run(RunNumber::new(number), 3)),
+            [Some(third), Some(third), None]
+        );
+        assert_eq!(RestartCounter::default().count_run(RunNumber::first(), 0), None);
     }
 }

@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
+use proq_store::base::run_number::RunNumber;
 use proq_store::records::agent::Activity;
 use proq_store::records::lane::AnyLane;
 
@@ -69,7 +70,7 @@ pub(crate) fn record_expected_question(
     project: &Project,
     lane: &AnyLane,
     command: &AgentCommand,
-    attempt: u32,
+    run_number: RunNumber,
 ) -> Result<(), Error> {
     if !command.in_window || command.is_user_command() {
         return Ok(());
@@ -81,10 +82,10 @@ pub(crate) fn record_expected_question(
         // The agent's first report replaces this one.
         Some(question) => {
             let message = Some(format!("asks {}", question.text));
-            activity::record_initial_activity(project, lane, attempt, Activity::NeedsApproval, message)
+            activity::record_initial_activity(project, lane, run_number, Activity::NeedsApproval, message)
         }
         None if profile.known_activities().is_empty() => {
-            activity::record_initial_activity(project, lane, attempt, Activity::Unknown, None)
+            activity::record_initial_activity(project, lane, run_number, Activity::Unknown, None)
         }
         None => Ok(()),
     }

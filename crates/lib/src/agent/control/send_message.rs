@@ -5,6 +5,7 @@ use std::path::Path;
 
 use proq_store as store;
 use proq_store::base::clock::now;
+use proq_store::base::run_number::RunNumber;
 use proq_store::locks::lock::{LockGuard, LockName};
 use proq_store::records::lane::AnyLane;
 use proq_store::records::lane_state::LaneState;
@@ -49,7 +50,7 @@ pub struct Recipient {
     /// Session to continue. An agent that has just started may not have named it yet.
     pub session: Option<String>,
     /// Conversation of the message, as the number of the run that started it.
-    conversation: u32,
+    conversation: RunNumber,
     /// Whether the conversation ran in a window, which no longer exists.
     pub was_interactive: bool,
     /// Warning about the money already spent, to show before the agent continues.
@@ -202,7 +203,7 @@ fn new_message_record(lane: &AnyLane, recipient: &Recipient, text: &str) -> Mess
     MessageRecord {
         at: now(),
         agent: recipient.agent.clone(),
-        run: lane.attempt,
+        run: lane.last_run,
         conversation: recipient.conversation,
         session: recipient.session.clone(),
         text: text.to_owned(),

@@ -7,6 +7,7 @@ use proq_base::process::signals;
 use proq_base::process::strays;
 use proq_store::base::atomic::write as write_atomically;
 use proq_store::base::record::Record;
+use proq_store::base::run_number::RunNumber;
 use proq_store::locks::lock::LockName;
 use proq_store::records::lane::AnyLane;
 use proq_store::records::lane_state::LaneState;
@@ -72,12 +73,12 @@ pub fn stop_after_wrap_up(project: &Project, name: &str, grace: Duration) -> Res
     let layout = project.store.layout();
     write_atomically(&layout.lane_wrap_up_marker(name), b"")?;
     let lock = LockName::Run(name.to_owned());
-    let mut requested_run = 0;
+    let mut requested_run = RunNumber::NONE;
     while project.store.locks().is_held(&lock)? {
         if Instant::now() > deadline {
             return stop(project, name);
         }
-        let run = project.any_lane(name)?.attempt;
+        let run = project.any_lane(name)?.last_run;
         // The next run may have started before the request to finish was known.
         if run != requested_run {
             let text = b"Somebody wants you to come to your end. Finish, commit, and end.\n";
@@ -146,8 +147,8 @@ pub fn has_live_supervisor(project: &Project, lane: &AnyLane) -> Result<bool, Er
 /// Returns the supervisor of a lane's last run, if it is alive. While a supervisor prepares the next run,
 /// only the record of the run before names it, so that record is read too.
 fn live_supervisor(project: &Project, lane: &AnyLane) -> Result<Option<SupervisorProcess>, Error> {
-    for attempt in [lane.attempt, lane.attempt.saturating_sub(1)] {
-        let run = RunRecord::load_if_exists(&project.store.layout().run_record(&lane.name, attempt))?;
+    for run_number in [lane.last_run, lane.last_run.previous()] {
+        let run = RunRecord::load_if_exists(&project.store.layout().run_record(&lane.name, run_number))?;
         let supervisor = run.and_then(|run| run.supervisor);
         if let Some(live_process) = supervisor
             .filter(|recorded| identity::is_process_running(recorded.pid, recorded.start_time.as_deref()))
@@ -161,10 +162,10 @@ fn live_supervisor(project: &Project, lane: &AnyLane) -> Result<Option<Superviso
 /// Returns the lane with the state and detail of the given lane's run, once that run has ended and another
 /// one has started. `None` otherwise.
 fn lane_after_finished_run(project: &Project, lane: &AnyLane) -> Result<Option<AnyLane>, Error> {
-    if project.any_lane(&lane.name)?.attempt == lane.attempt {
+    if project.any_lane(&lane.name)?.last_run == lane.last_run {
         return Ok(None);
     }
-    let run = RunRecord::load_if_exists(&project.store.layout().run_record(&lane.name, lane.attempt))?;
+    let run = RunRecord::load_if_exists(&project.store.layout().run_record(&lane.name, lane.last_run))?;
     let result = run.and_then(|run| Some((run.outcome?, run.detail)));
     Ok(result.map(|(state, detail)| AnyLane { state, detail, ..lane.clone() }))
 }
@@ -173,7 +174,7 @@ fn lane_after_finished_run(project: &Project, lane: &AnyLane) -> Result<Option<A
 /// recorded process group if it is still the same process, processes with the run's process mark, and holders
 /// of the agent's lock.
 fn stop_orphaned_run(project: &Project, lane: &AnyLane) -> Result<AnyLane, Error> {
-    let run = RunRecord::load(&project.store.layout().run_record(&lane.name, lane.attempt))?;
+    let run = RunRecord::load(&project.store.layout().run_record(&lane.name, lane.last_run))?;
     let mut survived = false;
     if let Some(pid) = run.pid
         && identity::is_same_process(pid, run.start_time.as_deref())

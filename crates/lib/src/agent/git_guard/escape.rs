@@ -16,6 +16,7 @@ use proq_base::diagnostics::Listener;
 use proq_git::RepoPath;
 use proq_git::base::error;
 use proq_git::status::status_query;
+use proq_store::base::run_number::RunNumber;
 use proq_store::paths::layout::Layout;
 use proq_store::records::lane::AnyLane;
 
@@ -93,12 +94,12 @@ fn find_worktree(project: &Project, git_dir: &Path) -> Option<OtherWorktree> {
 pub(super) fn report_changed_files(
     project: &Project,
     lane: &AnyLane,
-    attempt: u32,
+    run_number: RunNumber,
     guard_dir: &Path,
 ) -> ReportedPaths {
     let mut reported = ReportedPaths::new();
     let Ok(run_start) = Layout::git_guard_record(guard_dir).metadata() else { return reported };
-    let log = project.store.layout().run_log(&lane.name, attempt);
+    let log = project.store.layout().run_log(&lane.name, run_number);
     let worktrees = list_other_worktrees(project, lane);
     let named_paths = find_named_paths(&log, &worktrees, &project.lanes_dir());
     for (worktree, named_paths) in worktrees.into_iter().zip(named_paths) {

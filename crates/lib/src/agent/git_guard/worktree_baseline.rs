@@ -10,7 +10,9 @@ use proq_git::history::tree_diff;
 use proq_git::status::status_query;
 use proq_git::status::worktree_status::WorktreeStatus;
 use proq_git::{CommitId, RepoPath};
+use proq_store::base::operation_number::OperationNumber;
 use proq_store::base::record::Record;
+use proq_store::base::run_number::RunNumber;
 use proq_store::locks::lock::LockName;
 use proq_store::paths::layout::Layout;
 use proq_store::records::baseline::{BaselineFile, BaselineLane, BaselineWorktree, WorktreeBaselineRecord};
@@ -37,11 +39,11 @@ pub(super) fn save_baseline(project: &Project, lane: &AnyLane, guard_dir: &Path)
     let worktrees = idle_worktrees(project, lane);
     let dirs: Vec<PathBuf> = worktrees.iter().map(|(worktree, _)| worktree.root.clone()).collect();
     let (statuses, ()) = status_query::query_statuses(&project.repo, &dirs, || ());
-    let recorded = worktrees.into_iter().zip(statuses).filter_map(|((worktree, attempt), status)| {
+    let recorded = worktrees.into_iter().zip(statuses).filter_map(|((worktree, last_run), status)| {
         let status = status.filter(|status| status.entries.len() <= MAX_FILES_PER_WORKTREE)?;
         let head = project.repo.head_commit(&worktree.root).ok()?;
         let files = status.paths().into_iter().map(|path| read_baseline_file(&worktree.root, path)).collect();
-        Some(BaselineWorktree { lane: worktree.lane, attempt, dir: worktree.root, head, files })
+        Some(BaselineWorktree { lane: worktree.lane, last_run, dir: worktree.root, head, files })
     });
     let other_lanes = other_lanes(project, lane);
     let record = WorktreeBaselineRecord {
@@ -50,7 +52,7 @@ pub(super) fn save_baseline(project: &Project, lane: &AnyLane, guard_dir: &Path)
                 is_busy: other.state.is_busy(),
                 has_worktree: has_own_worktree(project, &other),
                 lane: other.name,
-                attempt: other.attempt,
+                last_run: other.last_run,
             })
             .collect(),
         settings: shared_settings(project),
@@ -74,17 +76,17 @@ fn other_lanes(project: &Project, lane: &AnyLane) -> impl Iterator<Item = AnyLan
     project.all_lanes().unwrap_or_default().into_iter().filter(move |other| other.name != name)
 }
 
-fn last_operation_number(project: &Project) -> u64 {
-    project.store.layout().operation_numbers().last().copied().unwrap_or(0)
+fn last_operation_number(project: &Project) -> OperationNumber {
+    project.store.layout().operation_numbers().last().copied().unwrap_or_default()
 }
 
 /// Returns the main checkout, unless a run works there, and the lanes in which nothing runs, most recently
 /// changed first; each with the number of its last run.
-fn idle_worktrees(project: &Project, lane: &AnyLane) -> Vec<(OtherWorktree, u32)> {
+fn idle_worktrees(project: &Project, lane: &AnyLane) -> Vec<(OtherWorktree, RunNumber)> {
     let main = project.repo.main_worktree().filter(|_| {
         !lane.works_in_place() && matches!(in_place_guard::lane_running_in_place(project, None), Ok(None))
     });
-    let main = main.map(|top| (OtherWorktree { lane: None, root: top.to_owned() }, 0));
+    let main = main.map(|top| (OtherWorktree { lane: None, root: top.to_owned() }, RunNumber::NONE));
     let mut idle: Vec<LaneRecord> = project.lanes().unwrap_or_default();
     idle.retain(|other| other.name != lane.name && is_idle(project, other));
     idle.sort_by_key(|other| std::cmp::Reverse(other.updated));
@@ -103,7 +105,7 @@ fn idle_worktrees(project: &Project, lane: &AnyLane) -> Vec<(OtherWorktree, u32)
     lanes.retain(fits);
     let lanes = lanes
         .into_iter()
-        .map(|other| (OtherWorktree { lane: Some(other.name), root: other.path }, other.attempt));
+        .map(|other| (OtherWorktree { lane: Some(other.name), root: other.path }, other.last_run));
     main.into_iter().chain(lanes).collect()
 }
 
@@ -136,12 +138,12 @@ pub(super) fn report_changes(project: &Project, lane: &AnyLane, guard_dir: &Path
     let Ok(start_metadata) = Layout::git_guard_record(guard_dir).metadata() else { return };
     let concurrent = ConcurrentRuns::detect(project, lane, &record);
     let (parked, _) = op_log_view::worktrees_parked_since(project, record.last_operation);
-    let idle_now: BTreeMap<Option<String>, u32> = idle_worktrees(project, lane)
+    let idle_now: BTreeMap<Option<String>, RunNumber> = idle_worktrees(project, lane)
         .into_iter()
-        .map(|(worktree, attempt)| (worktree.lane, attempt))
+        .map(|(worktree, last_run)| (worktree.lane, last_run))
         .collect();
     for worktree in record.idle_worktrees {
-        let still_idle = idle_now.get(&worktree.lane) == Some(&worktree.attempt);
+        let still_idle = idle_now.get(&worktree.lane) == Some(&worktree.last_run);
         let used_by_other_run = worktree.lane.is_none() && concurrent.any_in_place;
         if !still_idle || used_by_other_run || parked.contains(&worktree.dir) {
             continue;
@@ -182,11 +184,11 @@ impl ConcurrentRuns {
             record.other_lanes.iter().filter(|other| other.is_busy).map(|other| other.lane.clone());
         let mut concurrent = ConcurrentRuns { lanes: busy_lanes.collect(), any_in_place: false };
         // Run numbers are compared, not times, so that no clock matters.
-        let known_attempts: BTreeMap<&str, u32> =
-            record.other_lanes.iter().map(|other| (other.lane.as_str(), other.attempt)).collect();
+        let known_runs: BTreeMap<&str, RunNumber> =
+            record.other_lanes.iter().map(|other| (other.lane.as_str(), other.last_run)).collect();
         for other in other_lanes(project, lane) {
-            let before = known_attempts.get(other.name.as_str()).copied().unwrap_or(0);
-            if other.attempt > before || concurrent.lanes.contains(&other.name) {
+            let before = known_runs.get(other.name.as_str()).copied().unwrap_or_default();
+            if other.last_run > before || concurrent.lanes.contains(&other.name) {
                 concurrent.any_in_place |= other.works_in_place();
                 concurrent.lanes.insert(other.name);
             }

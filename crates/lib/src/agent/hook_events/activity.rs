@@ -3,6 +3,7 @@
 
 use proq_store::base::clock::now;
 use proq_store::base::record::Record;
+use proq_store::base::run_number::RunNumber;
 use proq_store::records::agent::{Activity, ActivityRecord};
 use proq_store::records::lane::AnyLane;
 use proq_store::records::run::RunRecord;
@@ -105,13 +106,13 @@ fn parse_opencode_event(input: &HookInput) -> Option<(Activity, Option<String>)>
 pub fn handle_hook_event(
     project: &Project,
     lane: &str,
-    attempt: u32,
+    run_number: RunNumber,
     kind: &str,
     input: &HookInput,
 ) -> Result<Option<String>, crate::agent::Error> {
     let lane = project.any_lane(lane)?;
     // The event comes from a leftover process of an earlier run.
-    if lane.attempt != attempt {
+    if lane.last_run != run_number {
         return Ok(None);
     }
     let update = parse_activity(kind, input);
@@ -119,11 +120,11 @@ pub fn handle_hook_event(
     let needs_approval = update.as_ref().is_some_and(|(activity, _)| *activity == Activity::NeedsApproval);
     if needs_approval
         && kind != "notification"
-        && !RunRecord::load(&project.store.layout().run_record(&lane.name, attempt))?.interactive
+        && !RunRecord::load(&project.store.layout().run_record(&lane.name, run_number))?.interactive
     {
         return Ok(None);
     }
-    let path = project.store.layout().run_activity(&lane.name, attempt);
+    let path = project.store.layout().run_activity(&lane.name, run_number);
     // A broken record is replaced.
     let previous = ActivityRecord::load_if_exists(&path).ok().flatten();
     let mut refused_stops = previous.as_ref().map_or(0, |record| record.refused_stops);
@@ -136,7 +137,7 @@ pub fn handle_hook_event(
     }
     let mut refusal = None;
     if kind == "stop" && project.settings.stop_gate && refused_stops < project.settings.stop_gate_rounds {
-        refusal = stop_gate::run_stop_gate_checks(project, &lane, attempt)?;
+        refusal = stop_gate::run_stop_gate_checks(project, &lane, run_number)?;
         refused_stops += u32::from(refusal.is_some());
     }
     let update = if refusal.is_some() { Some((Activity::Working, None)) } else { update };
@@ -156,8 +157,8 @@ pub fn handle_hook_event(
 }
 
 /// Returns the session id that the hooks of a run have reported, if any.
-pub(crate) fn reported_session(project: &Project, lane: &str, attempt: u32) -> Option<String> {
-    ActivityRecord::load_if_exists(&project.store.layout().run_activity(lane, attempt))
+pub(crate) fn reported_session(project: &Project, lane: &str, run_number: RunNumber) -> Option<String> {
+    ActivityRecord::load_if_exists(&project.store.layout().run_activity(lane, run_number))
         .ok()
         .flatten()?
         .session
@@ -170,18 +171,18 @@ pub(crate) fn reported_session(project: &Project, lane: &str, attempt: u32) -> O
 pub(crate) fn record_initial_activity(
     project: &Project,
     lane: &AnyLane,
-    attempt: u32,
+    run_number: RunNumber,
     activity: Activity,
     message: Option<String>,
 ) -> Result<(), crate::agent::Error> {
-    let path = project.store.layout().run_activity(&lane.name, attempt);
+    let path = project.store.layout().run_activity(&lane.name, run_number);
     Ok(ActivityRecord { activity, since: now(), message, refused_stops: 0, session: None }.save(&path)?)
 }
 
 /// Emits an event if the activity recorded at the start of a run is that the agent needs an approval by the
 /// user.
-pub(crate) fn report_initial_approval(project: &Project, lane: &AnyLane, attempt: u32) {
-    let record = ActivityRecord::load_if_exists(&project.store.layout().run_activity(&lane.name, attempt))
+pub(crate) fn report_initial_approval(project: &Project, lane: &AnyLane, run_number: RunNumber) {
+    let record = ActivityRecord::load_if_exists(&project.store.layout().run_activity(&lane.name, run_number))
         .ok()
         .flatten();
     if let Some(record) = record.filter(|record| record.activity == Activity::NeedsApproval) {

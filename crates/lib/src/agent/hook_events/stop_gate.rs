@@ -11,6 +11,7 @@ use proq_base::process::command_builder::CommandBuilder;
 use proq_base::process::limited_process::{ExitOutcome, LimitedProcess};
 use proq_base::process::strays::RUN_CONTEXT_VARS;
 use proq_store::base::record::Record;
+use proq_store::base::run_number::RunNumber;
 use proq_store::records::lane::{AnyLane, LaneRecord};
 use proq_store::records::ports::Ports;
 use proq_store::records::run::RunRecord;
@@ -60,13 +61,13 @@ pub(crate) fn stop_hook_timeout(project: &Project, checks: &[String]) -> Duratio
 pub(crate) fn run_stop_gate_checks(
     project: &Project,
     lane: &AnyLane,
-    attempt: u32,
+    run_number: RunNumber,
 ) -> Result<Option<String>, Error> {
     let layout = project.store.layout();
-    if RunRecord::load(&layout.run_record(&lane.name, attempt))?.resolves_conflict {
+    if RunRecord::load(&layout.run_record(&lane.name, run_number))?.resolves_conflict {
         return Ok(None);
     }
-    let log = layout.stop_gate_log(&lane.name, attempt);
+    let log = layout.stop_gate_log(&lane.name, run_number);
     for check in lane_checks(project, lane)? {
         let ended = run_check(project, lane, &check, &log)?;
         if !ended.is_success() {

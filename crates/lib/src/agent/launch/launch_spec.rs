@@ -5,6 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use proq_store::base::atomic::{create_private_dir, write as write_atomically};
+use proq_store::base::run_number::RunNumber;
 use proq_store::records::lane::AnyLane;
 use proq_store::records::ports::Ports;
 
@@ -52,27 +53,26 @@ pub struct LaunchSpec {
     pub session: Option<String>,
 }
 
-/// Writes the prompt and the files of run `attempt` of a lane, and expands its command line. `program_path`
-/// is git-proq.
+/// Writes the prompt and the files of a run, and expands its command line. `program_path` is git-proq.
 pub fn prepare(
     project: &Project,
     lane: &AnyLane,
     command: &AgentCommand,
-    attempt: u32,
+    run_number: RunNumber,
     program_path: &Path,
     prompt_source: PromptSource<'_>,
 ) -> Result<LaunchSpec, Error> {
     let layout = project.store.layout();
     let (dir, prompt_file) =
-        work_dir_and_prompt_file(project, lane, attempt, prompt_source.resolves_conflict());
+        work_dir_and_prompt_file(project, lane, run_number, prompt_source.resolves_conflict());
     let checks = stop_gate::lane_checks(project, lane)?;
-    let run_prompt = compose_run_prompt(project, lane, command, attempt, &checks, prompt_source)?;
+    let run_prompt = compose_run_prompt(project, lane, command, run_number, &checks, prompt_source)?;
     write_atomically(&prompt_file, run_prompt.prompt.as_bytes())?;
-    let run_dir = layout.run_dir(&lane.name, attempt);
+    let run_dir = layout.run_dir(&lane.name, run_number);
     let records_dir = layout.agent_dir(&lane.name);
     create_private_dir(&run_dir)?;
     create_private_dir(&records_dir)?;
-    write_restart_prompt(project, lane, command, attempt, &checks, prompt_source)?;
+    write_restart_prompt(project, lane, command, run_number, &checks, prompt_source)?;
     let session = match &command.resume {
         Some(session) => Some(session.clone()),
         None if command.profile().capabilities.session_id_settable => Some(new_session_id()),
@@ -81,7 +81,7 @@ pub fn prepare(
     let hook_timeout = stop_gate::stop_hook_timeout(project, &checks).as_secs();
     let mut values = command.clone().with_checks(checks).placeholder_values();
     if let Some(rules) = &run_prompt.rules {
-        let rules_file = layout.run_rules(&lane.name, attempt);
+        let rules_file = layout.run_rules(&lane.name, run_number);
         write_atomically(&rules_file, rules.as_bytes())?;
         values.set("system_prompt", rules);
         values.set("system_prompt_file", rules_file);
@@ -93,7 +93,7 @@ pub fn prepare(
     values.set("git_dir", project.repo.worktree_git_dir(&dir)?);
     values.set("lane", &lane.name);
     values.set("lane_dir", dir);
-    values.set("attempt", attempt.to_string());
+    values.set("attempt", run_number.to_string());
     values.set("exe", program_path);
     values.set("hook_timeout", hook_timeout.to_string());
     values.set("hook_timeout_ms", (hook_timeout * 1000).to_string());
@@ -103,7 +103,7 @@ pub fn prepare(
     values.set_optional("session", session.as_ref());
     let file_env = write_profile_files(project, command, &run_dir, &mut values)?;
     let mut env = profile_env(command, &values, file_env);
-    env.extend(run_env(project, lane, command, attempt, program_path, prompt_source));
+    env.extend(run_env(project, lane, command, run_number, program_path, prompt_source));
     Ok(LaunchSpec { argv: command.argv(&values), env, session })
 }
 
@@ -123,18 +123,18 @@ fn run_env(
     project: &Project,
     lane: &AnyLane,
     command: &AgentCommand,
-    attempt: u32,
+    run_number: RunNumber,
     program_path: &Path,
     prompt_source: PromptSource<'_>,
 ) -> Vec<EnvVar> {
     let mut env: Vec<EnvVar> = vec![
         ("PROQ_LANE".to_owned(), lane.name.clone().into()),
-        ("PROQ_ATTEMPT".to_owned(), attempt.to_string().into()),
+        ("PROQ_ATTEMPT".to_owned(), run_number.to_string().into()),
         ("PROQ_PROGRAM".to_owned(), program_path.into()),
-        ("PROQ_TASK_FILE".to_owned(), task_file(project, lane, attempt, prompt_source).into()),
+        ("PROQ_TASK_FILE".to_owned(), task_file(project, lane, run_number, prompt_source).into()),
     ];
     env.extend(batch_task_env(command).into_iter().chain(port_env(project, lane)));
-    let wrap_up_marker = project.store.layout().run_wrap_up_marker(&lane.name, attempt);
+    let wrap_up_marker = project.store.layout().run_wrap_up_marker(&lane.name, run_number);
     env.push(("PROQ_WRAP_UP".to_owned(), wrap_up_marker.into()));
     env
 }
@@ -151,9 +151,14 @@ fn port_env(project: &Project, lane: &AnyLane) -> Vec<(String, OsString)> {
 }
 
 /// Returns the file with the task of a run.
-fn task_file(project: &Project, lane: &AnyLane, attempt: u32, prompt_source: PromptSource<'_>) -> PathBuf {
+fn task_file(
+    project: &Project,
+    lane: &AnyLane,
+    run_number: RunNumber,
+    prompt_source: PromptSource<'_>,
+) -> PathBuf {
     match prompt_source.resolves_conflict() {
-        true => work_dir_and_prompt_file(project, lane, attempt, true).1,
+        true => work_dir_and_prompt_file(project, lane, run_number, true).1,
         false => project.store.layout().task_prompt(&lane.name),
     }
 }
@@ -162,7 +167,7 @@ fn task_file(project: &Project, lane: &AnyLane, attempt: u32, prompt_source: Pro
 fn batch_task_env(command: &AgentCommand) -> Vec<(String, OsString)> {
     let Some(run_task) = &command.batch else { return Vec::new() };
     vec![
-        ("PROQ_BATCH".to_owned(), run_task.batch.clone().into()),
+        ("PROQ_BATCH".to_owned(), run_task.batch.as_str().into()),
         ("PROQ_TASK".to_owned(), run_task.task.clone().into()),
         ("PROQ_TASK_ATTEMPT".to_owned(), run_task.attempt.to_string().into()),
     ]
@@ -173,7 +178,7 @@ fn compose_run_prompt(
     project: &Project,
     lane: &AnyLane,
     command: &AgentCommand,
-    attempt: u32,
+    run_number: RunNumber,
     checks: &[String],
     prompt_source: PromptSource<'_>,
 ) -> Result<RunPrompt, Error> {
@@ -181,7 +186,7 @@ fn compose_run_prompt(
         PromptSource::Conflict(prompt) => Ok(RunPrompt { rules: None, prompt: prompt.to_owned() }),
         PromptSource::Task => build_prompt(project, lane, command, checks, None),
         PromptSource::Text(text) => {
-            let file = project.store.layout().run_prompt_override(&lane.name, attempt);
+            let file = project.store.layout().run_prompt_override(&lane.name, run_number);
             write_atomically(&file, text.as_bytes())?;
             build_prompt(project, lane, command, checks, Some(text))
         }
@@ -194,14 +199,14 @@ fn write_restart_prompt(
     project: &Project,
     lane: &AnyLane,
     command: &AgentCommand,
-    attempt: u32,
+    run_number: RunNumber,
     checks: &[String],
     prompt_source: PromptSource<'_>,
 ) -> Result<(), Error> {
     if let (Some(_), true, PromptSource::Text(text)) =
         (&command.resume, command.uses_protocol(), prompt_source)
     {
-        let restart_prompt_file = project.store.layout().run_restart_prompt(&lane.name, attempt);
+        let restart_prompt_file = project.store.layout().run_restart_prompt(&lane.name, run_number);
         write_atomically(
             &restart_prompt_file,
             compose_restart_prompt(project, lane, command, checks, text)?.as_bytes(),

@@ -2,6 +2,7 @@
 
 use proq_git::CommitId;
 use proq_store::base::clock::now;
+use proq_store::base::run_number::RunNumber;
 use proq_store::records::lane::AnyLane;
 use proq_store::records::run::{RunRecord, RunSummary};
 
@@ -17,11 +18,11 @@ pub(crate) fn new_run_record(
     lane: &AnyLane,
     command: &AgentCommand,
     launch_spec: &LaunchSpec,
-    attempt: u32,
+    run_number: RunNumber,
     resolves_conflict: bool,
 ) -> Result<RunRecord, Error> {
     Ok(RunRecord {
-        attempt,
+        number: run_number,
         agent: command.agent.clone(),
         command: launch_spec.argv.iter().map(|w| w.to_string_lossy().chars().take(400).collect()).collect(),
         prompt_on_stdin: command.prompt_on_stdin(),

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use proq_base::money::NanoDollars;
 use proq_store::base::record::Record;
+use proq_store::base::run_number::RunNumber;
 use proq_store::records::lane::{AnyLane, LanePurpose};
 use proq_store::records::lane_state::LaneState;
 use proq_store::records::run::RunRecord;
@@ -34,7 +35,7 @@ use crate::session::in_place;
 pub(crate) fn prepare_message_run(
     project: &Project,
     lane: &AnyLane,
-    conversation: u32,
+    conversation: RunNumber,
     program_path: &Path,
 ) -> Result<RunSpec, Error> {
     let mut messages = Inbox::new(project, &lane.name).claim(conversation)?;
@@ -60,7 +61,7 @@ pub(crate) fn prepare_message_run(
 pub(crate) fn check_messages_deliverable(
     project: &Project,
     lane: &AnyLane,
-    conversation: u32,
+    conversation: RunNumber,
 ) -> Result<(), Error> {
     let messages = Inbox::new(project, &lane.name).claim(conversation)?;
     build_message_command(project, lane, conversation, &messages.texts().collect::<Vec<_>>()).map(drop)
@@ -74,7 +75,7 @@ pub(crate) fn check_messages_deliverable(
 pub(crate) fn build_message_command(
     project: &Project,
     lane: &AnyLane,
-    conversation: u32,
+    conversation: RunNumber,
     texts: &[&str],
 ) -> Result<(AgentCommand, usize), Error> {
     let no_session = || Error::NoSession { lane: lane.name.clone() };
@@ -101,7 +102,7 @@ pub(crate) fn prepare_retry(
     program_path: &Path,
 ) -> Result<RunSpec, Error> {
     let prompt_file = match run.has_prompt_override {
-        true => project.store.layout().run_prompt_override(&lane.name, run.attempt),
+        true => project.store.layout().run_prompt_override(&lane.name, run.number),
         false => project.store.layout().task_prompt(&lane.name),
     };
     let text = proq_base::regular_file::read_store_text(&prompt_file)
@@ -144,7 +145,7 @@ pub(crate) fn prepare_run(
         in_place::continue_in_place_run(project, lane)?;
     }
     let (lane, launch_spec) = prepare_launch(project, lane, command, program_path, prompt_source)?;
-    RunSpec::load(project, &lane, lane.attempt, launch_spec.argv, launch_spec.env)
+    RunSpec::load(project, &lane, lane.last_run, launch_spec.argv, launch_spec.env)
 }
 
 /// Builds a command with the options that `run` had.
@@ -196,16 +197,16 @@ pub(crate) fn prepare_launch(
     if lane.is_detached() {
         detached_worktree::open_detached_worktree(project, lane)?;
     }
-    let attempt = lane.attempt + 1;
+    let run_number = lane.last_run.next();
     let resolves = prompt_source.resolves_conflict();
     lanes_folder::exclude_patterns(project, &command.profile().agent_files)?;
-    let launch_spec = launch_spec::prepare(project, lane, command, attempt, program_path, prompt_source)?;
-    startup_question::record_expected_question(project, lane, command, attempt)?;
+    let launch_spec = launch_spec::prepare(project, lane, command, run_number, program_path, prompt_source)?;
+    startup_question::record_expected_question(project, lane, command, run_number)?;
     let has_prompt_override = matches!(prompt_source, PromptSource::Text(_));
     let step_run = command
         .step_run
         .clone()
-        .map(|step_run| active_task::save_state_before_run(project, lane, attempt, step_run))
+        .map(|step_run| active_task::save_state_before_run(project, lane, run_number, step_run))
         .transpose()?;
     let activity_text =
         step_run.as_ref().map(|step_run| step_prompt::describe_step_run(step_run, &command.agent));
@@ -213,12 +214,12 @@ pub(crate) fn prepare_launch(
     let run = RunRecord {
         has_prompt_override,
         step_run,
-        ..new_run_record(project, lane, command, &launch_spec, attempt, resolves)?
+        ..new_run_record(project, lane, command, &launch_spec, run_number, resolves)?
     };
-    run.save(&project.store.layout().run_record(&lane.name, attempt))?;
+    run.save(&project.store.layout().run_record(&lane.name, run_number))?;
     let lane = project.update_lane(&lane.name, |record| {
         record.state = LaneState::Starting;
-        record.attempt = attempt;
+        record.last_run = run_number;
         if resolves {
             record.detail = Some("resolving its conflict".to_owned());
         } else {

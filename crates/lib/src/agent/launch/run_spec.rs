@@ -8,6 +8,7 @@ use proq_base::money::NanoDollars;
 use proq_base::usage::{Cost, SessionTotals};
 use proq_git::status::status_query;
 use proq_store::base::record::Record;
+use proq_store::base::run_number::RunNumber;
 use proq_store::records::lane::AnyLane;
 use proq_store::records::run::{RunRecord, RunSummary};
 use proq_store::records::step_run::StepRun;
@@ -26,7 +27,7 @@ use crate::lane::messages::inbox::ClaimedMessages;
 /// Specification of one run that is ready to start. The run's record is on disk.
 pub struct RunSpec {
     /// Number of the run.
-    pub attempt: u32,
+    pub run_number: RunNumber,
     /// Argument vector, program first.
     pub argv: Vec<OsString>,
     /// Environment variables in addition to those of this process.
@@ -56,7 +57,7 @@ pub struct RunSpec {
     /// Prefixes of prompts that the agent would take for one of its own commands.
     pub(crate) command_prefixes: Vec<String>,
     /// Conversation of the run, by the number of its first run.
-    pub conversation: u32,
+    pub conversation: RunNumber,
     /// Inbox messages in the prompt. Other processes cannot send them until the run has started.
     pub(crate) claimed_messages: Cell<Option<ClaimedMessages>>,
     /// Totals of the session before the run.
@@ -70,12 +71,12 @@ impl RunSpec {
     pub fn load(
         project: &Project,
         lane: &AnyLane,
-        attempt: u32,
+        run_number: RunNumber,
         argv: Vec<OsString>,
         env: Vec<(String, OsString)>,
     ) -> Result<RunSpec, Error> {
-        let run = RunRecord::load(&project.store.layout().run_record(&lane.name, attempt))?;
-        let (dir, prompt_file) = work_dir_and_prompt_file(project, lane, attempt, run.resolves_conflict);
+        let run = RunRecord::load(&project.store.layout().run_record(&lane.name, run_number))?;
+        let (dir, prompt_file) = work_dir_and_prompt_file(project, lane, run_number, run.resolves_conflict);
         let dialect = run.dialect.as_deref().and_then(Dialect::from_name).unwrap_or_default();
         // A run must not lose changes that precede it. A read-only run does not change them.
         let may_retry = dialect.reports_outcome()
@@ -87,7 +88,7 @@ impl RunSpec {
             profile.as_ref().is_ok_and(crate::agent::profiles::profile::Profile::can_resume);
         let command_prefixes = profile.map(|profile| profile.command_prefixes).unwrap_or_default();
         Ok(RunSpec {
-            attempt,
+            run_number,
             argv,
             env,
             dir,
@@ -131,18 +132,18 @@ impl RunSpec {
 pub(crate) fn work_dir_and_prompt_file(
     project: &Project,
     lane: &AnyLane,
-    attempt: u32,
+    run_number: RunNumber,
     resolves: bool,
 ) -> (PathBuf, PathBuf) {
     let dir = if resolves { project.resolution_dir(&lane.name) } else { lane.path.clone() };
-    (dir, project.store.layout().run_prompt(&lane.name, attempt))
+    (dir, project.store.layout().run_prompt(&lane.name, run_number))
 }
 
 /// Returns the totals of a run's session at the end of the session's previous run.
 fn load_session_totals(project: &Project, lane: &AnyLane, run: &RunRecord) -> Result<SessionTotals, Error> {
     let layout = project.store.layout();
-    for attempt in (1..run.attempt).rev().filter(|_| run.resumed) {
-        let Some(earlier_run) = RunRecord::load_if_exists(&layout.run_record(&lane.name, attempt))? else {
+    for run_number in RunNumber::first().through(run.number.previous()).rev().filter(|_| run.resumed) {
+        let Some(earlier_run) = RunRecord::load_if_exists(&layout.run_record(&lane.name, run_number))? else {
             continue;
         };
         if earlier_run.summary.session.is_some() && earlier_run.summary.session == run.session {

@@ -11,6 +11,7 @@ use proq_base::process::strays::{RUN_CONTEXT_VARS, RUN_MARK_VAR};
 use proq_base::run_class::RunClass;
 use proq_store::base::clock::now;
 use proq_store::base::record::Record;
+use proq_store::base::run_number::RunNumber;
 use proq_store::locks::lock::LockGuard;
 use proq_store::records::lane::AnyLane;
 use proq_store::records::lane_state::LaneState;
@@ -126,7 +127,7 @@ pub fn start_supervisor(
     let lock_copy = lock.file().try_clone().map_err(lane::Error::io("keep the lock of", &log))?;
     let mark = new_session_id();
     let in_place_start = match old_lane.works_in_place() {
-        true => Some(in_place::start_in_place_run(project, old_lane, old_lane.attempt + 1)?),
+        true => Some(in_place::start_in_place_run(project, old_lane, old_lane.last_run.next())?),
         false => None,
     };
     fail_points::hit("launch.begun");
@@ -135,7 +136,7 @@ pub fn start_supervisor(
     fail_points::hit("launch.prepared");
     let mut start = CommandBuilder::new(program_path, project.repo.command_dir())
         .args(["_supervise", "--lane"])
-        .args([lane.name.clone(), "--attempt".to_owned(), lane.attempt.to_string(), "--".to_owned()])
+        .args([lane.name.clone(), "--attempt".to_owned(), lane.last_run.to_string(), "--".to_owned()])
         .args(launch_spec.argv)
         // The supervisor belongs to no other run, even if this process does.
         .without_vars(RUN_CONTEXT_VARS)
@@ -149,7 +150,7 @@ pub fn start_supervisor(
     fail_points::hit("launch.heard");
     let result = match failure {
         None => Ok(project.any_lane(&lane.name)?),
-        Some(reason) => Err(record_start_failure(project, old_lane, lane.attempt, reason)?),
+        Some(reason) => Err(record_start_failure(project, old_lane, lane.last_run, reason)?),
     };
     drop(lock_copy);
     result
@@ -184,22 +185,22 @@ pub fn wait_for_start(start: CommandBuilder, log: &Path, process_name: &str) -> 
     }
 }
 
-/// Records that run `attempt` could not be started, and returns the error to report. After a failed first run
+/// Records that a run could not be started, and returns the error to report. After a failed first run
 /// the lane is failed; otherwise it gets the state of `old_lane` back.
 fn record_start_failure(
     project: &Project,
     old_lane: &AnyLane,
-    attempt: u32,
+    run_number: RunNumber,
     reason: String,
 ) -> Result<Error, Error> {
     // An error here is ignored, because the lane's record decides.
-    drop(mark_run_not_started(project, &old_lane.name, attempt, &reason));
+    drop(mark_run_not_started(project, &old_lane.name, run_number, &reason));
     let state = state_after_run(project, &old_lane.name, LaneState::Failed);
     let resolves = state == LaneState::Conflict;
-    let first = old_lane.attempt == 0 && !resolves;
+    let first = old_lane.last_run == RunNumber::NONE && !resolves;
     let lane = project.update_lane(&old_lane.name, |record| {
         // The lock is no longer held here, so another run may have started.
-        if record.attempt != attempt || !record.state.is_claimed() {
+        if record.last_run != run_number || !record.state.is_claimed() {
             return;
         }
         if first || resolves {
@@ -226,10 +227,10 @@ fn record_start_failure(
 pub(crate) fn mark_run_not_started(
     project: &Project,
     lane: &str,
-    attempt: u32,
+    run_number: RunNumber,
     reason: &str,
 ) -> Result<(), Error> {
-    let path = project.store.layout().run_record(lane, attempt);
+    let path = project.store.layout().run_record(lane, run_number);
     let run = RunRecord::load(&path)?;
     if run.pid.is_some() || run.ended.is_some() {
         return Ok(());

@@ -65,7 +65,7 @@ impl ActiveTask<'_> {
         let iteration = record.iterations + u32::from(!phase.is_review());
         let step_run = StepRun { phase, step: number, iteration, was_clean: false, lane_fingerprint: None };
         let batch = record.batch.clone();
-        let conversation = *self.record_mut().conversation.get_or_insert(lane.attempt + 1);
+        let conversation = *self.record_mut().conversation.get_or_insert(lane.last_run.next());
         self.save()?;
         Ok((
             command.with_conversation(conversation).with_batch_task(batch).with_step_run(Some(step_run)),

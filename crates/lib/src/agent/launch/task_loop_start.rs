@@ -63,7 +63,7 @@ pub fn launch_task_loop(
     if exclusions.exclude_folder || exclusions.exclude_status {
         let (layout, leftovers_id) = (project.store.layout(), new_id());
         let saved_path =
-            |file: &Path| layout.run_leftover_file(&lane.name, lane.attempt, &leftovers_id, file);
+            |file: &Path| layout.run_leftover_file(&lane.name, lane.last_run, &leftovers_id, file);
         folder.move_leftovers_away(&task.files, exclusions.exclude_folder, &saved_path)?;
         fail_points::hit("packet.cleared");
     }
@@ -118,7 +118,7 @@ fn new_loop_record(
         conversation: None,
         iterations: 0,
         idle_iterations: 0,
-        last_counted_run: lane.attempt,
+        last_counted_run: lane.last_run,
         start: tip,
         last_tip: tip,
         boxes_ticked: 0,
@@ -175,7 +175,7 @@ pub fn resume_task_loop(
     let no_task_loop = || Error::TaskIsNoFolder { lane: lane.name.clone() };
     let mut active = ActiveTask::find(project, lane)?.ok_or_else(no_task_loop)?;
     active.prepare_folder()?;
-    let run = RunRecord::load_if_exists(&project.store.layout().run_record(&lane.name, lane.attempt))?;
+    let run = RunRecord::load_if_exists(&project.store.layout().run_record(&lane.name, lane.last_run))?;
     if let Some(run) = run.filter(|run| run.ended.is_some()) {
         let class = run.class.unwrap_or(RunClass::Crashed);
         let answer = run.summary.answer.clone();

@@ -31,13 +31,13 @@ impl RunWatcher<'_> {
             opened.map_err(lane::Error::io("write", path))
         };
         // Half a line of one stream inside a line of the other would break a machine-readable log.
-        let log = open(&layout.run_log(name, self.attempt))?;
+        let log = open(&layout.run_log(name, self.run_number))?;
         let stderr = match spec.dialect.is_machine_readable() {
-            true => open(&layout.run_stderr(name, self.attempt))?,
-            false => open(&layout.run_log(name, self.attempt))?,
+            true => open(&layout.run_stderr(name, self.run_number))?,
+            false => open(&layout.run_log(name, self.run_number))?,
         };
         let git_guard =
-            GitGuard::prepare(self.project, self.lane, self.attempt, &spec.dir, self.program_path)?;
+            GitGuard::prepare(self.project, self.lane, self.run_number, &spec.dir, self.program_path)?;
         let (variable, guard_value) = git_guard.env();
         let mut command = self.build_command()?.env(variable, guard_value).with_output_files(log, stderr);
         for (key, value) in &spec.env {
@@ -68,7 +68,7 @@ impl RunWatcher<'_> {
             }
             Launcher::Protocol => CommandBuilder::new(self.program_path, &spec.dir)
                 .args(["_acp", "--lane", self.lane.name.as_str(), "--attempt"])
-                .args([self.attempt.to_string(), "--".to_owned()])
+                .args([self.run_number.to_string(), "--".to_owned()])
                 .args(spec.argv.iter().cloned()),
         })
     }

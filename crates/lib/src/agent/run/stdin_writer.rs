@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
 use proq_base::process;
+use proq_store::base::run_number::RunNumber;
 use proq_store::records::lane::AnyLane;
 use proq_stream::base::client_line::ClientLine;
 use proq_stream::base::event::StreamEvent;
@@ -103,7 +104,7 @@ impl StdinWriter {
         &mut self,
         project: &Project,
         lane: &AnyLane,
-        conversation: u32,
+        conversation: RunNumber,
         is_done: bool,
         log: &Path,
     ) {
@@ -154,7 +155,7 @@ impl StdinWriter {
         &mut self,
         project: &Project,
         lane: &str,
-        attempt: u32,
+        run_number: RunNumber,
         event: &StreamEvent,
     ) -> bool {
         match event {
@@ -167,7 +168,7 @@ impl StdinWriter {
             _ if self.is_logged => {
                 self.is_logged = false;
                 let Some(messages) = self.pending_messages.take() else { return false };
-                if Inbox::new(project, lane).record_delivered(attempt, &messages).is_err() {
+                if Inbox::new(project, lane).record_delivered(run_number, &messages).is_err() {
                     // The messages still wait in the inbox, and would be found again at the end of each turn.
                     self.accepts_messages = false;
                 }

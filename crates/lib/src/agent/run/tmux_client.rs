@@ -50,7 +50,7 @@ pub async fn run(
 ) -> Result<RunExit, Error> {
     let listener = bind_socket(watch)?;
     let launch_request = encode_launch_request(watch)?;
-    let window = tmux_window::open_window(watch.project, watch.lane, watch.attempt, watch.program_path)?;
+    let window = tmux_window::open_window(watch.project, watch.lane, watch.run_number, watch.program_path)?;
     let connect = async { accept_pane_process(&listener, &launch_request).await };
     let timed_out = || Err(Error::WindowFailed { reason: "nothing was heard of it".to_owned() });
     let connected =
@@ -72,7 +72,7 @@ pub async fn run(
         tmux_window::close_window(&window, process_group);
         return Err(e);
     }
-    activity::report_initial_approval(watch.project, watch.lane, watch.attempt);
+    activity::report_initial_approval(watch.project, watch.lane, watch.run_number);
     let (status, cause) = wait_for_end(watch, &mut pane, shutdown).await;
     let strays = watch.end_all_processes(process_group);
     tmux_window::close_window(&window, process_group);
@@ -106,14 +106,14 @@ fn bind_socket(watch: &RunWatcher<'_>) -> Result<UnixListener, Error> {
 
 /// Returns the run's folder, in which the socket and the saved screen are.
 fn socket_dir(watch: &RunWatcher<'_>) -> PathBuf {
-    watch.project.store.layout().run_dir(&watch.lane.name, watch.attempt)
+    watch.project.store.layout().run_dir(&watch.lane.name, watch.run_number)
 }
 
 /// Encodes as JSON what the pane process starts: argument vector, environment and working directory.
 fn encode_launch_request(watch: &RunWatcher<'_>) -> Result<Vec<u8>, Error> {
     let spec = watch.spec;
     let git_guard =
-        GitGuard::prepare(watch.project, watch.lane, watch.attempt, &spec.dir, watch.program_path)?;
+        GitGuard::prepare(watch.project, watch.lane, watch.run_number, &spec.dir, watch.program_path)?;
     let (variable, hooks) = git_guard.env();
     let mut env = LaunchRequest::inherited_env();
     env.extend(spec.env.iter().map(|(key, value)| (key.into(), value.clone())));
@@ -193,7 +193,7 @@ fn write_final_screen(watch: &RunWatcher<'_>) -> Option<String> {
         Some(screen) => text.extend([b", which ended with:\n\n", screen.as_slice()].concat()),
         None => text.extend(b"; what stood there last was not kept.\n"),
     }
-    let log = watch.project.store.layout().run_log(&watch.lane.name, watch.attempt);
+    let log = watch.project.store.layout().run_log(&watch.lane.name, watch.run_number);
     // Ignored: only users read the log, and the outcome of the run does not depend on it.
     drop(write_atomically(&log, &text));
     screen_bytes.and_then(|_| crash_reason::last_output(&socket_dir(watch).join(PANE_SCREEN_FILE)))
@@ -202,11 +202,11 @@ fn write_final_screen(watch: &RunWatcher<'_>) -> Option<String> {
 /// Records the window in the run's record, and writes the command that attaches to it into the run's log.
 fn record_window(watch: &RunWatcher<'_>, window: &TmuxWindow) -> Result<(), Error> {
     let (layout, lane) = (watch.project.store.layout(), &watch.lane.name);
-    let path = layout.run_record(lane, watch.attempt);
+    let path = layout.run_record(lane, watch.run_number);
     let mut run = RunRecord::load(&path)?;
     run.window = Some(window.clone());
     run.save(&path)?;
-    let log: &Path = &layout.run_log(lane, watch.attempt);
+    let log: &Path = &layout.run_log(lane, watch.run_number);
     let text = format!("This run is in a window of tmux: git proq attach {lane}\n");
     Ok(std::fs::write(log, text).map_err(lane::Error::io("write", log))?)
 }

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use proq_base::process::command_builder::AsyncChild;
 use proq_store::base::atomic::write as write_atomically;
 use proq_store::base::record::Record;
+use proq_store::base::run_number::RunNumber;
 use proq_store::records::lane::AnyLane;
 use proq_store::records::run::{RunRecord, RunSummary};
 use proq_stream::base::event::StreamEvent;
@@ -70,7 +71,7 @@ pub struct RunWatcher<'a> {
     /// Lane in which the agent runs.
     pub lane: &'a AnyLane,
     /// Number of the run in its lane.
-    pub attempt: u32,
+    pub run_number: RunNumber,
     /// Specification by which the agent is started.
     pub spec: &'a RunSpec,
     /// Limits at which git-proq stops the run.
@@ -154,7 +155,7 @@ impl RunWatcher<'_> {
         let strays = self.end_all_processes(process_group);
         while self.read_log(&mut watch_state) {}
         let usage_file =
-            self.project.store.layout().run_dir(&self.lane.name, self.attempt).join("usage.json");
+            self.project.store.layout().run_dir(&self.lane.name, self.run_number).join("usage.json");
         if let Ok(bytes) = proq_base::regular_file::read_store_file(usage_file) {
             watch_state.reader.read_usage_file(&bytes, &mut watch_state.events);
         }
@@ -176,8 +177,8 @@ impl RunWatcher<'_> {
 
     fn new_watch_state(&self, stdin_writer: StdinWriter) -> Result<WatchState, Error> {
         let layout = self.project.store.layout();
-        let log_path = layout.run_log(&self.lane.name, self.attempt);
-        let stderr_path = layout.run_stderr(&self.lane.name, self.attempt);
+        let log_path = layout.run_log(&self.lane.name, self.run_number);
+        let stderr_path = layout.run_stderr(&self.lane.name, self.run_number);
         Ok(WatchState {
             log_tail: Tail::open(&log_path).map_err(lane::Error::io("read", &log_path))?,
             // A missing error log is no reason to fail the run.
@@ -190,7 +191,7 @@ impl RunWatcher<'_> {
             retries: RetryTracker::default(),
             reader: self.spec.new_output_reader(),
             clock: RunClock::start(self.limits, Instant::now()),
-            live_file: LiveStatusFile::new(layout.run_live_view(&self.lane.name, self.attempt)),
+            live_file: LiveStatusFile::new(layout.run_live_view(&self.lane.name, self.run_number)),
             stdin_writer,
             events: Vec::new(),
             unrecorded_session: None,
@@ -251,7 +252,7 @@ impl RunWatcher<'_> {
     fn continue_after_turn(&self, state: &mut WatchState) {
         let reader = &state.reader;
         if state.stdin_writer.awaits_turn_end() && reader.is_finished() && reader.is_at_line_start() {
-            let log_path = self.project.store.layout().run_log(&self.lane.name, self.attempt);
+            let log_path = self.project.store.layout().run_log(&self.lane.name, self.run_number);
             let is_budget_spent = state.clock.is_budget_used_up(cost_so_far(reader.progress()));
             let (conversation, is_done) =
                 (self.spec.conversation, reader.has_succeeded() && !is_budget_spent);
@@ -306,7 +307,7 @@ impl RunWatcher<'_> {
             state.unrecorded_prompts += u32::from(state.stdin_writer.observe_event(
                 self.project,
                 &self.lane.name,
-                self.attempt,
+                self.run_number,
                 &event,
             ));
             match event {
@@ -337,7 +338,7 @@ impl RunWatcher<'_> {
         if state.unrecorded_session.is_none() && state.unrecorded_prompts == 0 {
             return;
         }
-        let path = self.project.store.layout().run_record(&self.lane.name, self.attempt);
+        let path = self.project.store.layout().run_record(&self.lane.name, self.run_number);
         let saved = RunRecord::load(&path).and_then(|mut run| {
             let original = run.clone();
             run.summary.session = state.unrecorded_session.clone().or(run.summary.session);
@@ -381,7 +382,7 @@ impl RunWatcher<'_> {
     fn request_wrap_up(&self, state: &mut WatchState) {
         if !state.is_wrap_up_requested && self.is_context_filled_to(state, self.project.settings.context_warn)
         {
-            let file = self.project.store.layout().run_wrap_up_marker(&self.lane.name, self.attempt);
+            let file = self.project.store.layout().run_wrap_up_marker(&self.lane.name, self.run_number);
             let text = b"The context is nearly full. Finish, commit, and end.\n";
             state.is_wrap_up_requested = write_atomically(&file, text).is_ok();
         }

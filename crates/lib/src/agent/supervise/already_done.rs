@@ -5,6 +5,7 @@ use proq_base::process::limited_process::ExitOutcome;
 use proq_git::history::tree_diff;
 use proq_git::status::scope::Scope;
 use proq_git::status::status_query;
+use proq_store::base::run_number::RunNumber;
 use proq_store::records::lane::LaneRecord;
 
 use crate::agent::Error;
@@ -27,7 +28,7 @@ pub(crate) enum TaskCompletion {
 pub(crate) async fn check_already_done(
     project: &Project,
     lane: &LaneRecord,
-    attempt: u32,
+    run_number: RunNumber,
     signals: &mut ShutdownSignals,
 ) -> Result<TaskCompletion, Error> {
     let unproven = |reason: String| Ok(TaskCompletion::Unproven(Some(reason)));
@@ -41,7 +42,7 @@ pub(crate) async fn check_already_done(
         let ended = tokio::select! {
             biased;
             () = signals.wait() => return unproven("stopped before its checks had ended".to_owned()),
-            ended = run_check(project, lane, attempt, check) => ended?,
+            ended = run_check(project, lane, run_number, check) => ended?,
         };
         if !ended.is_success() {
             return unproven(format!("`{check}` fails ({ended})"));
@@ -62,10 +63,10 @@ pub(crate) async fn check_already_done(
 async fn run_check(
     project: &Project,
     lane: &LaneRecord,
-    attempt: u32,
+    run_number: RunNumber,
     check: &str,
 ) -> Result<ExitOutcome, Error> {
-    let log = project.store.layout().stop_gate_log(&lane.name, attempt);
+    let log = project.store.layout().stop_gate_log(&lane.name, run_number);
     Ok(stop_gate::start_check(project, lane, check, &log)?.wait_for_exit().await?)
 }
 

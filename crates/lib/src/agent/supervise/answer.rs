@@ -1,6 +1,7 @@
 //! Answer of a read-only run, which is its only result, in a file next to the run's record.
 
 use proq_store::base::atomic::write as write_atomically;
+use proq_store::base::run_number::RunNumber;
 use proq_store::records::lane::AnyLane;
 use proq_stream::base::json::MAX_TEXT_BYTES;
 use proq_stream::summary::Summary;
@@ -29,14 +30,14 @@ pub(crate) enum SavedAnswer {
 pub(crate) fn save_answer(
     project: &Project,
     lane: &AnyLane,
-    attempt: u32,
+    run_number: RunNumber,
     summary: &Summary,
     is_structured: bool,
 ) -> Result<SavedAnswer, Error> {
     let Some(text) = summary.answer.as_deref().map(str::trim).filter(|text| !text.is_empty()) else {
         return Ok(SavedAnswer::Missing);
     };
-    let file = project.store.layout().run_answer(&lane.name, attempt);
+    let file = project.store.layout().run_answer(&lane.name, run_number);
     write_atomically(&file, format!("{text}\n").as_bytes())?;
     // The reader of an agent's output cuts a longer text at the limit; of plain lines it keeps at least half
     // of that.

@@ -9,6 +9,7 @@ use proq_git as git;
 use proq_git::status::status_query;
 use proq_store::base::clock::now;
 use proq_store::base::record::Record;
+use proq_store::base::run_number::RunNumber;
 use proq_store::locks::lock::LockName;
 use proq_store::records::lane::{AnyLane, LanePurpose, LaneRecord};
 use proq_store::records::lane_state::LaneState;
@@ -49,7 +50,7 @@ pub(crate) struct RunOutcome {
 pub(crate) struct RunClassifier<'a> {
     pub project: &'a Project,
     pub lane: &'a AnyLane,
-    pub attempt: u32,
+    pub run_number: RunNumber,
     pub spec: &'a RunSpec,
     pub(crate) run_exit: &'a RunExit,
 }
@@ -98,7 +99,7 @@ impl RunClassifier<'_> {
     }
 
     fn write_run_record(&self, outcome: &RunOutcome) -> Result<RunRecord, Error> {
-        let path = self.project.store.layout().run_record(&self.lane.name, self.attempt);
+        let path = self.project.store.layout().run_record(&self.lane.name, self.run_number);
         let mut run = RunRecord::load(&path)?;
         run.ended = Some(now());
         run.outcome = Some(outcome.state);
@@ -115,7 +116,7 @@ impl RunClassifier<'_> {
         run.strays = self.run_exit.stray_count;
         let recorded_session = run.summary.session.take();
         let session =
-            recorded_session.or_else(|| reported_session(self.project, &self.lane.name, self.attempt));
+            recorded_session.or_else(|| reported_session(self.project, &self.lane.name, self.run_number));
         run.summary = RunSummary {
             session: self.run_exit.recorded_summary.session.clone().or(session),
             ..self.run_exit.recorded_summary.clone()
@@ -170,7 +171,7 @@ impl RunClassifier<'_> {
         if self.spec.resolves_conflict || self.spec.is_review() || !is_complete() {
             return None;
         }
-        let reason = format!("left uncommitted in lane {} by its run {}", self.lane.name, self.attempt);
+        let reason = format!("left uncommitted in lane {} by its run {}", self.lane.name, self.run_number);
         match snapshot_leftovers(self.project, &lane, &reason) {
             Ok(_) | Err(lane::Error::Git(git::Error::Unmerged { .. })) => None,
             Err(e) => Some(e.into()),
@@ -245,7 +246,7 @@ impl RunClassifier<'_> {
             (None, _) => self.spec.dialect.reports_outcome() && run_exit.summary.lacks_error_text,
             (Some(cause), _) => matches!(cause, StopCause::TimeLimit | StopCause::Stall),
         };
-        let errors = self.project.store.layout().run_stderr(&self.lane.name, self.attempt);
+        let errors = self.project.store.layout().run_stderr(&self.lane.name, self.run_number);
         if let Some(last_text) = crash_reason::last_output(&errors).filter(|_| stderr_is_relevant) {
             return Some(format!("its errors end with: {last_text}"));
         }
@@ -283,7 +284,7 @@ impl RunClassifier<'_> {
         let saved = answer::save_answer(
             self.project,
             self.lane,
-            self.attempt,
+            self.run_number,
             &self.run_exit.summary,
             is_machine_readable,
         )?;
@@ -312,7 +313,7 @@ impl RunClassifier<'_> {
     fn classify_by_changes(&self) -> Result<RunOutcome, Error> {
         let mut outcome = self.classify_exit();
         let succeeded = outcome.state == LaneState::Done;
-        let run = RunRecord::load(&self.project.store.layout().run_record(&self.lane.name, self.attempt))?;
+        let run = RunRecord::load(&self.project.store.layout().run_record(&self.lane.name, self.run_number))?;
         let message = self.commit_message();
         let message = self.should_commit(&outcome).then_some(message.as_str());
         let in_place_end = in_place_finish::finish_in_place_run(self.project, self.lane, &run, message)?;

@@ -16,6 +16,7 @@ use proq_base::process::signals;
 use proq_base::process::strays;
 use proq_base::run_class::RunClass;
 use proq_store::base::record::Record;
+use proq_store::base::run_number::RunNumber;
 use proq_store::locks::lock::LockName;
 use proq_store::records::lane_state::LaneState;
 use proq_store::records::run::RunRecord;
@@ -51,7 +52,7 @@ use state::{NextRun, Supervisor};
 pub fn supervise(
     project: &Project,
     name: &str,
-    attempt: u32,
+    run_number: RunNumber,
     argv: Vec<OsString>,
     program_path: &Path,
 ) -> Result<(), Error> {
@@ -82,7 +83,7 @@ pub fn supervise(
         last_verdict: None,
         follow_up: FollowUp::default(),
     };
-    let first_run = RunSpec::load(project, &supervisor.lane, attempt, argv, Vec::new());
+    let first_run = RunSpec::load(project, &supervisor.lane, run_number, argv, Vec::new());
     let result = first_run.and_then(|spec| supervisor.run_until_done(spec));
     // From now on other commands find the lane as its record states, without a message in its inbox that this
     // process still had to deliver.
@@ -104,8 +105,8 @@ impl Supervisor<'_> {
             let next = match self.run_once(&spec) {
                 Ok(NextRun::End) => None,
                 Ok(NextRun::Retry(retry)) => self.prepare_retry(&spec, retry)?,
-                Ok(NextRun::NewConversation(first_attempt)) => {
-                    self.prepare_new_conversation(first_attempt)?
+                Ok(NextRun::NewConversation(first_run_number)) => {
+                    self.prepare_new_conversation(first_run_number)?
                 }
                 Ok(NextRun::Message) => self.prepare_message_run(&spec)?,
                 Ok(NextRun::Step) => self.prepare_step_run()?,
@@ -121,10 +122,10 @@ impl Supervisor<'_> {
     /// Runs `spec` once, writes its result and returns the decision about the next run.
     fn run_once(&mut self, spec: &RunSpec) -> Result<NextRun, Error> {
         let ended = self.run_and_watch(spec)?;
-        let outside_note = GitGuard::finish(self.project, &self.lane, spec.attempt);
+        let outside_note = GitGuard::finish(self.project, &self.lane, spec.run_number);
         let (project, lane) = (self.project, self.lane.clone());
         let finished_run =
-            RunClassifier { project, lane: &lane, attempt: spec.attempt, spec, run_exit: &ended };
+            RunClassifier { project, lane: &lane, run_number: spec.run_number, spec, run_exit: &ended };
         let mut verdict = finished_run.classify(outside_note);
         if lane.is_detached()
             && let Err(e) = detached_worktree::close_detached_worktree(project, &lane)
@@ -133,7 +134,7 @@ impl Supervisor<'_> {
         }
         self.retry_state.record_run(spec, &ended);
         let stop_reason = self.record_step_run(&finished_run, &verdict)?;
-        self.last_verdict = Some((spec.attempt, verdict.clone()));
+        self.last_verdict = Some((spec.run_number, verdict.clone()));
         let mut can_receive =
             can_receive_messages(spec, &verdict) && stop_reason.is_none() && !self.is_wrap_up_requested();
         let mut undelivered = None;
@@ -184,7 +185,7 @@ impl Supervisor<'_> {
         let (project, lane, spec) = (finished_run.project, finished_run.lane, finished_run.spec);
         loop {
             verdict.detail = append_detail(verdict.detail, undelivered.take());
-            self.last_verdict = Some((spec.attempt, verdict.clone()));
+            self.last_verdict = Some((spec.run_number, verdict.clone()));
             let inbox = Inbox::new(project, &lane.name);
             if let Some(end) = self.write_with_retries(|| {
                 finished_run
@@ -205,13 +206,14 @@ impl Supervisor<'_> {
     fn run_and_watch(&mut self, spec: &RunSpec) -> Result<RunExit, Error> {
         let (project, lane) = (self.project, self.lane.clone());
         let limits = spec.limits;
-        let (attempt, process_mark, program_path) = (spec.attempt, &self.process_mark, self.program_path);
-        let watch = RunWatcher { project, lane: &lane, attempt, spec, limits, process_mark, program_path };
+        let (run_number, process_mark, program_path) =
+            (spec.run_number, &self.process_mark, self.program_path);
+        let watch = RunWatcher { project, lane: &lane, run_number, spec, limits, process_mark, program_path };
         let (has_answered_starter, process_mark, current_lane) =
             (&mut self.has_answered_starter, &self.process_mark, &mut self.lane);
         let last_verdict = &mut self.last_verdict;
         let on_started = |group: u32| {
-            *current_lane = record_start(project, &lane, spec.attempt, group, process_mark)?;
+            *current_lane = record_start(project, &lane, spec.run_number, group, process_mark)?;
             // The messages it delivers are gone from the inbox by now.
             drop(spec.claimed_messages.take());
             *last_verdict = None;
@@ -248,15 +250,15 @@ impl Supervisor<'_> {
             return NextRun::End;
         }
         if verdict.class == RunClass::ContextFull {
-            let first_attempt =
-                self.restart_counter.count_run(spec.attempt, self.project.settings.max_chained_runs);
-            let note = if first_attempt.is_some() {
+            let first_run_number =
+                self.restart_counter.count_run(spec.run_number, self.project.settings.max_chained_runs);
+            let note = if first_run_number.is_some() {
                 "it goes on in a new conversation"
             } else {
                 "it has had its runs"
             };
             verdict.detail = verdict.detail.take().map(|reason| format!("{reason}; {note}"));
-            return first_attempt.map_or(NextRun::End, NextRun::NewConversation);
+            return first_run_number.map_or(NextRun::End, NextRun::NewConversation);
         }
         self.plan_retry(spec, verdict)
     }
@@ -264,8 +266,12 @@ impl Supervisor<'_> {
     /// Marks a run without changes as done when its task was already done before.
     fn check_already_done(&mut self, spec: &RunSpec, verdict: &mut RunOutcome) {
         let Ok(lane) = self.lane.clone().into_worktree_lane() else { return };
-        let check =
-            already_done::check_already_done(self.project, &lane, spec.attempt, &mut self.shutdown_signals);
+        let check = already_done::check_already_done(
+            self.project,
+            &lane,
+            spec.run_number,
+            &mut self.shutdown_signals,
+        );
         let found = self.runtime.block_on(check).unwrap_or_else(|e| {
             TaskCompletion::Unproven(Some(format!(
                 "whether its task had been done before could not be found out: {e}"
@@ -280,10 +286,10 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Prepares the run that continues the request of run `first_attempt` in a new conversation. If that
+    /// Prepares the run that continues the request of an earlier run in a new conversation. If that
     /// fails, ends the lane as failed and returns `None`.
-    fn prepare_new_conversation(&mut self, first_attempt: u32) -> Result<Option<RunSpec>, Error> {
-        let path = self.project.store.layout().run_record(&self.lane.name, first_attempt);
+    fn prepare_new_conversation(&mut self, first_run_number: RunNumber) -> Result<Option<RunSpec>, Error> {
+        let path = self.project.store.layout().run_record(&self.lane.name, first_run_number);
         let result = RunRecord::load(&path).map_err(Error::from).and_then(|first_run| {
             prepare_run::prepare_fresh_run(
                 self.project,
@@ -310,8 +316,8 @@ impl Supervisor<'_> {
             return e;
         }
         let reason = describe_with_causes(&e);
-        drop(mark_run_not_started(self.project, &self.lane.name, spec.attempt, &reason));
-        let ended = match self.last_verdict.as_ref().map(|(attempt, _)| *attempt == spec.attempt) {
+        drop(mark_run_not_started(self.project, &self.lane.name, spec.run_number, &reason));
+        let ended = match self.last_verdict.as_ref().map(|(run_number, _)| *run_number == spec.run_number) {
             Some(true) if spec.resolves_conflict => self.end_lane(LaneState::Conflict, &reason),
             Some(true) => {
                 self.end_with_last_verdict(&format!("not all of that could be written down: {reason}"))

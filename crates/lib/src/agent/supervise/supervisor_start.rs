@@ -10,6 +10,7 @@ use proq_base::fail_points;
 use proq_base::process;
 use proq_base::process::identity;
 use proq_store::base::record::Record;
+use proq_store::base::run_number::RunNumber;
 use proq_store::locks::lock::{LockGuard, LockName};
 use proq_store::records::lane::AnyLane;
 use proq_store::records::lane_state::LaneState;
@@ -26,12 +27,12 @@ use crate::lane::messages::inbox::Inbox;
 pub(crate) fn record_start(
     project: &Project,
     lane: &AnyLane,
-    attempt: u32,
+    run_number: RunNumber,
     process_group: u32,
     mark: &str,
 ) -> Result<AnyLane, Error> {
     fail_points::hit("run.begun");
-    let path = project.store.layout().run_record(&lane.name, attempt);
+    let path = project.store.layout().run_record(&lane.name, run_number);
     let mut run = RunRecord::load(&path)?;
     // The agent has its messages now. They are marked before its process is recorded: if git-proq is killed
     // in between, no message is sent twice.

@@ -7,6 +7,7 @@ use proq_plan::task_status;
 use proq_plan::task_status::TaskProgress;
 use proq_store::base::atomic::{remove_temp_files, write as write_atomically};
 use proq_store::base::record::Record;
+use proq_store::base::run_number::RunNumber;
 use proq_store::records::lane::{AnyLane, LaneRecord};
 use proq_store::records::run::RunRecord;
 use proq_store::records::step_run::{StepPhase, StepRun};
@@ -125,20 +126,20 @@ impl<'a> ActiveTask<'a> {
         }
     }
 
-    fn status_before(&self, attempt: u32) -> String {
-        let path = self.project.store.layout().run_status_before(&self.lane.name, attempt);
+    fn status_before(&self, run_number: RunNumber) -> String {
+        let path = self.project.store.layout().run_status_before(&self.lane.name, run_number);
         proq_base::regular_file::read_store_text(path).unwrap_or_default()
     }
 
-    /// Restores STATUS.md to its text before run `attempt`. Text that differs is first saved in the run's
+    /// Restores STATUS.md to its text before a run. Text that differs is first saved in the run's
     /// folder.
-    pub(crate) fn restore_status(&self, attempt: u32) -> Result<(), Error> {
-        let (before, current) = (self.status_before(attempt), self.folder.read_text(STATUS_FILE)?);
+    pub(crate) fn restore_status(&self, run_number: RunNumber) -> Result<(), Error> {
+        let (before, current) = (self.status_before(run_number), self.folder.read_text(STATUS_FILE)?);
         if current.as_ref() == Some(&before) {
             return Ok(());
         }
         if let Some(current) = current {
-            let saved_path = self.project.store.layout().run_status_after(&self.lane.name, attempt);
+            let saved_path = self.project.store.layout().run_status_after(&self.lane.name, run_number);
             write_atomically(&saved_path, current.as_bytes())?;
         }
         self.folder.write_status(&before)
@@ -154,7 +155,7 @@ impl<'a> ActiveTask<'a> {
         run: &RunRecord,
         finished: FinishedRun<'_>,
     ) -> Result<Option<String>, Error> {
-        let Some(step_run) = run.step_run.clone().filter(|_| run.attempt > self.record.last_counted_run)
+        let Some(step_run) = run.step_run.clone().filter(|_| run.number > self.record.last_counted_run)
         else {
             return Ok(None);
         };
@@ -163,7 +164,7 @@ impl<'a> ActiveTask<'a> {
         }
         if TaskProgress::parse(&self.folder.read_text(STATUS_FILE)?.unwrap_or_default()).boxes_total() == 0 {
             // The agent deleted the boxes, and with them its notes of this run.
-            self.restore_status(run.attempt)?;
+            self.restore_status(run.number)?;
         }
         self.folder.exclude_from_commits(self.project, self.exclusions())?;
         let message = format!("{}\n\nTake the task's own files out of the branch again.\n", self.lane.title);
@@ -176,7 +177,7 @@ impl<'a> ActiveTask<'a> {
         }
         if completes_iteration(finished.class) {
             let status_changed =
-                self.folder.read_text(STATUS_FILE)?.unwrap_or_default() != self.status_before(run.attempt);
+                self.folder.read_text(STATUS_FILE)?.unwrap_or_default() != self.status_before(run.number);
             self.apply_run_result(run, &step_run, status_changed, Err(String::new()))?;
         }
         Ok(None)
@@ -216,13 +217,13 @@ impl<'a> ActiveTask<'a> {
             }
             RevertOutcome::Reverted(saved_location) => Some(saved_location),
             RevertOutcome::Unchanged
-                if self.folder.read_text(STATUS_FILE)?.as_ref() != Some(&self.status_before(run.attempt)) =>
+                if self.folder.read_text(STATUS_FILE)?.as_ref() != Some(&self.status_before(run.number)) =>
             {
                 Some(format!("its {STATUS_FILE} is as it was before"))
             }
             RevertOutcome::Unchanged => None,
         };
-        self.restore_status(run.attempt)?;
+        self.restore_status(run.number)?;
         let verdict = match (reverted, finished.answer.and_then(parse_verdict)) {
             (Some(saved_location), _) => {
                 let reviewer = &run.agent;
@@ -260,7 +261,7 @@ impl<'a> ActiveTask<'a> {
     /// Saves a reviewer's answer in the run's folder, and in the task folder for the agents that work on the
     /// step later.
     fn save_review(&self, run: &RunRecord, step_run: &StepRun, answer: &str) -> Result<(), Error> {
-        let path = self.project.store.layout().run_review(&self.lane.name, run.attempt);
+        let path = self.project.store.layout().run_review(&self.lane.name, run.number);
         let text = format!("{}\n", answer.trim());
         write_atomically(&path, text.as_bytes())?;
         let step = self.record.step(step_run.step).cloned().unwrap_or_default();
@@ -284,14 +285,8 @@ impl<'a> ActiveTask<'a> {
     ) -> Result<(), Error> {
         fail_points::hit("step.ended");
         let tip = self.project.repo.branch_tip(&self.lane.kind.branch)?.unwrap_or(run.tip_before);
-        let result = RunResult {
-            run: run.attempt,
-            step_run,
-            tip_before: run.tip_before,
-            tip,
-            status_changed,
-            verdict,
-        };
+        let result =
+            RunResult { run: run.number, step_run, tip_before: run.tip_before, tip, status_changed, verdict };
         let status = self.status()?;
         loop_planner::apply_run(&mut self.record, &result, &status);
         self.save()?;
@@ -361,11 +356,11 @@ pub(crate) fn has_task_loop(project: &Project, lane: &AnyLane) -> Result<bool, E
 pub(crate) fn save_state_before_run(
     project: &Project,
     lane: &AnyLane,
-    attempt: u32,
+    run_number: RunNumber,
     step_run: StepRun,
 ) -> Result<StepRun, Error> {
     let Some(active) = ActiveTask::find(project, lane)? else { return Ok(step_run) };
-    let path = project.store.layout().run_status_before(&lane.name, attempt);
+    let path = project.store.layout().run_status_before(&lane.name, run_number);
     write_atomically(&path, active.folder.read_text(STATUS_FILE)?.unwrap_or_default().as_bytes())?;
     review::with_state_before_review(project, &active.lane, step_run)
 }

@@ -3,6 +3,7 @@
 
 use proq_git::CommitId;
 use proq_plan::task_status::TaskProgress;
+use proq_store::base::run_number::RunNumber;
 use proq_store::records::step_run::{StepPhase, StepRun};
 use proq_store::records::task_loop::{LastReview, ReviewState, ReviewVerdict, StepRecord, TaskLoopRecord};
 
@@ -40,7 +41,7 @@ pub(crate) enum NextAction {
 #[derive(Debug)]
 pub(crate) struct RunResult<'a> {
     /// Number of the run.
-    pub run: u32,
+    pub run: RunNumber,
     /// Step and phase that the run was for.
     pub step_run: &'a StepRun,
     /// Tip of the lane before the run.

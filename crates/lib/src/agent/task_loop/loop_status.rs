@@ -4,6 +4,7 @@ use std::path::Path;
 
 use proq_plan::task_status::TaskProgress;
 use proq_store::base::record::Record;
+use proq_store::base::run_number::RunNumber;
 use proq_store::paths::layout::Layout;
 use proq_store::records::lane::AnyLane;
 use proq_store::records::task_loop::{ReviewVerdict, TaskLoopRecord};
@@ -50,7 +51,7 @@ pub struct ReviewSummary {
     /// Number of the reviewed step.
     pub step: u32,
     /// Number of the run that reviewed.
-    pub run: u32,
+    pub run: RunNumber,
     /// Reviewer's verdict: whether the work is approved or must be revised.
     #[serde(rename = "judgement")]
     pub verdict: ReviewVerdict,

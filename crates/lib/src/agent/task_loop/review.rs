@@ -64,7 +64,7 @@ pub(super) fn revert_review_changes(
     if !step_run.was_clean {
         return Ok(failed("there was uncommitted work before, so it cannot be told apart"));
     }
-    let description = format!("what the review in run {} of lane {} had changed", run.attempt, lane.name);
+    let description = format!("what the review in run {} of lane {} had changed", run.number, lane.name);
     match rewind_lane(project, lane, run.tip_before, &description) {
         // Nothing differs: another version of git-proq computed the recorded fingerprint.
         Ok(saved) => Ok(saved.describe().map_or(RevertOutcome::Unchanged, RevertOutcome::Reverted)),

@@ -10,6 +10,7 @@ use proq_base::explain::describe_with_causes;
 use proq_base::process;
 use proq_base::process::command_builder::{AsyncChild, CommandBuilder};
 use proq_store::base::atomic::write as write_atomically;
+use proq_store::base::run_number::RunNumber;
 use proq_store::locks::lock::{LockGuard, LockName};
 use rustix::io::{FdFlags, fcntl_setfd};
 use serde::{Deserialize, Serialize};
@@ -86,14 +87,14 @@ pub(crate) enum PaneMessage {
 /// # Errors
 /// Fails when the connection to the supervisor cannot be made or read. Every other failure is reported to the
 /// supervisor.
-pub fn run_pane_process(project: &Project, lane: &str, attempt: u32) -> Result<(), Error> {
+pub fn run_pane_process(project: &Project, lane: &str, run_number: RunNumber) -> Result<(), Error> {
     let failed = |source| process::Error::Start { program: "the window's event loop".into(), source };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
-    runtime.block_on(run_agent(project, lane, attempt))
+    runtime.block_on(run_agent(project, lane, run_number))
 }
 
-async fn run_agent(project: &Project, lane: &str, attempt: u32) -> Result<(), Error> {
-    let dir = project.store.layout().run_dir(lane, attempt);
+async fn run_agent(project: &Project, lane: &str, run_number: RunNumber) -> Result<(), Error> {
+    let dir = project.store.layout().run_dir(lane, run_number);
     let connect_failed = lane::Error::io("talk to the supervisor in", &dir);
     // These signals are meant for the agent, which is in the same process group. This process exits after the
     // agent.

@@ -12,6 +12,7 @@ use proq_base::process::limited_process;
 use proq_base::process::run_captured::CaptureOptions;
 use proq_base::process::strays::{RUN_CONTEXT_VARS, RUN_MARK_VAR};
 use proq_store::base::record::Record;
+use proq_store::base::run_number::RunNumber;
 use proq_store::records::lane::AnyLane;
 use proq_store::records::run::{RunRecord, TmuxWindow};
 
@@ -61,13 +62,13 @@ pub(crate) fn check_can_open(profile: &Profile, agent: &str, prompt: &str) -> Re
 pub(crate) fn open_window(
     project: &Project,
     lane: &AnyLane,
-    attempt: u32,
+    run_number: RunNumber,
     program_path: &Path,
 ) -> Result<TmuxWindow, Error> {
     let main_checkout = project.repo.command_dir();
     let session_name = session_name_of(main_checkout);
     let session_target = format!("={session_name}:");
-    let attempt = attempt.to_string();
+    let run_text = run_number.to_string();
     // tmux runs a command of more than one argument without a shell.
     let add_window_args = |command: CommandBuilder, dir: &Path| {
         command
@@ -78,7 +79,7 @@ pub(crate) fn open_window(
                 "-C".into(),
                 escape_arg(main_checkout.as_os_str()),
             ])
-            .args(["_pane", "--lane", &lane.name, "--attempt", &attempt])
+            .args(["_pane", "--lane", &lane.name, "--attempt", &run_text])
     };
     let tmux = find_tmux()?;
     // The folder of the first window becomes the session's folder, which all lanes share: the main checkout.
@@ -156,7 +157,7 @@ pub fn attach_commands(project: &Project, lane: &AnyLane) -> Result<AttachComman
     if !state.is_claimed() && state != proq_store::records::lane_state::LaneState::Orphaned {
         return Err(no_window());
     }
-    let run = RunRecord::load_if_exists(&project.store.layout().run_record(&lane.name, lane.attempt))?;
+    let run = RunRecord::load_if_exists(&project.store.layout().run_record(&lane.name, lane.last_run))?;
     let window = run.and_then(|run| run.window).ok_or_else(no_window)?;
     let tmux = find_tmux()?;
     let tmux_command = |args: &[&str]| {

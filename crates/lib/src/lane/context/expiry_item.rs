@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use proq_base::explain::Explain;
 use proq_git::Oid;
 use proq_store::base::clock::Moment;
+use proq_store::base::operation_number::OperationNumber;
 
 /// A kind of item that is kept for a limited time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,7 +63,7 @@ pub enum ItemSource {
     /// A snapshot, by the item's name.
     Snapshot,
     /// An operation, by its number.
-    Operation(u64),
+    Operation(OperationNumber),
     /// A saved ref, whose commits other refs keep too, with its tip.
     SavedRef(Oid),
     /// A ref of an operation that no longer exists, with its tip.

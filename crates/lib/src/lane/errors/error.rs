@@ -9,6 +9,7 @@ use proq_base::process;
 use proq_git as git;
 use proq_git::base::error;
 use proq_store as store;
+use proq_store::base::operation_number::OperationNumber;
 use proq_store::records::lane::LanePurpose;
 
 use super::broken_lane_error::BrokenLane;
@@ -276,7 +277,7 @@ pub enum Error {
     #[error("operation {number}{}: {}; nothing was changed", refusal_clause(*redo), without_assurance(source))]
     CannotUndo {
         /// Number of the operation.
-        number: u64,
+        number: OperationNumber,
         /// Whether the operation is an undo that was to be redone.
         redo: bool,
         /// Command that undoes exactly the same operations with force; `None` if there is no such command.

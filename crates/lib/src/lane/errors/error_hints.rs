@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use proq_base::explain::{Exit, Explain};
 use proq_git as git;
+use proq_store::base::operation_number::OperationNumber;
 use proq_store::records::lane::LanePurpose;
 
 use super::undo_error::UndoError;
@@ -176,7 +177,11 @@ impl Explain for Error {
 
 /// Returns the hints for an operation that cannot be undone for the reason in `source`. `forced_command`
 /// undoes it with force.
-fn refusal_hints(number: u64, forced_command: Option<&str>, source: &Error) -> Vec<Cow<'static, str>> {
+fn refusal_hints(
+    number: OperationNumber,
+    forced_command: Option<&str>,
+    source: &Error,
+) -> Vec<Cow<'static, str>> {
     match (source, forced_command) {
         (Error::Undo(UndoError::BuiltOn { .. } | UndoError::Pushed { .. }), Some(forced_command)) => {
             vec![

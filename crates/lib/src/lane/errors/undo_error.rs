@@ -6,6 +6,7 @@ use proq_base::explain::{Explain, shell_quote_path};
 use proq_git as git;
 use proq_git::base::error;
 use proq_git::base::local_changes_hint;
+use proq_store::base::operation_number::OperationNumber;
 
 /// Reason why operations cannot be undone.
 #[derive(Debug, thiserror::Error)]
@@ -14,7 +15,7 @@ pub enum UndoError {
     #[error("there is no operation {number} in the log")]
     NoOperation {
         /// Number of the operation.
-        number: u64,
+        number: OperationNumber,
     },
     /// There is nothing to undo or redo.
     #[error("{}", if *redo { "there is no undo that could be taken back" } else { "there is nothing to undo" })]
@@ -26,9 +27,9 @@ pub enum UndoError {
     #[error("operation {requested} is not the last one that stands{}; nothing was changed", last.map_or_else(String::new, |n| format!(", {n} is")))]
     NotLast {
         /// Number of the requested operation.
-        requested: u64,
+        requested: OperationNumber,
         /// Number of the last operation in effect; `None` if there is none.
-        last: Option<u64>,
+        last: Option<OperationNumber>,
     },
     /// The branch has new commits on top of those to undo.
     #[error("'{branch}' has moved on to {} since", tip.short())]
@@ -138,7 +139,7 @@ impl Explain for UndoError {
                 vec![
                     format!(
                         "undo it and all that came after it: git proq op restore {}",
-                        requested.saturating_sub(1)
+                        requested.previous()
                     )
                     .into(),
                 ]

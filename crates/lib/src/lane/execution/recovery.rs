@@ -12,6 +12,7 @@ use proq_git::repository::worktree_context::WorktreeContext;
 use proq_git::snapshots::truncated_files;
 use proq_git::snapshots::truncated_files::WorktreeStep;
 use proq_store as store;
+use proq_store::base::operation_number::OperationNumber;
 use proq_store::locks::lock::{LockGuard, LockName};
 use proq_store::locks::merge_queue;
 use proq_store::operations::journal::Journal;
@@ -339,7 +340,12 @@ fn typed_command(command: &str) -> Cow<'_, str> {
 
 /// Reports a recovered operation to the user of the next command, in three lines: what was interrupted, its
 /// outcome, and what to do now.
-fn report_recovery(project: &Project, entry: &OperationEntry, number: Option<u64>, unmoved: &[usize]) {
+fn report_recovery(
+    project: &Project,
+    entry: &OperationEntry,
+    number: Option<OperationNumber>,
+    unmoved: &[usize],
+) {
     let prefix = &project.settings.branch_prefix;
     // A user cannot repeat the command of an internal process.
     let rerun_hint = |suffix: &str| match entry.header.command.starts_with("git proq ") {

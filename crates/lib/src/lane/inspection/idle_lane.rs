@@ -42,13 +42,13 @@ pub fn is_idle_with_work(project: &Project, lane: &LaneRecord) -> Result<bool, E
 pub fn is_agent_idle<P>(project: &Project, lane: &LaneRecord<P>) -> bool {
     let layout = project.store.layout();
     let activity =
-        ActivityRecord::load_if_exists(&layout.run_activity(&lane.name, lane.attempt)).ok().flatten();
+        ActivityRecord::load_if_exists(&layout.run_activity(&lane.name, lane.last_run)).ok().flatten();
     activity.is_some_and(|record| record.activity == Activity::Idle) && is_interactive(project, lane)
 }
 
 /// Returns whether the lane's last run is interactive and works on the task, not on a conflict.
 pub fn is_interactive<P>(project: &Project, lane: &LaneRecord<P>) -> bool {
-    let run = RunRecord::load_if_exists(&project.store.layout().run_record(&lane.name, lane.attempt))
+    let run = RunRecord::load_if_exists(&project.store.layout().run_record(&lane.name, lane.last_run))
         .ok()
         .flatten();
     run.is_some_and(|run| run.interactive && !run.resolves_conflict)

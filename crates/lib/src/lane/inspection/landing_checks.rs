@@ -13,6 +13,7 @@ use proq_base::regular_file;
 use proq_base::regular_file::{LinkPolicy, MAX_SETTINGS_BYTES};
 use proq_git::history::tree_diff;
 use proq_git::{BlobId, CommitId, RepoPath};
+use proq_store::base::batch_id::BatchId;
 use proq_store::base::record::Record;
 use proq_store::records::batched::BatchBranches;
 use proq_store::records::git_guard::SettingsFile;
@@ -103,7 +104,7 @@ impl Project {
     fn batch_base(&self, branch: &str) -> Result<Option<String>, Error> {
         let id = branch.rsplit('/').next().and_then(|last| last.strip_prefix("batch-"));
         let Some(id) = id.filter(|_| self.is_managed_branch(branch)) else { return Ok(None) };
-        let batch = BatchBranches::load_if_exists(&self.store.layout().batch_record(id))?;
+        let batch = BatchBranches::load_if_exists(&self.store.layout().batch_record(&BatchId::new(id)))?;
         Ok(batch.filter(|batch| batch.branch == branch).map(|batch| batch.base))
     }
 

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use proq_base::fail_points;
 use proq_store::base::atomic::{create_private_dir, sync_dir, write as write_atomically};
 use proq_store::base::record::Record;
+use proq_store::base::run_number::RunNumber;
 use proq_store::locks::lock::LockName;
 use proq_store::paths::layout::Layout;
 use proq_store::records::message::MessageRecord;
@@ -21,8 +22,12 @@ use crate::lane::Error;
 impl Inbox<'_> {
     /// Copies messages that a running agent has received next to its run's record, and marks them as
     /// delivered.
-    pub(crate) fn record_delivered(&self, attempt: u32, taken: &ClaimedMessages) -> Result<(), Error> {
-        let run_folder = self.lane_dir().join(Layout::run_messages_in_lane(attempt));
+    pub(crate) fn record_delivered(
+        &self,
+        run_number: RunNumber,
+        taken: &ClaimedMessages,
+    ) -> Result<(), Error> {
+        let run_folder = self.lane_dir().join(Layout::run_messages_in_lane(run_number));
         let delivery = run_folder.join((sorted_entries(&run_folder)?.len() + 1).to_string());
         for item in &taken.messages {
             let path = delivery.join(format!("{}{MESSAGE_SUFFIX}", item.id));
@@ -34,9 +39,9 @@ impl Inbox<'_> {
 
     /// Moves the messages that a run received while it was running back to the inbox, in their former order.
     /// Used when the work of that run was undone.
-    pub(crate) fn requeue(&self, attempt: u32) -> Result<(), Error> {
+    pub(crate) fn requeue(&self, run_number: RunNumber) -> Result<(), Error> {
         let folder = self.lane_dir();
-        let deliveries = sorted_entries(&folder.join(Layout::run_messages_in_lane(attempt)))?;
+        let deliveries = sorted_entries(&folder.join(Layout::run_messages_in_lane(run_number)))?;
         if deliveries.is_empty() {
             return Ok(());
         }
@@ -58,10 +63,10 @@ impl Inbox<'_> {
 
 /// Returns the messages that a run received while it was running, one joined text per delivery. `folder` is
 /// the lane's folder in the store, which may be that of a removed lane.
-pub fn read_delivered(folder: &Path, attempt: u32) -> Result<Vec<String>, Error> {
+pub fn read_delivered(folder: &Path, run_number: RunNumber) -> Result<Vec<String>, Error> {
     let waiting_ids = pending_ids(folder)?;
     let mut out = Vec::new();
-    for delivery in sorted_entries(&folder.join(Layout::run_messages_in_lane(attempt)))? {
+    for delivery in sorted_entries(&folder.join(Layout::run_messages_in_lane(run_number)))? {
         let mut texts = Vec::new();
         for path in sorted_entries(&delivery)? {
             if message_id(&path).is_some_and(|id| !waiting_ids.iter().any(|waiting| waiting == id)) {

@@ -22,6 +22,7 @@ use proq_base::fail_points;
 use proq_store::base::atomic::write_in_existing_dir;
 use proq_store::base::id::new_id;
 use proq_store::base::record::Record;
+use proq_store::base::run_number::RunNumber;
 use proq_store::locks::lock::{LockGuard, LockName};
 use proq_store::paths::layout::Layout;
 use proq_store::records::message::{DeliveredRecord, MessageRecord};
@@ -91,7 +92,7 @@ impl<'a> Inbox<'a> {
 
     /// Returns whether a message is pending for this conversation. An unreadable inbox counts as one with a
     /// message.
-    pub(crate) fn has_messages_for(&self, conversation: u32) -> bool {
+    pub(crate) fn has_messages_for(&self, conversation: RunNumber) -> bool {
         match self.read() {
             Ok(messages) => messages.iter().any(|message| message.record.conversation == conversation),
             Err(_) => true,
@@ -103,7 +104,7 @@ impl<'a> Inbox<'a> {
     ///
     /// # Errors
     /// Fails while another process is delivering messages of the lane, or when a message cannot be read.
-    pub fn claim(&self, conversation: u32) -> Result<ClaimedMessages, Error> {
+    pub fn claim(&self, conversation: RunNumber) -> Result<ClaimedMessages, Error> {
         let lock = self.project.store.locks().acquire(&LockName::Inbox(self.lane.to_owned()))?;
         let messages =
             self.read()?.into_iter().filter(|message| message.record.conversation == conversation).collect();

@@ -12,6 +12,7 @@ use proq_git::snapshots::restore_forecast::RestoreOutcome;
 use proq_git::snapshots::snapshot::Snapshot;
 use proq_git::worktrees::misplaced::WorktreeId;
 use proq_store::base::clock::now;
+use proq_store::base::operation_number::OperationNumber;
 use proq_store::locks::lock::LockGuard;
 use proq_store::operations::journal::Journal;
 use proq_store::operations::operation_entry::{JournalLine, OperationEntry, OperationHeader, StepStatus};
@@ -343,7 +344,7 @@ impl<'p> Operation<'p> {
     ///
     /// # Errors
     /// [`Error::StuckStep`] if the next command will revert the operation.
-    pub fn finish(&self, recovered: bool) -> Result<Option<u64>, Error> {
+    pub fn finish(&self, recovered: bool) -> Result<Option<OperationNumber>, Error> {
         if self.has_open_step() {
             let is_in_effect = self.journal_entry().is_some_and(|e| {
                 e.steps.iter().rposition(|p| p.status == StepStatus::Pending)

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use proq_git::CommitId;
 use proq_git::base::head::{Head, RefMove};
+use proq_store::base::operation_number::OperationNumber;
 use proq_store::operations::operation_entry::{OperationEntry, StepStatus};
 use proq_store::records::step::Step;
 
@@ -16,7 +17,7 @@ use crate::lane::{Error, Project};
 #[derive(Debug, Clone)]
 pub struct LoggedOperation {
     /// Number of the operation.
-    pub number: u64,
+    pub number: OperationNumber,
     /// Journal entry with the operation's steps.
     pub entry: OperationEntry,
     /// Whether the operation was undone and not redone since.
@@ -29,7 +30,7 @@ pub struct OpLog {
     /// Every operation that can be read.
     pub operations: Vec<LoggedOperation>,
     /// For each operation that was undone and redone, the number of the redo whose steps are now in effect.
-    redo_by_operation: BTreeMap<u64, u64>,
+    redo_by_operation: BTreeMap<OperationNumber, OperationNumber>,
 }
 
 impl OpLog {
@@ -47,7 +48,7 @@ impl OpLog {
         log
     }
 
-    fn add(&mut self, number: u64, entry: OperationEntry) {
+    fn add(&mut self, number: OperationNumber, entry: OperationEntry) {
         let undone_numbers = entry.header.undoes.clone();
         if let Some(undo) = entry.header.redoes {
             for n in self.find(undo).map(|l| l.entry.header.undoes.clone()).unwrap_or_default() {
@@ -62,14 +63,14 @@ impl OpLog {
         self.operations.push(LoggedOperation { number, entry, is_undone: false });
     }
 
-    fn set_undone(&mut self, number: u64, undone: bool) {
+    fn set_undone(&mut self, number: OperationNumber, undone: bool) {
         if let Some(logged) = self.operations.iter_mut().find(|l| l.number == number) {
             logged.is_undone = undone;
         }
     }
 
     /// Returns the operation with this number.
-    pub fn find(&self, number: u64) -> Option<&LoggedOperation> {
+    pub fn find(&self, number: OperationNumber) -> Option<&LoggedOperation> {
         self.operations.iter().find(|l| l.number == number)
     }
 
@@ -81,11 +82,11 @@ impl OpLog {
 
     /// Returns the entry whose steps must be inverted to undo an operation: its own, or that of the redo that
     /// repeated it.
-    pub(crate) fn effective_entry(&self, number: u64) -> Option<&OperationEntry> {
+    pub(crate) fn effective_entry(&self, number: OperationNumber) -> Option<&OperationEntry> {
         self.find(self.effective_number(number)).map(|l| &l.entry)
     }
 
-    fn effective_number(&self, number: u64) -> u64 {
+    fn effective_number(&self, number: OperationNumber) -> OperationNumber {
         self.redo_by_operation.get(&number).copied().unwrap_or(number)
     }
 
@@ -94,7 +95,10 @@ impl OpLog {
     ///
     /// # Errors
     /// [`UndoError::NoOperation`].
-    pub(crate) fn effective_entries(&self, numbers: &[u64]) -> Result<Vec<(u64, &OperationEntry)>, Error> {
+    pub(crate) fn effective_entries(
+        &self,
+        numbers: &[OperationNumber],
+    ) -> Result<Vec<(OperationNumber, &OperationEntry)>, Error> {
         let mut known = BTreeSet::new();
         let distinct = numbers.iter().filter(|number| known.insert(self.effective_number(**number)));
         distinct
@@ -104,7 +108,7 @@ impl OpLog {
 
     /// Returns the last operation in effect and those before it that are undone together with it: the same
     /// command performed them, or one redo repeated them.
-    pub(crate) fn last_command_numbers(&self) -> Vec<u64> {
+    pub(crate) fn last_command_numbers(&self) -> Vec<OperationNumber> {
         let Some(last) = self.active_operations().next() else { return Vec::new() };
         let together = last.entry.header.command_group.as_ref();
         let belongs_to_last = |l: &LoggedOperation| {
@@ -135,7 +139,7 @@ impl LoggedOperation {
 }
 
 /// Returns the operation with the number that the user gave.
-pub fn require(log: &OpLog, number: u64) -> Result<&LoggedOperation, Error> {
+pub fn require(log: &OpLog, number: OperationNumber) -> Result<&LoggedOperation, Error> {
     Ok(log.find(number).ok_or(UndoError::NoOperation { number })?)
 }
 
@@ -256,14 +260,14 @@ pub(crate) fn moved_branch(step: &Step) -> Option<(&str, Option<CommitId>, Optio
 
 /// Returns the number of the last operation, or of the one before it when the last is still running; 0 for
 /// none.
-pub(crate) fn last_finished_operation(project: &Project) -> u64 {
+pub(crate) fn last_finished_operation(project: &Project) -> OperationNumber {
     let layout = project.store.layout();
-    let last = layout.operation_numbers().last().copied().unwrap_or(0);
+    let last = layout.operation_numbers().last().copied().unwrap_or_default();
     let is_open = matches!(
         OperationEntry::read(&layout.operation(last)),
         Ok(Some(OperationEntry { finished: None, .. }))
     );
-    if is_open { last.saturating_sub(1) } else { last }
+    if is_open { last.previous() } else { last }
 }
 
 /// Effect of operations on one branch.
@@ -278,7 +282,10 @@ pub(crate) struct BranchMoves {
 }
 
 /// Returns the branches that operations after number `last` created, moved or removed.
-pub(crate) fn branches_moved_since(project: &Project, last: u64) -> BTreeMap<String, BranchMoves> {
+pub(crate) fn branches_moved_since(
+    project: &Project,
+    last: OperationNumber,
+) -> BTreeMap<String, BranchMoves> {
     let layout = project.store.layout();
     let since = layout.operation_numbers().into_iter().filter(|number| *number > last);
     let entries = since.filter_map(|number| OperationEntry::read(&layout.operation(number)).ok().flatten());
@@ -298,7 +305,10 @@ pub(crate) fn branches_moved_since(project: &Project, last: u64) -> BTreeMap<Str
 
 /// Returns the worktrees in which operations after number `last` parked or restored changes, or which they
 /// moved away, and the number of the last finished operation.
-pub(crate) fn worktrees_parked_since(project: &Project, last: u64) -> (BTreeSet<PathBuf>, u64) {
+pub(crate) fn worktrees_parked_since(
+    project: &Project,
+    last: OperationNumber,
+) -> (BTreeSet<PathBuf>, OperationNumber) {
     let layout = project.store.layout();
     let (mut worktrees, mut last_finished) = (BTreeSet::new(), last);
     let mut all_finished = true;

@@ -7,6 +7,7 @@ use std::path::Path;
 use proq_base::explain::shell_quote_path;
 use proq_git::Oid;
 use proq_store::base::id::id_created_at;
+use proq_store::base::operation_number::OperationNumber;
 use proq_store::locks::lock::LockName;
 use proq_store::operations::journal::Journal;
 use proq_store::operations::operation_entry::OperationEntry;
@@ -59,7 +60,7 @@ pub(crate) fn expired_operations(project: &Project) -> ExpiryScan {
 
 /// Deletes an operation from the log. Its refs are deleted first: an interrupted deletion is found again by
 /// the log entry, but not by the refs alone.
-pub(crate) fn delete_operation(project: &Project, number: u64) -> Result<bool, Error> {
+pub(crate) fn delete_operation(project: &Project, number: OperationNumber) -> Result<bool, Error> {
     let _lock = project.store.locks().acquire(&LockName::Store)?;
     let layout = project.store.layout();
     // Delete only the oldest operation: another process may be deleting too.
@@ -78,7 +79,7 @@ pub(crate) fn delete_operation(project: &Project, number: u64) -> Result<bool, E
 }
 
 /// Returns the refs that keep the commits of an operation in the log.
-pub(crate) fn operation_refs(project: &Project, number: u64) -> Result<Vec<String>, Error> {
+pub(crate) fn operation_refs(project: &Project, number: OperationNumber) -> Result<Vec<String>, Error> {
     let entry = OperationEntry::read(&project.store.layout().operation(number))?;
     Ok(entry.map(refs_of_entry).unwrap_or_default())
 }

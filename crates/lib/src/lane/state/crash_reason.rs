@@ -43,7 +43,7 @@ pub(crate) fn describe_crash(project: &Project, lane: &str) -> String {
 fn describe_in_place_state(project: &Project, lane: &AnyLane) -> String {
     let layout = project.store.layout();
     let mut out = "; what it changed is in the main checkout as it left it".to_owned();
-    let run = RunRecord::load_if_exists(&layout.run_record(&lane.name, lane.attempt)).ok().flatten();
+    let run = RunRecord::load_if_exists(&layout.run_record(&lane.name, lane.last_run)).ok().flatten();
     let tip = project.repo.branch_tip(&lane.base).ok().flatten();
     if let (Some(run), Some(tip)) = (run, tip)
         && run.tip_before != tip
@@ -54,7 +54,7 @@ fn describe_in_place_state(project: &Project, lane: &AnyLane) -> String {
             lane.base
         ));
     }
-    let before = CheckoutBaseline::load_if_exists(&layout.run_checkout_baseline(&lane.name, lane.attempt))
+    let before = CheckoutBaseline::load_if_exists(&layout.run_checkout_baseline(&lane.name, lane.last_run))
         .ok()
         .flatten();
     if let Some(snap) = before.and_then(|before| before.snapshot_id) {

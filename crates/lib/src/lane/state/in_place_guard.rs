@@ -79,6 +79,6 @@ pub(crate) fn is_snap_needed_in_place(project: &Project, id: &str) -> Result<boo
     let Some(name) = lane_running_in_place(project, None)? else { return Ok(false) };
     let layout = project.store.layout();
     let Some(lane) = AnyLane::load_if_exists(&layout.lane_record(&name))? else { return Ok(false) };
-    let baseline = CheckoutBaseline::load_if_exists(&layout.run_checkout_baseline(&name, lane.attempt))?;
+    let baseline = CheckoutBaseline::load_if_exists(&layout.run_checkout_baseline(&name, lane.last_run))?;
     Ok(baseline.is_some_and(|baseline| baseline.snapshot_id.as_deref() == Some(id)))
 }

@@ -2,6 +2,7 @@
 
 use proq_base::fail_points;
 use proq_store::base::record::Record;
+use proq_store::base::run_number::RunNumber;
 use proq_store::locks::lock::LockName;
 use proq_store::records::agent::{Activity, ActivityRecord};
 use proq_store::records::lane::LaneRecord;
@@ -23,7 +24,7 @@ pub fn effective_state<P>(
     let locks = project.store.locks();
     if !is_claimed {
         // A process that the agent started may outlive it.
-        if lane.attempt > 0 && locks.is_held(&LockName::AgentAlive(lane.name.clone()))? {
+        if lane.last_run != RunNumber::NONE && locks.is_held(&LockName::AgentAlive(lane.name.clone()))? {
             return Ok((LaneState::Orphaned, Some("a process of its agent lives on".into())));
         }
         return Ok((lane.state, lane.detail.clone()));
@@ -42,7 +43,7 @@ pub fn effective_state<P>(
     match load_present_or_past_lane(project, lane) {
         Ok((_, current)) if !current.state.is_claimed() => return Ok((current.state, current.detail)),
         // That run has finished, and another one has started since the lock was checked.
-        Ok((_, current)) if current.attempt != lane.attempt => return effective_state(project, &current),
+        Ok((_, current)) if current.last_run != lane.last_run => return effective_state(project, &current),
         _ => {}
     }
     if locks.is_held(&alive)? {
@@ -61,14 +62,14 @@ pub(crate) fn state_after_run(project: &Project, lane: &str, state: LaneState) -
 /// Returns the activity that the agent of a lane's last run reported last; none when the record cannot be
 /// read.
 pub fn last_activity<P>(project: &Project, lane: &LaneRecord<P>) -> Option<Activity> {
-    let path = project.store.layout().run_activity(&lane.name, lane.attempt);
+    let path = project.store.layout().run_activity(&lane.name, lane.last_run);
     Some(ActivityRecord::load_if_exists(&path).ok()??.activity)
 }
 
 /// Returns the last reported activity of the lane's agent in words; none while it works, and when the record
 /// cannot be read.
 fn describe_activity<P>(project: &Project, lane: &LaneRecord<P>) -> Option<String> {
-    let path = project.store.layout().run_activity(&lane.name, lane.attempt);
+    let path = project.store.layout().run_activity(&lane.name, lane.last_run);
     let record = ActivityRecord::load_if_exists(&path).ok()??;
     let message_suffix = record.message.map(|text| format!(": {text}")).unwrap_or_default();
     match record.activity {

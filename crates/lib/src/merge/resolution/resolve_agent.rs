@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use proq_store::base::record::Record;
+use proq_store::base::run_number::RunNumber;
 use proq_store::locks::lock::LockGuard;
 use proq_store::records::conflict::ResolutionRecord;
 use proq_store::records::lane::LaneRecord;
@@ -89,11 +90,11 @@ pub(crate) fn resume_by_agent(
 ) -> Result<ResolvedConflict, Error> {
     let lane = project.lane(name)?;
     let is_open = project.find_resolution(&lane.name)?.is_some_and(|open| open.agent.is_some());
-    let run = RunRecord::load_if_exists(&project.store.layout().run_record(&lane.name, lane.attempt))?;
+    let run = RunRecord::load_if_exists(&project.store.layout().run_record(&lane.name, lane.last_run))?;
     if is_open && run.is_some_and(|run| run.resolves_conflict) {
         wait_for_run(project, &lane.name)?;
         if let AttemptOutcome::Resolved(resolved) =
-            conclude_attempt(project, &lane.name, lane.attempt, resolver)?
+            conclude_attempt(project, &lane.name, lane.last_run, resolver)?
         {
             return Ok(resolved);
         }
@@ -137,17 +138,17 @@ fn run_attempt(
         resolver.agent, lane.name, resolution.onto, lane.name
     ));
     wait_for_run(project, &lane.name)?;
-    conclude_attempt(project, &lane.name, lane.attempt, resolver)
+    conclude_attempt(project, &lane.name, lane.last_run, resolver)
 }
 
 /// Checks the result of an agent's run, and applies it if it is accepted.
 fn conclude_attempt(
     project: &Project,
     lane: &str,
-    attempt: u32,
+    run_number: RunNumber,
     resolver: &Resolver<'_>,
 ) -> Result<AttemptOutcome, Error> {
-    let run = RunRecord::load(&project.store.layout().run_record(lane, attempt))?;
+    let run = RunRecord::load(&project.store.layout().run_record(lane, run_number))?;
     let (lane, _lock) = project.lock_idle_lane(lane)?;
     // Another process may have closed the resolution concurrently.
     let resolution = require_open_resolution(project, &lane.name)?;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use proq_base::money::NanoDollars;
 use proq_store::Error;
+use proq_store::base::batch_id::BatchId;
 use proq_store::base::id::new_id;
 use proq_store::base::record::Record;
 use serde::{Deserialize, Serialize};
@@ -55,7 +56,11 @@ impl ControlRequest {
     ///
     /// # Errors
     /// Fails when the file cannot be written.
-    pub(crate) fn submit(project: &Project, batch: &str, kind: ControlRequestKind) -> Result<PathBuf, Error> {
+    pub(crate) fn submit(
+        project: &Project,
+        batch: &BatchId,
+        kind: ControlRequestKind,
+    ) -> Result<PathBuf, Error> {
         let path = project.store.layout().batch_requests_dir(batch).join(format!("{}.toml", new_id()));
         ControlRequest { kind }.save(&path)?;
         Ok(path)
@@ -64,7 +69,7 @@ impl ControlRequest {
 
 /// Returns the requests that the scheduler has not processed yet, oldest first, with their files. An
 /// unreadable file is skipped, because it was never written completely.
-pub fn pending_requests(project: &Project, batch: &str) -> Vec<(PathBuf, ControlRequest)> {
+pub fn pending_requests(project: &Project, batch: &BatchId) -> Vec<(PathBuf, ControlRequest)> {
     let entries = std::fs::read_dir(project.store.layout().batch_requests_dir(batch)).into_iter().flatten();
     let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));

@@ -6,6 +6,7 @@ use proq_git::CommitId;
 use proq_plan::schedule::options::BatchOptions;
 use proq_plan::schedule::workload::Phase;
 use proq_store::base::atomic::{create_private_dir, write as write_atomically};
+use proq_store::base::batch_id::BatchId;
 use proq_store::base::clock::now;
 use proq_store::base::record::Record;
 use proq_store::locks::lock::{LockGuard, LockName};
@@ -106,13 +107,13 @@ pub fn create_batch(project: &Project, new: NewBatch<'_>) -> Result<(BatchRecord
 
 /// Reserves a free batch id and takes its lock. Of two processes that want the same id, only one can create
 /// its folder.
-fn reserve_id(project: &Project) -> Result<(String, LockGuard), Error> {
+fn reserve_id(project: &Project) -> Result<(BatchId, LockGuard), Error> {
     let layout = project.store.layout();
     create_private_dir(layout.root())?;
     create_private_dir(&layout.batches())?;
     let stem = now().to_compact();
     for n in 1..MAX_ID_ATTEMPTS {
-        let id = if n == 1 { stem.clone() } else { format!("{stem}-{n}") };
+        let id = BatchId::new(if n == 1 { stem.clone() } else { format!("{stem}-{n}") });
         let Some(lock) = project.store.locks().try_acquire(&LockName::Batch(id.clone()))? else { continue };
         if project.repo.branch_tip(&BatchRecord::own_branch(project, &id))?.is_some() {
             continue;
@@ -135,7 +136,7 @@ fn plan_files(tasks: &[BatchTask]) -> Vec<PathBuf> {
 
 fn write_batch_files(
     project: &Project,
-    id: &str,
+    id: &BatchId,
     new: &NewBatch<'_>,
     files: &[PathBuf],
 ) -> Result<(), Error> {
@@ -159,7 +160,7 @@ fn write_batch_files(
 pub fn list_batches(project: &Project, include_cleaned: bool) -> Vec<BatchRecord> {
     let layout = project.store.layout();
     let mut out = Vec::new();
-    for id in layout.entry_names("batches") {
+    for id in layout.batch_ids() {
         match BatchRecord::load_if_exists(&layout.batch_record(&id)) {
             Ok(found) => out.extend(found.filter(|batch| include_cleaned || batch.cleaned.is_none())),
             Err(e) => project.listener.warn(format!("batch {id}: {e}")),
@@ -170,8 +171,8 @@ pub fn list_batches(project: &Project, include_cleaned: bool) -> Vec<BatchRecord
 }
 
 /// Returns a sort key that puts ids of the same second in the order of their number suffixes.
-fn id_sort_key(id: &str) -> (usize, &str) {
-    (id.len(), id)
+fn id_sort_key(id: &BatchId) -> (usize, &BatchId) {
+    (id.as_str().len(), id)
 }
 
 /// Finds a batch by its id or by a unique prefix of it.
@@ -181,11 +182,11 @@ fn id_sort_key(id: &str) -> (usize, &str) {
 pub fn find_batch(project: &Project, id_or_prefix: &str) -> Result<BatchRecord, Error> {
     let prefix = id_or_prefix.strip_prefix("batch-").unwrap_or(id_or_prefix);
     let mut batches = list_batches(project, true);
-    if let Some(index) = batches.iter().position(|batch| batch.id == prefix) {
+    if let Some(index) = batches.iter().position(|batch| batch.id.as_str() == prefix) {
         return Ok(batches.swap_remove(index));
     }
-    let known_ids: Vec<String> = batches.iter().map(|batch| batch.id.clone()).collect();
-    batches.retain(|batch| batch.id.starts_with(prefix));
+    let known_ids: Vec<BatchId> = batches.iter().map(|batch| batch.id.clone()).collect();
+    batches.retain(|batch| batch.id.as_str().starts_with(prefix));
     match (batches.len(), batches.pop()) {
         (1, Some(batch)) => Ok(batch),
         _ => Err(BatchError::Unknown { name: prefix.to_owned(), known: known_ids }.into()),

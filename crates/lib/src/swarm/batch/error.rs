@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use proq_base::explain::{Exit, Explain};
 use proq_plan::plan_error::PlanError;
 use proq_plan::schedule::workload::WorkloadError;
+use proq_store::base::batch_id::BatchId;
+use proq_store::base::operation_number::OperationNumber;
 
 /// The reason why git-proq cannot run a command on a batch.
 #[derive(Debug, thiserror::Error)]
@@ -16,13 +18,13 @@ pub enum BatchError {
         /// The name or prefix that was given.
         name: String,
         /// The ids of all batches.
-        known: Vec<String>,
+        known: Vec<BatchId>,
     },
     /// A batch of the same plan has finished, but its tasks are only on the batch's own branch.
     #[error("batch {id} of this plan is over, and what it has done is not on {base} yet; nothing was begun")]
     PreviousBatchUnlanded {
         /// The finished batch.
-        id: String,
+        id: BatchId,
         /// The base branch of the finished batch.
         base: String,
         /// The hint for landing the finished batch.
@@ -35,7 +37,7 @@ pub enum BatchError {
     #[error("{}", if open.is_empty() { "no batch is open".to_owned() } else { format!("several batches are open: {}", open.join(", ")) })]
     AmbiguousBatch {
         /// The ids of the open batches.
-        open: Vec<String>,
+        open: Vec<BatchId>,
         /// The command that was typed.
         command: &'static str,
     },
@@ -43,7 +45,7 @@ pub enum BatchError {
     #[error("the tasks of batch {id} cannot be read: {flaw}")]
     InvalidTasks {
         /// The id of the batch.
-        id: String,
+        id: BatchId,
         /// The defect in the tasks.
         flaw: WorkloadError,
     },
@@ -51,7 +53,7 @@ pub enum BatchError {
     #[error("batch {id} has no task '{name}'")]
     UnknownTask {
         /// The id of the batch.
-        id: String,
+        id: BatchId,
         /// The task name that was given.
         name: String,
     },
@@ -67,7 +69,7 @@ pub enum BatchError {
     #[error("nobody goes on with batch {id}: {reason}")]
     SchedulerNotStarted {
         /// The id of the batch.
-        id: String,
+        id: BatchId,
         /// The reason why the scheduler did not start.
         reason: String,
     },
@@ -77,7 +79,7 @@ pub enum BatchError {
     )]
     SchedulerTimeout {
         /// The id of the batch.
-        id: String,
+        id: BatchId,
         /// The seconds that git-proq waited.
         seconds: u64,
     },
@@ -85,7 +87,7 @@ pub enum BatchError {
     #[error("batch {id} of this plan is not over ({state}); nothing was begun")]
     PlanBatchUnfinished {
         /// The id of the unfinished batch.
-        id: String,
+        id: BatchId,
         /// The state of the unfinished batch.
         state: String,
     },
@@ -127,7 +129,7 @@ pub enum BatchError {
     #[error("batch {id} goes on{}; nothing was changed", if *agents { ": agents are at work in its lanes" } else { "" })]
     StillRunning {
         /// The id of the batch.
-        id: String,
+        id: BatchId,
         /// Whether only agents are still running, without a scheduler.
         agents: bool,
     },
@@ -135,7 +137,7 @@ pub enum BatchError {
     #[error("batch {id} was cleaned up: its lanes and its branch are gone")]
     CleanedUp {
         /// The id of the batch.
-        id: String,
+        id: BatchId,
     },
     /// The batch has no commits to land.
     #[error("{reason}; nothing was moved")]
@@ -147,7 +149,7 @@ pub enum BatchError {
     #[error("batch {id} is strict, and {reason}; nothing was moved")]
     CriteriaNotMet {
         /// The id of the batch.
-        id: String,
+        id: BatchId,
         /// The reason why the criteria do not count as met.
         reason: String,
     },
@@ -155,7 +157,7 @@ pub enum BatchError {
     #[error("that landed tasks of batch {id}, which {}; nothing was changed", if *runs { "goes on" } else { "is not over" })]
     BatchBuildsOn {
         /// The id of the batch.
-        id: String,
+        id: BatchId,
         /// Whether a scheduler is running the batch.
         runs: bool,
         /// The command that undoes the landings in spite of the batch; none where there is no such command.
@@ -168,9 +170,9 @@ pub enum BatchError {
     )]
     LandedSince {
         /// The id of the operation.
-        operation: u64,
+        operation: OperationNumber,
         /// The id of the batch.
-        id: String,
+        id: BatchId,
         /// Whether a scheduler is running the batch.
         runs: bool,
     },
@@ -178,7 +180,7 @@ pub enum BatchError {
     #[error("batch {id} has landed {} that {base} does not have; nothing was changed", tasks(*count))]
     TasksNotLanded {
         /// The id of the batch.
-        id: String,
+        id: BatchId,
         /// The number of tasks that the base lacks.
         count: usize,
         /// The base branch of the batch.
@@ -190,7 +192,7 @@ pub enum BatchError {
     #[error("'{base}', which batch {id} is for, is gone; nothing was moved")]
     BaseMissing {
         /// The id of the batch.
-        id: String,
+        id: BatchId,
         /// The missing branch.
         base: String,
         /// The hint for landing the batch on another branch.
@@ -203,7 +205,7 @@ pub enum BatchError {
     )]
     BranchMissing {
         /// The id of the batch.
-        id: String,
+        id: BatchId,
         /// The missing branch.
         branch: String,
         /// The commit that the branch pointed at, if it is known and still in the repository.
@@ -213,7 +215,7 @@ pub enum BatchError {
     #[error("batch {id} is kept, because of {}; nothing was removed", lanes.join(", "))]
     LanesHaveWork {
         /// The id of the batch.
-        id: String,
+        id: BatchId,
         /// The lanes, each with a description of its unsaved work.
         lanes: Vec<String>,
     },
@@ -223,7 +225,7 @@ fn tasks(count: usize) -> String {
     if count == 1 { "1 task".to_owned() } else { format!("{count} tasks") }
 }
 
-fn one_of(known: &[String]) -> String {
+fn one_of(known: &[BatchId]) -> String {
     if known.is_empty() { String::new() } else { format!("; there are {}", known.join(", ")) }
 }
 
@@ -242,7 +244,7 @@ impl BatchError {
             BatchError::LandedSince { operation, runs, .. } => {
                 let show_hint =
                     format!("see what it saved, to bring that back by hand: git proq op show {operation}");
-                let before = operation.saturating_sub(1);
+                let before = operation.previous();
                 let restore_hint = format!(
                     "or take back all since, with what the batch landed: git proq op restore {before} --force"
                 );

@@ -1,5 +1,6 @@
 //! Lanes of a batch.
 
+use proq_store::base::batch_id::BatchId;
 use proq_store::records::lane::LaneRecord;
 
 use crate::lane;
@@ -8,10 +9,10 @@ use crate::swarm::Error;
 
 /// Returns the lanes of a batch with their numbers, sorted by number. Two lanes with one number should not
 /// exist; if they do, the younger one comes last and counts.
-pub(crate) fn batch_lanes(project: &Project, batch: &str) -> Result<Vec<(usize, LaneRecord)>, Error> {
+pub(crate) fn batch_lanes(project: &Project, batch: &BatchId) -> Result<Vec<(usize, LaneRecord)>, Error> {
     let mut out: Vec<(usize, LaneRecord)> = Vec::new();
     for lane in project.lanes()? {
-        let Some(membership) = lane.batch.as_ref().filter(|place| place.batch == batch) else { continue };
+        let Some(membership) = lane.batch.as_ref().filter(|place| place.batch == *batch) else { continue };
         out.push((membership.lane, lane.clone()));
     }
     out.sort_by_key(|(number, lane)| (*number, lane.created));
@@ -21,10 +22,10 @@ pub(crate) fn batch_lanes(project: &Project, batch: &str) -> Result<Vec<(usize, 
 /// Returns the record of the lane with this name, if the lane exists and belongs to this batch.
 pub(crate) fn find_batch_lane(
     project: &Project,
-    batch: &str,
+    batch: &BatchId,
     name: &str,
 ) -> Result<Option<LaneRecord>, Error> {
-    let is_own = |lane: &LaneRecord| lane.batch.as_ref().is_some_and(|in_batch| in_batch.batch == batch);
+    let is_own = |lane: &LaneRecord| lane.batch.as_ref().is_some_and(|in_batch| in_batch.batch == *batch);
     match project.lane(name) {
         Ok(lane) => Ok(Some(lane).filter(is_own)),
         Err(lane::Error::UnknownLane { .. } | lane::Error::NoLaneBranch { .. }) => Ok(None),

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use proq_store::Error;
 use proq_store::base::atomic::remove_temp_files;
+use proq_store::base::batch_id::BatchId;
 use proq_store::base::record::Record;
 use proq_store::locks::lock::LockName;
 use serde::{Deserialize, Serialize};
@@ -41,7 +42,7 @@ struct LedgerEntry {
     key: TaskKey,
     /// The batch that has claimed the task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    batch: Option<String>,
+    batch: Option<BatchId>,
     /// The number of failed runs, over all batches, since the task last landed or the user last retried it.
     #[serde(default)]
     failures: u32,
@@ -66,8 +67,8 @@ impl Ledger {
     }
 
     /// Returns whether a batch has claimed any task.
-    pub fn has_batch(&self, batch: &str) -> bool {
-        self.entries.iter().any(|entry| entry.batch.as_deref() == Some(batch))
+    pub fn has_batch(&self, batch: &BatchId) -> bool {
+        self.entries.iter().any(|entry| entry.batch.as_ref() == Some(batch))
     }
 
     /// Removes all entries and returns them by task key.
@@ -101,13 +102,17 @@ impl Ledger {
     ///
     /// # Errors
     /// Fails when the ledger cannot be read or written.
-    pub fn claim(project: &Project, batch: &str, keys: &[TaskKey]) -> Result<Vec<Option<String>>, Error> {
+    pub fn claim(
+        project: &Project,
+        batch: &BatchId,
+        keys: &[TaskKey],
+    ) -> Result<Vec<Option<BatchId>>, Error> {
         Ledger::update(project, |entries| {
             let claim_key = |key: &TaskKey| {
                 let entry = entry_or_insert(entries, key);
                 let other_batch = entry.batch.clone().filter(|other| other != batch);
                 if other_batch.is_none() {
-                    entry.batch = Some(batch.to_owned());
+                    entry.batch = Some(batch.clone());
                 }
                 other_batch
             };
@@ -119,7 +124,7 @@ impl Ledger {
     ///
     /// # Errors
     /// Fails as [`Ledger::claim`] does.
-    pub fn release(project: &Project, batch: &str, keys: &[TaskKey]) -> Result<(), Error> {
+    pub fn release(project: &Project, batch: &BatchId, keys: &[TaskKey]) -> Result<(), Error> {
         Ledger::update(project, |entries| {
             for key in keys {
                 let entry = entry_or_insert(entries, key);
@@ -132,7 +137,7 @@ impl Ledger {
     ///
     /// # Errors
     /// Fails as [`Ledger::claim`] does.
-    pub(crate) fn release_all(project: &Project, batch: &str) -> Result<(), Error> {
+    pub(crate) fn release_all(project: &Project, batch: &BatchId) -> Result<(), Error> {
         Ledger::update(project, |entries| {
             for entry in entries.values_mut() {
                 entry.batch.take_if(|owner| owner == batch);

@@ -9,7 +9,9 @@ use proq_base::usage::{Cost, Tokens};
 use proq_git::{CommitId, RepoPath};
 use proq_plan::schedule::event::ScheduleEvent;
 use proq_store::Error;
+use proq_store::base::batch_id::BatchId;
 use proq_store::base::clock::{Moment, now};
+use proq_store::base::run_number::RunNumber;
 use serde::{Deserialize, Serialize};
 
 /// One line of a batch's log.
@@ -64,7 +66,7 @@ pub struct EventFacts {
     pub model: Option<String>,
     /// The number of the run in its lane; the last one for an attempt with more than one run.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub run: Option<u32>,
+    pub run: Option<RunNumber>,
     /// The time when the run started.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[serde(rename = "began")]
@@ -111,7 +113,7 @@ pub struct EventFacts {
     pub task: Option<usize>,
     /// The other batch that has claimed the task.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub batch: Option<String>,
+    pub batch: Option<BatchId>,
     /// Further explanation, as one line for a person.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,

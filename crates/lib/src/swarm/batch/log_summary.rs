@@ -6,6 +6,8 @@ use proq_base::money::NanoDollars;
 use proq_base::usage::Cost;
 use proq_git::CommitId;
 use proq_plan::schedule::event::{ScheduleEvent, TaskRunEnd};
+use proq_store::base::batch_id::BatchId;
+use proq_store::base::run_number::RunNumber;
 
 use super::log::{EventEntry, LogLine};
 use super::record::Batch;
@@ -33,7 +35,7 @@ pub struct LogSummary {
     /// Commits of each task's last run, for tasks whose last run failed.
     pub(crate) failed_commits: BTreeMap<usize, TaskCommits>,
     /// For each task whose last run failed, the number of that run in its lane.
-    pub(crate) last_failed_runs: BTreeMap<usize, u32>,
+    pub(crate) last_failed_runs: BTreeMap<usize, RunNumber>,
     /// Cost by task and attempt; conflict resolution counts as attempt 0.
     pub costs: BTreeMap<(usize, u32), Cost>,
     /// Last lane of each task.
@@ -43,7 +45,7 @@ pub struct LogSummary {
     /// Details of each task's last run, for tasks whose last run succeeded.
     pub(crate) done_details: BTreeMap<usize, String>,
     /// Tasks that another batch has claimed, with that batch's id.
-    pub claimed_elsewhere: BTreeMap<usize, String>,
+    pub claimed_elsewhere: BTreeMap<usize, BatchId>,
     /// Ids of the control requests that the log answers.
     pub(crate) answered_requests: BTreeSet<String>,
     /// Last recorded capacity for runs; none for no limit.
@@ -89,7 +91,7 @@ impl LogSummary {
             }
             ScheduleEvent::CapacityChanged { capacity: room } => self.run_capacity = *room,
             ScheduleEvent::ClaimedElsewhere { task } => {
-                self.claimed_elsewhere.insert(*task, facts.batch.clone().unwrap_or_default());
+                self.claimed_elsewhere.insert(*task, facts.batch.clone().unwrap_or_else(|| BatchId::new("")));
             }
             ScheduleEvent::ClaimEnded { task } => drop(self.claimed_elsewhere.remove(task)),
             ScheduleEvent::RunEnded { task, attempt, end } => {

@@ -7,6 +7,7 @@ use proq_plan::schedule::event::ScheduleEvent;
 use proq_plan::schedule::options::BatchOptions;
 use proq_plan::schedule::state::State;
 use proq_plan::schedule::workload::{Phase, Workload};
+use proq_store::base::batch_id::BatchId;
 use proq_store::base::clock::Moment;
 use proq_store::base::record::Record;
 use serde::{Deserialize, Serialize};
@@ -22,7 +23,7 @@ use crate::swarm::Error;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BatchRecord {
     /// The id of the batch; ids sort by time.
-    pub id: String,
+    pub id: BatchId,
     /// The time when the batch was created.
     pub created: Moment,
     /// The summary of the plan, in one line.
@@ -93,7 +94,7 @@ impl BatchRecord {
     }
 
     /// Returns the name of the batch's own branch, without `refs/heads/`.
-    pub(crate) fn own_branch(project: &Project, id: &str) -> String {
+    pub(crate) fn own_branch(project: &Project, id: &BatchId) -> String {
         format!("{}/batch-{id}", project.settings.branch_prefix)
     }
 }
@@ -115,18 +116,18 @@ impl Batch {
     /// # Errors
     /// Fails when a file cannot be read, or with
     /// [`BatchError::InvalidTasks`](super::error::BatchError::InvalidTasks).
-    pub fn load(project: &Project, id: &str) -> Result<Batch, Error> {
+    pub fn load(project: &Project, id: &BatchId) -> Result<Batch, Error> {
         let layout = project.store.layout();
         let record = BatchRecord::load(&layout.batch_record(id))?;
         let tasks = read_tasks(&layout.batch_tasks(id))?;
         let work = tasks.iter().map(BatchTask::to_scheduled_task).collect();
         let work = Workload::new(work, record.phases.clone(), record.overlaps.clone())
-            .map_err(|flaw| super::error::BatchError::InvalidTasks { id: id.to_owned(), flaw })?;
+            .map_err(|flaw| super::error::BatchError::InvalidTasks { id: id.clone(), flaw })?;
         Ok(Batch { record, tasks, work })
     }
 
     /// Returns the id of the batch.
-    pub fn id(&self) -> &str {
+    pub fn id(&self) -> &BatchId {
         &self.record.id
     }
 

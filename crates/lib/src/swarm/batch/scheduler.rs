@@ -3,6 +3,7 @@
 use proq_base::process::identity;
 use proq_base::process::wake;
 use proq_store::Error;
+use proq_store::base::batch_id::BatchId;
 use proq_store::base::record::Record;
 use proq_store::locks::lock::LockName;
 use serde::{Deserialize, Serialize};
@@ -27,13 +28,13 @@ impl Record for SchedulerRecord {
 ///
 /// # Errors
 /// Fails when the batch's lock cannot be read.
-pub fn is_running(project: &Project, id: &str) -> Result<bool, Error> {
-    project.store.locks().is_held(&LockName::Batch(id.to_owned()))
+pub fn is_running(project: &Project, id: &BatchId) -> Result<bool, Error> {
+    project.store.locks().is_held(&LockName::Batch(id.clone()))
 }
 
 /// Wakes the scheduler of a batch to process pending work. A scheduler that cannot be woken finds the work
 /// when it starts.
-pub(crate) fn wake_scheduler(project: &Project, id: &str) {
+pub(crate) fn wake_scheduler(project: &Project, id: &BatchId) {
     let Ok(Some(scheduler)) =
         SchedulerRecord::load_if_exists(&project.store.layout().batch_scheduler_record(id))
     else {
@@ -45,9 +46,9 @@ pub(crate) fn wake_scheduler(project: &Project, id: &str) {
 }
 
 /// Wakes the schedulers of all other batches, because a released task or a free run slot may be theirs now.
-pub(crate) fn wake_other_schedulers(project: &Project, id: &str) {
-    for other_id in project.store.layout().entry_names("batches") {
-        if other_id != id && is_running(project, &other_id).unwrap_or(false) {
+pub(crate) fn wake_other_schedulers(project: &Project, id: &BatchId) {
+    for other_id in project.store.layout().batch_ids() {
+        if other_id != *id && is_running(project, &other_id).unwrap_or(false) {
             wake_scheduler(project, &other_id);
         }
     }

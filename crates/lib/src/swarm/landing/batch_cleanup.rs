@@ -3,6 +3,7 @@
 use proq_git::CommitId;
 use proq_git::worktrees::worktree::WorktreeList;
 use proq_plan::schedule::task_phase::TaskOutcome;
+use proq_store::base::batch_id::BatchId;
 use proq_store::base::clock::now;
 use proq_store::base::id::new_id;
 use proq_store::locks::lock::LockName;
@@ -33,7 +34,7 @@ pub struct CleanupReport {
 }
 
 /// Refuses the clean-up where a lane has work that would be removed with it.
-fn refuse_unlanded_work(project: &Project, id: &str, lanes: &[LaneRecord]) -> Result<(), Error> {
+fn refuse_unlanded_work(project: &Project, id: &BatchId, lanes: &[LaneRecord]) -> Result<(), Error> {
     let worktrees = WorktreeList::read(&project.repo)?;
     let mut lanes_with_work = Vec::new();
     for lane in lanes {
@@ -47,7 +48,7 @@ fn refuse_unlanded_work(project: &Project, id: &str, lanes: &[LaneRecord]) -> Re
     }
     match lanes_with_work.is_empty() {
         true => Ok(()),
-        false => Err(BatchError::LanesHaveWork { id: id.to_owned(), lanes: lanes_with_work }.into()),
+        false => Err(BatchError::LanesHaveWork { id: id.clone(), lanes: lanes_with_work }.into()),
     }
 }
 

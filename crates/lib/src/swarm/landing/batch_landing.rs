@@ -6,6 +6,7 @@ use proq_base::lane_name::LaneName;
 use proq_git::CommitId;
 use proq_git::worktrees::worktree::WorktreeList;
 use proq_plan::schedule::action::BatchOutcome;
+use proq_store::base::batch_id::BatchId;
 use proq_store::records::lane::{LandingInfo, LaneRecord, LaneWorktree};
 
 use crate::lane;
@@ -29,7 +30,7 @@ use crate::swarm::batch::scheduler::is_running;
 const LANDING_LANE_PREFIX: &str = "swarm-";
 
 /// Returns the name of a batch's landing lane.
-pub(crate) fn landing_lane_name(id: &str) -> String {
+pub(crate) fn landing_lane_name(id: &BatchId) -> String {
     format!("{LANDING_LANE_PREFIX}{id}")
 }
 
@@ -333,22 +334,22 @@ pub(crate) fn find_landed_branch(project: &Project, batch: &BatchRecord) -> Resu
 }
 
 /// Returns the landings of a batch's landing lane, on any branch.
-fn list_landings(project: &Project, id: &str) -> Vec<LandingInfo> {
+fn list_landings(project: &Project, id: &BatchId) -> Vec<LandingInfo> {
     let name = landing_lane_name(id);
     let lanes = project.past_lanes().into_iter().map(|(_, lane)| lane).chain(project.lane(&name));
     lanes.filter(|lane| lane.name == name).filter_map(|lane| lane.landed).collect()
 }
 
 /// Returns the id of the batch whose landing lane has this name.
-pub(crate) fn batch_id_of_landing_lane(lane: &str) -> Option<&str> {
-    lane.strip_prefix(LANDING_LANE_PREFIX)
+pub(crate) fn batch_id_of_landing_lane(lane: &str) -> Option<BatchId> {
+    lane.strip_prefix(LANDING_LANE_PREFIX).map(BatchId::new)
 }
 
 /// Returns the batch whose landing lane has this name, and the tips of its branch that have landed.
 pub fn batch_of_landing_lane(project: &Project, lane: &str) -> Option<(BatchRecord, Vec<CommitId>)> {
     let id = batch_id_of_landing_lane(lane)?;
     let batch = all_batches(project, false).into_iter().find(|batch| batch.id == id)?;
-    let tips = list_landings(project, id).into_iter().map(|landed| landed.tip).collect();
+    let tips = list_landings(project, &id).into_iter().map(|landed| landed.tip).collect();
     Some((batch, tips))
 }
 
@@ -395,7 +396,7 @@ pub fn first_dependent_batch(
     project: &Project,
     proof_paths: &[PathBuf],
     only_running: bool,
-) -> Result<Option<(String, bool)>, Error> {
+) -> Result<Option<(BatchId, bool)>, Error> {
     for id in proof_paths.iter().filter_map(|path| project.store.layout().batch_id_of_landed_record(path)) {
         // A batch that is gone or unreadable builds on nothing.
         let Ok(loaded) = Batch::load(project, &id) else { continue };

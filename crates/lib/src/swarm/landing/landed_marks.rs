@@ -9,6 +9,7 @@ use proq_git::CommitId;
 use proq_plan::plan_format::PlanFormat;
 use proq_store as store;
 use proq_store::base::atomic::write as write_atomically;
+use proq_store::base::batch_id::BatchId;
 
 use super::batch_landing::batch_id_of_landing_lane;
 use super::plan_marks;
@@ -97,13 +98,12 @@ fn plan_with_landed<'a>(
 /// contains `proq/`.
 pub fn uncommitted_marks(project: &Project, records: &[PathBuf]) -> Vec<String> {
     let layout = project.store.layout();
-    let batch_of_lane =
-        |path: &PathBuf| batch_id_of_landing_lane(path.iter().nth(1)?.to_str()?).map(ToOwned::to_owned);
-    let ids: BTreeSet<String> = records
+    let batch_of_lane = |path: &PathBuf| batch_id_of_landing_lane(path.iter().nth(1)?.to_str()?);
+    let ids: BTreeSet<BatchId> = records
         .iter()
         .filter_map(|path| layout.batch_id_of_landed_record(path).or_else(|| batch_of_lane(path)))
         .collect();
-    let batch_marks = |id: &String| {
+    let batch_marks = |id: &BatchId| {
         let saved_marks = load_marks(project, id).filter(|marks| !marks.written.is_empty())?;
         let loaded = Batch::load(project, id).ok()?;
         let format = PlanFormat::from_name(&loaded.record.format)?;
@@ -116,12 +116,12 @@ pub fn uncommitted_marks(project: &Project, records: &[PathBuf]) -> Vec<String> 
 }
 
 /// Reads the saved marks of a batch; none where there are none.
-pub(crate) fn load_marks(project: &Project, id: &str) -> Option<PlanMarks> {
+pub(crate) fn load_marks(project: &Project, id: &BatchId) -> Option<PlanMarks> {
     let text = proq_base::regular_file::read_store_file(project.store.layout().batch_plan_marks(id)).ok()?;
     serde_json::from_slice(&text).ok()
 }
 
-fn format_commit_message(id: &str, tasks: &[LandedPlanTask<'_>]) -> String {
+fn format_commit_message(id: &BatchId, tasks: &[LandedPlanTask<'_>]) -> String {
     let subject = match tasks {
         [only] => format!("task {}", only.name),
         all => format!("{} tasks", all.len()),

@@ -195,7 +195,7 @@ pub(crate) fn read_reply(
     state: LaneState,
 ) -> Result<AgentReply, lane::Error> {
     let answer = match state {
-        LaneState::Done => read_only::run_answer(&project.store.layout().lane(&lane.name), lane.attempt)?,
+        LaneState::Done => read_only::run_answer(&project.store.layout().lane(&lane.name), lane.last_run)?,
         _ => None,
     };
     let no_answer =
@@ -211,7 +211,7 @@ pub(super) fn is_truncated(text: &str) -> bool {
 /// Returns whether the last run resumed a conversation and failed before any tool call: the agent may no
 /// longer have that conversation.
 pub fn failed_to_resume(project: &Project, lane: &AnyLane) -> bool {
-    let run = RunRecord::load_if_exists(&project.store.layout().run_record(&lane.name, lane.attempt))
+    let run = RunRecord::load_if_exists(&project.store.layout().run_record(&lane.name, lane.last_run))
         .ok()
         .flatten();
     run.is_some_and(|run| {
@@ -222,7 +222,7 @@ pub fn failed_to_resume(project: &Project, lane: &AnyLane) -> bool {
 
 /// Returns the agent's session id of a lane's last run.
 pub(super) fn last_session(project: &Project, lane: &AnyLane) -> Option<String> {
-    let run = RunRecord::load_if_exists(&project.store.layout().run_record(&lane.name, lane.attempt))
+    let run = RunRecord::load_if_exists(&project.store.layout().run_record(&lane.name, lane.last_run))
         .ok()
         .flatten();
     run.and_then(|run| run.summary.session)

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use proq_plan::toml_plan;
 use proq_plan::toml_plan::write::plan_to_toml;
+use proq_store::base::run_number::RunNumber;
 use proq_store::paths::layout::Layout;
 use proq_store::records::draft::DraftRecord;
 use proq_store::records::lane::{AnyLane, LanePurpose};
@@ -151,7 +152,7 @@ impl<'a> DraftSession<'a> {
             updated = Some(drafts::update_record(project, &name, |record| {
                 record.past_costs = record.past_costs.plus(std::mem::take(&mut record.costs));
                 record.lane_created = Some(lane.created);
-                record.last_read_run = 0;
+                record.last_read_run = RunNumber::NONE;
             })?);
             Ok(())
         });
@@ -174,7 +175,7 @@ impl<'a> DraftSession<'a> {
             Some(lane) if effective_state(self.project, &lane)?.0.is_busy() => {
                 return Err(DraftError::AgentRunning { name: lane.name });
             }
-            Some(lane) if lane.attempt > 0 => {
+            Some(lane) if lane.last_run != RunNumber::NONE => {
                 query.send_follow_up(&lane, &prompt::feedback_prompt(text), || self.restart_prompt(text))?
             }
             Some(lane) => query.start_new_conversation(&lane, &self.restart_prompt(text)?)?,
@@ -263,7 +264,7 @@ impl<'a> DraftSession<'a> {
         let (costs, session) =
             (lane_costs::total_costs(self.project, lane)?, agent_query::last_session(self.project, lane));
         self.record =
-            drafts::save_plan(self.project, &self.record.name, lane.attempt, plan.as_deref(), |record| {
+            drafts::save_plan(self.project, &self.record.name, lane.last_run, plan.as_deref(), |record| {
                 record.rejection = rejection;
                 record.costs = costs;
                 record.session = session.or(record.session.take());
@@ -273,7 +274,7 @@ impl<'a> DraftSession<'a> {
 
     /// Returns the file with the agent's answer of its last run, if it exists.
     pub fn answer_file(&self, lane: &AnyLane) -> Option<PathBuf> {
-        let file = self.project.store.layout().run_answer(&lane.name, lane.attempt);
+        let file = self.project.store.layout().run_answer(&lane.name, lane.last_run);
         Some(file).filter(|file| file.exists())
     }
 }
@@ -289,7 +290,7 @@ pub fn refresh_draft(project: &Project, name: &str) -> Result<(Draft, bool), Dra
     if let Some(lane) = session.lane()? {
         let (state, detail) = effective_state(project, &lane)?;
         is_busy = state.is_busy();
-        if !is_busy && lane.attempt > session.record.last_read_run {
+        if !is_busy && lane.last_run > session.record.last_read_run {
             session.record_answer(&AnyLane { detail, ..lane }, state)?;
         }
     }

@@ -12,6 +12,7 @@ use proq_plan::toml_plan;
 use proq_store::base::atomic::{create_private_dir, rename_no_replace, sync_dir, write as write_atomically};
 use proq_store::base::clock::now;
 use proq_store::base::record::Record;
+use proq_store::base::run_number::RunNumber;
 use proq_store::locks::lock::{LockGuard, LockName};
 use proq_store::paths::layout::Layout;
 use proq_store::records::draft::{DraftApproval, DraftRecord, RunCosts};
@@ -158,7 +159,7 @@ pub fn create_draft(
             lane_created: None,
             session: None,
             feedback: Vec::new(),
-            last_read_run: 0,
+            last_read_run: RunNumber::NONE,
             plan_number: None,
             rejection: None,
             approval: None,
@@ -230,7 +231,7 @@ fn next_change_number(project: &Project) -> Result<u64, DraftError> {
 pub fn save_plan(
     project: &Project,
     name: &str,
-    run: u32,
+    run: RunNumber,
     plan: Option<&str>,
     edit: impl FnOnce(&mut DraftRecord),
 ) -> Result<DraftRecord, DraftError> {

@@ -4,8 +4,10 @@ use proq_base::run_class::RunClass;
 use proq_base::usage::{Cost, Tokens};
 use proq_git::CommitId;
 use proq_plan::schedule::event::TaskRunEnd;
+use proq_store::base::batch_id::BatchId;
 use proq_store::base::clock::Moment;
 use proq_store::base::record::Record;
+use proq_store::base::run_number::RunNumber;
 use proq_store::records::lane::LaneRecord;
 use proq_store::records::lane_state::LaneState;
 use proq_store::records::run::RunRecord;
@@ -42,32 +44,32 @@ pub(super) struct AttemptResult {
 pub(crate) fn find_run_chain(
     project: &Project,
     lane: &LaneRecord,
-    batch: &str,
+    batch: &BatchId,
     (task, attempt): (usize, u32),
 ) -> Result<Option<RunChain>, Error> {
     let layout = project.store.layout();
     let mut runs = Vec::new();
-    for number in 1..=lane.attempt {
+    for number in RunNumber::first().through(lane.last_run) {
         let Some(run) = RunRecord::load_if_exists(&layout.run_record(&lane.name, number))? else { continue };
         let belongs = run.batch.as_ref().is_some_and(|run_task| {
-            run_task.batch == batch && (run_task.number, run_task.attempt) == (task, attempt)
+            run_task.batch == *batch && (run_task.number, run_task.attempt) == (task, attempt)
         });
         if belongs && !run.resolves_conflict {
             runs.push(run);
         }
     }
-    let is_last_run_current = runs.last().is_some_and(|run| run.attempt == lane.attempt);
+    let is_last_run_current = runs.last().is_some_and(|run| run.number == lane.last_run);
     let is_busy = is_last_run_current && effective_state(project, lane)?.0.is_busy();
     // A run without an agent process may still have an end on record: another command took its supervisor for
     // crashed and wrote it.
-    runs.retain(|run| run.pid.is_some() || is_busy && run.attempt == lane.attempt);
+    runs.retain(|run| run.pid.is_some() || is_busy && run.number == lane.last_run);
     Ok((!runs.is_empty()).then(|| RunChain { lane: lane.clone(), runs }))
 }
 
 impl RunChain {
     /// Returns whether the last run of the attempt is the last run of its lane.
     fn is_latest_in_lane(&self) -> bool {
-        self.runs.last().is_some_and(|run| run.attempt == self.lane.attempt)
+        self.runs.last().is_some_and(|run| run.number == self.lane.last_run)
     }
 
     /// Returns the lane's state if a run of the attempt is still in progress.

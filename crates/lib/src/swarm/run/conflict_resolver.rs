@@ -194,7 +194,7 @@ impl ResolverRun {
             program_path: &self.program_path,
             current_dir: &self.repo_dir,
         };
-        let attempt_before = project.lane(name).map_err(|e| to_text(&e))?.attempt;
+        let run_before = project.lane(name).map_err(|e| to_text(&e))?.last_run;
         let resolved = resolve_agent::resume_by_agent(&project, name, &resolver).map_err(|e| to_text(&e))?;
         let lane = project.lane(name).map_err(|e| to_text(&e))?;
         let tip = project.repo.branch_tip(&lane.kind.branch).map_err(|e| to_text(&e))?;
@@ -202,7 +202,7 @@ impl ResolverRun {
             RunRecord::load_if_exists(&project.store.layout().run_record(name, number)).ok().flatten()
         };
         let resolver_runs =
-            (attempt_before..=lane.attempt).filter_map(run_record).filter(|run| run.resolves_conflict);
+            run_before.through(lane.last_run).filter_map(run_record).filter(|run| run.resolves_conflict);
         let cost = resolver_runs.filter_map(|run| run.summary.cost).reduce(Cost::plus);
         Ok(ResolverResult { tip: tip.unwrap_or(self.part.end), agent: resolved.resolver, cost })
     }

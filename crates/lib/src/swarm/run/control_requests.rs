@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use proq_plan::schedule::event::ScheduleEvent;
 use proq_plan::schedule::task_phase::{FailureReason, TaskOutcome};
+use proq_store::base::batch_id::BatchId;
 use proq_store::locks::change_watcher::DirWatcher;
 
 use super::runner::Runner;
@@ -36,7 +37,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_mins(2);
 /// When no scheduler can be started, or none processes the requests in time.
 pub fn submit_requests(
     project: &Project,
-    id: &str,
+    id: &BatchId,
     program_path: &Path,
     kinds: Vec<ControlRequestKind>,
 ) -> Result<(), Error> {
@@ -60,7 +61,7 @@ pub fn submit_requests(
         }
         if submitted_at.elapsed() > REQUEST_TIMEOUT {
             let seconds = REQUEST_TIMEOUT.as_secs();
-            return Err(BatchError::SchedulerTimeout { id: id.to_owned(), seconds }.into());
+            return Err(BatchError::SchedulerTimeout { id: id.clone(), seconds }.into());
         }
         changes.wait(POLL_INTERVAL);
     }

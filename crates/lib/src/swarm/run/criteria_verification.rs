@@ -8,6 +8,7 @@ use proq_plan::schedule::action::BatchOutcome;
 use proq_plan::schedule::task_phase::{FailureReason, TaskOutcome};
 use proq_store as store;
 use proq_store::base::atomic::write as write_atomically;
+use proq_store::base::run_number::RunNumber;
 use proq_store::records::lane::{AnyLane, LanePurpose};
 use proq_store::records::lane_state::LaneState;
 
@@ -197,7 +198,7 @@ impl Runner<'_> {
             None => None,
         };
         let mut lane = match existing_lane {
-            Some(lane) if lane.attempt > 0 => lane,
+            Some(lane) if lane.last_run != RunNumber::NONE => lane,
             Some(lane) => review.retry(&lane)?,
             None => review.start(|lane| {
                 (report.lane, report.lane_created) = (Some(lane.name.clone()), Some(lane.created));

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use proq_git::CommitId;
 use proq_plan::schedule::event::ScheduleEvent;
+use proq_store::base::batch_id::BatchId;
 use proq_store::locks::lock::WaitLimit;
 
 use super::initial_checks::InitialChecks;
@@ -41,7 +42,7 @@ type OpenProject<'a> = &'a dyn Fn() -> Result<Project, String>;
 
 /// An order to the landing thread: tasks of a batch that are to land together.
 pub(super) struct LandingOrder {
-    pub(super) batch: String,
+    pub(super) batch: BatchId,
     pub(super) onto: String,
     /// Tip of the batch's own branch according to the log; none where tasks land on a branch of the user.
     pub(super) tip: Option<CommitId>,
@@ -256,7 +257,7 @@ fn collect_unlanded_parts(
     order: &LandingOrder,
     landing: &mut LandingResult,
 ) -> Result<Vec<LanePart>, Error> {
-    let batch_and_branch = (order.batch.as_str(), order.onto.as_str());
+    let batch_and_branch = (&order.batch, order.onto.as_str());
     let mut parts = Vec::new();
     for part in &order.parts {
         let task = part.key;

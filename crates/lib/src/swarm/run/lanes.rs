@@ -71,8 +71,7 @@ impl Runner<'_> {
             // The set-up commands run later, in parallel with the other lanes of the batch.
             Some(start) => self.create_lane_at(number, task, start, SetUpLevel::NoCommands),
             None => {
-                Err(crate::swarm::batch::error::BatchError::CleanedUp { id: self.batch.id().to_owned() }
-                    .into())
+                Err(crate::swarm::batch::error::BatchError::CleanedUp { id: self.batch.id().clone() }.into())
             }
         };
         match result {
@@ -158,7 +157,7 @@ impl Runner<'_> {
             auto_merge: false,
             group: None,
             batch: Some(BatchLane {
-                batch: self.batch.id().to_owned(),
+                batch: self.batch.id().clone(),
                 lane: number,
                 task: batch_task.name.clone(),
             }),

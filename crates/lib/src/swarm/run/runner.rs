@@ -18,6 +18,7 @@ use proq_plan::schedule::action::{Action, RunBase};
 use proq_plan::schedule::event::ScheduleEvent;
 use proq_plan::schedule::state::State;
 use proq_plan::schedule::task_phase::TaskOutcome;
+use proq_store::base::batch_id::BatchId;
 use proq_store::base::record::Record;
 use proq_store::locks::lock::LockGuard;
 use proq_store::records::lane::LaneRecord;
@@ -92,7 +93,7 @@ pub(super) struct Runner<'p> {
 /// When the batch cannot be read.
 pub fn run(
     project: &Project,
-    id: &str,
+    id: &BatchId,
     program_path: &Path,
     lock: LockGuard,
     on_listening: impl FnOnce(),
@@ -102,10 +103,7 @@ pub fn run(
     let (log, lines) = BatchLog::open(&project.store.layout().batch_log(id))?;
     let (event_sender, event_receiver) = mpsc::channel();
     forward_signals(&event_sender).map_err(|e| {
-        crate::swarm::batch::error::BatchError::SchedulerNotStarted {
-            id: id.to_owned(),
-            reason: e.to_string(),
-        }
+        crate::swarm::batch::error::BatchError::SchedulerNotStarted { id: id.clone(), reason: e.to_string() }
     })?;
     let own_pid = std::process::id();
     SchedulerRecord { pid: own_pid, start_time: identity::start_time_of(own_pid) }
@@ -328,7 +326,7 @@ impl Runner<'_> {
             // Without its folder the batch does not exist any more.
             if !self.project.store.layout().batch(self.batch.id()).is_dir() {
                 return Err(crate::swarm::batch::error::BatchError::CleanedUp {
-                    id: self.batch.id().to_owned(),
+                    id: self.batch.id().clone(),
                 }
                 .into());
             }

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use proq_base::process::command_builder::CommandBuilder;
 use proq_base::process::strays::{RUN_CONTEXT_VARS, RUN_MARK_VAR};
+use proq_store::base::batch_id::BatchId;
 use proq_store::locks::lock::{LockGuard, LockName};
 
 use crate::agent::launch::start_supervisor;
@@ -28,20 +29,20 @@ pub enum ResumeOutcome {
 /// Fails when the process cannot be started.
 pub fn start_scheduler(
     project: &Project,
-    id: &str,
+    id: &BatchId,
     lock: LockGuard,
     program_path: &Path,
 ) -> Result<(), Error> {
     let log = project.store.layout().batch_scheduler_log(id);
     let process = CommandBuilder::new(program_path, project.repo.command_dir())
-        .args(["_swarm", "--batch", id])
+        .args(["_swarm", "--batch", id.as_str()])
         .without_vars(RUN_CONTEXT_VARS)
         .env(RUN_MARK_VAR, "")
         .stdin(lock.into_file())
         .with_stderr_file(File::options().append(true).create(true).open(&log).ok());
     match start_supervisor::wait_for_start(process, &log, "scheduler") {
         None => Ok(()),
-        Some(reason) => Err(BatchError::SchedulerNotStarted { id: id.to_owned(), reason }.into()),
+        Some(reason) => Err(BatchError::SchedulerNotStarted { id: id.clone(), reason }.into()),
     }
 }
 
@@ -49,8 +50,12 @@ pub fn start_scheduler(
 ///
 /// # Errors
 /// Fails when the lock cannot be taken, or like [`start_scheduler`].
-pub fn resume_scheduler(project: &Project, id: &str, program_path: &Path) -> Result<ResumeOutcome, Error> {
-    match project.store.locks().try_acquire(&LockName::Batch(id.to_owned()))? {
+pub fn resume_scheduler(
+    project: &Project,
+    id: &BatchId,
+    program_path: &Path,
+) -> Result<ResumeOutcome, Error> {
+    match project.store.locks().try_acquire(&LockName::Batch(id.clone()))? {
         None => Ok(ResumeOutcome::AlreadyRunning),
         Some(lock) => start_scheduler(project, id, lock, program_path).map(|()| ResumeOutcome::Started),
     }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use proq_plan::schedule::event::ScheduleEvent;
 use proq_plan::schedule::task_phase::TaskOutcome;
+use proq_store::base::batch_id::BatchId;
 use proq_store::locks::lock::LockName;
 
 use super::runner::Runner;
@@ -60,8 +61,8 @@ impl Runner<'_> {
 
     /// Releases the claims of batches that have finished and whose scheduler was killed before it released
     /// them. Returns whether there were any.
-    fn release_finished_batches(&self, holders: &[Option<String>]) -> Result<bool, Error> {
-        let holders: BTreeSet<&String> = holders.iter().flatten().collect();
+    fn release_finished_batches(&self, holders: &[Option<BatchId>]) -> Result<bool, Error> {
+        let holders: BTreeSet<&BatchId> = holders.iter().flatten().collect();
         let mut has_released = false;
         for id in holders {
             // While this lock is held, no process can resume the batch.

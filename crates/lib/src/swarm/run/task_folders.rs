@@ -55,7 +55,7 @@ impl Runner<'_> {
     ) -> Result<LaunchResult, Error> {
         let task = &self.batch.tasks[start.task];
         let task_ref = RunTask {
-            batch: self.batch.id().to_owned(),
+            batch: self.batch.id().clone(),
             number: start.task,
             task: task.name.clone(),
             attempt: start.attempt,
@@ -63,7 +63,7 @@ impl Runner<'_> {
         proq_base::fail_points::hit("batch.launch");
         let task_folder = read_task_folder(self.project, task, Some(&lane.path))?;
         let lane = lane.into_any();
-        let previous_attempt = lane.attempt;
+        let previous_run = lane.last_run;
         let continues = earlier_commits.is_some() && active_task::has_task_loop(self.project, &lane)?;
         let started = if task_folder.is_some() && continues {
             match task_loop_start::resume_as_batch_attempt(
@@ -97,11 +97,7 @@ impl Runner<'_> {
             )?
         };
         let earlier_commits = earlier_commits.filter(|(from, to)| from != to);
-        Ok(LaunchResult {
-            lane: started.name,
-            is_running: started.attempt > previous_attempt,
-            earlier_commits,
-        })
+        Ok(LaunchResult { lane: started.name, is_running: started.last_run > previous_run, earlier_commits })
     }
 
     /// Resumes the steps of a task whose supervisor crashed. Returns none if that has happened too often, or

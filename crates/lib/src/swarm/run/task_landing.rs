@@ -24,7 +24,7 @@ impl Runner<'_> {
             }
         }
         if !parts.is_empty() {
-            let (batch, record) = (self.batch.id().to_owned(), &self.batch.record);
+            let (batch, record) = (self.batch.id().clone(), &self.batch.record);
             let tip = self.log_summary.branch_tips.last().copied().filter(|_| !record.auto_merge);
             // The thread lives as long as this process.
             drop(self.landing_thread.order_sender.send(LandingOrder {

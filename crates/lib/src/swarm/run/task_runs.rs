@@ -118,7 +118,7 @@ impl Runner<'_> {
     /// one begins at the tip of that one.
     fn launch_run(&mut self, run: RunStart) -> Result<LaunchResult, Error> {
         let base_missing =
-            || crate::swarm::batch::error::BatchError::CleanedUp { id: self.batch.id().to_owned() };
+            || crate::swarm::batch::error::BatchError::CleanedUp { id: self.batch.id().clone() };
         let from = self.base_commit(run.base).ok_or_else(base_missing)?;
         let stopped_tip = self.interrupted_tip(run, from)?;
         let (lane, lock) = self.prepare_lane(run.lane, run.task, stopped_tip.unwrap_or(from))?;
@@ -233,7 +233,7 @@ impl Runner<'_> {
             lane: Some(chain.lane.name.clone()),
             agent: last_work.map(|run| run.agent.clone()),
             model: last_work.and_then(|run| run.summary.model.clone()),
-            run: chain.runs.last().map(|run| run.attempt),
+            run: chain.runs.last().map(|run| run.number),
             run_started: chain.started_at(),
             work_start: result.base,
             work_end: result.tip,

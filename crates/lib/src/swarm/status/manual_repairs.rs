@@ -5,6 +5,7 @@ use proq_git::CommitId;
 use proq_plan::schedule::state::State;
 use proq_plan::schedule::status_queries::TaskStatus;
 use proq_plan::schedule::task_phase::{FailureReason, TaskOutcome};
+use proq_store::base::batch_id::BatchId;
 use proq_store::base::record::Record;
 use proq_store::locks::lock::LockName;
 use proq_store::records::conflict::ConflictRecord;
@@ -93,7 +94,7 @@ fn find_finished_work(
     tip: CommitId,
 ) -> Result<ManualRepair, Error> {
     let belongs_to_task = lane.batch.as_ref().is_some_and(|in_batch| in_batch.task == batch.task_name(task));
-    let is_by_hand = known.last_failed_runs.get(&task) == Some(&lane.attempt);
+    let is_by_hand = known.last_failed_runs.get(&task) == Some(&lane.last_run);
     let ended_well = is_by_hand || lane.state == LaneState::Done;
     if !belongs_to_task || !ended_well || tip == work.base || !project.repo.is_ancestor(work.base, tip)? {
         return Ok(ManualRepair::None);
@@ -134,13 +135,13 @@ fn find_rewritten_start(
 /// LANE`.
 pub(crate) fn find_manual_landing(
     project: &Project,
-    (batch, branch): (&str, &str),
+    (batch, branch): (&BatchId, &str),
     lane: &str,
     work_tip: CommitId,
 ) -> Result<Option<CommitId>, Error> {
     let past_lanes = project.past_lanes().into_iter().map(|(_, lane)| lane);
     let is_own = |it: &LaneRecord| {
-        it.name == lane && it.batch.as_ref().is_some_and(|in_batch| in_batch.batch == batch)
+        it.name == lane && it.batch.as_ref().is_some_and(|in_batch| in_batch.batch == *batch)
     };
     let candidates = find_batch_lane(project, batch, lane)?.into_iter().chain(past_lanes.filter(is_own));
     let landings = candidates.filter_map(|lane| lane.landed).filter(|landed| landed.onto == branch);

@@ -12,6 +12,7 @@ use proq_plan::schedule::state::State;
 use proq_plan::schedule::status_queries::TaskStatus;
 use proq_plan::schedule::task_phase::{FailureReason, TaskOutcome, UnfinishedPhase};
 use proq_store::base::atomic::write_cache;
+use proq_store::base::batch_id::BatchId;
 use proq_store::base::clock::{Moment, now};
 use proq_store::base::record::Record;
 use proq_store::records::lane::LaneRecord;
@@ -45,7 +46,7 @@ pub const BUDGET_SPENT: &str = "it has cost what it may";
 #[derive(Debug, Clone, Serialize)]
 pub struct BatchProgress {
     /// Id of the batch.
-    pub batch: String,
+    pub batch: BatchId,
     /// Summary of the batch's plan.
     pub summary: String,
     /// Status of the batch: `new`, `running`, `pausing`, `paused`, `stopping`, `over`.
@@ -356,18 +357,18 @@ fn active_lanes(project: &Project, batch: &Batch) -> Vec<LaneProgress> {
             continue;
         }
         let layout = project.store.layout();
-        let run = RunRecord::load_if_exists(&layout.run_record(&lane.name, lane.attempt)).ok().flatten();
+        let run = RunRecord::load_if_exists(&layout.run_record(&lane.name, lane.last_run)).ok().flatten();
         // For an agent that writes plain text, the last line of its output.
         let is_plain_text =
             run.as_ref().is_some_and(|run| run.dialect.as_deref() == Some(PLAIN_TEXT_DIALECT));
         let last_output =
-            if is_plain_text { last_line(&layout.run_log(&lane.name, lane.attempt)) } else { None };
+            if is_plain_text { last_line(&layout.run_log(&lane.name, lane.last_run)) } else { None };
         let has_steps = run.as_ref().is_some_and(|run| run.step_run.is_some());
         let read_task_loop = |lane: &LaneRecord| {
             read_loop_status(&layout.lane(&lane.name), &lane.clone().into_any()).ok().flatten()
         };
         let boxes = Some(&lane).filter(|_| has_steps).and_then(read_task_loop);
-        let live = read_live_summary(&layout.run_live_view(&lane.name, lane.attempt));
+        let live = read_live_summary(&layout.run_live_view(&lane.name, lane.last_run));
         out.push(LaneProgress {
             task: lane.batch.as_ref().map_or_else(String::new, |in_batch| in_batch.task.clone()),
             state,

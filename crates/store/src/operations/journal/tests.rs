@@ -38,8 +38,8 @@ fn finished_journal_moves_to_log() {
     let read = OperationEntry::read(&journal.path).unwrap().unwrap();
     assert_eq!(read, *journal.entry());
     assert_eq!(read.applied_steps().count(), 1);
-    assert_eq!(journal.finish(now(), false).unwrap(), 1);
-    assert_eq!(list_operation_numbers(&layout.operations()), [1]);
+    assert_eq!(journal.finish(now(), false).unwrap(), OperationNumber::new(1));
+    assert_eq!(list_operation_numbers(&layout.operations()), [OperationNumber::new(1)]);
     assert!(std::fs::read_dir(layout.work_dir()).unwrap().next().is_none());
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use proq_base::fail_points;
 use proq_store::base::clock::now;
 use proq_store::base::record::Record;
+use proq_store::base::run_number::RunNumber;
 use proq_store::records::lane_state::LaneState;
 use proq_store::records::run::RunRecord;
 
@@ -76,7 +77,7 @@ impl Supervisor<'_> {
             self.end_lane(LaneState::Stopped, "stopped before it was tried again")?;
             return Ok(None);
         }
-        let run = match self.rewind_for_retry(spec.attempt, retry.end_fingerprint) {
+        let run = match self.rewind_for_retry(spec.run_number, retry.end_fingerprint) {
             Ok(run) => run,
             Err(reason) => {
                 self.end_lane(LaneState::Failed, &format!("it is not tried again: {reason}"))?;
@@ -84,7 +85,7 @@ impl Supervisor<'_> {
             }
         };
         // The work for messages received during the run was reverted too, so they wait again.
-        let returned = Inbox::new(self.project, &self.lane.name).requeue(spec.attempt);
+        let returned = Inbox::new(self.project, &self.lane.name).requeue(spec.run_number);
         if let Err(e) = returned.map_err(|e| e.to_string()).and_then(|()| self.restore_status_file(spec)) {
             self.end_lane(LaneState::Failed, &format!("it is not tried again: {e}"))?;
             return Ok(None);
@@ -111,7 +112,7 @@ impl Supervisor<'_> {
         }
         let task_loop = ActiveTask::find(self.project, &self.lane).map_err(|e| e.to_string())?;
         task_loop
-            .map_or(Ok(()), |task_loop| task_loop.restore_status(spec.attempt))
+            .map_or(Ok(()), |task_loop| task_loop.restore_status(spec.run_number))
             .map_err(|e| e.to_string())
     }
 
@@ -125,12 +126,12 @@ impl Supervisor<'_> {
             .transpose()
     }
 
-    /// Rewinds the lane to its state before run `attempt`, notes in the run's record where the work is saved,
+    /// Rewinds the lane to its state before a run, notes in the run's record where the work is saved,
     /// and returns that record. If the lane differs from `end_fingerprint`, rewinds nothing and returns the
     /// reason as an error.
     fn rewind_for_retry(
         &self,
-        attempt: u32,
+        run_number: RunNumber,
         end_fingerprint: Result<Option<LaneFingerprint>, lane::Error>,
     ) -> Result<RunRecord, String> {
         let project = self.project;
@@ -138,7 +139,7 @@ impl Supervisor<'_> {
         if end_fingerprint.map_err(|e| e.to_string())? != current_fingerprint {
             return Err("somebody worked in the lane meanwhile, and that stays as it is".to_owned());
         }
-        let path = project.store.layout().run_record(&self.lane.name, attempt);
+        let path = project.store.layout().run_record(&self.lane.name, run_number);
         let mut run = RunRecord::load(&path).map_err(|e| e.to_string())?;
         if self.lane.works_in_place() {
             return match in_place_finish::has_in_place_changes(project, &self.lane, &run) {
@@ -148,7 +149,7 @@ impl Supervisor<'_> {
             };
         }
         let Ok(lane) = self.lane.clone().into_worktree_lane() else { return Ok(run) };
-        let reason = format!("what run {attempt} of lane {} had done when it failed", lane.name);
+        let reason = format!("what run {run_number} of lane {} had done when it failed", lane.name);
         let rewind_outcome =
             rewind::rewind_lane(project, &lane, run.tip_before, &reason).map_err(|e| e.to_string())?;
         if let Some(saved_note) = rewind_outcome.describe() {

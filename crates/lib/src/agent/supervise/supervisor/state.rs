@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use proq_store::base::run_number::RunNumber;
 use proq_store::records::lane::AnyLane;
 use proq_store::records::lane_state::LaneState;
 use tokio::runtime::Runtime;
@@ -50,7 +51,7 @@ pub struct Supervisor<'a> {
     pub(crate) restart_counter: RestartCounter,
     /// Number and verdict of the last run, until the messages for its agent are delivered. The lane ends with
     /// this verdict if they cannot be delivered.
-    pub(crate) last_verdict: Option<(u32, RunOutcome)>,
+    pub(crate) last_verdict: Option<(RunNumber, RunOutcome)>,
     /// Work to start in other processes once the run lock is free.
     pub follow_up: FollowUp,
 }
@@ -62,7 +63,7 @@ pub(crate) enum NextRun {
     /// Start the run again after a delay.
     Retry(Retry),
     /// A run in a new conversation that continues the request of the run with this number.
-    NewConversation(u32),
+    NewConversation(RunNumber),
     /// A run that delivers the messages that were sent to the lane during the finished run.
     Message,
     /// The next run of a task folder.

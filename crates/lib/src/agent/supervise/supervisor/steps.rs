@@ -39,7 +39,7 @@ impl Supervisor<'_> {
             counts_as_failure: counts_as_step_run(spec, verdict.class),
         };
         self.write_with_retries(|| {
-            let path = project.store.layout().run_record(&lane.name, spec.attempt);
+            let path = project.store.layout().run_record(&lane.name, spec.run_number);
             let recorded = RunRecord::load(&path).map_err(Error::from).and_then(|run| {
                 let task_loop = ActiveTask::find(project, &lane)?;
                 task_loop.map_or(Ok(None), |mut task_loop| task_loop.record_run(&run, step_result))

@@ -1,5 +1,6 @@
 //! Tests of the planner of a task folder.
 
+use proq_store::base::run_number::RunNumber;
 use proq_store::records::run::RunLimits;
 
 use super::*;
@@ -29,7 +30,7 @@ fn record(level: u8) -> TaskLoopRecord {
         start: oid(1),
         iterations: 0,
         idle_iterations: 0,
-        last_counted_run: 0,
+        last_counted_run: RunNumber::NONE,
         last_tip: oid(1),
         boxes_ticked: 0,
         boxes_total: 0,
@@ -46,7 +47,8 @@ fn record(level: u8) -> TaskLoopRecord {
 fn simulate_runs(record: &mut TaskLoopRecord, boxes: &mut [(usize, usize)], script: &str) -> String {
     let mut history = Vec::new();
     let mut tip = 1;
-    for (word, run) in script.split(' ').zip(record.last_counted_run + 1..) {
+    for (word, run) in script.split(' ').zip(record.last_counted_run.next().through(RunNumber::new(u32::MAX)))
+    {
         let NextAction::Run { phase, step } = next_action(record, &status(boxes), LIMITS) else { break };
         history.push(format!("{phase:?}{step}"));
         let tip_before = oid(tip);
