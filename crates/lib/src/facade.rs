@@ -164,7 +164,6 @@ impl From<LaneView> for Lane {
 /// A repository with its lanes.
 pub struct Proq {
     project: Project,
-    program: PathBuf,
 }
 
 impl Proq {
@@ -175,13 +174,13 @@ impl Proq {
     pub fn open(dir: impl AsRef<Path>) -> Result<Proq, Error> {
         let project = Project::open(dir.as_ref(), Listener::silent())?;
         recovery::recover(&project)?;
-        Ok(Proq { project, program: PathBuf::from("git-proq") })
+        Ok(Proq { project })
     }
 
     /// Sets another `git-proq` program to supervise agents.
     #[must_use]
     pub fn with_program(mut self, program: impl Into<PathBuf>) -> Proq {
-        self.program = program.into();
+        self.project.other_git_proq = Some(program.into());
         self
     }
 
@@ -234,13 +233,9 @@ impl Proq {
         let created = create::create_lane(project, &plan)?;
         let record = match agent_command {
             None => created.lane.into_any(),
-            Some(agent_command) => start_supervisor::launch(
-                project,
-                &created.lane.into_any(),
-                created.lock,
-                &agent_command,
-                &self.program,
-            )?,
+            Some(agent_command) => {
+                start_supervisor::launch(project, &created.lane.into_any(), created.lock, &agent_command)?
+            }
         };
         self.lane_from_record(record)
     }

@@ -38,7 +38,6 @@ use proq_stream::base::client_line::ClientLine;
 use crate::cli::arguments::numbers::run_number;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::failure::Failure;
-use crate::cli::invocation::program_path::current_program_path;
 use crate::cli::terminal::ui;
 
 /// First argument that the hook scripts of the git guard pass.
@@ -54,7 +53,7 @@ pub(crate) fn run_git_hook() -> Option<ExitCode> {
     let shim = argv.next().unwrap_or_default();
     let args: Vec<OsString> = argv.collect();
     // Events of the hook are delivered now, not with the next command.
-    program_info::set_program_info(std::env::current_exe().ok(), false);
+    program_info::set_program_info(std::env::current_exe(), false);
     let outcome = std::env::current_dir().map(|dir| hook::run_hook(&dir, Path::new(&shim), &args));
     match outcome {
         Ok(Ok(outcome)) => {
@@ -94,8 +93,7 @@ pub(crate) fn run_supervise(session: &CommandContext, args: Supervise) -> Comman
 fn supervise(session: &CommandContext, args: Supervise) -> CommandResult {
     let mut project = session.project()?;
     project.is_long_lived = true;
-    let program_path = current_program_path()?;
-    supervisor::supervise(&project, &args.lane, args.run_number, args.command, &program_path)?;
+    supervisor::supervise(&project, &args.lane, args.run_number, args.command)?;
     Ok(Exit::Success)
 }
 
@@ -153,7 +151,7 @@ fn drive_agent(session: &CommandContext, args: &Acp) -> Result<AgentExit, Failur
     let start_error = |source| process::Error::Start { program: "the agent's client".into(), source };
     let log = std::io::stdout().as_fd().try_clone_to_owned().map_err(start_error)?;
     let supervisor_pipe = std::io::stdin().as_fd().try_clone_to_owned().map_err(start_error)?;
-    let handles = DriverHandles { log: log.into(), supervisor_pipe, program_path: current_program_path()? };
+    let handles = DriverHandles { log: log.into(), supervisor_pipe };
     Ok(driver::run_protocol_agent(&project, &args.lane, args.run_number, &args.command, handles)?)
 }
 
@@ -301,7 +299,6 @@ fn run_scheduler_with_lock(session: &CommandContext, args: &Scheduler) -> Comman
     project.is_long_lived = true;
     let id = BatchId::new(args.batch.as_str());
     let lock = supervisor_start::adopt_lock(&project, &LockName::Batch(id.clone()))?;
-    let program_path = current_program_path()?;
-    runner::run(&project, &id, &program_path, lock, supervisor_start::report_started)?;
+    runner::run(&project, &id, lock, supervisor_start::report_started)?;
     Ok(Exit::Success)
 }

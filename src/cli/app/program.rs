@@ -43,7 +43,7 @@ pub(crate) fn main() -> ExitCode {
             return ExitCode::from(code.code());
         }
     };
-    proq_lib::event::program_info::set_program_info(current_program_path().ok(), cli.common.no_hooks);
+    proq_lib::event::program_info::set_program_info(current_program_path(), cli.common.no_hooks);
     let Common { json, quiet, verbose, .. } = cli.common;
     let ui = Ui { json, quiet, verbose };
     let exit = match run(cli, ui) {

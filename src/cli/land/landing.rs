@@ -29,7 +29,6 @@ use crate::cli::invocation::approval_prompt;
 use crate::cli::invocation::confirm::{cannot_prompt_user, is_confirmed};
 use crate::cli::invocation::context::CommandContext;
 use crate::cli::invocation::failure::Failure;
-use crate::cli::invocation::program_path::current_program_path;
 use crate::cli::invocation::usage_error::UsageError;
 use crate::cli::terminal::{table, ui};
 
@@ -88,7 +87,6 @@ pub(crate) fn run_landing<'a>(
     auto_lane: Option<&'a LaneRecord>,
 ) -> Result<(LandingReport, Option<&'a str>), Failure> {
     let agent = choose_conflict_agent(session, project, args, auto_lane)?;
-    let program_path = current_program_path()?;
     let allowance = resolver::Allowance::default();
     let run_options = agent_command::RunOptions::default();
     let session_ends =
@@ -99,7 +97,6 @@ pub(crate) fn run_landing<'a>(
             retries: args.landing_flags.conflict_retries.unwrap_or(project.settings.conflict_retries),
             allowance: &allowance,
             run_options: &run_options,
-            program_path: &program_path,
             current_dir: &session.dir,
         }),
         lanes: &args.lanes,

@@ -9,7 +9,6 @@ use proq_lib::merge::types::outcome::LandingReport;
 use proq_lib::run::auto_merge;
 
 use crate::cli::invocation::context::CommandContext;
-use crate::cli::invocation::program_path::current_program_path;
 
 /// Returns the base branches of a landing.
 pub(crate) fn landing_bases(report: &LandingReport) -> BTreeSet<&str> {
@@ -33,10 +32,7 @@ pub(crate) fn retry_waiting_lanes(
     if lanes.is_empty() {
         return;
     }
-    let start_result = current_program_path().and_then(|program_path| {
-        Ok(follow_up::start_auto_merge(project, &program_path, MergeTrigger::Landing, &lanes)?)
-    });
-    if let Err(e) = start_result {
-        session.ui.warn(format!("{} could not be tried again: {}", lanes.join(", "), e.0));
+    if let Err(e) = follow_up::start_auto_merge(project, MergeTrigger::Landing, &lanes) {
+        session.ui.warn(format!("{} could not be tried again: {e}", lanes.join(", ")));
     }
 }

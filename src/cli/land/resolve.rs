@@ -23,7 +23,6 @@ use crate::cli::arguments::run_args::{RunArgs, refuse_full_permission};
 use crate::cli::invocation::caller;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::failure::Failure;
-use crate::cli::invocation::program_path::current_program_path;
 use crate::cli::terminal::ui;
 
 /// Resolve the conflict of a lane
@@ -131,18 +130,11 @@ pub(crate) fn run(session: &CommandContext, args: &Resolve) -> CommandResult {
         other_files: args.allow_other_changes,
     };
     let resolved = if let Some(agent) = &args.agent {
-        let program_path = current_program_path()?;
         let run_options = args.run_args.run_options();
         refuse_full_permission(session, &project, &run_options)?;
         let (retries, dir) = (args.retries, session.dir.as_path());
-        let resolver = Resolver {
-            agent,
-            retries,
-            allowance: &allowance,
-            run_options: &run_options,
-            program_path: &program_path,
-            current_dir: dir,
-        };
+        let resolver =
+            Resolver { agent, retries, allowance: &allowance, run_options: &run_options, current_dir: dir };
         resolve_agent::resolve_by_agent(&project, &args.lane, &resolver)?
     } else if args.go_on {
         resolve::continue_resolution(&project, &args.lane, &allowance)?

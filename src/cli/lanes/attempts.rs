@@ -24,7 +24,6 @@ use crate::cli::arguments::lane_args;
 use crate::cli::arguments::run_args::warn_before_start;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::failure::Failure;
-use crate::cli::invocation::program_path::current_program_path;
 use crate::cli::invocation::usage_error::UsageError;
 use crate::cli::invocation::{approval_prompt, failure};
 use crate::cli::runs::run_end;
@@ -91,7 +90,8 @@ impl AttemptArgs {
             print_plan(session, &plans, &commands);
             return Ok(Exit::Success);
         }
-        let program_path = current_program_path()?;
+        // No lane is created whose agent could not be started.
+        project.git_proq_path()?;
         approval_prompt::confirm_set_up(session, project, new_lane.set_up)?;
         let created = create_many::create_attempts(project, new_lane, &agents, plans)?;
         let unchanged = created.first().and_then(|first| first.unchanged.clone());
@@ -99,7 +99,7 @@ impl AttemptArgs {
         for (Created { lane, lock, .. }, command) in created.into_iter().zip(&commands) {
             let launch_result = command.as_ref().map(|command| {
                 attached_files::attach(project, &lane.name, &attached)?;
-                start_supervisor::launch(project, &lane.clone().into_any(), lock, command, &program_path)
+                start_supervisor::launch(project, &lane.clone().into_any(), lock, command)
             });
             started.push(StartedAttempt::new(
                 project,

@@ -19,7 +19,6 @@ use super::spawn_request::SpawnRequest;
 use crate::cli::arguments::run_args::warn_before_start;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::failure::Failure;
-use crate::cli::invocation::program_path::current_program_path;
 use crate::cli::invocation::usage_error::UsageError;
 use crate::cli::runs::follow_run;
 use crate::cli::runs::guest_lane_output::{base_text, print_json, print_plan};
@@ -53,7 +52,7 @@ pub(crate) fn run(session: &CommandContext, args: &Spawn, purpose: LanePurpose) 
     }
     let (lane, lock) = read_only::create_guest_lane(&project, &plan, &request.attachments)?;
     new_lane::register_repository(&project);
-    let launch_result = start_supervisor::launch(&project, &lane, lock, command, &current_program_path()?);
+    let launch_result = start_supervisor::launch(&project, &lane, lock, command);
     let lane = launch_result.map_err(|e| discard_unstarted_lane(&project, &lane, e))?;
     if args.wait {
         return follow_run::follow_and_report(session, &project, &lane, Some(command));

@@ -32,7 +32,6 @@ use crate::cli::arguments::candidates::{agent_names, any_lane_names};
 use crate::cli::arguments::run_args::{RunArgs, warn_before_start};
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::failure::Failure;
-use crate::cli::invocation::program_path::current_program_path;
 use crate::cli::invocation::{approval_prompt, caller};
 
 /// Start a lane's task afresh from today's base
@@ -151,12 +150,10 @@ pub(crate) fn run(session: &CommandContext, args: &Redispatch) -> CommandResult 
         &created.name,
         &attached_files::past_attachments(&project, &removed.history_name)?,
     )?;
-    let (any, program_path) = (created.clone().into_any(), current_program_path()?);
+    let any = created.clone().into_any();
     match &folder_task {
-        Some(packet) => {
-            task_loop_start::launch_task_loop(&project, &any, lock, &plan.command, &program_path, packet)?
-        }
-        None => start_supervisor::launch(&project, &any, lock, &plan.command, &program_path)?,
+        Some(packet) => task_loop_start::launch_task_loop(&project, &any, lock, &plan.command, packet)?,
+        None => start_supervisor::launch(&project, &any, lock, &plan.command)?,
     };
     print_result(session, &plan, &created, Some(&removed));
     if !session.ui.json {
@@ -256,7 +253,7 @@ fn restart_read_only(
         let lane = project.update_lane(&lane.name, |record| {
             (record.base, record.start) = (base.clone(), start);
         })?;
-        start_supervisor::launch_with_prompt(project, &lane, lock, &command, &current_program_path()?, None)?;
+        start_supervisor::launch_with_prompt(project, &lane, lock, &command, None)?;
     }
     if session.ui.json {
         session.ui.print_json(RedispatchOutput {

@@ -25,7 +25,6 @@ use crate::cli::arguments::run_args::{RunArgs, warn_before_start};
 use crate::cli::arguments::user_files;
 use crate::cli::invocation::caller;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
-use crate::cli::invocation::program_path::current_program_path;
 use crate::cli::invocation::usage_error::UsageError;
 use crate::cli::runs::{follow_run, lane_output, run_end};
 
@@ -131,14 +130,8 @@ pub(crate) fn run(session: &CommandContext, args: &Run) -> CommandResult {
         conversation::refuse_while_resolving(&project, &lane)?;
         let copies = MessageFiles::copy(&project, &lane.name, &attachments)?;
         let prompt = prompt.map(|prompt| copies.append_to(&prompt)).transpose()?;
-        current_lane = start_supervisor::launch_with_prompt(
-            &project,
-            &lane,
-            lock,
-            &agent_command,
-            &current_program_path()?,
-            prompt.as_deref(),
-        )?;
+        current_lane =
+            start_supervisor::launch_with_prompt(&project, &lane, lock, &agent_command, prompt.as_deref())?;
         copies.retain();
     }
     print_started(session, args, &project, (&current_lane, lane.last_run.next()), &agent_command)
@@ -185,8 +178,7 @@ fn resume_task_loop(
         let (lane, lock) = project.lock_any_idle_lane(&lane.name)?;
         conversation::refuse_while_resolving(project, &lane)?;
         let new_command = Some(&agent_command).filter(|_| changes_command);
-        match task_loop_start::resume_task_loop(project, &lane, lock, &current_program_path()?, new_command)?
-        {
+        match task_loop_start::resume_task_loop(project, &lane, lock, new_command)? {
             LoopStart::Running(lane) => current_lane = lane,
             LoopStart::Finished(lane) => {
                 session.ui.status(run_end::state_line(&lane, lane.state));

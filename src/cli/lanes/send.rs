@@ -17,7 +17,6 @@ use crate::cli::arguments::user_files;
 use crate::cli::invocation::caller;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::failure::Failure;
-use crate::cli::invocation::program_path::current_program_path;
 use crate::cli::invocation::usage_error::UsageError;
 use crate::cli::runs::{follow_run, run_end};
 
@@ -140,7 +139,7 @@ fn send_with_attachments(
 ) -> Result<SendOutcome, Failure> {
     let copies = MessageFiles::copy(project, &lane.name, files)?;
     let text = text.map(|text| copies.append_to(text)).transpose()?;
-    let outcome = send_message::send_message(project, lane, text.as_deref(), &current_program_path()?)?;
+    let outcome = send_message::send_message(project, lane, text.as_deref())?;
     copies.retain();
     Ok(outcome)
 }

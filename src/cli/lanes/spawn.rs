@@ -24,7 +24,6 @@ use crate::cli::arguments::run_args::warn_before_start;
 use crate::cli::invocation::approval_prompt;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::failure::Failure;
-use crate::cli::invocation::program_path::current_program_path;
 use crate::cli::invocation::usage_error::UsageError;
 use crate::cli::runs::lane_output::print_plan;
 
@@ -90,7 +89,6 @@ fn start_agent(
     agent_command: &AgentCommand,
     attachments: &[PathBuf],
 ) -> Result<AnyLane, Failure> {
-    let program_path = current_program_path()?;
     attached_files::attach(project, &lane.name, attachments)?;
-    Ok(start_supervisor::launch(project, &lane.clone().into_any(), lock, agent_command, &program_path)?)
+    Ok(start_supervisor::launch(project, &lane.clone().into_any(), lock, agent_command)?)
 }

@@ -25,7 +25,6 @@ use crate::cli::arguments::run_args::warn_before_start;
 use crate::cli::invocation::approval_prompt;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::failure::Failure;
-use crate::cli::invocation::program_path::current_program_path;
 use crate::cli::invocation::usage_error::UsageError;
 use crate::cli::runs::lane_output;
 
@@ -63,7 +62,8 @@ pub(crate) fn run(session: &CommandContext, args: &Spawn, source: &str) -> Comma
         return Ok(Exit::Success);
     }
     approval_prompt::confirm_set_up(session, &project, args.set_up_level())?;
-    let program_path = current_program_path()?;
+    // No lane is created whose agent could not be started.
+    project.git_proq_path()?;
     let Created { lane, lock, unchanged } = create::create_lane(&project, &plan)?;
     register_repository(&project);
     let any_lane = lane.clone().into_any();
@@ -72,7 +72,6 @@ pub(crate) fn run(session: &CommandContext, args: &Spawn, source: &str) -> Comma
         &any_lane,
         lock,
         &request.agent_command,
-        &program_path,
         &request.folder_task,
     );
     let wait = args.wait && launch_result.as_ref().is_ok_and(|started| started.state.is_busy());

@@ -1,6 +1,6 @@
 //! Validated options of a new batch, checked before anything is created.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use proq_base::money::NanoDollars;
 use proq_base::terminal_text;
@@ -240,7 +240,6 @@ impl BatchRequest {
         args: &Swarm,
         loaded_plan: &LoadedPlan,
         overlaps: Vec<Vec<usize>>,
-        program_path: &Path,
     ) -> Result<BatchRecord, Failure> {
         // If two processes start the same plan at once, the second one finds the other's batch here.
         let ledger_lock = project.store.locks().acquire(&LockName::Ledger)?;
@@ -270,7 +269,7 @@ impl BatchRequest {
         };
         let (batch, lock) = create::create_batch(project, new_batch)?;
         drop(ledger_lock);
-        scheduler_process::start_scheduler(project, &batch.id, lock, program_path)?;
+        scheduler_process::start_scheduler(project, &batch.id, lock)?;
         Ok(batch)
     }
 }

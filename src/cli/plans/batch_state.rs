@@ -11,7 +11,6 @@ use proq_plan::schedule::action::BatchOutcome;
 use proq_store::base::batch_id::BatchId;
 
 use crate::cli::invocation::failure::Failure;
-use crate::cli::invocation::program_path::current_program_path;
 
 /// Returns the unfinished batches, each with its state. Batches that were aborted or stopped count as
 /// unfinished.
@@ -39,5 +38,5 @@ pub(crate) fn batch_progress(project: &Project, batch: &BatchRecord) -> Result<B
 
 /// Sends a control request to a batch, and returns once the scheduler has received it.
 pub(crate) fn send_request(project: &Project, id: &BatchId, kind: ControlRequestKind) -> Result<(), Failure> {
-    Ok(control_requests::submit_requests(project, id, &current_program_path()?, vec![kind])?)
+    Ok(control_requests::submit_requests(project, id, vec![kind])?)
 }

@@ -27,7 +27,6 @@ use super::follow_batch::follow;
 use crate::cli::arguments::candidates::batch_names;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::failure::Failure;
-use crate::cli::invocation::program_path::current_program_path;
 use crate::cli::invocation::usage_error::UsageError;
 
 /// Pause a batch
@@ -223,7 +222,7 @@ pub(crate) fn resume(session: &CommandContext, args: &Resume) -> CommandResult {
         // The batch runs already, so it is only followed.
         (false, true) if args.retry.is_empty() && args.budget.is_none() => {}
         (false, _) => {
-            control_requests::submit_requests(&project, id, &current_program_path()?, requests)?;
+            control_requests::submit_requests(&project, id, requests)?;
         }
     }
     if args.detach {
@@ -290,7 +289,7 @@ fn finish_batch(
     follower: BatchFollower,
     id: &BatchId,
 ) -> CommandResult {
-    let _resumed = scheduler_process::resume_scheduler(project, id, &current_program_path()?)?;
+    let _resumed = scheduler_process::resume_scheduler(project, id)?;
     if args.detach {
         print_state(session, id, "over", &format!("batch {id} goes on with its end"), false);
         return Ok(Exit::Success);

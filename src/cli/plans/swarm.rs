@@ -24,7 +24,6 @@ use super::plan_view::compute_view;
 use super::swarm_args::Swarm;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::failure::Failure;
-use crate::cli::invocation::program_path::current_program_path;
 use crate::cli::invocation::usage_error::UsageError;
 use crate::cli::invocation::{approval_prompt, caller, confirm};
 use crate::cli::lanes::new_lane;
@@ -79,9 +78,7 @@ pub(crate) fn run(session: &CommandContext, args: &Swarm) -> CommandResult {
     batch_request.require_clean(&project, args.ignore_dirty)?;
     warn_of_health_problems(session);
     confirm_batch(session, &project, args, &batch_request, &loaded_plan, draft)?;
-    let program_path = current_program_path()?;
-    let batch =
-        batch_request.start(&project, args, &loaded_plan, plan_summary.shared_lanes(), &program_path)?;
+    let batch = batch_request.start(&project, args, &loaded_plan, plan_summary.shared_lanes())?;
     new_lane::register_repository(&project);
     if args.detach {
         print_started(session, &batch);
@@ -194,7 +191,7 @@ fn offer_to_resume(
         requests.push(ControlRequestKind::Retry { task: loaded_batch.find_task(name)? });
     }
     let follower = BatchFollower::from_now(project, &id)?;
-    control_requests::submit_requests(project, &id, &current_program_path()?, requests)?;
+    control_requests::submit_requests(project, &id, requests)?;
     if args.detach {
         print_started(session, batch);
         return Ok(Exit::Success);

@@ -18,7 +18,7 @@ use serde::Serialize;
 use crate::cli::arguments::user_files::write_file;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::failure::Failure;
-use crate::cli::invocation::program_path::current_program_path;
+use crate::cli::invocation::program_path::require_program_path;
 use crate::cli::invocation::usage_error::UsageError;
 use crate::cli::terminal::ui;
 
@@ -131,7 +131,7 @@ impl Drop for DemoRepo<'_> {
 
 impl<'a> DemoRepo<'a> {
     fn new(session: &'a CommandContext) -> Result<DemoRepo<'a>, Failure> {
-        let program_path = current_program_path()?;
+        let program_path = require_program_path()?;
         let dir = create_private_folder(&std::env::temp_dir())?;
         let old_path = std::env::var_os("PATH").unwrap_or_default();
         let folders = [dir.join("bin")].into_iter().chain(std::env::split_paths(&old_path));

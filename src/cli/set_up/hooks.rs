@@ -9,7 +9,6 @@ use proq_lib::agent::git_guard::post_commit_hook::{HookState, PostCommitHook};
 use serde::Serialize;
 
 use crate::cli::invocation::context::{CommandContext, CommandResult};
-use crate::cli::invocation::program_path::current_program_path;
 
 /// Let commits that you make in lanes count as those of agents
 ///
@@ -106,7 +105,7 @@ fn install(session: &CommandContext, dry_run: bool) -> CommandResult {
         print_hook(session, &hook, new_state, true, &format!("would write {path}{more}"));
         return Ok(Exit::Success);
     }
-    hook.install(&project, &current_program_path()?)?;
+    hook.install(&project)?;
     print_hook(session, &hook, new_state, false, &format!("wrote {path}{more}"));
     Ok(Exit::Success)
 }

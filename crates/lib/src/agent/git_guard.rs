@@ -42,8 +42,8 @@ pub(crate) struct GitGuard {
 }
 
 impl GitGuard {
-    /// Creates the git guard of a run of a lane; the run works in `dir`, and `program_path` is
-    /// git-proq. The caller holds the run lock. The repository is not changed.
+    /// Creates the git guard of a run of a lane; the run works in `dir`. The caller holds the
+    /// run lock. The repository is not changed.
     ///
     /// # Errors
     /// Fails when the guard's folder cannot be created, or git cannot name the repository's hooks folder.
@@ -52,7 +52,6 @@ impl GitGuard {
         lane: &AnyLane,
         run_number: RunNumber,
         dir: &Path,
-        program_path: &Path,
     ) -> Result<GitGuard, Error> {
         remove_stale_guards(project, &lane.name)?;
         let layout = project.store.layout();
@@ -72,7 +71,7 @@ impl GitGuard {
         worktree_baseline::save_baseline(project, lane, &guard.dir);
         lost_refs::record_refs(project, &guard.dir);
         record.save(&Layout::git_guard_record(&guard.dir))?;
-        shims::write_shims(&guard.dir, program_path, &record.repository_hooks)?;
+        shims::write_shims(&guard.dir, project.git_proq_path()?, &record.repository_hooks)?;
         Ok(guard)
     }
 

@@ -7,13 +7,12 @@ use std::sync::OnceLock;
 static PROGRAM_INFO: OnceLock<ProgramInfo> = OnceLock::new();
 
 struct ProgramInfo {
-    program_path: Option<PathBuf>,
+    program_path: std::io::Result<PathBuf>,
     hooks_disabled: bool,
 }
 
-/// Sets the path of this program and whether hooks are disabled. Without a path, as in a program that only
-/// links git-proq, events stay due until git-proq is next started.
-pub fn set_program_info(program_path: Option<PathBuf>, hooks_disabled: bool) {
+/// Sets the path of this program, or why it is unknown, and whether hooks are disabled.
+pub fn set_program_info(program_path: std::io::Result<PathBuf>, hooks_disabled: bool) {
     drop(PROGRAM_INFO.set(ProgramInfo { program_path, hooks_disabled }));
 }
 
@@ -24,7 +23,11 @@ pub fn are_hooks_disabled() -> bool {
     is_disabled_by_env || PROGRAM_INFO.get().is_some_and(|program| program.hooks_disabled)
 }
 
-/// Returns the path of this program, if it is known.
-pub(super) fn program_path() -> Option<&'static Path> {
-    PROGRAM_INFO.get()?.program_path.as_deref()
+/// Returns the path of this program; none in a program that only links git-proq, whose events stay due until
+/// git-proq is next started.
+///
+/// # Errors
+/// The error with which the operating system refused the path.
+pub fn program_path() -> Option<Result<&'static Path, &'static std::io::Error>> {
+    PROGRAM_INFO.get().map(|info| info.program_path.as_deref())
 }

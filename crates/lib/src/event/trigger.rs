@@ -42,7 +42,7 @@ pub fn is_due(store: &Store, layers: &Layers, notify: &NotifySettings, event: &E
 /// Starts the dispatcher, if an event is due and no dispatcher runs. The caller does not wait for it. Events
 /// that cannot be delivered now stay due.
 pub(crate) fn start_dispatcher(store: &Store, working_dir: &Path) {
-    let Some(program_path) = program_path() else { return };
+    let Some(Ok(program_path)) = program_path() else { return };
     let is_free = || store.locks().is_held(&LockName::Dispatch).is_ok_and(|held| !held);
     if !are_hooks_disabled() && DispatchCursor::exists(store) && is_free() {
         drop(

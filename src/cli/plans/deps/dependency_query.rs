@@ -21,7 +21,6 @@ use crate::cli::invocation::caller;
 use crate::cli::invocation::confirm::{cannot_prompt_user, confirm};
 use crate::cli::invocation::context::CommandContext;
 use crate::cli::invocation::failure::Failure;
-use crate::cli::invocation::program_path::current_program_path;
 use crate::cli::runs::answer_loop::{AnswerHandler, follow_until_answered};
 use crate::cli::terminal::usage;
 
@@ -59,16 +58,8 @@ pub(crate) fn find_missing(
     }
     let read = || source.read_without_proposals(session, project, "git proq deps --agent claude plan.toml");
     let loaded_plan = read()?;
-    let program_path = current_program_path()?;
     let model = options.model.as_deref();
-    let query = AgentQuery {
-        project,
-        program_path: &program_path,
-        agent,
-        model,
-        purpose: LanePurpose::Answer,
-        revision: None,
-    };
+    let query = AgentQuery { project, agent, model, purpose: LanePurpose::Answer, revision: None };
     let missing = MissingNeedsSearch::new(query, &loaded_plan.plan)?;
     let saved = missing.load_record()?.filter(|_| !options.refresh);
     let unread = saved.as_ref().map(|record| missing.unread_lane(record)).transpose()?.flatten();
@@ -177,15 +168,7 @@ pub(crate) fn approve_proposals(
     agent: &str,
 ) -> Result<(), Failure> {
     let loaded_plan = source.read_silently(session, project)?;
-    let program_path = current_program_path()?;
-    let query = AgentQuery {
-        project,
-        program_path: &program_path,
-        agent,
-        model: None,
-        purpose: LanePurpose::Answer,
-        revision: None,
-    };
+    let query = AgentQuery { project, agent, model: None, purpose: LanePurpose::Answer, revision: None };
     let missing = MissingNeedsSearch::new(query, &loaded_plan.plan)?;
     let record = missing.load_record()?.ok_or(DraftError::NoDrafts)?;
     let count = match record.needs.len() {

@@ -24,7 +24,6 @@ use super::plan_file::{OutputFile, save_draft};
 use super::{json_output, tree};
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::failure::Failure;
-use crate::cli::invocation::program_path::current_program_path;
 use crate::cli::invocation::usage_error::UsageError;
 use crate::cli::lanes::new_lane;
 use crate::cli::plans::plan_args::PlanArgs;
@@ -71,16 +70,9 @@ pub(crate) fn create_draft(
     let source_file = draft_args.from.as_deref().map(|file| read_source_file(session, file)).transpose()?;
     let project = session.project_for_write()?;
     let agent = agent_query::choose_agent(&project, draft_args.agent.as_deref())?;
-    let program_path = current_program_path()?;
     let model = draft_args.model.as_deref();
-    let query = AgentQuery {
-        project: &project,
-        program_path: &program_path,
-        agent: &agent,
-        model,
-        purpose: LanePurpose::Plan,
-        revision: None,
-    };
+    let query =
+        AgentQuery { project: &project, agent: &agent, model, purpose: LanePurpose::Plan, revision: None };
     let request = DraftRequest::new(query, goal, source_file.as_ref())?;
     if let Some(worktree) = project.repo.current_worktree()
         && let Some(names) = new_lane::changed_file_names(&project, worktree)?
@@ -114,8 +106,7 @@ pub(crate) fn change_draft(
     if is_busy {
         return Err(DraftError::AgentRunning { name }.into());
     }
-    let program_path = current_program_path()?;
-    let mut draft_session = DraftSession::open(&project, &program_path, &name)?;
+    let mut draft_session = DraftSession::open(&project, &name)?;
     let lane = draft_session.send_feedback(text)?;
     session.ui.status(format!("{} changes draft '{name}'", draft_session.record.agent));
     let previous_plan = draft.plan.map(|plan| plan.loaded.plan);

@@ -8,7 +8,7 @@ use super::server::Server;
 use crate::cli::invocation::caller;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::failure::Failure;
-use crate::cli::invocation::program_path::current_program_path;
+use crate::cli::invocation::program_path::require_program_path;
 use crate::cli::invocation::usage_error::UsageError;
 
 /// Serve an agent tools over MCP, on standard input and output
@@ -31,7 +31,7 @@ pub(crate) struct Mcp {
 }
 
 pub(crate) fn run(session: &CommandContext, args: &Mcp) -> CommandResult {
-    let program_path = current_program_path()?;
+    let program_path = require_program_path()?;
     let server = if args.supervisor {
         let project = session.project()?;
         caller::refuse_in_lane(session, &project)?;

@@ -18,7 +18,6 @@ use super::initial_prompt;
 use crate::cli::invocation::caller;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::failure::Failure;
-use crate::cli::invocation::program_path::current_program_path;
 use crate::cli::invocation::usage_error::UsageError;
 use crate::cli::set_up::mcp::lane_tools::TOOLS_WITHOUT_CONFIRMATION;
 
@@ -81,7 +80,7 @@ pub(crate) fn run(session: &CommandContext, args: &Oversee) -> CommandResult {
     let launch_plan = plan_launch(&project, args, last_record)?;
     let settings = layout.overseer_settings();
     let command = launch_plan.agent.build_command(&OverseerOptions {
-        program_path: &current_program_path()?,
+        program_path: project.git_proq_path()?,
         prompt: &launch_plan.prompt,
         session: &launch_plan.session,
         resume: launch_plan.resume,

@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
@@ -58,14 +58,12 @@ pub enum AgentExit {
     Signal(i32),
 }
 
-/// Log, pipe and program path that the driver process was started with.
+/// Log and pipe that the driver process was started with.
 pub struct DriverHandles {
     /// The run's log, open for writing.
     pub log: File,
     /// Pipe that closes when the supervisor exits. Any other file where no supervisor started the process.
     pub supervisor_pipe: OwnedFd,
-    /// Path of the git-proq program.
-    pub program_path: PathBuf,
 }
 
 /// Starts the agent with `command` for a run of a lane, and speaks the Agent Client Protocol with it until
@@ -164,7 +162,7 @@ impl<'a> Driver<'a> {
         let run = RunRecord::load(&project.store.layout().run_record(name, run_number))?;
         let (dir, _) = work_dir_and_prompt_file(project, &lane, run_number, run.resolves_conflict);
         let client = Client::new(
-            load_client_config(project, &lane, &run, &handles.program_path)?,
+            load_client_config(project, &lane, &run)?,
             load_tool_policy(project, &lane, &run, &dir)?,
         );
         let (program, args) = command.split_first().ok_or(Error::NoCommand)?;
@@ -404,12 +402,7 @@ impl<'a> Driver<'a> {
 }
 
 /// Loads the working directory, session and prompts of a run's agent.
-fn load_client_config(
-    project: &Project,
-    lane: &AnyLane,
-    run: &RunRecord,
-    program_path: &Path,
-) -> Result<ClientConfig, Error> {
+fn load_client_config(project: &Project, lane: &AnyLane, run: &RunRecord) -> Result<ClientConfig, Error> {
     let layout = project.store.layout();
     let (dir, prompt_file) = work_dir_and_prompt_file(project, lane, run.number, run.resolves_conflict);
     let read =
@@ -420,7 +413,7 @@ fn load_client_config(
         dir,
         lane: lane.name.clone(),
         run_number: run.number,
-        program_path: program_path.to_owned(),
+        program_path: project.git_proq_path()?.to_owned(),
         session: run.session.clone().filter(|_| run.resumed),
         prompt,
         restart_prompt: restart_prompt_file.exists().then(|| read(&restart_prompt_file)).transpose()?,

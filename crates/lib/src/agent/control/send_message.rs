@@ -1,8 +1,6 @@
 //! Follow-up messages to a lane's agent: each is delivered in the existing conversation, at once or when the
 //! agent's turn has ended.
 
-use std::path::Path;
-
 use proq_store as store;
 use proq_store::base::clock::now;
 use proq_store::base::run_number::RunNumber;
@@ -121,12 +119,7 @@ pub fn find_recipient(project: &Project, lane: &AnyLane, text: Option<&str>) -> 
 ///
 /// # Errors
 /// Fails as [`find_recipient`] does, and when the agent cannot be started.
-pub fn send_message(
-    project: &Project,
-    lane: &AnyLane,
-    text: Option<&str>,
-    program_path: &Path,
-) -> Result<SendOutcome, Error> {
+pub fn send_message(project: &Project, lane: &AnyLane, text: Option<&str>) -> Result<SendOutcome, Error> {
     let locks = project.store.locks();
     let name = LockName::Run(lane.name.clone());
     if queue_for_supervisor(project, &lane.name, text)? {
@@ -158,7 +151,7 @@ pub fn send_message(
     let new_message_id = new_message.as_ref().map(|message| message.id.clone());
     claimed.messages.extend(new_message);
     claimed.messages.truncate(fitting);
-    if let Err(e) = launch_with_messages(project, &lane, lock, command, &claimed, program_path) {
+    if let Err(e) = launch_with_messages(project, &lane, lock, command, &claimed) {
         if let Some(message_id) = new_message_id {
             Inbox::new(project, &lane.name).retract(&message_id)?;
         }

@@ -75,8 +75,8 @@ fn start_commit_check(project: &Project, lane: &LaneRecord) {
     if store.locks().is_held(&LockName::NewCommits(lane.name.clone())).unwrap_or(true) {
         return;
     }
-    let Ok(program_path) = std::env::current_exe() else { return };
-    let command = CommandBuilder::new(&program_path, project.repo.command_dir()).args([
+    let Ok(program_path) = project.git_proq_path() else { return };
+    let command = CommandBuilder::new(program_path, project.repo.command_dir()).args([
         "_moved",
         "--lane",
         lane.name.as_str(),

@@ -113,13 +113,14 @@ impl PostCommitHook {
         file_id(&self.path).is_some() && file_id(&self.path) == file_id(&self.backup)
     }
 
-    /// Installs the hook, which runs `program_path`. An existing hook is saved next to it and runs after it.
+    /// Installs the hook, which runs git-proq. An existing hook is saved next to it and runs after it.
     /// The file is replaced atomically, so that a hook exists at every moment.
     ///
     /// # Errors
     /// [`Error::HooksInProjectFiles`], [`Error::HooksOutsideRepository`], [`Error::HookBackupExists`], or
     /// when the folder cannot be written. Nothing was changed then.
-    pub fn install(&self, project: &Project, program_path: &Path) -> Result<(), Error> {
+    pub fn install(&self, project: &Project) -> Result<(), Error> {
+        let program_path = project.git_proq_path()?;
         self.check_installable(project)?;
         let folder = self.path.parent().unwrap_or(&self.path);
         std::fs::create_dir_all(folder).map_err(lane::Error::io("make", folder))?;

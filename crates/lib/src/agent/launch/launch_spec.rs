@@ -53,13 +53,12 @@ pub struct LaunchSpec {
     pub session: Option<String>,
 }
 
-/// Writes the prompt and the files of a run, and expands its command line. `program_path` is git-proq.
+/// Writes the prompt and the files of a run, and expands its command line.
 pub fn prepare(
     project: &Project,
     lane: &AnyLane,
     command: &AgentCommand,
     run_number: RunNumber,
-    program_path: &Path,
     prompt_source: PromptSource<'_>,
 ) -> Result<LaunchSpec, Error> {
     let layout = project.store.layout();
@@ -94,7 +93,7 @@ pub fn prepare(
     values.set("lane", &lane.name);
     values.set("lane_dir", dir);
     values.set("attempt", run_number.to_string());
-    values.set("exe", program_path);
+    values.set("exe", project.git_proq_path()?);
     values.set("hook_timeout", hook_timeout.to_string());
     values.set("hook_timeout_ms", (hook_timeout * 1000).to_string());
     values.set("usage_file", run_dir.join("usage.json"));
@@ -103,7 +102,7 @@ pub fn prepare(
     values.set_optional("session", session.as_ref());
     let file_env = write_profile_files(project, command, &run_dir, &mut values)?;
     let mut env = profile_env(command, &values, file_env);
-    env.extend(run_env(project, lane, command, run_number, program_path, prompt_source));
+    env.extend(run_env(project, lane, command, run_number, prompt_source)?);
     Ok(LaunchSpec { argv: command.argv(&values), env, session })
 }
 
@@ -124,19 +123,18 @@ fn run_env(
     lane: &AnyLane,
     command: &AgentCommand,
     run_number: RunNumber,
-    program_path: &Path,
     prompt_source: PromptSource<'_>,
-) -> Vec<EnvVar> {
+) -> Result<Vec<EnvVar>, Error> {
     let mut env: Vec<EnvVar> = vec![
         ("PROQ_LANE".to_owned(), lane.name.clone().into()),
         ("PROQ_ATTEMPT".to_owned(), run_number.to_string().into()),
-        ("PROQ_PROGRAM".to_owned(), program_path.into()),
+        ("PROQ_PROGRAM".to_owned(), project.git_proq_path()?.into()),
         ("PROQ_TASK_FILE".to_owned(), task_file(project, lane, run_number, prompt_source).into()),
     ];
     env.extend(batch_task_env(command).into_iter().chain(port_env(project, lane)));
     let wrap_up_marker = project.store.layout().run_wrap_up_marker(&lane.name, run_number);
     env.push(("PROQ_WRAP_UP".to_owned(), wrap_up_marker.into()));
-    env
+    Ok(env)
 }
 
 /// Returns the environment variables with the lane's ports, and with the file that lists them.

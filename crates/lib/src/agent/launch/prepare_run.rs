@@ -1,7 +1,6 @@
 //! Preparation of a run: its command, its record, its files and the lane's state.
 
 use std::ffi::OsString;
-use std::path::Path;
 
 use proq_base::money::NanoDollars;
 use proq_store::base::record::Record;
@@ -36,20 +35,14 @@ pub(crate) fn prepare_message_run(
     project: &Project,
     lane: &AnyLane,
     conversation: RunNumber,
-    program_path: &Path,
 ) -> Result<RunSpec, Error> {
     let mut messages = Inbox::new(project, &lane.name).claim(conversation)?;
     let (command, count) =
         build_message_command(project, lane, conversation, &messages.texts().collect::<Vec<_>>())?;
     messages.messages.truncate(count);
     let command = command.with_messages(messages.ids());
-    let spec = prepare_run(
-        project,
-        lane,
-        &command,
-        program_path,
-        PromptSource::Text(&join_message_texts(messages.texts())),
-    )?;
+    let spec =
+        prepare_run(project, lane, &command, PromptSource::Text(&join_message_texts(messages.texts())))?;
     spec.claimed_messages.set(Some(messages));
     Ok(spec)
 }
@@ -99,7 +92,6 @@ pub(crate) fn prepare_retry(
     lane: &AnyLane,
     run: &RunRecord,
     spent: NanoDollars,
-    program_path: &Path,
 ) -> Result<RunSpec, Error> {
     let prompt_file = match run.has_prompt_override {
         true => project.store.layout().run_prompt_override(&lane.name, run.number),
@@ -115,7 +107,6 @@ pub(crate) fn prepare_retry(
         project,
         lane,
         &command,
-        program_path,
         if run.has_prompt_override { PromptSource::Text(&text) } else { PromptSource::Task },
     )
 }
@@ -127,24 +118,22 @@ pub(crate) fn prepare_fresh_run(
     lane: &AnyLane,
     first: &RunRecord,
     spent: NanoDollars,
-    program_path: &Path,
 ) -> Result<RunSpec, Error> {
     let text = fresh_conversation::compose_prompt(project, lane, first, fresh_conversation::TOO_LONG_REASON)?;
     let command = command_from_run(project, lane.purpose(), first, &text, None)?.with_budget_spent(spent);
-    prepare_run(project, lane, &command, program_path, PromptSource::Text(&text))
+    prepare_run(project, lane, &command, PromptSource::Text(&text))
 }
 
 pub(crate) fn prepare_run(
     project: &Project,
     lane: &AnyLane,
     command: &AgentCommand,
-    program_path: &Path,
     prompt_source: PromptSource<'_>,
 ) -> Result<RunSpec, Error> {
     if lane.works_in_place() {
         in_place::continue_in_place_run(project, lane)?;
     }
-    let (lane, launch_spec) = prepare_launch(project, lane, command, program_path, prompt_source)?;
+    let (lane, launch_spec) = prepare_launch(project, lane, command, prompt_source)?;
     RunSpec::load(project, &lane, lane.last_run, launch_spec.argv, launch_spec.env)
 }
 
@@ -179,7 +168,6 @@ pub(crate) fn prepare_launch(
     project: &Project,
     lane: &AnyLane,
     command: &AgentCommand,
-    program_path: &Path,
     prompt_source: PromptSource<'_>,
 ) -> Result<(AnyLane, LaunchSpec), Error> {
     if let Some(purpose) = lane.purpose()
@@ -200,7 +188,7 @@ pub(crate) fn prepare_launch(
     let run_number = lane.last_run.next();
     let resolves = prompt_source.resolves_conflict();
     lanes_folder::exclude_patterns(project, &command.profile().agent_files)?;
-    let launch_spec = launch_spec::prepare(project, lane, command, run_number, program_path, prompt_source)?;
+    let launch_spec = launch_spec::prepare(project, lane, command, run_number, prompt_source)?;
     startup_question::record_expected_question(project, lane, command, run_number)?;
     let has_prompt_override = matches!(prompt_source, PromptSource::Text(_));
     let step_run = command

@@ -34,8 +34,8 @@ use crate::session::in_place;
 /// Line that a supervisor prints when its agent runs.
 pub(crate) const STARTED_LINE: &str = "started";
 
-/// Starts the next run of a lane under a supervisor, and returns when the agent runs. `program_path` is
-/// git-proq. `lock` is the lane's run lock, which passes to the supervisor without a gap.
+/// Starts the next run of a lane under a supervisor, and returns when the agent runs. `lock` is the
+/// lane's run lock, which passes to the supervisor without a gap.
 ///
 /// # Errors
 /// [`Error::NewLaneAgentNotStarted`] when the agent could not be started; the lane is `failed` then.
@@ -45,9 +45,8 @@ pub fn launch(
     lane: &AnyLane,
     lock: LockGuard,
     command: &AgentCommand,
-    program_path: &Path,
 ) -> Result<AnyLane, Error> {
-    start_supervisor(project, lane, lock, command, program_path, PromptSource::Task)
+    start_supervisor(project, lane, lock, command, PromptSource::Task)
 }
 
 /// Starts a run that resolves the lane's conflict in the resolve worktree, with `prompt` instead of the
@@ -60,10 +59,9 @@ pub(crate) fn launch_to_resolve(
     lane: &AnyLane,
     lock: LockGuard,
     command: &AgentCommand,
-    program_path: &Path,
     prompt: &str,
 ) -> Result<AnyLane, Error> {
-    start_supervisor(project, lane, lock, command, program_path, PromptSource::Conflict(prompt))
+    start_supervisor(project, lane, lock, command, PromptSource::Conflict(prompt))
 }
 
 /// Starts a run with `prompt` instead of the lane's task, in a new conversation, as [`launch`] does. Without
@@ -76,17 +74,9 @@ pub fn launch_with_prompt(
     lane: &AnyLane,
     lock: LockGuard,
     command: &AgentCommand,
-    program_path: &Path,
     prompt: Option<&str>,
 ) -> Result<AnyLane, Error> {
-    start_supervisor(
-        project,
-        lane,
-        lock,
-        command,
-        program_path,
-        prompt.map_or(PromptSource::Task, PromptSource::Text),
-    )
+    start_supervisor(project, lane, lock, command, prompt.map_or(PromptSource::Task, PromptSource::Text))
 }
 
 /// Starts a run with messages from the lane's inbox, in the conversation that they are for. The messages
@@ -97,17 +87,9 @@ pub(crate) fn launch_with_messages(
     lock: LockGuard,
     command: AgentCommand,
     messages: &ClaimedMessages,
-    program_path: &Path,
 ) -> Result<AnyLane, Error> {
     let command = command.with_messages(messages.ids());
-    start_supervisor(
-        project,
-        lane,
-        lock,
-        &command,
-        program_path,
-        PromptSource::Text(&join_message_texts(messages.texts())),
-    )
+    start_supervisor(project, lane, lock, &command, PromptSource::Text(&join_message_texts(messages.texts())))
 }
 
 /// Starts a supervisor for the lane's next run, and returns the lane once the agent has started.
@@ -116,7 +98,6 @@ pub fn start_supervisor(
     old_lane: &AnyLane,
     lock: LockGuard,
     command: &AgentCommand,
-    program_path: &Path,
     prompt_source: PromptSource<'_>,
 ) -> Result<AnyLane, Error> {
     let layout = project.store.layout();
@@ -131,10 +112,10 @@ pub fn start_supervisor(
         false => None,
     };
     fail_points::hit("launch.begun");
-    let (lane, launch_spec) = prepare_launch(project, old_lane, command, program_path, prompt_source)?;
+    let (lane, launch_spec) = prepare_launch(project, old_lane, command, prompt_source)?;
     drop(in_place_start);
     fail_points::hit("launch.prepared");
-    let mut start = CommandBuilder::new(program_path, project.repo.command_dir())
+    let mut start = CommandBuilder::new(project.git_proq_path()?, project.repo.command_dir())
         .args(["_supervise", "--lane"])
         .args([lane.name.clone(), "--attempt".to_owned(), lane.last_run.to_string(), "--".to_owned()])
         .args(launch_spec.argv)

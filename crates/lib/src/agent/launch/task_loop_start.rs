@@ -27,8 +27,7 @@ use crate::lane::Project;
 use crate::run::lane_costs;
 
 /// Starts the work at a folder task under a supervisor, in a lane in which nothing runs, and returns when the
-/// first agent runs. `command` is how the work is done, `lock` the lane's run lock, and `program_path`
-/// git-proq.
+/// first agent runs. `command` is how the work is done, and `lock` the lane's run lock.
 ///
 /// All callers that run such tasks start here. The caller creates the lane as for any other task, with the
 /// text of PROMPT.md as its prompt. The supervisor then continues from run to run until the task is done,
@@ -47,7 +46,6 @@ pub fn launch_task_loop(
     lane: &AnyLane,
     lock: LockGuard,
     command: &AgentCommand,
-    program_path: &Path,
     task: &FolderTask,
 ) -> Result<AnyLane, Error> {
     let worktree_lane = project.lane(&lane.name)?;
@@ -81,7 +79,7 @@ pub fn launch_task_loop(
         .map(|step| StepRecord { number: step.number, done_before: true, ..StepRecord::default() })
         .collect();
     active.save()?;
-    match start_next_run(project, lane, lock, program_path, &mut active)? {
+    match start_next_run(project, lane, lock, &mut active)? {
         LoopStart::Running(lane) | LoopStart::Finished(lane) => Ok(lane),
     }
 }
@@ -139,7 +137,6 @@ pub(crate) fn resume_as_batch_attempt(
     project: &Project,
     lane: &AnyLane,
     lock: LockGuard,
-    program_path: &Path,
     new_command: Option<&AgentCommand>,
     batch_task: RunTask,
 ) -> Result<LoopStart, Error> {
@@ -147,7 +144,7 @@ pub(crate) fn resume_as_batch_attempt(
     let mut active = ActiveTask::find(project, lane)?.ok_or_else(no_task_loop)?;
     active.record_mut().batch = Some(batch_task);
     active.save()?;
-    resume_task_loop(project, lane, lock, program_path, new_command)
+    resume_task_loop(project, lane, lock, new_command)
 }
 
 /// Result of starting or resuming a task loop.
@@ -169,7 +166,6 @@ pub fn resume_task_loop(
     project: &Project,
     lane: &AnyLane,
     lock: LockGuard,
-    program_path: &Path,
     new_command: Option<&AgentCommand>,
 ) -> Result<LoopStart, Error> {
     let no_task_loop = || Error::TaskIsNoFolder { lane: lane.name.clone() };
@@ -203,7 +199,7 @@ pub fn resume_task_loop(
     record.duration_before = spent.duration;
     record.cost_before = spent.cost.map(|cost| cost.nanos).unwrap_or_default();
     active.save()?;
-    start_next_run(project, lane, lock, program_path, &mut active)
+    start_next_run(project, lane, lock, &mut active)
 }
 
 /// Starts the next run under a new supervisor. If the task is done, sets the lane's state to done instead.
@@ -211,7 +207,6 @@ fn start_next_run(
     project: &Project,
     lane: &AnyLane,
     lock: LockGuard,
-    program_path: &Path,
     active: &mut ActiveTask<'_>,
 ) -> Result<LoopStart, Error> {
     match active.next_action()? {
@@ -222,7 +217,6 @@ fn start_next_run(
                 lane,
                 lock,
                 &command,
-                program_path,
                 PromptSource::Text(&prompt),
             )?))
         }
@@ -240,18 +234,14 @@ fn start_next_run(
 }
 
 /// Prepares the next run of a task loop. Called by the supervisor, which starts the run in its own process.
-pub(crate) fn prepare_next_step(
-    project: &Project,
-    lane: &AnyLane,
-    program_path: &Path,
-) -> Result<RunSpec, Error> {
+pub(crate) fn prepare_next_step(project: &Project, lane: &AnyLane) -> Result<RunSpec, Error> {
     let loop_finished = |reason: String| Error::TaskLoopStopped { lane: lane.name.clone(), reason };
     let mut active =
         ActiveTask::find(project, lane)?.ok_or_else(|| loop_finished("its record is gone".to_owned()))?;
     match active.next_action()? {
         NextAction::Run { phase, step } => {
             let (command, prompt) = active.prepare_step_run(project, lane, phase, step)?;
-            prepare_run(project, lane, &command, program_path, PromptSource::Text(&prompt))
+            prepare_run(project, lane, &command, PromptSource::Text(&prompt))
         }
         NextAction::Done => Err(loop_finished("nothing is left of it".to_owned())),
         NextAction::Fail(reason) => Err(loop_finished(reason)),

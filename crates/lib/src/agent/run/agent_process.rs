@@ -36,8 +36,7 @@ impl RunWatcher<'_> {
             true => open(&layout.run_stderr(name, self.run_number))?,
             false => open(&layout.run_log(name, self.run_number))?,
         };
-        let git_guard =
-            GitGuard::prepare(self.project, self.lane, self.run_number, &spec.dir, self.program_path)?;
+        let git_guard = GitGuard::prepare(self.project, self.lane, self.run_number, &spec.dir)?;
         let (variable, guard_value) = git_guard.env();
         let mut command = self.build_command()?.env(variable, guard_value).with_output_files(log, stderr);
         for (key, value) in &spec.env {
@@ -66,7 +65,7 @@ impl RunWatcher<'_> {
             Launcher::Pipe | Launcher::OpenStdin | Launcher::Window => {
                 CommandBuilder::new(program.as_ref(), &spec.dir).args(args)
             }
-            Launcher::Protocol => CommandBuilder::new(self.program_path, &spec.dir)
+            Launcher::Protocol => CommandBuilder::new(self.project.git_proq_path()?, &spec.dir)
                 .args(["_acp", "--lane", self.lane.name.as_str(), "--attempt"])
                 .args([self.run_number.to_string(), "--".to_owned()])
                 .args(spec.argv.iter().cloned()),

@@ -50,7 +50,7 @@ pub async fn run(
 ) -> Result<RunExit, Error> {
     let listener = bind_socket(watch)?;
     let launch_request = encode_launch_request(watch)?;
-    let window = tmux_window::open_window(watch.project, watch.lane, watch.run_number, watch.program_path)?;
+    let window = tmux_window::open_window(watch.project, watch.lane, watch.run_number)?;
     let connect = async { accept_pane_process(&listener, &launch_request).await };
     let timed_out = || Err(Error::WindowFailed { reason: "nothing was heard of it".to_owned() });
     let connected =
@@ -112,8 +112,7 @@ fn socket_dir(watch: &RunWatcher<'_>) -> PathBuf {
 /// Encodes as JSON what the pane process starts: argument vector, environment and working directory.
 fn encode_launch_request(watch: &RunWatcher<'_>) -> Result<Vec<u8>, Error> {
     let spec = watch.spec;
-    let git_guard =
-        GitGuard::prepare(watch.project, watch.lane, watch.run_number, &spec.dir, watch.program_path)?;
+    let git_guard = GitGuard::prepare(watch.project, watch.lane, watch.run_number, &spec.dir)?;
     let (variable, hooks) = git_guard.env();
     let mut env = LaunchRequest::inherited_env();
     env.extend(spec.env.iter().map(|(key, value)| (key.into(), value.clone())));

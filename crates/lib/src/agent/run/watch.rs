@@ -1,7 +1,6 @@
 //! Supervision of one run while it lasts: the agent's process, its output and its limits.
 
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
@@ -78,8 +77,6 @@ pub struct RunWatcher<'a> {
     pub limits: Limits,
     /// Value of the environment variable that marks the run's processes.
     pub(crate) process_mark: &'a str,
-    /// Path of the git-proq program.
-    pub program_path: &'a Path,
 }
 
 /// State of a run while it is watched.

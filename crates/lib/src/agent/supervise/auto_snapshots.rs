@@ -3,7 +3,6 @@
 use std::convert::Infallible;
 use std::ffi::OsString;
 use std::os::fd::AsFd;
-use std::path::Path;
 
 use proq_base::process::command_builder::CommandBuilder;
 use proq_base::process::strays::{RUN_CONTEXT_VARS, RUN_MARK_VAR};
@@ -19,10 +18,11 @@ const FIRST_SNAPSHOT_TIMEOUT: Timespec = Timespec { tv_sec: 2, tv_nsec: 0 };
 /// Starts the snapshot process unless one runs or the setting `snapshot.interval` is 0, and waits until it
 /// has taken the first snapshots: an agent may delete files as soon as it starts. Failures are ignored, since
 /// they are no reason to disturb a run.
-pub(crate) fn ensure_running(project: &Project, program_path: &Path) {
+pub(crate) fn ensure_running(project: &Project) {
     if project.settings.snapshot_interval.is_none() || is_running(project) {
         return;
     }
+    let Ok(program_path) = project.git_proq_path() else { return };
     let command = CommandBuilder::new(program_path, project.repo.command_dir())
         .args(["_snapshots"])
         .without_vars(RUN_CONTEXT_VARS);
@@ -39,12 +39,12 @@ fn is_running(project: &Project) -> bool {
 
 /// Restarts the snapshot process whenever it was killed, since it does not exit while agents are running. The
 /// check runs once per snapshot interval.
-pub(crate) async fn keep_running(project: &Project, program_path: &Path) -> Infallible {
+pub(crate) async fn keep_running(project: &Project) -> Infallible {
     let Some(interval) = project.settings.snapshot_interval else { return std::future::pending().await };
     loop {
         tokio::time::sleep(interval).await;
         if !is_running(project) && is_any_agent_running(project).unwrap_or(false) {
-            ensure_running(project, program_path);
+            ensure_running(project);
         }
     }
 }

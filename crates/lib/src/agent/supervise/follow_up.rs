@@ -3,7 +3,6 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::path::Path;
 use std::time::Duration;
 
 use proq_base::explain::Exit;
@@ -69,9 +68,9 @@ impl FollowUp {
     /// Starts the processes that merge the lane or check it for overlaps. After a run in the main checkout,
     /// starts the automatic merges that waited for it. The caller has released the run lock, or the lane
     /// would appear busy.
-    pub fn start(self, project: &Project, lane: &AnyLane, program_path: &Path) {
+    pub fn start(self, project: &Project, lane: &AnyLane) {
         if lane.works_in_place() {
-            return start_waiting_merges(project, &lane.base, program_path);
+            return start_waiting_merges(project, &lane.base);
         }
         if let Some(reason) = self.lock_error {
             return auto_merge::record_refused_merge(project, lane, &reason, Exit::Refused);
@@ -80,7 +79,7 @@ impl FollowUp {
             if self.was_being_landed { reacquire_landing_lock(project, lane) } else { self.landing_lock };
         let Some(lock) = landing_lock else {
             if self.has_new_commits {
-                start_overlap_check(project, lane, program_path);
+                start_overlap_check(project, lane);
             }
             return;
         };
@@ -89,19 +88,19 @@ impl FollowUp {
             return auto_merge::record_refused_merge(project, lane, &reason, Exit::Refused);
         }
         let names = std::slice::from_ref(&lane.name);
-        if let Err(e) = start_auto_merge(project, program_path, MergeTrigger::RunEnded(lock), names) {
+        if let Err(e) = start_auto_merge(project, MergeTrigger::RunEnded(lock), names) {
             auto_merge::record_refused_merge(project, lane, &e.to_string(), Exit::Refused);
         }
     }
 }
 
 /// Starts the automatic merges that had to wait while an agent worked in the checkout of their base.
-fn start_waiting_merges(project: &Project, base: &str, program_path: &Path) {
+fn start_waiting_merges(project: &Project, base: &str) {
     let waiting = auto_merge::lanes_waiting_to_land(project, &BTreeSet::from([base]));
     let names: Vec<String> = waiting.into_iter().map(|lane| lane.name).collect();
     // A merge that cannot be started is retried after the next landing.
     if !names.is_empty() {
-        drop(start_auto_merge(project, program_path, MergeTrigger::Landing, &names));
+        drop(start_auto_merge(project, MergeTrigger::Landing, &names));
     }
 }
 
@@ -131,7 +130,8 @@ fn reacquire_landing_lock(project: &Project, lane: &AnyLane) -> Option<LockGuard
 
 /// Starts a process that checks which lanes overlap this lane, if other lanes share its base. A failure to
 /// start is ignored.
-fn start_overlap_check(project: &Project, lane: &AnyLane, program_path: &Path) {
+fn start_overlap_check(project: &Project, lane: &AnyLane) {
+    let Ok(program_path) = project.git_proq_path() else { return };
     if project.lanes().is_ok_and(|lanes| lanes.iter().any(|other| lane.shares_base_with(other))) {
         let start = CommandBuilder::new(program_path, project.repo.command_dir()).args([
             "_overlaps",
@@ -142,21 +142,16 @@ fn start_overlap_check(project: &Project, lane: &AnyLane, program_path: &Path) {
     }
 }
 
-/// Starts a process that merges each of the lanes, and returns immediately. `program_path` is git-proq.
+/// Starts a process that merges each of the lanes, and returns immediately.
 ///
 /// # Errors
 /// Fails when the process cannot be started.
-pub fn start_auto_merge(
-    project: &Project,
-    program_path: &Path,
-    trigger: MergeTrigger,
-    lanes: &[String],
-) -> Result<(), Error> {
+pub fn start_auto_merge(project: &Project, trigger: MergeTrigger, lanes: &[String]) -> Result<(), Error> {
     let (trigger_arg, lock_file): (_, Option<File>) = match trigger {
         MergeTrigger::RunEnded(lock) => ("run-ended", Some(lock.into_file())),
         MergeTrigger::Landing => ("retry", None),
     };
-    let start = CommandBuilder::new(program_path, project.repo.command_dir())
+    let start = CommandBuilder::new(project.git_proq_path()?, project.repo.command_dir())
         .args(["merge", "--auto", trigger_arg])
         .args(lanes);
     let start = start.without_vars(RUN_CONTEXT_VARS);

@@ -8,7 +8,6 @@ pub mod state;
 pub mod steps;
 
 use std::ffi::OsString;
-use std::path::Path;
 
 use proq_base::explain::describe_with_causes;
 use proq_base::process;
@@ -47,14 +46,12 @@ use messages::{can_receive_messages, describe_undelivered};
 use retry_state::{BUDGET_SPENT_REASON, RetryState};
 use state::{NextRun, Supervisor};
 
-/// Supervises a lane's runs to their end and starts the follow-up work. `program_path` is the git-proq
-/// program. The run lock is passed as standard input, and the starter waits for an answer on standard output.
+/// Supervises a lane's runs to their end and starts the follow-up work. The run lock is passed as standard input, and the starter waits for an answer on standard output.
 pub fn supervise(
     project: &Project,
     name: &str,
     run_number: RunNumber,
     argv: Vec<OsString>,
-    program_path: &Path,
 ) -> Result<(), Error> {
     signals::start_session();
     strays::adopt_orphans();
@@ -72,7 +69,6 @@ pub fn supervise(
     let process_mark = given_mark.unwrap_or_else(new_session_id);
     let mut supervisor = Supervisor {
         project,
-        program_path,
         lane: project.any_lane(name)?,
         runtime,
         shutdown_signals,
@@ -94,7 +90,7 @@ pub fn supervise(
         // The starter still waits: this is its answer.
         reply_to_starter(&describe_with_causes(e));
     }
-    supervisor.follow_up.start(project, &supervisor.lane, program_path);
+    supervisor.follow_up.start(project, &supervisor.lane);
     result
 }
 
@@ -206,9 +202,8 @@ impl Supervisor<'_> {
     fn run_and_watch(&mut self, spec: &RunSpec) -> Result<RunExit, Error> {
         let (project, lane) = (self.project, self.lane.clone());
         let limits = spec.limits;
-        let (run_number, process_mark, program_path) =
-            (spec.run_number, &self.process_mark, self.program_path);
-        let watch = RunWatcher { project, lane: &lane, run_number, spec, limits, process_mark, program_path };
+        let (run_number, process_mark) = (spec.run_number, &self.process_mark);
+        let watch = RunWatcher { project, lane: &lane, run_number, spec, limits, process_mark };
         let (has_answered_starter, process_mark, current_lane) =
             (&mut self.has_answered_starter, &self.process_mark, &mut self.lane);
         let last_verdict = &mut self.last_verdict;
@@ -218,19 +213,19 @@ impl Supervisor<'_> {
             drop(spec.claimed_messages.take());
             *last_verdict = None;
             // The snapshot process started before the run may have exited, as no agent was running yet.
-            auto_snapshots::ensure_running(project, program_path);
+            auto_snapshots::ensure_running(project);
             if !*has_answered_starter {
                 reply_to_starter(STARTED_LINE);
                 *has_answered_starter = true;
             }
             Ok(())
         };
-        auto_snapshots::ensure_running(project, program_path);
+        auto_snapshots::ensure_running(project);
         let shutdown_signals = &mut self.shutdown_signals;
         self.runtime.block_on(async {
             tokio::select! {
                 ended = run_agent(&watch, shutdown_signals, on_started) => ended,
-                never = auto_snapshots::keep_running(project, program_path) => match never {},
+                never = auto_snapshots::keep_running(project) => match never {},
             }
         })
     }
@@ -291,13 +286,7 @@ impl Supervisor<'_> {
     fn prepare_new_conversation(&mut self, first_run_number: RunNumber) -> Result<Option<RunSpec>, Error> {
         let path = self.project.store.layout().run_record(&self.lane.name, first_run_number);
         let result = RunRecord::load(&path).map_err(Error::from).and_then(|first_run| {
-            prepare_run::prepare_fresh_run(
-                self.project,
-                &self.lane,
-                &first_run,
-                self.retry_state.spent_nanos,
-                self.program_path,
-            )
+            prepare_run::prepare_fresh_run(self.project, &self.lane, &first_run, self.retry_state.spent_nanos)
         });
         match result {
             Ok(spec) => Ok(Some(spec)),

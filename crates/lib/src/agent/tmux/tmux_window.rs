@@ -57,15 +57,15 @@ pub(crate) fn check_can_open(profile: &Profile, agent: &str, prompt: &str) -> Re
     profile.check_interactive_prompt(prompt)
 }
 
-/// Opens a window in the background, in which git-proq (`program_path`) runs as the pane process that starts
+/// Opens a window in the background, in which git-proq runs as the pane process that starts
 /// the run's agent.
 pub(crate) fn open_window(
     project: &Project,
     lane: &AnyLane,
     run_number: RunNumber,
-    program_path: &Path,
 ) -> Result<TmuxWindow, Error> {
     let main_checkout = project.repo.command_dir();
+    let program_path = project.git_proq_path()?;
     let session_name = session_name_of(main_checkout);
     let session_target = format!("={session_name}:");
     let run_text = run_number.to_string();

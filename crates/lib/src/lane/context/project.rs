@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::event::log;
 use crate::event::log::EventLog;
+use crate::event::program_info;
 use crate::event::trigger;
 use crate::lane::Error;
 
@@ -40,6 +41,8 @@ pub struct Project {
     pub is_long_lived: bool,
     /// Group id of this command's operations, if one undo reverts all of them.
     pub undo_group: Option<String>,
+    /// The git-proq program that supervises agents, if it is not the running one.
+    pub(crate) other_git_proq: Option<PathBuf>,
 }
 
 impl Project {
@@ -84,7 +87,28 @@ impl Project {
         let mut store = Store::open(repo.common_dir(), listener.clone());
         store.set_lock_limit(WaitLimit::AtMost(settings.lock_timeout));
         store.load_clock_history();
-        Project { repo, store, settings, layers, listener, is_long_lived: false, undo_group: None }
+        Project {
+            repo,
+            store,
+            settings,
+            layers,
+            listener,
+            is_long_lived: false,
+            undo_group: None,
+            other_git_proq: None,
+        }
+    }
+
+    /// Returns the path of the git-proq program, which is started again as supervisor, scheduler or hook: the
+    /// running one, or `git-proq` on `PATH` in a program that only links git-proq.
+    ///
+    /// # Errors
+    /// [`Error::UnknownProgramPath`].
+    pub fn git_proq_path(&self) -> Result<&Path, Error> {
+        if let Some(path) = &self.other_git_proq {
+            return Ok(path);
+        }
+        program_info::program_path().unwrap_or(Ok(Path::new("git-proq"))).map_err(Error::UnknownProgramPath)
     }
 
     /// Checks git's version, once for each git program rather than at every start. `git proq` and `git-proq`

@@ -107,6 +107,9 @@ pub enum Error {
         /// Command line of the hook.
         line: String,
     },
+    /// The operating system refuses the path of the running git-proq.
+    #[error("could not read git-proq")]
+    UnknownProgramPath(#[source] &'static std::io::Error),
     /// The current branch has no commit.
     #[error("branch '{branch}' has no commit yet; a lane needs one to start from")]
     UnbornBranch {

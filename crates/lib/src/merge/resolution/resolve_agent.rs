@@ -125,7 +125,6 @@ fn run_attempt(
         &lane.clone().into_any(),
         lock,
         &agent_command,
-        resolver.program_path,
         &prompt,
     )?;
     let file_count = if resolution.paths.len() == 1 {

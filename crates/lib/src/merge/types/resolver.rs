@@ -17,8 +17,6 @@ pub struct Resolver<'a> {
     pub allowance: &'a Allowance,
     /// Options of the agent's run.
     pub run_options: &'a RunOptions,
-    /// Path of the git-proq program.
-    pub program_path: &'a Path,
     /// Folder that a relative path to the agent starts from.
     pub current_dir: &'a Path,
 }

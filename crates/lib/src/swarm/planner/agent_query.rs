@@ -1,8 +1,6 @@
 //! Runs in which an agent answers with JSON: choice of the agent, start in a detached lane, follow-up messages
 //! and answer.
 
-use std::path::Path;
-
 use proq_base::lane_name::LaneName;
 use proq_store::base::clock::Moment;
 use proq_store::base::record::Record;
@@ -51,8 +49,6 @@ pub fn choose_agent(project: &Project, requested: Option<&str>) -> Result<String
 pub struct AgentQuery<'a> {
     /// Repository that the agent reads, with its store and settings.
     pub project: &'a Project,
-    /// Path of the running git-proq program.
-    pub program_path: &'a Path,
     /// Profile name of the agent.
     pub agent: &'a str,
     /// Requested model; none for the profile's default.
@@ -133,7 +129,7 @@ impl<'a> AgentQuery<'a> {
     ) -> Result<AnyLane, DraftError> {
         let (lane, lock) = read_only::create_guest_lane(self.project, plan, &[])?;
         on_created(&lane)?;
-        Ok(start_supervisor::launch(self.project, &lane, lock, command, self.program_path)?)
+        Ok(start_supervisor::launch(self.project, &lane, lock, command)?)
     }
 
     /// Sends a follow-up message in the lane's conversation. If the agent cannot continue it, sends
@@ -149,7 +145,7 @@ impl<'a> AgentQuery<'a> {
     ) -> Result<AnyLane, DraftError> {
         // Whether a lane left by a killed process has a conversation is known only after this check.
         let result = send_message::find_recipient(self.project, lane, Some(message))
-            .and_then(|_| send_message::send_message(self.project, lane, Some(message), self.program_path));
+            .and_then(|_| send_message::send_message(self.project, lane, Some(message)));
         match result {
             Ok(_) => Ok(self.project.any_lane(&lane.name)?),
             Err(agent::Error::NoSession { .. }) => self.start_new_conversation(lane, &full_prompt()?),
@@ -164,14 +160,7 @@ impl<'a> AgentQuery<'a> {
     pub(crate) fn start_new_conversation(&self, lane: &AnyLane, prompt: &str) -> Result<AnyLane, DraftError> {
         let command = self.build_command(prompt)?;
         let (lane, lock) = self.project.lock_any_idle_lane(&lane.name)?;
-        Ok(start_supervisor::launch_with_prompt(
-            self.project,
-            &lane,
-            lock,
-            &command,
-            self.program_path,
-            Some(prompt),
-        )?)
+        Ok(start_supervisor::launch_with_prompt(self.project, &lane, lock, &command, Some(prompt))?)
     }
 }
 

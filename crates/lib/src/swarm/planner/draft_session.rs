@@ -1,7 +1,7 @@
 //! Conversation about a plan draft: an agent writes a plan and changes it on feedback, and its valid answers
 //! become the draft's plan.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use proq_plan::toml_plan;
 use proq_plan::toml_plan::write::plan_to_toml;
@@ -32,7 +32,6 @@ const MAX_NAME_ATTEMPTS: u32 = 10;
 /// A plan draft together with the conversation of its agent.
 pub struct DraftSession<'a> {
     project: &'a Project,
-    program_path: &'a Path,
     /// The draft's record.
     pub record: DraftRecord,
 }
@@ -89,13 +88,13 @@ impl<'a> DraftRequest<'a> {
     /// # Errors
     /// Fails when the draft cannot be created or the agent cannot be started.
     pub fn start(self) -> Result<(DraftSession<'a>, AnyLane), DraftError> {
-        let AgentQuery { project, program_path, agent, model, .. } = self.query;
+        let AgentQuery { project, agent, model, .. } = self.query;
         let mut attempts_left = MAX_NAME_ATTEMPTS;
         loop {
             let source_name = self.source_file.map(|from| from.name.as_str());
             let record =
                 drafts::create_draft(project, self.goal, (source_name, &self.prompt), (agent, model))?;
-            let mut session = DraftSession { project, program_path, record };
+            let mut session = DraftSession { project, record };
             match session.start_in_new_lane(&self.query, &self.prompt, &self.command) {
                 Ok(lane) => return Ok((session, lane)),
                 Err(e) => {
@@ -119,12 +118,8 @@ impl<'a> DraftSession<'a> {
     ///
     /// # Errors
     /// Fails when no draft has that name.
-    pub fn open(
-        project: &'a Project,
-        program_path: &'a Path,
-        name: &str,
-    ) -> Result<DraftSession<'a>, DraftError> {
-        Ok(DraftSession { project, program_path, record: drafts::read_draft(project, name)?.record })
+    pub fn open(project: &'a Project, name: &str) -> Result<DraftSession<'a>, DraftError> {
+        Ok(DraftSession { project, record: drafts::read_draft(project, name)?.record })
     }
 
     fn prompt_path(&self) -> PathBuf {
@@ -216,14 +211,7 @@ impl<'a> DraftSession<'a> {
     where
         'a: 'n,
     {
-        AgentQuery {
-            project: self.project,
-            program_path: self.program_path,
-            agent,
-            model,
-            purpose: LanePurpose::Plan,
-            revision: None,
-        }
+        AgentQuery { project: self.project, agent, model, purpose: LanePurpose::Plan, revision: None }
     }
 
     /// Reads the prompt with which the draft was first requested.
@@ -285,7 +273,7 @@ impl<'a> DraftSession<'a> {
 /// # Errors
 /// Fails when no draft has that name, or it cannot be read.
 pub fn refresh_draft(project: &Project, name: &str) -> Result<(Draft, bool), DraftError> {
-    let mut session = DraftSession::open(project, Path::new(""), name)?;
+    let mut session = DraftSession::open(project, name)?;
     let mut is_busy = false;
     if let Some(lane) = session.lane()? {
         let (state, detail) = effective_state(project, &lane)?;

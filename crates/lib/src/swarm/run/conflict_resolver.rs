@@ -33,7 +33,6 @@ use crate::swarm::batch::log_summary::TaskCommits;
 struct ResolverRun {
     repo_dir: PathBuf,
     checks: InitialChecks,
-    program_path: PathBuf,
     agent: String,
     part: LanePart,
     onto: String,
@@ -104,7 +103,6 @@ impl Runner<'_> {
         Ok(Ok(ResolverRun {
             repo_dir: home.to_owned(),
             checks: self.checks.clone(),
-            program_path: self.program_path.clone(),
             agent,
             part,
             onto: self.batch.record.branch.clone(),
@@ -191,7 +189,6 @@ impl ResolverRun {
             retries: project.settings.conflict_retries,
             allowance: &allowance,
             run_options: &options,
-            program_path: &self.program_path,
             current_dir: &self.repo_dir,
         };
         let run_before = project.lane(name).map_err(|e| to_text(&e))?.last_run;

@@ -1,6 +1,5 @@
 //! Control requests for a batch: submitting them, and processing them in its scheduler.
 
-use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -35,12 +34,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_mins(2);
 ///
 /// # Errors
 /// When no scheduler can be started, or none processes the requests in time.
-pub fn submit_requests(
-    project: &Project,
-    id: &BatchId,
-    program_path: &Path,
-    kinds: Vec<ControlRequestKind>,
-) -> Result<(), Error> {
+pub fn submit_requests(project: &Project, id: &BatchId, kinds: Vec<ControlRequestKind>) -> Result<(), Error> {
     let mut paths = Vec::new();
     for kind in kinds {
         paths.push(ControlRequest::submit(project, id, kind)?);
@@ -53,8 +47,7 @@ pub fn submit_requests(
         // pending requests when it starts.
         let has_scheduler = is_running(project, id)?;
         if !has_scheduler {
-            let (ResumeOutcome::AlreadyRunning | ResumeOutcome::Started) =
-                resume_scheduler(project, id, program_path)?;
+            let (ResumeOutcome::AlreadyRunning | ResumeOutcome::Started) = resume_scheduler(project, id)?;
         } else if last_wake.is_none_or(|at| at.elapsed() >= WAKE_INTERVAL) {
             wake_scheduler(project, id);
             last_wake = Some(Instant::now());

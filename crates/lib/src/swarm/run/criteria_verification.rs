@@ -152,7 +152,6 @@ impl Runner<'_> {
         let tip = report.tip.to_string();
         let query = AgentQuery {
             project: self.project,
-            program_path: &self.program_path,
             agent: &agent,
             model: None,
             purpose: LanePurpose::Answer,

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::Read;
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc;
@@ -57,8 +56,6 @@ pub(super) struct RunStart {
 /// Process state of one running batch.
 pub(super) struct Runner<'p> {
     pub(super) project: &'p Project,
-    /// Path of the git-proq program.
-    pub(super) program_path: PathBuf,
     pub(super) batch: Batch,
     pub(super) state: State,
     pub(super) log_summary: LogSummary,
@@ -94,7 +91,6 @@ pub(super) struct Runner<'p> {
 pub fn run(
     project: &Project,
     id: &BatchId,
-    program_path: &Path,
     lock: LockGuard,
     on_listening: impl FnOnce(),
 ) -> Result<(), Error> {
@@ -115,7 +111,6 @@ pub fn run(
     let landing_thread = LandingThread::spawn(project, checks.clone(), event_sender.clone());
     let mut runner = Runner {
         project,
-        program_path: program_path.to_owned(),
         state: batch.fold_state(&lines),
         log_summary: LogSummary::from_lines(&batch, &lines),
         batch,

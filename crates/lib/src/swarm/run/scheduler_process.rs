@@ -1,7 +1,6 @@
 //! Start of the scheduler process of a batch.
 
 use std::fs::File;
-use std::path::Path;
 
 use proq_base::process::command_builder::CommandBuilder;
 use proq_base::process::strays::{RUN_CONTEXT_VARS, RUN_MARK_VAR};
@@ -22,19 +21,14 @@ pub enum ResumeOutcome {
     Started,
 }
 
-/// Starts the scheduler process of a batch and returns once it runs. `program_path` is the running git-proq
-/// program. `lock` is the batch's lock; it passes to the new process without a gap.
+/// Starts the scheduler process of a batch and returns once it runs. `lock` is the batch's lock; it
+/// passes to the new process without a gap.
 ///
 /// # Errors
 /// Fails when the process cannot be started.
-pub fn start_scheduler(
-    project: &Project,
-    id: &BatchId,
-    lock: LockGuard,
-    program_path: &Path,
-) -> Result<(), Error> {
+pub fn start_scheduler(project: &Project, id: &BatchId, lock: LockGuard) -> Result<(), Error> {
     let log = project.store.layout().batch_scheduler_log(id);
-    let process = CommandBuilder::new(program_path, project.repo.command_dir())
+    let process = CommandBuilder::new(project.git_proq_path()?, project.repo.command_dir())
         .args(["_swarm", "--batch", id.as_str()])
         .without_vars(RUN_CONTEXT_VARS)
         .env(RUN_MARK_VAR, "")
@@ -50,13 +44,9 @@ pub fn start_scheduler(
 ///
 /// # Errors
 /// Fails when the lock cannot be taken, or like [`start_scheduler`].
-pub fn resume_scheduler(
-    project: &Project,
-    id: &BatchId,
-    program_path: &Path,
-) -> Result<ResumeOutcome, Error> {
+pub fn resume_scheduler(project: &Project, id: &BatchId) -> Result<ResumeOutcome, Error> {
     match project.store.locks().try_acquire(&LockName::Batch(id.clone()))? {
         None => Ok(ResumeOutcome::AlreadyRunning),
-        Some(lock) => start_scheduler(project, id, lock, program_path).map(|()| ResumeOutcome::Started),
+        Some(lock) => start_scheduler(project, id, lock).map(|()| ResumeOutcome::Started),
     }
 }

@@ -70,7 +70,6 @@ impl Runner<'_> {
                 self.project,
                 &lane,
                 lock,
-                &self.program_path,
                 Some(&command),
                 task_ref,
             )? {
@@ -79,22 +78,9 @@ impl Runner<'_> {
         } else if let Some(folder_run) = task_folder {
             let folder_run = folder_run
                 .with_batch_task(task_ref, super::task_runs::folder_task_prompt(&self.batch, start.task));
-            task_loop_start::launch_task_loop(
-                self.project,
-                &lane,
-                lock,
-                &command,
-                &self.program_path,
-                &folder_run,
-            )?
+            task_loop_start::launch_task_loop(self.project, &lane, lock, &command, &folder_run)?
         } else {
-            start_supervisor::launch(
-                self.project,
-                &lane,
-                lock,
-                &command.with_batch_task(Some(task_ref)),
-                &self.program_path,
-            )?
+            start_supervisor::launch(self.project, &lane, lock, &command.with_batch_task(Some(task_ref)))?
         };
         let earlier_commits = earlier_commits.filter(|(from, to)| from != to);
         Ok(LaunchResult { lane: started.name, is_running: started.last_run > previous_run, earlier_commits })
@@ -118,13 +104,7 @@ impl Runner<'_> {
             Ok(held) => held,
             Err(e) => return Ok(Some(Err(e.to_string()))),
         };
-        match task_loop_start::resume_task_loop(
-            self.project,
-            &lane.into_any(),
-            lock,
-            &self.program_path,
-            None,
-        ) {
+        match task_loop_start::resume_task_loop(self.project, &lane.into_any(), lock, None) {
             Ok(LoopStart::Running(_) | LoopStart::Finished(_)) => Ok(Some(Ok(()))),
             Err(e) => {
                 proq_base::interrupt::check().map_err(proq_store::Error::from)?;

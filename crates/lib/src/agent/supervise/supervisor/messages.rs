@@ -43,8 +43,7 @@ impl Supervisor<'_> {
     /// Prepares the run that delivers the waiting messages. If it cannot be prepared, ends the lane with the
     /// verdict of its last run and returns `None`.
     pub(crate) fn prepare_message_run(&mut self, spec: &RunSpec) -> Result<Option<RunSpec>, Error> {
-        match prepare_run::prepare_message_run(self.project, &self.lane, spec.conversation, self.program_path)
-        {
+        match prepare_run::prepare_message_run(self.project, &self.lane, spec.conversation) {
             Ok(message_spec) => Ok(Some(message_spec)),
             Err(e) => {
                 self.end_with_last_verdict(&describe_undelivered(&e))?;

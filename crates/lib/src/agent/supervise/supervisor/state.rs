@@ -1,6 +1,5 @@
 //! State of a lane's supervisor, and how it records the end of the lane's runs.
 
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use proq_store::base::run_number::RunNumber;
@@ -33,8 +32,6 @@ const MAX_WRITE_RETRY_DELAY: Duration = Duration::from_secs(5);
 pub struct Supervisor<'a> {
     /// Repository, store and settings of the supervised lane.
     pub project: &'a Project,
-    /// Path of the git-proq program.
-    pub program_path: &'a Path,
     /// Record of the supervised lane, as the supervisor last read or wrote it.
     pub lane: AnyLane,
     /// Tokio runtime in which the supervisor waits for agents, signals and timers.

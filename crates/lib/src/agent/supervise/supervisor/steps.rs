@@ -111,7 +111,7 @@ impl Supervisor<'_> {
     /// Prepares the next run of the task loop. If that fails, ends the lane as failed and returns `None`.
     pub(crate) fn prepare_step_run(&mut self) -> Result<Option<RunSpec>, Error> {
         fail_points::hit("step.written");
-        match prepare_next_step(self.project, &self.lane, self.program_path) {
+        match prepare_next_step(self.project, &self.lane) {
             Ok(spec) => {
                 fail_points::hit("step.prepared");
                 Ok(Some(spec))
