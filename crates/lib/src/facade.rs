@@ -202,7 +202,7 @@ impl Proq {
             }
             (None, []) => None,
             (None, argv) => Some(AgentCommand::from_user_command(
-                project,
+                &project.settings,
                 argv,
                 prompt.unwrap_or_default(),
                 dir,

@@ -110,7 +110,7 @@ pub(crate) struct Pane {
 
 pub(crate) fn run_pane(session: &CommandContext, args: &Pane) -> CommandResult {
     let project = Project::open(&session.dir, Listener::silent())?;
-    pane_process::run_pane_process(&project, &args.lane, args.run_number)?;
+    pane_process::run_pane_process(&project.store, &args.lane, args.run_number)?;
     Ok(Exit::Success)
 }
 
@@ -210,13 +210,13 @@ pub(crate) struct Moved {
 pub(crate) fn run_moved(session: &CommandContext, args: &Moved) -> CommandResult {
     signals::start_session();
     let project = session.project_for_write()?;
-    while let Some(lock) = after_commit::claim_new_commits(&project, &args.lane) {
+    while let Some(lock) = after_commit::claim_new_commits(&project.store, &args.lane) {
         proq_base::fail_points::hit("moved.taken");
         // If an edit is in the way, the preview stays where it is. The user sees that in `list`.
         drop(refresh::refresh_if_lane_advanced(&project, &args.lane));
         drop(overlap::report_overlaps_of_lane(&project, &args.lane));
         drop(lock);
-        if !after_commit::has_new_commits(&project, &args.lane) {
+        if !after_commit::has_new_commits(&project.store, &args.lane) {
             break;
         }
     }
@@ -298,7 +298,7 @@ fn run_scheduler_with_lock(session: &CommandContext, args: &Scheduler) -> Comman
     let mut project = Project::open(&session.dir, session.ui.listener())?;
     project.is_long_lived = true;
     let id = BatchId::new(args.batch.as_str());
-    let lock = supervisor_start::adopt_lock(&project, &LockName::Batch(id.clone()))?;
+    let lock = supervisor_start::adopt_lock(&project.store, &LockName::Batch(id.clone()))?;
     runner::run(&project, &id, lock, supervisor_start::report_started)?;
     Ok(Exit::Success)
 }

@@ -12,6 +12,7 @@ use proq_plan::plan_format::PlanFormat;
 use proq_plan::plan_source;
 use proq_plan::plan_source::{LoadedPlan, PlanRequest};
 use proq_plan::task_folders::layout::TaskLayout;
+use proq_store::Store;
 
 use crate::cli::invocation::context::CommandContext;
 use crate::cli::invocation::failure::Failure;
@@ -115,7 +116,7 @@ impl PlanSource {
         project: &Project,
         example: &'static str,
     ) -> Result<LoadedPlan, Failure> {
-        let Some(name) = self.draft_name(session, project) else {
+        let Some(name) = self.draft_name(session, &project.store) else {
             return self.read_plan(session, project, example);
         };
         let (draft, _) = draft_session::refresh_draft(project, name)?;
@@ -127,10 +128,10 @@ impl PlanSource {
     }
 
     /// Returns the name of the draft that the source means; none where the source is a file or has a format.
-    pub(crate) fn draft_name(&self, session: &CommandContext, project: &Project) -> Option<&str> {
+    pub(crate) fn draft_name(&self, session: &CommandContext, store: &Store) -> Option<&str> {
         let [name] = self.sources.as_slice() else { return None };
         let names_other_source = self.format.is_some() || session.dir.join(name).exists();
-        (!names_other_source && drafts::draft_exists(project, name)).then_some(name)
+        (!names_other_source && drafts::draft_exists(store, name)).then_some(name)
     }
 
     /// Returns the arguments with which `git proq approve` reads the same plan.

@@ -144,7 +144,8 @@ fn warn_of_broken_lanes(session: &CommandContext, project: &Project, lane_list: 
         found.filter_map(|lane| misplaced::find_folder_fault(project, &lane).map(|found| (lane, found)));
     let misplaced: Vec<(LaneRecord, LaneFolderFault)> = found.collect();
     for (lane, found) in &misplaced {
-        let help = found.fix_command(project, lane).map(|command| format!(": {command}")).unwrap_or_default();
+        let help =
+            found.fix_command(&project.repo, lane).map(|command| format!(": {command}")).unwrap_or_default();
         session.ui.warn(format!("lane '{}': {}{help}", lane.name, found.describe(lane)));
     }
     let is_not_misplaced = |view: &&LaneView| misplaced.iter().all(|(lane, _)| lane.name != view.lane.name);

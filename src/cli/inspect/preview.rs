@@ -3,6 +3,7 @@
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use proq_base::explain::Exit;
+use proq_git::Repo;
 use proq_git::snapshots::restore_forecast::RestoreOutcome;
 use proq_lib::lane::Project;
 use proq_lib::preview::enter;
@@ -85,7 +86,7 @@ pub(crate) fn run(session: &CommandContext, args: &Preview) -> CommandResult {
         return print_plan(session, &project, args);
     }
     if args.back {
-        return Ok(print_back(session, &project, &leave::leave_preview(&project)?));
+        return Ok(print_back(session, &project.repo, &leave::leave_preview(&project)?));
     }
     if args.refresh {
         print_refreshed(session, &refresh::refresh_preview(&project)?);
@@ -157,7 +158,7 @@ fn print_refreshed(session: &CommandContext, refreshed: &RefreshResult) {
 
 /// Prints that the preview ended, and returns the exit code. A conflict has its own exit code, because the
 /// user has to resolve it.
-fn print_back(session: &CommandContext, project: &Project, back: &LeaveResult) -> Exit {
+fn print_back(session: &CommandContext, repo: &Repo, back: &LeaveResult) -> Exit {
     let conflicts: Vec<String> = back.conflicts().iter().map(ToString::to_string).collect();
     let exit = if conflicts.is_empty() { Exit::Success } else { Exit::Conflicts };
     if session.ui.json {
@@ -184,7 +185,7 @@ fn print_back(session: &CommandContext, project: &Project, back: &LeaveResult) -
                 ui::pluralize(paths.len(), "file")
             ));
             let (restore_command, id) = (
-                snap_restore::choose_stash_method(project, back.conflicting_snapshot, paths),
+                snap_restore::choose_stash_method(repo, back.conflicting_snapshot, paths),
                 back.conflicting_snapshot,
             );
             let id = id.map(|id| id.to_string()).unwrap_or_default();

@@ -9,6 +9,7 @@ use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use proq_base::explain::Exit;
 use proq_base::terminal_text;
+use proq_git::Repo;
 use proq_git::RepoPath;
 use proq_lib::agent::task_loop::loop_status::LoopStatus;
 use proq_lib::lane::Project;
@@ -110,7 +111,7 @@ pub(crate) fn run(session: &CommandContext, args: &Show) -> CommandResult {
     }
     let is_past = args.lane.contains('@');
     let view = if is_past { None } else { list::lane_views(&project, vec![lane.clone()])?.pop() };
-    let details = LaneDetails::load(&project, &lane, view.as_ref(), dir)?;
+    let details = LaneDetails::load(&project.repo, &lane, view.as_ref(), dir)?;
     if session.ui.json {
         session.ui.print_json(show_output(lane, view.as_ref(), details));
     } else {
@@ -176,7 +177,7 @@ fn print_lane(
         "state",
         &format!("{}{}", ui::styled_state(state), detail.map(|d| format!(" ({d})")).unwrap_or_default()),
     );
-    print_location(&print_field, project, lane, view);
+    print_location(&print_field, &project.repo, lane, view);
     if let Some(landed) = &lane.landed {
         print_field("landed", &format!("on {} as {}, {}", landed.onto, landed.commit.short(), landed.at));
     }
@@ -190,7 +191,7 @@ fn print_lane(
     if let Some(task_loop) = &details.task_loop {
         print_steps(&print_field, task_loop);
     }
-    let activity = lane_state::last_activity(project, lane);
+    let activity = lane_state::last_activity(&project.store, lane);
     print_runs(&print_field, details, state.is_busy() || detail == Some(IDLE_DETAIL), activity);
     print_last_run_files(&print_field, details);
     print_obstacles(&print_field, lane, details);
@@ -201,12 +202,7 @@ fn print_lane(
 }
 
 /// Prints the lane's branch, base, ports, checks, scope and worktree, and its uncommitted changes.
-fn print_location(
-    print_field: &dyn Fn(&str, &str),
-    project: &Project,
-    lane: &AnyLane,
-    view: Option<&LaneView>,
-) {
+fn print_location(print_field: &dyn Fn(&str, &str), repo: &Repo, lane: &AnyLane, view: Option<&LaneView>) {
     if lane.works_in_place() {
         print_field("mode", "in-place: it works in the main checkout, there is nothing to land");
         print_field("works on", &guest_lane_output::base_text(lane));
@@ -214,7 +210,7 @@ fn print_location(
         print_field("mode", &format!("{purpose}: it only looks, there is nothing to land"));
         print_field("looks at", &guest_lane_output::base_text(lane));
     } else {
-        print_field("branch", &branch_text(project, lane, view));
+        print_field("branch", &branch_text(repo, lane, view));
         print_field("base", &format!("{}, from {}", lane.base, lane.start.short()));
     }
     if let Some(ports) = lane.ports {
@@ -232,7 +228,7 @@ fn print_location(
             Some(_) => ("in", if lane.is_detached() { ", while it runs" } else { "" }),
         };
         print_field(key, &format!("{}{suffix}", lane.path.display()));
-        let sparse_patterns = lane.branch().and_then(|_| project.repo.sparse_patterns(&lane.path));
+        let sparse_patterns = lane.branch().and_then(|_| repo.sparse_patterns(&lane.path));
         match sparse_patterns.as_deref() {
             Some([]) => print_field("checkout", "a part: the files at its top"),
             Some(patterns) => print_field("checkout", &format!("a part: {}", patterns.join(", "))),
@@ -322,11 +318,11 @@ fn print_task_and_answer(session: &CommandContext, lane: &AnyLane, details: &Lan
     }
 }
 
-fn branch_text(project: &Project, lane: &AnyLane, view: Option<&LaneView>) -> String {
+fn branch_text(repo: &Repo, lane: &AnyLane, view: Option<&LaneView>) -> String {
     let name = lane.branch().unwrap_or_default();
     let Some(view) = view else { return name.to_owned() };
     let Some(tip) = view.tip else { return format!("{name} (gone)") };
-    let subject = project.repo.commit_subject(tip).unwrap_or_default();
+    let subject = repo.commit_subject(tip).unwrap_or_default();
     let distance =
         view.distance.map(|d| format!(", {} ahead, {} behind", d.ahead, d.behind)).unwrap_or_default();
     format!("{name} at {} \"{subject}\"{distance}", tip.short())

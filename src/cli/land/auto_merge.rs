@@ -13,6 +13,7 @@ use proq_lib::lane::execution::recovery;
 use proq_lib::merge::types::outcome::Verdict;
 use proq_lib::run::auto_merge;
 use proq_lib::run::auto_merge::AutoMergeStatus;
+use proq_store::Store;
 use proq_store::locks::lock::{LockGuard, LockName};
 use proq_store::records::lane::LaneRecord;
 
@@ -33,9 +34,9 @@ pub(crate) fn run(session: &CommandContext, args: &Merge, trigger: &str) -> Comm
     let (mut exit, mut bases) = (Exit::Success, BTreeSet::new());
     for name in &args.lanes {
         let lock = if is_run_end {
-            Some(adopt_lock(&project, name)?)
+            Some(adopt_lock(&project.store, name)?)
         } else {
-            follow_up::acquire_landing_lock(&project, name)?
+            follow_up::acquire_landing_lock(&project.store, name)?
         };
         // Without the lock, another process is landing the lane.
         let (Some(_lock), Ok(lane)) = (lock, project.lane(name)) else { continue };
@@ -79,12 +80,12 @@ fn start_landing(project: &Project, lane: &LaneRecord) -> Result<AutoMergeStatus
 }
 
 /// Adopts the lane's lock from standard input, and replaces standard input with `/dev/null`.
-fn adopt_lock(project: &Project, lane: &str) -> Result<LockGuard, Failure> {
+fn adopt_lock(store: &Store, lane: &str) -> Result<LockGuard, Failure> {
     let unreadable = |source| UsageError::Unreadable { path: "standard input".into(), source };
     let lock = std::io::stdin().as_fd().try_clone_to_owned().map_err(unreadable)?;
     let null = File::open("/dev/null").map_err(unreadable)?;
     rustix::stdio::dup2_stdin(&null).map_err(|e| unreadable(e.into()))?;
-    Ok(project.store.locks().adopt(&LockName::AutoMerge(lane.to_owned()), File::from(lock)))
+    Ok(store.locks().adopt(&LockName::AutoMerge(lane.to_owned()), File::from(lock)))
 }
 
 /// Redirects standard output and standard error to the end of a file.

@@ -5,7 +5,9 @@ use std::io::IsTerminal;
 use std::time::Duration;
 
 use proq_base::config::key::Key;
+use proq_base::config::layers::Layers;
 use proq_base::config::layers::Origin;
+use proq_base::config::settings::Settings;
 use proq_lib::agent::command::agent_command;
 use proq_lib::agent::launch::start_supervisor;
 use proq_lib::lane::Project;
@@ -114,7 +116,7 @@ pub(crate) fn run_landing<'a>(
         no_verify: args.landing_flags.no_verify,
         order: StackOrder::from_name(&args.order).unwrap_or_default(),
         atomic: args.atomic,
-        push: push_mode(project, args),
+        push: push_mode(&project.settings, args),
         on_plan: &|plan| show_plan(session, plan),
         dry_run: args.dry_run,
         extra_checks: &args.landing_flags.verify,
@@ -194,7 +196,7 @@ fn choose_conflict_agent<'a>(
         project.settings.conflict_agent.as_deref()
     };
     let configured = configured.filter(|agent| {
-        let is_installed = start_supervisor::require_installed(project, agent, &session.dir).is_ok();
+        let is_installed = start_supervisor::require_installed(&project.layers, agent, &session.dir).is_ok();
         if !is_installed {
             session.ui.warn(format!(
                 "there is no program for merge.conflict_agent '{agent}'; conflicts are left to you"
@@ -212,9 +214,9 @@ fn choose_conflict_agent<'a>(
     }
     let requested = requested.filter(|agent| !agent.is_empty());
     if let Some(agent) = requested {
-        start_supervisor::require_installed(project, agent, &session.dir)?;
+        start_supervisor::require_installed(&project.layers, agent, &session.dir)?;
     }
-    let lane_agent = auto_lane.and_then(|lane| usable_lane_agent(session, project, lane));
+    let lane_agent = auto_lane.and_then(|lane| usable_lane_agent(session, &project.layers, lane));
     let agent = requested.or(configured).or(lane_agent);
     if agent.is_none()
         && args.landing_flags.conflict_retries.is_some()
@@ -230,19 +232,15 @@ fn choose_conflict_agent<'a>(
 
 /// Returns the agent of a lane that lands automatically, if it can resolve conflicts. A
 /// `merge.conflict_agent` setting takes precedence, even if it is empty.
-fn usable_lane_agent<'a>(
-    session: &CommandContext,
-    project: &Project,
-    lane: &'a LaneRecord,
-) -> Option<&'a str> {
+fn usable_lane_agent<'a>(session: &CommandContext, layers: &Layers, lane: &'a LaneRecord) -> Option<&'a str> {
     let key = Key::find("merge.conflict_agent")?;
-    let is_configured = !matches!(project.layers.get(key).1, Origin::Default);
+    let is_configured = !matches!(layers.get(key).1, Origin::Default);
     let agent = lane.agent.as_deref().filter(|agent| *agent != "command" && !is_configured)?;
-    start_supervisor::require_installed(project, agent, &session.dir).is_ok().then_some(agent)
+    start_supervisor::require_installed(layers, agent, &session.dir).is_ok().then_some(agent)
 }
 
-fn push_mode(project: &Project, args: &Merge) -> PushMode {
-    if args.landing_flags.no_push || !(args.landing_flags.push || project.settings.merge_push) {
+fn push_mode(settings: &Settings, args: &Merge) -> PushMode {
+    if args.landing_flags.no_push || !(args.landing_flags.push || settings.merge_push) {
         return PushMode::Never;
     }
     if std::io::stdin().is_terminal() && ui::stderr_is_terminal() {

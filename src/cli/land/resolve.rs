@@ -6,6 +6,7 @@ use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use proq_base::explain::Exit;
 use proq_base::process::command_builder::CommandBuilder as Program;
+use proq_git::Repo;
 use proq_git::RepoPath;
 use proq_lib::lane::Project;
 use proq_lib::merge;
@@ -142,7 +143,7 @@ pub(crate) fn run(session: &CommandContext, args: &Resolve) -> CommandResult {
         match resolve::open_for_user(&project, &args.lane)? {
             ResolutionStart::Resolved(resolved) => resolved,
             ResolutionStart::Open(resolution) => {
-                resolve_interactively(session, &project, args, &resolution)?;
+                resolve_interactively(session, &project.repo, args, &resolution)?;
                 resolve::continue_resolution(&project, &args.lane, &allowance)?
             }
         }
@@ -154,7 +155,7 @@ pub(crate) fn run(session: &CommandContext, args: &Resolve) -> CommandResult {
 /// Lets the user resolve the conflict in a shell or in a merge tool.
 fn resolve_interactively(
     session: &CommandContext,
-    project: &Project,
+    repo: &Repo,
     args: &Resolve,
     resolution: &ResolutionRecord,
 ) -> Result<(), Failure> {
@@ -167,7 +168,7 @@ fn resolve_interactively(
         session.ui.status(format!("  {message}"));
     }
     let result = if let Some(tool) = &args.tool {
-        project.repo.run_merge_tool(&resolution.path, Some(tool)).map_err(Failure::from)
+        repo.run_merge_tool(&resolution.path, Some(tool)).map_err(Failure::from)
     } else {
         session.ui.status(
             "edit the files and take the markers out, then `exit`; what is not resolved then stays there",
@@ -237,7 +238,7 @@ fn abort_resolution(session: &CommandContext, project: &Project, args: &Resolve)
 fn show_conflict(session: &CommandContext, args: &Resolve) -> CommandResult {
     let project = session.project()?;
     let (lane, resolution) = resolve_agent::load_resolution(&project, &args.lane)?;
-    let conflict = resolve::load_conflict(&project, &lane.name)?;
+    let conflict = resolve::load_conflict(&project.store, &lane.name)?;
     if let (true, None) = (args.go_on || args.abort, &resolution) {
         return Err(merge::Error::from(ResolveError::NotOpen { lane: lane.name }).into());
     }

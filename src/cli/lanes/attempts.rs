@@ -98,7 +98,7 @@ impl AttemptArgs {
         let mut started = Vec::new();
         for (Created { lane, lock, .. }, command) in created.into_iter().zip(&commands) {
             let launch_result = command.as_ref().map(|command| {
-                attached_files::attach(project, &lane.name, &attached)?;
+                attached_files::attach(&project.store, &lane.name, &attached)?;
                 start_supervisor::launch(project, &lane.clone().into_any(), lock, command)
             });
             started.push(StartedAttempt::new(

@@ -1,5 +1,6 @@
 //! Removal of lanes: its steps, its output, and its dry run.
 
+use proq_base::config::settings::Settings;
 use proq_git::worktrees::worktree::WorktreeList;
 use proq_lib::agent::control::stop;
 use proq_lib::lane::Project;
@@ -109,7 +110,7 @@ pub(crate) fn remove_lane(
     let verb = if reason == RemovalReason::Discard { "discarded" } else { "cleaned up" };
     if !session.ui.json {
         session.ui.print_line(format!("{verb} {name}"));
-        print_restore_commands(session, project, &removed, reason);
+        print_restore_commands(session, &project.settings, &removed, reason);
     }
     Ok(LaneRemoval {
         lane: name.to_owned(),
@@ -153,7 +154,7 @@ fn remove_read_only_lane(
 /// in the trash. Landed work needs no recovery.
 pub(crate) fn print_restore_commands(
     session: &CommandContext,
-    project: &Project,
+    settings: &Settings,
     removed: &RemovedLane,
     reason: RemovalReason,
 ) {
@@ -173,7 +174,7 @@ pub(crate) fn print_restore_commands(
             removed.trash_entry.display()
         ));
     } else if let (RemovalReason::Discard, Some(content)) = (reason, removed.trash_contents) {
-        let days = project.settings.trash_keep.as_secs() / (24 * 60 * 60);
+        let days = settings.trash_keep.as_secs() / (24 * 60 * 60);
         session.ui.status(format!(
             "{content} is kept for {}: {}",
             ui::pluralize(usize::try_from(days).unwrap_or(usize::MAX), "day"),

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use proq_base::explain::{Exit, shell_quote};
 use proq_git as git;
+use proq_git::Repo;
 use proq_git::base::error;
 use proq_git::status::status_query;
 use proq_lib::agent::command::agent_command::AgentCommand;
@@ -48,7 +49,7 @@ impl<'a> UncommittedWarning<'a> {
         };
         let result = match self.is_carried {
             true => hidden_edits(self.project, worktree).map_err(|e| e.to_string()),
-            false => changed_file_names(self.project, worktree).map_err(|e| e.to_string()),
+            false => changed_file_names(&self.project.repo, worktree).map_err(|e| e.to_string()),
         };
         // The lane already exists, so a failure of git here is only a warning.
         match result {
@@ -71,8 +72,8 @@ fn hidden_edits(project: &Project, worktree: &Path) -> Result<Option<String>, la
 }
 
 /// Names the tracked files with uncommitted changes; none if there are none.
-pub(crate) fn changed_file_names(project: &Project, worktree: &Path) -> Result<Option<String>, git::Error> {
-    let dirty = status_query::status(&project.repo, worktree, false)?;
+pub(crate) fn changed_file_names(repo: &Repo, worktree: &Path) -> Result<Option<String>, git::Error> {
+    let dirty = status_query::status(repo, worktree, false)?;
     let mut names = dirty.tracked().map(|e| e.path.to_string());
     let Some(first) = names.next() else { return Ok(None) };
     let more_count = names.count();

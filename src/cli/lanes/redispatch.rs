@@ -5,6 +5,7 @@ use std::path::Path;
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use proq_base::explain::Exit;
+use proq_git::Repo;
 use proq_lib::agent::command::agent_command::{AgentCommand, RunOptions};
 use proq_lib::agent::command::conversation;
 use proq_lib::agent::launch::folder_task;
@@ -132,7 +133,7 @@ pub(crate) fn run(session: &CommandContext, args: &Redispatch) -> CommandResult 
     project.run_pre_remove_hooks(&lane.name)?;
     project.run_pre_spawn_hooks(&lane.name, &plan.base.branch)?;
     let (lane, lock) = project.lock_idle_lane(&lane.name)?;
-    let new_lane = plan.new_lane(&project, &lane, set_up_level);
+    let new_lane = plan.new_lane(&project.repo, &lane, set_up_level);
     let (removed, created) = operate(&project, "redispatch", |op| {
         if let Some(left_preview) = leave::leave_preview_of(op, &lane.name)? {
             session.ui.status(format!(
@@ -146,9 +147,9 @@ pub(crate) fn run(session: &CommandContext, args: &Redispatch) -> CommandResult 
         Ok::<_, Failure>(create::recreate_lane(op, &current, new_lane)?)
     })?;
     attached_files::attach(
-        &project,
+        &project.store,
         &created.name,
-        &attached_files::past_attachments(&project, &removed.history_name)?,
+        &attached_files::past_attachments(&project.store, &removed.history_name)?,
     )?;
     let any = created.clone().into_any();
     match &folder_task {
@@ -157,7 +158,7 @@ pub(crate) fn run(session: &CommandContext, args: &Redispatch) -> CommandResult 
     };
     print_result(session, &plan, &created, Some(&removed));
     if !session.ui.json {
-        lane_removal::print_restore_commands(session, &project, &removed, RemovalReason::Discard);
+        lane_removal::print_restore_commands(session, &project.settings, &removed, RemovalReason::Discard);
         let follow_command =
             if args.tmux { "go there: git proq attach" } else { "follow it: git proq logs -f" };
         session.ui.hint(format!("{follow_command} {}   bring the old one back: git proq undo", created.name));
@@ -185,7 +186,7 @@ impl RestartPlan {
     }
 
     /// Returns the lane to make in place of `lane`: with the same checks, scope, group and batch.
-    fn new_lane(&self, project: &Project, lane: &LaneRecord, set_up_level: SetUpLevel) -> NewLane<'_> {
+    fn new_lane(&self, repo: &Repo, lane: &LaneRecord, set_up_level: SetUpLevel) -> NewLane<'_> {
         NewLane {
             name: None,
             prompt: Some(&self.task),
@@ -195,7 +196,7 @@ impl RestartPlan {
             carry: None,
             checks: lane.checks.clone(),
             scope: lane.scope.clone(),
-            sparse: checkout_mode::is_sparse_by_scope(project, lane),
+            sparse: checkout_mode::is_sparse_by_scope(repo, lane),
             auto_merge: lane.auto_merge,
             group: lane.group.clone(),
             batch: lane.batch.clone(),
@@ -222,8 +223,11 @@ fn task_and_command(
     let previous_agent = lane.agent.as_deref().filter(|agent| *agent != "command");
     let agent_name =
         args.agent.as_deref().or(previous_agent).ok_or_else(|| RedispatchError::NoAgent { lane: name() })?;
-    let agent_command =
-        if args.agent.is_none() { conversation::find_user_command(project, lane)? } else { Vec::new() };
+    let agent_command = if args.agent.is_none() {
+        conversation::find_user_command(&project.store, lane)?
+    } else {
+        Vec::new()
+    };
     let options = RunOptions {
         agent_command,
         purpose: lane.purpose(),

@@ -128,7 +128,7 @@ pub(crate) fn run(session: &CommandContext, args: &Run) -> CommandResult {
     if !args.dry_run {
         let (lane, lock) = project.lock_any_idle_lane(&lane.name)?;
         conversation::refuse_while_resolving(&project, &lane)?;
-        let copies = MessageFiles::copy(&project, &lane.name, &attachments)?;
+        let copies = MessageFiles::copy(&project.store, &lane.name, &attachments)?;
         let prompt = prompt.map(|prompt| copies.append_to(&prompt)).transpose()?;
         current_lane =
             start_supervisor::launch_with_prompt(&project, &lane, lock, &agent_command, prompt.as_deref())?;
@@ -158,7 +158,7 @@ fn resume_task_loop(
         loop_status::read_status(&project.store.layout().lane(&lane.name), lane)?.ok_or_else(no_task_loop)?;
     let user_command = match args.agent {
         Some(_) => args.command.clone(),
-        None => conversation::find_user_command(project, lane)?,
+        None => conversation::find_user_command(&project.store, lane)?,
     };
     let run_options = args.run_args.run_options();
     let changes_command = args.agent.is_some() || !run_options.is_unspecified();
@@ -223,7 +223,7 @@ fn print_started(
     }
     session.ui.print_line(format!("{} in lane '{}'", agent_command.started_text(), lane.name));
     // Pending messages belong to an earlier conversation: the new agent does not get them.
-    run_end::print_pending_messages(session, project, &lane.name);
+    run_end::print_pending_messages(session, &project.store, &lane.name);
     session.ui.hint(lane_output::follow_hint(agent_command, &lane.name));
     Ok(Exit::Success)
 }

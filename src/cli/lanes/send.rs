@@ -123,7 +123,7 @@ pub(crate) fn run(session: &CommandContext, args: &Send) -> CommandResult {
     if !args.dry_run {
         if outcome == SendOutcome::Started {
             // Messages of another conversation may still be pending.
-            run_end::print_pending_messages(session, &project, &lane.name);
+            run_end::print_pending_messages(session, &project.store, &lane.name);
         }
         session.ui.hint(format!("follow it: git proq logs -f {}", lane.name));
     }
@@ -137,7 +137,7 @@ fn send_with_attachments(
     text: Option<&str>,
     files: &[PathBuf],
 ) -> Result<SendOutcome, Failure> {
-    let copies = MessageFiles::copy(project, &lane.name, files)?;
+    let copies = MessageFiles::copy(&project.store, &lane.name, files)?;
     let text = text.map(|text| copies.append_to(text)).transpose()?;
     let outcome = send_message::send_message(project, lane, text.as_deref())?;
     copies.retain();

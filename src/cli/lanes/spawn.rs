@@ -89,6 +89,6 @@ fn start_agent(
     agent_command: &AgentCommand,
     attachments: &[PathBuf],
 ) -> Result<AnyLane, Failure> {
-    attached_files::attach(project, &lane.name, attachments)?;
+    attached_files::attach(&project.store, &lane.name, attachments)?;
     Ok(start_supervisor::launch(project, &lane.clone().into_any(), lock, agent_command)?)
 }

@@ -42,7 +42,7 @@ impl SpawnRequest {
         }
         if !args.command.is_empty() && args.agent.is_none() {
             let agent_command = AgentCommand::from_user_command(
-                project,
+                &project.settings,
                 &args.command,
                 prompt.as_deref().unwrap_or_default(),
                 &session.dir,

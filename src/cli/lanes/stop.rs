@@ -86,14 +86,14 @@ pub(crate) fn run(session: &CommandContext, args: &Stop) -> CommandResult {
         match result {
             Ok(lane) => {
                 session.ui.status(run_end::state_line(&lane, lane.state));
-                run_end::print_pending_messages(session, &project, &name);
+                run_end::print_pending_messages(session, &project.store, &name);
                 stopped.push(name);
             }
             Err(e) => exit = failure::print_failure(&Failure::from(e), false),
         }
     }
     if session.ui.json {
-        let pending_count = |name: &String| (name.clone(), Inbox::new(&project, name).count());
+        let pending_count = |name: &String| (name.clone(), Inbox::new(&project.store, name).count());
         let waiting = stopped.iter().map(pending_count).filter(|(_, count)| *count > 0).collect();
         session.ui.print_json(StopOutput { stopped, waiting, dry_run: args.dry_run });
     }

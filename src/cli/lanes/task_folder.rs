@@ -106,7 +106,7 @@ impl FolderSpawnRequest {
         let review_level = single_task.task.review.unwrap_or_default();
         let reviewer = args.reviewer.clone();
         let folder_task = FolderTask::load(
-            project,
+            &project.settings,
             &single_task.path,
             &single_task.relative_path,
             &single_task.task.title,

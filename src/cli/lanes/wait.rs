@@ -86,11 +86,11 @@ pub(crate) fn run(session: &CommandContext, args: &Wait) -> CommandResult {
     let results = wait::wait_for_lanes(&project, &lanes, until, limit, &mut |waited| {
         finished.push((waited.lane.name.clone(), exit_for_state(waited.state)));
         // If waiting fails, the event is only notified later.
-        drop(wait_for_final_event(&project, &waited.lane));
+        drop(wait_for_final_event(&project.store, &waited.lane));
         notify_run_ended(session, &project, &waited.lane, waited.state);
         if !session.ui.json {
             session.ui.print_line(state_line(&waited.lane, waited.state));
-            print_pending_messages(session, &project, &waited.lane.name);
+            print_pending_messages(session, &project.store, &waited.lane.name);
         }
     })?;
     let running_count = results.iter().filter(|waited| !waited.is_finished).count();

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use proq_lib::lane::Project;
 use proq_lib::swarm;
 use proq_lib::swarm::batch::log::{LogLine, LogTail};
 use proq_lib::swarm::batch::record::Batch;
 use proq_lib::swarm::batch::scheduler;
+use proq_store::Store;
 use proq_store::base::batch_id::BatchId;
 
 use super::batch_event_lines::BatchReader;
@@ -35,9 +35,9 @@ impl BatchFollower {
     ///
     /// # Errors
     /// Fails if the batch cannot be read.
-    pub(crate) fn from_start(project: &Project, id: &BatchId) -> Result<BatchFollower, swarm::Error> {
-        let batch = Batch::load(project, id)?;
-        let log = batch.log_tail(project);
+    pub(crate) fn from_start(store: &Store, id: &BatchId) -> Result<BatchFollower, swarm::Error> {
+        let batch = Batch::load(store, id)?;
+        let log = batch.log_tail(store);
         Ok(BatchFollower { reader: BatchReader::new(batch), log, has_scheduler: true })
     }
 
@@ -45,8 +45,8 @@ impl BatchFollower {
     ///
     /// # Errors
     /// As [`BatchFollower::from_start`]; also fails if the log cannot be read.
-    pub(crate) fn from_now(project: &Project, id: &BatchId) -> Result<BatchFollower, swarm::Error> {
-        let mut follower = BatchFollower::from_start(project, id)?;
+    pub(crate) fn from_now(store: &Store, id: &BatchId) -> Result<BatchFollower, swarm::Error> {
+        let mut follower = BatchFollower::from_start(store, id)?;
         for line in follower.log.read_new_lines()? {
             drop(follower.reader.read_line(&line));
         }
@@ -56,12 +56,12 @@ impl BatchFollower {
     /// Reads the log entries written since the last call and prints their lines.
     pub(crate) fn poll(
         &mut self,
-        project: &Project,
+        store: &Store,
         print_line: &mut dyn FnMut(String),
     ) -> Result<FollowStatus, swarm::Error> {
         // Checked before the log is read, so that entries written just before the scheduler exits are not
         // missed.
-        self.has_scheduler = scheduler::is_running(project, self.reader.batch.id())?;
+        self.has_scheduler = scheduler::is_running(store, self.reader.batch.id())?;
         for line in self.log.read_new_lines()? {
             for text in self.reader.read_line(&line) {
                 print_line(format!("{}  {text}", clock_time(&line)));

@@ -2,9 +2,11 @@
 
 use std::path::PathBuf;
 
+use proq_base::config::settings::SwarmSettings;
 use proq_base::money::NanoDollars;
 use proq_base::terminal_text;
 use proq_git as git;
+use proq_git::Repo;
 use proq_git::base::error;
 use proq_git::status::status_query;
 use proq_lib::agent::command::agent_command::{AgentCommand, RunOptions};
@@ -74,7 +76,7 @@ impl BatchRequest {
             model: args.model.as_deref(),
             dir: if loaded_plan.format == PlanFormat::Draft { &drafts } else { &session.dir },
             top: &top,
-            ledger: &Ledger::read(project)?,
+            ledger: &Ledger::read(&project.store)?,
         };
         let plan_name = terminal_text::escape_line(&args.source.source_names().join(" "));
         let mut tasks = plan_tasks::batch_tasks(loaded_plan, &defaults)?;
@@ -103,14 +105,14 @@ impl BatchRequest {
             (&settings.swarm.verify_agent, loaded_plan.plan.criteria.iter().find(needs_review))
         {
             proq_lib::agent::launch::start_supervisor::require_installed(
-                project,
+                &project.layers,
                 agent,
                 project.repo.command_dir(),
             )?;
         }
         Ok(BatchRequest {
             base: resolve_base(project, args)?,
-            options: batch_options(project, args)?,
+            options: batch_options(&project.settings.swarm, args)?,
             tasks,
             auto_merge: args.auto_merge || settings.swarm.auto_merge,
             dir: session.dir.clone(),
@@ -120,14 +122,14 @@ impl BatchRequest {
     /// Returns the latest unfinished batch of the same plan, and a word for its state.
     pub(crate) fn find_unfinished_batch(&self, project: &Project) -> Option<(BatchRecord, String)> {
         self.batches_of_plan(project).find_map(|batch| {
-            let state = batch.fold_state(&batch.read_log_lines(project).ok()?);
+            let state = batch.fold_state(&batch.read_log_lines(&project.store).ok()?);
             let state_word = match state.final_outcome() {
                 Some(BatchOutcome::Complete | BatchOutcome::Partial) => return None,
                 Some(BatchOutcome::Aborted) => "aborted",
                 Some(BatchOutcome::Stopped) => "stopped",
                 // The log shows the batch as running, but no scheduler process works on it.
                 None if state.status_word() != "paused"
-                    && !scheduler::is_running(project, batch.id()).ok()? =>
+                    && !scheduler::is_running(&project.store, batch.id()).ok()? =>
                 {
                     "interrupted"
                 }
@@ -144,7 +146,7 @@ impl BatchRequest {
             |batch: &BatchRecord| self.tasks.iter().any(|task| batch.files.contains(&task.file));
         let milestone = |tasks: &[task::BatchTask]| tasks.first().map(|task| task.milestone.clone());
         let candidates = create::list_batches(project, false).into_iter().rev().filter(has_same_files);
-        let loaded_batches = candidates.filter_map(|batch| Batch::load(project, &batch.id).ok());
+        let loaded_batches = candidates.filter_map(|batch| Batch::load(&project.store, &batch.id).ok());
         loaded_batches.filter(move |batch| milestone(&batch.tasks) == milestone(&self.tasks))
     }
 
@@ -171,10 +173,10 @@ impl BatchRequest {
     }
 
     /// Refuses uncommitted changes of tracked files, because no lane would have them.
-    pub(crate) fn require_clean(&self, project: &Project, ignore_dirty: bool) -> Result<(), Failure> {
-        let worktree = project.repo.current_worktree().or(project.repo.main_worktree());
+    pub(crate) fn require_clean(&self, repo: &Repo, ignore_dirty: bool) -> Result<(), Failure> {
+        let worktree = repo.current_worktree().or(repo.main_worktree());
         let (Some(worktree), false) = (worktree, ignore_dirty) else { return Ok(()) };
-        let dirty = status_query::status(&project.repo, worktree, false)?;
+        let dirty = status_query::status(repo, worktree, false)?;
         let paths: Vec<git::RepoPath> = dirty.tracked().map(|entry| entry.path.clone()).collect();
         if paths.is_empty() {
             return Ok(());
@@ -290,14 +292,13 @@ fn build_agent_command(project: &Project, task: &task::BatchTask) -> Result<Agen
     let name = task.agent.as_deref().unwrap_or_default();
     let agent_command =
         AgentCommand::from_profile(project, name, &task.prompt, project.repo.command_dir(), &run_options)?;
-    if let Some(folder_task) = task_folders::read_task_folder(project, task, None)? {
+    if let Some(folder_task) = task_folders::read_task_folder(&project.settings, task, None)? {
         folder_task.check_reviewer(project, &agent_command)?;
     }
     Ok(agent_command)
 }
 
-fn batch_options(project: &Project, args: &Swarm) -> Result<BatchOptions, Failure> {
-    let settings = &project.settings.swarm;
+fn batch_options(settings: &SwarmSettings, args: &Swarm) -> Result<BatchOptions, Failure> {
     let mode = match (args.waves, args.phases, args.one_lane) {
         (true, _, _) => "waves",
         (_, true, _) => "phases",

@@ -17,8 +17,8 @@ use crate::cli::invocation::failure::Failure;
 pub(crate) fn unfinished_batches(project: &Project) -> Vec<(BatchRecord, &'static str)> {
     let mut out = Vec::new();
     for batch in create::list_batches(project, false) {
-        let Ok(loaded) = Batch::load(project, &batch.id) else { continue };
-        let Ok(lines) = loaded.read_log_lines(project) else { continue };
+        let Ok(loaded) = Batch::load(&project.store, &batch.id) else { continue };
+        let Ok(lines) = loaded.read_log_lines(&project.store) else { continue };
         let state = loaded.fold_state(&lines);
         match state.final_outcome() {
             None | Some(BatchOutcome::Aborted | BatchOutcome::Stopped) => {
@@ -31,9 +31,9 @@ pub(crate) fn unfinished_batches(project: &Project) -> Vec<(BatchRecord, &'stati
 }
 
 pub(crate) fn batch_progress(project: &Project, batch: &BatchRecord) -> Result<BatchProgress, Failure> {
-    let scheduler = scheduler::is_running(project, &batch.id)?;
-    let loaded_batch = Batch::load(project, &batch.id)?;
-    Ok(BatchProgress::read(project, &loaded_batch, &loaded_batch.read_log_lines(project)?, scheduler))
+    let scheduler = scheduler::is_running(&project.store, &batch.id)?;
+    let loaded_batch = Batch::load(&project.store, &batch.id)?;
+    Ok(BatchProgress::read(project, &loaded_batch, &loaded_batch.read_log_lines(&project.store)?, scheduler))
 }
 
 /// Sends a control request to a batch, and returns once the scheduler has received it.

@@ -31,7 +31,7 @@ pub(crate) fn show(
     let screen = BatchScreen::new();
     let (mut poll_count, mut has_prompted) = (0_u32, false);
     loop {
-        let status = follower.poll(project, &mut |line| drop(screen.bars.println(line)))?;
+        let status = follower.poll(&project.store, &mut |line| drop(screen.bars.println(line)))?;
         if let FollowStatus::Ended = status {
             screen.clear();
             return Ok(());

@@ -17,6 +17,7 @@ use proq_lib::swarm::run::scheduler_process;
 use proq_lib::swarm::status::undone_landings;
 use proq_plan::schedule::action::BatchOutcome;
 use proq_plan::schedule::task_phase;
+use proq_store::Store;
 use proq_store::base::batch_id::BatchId;
 use serde::Serialize;
 
@@ -133,11 +134,11 @@ fn require_not_cleaned_up(batch: &BatchRecord) -> Result<(), Failure> {
 }
 
 fn batch_outcome(
-    project: &Project,
+    store: &Store,
     batch: &BatchRecord,
 ) -> Result<(Option<BatchOutcome>, &'static str), Failure> {
-    let loaded = Batch::load(project, &batch.id)?;
-    let state = loaded.fold_state(&loaded.read_log_lines(project)?);
+    let loaded = Batch::load(store, &batch.id)?;
+    let state = loaded.fold_state(&loaded.read_log_lines(store)?);
     Ok((state.final_outcome(), state.status_word()))
 }
 
@@ -154,7 +155,7 @@ pub(crate) fn pause(session: &CommandContext, args: &Pause) -> CommandResult {
     let batch = resolve_batch(&project, args.batch.as_deref(), "pause")?;
     require_not_cleaned_up(&batch)?;
     let id = &batch.id;
-    let (finished, word) = batch_outcome(&project, &batch)?;
+    let (finished, word) = batch_outcome(&project.store, &batch)?;
     if finished.is_some() || word == "paused" {
         print_state(session, id, word, &format!("batch {id} does not go on: it is {word}"), args.dry_run);
         return Ok(Exit::Success);
@@ -164,7 +165,7 @@ pub(crate) fn pause(session: &CommandContext, args: &Pause) -> CommandResult {
         return Ok(Exit::Success);
     }
     send_request(&project, id, ControlRequestKind::Pause)?;
-    let (_, word) = batch_outcome(&project, &batch)?;
+    let (_, word) = batch_outcome(&project.store, &batch)?;
     let text = match word {
         "paused" | "over" => format!("batch {id} is {word}"),
         _ => format!("batch {id} pauses once what runs has ended"),
@@ -186,7 +187,7 @@ pub(crate) fn resume(session: &CommandContext, args: &Resume) -> CommandResult {
     };
     require_not_cleaned_up(&batch)?;
     let id = &batch.id;
-    let loaded = Batch::load(&project, id)?;
+    let loaded = Batch::load(&project.store, id)?;
     let mut requests = Vec::new();
     if let Some(text) = &args.budget {
         let problem = "--budget takes US dollars; 0 is no limit";
@@ -197,7 +198,7 @@ pub(crate) fn resume(session: &CommandContext, args: &Resume) -> CommandResult {
     for name in &args.retry {
         requests.push(ControlRequestKind::Retry { task: loaded.find_task(name)? });
     }
-    let (finished, word) = batch_outcome(&project, &batch)?;
+    let (finished, word) = batch_outcome(&project.store, &batch)?;
     // Since then, a conflict may have been resolved, or the cause of a failed check repaired.
     let is_resumable = match finished {
         Some(BatchOutcome::Complete | BatchOutcome::Partial) => is_repairable(&project, &batch)?,
@@ -210,10 +211,10 @@ pub(crate) fn resume(session: &CommandContext, args: &Resume) -> CommandResult {
         print_state(session, id, word, &format!("would go on with batch {id}"), true);
         return Ok(Exit::Success);
     }
-    let is_scheduled = word == "running" && scheduler::is_running(&project, id)?;
-    let follower = BatchFollower::from_now(&project, id)?;
-    let has_unfinished_end = batch.has_unverified_criteria(&project)
-        || Ledger::read(&project).map_err(swarm::Error::from)?.has_batch(id);
+    let is_scheduled = word == "running" && scheduler::is_running(&project.store, id)?;
+    let follower = BatchFollower::from_now(&project.store, id)?;
+    let has_unfinished_end = batch.has_unverified_criteria(&project.store)
+        || Ledger::read(&project.store).map_err(swarm::Error::from)?.has_batch(id);
     if requests.is_empty() && has_unfinished_end {
         return finish_batch(session, &project, args, follower, id);
     }
@@ -226,7 +227,7 @@ pub(crate) fn resume(session: &CommandContext, args: &Resume) -> CommandResult {
         }
     }
     if args.detach {
-        let (_, word) = batch_outcome(&project, &batch)?;
+        let (_, word) = batch_outcome(&project.store, &batch)?;
         print_state(session, id, word, &format!("batch {id} goes on"), false);
         return Ok(Exit::Success);
     }
@@ -264,8 +265,8 @@ fn last_repairable_batch(project: &Project, args: &Resume) -> Result<Option<Batc
 /// blocked a task. A user may have completed a task after its run failed. Or the landing of a task was
 /// undone.
 fn is_repairable(project: &Project, batch: &BatchRecord) -> Result<bool, Failure> {
-    let loaded = Batch::load(project, &batch.id)?;
-    let state = loaded.fold_state(&loaded.read_log_lines(project)?);
+    let loaded = Batch::load(&project.store, &batch.id)?;
+    let state = loaded.fold_state(&loaded.read_log_lines(&project.store)?);
     let is_stuck = |task: usize| {
         matches!(
             state.task_outcome(task),
@@ -302,7 +303,7 @@ pub(crate) fn abort(session: &CommandContext, args: &Abort) -> CommandResult {
     let batch = resolve_batch(&project, args.batch.as_deref(), "abort")?;
     require_not_cleaned_up(&batch)?;
     let id = &batch.id;
-    let (finished, word) = batch_outcome(&project, &batch)?;
+    let (finished, word) = batch_outcome(&project.store, &batch)?;
     if finished.is_some() {
         print_state(session, id, word, &format!("batch {id} is over already"), args.dry_run);
         return Ok(Exit::Success);
@@ -312,7 +313,7 @@ pub(crate) fn abort(session: &CommandContext, args: &Abort) -> CommandResult {
         return Ok(Exit::Success);
     }
     send_request(&project, id, ControlRequestKind::Abort { hard: args.hard })?;
-    let (finished, word) = batch_outcome(&project, &batch)?;
+    let (finished, word) = batch_outcome(&project.store, &batch)?;
     let text = match finished {
         Some(_) => format!("batch {id} is aborted"),
         None if args.hard => format!("batch {id} is being aborted: its agents are being stopped"),

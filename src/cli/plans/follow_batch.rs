@@ -8,6 +8,7 @@ use proq_lib::swarm::status::progress::BatchProgress;
 use proq_plan::schedule::action::BatchOutcome;
 use proq_plan::schedule::state;
 use proq_plan::schedule::task_phase;
+use proq_store::Store;
 
 use super::batch_follower::{BatchFollower, FollowStatus, POLL_INTERVAL};
 use super::batch_hints::{criteria_lines, paused_hints};
@@ -27,7 +28,9 @@ pub(crate) fn follow(
     } else {
         // From here on, Ctrl-C ends this command; the batch continues.
         proq_base::interrupt::restore_default_action();
-        while let FollowStatus::Running = follower.poll(project, &mut |line| session.ui.status(line))? {
+        while let FollowStatus::Running =
+            follower.poll(&project.store, &mut |line| session.ui.status(line))?
+        {
             std::thread::sleep(POLL_INTERVAL);
         }
     }
@@ -37,12 +40,12 @@ pub(crate) fn follow(
 fn print_end(session: &CommandContext, project: &Project, follower: &BatchFollower) -> CommandResult {
     let (batch, state) = (&follower.reader.batch, &follower.reader.state);
     let id = batch.id();
-    let exit = batch_exit(project, batch, state);
+    let exit = batch_exit(&project.store, batch, state);
     if session.ui.json {
         session.ui.print_long_json(BatchProgress::read(
             project,
             batch,
-            &batch.read_log_lines(project)?,
+            &batch.read_log_lines(&project.store)?,
             follower.has_scheduler,
         ));
         return Ok(exit);
@@ -53,7 +56,7 @@ fn print_end(session: &CommandContext, project: &Project, follower: &BatchFollow
         return Ok(Exit::Refused);
     };
     session.ui.print_line(end_text);
-    if let (Some(report), Some(_)) = (batch.record.criteria_report(project), state.final_outcome()) {
+    if let (Some(report), Some(_)) = (batch.record.criteria_report(&project.store), state.final_outcome()) {
         for line in criteria_lines(&report) {
             session.ui.print_line(line);
         }
@@ -62,14 +65,18 @@ fn print_end(session: &CommandContext, project: &Project, follower: &BatchFollow
     match state.final_outcome() {
         None => {
             session.ui.hint(format!("look: git proq status {id}"));
-            let progress =
-                BatchProgress::read(project, batch, &batch.read_log_lines(project)?, follower.has_scheduler);
+            let progress = BatchProgress::read(
+                project,
+                batch,
+                &batch.read_log_lines(&project.store)?,
+                follower.has_scheduler,
+            );
             for hint in paused_hints(&progress) {
                 session.ui.hint(hint);
             }
         }
         Some(outcome) => {
-            if batch.record.has_unverified_criteria(project) {
+            if batch.record.has_unverified_criteria(&project.store) {
                 session.ui.hint(format!("have its criteria looked at: git proq resume {id}"));
             }
             if outcome != BatchOutcome::Complete {
@@ -88,12 +95,12 @@ fn print_end(session: &CommandContext, project: &Project, follower: &BatchFollow
 }
 
 /// Returns the exit code for the outcome of a batch and of its criteria.
-fn batch_exit(project: &Project, batch: &record::Batch, state: &state::State) -> Exit {
+fn batch_exit(store: &Store, batch: &record::Batch, state: &state::State) -> Exit {
     let record = &batch.record;
     let has_unmet_criteria = || {
         record.strict
             && !record.criteria.is_empty()
-            && !record.criteria_report(project).is_some_and(|report| report.are_all_met())
+            && !record.criteria_report(store).is_some_and(|report| report.are_all_met())
     };
     match tasks_exit(state, batch.tasks.len()) {
         Exit::Success if has_unmet_criteria() => Exit::Agent,

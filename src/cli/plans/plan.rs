@@ -39,7 +39,12 @@ pub(crate) fn run(session: &CommandContext, args: &PlanArgs) -> CommandResult {
     if let (PlanFormat::Draft, [name]) = (loaded.format, args.source.source_names()) {
         return draft_conversation::show_saved_draft(session, &project, args, name);
     }
-    let view = compute_view(&project, &loaded, args.source.source_names(), &args.batch_options(&project))?;
+    let view = compute_view(
+        &project,
+        &loaded,
+        args.source.source_names(),
+        &args.batch_options(&project.settings.swarm),
+    )?;
     if session.ui.json {
         session.ui.print_long_json(json_output::build_output(&view));
     } else {

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 use clap_complete::engine::ArgValueCompleter;
+use proq_base::config::settings::SwarmSettings;
 use proq_lib::lane::Project;
 use proq_lib::swarm::planner::draft_error::DraftError;
 use proq_lib::swarm::planner::drafts;
@@ -78,7 +79,7 @@ impl PlanArgs {
     /// Fails if the draft is unknown, or if no name was given and the number of drafts is not one.
     pub(crate) fn resolve_draft_name(&self, project: &Project) -> Result<String, Failure> {
         match self.source.source_names() {
-            [name] => Ok(drafts::read_draft(project, name)?.record.name),
+            [name] => Ok(drafts::read_draft(&project.store, name)?.record.name),
             [] => {
                 let mut names: Vec<String> =
                     drafts::list_drafts(project)?.into_iter().map(|record| record.name).collect();
@@ -97,8 +98,7 @@ impl PlanArgs {
     }
 
     /// Returns the batch options with which the plan is simulated, from the settings and `--max-parallel`.
-    pub(crate) fn batch_options(&self, project: &Project) -> BatchOptions {
-        let settings = &project.settings.swarm;
+    pub(crate) fn batch_options(&self, settings: &SwarmSettings) -> BatchOptions {
         BatchOptions {
             mode: LandingMode::from_setting(&settings.mode),
             lane_assignment: LaneAssignment::from_setting(&settings.strategy),

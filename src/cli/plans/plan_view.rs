@@ -1,6 +1,7 @@
 //! A plan with everything that is computed from it.
 
 use proq_git as git;
+use proq_git::Repo;
 use proq_git::RepoPath;
 use proq_git::history::tree_diff;
 use proq_lib::lane::Project;
@@ -33,7 +34,7 @@ pub(crate) fn compute_view<'p>(
     sources: &'p [String],
     options: &BatchOptions,
 ) -> Result<PlanView<'p>, swarm::Error> {
-    let sharing = LaneSharing::from_plan(&loaded.plan, || head_files(project))?;
+    let sharing = LaneSharing::from_plan(&loaded.plan, || head_files(&project.repo))?;
     Ok(PlanView {
         tasks: loaded.plan.tasks().collect(),
         simulation: Simulation::run(&loaded.plan, &loaded.graph, sharing.shared_lanes(), options),
@@ -48,10 +49,10 @@ pub(crate) fn compute_view<'p>(
 }
 
 /// Returns the files of HEAD; none before the first commit.
-fn head_files(project: &Project) -> Result<Vec<RepoPath>, git::Error> {
-    let worktree = project.repo.current_worktree().unwrap_or(project.repo.command_dir());
-    let head = project.repo.head_commit(worktree)?;
-    head.map_or_else(|| Ok(Vec::new()), |head| tree_diff::tree_paths(&project.repo, head))
+fn head_files(repo: &Repo) -> Result<Vec<RepoPath>, git::Error> {
+    let worktree = repo.current_worktree().unwrap_or(repo.command_dir());
+    let head = repo.head_commit(worktree)?;
+    head.map_or_else(|| Ok(Vec::new()), |head| tree_diff::tree_paths(repo, head))
 }
 
 impl PlanView<'_> {

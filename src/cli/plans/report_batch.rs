@@ -43,9 +43,9 @@ pub(crate) struct Report {
 pub(crate) fn run(session: &CommandContext, args: &Report) -> CommandResult {
     let project = session.project()?;
     let record = find_requested_batch(&project, args.batch.as_deref())?;
-    let scheduler = scheduler::is_running(&project, &record.id)?;
-    let batch = Batch::load(&project, &record.id)?;
-    let history = BatchHistory::from_log(&project, &batch, &batch.read_log_lines(&project)?, scheduler);
+    let scheduler = scheduler::is_running(&project.store, &record.id)?;
+    let batch = Batch::load(&project.store, &record.id)?;
+    let history = BatchHistory::from_log(&project, &batch, &batch.read_log_lines(&project.store)?, scheduler);
     if session.ui.json {
         session.ui.print_long_json(&history);
     } else if args.html {

@@ -141,7 +141,7 @@ fn print_batch(session: &CommandContext, project: &Project, batch: &BatchRecord)
     }
     if displayed_state(&progress) == "complete"
         && !progress.has_scheduler
-        && batch.has_unverified_criteria(project)
+        && batch.has_unverified_criteria(&project.store)
     {
         session.ui.hint(format!("have its criteria looked at: git proq resume {}", batch.id));
     }

@@ -44,8 +44,8 @@ pub(crate) fn run(session: &CommandContext, args: &Swarm) -> CommandResult {
     let project = session.project_for_write()?;
     let draft = args
         .source
-        .draft_name(session, &project)
-        .map(|name| drafts::read_draft(&project, name))
+        .draft_name(session, &project.store)
+        .map(|name| drafts::read_draft(&project.store, name))
         .transpose()?;
     let loaded_plan = args.source.read_plan_or_draft(session, &project, "git proq swarm plan.toml")?;
     let batch_request = BatchRequest::from_args(session, &project, args, &loaded_plan)?;
@@ -75,7 +75,7 @@ pub(crate) fn run(session: &CommandContext, args: &Swarm) -> CommandResult {
         }
         return Ok(Exit::Success);
     }
-    batch_request.require_clean(&project, args.ignore_dirty)?;
+    batch_request.require_clean(&project.repo, args.ignore_dirty)?;
     warn_of_health_problems(session);
     confirm_batch(session, &project, args, &batch_request, &loaded_plan, draft)?;
     let batch = batch_request.start(&project, args, &loaded_plan, plan_summary.shared_lanes())?;
@@ -85,7 +85,7 @@ pub(crate) fn run(session: &CommandContext, args: &Swarm) -> CommandResult {
         return Ok(Exit::Success);
     }
     session.ui.status(format!("batch {}", batch.id));
-    follow(session, &project, BatchFollower::from_start(&project, &batch.id)?)
+    follow(session, &project, BatchFollower::from_start(&project.store, &batch.id)?)
 }
 
 /// Warns of the problems that `git proq doctor` finds: a plan runs for hours, and what is wrong now is still
@@ -117,7 +117,7 @@ fn confirm_batch(
     let plan_commands = || plan_commands::collect_plan_commands(project, loaded_plan, &session.dir);
     approval_prompt::confirm_commands(session, project, &plan_commands()?)?;
     batch_request.require_approved(project, args, &plan_commands()?)?;
-    let draft = draft.filter(|draft| !drafts::is_approved(project, draft));
+    let draft = draft.filter(|draft| !drafts::is_approved(&project.repo, draft));
     confirm_run(session, args, draft.as_ref())?;
     if let Some(draft) = &draft {
         caller::refuse_in_lane(session, project)?;
@@ -186,11 +186,11 @@ fn offer_to_resume(
         );
     }
     let mut requests = vec![ControlRequestKind::Resume];
-    let loaded_batch = record::Batch::load(project, &id)?;
+    let loaded_batch = record::Batch::load(&project.store, &id)?;
     for name in &args.retry {
         requests.push(ControlRequestKind::Retry { task: loaded_batch.find_task(name)? });
     }
-    let follower = BatchFollower::from_now(project, &id)?;
+    let follower = BatchFollower::from_now(&project.store, &id)?;
     control_requests::submit_requests(project, &id, requests)?;
     if args.detach {
         print_started(session, batch);

@@ -50,7 +50,7 @@ pub(crate) fn wait_for_landing(project: &Project, lane: &AnyLane) -> Result<Auto
         }
         // A landing that was in progress when the run finished held the lock until now. The supervisor
         // acquires it next, as long as it runs.
-        is_last_check = !stop::has_live_supervisor(project, &result.lane)?;
+        is_last_check = !stop::has_live_supervisor(&project.store, &result.lane)?;
         if !is_last_check {
             std::thread::sleep(POLL_INTERVAL);
         }

@@ -60,7 +60,7 @@ fn watch_run(project: &Project, lane: &AnyLane, bar: &ProgressBar) -> Result<(An
     let result = log_view::watch_last_line(project, lane, &log, &mut |line| {
         bar.set_message(terminal_text::escape_line(line));
     })?;
-    run_end::wait_for_final_event(project, lane)?;
+    run_end::wait_for_final_event(&project.store, lane)?;
     Ok(result)
 }
 
@@ -97,13 +97,13 @@ pub(crate) fn follow_and_report(
     }
     let lane = current_lane;
     if lane.is_read_only() {
-        return guest_lane_output::print_end(session, project, &lane, command, state);
+        return guest_lane_output::print_end(session, &project.store, &lane, command, state);
     }
     if session.ui.json {
         print_json(session, &lane, command, state);
     } else {
         session.ui.print_line(run_end::state_line(&lane, state));
-        run_end::print_pending_messages(session, project, &lane.name);
+        run_end::print_pending_messages(session, &project.store, &lane.name);
     }
     Ok(run_end::exit_for_state(state))
 }

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use proq_base::terminal_text;
 use proq_lib::agent::command::agent_command::AgentCommand;
-use proq_lib::lane::Project;
 use proq_lib::lane::errors::error;
 use proq_lib::session::read_only;
 use proq_lib::session::read_only::GuestLanePlan;
+use proq_store::Store;
 use proq_store::paths::layout::Layout;
 use proq_store::paths::path_form;
 use proq_store::records::lane::{AnyLane, LanePurpose};
@@ -109,12 +109,12 @@ pub(crate) fn print_json(
 /// status goes to standard error.
 pub(crate) fn print_end(
     session: &CommandContext,
-    project: &Project,
+    store: &Store,
     lane: &AnyLane,
     command: Option<&AgentCommand>,
     state: LaneState,
 ) -> CommandResult {
-    let dir = project.store.layout().lane(&lane.name);
+    let dir = store.layout().lane(&lane.name);
     let answer = match state {
         LaneState::Done => read_only::run_answer(&dir, lane.last_run)?,
         _ => None,

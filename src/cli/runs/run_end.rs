@@ -8,6 +8,7 @@ use proq_lib::lane::Project;
 use proq_lib::lane::inspection::idle_lane;
 use proq_lib::lane::messages::inbox;
 use proq_lib::lane::messages::inbox::Inbox;
+use proq_store::Store;
 use proq_store::locks::lock::LockName;
 use proq_store::records::lane::AnyLane;
 use proq_store::records::lane_state::LaneState;
@@ -21,13 +22,13 @@ const FINAL_EVENT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Waits until the supervisor has written its event, which follows the state, so that the event log has it
 /// when `git proq wait` returns.
-pub(crate) fn wait_for_final_event(project: &Project, lane: &AnyLane) -> Result<(), Failure> {
+pub(crate) fn wait_for_final_event(store: &Store, lane: &AnyLane) -> Result<(), Failure> {
     let started = Instant::now();
     let lock = LockName::Run(lane.name.clone());
     // The session of an idle interactive agent continues.
     while started.elapsed() < FINAL_EVENT_TIMEOUT
-        && !idle_lane::is_agent_idle(project, lane)
-        && project.store.locks().is_held(&lock)?
+        && !idle_lane::is_agent_idle(store, lane)
+        && store.locks().is_held(&lock)?
     {
         std::thread::sleep(Duration::from_millis(1));
     }
@@ -61,8 +62,8 @@ pub(crate) fn exit_for_state(state: LaneState) -> Exit {
 }
 
 /// Prints how many messages are pending in a lane, if any are.
-pub(crate) fn print_pending_messages(session: &CommandContext, project: &Project, name: &str) {
-    let count = Inbox::new(project, name).count();
+pub(crate) fn print_pending_messages(session: &CommandContext, store: &Store, name: &str) {
+    let count = Inbox::new(store, name).count();
     if count > 0 {
         session.ui.status(inbox::pending_text(name, count));
     }

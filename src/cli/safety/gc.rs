@@ -167,7 +167,7 @@ fn free_item(
     let item = FreedItem {
         name: expired_item.name.clone(),
         at: expired_item.since,
-        bytes: expired_item.disk_size(project),
+        bytes: expired_item.disk_size(&project.store),
     };
     Ok((dry_run || expired_item.delete(project)?).then_some(item))
 }

@@ -1,10 +1,10 @@
 //! The `git proq op` command: the operation log.
 
 use clap::{Args, Subcommand};
+use proq_base::config::settings::Settings;
 use proq_base::explain::Exit;
 use proq_git::CommitId;
 use proq_git::base::head::RefMove;
-use proq_lib::lane::Project;
 use proq_lib::lane::operation::op_log_view;
 use proq_lib::lane::operation::op_log_view::{LoggedOperation, OpLog};
 use proq_lib::undo::undo_plan::UndoTarget;
@@ -120,14 +120,14 @@ pub(crate) fn run(session: &CommandContext, args: &Op) -> CommandResult {
     }
 }
 
-fn operation_row(project: &Project, logged: &LoggedOperation) -> OperationRow {
+fn operation_row(settings: &Settings, logged: &LoggedOperation) -> OperationRow {
     let (header, entry) = (&logged.entry.header, &logged.entry);
     OperationRow {
         operation: logged.number,
         at: header.at,
         kind: header.kind.clone(),
         command: header.command.clone(),
-        effect: op_log_view::summarize_entry(entry, &project.settings.branch_prefix),
+        effect: op_log_view::summarize_entry(entry, &settings.branch_prefix),
         undone: logged.is_undone,
         recovered: entry.finished.is_some_and(|(_, recovered)| recovered),
         undoes: header.undoes.clone(),
@@ -138,8 +138,12 @@ fn operation_row(project: &Project, logged: &LoggedOperation) -> OperationRow {
 fn print_log(session: &CommandContext, last: Option<usize>) -> CommandResult {
     let project = session.project()?;
     let op_log = OpLog::read(&project);
-    let rows =
-        op_log.operations.iter().rev().take(last.unwrap_or(usize::MAX)).map(|l| operation_row(&project, l));
+    let rows = op_log
+        .operations
+        .iter()
+        .rev()
+        .take(last.unwrap_or(usize::MAX))
+        .map(|l| operation_row(&project.settings, l));
     let operations: Vec<OperationRow> = rows.collect();
     if session.ui.json {
         session.ui.print_json(OperationList { operations });
@@ -172,7 +176,7 @@ fn print_operation(session: &CommandContext, number: OperationNumber) -> Command
     let op_log = OpLog::read(&project);
     let logged = op_log_view::require(&op_log, number)?;
     let steps: Vec<Step> = logged.entry.applied_steps().cloned().collect();
-    let row = operation_row(&project, logged);
+    let row = operation_row(&project.settings, logged);
     if session.ui.json {
         let header = &logged.entry.header;
         let refs = steps.iter().filter_map(ref_change).collect();

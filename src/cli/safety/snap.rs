@@ -151,7 +151,7 @@ fn list(session: &CommandContext) -> CommandResult {
 fn show(session: &CommandContext, id: &str) -> CommandResult {
     let project = session.project()?;
     let view = snap_view::find_snap(&project, id)?;
-    let files = view.files(&project)?;
+    let files = view.files(&project.repo)?;
     if session.ui.json {
         let file = |f: SnapFile| FileEntry { path: f.path, status: f.status.iter().collect() };
         session.ui.print_json(SnapshotDetails {

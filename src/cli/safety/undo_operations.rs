@@ -49,7 +49,7 @@ pub(crate) fn undo_operations(
         confirm_undo(session, &plan, dry_run)?;
     }
     let records = undo_plan::written_records(&project, &plan);
-    batch_landing::refuse_if_built_on(&project, &records, (force, plan.forced_command()))?;
+    batch_landing::refuse_if_built_on(&project.store, &records, (force, plan.forced_command()))?;
     if dry_run {
         proq_lib::undo::undo_operations::check_undoable(&project, &plan, force)?;
     } else {
@@ -59,7 +59,7 @@ pub(crate) fn undo_operations(
     let uncommitted_marks = if target == UndoTarget::LastUndo {
         Vec::new()
     } else {
-        landed_marks::uncommitted_marks(&project, &records)
+        landed_marks::uncommitted_marks(&project.store, &records)
     };
     if session.ui.json {
         let (operations, command) = (plan.numbers, plan.command);
@@ -101,7 +101,7 @@ fn explain_not_last(project: &Project, e: lane::Error) -> Failure {
     let later_undo = undo_plan::plan(project, UndoTarget::After(asked.previous()));
     let landed_records =
         later_undo.map(|plan| undo_plan::written_records(project, &plan)).unwrap_or_default();
-    match batch_landing::first_dependent_batch(project, &landed_records, false) {
+    match batch_landing::first_dependent_batch(&project.store, &landed_records, false) {
         Ok(Some((id, runs))) => {
             swarm::Error::from(BatchError::LandedSince { operation: *asked, id, runs }).into()
         }

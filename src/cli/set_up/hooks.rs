@@ -78,7 +78,7 @@ pub(crate) fn run(session: &CommandContext, args: &Hooks) -> CommandResult {
             Ok(Exit::Success)
         }
         HooksCommand::Status => {
-            let hook = PostCommitHook::inspect(&session.project()?)?;
+            let hook = PostCommitHook::inspect(&session.project()?.repo)?;
             let line = format!("{} is {}", hook.path.display(), describe_state(hook.state));
             print_hook(session, &hook, hook.state, false, &line);
             Ok(Exit::Success)
@@ -90,7 +90,7 @@ pub(crate) fn run(session: &CommandContext, args: &Hooks) -> CommandResult {
 
 fn install(session: &CommandContext, dry_run: bool) -> CommandResult {
     let project = session.project_for_write()?;
-    let hook = PostCommitHook::inspect(&project)?;
+    let hook = PostCommitHook::inspect(&project.repo)?;
     let path = hook.path.display();
     if matches!(hook.state, HookState::Installed | HookState::Chained) {
         print_hook(session, &hook, hook.state, dry_run, &format!("{path} is there already"));
@@ -101,7 +101,7 @@ fn install(session: &CommandContext, dry_run: bool) -> CommandResult {
         _ => (HookState::Installed, ""),
     };
     if dry_run {
-        hook.check_installable(&project)?;
+        hook.check_installable(&project.repo)?;
         print_hook(session, &hook, new_state, true, &format!("would write {path}{more}"));
         return Ok(Exit::Success);
     }
@@ -112,7 +112,7 @@ fn install(session: &CommandContext, dry_run: bool) -> CommandResult {
 
 fn uninstall(session: &CommandContext, dry_run: bool) -> CommandResult {
     let project = session.project_for_write()?;
-    let hook = PostCommitHook::inspect(&project)?;
+    let hook = PostCommitHook::inspect(&project.repo)?;
     let path = hook.path.display();
     let (new_state, line) = match (hook.state, dry_run) {
         (HookState::Chained, true) => {
@@ -133,8 +133,8 @@ fn uninstall(session: &CommandContext, dry_run: bool) -> CommandResult {
         }
     };
     match dry_run {
-        true => hook.check_removable(&project)?,
-        false => hook.uninstall(&project)?,
+        true => hook.check_removable(&project.repo)?,
+        false => hook.uninstall(&project.repo)?,
     }
     print_hook(session, &hook, new_state, dry_run, &line);
     Ok(Exit::Success)

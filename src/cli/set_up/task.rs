@@ -161,7 +161,7 @@ fn load_task(project: &Project, current_lane: CurrentLane) -> Result<TaskOutput,
         prompt: proq_base::regular_file::read_store_text(prompt_path).unwrap_or_default(),
         worktree: project.repo.current_worktree().unwrap_or(&lane.path).to_owned(),
         report: ReportRecord::load_if_exists(&layout.lane_report(&lane.name))?,
-        files: attached_files::attachments(project, &lane.name)?
+        files: attached_files::attachments(&project.store, &lane.name)?
             .iter()
             .map(|file| path_form::to_text(file))
             .collect(),

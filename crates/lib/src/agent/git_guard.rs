@@ -20,6 +20,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use proq_git::program::injected_config;
+use proq_store::Store;
 use proq_store::base::atomic::create_private_dir;
 use proq_store::base::file_tree::remove_tree;
 use proq_store::base::record::Record;
@@ -62,14 +63,14 @@ impl GitGuard {
             lane: lane.name.clone(),
             branch: lane.commit_branch().map(str::to_owned),
             works_in_place: lane.works_in_place(),
-            is_read_only: is_read_only(project, lane, run_number),
+            is_read_only: is_read_only(&project.store, lane, run_number),
             git_dir: project.repo.worktree_git_dir(dir)?,
             repository_hooks,
             settings: Some(guarded_settings::read_guarded_settings(project, &project.layers)?),
         };
         // The baselines precede the guard's record, whose file time is the start of the run.
         worktree_baseline::save_baseline(project, lane, &guard.dir);
-        lost_refs::record_refs(project, &guard.dir);
+        lost_refs::record_refs(&project.repo, &guard.dir);
         record.save(&Layout::git_guard_record(&guard.dir))?;
         shims::write_shims(&guard.dir, project.git_proq_path()?, &record.repository_hooks)?;
         Ok(guard)
@@ -107,9 +108,8 @@ impl GitGuard {
 }
 
 /// Returns whether a run is read-only. A run whose record cannot be read counts as one that may write.
-fn is_read_only(project: &Project, lane: &AnyLane, run_number: RunNumber) -> bool {
-    let run =
-        RunRecord::load_if_exists(&project.store.layout().run_record(&lane.name, run_number)).ok().flatten();
+fn is_read_only(store: &Store, lane: &AnyLane, run_number: RunNumber) -> bool {
+    let run = RunRecord::load_if_exists(&store.layout().run_record(&lane.name, run_number)).ok().flatten();
     run.and_then(|run| run.permission).is_some_and(|level| level == Permission::Read.to_string())
 }
 

@@ -70,11 +70,11 @@ fn check_lanes(context: &CheckContext<'_>) -> Vec<Finding> {
 fn interrupted_batches(context: &CheckContext<'_>) -> Vec<Finding> {
     let project = context.project;
     let is_interrupted = |id: &BatchId| {
-        if scheduler::is_running(project, id).unwrap_or(true) {
+        if scheduler::is_running(&project.store, id).unwrap_or(true) {
             return false;
         }
-        let Ok(batch) = Batch::load(project, id) else { return false };
-        let Ok(lines) = batch.read_log_lines(project) else { return false };
+        let Ok(batch) = Batch::load(&project.store, id) else { return false };
+        let Ok(lines) = batch.read_log_lines(&project.store) else { return false };
         let state = batch.fold_state(&lines);
         batch.record.cleaned.is_none() && state.final_outcome().is_none() && state.pause_reason().is_none()
     };

@@ -200,7 +200,7 @@ fn stable_report(project: &Project, initial: &CheckedItems, recovery_log: &Recov
     let mut report = run_checks(project, initial, recovery_log);
     while report.has_problems() {
         std::thread::sleep(RECHECK_INTERVAL);
-        let running = operations::running_command(project);
+        let running = operations::running_command(&project.store);
         let rechecked = run_checks(project, initial, recovery_log);
         let is_unchanged = rechecked.problems() == report.problems();
         report = rechecked;

@@ -91,7 +91,7 @@ fn check_branch(context: &CheckContext<'_>, lane: &LaneRecord) -> Vec<Finding> {
                 .with_left_reason("somebody may have deleted it on purpose"),
         );
     }
-    if let Ok(Some(found)) = find_symbolic_branch(context.project, lane) {
+    if let Ok(Some(found)) = find_symbolic_branch(&context.project.repo, lane) {
         let message = format!("lane '{name}': {}; nothing is committed or landed there", found.describe());
         out.push(
             Finding::error("lane-branch", lane_subject(lane), message).with_help(found.repair_command()),
@@ -158,7 +158,7 @@ fn misplaced_finding(context: &CheckContext<'_>, lane: &LaneRecord, found: &Lane
         _ => "git's own command puts this right, or refuses",
     };
     let finding = Finding::error("lane-worktree", lane_subject(lane), message).with_left_reason(left_reason);
-    match found.fix_command(context.project, lane) {
+    match found.fix_command(&context.project.repo, lane) {
         Some(help) => finding.with_help(help),
         None => finding,
     }

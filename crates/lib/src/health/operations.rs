@@ -3,6 +3,7 @@
 
 use proq_base::explain::shell_quote_path as quoted;
 use proq_store as store;
+use proq_store::Store;
 use proq_store::operations::operation_entry::OperationEntry;
 
 use super::check_context::CheckContext;
@@ -17,7 +18,7 @@ const OPERATION_CHECK: &str = "operation";
 /// finding for each one that cannot be recovered.
 pub(super) fn recover_operations(project: &Project) -> Vec<Finding> {
     let recovery_error = recovery::recover(project).err();
-    let stuck = match recovery::stuck_operations(project) {
+    let stuck = match recovery::stuck_operations(&project.store) {
         Ok(stuck) => stuck,
         Err(e) => {
             return vec![
@@ -26,8 +27,10 @@ pub(super) fn recover_operations(project: &Project) -> Vec<Finding> {
             ];
         }
     };
-    let mut out: Vec<Finding> =
-        stuck.iter().map(|stuck| unfinished_finding(project, stuck, recovery_error.as_ref())).collect();
+    let mut out: Vec<Finding> = stuck
+        .iter()
+        .map(|stuck| unfinished_finding(&project.store, stuck, recovery_error.as_ref()))
+        .collect();
     if let (true, Some(e)) = (out.is_empty(), &recovery_error) {
         out.push(
             Finding::from_error(OPERATION_CHECK, "operations", e)
@@ -37,7 +40,7 @@ pub(super) fn recover_operations(project: &Project) -> Vec<Finding> {
     out
 }
 
-fn unfinished_finding(project: &Project, stuck: &StuckOperation, recovery_error: Option<&Error>) -> Finding {
+fn unfinished_finding(store: &Store, stuck: &StuckOperation, recovery_error: Option<&Error>) -> Finding {
     let id = stuck.dir.file_name().unwrap_or_default().to_string_lossy();
     let subject = format!("operation {id}");
     let entry = match &stuck.journal {
@@ -48,7 +51,7 @@ fn unfinished_finding(project: &Project, stuck: &StuckOperation, recovery_error:
             return match e {
                 // The complete folder: without the journal, git-proq does not know about the files beside it.
                 store::Error::Broken { .. } => {
-                    let parked_path = project.store.layout().parked_work_dir(&id);
+                    let parked_path = store.layout().parked_work_dir(&id);
                     found.with_help(format!("mv {} {}", quoted(&stuck.dir), quoted(&parked_path)))
                 }
                 _ => found,
@@ -120,14 +123,14 @@ pub(super) fn check(context: &CheckContext<'_>) -> Vec<Finding> {
 }
 
 /// Returns the command that is running now, described as text.
-pub(super) fn running_command(project: &Project) -> Option<String> {
-    let dirs = project.store.layout().live_work_dirs();
+pub(super) fn running_command(store: &Store) -> Option<String> {
+    let dirs = store.layout().live_work_dirs();
     let read_entry = |dir: &std::path::PathBuf| {
         OperationEntry::read(&proq_store::operations::journal::Journal::path_in(dir)).ok().flatten()
     };
     match dirs.iter().find_map(read_entry) {
         Some(entry) => Some(format!("`{}` (process {})", entry.header.command, entry.header.pid)),
-        None if !dirs.is_empty() || project.store.locks().is_any_command_lock_held() => {
+        None if !dirs.is_empty() || store.locks().is_any_command_lock_held() => {
             Some("another command".to_owned())
         }
         None => None,

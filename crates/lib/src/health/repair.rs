@@ -79,7 +79,7 @@ fn finish_run(project: &Project, name: &str) -> Result<(), Error> {
     if !lane.state.is_claimed() || project.store.locks().is_held(&LockName::AgentAlive(name.to_owned()))? {
         return Ok(());
     }
-    let state = state_after_run(project, name, LaneState::Failed);
+    let state = state_after_run(&project.store, name, LaneState::Failed);
     let reason = crash_reason::describe_crash(project, name);
     project.update_lane(name, |record| {
         record.state = state;

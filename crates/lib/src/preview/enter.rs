@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use proq_git::Repo;
 use proq_git::base::head::{Head, RefMove};
 use proq_git::snapshots::restore_forecast::RestoreOutcome;
 use proq_git::status::local_state::LocalState;
@@ -51,16 +52,13 @@ pub fn enter_preview(project: &Project, name: &str) -> Result<EnterResult, Error
         let lane = project.lane(name)?;
         let current = MainCheckoutHead::read(project, &main)?;
         project.repo.require_index(&main)?;
-        let tip = require_lane_tip(project, &lane)?;
+        let tip = require_lane_tip(&project.repo, &lane)?;
         PreviewEntry { op, main: &main, checkout: &checkout, lane: &lane, tip }.show_lane(&current)
     })
 }
 
-pub(super) fn require_lane_tip(project: &Project, lane: &LaneRecord) -> Result<CommitId, Error> {
-    project
-        .repo
-        .branch_tip(&lane.kind.branch)?
-        .ok_or_else(|| Error::LaneBranchGone { lane: lane.name.clone() })
+pub(super) fn require_lane_tip(repo: &Repo, lane: &LaneRecord) -> Result<CommitId, Error> {
+    repo.branch_tip(&lane.kind.branch)?.ok_or_else(|| Error::LaneBranchGone { lane: lane.name.clone() })
 }
 
 struct PreviewEntry<'a, 'p> {
@@ -73,7 +71,7 @@ struct PreviewEntry<'a, 'p> {
 
 impl PreviewEntry<'_, '_> {
     fn show_lane(&self, current: &MainCheckoutHead) -> Result<EnterResult, Error> {
-        let Some(preview) = main_checkout::load_preview(self.op.project)? else {
+        let Some(preview) = main_checkout::load_preview(&self.op.project.store)? else {
             return self.enter_from_own_branch(current);
         };
         match main_checkout::preview_state(&preview, current) {
@@ -89,10 +87,12 @@ impl PreviewEntry<'_, '_> {
                 leave::finish_at_origin(self.op, self.checkout, &preview, current)?
                     .warn_conflict(self.op.project);
                 // Commits made in that preview may just have been moved to the lane.
-                let tip = require_lane_tip(self.op.project, self.lane)?;
+                let tip = require_lane_tip(&self.op.project.repo, self.lane)?;
                 PreviewEntry { tip, ..*self }.enter_from_own_branch(current)
             }
-            PreviewState::Elsewhere => Err(main_checkout::switched_error(self.op.project, &preview, current)),
+            PreviewState::Elsewhere => {
+                Err(main_checkout::switched_error(&self.op.project.repo, &preview, current))
+            }
         }
     }
 
@@ -112,7 +112,7 @@ impl PreviewEntry<'_, '_> {
         record.dropped_state.record_lost_modes(&self.op.project.repo, self.main, current.commit, self.tip)?;
         if let Head::Branch(branch) = &current.head {
             record.is_branch_shared =
-                preview_return::existing_worktree_on_branch(self.op.project, branch, Some(self.main))?
+                preview_return::existing_worktree_on_branch(&self.op.project.repo, branch, Some(self.main))?
                     .is_some();
         }
         if snapshot.is_none() {
@@ -239,10 +239,7 @@ impl PreviewEntry<'_, '_> {
             // that.
             let Some(edit_snapshot) = self.op.project.find_unrestored_snap(id)? else {
                 if let Some(commit) = self.op.project.orphaned_snap_commit(id)? {
-                    self.op.project.listener.warn(format!(
-                        "the record of edits of an earlier preview is gone; bring them back: git stash apply {}",
-                        commit.short()
-                    ));
+                    self.op.project.listener.warn(format!("the record of edits of an earlier preview is gone; bring them back: git stash apply {}", commit.short()));
                 }
                 self.op.update_lane(&self.lane.name, |lane| lane.preview_edits.retain(|edit| edit != id))?;
                 continue;
@@ -259,7 +256,7 @@ impl PreviewEntry<'_, '_> {
     fn warn_edits_saved(&self, commit: CommitId, conflicts: &[RepoPath]) {
         self.op.project.listener.warn(format!(
             "edits of an earlier preview do not fit any more; they are kept: {} {}",
-            snap_restore::choose_stash_method(self.op.project, Some(commit), conflicts).command(),
+            snap_restore::choose_stash_method(&self.op.project.repo, Some(commit), conflicts).command(),
             commit.short()
         ));
     }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use proq_base::explain::shell_quote_path;
 use proq_git as git;
+use proq_git::Repo;
 use proq_git::base::head::{Head, RefMove};
 use proq_git::snapshots::restore_forecast::RestoreOutcome;
 use proq_git::status::local_state::LocalState;
@@ -49,7 +50,7 @@ impl LeaveResult {
             project.listener.warn(format!(
                 "your changes from before the preview conflict with {}; they are kept: {} {}",
                 self.head,
-                snap_restore::choose_stash_method(project, self.conflicting_snapshot, self.conflicts())
+                snap_restore::choose_stash_method(&project.repo, self.conflicting_snapshot, self.conflicts())
                     .command(),
                 commit.short()
             ));
@@ -82,19 +83,21 @@ fn leave_matching(
     let main = project.repo.require_main()?.to_owned();
     let checkout = op.checkout(&main)?;
     // Read under the lock: another process may have left the preview since, or opened another one.
-    let Some(preview) = main_checkout::load_preview(project)?.filter(is_match) else { return Ok(None) };
+    let Some(preview) = main_checkout::load_preview(&project.store)?.filter(is_match) else {
+        return Ok(None);
+    };
     let current = MainCheckoutHead::read(project, &main)?;
     match main_checkout::preview_state(&preview, &current) {
         PreviewState::Shown => leave_shown(op, &checkout, &preview, &current).map(Some),
         PreviewState::AtOrigin => finish_at_origin(op, &checkout, &preview, &current).map(Some),
-        PreviewState::Elsewhere => Err(main_checkout::switched_error(project, &preview, &current)),
+        PreviewState::Elsewhere => Err(main_checkout::switched_error(&project.repo, &preview, &current)),
     }
 }
 
 /// Leaves the preview if it shows this lane, before the lane lands or is removed.
 pub fn leave_preview_of(op: &Operation<'_>, lane: &str) -> Result<Option<LeaveResult>, Error> {
     let shows_lane = |preview: &PreviewRecord| preview.lane == lane;
-    if main_checkout::load_preview(op.project)?.is_some_and(|preview| shows_lane(&preview)) {
+    if main_checkout::load_preview(&op.project.store)?.is_some_and(|preview| shows_lane(&preview)) {
         leave_matching(op, shows_lane)
     } else {
         Ok(None)
@@ -107,8 +110,8 @@ fn leave_shown(
     preview: &PreviewRecord,
     current: &MainCheckoutHead,
 ) -> Result<LeaveResult, Error> {
-    let origin = main_checkout::origin_commit(op.project, preview)?;
-    require_origin_free(op.project, preview)?;
+    let origin = main_checkout::origin_commit(&op.project.repo, preview)?;
+    require_origin_free(&op.project.repo, preview)?;
     let edits = park_edits(op, preview, current)?;
     let ref_move = RefMove::Switch { from: current.head.clone(), to: preview.previous_head.clone() };
     let local_state = state_to_restore(op.project, checkout, preview)?;
@@ -162,8 +165,8 @@ pub(super) fn finish_at_origin(
 }
 
 /// Refuses to return to a branch that is now checked out in another worktree.
-pub(super) fn require_origin_free(project: &Project, preview: &PreviewRecord) -> Result<(), Error> {
-    match (preview_return::origin_branch_elsewhere(project, preview)?, &preview.previous_head) {
+pub(super) fn require_origin_free(repo: &Repo, preview: &PreviewRecord) -> Result<(), Error> {
+    match (preview_return::origin_branch_elsewhere(repo, preview)?, &preview.previous_head) {
         (Some(dir), Head::Branch(branch)) => Err(Error::OriginTaken { branch: branch.clone(), dir }),
         _ => Ok(()),
     }
@@ -361,7 +364,7 @@ fn carry_commits_to_lane(
     preview_tip: CommitId,
 ) -> Result<CarryOutcome, Error> {
     let project = op.project;
-    if let Ok(origin) = main_checkout::origin_commit(project, preview)
+    if let Ok(origin) = main_checkout::origin_commit(&project.repo, preview)
         && project.repo.is_ancestor(preview_tip, origin)?
     {
         // The preview was reset by hand to a commit that the base has.

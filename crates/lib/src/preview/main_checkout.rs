@@ -4,8 +4,10 @@ use std::path::Path;
 
 use proq_base::fail_points;
 use proq_git::CommitId;
+use proq_git::Repo;
 use proq_git::base::head::Head;
 use proq_git::worktrees::worktree::WorktreeList;
+use proq_store::Store;
 use proq_store::base::record::Record;
 use proq_store::records::preview::PreviewRecord;
 use proq_store::records::step::Step;
@@ -43,7 +45,7 @@ impl MainCheckoutHead {
         let worktree = worktree.ok_or(Error::NoCommit)?;
         fail_points::hit("desk.head");
         let Some(commit) = worktree.head(&project.repo)? else {
-            let Some(preview) = load_preview(project)? else { return Err(Error::NoCommit) };
+            let Some(preview) = load_preview(&project.store)? else { return Err(Error::NoCommit) };
             let now = worktree.branch.clone().unwrap_or_default();
             return Err(Error::OnUnbornBranch {
                 lane: preview.lane,
@@ -82,25 +84,21 @@ pub(super) fn preview_state(preview: &PreviewRecord, current: &MainCheckoutHead)
 
 /// Refuses a preview that the checkout no longer shows.
 pub(super) fn require_shown(
-    project: &Project,
+    repo: &Repo,
     preview: &PreviewRecord,
     current: &MainCheckoutHead,
 ) -> Result<(), Error> {
     match preview_state(preview, current) {
         PreviewState::Shown => Ok(()),
-        PreviewState::AtOrigin | PreviewState::Elsewhere => Err(switched_error(project, preview, current)),
+        PreviewState::AtOrigin | PreviewState::Elsewhere => Err(switched_error(repo, preview, current)),
     }
 }
 
 /// Returns the error for a checkout that was switched by hand, with the branch or commit that the preview was
 /// entered from. If that branch is missing, returns the error about it instead.
-pub(super) fn switched_error(
-    project: &Project,
-    preview: &PreviewRecord,
-    current: &MainCheckoutHead,
-) -> Error {
+pub(super) fn switched_error(repo: &Repo, preview: &PreviewRecord, current: &MainCheckoutHead) -> Error {
     let (lane, came_from) = (preview.lane.clone(), preview.previous_head.clone());
-    match origin_commit(project, preview) {
+    match origin_commit(repo, preview) {
         Ok(_) => {
             Error::SwitchedByHand { lane, current_head: current.head.to_string(), previous_head: came_from }
         }
@@ -109,19 +107,18 @@ pub(super) fn switched_error(
 }
 
 /// Returns the commit that the checkout returns to: its branch may have moved, for example by a landing.
-pub(super) fn origin_commit(project: &Project, preview: &PreviewRecord) -> Result<CommitId, Error> {
+pub(super) fn origin_commit(repo: &Repo, preview: &PreviewRecord) -> Result<CommitId, Error> {
     match &preview.previous_head {
         Head::Detached(id) => Ok(*id),
-        Head::Branch(branch) => project
-            .repo
+        Head::Branch(branch) => repo
             .branch_tip(branch)?
             .ok_or_else(|| Error::OriginGone { branch: branch.clone(), commit: preview.previous_commit }),
     }
 }
 
 /// Loads the record of the open preview, if any.
-pub(super) fn load_preview(project: &Project) -> Result<Option<PreviewRecord>, Error> {
-    Ok(PreviewRecord::load_if_exists(&project.store.layout().preview_record())?)
+pub(super) fn load_preview(store: &Store) -> Result<Option<PreviewRecord>, Error> {
+    Ok(PreviewRecord::load_if_exists(&store.layout().preview_record())?)
 }
 
 /// Status of the open preview, for lists.
@@ -141,7 +138,7 @@ pub struct PreviewStatus {
 
 /// Returns the status of the open preview; none without one.
 pub fn preview_status(project: &Project) -> Result<Option<PreviewStatus>, Error> {
-    let Some(preview) = load_preview(project)? else { return Ok(None) };
+    let Some(preview) = load_preview(&project.store)? else { return Ok(None) };
     let Some(main) = project.repo.main_worktree() else { return Ok(None) };
     let is_shown = match MainCheckoutHead::read(project, main) {
         Ok(current) => preview_state(&preview, &current) == PreviewState::Shown,
@@ -161,7 +158,7 @@ pub fn preview_status(project: &Project) -> Result<Option<PreviewStatus>, Error>
 /// Returns the work in the open preview of a lane that is not in the lane yet, one phrase each.
 pub(super) fn work_only_in_preview(project: &Project, lane: &str) -> Result<Vec<String>, Error> {
     let mut out = Vec::new();
-    let (Some(preview), Some(main)) = (load_preview(project)?, project.repo.main_worktree()) else {
+    let (Some(preview), Some(main)) = (load_preview(&project.store)?, project.repo.main_worktree()) else {
         return Ok(out);
     };
     if preview.lane != lane {

@@ -60,7 +60,7 @@ pub fn plan_preview(project: &Project, action: PreviewAction<'_>) -> Result<Prev
     project.repo.require_index(&main)?;
     let checkout = LockedWorktree::lock(project, &main)?;
     let main_checkout = MainCheckoutHead::read(project, &main)?;
-    let preview = main_checkout::load_preview(project)?;
+    let preview = main_checkout::load_preview(&project.store)?;
     let (lane, to, target) = find_target(project, action, preview.as_ref(), &main_checkout)?;
     let status = status_query::status(&project.repo, &main, true)?;
     if action == PreviewAction::Refresh {
@@ -104,28 +104,28 @@ fn find_target(
 ) -> Result<(Option<String>, String, CommitId), Error> {
     if let PreviewAction::Show(name) = action {
         let lane = project.lane(name)?;
-        let tip = require_lane_tip(project, &lane)?;
+        let tip = require_lane_tip(&project.repo, &lane)?;
         if let Some(preview) = preview
             .filter(|preview| main_checkout::preview_state(preview, main_checkout) == PreviewState::Elsewhere)
         {
-            return Err(main_checkout::switched_error(project, preview, main_checkout));
+            return Err(main_checkout::switched_error(&project.repo, preview, main_checkout));
         }
         return Ok((Some(lane.name), lane.kind.branch, tip));
     }
     let preview = preview.ok_or(Error::NoOpenPreview)?;
     if action == PreviewAction::Refresh {
-        main_checkout::require_shown(project, preview, main_checkout)?;
+        main_checkout::require_shown(&project.repo, preview, main_checkout)?;
         let lane = project.lane(&preview.lane)?;
         let tip = refresh::refresh_target(project, preview, main_checkout)?;
         return Ok((Some(lane.name), lane.kind.branch, tip));
     }
     if main_checkout::preview_state(preview, main_checkout) == PreviewState::Elsewhere {
-        return Err(main_checkout::switched_error(project, preview, main_checkout));
+        return Err(main_checkout::switched_error(&project.repo, preview, main_checkout));
     }
     if main_checkout::preview_state(preview, main_checkout) == PreviewState::Shown {
-        require_origin_free(project, preview)?;
+        require_origin_free(&project.repo, preview)?;
     }
-    Ok((None, preview.previous_head.to_string(), main_checkout::origin_commit(project, preview)?))
+    Ok((None, preview.previous_head.to_string(), main_checkout::origin_commit(&project.repo, preview)?))
 }
 
 /// Returns whether the checkout moves to its target by a single transition. A checkout that was switched back

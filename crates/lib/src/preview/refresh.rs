@@ -31,9 +31,9 @@ pub fn refresh_preview(project: &Project) -> Result<RefreshResult, Error> {
     operate(project, "preview --refresh", |op| {
         let main = project.repo.require_main()?.to_owned();
         let _checkout = op.checkout(&main)?;
-        let mut preview = main_checkout::load_preview(project)?.ok_or(Error::NoOpenPreview)?;
+        let mut preview = main_checkout::load_preview(&project.store)?.ok_or(Error::NoOpenPreview)?;
         let current = MainCheckoutHead::read(project, &main)?;
-        main_checkout::require_shown(project, &preview, &current)?;
+        main_checkout::require_shown(&project.repo, &preview, &current)?;
         let lane = project.lane(&preview.lane)?;
         let (from, tip) = (current.commit, refresh_target(project, &preview, &current)?);
         let has_parked_changes = preview.snapshot.is_some();
@@ -67,7 +67,7 @@ pub(super) fn refresh_target(
     current: &MainCheckoutHead,
 ) -> Result<CommitId, Error> {
     let lane = project.lane(&preview.lane)?;
-    let (from, tip) = (current.commit, require_lane_tip(project, &lane)?);
+    let (from, tip) = (current.commit, require_lane_tip(&project.repo, &lane)?);
     if from == preview.tip || project.repo.is_ancestor(from, tip)? {
         return Ok(tip);
     }
@@ -83,10 +83,10 @@ pub(super) fn refresh_target(
 /// # Errors
 /// Fails as [`refresh_preview`] does; nothing was changed then.
 pub fn refresh_if_lane_advanced(project: &Project, lane: &str) -> Result<bool, Error> {
-    let Some(preview) = main_checkout::load_preview(project)?.filter(|open| open.lane == lane) else {
+    let Some(preview) = main_checkout::load_preview(&project.store)?.filter(|open| open.lane == lane) else {
         return Ok(false);
     };
-    let tip = require_lane_tip(project, &project.lane(lane)?)?;
+    let tip = require_lane_tip(&project.repo, &project.lane(lane)?)?;
     if tip == preview.tip || !project.repo.is_ancestor(preview.tip, tip)? {
         return Ok(false);
     }

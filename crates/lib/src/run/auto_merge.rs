@@ -6,6 +6,7 @@ use std::path::Path;
 
 use proq_base::explain::Exit;
 use proq_git::CommitId;
+use proq_store::Store;
 use proq_store::base::clock::now;
 use proq_store::base::record::Record;
 use proq_store::locks::lock::LockName;
@@ -105,9 +106,9 @@ pub fn auto_merge_status(project: &Project, lane: &LaneRecord) -> Result<AutoMer
                 return Ok(AutoMergeStatus::Blocked(reason));
             }
             let tip = project.repo.branch_tip(&lane.kind.branch)?;
-            let moved = moved_since_run(project, lane, tip)?.map(AutoMergeStatus::BranchMoved);
+            let moved = moved_since_run(&project.store, lane, tip)?.map(AutoMergeStatus::BranchMoved);
             moved
-                .or_else(|| undelivered_reason(project, &lane.name).map(AutoMergeStatus::Blocked))
+                .or_else(|| undelivered_reason(&project.store, &lane.name).map(AutoMergeStatus::Blocked))
                 .unwrap_or(AutoMergeStatus::Ready)
         }
         LaneState::Orphaned if lane.state == LaneState::Done => AutoMergeStatus::Blocked(format!(
@@ -125,11 +126,11 @@ pub fn auto_merge_status(project: &Project, lane: &LaneRecord) -> Result<AutoMer
 /// # Errors
 /// Fails when the run's record cannot be read.
 pub(crate) fn moved_since_run(
-    project: &Project,
+    store: &Store,
     lane: &LaneRecord,
     tip: Option<CommitId>,
 ) -> Result<Option<String>, Error> {
-    let run = RunRecord::load_if_exists(&project.store.layout().run_record(&lane.name, lane.last_run))?;
+    let run = RunRecord::load_if_exists(&store.layout().run_record(&lane.name, lane.last_run))?;
     let run_tip = run.and_then(|run| run.tip_after);
     let reason =
         || format!("its branch has moved since its run ended; git proq merge {} lands it", lane.name);
@@ -142,12 +143,12 @@ pub(crate) fn moved_since_run(
 /// # Errors
 /// Fails when the run's record cannot be read or written.
 pub(crate) fn advance_run_tip(
-    project: &Project,
+    store: &Store,
     lane: &LaneRecord,
     from: CommitId,
     to: CommitId,
 ) -> Result<(), Error> {
-    let path = project.store.layout().run_record(&lane.name, lane.last_run);
+    let path = store.layout().run_record(&lane.name, lane.last_run);
     if let Some(mut run) = RunRecord::load_if_exists(&path)?
         && run.tip_after == Some(from)
     {
@@ -159,8 +160,8 @@ pub(crate) fn advance_run_tip(
 
 /// Returns why a lane with undelivered messages to its agent does not land automatically; none when no
 /// message waits.
-pub(crate) fn undelivered_reason(project: &Project, lane: &str) -> Option<String> {
-    let count = Inbox::new(project, lane).count();
+pub(crate) fn undelivered_reason(store: &Store, lane: &str) -> Option<String> {
+    let count = Inbox::new(store, lane).count();
     (count > 0).then(|| pending_messages_text(lane, count))
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use proq_store::Store;
 use proq_store::base::clock::now;
 use proq_store::base::record::Record;
 use proq_store::base::run_number::RunNumber;
@@ -9,16 +10,16 @@ use proq_store::records::draft::RunCosts;
 use proq_store::records::lane::LaneRecord;
 use proq_store::records::run::RunRecord;
 
-use crate::lane::{Error, Project};
+use crate::lane::Error;
 
 /// Returns the sum of the costs of all runs of a lane.
 ///
 /// # Errors
 /// Fails if a run's record cannot be read.
-pub(crate) fn total_costs<P>(project: &Project, lane: &LaneRecord<P>) -> Result<RunCosts, Error> {
+pub(crate) fn total_costs<P>(store: &Store, lane: &LaneRecord<P>) -> Result<RunCosts, Error> {
     let mut out = RunCosts::default();
     for run_number in RunNumber::first().through(lane.last_run) {
-        let path = project.store.layout().run_record(&lane.name, run_number);
+        let path = store.layout().run_record(&lane.name, run_number);
         let Some(run) = RunRecord::load_if_exists(&path)? else { continue };
         // A run whose supervisor was killed has no end time, and is not running any more.
         let end = run.ended.or_else(|| (run_number == lane.last_run && lane.state.is_claimed()).then(now));

@@ -4,8 +4,10 @@
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
+use proq_base::config::settings::Settings;
 use proq_base::explain::shell_quote_path;
 use proq_base::interrupt::StopFlag;
+use proq_git::Repo;
 use proq_git::RepoPath;
 use proq_git::history::deletions::detect_mass_deletion;
 use proq_git::status::special_files::unreadable_paths;
@@ -79,7 +81,7 @@ pub(crate) fn leftovers_to_commit(
         if entry.nested {
             reasons.push(format!("{} is a repository of its own", entry.path));
         } else {
-            reasons.extend(uncommittable_reason(project, lane, &entry.path));
+            reasons.extend(uncommittable_reason(&project.settings, lane, &entry.path));
         }
     }
     let paths: Vec<RepoPath> = entries.into_iter().map(|e| e.path.clone()).collect();
@@ -87,7 +89,7 @@ pub(crate) fn leftovers_to_commit(
         return Ok(paths);
     }
     if !allow_deletions {
-        reasons.extend(mass_deletion_reason(project, lane, &paths)?);
+        reasons.extend(mass_deletion_reason(&project.repo, lane, &paths)?);
     }
     reasons.extend(head_ownership::foreign_head_reason(project, lane)?);
     if !reasons.is_empty() {
@@ -99,13 +101,13 @@ pub(crate) fn leftovers_to_commit(
 /// Returns the command that moves an embedded repository out of a lane's worktree, to a free path next to the
 /// main checkout.
 pub(crate) fn move_nested_repo_command(
-    project: &Project,
+    repo: &Repo,
     lane: &LaneRecord,
     path: &RepoPath,
     worktrees: &WorktreeList,
 ) -> String {
     let from = path.to_fs_path(&lane.path);
-    let sibling_dir = project.repo.command_dir().parent().unwrap_or_else(|| Path::new("/"));
+    let sibling_dir = repo.command_dir().parent().unwrap_or_else(|| Path::new("/"));
     let name = format!("{}-{}", lane.name, from.file_name().unwrap_or_default().to_string_lossy());
     let mut to = sibling_dir.join(&name);
     let mut number = 2;
@@ -119,15 +121,11 @@ pub(crate) fn move_nested_repo_command(
 }
 
 /// Returns the reason why a commit of these paths would delete too many files, or `None` if it would not.
-fn mass_deletion_reason(
-    project: &Project,
-    lane: &LaneRecord,
-    paths: &[RepoPath],
-) -> Result<Option<String>, Error> {
-    let Some(head) = project.repo.head_commit(&lane.path)? else { return Ok(None) };
+fn mass_deletion_reason(repo: &Repo, lane: &LaneRecord, paths: &[RepoPath]) -> Result<Option<String>, Error> {
+    let Some(head) = repo.head_commit(&lane.path)? else { return Ok(None) };
     let exists = |path: &RepoPath| path.to_fs_path(&lane.path).symlink_metadata().is_ok();
     let changed = paths.iter().map(|path| (path, exists(path)));
-    let deletion = detect_mass_deletion(&project.repo, head, changed)?;
+    let deletion = detect_mass_deletion(repo, head, changed)?;
     Ok(deletion
         .map(|deletion| format!("{deletion} are deleted, which git proq merge --allow-deletions allows")))
 }
@@ -149,7 +147,7 @@ pub(crate) fn snapshot_leftovers(project: &Project, lane: &LaneRecord, reason: &
 
 /// Returns the reason why a file must not be committed as it is, if there is one.
 pub(crate) fn uncommittable_reason<P>(
-    project: &Project,
+    settings: &Settings,
     lane: &LaneRecord<P>,
     path: &RepoPath,
 ) -> Option<String> {
@@ -159,14 +157,14 @@ pub(crate) fn uncommittable_reason<P>(
     if has_conflict_markers(lane, path) {
         return Some(format!("{path} holds conflict markers"));
     }
-    let mib = oversize_mib(project, lane, path)?;
+    let mib = oversize_mib(settings, lane, path)?;
     Some(format!("{path} has {mib} MiB, more than agent.autocommit_limit"))
 }
 
 /// Returns a file's size in MiB if it exceeds the setting `agent.autocommit_limit`. Larger files need the
 /// user's consent, because history keeps them forever.
-fn oversize_mib<P>(project: &Project, lane: &LaneRecord<P>, path: &RepoPath) -> Option<u64> {
-    let limit = project.settings.autocommit_limit?;
+fn oversize_mib<P>(settings: &Settings, lane: &LaneRecord<P>, path: &RepoPath) -> Option<u64> {
+    let limit = settings.autocommit_limit?;
     let meta = path.to_fs_path(&lane.path).symlink_metadata().ok()?;
     (meta.is_file() && meta.len() > limit).then_some(meta.len() / (1024 * 1024))
 }

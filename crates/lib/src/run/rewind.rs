@@ -2,6 +2,7 @@
 
 use std::os::unix::fs::MetadataExt;
 
+use proq_git::Repo;
 use proq_git::base::head::RefMove;
 use proq_git::status::status_query::status;
 use proq_git::worktrees::worktree::WorktreeList;
@@ -45,14 +46,14 @@ pub(crate) struct LaneFingerprint {
 
 impl LaneFingerprint {
     /// Captures the current fingerprint of a lane.
-    pub fn capture(project: &Project, lane: &LaneRecord) -> Result<LaneFingerprint, Error> {
+    pub fn capture(repo: &Repo, lane: &LaneRecord) -> Result<LaneFingerprint, Error> {
         let stamp = |path: &RepoPath| {
             let meta = path.to_fs_path(&lane.path).symlink_metadata().ok()?;
             Some((meta.size(), meta.ctime(), meta.ctime_nsec()))
         };
-        let paths = status(&project.repo, &lane.path, true)?.paths();
+        let paths = status(repo, &lane.path, true)?.paths();
         Ok(LaneFingerprint {
-            tip: project.repo.branch_tip(&lane.kind.branch)?,
+            tip: repo.branch_tip(&lane.kind.branch)?,
             dirty_files: paths.into_iter().map(|path| (path.clone(), stamp(&path))).collect(),
         })
     }

@@ -62,7 +62,7 @@ impl Project {
             RunRecord { ended: Some(now()), outcome, class: Some(RunClass::Crashed), detail, ..run }
                 .save(&path)?;
         }
-        let state = state_after_run(self, &lane.name, LaneState::Failed);
+        let state = state_after_run(&self.store, &lane.name, LaneState::Failed);
         self.update_lane(&lane.name, |record| {
             record.state = state;
             record.detail = Some(reason);

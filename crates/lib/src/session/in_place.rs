@@ -4,9 +4,11 @@
 use std::path::Path;
 
 use proq_base::fail_points;
+use proq_git::Repo;
 use proq_git::base::error;
 use proq_git::repository::open_operation;
 use proq_git::status::status_query;
+use proq_store::Store;
 use proq_store::base::atomic::write as write_atomically;
 use proq_store::base::id::new_id;
 use proq_store::base::record::Record;
@@ -46,7 +48,7 @@ pub fn require_in_place_possible(project: &Project, lane: &str, branch: &str) ->
         );
     }
     let switch_hint = "git switch to a branch of yours";
-    match checked_out_branch(project, main)? {
+    match checked_out_branch(&project.repo, main)? {
         Some(current) if project.is_managed_branch(&current) => {
             return refused(
                 format!("the main checkout is on '{current}', which is git-proq's own"),
@@ -62,13 +64,13 @@ pub fn require_in_place_possible(project: &Project, lane: &str, branch: &str) ->
         Some(_) => {}
         None => return refused("the main checkout is on no branch".to_owned(), switch_hint),
     }
-    require_nothing_staged(project, main)
+    require_nothing_staged(&project.repo, main)
 }
 
 /// Refuses while files are staged or unmerged in the main checkout: staged files would go into the run's
 /// commit.
-fn require_nothing_staged(project: &Project, main: &Path) -> Result<(), Error> {
-    let dirty = status_query::status(&project.repo, main, false)?;
+fn require_nothing_staged(repo: &Repo, main: &Path) -> Result<(), Error> {
+    let dirty = status_query::status(repo, main, false)?;
     let unmerged = dirty.unmerged();
     if !unmerged.is_empty() {
         let reason =
@@ -79,7 +81,7 @@ fn require_nothing_staged(project: &Project, main: &Path) -> Result<(), Error> {
         });
     }
     let mut staged: Vec<_> = dirty.staged().map(|entry| entry.path.clone()).collect();
-    staged.extend(project.repo.intent_to_add_paths(main, None)?);
+    staged.extend(repo.intent_to_add_paths(main, None)?);
     if staged.is_empty() {
         return Ok(());
     }
@@ -129,8 +131,8 @@ pub(crate) fn start_in_place_run<'p>(
 ///
 /// # Errors
 /// Fails when the last run's record cannot be read or the next one cannot be written.
-pub(crate) fn continue_in_place_run(project: &Project, lane: &AnyLane) -> Result<(), Error> {
-    let layout = project.store.layout();
+pub(crate) fn continue_in_place_run(store: &Store, lane: &AnyLane) -> Result<(), Error> {
+    let layout = store.layout();
     let baseline = CheckoutBaseline::load(&layout.run_checkout_baseline(&lane.name, lane.last_run))?;
     Ok(baseline.save(&layout.run_checkout_baseline(&lane.name, lane.last_run.next()))?)
 }

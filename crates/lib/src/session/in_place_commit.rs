@@ -53,8 +53,10 @@ impl InPlaceFinisher<'_> {
             let names = error::list_paths(&unmerged);
             return Ok(Some(format!("conflicts are open there, so nothing is committed for it: {names}")));
         }
-        let reasons: Vec<String> =
-            paths.iter().filter_map(|path| uncommittable_reason(self.project, self.lane, path)).collect();
+        let reasons: Vec<String> = paths
+            .iter()
+            .filter_map(|path| uncommittable_reason(&self.project.settings, self.lane, path))
+            .collect();
         Ok((!reasons.is_empty()).then(|| format!("what it changed is not committed: {}", reasons.join("; "))))
     }
 
@@ -128,7 +130,7 @@ impl InPlaceFinisher<'_> {
             let reason = format!("files of yours would go with it: {}", error::list_paths(&user_paths));
             return Err(Error::InPlaceRefused { reason, hint: String::new() });
         }
-        let branch = checked_out_branch(self.project, dir)?;
+        let branch = checked_out_branch(&self.project.repo, dir)?;
         if branch.as_ref() != Some(&self.lane.base) {
             let branch_shown = branch.unwrap_or_else(|| "no branch".to_owned());
             return Err(Error::InPlaceRefused {
@@ -176,7 +178,7 @@ impl InPlaceFinisher<'_> {
     fn report_misplaced_commit(&mut self, head: CommitId) -> Result<(), Error> {
         let (repo, dir) = (&self.project.repo, &self.lane.path);
         let Some(tip) = repo.head_commit(dir)?.filter(|tip| *tip != head) else { return Ok(()) };
-        let branch = checked_out_branch(self.project, dir)?;
+        let branch = checked_out_branch(&self.project.repo, dir)?;
         if branch.as_ref() != Some(&self.lane.base) {
             let branch_shown = branch.unwrap_or_else(|| "no branch".to_owned());
             self.add_note(format!(

@@ -122,7 +122,7 @@ impl<'a> InPlaceFinisher<'a> {
 
     fn commit_run_changes(&mut self, message: Option<&str>) -> Result<(), Error> {
         let (repo, dir, base) = (&self.project.repo, &self.lane.path, &self.lane.base);
-        let (branch, head) = (checked_out_branch(self.project, dir)?, repo.head_commit(dir)?);
+        let (branch, head) = (checked_out_branch(&self.project.repo, dir)?, repo.head_commit(dir)?);
         let dirty = self.status()?;
         let changed_user_files = self.user_files.changed_files(&dirty);
         let (paths, nested) = self.split_committable(&dirty);

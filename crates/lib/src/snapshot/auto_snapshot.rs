@@ -150,9 +150,9 @@ impl ParkMarkers {
     fn read(project: &Project, before: Option<&ParkMarkers>) -> Result<(ParkMarkers, ParkedChanges), Error> {
         let last = match before {
             Some(marks) => marks.last_operation,
-            None => last_finished_operation(project),
+            None => last_finished_operation(&project.store),
         };
-        let (worktrees, operation) = worktrees_parked_since(project, last);
+        let (worktrees, operation) = worktrees_parked_since(&project.store, last);
         let newest = project.repo.ref_tip("refs/stash")?;
         // An older stash becomes the newest again once those above it are dropped.
         let is_new = |stash: &CommitId| before.is_some_and(|marks| !marks.stash_entries.contains(stash));
@@ -185,11 +185,11 @@ impl ParkedChanges {
         // Checks operations that started later: running ones first, then finished ones. In the other order,
         // one could finish between the two checks.
         let is_parked_since = || {
-            recovery::is_operation_running(project, |step| match step {
+            recovery::is_operation_running(&project.store, |step| match step {
                 Step::ClearWorktree { dir: changed_dir, .. }
                 | Step::RestoreSnapshot { dir: changed_dir, .. } => changed_dir == dir,
                 _ => false,
-            }) || worktrees_parked_since(project, self.last_operation).0.contains(dir)
+            }) || worktrees_parked_since(&project.store, self.last_operation).0.contains(dir)
         };
         Ok(is_stashed || self.worktrees.contains(dir) || is_parked_since())
     }
@@ -289,7 +289,7 @@ impl AutoSnapshots {
 
     /// Emits an event if settings or hooks of the repository have changed since the last pass.
     fn report_changed_settings(&mut self, project: &Project) {
-        let settings = shared_settings(project);
+        let settings = shared_settings(&project.repo);
         let before = self.known_settings.replace(settings.clone());
         if let Some(changed) = before.and_then(|before| changed_settings(&before, &settings)) {
             let message = format!("{changed} of the repository changed while agents were at work");
@@ -378,7 +378,7 @@ impl WatchedWorktree<'_> {
         let Some(lane) = self.lane else { return false };
         let moves_worktree = |step: &Step| matches!(step, Step::MovePath { from, .. } if *from == lane.path);
         let is_removed = project.lane(&lane.name).map_or(true, |now| now.created != lane.created);
-        is_removed || recovery::is_operation_running(project, moves_worktree)
+        is_removed || recovery::is_operation_running(&project.store, moves_worktree)
     }
 
     /// Scans the worktree; none while git works in it, because its files may be half written.

@@ -28,11 +28,11 @@ impl WatchedWorktree<'_> {
         git_dir: Option<&Path>,
     ) -> Result<(), Error> {
         let Some(record) = project.find_any_snap(id)? else { return Ok(()) };
-        let lost = self.lost_paths(project, &record, git_dir.is_some())?;
+        let lost = self.lost_paths(&project.repo, &record, git_dir.is_some())?;
         if lost.is_empty() {
             return Ok(());
         }
-        snapshot_store::mark_in_event(project, id)?;
+        snapshot_store::mark_in_event(&project.store, id)?;
         let summary = match git_dir {
             Some(_) => format!("uncommitted changes in {} are gone: {}", self.describe(), list_paths(&lost)),
             None => format!(
@@ -54,11 +54,11 @@ impl WatchedWorktree<'_> {
     /// snapshot, or that a commit changed, counts as edited and is not lost.
     fn lost_paths(
         &self,
-        project: &Project,
+        repo: &Repo,
         record: &SnapshotRecord,
         has_worktree: bool,
     ) -> Result<Vec<RepoPath>, Error> {
-        let (repo, snapshot) = (&project.repo, &record.snapshot);
+        let snapshot = &record.snapshot;
         let (head, dirty) = match has_worktree {
             true => (repo.head_commit(self.dir)?, status(repo, self.dir, true)?),
             // Later commits of a missing worktree are on its branch.
@@ -69,7 +69,7 @@ impl WatchedWorktree<'_> {
         };
         let head = head.unwrap_or(snapshot.base);
         let mut edited = if has_worktree {
-            self.paths_committed_since(project, snapshot.base, head)?
+            self.paths_committed_since(repo, snapshot.base, head)?
         } else {
             BTreeSet::new()
         };
@@ -83,7 +83,7 @@ impl WatchedWorktree<'_> {
         for change in changes_with_content(repo, snapshot.base, snapshot.index_tree)? {
             let is_reset = index_only.contains(&change.path) && not_in_head.contains(&change.path);
             let is_edited = staged.contains(&change.path) || edited.contains(&change.path);
-            if is_reset && !is_edited && !self.has_content_of(project, &change) {
+            if is_reset && !is_edited && !self.has_content_of(repo, &change) {
                 lost.insert(change.path);
             }
         }
@@ -134,28 +134,28 @@ impl WatchedWorktree<'_> {
     }
 
     /// Returns whether the file at the path of `change` has the new content of that change.
-    fn has_content_of(&self, project: &Project, change: &Change) -> bool {
+    fn has_content_of(&self, repo: &Repo, change: &Change) -> bool {
         let bytes = std::fs::read(change.path.to_fs_path(self.dir)).ok();
-        let id = bytes.and_then(|bytes| project.repo.blob_id(&bytes));
+        let id = bytes.and_then(|bytes| repo.blob_id(&bytes));
         id.is_some_and(|id| change.new.is_some_and(|side| side.oid == id.oid()))
     }
 
     /// Returns the files changed by commits that were created in the worktree since it was at `base`.
     fn paths_committed_since(
         &self,
-        project: &Project,
+        repo: &Repo,
         base: CommitId,
         head: CommitId,
     ) -> Result<BTreeSet<RepoPath>, Error> {
         if head == base {
             return Ok(BTreeSet::new());
         }
-        let moves = project.repo.reflog(self.dir, "HEAD")?;
+        let moves = repo.reflog(self.dir, "HEAD")?;
         let base_position = moves.iter().position(|step| step.new_id == base).unwrap_or(0);
         if !moves[..base_position].iter().any(reflog::ReflogEntry::creates_commit) {
             return Ok(BTreeSet::new());
         }
-        Ok(tree_changes(&project.repo, base, head)?.into_iter().map(|change| change.path).collect())
+        Ok(tree_changes(repo, base, head)?.into_iter().map(|change| change.path).collect())
     }
 }
 

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use proq_git as git;
+use proq_git::Repo;
 use proq_git::base::head::Head;
 use proq_git::base::local_changes_hint;
 use proq_git::history::tree_diff;
@@ -70,15 +71,11 @@ impl StashMethod {
 }
 
 /// Chooses the git command for a snapshot, given by its commit, that conflicts at `conflicts`.
-pub fn choose_stash_method(
-    project: &Project,
-    commit: Option<CommitId>,
-    conflicts: &[RepoPath],
-) -> StashMethod {
+pub fn choose_stash_method(repo: &Repo, commit: Option<CommitId>, conflicts: &[RepoPath]) -> StashMethod {
     // The third parent of a stash commit has the untracked files.
-    let untracked_commit = commit.and_then(|commit| project.repo.require_commit(&format!("{commit}^3")).ok());
+    let untracked_commit = commit.and_then(|commit| repo.require_commit(&format!("{commit}^3")).ok());
     let untracked_files =
-        untracked_commit.and_then(|tree| tree_diff::tree_paths(&project.repo, tree).ok()).unwrap_or_default();
+        untracked_commit.and_then(|tree| tree_diff::tree_paths(repo, tree).ok()).unwrap_or_default();
     let is_at_or_below =
         |path: &RepoPath, other: &RepoPath| path == other || path.parents().any(|up| up == *other);
     let touches_untracked = |path: &RepoPath| {
@@ -115,11 +112,11 @@ fn restore_in_operation(op: &Operation<'_>, view: &SnapView, dry_run: bool) -> R
     intent_to_add.retain(|path| !view.record.snapshot.intent_to_add.contains(path));
     if !intent_to_add.is_empty() {
         // Intent-to-add entries exist only in the index, and the snapshot replaces the index.
-        return Err(staged_error(project, &dir, id, intent_to_add));
+        return Err(staged_error(&project.repo, &dir, id, intent_to_add));
     }
     let outcome = if dry_run {
         let raw_index = project.saved_index_path(&dir, id);
-        snapshot_store::parked_dir(project, id).and_then(|parked_dir| {
+        snapshot_store::parked_dir(&project.store, id).and_then(|parked_dir| {
             checkout.forecast_restore(&view.record.snapshot, head, &parked_dir, &raw_index)
         })
     } else {
@@ -130,12 +127,12 @@ fn restore_in_operation(op: &Operation<'_>, view: &SnapView, dry_run: bool) -> R
             if restore_forecast::foreign_staged_paths(&project.repo, &dir, head, &view.record.snapshot)
                 .is_ok_and(|staged| staged == *paths) =>
         {
-            staged_error(project, &dir, id, paths.clone())
+            staged_error(&project.repo, &dir, id, paths.clone())
         }
         _ => e,
     })?;
     let stash_method = match &outcome {
-        RestoreOutcome::Conflict(paths) => choose_stash_method(project, Some(view.commit()), paths),
+        RestoreOutcome::Conflict(paths) => choose_stash_method(&project.repo, Some(view.commit()), paths),
         RestoreOutcome::Exact | RestoreOutcome::Merged => StashMethod::Apply,
     };
     let mut blocked_ignored = Vec::new();
@@ -145,7 +142,7 @@ fn restore_in_operation(op: &Operation<'_>, view: &SnapView, dry_run: bool) -> R
         let copies = project.store.layout().snapshot_ignored(id);
         blocked_ignored = ignored_files::restore_ignored(&dir, &copies, &automatic.ignored)?;
     }
-    let parked_dir = snapshot_store::parked_dir(project, id)?;
+    let parked_dir = snapshot_store::parked_dir(&project.store, id)?;
     let ignored = view.record.snapshot.ignored.iter();
     let lost = ignored.filter(|file| !file.is_preserved(&project.repo, &dir, &parked_dir));
     let lost_ignored = lost.map(|file| file.path.clone()).collect();
@@ -153,8 +150,8 @@ fn restore_in_operation(op: &Operation<'_>, view: &SnapView, dry_run: bool) -> R
 }
 
 /// Returns the error for an index that must not be replaced, because these paths are staged in it.
-fn staged_error(project: &Project, dir: &Path, id: &str, paths: Vec<RepoPath>) -> Error {
-    let remedy = local_changes_hint::LocalChangesHint::detect(&project.repo, dir, &paths);
+fn staged_error(repo: &Repo, dir: &Path, id: &str, paths: Vec<RepoPath>) -> Error {
+    let remedy = local_changes_hint::LocalChangesHint::detect(repo, dir, &paths);
     let remedy = Box::new(remedy);
     SnapshotError::Staged { id: id.to_owned(), dir: dir.to_owned(), paths, remedy }.into()
 }

@@ -1,5 +1,6 @@
 //! View of each snapshot for the user: state, files, and lookup by id.
 
+use proq_git::Repo;
 use proq_git::history::tree_diff;
 use proq_git::history::tree_diff::tree_changes;
 use proq_git::status::special_files::UncapturedPath;
@@ -135,13 +136,13 @@ impl Waiters {
 
 impl SnapView {
     /// Returns the changed files of the snapshot, tracked ones sorted by path, then the untracked ones.
-    pub fn files(&self, project: &Project) -> Result<Vec<SnapFile>, Error> {
+    pub fn files(&self, repo: &Repo) -> Result<Vec<SnapFile>, Error> {
         let snap = &self.record.snapshot;
         let mut files: Vec<SnapFile> = Vec::new();
         for (from, to, column) in
             [(snap.base.oid(), snap.index_tree, 0), (snap.index_tree.oid(), snap.work_tree, 1)]
         {
-            for change in tree_changes(&project.repo, from, to)? {
+            for change in tree_changes(repo, from, to)? {
                 let letter = change.status_letter();
                 if let Some(file) = files.iter_mut().find(|f| f.path == change.path) {
                     file.status[column] = letter;
@@ -154,7 +155,7 @@ impl SnapView {
         }
         files.sort_by(|a, b| a.path.cmp(&b.path));
         if let Some(tree) = snap.untracked_tree {
-            let untracked_files = tree_diff::tree_paths(&project.repo, tree)?;
+            let untracked_files = tree_diff::tree_paths(repo, tree)?;
             files.extend(untracked_files.into_iter().map(|path| SnapFile { path, status: ['?', '?'] }));
         }
         Ok(files)

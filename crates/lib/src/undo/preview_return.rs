@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
+use proq_git::Repo;
 use proq_git::base::head::{Head, RefMove};
 use proq_git::worktrees::worktree::WorktreeList;
 use proq_store::base::record::Record;
@@ -10,8 +11,8 @@ use proq_store::records::preview::PreviewRecord;
 use proq_store::records::step::Step;
 
 use super::entry_revert::EntryRevert;
+use crate::lane::Error;
 use crate::lane::errors::undo_error::UndoError;
-use crate::lane::{Error, Project};
 
 /// Returns another worktree that is now on the branch a preview was entered from; none if one was on it
 /// already at that time. Git allows a branch in one worktree only: a commit in one of two such worktrees
@@ -19,16 +20,13 @@ use crate::lane::{Error, Project};
 ///
 /// # Errors
 /// Fails when the worktrees cannot be listed.
-pub(crate) fn origin_branch_elsewhere(
-    project: &Project,
-    open: &PreviewRecord,
-) -> Result<Option<PathBuf>, Error> {
+pub(crate) fn origin_branch_elsewhere(repo: &Repo, open: &PreviewRecord) -> Result<Option<PathBuf>, Error> {
     let Head::Branch(origin_branch) = &open.previous_head else { return Ok(None) };
-    let main = project.repo.main_worktree();
+    let main = repo.main_worktree();
     if open.is_branch_shared {
         return Ok(None);
     }
-    existing_worktree_on_branch(project, origin_branch, main)
+    existing_worktree_on_branch(repo, origin_branch, main)
 }
 
 /// Returns a worktree besides `main` that is on `branch` and whose folder exists.
@@ -36,12 +34,12 @@ pub(crate) fn origin_branch_elsewhere(
 /// # Errors
 /// Fails when the worktrees cannot be listed.
 pub(crate) fn existing_worktree_on_branch(
-    project: &Project,
+    repo: &Repo,
     branch: &str,
     main: Option<&Path>,
 ) -> Result<Option<PathBuf>, Error> {
-    let worktrees = WorktreeList::read(&project.repo)?;
-    let branch = &project.repo.resolve_symbolic_branch(branch);
+    let worktrees = WorktreeList::read(repo)?;
+    let branch = &repo.resolve_symbolic_branch(branch);
     let mut others = worktrees.on_branch(branch).filter(|other| Some(other.path.as_path()) != main);
     Ok(others.find(|other| other.path.exists()).map(|other| other.path.clone()))
 }
@@ -66,7 +64,7 @@ impl EntryRevert<'_, '_> {
         if self.has_head(dir, from)? {
             return Ok(());
         }
-        if let (Head::Branch(branch), Some(dir)) = (from, origin_branch_elsewhere(project, &open)?) {
+        if let (Head::Branch(branch), Some(dir)) = (from, origin_branch_elsewhere(&project.repo, &open)?) {
             return Err(UndoError::CheckedOutElsewhere { branch: branch.clone(), dir }.into());
         }
         let mut entered_preview = None;

@@ -113,7 +113,7 @@ impl EntryRevert<'_, '_> {
             (Step::RestoreSnapshot { dir, .. } | Step::ClearWorktree { dir, .. }, _)
                 if is_newest && !forecast.affects(dir) =>
             {
-                refuse_missing_worktree(self.op.project, step)?;
+                refuse_missing_worktree(&self.op.project.repo, step)?;
                 forecast.record_snapshot_step(step);
                 Ok(())
             }
@@ -168,7 +168,7 @@ impl EntryRevert<'_, '_> {
     fn refuse_restored_edits(&self, dir: &Path, to: &Head, restored_snap: Option<&str>) -> Result<(), Error> {
         let project = self.op.project;
         let Some(snap) = restored_snap else { return Ok(()) };
-        let files = find_snap(project, snap)?.files(project)?;
+        let files = find_snap(project, snap)?.files(&project.repo)?;
         let in_preview = matches!(to, Head::Branch(branch) if project.previewed_lane(branch).is_some());
         let paths: Vec<RepoPath> = files.into_iter().map(|file| file.path).collect();
         if paths.is_empty() {

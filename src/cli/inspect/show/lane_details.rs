@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use proq_git::Repo;
 use proq_lib::agent::task_loop::loop_status;
 use proq_lib::agent::task_loop::loop_status::LoopStatus;
-use proq_lib::lane::Project;
 use proq_lib::lane::inspection::list::LaneView;
 use proq_lib::lane::messages::inbox;
 use proq_store::base::record::Record;
@@ -41,7 +41,7 @@ pub(crate) struct LaneDetails {
 impl LaneDetails {
     /// Loads the details of a lane from `dir`, the folder of its records.
     pub(crate) fn load(
-        project: &Project,
+        repo: &Repo,
         lane: &AnyLane,
         view: Option<&LaneView>,
         dir: PathBuf,
@@ -63,7 +63,7 @@ impl LaneDetails {
             check: FailedCheckRecord::load_if_exists(&dir.join("check.toml"))?.filter(|_| is_check_current),
             resolving: ResolutionRecord::load_if_exists(&dir.join("resolve.toml"))?,
             last_answer: guest_lane_output::last_answer(&dir, lane)?,
-            landed_by_hand: view.map_or(Ok(false), |view| is_landed_by_hand(project, view))?,
+            landed_by_hand: view.map_or(Ok(false), |view| is_landed_by_hand(repo, view))?,
             dir,
         })
     }
@@ -75,10 +75,10 @@ impl LaneDetails {
 }
 
 /// Returns whether the changes of a lane that git-proq did not land are on its base anyway.
-fn is_landed_by_hand(project: &Project, view: &LaneView) -> Result<bool, Failure> {
+fn is_landed_by_hand(repo: &Repo, view: &LaneView) -> Result<bool, Failure> {
     let (Some(tip), None) = (view.tip, &view.lane.landed) else { return Ok(false) };
-    let Some(base) = project.repo.branch_tip(&view.lane.base)? else { return Ok(false) };
-    Ok(project.repo.has_equivalent_changes(base, tip)?)
+    let Some(base) = repo.branch_tip(&view.lane.base)? else { return Ok(false) };
+    Ok(repo.has_equivalent_changes(base, tip)?)
 }
 
 fn load_runs(dir: &Path, last_run: RunNumber) -> Result<Vec<RunRecord>, Failure> {

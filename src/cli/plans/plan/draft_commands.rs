@@ -46,10 +46,10 @@ fn save_plan(
     target: &OutputFile,
 ) -> CommandResult {
     let is_draft =
-        args.source.source_names().is_empty() || args.source.draft_name(session, project).is_some();
+        args.source.source_names().is_empty() || args.source.draft_name(session, &project.store).is_some();
     let path = if is_draft {
         let draft = draft_session::refresh_draft(project, &args.resolve_draft_name(project)?)?.0;
-        save_draft(session, project, args, &draft, target)?
+        save_draft(session, &project.store, args, &draft, target)?
     } else {
         let found = args.source.read_plan(session, project, "git proq plan -o plan.toml DRAFT")?;
         let header = [format!("From {}.", args.source.source_names().join(" "))];
@@ -58,7 +58,7 @@ fn save_plan(
             &header,
             &args.draft_args.target_text(),
         );
-        target.write(session, project, &text)?
+        target.write(session, &project.store, &text)?
     };
     if session.ui.json {
         session.ui.print_json(serde_json::json!({ "saved": proq_store::paths::path_form::to_text(&path) }));
@@ -83,7 +83,7 @@ fn approve_draft(session: &CommandContext, project: &Project, args: &PlanArgs) -
     if !session.ui.json {
         draft_conversation::show_draft(session, project, args, &draft, &[])?;
     }
-    if !drafts::is_approved(project, &draft) && !args.draft_args.yes {
+    if !drafts::is_approved(&project.repo, &draft) && !args.draft_args.yes {
         confirm_approval(session, &name)?;
     }
     let record = drafts::approve(project, &draft)?;

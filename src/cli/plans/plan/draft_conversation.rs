@@ -4,6 +4,7 @@ use std::path::Path;
 
 use proq_base::explain::Exit;
 use proq_base::terminal_text;
+use proq_git::Repo;
 use proq_lib::lane::Project;
 use proq_lib::swarm::planner::agent_query;
 use proq_lib::swarm::planner::agent_query::AgentQuery;
@@ -15,6 +16,7 @@ use proq_lib::swarm::planner::drafts::Draft;
 use proq_lib::swarm::planner::prompt::SourceFile;
 use proq_plan::plan::Plan;
 use proq_plan::plan_diff::{PlanChange, diff_plans};
+use proq_store::Store;
 use proq_store::records::lane::{AnyLane, LanePurpose};
 use proq_store::records::lane_state::LaneState;
 use serde::Serialize;
@@ -75,7 +77,7 @@ pub(crate) fn create_draft(
         AgentQuery { project: &project, agent: &agent, model, purpose: LanePurpose::Plan, revision: None };
     let request = DraftRequest::new(query, goal, source_file.as_ref())?;
     if let Some(worktree) = project.repo.current_worktree()
-        && let Some(names) = new_lane::changed_file_names(&project, worktree)?
+        && let Some(names) = new_lane::changed_file_names(&project.repo, worktree)?
     {
         session.ui.warn(format!("the plan is made without your uncommitted changes ({names})"));
     }
@@ -142,7 +144,7 @@ fn print_dry_run(session: &CommandContext, request: &DraftRequest<'_>, agent: &s
 /// Handler of the agent's answers, for a new draft and for a change.
 struct DraftConversation<'m, 'a> {
     draft_session: &'m mut DraftSession<'a>,
-    project: &'a Project,
+    store: &'a Store,
     /// Whether the conversation was already restarted once.
     was_restarted: bool,
 }
@@ -167,7 +169,7 @@ impl AnswerHandler for DraftConversation<'_, '_> {
             }
             // The agent may have lost the conversation.
             AnswerOutcome::NoAnswer { .. }
-                if !self.was_restarted && agent_query::failed_to_resume(self.project, lane) =>
+                if !self.was_restarted && agent_query::failed_to_resume(self.store, lane) =>
             {
                 self.was_restarted = true;
                 Ok(Some(self.draft_session.retry_feedback(lane)?))
@@ -188,7 +190,7 @@ fn finish_draft<'a>(
     target: Option<&OutputFile>,
 ) -> CommandResult {
     let mut conversation =
-        DraftConversation { draft_session: &mut draft_session, project, was_restarted: false };
+        DraftConversation { draft_session: &mut draft_session, store: &project.store, was_restarted: false };
     let (lane, outcome) = follow_until_answered(session, project, lane, &mut conversation)?;
     if let AnswerOutcome::Invalid { reason, .. } | AnswerOutcome::NoAnswer { reason } = outcome {
         return Err(DraftError::InvalidAnswer {
@@ -202,13 +204,13 @@ fn finish_draft<'a>(
         .into());
     }
     let name = draft_session.record.name.clone();
-    let draft = drafts::read_draft(project, &name)?;
+    let draft = drafts::read_draft(&project.store, &name)?;
     let changed = match (&previous_plan, &draft.plan) {
         (Some(before), Some(plan)) => diff_plans(before, &plan.loaded.plan),
         _ => Vec::new(),
     };
     let saved = match target {
-        Some(target) => Some(save_draft(session, project, args, &draft, target)?),
+        Some(target) => Some(save_draft(session, &project.store, args, &draft, target)?),
         None => None,
     };
     if session.ui.json {
@@ -235,7 +237,7 @@ pub(crate) fn show_saved_draft(
     args: &PlanArgs,
     name: &str,
 ) -> CommandResult {
-    let draft = drafts::read_draft(project, name)?;
+    let draft = drafts::read_draft(&project.store, name)?;
     show_draft(session, project, args, &draft, &[])?;
     let is_busy = draft_session::is_agent_busy(project, &draft.record)?;
     if is_busy && !session.ui.json {
@@ -261,8 +263,8 @@ pub(crate) fn show_draft(
         return print_json(session, project, args, draft, (changed, None));
     }
     let Some(plan) = &draft.plan else { return Ok(Exit::Success) };
-    let view = compute_view(project, &plan.loaded, &[], &args.batch_options(project))?;
-    session.ui.print_line(tree::render(&view, &header_lines(project, draft)));
+    let view = compute_view(project, &plan.loaded, &[], &args.batch_options(&project.settings.swarm))?;
+    session.ui.print_line(tree::render(&view, &header_lines(&project.repo, draft)));
     if !changed.is_empty() {
         session.ui.print_line("\nWhat has changed:");
         for change in changed {
@@ -284,9 +286,9 @@ fn print_json(
         return Err(DraftError::NoPlan { name, why: draft.record.rejection.clone() }.into());
     };
     let sources = [name];
-    let view = compute_view(project, &plan.loaded, &sources, &args.batch_options(project))?;
+    let view = compute_view(project, &plan.loaded, &sources, &args.batch_options(&project.settings.swarm))?;
     let is_busy = draft_session::is_agent_busy(project, &draft.record)?;
-    let row = DraftRow::from_draft(draft, drafts::is_approved(project, draft), is_busy);
+    let row = DraftRow::from_draft(draft, drafts::is_approved(&project.repo, draft), is_busy);
     session.ui.print_long_json(DraftOutput {
         draft: row,
         changes,
@@ -297,9 +299,9 @@ fn print_json(
 }
 
 /// Returns lines about a draft: its agent, its approval, and the usage of planning.
-fn header_lines(project: &Project, draft: &Draft) -> Vec<String> {
+fn header_lines(repo: &Repo, draft: &Draft) -> Vec<String> {
     let record = &draft.record;
-    let is_approved = drafts::is_approved(project, draft);
+    let is_approved = drafts::is_approved(repo, draft);
     let state = if is_approved { "approved" } else { "not approved" };
     let model = record.model.as_ref().map(|model| format!(" ({model})")).unwrap_or_default();
     let mut out = vec![format!("draft {}, by {}{model}, {state}", record.name, record.agent)];

@@ -75,7 +75,7 @@ pub(crate) fn run(session: &CommandContext) -> CommandResult {
     for record in drafts::list_drafts(&project)? {
         match draft_session::refresh_draft(&project, &record.name) {
             Ok((draft, is_busy)) => {
-                rows.push(DraftRow::from_draft(&draft, drafts::is_approved(&project, &draft), is_busy));
+                rows.push(DraftRow::from_draft(&draft, drafts::is_approved(&project.repo, &draft), is_busy));
             }
             Err(e) => session.ui.warn(format!(
                 "draft '{}': {}",

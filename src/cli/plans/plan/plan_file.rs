@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use proq_base::terminal_text;
-use proq_lib::lane::Project;
 use proq_lib::swarm::planner::draft_error::DraftError;
 use proq_lib::swarm::planner::drafts::Draft;
+use proq_store::Store;
 use proq_store::base::atomic::{create_private_dir, write_in_existing_dir};
 use proq_store::base::id::new_id;
 
@@ -49,7 +49,7 @@ impl OutputFile {
     pub(crate) fn write(
         &self,
         session: &CommandContext,
-        project: &Project,
+        store: &Store,
         text: &str,
     ) -> Result<PathBuf, Failure> {
         let path = &self.path;
@@ -69,7 +69,7 @@ impl OutputFile {
         if previous_content == text.as_bytes() {
             return Ok(path.clone());
         }
-        let backup_path = project.store.layout().replaced_plan_file(&new_id());
+        let backup_path = store.layout().replaced_plan_file(&new_id());
         create_private_dir(backup_path.parent().unwrap_or(&backup_path))?;
         write_in_existing_dir(&backup_path, &previous_content)?;
         let permissions = real_path.metadata().map(|meta| meta.permissions());
@@ -114,7 +114,7 @@ pub(crate) fn with_comments(text: &str, header: &[String], file: &str) -> String
 /// Writes a draft's plan to the output file.
 pub(crate) fn save_draft(
     session: &CommandContext,
-    project: &Project,
+    store: &Store,
     args: &PlanArgs,
     draft: &Draft,
     target: &OutputFile,
@@ -127,7 +127,7 @@ pub(crate) fn save_draft(
         format!("Goal: {}", record.goal.trim()),
     ];
     header.extend(record.source_file.as_ref().map(|from| format!("From: {from}")));
-    target.write(session, project, &with_comments(&plan.text, &header, &args.draft_args.target_text()))
+    target.write(session, store, &with_comments(&plan.text, &header, &args.draft_args.target_text()))
 }
 
 #[cfg(test)]

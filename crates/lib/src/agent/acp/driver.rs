@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use proq_base::process;
 use proq_base::process::command_builder::{AsyncChild, CommandBuilder};
 use proq_base::process::signals;
+use proq_store::Store;
 use proq_store::base::record::Record;
 use proq_store::base::run_number::RunNumber;
 use proq_store::records::lane::AnyLane;
@@ -104,7 +105,7 @@ enum ShutdownProgress {
 }
 
 struct Driver<'a> {
-    project: &'a Project,
+    store: &'a Store,
     lane: AnyLane,
     run_number: RunNumber,
     stop_grace: Duration,
@@ -173,7 +174,7 @@ impl<'a> Driver<'a> {
         }
         let mut child = start.spawn_with_pipes()?;
         Ok(Driver {
-            project,
+            store: &project.store,
             run_number,
             stop_grace: project.settings.stop_grace,
             pid: child.id().unwrap_or_default(),
@@ -305,7 +306,7 @@ impl<'a> Driver<'a> {
         if !self.accepts_messages {
             return self.client.finish();
         }
-        match Inbox::new(self.project, &self.lane.name).claim(self.conversation) {
+        match Inbox::new(self.store, &self.lane.name).claim(self.conversation) {
             Ok(messages) if !messages.messages.is_empty() => {
                 let text = join_message_texts(messages.texts());
                 self.pending_messages = Some(messages);
@@ -319,8 +320,7 @@ impl<'a> Driver<'a> {
     /// Records that the agent has received the pending messages, so that they are not sent again.
     fn confirm_delivery(&mut self) {
         let Some(messages) = self.pending_messages.take() else { return };
-        if let Err(e) = Inbox::new(self.project, &self.lane.name).record_delivered(self.run_number, &messages)
-        {
+        if let Err(e) = Inbox::new(self.store, &self.lane.name).record_delivered(self.run_number, &messages) {
             // The messages still wait in the inbox, and would be found again at the end of each turn.
             self.accepts_messages = false;
             let text = format!("what it was told may be told once more: {e}");

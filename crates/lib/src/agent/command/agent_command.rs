@@ -141,7 +141,7 @@ impl AgentCommand {
             model: model.filter(|_| profile.has_option("model")).cloned(),
             resume: options.resume.clone(),
             purpose: options.purpose,
-            limits: effective_limits(project, options),
+            limits: effective_limits(settings, options),
             in_window: options.in_window,
             // A default limit that the agent does not support is dropped. Otherwise the run's record would
             // request it for the next run.
@@ -161,7 +161,7 @@ impl AgentCommand {
     /// Creates the command of a user's command line. `{prompt}` and `{prompt_file}` in its arguments are
     /// expanded. Without them the prompt is only in the file that `PROQ_TASK_FILE` names.
     pub fn from_user_command(
-        project: &Project,
+        settings: &Settings,
         argv: &[OsString],
         prompt: &str,
         dir: &Path,
@@ -183,7 +183,7 @@ impl AgentCommand {
             model: None,
             resume: None,
             purpose: options.purpose,
-            limits: effective_limits(project, options),
+            limits: effective_limits(settings, options),
             in_window: options.in_window,
             max_turns: None,
             conversation: None,
@@ -374,10 +374,9 @@ fn effective_permission(settings: &Settings, options: &RunOptions) -> Result<Per
 /// Returns the requested limits, completed by those of the settings. Zero means no limit. A run in a window
 /// has neither a stall limit nor a budget.
 fn effective_limits(
-    project: &Project,
+    settings: &Settings,
     RunOptions { limits: requested, in_window, .. }: &RunOptions,
 ) -> RunLimits {
-    let settings = &project.settings;
     let nonzero = |limit: Option<Duration>| limit.filter(|time| !time.is_zero());
     RunLimits {
         time: nonzero(requested.time.or(settings.max_time)),

@@ -3,6 +3,7 @@
 
 use std::ffi::OsString;
 
+use proq_store::Store;
 use proq_store::base::record::Record;
 use proq_store::base::run_number::RunNumber;
 use proq_store::records::lane::AnyLane;
@@ -23,17 +24,17 @@ pub fn refuse_while_resolving(project: &Project, lane: &AnyLane) -> Result<(), E
 /// Finds the last run of a lane that worked at its task and can be continued: its session is known, or will
 /// be soon. With `conversation`, only runs of that conversation count.
 pub(crate) fn last_conversation_run(
-    project: &Project,
+    store: &Store,
     lane: &AnyLane,
     conversation: Option<RunNumber>,
 ) -> Result<Option<RunRecord>, Error> {
-    let layout = project.store.layout();
+    let layout = store.layout();
     for run_number in RunNumber::first().through(lane.last_run).rev() {
         let Some(mut run) = RunRecord::load_if_exists(&layout.run_record(&lane.name, run_number))? else {
             continue;
         };
         if run.summary.session.is_none() {
-            run.summary.session = reported_session(project, &lane.name, run_number);
+            run.summary.session = reported_session(store, &lane.name, run_number);
         }
         // A run that ended before it started has no agent to continue with, though its session was chosen.
         let is_resumable = run.ended.is_none() || (run.summary.session.is_some() && run.pid.is_some());
@@ -50,8 +51,8 @@ pub(crate) fn last_conversation_run(
 
 /// Finds the command that you gave for a lane's agent when the agent's profile has none. Returns an empty
 /// list without one.
-pub fn find_user_command(project: &Project, lane: &AnyLane) -> Result<Vec<OsString>, Error> {
-    let layout = project.store.layout();
+pub fn find_user_command(store: &Store, lane: &AnyLane) -> Result<Vec<OsString>, Error> {
+    let layout = store.layout();
     for run_number in RunNumber::first().through(lane.last_run).rev() {
         let run = RunRecord::load_if_exists(&layout.run_record(&lane.name, run_number))?;
         if let Some(run) = run.filter(|run| !run.resolves_conflict && lane.agent.as_ref() == Some(&run.agent))

@@ -1,6 +1,8 @@
 //! Prompt of a run that continues a task in a new conversation, because the earlier one became too long or
 //! cannot be resumed.
 
+use proq_git::Repo;
+use proq_store::Store;
 use proq_store::base::record::Record;
 use proq_store::base::run_number::RunNumber;
 use proq_store::records::lane::AnyLane;
@@ -42,10 +44,10 @@ pub(crate) const TOO_LONG_REASON: &str = "became too long";
 pub(crate) const NOT_RESUMABLE_REASON: &str = "cannot be gone on with";
 
 /// Returns the run with which the conversation of `run` began.
-pub(crate) fn find_first_run(project: &Project, lane: &AnyLane, run: RunRecord) -> Result<RunRecord, Error> {
+pub(crate) fn find_first_run(store: &Store, lane: &AnyLane, run: RunRecord) -> Result<RunRecord, Error> {
     let mut first = run;
     while first.resumed {
-        match find_previous_run(project, lane, &first)? {
+        match find_previous_run(store, lane, &first)? {
             Some(earlier) => first = earlier,
             None => break,
         }
@@ -54,9 +56,9 @@ pub(crate) fn find_first_run(project: &Project, lane: &AnyLane, run: RunRecord) 
 }
 
 /// Returns the run before this one in its conversation.
-fn find_previous_run(project: &Project, lane: &AnyLane, run: &RunRecord) -> Result<Option<RunRecord>, Error> {
+fn find_previous_run(store: &Store, lane: &AnyLane, run: &RunRecord) -> Result<Option<RunRecord>, Error> {
     for run_number in RunNumber::first().through(run.number.previous()).rev() {
-        let earlier = RunRecord::load_if_exists(&project.store.layout().run_record(&lane.name, run_number))?;
+        let earlier = RunRecord::load_if_exists(&store.layout().run_record(&lane.name, run_number))?;
         if let Some(earlier) = earlier.filter(|before| {
             !before.resolves_conflict && before.conversation_number() == run.conversation_number()
         }) {
@@ -68,8 +70,8 @@ fn find_previous_run(project: &Project, lane: &AnyLane, run: &RunRecord) -> Resu
 
 /// Returns the runs of the conversation that `first` began, including `first`, without those that resolve a
 /// conflict.
-fn conversation_runs(project: &Project, lane: &AnyLane, first: &RunRecord) -> Result<Vec<RunRecord>, Error> {
-    let layout = project.store.layout();
+fn conversation_runs(store: &Store, lane: &AnyLane, first: &RunRecord) -> Result<Vec<RunRecord>, Error> {
+    let layout = store.layout();
     let mut out = Vec::new();
     for run_number in first.number.through(lane.last_run) {
         let run = RunRecord::load_if_exists(&layout.run_record(&lane.name, run_number))?;
@@ -81,10 +83,10 @@ fn conversation_runs(project: &Project, lane: &AnyLane, first: &RunRecord) -> Re
 }
 
 /// Returns the messages that the agent was sent after `first` had begun, in order.
-fn later_messages(project: &Project, lane: &AnyLane, first: &RunRecord) -> Result<Vec<String>, Error> {
-    let layout = project.store.layout();
+fn later_messages(store: &Store, lane: &AnyLane, first: &RunRecord) -> Result<Vec<String>, Error> {
+    let layout = store.layout();
     let mut out = Vec::new();
-    for run in conversation_runs(project, lane, first)? {
+    for run in conversation_runs(store, lane, first)? {
         if run.has_prompt_override && run.resumed {
             let prompt_file = layout.run_prompt_override(&lane.name, run.number);
             out.push(
@@ -110,37 +112,37 @@ pub(crate) fn compose_prompt(
         proq_base::regular_file::read_store_text(&path).map_err(|e| lane::Error::io("read", &path)(e))
     };
     let mut out = read(layout.task_prompt(&lane.name))?.trim_end().to_owned();
-    out.push_str(&attachment_list(project, &lane.name)?);
+    out.push_str(&attachment_list(&project.store, &lane.name)?);
     if first.has_prompt_override && !first.resumed {
         // The prompt of a run with its own prompt already contains the task.
         out = read(layout.run_prompt_override(&lane.name, first.number))?;
     }
-    for message in later_messages(project, lane, first)? {
+    for message in later_messages(&project.store, lane, first)? {
         out.push_str(&format!("\n\nLater message from the user:\n\n{}", message.trim_end()));
     }
     out.push_str(&format!(
         "\n\n# Progress so far\n\nThis task was started in an earlier conversation, which {reason}. "
     ));
     match lane.commit_branch() {
-        Some(branch) => out.push_str(&describe_worktree(project, lane, branch)?),
-        None => out.push_str(&collect_answers(project, lane, first)?),
+        Some(branch) => out.push_str(&describe_worktree(&project.repo, lane, branch)?),
+        None => out.push_str(&collect_answers(&project.store, lane, first)?),
     }
     Ok(out)
 }
 
 /// Describes the progress in the worktree and on its branch.
-fn describe_worktree(project: &Project, lane: &AnyLane, branch: &str) -> Result<String, Error> {
+fn describe_worktree(repo: &Repo, lane: &AnyLane, branch: &str) -> Result<String, Error> {
     let mut out =
         "Its results are in this worktree. Continue from there and do not repeat finished work.\n".to_owned();
-    let tip = project.repo.branch_tip(branch)?.unwrap_or(lane.start);
-    let mut commits = project.repo.commits_touching(tip, lane.start, &[], MAX_COMMITS_LISTED)?;
+    let tip = repo.branch_tip(branch)?.unwrap_or(lane.start);
+    let mut commits = repo.commits_touching(tip, lane.start, &[], MAX_COMMITS_LISTED)?;
     commits.reverse();
     if !commits.is_empty() {
         let lines: Vec<String> =
             commits.iter().map(|(id, subject, _)| format!("- {id} {subject}\n")).collect();
         out.push_str(&format!("\nCommits on this branch, oldest first:\n\n{}", lines.concat()));
     }
-    if !proq_git::status::status_query::status(&project.repo, &lane.path, true)?.is_clean() {
+    if !proq_git::status::status_query::status(repo, &lane.path, true)?.is_clean() {
         out.push_str("\nThere are uncommitted changes; `git status` lists them.\n");
     }
     if lane.path.join("STATUS.md").is_file() {
@@ -151,10 +153,10 @@ fn describe_worktree(project: &Project, lane: &AnyLane, branch: &str) -> Result<
 
 /// Collects the answers of all runs of a read-only lane's conversation, which `first` began, as text for the
 /// prompt.
-fn collect_answers(project: &Project, lane: &AnyLane, first: &RunRecord) -> Result<String, Error> {
+fn collect_answers(store: &Store, lane: &AnyLane, first: &RunRecord) -> Result<String, Error> {
     let mut out = String::new();
-    for run in conversation_runs(project, lane, first)? {
-        let file = project.store.layout().run_answer(&lane.name, run.number);
+    for run in conversation_runs(store, lane, first)? {
+        let file = store.layout().run_answer(&lane.name, run.number);
         match proq_base::regular_file::read_store_text(&file) {
             Ok(answer) => out.push_str(&format!("\nYour answer then:\n\n{}\n", answer.trim_end())),
             // The run was ended before it gave an answer.

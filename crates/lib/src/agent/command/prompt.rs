@@ -1,6 +1,8 @@
 //! Prompt of a run for a lane's task: the user's text, its attachments, and the lane's rules.
 
 use proq_base::config::choices::Autocommit;
+use proq_base::config::settings::Settings;
+use proq_store::Store;
 use proq_store::records::lane::{AnyLane, LanePurpose};
 
 use super::agent_command::AgentCommand;
@@ -46,13 +48,13 @@ fn compose_prompt(
     } else {
         let path = project.store.layout().task_prompt(&lane.name);
         let task = proq_base::regular_file::read_store_text(&path).map_err(lane::Error::io("read", &path))?;
-        task + &attachment_list(project, &lane.name)?
+        task + &attachment_list(&project.store, &lane.name)?
     };
     if command.profile().prompt_only {
         return Ok(RunPrompt { rules: None, prompt });
     }
     let rules = match (lane.purpose(), lane.commit_branch()) {
-        (Some(purpose), None) => read_only_rules(project, lane, command, purpose),
+        (Some(purpose), None) => read_only_rules(&project.settings, lane, command, purpose),
         (_, commit_branch) => lane_rules(project, lane, command, checks, commit_branch.unwrap_or_default()),
     };
     if command.profile().capabilities.reads_system_prompt {
@@ -61,7 +63,7 @@ fn compose_prompt(
     if command.resume.is_some() {
         // The resumed conversation has the rules already, except for who answers questions: a window has a
         // user, and a run without one has nobody.
-        let previous_run = last_conversation_run(project, lane, command.conversation)?;
+        let previous_run = last_conversation_run(&project.store, lane, command.conversation)?;
         let prompt = match previous_run.is_some_and(|run| run.interactive != command.in_window) {
             true => format!("{}\n\nFrom now on: {}\n", prompt.trim_end(), question_rule(command.in_window)),
             false => prompt,
@@ -72,8 +74,8 @@ fn compose_prompt(
 }
 
 /// Returns the part of the prompt that lists the task's attached files by name.
-pub(crate) fn attachment_list(project: &Project, lane: &str) -> Result<String, Error> {
-    let names = attached_files::attachments(project, lane)?;
+pub(crate) fn attachment_list(store: &Store, lane: &str) -> Result<String, Error> {
+    let names = attached_files::attachments(store, lane)?;
     if names.is_empty() {
         return Ok(String::new());
     }
@@ -97,10 +99,7 @@ fn lane_rules(
              `git add --all`, `git commit --all`, `git stash`, `git reset --hard`, `git clean` or `git checkout .`."
         ));
     }
-    add_rule(
-        "Stay in this worktree. Do not touch other worktrees, other branches, the stash or git's configuration."
-            .to_owned(),
-    );
+    add_rule("Stay in this worktree. Do not touch other worktrees, other branches, the stash or git's configuration.".to_owned());
     if let Some(sparse_folders) = project.repo.sparse_patterns(&lane.path) {
         let folder_list: Vec<String> = sparse_folders.iter().map(|folder| format!(", `{folder}`")).collect();
         add_rule(format!(
@@ -115,14 +114,11 @@ fn lane_rules(
             globs.join(", ")
         ));
     }
-    add_rule(commit_rule(project, lane, command));
+    add_rule(commit_rule(settings, lane, command));
     if !settings.commit_style.trim().is_empty() && command.permission != Permission::Read {
         add_rule(format!("Commit messages: {}", settings.commit_style.trim()));
     }
-    add_rule(
-        "Check from time to time whether the file named by the environment variable `PROQ_WRAP_UP` exists. Once it exists, finish your current step, commit it, list what is left to do, and stop."
-            .to_owned(),
-    );
+    add_rule("Check from time to time whether the file named by the environment variable `PROQ_WRAP_UP` exists. Once it exists, finish your current step, commit it, list what is left to do, and stop.".to_owned());
     add_rule(if settings.agent_push {
         format!("You may push branch `{branch}`, but no other branch, and never with force.")
     } else {
@@ -173,11 +169,11 @@ fn question_rule(in_window: bool) -> &'static str {
     }
 }
 
-fn commit_rule(project: &Project, lane: &AnyLane, command: &AgentCommand) -> String {
+fn commit_rule(settings: &Settings, lane: &AnyLane, command: &AgentCommand) -> String {
     if command.permission == Permission::Read {
         return "This run is read-only: change no file and commit nothing.".to_owned();
     }
-    let uncommitted_note = match project.settings.autocommit {
+    let uncommitted_note = match settings.autocommit {
         Autocommit::Never if lane.works_in_place() => "",
         Autocommit::Never => " Uncommitted work is not merged.",
         _ => " Changes that you cannot commit are committed for you when you finish.",
@@ -187,7 +183,7 @@ fn commit_rule(project: &Project, lane: &AnyLane, command: &AgentCommand) -> Str
 
 /// Returns the rules for a read-only run, whose result is its last message.
 fn read_only_rules(
-    project: &Project,
+    settings: &Settings,
     lane: &AnyLane,
     command: &AgentCommand,
     purpose: LanePurpose,
@@ -215,8 +211,8 @@ fn read_only_rules(
         "# Rules of this run\n\nYou are inspecting a git repository (mode `{purpose}`, run `{name}`), {location}. Nobody can answer questions: decide yourself and list your assumptions in your final message.\n\n- This run is read-only. Change no file, commit nothing, and do not touch branches, the stash or git's configuration.\n- {answer_rule}\n- {}\n",
         report_rule(command)
     );
-    if !project.settings.prompt_append.trim().is_empty() {
-        out.push_str(&format!("\n{}\n", project.settings.prompt_append.trim()));
+    if !settings.prompt_append.trim().is_empty() {
+        out.push_str(&format!("\n{}\n", settings.prompt_append.trim()));
     }
     out
 }

@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
+use proq_git::Repo;
 use proq_store::base::run_number::RunNumber;
 use proq_store::records::agent::Activity;
 use proq_store::records::lane::AnyLane;
@@ -32,23 +33,23 @@ const CODEX_DIR: &str = ".codex";
 
 /// Returns the question that an agent will show in its window when it starts in `dir`.
 pub(crate) fn startup_question(
-    project: &Project,
+    repo: &Repo,
     profile: &Profile,
     level: Permission,
     dir: &Path,
 ) -> Option<StartupQuestion> {
     let certain = |text| Some(StartupQuestion { text, is_sure: true });
-    let dirs = [project.repo.command_dir(), dir];
+    let dirs = [repo.command_dir(), dir];
     match profile.window.trust_question {
         TrustQuestion::Never => None,
         TrustQuestion::Possible => {
             Some(StartupQuestion { text: "whether you trust the folder", is_sure: false })
         }
         TrustQuestion::Claude => certain(claude_question(&ClaudeState::load(profile), level, &dirs)?),
-        TrustQuestion::Codex if trusted_repo_dir(project, profile, dir).is_some() => None,
-        TrustQuestion::Codex => (!is_trusted_by_codex(profile, project.repo.command_dir()))
-            .then_some(TRUST_QUESTION)
-            .and_then(certain),
+        TrustQuestion::Codex if trusted_repo_dir(repo, profile, dir).is_some() => None,
+        TrustQuestion::Codex => {
+            (!is_trusted_by_codex(profile, repo.command_dir())).then_some(TRUST_QUESTION).and_then(certain)
+        }
     }
 }
 
@@ -56,8 +57,8 @@ pub(crate) fn startup_question(
 /// other agents. With Codex settings in the repository it returns none, and the user has to answer: trust
 /// would put those settings into effect. Without them, trust permits nothing of the repository that would not
 /// run without it.
-pub(crate) fn trusted_repo_dir<'p>(project: &'p Project, profile: &Profile, dir: &Path) -> Option<&'p Path> {
-    let repo_dir = project.repo.command_dir();
+pub(crate) fn trusted_repo_dir<'p>(repo: &'p Repo, profile: &Profile, dir: &Path) -> Option<&'p Path> {
+    let repo_dir = repo.command_dir();
     let lacks_codex_dir = |dir: &Path| dir.join(CODEX_DIR).symlink_metadata().is_err();
     (profile.window.trust_question == TrustQuestion::Codex
         && lacks_codex_dir(repo_dir)
@@ -76,16 +77,22 @@ pub(crate) fn record_expected_question(
         return Ok(());
     }
     let profile = command.profile();
-    let expected = startup_question(project, profile, command.permission, &lane.path)
+    let expected = startup_question(&project.repo, profile, command.permission, &lane.path)
         .filter(|question| question.is_sure);
     match expected.filter(|_| profile.known_activities().contains(&Activity::NeedsApproval)) {
         // The agent's first report replaces this one.
         Some(question) => {
             let message = Some(format!("asks {}", question.text));
-            activity::record_initial_activity(project, lane, run_number, Activity::NeedsApproval, message)
+            activity::record_initial_activity(
+                &project.store,
+                lane,
+                run_number,
+                Activity::NeedsApproval,
+                message,
+            )
         }
         None if profile.known_activities().is_empty() => {
-            activity::record_initial_activity(project, lane, run_number, Activity::Unknown, None)
+            activity::record_initial_activity(&project.store, lane, run_number, Activity::Unknown, None)
         }
         None => Ok(()),
     }
@@ -93,9 +100,9 @@ pub(crate) fn record_expected_question(
 
 impl AgentCommand {
     /// Returns a warning about the question that the agent will show in its window.
-    pub(crate) fn question_warning(&self, project: &Project) -> Option<String> {
+    pub(crate) fn question_warning(&self, repo: &Repo) -> Option<String> {
         let profile = self.profile();
-        let question = startup_question(project, profile, self.permission, project.repo.command_dir());
+        let question = startup_question(repo, profile, self.permission, repo.command_dir());
         question.filter(|_| self.in_window && !self.is_user_command()).map(
             |StartupQuestion { text, is_sure }| match is_sure {
                 true => format!(

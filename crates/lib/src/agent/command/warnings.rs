@@ -2,7 +2,9 @@
 //! no effect on it.
 
 use proq_base::config::key::Key;
+use proq_base::config::layers::Layers;
 use proq_base::config::layers::Origin;
+use proq_base::config::settings::Settings;
 use proq_stream::live_reporting::ContextReporting;
 use proq_stream::reader::Dialect;
 
@@ -33,12 +35,12 @@ impl AgentCommand {
     pub fn warnings(&self, project: &Project) -> Result<Vec<String>, Error> {
         let all = [
             self.unrestricted_warning(),
-            self.window_warning(project),
-            self.unsupported_settings_warning(project),
-            self.stop_gate_warning(project),
-            self.budget_warning(project)?,
-            self.context_limits_warning(project),
-            self.question_warning(project),
+            self.window_warning(&project.layers),
+            self.unsupported_settings_warning(&project.layers),
+            self.stop_gate_warning(&project.settings),
+            self.budget_warning(&project.layers)?,
+            self.context_limits_warning(&project.layers),
+            self.question_warning(&project.repo),
             self.unknown_activity_warning(),
         ];
         Ok(all.into_iter().flatten().collect())
@@ -64,8 +66,8 @@ impl AgentCommand {
     }
 
     /// Warns that settings the user made have no effect on a run in a tmux window.
-    fn window_warning(&self, project: &Project) -> Option<String> {
-        let ignored_settings = list_explicit_settings(project, OUTPUT_SETTINGS).filter(|_| self.in_window);
+    fn window_warning(&self, layers: &Layers) -> Option<String> {
+        let ignored_settings = list_explicit_settings(layers, OUTPUT_SETTINGS).filter(|_| self.in_window);
         ignored_settings.map(|names| {
             format!(
                 "in a window nothing is read of what {} says, so this cannot hold there: {names}; agent.max_time does",
@@ -76,7 +78,7 @@ impl AgentCommand {
 
     /// Warns that settings the user made do not reach the agent. Returns no warning for a command line of the
     /// user, which is started exactly as given.
-    fn unsupported_settings_warning(&self, project: &Project) -> Option<String> {
+    fn unsupported_settings_warning(&self, layers: &Layers) -> Option<String> {
         if self.is_user_command() {
             return None;
         }
@@ -87,17 +89,16 @@ impl AgentCommand {
         });
         let unsupported_rules = RULES_SETTINGS.into_iter().filter(|_| profile.prompt_only);
         let ignored_settings =
-            list_explicit_settings(project, unsupported_options.map(|(key, _)| key).chain(unsupported_rules));
+            list_explicit_settings(layers, unsupported_options.map(|(key, _)| key).chain(unsupported_rules));
         ignored_settings.map(|names| {
             format!("this has no effect on {}, whose profile has no way to tell it: {names}", self.agent)
         })
     }
 
     /// Warns that the stop gate, which the settings require, does not exist for this agent.
-    fn stop_gate_warning(&self, project: &Project) -> Option<String> {
+    fn stop_gate_warning(&self, settings: &Settings) -> Option<String> {
         let has_stop_gate = self.profile().capabilities.stop_gate;
-        let is_missing =
-            project.settings.stop_gate && !has_stop_gate && !self.is_user_command() && self.can_land();
+        let is_missing = settings.stop_gate && !has_stop_gate && !self.is_user_command() && self.can_land();
         is_missing.then(|| {
             format!(
                 "agent.gate has no effect on {}: nothing of it asks before it ends; the checks are asked when the lane lands",
@@ -108,13 +109,13 @@ impl AgentCommand {
 
     /// Warns that the run's budget cannot end the run in time, with the reason. An agent that limits its own
     /// budget needs no warning.
-    fn budget_warning(&self, project: &Project) -> Result<Option<String>, Error> {
+    fn budget_warning(&self, layers: &Layers) -> Result<Option<String>, Error> {
         let (capabilities, dialect, agent_name) =
             (self.profile().capabilities, self.dialect(), self.display_name());
         if self.limits.budget.is_none() || self.in_window || self.profile().has_option("budget") {
             return Ok(None);
         }
-        let price_table = load_prices(&project.layers)?;
+        let price_table = load_prices(layers)?;
         let has_price = match &self.model {
             Some(model) => price_table.find_price(model).is_some(),
             // Without a known model, only a price for all models is certain to apply.
@@ -156,7 +157,7 @@ impl AgentCommand {
 
     /// Warns that the limits on the context have no effect, because the agent does not report in time how
     /// full it is.
-    fn context_limits_warning(&self, project: &Project) -> Option<String> {
+    fn context_limits_warning(&self, layers: &Layers) -> Option<String> {
         let limitation = match self.dialect().context_reporting() {
             ContextReporting::WhileRunning => return None,
             // The size is known for a session that is continued.
@@ -166,20 +167,17 @@ impl AgentCommand {
             }
             _ => "does not tell how full its context is, so this cannot hold",
         };
-        let ignored_settings = list_explicit_settings(project, CONTEXT_SETTINGS).filter(|_| !self.in_window);
+        let ignored_settings = list_explicit_settings(layers, CONTEXT_SETTINGS).filter(|_| !self.in_window);
         ignored_settings.map(|names| format!("{} {limitation}: {names}", self.display_name()))
     }
 }
 
 /// Returns those of the named settings that are set to other than their default, separated by commas. `None`
 /// when there are none.
-fn list_explicit_settings(
-    project: &Project,
-    names: impl IntoIterator<Item = &'static str>,
-) -> Option<String> {
+fn list_explicit_settings(layers: &Layers, names: impl IntoIterator<Item = &'static str>) -> Option<String> {
     let is_explicit = |name: &&str| {
         Key::find(name).is_some_and(|key| {
-            let (value, origin) = project.layers.get(key);
+            let (value, origin) = layers.get(key);
             *origin != Origin::Default && !["", "0"].contains(&value)
         })
     };

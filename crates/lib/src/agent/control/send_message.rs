@@ -66,7 +66,7 @@ pub fn find_recipient(project: &Project, lane: &AnyLane, text: Option<&str>) -> 
     }
     let queued = match text {
         Some(_) => None,
-        None => Inbox::new(project, &lane.name)
+        None => Inbox::new(&project.store, &lane.name)
             .read()?
             .into_iter()
             .next()
@@ -81,7 +81,7 @@ pub fn find_recipient(project: &Project, lane: &AnyLane, text: Option<&str>) -> 
         return Err(Error::AgentWithoutSupervisor { lane: lane.name.clone() });
     }
     let no_session = || Error::NoSession { lane: lane.name.clone() };
-    let last_run = last_conversation_run(project, lane, None)?;
+    let last_run = last_conversation_run(&project.store, lane, None)?;
     if let (Some(queued), Some(last_run)) = (&queued, &last_run)
         && state.is_busy()
         && last_run.conversation_number() != queued.conversation
@@ -89,7 +89,7 @@ pub fn find_recipient(project: &Project, lane: &AnyLane, text: Option<&str>) -> 
         return Err(Error::OtherConversation { lane: lane.name.clone(), agent: queued.agent.clone() });
     }
     let run = match &queued {
-        Some(queued) => last_conversation_run(project, lane, Some(queued.conversation))?,
+        Some(queued) => last_conversation_run(&project.store, lane, Some(queued.conversation))?,
         None => last_run,
     };
     let run = run.ok_or_else(no_session)?;
@@ -139,7 +139,7 @@ pub fn send_message(project: &Project, lane: &AnyLane, text: Option<&str>) -> Re
     }
     let lane = project.close_crashed_run(project.any_lane(&lane.name)?)?;
     let recipient = find_recipient(project, &lane, text)?;
-    let mut claimed = Inbox::new(project, &lane.name).claim(recipient.conversation)?;
+    let mut claimed = Inbox::new(&project.store, &lane.name).claim(recipient.conversation)?;
     let texts: Vec<&str> = claimed.texts().chain(text).collect();
     let (command, fitting) = build_message_command(project, &lane, recipient.conversation, &texts)?;
     let all_fit = fitting == texts.len();
@@ -153,7 +153,7 @@ pub fn send_message(project: &Project, lane: &AnyLane, text: Option<&str>) -> Re
     claimed.messages.truncate(fitting);
     if let Err(e) = launch_with_messages(project, &lane, lock, command, &claimed) {
         if let Some(message_id) = new_message_id {
-            Inbox::new(project, &lane.name).retract(&message_id)?;
+            Inbox::new(&project.store, &lane.name).retract(&message_id)?;
         }
         return Err(e);
     }
@@ -175,7 +175,7 @@ fn queue_for_supervisor(project: &Project, name: &str, text: Option<&str>) -> Re
     }
     let recipient = find_recipient(project, &lane, text)?;
     if let Some(text) = text {
-        Inbox::new(project, &lane.name).add(new_message_record(&lane, &recipient, text), &store)?;
+        Inbox::new(&project.store, &lane.name).add(new_message_record(&lane, &recipient, text), &store)?;
     }
     Ok(true)
 }
@@ -189,7 +189,7 @@ fn add_to_inbox(
     let store: LockGuard = project.store.locks().acquire(&LockName::Store)?;
     // Under this lock, read the lane again: see `Inbox::put`.
     let lane = project.any_lane(&lane.name)?;
-    Ok(Inbox::new(project, &lane.name).add(new_message_record(&lane, recipient, text), &store)?)
+    Ok(Inbox::new(&project.store, &lane.name).add(new_message_record(&lane, recipient, text), &store)?)
 }
 
 fn new_message_record(lane: &AnyLane, recipient: &Recipient, text: &str) -> MessageRecord {

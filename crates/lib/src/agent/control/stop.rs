@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use proq_base::process::identity;
 use proq_base::process::signals;
 use proq_base::process::strays;
+use proq_store::Store;
 use proq_store::base::atomic::write as write_atomically;
 use proq_store::base::record::Record;
 use proq_store::base::run_number::RunNumber;
@@ -51,7 +52,7 @@ pub(crate) fn stop_without_grace(project: &Project, name: &str) -> Result<AnyLan
     let deadline = Instant::now() + SUPERVISOR_MARGIN;
     let lock = LockName::Run(name.to_owned());
     while state_once_started(project, name, deadline)? == LaneState::Running && Instant::now() < deadline {
-        signal_supervisor(project, &project.any_lane(name)?)?;
+        signal_supervisor(&project.store, &project.any_lane(name)?)?;
         std::thread::sleep(SIGNAL_INTERVAL);
         if !project.store.locks().is_held(&lock)? {
             return Ok(project.any_lane(name)?);
@@ -112,7 +113,7 @@ fn stop_supervised_run(project: &Project, lane: &AnyLane, deadline: Instant) -> 
     let mut was_signaled = false;
     while locks.is_held(&lock)? {
         if !was_signaled {
-            was_signaled = signal_supervisor(project, lane)?;
+            was_signaled = signal_supervisor(&project.store, lane)?;
         }
         if !was_signaled && let Some(finished_lane) = lane_after_finished_run(project, lane)? {
             return Ok(finished_lane);
@@ -130,8 +131,8 @@ fn stop_supervised_run(project: &Project, lane: &AnyLane, deadline: Instant) -> 
 }
 
 /// Signals the supervisor of the lane's run to end it, and returns whether there is a live supervisor.
-fn signal_supervisor(project: &Project, lane: &AnyLane) -> Result<bool, Error> {
-    let supervisor = live_supervisor(project, lane)?;
+fn signal_supervisor(store: &Store, lane: &AnyLane) -> Result<bool, Error> {
+    let supervisor = live_supervisor(store, lane)?;
     supervisor.as_ref().map(|recorded| signals::terminate_process(recorded.pid)).transpose()?;
     Ok(supervisor.is_some())
 }
@@ -140,15 +141,15 @@ fn signal_supervisor(project: &Project, lane: &AnyLane) -> Result<bool, Error> {
 ///
 /// # Errors
 /// Fails when the run's record cannot be read.
-pub fn has_live_supervisor(project: &Project, lane: &AnyLane) -> Result<bool, Error> {
-    Ok(live_supervisor(project, lane)?.is_some())
+pub fn has_live_supervisor(store: &Store, lane: &AnyLane) -> Result<bool, Error> {
+    Ok(live_supervisor(store, lane)?.is_some())
 }
 
 /// Returns the supervisor of a lane's last run, if it is alive. While a supervisor prepares the next run,
 /// only the record of the run before names it, so that record is read too.
-fn live_supervisor(project: &Project, lane: &AnyLane) -> Result<Option<SupervisorProcess>, Error> {
+fn live_supervisor(store: &Store, lane: &AnyLane) -> Result<Option<SupervisorProcess>, Error> {
     for run_number in [lane.last_run, lane.last_run.previous()] {
-        let run = RunRecord::load_if_exists(&project.store.layout().run_record(&lane.name, run_number))?;
+        let run = RunRecord::load_if_exists(&store.layout().run_record(&lane.name, run_number))?;
         let supervisor = run.and_then(|run| run.supervisor);
         if let Some(live_process) = supervisor
             .filter(|recorded| identity::is_process_running(recorded.pid, recorded.start_time.as_deref()))
@@ -186,11 +187,11 @@ fn stop_orphaned_run(project: &Project, lane: &AnyLane) -> Result<AnyLane, Error
         strays::stop_marked_processes(mark, project.settings.stop_grace);
     }
     let lock = LockName::AgentAlive(lane.name.clone());
-    if is_still_locked(project, &lock)? {
+    if is_still_locked(&project.store, &lock)? {
         // Holders inherited the lock from the agent, so they belong to it, whatever session they moved to.
         signals::stop_lock_holders(&project.store.locks().path(&lock), project.settings.stop_grace);
     }
-    if is_still_locked(project, &lock)? {
+    if is_still_locked(&project.store, &lock)? {
         let seconds = project.settings.stop_grace.as_secs();
         return Err(match survived {
             true => Error::StillRunning { lane: lane.name.clone(), seconds },
@@ -204,7 +205,7 @@ fn stop_orphaned_run(project: &Project, lane: &AnyLane) -> Result<AnyLane, Error
         // The run was already finished and has its result.
         return Ok(lane.clone());
     }
-    let state = state_after_run(project, &lane.name, LaneState::Stopped);
+    let state = state_after_run(&project.store, &lane.name, LaneState::Stopped);
     let lane = project.update_lane(&lane.name, |record| {
         record.state = state;
         record.detail = Some("its supervisor was gone".into());
@@ -215,9 +216,9 @@ fn stop_orphaned_run(project: &Project, lane: &AnyLane) -> Result<AnyLane, Error
 
 /// Returns whether a lock is still held after its holders have had time to disappear: a killed process
 /// appears as ended while its threads, and with them its locks, still exist.
-fn is_still_locked(project: &Project, lock: &LockName) -> Result<bool, Error> {
+fn is_still_locked(store: &Store, lock: &LockName) -> Result<bool, Error> {
     let since = Instant::now();
-    while project.store.locks().is_held(lock)? {
+    while store.locks().is_held(lock)? {
         if since.elapsed() > LOCK_RELEASE_TIMEOUT {
             return Ok(true);
         }

@@ -127,7 +127,7 @@ fn read_lane(project: &Project, requested: &AnyLane) -> Result<(WaitedLane, Opti
     // A lane with automatic merge may be gone right after its run.
     let (_, lane) = lane_records::load_present_or_past_lane(project, requested)?;
     let (state, detail) = idle_lane::displayed_state(project, &lane)?;
-    let is_interactive = state == LaneState::Running && idle_lane::is_interactive(project, &lane);
+    let is_interactive = state == LaneState::Running && idle_lane::is_interactive(&project.store, &lane);
     let name = || lane.name.clone();
     let lock = match state {
         LaneState::Starting | LaneState::Running => Some(LockName::Run(name())),

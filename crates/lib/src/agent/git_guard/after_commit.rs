@@ -6,6 +6,7 @@ use std::path::Path;
 use proq_base::diagnostics::Listener;
 use proq_base::process::command_builder::CommandBuilder;
 use proq_base::process::strays::RUN_CONTEXT_VARS;
+use proq_store::Store;
 use proq_store::base::atomic::write_cache;
 use proq_store::base::record::Record;
 use proq_store::locks::lock::{LockGuard, LockName};
@@ -87,13 +88,13 @@ fn start_commit_check(project: &Project, lane: &LaneRecord) {
 /// Acquires the lock for checking a lane's new commits; none when another process has the lock. After
 /// releasing it, the caller must call [`has_new_commits`]: a hook that ran just before relies on the lock's
 /// holder to check its commit.
-pub fn claim_new_commits(project: &Project, lane: &str) -> Option<LockGuard> {
-    let lock = project.store.locks().try_acquire(&LockName::NewCommits(lane.to_owned())).ok().flatten()?;
-    drop(std::fs::remove_file(project.store.layout().new_commit_marker(lane)));
+pub fn claim_new_commits(store: &Store, lane: &str) -> Option<LockGuard> {
+    let lock = store.locks().try_acquire(&LockName::NewCommits(lane.to_owned())).ok().flatten()?;
+    drop(std::fs::remove_file(store.layout().new_commit_marker(lane)));
     Some(lock)
 }
 
 /// Returns whether a lane has new commits that no process has claimed.
-pub fn has_new_commits(project: &Project, lane: &str) -> bool {
-    project.store.layout().new_commit_marker(lane).exists()
+pub fn has_new_commits(store: &Store, lane: &str) -> bool {
+    store.layout().new_commit_marker(lane).exists()
 }

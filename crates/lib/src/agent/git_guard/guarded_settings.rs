@@ -45,7 +45,7 @@ pub(super) fn read_guarded_settings(
         .map(|(key, text)| (format!("setting proq.{}", git_key_name(key)), hash(&text)))
         .collect();
     let is_hook_entry = |name: &str| name.starts_with("hook ") || name == "setting core.hookspath";
-    values.extend(shared_settings(project).into_iter().filter(|(name, _)| is_hook_entry(name)));
+    values.extend(shared_settings(&project.repo).into_iter().filter(|(name, _)| is_hook_entry(name)));
     for entry in std::fs::read_dir(project.store.layout().hooks()).into_iter().flatten().flatten() {
         if let Ok(meta) = entry.path().metadata() {
             let fingerprint =

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use proq_base::explain::shell_quote;
 use proq_base::time_form::unix_seconds;
 use proq_git::Oid;
+use proq_git::Repo;
 use proq_git::references::reflog::ReflogEntry;
 use proq_git::worktrees::worktree::WorktreeList;
 use proq_store::base::id::new_id;
@@ -42,23 +43,22 @@ const MAX_RECORDED_REFS: usize = 50_000;
 
 /// Records the branches, tags, notes, stash entries and detached worktrees with their values. Refs that
 /// cannot be read are not compared later.
-pub(super) fn record_refs(project: &Project, guard_dir: &Path) {
-    let mut refs = user_refs(project).unwrap_or_default();
+pub(super) fn record_refs(repo: &Repo, guard_dir: &Path) {
+    let mut refs = user_refs(repo).unwrap_or_default();
     refs.truncate(if refs.len() > MAX_RECORDED_REFS { 0 } else { MAX_RECORDED_REFS });
-    refs.extend(project.repo.stash_entries().into_iter().map(|entry| (STASH_REF.to_owned(), entry.oid())));
-    let worktrees = WorktreeList::read(&project.repo).ok();
+    refs.extend(repo.stash_entries().into_iter().map(|entry| (STASH_REF.to_owned(), entry.oid())));
+    let worktrees = WorktreeList::read(repo).ok();
     let detached = worktrees.iter().flat_map(WorktreeList::iter).filter(|worktree| worktree.branch.is_none());
     refs.extend(detached.filter_map(|worktree| {
-        let head = worktree.head(&project.repo).ok().flatten()?;
+        let head = worktree.head(repo).ok().flatten()?;
         Some((format!("{WORKTREE_PREFIX}{}", worktree.path.display()), head.oid()))
     }));
     let lines: Vec<String> = refs.iter().map(|(name, id)| format!("{id} {name}{ENTRY_SEPARATOR}")).collect();
     let lines = lines.concat();
     // Without the first list nothing is compared, and without the second list no move is explained.
     drop(std::fs::write(Layout::git_guard_list(guard_dir, REFS_LIST), lines));
-    let last_head_move = |dir: &Path| {
-        Some(head_move_line(dir, project.repo.last_head_move(dir).ok()?.as_ref()?) + ENTRY_SEPARATOR)
-    };
+    let last_head_move =
+        |dir: &Path| Some(head_move_line(dir, repo.last_head_move(dir).ok()?.as_ref()?) + ENTRY_SEPARATOR);
     let worktrees = worktrees.iter().flat_map(WorktreeList::iter);
     let heads: String = worktrees.filter_map(|worktree| last_head_move(&worktree.path)).collect();
     drop(std::fs::write(Layout::git_guard_list(guard_dir, HEAD_MOVES_LIST), heads));
@@ -66,8 +66,8 @@ pub(super) fn record_refs(project: &Project, guard_dir: &Path) {
 
 /// Returns branches, tags and notes with their values. Remote-tracking refs are left out: a fetch restores
 /// them.
-fn user_refs(project: &Project) -> Result<Vec<(String, Oid)>, Error> {
-    Ok(project.repo.refs_with_prefixes(&[HEADS_PREFIX, TAGS_PREFIX, NOTES_PREFIX])?)
+fn user_refs(repo: &Repo) -> Result<Vec<(String, Oid)>, Error> {
+    Ok(repo.refs_with_prefixes(&[HEADS_PREFIX, TAGS_PREFIX, NOTES_PREFIX])?)
 }
 
 /// Saves lost values of branches, tags, notes, stash entries and detached worktrees, and emits an event about
@@ -81,7 +81,7 @@ pub(super) fn save_lost_refs(project: &Project, lane: &AnyLane, guard_dir: &Path
     let id_name_pairs = complete_entries.filter_map(|line| line.split_once(' '));
     let recorded: Vec<(&str, Oid)> =
         id_name_pairs.filter_map(|(id, name)| Some((name, Oid::from_hex(id.as_bytes())?))).collect();
-    let current_refs: HashMap<String, Oid> = user_refs(project)?.into_iter().collect();
+    let current_refs: HashMap<String, Oid> = user_refs(&project.repo)?.into_iter().collect();
     let Some(known) = KnownMoves::load(project, lane, guard_dir)? else { return Ok(()) };
     let changed_refs = known.changed_refs(&recorded, &current_refs, lane);
     if changed_refs.is_empty() {
@@ -118,7 +118,7 @@ pub(super) fn save_lost_refs(project: &Project, lane: &AnyLane, guard_dir: &Path
 /// Known reasons for refs that moved or were deleted while a run lasted: operations of git-proq, other
 /// agents, and intended changes by the user.
 struct KnownMoves<'a> {
-    project: &'a Project,
+    repo: &'a Repo,
     /// The run's worktree, where it has one.
     own_worktree: Option<&'a Path>,
     worktrees: WorktreeList,
@@ -146,7 +146,7 @@ impl KnownMoves<'_> {
             return Ok(None);
         };
         let full_name = |branch: &str| format!("{HEADS_PREFIX}{branch}");
-        let operation_moves = op_log_view::branches_moved_since(project, record.last_operation);
+        let operation_moves = op_log_view::branches_moved_since(&project.store, record.last_operation);
         let concurrent_runs = ConcurrentRuns::detect(project, lane, &record);
         let (mut busy_branches, mut watched_branches) =
             (BTreeSet::new(), BTreeSet::from([full_name(&lane.base)]));
@@ -165,7 +165,7 @@ impl KnownMoves<'_> {
         let initial_heads =
             std::fs::read_to_string(Layout::git_guard_list(guard_dir, HEAD_MOVES_LIST)).unwrap_or_default();
         Ok(Some(KnownMoves {
-            project,
+            repo: &project.repo,
             own_worktree: lane.branch().filter(|_| !lane.works_in_place()).map(|_| lane.path.as_path()),
             worktrees,
             operation_moves: operation_moves
@@ -188,8 +188,7 @@ impl KnownMoves<'_> {
         current_refs: &HashMap<String, Oid>,
         lane: &AnyLane,
     ) -> Vec<(&'n str, Oid)> {
-        let stash_entries: HashSet<Oid> =
-            self.project.repo.stash_entries().into_iter().map(Oid::from).collect();
+        let stash_entries: HashSet<Oid> = self.repo.stash_entries().into_iter().map(Oid::from).collect();
         let own_branch = lane.commit_branch().map(|branch| format!("{HEADS_PREFIX}{branch}"));
         let differs = |(name, old): &(&str, Oid)| match *name {
             STASH_REF => !stash_entries.contains(old),
@@ -229,7 +228,7 @@ impl KnownMoves<'_> {
     /// from that commit, or the rebase of the branch.
     fn is_left_on_purpose(&self, name: &str, old: Oid) -> bool {
         self.trusted_worktrees.iter().any(|dir| {
-            let mut moves = self.project.repo.reflog(dir, "HEAD").unwrap_or_default();
+            let mut moves = self.repo.reflog(dir, "HEAD").unwrap_or_default();
             let first_old = moves.iter().position(|step| {
                 self.initial_heads.split(ENTRY_SEPARATOR).any(|line| line == head_move_line(dir, step))
             });
@@ -245,8 +244,7 @@ impl KnownMoves<'_> {
     fn matches_head_move(&self, current: Option<Oid>) -> bool {
         let other_worktrees =
             self.worktrees.iter().filter(|worktree| Some(worktree.path.as_path()) != self.own_worktree);
-        let moves =
-            other_worktrees.filter_map(|worktree| self.project.repo.reflog(&worktree.path, "HEAD").ok());
+        let moves = other_worktrees.filter_map(|worktree| self.repo.reflog(&worktree.path, "HEAD").ok());
         let mut head_moves = moves.flatten().peekable();
         head_moves.peek().is_none() || head_moves.any(|step| Some(step.new_id.oid()) == current)
     }
@@ -286,13 +284,14 @@ fn emit_ref_loss(
         }
         _ if name.starts_with(WORKTREE_PREFIX) => {
             let (_, folder) = name.rsplit_once('/').unwrap_or_default();
-            let command = alternate_restore_command(project, &format!("{HEADS_PREFIX}{folder}"), &target);
+            let command =
+                alternate_restore_command(&project.repo, &format!("{HEADS_PREFIX}{folder}"), &target);
             format!("removed the {name}, which was on no branch; what it was on is kept: {command}")
         }
         (_, current) => {
             let (verb, command) = match current {
-                Some(_) => ("moved", alternate_restore_command(project, name, &target)),
-                None => ("deleted", restore_command(project, name, &target)),
+                Some(_) => ("moved", alternate_restore_command(&project.repo, name, &target)),
+                None => ("deleted", restore_command(&project.repo, name, &target)),
             };
             let (kind, short) = split_ref_name(name);
             format!("{verb} {kind} {short}; what it was is there: {command}")

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use proq_base::explain;
 use proq_git as git;
+use proq_git::Repo;
 use proq_store::base::atomic::rename_no_replace;
 use proq_store::base::id::new_id;
 
@@ -53,8 +54,8 @@ impl PostCommitHook {
     ///
     /// # Errors
     /// Fails when git cannot name the hooks folder, or the hook cannot be read.
-    pub fn inspect(project: &Project) -> Result<PostCommitHook, Error> {
-        let folder = project.repo.hook_folder(project.repo.command_dir())?;
+    pub fn inspect(repo: &Repo) -> Result<PostCommitHook, Error> {
+        let folder = repo.hook_folder(repo.command_dir())?;
         let (path, backup) = (folder.join(HOOK_NAME), folder.join(BACKUP_NAME));
         let exists = path.symlink_metadata().is_ok();
         let content = match std::fs::read(&path) {
@@ -76,12 +77,12 @@ impl PostCommitHook {
     /// Refuses any hooks folder outside the repository's git directory. A hook among the project's files
     /// would be part of everyone's commits, or be overwritten by the tool that created the folder. A folder
     /// outside the repository may serve all of the user's repositories.
-    fn require_repository_folder(&self, project: &Project) -> Result<(), Error> {
+    fn require_repository_folder(&self, repo: &Repo) -> Result<(), Error> {
         let folder = resolve_existing(self.path.parent().unwrap_or(&self.path));
-        if folder.starts_with(resolve_existing(project.repo.common_dir())) {
+        if folder.starts_with(resolve_existing(repo.common_dir())) {
             return Ok(());
         }
-        match project.repo.main_worktree() {
+        match repo.main_worktree() {
             Some(top) if folder.starts_with(resolve_existing(top)) => {
                 Err(Error::HooksInProjectFiles { folder })
             }
@@ -93,8 +94,8 @@ impl PostCommitHook {
     ///
     /// # Errors
     /// Fails as [`PostCommitHook::install`] does.
-    pub fn check_installable(&self, project: &Project) -> Result<(), Error> {
-        self.require_repository_folder(project)?;
+    pub fn check_installable(&self, repo: &Repo) -> Result<(), Error> {
+        self.require_repository_folder(repo)?;
         let is_backup_taken = self.backup.symlink_metadata().is_ok() && !self.is_backup_same_file();
         match self.state == HookState::Foreign && is_backup_taken {
             true => Err(Error::HookBackupExists { path: self.backup.clone() }),
@@ -121,7 +122,7 @@ impl PostCommitHook {
     /// when the folder cannot be written. Nothing was changed then.
     pub fn install(&self, project: &Project) -> Result<(), Error> {
         let program_path = project.git_proq_path()?;
-        self.check_installable(project)?;
+        self.check_installable(&project.repo)?;
         let folder = self.path.parent().unwrap_or(&self.path);
         std::fs::create_dir_all(folder).map_err(lane::Error::io("make", folder))?;
         let backup_fingerprint = match self.state {
@@ -132,7 +133,7 @@ impl PostCommitHook {
                     std::fs::hard_link(&self.path, &self.backup)
                         .map_err(lane::Error::io("write", &self.backup))?;
                 }
-                Some(fingerprint(project, &self.backup))
+                Some(fingerprint(&project.repo, &self.backup))
             }
         };
         let temp_file = folder.join(format!(".{HOOK_NAME}.{}", new_id()));
@@ -155,7 +156,7 @@ impl PostCommitHook {
     ///
     /// # Errors
     /// Fails as [`PostCommitHook::uninstall`] does.
-    pub fn check_removable(&self, project: &Project) -> Result<(), Error> {
+    pub fn check_removable(&self, repo: &Repo) -> Result<(), Error> {
         let changed_error = |change| Err(Error::HookChanged { path: self.path.clone(), change });
         let body = match (self.state, self.content.strip_prefix(HOOK_HEADER)) {
             (HookState::Foreign, _) if self.is_backup_same_file() => return Ok(()),
@@ -176,7 +177,7 @@ impl PostCommitHook {
             return changed_error("it was changed after it was installed");
         }
         match backup_fingerprint {
-            Some(expected_backup) if fingerprint(project, &self.backup) != expected_backup => {
+            Some(expected_backup) if fingerprint(repo, &self.backup) != expected_backup => {
                 changed_error("what it stands in front of was changed after that")
             }
             _ => Ok(()),
@@ -188,8 +189,8 @@ impl PostCommitHook {
     /// # Errors
     /// [`Error::HookChanged`] when the hook or its backup was changed since the installation. Nothing was
     /// changed then.
-    pub fn uninstall(&self, project: &Project) -> Result<(), Error> {
-        self.check_removable(project)?;
+    pub fn uninstall(&self, repo: &Repo) -> Result<(), Error> {
+        self.check_removable(repo)?;
         let result = match self.state {
             HookState::Chained => std::fs::rename(&self.backup, &self.path),
             HookState::Installed => std::fs::remove_file(&self.path),
@@ -216,13 +217,13 @@ pub(super) fn is_installed_hook(hook: &Path) -> bool {
 }
 
 /// Returns the blob id of a file's contents or link target, and its file mode; `gone` for a missing file.
-fn fingerprint(project: &Project, path: &Path) -> String {
+fn fingerprint(repo: &Repo, path: &Path) -> String {
     let Ok(meta) = path.symlink_metadata() else { return "gone".to_owned() };
     let bytes = match meta.is_symlink() {
         true => std::fs::read_link(path).map(|to| to.as_os_str().as_bytes().to_vec()),
         false => std::fs::read(path),
     };
-    let id = bytes.ok().and_then(|bytes| project.repo.blob_id(&bytes));
+    let id = bytes.ok().and_then(|bytes| repo.blob_id(&bytes));
     let id = id.map(|id| id.to_string()).unwrap_or_default();
     format!("{id} {:o}", meta.permissions().mode())
 }

@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use proq_base::diagnostics::Listener;
+use proq_git::Repo;
 use proq_git::hooks::hook_repo::HookRepo;
 use proq_git::{CommitId, Oid};
 use proq_store::base::id::new_id;
@@ -107,7 +108,8 @@ fn decide_update(project: &Project, hook: &Hook<'_>, update: &RefUpdate<'_>) -> 
         return UpdateDecision::Allow;
     }
     if update.name == STASH_REF {
-        return stash_refusal(project, hook, update).map_or(UpdateDecision::Allow, UpdateDecision::Refuse);
+        return stash_refusal(&project.repo, hook, update)
+            .map_or(UpdateDecision::Allow, UpdateDecision::Refuse);
     }
     // An update of a symbolic ref moves the branch to which it points.
     let branch =
@@ -140,7 +142,7 @@ fn ref_refusal(
         return Some(vec![refusal_line(hook, &format!("branch {branch} would be a symbolic ref"))]);
     }
     if branch == Some(lane_branch.as_str()) {
-        return main_branch_refusal(project, hook, update, current)
+        return main_branch_refusal(&project.repo, hook, update, current)
             .map(|reason| vec![refusal_line(hook, &reason)]);
     }
     let reason = match branch {
@@ -161,7 +163,7 @@ fn ref_refusal(
 /// none where it may. The branch may move anywhere, and commits that it leaves behind are saved. It may not
 /// be deleted.
 fn main_branch_refusal(
-    project: &Project,
+    repo: &Repo,
     hook: &Hook<'_>,
     update: &RefUpdate<'_>,
     current: Option<Oid>,
@@ -172,12 +174,12 @@ fn main_branch_refusal(
     }
     let current = current?;
     let is_fast_forward = CommitId::from_hex(update.new)
-        .is_some_and(|new| project.repo.is_ancestor(CommitId::from_oid(current), new).unwrap_or(false));
+        .is_some_and(|new| repo.is_ancestor(CommitId::from_oid(current), new).unwrap_or(false));
     if is_fast_forward {
         return None;
     }
     let name = format!("{PROQ_PREFIX}saved/{}-{}", hook.record.lane, new_id());
-    if project.repo.create_ref(&name, current, "git-proq: left behind in the main checkout").is_ok() {
+    if repo.create_ref(&name, current, "git-proq: left behind in the main checkout").is_ok() {
         return None;
     }
     let queued = save_refs::queue_save(hook, current, &name);
@@ -209,7 +211,7 @@ fn describe_branch_owner(project: &Project, hook_repo: &HookRepo, branch: &str) 
 /// Returns the messages that refuse an update of the stash, which all worktrees share, and saves the refused
 /// entry; none when the update is allowed. Allowed is only the entry that git restores automatically after a
 /// rebase or merge, because git can put it nowhere else.
-fn stash_refusal(project: &Project, hook: &Hook<'_>, update: &RefUpdate<'_>) -> Option<Vec<String>> {
+fn stash_refusal(repo: &Repo, hook: &Hook<'_>, update: &RefUpdate<'_>) -> Option<Vec<String>> {
     let lane = &hook.record.lane;
     let refusal = format!(
         "git-proq: refused: the stash is one for all worktrees; the agent of lane '{lane}' may not write it"
@@ -223,7 +225,7 @@ fn stash_refusal(project: &Project, hook: &Hook<'_>, update: &RefUpdate<'_>) -> 
         return None;
     }
     let name = format!("{PROQ_PREFIX}saved/{lane}-stash-{}", new_id());
-    let saved_note = match project.repo.create_ref(&name, commit, "git-proq: a stash of a lane") {
+    let saved_note = match repo.create_ref(&name, commit, "git-proq: a stash of a lane") {
         Ok(()) => format!("a copy is kept: git stash apply {name}"),
         Err(_) => format!("it is still there as {commit}"),
     };

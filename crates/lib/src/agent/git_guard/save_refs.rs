@@ -36,7 +36,7 @@ pub(super) fn save_old_values(
 ) -> Option<String> {
     let mut saved_updates = Vec::new();
     for (update, current) in updates {
-        match save_old_value(project, hook, update, *current) {
+        match save_old_value(&project.repo, hook, update, *current) {
             Ok(saved_ref) => saved_updates.extend(saved_ref.map(|saved_ref| (update, saved_ref))),
             Err(e) => {
                 return Some(format!("{} would be lost, since it could not be kept ({e})", update.name));
@@ -52,7 +52,7 @@ pub(super) fn save_old_values(
 /// Saves the old value of a branch or tag and returns the saving ref; none where nothing must be saved or it
 /// already is.
 fn save_old_value(
-    project: &Project,
+    repo: &Repo,
     hook: &Hook<'_>,
     update: &RefUpdate<'_>,
     current: Option<Oid>,
@@ -69,16 +69,16 @@ fn save_old_value(
     let is_fast_forward = update.name.starts_with("refs/heads/")
         && new.is_some_and(|new| {
             let (old, new) = (CommitId::from_oid(current), CommitId::from_oid(new));
-            project.repo.is_ancestor(old, new).unwrap_or(false)
+            repo.is_ancestor(old, new).unwrap_or(false)
         });
     let (saved_list, line) =
         (Layout::git_guard_list(&hook.guard_dir, SAVED_REFS_LIST), format!("{} {current} ", update.name));
     // Before version 2.46, git runs the hook for packed and loose refs one after the other.
-    if is_fast_forward || is_saved(project, hook, &saved_list, &line, current) {
+    if is_fast_forward || is_saved(repo, hook, &saved_list, &line, current) {
         return Ok(None);
     }
     let saved_ref = format!("{SAVED_PREFIX}{}-{}", hook.record.lane, new_id());
-    if project.repo.create_ref(&saved_ref, current, "git-proq: an agent deletes or moves it").is_err() {
+    if repo.create_ref(&saved_ref, current, "git-proq: an agent deletes or moves it").is_err() {
         queue_save(hook, current, &saved_ref)?;
     }
     // If the line cannot be written, the value is saved once more than needed.
@@ -105,12 +105,12 @@ fn is_last_written(written_list: &Path, name: &str, current: Oid) -> bool {
 
 /// Returns whether the list of saved refs has a line with this prefix whose saving ref exists with the value
 /// `current`, or is queued.
-fn is_saved(project: &Project, hook: &Hook<'_>, saved_list: &Path, prefix: &str, current: Oid) -> bool {
+fn is_saved(repo: &Repo, hook: &Hook<'_>, saved_list: &Path, prefix: &str, current: Oid) -> bool {
     let text = std::fs::read_to_string(saved_list).unwrap_or_default();
     let Some(saved_ref) = text.lines().rev().find_map(|line| line.strip_prefix(prefix)) else { return false };
     let pending = std::fs::read_to_string(Layout::git_guard_list(&hook.guard_dir, PENDING_REFS_LIST))
         .unwrap_or_default();
-    project.repo.ref_object(saved_ref).ok().flatten() == Some(current)
+    repo.ref_object(saved_ref).ok().flatten() == Some(current)
         || pending.lines().any(|line| line == format!("{current} {saved_ref}"))
 }
 
@@ -118,7 +118,7 @@ fn emit_ref_change(project: &Project, hook: &Hook<'_>, update: &RefUpdate<'_>, s
     let lane = &hook.record.lane;
     let (kind, name) = split_ref_name(update.name);
     let verb = if update.is_deletion() { "deletes" } else { "moves" };
-    let command = alternate_restore_command(project, update.name, saved_ref);
+    let command = alternate_restore_command(&project.repo, update.name, saved_ref);
     let message = format!("the agent of lane '{lane}' {verb} {kind} {name}; what it was is kept: {command}");
     let mut event = Event::new(EventName::LaneEscape, message);
     event.lane = Some(lane.clone());
@@ -139,22 +139,22 @@ pub(super) fn split_ref_name(name: &str) -> (&'static str, &str) {
 }
 
 /// Returns the git command that restores a deleted ref, under its own name if that is free.
-pub(super) fn restore_command(project: &Project, name: &str, target: &str) -> String {
-    let is_free = |name: &str| project.repo.refs_with_prefix(name).is_ok_and(|refs| refs.is_empty());
+pub(super) fn restore_command(repo: &Repo, name: &str, target: &str) -> String {
+    let is_free = |name: &str| repo.refs_with_prefix(name).is_ok_and(|refs| refs.is_empty());
     let parent_names = name.match_indices('/').map(|(end, _)| &name[..end]).skip(2);
-    let exists = |name: &str| project.repo.ref_object(name).is_ok_and(|object| object.is_some());
+    let exists = |name: &str| repo.ref_object(name).is_ok_and(|object| object.is_some());
     match split_ref_name(name) {
         ("notes", _) => format!("git update-ref {} {target}", shell_quote(name)),
         (kind, short) if is_free(name) && !parent_names.clone().any(exists) => {
             format!("git {kind} {} {target}", shell_quote(short))
         }
-        _ => alternate_restore_command(project, name, target),
+        _ => alternate_restore_command(repo, name, target),
     }
 }
 
 /// Returns the git command that restores the value of a branch, tag, notes or worktree under another, free
 /// name. The ref's own name may be in use, conflict with a folder, or be checked out.
-pub(super) fn alternate_restore_command(project: &Project, name: &str, target: &str) -> String {
+pub(super) fn alternate_restore_command(repo: &Repo, name: &str, target: &str) -> String {
     let (kind, short) = match split_ref_name(name) {
         ("tag", short) => ("tag", short),
         (_, short) => ("branch", short),
@@ -168,7 +168,7 @@ pub(super) fn alternate_restore_command(project: &Project, name: &str, target: &
     });
     let is_free = |name: &String| {
         let full = format!("refs/{}/{name}", if kind == "tag" { "tags" } else { "heads" });
-        project.repo.refs_with_prefix(&full).is_ok_and(|refs| refs.is_empty())
+        repo.refs_with_prefix(&full).is_ok_and(|refs| refs.is_empty())
     };
     let free_name = names.take(100).find(is_free).filter(|name| Repo::is_branch_name(name));
     free_name.map_or_else(

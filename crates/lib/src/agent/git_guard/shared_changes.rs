@@ -23,7 +23,7 @@ pub(super) fn report_shared_changes(
 ) -> Option<String> {
     let baseline =
         WorktreeBaselineRecord::load_if_exists(&Layout::git_guard_baseline(guard_dir)).ok().flatten()?;
-    let changed = changed_settings(&baseline.settings, &shared_settings(project));
+    let changed = changed_settings(&baseline.settings, &shared_settings(&project.repo));
     let lost_worktrees: Vec<String> =
         baseline.other_lanes.iter().filter_map(|other| lane_label_if_worktree_lost(project, other)).collect();
     let mut parts = Vec::new();
@@ -56,5 +56,5 @@ fn lane_label_if_worktree_lost(project: &Project, baseline: &BaselineLane) -> Op
         .any_lane(&baseline.lane)
         .ok()
         .filter(|lane| baseline.has_worktree && !lane.state.is_closed())?;
-    (!has_own_worktree(project, &lane)).then(|| format!("lane '{}'", lane.name))
+    (!has_own_worktree(&project.repo, &lane)).then(|| format!("lane '{}'", lane.name))
 }

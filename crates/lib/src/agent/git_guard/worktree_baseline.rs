@@ -5,11 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use proq_git::Repo;
 use proq_git::base::error;
 use proq_git::history::tree_diff;
 use proq_git::status::status_query;
 use proq_git::status::worktree_status::WorktreeStatus;
 use proq_git::{CommitId, RepoPath};
+use proq_store::Store;
 use proq_store::base::operation_number::OperationNumber;
 use proq_store::base::record::Record;
 use proq_store::base::run_number::RunNumber;
@@ -50,13 +52,13 @@ pub(super) fn save_baseline(project: &Project, lane: &AnyLane, guard_dir: &Path)
         other_lanes: other_lanes
             .map(|other| BaselineLane {
                 is_busy: other.state.is_busy(),
-                has_worktree: has_own_worktree(project, &other),
+                has_worktree: has_own_worktree(&project.repo, &other),
                 lane: other.name,
                 last_run: other.last_run,
             })
             .collect(),
-        settings: shared_settings(project),
-        last_operation: last_operation_number(project),
+        settings: shared_settings(&project.repo),
+        last_operation: last_operation_number(&project.store),
         idle_worktrees: recorded.collect(),
     };
     // If this fails, nothing is compared.
@@ -64,11 +66,11 @@ pub(super) fn save_baseline(project: &Project, lane: &AnyLane, guard_dir: &Path)
 }
 
 /// Returns whether a lane has a worktree of its own that exists and is registered in git.
-pub(super) fn has_own_worktree(project: &Project, lane: &AnyLane) -> bool {
+pub(super) fn has_own_worktree(repo: &Repo, lane: &AnyLane) -> bool {
     lane.branch().is_some()
         && !lane.works_in_place()
         && lane.path.join(".git").exists()
-        && project.repo.is_registered_worktree(&lane.path)
+        && repo.is_registered_worktree(&lane.path)
 }
 
 fn other_lanes(project: &Project, lane: &AnyLane) -> impl Iterator<Item = AnyLane> {
@@ -76,8 +78,8 @@ fn other_lanes(project: &Project, lane: &AnyLane) -> impl Iterator<Item = AnyLan
     project.all_lanes().unwrap_or_default().into_iter().filter(move |other| other.name != name)
 }
 
-fn last_operation_number(project: &Project) -> OperationNumber {
-    project.store.layout().operation_numbers().last().copied().unwrap_or_default()
+fn last_operation_number(store: &Store) -> OperationNumber {
+    store.layout().operation_numbers().last().copied().unwrap_or_default()
 }
 
 /// Returns the main checkout, unless a run works there, and the lanes in which nothing runs, most recently
@@ -88,7 +90,7 @@ fn idle_worktrees(project: &Project, lane: &AnyLane) -> Vec<(OtherWorktree, RunN
     });
     let main = main.map(|top| (OtherWorktree { lane: None, root: top.to_owned() }, RunNumber::NONE));
     let mut idle: Vec<LaneRecord> = project.lanes().unwrap_or_default();
-    idle.retain(|other| other.name != lane.name && is_idle(project, other));
+    idle.retain(|other| other.name != lane.name && is_idle(&project.store, other));
     idle.sort_by_key(|other| std::cmp::Reverse(other.updated));
     let mut remaining_bytes = MAX_TOTAL_INDEX_BYTES;
     let fits = |other: &LaneRecord| {
@@ -109,8 +111,8 @@ fn idle_worktrees(project: &Project, lane: &AnyLane) -> Vec<(OtherWorktree, RunN
     main.into_iter().chain(lanes).collect()
 }
 
-fn is_idle<P>(project: &Project, lane: &LaneRecord<P>) -> bool {
-    let is_held = |lock| project.store.locks().is_held(&lock).unwrap_or(true);
+fn is_idle<P>(store: &Store, lane: &LaneRecord<P>) -> bool {
+    let is_held = |lock| store.locks().is_held(&lock).unwrap_or(true);
     !lane.state.is_busy()
         && !lane.state.is_closed()
         && lane.path.is_dir()
@@ -137,7 +139,7 @@ pub(super) fn report_changes(project: &Project, lane: &AnyLane, guard_dir: &Path
     };
     let Ok(start_metadata) = Layout::git_guard_record(guard_dir).metadata() else { return };
     let concurrent = ConcurrentRuns::detect(project, lane, &record);
-    let (parked, _) = op_log_view::worktrees_parked_since(project, record.last_operation);
+    let (parked, _) = op_log_view::worktrees_parked_since(&project.store, record.last_operation);
     let idle_now: BTreeMap<Option<String>, RunNumber> = idle_worktrees(project, lane)
         .into_iter()
         .map(|(worktree, last_run)| (worktree.lane, last_run))
@@ -150,7 +152,8 @@ pub(super) fn report_changes(project: &Project, lane: &AnyLane, guard_dir: &Path
         }
         let no_paths = BTreeSet::new();
         let known = reported.get(&worktree.lane).unwrap_or(&no_paths);
-        let paths = find_unexplained_changes(project, &worktree, &start_metadata, known).unwrap_or_default();
+        let paths =
+            find_unexplained_changes(&project.repo, &worktree, &start_metadata, known).unwrap_or_default();
         if paths.is_empty() {
             continue;
         }
@@ -210,12 +213,11 @@ impl ConcurrentRuns {
 /// Differences between the commits checked out then and now are left out too, because git or the operation
 /// log records who moved HEAD.
 fn find_unexplained_changes(
-    project: &Project,
+    repo: &Repo,
     worktree: &BaselineWorktree,
     start_metadata: &std::fs::Metadata,
     reported: &BTreeSet<RepoPath>,
 ) -> Option<Vec<RepoPath>> {
-    let repo = &project.repo;
     let head: Option<CommitId> = repo.head_commit(&worktree.dir).ok()?;
     let status: WorktreeStatus = status_query::status(repo, &worktree.dir, true).ok()?;
     let mut explained = reported.clone();

@@ -1,6 +1,7 @@
 //! Events from an agent's hooks while its run is under way: the agent's activity, and whether it may end its
 //! turn.
 
+use proq_store::Store;
 use proq_store::base::clock::now;
 use proq_store::base::record::Record;
 use proq_store::base::run_number::RunNumber;
@@ -157,11 +158,8 @@ pub fn handle_hook_event(
 }
 
 /// Returns the session id that the hooks of a run have reported, if any.
-pub(crate) fn reported_session(project: &Project, lane: &str, run_number: RunNumber) -> Option<String> {
-    ActivityRecord::load_if_exists(&project.store.layout().run_activity(lane, run_number))
-        .ok()
-        .flatten()?
-        .session
+pub(crate) fn reported_session(store: &Store, lane: &str, run_number: RunNumber) -> Option<String> {
+    ActivityRecord::load_if_exists(&store.layout().run_activity(lane, run_number)).ok().flatten()?.session
 }
 
 /// Records the activity of a run before its hooks have reported anything.
@@ -169,13 +167,13 @@ pub(crate) fn reported_session(project: &Project, lane: &str, run_number: RunNum
 /// # Errors
 /// Fails when the record cannot be written.
 pub(crate) fn record_initial_activity(
-    project: &Project,
+    store: &Store,
     lane: &AnyLane,
     run_number: RunNumber,
     activity: Activity,
     message: Option<String>,
 ) -> Result<(), crate::agent::Error> {
-    let path = project.store.layout().run_activity(&lane.name, run_number);
+    let path = store.layout().run_activity(&lane.name, run_number);
     Ok(ActivityRecord { activity, since: now(), message, refused_stops: 0, session: None }.save(&path)?)
 }
 

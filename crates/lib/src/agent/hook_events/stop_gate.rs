@@ -6,6 +6,7 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 use std::time::Duration;
 
+use proq_base::config::settings::Settings;
 use proq_base::process;
 use proq_base::process::command_builder::CommandBuilder;
 use proq_base::process::limited_process::{ExitOutcome, LimitedProcess};
@@ -46,8 +47,7 @@ pub fn merge_checks(project: &Project, base: &str, task_checks: &[String]) -> Re
 
 /// Returns the time limit of the hook that runs at the end of a turn. With `agent.gate` it includes the time
 /// limit of each check.
-pub(crate) fn stop_hook_timeout(project: &Project, checks: &[String]) -> Duration {
-    let settings = &project.settings;
+pub(crate) fn stop_hook_timeout(settings: &Settings, checks: &[String]) -> Duration {
     if !settings.stop_gate {
         return RECORDING_HOOK_TIMEOUT;
     }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use proq_base::config::settings::Settings;
 use proq_store::records::batched::RunTask;
 use proq_store::records::lane::AnyLane;
 
@@ -39,7 +40,7 @@ impl FolderTask {
     /// # Errors
     /// [`Error::InvalidTaskFolder`] for a folder that cannot be copied into a lane.
     pub fn load(
-        project: &Project,
+        settings: &Settings,
         dir: &Path,
         folder: &str,
         title: &str,
@@ -57,7 +58,7 @@ impl FolderTask {
             folder: folder.to_owned(),
             title: title.to_owned(),
             review_level: review_level.min(2),
-            reviewer: reviewer.or_else(|| project.settings.swarm.reviewer.clone()),
+            reviewer: reviewer.or_else(|| settings.swarm.reviewer.clone()),
             files: read_task_files(dir)?,
             batch: None,
             extra_prompt: String::new(),
@@ -110,9 +111,10 @@ pub fn reload_folder_task(project: &Project, lane: &AnyLane) -> Result<Option<Fo
     let dir = project.repo.command_dir().join(folder);
     let reviewer = record.reviewer.clone();
     if dir.join(PROMPT_FILE).is_file() {
-        return FolderTask::load(project, &dir, folder, title, review_level, reviewer).map(Some);
+        return FolderTask::load(&project.settings, &dir, folder, title, review_level, reviewer).map(Some);
     }
-    let mut task = FolderTask::load(project, &lane.path.join(folder), folder, title, review_level, reviewer)?;
+    let mut task =
+        FolderTask::load(&project.settings, &lane.path.join(folder), folder, title, review_level, reviewer)?;
     task.files.retain(|file| !file.is_status());
     Ok(Some(task))
 }

@@ -4,6 +4,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
+use proq_base::diagnostics::Listener;
 use proq_store::base::atomic::{create_private_dir, write as write_atomically};
 use proq_store::base::run_number::RunNumber;
 use proq_store::records::lane::AnyLane;
@@ -77,7 +78,7 @@ pub fn prepare(
         None if command.profile().capabilities.session_id_settable => Some(new_session_id()),
         None => None,
     };
-    let hook_timeout = stop_gate::stop_hook_timeout(project, &checks).as_secs();
+    let hook_timeout = stop_gate::stop_hook_timeout(&project.settings, &checks).as_secs();
     let mut values = command.clone().with_checks(checks).placeholder_values();
     if let Some(rules) = &run_prompt.rules {
         let rules_file = layout.run_rules(&lane.name, run_number);
@@ -87,7 +88,10 @@ pub fn prepare(
     }
     values.set("prompt", run_prompt.prompt);
     values.set("prompt_file", prompt_file);
-    values.set_optional("trusted_dir", startup_question::trusted_repo_dir(project, command.profile(), &dir));
+    values.set_optional(
+        "trusted_dir",
+        startup_question::trusted_repo_dir(&project.repo, command.profile(), &dir),
+    );
     values.set("common_dir", project.repo.common_dir());
     values.set("git_dir", project.repo.worktree_git_dir(&dir)?);
     values.set("lane", &lane.name);
@@ -100,7 +104,7 @@ pub fn prepare(
     values.set("records_dir", records_dir);
     values.set("run_dir", &run_dir);
     values.set_optional("session", session.as_ref());
-    let file_env = write_profile_files(project, command, &run_dir, &mut values)?;
+    let file_env = write_profile_files(&project.listener, command, &run_dir, &mut values)?;
     let mut env = profile_env(command, &values, file_env);
     env.extend(run_env(project, lane, command, run_number, prompt_source)?);
     Ok(LaunchSpec { argv: command.argv(&values), env, session })
@@ -222,9 +226,9 @@ fn compose_restart_prompt(
     checks: &[String],
     text: &str,
 ) -> Result<String, Error> {
-    let history = match conversation::last_conversation_run(project, lane, command.conversation)? {
+    let history = match conversation::last_conversation_run(&project.store, lane, command.conversation)? {
         Some(run) => {
-            let first = fresh_conversation::find_first_run(project, lane, run)?;
+            let first = fresh_conversation::find_first_run(&project.store, lane, run)?;
             fresh_conversation::compose_prompt(
                 project,
                 lane,
@@ -240,7 +244,7 @@ fn compose_restart_prompt(
 /// Writes the profile's files for a run. A file that lacks a value is left out, with the options that name
 /// it. Returns the environment variables that name files.
 fn write_profile_files(
-    project: &Project,
+    listener: &Listener,
     command: &AgentCommand,
     run_dir: &Path,
     values: &mut PlaceholderValues,
@@ -253,7 +257,7 @@ fn write_profile_files(
         let text = match agent_env::merged_file_text(&profile.env_file, name, text) {
             Err(e @ Error::CannotMergeFile { .. }) => {
                 let consequence = "its own file counts, so it has no tools of ours and says nothing by hooks";
-                project.listener.warn(format!("{}: {e}; {consequence}", command.display_name()));
+                listener.warn(format!("{}: {e}; {consequence}", command.display_name()));
                 continue;
             }
             text => text?,

@@ -1,6 +1,7 @@
 //! Record of a run that is about to start.
 
 use proq_git::CommitId;
+use proq_git::Repo;
 use proq_store::base::clock::now;
 use proq_store::base::run_number::RunNumber;
 use proq_store::records::lane::AnyLane;
@@ -10,11 +11,10 @@ use super::launch_spec::LaunchSpec;
 use crate::agent::Error;
 use crate::agent::command::agent_command::AgentCommand;
 use crate::agent::profiles::profile::StrayPolicy;
-use crate::lane::Project;
 
 /// Returns the record of a run that is about to start.
 pub(crate) fn new_run_record(
-    project: &Project,
+    repo: &Repo,
     lane: &AnyLane,
     command: &AgentCommand,
     launch_spec: &LaunchSpec,
@@ -42,7 +42,7 @@ pub(crate) fn new_run_record(
         delivered_count: 0,
         agent_command: command.agent_command_line(),
         resolves_conflict,
-        tip_before: tip_before(project, lane)?,
+        tip_before: tip_before(repo, lane)?,
         started: now(),
         mark: None,
         supervisor: None,
@@ -70,9 +70,9 @@ pub(crate) fn new_run_record(
 }
 
 /// Returns the tip of the lane before a run; for a read-only lane, the commit that it reads.
-fn tip_before(project: &Project, lane: &AnyLane) -> Result<CommitId, Error> {
+fn tip_before(repo: &Repo, lane: &AnyLane) -> Result<CommitId, Error> {
     Ok(match lane.branch() {
-        Some(branch) => project.repo.require_commit(&format!("refs/heads/{branch}"))?,
-        None => project.repo.head_commit(&lane.path)?.unwrap_or(lane.start),
+        Some(branch) => repo.require_commit(&format!("refs/heads/{branch}"))?,
+        None => repo.head_commit(&lane.path)?.unwrap_or(lane.start),
     })
 }

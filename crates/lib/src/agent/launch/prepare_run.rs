@@ -36,7 +36,7 @@ pub(crate) fn prepare_message_run(
     lane: &AnyLane,
     conversation: RunNumber,
 ) -> Result<RunSpec, Error> {
-    let mut messages = Inbox::new(project, &lane.name).claim(conversation)?;
+    let mut messages = Inbox::new(&project.store, &lane.name).claim(conversation)?;
     let (command, count) =
         build_message_command(project, lane, conversation, &messages.texts().collect::<Vec<_>>())?;
     messages.messages.truncate(count);
@@ -56,7 +56,7 @@ pub(crate) fn check_messages_deliverable(
     lane: &AnyLane,
     conversation: RunNumber,
 ) -> Result<(), Error> {
-    let messages = Inbox::new(project, &lane.name).claim(conversation)?;
+    let messages = Inbox::new(&project.store, &lane.name).claim(conversation)?;
     build_message_command(project, lane, conversation, &messages.texts().collect::<Vec<_>>()).map(drop)
 }
 
@@ -72,8 +72,8 @@ pub(crate) fn build_message_command(
     texts: &[&str],
 ) -> Result<(AgentCommand, usize), Error> {
     let no_session = || Error::NoSession { lane: lane.name.clone() };
-    let run =
-        conversation::last_conversation_run(project, lane, Some(conversation))?.ok_or_else(no_session)?;
+    let run = conversation::last_conversation_run(&project.store, lane, Some(conversation))?
+        .ok_or_else(no_session)?;
     let session = run.summary.session.clone().ok_or_else(no_session)?;
     let mut count = texts.len();
     loop {
@@ -131,7 +131,7 @@ pub(crate) fn prepare_run(
     prompt_source: PromptSource<'_>,
 ) -> Result<RunSpec, Error> {
     if lane.works_in_place() {
-        in_place::continue_in_place_run(project, lane)?;
+        in_place::continue_in_place_run(&project.store, lane)?;
     }
     let (lane, launch_spec) = prepare_launch(project, lane, command, prompt_source)?;
     RunSpec::load(project, &lane, lane.last_run, launch_spec.argv, launch_spec.env)
@@ -187,7 +187,7 @@ pub(crate) fn prepare_launch(
     }
     let run_number = lane.last_run.next();
     let resolves = prompt_source.resolves_conflict();
-    lanes_folder::exclude_patterns(project, &command.profile().agent_files)?;
+    lanes_folder::exclude_patterns(&project.repo, &command.profile().agent_files)?;
     let launch_spec = launch_spec::prepare(project, lane, command, run_number, prompt_source)?;
     startup_question::record_expected_question(project, lane, command, run_number)?;
     let has_prompt_override = matches!(prompt_source, PromptSource::Text(_));
@@ -202,7 +202,7 @@ pub(crate) fn prepare_launch(
     let run = RunRecord {
         has_prompt_override,
         step_run,
-        ..new_run_record(project, lane, command, &launch_spec, run_number, resolves)?
+        ..new_run_record(&project.repo, lane, command, &launch_spec, run_number, resolves)?
     };
     run.save(&project.store.layout().run_record(&lane.name, run_number))?;
     let lane = project.update_lane(&lane.name, |record| {

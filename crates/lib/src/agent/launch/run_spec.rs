@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use proq_base::money::NanoDollars;
 use proq_base::usage::{Cost, SessionTotals};
 use proq_git::status::status_query;
+use proq_store::Store;
 use proq_store::base::record::Record;
 use proq_store::base::run_number::RunNumber;
 use proq_store::records::lane::AnyLane;
@@ -110,7 +111,7 @@ impl RunSpec {
             command_prefixes,
             conversation: run.conversation_number(),
             claimed_messages: Cell::default(),
-            totals_before: load_session_totals(project, lane, &run)?,
+            totals_before: load_session_totals(&project.store, lane, &run)?,
             model: run.model.clone(),
             prices: profile_catalog::load_prices(&project.layers)?,
         })
@@ -140,8 +141,8 @@ pub(crate) fn work_dir_and_prompt_file(
 }
 
 /// Returns the totals of a run's session at the end of the session's previous run.
-fn load_session_totals(project: &Project, lane: &AnyLane, run: &RunRecord) -> Result<SessionTotals, Error> {
-    let layout = project.store.layout();
+fn load_session_totals(store: &Store, lane: &AnyLane, run: &RunRecord) -> Result<SessionTotals, Error> {
+    let layout = store.layout();
     for run_number in RunNumber::first().through(run.number.previous()).rev().filter(|_| run.resumed) {
         let Some(earlier_run) = RunRecord::load_if_exists(&layout.run_record(&lane.name, run_number))? else {
             continue;

@@ -4,11 +4,13 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
+use proq_base::config::layers::Layers;
 use proq_base::fail_points;
 use proq_base::process::command_builder::CommandBuilder;
 use proq_base::process::limited_process::ExitOutcome;
 use proq_base::process::strays::{RUN_CONTEXT_VARS, RUN_MARK_VAR};
 use proq_base::run_class::RunClass;
+use proq_store::Store;
 use proq_store::base::clock::now;
 use proq_store::base::record::Record;
 use proq_store::base::run_number::RunNumber;
@@ -175,8 +177,8 @@ fn record_start_failure(
     reason: String,
 ) -> Result<Error, Error> {
     // An error here is ignored, because the lane's record decides.
-    drop(mark_run_not_started(project, &old_lane.name, run_number, &reason));
-    let state = state_after_run(project, &old_lane.name, LaneState::Failed);
+    drop(mark_run_not_started(&project.store, &old_lane.name, run_number, &reason));
+    let state = state_after_run(&project.store, &old_lane.name, LaneState::Failed);
     let resolves = state == LaneState::Conflict;
     let first = old_lane.last_run == RunNumber::NONE && !resolves;
     let lane = project.update_lane(&old_lane.name, |record| {
@@ -206,12 +208,12 @@ fn record_start_failure(
 
 /// Records in a run's record that the run never started, unless it has a process or has ended.
 pub(crate) fn mark_run_not_started(
-    project: &Project,
+    store: &Store,
     lane: &str,
     run_number: RunNumber,
     reason: &str,
 ) -> Result<(), Error> {
-    let path = project.store.layout().run_record(lane, run_number);
+    let path = store.layout().run_record(lane, run_number);
     let run = RunRecord::load(&path)?;
     if run.pid.is_some() || run.ended.is_some() {
         return Ok(());
@@ -222,6 +224,6 @@ pub(crate) fn mark_run_not_started(
 }
 
 /// Refuses an agent that is not installed, before anything is created for it.
-pub fn require_installed(project: &Project, agent: &str, dir: &Path) -> Result<(), Error> {
-    agent_command::find_profile_program(&find_profile(&project.layers, agent)?, agent, dir).map(drop)
+pub fn require_installed(layers: &Layers, agent: &str, dir: &Path) -> Result<(), Error> {
+    agent_command::find_profile_program(&find_profile(layers, agent)?, agent, dir).map(drop)
 }

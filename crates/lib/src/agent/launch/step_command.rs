@@ -4,6 +4,8 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use proq_base::money::NanoDollars;
+use proq_git::Repo;
+use proq_store::Store;
 use proq_store::records::lane::AnyLane;
 use proq_store::records::run::RunLimits;
 use proq_store::records::step_run::{StepPhase, StepRun};
@@ -28,7 +30,7 @@ impl ActiveTask<'_> {
         phase: StepPhase,
         number: u32,
     ) -> Result<(AgentCommand, String), Error> {
-        let limits = self.remaining_limits(project, lane)?;
+        let limits = self.remaining_limits(&project.store, lane)?;
         let status = self.status()?;
         let step = status.step(number).cloned().unwrap_or_default();
         let prompt = self.folder().read_text(PROMPT_FILE)?.unwrap_or_default();
@@ -42,7 +44,7 @@ impl ActiveTask<'_> {
             phase,
             step: &step,
             requested_changes: requested_changes.as_deref(),
-            commit_range: self.commits_of_step(project, lane, number)?,
+            commit_range: self.commits_of_step(&project.repo, lane, number)?,
             exclude_status: record.exclude_status,
         };
         let prompt_text = step_prompt.render();
@@ -77,12 +79,11 @@ impl ActiveTask<'_> {
     /// current tip. `None` for a lane without a branch tip.
     fn commits_of_step(
         &self,
-        project: &Project,
+        repo: &Repo,
         lane: &AnyLane,
         number: u32,
     ) -> Result<Option<(proq_git::CommitId, proq_git::CommitId)>, Error> {
-        let Some(tip) = lane.branch().map(|branch| project.repo.branch_tip(branch)).transpose()?.flatten()
-        else {
+        let Some(tip) = lane.branch().map(|branch| repo.branch_tip(branch)).transpose()?.flatten() else {
             return Ok(None);
         };
         let from = self.record().step(number).and_then(|step| step.start_tip).unwrap_or(self.record().start);
@@ -91,9 +92,9 @@ impl ActiveTask<'_> {
 
     /// Returns what the earlier runs left of the task loop's limits on time and budget. Fails when nothing is
     /// left.
-    fn remaining_limits(&self, project: &Project, lane: &AnyLane) -> Result<RunLimits, Error> {
+    fn remaining_limits(&self, store: &Store, lane: &AnyLane) -> Result<RunLimits, Error> {
         let record = self.record();
-        let spent = lane_costs::total_costs(project, lane)?;
+        let spent = lane_costs::total_costs(store, lane)?;
         let cost = spent.cost.map(|cost| cost.nanos).unwrap_or_default();
         let duration = spent.duration.saturating_sub(record.duration_before);
         let time = record.limits.time.map(|limit| limit.saturating_sub(duration));

@@ -50,14 +50,14 @@ pub fn launch_task_loop(
 ) -> Result<AnyLane, Error> {
     let worktree_lane = project.lane(&lane.name)?;
     let folder = LaneTaskFolder::new(&worktree_lane.path, &task.folder);
-    let exclusions = folder.detect_exclusions(project)?;
+    let exclusions = folder.detect_exclusions(&project.repo)?;
     let record = new_loop_record(project, lane, command, task, exclusions)?;
     let mut active = ActiveTask::with_record(project, lane, record)?;
     // After a crash from here on, the lane's record contains this task, so that the copied files never count
     // as uncommitted work.
     active.save()?;
     fail_points::hit("packet.noted");
-    folder.exclude_from_commits(project, exclusions)?;
+    folder.exclude_from_commits(&project.repo, exclusions)?;
     if exclusions.exclude_folder || exclusions.exclude_status {
         let (layout, leftovers_id) = (project.store.layout(), new_id());
         let saved_path =
@@ -92,7 +92,7 @@ fn new_loop_record(
     task: &FolderTask,
     exclusions: CommitExclusions,
 ) -> Result<TaskLoopRecord, Error> {
-    let spent = lane_costs::total_costs(project, lane)?;
+    let spent = lane_costs::total_costs(&project.store, lane)?;
     let tip = lane
         .branch()
         .map(|branch| project.repo.branch_tip(branch))
@@ -186,7 +186,7 @@ pub fn resume_task_loop(
             return Err(Error::TaskLoopStopped { lane: lane.name.clone(), reason });
         }
     }
-    let spent = lane_costs::total_costs(project, lane)?;
+    let spent = lane_costs::total_costs(&project.store, lane)?;
     let record = active.record_mut();
     record.idle_iterations = 0;
     if let Some(command) = new_command {

@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
 use proq_base::process;
+use proq_store::Store;
 use proq_store::base::run_number::RunNumber;
 use proq_store::records::lane::AnyLane;
 use proq_stream::base::client_line::ClientLine;
@@ -21,7 +22,6 @@ use crate::agent::base::outbox::Outbox;
 use crate::agent::launch::run_spec::RunSpec;
 use crate::agent::profiles::profile::escape_command_prompt;
 use crate::lane;
-use crate::lane::Project;
 use crate::lane::messages::inbox::{ClaimedMessages, Inbox, join_texts as join_message_texts};
 
 /// Method name of a user message in the run's log, as the agent calls it.
@@ -102,18 +102,18 @@ impl StdinWriter {
     /// conversation, or closes its input. `log` is the run's log, which is not inside a line.
     pub(crate) fn handle_turn_end(
         &mut self,
-        project: &Project,
+        store: &Store,
         lane: &AnyLane,
         conversation: RunNumber,
         is_done: bool,
         log: &Path,
     ) {
-        let is_wrapping_up = project.store.layout().lane_wrap_up_marker(&lane.name).exists();
+        let is_wrapping_up = store.layout().lane_wrap_up_marker(&lane.name).exists();
         if !self.accepts_messages || !is_done || is_wrapping_up || !self.has_reader() {
             self.pipe = None;
             return;
         }
-        match Inbox::new(project, &lane.name).claim(conversation) {
+        match Inbox::new(store, &lane.name).claim(conversation) {
             Ok(messages) if !messages.messages.is_empty() => {
                 let text =
                     escape_command_prompt(&self.command_prefixes, join_message_texts(messages.texts()));
@@ -153,7 +153,7 @@ impl StdinWriter {
     /// which are then marked as delivered.
     pub(crate) fn observe_event(
         &mut self,
-        project: &Project,
+        store: &Store,
         lane: &str,
         run_number: RunNumber,
         event: &StreamEvent,
@@ -168,7 +168,7 @@ impl StdinWriter {
             _ if self.is_logged => {
                 self.is_logged = false;
                 let Some(messages) = self.pending_messages.take() else { return false };
-                if Inbox::new(project, lane).record_delivered(run_number, &messages).is_err() {
+                if Inbox::new(store, lane).record_delivered(run_number, &messages).is_err() {
                     // The messages still wait in the inbox, and would be found again at the end of each turn.
                     self.accepts_messages = false;
                 }

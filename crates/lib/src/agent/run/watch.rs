@@ -253,7 +253,13 @@ impl RunWatcher<'_> {
             let is_budget_spent = state.clock.is_budget_used_up(cost_so_far(reader.progress()));
             let (conversation, is_done) =
                 (self.spec.conversation, reader.has_succeeded() && !is_budget_spent);
-            state.stdin_writer.handle_turn_end(self.project, self.lane, conversation, is_done, &log_path);
+            state.stdin_writer.handle_turn_end(
+                &self.project.store,
+                self.lane,
+                conversation,
+                is_done,
+                &log_path,
+            );
         }
     }
 
@@ -302,7 +308,7 @@ impl RunWatcher<'_> {
         for event in state.events.drain(..) {
             state.retries.observe(&event);
             state.unrecorded_prompts += u32::from(state.stdin_writer.observe_event(
-                self.project,
+                &self.project.store,
                 &self.lane.name,
                 self.run_number,
                 &event,

@@ -2,6 +2,7 @@
 //! and the files that it names exist.
 
 use proq_base::process::limited_process::ExitOutcome;
+use proq_git::Repo;
 use proq_git::history::tree_diff;
 use proq_git::status::scope::Scope;
 use proq_git::status::status_query;
@@ -35,7 +36,7 @@ pub(crate) async fn check_already_done(
     if lane.checks.is_empty() {
         return Ok(TaskCompletion::Unproven(None));
     }
-    if let Some(missing_path) = first_missing_path(project, lane)? {
+    if let Some(missing_path) = first_missing_path(&project.repo, lane)? {
         return unproven(format!("{missing_path}, which its task names, is not there"));
     }
     for check in &lane.checks {
@@ -71,10 +72,10 @@ async fn run_check(
 }
 
 /// Returns the first path in the task's scope that does not exist.
-fn first_missing_path(project: &Project, lane: &LaneRecord) -> Result<Option<String>, Error> {
+fn first_missing_path(repo: &Repo, lane: &LaneRecord) -> Result<Option<String>, Error> {
     if lane.scope.is_empty() {
         return Ok(None);
     }
-    let tracked_files = tree_diff::tree_paths(&project.repo, lane.start)?;
+    let tracked_files = tree_diff::tree_paths(repo, lane.start)?;
     Ok(Scope::parse(&lane.scope)?.first_absent(&tracked_files).map(ToOwned::to_owned))
 }

@@ -1,5 +1,6 @@
 //! Answer of a read-only run, which is its only result, in a file next to the run's record.
 
+use proq_store::Store;
 use proq_store::base::atomic::write as write_atomically;
 use proq_store::base::run_number::RunNumber;
 use proq_store::records::lane::AnyLane;
@@ -7,7 +8,6 @@ use proq_stream::base::json::MAX_TEXT_BYTES;
 use proq_stream::summary::Summary;
 
 use crate::agent::Error;
-use crate::lane::Project;
 
 /// Maximum length of a saved answer in bytes.
 pub(crate) const MAX_ANSWER_LEN: usize = MAX_TEXT_BYTES;
@@ -28,7 +28,7 @@ pub(crate) enum SavedAnswer {
 /// # Errors
 /// Fails when the file cannot be written.
 pub(crate) fn save_answer(
-    project: &Project,
+    store: &Store,
     lane: &AnyLane,
     run_number: RunNumber,
     summary: &Summary,
@@ -37,7 +37,7 @@ pub(crate) fn save_answer(
     let Some(text) = summary.answer.as_deref().map(str::trim).filter(|text| !text.is_empty()) else {
         return Ok(SavedAnswer::Missing);
     };
-    let file = project.store.layout().run_answer(&lane.name, run_number);
+    let file = store.layout().run_answer(&lane.name, run_number);
     write_atomically(&file, format!("{text}\n").as_bytes())?;
     // The reader of an agent's output cuts a longer text at the limit; of plain lines it keeps at least half
     // of that.

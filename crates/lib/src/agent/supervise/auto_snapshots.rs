@@ -6,6 +6,7 @@ use std::os::fd::AsFd;
 
 use proq_base::process::command_builder::CommandBuilder;
 use proq_base::process::strays::{RUN_CONTEXT_VARS, RUN_MARK_VAR};
+use proq_store::Store;
 use proq_store::locks::lock::LockName;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -19,7 +20,7 @@ const FIRST_SNAPSHOT_TIMEOUT: Timespec = Timespec { tv_sec: 2, tv_nsec: 0 };
 /// has taken the first snapshots: an agent may delete files as soon as it starts. Failures are ignored, since
 /// they are no reason to disturb a run.
 pub(crate) fn ensure_running(project: &Project) {
-    if project.settings.snapshot_interval.is_none() || is_running(project) {
+    if project.settings.snapshot_interval.is_none() || is_running(&project.store) {
         return;
     }
     let Ok(program_path) = project.git_proq_path() else { return };
@@ -33,8 +34,8 @@ pub(crate) fn ensure_running(project: &Project) {
         poll(&mut [PollFd::from_borrowed_fd(output.as_fd(), PollFlags::IN)], Some(&FIRST_SNAPSHOT_TIMEOUT));
 }
 
-fn is_running(project: &Project) -> bool {
-    project.store.locks().is_held(&LockName::Snapshots).unwrap_or(true)
+fn is_running(store: &Store) -> bool {
+    store.locks().is_held(&LockName::Snapshots).unwrap_or(true)
 }
 
 /// Restarts the snapshot process whenever it was killed, since it does not exit while agents are running. The
@@ -43,7 +44,7 @@ pub(crate) async fn keep_running(project: &Project) -> Infallible {
     let Some(interval) = project.settings.snapshot_interval else { return std::future::pending().await };
     loop {
         tokio::time::sleep(interval).await;
-        if !is_running(project) && is_any_agent_running(project).unwrap_or(false) {
+        if !is_running(&project.store) && is_any_agent_running(project).unwrap_or(false) {
             ensure_running(project);
         }
     }

@@ -115,8 +115,8 @@ impl RunClassifier<'_> {
         };
         run.strays = self.run_exit.stray_count;
         let recorded_session = run.summary.session.take();
-        let session =
-            recorded_session.or_else(|| reported_session(self.project, &self.lane.name, self.run_number));
+        let session = recorded_session
+            .or_else(|| reported_session(&self.project.store, &self.lane.name, self.run_number));
         run.summary = RunSummary {
             session: self.run_exit.recorded_summary.session.clone().or(session),
             ..self.run_exit.recorded_summary.clone()
@@ -142,7 +142,7 @@ impl RunClassifier<'_> {
         let new_state = if resolves { LaneState::Conflict } else { outcome.state };
         let can_move = !resolves && self.lane.branch().is_some();
         let has_new_commits = can_move && run.tip_after.is_some_and(|tip| tip != run.tip_before);
-        let follow_up = FollowUp::prepare(self.project, self.lane, new_state, has_new_commits);
+        let follow_up = FollowUp::prepare(&self.project.store, self.lane, new_state, has_new_commits);
         let store = self.project.store.locks().acquire(&LockName::Store)?;
         if has_pending_message() {
             return Ok(None);
@@ -282,7 +282,7 @@ impl RunClassifier<'_> {
         }
         let is_machine_readable = self.spec.dialect.is_machine_readable();
         let saved = answer::save_answer(
-            self.project,
+            &self.project.store,
             self.lane,
             self.run_number,
             &self.run_exit.summary,
@@ -410,7 +410,7 @@ impl RunClassifier<'_> {
         );
         let idle = was_ended
             && self.spec.launcher == Launcher::Window
-            && idle_lane::is_agent_idle(self.project, lane);
+            && idle_lane::is_agent_idle(&self.project.store, lane);
         Ok(idle && idle_lane::has_committed_work(self.project, lane, None)?)
     }
 }

@@ -10,6 +10,7 @@ use proq_base::fail_points;
 use proq_base::process::command_builder::CommandBuilder;
 use proq_base::process::strays::RUN_CONTEXT_VARS;
 use proq_store as store;
+use proq_store::Store;
 use proq_store::locks::lock::{LockGuard, LockName, WaitLimit};
 use proq_store::records::lane::AnyLane;
 use proq_store::records::lane_state::LaneState;
@@ -49,11 +50,11 @@ pub struct FollowUp {
 impl FollowUp {
     /// Determines the work after a run that finished in `state`. It is called before the state is published,
     /// so that a lane with automatic merge is locked from the moment when it is done.
-    pub fn prepare(project: &Project, lane: &AnyLane, state: LaneState, has_new_commits: bool) -> FollowUp {
+    pub fn prepare(store: &Store, lane: &AnyLane, state: LaneState, has_new_commits: bool) -> FollowUp {
         if !lane.auto_merge || state != LaneState::Done {
             return FollowUp { has_new_commits, ..FollowUp::default() };
         }
-        match acquire_landing_lock(project, &lane.name) {
+        match acquire_landing_lock(store, &lane.name) {
             Ok(landing_lock) => FollowUp {
                 was_being_landed: landing_lock.is_none(),
                 landing_lock,
@@ -83,7 +84,7 @@ impl FollowUp {
             }
             return;
         };
-        if let Some(reason) = auto_merge::undelivered_reason(project, &lane.name) {
+        if let Some(reason) = auto_merge::undelivered_reason(&project.store, &lane.name) {
             drop(lock);
             return auto_merge::record_refused_merge(project, lane, &reason, Exit::Refused);
         }
@@ -108,9 +109,9 @@ fn start_waiting_merges(project: &Project, base: &str) {
 ///
 /// # Errors
 /// Fails when the lock cannot be acquired.
-pub fn acquire_landing_lock(project: &Project, lane: &str) -> Result<Option<LockGuard>, Error> {
+pub fn acquire_landing_lock(store: &Store, lane: &str) -> Result<Option<LockGuard>, Error> {
     let lock = LockName::AutoMerge(lane.to_owned());
-    match project.store.locks().acquire_within(&lock, WaitLimit::AtMost(LOCK_WAIT_LIMIT)) {
+    match store.locks().acquire_within(&lock, WaitLimit::AtMost(LOCK_WAIT_LIMIT)) {
         Ok(lock) => Ok(Some(lock)),
         Err(store::Error::Locked { .. }) => Ok(None),
         Err(e) => Err(e.into()),
@@ -125,7 +126,11 @@ fn reacquire_landing_lock(project: &Project, lane: &AnyLane) -> Option<LockGuard
     let current = project.any_lane(&lane.name).ok().filter(|current| current.is_same_lane(lane))?;
     let (state, _) = lane_state::effective_state(project, &current).ok()?;
     // A process that has acquired the lock since then knows the final state of the lane.
-    if state == LaneState::Done { acquire_landing_lock(project, &lane.name).ok().flatten() } else { None }
+    if state == LaneState::Done {
+        acquire_landing_lock(&project.store, &lane.name).ok().flatten()
+    } else {
+        None
+    }
 }
 
 /// Starts a process that checks which lanes overlap this lane, if other lanes share its base. A failure to

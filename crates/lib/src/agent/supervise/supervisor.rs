@@ -55,7 +55,7 @@ pub fn supervise(
 ) -> Result<(), Error> {
     signals::start_session();
     strays::adopt_orphans();
-    let lock = adopt_lock(project, &LockName::Run(name.to_owned()))?;
+    let lock = adopt_lock(&project.store, &LockName::Run(name.to_owned()))?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -182,7 +182,7 @@ impl Supervisor<'_> {
         loop {
             verdict.detail = append_detail(verdict.detail, undelivered.take());
             self.last_verdict = Some((spec.run_number, verdict.clone()));
-            let inbox = Inbox::new(project, &lane.name);
+            let inbox = Inbox::new(&project.store, &lane.name);
             if let Some(end) = self.write_with_retries(|| {
                 finished_run
                     .write_outcome(&verdict, || can_receive && inbox.has_messages_for(spec.conversation))
@@ -305,7 +305,7 @@ impl Supervisor<'_> {
             return e;
         }
         let reason = describe_with_causes(&e);
-        drop(mark_run_not_started(self.project, &self.lane.name, spec.run_number, &reason));
+        drop(mark_run_not_started(&self.project.store, &self.lane.name, spec.run_number, &reason));
         let ended = match self.last_verdict.as_ref().map(|(run_number, _)| *run_number == spec.run_number) {
             Some(true) if spec.resolves_conflict => self.end_lane(LaneState::Conflict, &reason),
             Some(true) => {
@@ -313,7 +313,7 @@ impl Supervisor<'_> {
             }
             Some(false) => self.end_with_last_verdict(&describe_undelivered(&e)),
             None => self.end_lane(
-                lane_state::state_after_run(self.project, &self.lane.name, LaneState::Failed),
+                lane_state::state_after_run(&self.project.store, &self.lane.name, LaneState::Failed),
                 &reason,
             ),
         };

@@ -9,6 +9,7 @@ use proq_base::explain::describe_with_causes;
 use proq_base::fail_points;
 use proq_base::process;
 use proq_base::process::identity;
+use proq_store::Store;
 use proq_store::base::record::Record;
 use proq_store::base::run_number::RunNumber;
 use proq_store::locks::lock::{LockGuard, LockName};
@@ -36,7 +37,7 @@ pub(crate) fn record_start(
     let mut run = RunRecord::load(&path)?;
     // The agent has its messages now. They are marked before its process is recorded: if git-proq is killed
     // in between, no message is sent twice.
-    Inbox::new(project, &lane.name).mark_delivered(&run.message_ids)?;
+    Inbox::new(&project.store, &lane.name).mark_delivered(&run.message_ids)?;
     run.pid = Some(process_group);
     run.start_time = identity::start_time_of(process_group);
     run.mark = Some(mark.to_owned());
@@ -56,12 +57,12 @@ pub(crate) fn record_start(
 
 /// Takes over the lock whose file is this process's standard input. Replaces standard input by /dev/null, so
 /// that no agent inherits the lock.
-pub fn adopt_lock(project: &Project, name: &LockName) -> Result<LockGuard, Error> {
+pub fn adopt_lock(store: &Store, name: &LockName) -> Result<LockGuard, Error> {
     let start_error = |source| process::Error::Start { program: "the supervisor".into(), source };
     let stdin = std::io::stdin().as_fd().try_clone_to_owned().map_err(start_error)?;
     let null = File::open("/dev/null").map_err(start_error)?;
     rustix::stdio::dup2_stdin(&null).map_err(|e| start_error(e.into()))?;
-    Ok(project.store.locks().adopt(name, File::from(stdin)))
+    Ok(store.locks().adopt(name, File::from(stdin)))
 }
 
 /// Reports to the starter, if it still reads, why the agent did not start.

@@ -101,7 +101,7 @@ impl<'a> ActiveTask<'a> {
         let status_path = self.lane.path.join(self.folder.path_in_worktree(STATUS_FILE));
         // Temporary files of a killed process.
         remove_temp_files(&status_path).map_err(lane::Error::io("look beside", &status_path))?;
-        self.folder.exclude_from_commits(self.project, self.exclusions())?;
+        self.folder.exclude_from_commits(&self.project.repo, self.exclusions())?;
         let current_text = self.folder.read_text(STATUS_FILE)?;
         if current_text.as_deref().is_some_and(|text| TaskProgress::parse(text).boxes_total() > 0) {
             return Ok(());
@@ -166,11 +166,11 @@ impl<'a> ActiveTask<'a> {
             // The agent deleted the boxes, and with them its notes of this run.
             self.restore_status(run.number)?;
         }
-        self.folder.exclude_from_commits(self.project, self.exclusions())?;
+        self.folder.exclude_from_commits(&self.project.repo, self.exclusions())?;
         let message = format!("{}\n\nTake the task's own files out of the branch again.\n", self.lane.title);
         // HEAD may be on a branch that is not the lane's. A commit must not go there.
         if head_ownership::foreign_head_reason(self.project, &self.lane)?.is_none() {
-            self.folder.remove_from_branch(self.project, self.exclusions(), &message)?;
+            self.folder.remove_from_branch(&self.project.repo, self.exclusions(), &message)?;
         }
         if finished.class == RunClass::Done && step_run.phase == StepPhase::Work {
             self.tick_only_box(run)?;
@@ -362,7 +362,7 @@ pub(crate) fn save_state_before_run(
     let Some(active) = ActiveTask::find(project, lane)? else { return Ok(step_run) };
     let path = project.store.layout().run_status_before(&lane.name, run_number);
     write_atomically(&path, active.folder.read_text(STATUS_FILE)?.unwrap_or_default().as_bytes())?;
-    review::with_state_before_review(project, &active.lane, step_run)
+    review::with_state_before_review(&project.repo, &active.lane, step_run)
 }
 
 /// Returns whether a run of this class counts as an iteration, so that the loop continues with the next run.

@@ -3,6 +3,7 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use proq_git::Repo;
 use proq_git::status::status_query;
 use proq_store::records::lane::LaneRecord;
 use proq_store::records::run::RunRecord;
@@ -26,17 +27,17 @@ pub(super) enum RevertOutcome {
 /// Returns `step_run` with the state of the lane before a review: whether it is clean, and its fingerprint.
 /// Returns a run that is no review unchanged.
 pub(super) fn with_state_before_review(
-    project: &Project,
+    repo: &Repo,
     lane: &LaneRecord,
     step_run: StepRun,
 ) -> Result<StepRun, Error> {
     if !step_run.phase.is_review() {
         return Ok(step_run);
     }
-    let was_clean = status_query::status(&project.repo, &lane.path, true)?.is_clean();
+    let was_clean = status_query::status(repo, &lane.path, true)?.is_clean();
     Ok(StepRun {
         was_clean,
-        lane_fingerprint: Some(hash_fingerprint(&LaneFingerprint::capture(project, lane)?)),
+        lane_fingerprint: Some(hash_fingerprint(&LaneFingerprint::capture(repo, lane)?)),
         ..step_run
     })
 }
@@ -58,7 +59,7 @@ pub(super) fn revert_review_changes(
     if let Some(head_problem) = head_ownership::move_branch_to_head(project, lane)? {
         return Ok(failed(&head_problem));
     }
-    if Some(hash_fingerprint(&LaneFingerprint::capture(project, lane)?)) == step_run.lane_fingerprint {
+    if Some(hash_fingerprint(&LaneFingerprint::capture(&project.repo, lane)?)) == step_run.lane_fingerprint {
         return Ok(RevertOutcome::Unchanged);
     }
     if !step_run.was_clean {

@@ -7,12 +7,12 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 
 use proq_base::terminal_text;
+use proq_git::Repo;
 use proq_git::RepoPath;
 use proq_store::base::atomic::{create_private_dir, write_in_existing_dir};
 use rustix::fs::OFlags;
 
 use crate::agent::Error;
-use crate::lane::Project;
 
 /// File with the text of a task.
 pub const PROMPT_FILE: &str = "PROMPT.md";
@@ -251,9 +251,8 @@ impl LaneTaskFolder {
     }
 
     /// Determines which parts of the folder must not be committed: those that git does not track in the lane.
-    pub(crate) fn detect_exclusions(&self, project: &Project) -> Result<CommitExclusions, Error> {
-        let tracked =
-            project.repo.tracked_paths_below(&self.top, &RepoPath::new(self.relative_path.clone()))?;
+    pub(crate) fn detect_exclusions(&self, repo: &Repo) -> Result<CommitExclusions, Error> {
+        let tracked = repo.tracked_paths_below(&self.top, &RepoPath::new(self.relative_path.clone()))?;
         let exclude_status = !tracked.contains(&self.repo_path(STATUS_FILE));
         Ok(CommitExclusions { exclude_folder: tracked.is_empty(), exclude_status })
     }
@@ -264,7 +263,7 @@ impl LaneTaskFolder {
     /// [`Error::InvalidTaskFolder`] when a rule of the repository prevents it.
     pub(crate) fn exclude_from_commits(
         &self,
-        project: &Project,
+        repo: &Repo,
         exclusions: CommitExclusions,
     ) -> Result<(), Error> {
         if !exclusions.exclude_status && !exclusions.exclude_folder {
@@ -276,8 +275,7 @@ impl LaneTaskFolder {
             .filter(|file| exclusions.exclude_folder || *file != PROMPT_FILE)
             .map(|file| self.repo_path(file))
             .collect();
-        let all_ignored =
-            || Ok::<_, Error>(project.repo.ignored_among(&self.top, &probes)?.len() == probes.len());
+        let all_ignored = || Ok::<_, Error>(repo.ignored_among(&self.top, &probes)?.len() == probes.len());
         if all_ignored()? {
             return Ok(());
         }
@@ -304,15 +302,14 @@ impl LaneTaskFolder {
     /// remain in the worktree. Returns whether any were removed.
     pub(crate) fn remove_from_branch(
         &self,
-        project: &Project,
+        repo: &Repo,
         exclusions: CommitExclusions,
         message: &str,
     ) -> Result<bool, Error> {
         if !exclusions.exclude_status && !exclusions.exclude_folder {
             return Ok(false);
         }
-        let mut tracked =
-            project.repo.tracked_paths_below(&self.top, &RepoPath::new(self.relative_path.clone()))?;
+        let mut tracked = repo.tracked_paths_below(&self.top, &RepoPath::new(self.relative_path.clone()))?;
         let reviews = self.path_in_worktree(REVIEWS_DIR) + "/";
         let generated = [self.repo_path(STATUS_FILE), self.repo_path(GITIGNORE)];
         tracked.retain(|path| {
@@ -323,7 +320,7 @@ impl LaneTaskFolder {
         if tracked.is_empty() {
             return Ok(false);
         }
-        project.repo.commit_untracking(&self.top, &tracked, message)?;
+        repo.commit_untracking(&self.top, &tracked, message)?;
         Ok(true)
     }
 

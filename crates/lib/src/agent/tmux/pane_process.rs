@@ -9,6 +9,7 @@ use std::path::Path;
 use proq_base::explain::describe_with_causes;
 use proq_base::process;
 use proq_base::process::command_builder::{AsyncChild, CommandBuilder};
+use proq_store::Store;
 use proq_store::base::atomic::write as write_atomically;
 use proq_store::base::run_number::RunNumber;
 use proq_store::locks::lock::{LockGuard, LockName};
@@ -21,7 +22,6 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use super::tmux_window;
 use crate::agent::Error;
 use crate::lane;
-use crate::lane::Project;
 
 /// Name of the socket in the run's folder that connects the pane's first process and the supervisor.
 pub(crate) const PANE_SOCKET: &str = "pane";
@@ -87,14 +87,14 @@ pub(crate) enum PaneMessage {
 /// # Errors
 /// Fails when the connection to the supervisor cannot be made or read. Every other failure is reported to the
 /// supervisor.
-pub fn run_pane_process(project: &Project, lane: &str, run_number: RunNumber) -> Result<(), Error> {
+pub fn run_pane_process(store: &Store, lane: &str, run_number: RunNumber) -> Result<(), Error> {
     let failed = |source| process::Error::Start { program: "the window's event loop".into(), source };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
-    runtime.block_on(run_agent(project, lane, run_number))
+    runtime.block_on(run_agent(store, lane, run_number))
 }
 
-async fn run_agent(project: &Project, lane: &str, run_number: RunNumber) -> Result<(), Error> {
-    let dir = project.store.layout().run_dir(lane, run_number);
+async fn run_agent(store: &Store, lane: &str, run_number: RunNumber) -> Result<(), Error> {
+    let dir = store.layout().run_dir(lane, run_number);
     let connect_failed = lane::Error::io("talk to the supervisor in", &dir);
     // These signals are meant for the agent, which is in the same process group. This process exits after the
     // agent.
@@ -107,7 +107,7 @@ async fn run_agent(project: &Project, lane: &str, run_number: RunNumber) -> Resu
     let mut bytes = Vec::new();
     socket.read_to_end(&mut bytes).await.map_err(lane::Error::io("read from the supervisor in", &dir))?;
     // This process is part of the run, so it holds the lock as long as it lives.
-    let (mut child, _alive_lock) = match start_agent(project, lane, &bytes) {
+    let (mut child, _alive_lock) = match start_agent(store, lane, &bytes) {
         Ok(started) => started,
         Err(e) => {
             send_message(&mut socket, PaneMessage::Failed(describe_with_causes(&e))).await;
@@ -151,7 +151,7 @@ async fn wait_for_exit(
     }
 }
 
-fn start_agent(project: &Project, lane: &str, bytes: &[u8]) -> Result<(AsyncChild, LockGuard), Error> {
+fn start_agent(store: &Store, lane: &str, bytes: &[u8]) -> Result<(AsyncChild, LockGuard), Error> {
     let invalid_request = |e: serde_json::Error| Error::WindowFailed { reason: e.to_string() };
     let request: LaunchRequest = serde_json::from_slice(bytes).map_err(invalid_request)?;
     // When you open another pane next to this one, tmux opens it in this process's working directory.
@@ -162,7 +162,7 @@ fn start_agent(project: &Project, lane: &str, bytes: &[u8]) -> Result<(AsyncChil
     for (key, value) in std::env::vars_os().filter(|(key, _)| is_terminal_variable(key)).chain(request.env) {
         command = command.env(key, value);
     }
-    let alive_lock = project.store.locks().acquire(&LockName::AgentAlive(lane.to_owned()))?;
+    let alive_lock = store.locks().acquire(&LockName::AgentAlive(lane.to_owned()))?;
     // Inherited on purpose, as without a window. This process starts nothing else while the agent lives.
     let failed =
         |e: rustix::io::Errno| process::Error::Start { program: "the agent".into(), source: e.into() };

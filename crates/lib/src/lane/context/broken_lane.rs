@@ -1,5 +1,6 @@
 //! Refusal to work in a lane whose worktree lacks what git needs to detect changes in it.
 
+use proq_git::Repo;
 use proq_git::worktrees::broken_worktree::WorktreeDefect;
 use proq_store::records::lane::AnyLane;
 
@@ -12,9 +13,9 @@ use crate::lane::{Error, Project};
 ///
 /// # Errors
 /// Fails when the commit of the worktree cannot be read.
-pub(crate) fn missing_git_data(project: &Project, lane: &AnyLane) -> Result<Option<WorktreeDefect>, Error> {
+pub(crate) fn missing_git_data(repo: &Repo, lane: &AnyLane) -> Result<Option<WorktreeDefect>, Error> {
     match lane.branch() {
-        Some(_) => Ok(project.repo.find_worktree_defect(&lane.path)?),
+        Some(_) => Ok(repo.find_worktree_defect(&lane.path)?),
         None => Ok(None),
     }
 }
@@ -31,11 +32,11 @@ pub(crate) fn require_intact_worktree(project: &Project, lane: &AnyLane) -> Resu
         return Err(BrokenLane {
             name,
             reason: problem.describe(&lane),
-            repair_command: problem.fix_command(project, &lane),
+            repair_command: problem.fix_command(&project.repo, &lane),
         }
         .into());
     }
-    let Some(missing) = missing_git_data(project, lane)? else { return Ok(()) };
+    let Some(missing) = missing_git_data(&project.repo, lane)? else { return Ok(()) };
     let repair = missing.repair_command(&project.repo, &lane.path, lane.branch().unwrap_or_default());
     Err(BrokenLane { name, reason: missing.describe().to_owned(), repair_command: Some(repair) }.into())
 }

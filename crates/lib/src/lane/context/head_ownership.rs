@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use proq_base::explain::shell_quote_path;
 use proq_git::CommitId;
+use proq_git::Repo;
 use proq_git::base::error_hints::ref_removal_command;
 use proq_git::history::tree_diff::tree_changes;
 use proq_git::status::status_query::status;
@@ -31,7 +32,7 @@ pub(crate) fn move_branch_to_head(project: &Project, lane: &LaneRecord) -> Resul
     let Some(worktree) = worktrees.at(&lane.path).filter(|_| lane.path.exists()) else {
         return Ok(Some("its worktree is gone".to_owned()));
     };
-    if let Some(symbolic) = find_symbolic_branch(project, lane)? {
+    if let Some(symbolic) = find_symbolic_branch(repo, lane)? {
         return Ok(Some(format!(
             "{}; make it a branch of its own: {}",
             symbolic.describe(),
@@ -41,10 +42,7 @@ pub(crate) fn move_branch_to_head(project: &Project, lane: &LaneRecord) -> Resul
     let (Some(head), Some(tip)) = (worktree.head(repo)?, repo.branch_tip(&lane.kind.branch)?) else {
         return Ok(None);
     };
-    if is_on_lane_branch(worktree, lane)
-        || repo.is_ancestor(head, tip)?
-        || !is_lane_work(project, lane, head)?
-    {
+    if is_on_lane_branch(worktree, lane) || repo.is_ancestor(head, tip)? || !is_lane_work(repo, lane, head)? {
         return Ok(None);
     }
     let other_lane = find_lane_with_commits(project, lane, (tip, head))?;
@@ -134,7 +132,7 @@ pub(crate) fn foreign_head_reason(project: &Project, lane: &LaneRecord) -> Resul
     let repo = &project.repo;
     let worktrees = WorktreeList::read(repo)?;
     let Some(worktree) = worktrees.at(&lane.path) else { return Ok(None) };
-    if let Some(symbolic) = find_symbolic_branch(project, lane)? {
+    if let Some(symbolic) = find_symbolic_branch(repo, lane)? {
         return Ok(Some(symbolic.describe()));
     }
     // A commit on a missing branch would start a history without parents.
@@ -152,13 +150,13 @@ pub(crate) fn foreign_head_reason(project: &Project, lane: &LaneRecord) -> Resul
         Some(branch) => {
             repo.symbolic_target(branch)?.is_none()
                 && !is_known_elsewhere(project, &worktrees, lane, branch)?
-                && is_created_here(project, lane, branch)?
+                && is_created_here(repo, lane, branch)?
         }
         None => true,
     };
     let is_lane_head = head == tip
         || (repo.is_ancestor(tip, head)?
-            && is_lane_work(project, lane, head)?
+            && is_lane_work(repo, lane, head)?
             && find_lane_with_commits(project, lane, (tip, head))?.is_none());
     let reason = || format!("HEAD is on {}, not on {}", describe_head(worktree, head), lane.kind.branch);
     Ok((!is_own_branch || !is_lane_head).then(reason))
@@ -236,13 +234,13 @@ fn describe_head(worktree: &Worktree, head: CommitId) -> String {
 }
 
 /// Returns whether a commit was created in the lane's worktree, or is reachable from no other ref.
-fn is_lane_work(project: &Project, lane: &LaneRecord, head: CommitId) -> Result<bool, Error> {
-    let moves = project.repo.reflog(&lane.path, "HEAD")?;
+fn is_lane_work(repo: &Repo, lane: &LaneRecord, head: CommitId) -> Result<bool, Error> {
+    let moves = repo.reflog(&lane.path, "HEAD")?;
     if moves.iter().any(|step| step.new_id == head && step.creates_commit()) {
         return Ok(true);
     }
     let lane_ref = format!("refs/heads/{}", lane.kind.branch);
-    Ok(!project.repo.is_in_other_ref(head, &lane_ref)?)
+    Ok(!repo.is_in_other_ref(head, &lane_ref)?)
 }
 
 /// Returns whether a branch is a base or belongs to another lane, or is checked out in another worktree.
@@ -258,10 +256,9 @@ fn is_known_elsewhere(
 }
 
 /// Returns whether a branch was created when the lane's worktree switched to it.
-fn is_created_here(project: &Project, lane: &LaneRecord, branch: &str) -> Result<bool, Error> {
-    let created_at =
-        project.repo.reflog(&lane.path, &format!("refs/heads/{branch}"))?.last().map(|first| first.time);
-    let moves = project.repo.reflog(&lane.path, "HEAD")?;
+fn is_created_here(repo: &Repo, lane: &LaneRecord, branch: &str) -> Result<bool, Error> {
+    let created_at = repo.reflog(&lane.path, &format!("refs/heads/{branch}"))?.last().map(|first| first.time);
+    let moves = repo.reflog(&lane.path, "HEAD")?;
     let entered_on_creation = |created_at: SystemTime| {
         let skew = |time: SystemTime| time.duration_since(created_at).unwrap_or_else(|e| e.duration());
         moves.iter().any(|step| step.is_checkout_to(branch) && skew(step.time) <= MAX_LOG_SKEW)

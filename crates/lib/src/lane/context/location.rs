@@ -6,6 +6,7 @@ use std::path::{Component, Path, PathBuf};
 
 use proq_base::config::lane_location::DEFAULT_LANE_LOCATION;
 use proq_base::lane_name::LaneName;
+use proq_git::Repo;
 use proq_git::worktrees::worktree::WorktreeList;
 
 use crate::lane::errors::location_error::LocationError;
@@ -36,7 +37,7 @@ impl LaneLocation {
         if text == DEFAULT_LANE_LOCATION {
             return Ok(LaneLocation::main_checkout_default(project));
         }
-        let text = expand_repo_placeholder(text.as_bytes(), &repo_folder_name(project));
+        let text = expand_repo_placeholder(text.as_bytes(), &repo_folder_name(&project.repo));
         let (parent_part, name_pattern) = match text.iter().rposition(|b| *b == b'/') {
             Some(slash_at) => (&text[..=slash_at], &text[slash_at + 1..]),
             None => (&[][..], &text[..]),
@@ -159,9 +160,9 @@ fn find_bytes(text: &[u8], needle: &[u8]) -> Option<usize> {
 
 /// Returns the name of the main checkout's folder, or for a bare repository its folder's name without the
 /// extension.
-fn repo_folder_name(project: &Project) -> Vec<u8> {
-    let repo_dir = project.repo.command_dir();
-    let folder_name = match project.repo.main_worktree() {
+fn repo_folder_name(repo: &Repo) -> Vec<u8> {
+    let repo_dir = repo.command_dir();
+    let folder_name = match repo.main_worktree() {
         Some(main) => main.file_name(),
         None => repo_dir.file_stem().filter(|stem| !stem.as_bytes().starts_with(b".")),
     };

@@ -82,26 +82,24 @@ impl LaneFolderFault {
     }
 
     /// Returns the command that fixes the fault, if there is one.
-    pub fn fix_command(&self, project: &Project, lane: &LaneRecord) -> Option<String> {
+    pub fn fix_command(&self, repo: &Repo, lane: &LaneRecord) -> Option<String> {
         Some(match self {
-            LaneFolderFault::MovedWithRepo(to) => repair_command(project, lane, to),
+            LaneFolderFault::MovedWithRepo(to) => repair_command(repo, lane, to),
             LaneFolderFault::Absent => return None,
             LaneFolderFault::Foreign { copy: Some((folder, admin)), .. } => link_command(folder, admin),
             LaneFolderFault::Foreign { copy: None, .. } => format!("git proq discard --force {}", lane.name),
-            LaneFolderFault::NotAFolder(_) | LaneFolderFault::Unrecorded(_) => {
-                recreate_command(project, lane)
-            }
+            LaneFolderFault::NotAFolder(_) | LaneFolderFault::Unrecorded(_) => recreate_command(repo, lane),
             LaneFolderFault::Unlinked(true) => {
                 let dot_git = lane.path.join(".git");
                 format!(
                     "mv {} {} && {}",
                     shell_quote_path(&dot_git),
                     shell_quote_path(&free_sibling_path(&dot_git)),
-                    relink_command(project, lane)
+                    relink_command(repo, lane)
                 )
             }
-            LaneFolderFault::Unlinked(false) => relink_command(project, lane),
-            LaneFolderFault::RecordMismatch => repair_command(project, lane, &lane.path),
+            LaneFolderFault::Unlinked(false) => relink_command(repo, lane),
+            LaneFolderFault::RecordMismatch => repair_command(repo, lane, &lane.path),
             LaneFolderFault::Unreadable(folder) => format!("chmod u+rwX {}", shell_quote_path(folder)),
         })
     }
@@ -172,26 +170,25 @@ fn may_have_moved(project: &Project, lane: &LaneRecord) -> bool {
 }
 
 /// Returns the command that makes git's record of a worktree name `folder`.
-fn repair_command(project: &Project, lane: &LaneRecord, folder: &Path) -> String {
+fn repair_command(repo: &Repo, lane: &LaneRecord, folder: &Path) -> String {
     let git_command = format!("git worktree repair {}", shell_quote_path(folder));
-    admin_dir_in_copy(project, lane).map_or(git_command, |admin| link_command(folder, &admin))
+    admin_dir_in_copy(repo, lane).map_or(git_command, |admin| link_command(folder, &admin))
 }
 
 /// Returns the command that makes a worktree's folder name git's record of it. The command does not name the
 /// folder, because git would first search there for the record and fail.
-fn relink_command(project: &Project, lane: &LaneRecord) -> String {
+fn relink_command(repo: &Repo, lane: &LaneRecord) -> String {
     let git_command = || "git worktree repair".to_owned();
-    admin_dir_in_copy(project, lane).map_or_else(git_command, |admin| link_command(&lane.path, &admin))
+    admin_dir_in_copy(repo, lane).map_or_else(git_command, |admin| link_command(&lane.path, &admin))
 }
 
 /// Returns the admin folder of a lane if git has worktrees of another repository on record, as in a copied
 /// repository. `git worktree repair` would take those over.
-fn admin_dir_in_copy(project: &Project, lane: &LaneRecord) -> Option<PathBuf> {
-    let registrations = project.repo.worktree_registrations();
-    let is_copy = registrations
-        .iter()
-        .any(|registration| project.repo.other_repo_of_worktree(&registration.path).is_some());
-    project.repo.admin_dir(&lane.kind.worktree_id).filter(|_| is_copy)
+fn admin_dir_in_copy(repo: &Repo, lane: &LaneRecord) -> Option<PathBuf> {
+    let registrations = repo.worktree_registrations();
+    let is_copy =
+        registrations.iter().any(|registration| repo.other_repo_of_worktree(&registration.path).is_some());
+    repo.admin_dir(&lane.kind.worktree_id).filter(|_| is_copy)
 }
 
 /// Returns the shell command line that writes the two files by which a worktree folder and its admin folder
@@ -209,10 +206,10 @@ fn link_command(folder: &Path, admin: &Path) -> String {
 
 /// Returns the command that moves the file at a lane's folder path away and recreates the worktree, if its
 /// branch exists.
-fn recreate_command(project: &Project, lane: &LaneRecord) -> String {
+fn recreate_command(repo: &Repo, lane: &LaneRecord) -> String {
     let (path, branch) = (shell_quote_path(&lane.path), &lane.kind.branch);
     let move_away = format!("mv {path} {}", shell_quote_path(&free_sibling_path(&lane.path)));
-    match project.repo.branch_tip(branch) {
+    match repo.branch_tip(branch) {
         Ok(Some(_)) => format!("{move_away} && git worktree add -f {path} {branch}"),
         _ => move_away,
     }

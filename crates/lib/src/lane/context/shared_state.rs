@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt;
 
-use crate::lane::Project;
+use proq_git::Repo;
 
 /// Maximum number of names listed in a sentence.
 const MAX_NAMES_LISTED: usize = 5;
@@ -12,15 +12,14 @@ const MAX_NAMES_LISTED: usize = 5;
 /// Returns the settings in the repository's own `config` and its hooks, by their display name, each with a
 /// text that changes whenever it changes. Settings that git itself writes for branches and sample hooks are
 /// left out.
-pub(crate) fn shared_settings(project: &Project) -> BTreeMap<String, String> {
-    let mut all: BTreeMap<String, String> = project
-        .repo
+pub(crate) fn shared_settings(repo: &Repo) -> BTreeMap<String, String> {
+    let mut all: BTreeMap<String, String> = repo
         .local_setting_hashes()
         .into_iter()
         .filter(|(key, _)| !key.starts_with("branch."))
         .map(|(key, value)| (format!("setting {key}"), value))
         .collect();
-    let hooks = project.repo.common_dir().join("hooks");
+    let hooks = repo.common_dir().join("hooks");
     for entry in std::fs::read_dir(hooks).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         if let (false, Ok(meta)) = (name.ends_with(".sample"), entry.metadata()) {

@@ -1,6 +1,7 @@
 //! Branches that are symbolic refs: a commit to such a branch, or a move of it, changes another branch, where
 //! nothing has checked it.
 
+use proq_git::Repo;
 use proq_store::records::lane::LaneRecord;
 
 use crate::lane::errors::symbolic_branch_error::SymbolicBranch;
@@ -10,12 +11,9 @@ use crate::lane::{Error, Project};
 ///
 /// # Errors
 /// Fails when refs cannot be read.
-pub(crate) fn find_symbolic_branch(
-    project: &Project,
-    lane: &LaneRecord,
-) -> Result<Option<SymbolicBranch>, Error> {
-    let Some(symbolic) = read_symbolic_branch(project, &lane.kind.branch)? else { return Ok(None) };
-    let commit = last_own_commit(project, lane, &symbolic.target)?.unwrap_or(lane.start);
+pub(crate) fn find_symbolic_branch(repo: &Repo, lane: &LaneRecord) -> Result<Option<SymbolicBranch>, Error> {
+    let Some(symbolic) = read_symbolic_branch(repo, &lane.kind.branch)? else { return Ok(None) };
+    let commit = last_own_commit(repo, lane, &symbolic.target)?.unwrap_or(lane.start);
     Ok(Some(SymbolicBranch { reset_to: commit.to_string(), ..symbolic }))
 }
 
@@ -23,8 +21,8 @@ pub(crate) fn find_symbolic_branch(
 ///
 /// # Errors
 /// Fails when refs cannot be read.
-fn read_symbolic_branch(project: &Project, branch: &str) -> Result<Option<SymbolicBranch>, Error> {
-    let target = project.repo.symbolic_target(branch)?;
+fn read_symbolic_branch(repo: &Repo, branch: &str) -> Result<Option<SymbolicBranch>, Error> {
+    let target = repo.symbolic_target(branch)?;
     Ok(target.map(|to| SymbolicBranch { branch: branch.to_owned(), reset_to: to.clone(), target: to }))
 }
 
@@ -41,18 +39,17 @@ pub(crate) fn branch_to_move(project: &Project, branch: &str) -> String {
 ///
 /// # Errors
 /// [`Error::SymbolicBranch`].
-pub(crate) fn refuse_symbolic_branch(project: &Project, branch: &str) -> Result<(), Error> {
-    read_symbolic_branch(project, branch)?.map_or(Ok(()), |symbolic| Err(symbolic.into()))
+pub(crate) fn refuse_symbolic_branch(repo: &Repo, branch: &str) -> Result<(), Error> {
+    read_symbolic_branch(repo, branch)?.map_or(Ok(()), |symbolic| Err(symbolic.into()))
 }
 
 /// Returns the last commit that was created in a lane's worktree and is not on `target`, the ref that the
 /// lane's branch points to.
 fn last_own_commit(
-    project: &Project,
+    repo: &Repo,
     lane: &LaneRecord,
     target: &str,
 ) -> Result<Option<proq_git::CommitId>, Error> {
-    let repo = &project.repo;
     let tip = repo.ref_tip(target)?;
     for step in repo.reflog(&lane.path, "HEAD").unwrap_or_default() {
         let is_on_target = match tip {

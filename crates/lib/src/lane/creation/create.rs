@@ -7,6 +7,7 @@ use proq_base::explain::shell_quote;
 use proq_base::fail_points;
 use proq_base::lane_name::LaneName;
 use proq_git::CommitId;
+use proq_git::Repo;
 use proq_git::base::error_hints::ref_removal_command;
 use proq_git::base::head::Head;
 use proq_git::history::commit::NewCommit;
@@ -179,7 +180,7 @@ fn require_free_name(project: &Project, name: &LaneName) -> Result<(), Error> {
     }
     let branch = project.lane_branch(name);
     if project.repo.branch_tip(&branch)?.is_some() || project.repo.is_broken_branch(&branch) {
-        return Err(branch_taken(project, branch));
+        return Err(branch_taken(&project.repo, branch));
     }
     let path = project.location()?.worktree_path(name);
     if path.symlink_metadata().is_ok() {
@@ -189,11 +190,11 @@ fn require_free_name(project: &Project, name: &LaneName) -> Result<(), Error> {
 }
 
 /// Returns the error for a branch that exists already, with the command that frees its name.
-fn branch_taken(project: &Project, branch: String) -> Error {
+fn branch_taken(repo: &Repo, branch: String) -> Error {
     let name = format!("refs/heads/{branch}");
-    let free_command = if project.repo.symbolic_target(&branch).is_ok_and(|alias| alias.is_some()) {
+    let free_command = if repo.symbolic_target(&branch).is_ok_and(|alias| alias.is_some()) {
         format!("remove the symbolic ref: git symbolic-ref -d {}", shell_quote(&name))
-    } else if project.repo.is_broken_branch(&branch) {
+    } else if repo.is_broken_branch(&branch) {
         format!("remove its file, which holds no commit: {}", ref_removal_command(&name))
     } else {
         format!("rename the branch: git branch -m {} NEW-NAME", shell_quote(&branch))
@@ -402,11 +403,11 @@ impl LaneCreation<'_, '_> {
     fn explain_blocked_branch(&self, e: Error) -> Error {
         let project = self.op.project;
         if let Ok(Some(_)) = project.repo.branch_tip(&self.plan.branch) {
-            return branch_taken(project, self.plan.branch.clone());
+            return branch_taken(&project.repo, self.plan.branch.clone());
         }
         let below = project.repo.refs_with_prefix(&format!("refs/heads/{}/", self.plan.branch));
         match below.ok().and_then(|refs| refs.into_iter().next()) {
-            Some((name, _)) => branch_taken(project, name.trim_start_matches("refs/heads/").to_owned()),
+            Some((name, _)) => branch_taken(&project.repo, name.trim_start_matches("refs/heads/").to_owned()),
             None => e,
         }
     }
@@ -454,7 +455,7 @@ impl LaneCreation<'_, '_> {
             auto_merge: request.auto_merge,
             group: request.group.clone(),
             batch: request.batch.clone(),
-            ports: reserved_ports(project, name),
+            ports: reserved_ports(&project.store, name),
             ..LaneRecord::new(name, place, plan.path.clone(), base, start)
         };
         self.op.save_record(&lane, &project.store.layout().lane_record(&lane.name))?;

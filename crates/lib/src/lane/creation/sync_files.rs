@@ -62,10 +62,10 @@ pub fn plan(project: &Project, lane: &LaneRecord) -> Result<SyncPlan, Error> {
     }
     let includes = open_include_source(project, main, &lane.path)?;
     let links = includes.find_included(&wanted.links, true);
-    warn_unignored(project, "linked", &links.not_ignored);
+    warn_unignored(&project.listener, "linked", &links.not_ignored);
     let linked: Vec<RepoPath> = links.included.into_iter().map(|included| included.path).collect();
     let found = includes.find_included(&wanted.copies, false);
-    warn_unignored(project, "copied", &found.not_ignored);
+    warn_unignored(&project.listener, "copied", &found.not_ignored);
     for unused in wanted.describe_unused_patterns(&includes) {
         project.listener.step(unused);
     }
@@ -114,7 +114,7 @@ pub fn sync(
         planned.conflicting.iter().filter(|path| force && all.iter().all(|included| included.path != **path)),
     );
     let links: Vec<RepoPath> = links.cloned().collect();
-    let mut exchange = trash::FileExchange::start(project, lane)?;
+    let mut exchange = trash::FileExchange::start(&project.store, lane)?;
     let new_dir = exchange.create_folder("new")?;
     let wanted = WantedFilePatterns::read(project, main)?;
     let includes = open_include_source(project, main, &lane.path)?;
@@ -122,7 +122,7 @@ pub fn sync(
         includes.is_off_limits(path) || wanted.copies.excludes(path, is_folder)
     };
     let copied = Copier::new(main, &new_dir, &project.listener, &is_excluded)?.copy(&all)?;
-    warn_skipped(project, &copied);
+    warn_skipped(&project.listener, &copied);
     for path in &links {
         create_link(&new_dir, main, path)?;
         exclude_path(project, &lane.path, path)?;

@@ -3,25 +3,26 @@
 
 use std::path::{Path, PathBuf};
 
+use proq_git::Repo;
 use proq_git::base::head::RefMove;
 use proq_git::snapshots::recovery;
 use proq_store::operations::journal::Journal;
 use proq_store::operations::operation_entry::PlannedStep;
 use proq_store::records::step::Step;
 
+use crate::lane::Error;
 use crate::lane::operation::journaled_operation::Operation;
-use crate::lane::{Error, Project};
 
 /// Updates the steps of a crashed process with the folders to which their worktrees were moved since, and
 /// marks missing worktrees.
-pub(crate) fn relocate_moved_worktrees(project: &Project, journal: &mut Journal) {
-    journal.relocate_worktrees(|worktree, dir| project.repo.locate_worktree(worktree, dir));
+pub(crate) fn relocate_moved_worktrees(repo: &Repo, journal: &mut Journal) {
+    journal.relocate_worktrees(|worktree, dir| repo.locate_worktree(worktree, dir));
 }
 
 /// Refuses a step whose worktree is missing or on a disk that is not mounted. git-proq could neither finish
 /// nor undo such a step.
-pub(crate) fn refuse_missing_worktree(project: &Project, step: &Step) -> Result<(), Error> {
-    refuse_step_if(is_worktree_missing(project, step)?, step)
+pub(crate) fn refuse_missing_worktree(repo: &Repo, step: &Step) -> Result<(), Error> {
+    refuse_step_if(is_worktree_missing(repo, step)?, step)
 }
 
 /// Refuses a planned step whose worktree is missing or was replaced since it was planned.
@@ -37,15 +38,15 @@ fn refuse_step_if(is_missing: bool, step: &Step) -> Result<(), Error> {
 }
 
 /// Returns whether the folder of a step is no worktree of this repository.
-fn is_worktree_missing(project: &Project, step: &Step) -> Result<bool, Error> {
-    let linked = step.changed_worktree().filter(|dir| project.repo.main_worktree() != Some(dir));
-    Ok(linked.map(|dir| project.repo.is_worktree_missing(dir)).transpose()?.unwrap_or(false))
+fn is_worktree_missing(repo: &Repo, step: &Step) -> Result<bool, Error> {
+    let linked = step.changed_worktree().filter(|dir| repo.main_worktree() != Some(dir));
+    Ok(linked.map(|dir| repo.is_worktree_missing(dir)).transpose()?.unwrap_or(false))
 }
 
 /// Returns whether the folder of a planned step is no longer a worktree of this repository, or is a different
 /// worktree than planned.
 pub(crate) fn is_missing_or_replaced(op: &Operation<'_>, step: &Step) -> Result<bool, Error> {
-    Ok(is_worktree_missing(op.project, step)?
+    Ok(is_worktree_missing(&op.project.repo, step)?
         || planned_step(op, step).is_some_and(|planned| planned.is_worktree_missing))
 }
 

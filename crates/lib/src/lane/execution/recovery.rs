@@ -12,6 +12,7 @@ use proq_git::repository::worktree_context::WorktreeContext;
 use proq_git::snapshots::truncated_files;
 use proq_git::snapshots::truncated_files::WorktreeStep;
 use proq_store as store;
+use proq_store::Store;
 use proq_store::base::operation_number::OperationNumber;
 use proq_store::locks::lock::{LockGuard, LockName};
 use proq_store::locks::merge_queue;
@@ -97,9 +98,9 @@ pub(crate) struct StuckOperation {
 }
 
 /// Returns the operations of crashed processes that remain after recovery.
-pub(crate) fn stuck_operations(project: &Project) -> Result<Vec<StuckOperation>, Error> {
+pub(crate) fn stuck_operations(store: &Store) -> Result<Vec<StuckOperation>, Error> {
     let mut out = Vec::new();
-    for mut orphan in project.store.layout().claim_orphans()? {
+    for mut orphan in store.layout().claim_orphans()? {
         orphan.retain();
         let dir = orphan.path().to_owned();
         if let Some(journal) = OperationEntry::read(&Journal::path_in(&dir)).transpose() {
@@ -119,7 +120,7 @@ pub(crate) fn recover_operations(project: &Project, orphans: Vec<ScratchDir>) ->
     project.repo.preserve_inherited_file(|| {
         remaining.try_for_each(|scratch| match Journal::adopt(scratch)? {
             Some(mut journal) => {
-                missing_worktree::relocate_moved_worktrees(project, &mut journal);
+                missing_worktree::relocate_moved_worktrees(&project.repo, &mut journal);
                 recover_operation(project, journal)
             }
             None => Ok(()),
@@ -145,7 +146,7 @@ pub(crate) fn lock_after_recovery(
             recover_operations(project, orphans)?;
             continue;
         }
-        let Some((dir, header)) = recovery_elsewhere(project, &is_relevant) else { return Ok(lock) };
+        let Some((dir, header)) = recovery_elsewhere(&project.store, &is_relevant) else { return Ok(lock) };
         drop(lock);
         let holder = format!("whoever puts `{}` right (process {} has died)", header.command, header.pid);
         locks.wait_for_scratch_release(&dir, &name.describe(), &holder)?;
@@ -172,25 +173,25 @@ pub(crate) fn run_lock_after_recovery(
 
 /// Returns the scratch folder and header of a crashed process's operation that another process is recovering.
 fn recovery_elsewhere(
-    project: &Project,
+    store: &Store,
     is_relevant: &impl Fn(&Step) -> bool,
 ) -> Option<(PathBuf, OperationHeader)> {
     // A live owner would hold the lock itself.
     let has_exited =
         |header: &OperationHeader| header.is_from_this_host() && identity::has_process_exited(header.pid);
-    running_operations(project, is_relevant).find(|(_, header)| has_exited(header))
+    running_operations(store, is_relevant).find(|(_, header)| has_exited(header))
 }
 
 /// Returns whether another process is running an operation with a relevant step.
-pub(crate) fn is_operation_running(project: &Project, is_relevant: impl Fn(&Step) -> bool) -> bool {
-    running_operations(project, &is_relevant).next().is_some()
+pub(crate) fn is_operation_running(store: &Store, is_relevant: impl Fn(&Step) -> bool) -> bool {
+    running_operations(store, &is_relevant).next().is_some()
 }
 
 fn running_operations(
-    project: &Project,
+    store: &Store,
     is_relevant: &impl Fn(&Step) -> bool,
 ) -> impl Iterator<Item = (PathBuf, OperationHeader)> {
-    project.store.layout().other_live_work_dirs().into_iter().filter_map(move |dir| {
+    store.layout().other_live_work_dirs().into_iter().filter_map(move |dir| {
         let entry = OperationEntry::read(&Journal::path_in(&dir)).ok().flatten()?;
         let is_running =
             entry.finished.is_none() && entry.steps.iter().any(|planned| is_relevant(&planned.step));

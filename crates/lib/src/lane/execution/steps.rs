@@ -5,6 +5,7 @@ use std::path::Path;
 use proq_base::fail_points;
 use proq_git as git;
 use proq_git::CommitId;
+use proq_git::Repo;
 use proq_git::base::head::RefMove;
 use proq_git::checkout::ref_recovery;
 use proq_git::checkout::transition;
@@ -37,7 +38,7 @@ use crate::lane::{Error, Project};
 /// missing.
 pub fn check(op: &Operation<'_>, step: &Step) -> Result<(), Error> {
     require_step_not_in_place(op, step)?;
-    missing_worktree::refuse_missing_worktree(op.project, step)
+    missing_worktree::refuse_missing_worktree(&op.project.repo, step)
 }
 
 fn require_step_not_in_place(op: &Operation<'_>, step: &Step) -> Result<(), Error> {
@@ -62,7 +63,7 @@ pub fn apply(op: &Operation<'_>, step: &Step, scratch: &Path) -> Result<StepOutc
         Step::MoveRef { name, old, new } => {
             let Some(null) = old.or(*new).map(CommitId::null) else { return Ok(StepOutcome::Done) };
             if new.is_none() {
-                refuse_checked_out_branch(project, name)?;
+                refuse_checked_out_branch(&project.repo, name)?;
             }
             project.repo.swap_ref(name, new.unwrap_or(null), old.unwrap_or(null), &op.reflog_message())?;
         }
@@ -84,7 +85,7 @@ pub fn apply(op: &Operation<'_>, step: &Step, scratch: &Path) -> Result<StepOutc
         }
         Step::ClearWorktree { dir, snapshot_id: snap } => {
             let snapshot = op.load_snapshot(snap)?;
-            let parked_dir = snapshot_store::parked_dir(project, snap)?;
+            let parked_dir = snapshot_store::parked_dir(&project.store, snap)?;
             let checkout = op.checkout(dir)?;
             let save_files = |saved| anchor_saved_files(project, saved, "written meanwhile");
             checkout.with_context(scratch, |tree| {
@@ -97,10 +98,10 @@ pub fn apply(op: &Operation<'_>, step: &Step, scratch: &Path) -> Result<StepOutc
         }
         Step::WriteRecord { .. } => {
             let _lock = op.lock_store()?;
-            write_record(project, step)?;
+            write_record(&project.store, step)?;
         }
         Step::MovePath { from, to } => rename_no_replace(from, to)?,
-        Step::RecreateTrash { entry, tip } => pool::recreate_folder(project, entry, *tip, scratch)?,
+        Step::RecreateTrash { entry, tip } => pool::recreate_folder(&project.repo, entry, *tip, scratch)?,
         // The data of these steps does not describe all of their work. The planner of the step does it, or it
         // has already been done.
         Step::TakeSnapshot { .. }
@@ -125,14 +126,14 @@ fn apply_restore(
     let project = op.project;
     let snapshot = op.load_snapshot(snap)?;
     let raw_index = project.saved_index_path(dir, snap);
-    let parked_dir = snapshot_store::parked_dir(project, snap)?;
+    let parked_dir = snapshot_store::parked_dir(&project.store, snap)?;
     let checkout = op.checkout(dir)?;
     let empty_dirs = before.map_or(&[][..], |before| &before.empty_dirs);
     let restored = checkout
         .with_context(scratch, |tree| Ok(restore::restore(tree, &snapshot, head, &parked_dir, &raw_index)?))
         .inspect_err(|_| checkout.create_folders(empty_dirs))?;
     // Empty folders would block files that are parked under this name again.
-    snapshot_store::prune_parked_folders(project, snap);
+    snapshot_store::prune_parked_folders(&project.store, snap);
     Ok(restored)
 }
 
@@ -163,13 +164,13 @@ fn refuse_step_on_symbolic_branch(project: &Project, step: &Step) -> Result<(), 
         }
         _ => None,
     };
-    branch.map_or(Ok(()), |branch| refuse_symbolic_branch(project, branch))
+    branch.map_or(Ok(()), |branch| refuse_symbolic_branch(&project.repo, branch))
 }
 
 /// Refuses to delete a branch that is checked out, since that worktree's HEAD would be invalid.
-fn refuse_checked_out_branch(project: &Project, name: &str) -> Result<(), Error> {
+fn refuse_checked_out_branch(repo: &Repo, name: &str) -> Result<(), Error> {
     let Some(branch) = name.strip_prefix("refs/heads/") else { return Ok(()) };
-    match WorktreeList::read(&project.repo)?.on_branch(branch).next() {
+    match WorktreeList::read(repo)?.on_branch(branch).next() {
         None => Ok(()),
         Some(worktree) => {
             let reason = format!("{} is on it", worktree.path.display());
@@ -203,7 +204,7 @@ pub fn invert(op: &Operation<'_>, step: &Step) -> Result<(), Error> {
             match op.restore_cleared(dir, snap, head)? {
                 RestoreOutcome::Exact | RestoreOutcome::Merged => {
                     // Older files may have been moved out of the way, and return to this place.
-                    snapshot_store::prune_parked_folders(op.project, snap);
+                    snapshot_store::prune_parked_folders(&op.project.store, snap);
                     Ok(())
                 }
                 RestoreOutcome::Conflict(paths) => {
@@ -269,7 +270,7 @@ fn restore_preview_empty_folders(op: &Operation<'_>, step: &Step) -> Result<(), 
 /// holds parked files is only marked as restored.
 pub(crate) fn delete_snapshot(op: &Operation<'_>, id: &str) -> Result<(), Error> {
     let name = SnapshotRecord::ref_name(id);
-    snapshot_store::prune_parked_folders(op.project, id);
+    snapshot_store::prune_parked_folders(&op.project.store, id);
     let dir = op.project.store.layout().snapshot(id);
     // Copied files never left their places, or are restored by now. An unreadable record does not show that
     // they are copies.
@@ -363,7 +364,7 @@ fn recover_snapshot_step(
 ) -> Result<RecoveredStep, Error> {
     let project = op.project;
     let snapshot = op.load_snapshot(snap)?;
-    let parked_dir = snapshot_store::parked_dir(project, snap)?;
+    let parked_dir = snapshot_store::parked_dir(&project.store, snap)?;
     let raw_index = project.saved_index_path(dir, snap);
     let recovery = op.checkout(dir)?.with_context(scratch, |tree| match step {
         Step::RestoreSnapshot { head, .. } => {
@@ -372,7 +373,7 @@ fn recover_snapshot_step(
         _ => Ok(recovery::recover_clear(tree, &snapshot, &parked_dir)?),
     })?;
     if matches!(step, Step::RestoreSnapshot { .. }) {
-        snapshot_store::prune_parked_folders(project, snap);
+        snapshot_store::prune_parked_folders(&project.store, snap);
     }
     Ok(recovery)
 }

@@ -78,9 +78,9 @@ impl RemovalEvidence {
     }
 
     /// Records the problem with the lane's folder.
-    fn record_misplaced(&mut self, project: &Project, lane: &LaneRecord, problem: &LaneFolderFault) {
+    fn record_misplaced(&mut self, repo: &Repo, lane: &LaneRecord, problem: &LaneFolderFault) {
         let description = Some(problem.describe(lane));
-        self.repair_command = problem.fix_command(project, lane);
+        self.repair_command = problem.fix_command(repo, lane);
         self.is_foreign_folder = matches!(problem, LaneFolderFault::Foreign { .. });
         match problem {
             LaneFolderFault::Absent => self.absence_reason = description,
@@ -244,7 +244,7 @@ pub(crate) fn inspect_worktree(
     let is_below = |path: &PathBuf| path.starts_with(&lane.path) && *path != *lane.path && path.exists();
     evidence.nested_worktrees = worktrees.iter().map(|other| other.path.clone()).filter(is_below).collect();
     if let Some(problem) = find_folder_fault(project, lane) {
-        evidence.record_misplaced(project, lane, &problem);
+        evidence.record_misplaced(repo, lane, &problem);
         return Ok(evidence);
     }
     if evidence.is_folder_missing {
@@ -252,10 +252,10 @@ pub(crate) fn inspect_worktree(
     }
     let Some(worktree) = worktree else {
         // Another process is creating or removing the worktree now.
-        evidence.record_misplaced(project, lane, &LaneFolderFault::Unrecorded(false));
+        evidence.record_misplaced(repo, lane, &LaneFolderFault::Unrecorded(false));
         return Ok(evidence);
     };
-    if let Some(symbolic) = crate::lane::context::symbolic_branch::find_symbolic_branch(project, lane)? {
+    if let Some(symbolic) = crate::lane::context::symbolic_branch::find_symbolic_branch(repo, lane)? {
         evidence.registration_mismatch = Some(symbolic.describe());
         evidence.repair_command = Some(symbolic.repair_command());
         return Ok(evidence);
@@ -268,7 +268,7 @@ pub(crate) fn inspect_worktree(
     }
     evidence.open_git_operation = find_open_operation(&git_dir).map(|open| open.command);
     evidence.dirty_state = dirty_state.map_or_else(|| status(repo, &lane.path, true), Ok)?;
-    evidence.detached_work = find_detached_work(project, lane, worktree, evidence.tip)?;
+    evidence.detached_work = find_detached_work(repo, lane, worktree, evidence.tip)?;
     evidence.unpushed_submodules = repo.submodules_with_own_commits(&git_dir);
     Ok(evidence)
 }
@@ -298,7 +298,7 @@ pub(crate) fn has_landed_on(
 /// Returns the location and id of the commit that a lane's worktree is at, where neither its branch nor its
 /// base has it.
 fn find_detached_work(
-    project: &Project,
+    repo: &Repo,
     lane: &LaneRecord,
     worktree: &Worktree,
     tip: Option<CommitId>,
@@ -306,10 +306,10 @@ fn find_detached_work(
     if worktree.is_on(&lane.kind.branch) {
         return Ok(None);
     }
-    let Some(head) = worktree.head(&project.repo)? else { return Ok(None) };
+    let Some(head) = worktree.head(repo)? else { return Ok(None) };
     let base = lane.landed.as_ref().map_or(&lane.base, |landed| &landed.onto);
-    for known in tip.into_iter().chain(project.repo.branch_tip(base)?) {
-        if project.repo.is_ancestor(head, known)? {
+    for known in tip.into_iter().chain(repo.branch_tip(base)?) {
+        if repo.is_ancestor(head, known)? {
             return Ok(None);
         }
     }

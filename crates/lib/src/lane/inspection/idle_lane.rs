@@ -3,6 +3,7 @@
 
 use proq_git::status::worktree_status::WorktreeStatus;
 use proq_git::worktrees::worktree::WorktreeList;
+use proq_store::Store;
 use proq_store::base::record::Record;
 use proq_store::records::agent::{Activity, ActivityRecord};
 use proq_store::records::lane::{AnyLane, LaneRecord};
@@ -33,24 +34,22 @@ pub fn displayed_state(project: &Project, lane: &AnyLane) -> Result<(LaneState, 
 /// changes. The next message of the user to the agent ends this state.
 pub fn is_idle_with_work(project: &Project, lane: &LaneRecord) -> Result<bool, Error> {
     Ok(effective_state(project, lane)?.0 == LaneState::Running
-        && is_agent_idle(project, lane)
+        && is_agent_idle(&project.store, lane)
         && has_committed_work(project, lane, None)?)
 }
 
 /// Returns whether the last activity of the lane's interactive agent was the end of its turn. An unreadable
 /// record counts as not idle.
-pub fn is_agent_idle<P>(project: &Project, lane: &LaneRecord<P>) -> bool {
-    let layout = project.store.layout();
+pub fn is_agent_idle<P>(store: &Store, lane: &LaneRecord<P>) -> bool {
+    let layout = store.layout();
     let activity =
         ActivityRecord::load_if_exists(&layout.run_activity(&lane.name, lane.last_run)).ok().flatten();
-    activity.is_some_and(|record| record.activity == Activity::Idle) && is_interactive(project, lane)
+    activity.is_some_and(|record| record.activity == Activity::Idle) && is_interactive(store, lane)
 }
 
 /// Returns whether the lane's last run is interactive and works on the task, not on a conflict.
-pub fn is_interactive<P>(project: &Project, lane: &LaneRecord<P>) -> bool {
-    let run = RunRecord::load_if_exists(&project.store.layout().run_record(&lane.name, lane.last_run))
-        .ok()
-        .flatten();
+pub fn is_interactive<P>(store: &Store, lane: &LaneRecord<P>) -> bool {
+    let run = RunRecord::load_if_exists(&store.layout().run_record(&lane.name, lane.last_run)).ok().flatten();
     run.is_some_and(|run| run.interactive && !run.resolves_conflict)
 }
 

@@ -6,6 +6,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use proq_git::CommitId;
+use proq_git::Repo;
 use proq_git::history::graph::Distance;
 use proq_git::status::status_query::{ScanRequest, scan_statuses as scan_all_statuses};
 use proq_git::status::worktree_status::WorktreeStatus;
@@ -78,7 +79,7 @@ pub fn lane_views_with_progress<M>(
     extra_work: impl FnOnce() -> M,
 ) -> Result<(Vec<LaneView>, M), Error> {
     let worktree_lanes: Vec<usize> = (0..lanes.len()).filter(|at| lanes[*at].branch().is_some()).collect();
-    let cache = StatusCache::new(project, worktree_lanes.iter().map(|at| &lanes[*at].name));
+    let cache = StatusCache::new(&project.store, worktree_lanes.iter().map(|at| &lanes[*at].name));
     let folders: Vec<PathBuf> = worktree_lanes.iter().map(|at| lanes[*at].path.clone()).collect();
     let (results_tx, results) = mpsc::channel();
     let on_inspected = |index: usize, dirty: Option<&WorktreeStatus>, cache_bytes: Option<&[u8]>| {
@@ -96,7 +97,7 @@ pub fn lane_views_with_progress<M>(
             views: views?,
             results,
         };
-        pending.compare_with_bases(project, on_progress)?;
+        pending.compare_with_bases(&project.repo, on_progress)?;
         let extra = extra_work();
         pending.wait_for_inspections(worktree_lanes.len(), &extra, on_progress);
         Ok::<_, Error>((pending.views, extra))
@@ -119,14 +120,14 @@ impl PendingViews {
     /// Compares each lane with its base, and records inspection results that arrive in between.
     fn compare_with_bases<M>(
         &mut self,
-        project: &Project,
+        repo: &Repo,
         on_progress: &mut dyn FnMut(&LaneViewProgress<'_, M>),
     ) -> Result<(), Error> {
         for at in 0..self.views.len() {
             let view = &self.views[at];
-            let base = view.tip.map(|_| project.repo.branch_tip(&view.lane.base)).transpose()?.flatten();
+            let base = view.tip.map(|_| repo.branch_tip(&view.lane.base)).transpose()?.flatten();
             if let (Some(tip), Some(base)) = (view.tip, base) {
-                self.views[at].distance = Some(project.repo.distance(tip, base)?);
+                self.views[at].distance = Some(repo.distance(tip, base)?);
             }
             while let Ok(result) = self.results.try_recv() {
                 self.record_result(result);
@@ -178,7 +179,7 @@ fn apply_displayed_state(project: &Project, mut view: LaneView) -> Result<LaneVi
     let Ok(lane) = view.lane.clone().into_worktree_lane() else { return Ok(view) };
     let is_resting = view.state == LaneState::Running
         && view.dirty.is_some()
-        && super::idle_lane::is_agent_idle(project, &lane)
+        && super::idle_lane::is_agent_idle(&project.store, &lane)
         && super::idle_lane::has_committed_work(project, &lane, view.dirty.clone())?;
     Ok(match is_resting {
         true => LaneView {
@@ -196,10 +197,10 @@ fn uninspected_view(project: &Project, lane: AnyLane) -> Result<LaneView, Error>
     let (state, detail) = effective_state(project, &lane)?;
     let tip = lane.branch().map(|branch| project.repo.branch_tip(branch)).transpose()?.flatten();
     let folder_gone = lane.branch().is_some() && !lane.path.exists();
-    let pending_messages = Inbox::new(project, &lane.name).count();
+    let pending_messages = Inbox::new(&project.store, &lane.name).count();
     let is_running = state == LaneState::Running && detail.as_deref() != Some(RESULT_PENDING_DETAIL);
-    let activity = last_activity(project, &lane).filter(|_| is_running);
-    let broken = crate::lane::context::broken_lane::missing_git_data(project, &lane).ok().flatten();
+    let activity = last_activity(&project.store, &lane).filter(|_| is_running);
+    let broken = crate::lane::context::broken_lane::missing_git_data(&project.repo, &lane).ok().flatten();
     Ok(LaneView {
         lane,
         state,

@@ -3,6 +3,7 @@
 
 use std::cell::OnceCell;
 
+use proq_git::Repo;
 use proq_git::history::tree_diff;
 use proq_git::status::scope::Scope;
 use proq_git::status::status_query;
@@ -54,7 +55,8 @@ pub fn overlapping_lanes(
     let folders: Vec<_> = lanes.iter().map(|(lane, _)| lane.path.clone()).collect();
     let files = OnceCell::new();
     let mut out = Vec::new();
-    let committed_of_all = || lanes.iter().map(|(lane, _)| unlanded_paths(project, lane)).collect::<Vec<_>>();
+    let committed_of_all =
+        || lanes.iter().map(|(lane, _)| unlanded_paths(&project.repo, lane)).collect::<Vec<_>>();
     let (statuses, unlanded) = status_query::query_statuses(&project.repo, &folders, committed_of_all);
     for (((lane, is_busy), dirty), changed) in lanes.into_iter().zip(statuses).zip(unlanded) {
         let mut changed = changed?;
@@ -65,7 +67,7 @@ pub fn overlapping_lanes(
             continue;
         }
         if let Some((glob, overlap)) =
-            first_overlap(scope, &lane, &changed, &|| start_files(project, start, &files))?
+            first_overlap(scope, &lane, &changed, &|| start_files(&project.repo, start, &files))?
         {
             out.push(OverlappingLane { lane: lane.name, is_busy, glob, overlap });
         }
@@ -75,8 +77,7 @@ pub fn overlapping_lanes(
 }
 
 /// Returns the files that a lane's commits change, or none if the commits have landed.
-fn unlanded_paths(project: &Project, lane: &LaneRecord) -> Result<Vec<RepoPath>, Error> {
-    let repo = &project.repo;
+fn unlanded_paths(repo: &Repo, lane: &LaneRecord) -> Result<Vec<RepoPath>, Error> {
     let Some(tip) = repo.branch_tip(&lane.kind.branch)? else { return Ok(Vec::new()) };
     let mut from = lane.start;
     if let Some(base) = repo.branch_tip(&lane.base)? {
@@ -90,12 +91,12 @@ fn unlanded_paths(project: &Project, lane: &LaneRecord) -> Result<Vec<RepoPath>,
 }
 
 fn start_files<'f>(
-    project: &Project,
+    repo: &Repo,
     start: CommitId,
     files: &'f OnceCell<Vec<RepoPath>>,
 ) -> Result<&'f [RepoPath], Error> {
     if files.get().is_none() {
-        drop(files.set(tree_diff::tree_paths(&project.repo, start)?));
+        drop(files.set(tree_diff::tree_paths(repo, start)?));
     }
     Ok(files.get().map(Vec::as_slice).unwrap_or_default())
 }

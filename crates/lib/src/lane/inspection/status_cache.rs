@@ -5,10 +5,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use proq_store::Store;
 use proq_store::base::atomic::write_cache;
 use proq_store::paths::layout::Layout;
-
-use crate::lane::Project;
 
 /// Maximum time that writing a cache file takes. An older temporary file was left by a process that crashed.
 const MAX_WRITE_TIME: Duration = Duration::from_hours(1);
@@ -23,9 +22,9 @@ pub(crate) struct StatusCache {
 
 impl StatusCache {
     /// Creates the cache for the lanes of these names.
-    pub fn new<'a>(project: &Project, names: impl Iterator<Item = &'a String>) -> StatusCache {
+    pub fn new<'a>(store: &Store, names: impl Iterator<Item = &'a String>) -> StatusCache {
         StatusCache {
-            layout: project.store.layout().clone(),
+            layout: store.layout().clone(),
             names: names.cloned().collect(),
             is_swept: AtomicBool::new(false),
         }

@@ -5,20 +5,21 @@ use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
+use proq_store::Store;
 use proq_store::base::atomic::create_private_dir;
 use proq_store::base::id::new_id;
 use proq_store::paths::layout::Layout;
 
-use crate::lane::{Error, Project};
+use crate::lane::Error;
 
 /// Lists the files that are attached to the task of the lane `name`.
-pub fn attachments(project: &Project, name: &str) -> Result<Vec<PathBuf>, Error> {
-    list_files(&project.store.layout().attachments(name))
+pub fn attachments(store: &Store, name: &str) -> Result<Vec<PathBuf>, Error> {
+    list_files(&store.layout().attachments(name))
 }
 
 /// Lists the files that were attached to the task of a removed lane, by its name in the history.
-pub fn past_attachments(project: &Project, past: &str) -> Result<Vec<PathBuf>, Error> {
-    list_files(&project.store.layout().removed_lane_attachments(past))
+pub fn past_attachments(store: &Store, past: &str) -> Result<Vec<PathBuf>, Error> {
+    list_files(&store.layout().removed_lane_attachments(past))
 }
 
 fn list_files(dir: &Path) -> Result<Vec<PathBuf>, Error> {
@@ -36,8 +37,8 @@ fn list_files(dir: &Path) -> Result<Vec<PathBuf>, Error> {
 ///
 /// # Errors
 /// Fails when a file cannot be read, or when two files have the same name.
-pub fn attach(project: &Project, name: &str, files: &[PathBuf]) -> Result<(), Error> {
-    copy_into(&project.store.layout().attachments(name), files)
+pub fn attach(store: &Store, name: &str, files: &[PathBuf]) -> Result<(), Error> {
+    copy_into(&store.layout().attachments(name), files)
 }
 
 /// Copies files into a folder, and creates the folder if there are any.
@@ -76,14 +77,14 @@ impl MessageFiles {
     ///
     /// # Errors
     /// Fails when a file cannot be read, or when the lane is missing.
-    pub fn copy(project: &Project, lane: &str, files: &[PathBuf]) -> Result<MessageFiles, Error> {
+    pub fn copy(store: &Store, lane: &str, files: &[PathBuf]) -> Result<MessageFiles, Error> {
         if files.is_empty() {
             return Ok(MessageFiles::default());
         }
         // Creates no parent folders: the folder of a lane that is being removed must not be created again.
         let create_dir =
             |dir: &Path| DirBuilder::new().mode(0o700).create(dir).map_err(Error::io("create", dir));
-        let parent = project.store.layout().lane(lane).join(Layout::MESSAGE_FILES_DIR);
+        let parent = store.layout().lane(lane).join(Layout::MESSAGE_FILES_DIR);
         if !parent.is_dir() {
             create_dir(&parent)?;
         }

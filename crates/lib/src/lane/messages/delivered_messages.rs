@@ -45,7 +45,7 @@ impl Inbox<'_> {
         if deliveries.is_empty() {
             return Ok(());
         }
-        let _lock = self.project.store.locks().acquire(&LockName::Store)?;
+        let _lock = self.store.locks().acquire(&LockName::Store)?;
         // Messages that are still on record as delivered would not count as waiting.
         remove_delivered(&folder)?;
         let inbox = folder.join(Layout::INBOX_DIR);

@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use proq_base::fail_points;
+use proq_store::Store;
 use proq_store::base::atomic::write_in_existing_dir;
 use proq_store::base::id::new_id;
 use proq_store::base::record::Record;
@@ -27,15 +28,15 @@ use proq_store::locks::lock::{LockGuard, LockName};
 use proq_store::paths::layout::Layout;
 use proq_store::records::message::{DeliveredRecord, MessageRecord};
 
-use crate::lane::{Error, Project};
+use crate::lane::Error;
 
 /// File name suffix of message files.
 pub(crate) const MESSAGE_SUFFIX: &str = ".toml";
 
 /// Pending messages for one lane's agent.
 pub struct Inbox<'a> {
-    /// Project whose store has the message files.
-    pub project: &'a Project,
+    /// Store that has the message files.
+    pub store: &'a Store,
     /// Name of the lane whose agent the messages are for.
     pub lane: &'a str,
 }
@@ -72,8 +73,8 @@ impl ClaimedMessages {
 
 impl<'a> Inbox<'a> {
     /// Returns the inbox of a lane.
-    pub fn new(project: &'a Project, lane: &'a str) -> Inbox<'a> {
-        Inbox { project, lane }
+    pub fn new(store: &'a Store, lane: &'a str) -> Inbox<'a> {
+        Inbox { store, lane }
     }
 
     /// Returns the number of pending messages of all conversations.
@@ -105,7 +106,7 @@ impl<'a> Inbox<'a> {
     /// # Errors
     /// Fails while another process is delivering messages of the lane, or when a message cannot be read.
     pub fn claim(&self, conversation: RunNumber) -> Result<ClaimedMessages, Error> {
-        let lock = self.project.store.locks().acquire(&LockName::Inbox(self.lane.to_owned()))?;
+        let lock = self.store.locks().acquire(&LockName::Inbox(self.lane.to_owned()))?;
         let messages =
             self.read()?.into_iter().filter(|message| message.record.conversation == conversation).collect();
         Ok(ClaimedMessages { messages, _lock: lock })
@@ -134,7 +135,7 @@ impl<'a> Inbox<'a> {
         if ids.is_empty() {
             return Ok(());
         }
-        let _lock = self.project.store.locks().acquire(&LockName::Store)?;
+        let _lock = self.store.locks().acquire(&LockName::Store)?;
         let folder = self.lane_dir();
         let path = folder.join(Layout::DELIVERED_RECORD);
         let mut delivered = DeliveredRecord::load_if_exists(&path)?.unwrap_or_default();
@@ -148,12 +149,12 @@ impl<'a> Inbox<'a> {
 
     /// Removes an undelivered message again, on behalf of its sender.
     pub(crate) fn retract(&self, id: &str) -> Result<(), Error> {
-        let _lock = self.project.store.locks().acquire(&LockName::Store)?;
+        let _lock = self.store.locks().acquire(&LockName::Store)?;
         remove_message(&self.lane_dir(), id)
     }
 
     pub(crate) fn lane_dir(&self) -> PathBuf {
-        self.project.store.layout().lane(self.lane)
+        self.store.layout().lane(self.lane)
     }
 }
 

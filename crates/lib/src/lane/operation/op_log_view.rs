@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use proq_git::CommitId;
 use proq_git::base::head::{Head, RefMove};
+use proq_store::Store;
 use proq_store::base::operation_number::OperationNumber;
 use proq_store::operations::operation_entry::{OperationEntry, StepStatus};
 use proq_store::records::step::Step;
@@ -260,8 +261,8 @@ pub(crate) fn moved_branch(step: &Step) -> Option<(&str, Option<CommitId>, Optio
 
 /// Returns the number of the last operation, or of the one before it when the last is still running; 0 for
 /// none.
-pub(crate) fn last_finished_operation(project: &Project) -> OperationNumber {
-    let layout = project.store.layout();
+pub(crate) fn last_finished_operation(store: &Store) -> OperationNumber {
+    let layout = store.layout();
     let last = layout.operation_numbers().last().copied().unwrap_or_default();
     let is_open = matches!(
         OperationEntry::read(&layout.operation(last)),
@@ -282,11 +283,8 @@ pub(crate) struct BranchMoves {
 }
 
 /// Returns the branches that operations after number `last` created, moved or removed.
-pub(crate) fn branches_moved_since(
-    project: &Project,
-    last: OperationNumber,
-) -> BTreeMap<String, BranchMoves> {
-    let layout = project.store.layout();
+pub(crate) fn branches_moved_since(store: &Store, last: OperationNumber) -> BTreeMap<String, BranchMoves> {
+    let layout = store.layout();
     let since = layout.operation_numbers().into_iter().filter(|number| *number > last);
     let entries = since.filter_map(|number| OperationEntry::read(&layout.operation(number)).ok().flatten());
     let mut moves_by_branch: BTreeMap<String, BranchMoves> = BTreeMap::new();
@@ -306,10 +304,10 @@ pub(crate) fn branches_moved_since(
 /// Returns the worktrees in which operations after number `last` parked or restored changes, or which they
 /// moved away, and the number of the last finished operation.
 pub(crate) fn worktrees_parked_since(
-    project: &Project,
+    store: &Store,
     last: OperationNumber,
 ) -> (BTreeSet<PathBuf>, OperationNumber) {
-    let layout = project.store.layout();
+    let layout = store.layout();
     let (mut worktrees, mut last_finished) = (BTreeSet::new(), last);
     let mut all_finished = true;
     for number in layout.operation_numbers().into_iter().filter(|number| *number > last) {

@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::path::{Path, PathBuf};
 
 use proq_base::fail_points;
+use proq_store::Store;
 use proq_store::base::atomic::{remove_temp_files, write as write_atomically};
 use proq_store::base::record::Record;
 use proq_store::locks::lock::{LockGuard, LockName};
@@ -11,7 +12,7 @@ use proq_store::records::lane::AnyLane;
 use proq_store::records::step::Step;
 
 use super::journaled_operation::Operation;
-use crate::lane::{Error, Project};
+use crate::lane::Error;
 
 /// Guard of the lock on records, for as long as an operation needs it.
 #[must_use]
@@ -98,7 +99,7 @@ impl Operation<'_> {
 
     /// Runs one step that changes a record. The lock on records is held.
     fn perform_record_locked(&self, step: &Step) -> Result<(), Error> {
-        self.perform_with(step.clone(), |_| write_record(self.project, step))
+        self.perform_with(step.clone(), |_| write_record(&self.project.store, step))
     }
 }
 
@@ -111,7 +112,7 @@ pub(crate) fn recover_record(op: &Operation<'_>, path: &Path, new: Option<&str>)
     remove_temp_files(&file).map_err(Error::io("remove", &file))?;
     let text = read_record_text(&file)?;
     if text.is_none() {
-        remove_empty_record_folder(project, &file);
+        remove_empty_record_folder(&project.store, &file);
     }
     Ok(text.as_deref() == new)
 }
@@ -130,9 +131,9 @@ fn read_record_text(path: &Path) -> Result<Option<String>, Error> {
 ///
 /// # Errors
 /// [`Error::RecordChanged`] if the same field has been changed concurrently.
-pub(crate) fn write_record(project: &Project, step: &Step) -> Result<(), Error> {
+pub(crate) fn write_record(store: &Store, step: &Step) -> Result<(), Error> {
     let Step::WriteRecord { path, old, new } = step else { return Ok(()) };
-    let file = project.store.layout().root().join(path);
+    let file = store.layout().root().join(path);
     let current = read_record_text(&file)?;
     if current == *new {
         return Ok(());
@@ -149,13 +150,13 @@ pub(crate) fn write_record(project: &Project, step: &Step) -> Result<(), Error> 
         return Ok(());
     }
     std::fs::remove_file(&file).map_err(Error::io("remove", &file))?;
-    remove_empty_record_folder(project, &file);
+    remove_empty_record_folder(store, &file);
     Ok(())
 }
 
 /// Removes a folder that was created only for a deleted record.
-fn remove_empty_record_folder(project: &Project, file: &Path) {
-    let layout = project.store.layout();
+fn remove_empty_record_folder(store: &Store, file: &Path) {
+    let layout = store.layout();
     if let Some(dir) = file.parent().filter(|dir| *dir != layout.root()) {
         // Fails, as intended, if the folder has other entries. A transient failure gets a second attempt,
         // since nothing removes the folder later.

@@ -162,7 +162,7 @@ impl Operation<'_> {
     pub(crate) fn mark_restored(&self, id: &str) -> Result<(), Error> {
         if let Some(step) = self.mark_restored_step(id)? {
             drop(self.perform(step)?);
-            snapshot_store::prune_parked_folders(self.project, id);
+            snapshot_store::prune_parked_folders(&self.project.store, id);
         }
         Ok(())
     }
@@ -235,7 +235,7 @@ impl Operation<'_> {
         } else {
             self.perform_forward(steps)?.into_restored()
         };
-        snapshot_store::prune_parked_folders(self.project, id);
+        snapshot_store::prune_parked_folders(&self.project.store, id);
         self.warn_of_unrestored_ignored(&renewed_id, &outcome);
         Ok((outcome, self.load_snapshot(&renewed_id)?.commit))
     }
@@ -246,7 +246,7 @@ impl Operation<'_> {
             return;
         }
         let Ok(SnapshotRecord { snapshot, .. }) = self.project.load_snap(id) else { return };
-        if let Ok(parked_dir) = snapshot_store::parked_dir(self.project, id)
+        if let Ok(parked_dir) = snapshot_store::parked_dir(&self.project.store, id)
             && !snapshot.ignored.is_empty()
         {
             let paths: Vec<RepoPath> = snapshot.ignored.into_iter().map(|file| file.path).collect();
@@ -276,7 +276,7 @@ impl Operation<'_> {
     fn renew_snapshot(&self, dir: &Path, id: &str) -> Result<String, Error> {
         let old = self.project.load_snap(id)?;
         let checkout = self.checkout(dir)?;
-        let parked_dir = snapshot_store::parked_dir(self.project, id)?;
+        let parked_dir = snapshot_store::parked_dir(&self.project.store, id)?;
         let Some(snapshot) = checkout.renew_snapshot(&old.snapshot, &parked_dir)? else {
             return Ok(id.to_owned());
         };

@@ -41,10 +41,10 @@ impl Operation<'_> {
         }
         for id in ids {
             let Ok(snap) = project.load_snap(&id) else { continue };
-            snapshot_store::prune_parked_folders(project, &id);
+            snapshot_store::prune_parked_folders(&project.store, &id);
             let index = project.saved_index_path(dir, &id);
             if snap.snapshot.has_same_content(current)
-                && !snapshot_store::parked_dir(project, &id)?.join("files").exists()
+                && !snapshot_store::parked_dir(&project.store, &id)?.join("files").exists()
                 && self.checkout(dir)?.has_same_flags(&index, raw_index)?
             {
                 return Ok(Some(id));
@@ -80,7 +80,7 @@ impl Operation<'_> {
     pub(crate) fn is_restore_untouched(&self, dir: &Path, snap: &SnapshotRecord) -> Result<bool, Error> {
         Ok(restored_stamps::is_unchanged_since_restore(
             dir,
-            &snapshot_store::parked_dir(self.project, &snap.id)?,
+            &snapshot_store::parked_dir(&self.project.store, &snap.id)?,
         ) && self
             .checkout(dir)?
             .has_same_flags_of_present_entries(&self.project.saved_index_path(dir, &snap.id))?)

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use proq_base::fail_points;
 use proq_git::CommitId;
 use proq_git::base::folders;
+use proq_store::Store;
 use proq_store::base::atomic::{create_private_dir, sync_dir};
 use proq_store::base::id::id_created_at;
 use proq_store::base::record::Record;
@@ -36,8 +37,8 @@ pub(crate) fn save_snapshot(
 }
 
 /// Returns the folder that holds the files parked with a snapshot, in its subfolder `files`.
-pub fn parked_dir(project: &Project, id: &str) -> Result<PathBuf, Error> {
-    let layout = project.store.layout();
+pub fn parked_dir(store: &Store, id: &str) -> Result<PathBuf, Error> {
+    let layout = store.layout();
     let record = SnapshotRecord::load_if_exists(&layout.snapshot(id).join("snap.toml"))?;
     Ok(layout.snapshot(record.and_then(|snap| snap.parked_files_in).as_deref().unwrap_or(id)))
 }
@@ -56,8 +57,8 @@ pub(crate) fn recover_unfinished(project: &Project, id: &str) -> Result<bool, Er
 }
 
 /// Removes the empty folders that restored files left in the snapshot's folder.
-pub(crate) fn prune_parked_folders(project: &Project, id: &str) {
-    if let Ok(dir) = parked_dir(project, id) {
+pub(crate) fn prune_parked_folders(store: &Store, id: &str) {
+    if let Ok(dir) = parked_dir(store, id) {
         folders::remove_parked_dir_without_files(&dir.join("files"));
     }
 }
@@ -153,9 +154,9 @@ pub fn find_expired(project: &Project) -> Result<ExpiryScan, Error> {
 }
 
 /// Records that an event names an automatic snapshot.
-pub(crate) fn mark_in_event(project: &Project, id: &str) -> Result<(), Error> {
-    let _lock = project.store.locks().acquire(&LockName::Store)?;
-    let path = project.store.layout().snapshot(id).join("snap.toml");
+pub(crate) fn mark_in_event(store: &Store, id: &str) -> Result<(), Error> {
+    let _lock = store.locks().acquire(&LockName::Store)?;
+    let path = store.layout().snapshot(id).join("snap.toml");
     let Some(mut snap) = SnapshotRecord::load_if_exists(&path)? else { return Ok(()) };
     if let Some(automatic) = &mut snap.automatic {
         automatic.is_in_event = true;

@@ -101,7 +101,7 @@ impl Operation<'_> {
             replaces: Some(awaited_id.unwrap_or(&old.id).to_owned()),
             ..derived_record(old, snapshot)
         };
-        let parked_dir = snapshot_store::parked_dir(self.project, &old.id)?;
+        let parked_dir = snapshot_store::parked_dir(&self.project.store, &old.id)?;
         let checkout = self.checkout(dir)?;
         let id = self.save_snapshot_with_files(record, raw_index, |_| {
             checkout.copy_restored_untracked(&old.snapshot, &parked_dir)
@@ -269,9 +269,11 @@ pub(crate) fn restore_previous_state(
     }
     let checkout = op.checkout(dir)?;
     if let Some(taken_snap) = taken_snap.filter(|_| !before.ignored.is_empty()) {
-        checkout
-            .restore_parked_files(&snapshot_store::parked_dir(op.project, &taken_snap)?, &before.ignored)?;
-        snapshot_store::prune_parked_folders(op.project, &taken_snap);
+        checkout.restore_parked_files(
+            &snapshot_store::parked_dir(&op.project.store, &taken_snap)?,
+            &before.ignored,
+        )?;
+        snapshot_store::prune_parked_folders(&op.project.store, &taken_snap);
     }
     checkout.create_folders(&before.empty_dirs);
     Ok(())

@@ -4,6 +4,7 @@
 //! one dated in the future counts as young.
 
 use proq_git::checkout::ref_recovery;
+use proq_store::Store;
 use proq_store::base::file_tree::size_on_disk;
 use proq_store::records::snapshot::SnapshotRecord;
 
@@ -24,7 +25,7 @@ pub fn find_expired(project: &Project, kind: ExpiryKind) -> Result<ExpiryScan, E
         ExpiryKind::KeeperRefs => {
             Ok(ExpiryScan { expired: op_log_expiry::expired_orphan_refs(project)?, retained: Vec::new() })
         }
-        ExpiryKind::VerifyCache => Ok(verify_cache_expiry::find_expired(project)),
+        ExpiryKind::VerifyCache => Ok(verify_cache_expiry::find_expired(&project.store)),
         ExpiryKind::TempFiles => Ok(temp_cleanup::find_expired(project)),
     }
 }
@@ -32,8 +33,8 @@ pub fn find_expired(project: &Project, kind: ExpiryKind) -> Result<ExpiryScan, E
 impl ExpiredItem {
     /// Returns the disk space of the item, in bytes. Git objects count as zero: git frees them once no ref
     /// keeps them.
-    pub fn disk_size(&self, project: &Project) -> u64 {
-        let layout = project.store.layout();
+    pub fn disk_size(&self, store: &Store) -> u64 {
+        let layout = store.layout();
         match &self.source {
             ItemSource::Trash { dir, other_disk_dir: beside } => {
                 size_on_disk(dir) + beside.as_deref().map_or(0, size_on_disk)
@@ -47,7 +48,7 @@ impl ExpiredItem {
 
     /// Deletes the item after checking it again. Returns false when it no longer exists or is no longer old.
     pub fn delete(&self, project: &Project) -> Result<bool, Error> {
-        let refs = self.refs_to_delete(project)?;
+        let refs = self.refs_to_delete(&project.store)?;
         if refs.is_empty() {
             return self.delete_item(project);
         }
@@ -62,10 +63,10 @@ impl ExpiredItem {
     }
 
     /// Returns the refs that are deleted with the item.
-    fn refs_to_delete(&self, project: &Project) -> Result<Vec<String>, Error> {
+    fn refs_to_delete(&self, store: &Store) -> Result<Vec<String>, Error> {
         Ok(match &self.source {
             ItemSource::Snapshot => vec![SnapshotRecord::ref_name(&self.name)],
-            ItemSource::Operation(number) => op_log_expiry::operation_refs(project, *number)?,
+            ItemSource::Operation(number) => op_log_expiry::operation_refs(store, *number)?,
             ItemSource::SavedRef(_) | ItemSource::KeeperRef(_) => vec![self.name.clone()],
             ItemSource::Trash { .. } | ItemSource::TempPath(_) => Vec::new(),
         })
@@ -78,7 +79,7 @@ impl ExpiredItem {
             }
             ItemSource::Snapshot => snapshot_store::delete_expired(project, &self.name),
             ItemSource::Operation(number) => op_log_expiry::delete_operation(project, *number),
-            ItemSource::SavedRef(tip) => saved_refs::delete_if_redundant(project, &self.name, *tip),
+            ItemSource::SavedRef(tip) => saved_refs::delete_if_redundant(&project.repo, &self.name, *tip),
             ItemSource::KeeperRef(tip) => op_log_expiry::delete_orphan_ref(project, &self.name, *tip),
             ItemSource::TempPath(path) => Ok(project.store.layout().delete(path).map(|()| true)?),
         }

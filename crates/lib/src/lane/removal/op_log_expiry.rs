@@ -6,6 +6,7 @@ use std::path::Path;
 
 use proq_base::explain::shell_quote_path;
 use proq_git::Oid;
+use proq_store::Store;
 use proq_store::base::id::id_created_at;
 use proq_store::base::operation_number::OperationNumber;
 use proq_store::locks::lock::LockName;
@@ -79,8 +80,8 @@ pub(crate) fn delete_operation(project: &Project, number: OperationNumber) -> Re
 }
 
 /// Returns the refs that keep the commits of an operation in the log.
-pub(crate) fn operation_refs(project: &Project, number: OperationNumber) -> Result<Vec<String>, Error> {
-    let entry = OperationEntry::read(&project.store.layout().operation(number))?;
+pub(crate) fn operation_refs(store: &Store, number: OperationNumber) -> Result<Vec<String>, Error> {
+    let entry = OperationEntry::read(&store.layout().operation(number))?;
     Ok(entry.map(refs_of_entry).unwrap_or_default())
 }
 
@@ -105,7 +106,7 @@ pub(crate) fn expired_orphan_refs(project: &Project) -> Result<Vec<ExpiredItem>,
         }
     }
     if !orphans.is_empty() {
-        let known_ids = known_operation_ids(project)?;
+        let known_ids = known_operation_ids(&project.store)?;
         orphans.retain(|s| owner_id(&s.name).is_some_and(|id| !known_ids.contains(id)));
     }
     Ok(orphans)
@@ -115,7 +116,7 @@ pub(crate) fn expired_orphan_refs(project: &Project) -> Result<Vec<ExpiredItem>,
 pub(crate) fn delete_orphan_ref(project: &Project, name: &str, tip: Oid) -> Result<bool, Error> {
     let _lock = project.store.locks().acquire(&LockName::Store)?;
     let Some(id) = owner_id(name) else { return Ok(false) };
-    if known_operation_ids(project)?.contains(id) {
+    if known_operation_ids(&project.store)?.contains(id) {
         return Ok(false);
     }
     project.repo.delete_ref(name, tip, "git-proq: its operation is gone")?;
@@ -130,8 +131,8 @@ fn owner_id(name: &str) -> Option<&str> {
 
 /// Returns the ids of all operations that are in the log, running, or set aside for the user. Fails when one
 /// of them cannot be read, since it may own any ref.
-fn known_operation_ids(project: &Project) -> Result<HashSet<String>, Error> {
-    let layout = project.store.layout();
+fn known_operation_ids(store: &Store) -> Result<HashSet<String>, Error> {
+    let layout = store.layout();
     let paths_in =
         |dir: &Path| std::fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
     let journals = paths_in(&layout.work_dir())

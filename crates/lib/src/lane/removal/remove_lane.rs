@@ -90,7 +90,7 @@ pub(crate) fn remove_locked(
     let trash_contents = describe_trash_contents(lane, &evidence);
     let trash_entry =
         move_to_trash(op, lane, &evidence, saved_ref.clone(), is_reusable(lane, &evidence, reason))?;
-    let undelivered = Inbox::new(project, &lane.name).count();
+    let undelivered = Inbox::new(&project.store, &lane.name).count();
     let history_name = move_to_history(op, lane, reason)?;
     if undelivered > 0 {
         let (name, history_name) = (lane.name.clone(), history_name.clone());

@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 
 use proq_git::Oid;
+use proq_git::Repo;
 use proq_store::base::id::id_created_at;
 
 use crate::lane::context::expiry_item::{ExpiredItem, ExpiryScan, ItemSource, RetainedItem};
@@ -46,7 +47,7 @@ pub fn find_expired(project: &Project) -> Result<ExpiryScan, Error> {
     };
     candidates.sort_by_key(|(_, _, at)| *at);
     for (name, tip, at) in candidates {
-        if is_redundant(project, tip, &unreached) {
+        if is_redundant(&project.repo, tip, &unreached) {
             expired.expired.push(ExpiredItem { name, since: at, source: ItemSource::SavedRef(tip) });
         } else {
             let help = Some(format!("git update-ref -d {name}"));
@@ -59,20 +60,20 @@ pub fn find_expired(project: &Project) -> Result<ExpiryScan, Error> {
 
 /// Returns whether other refs reach every commit that a saved ref keeps. `unreached` are the commits that no
 /// other ref reaches. For a commit that only ties commits together, its parents count.
-fn is_redundant(project: &Project, tip: Oid, unreached: &HashSet<Oid>) -> bool {
+fn is_redundant(repo: &Repo, tip: Oid, unreached: &HashSet<Oid>) -> bool {
     if !unreached.contains(&tip) {
         return true;
     }
-    let parents = project.repo.keeper_parents(tip).ok().flatten();
+    let parents = repo.keeper_parents(tip).ok().flatten();
     parents.is_some_and(|parents| parents.iter().all(|parent| !unreached.contains(&parent.oid())))
 }
 
 /// Deletes a saved ref, unless the ref or another ref that kept its commits has moved concurrently. Returns
 /// whether it was deleted.
-pub(crate) fn delete_if_redundant(project: &Project, name: &str, tip: Oid) -> Result<bool, Error> {
-    if !is_redundant(project, tip, &project.repo.unreferenced_commits(&[tip])?) {
+pub(crate) fn delete_if_redundant(repo: &Repo, name: &str, tip: Oid) -> Result<bool, Error> {
+    if !is_redundant(repo, tip, &repo.unreferenced_commits(&[tip])?) {
         return Ok(false);
     }
-    project.repo.delete_ref(name, tip, "git-proq: its commits are on other refs")?;
+    repo.delete_ref(name, tip, "git-proq: its commits are on other refs")?;
     Ok(true)
 }

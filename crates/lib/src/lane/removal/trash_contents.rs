@@ -25,7 +25,7 @@ pub struct TrashUsage {
 /// # Errors
 /// Fails if the trash cannot be read.
 pub fn trash_usage(project: &Project, except: &[String]) -> Result<TrashUsage, Error> {
-    let (mut out, mut dirs) = (TrashUsage::default(), list_entries(project)?);
+    let (mut out, mut dirs) = (TrashUsage::default(), list_entries(&project.store)?);
     dirs.retain(|dir| !except.contains(&entry_name(dir)));
     for dir in &dirs {
         let record = TrashRecord::load_if_exists(&dir.join("trash.toml")).ok().flatten();

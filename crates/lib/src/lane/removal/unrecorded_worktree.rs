@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use proq_git::Repo;
 use proq_git::worktrees::worktree::WorktreeList;
 use proq_store::base::clock::now;
 use proq_store::base::id::new_id;
@@ -45,7 +46,7 @@ pub fn remove_unrecorded(project: &Project, path: &Path, dry_run: bool) -> Resul
     let Base { branch: base, start } = crate::lane::inspection::base::resolve(project, Some(&base), None)?;
     let location = LaneWorktree {
         branch: worktree.branch.clone().unwrap_or_else(|| project.lane_branch(&name)),
-        worktree_id: worktree_id_at(project, path).unwrap_or_else(|| name.to_string()),
+        worktree_id: worktree_id_at(&project.repo, path).unwrap_or_else(|| name.to_string()),
     };
     let start = worktree.head(&project.repo)?.unwrap_or(start);
     let record = LaneRecord {
@@ -75,8 +76,8 @@ pub fn remove_unrecorded(project: &Project, path: &Path, dry_run: bool) -> Resul
 }
 
 /// Returns the id under which git registers the worktree at `path`.
-fn worktree_id_at(project: &Project, path: &Path) -> Option<String> {
-    let admin = project.repo.worktree_admin_dir(path)?;
+fn worktree_id_at(repo: &Repo, path: &Path) -> Option<String> {
+    let admin = repo.worktree_admin_dir(path)?;
     Some(admin.file_name()?.to_string_lossy().into_owned())
 }
 

@@ -3,19 +3,19 @@
 
 use std::time::Duration;
 
+use proq_store::Store;
 use proq_store::base::record::Record;
 use proq_store::records::check::VerifyCacheRecord;
 
-use crate::lane::Project;
 use crate::lane::context::expiry_item::{ExpiredItem, ExpiryScan, ItemSource, RetainedItem};
 
 /// Age at which a cached check result expires.
 pub(crate) const VERIFY_CACHE_LIFETIME: Duration = Duration::from_hours(30 * 24);
 
 /// Finds the cached check results that have expired.
-pub fn find_expired(project: &Project) -> ExpiryScan {
+pub fn find_expired(store: &Store) -> ExpiryScan {
     let mut found = ExpiryScan::default();
-    let entries = std::fs::read_dir(project.store.layout().verify_cache()).into_iter().flatten().flatten();
+    let entries = std::fs::read_dir(store.layout().verify_cache()).into_iter().flatten().flatten();
     let mut files: Vec<_> = entries.map(|e| e.path()).collect();
     files.sort();
     for path in files.into_iter().filter(|p| p.extension().is_some_and(|e| e == "toml")) {

@@ -1,5 +1,6 @@
 //! Validity of a lane's recorded conflict or failed check: the branches may have moved since it was recorded.
 
+use proq_git::Repo;
 use proq_git::merge::tree_merge;
 use proq_git::repository::objects::TempObjectStore;
 use proq_store::base::record::Record;
@@ -12,12 +13,7 @@ use crate::lane::{Error, Project};
 
 /// Returns whether the sides of a recorded conflict are unchanged: the tip of the lane's branch and the tip
 /// of its base.
-pub fn is_conflict_current(
-    project: &Project,
-    branch: &str,
-    conflict: &ConflictRecord,
-) -> Result<bool, Error> {
-    let repo = &project.repo;
+pub fn is_conflict_current(repo: &Repo, branch: &str, conflict: &ConflictRecord) -> Result<bool, Error> {
     let (tip, base) = (repo.branch_tip(branch)?, repo.branch_tip(&conflict.onto)?);
     match base {
         Some(base) if (tip, base) == (Some(conflict.theirs), conflict.base_tip) => {
@@ -61,7 +57,7 @@ fn is_conflict_over(project: &Project, lane: &AnyLane) -> Result<bool, Error> {
     let Some(conflict) = ConflictRecord::load_if_exists(&layout.conflict_record(&lane.name))? else {
         return Ok(false);
     };
-    if is_conflict_current(project, branch, &conflict)? {
+    if is_conflict_current(&project.repo, branch, &conflict)? {
         return Ok(false);
     }
     let (Some(tip), Some(base)) = (repo.branch_tip(branch)?, repo.branch_tip(&conflict.onto)?) else {

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use proq_base::lane_name::LaneName;
+use proq_git::Repo;
 use proq_git::worktrees::worktree::WorktreeList;
 use proq_store::base::record::Record;
 use proq_store::records::baseline::CheckoutBaseline;
@@ -58,7 +59,7 @@ pub(crate) fn require_branch_not_in_place(project: &Project, branch: &str) -> Re
     let run_branch =
         AnyLane::load_if_exists(&project.store.layout().lane_record(&lane))?.map(|lane| lane.base);
     let is_affected = run_branch.as_deref() == Some(branch)
-        || checked_out_branch(project, main)?.as_deref() == Some(branch);
+        || checked_out_branch(&project.repo, main)?.as_deref() == Some(branch);
     if is_affected { Err(in_place_run_error(&lane)) } else { Ok(()) }
 }
 
@@ -70,8 +71,8 @@ pub(crate) fn in_place_run_error(lane: &str) -> Error {
 }
 
 /// Returns the branch that is checked out in the worktree at `dir`.
-pub(crate) fn checked_out_branch(project: &Project, dir: &Path) -> Result<Option<String>, Error> {
-    Ok(WorktreeList::read(&project.repo)?.at(dir).and_then(|worktree| worktree.target_branch().cloned()))
+pub(crate) fn checked_out_branch(repo: &Repo, dir: &Path) -> Result<Option<String>, Error> {
+    Ok(WorktreeList::read(repo)?.at(dir).and_then(|worktree| worktree.target_branch().cloned()))
 }
 
 /// Returns whether a run in the main checkout needs the snapshot `id`, however old the snapshot is.

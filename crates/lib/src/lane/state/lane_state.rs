@@ -1,6 +1,7 @@
 //! State of a lane, checked against the locks of its run.
 
 use proq_base::fail_points;
+use proq_store::Store;
 use proq_store::base::record::Record;
 use proq_store::base::run_number::RunNumber;
 use proq_store::locks::lock::LockName;
@@ -34,7 +35,7 @@ pub fn effective_state<P>(
     if locks.is_held(&LockName::Run(lane.name.clone()))? {
         let detail = match lane.state == LaneState::Running && !locks.is_held(&alive)? {
             true => lane.detail.clone().or_else(|| Some(RESULT_PENDING_DETAIL.to_owned())),
-            false => describe_activity(project, lane).or_else(|| lane.detail.clone()),
+            false => describe_activity(&project.store, lane).or_else(|| lane.detail.clone()),
         };
         return Ok((lane.state, detail));
     }
@@ -49,27 +50,30 @@ pub fn effective_state<P>(
     if locks.is_held(&alive)? {
         return Ok((LaneState::Orphaned, Some("its supervisor is gone, its agent lives on".into())));
     }
-    Ok((state_after_run(project, &lane.name, LaneState::Failed), Some(describe_crash(project, &lane.name))))
+    Ok((
+        state_after_run(&project.store, &lane.name, LaneState::Failed),
+        Some(describe_crash(project, &lane.name)),
+    ))
 }
 
 /// Returns a lane's state after a run that finished in `state`. After a run that resolves a conflict, the
 /// lane is still in conflict while the record of the resolution exists.
-pub(crate) fn state_after_run(project: &Project, lane: &str, state: LaneState) -> LaneState {
+pub(crate) fn state_after_run(store: &Store, lane: &str, state: LaneState) -> LaneState {
     // An unreadable record still means a conflict.
-    if project.store.layout().resolution_record(lane).exists() { LaneState::Conflict } else { state }
+    if store.layout().resolution_record(lane).exists() { LaneState::Conflict } else { state }
 }
 
 /// Returns the activity that the agent of a lane's last run reported last; none when the record cannot be
 /// read.
-pub fn last_activity<P>(project: &Project, lane: &LaneRecord<P>) -> Option<Activity> {
-    let path = project.store.layout().run_activity(&lane.name, lane.last_run);
+pub fn last_activity<P>(store: &Store, lane: &LaneRecord<P>) -> Option<Activity> {
+    let path = store.layout().run_activity(&lane.name, lane.last_run);
     Some(ActivityRecord::load_if_exists(&path).ok()??.activity)
 }
 
 /// Returns the last reported activity of the lane's agent in words; none while it works, and when the record
 /// cannot be read.
-fn describe_activity<P>(project: &Project, lane: &LaneRecord<P>) -> Option<String> {
-    let path = project.store.layout().run_activity(&lane.name, lane.last_run);
+fn describe_activity<P>(store: &Store, lane: &LaneRecord<P>) -> Option<String> {
+    let path = store.layout().run_activity(&lane.name, lane.last_run);
     let record = ActivityRecord::load_if_exists(&path).ok()??;
     let message_suffix = record.message.map(|text| format!(": {text}")).unwrap_or_default();
     match record.activity {

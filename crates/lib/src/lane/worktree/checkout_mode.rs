@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use proq_git::Repo;
 use proq_git::history::tree_diff::tree_files;
 use proq_git::status::scope::Scope;
 use proq_git::{CommitId, RepoPath};
@@ -27,14 +28,14 @@ pub(crate) fn configure_checkout(
         project.listener.warn(format!("files of git-lfs are whole in this lane: {reason}"));
     }
     if let Some(globs) = sparse_globs {
-        project.repo.set_sparse_folders(dir, &scope_folders(project, commit, globs)?)?;
+        project.repo.set_sparse_folders(dir, &scope_folders(&project.repo, commit, globs)?)?;
     }
     Ok(())
 }
 
 /// Returns the folders of a commit that a scope of these globs needs.
-fn scope_folders(project: &Project, commit: CommitId, globs: &[String]) -> Result<Vec<RepoPath>, Error> {
-    let files = tree_files(&project.repo, commit, &BTreeSet::new())?;
+fn scope_folders(repo: &Repo, commit: CommitId, globs: &[String]) -> Result<Vec<RepoPath>, Error> {
+    let files = tree_files(repo, commit, &BTreeSet::new())?;
     let files: Vec<RepoPath> = files.into_iter().map(|(path, _)| path).collect();
     Ok(Scope::parse(globs)?.containing_folders(&files))
 }
@@ -45,23 +46,22 @@ fn scope_folders(project: &Project, commit: CommitId, globs: &[String]) -> Resul
 /// # Errors
 /// Fails when git cannot change the sparse checkout.
 pub(crate) fn widen_sparse_cone(project: &Project, lane: &LaneRecord) -> Result<(), Error> {
-    if !has_own_sparse_cone(project, lane) {
+    if !has_own_sparse_cone(&project.repo, lane) {
         return Ok(());
     }
     let scope = Some(&lane.scope).filter(|scope| !scope.is_empty());
-    let folders = scope.map(|globs| scope_folders(project, lane.start, globs)).transpose()?;
+    let folders = scope.map(|globs| scope_folders(&project.repo, lane.start, globs)).transpose()?;
     let _lock = project.store.locks().acquire(&LockName::WorktreeList)?;
     Ok(project.repo.widen_sparse_checkout(&lane.path, folders.as_deref())?)
 }
 
 /// Returns whether a lane has a scope and a sparse checkout that was made for it.
-pub fn is_sparse_by_scope(project: &Project, lane: &LaneRecord) -> bool {
-    !lane.scope.is_empty() && has_own_sparse_cone(project, lane)
+pub fn is_sparse_by_scope(repo: &Repo, lane: &LaneRecord) -> bool {
+    !lane.scope.is_empty() && has_own_sparse_cone(repo, lane)
 }
 
 /// Returns whether a lane has a sparse checkout that differs from the main checkout's.
-fn has_own_sparse_cone(project: &Project, lane: &LaneRecord) -> bool {
-    let repo = &project.repo;
+fn has_own_sparse_cone(repo: &Repo, lane: &LaneRecord) -> bool {
     repo.sparse_patterns(&lane.path).is_some()
         && !repo.main_worktree().is_some_and(|main| repo.have_same_sparse_patterns(main, &lane.path))
 }

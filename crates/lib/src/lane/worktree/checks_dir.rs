@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
+use proq_git::Repo;
 use proq_store::locks::lock::LockName;
 
 use crate::lane::Project;
@@ -11,18 +12,18 @@ impl Project {
     /// Returns the folder of this repository's worktrees for checks; none where no location is configured.
     /// The folder may not exist.
     pub(crate) fn checks_dir(&self) -> Option<PathBuf> {
-        Some(self.settings.verify_location.as_ref()?.join(repo_dir_name(self)))
+        Some(self.settings.verify_location.as_ref()?.join(repo_dir_name(&self.repo)))
     }
 }
 
 /// Returns a readable folder name for the repository, with a hash of its path that makes the name unique.
-fn repo_dir_name(project: &Project) -> String {
-    let repo_dir = project.repo.main_worktree().unwrap_or(project.repo.common_dir());
+fn repo_dir_name(repo: &Repo) -> String {
+    let repo_dir = repo.main_worktree().unwrap_or(repo.common_dir());
     let to_safe_char = |c: char| if c.is_ascii_alphanumeric() || "-_".contains(c) { c } else { '-' };
     let short: String =
         repo_dir.file_stem().unwrap_or_default().to_string_lossy().chars().map(to_safe_char).collect();
-    let path = project.repo.common_dir().as_os_str().as_encoded_bytes();
-    let id = project.repo.blob_id(path).map(|id| id.to_string()).unwrap_or_default();
+    let path = repo.common_dir().as_os_str().as_encoded_bytes();
+    let id = repo.blob_id(path).map(|id| id.to_string()).unwrap_or_default();
     format!("{short}-{}", id.get(..12).unwrap_or("x"))
 }
 

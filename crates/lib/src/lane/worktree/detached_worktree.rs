@@ -147,7 +147,9 @@ fn sweep_worktree(project: &Project, name: &str) -> Result<(), Error> {
         // No lane owns this folder. git-proq removes it if git has it on record; else another program created
         // it.
         _ => match project.repo.worktree_admin_dir(&dir) {
-            Some(admin) => trash::move_incomplete_worktree(project, &dir, name, Some(&admin)).map(drop),
+            Some(admin) => {
+                trash::move_incomplete_worktree(&project.store, &dir, name, Some(&admin)).map(drop)
+            }
             None => Ok(()),
         },
     }

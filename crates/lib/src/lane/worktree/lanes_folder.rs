@@ -5,6 +5,8 @@ use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use proq_git::Repo;
+
 use crate::lane::{Error, Project};
 
 /// File in the folder that excludes everything in it, and the line for that.
@@ -62,7 +64,7 @@ pub(crate) fn create_lanes_folder(project: &Project) -> Result<(), Error> {
     // Both lines are needed: a tracked `!*/` overrides info/exclude, and `git clean -fdX` ignores both. They
     // are written first, so that git status never lists the folder.
     if let Some(relative) = project.repo.main_worktree().and_then(|main| dir.strip_prefix(main).ok()) {
-        add_to_info_exclude(project, exclude_line(relative).as_bytes())?;
+        add_to_info_exclude(&project.repo, exclude_line(relative).as_bytes())?;
     }
     append_missing_line(&dir.join(IGNORE_FILE), IGNORE_ALL_LINE)
 }
@@ -72,20 +74,20 @@ pub(crate) fn create_lanes_folder(project: &Project) -> Result<(), Error> {
 ///
 /// # Errors
 /// Fails when that file cannot be written.
-pub(crate) fn exclude_patterns(project: &Project, patterns: &[String]) -> Result<(), Error> {
-    patterns.iter().try_for_each(|pattern| add_to_info_exclude(project, pattern.as_bytes()))
+pub(crate) fn exclude_patterns(repo: &Repo, patterns: &[String]) -> Result<(), Error> {
+    patterns.iter().try_for_each(|pattern| add_to_info_exclude(repo, pattern.as_bytes()))
 }
 
 /// Adds a line to `info/exclude`, which is one file for all worktrees and all users of the repository.
-pub(crate) fn add_to_info_exclude(project: &Project, line: &[u8]) -> Result<(), Error> {
-    let folder = project.repo.common_dir().join("info");
+pub(crate) fn add_to_info_exclude(repo: &Repo, line: &[u8]) -> Result<(), Error> {
+    let folder = repo.common_dir().join("info");
     let file = folder.join("exclude");
     let is_new = !file.exists();
     append_missing_line(&file, line)?;
     if is_new {
         // Sharing may fail for a folder that another user created; its owner is the one to share it.
-        drop(project.repo.share_permissions(&folder));
-        project.repo.share_permissions(&file).map_err(Error::io("write", &file))?;
+        drop(repo.share_permissions(&folder));
+        repo.share_permissions(&file).map_err(Error::io("write", &file))?;
     }
     Ok(())
 }

@@ -9,11 +9,14 @@ use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use proq_base::config::settings::Settings;
 use proq_base::fail_points;
+use proq_git::Repo;
 use proq_git::base::fsync;
 use proq_git::status::included_files::{IncludePatterns, IncludedPath, list_folder};
 use proq_git::worktrees::populate::reuse::{RetiredWorktree, ReusePlan};
 use proq_git::{CommitId, RepoPath};
+use proq_store::Store;
 use proq_store::base::atomic::{remove_temp_files, rename_no_replace, sync_dir};
 use proq_store::base::clock::now;
 use proq_store::base::id::id_created_at;
@@ -68,7 +71,7 @@ impl ReusedFolder {
     /// Fails when interrupted.
     pub(crate) fn update_files(&mut self, project: &Project, dir: &Path) -> Result<bool, Error> {
         let name = dir.file_name().unwrap_or_default().to_string_lossy();
-        let outcome = with_progress(project, &name, |report| {
+        let outcome = with_progress(&project.listener, &name, |report| {
             self.reusable.apply(&project.repo, dir, &proq_base::interrupt::has_no_signal, report)
         })?;
         let Some(outcome) = outcome else {
@@ -152,7 +155,7 @@ pub(crate) fn pool_forecast(project: &Project) -> Result<PoolForecast, Error> {
     let target_dir = location.folder().ancestors().find(|dir| dir.exists()).unwrap_or(location.folder());
     let main = project.repo.main_worktree().unwrap_or(project.repo.common_dir());
     for entry in usable_entries(project, size)? {
-        let reason = match unavailable_reason(project, &entry, target_dir)? {
+        let reason = match unavailable_reason(&project.store, &entry, target_dir)? {
             None => project.repo.reuse_obstacle(&entry.retired_worktree(), main).map(ToOwned::to_owned),
             reason => reason,
         };
@@ -172,7 +175,7 @@ fn usable_entries(project: &Project, limit: usize) -> Result<Vec<PoolEntry>, Err
 
 /// Returns the youngest entries that may be reusable, at most `limit`.
 fn youngest_entries(project: &Project, limit: usize) -> Result<Vec<PoolEntry>, Error> {
-    let mut dirs: Vec<_> = trash::list_entries(project)?
+    let mut dirs: Vec<_> = trash::list_entries(&project.store)?
         .into_iter()
         .filter_map(|dir| Some((id_created_at(dir.file_name()?.to_str()?)?, dir)))
         .collect();
@@ -182,7 +185,8 @@ fn youngest_entries(project: &Project, limit: usize) -> Result<Vec<PoolEntry>, E
         let is_inside_entry =
             record.worktree.as_ref().is_some_and(|folder| trash::is_part_of_entry(folder, &dir));
         let is_folder = |name: &str| dir.join(name).symlink_metadata().is_ok_and(|meta| meta.is_dir());
-        let is_reusable = record.reusable && is_inside_entry && !trash::is_expired(project, &record);
+        let is_reusable =
+            record.reusable && is_inside_entry && !trash::is_expired(&project.settings, &record);
         let tip = record.tip.filter(|_| is_reusable && is_folder(WORKTREE_FOLDER) && is_folder("admin"))?;
         let (folder, admin) = (dir.join(WORKTREE_FOLDER), dir.join("admin"));
         Some(PoolEntry { dir, folder, admin, record, tip })
@@ -192,18 +196,14 @@ fn youngest_entries(project: &Project, limit: usize) -> Result<Vec<PoolEntry>, E
 
 /// Returns the reason why a folder cannot move to `target_dir`, as far as that is visible from outside the
 /// folder.
-fn unavailable_reason(
-    project: &Project,
-    entry: &PoolEntry,
-    target_dir: &Path,
-) -> Result<Option<String>, Error> {
+fn unavailable_reason(store: &Store, entry: &PoolEntry, target_dir: &Path) -> Result<Option<String>, Error> {
     let folder = &entry.folder;
     let device = |path: &Path| path.symlink_metadata().ok().map(|meta| meta.dev());
     if device(folder) != device(target_dir) {
         return Ok(Some("it is on another disk".to_owned()));
     }
     // A process that the agent left running may still write to the folder.
-    if project.store.locks().is_held(&LockName::AgentAlive(entry.record.lane.clone()))? {
+    if store.locks().is_held(&LockName::AgentAlive(entry.record.lane.clone()))? {
         return Ok(Some("something of its run lives".to_owned()));
     }
     if let Some(resident) = processes_in_dir(folder).into_iter().next() {
@@ -223,14 +223,14 @@ fn claim_entry(
     entry: &PoolEntry,
 ) -> Result<Result<ReusedFolder, String>, Error> {
     let (project, dir) = (op.project, new.dir);
-    if let Some(reason) = unavailable_reason(project, entry, dir)? {
+    if let Some(reason) = unavailable_reason(&project.store, entry, dir)? {
         return Ok(Err(reason));
     }
     let reusable = match project.repo.plan_reuse(&entry.retired_worktree(), dir, new.start)? {
         Ok(reusable) => reusable,
         Err(reason) => return Ok(Err(reason.to_owned())),
     };
-    let (retained_paths, removed_paths) = split_loose_files(project, &entry.folder, &reusable, dir);
+    let (retained_paths, removed_paths) = split_loose_files(&project.settings, &entry.folder, &reusable, dir);
     let step = Step::ReuseTrash { entry: entry.dir.clone(), dir: dir.to_owned() };
     let record = ReusedTrashRecord {
         lane: new.name.to_owned(),
@@ -244,14 +244,14 @@ fn claim_entry(
 /// Splits the files that are in no commit into those that stay in the folder and those that are removed from
 /// it.
 fn split_loose_files(
-    project: &Project,
+    settings: &Settings,
     folder: &Path,
     reusable: &ReusePlan,
     new_dir: &Path,
 ) -> (Vec<RepoPath>, Vec<RepoPath>) {
-    let patterns = IncludePatterns::parse(project.settings.pool.keep_patterns.join("\n").as_bytes());
+    let patterns = IncludePatterns::parse(settings.pool.keep_patterns.join("\n").as_bytes());
     // The env file has the names and ports of the landed lane, so it is never retained.
-    let env_file = project.settings.set_up.env_file.as_deref().map(RepoPath::new);
+    let env_file = settings.set_up.env_file.as_deref().map(RepoPath::new);
     let mut has_room = reusable.untracked_filter(new_dir);
     let mut sorter = LooseFileSorter {
         folder,
@@ -444,15 +444,10 @@ pub(crate) fn with_recreated_folder(
 }
 
 /// Recreates the folder of an entry: the files of its commit and the parked files.
-pub(crate) fn recreate_folder(
-    project: &Project,
-    entry: &Path,
-    tip: CommitId,
-    scratch: &Path,
-) -> Result<(), Error> {
+pub(crate) fn recreate_folder(repo: &Repo, entry: &Path, tip: CommitId, scratch: &Path) -> Result<(), Error> {
     let new_folder = scratch.join("folder");
     std::fs::create_dir(&new_folder).map_err(Error::io("create", &new_folder))?;
-    project.repo.write_commit_files(&new_folder, tip, &scratch.join("index"))?;
+    repo.write_commit_files(&new_folder, tip, &scratch.join("index"))?;
     let (gitlink, saved_gitlink) = (new_folder.join(".git"), entry.join(SAVED_GITFILE));
     copy_gitlink(&saved_gitlink, &gitlink)?;
     fsync::sync_file_system(&new_folder)?;

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use proq_base::diagnostics::Listener;
 use proq_git as git;
 use proq_git::CommitId;
 use proq_git::worktrees::populate::PopulateOutcome;
@@ -29,7 +30,7 @@ pub fn populate_worktrees(
         dirs => format!("{} lanes", dirs.len()),
     };
     let repo = &project.repo;
-    let populated = with_progress(project, &label, |report| {
+    let populated = with_progress(&project.listener, &label, |report| {
         repo.populate_worktrees(dirs, commit, &mut sizes, &proq_base::interrupt::has_no_signal, report)
     })?;
     if let Some(bytes) = sizes.changed_bytes() {
@@ -44,12 +45,12 @@ pub fn populate_worktrees(
 /// # Errors
 /// Fails with the error of `work`, or as interrupted when the user interrupted it.
 pub(crate) fn with_progress<T>(
-    project: &Project,
+    listener: &Listener,
     label: &str,
     work: impl FnOnce(OnProgress<'_>) -> Result<T, git::Error>,
 ) -> Result<T, Error> {
-    let result = work(&|so_far| project.listener.progress(describe_progress(label, so_far)));
-    project.listener.progress("");
+    let result = work(&|so_far| listener.progress(describe_progress(label, so_far)));
+    listener.progress("");
     if result.is_err() {
         // The error of a git that was stopped does not name the interrupt.
         proq_base::interrupt::check()?;

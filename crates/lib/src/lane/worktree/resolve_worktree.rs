@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use proq_base::fail_points;
+use proq_git::Repo;
 use proq_git::base::head::Head;
 use proq_git::history::commit::NewCommit;
 use proq_git::status::status_query;
@@ -75,7 +76,7 @@ pub(crate) fn open_resolution(
         messages = outcome?;
         Ok(())
     })?;
-    let (paths, merged) = read_conflict(project, &dir)?;
+    let (paths, merged) = read_conflict(&project.repo, &dir)?;
     let keeper = NewCommit {
         tree: merged,
         parents: &[tip, base],
@@ -120,9 +121,9 @@ fn start_merge(
 }
 
 /// Returns the conflicted paths of a merge that git has just started, and the tree of git's automatic merge.
-fn read_conflict(project: &Project, dir: &Path) -> Result<(Vec<ConflictedPath>, TreeId), Error> {
+fn read_conflict(repo: &Repo, dir: &Path) -> Result<(Vec<ConflictedPath>, TreeId), Error> {
     let mut paths: Vec<ConflictedPath> = Vec::new();
-    for stage in project.repo.unmerged_stages(dir)? {
+    for stage in repo.unmerged_stages(dir)? {
         let is_regular_file = matches!(stage.side.mode, 0o100_644 | 0o100_755);
         match paths.iter_mut().find(|p| p.path == stage.path) {
             Some(existing) => {
@@ -136,7 +137,7 @@ fn read_conflict(project: &Project, dir: &Path) -> Result<(Vec<ConflictedPath>, 
             }),
         }
     }
-    Ok((paths, project.repo.auto_merge_tree(dir)?))
+    Ok((paths, repo.auto_merge_tree(dir)?))
 }
 
 /// Moves the conflict worktree to the trash and removes its record and ref. Contents that no commit of

@@ -10,6 +10,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use proq_base::fail_points;
+use proq_git::Repo;
 use proq_git::checkout::partial_files::is_partial_copy;
 use proq_git::checkout::quarantine::matches_blob;
 use proq_git::history::tree_diff::{TreeFile, tree_files};
@@ -116,15 +117,15 @@ pub(crate) fn roll_back_worktree(
     lane: &str,
     start: CommitId,
 ) -> Result<(), Error> {
-    stop_leftover_commands(project, lane);
+    stop_leftover_commands(&project.store, lane);
     let _lock = project.store.locks().acquire(&LockName::WorktreeList)?;
-    let admin = project.repo.worktree_admin_dir(dir).or_else(|| find_unnamed_admin_dir(project, dir));
+    let admin = project.repo.worktree_admin_dir(dir).or_else(|| find_unnamed_admin_dir(&project.repo, dir));
     if dir.symlink_metadata().is_ok() {
         if has_only_git_files(project, dir, start)? {
             std::fs::remove_dir_all(dir).map_err(Error::io("remove", dir))?;
         } else {
             // Another program put files there before this rollback.
-            trash::move_incomplete_worktree(project, dir, lane, admin.as_deref())?;
+            trash::move_incomplete_worktree(&project.store, dir, lane, admin.as_deref())?;
         }
     }
     if let Some(admin) = admin.filter(|admin| admin.exists()) {
@@ -142,7 +143,7 @@ fn save_task(project: &Project, lane: &str) -> Result<(), Error> {
         return Ok(());
     }
     if task.metadata().is_ok_and(|m| m.len() > 0) {
-        let trash_dir = trash::move_incomplete_worktree(project, &folder, lane, None)?;
+        let trash_dir = trash::move_incomplete_worktree(&project.store, &folder, lane, None)?;
         project.listener.warn(format!(
             "what lane '{lane}' was to be asked is kept: {}",
             trash_dir.join("worktree/task.md").display()
@@ -154,8 +155,8 @@ fn save_task(project: &Project, lane: &str) -> Result<(), Error> {
 
 /// Returns git's admin folder for a worktree at `dir` that names no worktree yet: git creates the folder
 /// before it writes the path into it.
-fn find_unnamed_admin_dir(project: &Project, dir: &Path) -> Option<PathBuf> {
-    let admin = project.repo.common_dir().join("worktrees").join(dir.file_name()?);
+fn find_unnamed_admin_dir(repo: &Repo, dir: &Path) -> Option<PathBuf> {
+    let admin = repo.common_dir().join("worktrees").join(dir.file_name()?);
     let text = proq_base::regular_file::read_store_file(admin.join("gitdir")).unwrap_or_default();
     (admin.is_dir() && text.is_empty()).then_some(admin)
 }

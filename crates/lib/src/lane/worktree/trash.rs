@@ -5,11 +5,14 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use proq_base::config::settings::Settings;
 use proq_base::explain::shell_quote_path;
 use proq_base::fail_points;
+use proq_git::Repo;
 use proq_git::RepoPath;
 use proq_git::base::error::list_paths;
 use proq_git::worktrees::nested_repo::NestedRepo;
+use proq_store::Store;
 use proq_store::base::atomic::{create_private_dir, remove_temp_files};
 use proq_store::base::clock::now;
 use proq_store::base::file_tree::remove_tree;
@@ -32,10 +35,10 @@ pub(crate) fn move_worktree(
     admin: Option<&Path>,
     is_foreign: bool,
 ) -> Result<PathBuf, Error> {
-    let dir = new_entry_path(op.project, &record.lane);
+    let dir = new_entry_path(&op.project.store, &record.lane);
     let file = dir.join("trash.toml");
     if !is_foreign && record.path.symlink_metadata().is_ok() {
-        let to = if is_on_other_disk(&record.path, op.project) {
+        let to = if is_on_other_disk(&record.path, &op.project.store) {
             sibling_path(&record.path)
         } else {
             dir.join("worktree")
@@ -56,15 +59,15 @@ pub(crate) fn move_worktree(
 /// Moves the incomplete worktree of a killed process to the trash. If this is interrupted itself, it can be
 /// repeated.
 pub(crate) fn move_incomplete_worktree(
-    project: &Project,
+    store: &Store,
     path: &Path,
     lane: &str,
     admin: Option<&Path>,
 ) -> Result<PathBuf, Error> {
-    remove_started_entries(project, lane)?;
-    let dir = new_entry_path(project, lane);
+    remove_started_entries(store, lane)?;
+    let dir = new_entry_path(store, lane);
     let exists = path.symlink_metadata().is_ok();
-    let to = if is_on_other_disk(path, project) { sibling_path(path) } else { dir.join("worktree") };
+    let to = if is_on_other_disk(path, store) { sibling_path(path) } else { dir.join("worktree") };
     let record = TrashRecord {
         lane: lane.to_owned(),
         at: now(),
@@ -103,11 +106,10 @@ impl FileExchange {
     ///
     /// # Errors
     /// Fails if the entry cannot be written.
-    pub fn start(project: &Project, lane: &LaneRecord) -> Result<FileExchange, Error> {
-        let (scratch, entry_dir) =
-            (project.store.layout().create_scratch()?, new_entry_path(project, &lane.name));
+    pub fn start(store: &Store, lane: &LaneRecord) -> Result<FileExchange, Error> {
+        let (scratch, entry_dir) = (store.layout().create_scratch()?, new_entry_path(store, &lane.name));
         let draft = scratch.path().join(DRAFT_ENTRY_NAME);
-        let is_separate = is_on_other_disk(&lane.path, project);
+        let is_separate = is_on_other_disk(&lane.path, store);
         let exchange_dir = if is_separate { sibling_path(&lane.path) } else { draft.join("worktree") };
         std::fs::create_dir_all(&exchange_dir).map_err(Error::io("create", &exchange_dir))?;
         fail_points::hit("trash.begun");
@@ -171,8 +173,8 @@ const DRAFT_ENTRY_NAME: &str = "entry";
 
 /// Removes entries that an earlier recovery of this lane had started, if it was killed before anything was
 /// moved into them.
-fn remove_started_entries(project: &Project, lane: &str) -> Result<(), Error> {
-    let Ok(entries) = std::fs::read_dir(project.store.layout().trash()) else { return Ok(()) };
+fn remove_started_entries(store: &Store, lane: &str) -> Result<(), Error> {
+    let Ok(entries) = std::fs::read_dir(store.layout().trash()) else { return Ok(()) };
     for entry in entries.flatten() {
         let (dir, name) = (entry.path(), entry.file_name());
         let id = name.to_str().and_then(|name| name.strip_prefix(lane)?.strip_prefix('-'));
@@ -202,15 +204,15 @@ fn is_only_started(dir: &Path, record: &Path) -> bool {
 }
 
 /// Returns the path for a new entry. Saving its record creates the folder.
-fn new_entry_path(project: &Project, lane: &str) -> PathBuf {
-    project.store.layout().trash().join(format!("{lane}-{}", new_id()))
+fn new_entry_path(store: &Store, lane: &str) -> PathBuf {
+    store.layout().trash().join(format!("{lane}-{}", new_id()))
 }
 
 /// Returns whether `path` is on another disk than the store, so that a rename is impossible. Returns false if
 /// the disks cannot be determined; the rename itself fails then.
-fn is_on_other_disk(path: &Path, project: &Project) -> bool {
+fn is_on_other_disk(path: &Path, store: &Store) -> bool {
     let device = |path: &Path| path.symlink_metadata().ok().map(|m| m.dev());
-    matches!((device(path), device(project.store.layout().root())), (Some(a), Some(b)) if a != b)
+    matches!((device(path), device(store.layout().root())), (Some(a), Some(b)) if a != b)
 }
 
 /// Returns the path next to a folder to which it is renamed if it is on another disk than the trash.
@@ -222,7 +224,7 @@ fn sibling_path(path: &Path) -> PathBuf {
 /// Finds the entries that are older than the setting `trash.keep`.
 pub fn find_expired(project: &Project) -> Result<ExpiryScan, Error> {
     let (keep, mut expired) = (project.settings.trash_keep, ExpiryScan::default());
-    for dir in list_entries(project)? {
+    for dir in list_entries(&project.store)? {
         let name = entry_name(&dir);
         match TrashRecord::load_if_exists(&dir.join("trash.toml")) {
             Err(e) => expired.retained.push(RetainedItem::unreadable(name, &e)),
@@ -236,15 +238,15 @@ pub fn find_expired(project: &Project) -> Result<ExpiryScan, Error> {
                 command: Some(format!("ls -la {}", shell_quote_path(&dir))),
                 name,
             }),
-            Ok(Some(record)) if !is_expired(project, &record) => {}
+            Ok(Some(record)) if !is_expired(&project.settings, &record) => {}
             Ok(Some(record)) => {
                 let outside = record.worktree.clone().filter(|w| !is_part_of_entry(w, &dir));
                 if let Some(unknown) = outside.as_ref().filter(|w| !has_sibling_name(w)) {
                     let reason =
                         format!("its record names {}, which git-proq did not make", unknown.display());
                     expired.retained.push(RetainedItem { name, reason, command: None });
-                } else if let Some(retained_entry) = retained_for_unreadable(project, &dir, &record)
-                    .or_else(|| retained_for_nested_repo(project, &dir, record.worktree.as_deref()))
+                } else if let Some(retained_entry) = retained_for_unreadable(&project.repo, &dir, &record)
+                    .or_else(|| retained_for_nested_repo(&project.repo, &dir, record.worktree.as_deref()))
                 {
                     expired.retained.push(RetainedItem { name, ..retained_entry });
                 } else {
@@ -267,7 +269,7 @@ const NESTED_REPO_NOTE: &str = "holds";
 
 /// Returns the reason to retain an entry with files that could not be read when the lane was removed, so that
 /// no snapshot has them.
-fn retained_for_unreadable(project: &Project, dir: &Path, record: &TrashRecord) -> Option<RetainedItem> {
+fn retained_for_unreadable(repo: &Repo, dir: &Path, record: &TrashRecord) -> Option<RetainedItem> {
     let worktree = record.worktree.as_deref()?;
     let is_gone = |path: &RepoPath| {
         let is_not_found = |e: std::io::Error| {
@@ -282,7 +284,7 @@ fn retained_for_unreadable(project: &Project, dir: &Path, record: &TrashRecord) 
     (!unreadable.is_empty()).then(|| RetainedItem {
         name: String::new(),
         reason,
-        command: Some(move_out_command(project, entry_path)),
+        command: Some(move_out_command(repo, entry_path)),
     })
 }
 
@@ -293,20 +295,20 @@ pub fn describe_unreadable(paths: &[RepoPath]) -> String {
 }
 
 /// Returns the command that moves a trash entry out of the checkout, where `git clean` would delete it.
-fn move_out_command(project: &Project, path: &Path) -> String {
-    let parent_dir = project.repo.command_dir().parent().unwrap_or_else(|| Path::new("."));
+fn move_out_command(repo: &Repo, path: &Path) -> String {
+    let parent_dir = repo.command_dir().parent().unwrap_or_else(|| Path::new("."));
     format!("mv {} {}", shell_quote_path(path), shell_quote_path(parent_dir))
 }
 
 /// Returns the reason to retain an entry with a nested repository whose commits or changes exist nowhere
 /// else. `worktree` is the path of the lane's folder according to the entry's record.
-fn retained_for_nested_repo(project: &Project, dir: &Path, worktree: Option<&Path>) -> Option<RetainedItem> {
+fn retained_for_nested_repo(repo: &Repo, dir: &Path, worktree: Option<&Path>) -> Option<RetainedItem> {
     let outside = worktree.filter(|worktree| !is_part_of_entry(worktree, dir));
     let note_path = dir.join(NESTED_REPO_NOTE);
     let noted_repo = proq_base::regular_file::read_store_file(&note_path)
         .ok()
         .map(|text| PathBuf::from(OsStr::from_bytes(&text)));
-    let (repo, admin) = (&project.repo, dir.join("admin"));
+    let admin = dir.join("admin");
     // The work may have been pushed or moved away since.
     let found = noted_repo.and_then(|path| repo.nested_repo_with_work(&path, &admin)).or_else(|| {
         let worktree = outside.map_or_else(|| dir.join("worktree"), Path::to_owned);
@@ -326,13 +328,13 @@ fn retained_for_nested_repo(project: &Project, dir: &Path, worktree: Option<&Pat
     Some(RetainedItem {
         name: String::new(),
         reason: format!("{} is a repository with work that is nowhere else{commits}", folder.display()),
-        command: Some(move_out_command(project, entry_path)),
+        command: Some(move_out_command(repo, entry_path)),
     })
 }
 
 /// Returns the paths of all entries. Folders whose names start with a dot are not entries.
-pub(crate) fn list_entries(project: &Project) -> Result<Vec<PathBuf>, Error> {
-    let dir = project.store.layout().trash();
+pub(crate) fn list_entries(store: &Store) -> Result<Vec<PathBuf>, Error> {
+    let dir = store.layout().trash();
     let entries = match std::fs::read_dir(&dir) {
         Ok(entries) => entries,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -344,8 +346,8 @@ pub(crate) fn list_entries(project: &Project) -> Result<Vec<PathBuf>, Error> {
     Ok(entries.flatten().map(|e| e.path()).filter(is_entry).collect())
 }
 
-pub(crate) fn is_expired(project: &Project, record: &TrashRecord) -> bool {
-    record.at.is_older_than(project.settings.trash_keep)
+pub(crate) fn is_expired(settings: &Settings, record: &TrashRecord) -> bool {
+    record.at.is_older_than(settings.trash_keep)
 }
 
 /// Returns whether a folder is part of an entry, even if the repository was moved since.
@@ -363,7 +365,8 @@ fn has_sibling_name(path: &Path) -> bool {
 pub fn delete_expired(project: &Project, dir: &Path, outside: Option<&Path>) -> Result<bool, Error> {
     let record = || {
         Ok::<_, Error>(
-            TrashRecord::load_if_exists(&dir.join("trash.toml"))?.filter(|r| is_expired(project, r)),
+            TrashRecord::load_if_exists(&dir.join("trash.toml"))?
+                .filter(|r| is_expired(&project.settings, r)),
         )
     };
     let Some(existing) = record()? else { return Ok(false) };
@@ -396,7 +399,7 @@ pub fn delete_expired(project: &Project, dir: &Path, outside: Option<&Path>) -> 
 pub(crate) fn saved_refs_in_use(project: &Project) -> Result<Vec<String>, Error> {
     let expired_names: Vec<String> =
         find_expired(project)?.expired.into_iter().map(|spare| spare.name).collect();
-    let mut retained = list_entries(project)?;
+    let mut retained = list_entries(&project.store)?;
     retained.retain(|dir| !expired_names.contains(&entry_name(dir)));
     let saved_ref =
         |dir: PathBuf| TrashRecord::load_if_exists(&dir.join("trash.toml")).ok().flatten()?.saved_ref;

@@ -123,8 +123,8 @@ impl CheckRuns {
         project.listener.progress("");
         let mut slots = self.worktrees.iter().zip(checks.iter().cycle());
         let released = slots.try_for_each(|(worktree, task)| {
-            worktree.worktree.require_intact(project, &task.lanes)?;
-            worktree.worktree.detach_head(project, task.commit)
+            worktree.worktree.require_intact(&project.repo, &task.lanes)?;
+            worktree.worktree.detach_head(&project.repo, task.commit)
         });
         let released = released.and_then(|()| Ok(project.repo.require_same_checkout()?));
         // The error that ended the checks takes precedence over an error of the clean-up.

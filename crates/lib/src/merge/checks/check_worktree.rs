@@ -8,6 +8,7 @@ use proq_base::process::identity::is_same_process;
 use proq_base::process::signals::stop_group;
 use proq_base::process::strays::stop_marked_processes;
 use proq_git::CommitId;
+use proq_git::Repo;
 use proq_store as store;
 use proq_store::base::atomic;
 use proq_store::base::atomic::create_private_dir;
@@ -93,41 +94,41 @@ impl HeldWorktree {
         let repo = &project.repo;
         if repo.is_intact_verify_worktree(&self.dir) && repo.reset_verify_worktree(&self.dir, commit).is_ok()
         {
-            return self.require_at(project, commit);
+            return self.require_at(repo, commit);
         }
         self.recreate(project, commit)?;
         repo.reset_verify_worktree(&self.dir, commit)?;
-        self.require_at(project, commit)
+        self.require_at(repo, commit)
     }
 
     /// Detaches HEAD of the worktree at `commit` if a command has switched to a branch. A branch that is
     /// checked out in this worktree could not be moved alone.
-    pub fn detach_head(&self, project: &Project, commit: CommitId) -> Result<(), Error> {
-        match project.repo.detached_head(&self.dir) {
+    pub fn detach_head(&self, repo: &Repo, commit: CommitId) -> Result<(), Error> {
+        match repo.detached_head(&self.dir) {
             Ok(Some(_)) => Ok(()),
-            _ => Ok(project.repo.detach_head(&self.dir, commit)?),
+            _ => Ok(repo.detach_head(&self.dir, commit)?),
         }
     }
 
     /// Returns whether the folder is still this worktree. A command may have removed it, made it a mere
     /// folder, or let its `.git` name another worktree, which must not be changed then.
-    pub fn is_intact(&self, project: &Project) -> bool {
-        project.repo.is_verify_worktree(&self.dir)
+    pub fn is_intact(&self, repo: &Repo) -> bool {
+        repo.is_verify_worktree(&self.dir)
     }
 
     /// Refuses a worktree that is no longer intact after a check of `lanes`.
     ///
     /// # Errors
     /// [`Error::CheckWorktreeGone`].
-    pub(crate) fn require_intact(&self, project: &Project, lanes: &[String]) -> Result<(), Error> {
-        match self.is_intact(project) {
+    pub(crate) fn require_intact(&self, repo: &Repo, lanes: &[String]) -> Result<(), Error> {
+        match self.is_intact(repo) {
             true => Ok(()),
             false => Err(Error::CheckWorktreeGone { dir: self.dir.clone(), lanes: lanes.to_vec() }),
         }
     }
 
-    fn require_at(&self, project: &Project, commit: CommitId) -> Result<(), Error> {
-        if project.repo.detached_head(&self.dir)? == Some(commit) {
+    fn require_at(&self, repo: &Repo, commit: CommitId) -> Result<(), Error> {
+        if repo.detached_head(&self.dir)? == Some(commit) {
             return Ok(());
         }
         Err(Error::CheckoutFailed { dir: self.dir.clone(), commit })

@@ -141,7 +141,7 @@ fn summarize_attempt(
         }
     };
     Ok(AttemptSummary {
-        costs: lane_costs::total_costs(project, &lane)?,
+        costs: lane_costs::total_costs(&project.store, &lane)?,
         lane: lane.name,
         title: lane.title,
         group: lane.group,

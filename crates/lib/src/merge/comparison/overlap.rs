@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use proq_git::RepoPath;
 use proq_git::base::error;
+use proq_store::Store;
 use proq_store::base::atomic::write_cache;
 use proq_store::locks::lock::LockName;
 use proq_store::records::lane::LaneRecord;
@@ -55,13 +56,13 @@ pub fn report_overlaps(
 ) -> Result<(), Error> {
     // Usually no conflict is new; this check needs no lock.
     if OverlapUpdate::new(lanes, lane_forecast, with_uncommitted)
-        .update_known(&mut KnownOverlaps::read(project))
+        .update_known(&mut KnownOverlaps::read(&project.store))
         .is_none()
     {
         return Ok(());
     }
     let _lock = project.store.locks().acquire(&LockName::Store)?;
-    let mut known = KnownOverlaps::read(project);
+    let mut known = KnownOverlaps::read(&project.store);
     // A pair that another process reported concurrently may include a lane that did not exist before.
     let lanes = project.lanes()?;
     let Some(new_pairs) =
@@ -73,7 +74,7 @@ pub fn report_overlaps(
         emit_overlap(project, &lanes, pair, moved_lane);
     }
     // Saved last: after a crash, missing events are emitted once more.
-    known.save(project)
+    known.save(&project.store)
 }
 
 fn emit_overlap(project: &Project, lanes: &[LaneRecord], pair: &ForecastPair, moved_lane: Option<&str>) {
@@ -117,15 +118,15 @@ struct KnownOverlap {
 }
 
 impl KnownOverlaps {
-    fn read(project: &Project) -> KnownOverlaps {
-        let text = proq_base::regular_file::read_store_file(project.store.layout().overlap_cache())
-            .unwrap_or_default();
+    fn read(store: &Store) -> KnownOverlaps {
+        let text =
+            proq_base::regular_file::read_store_file(store.layout().overlap_cache()).unwrap_or_default();
         serde_json::from_slice(&text).unwrap_or_default()
     }
 
-    fn save(&self, project: &Project) -> Result<(), Error> {
+    fn save(&self, store: &Store) -> Result<(), Error> {
         let text = serde_json::to_vec(self).unwrap_or_default();
-        Ok(write_cache(&project.store.layout().overlap_cache(), &text)?)
+        Ok(write_cache(&store.layout().overlap_cache(), &text)?)
     }
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use proq_base::explain::shell_quote_path;
 use proq_git as git;
 use proq_git::CommitId;
+use proq_git::Repo;
 use proq_git::base::head::RefMove;
 use proq_git::hooks::hook::run_hook;
 use proq_git::repository::objects::TempObjectStore;
@@ -153,7 +154,7 @@ pub fn preflight(
     let onto = &project.repo.resolve_symbolic_branch(&stack.onto);
     let branch_move = BranchMove { onto, to: new_tip, ..BranchMove::from_stack(stack) };
     let worktrees = WorktreeList::read(&project.repo)?;
-    require_no_operation(project, branch_move.onto, &worktrees)?;
+    require_no_operation(&project.repo, branch_move.onto, &worktrees)?;
     for worktree in worktrees.on_branch(branch_move.onto) {
         let preconditions = op.with_checkout(&worktree.path, |tree| {
             tree.check_transition_to_temp(branch_move.from, branch_move.to, temp_objects)
@@ -201,7 +202,7 @@ pub(crate) fn move_branch(
     // of them. The preview would take an index that is still at the old tip for the user's own changes.
     let _main = project.repo.main_worktree().map(|dir| op.checkout(dir)).transpose()?;
     let worktrees = WorktreeList::read(&project.repo)?;
-    require_no_operation(project, branch_move.onto, &worktrees)?;
+    require_no_operation(&project.repo, branch_move.onto, &worktrees)?;
     project.repo.require_connected(branch_move.to, branch_move.from)?;
     let on_base: Vec<PathBuf> = worktrees.on_branch(branch_move.onto).map(|w| w.path.clone()).collect();
     if let Some(missing) = on_base.iter().find(|path| !path.exists()) {
@@ -265,13 +266,9 @@ fn landing_steps(
 
 /// Refuses while a worktree is in the middle of an operation that will move `base`. A worktree in mid-rebase
 /// counts as detached, and its branch moves when the rebase ends.
-pub(crate) fn require_no_operation(
-    project: &Project,
-    base: &str,
-    worktrees: &WorktreeList,
-) -> Result<(), Error> {
+pub(crate) fn require_no_operation(repo: &Repo, base: &str, worktrees: &WorktreeList) -> Result<(), Error> {
     for worktree in worktrees.iter().filter(|w| w.prunable.is_none() && !w.bare) {
-        let Ok(git_dir) = project.repo.worktree_git_dir(&worktree.path) else { continue };
+        let Ok(git_dir) = repo.worktree_git_dir(&worktree.path) else { continue };
         if let Some(operation) = find_open_operation(&git_dir)
             && operation.branches.iter().any(|b| b == base)
         {
@@ -357,10 +354,10 @@ pub(crate) fn run_post_merge_hooks(project: &Project, onto: &str) -> Result<(), 
 
 /// Verifies that every landed lane's commit is on the base. This is the last check before anything is cleaned
 /// up.
-pub(crate) fn verify_landed(project: &Project, stack: &Stack) -> Result<(), Error> {
+pub(crate) fn verify_landed(repo: &Repo, stack: &Stack) -> Result<(), Error> {
     let commits: Vec<CommitId> = stack.applied_lanes.iter().map(|step| step.commit).collect();
-    let missing = match project.repo.branch_tip(&stack.onto)? {
-        Some(tip) => project.repo.commits_outside(&commits, tip, stack.base)?,
+    let missing = match repo.branch_tip(&stack.onto)? {
+        Some(tip) => repo.commits_outside(&commits, tip, stack.base)?,
         None => commits,
     };
     // The commit of a lane contains all of the lane, because the stack was built from it.

@@ -302,7 +302,7 @@ fn announce_landing(op: &Operation<'_>, stack: &Stack) {
     if stack.applied_lanes.is_empty() {
         return;
     }
-    if let Err(e) = branch_move::verify_landed(op.project, stack) {
+    if let Err(e) = branch_move::verify_landed(&op.project.repo, stack) {
         op.project.listener.warn(format!("'{}' has landed, but not as it should: {e}", stack.onto));
     }
     for step in &stack.applied_lanes {

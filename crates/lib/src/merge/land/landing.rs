@@ -115,7 +115,7 @@ fn automatic_refusal(op: &Operation<'_>, options: &LandingOptions<'_>) -> Result
             return Ok(Some(LaneOutcome::refused(&lane.name, &lane.base, reason)));
         }
         let tip = op.project.repo.branch_tip(&lane.kind.branch)?;
-        if let Some(reason) = auto_merge::moved_since_run(op.project, &lane, tip)? {
+        if let Some(reason) = auto_merge::moved_since_run(&op.project.store, &lane, tip)? {
             return Ok(Some(LaneOutcome::refused(&lane.name, &lane.base, reason)));
         }
     }
@@ -228,7 +228,7 @@ fn resolve_and_land(
         };
         if let (true, Some(tip), Some(commit)) = (options.is_automatic, tip, resolved.commit) {
             let lane = project.lane(&resolved.lane)?;
-            auto_merge::advance_run_tip(project, &lane, tip, commit)?;
+            auto_merge::advance_run_tip(&project.store, &lane, tip, commit)?;
         }
         let lanes = [resolved.lane];
         let landing_options = LandingOptions {

@@ -215,7 +215,7 @@ fn refresh_candidates(
         let tip = project.repo.branch_tip(&lane.kind.branch)?;
         if options.is_automatic
             && !is_busy
-            && let Some(reason) = auto_merge::moved_since_run(project, &lane, tip)?
+            && let Some(reason) = auto_merge::moved_since_run(&project.store, &lane, tip)?
         {
             out.dropped.push(LaneOutcome::refused(&lane.name, &candidate.onto, reason));
         } else if let (false, Some(tip)) = (is_busy, tip) {

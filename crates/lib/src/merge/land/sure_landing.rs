@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use proq_git::Repo;
 use proq_git::RepoPath;
 use proq_git::history::tree_diff;
 use proq_git::history::tree_diff::Change;
@@ -35,7 +36,9 @@ fn has_no_obstacle(project: &Project, lanes: &[LaneRecord]) -> Result<bool, Erro
         }
         let mut changes = Vec::new();
         for lane in lanes.iter().filter(|lane| lane.base == base) {
-            let Some(lane_changes) = landable_changes(project, lane, &worktrees)? else { return Ok(false) };
+            let Some(lane_changes) = landable_changes(&project.repo, lane, &worktrees)? else {
+                return Ok(false);
+            };
             changes.extend(lane_changes);
         }
         if !can_base_move(project, base, &changes, &worktrees)? {
@@ -47,11 +50,11 @@ fn has_no_obstacle(project: &Project, lanes: &[LaneRecord]) -> Result<bool, Erro
 
 /// Returns the changes of a lane; none if a landing may refuse the lane.
 fn landable_changes(
-    project: &Project,
+    repo: &Repo,
     lane: &LaneRecord,
     worktrees: &WorktreeList,
 ) -> Result<Option<Vec<Change>>, Error> {
-    let (repo, branch) = (&project.repo, &lane.kind.branch);
+    let branch = &lane.kind.branch;
     let (Some(tip), Some(base)) = (repo.branch_tip(branch)?, repo.branch_tip(&lane.base)?) else {
         return Ok(None);
     };
@@ -82,7 +85,7 @@ fn can_base_move(
     let repo = &project.repo;
     let strategy = LandingOptions::from_lanes(&[]).strategy(&project.settings);
     in_place_guard::require_branch_not_in_place(project, base)?;
-    require_no_operation(project, base, worktrees)?;
+    require_no_operation(repo, base, worktrees)?;
     // A rebase goes commit by commit. One commit may conflict where all together do not, and merge commits
     // are refused.
     if strategy == MergeStrategy::Rebase || requires_signatures(repo, base, strategy)? {

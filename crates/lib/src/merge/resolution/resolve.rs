@@ -1,6 +1,7 @@
 //! Resolution of a conflict: git merges in a separate worktree, git-proq checks the result, and it becomes
 //! the lane's new tip.
 
+use proq_git::Repo;
 use proq_git::base::error;
 use proq_git::base::head::RefMove;
 use proq_git::history::commit::NewCommit;
@@ -9,6 +10,7 @@ use proq_git::repository::objects::TempObjectStore;
 use proq_git::repository::open_operation::find_open_operation;
 use proq_git::worktrees::worktree::WorktreeList;
 use proq_git::{CommitId, RepoPath, TreeId};
+use proq_store::Store;
 use proq_store::base::id::new_id;
 use proq_store::base::record::Record;
 use proq_store::locks::lock::LockGuard;
@@ -61,8 +63,8 @@ pub enum ResolutionStart {
 }
 
 /// Loads the recorded conflict of a lane.
-pub fn load_conflict(project: &Project, lane: &str) -> Result<ConflictRecord, Error> {
-    let record = ConflictRecord::load_if_exists(&project.store.layout().conflict_record(lane))?;
+pub fn load_conflict(store: &Store, lane: &str) -> Result<ConflictRecord, Error> {
+    let record = ConflictRecord::load_if_exists(&store.layout().conflict_record(lane))?;
     record.ok_or_else(|| ResolveError::NoConflict { lane: lane.to_owned() }.into())
 }
 
@@ -90,12 +92,12 @@ pub(crate) fn open_resolution(
     agent: Option<&str>,
     refusals: Vec<String>,
 ) -> Result<ResolutionStart, Error> {
-    let conflict_record = load_conflict(project, &lane.name)?;
+    let conflict_record = load_conflict(&project.store, &lane.name)?;
     let previous = project.find_resolution(&lane.name)?;
     if let (Some(_), Some(old)) = (agent, previous.as_ref().filter(|old| old.agent.is_none())) {
         return Err(ResolveError::OpenByHand { lane: lane.name.clone(), dir: old.path.clone() }.into());
     }
-    let sides = merge_sides(project, lane, &conflict_record.onto)?;
+    let sides = merge_sides(&project.repo, lane, &conflict_record.onto)?;
     require_updatable(project, lane)?;
     let is_clean = is_clean_merge(project, sides)?;
     let start = operate(project, "resolve", |op| {
@@ -121,12 +123,12 @@ pub(crate) fn open_resolution(
     apply_resolution(project, &resolution, tree, "git").map(ResolutionStart::Resolved)
 }
 
-fn merge_sides(project: &Project, lane: &LaneRecord, onto: &str) -> Result<(CommitId, CommitId), Error> {
-    let Some(tip) = project.repo.branch_tip(&lane.kind.branch)? else {
+fn merge_sides(repo: &Repo, lane: &LaneRecord, onto: &str) -> Result<(CommitId, CommitId), Error> {
+    let Some(tip) = repo.branch_tip(&lane.kind.branch)? else {
         let reason = format!("its branch {} is gone", lane.kind.branch);
         return Err(ResolveError::LaneNotReady { lane: lane.name.clone(), reason }.into());
     };
-    let base = project.repo.branch_tip(onto)?;
+    let base = repo.branch_tip(onto)?;
     Ok((tip, base.ok_or_else(|| lane::Error::NoBranch { branch: onto.to_owned() })?))
 }
 
@@ -263,7 +265,7 @@ pub(crate) fn require_open_resolution(project: &Project, lane: &str) -> Result<R
     if let Some(resolution) = project.find_resolution(lane)? {
         return Ok(resolution);
     }
-    load_conflict(project, lane)?;
+    load_conflict(&project.store, lane)?;
     Err(ResolveError::NotOpen { lane: lane.to_owned() }.into())
 }
 
@@ -285,7 +287,7 @@ pub(crate) fn close_resolution(
 ) -> Result<ClosedResolution, Error> {
     operate(project, "resolve", |op| {
         let closed = resolve_worktree::close_resolution(op, resolution, &[])?;
-        if let Ok(record) = load_conflict(project, &lane.name) {
+        if let Ok(record) = load_conflict(&project.store, &lane.name) {
             set_conflict_state(op, lane, &record)?;
         }
         Ok(closed)

@@ -51,7 +51,7 @@ pub fn resolve_by_agent(
     name: &str,
     resolver: &Resolver<'_>,
 ) -> Result<ResolvedConflict, Error> {
-    start_supervisor::require_installed(project, resolver.agent, resolver.current_dir)?;
+    start_supervisor::require_installed(&project.layers, resolver.agent, resolver.current_dir)?;
     let mut refusals: Vec<String> = Vec::new();
     loop {
         let (lane, lock) = project.lock_idle_lane(name)?;
@@ -240,7 +240,7 @@ pub fn load_resolution(
     name: &str,
 ) -> Result<(LaneRecord, Option<ResolutionRecord>), Error> {
     let lane = project.lane(name)?;
-    resolve::load_conflict(project, &lane.name)?;
+    resolve::load_conflict(&project.store, &lane.name)?;
     let resolution = project.find_resolution(&lane.name)?;
     Ok((lane, resolution))
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use proq_git::CommitId;
+use proq_git::Repo;
 use proq_git::history::tree_diff;
 use proq_git::status::status_query;
 use proq_git::status::worktree_status::WorktreeStatus;
@@ -182,7 +183,7 @@ impl LaneExamination<'_, '_> {
         let may_be_outdated = || {
             decision.is_err()
                 || self.was_incomplete.load(Ordering::Relaxed)
-                || !has_branch_and_worktree(self.project, &self.lane)
+                || !has_branch_and_worktree(&self.project.repo, &self.lane)
         };
         if !matches!(decision, Ok(Ok(_))) && self.options.unrecorded_lane.is_none() && may_be_outdated() {
             return self.reexamine();
@@ -363,7 +364,6 @@ struct ExaminedLane {
 }
 
 /// Returns whether a lane has its branch and its worktree.
-fn has_branch_and_worktree(project: &Project, lane: &LaneRecord) -> bool {
-    lane.path.join(".git").exists()
-        && project.repo.branch_tip(&lane.kind.branch).is_ok_and(|tip| tip.is_some())
+fn has_branch_and_worktree(repo: &Repo, lane: &LaneRecord) -> bool {
+    lane.path.join(".git").exists() && repo.branch_tip(&lane.kind.branch).is_ok_and(|tip| tip.is_some())
 }

@@ -108,7 +108,7 @@ impl LaneExamination<'_, '_> {
         let path = self.project.store.layout().conflict_record(&self.lane.name);
         let Some(record) = ConflictRecord::load_if_exists(&path)? else { return Ok(false) };
         Ok(self.onto == record.onto
-            && conflict_validity::is_conflict_current(self.project, &self.lane.kind.branch, &record)?)
+            && conflict_validity::is_conflict_current(&self.project.repo, &self.lane.kind.branch, &record)?)
     }
 
     /// Returns whether the failed check is outdated: the lane or its base has moved, or the command is no

@@ -111,7 +111,7 @@ impl LaneExamination<'_, '_> {
         }
         let new_tip = project.repo.branch_tip(&lane.kind.branch)?;
         if let (true, Some(before), Some(after)) = (self.options.is_automatic, old_tip, new_tip) {
-            auto_merge::advance_run_tip(project, lane, before, after)?;
+            auto_merge::advance_run_tip(&project.store, lane, before, after)?;
         }
         Ok(Ok(None))
     }
@@ -122,7 +122,8 @@ impl LaneExamination<'_, '_> {
     fn commit_refusal(&self, status: &WorktreeStatus) -> Result<Option<(String, String)>, Error> {
         let (project, lane) = (self.project, &self.lane);
         if let Some(embedded) = status.entries.iter().find(|entry| entry.nested) {
-            let command = leftovers::move_nested_repo_command(project, lane, &embedded.path, self.worktrees);
+            let command =
+                leftovers::move_nested_repo_command(&project.repo, lane, &embedded.path, self.worktrees);
             let reason = format!("{} is a repository of its own", embedded.path);
             return Ok(Some((reason, format!("move it out of the lane first: {command}"))));
         }

@@ -59,9 +59,9 @@ impl PreMergeCommitHook {
         repo.detach_head(&worktree.dir, ours.commit)?;
         let outcome =
             repo.run_pre_merge_hook(&worktree.dir, folder, (candidate.tip, &candidate.lane.kind.branch));
-        let is_intact = worktree.is_intact(project);
+        let is_intact = worktree.is_intact(repo);
         if is_intact {
-            worktree.detach_head(project, ours.commit)?;
+            worktree.detach_head(repo, ours.commit)?;
         }
         let result = match outcome {
             _ if !is_intact => {

@@ -88,7 +88,7 @@ impl CheckedStack<'_, '_> {
         if !self.stack.applied_lanes.is_empty() {
             self.pending.point_to(self.op, self.stack.tip())?;
         }
-        let inputs = CheckInput::from_stack(self.op.project, &self.stack, None)?;
+        let inputs = CheckInput::from_stack(&self.op.project.repo, &self.stack, None)?;
         let (verifier, Stack { onto, applied_lanes: steps, .. }) = (&mut *self.verifier, &self.stack);
         let state = |(index, input)| CheckState {
             input,
@@ -155,7 +155,7 @@ impl StackChecker for CheckedStack<'_, '_> {
         if verifier.commands.is_task_command(command) {
             return Ok(false);
         }
-        let input = CheckInput::from_base(project, &self.stack.onto, base)?;
+        let input = CheckInput::from_base(&project.repo, &self.stack.onto, base)?;
         // The command may depend on the commands before it.
         let commands = verifier.command_numbers_on(&self.stack.onto, &[]);
         let commands: CommandNumbers = commands.into_iter().filter(|number| *number <= command).collect();
@@ -165,7 +165,7 @@ impl StackChecker for CheckedStack<'_, '_> {
         }
         let base_check =
             StateCheck { commit: base, lanes: Vec::new(), onto: self.stack.onto.clone(), commands };
-        let limit = verifier.time_limit_on(project, &self.stack.onto);
+        let limit = verifier.time_limit_on(&project.settings, &self.stack.onto);
         let mut tolerated = verifier.tolerated.clone();
         let failure = loop {
             let rules = CheckRules {

@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use proq_git::CommitId;
+use proq_git::Repo;
 use proq_git::repository::objects::TempObjectStore;
 use proq_store::base::record::Record;
 use proq_store::locks::lock::WaitLimit;
@@ -59,7 +60,7 @@ fn cached_status(project: &Project, lane: &LaneRecord) -> Result<CheckStatus, Er
 /// Returns the input of a check of the lane merged into its base; none if they conflict, or if the lane's
 /// branch or its base is missing. The repository does not change.
 fn input_if_landed(project: &Project, lane: &LaneRecord) -> Result<Option<CheckInput>, Error> {
-    let Some((base, candidate)) = single_candidate(project, lane)? else { return Ok(None) };
+    let Some((base, candidate)) = single_candidate(&project.repo, lane)? else { return Ok(None) };
     let scratch = project.store.layout().create_scratch()?;
     let temp_objects = TempObjectStore::new(&project.repo, &scratch.path().join("objects"))?;
     let (request, gate) = (
@@ -72,13 +73,12 @@ fn input_if_landed(project: &Project, lane: &LaneRecord) -> Result<Option<CheckI
     };
     // The status of a lane that cannot be merged is unknown.
     let Ok(stack) = Stack::build(context, base, &[candidate]) else { return Ok(None) };
-    Ok(CheckInput::from_stack(project, &stack, Some(&temp_objects))?.pop())
+    Ok(CheckInput::from_stack(&project.repo, &stack, Some(&temp_objects))?.pop())
 }
 
 /// Returns the tip of the lane's base and the lane as the only candidate; none if the lane's branch or its
 /// base is gone.
-fn single_candidate(project: &Project, lane: &LaneRecord) -> Result<Option<(CommitId, Candidate)>, Error> {
-    let repo = &project.repo;
+fn single_candidate(repo: &Repo, lane: &LaneRecord) -> Result<Option<(CommitId, Candidate)>, Error> {
     let (Some(tip), Some(base)) = (repo.branch_tip(&lane.kind.branch)?, repo.branch_tip(&lane.base)?) else {
         return Ok(None);
     };
@@ -144,7 +144,9 @@ fn check_lane(
     lane: &LaneRecord,
 ) -> Result<CheckStatus, Error> {
     let project = op.project;
-    let Some((base, candidate)) = single_candidate(project, lane)? else { return Ok(CheckStatus::Unknown) };
+    let Some((base, candidate)) = single_candidate(&project.repo, lane)? else {
+        return Ok(CheckStatus::Unknown);
+    };
     let scratch = project.store.layout().create_scratch()?;
     let merge_hook = PreMergeCommitHook::default();
     let context = stack_context(project, options, lane, &merge_hook, scratch.path());

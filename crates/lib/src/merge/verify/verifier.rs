@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 use std::time::Duration;
 
+use proq_base::config::settings::Settings;
+use proq_base::diagnostics::Listener;
 use proq_git::CommitId;
 
 use super::verify_cache;
@@ -190,8 +192,8 @@ impl Verifier {
     }
 
     /// Returns the time limit of a command on a base.
-    pub(crate) fn time_limit_on(&self, project: &Project, onto: &str) -> Duration {
-        self.base_checks.get(onto).map_or(project.settings.verify_timeout, |on| on.time_limit)
+    pub(crate) fn time_limit_on(&self, settings: &Settings, onto: &str) -> Duration {
+        self.base_checks.get(onto).map_or(settings.verify_timeout, |on| on.time_limit)
     }
 
     /// Returns whether the checks of a stack have any command.
@@ -211,7 +213,7 @@ impl Verifier {
         checks: &[StateCheck],
         prefixes: &[usize],
     ) -> Result<(), Error> {
-        let limit = self.time_limit_on(project, checks.first().map_or("", |task| &task.onto));
+        let limit = self.time_limit_on(&project.settings, checks.first().map_or("", |task| &task.onto));
         let rules = CheckRules {
             command_lines: self.commands.lines(),
             tolerated: &self.tolerated,
@@ -227,7 +229,7 @@ impl Verifier {
                 Some(CheckResult::Passed { flaky }) => {
                     self.verdicts.insert(state.clone(), StateVerdict::Passed);
                     match flaky {
-                        Some(command) => self.report_flaky(project, command, check),
+                        Some(command) => self.report_flaky(&project.listener, command, check),
                         None => self.cache_passed(project, state),
                     }
                 }
@@ -244,9 +246,9 @@ impl Verifier {
         verify_cache::save_passed(project, &state.input, &self.commands.lines_of(&state.commands));
     }
 
-    fn report_flaky(&mut self, project: &Project, command: usize, check: &StateCheck) {
+    fn report_flaky(&mut self, listener: &Listener, command: usize, check: &StateCheck) {
         let command_line = &self.commands.lines()[command];
-        project.listener.warn(format!(
+        listener.warn(format!(
             "`{command_line}` failed and then succeeded on the same files ({}): it is flaky",
             describe_state(&check.onto, &check.lanes)
         ));

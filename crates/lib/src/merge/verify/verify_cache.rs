@@ -5,6 +5,7 @@
 use std::path::PathBuf;
 use std::rc::Rc;
 
+use proq_git::Repo;
 use proq_git::repository::objects::TempObjectStore;
 use proq_git::{CommitId, TreeId};
 use proq_store::base::clock::now;
@@ -30,26 +31,23 @@ pub(crate) struct CheckInput {
 
 impl CheckInput {
     /// Returns the input of a base without any lane.
-    pub(crate) fn from_base(project: &Project, onto: &str, base: CommitId) -> Result<CheckInput, Error> {
-        Ok(CheckInput {
-            tree: project.repo.tree_of(base)?,
-            context: base_context(project, onto, base)?.into(),
-        })
+    pub(crate) fn from_base(repo: &Repo, onto: &str, base: CommitId) -> Result<CheckInput, Error> {
+        Ok(CheckInput { tree: repo.tree_of(base)?, context: base_context(repo, onto, base)?.into() })
     }
 
     /// Returns the input of each prefix of a stack, from its first lane on. The commits may exist in
     /// `temp_objects` only.
     pub(crate) fn from_stack(
-        project: &Project,
+        repo: &Repo,
         stack: &Stack,
         temp_objects: Option<&TempObjectStore>,
     ) -> Result<Vec<CheckInput>, Error> {
         let (mut out, mut context, mut ours) =
-            (Vec::new(), base_context(project, &stack.onto, stack.base)?, stack.base);
+            (Vec::new(), base_context(repo, &stack.onto, stack.base)?, stack.base);
         for step in &stack.applied_lanes {
             let (lane, tip) = (&step.candidate.lane.name, step.candidate.tip);
             context.extend_from_slice(format!("{lane}\0{tip}\0").as_bytes());
-            context.extend(project.repo.describe_commits(step.commit, &[ours, tip], temp_objects)?);
+            context.extend(repo.describe_commits(step.commit, &[ours, tip], temp_objects)?);
             context.push(0);
             ours = step.commit;
             out.push(CheckInput { tree: step.tree, context: context.as_slice().into() });
@@ -58,8 +56,8 @@ impl CheckInput {
     }
 }
 
-fn base_context(project: &Project, onto: &str, base: CommitId) -> Result<Vec<u8>, Error> {
-    let conversion_key = project.repo.conversion_config(project.repo.command_dir())?;
+fn base_context(repo: &Repo, onto: &str, base: CommitId) -> Result<Vec<u8>, Error> {
+    let conversion_key = repo.conversion_config(repo.command_dir())?;
     let mut context = format!("{onto}\0{base}\0{}\0", conversion_key.len()).into_bytes();
     context.extend(conversion_key);
     Ok(context)

@@ -5,12 +5,11 @@ use std::path::PathBuf;
 
 use proq_base::money::NanoDollars;
 use proq_store::Error;
+use proq_store::Store;
 use proq_store::base::batch_id::BatchId;
 use proq_store::base::id::new_id;
 use proq_store::base::record::Record;
 use serde::{Deserialize, Serialize};
-
-use crate::lane::Project;
 
 /// A request of a user to the scheduler of a batch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,12 +55,8 @@ impl ControlRequest {
     ///
     /// # Errors
     /// Fails when the file cannot be written.
-    pub(crate) fn submit(
-        project: &Project,
-        batch: &BatchId,
-        kind: ControlRequestKind,
-    ) -> Result<PathBuf, Error> {
-        let path = project.store.layout().batch_requests_dir(batch).join(format!("{}.toml", new_id()));
+    pub(crate) fn submit(store: &Store, batch: &BatchId, kind: ControlRequestKind) -> Result<PathBuf, Error> {
+        let path = store.layout().batch_requests_dir(batch).join(format!("{}.toml", new_id()));
         ControlRequest { kind }.save(&path)?;
         Ok(path)
     }
@@ -69,8 +64,8 @@ impl ControlRequest {
 
 /// Returns the requests that the scheduler has not processed yet, oldest first, with their files. An
 /// unreadable file is skipped, because it was never written completely.
-pub fn pending_requests(project: &Project, batch: &BatchId) -> Vec<(PathBuf, ControlRequest)> {
-    let entries = std::fs::read_dir(project.store.layout().batch_requests_dir(batch)).into_iter().flatten();
+pub fn pending_requests(store: &Store, batch: &BatchId) -> Vec<(PathBuf, ControlRequest)> {
+    let entries = std::fs::read_dir(store.layout().batch_requests_dir(batch)).into_iter().flatten();
     let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
     paths.sort();

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use proq_git::CommitId;
 use proq_plan::schedule::options::BatchOptions;
 use proq_plan::schedule::workload::Phase;
+use proq_store::Store;
 use proq_store::base::atomic::{create_private_dir, write as write_atomically};
 use proq_store::base::batch_id::BatchId;
 use proq_store::base::clock::now;
@@ -63,9 +64,9 @@ pub struct NewBatch<'a> {
 pub fn create_batch(project: &Project, new: NewBatch<'_>) -> Result<(BatchRecord, LockGuard), Error> {
     let (id, batch_lock) = reserve_id(project)?;
     let layout = project.store.layout();
-    let own_branch = BatchRecord::own_branch(project, &id);
+    let own_branch = BatchRecord::own_branch(&project.settings, &id);
     let files = plan_files(&new.tasks);
-    let created = write_batch_files(project, &id, &new, &files).and_then(|()| {
+    let created = write_batch_files(&project.store, &id, &new, &files).and_then(|()| {
         if !new.auto_merge {
             let ref_name = format!("refs/heads/{own_branch}");
             project.repo.create_ref(&ref_name, new.start, "git-proq swarm")?;
@@ -115,7 +116,7 @@ fn reserve_id(project: &Project) -> Result<(BatchId, LockGuard), Error> {
     for n in 1..MAX_ID_ATTEMPTS {
         let id = BatchId::new(if n == 1 { stem.clone() } else { format!("{stem}-{n}") });
         let Some(lock) = project.store.locks().try_acquire(&LockName::Batch(id.clone()))? else { continue };
-        if project.repo.branch_tip(&BatchRecord::own_branch(project, &id))?.is_some() {
+        if project.repo.branch_tip(&BatchRecord::own_branch(&project.settings, &id))?.is_some() {
             continue;
         }
         match std::fs::create_dir(layout.batch(&id)) {
@@ -135,12 +136,12 @@ fn plan_files(tasks: &[BatchTask]) -> Vec<PathBuf> {
 }
 
 fn write_batch_files(
-    project: &Project,
+    store: &Store,
     id: &BatchId,
     new: &NewBatch<'_>,
     files: &[PathBuf],
 ) -> Result<(), Error> {
-    let layout = project.store.layout();
+    let layout = store.layout();
     let path = layout.batch_tasks(id);
     let encode_error = |e| proq_store::Error::Broken { path: path.clone(), source: Box::new(e) };
     let text = serde_json::to_vec_pretty(&new.tasks).map_err(encode_error)?;

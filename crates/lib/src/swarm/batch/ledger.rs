@@ -5,13 +5,12 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use proq_store::Error;
+use proq_store::Store;
 use proq_store::base::atomic::remove_temp_files;
 use proq_store::base::batch_id::BatchId;
 use proq_store::base::record::Record;
 use proq_store::locks::lock::LockName;
 use serde::{Deserialize, Serialize};
-
-use crate::lane::Project;
 
 /// Identity of a task, the same in every plan that names the task.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -57,8 +56,8 @@ impl Ledger {
     ///
     /// # Errors
     /// Fails when the file cannot be read.
-    pub fn read(project: &Project) -> Result<Ledger, Error> {
-        Ok(Ledger::load_if_exists(&project.store.layout().batch_ledger())?.unwrap_or_default())
+    pub fn read(store: &Store) -> Result<Ledger, Error> {
+        Ok(Ledger::load_if_exists(&store.layout().batch_ledger())?.unwrap_or_default())
     }
 
     /// Returns how often a task has failed.
@@ -79,11 +78,11 @@ impl Ledger {
     /// Reads the ledger under its lock, applies `edit`, and saves it if it changed. Entries without a batch
     /// and failures are dropped.
     fn update<T>(
-        project: &Project,
+        store: &Store,
         edit: impl FnOnce(&mut BTreeMap<TaskKey, LedgerEntry>) -> T,
     ) -> Result<T, Error> {
-        let _lock = project.store.locks().acquire(&LockName::Ledger)?;
-        let mut ledger = Ledger::read(project)?;
+        let _lock = store.locks().acquire(&LockName::Ledger)?;
+        let mut ledger = Ledger::read(store)?;
         let before = ledger.clone();
         let mut entries_by_key = ledger.take_entries_by_key();
         let result = edit(&mut entries_by_key);
@@ -91,8 +90,8 @@ impl Ledger {
         ledger.entries = entries_by_key.into_values().collect();
         if ledger != before {
             // Removes temporary files of killed writers; the lock keeps all other writers out.
-            drop(remove_temp_files(&project.store.layout().batch_ledger()));
-            ledger.save(&project.store.layout().batch_ledger())?;
+            drop(remove_temp_files(&store.layout().batch_ledger()));
+            ledger.save(&store.layout().batch_ledger())?;
         }
         Ok(result)
     }
@@ -102,12 +101,8 @@ impl Ledger {
     ///
     /// # Errors
     /// Fails when the ledger cannot be read or written.
-    pub fn claim(
-        project: &Project,
-        batch: &BatchId,
-        keys: &[TaskKey],
-    ) -> Result<Vec<Option<BatchId>>, Error> {
-        Ledger::update(project, |entries| {
+    pub fn claim(store: &Store, batch: &BatchId, keys: &[TaskKey]) -> Result<Vec<Option<BatchId>>, Error> {
+        Ledger::update(store, |entries| {
             let claim_key = |key: &TaskKey| {
                 let entry = entry_or_insert(entries, key);
                 let other_batch = entry.batch.clone().filter(|other| other != batch);
@@ -124,8 +119,8 @@ impl Ledger {
     ///
     /// # Errors
     /// Fails as [`Ledger::claim`] does.
-    pub fn release(project: &Project, batch: &BatchId, keys: &[TaskKey]) -> Result<(), Error> {
-        Ledger::update(project, |entries| {
+    pub fn release(store: &Store, batch: &BatchId, keys: &[TaskKey]) -> Result<(), Error> {
+        Ledger::update(store, |entries| {
             for key in keys {
                 let entry = entry_or_insert(entries, key);
                 entry.batch.take_if(|owner| owner == batch);
@@ -137,8 +132,8 @@ impl Ledger {
     ///
     /// # Errors
     /// Fails as [`Ledger::claim`] does.
-    pub(crate) fn release_all(project: &Project, batch: &BatchId) -> Result<(), Error> {
-        Ledger::update(project, |entries| {
+    pub(crate) fn release_all(store: &Store, batch: &BatchId) -> Result<(), Error> {
+        Ledger::update(store, |entries| {
             for entry in entries.values_mut() {
                 entry.batch.take_if(|owner| owner == batch);
             }
@@ -149,8 +144,8 @@ impl Ledger {
     ///
     /// # Errors
     /// Fails as [`Ledger::claim`] does.
-    pub(crate) fn set_failures(project: &Project, key: &TaskKey, failures: u32) -> Result<(), Error> {
-        Ledger::update(project, |entries| entry_or_insert(entries, key).failures = failures)
+    pub(crate) fn set_failures(store: &Store, key: &TaskKey, failures: u32) -> Result<(), Error> {
+        Ledger::update(store, |entries| entry_or_insert(entries, key).failures = failures)
     }
 }
 

@@ -2,11 +2,13 @@
 
 use std::path::PathBuf;
 
+use proq_base::config::settings::Settings;
 use proq_git::CommitId;
 use proq_plan::schedule::event::ScheduleEvent;
 use proq_plan::schedule::options::BatchOptions;
 use proq_plan::schedule::state::State;
 use proq_plan::schedule::workload::{Phase, Workload};
+use proq_store::Store;
 use proq_store::base::batch_id::BatchId;
 use proq_store::base::clock::Moment;
 use proq_store::base::record::Record;
@@ -16,7 +18,6 @@ use super::criteria_report::CriteriaReport;
 use super::log::LogLine;
 use super::log::{LogTail, read_log};
 use super::task::{BatchTask, read_tasks};
-use crate::lane::Project;
 use crate::swarm::Error;
 
 /// The settings of a batch, as stored in `batch.toml`.
@@ -77,11 +78,11 @@ impl Record for BatchRecord {
 impl BatchRecord {
     /// Returns the criteria report of the batch; none when there is none or it covers other criteria than the
     /// plan's.
-    pub fn criteria_report(&self, project: &Project) -> Option<CriteriaReport> {
+    pub fn criteria_report(&self, store: &Store) -> Option<CriteriaReport> {
         let covers_criteria = |report: &CriteriaReport| {
             report.criteria.iter().map(|criterion| &criterion.text).eq(&self.criteria)
         };
-        let path = || project.store.layout().batch_criteria_results(&self.id);
+        let path = || store.layout().batch_criteria_results(&self.id);
         (!self.criteria.is_empty())
             .then(path)
             .and_then(|path| CriteriaReport::load(&path))
@@ -89,13 +90,13 @@ impl BatchRecord {
     }
 
     /// Returns whether the batch has criteria whose verification is not complete.
-    pub fn has_unverified_criteria(&self, project: &Project) -> bool {
-        !self.criteria.is_empty() && self.criteria_report(project).is_none_or(|report| !report.is_complete)
+    pub fn has_unverified_criteria(&self, store: &Store) -> bool {
+        !self.criteria.is_empty() && self.criteria_report(store).is_none_or(|report| !report.is_complete)
     }
 
     /// Returns the name of the batch's own branch, without `refs/heads/`.
-    pub(crate) fn own_branch(project: &Project, id: &BatchId) -> String {
-        format!("{}/batch-{id}", project.settings.branch_prefix)
+    pub(crate) fn own_branch(settings: &Settings, id: &BatchId) -> String {
+        format!("{}/batch-{id}", settings.branch_prefix)
     }
 }
 
@@ -116,8 +117,8 @@ impl Batch {
     /// # Errors
     /// Fails when a file cannot be read, or with
     /// [`BatchError::InvalidTasks`](super::error::BatchError::InvalidTasks).
-    pub fn load(project: &Project, id: &BatchId) -> Result<Batch, Error> {
-        let layout = project.store.layout();
+    pub fn load(store: &Store, id: &BatchId) -> Result<Batch, Error> {
+        let layout = store.layout();
         let record = BatchRecord::load(&layout.batch_record(id))?;
         let tasks = read_tasks(&layout.batch_tasks(id))?;
         let work = tasks.iter().map(BatchTask::to_scheduled_task).collect();
@@ -156,13 +157,13 @@ impl Batch {
     ///
     /// # Errors
     /// Fails when a line cannot be read.
-    pub fn read_log_lines(&self, project: &Project) -> Result<Vec<LogLine>, Error> {
-        Ok(read_log(&project.store.layout().batch_log(&self.record.id))?)
+    pub fn read_log_lines(&self, store: &Store) -> Result<Vec<LogLine>, Error> {
+        Ok(read_log(&store.layout().batch_log(&self.record.id))?)
     }
 
     /// Returns a reader that follows the batch's log as it grows.
-    pub fn log_tail(&self, project: &Project) -> LogTail {
-        LogTail::from_start(project.store.layout().batch_log(&self.record.id))
+    pub fn log_tail(&self, store: &Store) -> LogTail {
+        LogTail::from_start(store.layout().batch_log(&self.record.id))
     }
 
     /// Computes the state of the batch from these lines of its log.

@@ -3,12 +3,11 @@
 use proq_base::process::identity;
 use proq_base::process::wake;
 use proq_store::Error;
+use proq_store::Store;
 use proq_store::base::batch_id::BatchId;
 use proq_store::base::record::Record;
 use proq_store::locks::lock::LockName;
 use serde::{Deserialize, Serialize};
-
-use crate::lane::Project;
 
 /// The process that schedules a batch. The record is valid while that process holds the batch's lock.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,15 +27,14 @@ impl Record for SchedulerRecord {
 ///
 /// # Errors
 /// Fails when the batch's lock cannot be read.
-pub fn is_running(project: &Project, id: &BatchId) -> Result<bool, Error> {
-    project.store.locks().is_held(&LockName::Batch(id.clone()))
+pub fn is_running(store: &Store, id: &BatchId) -> Result<bool, Error> {
+    store.locks().is_held(&LockName::Batch(id.clone()))
 }
 
 /// Wakes the scheduler of a batch to process pending work. A scheduler that cannot be woken finds the work
 /// when it starts.
-pub(crate) fn wake_scheduler(project: &Project, id: &BatchId) {
-    let Ok(Some(scheduler)) =
-        SchedulerRecord::load_if_exists(&project.store.layout().batch_scheduler_record(id))
+pub(crate) fn wake_scheduler(store: &Store, id: &BatchId) {
+    let Ok(Some(scheduler)) = SchedulerRecord::load_if_exists(&store.layout().batch_scheduler_record(id))
     else {
         return;
     };
@@ -46,10 +44,10 @@ pub(crate) fn wake_scheduler(project: &Project, id: &BatchId) {
 }
 
 /// Wakes the schedulers of all other batches, because a released task or a free run slot may be theirs now.
-pub(crate) fn wake_other_schedulers(project: &Project, id: &BatchId) {
-    for other_id in project.store.layout().batch_ids() {
-        if other_id != *id && is_running(project, &other_id).unwrap_or(false) {
-            wake_scheduler(project, &other_id);
+pub(crate) fn wake_other_schedulers(store: &Store, id: &BatchId) {
+    for other_id in store.layout().batch_ids() {
+        if other_id != *id && is_running(store, &other_id).unwrap_or(false) {
+            wake_scheduler(store, &other_id);
         }
     }
 }

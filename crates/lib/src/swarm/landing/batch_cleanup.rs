@@ -88,8 +88,8 @@ pub fn clean_up(
         refuse_unlanded_work(project, id, &lanes)?;
     }
     if is_unlanded && !force {
-        let loaded = Batch::load(project, id)?;
-        let state = loaded.fold_state(&loaded.read_log_lines(project)?);
+        let loaded = Batch::load(&project.store, id)?;
+        let state = loaded.fold_state(&loaded.read_log_lines(&project.store)?);
         let has_landed = |task: &usize| state.task_outcome(*task) == Some(TaskOutcome::Landed);
         let count = (0..loaded.tasks.len()).filter(has_landed).count();
         let (id, base, hint) = (id.clone(), batch.base.clone(), landing_hint(project, batch, "land them"));
@@ -110,7 +110,7 @@ pub fn clean_up(
         op.save_record(&record, &project.store.layout().batch_record(id))?;
         Ok::<_, Error>(saved_ref)
     })?;
-    Ledger::release_all(project, id)?;
+    Ledger::release_all(&project.store, id)?;
     Ok(CleanupReport { lanes: names, saved_ref })
 }
 

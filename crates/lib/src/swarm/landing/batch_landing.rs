@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 
 use proq_base::lane_name::LaneName;
-use proq_git::CommitId;
 use proq_git::worktrees::worktree::WorktreeList;
+use proq_git::{CommitId, Repo};
 use proq_plan::schedule::action::BatchOutcome;
+use proq_store::Store;
 use proq_store::base::batch_id::BatchId;
 use proq_store::records::lane::{LandingInfo, LaneRecord, LaneWorktree};
 
@@ -81,7 +82,7 @@ pub struct LandingLaneForecast {
 pub fn forecast_landing_lane(project: &Project, batch: &BatchRecord) -> Result<LandingLaneForecast, Error> {
     let tip = tip_to_land(project, batch)?;
     let lane = match project.lane(&landing_lane_name(&batch.id)) {
-        Ok(lane) if !is_behind(project, batch, &lane, tip)? => {
+        Ok(lane) if !is_behind(&project.repo, batch, &lane, tip)? => {
             return Ok(LandingLaneForecast { lane, is_up_to_date: true });
         }
         Ok(lane) => lane,
@@ -178,7 +179,7 @@ fn advance_landing_lane(
     lane: LaneRecord,
     tip: CommitId,
 ) -> Result<LaneRecord, Error> {
-    if !is_behind(project, batch, &lane, tip)? {
+    if !is_behind(&project.repo, batch, &lane, tip)? {
         return Ok(lane);
     }
     let (lane, _lock) = project.lock_idle_lane(&lane.name)?;
@@ -190,13 +191,7 @@ fn advance_landing_lane(
 ///
 /// # Errors
 /// [`BatchError::NothingToLand`] when the lane also has commits that are not on the batch's branch.
-fn is_behind(
-    project: &Project,
-    batch: &BatchRecord,
-    lane: &LaneRecord,
-    tip: CommitId,
-) -> Result<bool, Error> {
-    let repo = &project.repo;
+fn is_behind(repo: &Repo, batch: &BatchRecord, lane: &LaneRecord, tip: CommitId) -> Result<bool, Error> {
     let Some(lane_tip) = repo.branch_tip(&lane.kind.branch)? else { return Ok(false) };
     if repo.is_ancestor(tip, lane_tip)? {
         return Ok(false);
@@ -246,9 +241,9 @@ pub(crate) fn last_known_tip(project: &Project, batch: &BatchRecord) -> Result<O
     if batch.cleaned.is_some() {
         return Ok(None);
     }
-    let loaded = Batch::load(project, &batch.id)?;
+    let loaded = Batch::load(&project.store, &batch.id)?;
     let last_landed =
-        LogSummary::from_lines(&loaded, &loaded.read_log_lines(project)?).branch_tips.last().copied();
+        LogSummary::from_lines(&loaded, &loaded.read_log_lines(&project.store)?).branch_tips.last().copied();
     Ok(last_landed.filter(|tip| project.repo.has_object(*tip)))
 }
 
@@ -292,11 +287,11 @@ fn unlanded_state_phrase(project: &Project, batch: &BatchRecord) -> Result<Optio
     {
         return Ok(None);
     }
-    let loaded = Batch::load(project, &batch.id)?;
-    let state = loaded.fold_state(&loaded.read_log_lines(project)?);
+    let loaded = Batch::load(&project.store, &batch.id)?;
+    let state = loaded.fold_state(&loaded.read_log_lines(&project.store)?);
     Ok(match state.final_outcome() {
         Some(BatchOutcome::Complete | BatchOutcome::Partial) => Some(FINISHED_PHRASE),
-        _ if is_running(project, &batch.id)? => None,
+        _ if is_running(&project.store, &batch.id)? => None,
         Some(BatchOutcome::Stopped) => Some("was stopped"),
         Some(BatchOutcome::Aborted) => Some("was aborted"),
         None if state.pause_reason().is_some() => Some("is paused"),
@@ -362,12 +357,14 @@ pub fn require_criteria_met(project: &Project, batch: &BatchRecord) -> Result<()
         return Ok(());
     }
     let tip = project.repo.branch_tip(&batch.branch)?;
-    let reason =
-        match batch.criteria_report(project).filter(|report| report.is_complete && Some(report.tip) == tip) {
-            Some(report) if report.are_all_met() => return Ok(()),
-            Some(report) => report.describe(),
-            None => "its criteria were not looked at yet".to_owned(),
-        };
+    let reason = match batch
+        .criteria_report(&project.store)
+        .filter(|report| report.is_complete && Some(report.tip) == tip)
+    {
+        Some(report) if report.are_all_met() => return Ok(()),
+        Some(report) => report.describe(),
+        None => "its criteria were not looked at yet".to_owned(),
+    };
     Err(BatchError::CriteriaNotMet { id: batch.id.clone(), reason }.into())
 }
 
@@ -377,11 +374,11 @@ pub fn require_criteria_met(project: &Project, batch: &BatchRecord) -> Result<()
 /// # Errors
 /// [`BatchError::BatchBuildsOn`].
 pub fn refuse_if_built_on(
-    project: &Project,
+    store: &Store,
     proof_paths: &[PathBuf],
     (force, force_command): (bool, Option<String>),
 ) -> Result<(), Error> {
-    match first_dependent_batch(project, proof_paths, force)? {
+    match first_dependent_batch(store, proof_paths, force)? {
         Some((id, runs)) => Err(BatchError::BatchBuildsOn { id, runs, force_command }.into()),
         None => Ok(()),
     }
@@ -393,19 +390,19 @@ pub fn refuse_if_built_on(
 /// # Errors
 /// When the log of a batch cannot be read.
 pub fn first_dependent_batch(
-    project: &Project,
+    store: &Store,
     proof_paths: &[PathBuf],
     only_running: bool,
 ) -> Result<Option<(BatchId, bool)>, Error> {
-    for id in proof_paths.iter().filter_map(|path| project.store.layout().batch_id_of_landed_record(path)) {
+    for id in proof_paths.iter().filter_map(|path| store.layout().batch_id_of_landed_record(path)) {
         // A batch that is gone or unreadable builds on nothing.
-        let Ok(loaded) = Batch::load(project, &id) else { continue };
-        let lines = loaded.read_log_lines(project)?;
+        let Ok(loaded) = Batch::load(store, &id) else { continue };
+        let lines = loaded.read_log_lines(store)?;
         let is_finished = matches!(
             loaded.fold_state(&lines).final_outcome(),
             Some(BatchOutcome::Complete | BatchOutcome::Partial)
         );
-        let runs = is_running(project, &id)?;
+        let runs = is_running(store, &id)?;
         if runs || !(is_finished || only_running || loaded.record.cleaned.is_some()) {
             return Ok(Some((id, runs)));
         }

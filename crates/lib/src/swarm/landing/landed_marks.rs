@@ -8,6 +8,7 @@ use proq_base::config::choices::WhenLanded;
 use proq_git::CommitId;
 use proq_plan::plan_format::PlanFormat;
 use proq_store as store;
+use proq_store::Store;
 use proq_store::base::atomic::write as write_atomically;
 use proq_store::base::batch_id::BatchId;
 
@@ -39,8 +40,8 @@ pub fn mark_landed(
     // A draft is no file of the user.
     let format = PlanFormat::from_name(&batch.format).filter(|format| *format != PlanFormat::Draft);
     let Some(format) = format else { return Ok(PlanMarks::default()) };
-    let loaded = Batch::load(project, &batch.id)?;
-    let lines = loaded.read_log_lines(project)?;
+    let loaded = Batch::load(&project.store, &batch.id)?;
+    let lines = loaded.read_log_lines(&project.store)?;
     let mut landed_tasks = Vec::new();
     for landed_commit in lines.iter().filter_map(LogLine::entry).flat_map(|entry| &entry.facts.landed) {
         // The landing may have been undone since.
@@ -64,7 +65,7 @@ pub fn mark_landed(
     };
     let new_marks = all_marks.clone();
     // Earlier marks stay on record; what could not be marked is determined again each time.
-    if let Some(earlier) = load_marks(project, &batch.id) {
+    if let Some(earlier) = load_marks(&project.store, &batch.id) {
         all_marks.commit = all_marks.commit.or(earlier.commit);
         all_marks.written =
             earlier.written.into_iter().filter(|path| !new_marks.written.contains(path)).collect();
@@ -96,16 +97,16 @@ fn plan_with_landed<'a>(
 /// Returns the files and folders that mark tasks as done without a commit, for the batches of these records.
 /// No undo changes them. `records` are the record files of landings to be undone, relative to the folder that
 /// contains `proq/`.
-pub fn uncommitted_marks(project: &Project, records: &[PathBuf]) -> Vec<String> {
-    let layout = project.store.layout();
+pub fn uncommitted_marks(store: &Store, records: &[PathBuf]) -> Vec<String> {
+    let layout = store.layout();
     let batch_of_lane = |path: &PathBuf| batch_id_of_landing_lane(path.iter().nth(1)?.to_str()?);
     let ids: BTreeSet<BatchId> = records
         .iter()
         .filter_map(|path| layout.batch_id_of_landed_record(path).or_else(|| batch_of_lane(path)))
         .collect();
     let batch_marks = |id: &BatchId| {
-        let saved_marks = load_marks(project, id).filter(|marks| !marks.written.is_empty())?;
-        let loaded = Batch::load(project, id).ok()?;
+        let saved_marks = load_marks(store, id).filter(|marks| !marks.written.is_empty())?;
+        let loaded = Batch::load(store, id).ok()?;
         let format = PlanFormat::from_name(&loaded.record.format)?;
         let tasks: Vec<LandedPlanTask<'_>> = loaded.tasks.iter().map(landed_task).collect();
         let mut marked_paths = plan_with_landed(&loaded, format, &tasks).marked_paths_on_disk();
@@ -116,8 +117,8 @@ pub fn uncommitted_marks(project: &Project, records: &[PathBuf]) -> Vec<String> 
 }
 
 /// Reads the saved marks of a batch; none where there are none.
-pub(crate) fn load_marks(project: &Project, id: &BatchId) -> Option<PlanMarks> {
-    let text = proq_base::regular_file::read_store_file(project.store.layout().batch_plan_marks(id)).ok()?;
+pub(crate) fn load_marks(store: &Store, id: &BatchId) -> Option<PlanMarks> {
+    let text = proq_base::regular_file::read_store_file(store.layout().batch_plan_marks(id)).ok()?;
     serde_json::from_slice(&text).ok()
 }
 

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use imara_diff::{Algorithm, BasicLineDiffPrinter, Diff, InternedInput, UnifiedDiffConfig};
 use proq_git as git;
+use proq_git::Repo;
 use proq_git::history::tree_edit::TreeEdit;
 use proq_git::status::status_query;
 use proq_git::worktrees::worktree::WorktreeList;
@@ -129,7 +130,7 @@ pub(crate) fn mark_landed_tasks(
     let tip = repo.require_commit(&format!("refs/heads/{onto}"))?;
     let tree = repo.tree_of(tip)?;
     let worktrees = WorktreeList::read(repo)?;
-    let locally_changed = locally_changed_paths(project, onto, &worktrees)?;
+    let locally_changed = locally_changed_paths(repo, onto, &worktrees)?;
     let (mut committed, mut uncommitted) = (Vec::new(), Vec::new());
     for target in landed.mark_targets(&worktrees) {
         let is_committed = match &target.repo_path {
@@ -153,7 +154,7 @@ pub(crate) fn mark_landed_tasks(
         unmarked.borrow_mut().clear();
         let mut edits = Vec::new();
         for target in &committed {
-            landed.collect_edits(project, tree, target, &mut edits, &mut unmarked.borrow_mut())?;
+            landed.collect_edits(repo, tree, target, &mut edits, &mut unmarked.borrow_mut())?;
         }
         Ok(edits)
     };
@@ -164,13 +165,13 @@ pub(crate) fn mark_landed_tasks(
 
 /// Returns the paths that have local changes in worktrees with the branch `onto` checked out.
 fn locally_changed_paths(
-    project: &Project,
+    repo: &Repo,
     onto: &str,
     worktrees: &WorktreeList,
 ) -> Result<Vec<RepoPath>, merge::Error> {
     let mut changed = Vec::new();
     for worktree in worktrees.on_branch(onto).filter(|worktree| worktree.path.is_dir()) {
-        changed.extend(status_query::status(&project.repo, &worktree.path, true)?.paths());
+        changed.extend(status_query::status(repo, &worktree.path, true)?.paths());
     }
     Ok(changed)
 }
@@ -225,7 +226,7 @@ impl LandedPlan<'_> {
     /// cannot be marked.
     fn collect_edits(
         &self,
-        project: &Project,
+        repo: &Repo,
         tree: TreeId,
         target: &MarkTarget,
         edits: &mut Vec<TreeEdit>,
@@ -239,7 +240,7 @@ impl LandedPlan<'_> {
         };
         match &target.kind {
             TargetKind::File => {
-                let Some(bytes) = project.repo.read_tree_file(tree, path)? else {
+                let Some(bytes) = repo.read_tree_file(tree, path)? else {
                     unmarked.push(unmarked_item("it is not there any more"));
                     return Ok(());
                 };
@@ -251,23 +252,23 @@ impl LandedPlan<'_> {
                     Err(reason) => unmarked.push(unmarked_item(&reason)),
                 }
             }
-            TargetKind::Folder if !project.repo.tree_has_path(tree, path)? => {
+            TargetKind::Folder if !repo.tree_has_path(tree, path)? => {
                 unmarked.push(unmarked_item("it is not there any more"));
             }
             TargetKind::Folder => {
                 let done_path = path.join(DONE_MARK.as_bytes());
-                if !project.repo.tree_has_path(tree, &done_path)? {
+                if !repo.tree_has_path(tree, &done_path)? {
                     edits.push(TreeEdit::Content(done_path, Vec::new()));
                 }
                 let archive_path =
                     archive_path(&path.to_fs_path(Path::new(""))).and_then(|to| RepoPath::from_path(&to));
                 match archive_path.filter(|_| self.archive) {
-                    Some(archive_path) if !is_parent_folder_or_free(project, tree, &archive_path)? => {
+                    Some(archive_path) if !is_parent_folder_or_free(repo, tree, &archive_path)? => {
                         unmarked.push(unmarked_item(
                             "its archive would be where something else is that is no folder",
                         ));
                     }
-                    Some(archive_path) if project.repo.tree_has_path(tree, &archive_path)? => {
+                    Some(archive_path) if repo.tree_has_path(tree, &archive_path)? => {
                         unmarked.push(unmarked_item("there is another one of its name in the archive"));
                     }
                     Some(archive_path) => edits.push(TreeEdit::Rename(path.clone(), archive_path)),
@@ -388,10 +389,10 @@ impl MarkTarget {
 }
 
 /// Returns whether the parent folder of `path` in `tree` is a folder, or free to become one.
-fn is_parent_folder_or_free(project: &Project, tree: TreeId, path: &RepoPath) -> Result<bool, git::Error> {
+fn is_parent_folder_or_free(repo: &Repo, tree: TreeId, path: &RepoPath) -> Result<bool, git::Error> {
     let fs_path = path.to_fs_path(Path::new(""));
     match fs_path.parent().and_then(RepoPath::from_path) {
-        Some(above) => project.repo.can_hold_folder(tree, &above),
+        Some(above) => repo.can_hold_folder(tree, &above),
         None => Ok(true),
     }
 }

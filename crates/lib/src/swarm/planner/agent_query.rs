@@ -2,6 +2,7 @@
 //! and answer.
 
 use proq_base::lane_name::LaneName;
+use proq_store::Store;
 use proq_store::base::clock::Moment;
 use proq_store::base::record::Record;
 use proq_store::records::lane::{AnyLane, LanePurpose};
@@ -166,11 +167,11 @@ impl<'a> AgentQuery<'a> {
 
 /// Returns the lane of this name, if it is the lane that was created at `created`.
 pub(super) fn find_lane(
-    project: &Project,
+    store: &Store,
     name: &str,
     created: Option<Moment>,
 ) -> Result<Option<AnyLane>, lane::Error> {
-    let candidate = AnyLane::load_if_exists(&project.store.layout().lane_record(name))?;
+    let candidate = AnyLane::load_if_exists(&store.layout().lane_record(name))?;
     Ok(candidate.filter(|lane| created.is_some_and(|moment| lane.created == moment && lane.is_detached())))
 }
 
@@ -178,13 +179,9 @@ pub(super) fn find_lane(
 ///
 /// # Errors
 /// Fails when the answer cannot be read.
-pub(crate) fn read_reply(
-    project: &Project,
-    lane: &AnyLane,
-    state: LaneState,
-) -> Result<AgentReply, lane::Error> {
+pub(crate) fn read_reply(store: &Store, lane: &AnyLane, state: LaneState) -> Result<AgentReply, lane::Error> {
     let answer = match state {
-        LaneState::Done => read_only::run_answer(&project.store.layout().lane(&lane.name), lane.last_run)?,
+        LaneState::Done => read_only::run_answer(&store.layout().lane(&lane.name), lane.last_run)?,
         _ => None,
     };
     let no_answer =
@@ -199,10 +196,8 @@ pub(super) fn is_truncated(text: &str) -> bool {
 
 /// Returns whether the last run resumed a conversation and failed before any tool call: the agent may no
 /// longer have that conversation.
-pub fn failed_to_resume(project: &Project, lane: &AnyLane) -> bool {
-    let run = RunRecord::load_if_exists(&project.store.layout().run_record(&lane.name, lane.last_run))
-        .ok()
-        .flatten();
+pub fn failed_to_resume(store: &Store, lane: &AnyLane) -> bool {
+    let run = RunRecord::load_if_exists(&store.layout().run_record(&lane.name, lane.last_run)).ok().flatten();
     run.is_some_and(|run| {
         use proq_base::run_class::RunClass::{Crashed, Failed};
         run.resumed && matches!(run.class, Some(Failed | Crashed)) && run.summary.tool_calls == 0
@@ -210,9 +205,7 @@ pub fn failed_to_resume(project: &Project, lane: &AnyLane) -> bool {
 }
 
 /// Returns the agent's session id of a lane's last run.
-pub(super) fn last_session(project: &Project, lane: &AnyLane) -> Option<String> {
-    let run = RunRecord::load_if_exists(&project.store.layout().run_record(&lane.name, lane.last_run))
-        .ok()
-        .flatten();
+pub(super) fn last_session(store: &Store, lane: &AnyLane) -> Option<String> {
+    let run = RunRecord::load_if_exists(&store.layout().run_record(&lane.name, lane.last_run)).ok().flatten();
     run.and_then(|run| run.summary.session)
 }

@@ -83,7 +83,7 @@ impl<'a> CriteriaReview<'a> {
     /// # Errors
     /// Fails when the lane's record cannot be read.
     pub fn find_lane(&self, lane: &str, lane_created: Option<Moment>) -> Result<Option<AnyLane>, DraftError> {
-        Ok(agent_query::find_lane(self.query.project, lane, lane_created)?)
+        Ok(agent_query::find_lane(&self.query.project.store, lane, lane_created)?)
     }
 
     /// Repeats the review in a new conversation in the same lane.
@@ -108,7 +108,7 @@ impl<'a> CriteriaReview<'a> {
     /// # Errors
     /// Fails when the answer cannot be read.
     pub(crate) fn read_outcome(&self, lane: &AnyLane, state: LaneState) -> Result<ReviewOutcome, DraftError> {
-        Ok(match agent_query::read_reply(self.query.project, lane, state)? {
+        Ok(match agent_query::read_reply(&self.query.project.store, lane, state)? {
             AgentReply::NoAnswer { reason } => ReviewOutcome::NoAnswer { reason },
             AgentReply::Answer { text } => match parse_verdicts(&text, self.criteria_count) {
                 Ok(verdicts) => ReviewOutcome::Verdicts(verdicts),
@@ -122,7 +122,7 @@ impl<'a> CriteriaReview<'a> {
     /// # Errors
     /// Fails when the cost cannot be read.
     pub fn cost(&self, lane: &AnyLane) -> Result<Option<Cost>, DraftError> {
-        Ok(lane_costs::total_costs(self.query.project, lane)?.cost)
+        Ok(lane_costs::total_costs(&self.query.project.store, lane)?.cost)
     }
 }
 
@@ -135,7 +135,7 @@ pub(crate) fn remove_review_lane(
     lane: &str,
     lane_created: Option<Moment>,
 ) -> Result<(), DraftError> {
-    if let Some(lane) = agent_query::find_lane(project, lane, lane_created)? {
+    if let Some(lane) = agent_query::find_lane(&project.store, lane, lane_created)? {
         operate(project, "cleanup", |op| {
             read_only::remove_guest_lane(op, &lane, RemovalReason::Cleanup).map(drop)
         })?;

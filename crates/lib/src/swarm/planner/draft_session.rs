@@ -78,7 +78,7 @@ impl<'a> DraftRequest<'a> {
         source_file: Option<&'a SourceFile>,
     ) -> Result<DraftRequest<'a>, DraftError> {
         let commit = query.plan_lane(None, goal)?.target.commit;
-        let prompt = prompt::goal_prompt(query.project, commit, goal, source_file)?;
+        let prompt = prompt::goal_prompt(&query.project.repo, commit, goal, source_file)?;
         let command = query.build_command(&prompt)?;
         Ok(DraftRequest { query, goal, source_file, prompt, command })
     }
@@ -100,7 +100,7 @@ impl<'a> DraftRequest<'a> {
                 Err(e) => {
                     // A draft whose lane was created is kept, so that its run can be inspected.
                     if session.record.lane_created.is_none() {
-                        drafts::discard_draft(project, &session.record.name)?;
+                        drafts::discard_draft(&project.store, &session.record.name)?;
                     }
                     attempts_left -= 1;
                     let is_name_taken = matches!(e, DraftError::Lane(lane::Error::NameTaken { .. }));
@@ -119,7 +119,7 @@ impl<'a> DraftSession<'a> {
     /// # Errors
     /// Fails when no draft has that name.
     pub fn open(project: &'a Project, name: &str) -> Result<DraftSession<'a>, DraftError> {
-        Ok(DraftSession { project, record: drafts::read_draft(project, name)?.record })
+        Ok(DraftSession { project, record: drafts::read_draft(&project.store, name)?.record })
     }
 
     fn prompt_path(&self) -> PathBuf {
@@ -131,7 +131,7 @@ impl<'a> DraftSession<'a> {
     /// # Errors
     /// Fails when the lane's record cannot be read.
     pub fn lane(&self) -> Result<Option<AnyLane>, DraftError> {
-        Ok(agent_query::find_lane(self.project, &self.record.name, self.record.lane_created)?)
+        Ok(agent_query::find_lane(&self.project.store, &self.record.name, self.record.lane_created)?)
     }
 
     fn start_in_new_lane(
@@ -223,7 +223,7 @@ impl<'a> DraftSession<'a> {
     /// Returns a prompt for a new conversation: the initial prompt, the current plan, the earlier feedback,
     /// and `text`.
     fn restart_prompt(&self, text: &str) -> Result<String, DraftError> {
-        let draft = drafts::read_draft(self.project, &self.record.name)?;
+        let draft = drafts::read_draft(&self.project.store, &self.record.name)?;
         let plan = draft.plan.as_ref().map(|drafted| &drafted.loaded.plan);
         let feedback = &draft.record.feedback;
         // The current feedback may already be the last entry of the record.
@@ -236,7 +236,7 @@ impl<'a> DraftSession<'a> {
     /// # Errors
     /// Fails when the answer cannot be read or the draft cannot be written.
     pub fn record_answer(&mut self, lane: &AnyLane, state: LaneState) -> Result<AnswerOutcome, DraftError> {
-        let (plan, outcome) = match agent_query::read_reply(self.project, lane, state)? {
+        let (plan, outcome) = match agent_query::read_reply(&self.project.store, lane, state)? {
             AgentReply::NoAnswer { reason } => (None, AnswerOutcome::NoAnswer { reason }),
             AgentReply::Answer { text } => match answer_to_toml(&text) {
                 Ok(plan) => (Some(plan), AnswerOutcome::Accepted),
@@ -249,8 +249,10 @@ impl<'a> DraftSession<'a> {
                 Some(reason.clone())
             }
         };
-        let (costs, session) =
-            (lane_costs::total_costs(self.project, lane)?, agent_query::last_session(self.project, lane));
+        let (costs, session) = (
+            lane_costs::total_costs(&self.project.store, lane)?,
+            agent_query::last_session(&self.project.store, lane),
+        );
         self.record =
             drafts::save_plan(self.project, &self.record.name, lane.last_run, plan.as_deref(), |record| {
                 record.rejection = rejection;
@@ -282,7 +284,7 @@ pub fn refresh_draft(project: &Project, name: &str) -> Result<(Draft, bool), Dra
             session.record_answer(&AnyLane { detail, ..lane }, state)?;
         }
     }
-    Ok((drafts::read_draft(project, name)?, is_busy))
+    Ok((drafts::read_draft(&project.store, name)?, is_busy))
 }
 
 /// Returns whether the agent of a draft is running.
@@ -290,7 +292,7 @@ pub fn refresh_draft(project: &Project, name: &str) -> Result<(Draft, bool), Dra
 /// # Errors
 /// Fails when the record of the draft's lane cannot be read.
 pub fn is_agent_busy(project: &Project, record: &DraftRecord) -> Result<bool, DraftError> {
-    match agent_query::find_lane(project, &record.name, record.lane_created)? {
+    match agent_query::find_lane(&project.store, &record.name, record.lane_created)? {
         Some(lane) => Ok(effective_state(project, &lane)?.0.is_busy()),
         None => Ok(false),
     }

@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use proq_base::fail_points;
 use proq_base::lane_name::LaneName;
+use proq_git::Repo;
 use proq_plan::plan_error::PlanError;
 use proq_plan::plan_format::PlanFormat;
 use proq_plan::plan_source::LoadedPlan;
 use proq_plan::toml_plan;
+use proq_store::Store;
 use proq_store::base::atomic::{create_private_dir, rename_no_replace, sync_dir, write as write_atomically};
 use proq_store::base::clock::now;
 use proq_store::base::record::Record;
@@ -46,7 +48,7 @@ pub struct DraftPlan {
 /// Fails when the folder of drafts cannot be read.
 pub fn list_drafts(project: &Project) -> Result<Vec<DraftRecord>, DraftError> {
     let mut out = Vec::new();
-    for name in draft_names(project)? {
+    for name in draft_names(&project.store)? {
         match DraftRecord::load_if_exists(&Layout::draft_record(&project.store.layout().plan_draft(&name))) {
             Ok(found) => out.extend(found),
             Err(e) => project.listener.warn(format!("draft '{name}': {e}")),
@@ -56,8 +58,8 @@ pub fn list_drafts(project: &Project) -> Result<Vec<DraftRecord>, DraftError> {
     Ok(out)
 }
 
-fn draft_names(project: &Project) -> Result<Vec<String>, DraftError> {
-    let dir = project.store.layout().plan_drafts();
+fn draft_names(store: &Store) -> Result<Vec<String>, DraftError> {
+    let dir = store.layout().plan_drafts();
     let entries = match std::fs::read_dir(&dir) {
         Ok(entries) => entries,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -70,20 +72,20 @@ fn draft_names(project: &Project) -> Result<Vec<String>, DraftError> {
 }
 
 /// Returns whether a draft of this name exists.
-pub fn draft_exists(project: &Project, name: &str) -> bool {
-    LaneName::parse(name).is_ok() && Layout::draft_record(&project.store.layout().plan_draft(name)).exists()
+pub fn draft_exists(store: &Store, name: &str) -> bool {
+    LaneName::parse(name).is_ok() && Layout::draft_record(&store.layout().plan_draft(name)).exists()
 }
 
 /// Reads the draft of this name.
 ///
 /// # Errors
 /// [`DraftError::UnknownDraft`], or an error when the draft cannot be read.
-pub fn read_draft(project: &Project, name: &str) -> Result<Draft, DraftError> {
+pub fn read_draft(store: &Store, name: &str) -> Result<Draft, DraftError> {
     let unknown = || DraftError::UnknownDraft { name: name.chars().take(80).collect() };
     if LaneName::parse(name).is_err() {
         return Err(unknown());
     }
-    let folder = project.store.layout().plan_draft(name);
+    let folder = store.layout().plan_draft(name);
     let record = DraftRecord::load_if_exists(&Layout::draft_record(&folder))?.ok_or_else(unknown)?;
     let plan = match record.plan_number {
         None => None,
@@ -103,13 +105,13 @@ fn parse_draft_plan(name: &str, text: &str) -> Result<LoadedPlan, PlanError> {
 }
 
 /// Returns whether the user has approved the current plan of a draft.
-pub fn is_approved(project: &Project, draft: &Draft) -> bool {
+pub fn is_approved(repo: &Repo, draft: &Draft) -> bool {
     let Some(plan) = &draft.plan else { return false };
     draft
         .record
         .approval
         .as_ref()
-        .is_some_and(|approved| Some(&approved.plan) == plan_blob_id(project, &plan.text).as_ref())
+        .is_some_and(|approved| Some(&approved.plan) == plan_blob_id(repo, &plan.text).as_ref())
 }
 
 /// Approves the plan of a draft as it was shown. A plan that has changed since it was shown is not approved.
@@ -120,9 +122,9 @@ pub fn approve(project: &Project, shown: &Draft) -> Result<DraftRecord, DraftErr
     let name = &shown.record.name;
     let no_plan = || DraftError::NoPlan { name: name.clone(), why: shown.record.rejection.clone() };
     let plan = shown.plan.as_ref().ok_or_else(no_plan)?;
-    let blob_id = plan_blob_id(project, &plan.text).ok_or_else(no_plan)?;
+    let blob_id = plan_blob_id(&project.repo, &plan.text).ok_or_else(no_plan)?;
     let store_lock = project.store.locks().acquire(&LockName::Store)?;
-    if read_draft(project, name)?.record.plan_number != shown.record.plan_number {
+    if read_draft(&project.store, name)?.record.plan_number != shown.record.plan_number {
         return Err(DraftError::ChangedSinceShown { name: name.clone() });
     }
     update_record_locked(project, name, &store_lock, |record| {
@@ -130,8 +132,8 @@ pub fn approve(project: &Project, shown: &Draft) -> Result<DraftRecord, DraftErr
     })
 }
 
-fn plan_blob_id(project: &Project, text: &str) -> Option<String> {
-    project.repo.blob_id(text.as_bytes()).map(|id| id.to_string())
+fn plan_blob_id(repo: &Repo, text: &str) -> Option<String> {
+    repo.blob_id(text.as_bytes()).map(|id| id.to_string())
 }
 
 /// Creates a draft under a name that neither a draft nor a lane has.
@@ -192,8 +194,8 @@ fn first_line(goal: &str) -> &str {
 }
 
 /// Removes a draft for which not even a lane could be created.
-pub(crate) fn discard_draft(project: &Project, name: &str) -> Result<(), DraftError> {
-    Ok(project.store.layout().delete(&project.store.layout().plan_draft(name))?)
+pub(crate) fn discard_draft(store: &Store, name: &str) -> Result<(), DraftError> {
+    Ok(store.layout().delete(&store.layout().plan_draft(name))?)
 }
 
 /// Reads a draft's record under the store's lock, applies `edit` and saves it.

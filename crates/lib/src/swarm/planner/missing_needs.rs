@@ -86,7 +86,7 @@ impl<'a> MissingNeedsSearch<'a> {
     /// Fails when the lane's record cannot be read.
     pub fn unread_lane(&self, record: &ProposalsRecord) -> Result<Option<AnyLane>, DraftError> {
         let Some(name) = &record.lane else { return Ok(None) };
-        let Some(lane) = agent_query::find_lane(self.query.project, name, record.lane_created)? else {
+        let Some(lane) = agent_query::find_lane(&self.query.project.store, name, record.lane_created)? else {
             return Ok(None);
         };
         let (state, detail) = effective_state(self.query.project, &lane)?;
@@ -114,7 +114,7 @@ impl<'a> MissingNeedsSearch<'a> {
         state: LaneState,
         found: LoadedPlan,
     ) -> Result<(AnswerOutcome, Vec<String>), DraftError> {
-        let answer = match agent_query::read_reply(self.query.project, lane, state)? {
+        let answer = match agent_query::read_reply(&self.query.project.store, lane, state)? {
             AgentReply::NoAnswer { reason } => return Ok((AnswerOutcome::NoAnswer { reason }, Vec::new())),
             AgentReply::Answer { text } => text,
         };
@@ -138,7 +138,7 @@ impl<'a> MissingNeedsSearch<'a> {
             is_approved: approved,
             at: now(),
             needs,
-            costs: lane_costs::total_costs(self.query.project, lane)?,
+            costs: lane_costs::total_costs(&self.query.project.store, lane)?,
         };
         record.save(&self.record_path)?;
         Ok((AnswerOutcome::Accepted, rejected))

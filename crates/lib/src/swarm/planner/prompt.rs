@@ -3,13 +3,13 @@
 
 use proq_git as git;
 use proq_git::CommitId;
+use proq_git::Repo;
 use proq_plan::plan::Plan;
 use proq_plan::toml_plan;
 use proq_plan::toml_plan::write::plan_to_toml;
 
 use super::repo_context;
 use super::repo_context::push_section;
-use crate::lane::Project;
 
 /// Maximum length, in bytes, of the quoted file that a plan is written from, and of new feedback.
 const MAX_QUOTED_INPUT_BYTES: usize = 40 * 1024;
@@ -38,7 +38,7 @@ fn answer_format() -> String {
 
 /// Returns the prompt that requests a new plan.
 pub(crate) fn goal_prompt(
-    project: &Project,
+    repo: &Repo,
     commit: CommitId,
     goal: &str,
     source_file: Option<&SourceFile>,
@@ -57,7 +57,7 @@ pub(crate) fn goal_prompt(
         );
     }
     out.push_str("# The repository\n\n");
-    out.push_str(&repo_context::describe_repository(project, commit)?);
+    out.push_str(&repo_context::describe_repository(repo, commit)?);
     out.push_str(&answer_format());
     Ok(out)
 }
@@ -132,8 +132,7 @@ pub(crate) fn needs_prompt(plan: &Plan) -> String {
 
 /// Returns the prompt that requests a check of acceptance criteria.
 pub(crate) fn criteria_prompt(summary: &str, criteria: &[&str]) -> String {
-    let mut out = "Are these criteria met by the files in this repository?\n\n# Assignment\n\nSeveral coding agents have carried out a plan, and their work is checked out here. Inspect it and determine for each criterion whether it is met. Rely on what you verified yourself, not on claims in documents; change nothing.\n\n"
-        .to_owned();
+    let mut out = "Are these criteria met by the files in this repository?\n\n# Assignment\n\nSeveral coding agents have carried out a plan, and their work is checked out here. Inspect it and determine for each criterion whether it is met. Rely on what you verified yourself, not on claims in documents; change nothing.\n\n".to_owned();
     if !summary.is_empty() {
         push_section(&mut out, "Summary of the plan", summary, MAX_TASK_TEXT);
     }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use proq_base::explain::Explain;
 use proq_base::terminal_text;
+use proq_git::Repo;
 use proq_plan::dependency_graph::DependencyGraph;
 use proq_plan::plan::Need;
 use proq_plan::plan::Plan;
@@ -23,7 +24,7 @@ use crate::lane::Project;
 const MAX_PROPOSALS: usize = 500;
 
 /// Returns a hash of the content of a plan's tasks. Their progress is not part of it.
-pub(crate) fn plan_hash(project: &Project, plan: &Plan) -> Option<String> {
+pub(crate) fn plan_hash(repo: &Repo, plan: &Plan) -> Option<String> {
     let mut text = String::new();
     for plan_task in plan.tasks() {
         let task = plan_task.task;
@@ -44,12 +45,12 @@ pub(crate) fn plan_hash(project: &Project, plan: &Plan) -> Option<String> {
         ]);
         text.push_str(&format!("{entry}\n"));
     }
-    project.repo.blob_id(text.as_bytes()).map(|id| id.to_string())
+    repo.blob_id(text.as_bytes()).map(|id| id.to_string())
 }
 
 /// Returns the file that records the proposals for a plan's tasks.
 pub(crate) fn record_path(project: &Project, plan: &Plan) -> Option<PathBuf> {
-    plan_hash(project, plan).map(|hash| project.store.layout().dependency_proposals(&hash))
+    plan_hash(&project.repo, plan).map(|hash| project.store.layout().dependency_proposals(&hash))
 }
 
 /// Adds to a plan the proposed dependencies that the user approved for exactly the plan's tasks.

@@ -5,10 +5,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use proq_git as git;
+use proq_git::Repo;
 use proq_git::history::tree_diff;
 use proq_git::{BlobId, CommitId, RepoPath};
-
-use crate::lane::Project;
 
 /// Files with the conventions of a repository; the first that exists is quoted in the prompt.
 const CONVENTION_FILES: [&str; 3] = ["AGENTS.md", "CLAUDE.md", "CONTRIBUTING.md"];
@@ -22,8 +21,7 @@ const MAX_LOG_COMMITS: usize = 30;
 const MAX_LOG_BYTES: usize = 4 * 1024;
 
 /// Describes the repository at `commit` for a prompt, in Markdown.
-pub(super) fn describe_repository(project: &Project, commit: CommitId) -> Result<String, git::Error> {
-    let repo = &project.repo;
+pub(super) fn describe_repository(repo: &Repo, commit: CommitId) -> Result<String, git::Error> {
     let files = tree_diff::tree_paths(repo, commit)?;
     let mut out = String::new();
     for name in CONVENTION_FILES {

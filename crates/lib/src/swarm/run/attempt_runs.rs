@@ -3,6 +3,7 @@
 use proq_base::run_class::RunClass;
 use proq_base::usage::{Cost, Tokens};
 use proq_git::CommitId;
+use proq_git::Repo;
 use proq_plan::schedule::event::TaskRunEnd;
 use proq_store::base::batch_id::BatchId;
 use proq_store::base::clock::Moment;
@@ -126,12 +127,12 @@ impl RunChain {
     }
 
     /// Determines the result of the finished attempt.
-    pub(super) fn result(&self, project: &Project) -> Result<AttemptResult, Error> {
+    pub(super) fn result(&self, repo: &Repo) -> Result<AttemptResult, Error> {
         let mut from = self.runs.first().map(|run| run.tip_before);
         // An attempt that continued from the commits of an earlier attempt has to land those too.
         if let Some(first_tip) = from
             && self.is_latest_in_lane()
-            && project.repo.is_ancestor(self.lane.start, first_tip)?
+            && repo.is_ancestor(self.lane.start, first_tip)?
         {
             from = Some(self.lane.start);
         }
@@ -151,7 +152,7 @@ impl RunChain {
         Ok(match self.outcome(run) {
             Some(LaneState::Done) if was_already_done => ended_as(TaskRunEnd::AlreadyDone),
             Some(LaneState::Done) => {
-                let tip = project.repo.branch_tip(&self.lane.kind.branch)?;
+                let tip = repo.branch_tip(&self.lane.kind.branch)?;
                 let to = run.tip_after.or(tip);
                 if to == from {
                     // Changes left uncommitted cannot land.

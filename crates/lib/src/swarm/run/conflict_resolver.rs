@@ -95,8 +95,8 @@ impl Runner<'_> {
             Some(_) => resolve_agent::require_agent_approved(self.project, &agent),
             None => Ok(()),
         };
-        if let Err(reason) =
-            approval.and_then(|()| Ok(start_supervisor::require_installed(self.project, &agent, home)?))
+        if let Err(reason) = approval
+            .and_then(|()| Ok(start_supervisor::require_installed(&self.project.layers, &agent, home)?))
         {
             return Ok(Err(reason.to_string()));
         }

@@ -37,7 +37,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_mins(2);
 pub fn submit_requests(project: &Project, id: &BatchId, kinds: Vec<ControlRequestKind>) -> Result<(), Error> {
     let mut paths = Vec::new();
     for kind in kinds {
-        paths.push(ControlRequest::submit(project, id, kind)?);
+        paths.push(ControlRequest::submit(&project.store, id, kind)?);
     }
     let submitted_at = Instant::now();
     let changes = DirWatcher::watch(&project.store.layout().batch_requests_dir(id));
@@ -45,11 +45,11 @@ pub fn submit_requests(project: &Project, id: &BatchId, kinds: Vec<ControlReques
     while paths.iter().any(|path| path.exists()) {
         // A scheduler that is just exiting does not process the request any more. The next scheduler reads
         // pending requests when it starts.
-        let has_scheduler = is_running(project, id)?;
+        let has_scheduler = is_running(&project.store, id)?;
         if !has_scheduler {
             let (ResumeOutcome::AlreadyRunning | ResumeOutcome::Started) = resume_scheduler(project, id)?;
         } else if last_wake.is_none_or(|at| at.elapsed() >= WAKE_INTERVAL) {
-            wake_scheduler(project, id);
+            wake_scheduler(&project.store, id);
             last_wake = Some(Instant::now());
         }
         if submitted_at.elapsed() > REQUEST_TIMEOUT {
@@ -64,7 +64,7 @@ pub fn submit_requests(project: &Project, id: &BatchId, kinds: Vec<ControlReques
 impl Runner<'_> {
     /// Processes pending control requests. A request is deleted once it is in the log.
     pub(super) fn process_requests(&mut self) -> Result<(), Error> {
-        for (path, request) in pending_requests(self.project, self.batch.id()) {
+        for (path, request) in pending_requests(&self.project.store, self.batch.id()) {
             let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
             if !self.log_summary.answered_requests.contains(&name) {
                 self.process_request(&request.kind, name)?;

@@ -46,7 +46,7 @@ impl Runner<'_> {
         let tip = tip.or(self.log_summary.branch_tips.last().copied()).unwrap_or(record.start);
         let path = self.project.store.layout().batch_criteria_results(self.batch.id());
         let previous_report = record
-            .criteria_report(self.project)
+            .criteria_report(&self.project.store)
             .filter(|report| report.tip == tip && report.skipped.is_none());
         let mut report = previous_report.unwrap_or_else(|| CriteriaReport::new(tip, &record.criteria));
         if report.is_complete {

@@ -7,6 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use proq_git::CommitId;
+use proq_git::Repo;
 use proq_plan::schedule::event::ScheduleEvent;
 use proq_store::base::batch_id::BatchId;
 use proq_store::locks::lock::WaitLimit;
@@ -67,13 +68,13 @@ pub(super) struct LandingThread {
 impl LandingThread {
     /// Starts the thread, which opens the repository separately.
     pub(super) fn spawn(
-        project: &Project,
+        repo: &Repo,
         checks: InitialChecks,
         event_sender: Sender<RunnerEvent>,
     ) -> LandingThread {
         let (order_sender, order_receiver) = mpsc::channel::<LandingOrder>();
         let no_retries = Arc::new(AtomicBool::new(false));
-        let (dir, thread_flag) = (project.repo.command_dir().to_owned(), Arc::clone(&no_retries));
+        let (dir, thread_flag) = (repo.command_dir().to_owned(), Arc::clone(&no_retries));
         std::thread::spawn(move || {
             run_landing_thread(&|| checks.open_project(&dir), &order_receiver, &event_sender, &thread_flag);
         });
@@ -210,7 +211,7 @@ impl LandingOrder {
 /// The reason for which the other tasks have to be tried again.
 fn land_order(project: &Project, order: &LandingOrder, landing: &mut LandingResult) -> Result<(), String> {
     let to_text = |e: &dyn std::error::Error| e.to_string();
-    recreate_branch(project, order).map_err(|e| to_text(&e))?;
+    recreate_branch(&project.repo, order).map_err(|e| to_text(&e))?;
     let parts = collect_unlanded_parts(project, order, landing).map_err(|e| to_text(&e))?;
     landing.tip = project.repo.branch_tip(&order.onto).map_err(|e| to_text(&e))?;
     if parts.is_empty() {
@@ -280,11 +281,11 @@ fn collect_unlanded_parts(
 
 /// Recreates the batch's own branch at its last tip if the user deleted it. Without the branch nothing could
 /// ever land.
-fn recreate_branch(project: &Project, order: &LandingOrder) -> Result<(), Error> {
-    let Some(tip) = order.tip.filter(|tip| project.repo.has_object(*tip)) else { return Ok(()) };
-    if project.repo.branch_tip(&order.onto)?.is_none() {
+fn recreate_branch(repo: &Repo, order: &LandingOrder) -> Result<(), Error> {
+    let Some(tip) = order.tip.filter(|tip| repo.has_object(*tip)) else { return Ok(()) };
+    if repo.branch_tip(&order.onto)?.is_none() {
         let ref_name = format!("refs/heads/{}", order.onto);
-        project.repo.create_ref(&ref_name, tip, "git-proq: the branch of the batch was gone")?;
+        repo.create_ref(&ref_name, tip, "git-proq: the branch of the batch was gone")?;
     }
     Ok(())
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use proq_base::config::settings::Settings;
 use proq_base::interrupt;
 use proq_base::process::command_builder::CommandBuilder;
 use proq_base::process::identity::start_time_of;
@@ -151,7 +152,7 @@ impl LaneSetUpOrder {
             .map_err(|e| e.to_string())?;
         create_private_dir(self.log.parent().unwrap_or(Path::new("."))).map_err(|e| e.to_string())?;
         let log = File::options().create(true).append(true).open(&self.log).map_err(|e| e.to_string())?;
-        self.stop_previous_process(&project);
+        self.stop_previous_process(&project.settings);
         let is_cancelled = || self.cancelled.load(Ordering::Relaxed);
         commands::run_skipped_commands(&project, &self.lane, &is_cancelled).map_err(|e| e.to_string())?;
         for command in &self.commands {
@@ -163,12 +164,12 @@ impl LaneSetUpOrder {
 
     /// Stops the command of a scheduler that was killed, since two commands on the same files would
     /// interfere.
-    fn stop_previous_process(&self, project: &Project) {
+    fn stop_previous_process(&self, settings: &Settings) {
         if let Ok(Some(previous)) = CommandProcess::load_if_exists(&self.process_record_path)
             && previous.start_time.is_some()
             && start_time_of(previous.pid) == previous.start_time
         {
-            stop_group(previous.pid, project.settings.stop_grace);
+            stop_group(previous.pid, settings.stop_grace);
         }
     }
 

@@ -95,7 +95,7 @@ pub fn run(
     on_listening: impl FnOnce(),
 ) -> Result<(), Error> {
     interrupt::defer_signals();
-    let batch = Batch::load(project, id)?;
+    let batch = Batch::load(&project.store, id)?;
     let (log, lines) = BatchLog::open(&project.store.layout().batch_log(id))?;
     let (event_sender, event_receiver) = mpsc::channel();
     forward_signals(&event_sender).map_err(|e| {
@@ -108,7 +108,7 @@ pub fn run(
     // The previous process of the batch may have crashed in the middle of an operation.
     recovery::recover(project)?;
     let checks = InitialChecks::capture(project)?;
-    let landing_thread = LandingThread::spawn(project, checks.clone(), event_sender.clone());
+    let landing_thread = LandingThread::spawn(&project.repo, checks.clone(), event_sender.clone());
     let mut runner = Runner {
         project,
         state: batch.fold_state(&lines),
@@ -194,9 +194,9 @@ impl Runner<'_> {
                     self.mark_landed_in_plan();
                     // This is the last step: while the batch has claims on tasks, steps of its end may still
                     // be due.
-                    Ledger::release_all(self.project, self.batch.id())?;
+                    Ledger::release_all(&self.project.store, self.batch.id())?;
                 }
-                wake_other_schedulers(self.project, self.batch.id());
+                wake_other_schedulers(&self.project.store, self.batch.id());
                 return Ok(());
             }
             let polls_capacity = self.must_poll_capacity();

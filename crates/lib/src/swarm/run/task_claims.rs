@@ -39,9 +39,9 @@ impl Runner<'_> {
 
     pub(super) fn claim_tasks(&mut self, tasks: &[usize]) -> Result<(), Error> {
         let keys: Vec<TaskKey> = tasks.iter().map(|task| self.batch.tasks[*task].key()).collect();
-        let mut holders = Ledger::claim(self.project, self.batch.id(), &keys)?;
+        let mut holders = Ledger::claim(&self.project.store, self.batch.id(), &keys)?;
         if self.release_finished_batches(&holders)? {
-            holders = Ledger::claim(self.project, self.batch.id(), &keys)?;
+            holders = Ledger::claim(&self.project.store, self.batch.id(), &keys)?;
         }
         for (task, holder) in tasks.iter().copied().zip(holders) {
             match (self.log_summary.claimed_elsewhere.get(&task), holder) {
@@ -69,12 +69,14 @@ impl Runner<'_> {
             let Some(_lock) = self.project.store.locks().try_acquire(&LockName::Batch(id.clone()))? else {
                 continue;
             };
-            let is_finished = match Batch::load(self.project, id) {
-                Ok(batch) => batch.fold_state(&batch.read_log_lines(self.project)?).final_outcome().is_some(),
+            let is_finished = match Batch::load(&self.project.store, id) {
+                Ok(batch) => {
+                    batch.fold_state(&batch.read_log_lines(&self.project.store)?).final_outcome().is_some()
+                }
                 Err(_) => !self.project.store.layout().batch(id).exists(),
             };
             if is_finished {
-                Ledger::release_all(self.project, id)?;
+                Ledger::release_all(&self.project.store, id)?;
                 has_released = true;
             }
         }
@@ -83,8 +85,8 @@ impl Runner<'_> {
 
     /// Releases the claim on a task and wakes the schedulers of other batches.
     pub(super) fn release_task(&mut self, task: usize) -> Result<(), Error> {
-        Ledger::release(self.project, self.batch.id(), &[self.batch.tasks[task].key()])?;
-        wake_other_schedulers(self.project, self.batch.id());
+        Ledger::release(&self.project.store, self.batch.id(), &[self.batch.tasks[task].key()])?;
+        wake_other_schedulers(&self.project.store, self.batch.id());
         Ok(())
     }
 
@@ -97,14 +99,14 @@ impl Runner<'_> {
             ScheduleEvent::BatchTakenOver { .. } => (0..self.batch.tasks.len()).collect(),
             _ => return Ok(()),
         };
-        let ledger = Ledger::read(self.project)?;
+        let ledger = Ledger::read(&self.project.store)?;
         for task in tasks {
             let key = self.batch.tasks[task].key();
             let is_landed =
                 matches!(self.state.task_outcome(task), Some(TaskOutcome::Landed | TaskOutcome::AlreadyDone));
             let failures = if is_landed { 0 } else { self.state.failures(task) };
             if ledger.failures(&key) != failures {
-                Ledger::set_failures(self.project, &key, failures)?;
+                Ledger::set_failures(&self.project.store, &key, failures)?;
             }
         }
         Ok(())

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use proq_base::config::settings::Settings;
 use proq_git::CommitId;
 use proq_plan::task_folders::layout::PROMPT_FILE;
 use proq_store::locks::lock::LockGuard;
@@ -18,7 +19,6 @@ use crate::agent::launch::start_supervisor;
 use crate::agent::launch::task_loop_start;
 use crate::agent::launch::task_loop_start::LoopStart;
 use crate::agent::task_loop::active_task;
-use crate::lane::Project;
 use crate::swarm::Error;
 use crate::swarm::batch::task::BatchTask;
 
@@ -31,7 +31,7 @@ const MAX_CRASH_RESTARTS: usize = 3;
 /// # Errors
 /// When the folder cannot be copied into a lane.
 pub fn read_task_folder(
-    project: &Project,
+    settings: &Settings,
     task: &BatchTask,
     lane_path: Option<&Path>,
 ) -> Result<Option<FolderTask>, agent::Error> {
@@ -39,7 +39,7 @@ pub fn read_task_folder(
     let dir_in_lane = lane_path.map(|lane| lane.join(folder)).filter(|_| !dir.join(PROMPT_FILE).is_file());
     let dir = dir_in_lane.as_deref().unwrap_or(dir);
     let level = task.review.unwrap_or_default();
-    FolderTask::load(project, dir, &folder.to_string_lossy(), &task.title, level, None).map(Some)
+    FolderTask::load(settings, dir, &folder.to_string_lossy(), &task.title, level, None).map(Some)
 }
 
 impl Runner<'_> {
@@ -61,7 +61,7 @@ impl Runner<'_> {
             attempt: start.attempt,
         };
         proq_base::fail_points::hit("batch.launch");
-        let task_folder = read_task_folder(self.project, task, Some(&lane.path))?;
+        let task_folder = read_task_folder(&self.project.settings, task, Some(&lane.path))?;
         let lane = lane.into_any();
         let previous_run = lane.last_run;
         let continues = earlier_commits.is_some() && active_task::has_task_loop(self.project, &lane)?;

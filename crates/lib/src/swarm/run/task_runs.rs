@@ -220,7 +220,7 @@ impl Runner<'_> {
         }
         let Some(chain) = self.run_chain(task, attempt)? else { return Ok(()) };
         self.watched_runs.remove(&(task, attempt));
-        let result = chain.result(self.project)?;
+        let result = chain.result(&self.project.repo)?;
         let (cost, tokens) = chain.usage_totals();
         if let Some(cost) = cost.filter(|cost| !cost.nanos.is_zero()) {
             // The cost comes before the end of the run, so that runs started because of that end stay within
@@ -252,7 +252,7 @@ impl Runner<'_> {
     fn start_freed_runs(&mut self) -> Result<(), Error> {
         self.process_pending_events()?;
         if self.project.settings.max_running.is_some() {
-            wake_other_schedulers(self.project, self.batch.id());
+            wake_other_schedulers(&self.project.store, self.batch.id());
             self.start_waiting_runs()?;
         }
         Ok(())

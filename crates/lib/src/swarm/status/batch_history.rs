@@ -166,7 +166,7 @@ impl BatchHistory {
     ) -> BatchHistory {
         let record = &batch.record;
         let (runs, totals) = LogReader::read_log(batch, lines);
-        let review_cost = record.criteria_report(project).and_then(|report| report.cost);
+        let review_cost = record.criteria_report(&project.store).and_then(|report| report.cost);
         let cost = runs
             .iter()
             .filter_map(|run| run.cost)
@@ -188,7 +188,7 @@ impl BatchHistory {
             landings: totals.landings,
             obstacles: totals.obstacles,
             notes: totals.notes,
-            plan_marks: load_marks(project, batch.id()),
+            plan_marks: load_marks(&project.store, batch.id()),
         }
     }
 }

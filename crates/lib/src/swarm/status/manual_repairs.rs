@@ -2,6 +2,7 @@
 //! landing of those lanes.
 
 use proq_git::CommitId;
+use proq_git::Repo;
 use proq_plan::schedule::state::State;
 use proq_plan::schedule::status_queries::TaskStatus;
 use proq_plan::schedule::task_phase::{FailureReason, TaskOutcome};
@@ -69,7 +70,7 @@ pub(crate) fn find_repair(
         return Ok(ManualRepair::Unchanged);
     }
     if !was_to_land {
-        return find_finished_work(project, view, (task, work), &lane, tip);
+        return find_finished_work(&project.repo, view, (task, work), &lane, tip);
     }
     // A manual commit that conflicts is already on record as this conflict, so it is no repair.
     if ConflictRecord::load_if_exists(&layout.conflict_record(&lane.name))?
@@ -82,12 +83,12 @@ pub(crate) fn find_repair(
     if project.repo.is_ancestor(work.tip, tip)? {
         return Ok(new_commits(work.base));
     }
-    Ok(find_rewritten_start(project, view, (task, work), tip)?.map_or(ManualRepair::None, new_commits))
+    Ok(find_rewritten_start(&project.repo, view, (task, work), tip)?.map_or(ManualRepair::None, new_commits))
 }
 
 /// Finds commits in the lane of a task since its run failed, by a later run that succeeded or by the user.
 fn find_finished_work(
-    project: &Project,
+    repo: &Repo,
     (batch, _, known): BatchView<'_>,
     (task, work): (usize, &TaskCommits),
     lane: &LaneRecord,
@@ -96,7 +97,7 @@ fn find_finished_work(
     let belongs_to_task = lane.batch.as_ref().is_some_and(|in_batch| in_batch.task == batch.task_name(task));
     let is_by_hand = known.last_failed_runs.get(&task) == Some(&lane.last_run);
     let ended_well = is_by_hand || lane.state == LaneState::Done;
-    if !belongs_to_task || !ended_well || tip == work.base || !project.repo.is_ancestor(work.base, tip)? {
+    if !belongs_to_task || !ended_well || tip == work.base || !repo.is_ancestor(work.base, tip)? {
         return Ok(ManualRepair::None);
     }
     Ok(ManualRepair::NewCommits(TaskCommits { tip, ..work.clone() }))
@@ -106,12 +107,11 @@ fn find_finished_work(
 /// None where the commits may belong to another task of the same lane, or all of them are on the branch
 /// already.
 fn find_rewritten_start(
-    project: &Project,
+    repo: &Repo,
     (batch, state, known): BatchView<'_>,
     (task, work): (usize, &TaskCommits),
     tip: CommitId,
 ) -> Result<Option<CommitId>, Error> {
-    let repo = &project.repo;
     let is_on_branch = |other: usize| {
         matches!(state.task_outcome(other), Some(TaskOutcome::Landed | TaskOutcome::AlreadyDone))
     };

@@ -202,7 +202,7 @@ impl BatchProgress {
         for task in &mut tasks {
             task.boxes = lanes.iter().find(|lane| lane.task == task.name).and_then(|lane| lane.boxes);
         }
-        let criteria = record.criteria_report(project);
+        let criteria = record.criteria_report(&project.store);
         let criteria_cost = criteria.as_ref().and_then(|report| report.cost).map(|cost| cost.nanos);
         let spent = known.total_cost_nanos().saturating_add(criteria_cost.unwrap_or_default());
         let is_finished = state.final_outcome().is_some();

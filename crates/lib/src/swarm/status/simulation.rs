@@ -99,8 +99,8 @@ impl Pace {
     pub fn from_history(project: &Project) -> Option<Pace> {
         let mut durations = Vec::new();
         for record in list_batches(project, true).into_iter().rev().take(MAX_PACE_BATCHES) {
-            let Ok(batch) = Batch::load(project, &record.id) else { continue };
-            let Ok(lines) = batch.read_log_lines(project) else { continue };
+            let Ok(batch) = Batch::load(&project.store, &record.id) else { continue };
+            let Ok(lines) = batch.read_log_lines(&project.store) else { continue };
             for run in attempts_from_log(&batch, &lines) {
                 let has_succeeded = run.end.as_ref().is_some_and(|end| end.has_succeeded);
                 let task = batch.tasks.iter().position(|task| task.name == run.task);

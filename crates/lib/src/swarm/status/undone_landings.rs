@@ -85,7 +85,7 @@ fn has_lane_with_work(
 /// # Errors
 /// When the batch or the repository cannot be read.
 pub fn has_undone_landings(project: &Project, batch: &Batch) -> Result<bool, Error> {
-    let lines = batch.read_log_lines(project)?;
+    let lines = batch.read_log_lines(&project.store)?;
     let (state, known) = (batch.fold_state(&lines), LogSummary::from_lines(batch, &lines));
     Ok(!find_undone_landings(project, batch, &state, &known)?.is_empty())
 }

@@ -17,7 +17,7 @@ use crate::lane::messages::inbox::Inbox;
 impl Supervisor<'_> {
     /// Returns whether the lane's inbox holds a message for the conversation of a run.
     pub(crate) fn has_messages(&self, spec: &RunSpec) -> bool {
-        Inbox::new(self.project, &self.lane.name).has_messages_for(spec.conversation)
+        Inbox::new(&self.project.store, &self.lane.name).has_messages_for(spec.conversation)
     }
 
     /// Writes the result of a run that is followed by a run with the waiting messages. If they cannot be

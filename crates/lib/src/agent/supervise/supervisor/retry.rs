@@ -85,7 +85,7 @@ impl Supervisor<'_> {
             }
         };
         // The work for messages received during the run was reverted too, so they wait again.
-        let returned = Inbox::new(self.project, &self.lane.name).requeue(spec.run_number);
+        let returned = Inbox::new(&self.project.store, &self.lane.name).requeue(spec.run_number);
         if let Err(e) = returned.map_err(|e| e.to_string()).and_then(|()| self.restore_status_file(spec)) {
             self.end_lane(LaneState::Failed, &format!("it is not tried again: {e}"))?;
             return Ok(None);
@@ -116,7 +116,7 @@ impl Supervisor<'_> {
             .clone()
             .into_worktree_lane()
             .ok()
-            .map(|lane| LaneFingerprint::capture(self.project, &lane))
+            .map(|lane| LaneFingerprint::capture(&self.project.repo, &lane))
             .transpose()
     }
 

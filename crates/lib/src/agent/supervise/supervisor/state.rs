@@ -128,7 +128,7 @@ impl Supervisor<'_> {
             return self.end_lane(LaneState::Failed, reason);
         };
         let detail = append_detail(verdict.detail, Some(reason.to_owned()));
-        self.follow_up = FollowUp::prepare(self.project, &self.lane, verdict.state, true);
+        self.follow_up = FollowUp::prepare(&self.project.store, &self.lane, verdict.state, true);
         self.end_lane_with(verdict.state, detail, verdict.was_already_done)
     }
 

@@ -14,6 +14,7 @@ use proq_base::process::signals::stop_group;
 use proq_base::process::strays;
 use proq_base::process::strays::{RUN_CONTEXT_VARS, stop_marked_processes};
 use proq_store as store;
+use proq_store::Store;
 use proq_store::base::atomic::create_private_dir;
 use proq_store::base::id::new_id;
 use proq_store::base::record::Record;
@@ -88,7 +89,7 @@ pub(crate) fn run_skipped_commands(
         return Ok(());
     }
     require_set_up_approved(project, SetUpLevel::Full)?;
-    stop_leftover_commands(project, &lane.name);
+    stop_leftover_commands(&project.store, &lane.name);
     let lane_env = LaneEnv {
         name: &lane.name,
         branch: Some(&lane.kind.branch),
@@ -105,8 +106,8 @@ pub(crate) fn run_skipped_commands(
 }
 
 /// Stops the set-up commands that a crashed process had started in a lane that it was creating.
-pub(crate) fn stop_leftover_commands(project: &Project, name: &str) {
-    let Ok(Some(record)) = SetUpRecord::load_if_exists(&project.store.layout().set_up_record(name)) else {
+pub(crate) fn stop_leftover_commands(store: &Store, name: &str) {
+    let Ok(Some(record)) = SetUpRecord::load_if_exists(&store.layout().set_up_record(name)) else {
         return;
     };
     if let Some(mark) = &record.mark {
@@ -185,7 +186,7 @@ impl CommandRunner<'_> {
             .env("PROQ_ENV_FILE", layout.lane_env_file(name))
             .env(strays::RUN_MARK_VAR, mark)
             .with_output_files(out, err);
-        for (name, value) in self.lane_env.variables(project) {
+        for (name, value) in self.lane_env.variables(&project.repo) {
             start = start.env(name, value);
         }
         let limit = deadline.saturating_duration_since(Instant::now());

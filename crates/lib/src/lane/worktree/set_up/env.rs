@@ -8,6 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use proq_git::Repo;
 use proq_git::RepoPath;
 use proq_git::status::included_files;
 use proq_store::base::atomic::{write_cache, write_in_existing_dir};
@@ -34,19 +35,19 @@ pub(crate) struct LaneEnv<'a> {
 
 impl LaneEnv<'_> {
     /// Returns the variables of the lane, for the environment of programs and for the file.
-    pub fn variables(&self, project: &Project) -> Vec<(&'static str, OsString)> {
+    pub fn variables(&self, repo: &Repo) -> Vec<(&'static str, OsString)> {
         let mut all: Vec<(&'static str, OsString)> = vec![("PROQ_LANE", self.name.into())];
         all.extend(self.branch.map(|branch| ("PROQ_BRANCH", branch.into())));
         all.push(("PROQ_BASE", self.base.into()));
-        all.push(("PROQ_ROOT", project.repo.command_dir().into()));
+        all.push(("PROQ_ROOT", repo.command_dir().into()));
         let ports = self.port.into_iter().flat_map(Ports::variables);
         all.extend(ports.map(|(name, value)| (name, value.into())));
         all
     }
 
-    fn render(&self, project: &Project) -> Vec<u8> {
+    fn render(&self, repo: &Repo) -> Vec<u8> {
         let mut text = Vec::new();
-        for (name, value) in self.variables(project) {
+        for (name, value) in self.variables(repo) {
             text.extend_from_slice(name.as_bytes());
             text.push(b'=');
             text.extend(quote_value(&value));
@@ -79,7 +80,7 @@ fn quote_value(value: &OsStr) -> Vec<u8> {
 
 /// Writes the environment files of a new lane. A failure to write one is a warning.
 pub(crate) fn write_env_files(project: &Project, lane_env: &LaneEnv<'_>) {
-    let text = lane_env.render(project);
+    let text = lane_env.render(&project.repo);
     let file = project.store.layout().lane_env_file(lane_env.name);
     // [`refresh_env_file`] writes the file again before each use if it is missing or outdated.
     if let Err(e) = write_cache(&file, &text) {
@@ -114,7 +115,7 @@ pub(crate) fn exclude_path(project: &Project, dir: &Path, path: &RepoPath) -> Re
         return Ok(());
     }
     let _lock = project.store.locks().acquire(&LockName::WorktreeList)?;
-    lanes_folder::add_to_info_exclude(project, &included_files::exclude_line(path))
+    lanes_folder::add_to_info_exclude(&project.repo, &included_files::exclude_line(path))
 }
 
 /// Writes the lane's environment file if it is outdated, and returns its path; `None` if that fails. The copy
@@ -129,7 +130,7 @@ pub(crate) fn refresh_env_file(project: &Project, lane: &AnyLane) -> Option<Path
         dir: has_branch.then_some(lane.path.as_path()),
     };
     let file = project.store.layout().lane_env_file(&lane.name);
-    let (current, previous) = (lane_env.render(project), std::fs::read(&file).ok());
+    let (current, previous) = (lane_env.render(&project.repo), std::fs::read(&file).ok());
     if previous.as_ref() == Some(&current) {
         return Some(file);
     }

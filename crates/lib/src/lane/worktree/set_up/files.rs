@@ -4,6 +4,7 @@
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
+use proq_base::diagnostics::Listener;
 use proq_base::regular_file;
 use proq_base::regular_file::{LinkPolicy, MAX_SETTINGS_BYTES};
 use proq_base::terminal_text;
@@ -117,11 +118,11 @@ pub(crate) fn copy_and_link(
     let includes = open_include_source(project, main, dir)?;
     let linked = create_missing_links(project, &includes, &wanted, main, dir, retained)?;
     let found = includes.find_included(&wanted.copies, false);
-    warn_unignored(project, "copied", &found.not_ignored);
+    warn_unignored(&project.listener, "copied", &found.not_ignored);
     for unused in wanted.describe_unused_patterns(&includes) {
         project.listener.detail(unused);
     }
-    report_given(project, "linked to", &linked);
+    report_given(&project.listener, "linked to", &linked);
     let all = exclude_linked(exclude_linked(found.included, &linked), retained);
     if all.is_empty() {
         return Ok(());
@@ -133,12 +134,12 @@ pub(crate) fn copy_and_link(
             || retained.contains(path)
     };
     let copied = Copier::new(main, dir, &project.listener, &is_excluded)?.copy(&all)?;
-    warn_skipped(project, &copied);
+    warn_skipped(&project.listener, &copied);
     if copied.files.is_empty() {
         return Ok(());
     }
     let copies: Vec<RepoPath> = all.into_iter().map(|included| included.path).collect();
-    report_given(project, "copied from", &copies);
+    report_given(&project.listener, "copied from", &copies);
     project.store.layout().save_copied_files(name, &copied.files)?;
     if let Err(e) = align_mtimes::align_mtimes(&project.repo, main, dir) {
         project
@@ -161,7 +162,7 @@ pub(crate) fn create_missing_links(
         return Ok(Vec::new());
     }
     let found = includes.find_included(&wanted.links, true);
-    warn_unignored(project, "linked", &found.not_ignored);
+    warn_unignored(&project.listener, "linked", &found.not_ignored);
     let mut linked = Vec::new();
     for IncludedPath { path, .. } in found.included {
         let (source, link_path) = (path.to_fs_path(main), path.to_fs_path(dir));
@@ -209,17 +210,17 @@ pub(crate) fn exclude_linked(all: Vec<IncludedPath>, linked: &[RepoPath]) -> Vec
 }
 
 /// Lists the files that a lane got, as a detail message.
-fn report_given(project: &Project, verb: &str, paths: &[RepoPath]) {
+fn report_given(listener: &Listener, verb: &str, paths: &[RepoPath]) {
     if !paths.is_empty() {
-        project.listener.detail(format!("{verb} the main checkout: {}", error::list_paths(paths)));
+        listener.detail(format!("{verb} the main checkout: {}", error::list_paths(paths)));
     }
 }
 
 /// Warns about files that git does not ignore in the lane. They would show up as untracked and would be
 /// committed there.
-pub(crate) fn warn_unignored(project: &Project, verb: &str, paths: &[RepoPath]) {
+pub(crate) fn warn_unignored(listener: &Listener, verb: &str, paths: &[RepoPath]) {
     if !paths.is_empty() {
-        project.listener.warn(format!(
+        listener.warn(format!(
             "not {verb}, since git does not ignore it in the lane and it would be committed there: {}",
             error::list_paths(paths)
         ));
@@ -227,12 +228,12 @@ pub(crate) fn warn_unignored(project: &Project, verb: &str, paths: &[RepoPath]) 
 }
 
 /// Warns about the files that were not copied.
-pub(crate) fn warn_skipped(project: &Project, copied: &CopyResult) {
+pub(crate) fn warn_skipped(listener: &Listener, copied: &CopyResult) {
     let skipped = &copied.skipped;
     for (path, reason) in skipped.iter().take(MAX_NAMES_LISTED) {
-        project.listener.warn(format!("not copied: {path}: {reason}"));
+        listener.warn(format!("not copied: {path}: {reason}"));
     }
     if skipped.len() > MAX_NAMES_LISTED {
-        project.listener.warn(format!("not copied: {} more", skipped.len() - MAX_NAMES_LISTED));
+        listener.warn(format!("not copied: {} more", skipped.len() - MAX_NAMES_LISTED));
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+use proq_git::Repo;
 use proq_git::history::fork_points::CommonAncestor;
 use proq_git::merge::forecast::{MergeInput, PathConflict, forecast_environment, forecast_merges};
 use proq_git::merge::git_forecast::{GitForecast, forecast_with_git, write_temporary_commit};
@@ -40,22 +41,22 @@ pub fn forecast_lanes(project: &Project, request: ForecastRequest) -> Result<For
     let layout = project.store.layout();
     let mut cache =
         ForecastCache::read(layout, project.repo.fingerprint(&[&forecast_environment(&project.repo)?])?);
-    let mut gathered = gather_lanes(project, request.lanes, &mut cache)?;
+    let mut gathered = gather_lanes(&project.repo, request.lanes, &mut cache)?;
     let mut temp_storage = TempStorage::default();
     if request.include_uncommitted {
-        let dirty = gathered.dirty_worktrees(project);
+        let dirty = gathered.dirty_worktrees(&project.repo);
         if !dirty.is_empty() {
-            gathered.add_uncommitted(project, &dirty, &temp_storage.open_or_create(project)?);
+            gathered.add_uncommitted(&project.repo, &dirty, &temp_storage.open_or_create(project)?);
         }
     }
     gathered.skip_unchanged();
-    let mut pending_pairs = list_pairs(project, &gathered.groups, request.only_lane.as_deref())?;
-    set_disjoint_clean(project, &mut pending_pairs, temp_storage.objects(), deadline, &mut cache)?;
+    let mut pending_pairs = list_pairs(&project.repo, &gathered.groups, request.only_lane.as_deref())?;
+    set_disjoint_clean(&project.repo, &mut pending_pairs, temp_storage.objects(), deadline, &mut cache)?;
     for pair in pending_pairs.iter_mut().filter(|m| m.path_conflicts.is_none()) {
-        pair.cache_key = pair.compute_key(project)?;
+        pair.cache_key = pair.compute_key(&project.repo)?;
         pair.path_conflicts = pair.cache_key.and_then(|key| cache.find(key));
     }
-    forecast_in_process(project, &mut pending_pairs, temp_storage.objects(), deadline, &mut cache)?;
+    forecast_in_process(&project.repo, &mut pending_pairs, temp_storage.objects(), deadline, &mut cache)?;
     if deadline.is_none() {
         forecast_by_git(project, &mut pending_pairs, &mut temp_storage, &mut cache)?;
     }
@@ -82,7 +83,7 @@ struct PendingPair<'g> {
 }
 
 impl PendingPair<'_> {
-    fn compute_key(&self, project: &Project) -> Result<Option<Oid>, Error> {
+    fn compute_key(&self, repo: &Repo) -> Result<Option<Oid>, Error> {
         let ids = match (self.common, self.merge_input) {
             (CommonAncestor::Unrelated, _) => return Ok(None),
             (_, Some(three)) => [three.base, three.ours, three.theirs].map(Oid::from).to_vec(),
@@ -93,7 +94,7 @@ impl PendingPair<'_> {
             }
         };
         let id_bytes: Vec<&[u8]> = ids.iter().map(Oid::as_bytes).collect();
-        project.repo.fingerprint(&id_bytes).map(Some).map_err(Error::from)
+        repo.fingerprint(&id_bytes).map(Some).map_err(Error::from)
     }
 
     fn into_forecast(self) -> ForecastPair {
@@ -114,7 +115,7 @@ impl PendingPair<'_> {
 
 /// Lists each lane with its base and with every other lane of that base, or only `only_lane` with the others.
 fn list_pairs<'g>(
-    project: &Project,
+    repo: &Repo,
     groups: &'g [BaseGroup<'g>],
     only_lane: Option<&str>,
 ) -> Result<Vec<PendingPair<'g>>, Error> {
@@ -123,14 +124,14 @@ fn list_pairs<'g>(
     let mut out = Vec::new();
     for group in groups {
         for theirs in group.lanes.iter().filter(|_| only_lane.is_none()) {
-            out.push(create_pair(project, group, None, theirs, &mut trees)?);
+            out.push(create_pair(repo, group, None, theirs, &mut trees)?);
         }
         for (index, ours) in group.lanes.iter().enumerate() {
             let others = group.lanes[index + 1..].iter();
             for theirs in
                 others.filter(|theirs| only_lane.is_none() || is_requested(ours) || is_requested(theirs))
             {
-                out.push(create_pair(project, group, Some(ours), theirs, &mut trees)?);
+                out.push(create_pair(repo, group, Some(ours), theirs, &mut trees)?);
             }
         }
     }
@@ -138,13 +139,12 @@ fn list_pairs<'g>(
 }
 
 fn create_pair<'g>(
-    project: &Project,
+    repo: &Repo,
     group: &'g BaseGroup<'g>,
     ours: Option<&'g ForecastLane>,
     theirs: &'g ForecastLane,
     trees: &mut HashMap<CommitId, TreeId>,
 ) -> Result<PendingPair<'g>, Error> {
-    let repo = &project.repo;
     let common = match ours {
         None => group.fork_points.common_with_base(&theirs.branch_fork)?,
         Some(ours) => group.fork_points.common_ancestor(&ours.branch_fork, &theirs.branch_fork)?,
@@ -166,7 +166,7 @@ fn create_pair<'g>(
 
 /// Sets the result of pairs whose sides touched different paths: a clean merge.
 fn set_disjoint_clean(
-    project: &Project,
+    repo: &Repo,
     pairs: &mut [PendingPair<'_>],
     temp_objects: Option<&TempObjectStore>,
     deadline: Option<Instant>,
@@ -175,7 +175,7 @@ fn set_disjoint_clean(
     let unresolved: Vec<&mut PendingPair<'_>> =
         pairs.iter_mut().filter(|m| m.merge_input.is_some()).collect();
     let merges: Vec<MergeInput> = unresolved.iter().filter_map(|m| m.merge_input).collect();
-    let disjoint = find_disjoint(&project.repo, temp_objects, &merges, deadline, cache)?;
+    let disjoint = find_disjoint(repo, temp_objects, &merges, deadline, cache)?;
     for (pair, _) in unresolved.into_iter().zip(disjoint).filter(|(_, apart)| *apart) {
         pair.path_conflicts = Some(Vec::new());
     }
@@ -184,7 +184,7 @@ fn set_disjoint_clean(
 
 /// Forecasts the pairs that git-proq can merge without starting git.
 fn forecast_in_process(
-    project: &Project,
+    repo: &Repo,
     pairs: &mut [PendingPair<'_>],
     temp_objects: Option<&TempObjectStore>,
     deadline: Option<Instant>,
@@ -193,7 +193,7 @@ fn forecast_in_process(
     let unresolved: Vec<&mut PendingPair<'_>> =
         pairs.iter_mut().filter(|m| m.path_conflicts.is_none() && m.merge_input.is_some()).collect();
     let merges: Vec<MergeInput> = unresolved.iter().filter_map(|m| m.merge_input).collect();
-    let results = forecast_merges(&project.repo, temp_objects, &merges, deadline)?;
+    let results = forecast_merges(repo, temp_objects, &merges, deadline)?;
     for (pair, path_conflicts) in unresolved.into_iter().zip(results) {
         pair.set_result(path_conflicts, cache);
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use proq_git::Repo;
 use proq_git::history::fork_points::{BranchFork, ForkPoints};
 use proq_git::merge::uncommitted::{UncommittedWorktree, write_uncommitted_trees};
 use proq_git::repository::objects::TempObjectStore;
@@ -13,7 +14,6 @@ use proq_store::records::lane::LaneRecord;
 
 use super::cache::ForecastCache;
 use super::report::{ComparedLane, SkippedLane};
-use crate::lane::Project;
 use crate::merge::Error;
 
 /// Lane that a forecast compares with its base and with other lanes.
@@ -55,17 +55,16 @@ pub(crate) struct GatheredLanes<'a> {
 
 /// Groups the lanes by base. Uncommitted work is not read here.
 pub(crate) fn gather_lanes<'p>(
-    project: &'p Project,
+    repo: &'p Repo,
     lanes: Vec<LaneRecord>,
     cache: &mut ForecastCache,
 ) -> Result<GatheredLanes<'p>, Error> {
     let mut out = GatheredLanes { groups: Vec::new(), skipped: Vec::new() };
     let mut groups: BTreeMap<String, Option<BaseGroup<'_>>> = BTreeMap::new();
     for lane in lanes {
-        let repo = &project.repo;
         let mut skip = |reason: String| out.skipped.push(SkippedLane { lane: lane.name.clone(), reason });
         if !groups.contains_key(&lane.base) {
-            groups.insert(lane.base.clone(), base_group(project, &lane.base)?);
+            groups.insert(lane.base.clone(), base_group(repo, &lane.base)?);
         }
         let Some(Some(group)) = groups.get_mut(&lane.base) else {
             skip(format!("its base '{}' is gone", lane.base));
@@ -75,7 +74,7 @@ pub(crate) fn gather_lanes<'p>(
             skip(format!("its branch {} is gone", lane.kind.branch));
             continue;
         };
-        let (tree, fork) = tree_and_fork(project, group, tip, cache)?;
+        let (tree, fork) = tree_and_fork(repo, group, tip, cache)?;
         let compared = ComparedLane {
             tree,
             commits: fork.commit_count(),
@@ -98,7 +97,7 @@ pub(crate) fn gather_lanes<'p>(
 
 /// Returns the tree of a lane's tip and the lane's fork from its base, from the cache if neither has moved.
 fn tree_and_fork(
-    project: &Project,
+    repo: &Repo,
     group: &BaseGroup<'_>,
     tip: CommitId,
     cache: &mut ForecastCache,
@@ -111,20 +110,20 @@ fn tree_and_fork(
     {
         return Ok((tree, fork));
     }
-    let (tree, fork) = (project.repo.tree_of(tip)?, group.fork_points.find_fork(tip)?);
+    let (tree, fork) = (repo.tree_of(tip)?, group.fork_points.find_fork(tip)?);
     if let (Some(key), Some(line)) = (key, fork.to_line()) {
         cache.add_line(key, format!("{tree};{line}"));
     }
     Ok((tree, fork))
 }
 
-fn base_group<'a>(project: &'a Project, base: &str) -> Result<Option<BaseGroup<'a>>, Error> {
-    let Some(tip) = project.repo.branch_tip(base)? else { return Ok(None) };
+fn base_group<'a>(repo: &'a Repo, base: &str) -> Result<Option<BaseGroup<'a>>, Error> {
+    let Some(tip) = repo.branch_tip(base)? else { return Ok(None) };
     Ok(Some(BaseGroup {
         base: base.to_owned(),
         tip,
-        tree: project.repo.tree_of(tip)?,
-        fork_points: ForkPoints::new(&project.repo, tip)?,
+        tree: repo.tree_of(tip)?,
+        fork_points: ForkPoints::new(repo, tip)?,
         lanes: Vec::new(),
     }))
 }
@@ -139,13 +138,13 @@ pub(crate) struct DirtyWorktree {
 impl GatheredLanes<'_> {
     /// Returns the worktrees of lanes with uncommitted work. A lane whose worktree cannot be read or is not
     /// on the lane's branch gets a note.
-    pub(crate) fn dirty_worktrees(&mut self, project: &Project) -> Vec<DirtyWorktree> {
+    pub(crate) fn dirty_worktrees(&mut self, repo: &Repo) -> Vec<DirtyWorktree> {
         let subjects: Vec<&mut ForecastLane> = self.groups.iter_mut().flat_map(|g| &mut g.lanes).collect();
         let folders: Vec<PathBuf> = subjects.iter().map(|s| s.path.clone()).collect();
-        let (lane_statuses, ()) = query_statuses(&project.repo, &folders, || ());
+        let (lane_statuses, ()) = query_statuses(repo, &folders, || ());
         let mut out = Vec::new();
         for (subject, dirt) in subjects.into_iter().zip(lane_statuses) {
-            let is_on = || project.repo.is_head_on_branch(&subject.path, &subject.branch);
+            let is_on = || repo.is_head_on_branch(&subject.path, &subject.branch);
             let note = match dirt {
                 None => Some("its worktree could not be looked at".to_owned()),
                 Some(status) if status.is_clean() => None,
@@ -164,13 +163,13 @@ impl GatheredLanes<'_> {
     /// Replaces the compared tree of each lane in `dirty` by a tree with its uncommitted work.
     pub(crate) fn add_uncommitted(
         &mut self,
-        project: &Project,
+        repo: &Repo,
         dirty: &[DirtyWorktree],
         temp_files: &TempFiles<'_>,
     ) {
         let mut readable = Vec::new();
         for worktree in dirty {
-            match project.repo.worktree_git_dir(&worktree.dir) {
+            match repo.worktree_git_dir(&worktree.dir) {
                 Ok(git_dir) => {
                     readable.push((
                         worktree,
@@ -182,8 +181,7 @@ impl GatheredLanes<'_> {
         }
         let (lanes, worktrees): (Vec<&DirtyWorktree>, Vec<UncommittedWorktree<'_>>) =
             readable.into_iter().unzip();
-        let trees =
-            write_uncommitted_trees(&project.repo, temp_files.objects, temp_files.scratch, &worktrees);
+        let trees = write_uncommitted_trees(repo, temp_files.objects, temp_files.scratch, &worktrees);
         for (worktree, tree) in lanes.into_iter().zip(trees) {
             match tree {
                 Ok(tree) => {
