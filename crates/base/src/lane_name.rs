@@ -1,7 +1,9 @@
 //! Lane names: validation, and derivation from a prompt.
 
-use std::borrow::Cow;
+use std::borrow::{Borrow, Cow};
 use std::fmt;
+
+use serde::{Deserialize, Serialize};
 
 use crate::explain::{Exit, Explain};
 
@@ -11,7 +13,9 @@ const MAX_NAME_LEN: usize = 64;
 const MAX_DERIVED_NAME_LEN: usize = 40;
 
 /// Name of a lane: `[a-z0-9][a-z0-9._-]*`, at most 64 characters, valid as a component of a git ref.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// Serialized as its text; deserializing any other text fails with [`InvalidLaneName`].
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct LaneName(String);
 
 /// A text that is not the name of a lane.
@@ -40,10 +44,7 @@ impl Explain for InvalidLaneName {
 impl LaneName {
     /// Validates a name that the user gave.
     pub fn parse(text: &str) -> Result<LaneName, InvalidLaneName> {
-        match invalid_name_reason(text) {
-            None => Ok(LaneName(text.to_owned())),
-            Some(reason) => Err(InvalidLaneName { name: shortened(text), reason }),
-        }
+        LaneName::try_from(text.to_owned())
     }
 
     /// Derives a name from the first line of a prompt that is not empty: `Implement payments!` becomes
@@ -90,7 +91,48 @@ impl LaneName {
 
 impl fmt::Display for LaneName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.pad(&self.0)
+    }
+}
+
+impl AsRef<str> for LaneName {
+    fn as_ref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Borrow<str> for LaneName {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+impl PartialEq<str> for LaneName {
+    fn eq(&self, other: &str) -> bool {
+        self.0 == other
+    }
+}
+
+impl PartialEq<&str> for LaneName {
+    fn eq(&self, other: &&str) -> bool {
+        self.0 == *other
+    }
+}
+
+impl TryFrom<String> for LaneName {
+    type Error = InvalidLaneName;
+
+    fn try_from(text: String) -> Result<LaneName, InvalidLaneName> {
+        match invalid_name_reason(&text) {
+            None => Ok(LaneName(text)),
+            Some(reason) => Err(InvalidLaneName { name: shortened(&text), reason }),
+        }
+    }
+}
+
+impl From<LaneName> for String {
+    fn from(name: LaneName) -> String {
+        name.0
     }
 }
 
@@ -231,6 +273,17 @@ mod tests {
         }
         assert_eq!(LaneName::from_prompt("x").numbered(3).as_str(), "x-3");
         assert_eq!(LaneName::from_prompt("").numbered(3).as_str(), "lane-3");
+    }
+
+    #[test]
+    fn serializes_as_text_and_refuses_other_text() {
+        let name: LaneName = serde_json::from_str("\"x-1\"").unwrap();
+        assert_eq!(
+            (serde_json::to_string(&name).unwrap(), format!("{name:>5}")),
+            ("\"x-1\"".into(), "  x-1".into())
+        );
+        let error = serde_json::from_str::<LaneName>("\"X\"").unwrap_err().to_string();
+        assert!(error.starts_with("'X' cannot be a lane's name: only lower-case letters"), "{error}");
     }
 
     proptest! {

@@ -152,7 +152,7 @@ impl From<LaneView> for Lane {
             behind: view.distance.map(|d| d.behind),
             uncommitted: view.dirty.map(|d| d.entries.len()),
             branch: view.lane.branch().unwrap_or_default().to_owned(),
-            name: view.lane.name,
+            name: view.lane.name.into(),
             title: view.lane.title,
             path: view.lane.path,
             base: view.lane.base,
@@ -261,7 +261,7 @@ impl Proq {
 
     /// Previews a lane in the main checkout; uncommitted changes there are saved in a snapshot.
     pub fn preview(&self, name: &str) -> Result<(), Error> {
-        enter::enter_preview(&self.project, name).map(drop).map_err(Error::from)
+        enter::enter_preview(&self.project, &self.project.lane(name)?.name).map(drop).map_err(Error::from)
     }
 
     /// Leaves the preview and restores the changes. If they conflict with what landed since, returns the
@@ -294,10 +294,10 @@ impl Proq {
         project.run_pre_remove_hooks(&lane.name)?;
         let (state, _) = lane_state::effective_state(project, &lane)?;
         if force && state.is_busy() {
-            stop::stop(project, name)?;
+            stop::stop(project, &lane.name)?;
         }
         operate(project, "discard", |op| {
-            remove_lane::remove_previewed_lane(op, name, RemovalReason::Discard, force).map(drop)
+            remove_lane::remove_previewed_lane(op, &lane.name, RemovalReason::Discard, force).map(drop)
         })?;
         Ok(())
     }
@@ -336,7 +336,7 @@ impl Proq {
     }
 
     fn lane_from_record(&self, record: AnyLane) -> Result<Lane, Error> {
-        let name = record.name.clone();
+        let name = record.name.to_string();
         let view = crate::lane::inspection::list::lane_views(&self.project, vec![record])?.pop();
         view.map(Lane::from).ok_or_else(|| lane::Error::UnknownLane { name, similar: None }.into())
     }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use clap::Args;
 use proq_base::diagnostics::Listener;
 use proq_base::explain::Exit;
+use proq_base::lane_name::LaneName;
 use proq_base::process;
 use proq_base::process::signals;
 use proq_lib::agent::acp::driver;
@@ -93,7 +94,7 @@ pub(crate) fn run_supervise(session: &CommandContext, args: Supervise) -> Comman
 fn supervise(session: &CommandContext, args: Supervise) -> CommandResult {
     let mut project = session.project()?;
     project.is_long_lived = true;
-    supervisor::supervise(&project, &args.lane, args.run_number, args.command)?;
+    supervisor::supervise(&project, &project.lane_name(&args.lane)?, args.run_number, args.command)?;
     Ok(Exit::Success)
 }
 
@@ -110,7 +111,7 @@ pub(crate) struct Pane {
 
 pub(crate) fn run_pane(session: &CommandContext, args: &Pane) -> CommandResult {
     let project = Project::open(&session.dir, Listener::silent())?;
-    pane_process::run_pane_process(&project.store, &args.lane, args.run_number)?;
+    pane_process::run_pane_process(&project.store, &project.lane_name(&args.lane)?, args.run_number)?;
     Ok(Exit::Success)
 }
 
@@ -152,7 +153,8 @@ fn drive_agent(session: &CommandContext, args: &Acp) -> Result<AgentExit, Failur
     let log = std::io::stdout().as_fd().try_clone_to_owned().map_err(start_error)?;
     let supervisor_pipe = std::io::stdin().as_fd().try_clone_to_owned().map_err(start_error)?;
     let handles = DriverHandles { log: log.into(), supervisor_pipe };
-    Ok(driver::run_protocol_agent(&project, &args.lane, args.run_number, &args.command, handles)?)
+    let lane = project.lane_name(&args.lane)?;
+    Ok(driver::run_protocol_agent(&project, &lane, args.run_number, &args.command, handles)?)
 }
 
 /// Longest wait for a lock. The agent is blocked during that time.
@@ -192,8 +194,8 @@ fn handle_event(session: &CommandContext, args: &AgentEvent, input: &[u8]) -> Op
     let mut project = Project::open(&session.dir, Listener::silent()).ok()?;
     project.store.set_lock_limit(WaitLimit::AtMost(LOCK_WAIT_LIMIT));
     let kind = args.kind.as_deref().unwrap_or_default();
-    activity::handle_hook_event(&project, args.lane.as_deref()?, run_number, kind, &HookInput::parse(input))
-        .ok()?
+    let lane = LaneName::parse(args.lane.as_deref()?).ok()?;
+    activity::handle_hook_event(&project, &lane, run_number, kind, &HookInput::parse(input)).ok()?
 }
 
 /// Looks at the commits that a lane got. Started by the hook that runs after a commit.
@@ -210,13 +212,14 @@ pub(crate) struct Moved {
 pub(crate) fn run_moved(session: &CommandContext, args: &Moved) -> CommandResult {
     signals::start_session();
     let project = session.project_for_write()?;
-    while let Some(lock) = after_commit::claim_new_commits(&project.store, &args.lane) {
+    let Ok(lane) = LaneName::parse(&args.lane) else { return Ok(Exit::Success) };
+    while let Some(lock) = after_commit::claim_new_commits(&project.store, &lane) {
         proq_base::fail_points::hit("moved.taken");
         // If an edit is in the way, the preview stays where it is. The user sees that in `list`.
-        drop(refresh::refresh_if_lane_advanced(&project, &args.lane));
-        drop(overlap::report_overlaps_of_lane(&project, &args.lane));
+        drop(refresh::refresh_if_lane_advanced(&project, &lane));
+        drop(overlap::report_overlaps_of_lane(&project, &lane));
         drop(lock);
-        if !after_commit::has_new_commits(&project.store, &args.lane) {
+        if !after_commit::has_new_commits(&project.store, &lane) {
             break;
         }
     }
@@ -236,7 +239,7 @@ pub(crate) struct Overlaps {
 pub(crate) fn run_overlaps(session: &CommandContext, args: &Overlaps) -> CommandResult {
     signals::start_session();
     let project = Project::open(&session.dir, Listener::silent())?;
-    overlap::report_overlaps_of_lane(&project, &args.lane)?;
+    overlap::report_overlaps_of_lane(&project, &project.lane_name(&args.lane)?)?;
     Ok(Exit::Success)
 }
 

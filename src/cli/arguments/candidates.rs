@@ -37,8 +37,8 @@ pub(crate) fn any_lane_names(typed: &OsStr) -> Vec<CompletionCandidate> {
 fn lane_candidates(lanes: impl Iterator<Item = AnyLane>, typed: &OsStr) -> Vec<CompletionCandidate> {
     let typed = typed.to_string_lossy();
     lanes
-        .filter(|lane| lane.name.starts_with(typed.as_ref()))
-        .map(|lane| CompletionCandidate::new(lane.name).help(Some(lane.title.into())))
+        .filter(|lane| lane.name.as_str().starts_with(typed.as_ref()))
+        .map(|lane| CompletionCandidate::new(lane.name.as_str()).help(Some(lane.title.into())))
         .collect()
 }
 

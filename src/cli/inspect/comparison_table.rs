@@ -56,7 +56,7 @@ pub(crate) fn render_tables(comparison: &Comparison, width: usize) -> Vec<String
 
 /// Returns the name of an attempt, followed by its cell of every row.
 fn attempt_cells(comparison: &Comparison, attempt: &AttemptSummary) -> Vec<String> {
-    std::iter::once(attempt.lane.clone())
+    std::iter::once(attempt.lane.to_string())
         .chain(ROWS.iter().map(|(_, render_cell)| render_cell(comparison, attempt)))
         .collect()
 }
@@ -158,8 +158,9 @@ fn merge_forecast(comparison: &Comparison, attempt: &AttemptSummary) -> String {
 
 /// Formats how many of the other attempts this attempt would conflict with.
 fn conflicts_with_others(comparison: &Comparison, attempt: &AttemptSummary) -> String {
-    let involves_attempt =
-        |pair: &&ForecastPair| !pair.with_base && (pair.ours == attempt.lane || pair.theirs == attempt.lane);
+    let involves_attempt = |pair: &&ForecastPair| {
+        !pair.with_base && (attempt.lane == pair.ours.as_str() || pair.theirs == attempt.lane)
+    };
     let pairs: Vec<&ForecastPair> = comparison.pairs.iter().filter(involves_attempt).collect();
     match pairs.iter().filter(|pair| pair.result.is_conflict()).count() {
         _ if comparison.attempts.len() < 2 => String::new(),

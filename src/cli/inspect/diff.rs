@@ -3,6 +3,7 @@
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use proq_base::explain::Exit;
+use proq_base::lane_name::LaneName;
 use proq_git::RepoPath;
 use serde::Serialize;
 
@@ -30,7 +31,7 @@ pub(crate) struct Diff {
 
 #[derive(Serialize)]
 struct DiffOutput {
-    lane: String,
+    lane: LaneName,
     from: String,
     files: Vec<RepoPath>,
 }

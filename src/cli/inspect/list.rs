@@ -2,6 +2,7 @@
 
 use clap::Args;
 use proq_base::explain::{Exit, shell_quote_path};
+use proq_base::lane_name::LaneName;
 use proq_git::status::worktree_status::WorktreeStatus;
 use proq_lib::lane::Project;
 use proq_lib::lane::context::head_ownership;
@@ -13,6 +14,7 @@ use proq_lib::lane::messages::inbox;
 use proq_lib::lane::removal::remove_lane;
 use proq_lib::merge::land::sure_landing;
 use proq_lib::snapshot::snap_view;
+use proq_store::paths::file_access;
 use proq_store::records::lane::LaneRecord;
 use proq_store::records::lane_state::LaneState;
 
@@ -64,7 +66,10 @@ pub(crate) fn run(session: &CommandContext, args: &List) -> CommandResult {
     if lane_list.views.is_empty() && lane_list.stored.past.is_empty() {
         let layout = project.store.layout();
         // An unreadable record has caused a warning already.
-        let is_empty = !layout.entry_names("lanes").iter().any(|name| layout.has_lane_record(name));
+        let is_empty = !layout
+            .entry_names("lanes")
+            .iter()
+            .any(|name| file_access::may_exist(&layout.record_of_lane_entry(name)));
         if is_empty {
             session.ui.status("no lanes yet");
         }
@@ -176,7 +181,7 @@ fn warn_of_broken_lanes(session: &CommandContext, project: &Project, lane_list: 
 
 /// Returns whether `git proq merge --all` is known to land exactly `lanes`. All their work must be committed,
 /// none may conflict with its base or with another of them, and nothing else may block the landing.
-fn is_sure_all_land(project: &Project, lane_list: &LaneList, lanes: &[&str]) -> bool {
+fn is_sure_all_land(project: &Project, lane_list: &LaneList, lanes: &[&LaneName]) -> bool {
     let may_also_land = |view: &LaneView| {
         let is_ready = matches!(view.state, LaneState::Idle | LaneState::Conflict | LaneState::CheckFailed);
         is_ready && view.distance.is_some_and(|distance| distance.ahead > 0)
@@ -195,17 +200,17 @@ fn is_sure_all_land(project: &Project, lane_list: &LaneList, lanes: &[&str]) -> 
         is_ready && conflicts.is_some_and(|conflicts| conflicts.is_compatible_with(lanes))
     });
     let records = || -> Vec<LaneRecord> {
-        let named = lane_list.views.iter().filter(|view| lanes.contains(&view.lane.name.as_str()));
+        let named = lane_list.views.iter().filter(|view| lanes.contains(&&view.lane.name));
         named.filter_map(|view| view.lane.clone().into_worktree_lane().ok()).collect()
     };
     all_ready && sure_landing::is_sure_to_land(project, &records())
 }
 
 fn next_steps(project: &Project, lane_list: &LaneList) -> Vec<String> {
-    let lanes_in_states = |wanted: &[LaneState]| -> Vec<&str> {
+    let lanes_in_states = |wanted: &[LaneState]| -> Vec<&LaneName> {
         let is_match =
             |v: &&LaneView| wanted.contains(&v.state) && missing_parts(v).is_empty() && v.broken.is_none();
-        lane_list.views.iter().filter(is_match).map(|v| v.lane.name.as_str()).collect()
+        lane_list.views.iter().filter(is_match).map(|v| &v.lane.name).collect()
     };
     let mut out = Vec::new();
     if let Some(first) = lanes_in_states(&[LaneState::Running, LaneState::Starting]).first() {
@@ -221,9 +226,9 @@ fn next_steps(project: &Project, lane_list: &LaneList) -> Vec<String> {
         out.push(format!("git proq show {} prints what it came to", view.lane.name));
     }
     let has_branch =
-        |name: &&str| lane_list.views.iter().any(|v| v.lane.name == **name && v.lane.branch().is_some());
+        |name: &&LaneName| lane_list.views.iter().any(|v| v.lane.name == **name && v.lane.branch().is_some());
     let mut done = lanes_in_states(&[LaneState::Done]);
-    done.retain(|name| rivals.iter().all(|v| v.lane.name != *name) && has_branch(name));
+    done.retain(|name| rivals.iter().all(|v| v.lane.name != **name) && has_branch(name));
     if let Some(first) = done.first() {
         out.push(format!("git proq preview {first} shows it in your checkout"));
         let count = ui::pluralize(done.len(), "lane");

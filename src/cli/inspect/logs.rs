@@ -67,7 +67,7 @@ pub(crate) struct Logs {
 
 #[derive(Serialize)]
 struct RunLogOutput<'a> {
-    lane: &'a str,
+    lane: &'a LaneName,
     run: RunNumber,
     #[serde(serialize_with = "path_form::serialize")]
     path: &'a Path,
@@ -79,6 +79,7 @@ struct RunLogOutput<'a> {
 
 #[derive(Serialize)]
 struct SetUpLogOutput<'a> {
+    /// Name of the lane, as the user gave it if the lane does not exist.
     lane: &'a str,
     #[serde(serialize_with = "path_form::serialize")]
     path: &'a Path,
@@ -193,7 +194,7 @@ fn print_set_up(session: &CommandContext, project: &Project, name: &str) -> Comm
     let lane_log =
         found.as_ref().ok().map(|(_, dir)| dir.join(Layout::SET_UP_LOG)).filter(|path| path.is_file());
     // Only a valid lane name may become part of a path.
-    let failed_log = LaneName::parse(name).is_ok().then(|| project.store.layout().failed_set_up_log(name));
+    let failed_log = LaneName::parse(name).ok().map(|name| project.store.layout().failed_set_up_log(&name));
     let lane = found.as_ref().map_or(name, |(lane, _)| lane.name.as_str());
     let path = lane_log.or(failed_log).unwrap_or_default();
     if !path.is_file() {

@@ -145,7 +145,7 @@ fn print_forecast(session: &CommandContext, forecast: &Forecast) {
     }
     let mut lanes_by_reason: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for skipped_lane in &forecast.skipped {
-        lanes_by_reason.entry(&skipped_lane.reason).or_default().push(&skipped_lane.lane);
+        lanes_by_reason.entry(&skipped_lane.reason).or_default().push(skipped_lane.lane.as_str());
     }
     if !lanes_by_reason.is_empty() {
         let entries: Vec<String> = lanes_by_reason

@@ -3,6 +3,7 @@
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use proq_base::explain::Exit;
+use proq_base::lane_name::LaneName;
 use proq_git::Repo;
 use proq_git::snapshots::restore_forecast::RestoreOutcome;
 use proq_lib::lane::Project;
@@ -56,7 +57,7 @@ pub(crate) struct Preview {
 #[derive(Serialize, Default)]
 struct PreviewOutput {
     /// Name of the lane that the main checkout shows now, if any.
-    lane: Option<String>,
+    lane: Option<LaneName>,
     /// Branch, lane or commit that the main checkout is on now.
     #[serde(rename = "on")]
     head: String,
@@ -102,11 +103,11 @@ pub(crate) fn run(session: &CommandContext, args: &Preview) -> CommandResult {
     Ok(Exit::Success)
 }
 
-fn print_entered(session: &CommandContext, lane: &str, entered: &EnterResult) {
+fn print_entered(session: &CommandContext, lane: &LaneName, entered: &EnterResult) {
     if session.ui.json {
         session.ui.print_json(PreviewOutput {
-            lane: Some(lane.to_owned()),
-            head: lane.to_owned(),
+            lane: Some(lane.clone()),
+            head: lane.to_string(),
             tip: Some(entered.tip.to_string()),
             has_parked_changes: entered.changes_parked,
             ..PreviewOutput::default()
@@ -135,7 +136,7 @@ fn print_refreshed(session: &CommandContext, refreshed: &RefreshResult) {
     if session.ui.json {
         session.ui.print_json(PreviewOutput {
             lane: Some(refreshed.lane.clone()),
-            head: refreshed.lane.clone(),
+            head: refreshed.lane.to_string(),
             tip: Some(refreshed.new_commit.to_string()),
             has_parked_changes: refreshed.has_parked_changes,
             ..PreviewOutput::default()
@@ -179,11 +180,7 @@ fn print_back(session: &CommandContext, repo: &Repo, back: &LeaveResult) -> Exit
             session.ui.status(format!("your changes are back, on top of what {} is now", back.head));
         }
         Some(RestoreOutcome::Conflict(paths)) => {
-            session.ui.warn(format!(
-                "{} has moved, and your changes conflict with it in {}; the checkout is clean and your changes are kept",
-                back.head,
-                ui::pluralize(paths.len(), "file")
-            ));
+            session.ui.warn(format!("{} has moved, and your changes conflict with it in {}; the checkout is clean and your changes are kept", back.head, ui::pluralize(paths.len(), "file")));
             let (restore_command, id) = (
                 snap_restore::choose_stash_method(repo, back.conflicting_snapshot, paths),
                 back.conflicting_snapshot,

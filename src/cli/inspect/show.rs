@@ -163,8 +163,8 @@ fn print_lane(
     let detail = view.map_or(lane.detail.as_deref(), |v| v.detail.as_deref());
     // A removed lane is listed under its name in the history, which is the name of its record folder.
     let past_name = details.dir.file_name().map(|n| n.to_string_lossy().into_owned());
-    print_field("lane", past_name.as_deref().unwrap_or(&lane.name));
-    if lane.title != lane.name {
+    print_field("lane", past_name.as_deref().unwrap_or(lane.name.as_str()));
+    if lane.name != lane.title.as_str() {
         print_field("title", &lane.title);
     }
     if let Some(batch_task) = &lane.batch {
@@ -341,7 +341,11 @@ fn auto_merge_lines(
         out.push(auto_merge_outlook(project, lane, state, details));
     }
     if let Some(run) = details.runs.iter().rev().find(|run| details.landing_log(run).exists()) {
-        out.push(format!("git proq logs {} --merge --run {}", past_name.unwrap_or(&lane.name), run.number));
+        out.push(format!(
+            "git proq logs {} --merge --run {}",
+            past_name.unwrap_or(lane.name.as_str()),
+            run.number
+        ));
     }
     out
 }

@@ -4,6 +4,7 @@ use std::io::IsTerminal;
 use std::path::Path;
 
 use proq_base::explain::Exit;
+use proq_base::lane_name::LaneName;
 use proq_lib::lane::messages::delivered_messages::read_delivered;
 use proq_store::base::run_number::RunNumber;
 use proq_store::paths::layout::Layout;
@@ -16,7 +17,7 @@ use crate::cli::invocation::usage_error::UsageError;
 
 #[derive(Serialize)]
 struct PromptOutput<'a> {
-    lane: &'a str,
+    lane: &'a LaneName,
     run: RunNumber,
     /// Rules that the agent was given separately from the prompt.
     #[serde(skip_serializing_if = "Option::is_none")]

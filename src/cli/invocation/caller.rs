@@ -1,6 +1,7 @@
 //! Identity of the caller: the lane in which git-proq runs, by its environment and current folder, never by
 //! an argument.
 
+use proq_base::lane_name::LaneName;
 use proq_lib::lane::Project;
 use proq_lib::run::report;
 use proq_lib::run::report::CurrentLane;
@@ -43,16 +44,16 @@ pub(crate) fn refuse_in_lane(session: &CommandContext, project: &Project) -> Res
 pub(crate) fn refuse_other_lanes_inside_lane(
     session: &CommandContext,
     project: &Project,
-    lanes: &[String],
+    lanes: &[LaneName],
 ) -> Result<(), Failure> {
-    match calling_lane(session, project).filter(|own| lanes.iter().any(|lane| lane != own)) {
+    match calling_lane(session, project).filter(|own| lanes.iter().any(|lane| *lane != own.as_str())) {
         Some(lane) => Err(UsageError::RefusedInLane { lane }.into()),
         None => Ok(()),
     }
 }
 
 /// Refuses a command of a lane's agent that would change other lanes, their bases or the main checkout.
-/// `lanes` are the lanes that the command changes; empty means that it may change any.
+/// `lanes` are the lanes that the command changes, as the user gave them; empty means that it may change any.
 ///
 /// A user in a lane's folder may make the change, and so may commands that the user has configured. A dry run
 /// is always allowed.
@@ -69,7 +70,8 @@ pub(crate) fn refuse_agent_for_other_lanes(lanes: &[String], dry_run: bool) -> R
     }
 }
 
-/// Returns the name of the lane in which this process runs; `None` outside of all lanes.
+/// Returns the name of the lane in which this process runs, as the environment or the folder has it; `None`
+/// outside of all lanes.
 fn calling_lane(session: &CommandContext, project: &Project) -> Option<String> {
     let current_dir = project.repo.current_worktree().unwrap_or(&session.dir);
     let is_inside_lane = project.is_lane_worktree_dir(current_dir).unwrap_or(true);
@@ -78,7 +80,7 @@ fn calling_lane(session: &CommandContext, project: &Project) -> Option<String> {
         (None, true) => Some(report::find_current_lane(project, None).map_or_else(
             // A lane that is only partly created or removed has no record.
             |_| current_dir.file_name().unwrap_or_default().to_string_lossy().into_owned(),
-            |own| own.lane.name,
+            |own| own.lane.name.into(),
         )),
         (None, false) => None,
     }

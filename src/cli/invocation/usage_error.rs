@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::path::PathBuf;
 
 use proq_base::explain::{Exit, Explain};
+use proq_base::lane_name::LaneName;
 use proq_store::base::operation_number::OperationNumber;
 use proq_store::base::run_number::RunNumber;
 
@@ -83,7 +84,7 @@ pub enum UsageError {
     )]
     NoRun {
         /// Name of the lane.
-        lane: String,
+        lane: LaneName,
         /// The number as it was given; 0 for the latest run of a lane that has none.
         run: RunNumber,
     },
@@ -91,19 +92,19 @@ pub enum UsageError {
     #[error("lane '{lane}' was not landed by itself")]
     NoAutoMerge {
         /// Name of the lane.
-        lane: String,
+        lane: LaneName,
     },
     /// No set-up command has run in the lane.
     #[error("no lane.setup command was run in lane '{lane}'")]
     NoSetUpRun {
         /// Name of the lane.
-        lane: String,
+        lane: LaneName,
     },
     /// No check of the lane has failed.
     #[error("lane '{lane}' has failed no check")]
     NoFailedCheck {
         /// Name of the lane.
-        lane: String,
+        lane: LaneName,
     },
     /// An undo needs the user's confirmation, and the user cannot be prompted.
     #[error("{subject}; nothing was changed")]
@@ -126,7 +127,7 @@ pub enum UsageError {
         "this is for a person, or for the agent that supervises all lanes, and not for one in lane '{lane}'"
     )]
     RefusedInLane {
-        /// Name of the agent's lane.
+        /// Name of the agent's lane, as its environment or folder has it.
         lane: String,
     },
     /// An agent in a lane would change another lane or a base.
@@ -134,7 +135,7 @@ pub enum UsageError {
         "cannot change other lanes or their bases: this is the agent of lane '{agent_lane}'; nothing was changed"
     )]
     NotOwnLane {
-        /// Name of the agent's lane.
+        /// Name of the agent's lane, as its environment or folder has it.
         agent_lane: String,
     },
     /// No agent that can supervise lanes is installed.
@@ -225,10 +226,7 @@ impl Explain for UsageError {
                 vec!["it is started by an agent, which talks to it: see `git proq mcp -h`".into()]
             }
             UsageError::NotOwnLane { .. } => {
-                vec![
-                    "say in your report what a person is to do: git proq task update".into(),
-                    "a person runs it in a terminal of their own, or has an agent supervise all lanes: git proq supervise".into(),
-                ]
+                vec!["say in your report what a person is to do: git proq task update".into(), "a person runs it in a terminal of their own, or has an agent supervise all lanes: git proq supervise".into()]
             }
             UsageError::RefusedInLane { .. } => {
                 vec!["an agent in a lane reports on its task: git proq task update".into()]

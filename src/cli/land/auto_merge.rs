@@ -7,6 +7,7 @@ use std::os::fd::AsFd;
 
 use proq_base::explain::Exit;
 use proq_base::fail_points;
+use proq_base::lane_name::LaneName;
 use proq_lib::agent::supervise::follow_up;
 use proq_lib::lane::Project;
 use proq_lib::lane::execution::recovery;
@@ -32,14 +33,15 @@ pub(crate) fn run(session: &CommandContext, args: &Merge, trigger: &str) -> Comm
     let project = Project::open(&session.dir, session.ui.listener())?;
     let is_run_end = trigger == "run-ended";
     let (mut exit, mut bases) = (Exit::Success, BTreeSet::new());
-    for name in &args.lanes {
+    let names: Vec<LaneName> = args.lanes.iter().filter_map(|name| project.lane_name(name).ok()).collect();
+    for name in &names {
         let lock = if is_run_end {
             Some(adopt_lock(&project.store, name)?)
         } else {
             follow_up::acquire_landing_lock(&project.store, name)?
         };
         // Without the lock, another process is landing the lane.
-        let (Some(_lock), Ok(lane)) = (lock, project.lane(name)) else { continue };
+        let (Some(_lock), Ok(lane)) = (lock, project.lane(name.as_str())) else { continue };
         let blocked_reason = match start_landing(&project, &lane) {
             Ok(AutoMergeStatus::Ready) => None,
             Ok(AutoMergeStatus::NotDue) => continue,
@@ -65,7 +67,7 @@ pub(crate) fn run(session: &CommandContext, args: &Merge, trigger: &str) -> Comm
     if is_run_end {
         let bases = bases.iter().map(String::as_str).collect();
         fail_points::hit("landing.over");
-        merge_retry::retry_waiting_lanes(session, &project, &bases, &args.lanes);
+        merge_retry::retry_waiting_lanes(session, &project, &bases, &names);
     }
     Ok(exit)
 }
@@ -80,12 +82,12 @@ fn start_landing(project: &Project, lane: &LaneRecord) -> Result<AutoMergeStatus
 }
 
 /// Adopts the lane's lock from standard input, and replaces standard input with `/dev/null`.
-fn adopt_lock(store: &Store, lane: &str) -> Result<LockGuard, Failure> {
+fn adopt_lock(store: &Store, lane: &LaneName) -> Result<LockGuard, Failure> {
     let unreadable = |source| UsageError::Unreadable { path: "standard input".into(), source };
     let lock = std::io::stdin().as_fd().try_clone_to_owned().map_err(unreadable)?;
     let null = File::open("/dev/null").map_err(unreadable)?;
     rustix::stdio::dup2_stdin(&null).map_err(|e| unreadable(e.into()))?;
-    Ok(store.locks().adopt(&LockName::AutoMerge(lane.to_owned()), File::from(lock)))
+    Ok(store.locks().adopt(&LockName::AutoMerge(lane.clone()), File::from(lock)))
 }
 
 /// Redirects standard output and standard error to the end of a file.
@@ -99,7 +101,7 @@ fn redirect_output(path: &std::path::Path) -> Result<(), Failure> {
 
 /// Lands one lane, and records the reason if the landing is refused.
 fn land_lane(session: &CommandContext, project: &Project, args: &Merge, lane: &LaneRecord) -> Exit {
-    let args = Merge { lanes: vec![lane.name.clone()], auto: None, ..args.clone() };
+    let args = Merge { lanes: vec![lane.name.to_string()], auto: None, ..args.clone() };
     let result = recovery::recover(project)
         .map_err(Failure::from)
         .and_then(|()| landing::land(session, project, &args, Some(lane)));

@@ -8,6 +8,7 @@ use proq_base::config::key::Key;
 use proq_base::config::layers::Layers;
 use proq_base::config::layers::Origin;
 use proq_base::config::settings::Settings;
+use proq_base::lane_name::LaneName;
 use proq_lib::agent::command::agent_command;
 use proq_lib::agent::launch::start_supervisor;
 use proq_lib::lane::Project;
@@ -48,7 +49,7 @@ pub(crate) fn land_and_retry_waiting(
 ) -> Result<LandingReport, Failure> {
     let report = land(session, project, args, None)?;
     if !args.dry_run {
-        let attempted: Vec<String> = report.lanes.iter().map(|line| line.lane.clone()).collect();
+        let attempted: Vec<LaneName> = report.lanes.iter().map(|line| line.lane.clone()).collect();
         merge_retry::retry_waiting_lanes(session, project, &merge_retry::landing_bases(&report), &attempted);
     }
     Ok(report)
@@ -133,7 +134,7 @@ fn confirm_session_ends(
     session: &CommandContext,
     project: &Project,
     args: &Merge,
-) -> Result<Vec<String>, Failure> {
+) -> Result<Vec<LaneName>, Failure> {
     if args.stop || args.dry_run || cannot_prompt_user(session) {
         return Ok(Vec::new());
     }
@@ -262,7 +263,7 @@ fn show_plan(session: &CommandContext, plan: &LandingPlan) {
             .reason
             .as_ref()
             .map_or_else(|| plan.strategy.to_string(), |reason| format!("not: {reason}"));
-        vec![plan_line.lane.clone(), plan_line.onto.clone(), commits, files, plan_cell]
+        vec![plan_line.lane.to_string(), plan_line.onto.clone(), commits, files, plan_cell]
     };
     let head = ["LANE", "ONTO", "COMMITS", "FILES", "PLAN"];
     session.ui.status(table::render(&head, plan.lanes.iter().map(row).collect()));

@@ -34,7 +34,7 @@ pub(crate) fn run(
     }
     let forecast = batch_landing::forecast_landing_lane(project, &batch)?;
     let landing_args =
-        Merge { lanes: vec![forecast.lane.name.clone()], batch: None, force: false, ..args.clone() };
+        Merge { lanes: vec![forecast.lane.name.to_string()], batch: None, force: false, ..args.clone() };
     let unrecorded = (!forecast.is_up_to_date).then(|| Box::new(forecast.lane));
     if args.dry_run {
         let stop = landing_args.stop && unrecorded.is_none();

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use proq_base::lane_name::LaneName;
 use proq_lib::agent::supervise::follow_up;
 use proq_lib::agent::supervise::follow_up::MergeTrigger;
 use proq_lib::lane::Project;
@@ -22,13 +23,13 @@ pub(crate) fn retry_waiting_lanes(
     session: &CommandContext,
     project: &Project,
     bases: &BTreeSet<&str>,
-    attempted: &[String],
+    attempted: &[LaneName],
 ) {
     for warning in auto_merge::refuse_moved_lanes(project, bases, attempted) {
         session.ui.warn(warning);
     }
     let waiting = auto_merge::lanes_waiting_to_land(project, bases).into_iter().map(|lane| lane.name);
-    let lanes: Vec<String> = waiting.filter(|name| !attempted.contains(name)).collect();
+    let lanes: Vec<LaneName> = waiting.filter(|name| !attempted.contains(name)).collect();
     if lanes.is_empty() {
         return;
     }

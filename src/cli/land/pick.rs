@@ -6,6 +6,7 @@ use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use proq_base::explain::{Exit, Explain};
 use proq_base::fail_points;
+use proq_base::lane_name::LaneName;
 use proq_lib::lane::Project;
 use proq_lib::lane::execution::run_operation::operate;
 use proq_lib::lane::inspection::attempts;
@@ -82,15 +83,15 @@ pub enum PickError {
     #[error("lane '{lane}' is not one of several attempts; nothing was changed")]
     NotInGroup {
         /// Name of the lane.
-        lane: String,
+        lane: LaneName,
     },
     /// Agents are still running in attempts of the group.
     #[error("agents are still at work in {}; nothing was changed", busy.join(", "))]
     AgentsRunning {
         /// Name of the attempt to pick.
-        lane: String,
+        lane: LaneName,
         /// Names of the attempts with running agents.
-        busy: Vec<String>,
+        busy: Vec<LaneName>,
     },
 }
 
@@ -213,11 +214,11 @@ fn land(
     session: &CommandContext,
     project: &Project,
     args: &Pick,
-    lane: &str,
+    lane: &LaneName,
 ) -> Result<LandingReport, Failure> {
     let args = Merge {
         batch: None,
-        lanes: vec![lane.to_owned()],
+        lanes: vec![lane.to_string()],
         all: false,
         order: "given".to_owned(),
         atomic: false,
@@ -236,7 +237,12 @@ fn land(
         landing::print_text_report(session, project, &args, agent, &report);
     }
     if !args.dry_run {
-        merge_retry::retry_waiting_lanes(session, project, &merge_retry::landing_bases(&report), &args.lanes);
+        merge_retry::retry_waiting_lanes(
+            session,
+            project,
+            &merge_retry::landing_bases(&report),
+            std::slice::from_ref(lane),
+        );
     }
     Ok(report)
 }
@@ -252,10 +258,10 @@ fn discard_others(
     // An attempt that was removed concurrently needs no discard. A lane that was recreated under its name is
     // another lane.
     let still_exists =
-        |lane: &&LaneRecord| project.lane(&lane.name).is_ok_and(|current| current.is_same_lane(lane));
-    let names: Vec<String> = others.iter().filter(still_exists).map(|lane| lane.name.clone()).collect();
+        |lane: &&LaneRecord| project.lane(lane.name.as_str()).is_ok_and(|current| current.is_same_lane(lane));
+    let names: Vec<LaneName> = others.iter().filter(still_exists).map(|lane| lane.name.clone()).collect();
     let mut all_discarded = true;
-    let mut record_result = |name: &str, result: Result<LaneRemoval, Failure>| {
+    let mut record_result = |name: &LaneName, result: Result<LaneRemoval, Failure>| {
         discarded.push(result.unwrap_or_else(|failure| {
             all_discarded = false;
             if !session.ui.json {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use proq_base::explain::Exit;
+use proq_base::lane_name::LaneName;
 use proq_base::process::command_builder::CommandBuilder as Program;
 use proq_git::Repo;
 use proq_git::RepoPath;
@@ -93,7 +94,7 @@ struct ResolveOutput<'a> {
 /// JSON output of a conflict's state, without an action or with `--dry-run`.
 #[derive(Serialize)]
 struct ConflictStatus<'a> {
-    lane: &'a str,
+    lane: &'a LaneName,
     onto: &'a str,
     result: &'static str,
     files: &'a [RepoPath],
@@ -108,7 +109,7 @@ struct ConflictStatus<'a> {
 /// JSON output of `--abort`.
 #[derive(Serialize)]
 struct AbortOutput<'a> {
-    lane: &'a str,
+    lane: &'a LaneName,
     result: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     saved: Option<&'a str>,
@@ -138,13 +139,13 @@ pub(crate) fn run(session: &CommandContext, args: &Resolve) -> CommandResult {
             Resolver { agent, retries, allowance: &allowance, run_options: &run_options, current_dir: dir };
         resolve_agent::resolve_by_agent(&project, &args.lane, &resolver)?
     } else if args.go_on {
-        resolve::continue_resolution(&project, &args.lane, &allowance)?
+        resolve::continue_resolution(&project, &project.lane(&args.lane)?.name, &allowance)?
     } else {
-        match resolve::open_for_user(&project, &args.lane)? {
+        match resolve::open_for_user(&project, &project.lane(&args.lane)?.name)? {
             ResolutionStart::Resolved(resolved) => resolved,
             ResolutionStart::Open(resolution) => {
                 resolve_interactively(session, &project.repo, args, &resolution)?;
-                resolve::continue_resolution(&project, &args.lane, &allowance)?
+                resolve::continue_resolution(&project, &project.lane(&args.lane)?.name, &allowance)?
             }
         }
     };
@@ -205,17 +206,14 @@ fn print_resolved(session: &CommandContext, resolved: &ResolvedConflict) {
                 Some(agent) => format!(" by {agent}"),
             };
             let file_count = ui::pluralize(files.len(), "file");
-            session.ui.print_line(format!(
-                "resolved{resolver_suffix}: lane '{lane}' has {onto} in it now ({}), {file_count} that conflicted",
-                commit.short()
-            ));
+            session.ui.print_line(format!("resolved{resolver_suffix}: lane '{lane}' has {onto} in it now ({}), {file_count} that conflicted", commit.short()));
         }
     }
     session.ui.hint(format!("look at it: git proq diff {lane}   land it: git proq merge {lane}"));
 }
 
 fn abort_resolution(session: &CommandContext, project: &Project, args: &Resolve) -> CommandResult {
-    let (resolution, closed) = resolve::abort_resolution(project, &args.lane)?;
+    let (resolution, closed) = resolve::abort_resolution(project, &project.lane(&args.lane)?.name)?;
     if session.ui.json {
         let trash = closed.trash_entry.as_deref().map(path_form::to_text);
         let saved = closed.saved_ref.as_deref();
@@ -237,7 +235,7 @@ fn abort_resolution(session: &CommandContext, project: &Project, args: &Resolve)
 /// nothing.
 fn show_conflict(session: &CommandContext, args: &Resolve) -> CommandResult {
     let project = session.project()?;
-    let (lane, resolution) = resolve_agent::load_resolution(&project, &args.lane)?;
+    let (lane, resolution) = resolve_agent::load_resolution(&project, &project.lane(&args.lane)?.name)?;
     let conflict = resolve::load_conflict(&project.store, &lane.name)?;
     if let (true, None) = (args.go_on || args.abort, &resolution) {
         return Err(merge::Error::from(ResolveError::NotOpen { lane: lane.name }).into());
@@ -263,7 +261,7 @@ fn show_conflict(session: &CommandContext, args: &Resolve) -> CommandResult {
     Ok(Exit::Success)
 }
 
-fn describe_plan(args: &Resolve, lane: &str, onto: &str) -> String {
+fn describe_plan(args: &Resolve, lane: &LaneName, onto: &str) -> String {
     let new_tip_clause = "and make what comes of it the lane's new tip, if it is proved";
     match (&args.agent, args.abort, args.go_on) {
         (_, true, _) => format!("would give up what is laid out of the conflict of lane '{lane}', all kept"),
@@ -282,7 +280,7 @@ fn describe_plan(args: &Resolve, lane: &str, onto: &str) -> String {
 
 fn print_conflict(
     session: &CommandContext,
-    lane: &str,
+    lane: &LaneName,
     conflict: &ConflictRecord,
     resolution: Option<&ResolutionRecord>,
 ) {

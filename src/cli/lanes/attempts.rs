@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use proq_base::explain::Exit;
+use proq_base::lane_name::LaneName;
 use proq_lib::agent;
 use proq_lib::agent::command::agent_command::AgentCommand;
 use proq_lib::agent::control::wait;
@@ -129,7 +130,7 @@ impl<'j> StartedAttempt<'j> {
         command: Option<&'j AgentCommand>,
         error: Option<agent::Error>,
     ) -> StartedAttempt<'j> {
-        let lane = project.lane(&lane.name).unwrap_or(lane);
+        let lane = project.lane(lane.name.as_str()).unwrap_or(lane);
         StartedAttempt { state: lane.state, lane, command, failure: error.map(Failure::from) }
     }
 }
@@ -143,7 +144,7 @@ struct AttemptsOutput<'a> {
 
 #[derive(Serialize)]
 struct AttemptRow<'a> {
-    lane: &'a str,
+    lane: &'a LaneName,
     branch: &'a str,
     #[serde(serialize_with = "path_form::serialize")]
     path: &'a Path,
@@ -164,7 +165,7 @@ fn print_plan(session: &CommandContext, plans: &[LanePlan<'_>], commands: &[Opti
     if session.ui.json {
         let row = |(plan, job): (&'_ LanePlan<'_>, &Option<AgentCommand>)| {
             serde_json::to_value(AttemptRow {
-                lane: plan.name.as_str(),
+                lane: &plan.name,
                 branch: &plan.branch,
                 path: &plan.path,
                 base: &base.branch,

@@ -3,6 +3,7 @@
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use proq_base::explain::{Exit, Explain};
+use proq_base::lane_name::LaneName;
 use proq_git::worktrees::worktree::WorktreeList;
 use proq_lib::lane::Project;
 use proq_lib::lane::execution::run_operation::operate;
@@ -65,7 +66,7 @@ pub(crate) fn run(session: &CommandContext, args: &Cleanup) -> CommandResult {
     let lanes = selected_lanes(&project, args)?;
     let mut results = Vec::new();
     let mut exit = Exit::Success;
-    let mut add_result = |name: &str, result: Result<Option<LaneRemoval>, Failure>| match result {
+    let mut add_result = |name: &LaneName, result: Result<Option<LaneRemoval>, Failure>| match result {
         Ok(removal) => results.extend(removal),
         Err(failure) => {
             results.push(retained_lane(name, &failure));
@@ -78,7 +79,7 @@ pub(crate) fn run(session: &CommandContext, args: &Cleanup) -> CommandResult {
             }
         }
     };
-    let names: Vec<String> = lanes.iter().map(|l| l.name.clone()).collect();
+    let names: Vec<LaneName> = lanes.iter().map(|l| l.name.clone()).collect();
     if args.dry_run {
         for lane in &lanes {
             add_result(&lane.name, report_dry_run(session, &project, lane, args));
@@ -133,7 +134,7 @@ fn clean_up_batch(session: &CommandContext, project: &Project, name: &str, args:
     #[derive(Serialize)]
     struct BatchCleanupOutput<'a> {
         batch: &'a BatchId,
-        lanes: &'a [String],
+        lanes: &'a [LaneName],
         saved: Option<&'a str>,
         dry_run: bool,
     }

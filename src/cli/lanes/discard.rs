@@ -3,6 +3,7 @@
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use proq_base::explain::Exit;
+use proq_base::lane_name::LaneName;
 use proq_lib::lane::execution::run_operation::operate;
 use proq_lib::lane::removal::remove_lane::RemovalReason;
 
@@ -42,14 +43,14 @@ pub(crate) fn run(session: &CommandContext, args: &Discard) -> CommandResult {
         project.any_lane(name)?;
     }
     let names = args.lanes.iter().map(|name| project.any_lane(name).map(|l| l.name));
-    let names: Vec<String> = names.collect::<Result<_, _>>()?;
+    let names: Vec<LaneName> = names.collect::<Result<_, _>>()?;
     // An agent must not discard the work in another lane.
     if args.force {
         caller::refuse_other_lanes_inside_lane(session, &project, &names)?;
     }
     let mut exit = Exit::Success;
     let mut results = Vec::new();
-    let mut add_result = |name: &str, result: Result<LaneRemoval, Failure>| match result {
+    let mut add_result = |name: &LaneName, result: Result<LaneRemoval, Failure>| match result {
         Ok(removal) => results.push(removal),
         Err(failure) => {
             exit = if session.ui.json { Exit::Refused } else { failure::print_failure(&failure, false) };

@@ -3,6 +3,7 @@
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use proq_base::explain::Exit;
+use proq_base::lane_name::LaneName;
 use proq_lib::lane::creation::create;
 use proq_lib::lane::execution::run_operation::operate;
 use serde::Serialize;
@@ -35,7 +36,7 @@ pub(crate) struct Edit {
 
 #[derive(Serialize)]
 struct EditOutput<'a> {
-    lane: &'a str,
+    lane: &'a LaneName,
     title: &'a str,
     #[serde(rename = "before")]
     old_title: &'a str,
@@ -46,12 +47,12 @@ pub(crate) fn run(session: &CommandContext, args: &Edit) -> CommandResult {
     let title = create::clean_title(&args.title).ok_or_else(empty_title_error)?;
     let project = session.project_for_write()?;
     let lane = project.any_lane(&args.lane)?;
-    caller::refuse_agent_for_other_lanes(std::slice::from_ref(&lane.name), args.dry_run)?;
+    caller::refuse_agent_for_other_lanes(&[lane.name.to_string()], args.dry_run)?;
     if !args.dry_run {
         operate(&project, "edit", |op| op.update_lane(&lane.name, |record| record.title.clone_from(&title)))?;
     }
     if session.ui.json {
-        let (lane, old_title) = (lane.name.as_str(), lane.title.as_str());
+        let (lane, old_title) = (&lane.name, lane.title.as_str());
         session.ui.print_json(EditOutput { lane, title: &title, old_title, dry_run: args.dry_run });
         return Ok(Exit::Success);
     }

@@ -1,6 +1,7 @@
 //! Removal of lanes: its steps, its output, and its dry run.
 
 use proq_base::config::settings::Settings;
+use proq_base::lane_name::LaneName;
 use proq_git::worktrees::worktree::WorktreeList;
 use proq_lib::agent::control::stop;
 use proq_lib::lane::Project;
@@ -21,7 +22,7 @@ use crate::cli::terminal::ui;
 /// JSON record of a lane that was or would be removed.
 #[derive(Serialize)]
 pub(crate) struct LaneRemoval {
-    lane: String,
+    lane: LaneName,
     removed: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     history: Option<String>,
@@ -55,10 +56,10 @@ pub(crate) struct RemovalOutput {
 }
 
 /// Returns the JSON record of a lane that was not removed, with the reason.
-pub(crate) fn retained_lane(lane: &str, failure: &Failure) -> LaneRemoval {
+pub(crate) fn retained_lane(lane: &LaneName, failure: &Failure) -> LaneRemoval {
     let reasons = vec![failure.0.to_string()];
     LaneRemoval {
-        lane: lane.to_owned(),
+        lane: lane.clone(),
         removed: false,
         history: None,
         saved: None,
@@ -71,9 +72,13 @@ pub(crate) fn retained_lane(lane: &str, failure: &Failure) -> LaneRemoval {
 
 /// Runs the pre-remove hooks of the lanes, and with `force` stops their running agents. No lock is held
 /// during this.
-pub(crate) fn prepare_removal(project: &Project, names: &[String], force: bool) -> Vec<Result<(), Failure>> {
-    let prepare = |name: &String| {
-        let lane = project.any_lane(name)?;
+pub(crate) fn prepare_removal(
+    project: &Project,
+    names: &[LaneName],
+    force: bool,
+) -> Vec<Result<(), Failure>> {
+    let prepare = |name: &LaneName| {
+        let lane = project.any_lane(name.as_str())?;
         project.run_pre_remove_hooks(name)?;
         let (state, _) = effective_state(project, &lane)?;
         if force && state.is_busy() {
@@ -88,12 +93,12 @@ pub(crate) fn prepare_removal(project: &Project, names: &[String], force: bool) 
 pub(crate) fn remove_lane(
     session: &CommandContext,
     op: &Operation<'_>,
-    name: &str,
+    name: &LaneName,
     reason: RemovalReason,
     force: bool,
 ) -> Result<LaneRemoval, Failure> {
     let project = op.project;
-    let lane = project.any_lane(name)?;
+    let lane = project.any_lane(name.as_str())?;
     if lane.purpose().is_some() {
         return remove_read_only_lane(session, op, &lane, reason);
     }
@@ -113,7 +118,7 @@ pub(crate) fn remove_lane(
         print_restore_commands(session, &project.settings, &removed, reason);
     }
     Ok(LaneRemoval {
-        lane: name.to_owned(),
+        lane: name.clone(),
         removed: true,
         history: Some(removed.history_name.clone()),
         saved: removed.saved_ref.clone(),
@@ -187,10 +192,10 @@ pub(crate) fn print_restore_commands(
 pub(crate) fn report_dry_run(
     session: &CommandContext,
     project: &Project,
-    name: &str,
+    name: &LaneName,
     force: bool,
 ) -> Result<LaneRemoval, Failure> {
-    let lane = project.any_lane(name)?;
+    let lane = project.any_lane(name.as_str())?;
     let Ok(lane) = lane.clone().into_worktree_lane() else {
         return report_read_only_dry_run(session, project, &lane, force);
     };
@@ -207,7 +212,7 @@ pub(crate) fn report_dry_run(
     let prefix = if stops_agent { "stop its agent and " } else { "" };
     session.ui.status(format!("would {prefix}discard {name}{more}"));
     Ok(LaneRemoval {
-        lane: name.to_owned(),
+        lane: name.clone(),
         removed: false,
         history: None,
         saved: None,

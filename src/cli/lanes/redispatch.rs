@@ -5,6 +5,7 @@ use std::path::Path;
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use proq_base::explain::Exit;
+use proq_base::lane_name::LaneName;
 use proq_git::Repo;
 use proq_lib::agent::command::agent_command::{AgentCommand, RunOptions};
 use proq_lib::agent::command::conversation;
@@ -71,7 +72,7 @@ pub(crate) struct Redispatch {
 /// JSON output of the command.
 #[derive(Serialize)]
 struct RedispatchOutput<'a> {
-    lane: &'a str,
+    lane: &'a LaneName,
     base: &'a str,
     start: String,
     agent: &'a str,
@@ -91,13 +92,13 @@ pub enum RedispatchError {
     #[error("lane '{lane}' has no task to start afresh; nothing was changed")]
     NoTask {
         /// Name of the lane.
-        lane: String,
+        lane: LaneName,
     },
     /// The lane had no agent with a known name, and none was given.
     #[error("lane '{lane}' was not made by an agent that can be started again; nothing was changed")]
     NoAgent {
         /// Name of the lane.
-        lane: String,
+        lane: LaneName,
     },
 }
 
@@ -132,7 +133,7 @@ pub(crate) fn run(session: &CommandContext, args: &Redispatch) -> CommandResult 
     approval_prompt::confirm_set_up(session, &project, set_up_level)?;
     project.run_pre_remove_hooks(&lane.name)?;
     project.run_pre_spawn_hooks(&lane.name, &plan.base.branch)?;
-    let (lane, lock) = project.lock_idle_lane(&lane.name)?;
+    let (lane, lock) = project.lock_idle_lane(lane.name.as_str())?;
     let new_lane = plan.new_lane(&project.repo, &lane, set_up_level);
     let (removed, created) = operate(&project, "redispatch", |op| {
         if let Some(left_preview) = leave::leave_preview_of(op, &lane.name)? {
@@ -143,7 +144,7 @@ pub(crate) fn run(session: &CommandContext, args: &Redispatch) -> CommandResult 
             left_preview.warn_conflict(&project);
         }
         // The record is read again under the lock: leaving the preview may have added commits to the lane.
-        let current = project.lane(&lane.name)?;
+        let current = project.lane(lane.name.as_str())?;
         Ok::<_, Failure>(create::recreate_lane(op, &current, new_lane)?)
     })?;
     attached_files::attach(
@@ -253,7 +254,7 @@ fn restart_read_only(
         in_place::require_in_place_possible(project, &lane.name, &base)?;
     }
     if !args.dry_run {
-        let (lane, lock) = project.lock_any_idle_lane(&lane.name)?;
+        let (lane, lock) = project.lock_any_idle_lane(lane.name.as_str())?;
         let lane = project.update_lane(&lane.name, |record| {
             (record.base, record.start) = (base.clone(), start);
         })?;

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use proq_base::explain::Exit;
+use proq_base::lane_name::LaneName;
 use proq_lib::agent;
 use proq_lib::agent::command::agent_command::{AgentCommand, RunOptions};
 use proq_lib::agent::command::conversation;
@@ -76,7 +77,7 @@ pub(crate) struct Run {
 
 #[derive(Serialize)]
 struct RunOutput<'a> {
-    lane: &'a str,
+    lane: &'a LaneName,
     agent: &'a str,
     command: String,
     #[serde(rename = "attempt")]
@@ -97,7 +98,7 @@ pub(crate) fn run(session: &CommandContext, args: &Run) -> CommandResult {
     }
     let project = session.project_for_write()?;
     let lane = project.any_lane(&args.lane)?;
-    caller::refuse_agent_for_other_lanes(std::slice::from_ref(&lane.name), args.dry_run)?;
+    caller::refuse_agent_for_other_lanes(&[lane.name.to_string()], args.dry_run)?;
     project.require_idle(&lane)?;
     if prompt.is_none()
         && (args.agent.is_none() || project.store.layout().task_loop_record(&lane.name).exists())
@@ -126,7 +127,7 @@ pub(crate) fn run(session: &CommandContext, args: &Run) -> CommandResult {
     warn_before_start(session, &project, [&agent_command])?;
     let mut current_lane = lane.clone();
     if !args.dry_run {
-        let (lane, lock) = project.lock_any_idle_lane(&lane.name)?;
+        let (lane, lock) = project.lock_any_idle_lane(lane.name.as_str())?;
         conversation::refuse_while_resolving(&project, &lane)?;
         let copies = MessageFiles::copy(&project.store, &lane.name, &attachments)?;
         let prompt = prompt.map(|prompt| copies.append_to(&prompt)).transpose()?;
@@ -175,7 +176,7 @@ fn resume_task_loop(
     warn_before_start(session, project, [&agent_command])?;
     let mut current_lane = lane.clone();
     if !args.dry_run {
-        let (lane, lock) = project.lock_any_idle_lane(&lane.name)?;
+        let (lane, lock) = project.lock_any_idle_lane(lane.name.as_str())?;
         conversation::refuse_while_resolving(project, &lane)?;
         let new_command = Some(&agent_command).filter(|_| changes_command);
         match task_loop_start::resume_task_loop(project, &lane, lock, new_command)? {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use proq_base::explain::Exit;
+use proq_base::lane_name::LaneName;
 use proq_lib::agent::control::send_message;
 use proq_lib::agent::control::send_message::SendOutcome;
 use proq_lib::lane::Project;
@@ -59,7 +60,7 @@ pub(crate) struct Send {
 
 #[derive(Serialize)]
 struct SendOutput<'a> {
-    lane: &'a str,
+    lane: &'a LaneName,
     agent: &'a str,
     /// Id of the agent's session; null until the agent has reported it.
     session: Option<&'a str>,
@@ -88,7 +89,7 @@ pub(crate) fn run(session: &CommandContext, args: &Send) -> CommandResult {
     }
     let project = session.project_for_write()?;
     let lane = project.any_lane(&args.lane)?;
-    caller::refuse_agent_for_other_lanes(std::slice::from_ref(&lane.name), args.dry_run)?;
+    caller::refuse_agent_for_other_lanes(&[lane.name.to_string()], args.dry_run)?;
     let recipient = send_message::find_recipient(&project, &lane, text.as_deref())?;
     if let Some(warning) = &recipient.warning {
         session.ui.warn(warning);
@@ -97,7 +98,7 @@ pub(crate) fn run(session: &CommandContext, args: &Send) -> CommandResult {
         true => SendOutcome::forecast(&project, &lane)?,
         false => send_with_attachments(&project, &lane, text.as_deref(), &attachments)?,
     };
-    let lane = project.any_lane(&lane.name)?;
+    let lane = project.any_lane(lane.name.as_str())?;
     if args.wait && !args.dry_run {
         return follow_run::follow_and_report(session, &project, &lane, None);
     }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use proq_base::explain::Exit;
+use proq_base::lane_name::LaneName;
 use proq_lib::agent::control::stop;
 use proq_lib::lane::messages::inbox::Inbox;
 use proq_lib::lane::state::lane_state::effective_state;
@@ -46,10 +47,10 @@ pub(crate) struct Stop {
 
 #[derive(Serialize)]
 struct StopOutput {
-    stopped: Vec<String>,
+    stopped: Vec<LaneName>,
     /// Number of pending messages by lane, for the stopped lanes that have any.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    waiting: BTreeMap<String, usize>,
+    waiting: BTreeMap<LaneName, usize>,
     dry_run: bool,
 }
 
@@ -67,7 +68,8 @@ pub(crate) fn run(session: &CommandContext, args: &Stop) -> CommandResult {
             names.push(project.any_lane(name)?.name);
         }
     }
-    caller::refuse_agent_for_other_lanes(if args.all { &[] } else { &names }, args.dry_run)?;
+    let given_names: Vec<String> = names.iter().filter(|_| !args.all).map(ToString::to_string).collect();
+    caller::refuse_agent_for_other_lanes(&given_names, args.dry_run)?;
     if names.is_empty() {
         session.ui.status("no agent is running");
     }
@@ -93,7 +95,7 @@ pub(crate) fn run(session: &CommandContext, args: &Stop) -> CommandResult {
         }
     }
     if session.ui.json {
-        let pending_count = |name: &String| (name.clone(), Inbox::new(&project.store, name).count());
+        let pending_count = |name: &LaneName| (name.clone(), Inbox::new(&project.store, name).count());
         let waiting = stopped.iter().map(pending_count).filter(|(_, count)| *count > 0).collect();
         session.ui.print_json(StopOutput { stopped, waiting, dry_run: args.dry_run });
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use proq_base::explain::Exit;
+use proq_base::lane_name::LaneName;
 use proq_lib::agent::control::wait;
 use proq_lib::agent::control::wait::{WaitUntil, WaitedLane};
 use proq_lib::lane::Project;
@@ -57,7 +58,7 @@ pub(crate) struct Wait {
 /// still runs after a timeout.
 #[derive(Serialize)]
 pub(crate) struct WaitedLaneOutput {
-    lane: String,
+    lane: LaneName,
     state: LaneState,
     #[serde(skip_serializing_if = "Option::is_none")]
     detail: Option<String>,
@@ -68,7 +69,7 @@ struct WaitOutput {
     lanes: Vec<WaitedLaneOutput>,
     /// With `--any`, the lane that finished first.
     #[serde(skip_serializing_if = "Option::is_none")]
-    first: Option<String>,
+    first: Option<LaneName>,
     timed_out: bool,
 }
 
@@ -82,7 +83,7 @@ pub(crate) fn run(session: &CommandContext, args: &Wait) -> CommandResult {
         session.ui.status("no agent is running");
     }
     let (until, limit) = (if args.any { WaitUntil::Any } else { WaitUntil::All }, args.timeout);
-    let mut finished: Vec<(String, Exit)> = Vec::new();
+    let mut finished: Vec<(LaneName, Exit)> = Vec::new();
     let results = wait::wait_for_lanes(&project, &lanes, until, limit, &mut |waited| {
         finished.push((waited.lane.name.clone(), exit_for_state(waited.state)));
         // If waiting fails, the event is only notified later.

@@ -1,5 +1,6 @@
 //! Texts that describe the changes of a batch, one per log entry or action.
 
+use proq_base::lane_name::LaneName;
 use proq_base::terminal_text;
 use proq_lib::swarm::batch::log::{EventEntry, LogLine};
 use proq_lib::swarm::batch::log_summary::LogSummary;
@@ -61,7 +62,7 @@ impl BatchReader {
         let facts = &entry.facts;
         let name = |task: usize| self.batch.task_name(task);
         let reason_suffix = facts.detail.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
-        let lane = facts.lane.as_deref().unwrap_or_default();
+        let lane = facts.lane.as_ref().map_or("", LaneName::as_str);
         Some(match &entry.event {
             ScheduleEvent::RunStarted { task, attempt } => {
                 let attempt_suffix =

@@ -1,5 +1,6 @@
 //! Criteria of a batch as text, and the commands that help with a batch that has not landed completely.
 
+use proq_base::lane_name::LaneName;
 use proq_base::terminal_text;
 use proq_lib::swarm::batch::criteria_report::CriteriaReport;
 use proq_lib::swarm::status::progress;
@@ -22,7 +23,7 @@ pub(crate) fn criteria_lines(report: &CriteriaReport) -> Vec<String> {
 const MAX_RETRY_TASKS_NAMED: usize = 5;
 
 /// Returns the lane of the first task in `state` that is not marked as repaired.
-fn first_stuck_lane<'a>(progress: &'a BatchProgress, state: &str) -> Option<&'a String> {
+fn first_stuck_lane<'a>(progress: &'a BatchProgress, state: &str) -> Option<&'a LaneName> {
     let is_stuck = |task: &&TaskProgress| task.state == state && !task.is_repaired;
     progress.tasks.iter().find(is_stuck).and_then(|task| task.lane.as_ref())
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use proq_base::interrupt;
+use proq_base::lane_name::LaneName;
 use proq_base::terminal_text;
 use proq_lib::lane::Project;
 use proq_lib::swarm::batch::control_request::ControlRequestKind;
@@ -128,7 +129,7 @@ fn prompt_user(id: &BatchId) -> InterruptChoice {
 struct BatchScreen {
     bars: MultiProgress,
     summary_bar: ProgressBar,
-    lane_bars: std::cell::RefCell<BTreeMap<String, ProgressBar>>,
+    lane_bars: std::cell::RefCell<BTreeMap<LaneName, ProgressBar>>,
 }
 
 impl BatchScreen {

@@ -150,7 +150,6 @@ fn print_batch(session: &CommandContext, project: &Project, batch: &BatchRecord)
 }
 
 fn task_table(progress: &BatchProgress) -> String {
-    let dash = || "-".to_owned();
     let task_row = |task: &TaskProgress| {
         let lane_progress = progress.lanes.iter().find(|lane| lane.task == task.name);
         let elapsed_text = lane_progress.map(|lane| {
@@ -166,7 +165,7 @@ fn task_table(progress: &BatchProgress) -> String {
                 task.boxes.map(|boxes| format!(" {}/{}", boxes.done, boxes.total)).unwrap_or_default()
             ),
             task.attempts.to_string(),
-            task.lane.clone().unwrap_or_else(dash),
+            task.lane.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string),
             terminal_text::escape_line(&detail),
         ]
     };

@@ -47,7 +47,7 @@ fn progress_bar(session: &CommandContext, lane: &AnyLane) -> ProgressBar {
     if let Ok(style) = ProgressStyle::with_template("{spinner} {prefix} {elapsed} {wide_msg:.dim}") {
         bar.set_style(style);
     }
-    bar.set_prefix(lane.name.clone());
+    bar.set_prefix(lane.name.to_string());
     bar.enable_steady_tick(Duration::from_millis(120));
     bar
 }

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use proq_base::lane_name::LaneName;
 use proq_base::terminal_text;
 use proq_lib::agent::command::agent_command::AgentCommand;
 use proq_lib::lane::errors::error;
@@ -21,7 +22,7 @@ use crate::cli::invocation::failure::Failure;
 /// JSON output about a run without a dedicated branch.
 #[derive(Serialize)]
 struct ReadOnlyRunOutput<'a> {
-    lane: &'a str,
+    lane: &'a LaneName,
     mode: LanePurpose,
     #[serde(serialize_with = "path_form::serialize")]
     path: &'a Path,
@@ -57,7 +58,7 @@ pub(crate) fn print_plan(
     let target = &plan.target;
     if session.ui.json {
         session.ui.print_json(ReadOnlyRunOutput {
-            lane: plan.name.as_str(),
+            lane: &plan.name,
             mode: purpose,
             path: &target.dir,
             base: &target.rev_name,

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use proq_base::lane_name::LaneName;
 use proq_lib::agent::command::agent_command::AgentCommand;
 use proq_lib::lane::creation::create::LanePlan;
 use proq_store::paths::path_form;
@@ -15,7 +16,7 @@ use crate::cli::invocation::context::CommandContext;
 /// JSON output: the new lane and the agent that was started in it.
 #[derive(Serialize)]
 struct SpawnOutput<'a> {
-    lane: &'a str,
+    lane: &'a LaneName,
     branch: &'a str,
     #[serde(serialize_with = "path_form::serialize")]
     path: &'a Path,
@@ -51,7 +52,7 @@ pub(crate) fn print_plan(
     let base = plan.base();
     if session.ui.json {
         session.ui.print_json(SpawnOutput {
-            lane: plan.name.as_str(),
+            lane: &plan.name,
             branch: &plan.branch,
             path: &plan.path,
             base: &base.branch,
@@ -106,7 +107,7 @@ pub(crate) fn print_created(
 }
 
 /// Returns the hint that shows how to follow and await the run.
-pub(crate) fn follow_hint(agent_command: &AgentCommand, lane: &str) -> String {
+pub(crate) fn follow_hint(agent_command: &AgentCommand, lane: &LaneName) -> String {
     let follow_text =
         if agent_command.in_window { "go there: git proq attach" } else { "follow it: git proq logs -f" };
     format!("{follow_text} {lane}   wait for it: git proq wait {lane}")

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use proq_base::explain::Exit;
+use proq_base::lane_name::LaneName;
 use proq_lib::event::log::{Event, EventName};
 use proq_lib::lane::Project;
 use proq_lib::lane::inspection::idle_lane;
@@ -43,7 +44,7 @@ pub(crate) fn notify_run_ended(
     state: LaneState,
 ) {
     let mut event = Event::new(EventName::RunEnded, format!("lane '{}': {state}", lane.name));
-    event.lane = Some(lane.name.clone());
+    event.lane = Some(lane.name.to_string());
     session.ui.notify_terminal(project, &event);
 }
 
@@ -62,7 +63,7 @@ pub(crate) fn exit_for_state(state: LaneState) -> Exit {
 }
 
 /// Prints how many messages are pending in a lane, if any are.
-pub(crate) fn print_pending_messages(session: &CommandContext, store: &Store, name: &str) {
+pub(crate) fn print_pending_messages(session: &CommandContext, store: &Store, name: &LaneName) {
     let count = Inbox::new(store, name).count();
     if count > 0 {
         session.ui.status(inbox::pending_text(name, count));

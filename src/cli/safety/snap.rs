@@ -3,6 +3,7 @@
 use clap::{Args, Subcommand};
 use clap_complete::engine::ArgValueCompleter;
 use proq_base::explain::Exit;
+use proq_base::lane_name::LaneName;
 use proq_git::snapshots::restore_forecast::RestoreOutcome;
 use proq_git::status::special_files::UncapturedPath;
 use proq_git::{CommitId, RepoPath};
@@ -69,7 +70,7 @@ struct SnapshotRow {
     state: &'static str,
     /// Lane whose preview the snapshot waits for, or whose edits it holds.
     #[serde(skip_serializing_if = "Option::is_none")]
-    lane: Option<String>,
+    lane: Option<LaneName>,
     #[serde(skip_serializing_if = "Option::is_none")]
     restored: Option<Moment>,
     /// Number of files in the snapshot.

@@ -3,6 +3,7 @@
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use proq_base::explain::Exit;
+use proq_base::lane_name::LaneName;
 use proq_git::RepoPath;
 use proq_git::base::error;
 use proq_lib::lane::creation::sync_files;
@@ -39,7 +40,7 @@ pub(crate) struct SyncArgs {
 
 #[derive(Serialize)]
 struct SyncOutput<'a> {
-    lane: &'a str,
+    lane: &'a LaneName,
     added: &'a [RepoPath],
     linked: &'a [RepoPath],
     renewed: &'a [RepoPath],
@@ -63,7 +64,7 @@ pub(crate) fn run(session: &CommandContext, args: &SyncArgs) -> CommandResult {
     Ok(Exit::Success)
 }
 
-fn print_sync(session: &CommandContext, args: &SyncArgs, lane: &str, plan: &SyncPlan) {
+fn print_sync(session: &CommandContext, args: &SyncArgs, lane: &LaneName, plan: &SyncPlan) {
     let SyncPlan { missing: added, missing_links: linked, outdated: renewed, conflicting: differs, .. } =
         plan;
     let (replaced, kept) =

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use proq_base::explain::Exit;
+use proq_base::lane_name::LaneName;
 use proq_base::terminal_text;
 use proq_lib::lane::Project;
 use proq_lib::lane::messages::attached_files;
@@ -71,7 +72,7 @@ pub(crate) struct Update {
 /// JSON output of `git proq task read`: an agent's lane and task.
 #[derive(Serialize)]
 struct TaskOutput {
-    lane: String,
+    lane: LaneName,
     title: String,
     /// Purpose of the run: `task`, or `conflict` if the agent resolves the lane's conflict.
     #[serde(rename = "errand")]
@@ -96,7 +97,7 @@ struct TaskOutput {
 
 #[derive(Serialize)]
 struct UpdateOutput {
-    lane: String,
+    lane: LaneName,
     report: ReportRecord,
     dry_run: bool,
 }
@@ -123,7 +124,7 @@ fn print_task(session: &CommandContext) -> CommandResult {
             terminal_text::escape_line(value)
         ));
     };
-    print_field("lane", &task.lane);
+    print_field("lane", task.lane.as_str());
     match &task.branch {
         Some(branch) if task.mode == "build" => {
             print_field("branch", &format!("{branch}, lands on {}", task.base));

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use console::{measure_text_width, style, truncate_str};
+use proq_base::lane_name::LaneName;
 use proq_git::merge::forecast::PathConflict;
 use proq_git::merge::text_merge::LineRange;
 use proq_lib::merge::comparison::forecast::report::{
@@ -36,7 +37,7 @@ fn render_triangle(forecast: &Forecast, base: &str, width: usize) -> Option<Stri
     let lanes: Vec<&ComparedLane> = forecast.lanes.iter().filter(|lane| lane.base == base).collect();
     let digits = lanes.len().to_string().len();
     let names: Vec<String> =
-        lanes.iter().map(|lane| truncate_str(&lane.lane, MAX_NAME_WIDTH, "…").into_owned()).collect();
+        lanes.iter().map(|lane| truncate_str(lane.lane.as_str(), MAX_NAME_WIDTH, "…").into_owned()).collect();
     let name_width = names.iter().map(|name| measure_text_width(name)).max()?;
     let base_title = truncate_str(base, MAX_NAME_WIDTH, "…");
     let base_width = measure_text_width(&base_title);
@@ -54,8 +55,8 @@ fn render_triangle(forecast: &Forecast, base: &str, width: usize) -> Option<Stri
         let mark = find_pair(forecast, base, &lane.lane, true).map_or(" ".to_owned(), pair_symbol);
         let _ = write!(out, "{mark}{:1$}", "", base_width.saturating_sub(1));
         for other in &lanes[..index] {
-            let mark =
-                find_pair(forecast, &other.lane, &lane.lane, false).map_or(" ".to_owned(), pair_symbol);
+            let mark = find_pair(forecast, other.lane.as_str(), &lane.lane, false)
+                .map_or(" ".to_owned(), pair_symbol);
             let _ = write!(out, "  {:1$}{mark}", "", digits - 1);
         }
     }
@@ -65,10 +66,10 @@ fn render_triangle(forecast: &Forecast, base: &str, width: usize) -> Option<Stri
 fn find_pair<'f>(
     forecast: &'f Forecast,
     ours: &str,
-    theirs: &str,
+    theirs: &LaneName,
     with_base: bool,
 ) -> Option<&'f ForecastPair> {
-    forecast.pairs.iter().find(|p| p.with_base == with_base && p.ours == ours && p.theirs == theirs)
+    forecast.pairs.iter().find(|p| p.with_base == with_base && p.ours == ours && p.theirs == *theirs)
 }
 
 fn pair_symbol(pair: &ForecastPair) -> String {

@@ -19,6 +19,7 @@ pub mod worktree_baseline;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use proq_base::lane_name::LaneName;
 use proq_git::program::injected_config;
 use proq_store::Store;
 use proq_store::base::atomic::create_private_dir;
@@ -115,14 +116,15 @@ fn is_read_only(store: &Store, lane: &AnyLane, run_number: RunNumber) -> bool {
 
 /// Removes the git guards that a killed supervisor left: those of this lane, in which nothing runs, and those
 /// of lanes without a record.
-fn remove_stale_guards(project: &Project, lane: &str) -> Result<(), Error> {
+fn remove_stale_guards(project: &Project, lane: &LaneName) -> Result<(), Error> {
     let layout = project.store.layout();
     for name in layout.entry_names("fences") {
-        let Some((guarded_lane, _)) = name.rsplit_once('-') else { continue };
-        if guarded_lane == lane || !layout.has_lane_record(guarded_lane) {
+        let guarded_lane = name.rsplit_once('-').and_then(|(lane, _)| LaneName::parse(lane).ok());
+        let Some(guarded_lane) = guarded_lane else { continue };
+        if guarded_lane == *lane || !layout.has_lane_record(&guarded_lane) {
             let guard_dir = layout.entry_dir("fences", &name);
             save_refs::save_pending_refs(project, &guard_dir);
-            guarded_settings::hold_auto_merges(project, guarded_lane, &guard_dir)?;
+            guarded_settings::hold_auto_merges(project, &guarded_lane, &guard_dir)?;
             remove_tree(&guard_dir)?;
         }
     }

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use proq_base::lane_name::LaneName;
 use proq_base::process::command_builder::CommandBuilder;
 use proq_base::process::run_captured::{CaptureOptions, CaptureResult};
 use proq_base::process::strays::RUN_CONTEXT_VARS;
@@ -70,7 +71,9 @@ impl HookContext {
         if let Some(lane) = &event.lane {
             env.push(("PROQ_LANE", lane.clone()));
             // A removed lane has no ports.
-            let record = AnyLane::load_if_exists(&store.layout().lane_record(lane)).ok().flatten();
+            let name = LaneName::parse(lane).ok();
+            let record = name
+                .and_then(|name| AnyLane::load_if_exists(&store.layout().lane_record(&name)).ok().flatten());
             env.extend(record.and_then(|lane| lane.ports).into_iter().flat_map(Ports::variables));
         }
         env.extend(event.state.clone().map(|state| ("PROQ_STATE", state)));

@@ -132,7 +132,8 @@ pub struct Event {
     /// Kind of the event.
     #[serde(rename = "event")]
     pub name: EventName,
-    /// Lane that the event is about.
+    /// Lane that the event is about, by its name as the log has it. A reader of the log does not check the
+    /// name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lane: Option<String>,
     /// State after the event: of the lane or of its finished run, or the activity of its agent.

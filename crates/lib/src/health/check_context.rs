@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use proq_base::lane_name::LaneName;
 use proq_git::base::head::Head;
 use proq_git::worktrees::health_probe::WorktreeRegistration;
 use proq_git::{CommitId, Oid};
@@ -38,7 +39,7 @@ pub(super) struct CheckContext<'a> {
     pub(super) snapshots: BTreeMap<String, SnapshotRecord>,
     /// Findings about records that could not be read.
     pub(super) unreadable: Vec<Finding>,
-    locked: BTreeSet<String>,
+    locked: BTreeSet<LaneName>,
     /// Whether the folder with the names of the lanes cannot be read.
     are_lanes_unreadable: bool,
 }
@@ -69,13 +70,15 @@ impl<'a> CheckContext<'a> {
         }
         context.refs.extend(project.repo.refs_with_prefixes(&["refs/heads/", "refs/proq/"])?);
         for name in context.lane_names.clone() {
-            let record = layout.lane_record(&name);
+            let record = layout.record_of_lane_entry(&name);
             let found = context.read_record::<AnyLane>("lane-record", format!("lane '{name}'"), &record);
             context.read_only_lanes.extend(found.clone().filter(|lane| lane.purpose().is_some()));
             context
                 .lanes
                 .extend(found.and_then(|lane| project.with_current_location(lane).into_worktree_lane().ok()));
-            if project.store.locks().is_held(&LockName::Run(name.clone()))? {
+            if let Ok(name) = LaneName::parse(&name)
+                && project.store.locks().is_held(&LockName::Run(name.clone()))?
+            {
                 context.locked.insert(name);
             }
         }
@@ -117,14 +120,14 @@ impl<'a> CheckContext<'a> {
         self.refs.iter().filter_map(move |(name, id)| Some((name.strip_prefix(prefix)?, *id)))
     }
 
-    /// Returns whether a process is creating, removing or running this lane.
+    /// Returns whether a process is creating, removing or running the lane with this folder name.
     pub(super) fn is_locked(&self, lane: &str) -> bool {
         self.locked.contains(lane)
     }
 
     /// Returns whether a lane is just being created or removed.
     pub(super) fn is_being_changed(&self, lane: &LaneRecord) -> bool {
-        self.is_locked(&lane.name) && !lane.state.is_claimed()
+        self.is_locked(lane.name.as_str()) && !lane.state.is_claimed()
     }
 
     /// Returns whether a lane folder of this name exists, with or without a readable record. Also true where

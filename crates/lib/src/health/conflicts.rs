@@ -1,6 +1,7 @@
 //! Health checks of captured conflicts: record, ref and the state of the lane agree.
 
 use proq_base::explain::shell_quote_path as quoted;
+use proq_base::lane_name::LaneName;
 use proq_store::base::record::Record;
 use proq_store::records::conflict::{ConflictRecord, ResolutionRecord};
 use proq_store::records::lane::LaneRecord;
@@ -69,7 +70,7 @@ fn check_resolution(context: &CheckContext<'_>, lane: &LaneRecord) -> Option<Fin
         Ok(Some(_)) if !context.refs.contains_key(&ResolutionRecord::ref_name(name)) => {
             format!("no ref keeps what git made of the conflict of lane '{name}'")
         }
-        Ok(None) if !context.is_locked(name) && dir.exists() => {
+        Ok(None) if !context.is_locked(name.as_str()) && dir.exists() => {
             let message = format!("{} is left of a conflict that nobody resolves", dir.display());
             return Some(
                 Finding::warning("resolve-folder", subject, message)
@@ -91,7 +92,7 @@ fn orphaned_refs(context: &CheckContext<'_>) -> Vec<Finding> {
     let layout = context.project.store.layout();
     let history = layout.entry_names("history");
     let is_known = |lane: &str| {
-        layout.conflict_record(lane).exists()
+        LaneName::parse(lane).is_ok_and(|name| layout.conflict_record(&name).exists())
             || history.iter().any(|p| {
                 p.rsplit_once('@').is_some_and(|(name, _)| name == lane)
                     && layout.entry_dir("history", p).join("conflict.toml").exists()

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use proq_base::diagnostics::{Listener, Note};
+use proq_base::lane_name::LaneName;
 use proq_git as git;
 use proq_git::Repo;
 use proq_git::worktrees::health_probe;
@@ -50,7 +51,7 @@ pub struct CheckedItems {
     pub trash: usize,
     /// Landed lanes whose folders the next lane may reuse, most recent first.
     #[serde(rename = "waiting")]
-    pub(crate) reusable_folders: Vec<String>,
+    pub(crate) reusable_folders: Vec<LaneName>,
     /// Number of refs that keep the commits of removed lanes.
     #[serde(rename = "saved")]
     pub saved_refs: usize,

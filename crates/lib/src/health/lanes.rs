@@ -6,6 +6,7 @@ use proq_git::CommitId;
 use proq_git::worktrees::health_probe::WorktreeRegistration;
 use proq_store::base::record::Record;
 use proq_store::base::run_number::RunNumber;
+use proq_store::paths::file_access;
 use proq_store::records::lane::{AnyLane, LaneRecord, MergeStrategy};
 use proq_store::records::lane_state::LaneState;
 use proq_store::records::run::RunRecord;
@@ -51,7 +52,7 @@ fn lane_subject<P>(lane: &LaneRecord<P>) -> String {
 
 fn check_record_name(context: &CheckContext<'_>, lane: &LaneRecord) -> Vec<Finding> {
     let mut out = Vec::new();
-    if !context.has_lane(&lane.name) {
+    if !context.has_lane(lane.name.as_str()) {
         let message = format!("the record of lane '{}' lies in a folder of another name", lane.name);
         out.push(
             Finding::error("lane-record", lane_subject(lane), message)
@@ -183,7 +184,7 @@ fn check_registration(
         );
     }
     // Without its branch, the worktree has nothing to switch back to.
-    let has_branch = context.branch_tip(&lane.kind.branch).is_some() && !context.is_locked(name);
+    let has_branch = context.branch_tip(&lane.kind.branch).is_some() && !context.is_locked(name.as_str());
     if let Some(head_branch) =
         found.branch.as_ref().filter(|head_branch| **head_branch != lane.kind.branch && has_branch)
     {
@@ -232,7 +233,7 @@ fn check_runs<P>(context: &CheckContext<'_>, lane: &LaneRecord<P>) -> Vec<Findin
         match RunRecord::load_if_exists(&layout.run_record(&lane.name, run_number)) {
             Ok(Some(_)) => {}
             // The record is written when the agent starts: a run that is just starting has none yet.
-            Ok(None) if context.is_locked(&lane.name) => {}
+            Ok(None) if context.is_locked(lane.name.as_str()) => {}
             Ok(None) => {
                 let message = format!("the record of run {run_number} of lane '{}' is gone", lane.name);
                 out.push(Finding::warning("run-record", lane_subject(lane), message));
@@ -250,17 +251,13 @@ fn check_runs<P>(context: &CheckContext<'_>, lane: &LaneRecord<P>) -> Vec<Findin
 
 fn check_preview_edits(context: &CheckContext<'_>, lane: &LaneRecord) -> Vec<Finding> {
     let missing = lane.preview_edits.iter().filter(|id| !context.has_snapshot(id));
-    missing.map(|id| {
-        let message = format!(
-            "lane '{}' waits for edits of a preview ({id}) that are nowhere: neither record nor ref is left",
-            lane.name
-        );
-        let (lane_name, snap) = (lane.name.clone(), id.clone());
-        Finding::error("lane-edits", lane_subject(lane), message)
-            .with_help("git proq doctor --fix")
-            .with_repair(Repair::ForgetEdits { lane: lane_name, snapshot: snap })
-    })
-    .collect()
+    missing
+        .map(|id| {
+            let message = format!("lane '{}' waits for edits of a preview ({id}) that are nowhere: neither record nor ref is left", lane.name);
+            let (lane_name, snap) = (lane.name.clone(), id.clone());
+            Finding::error("lane-edits", lane_subject(lane), message).with_help("git proq doctor --fix").with_repair(Repair::ForgetEdits { lane: lane_name, snapshot: snap })
+        })
+        .collect()
 }
 
 fn check_landing(context: &CheckContext<'_>, lane: &LaneRecord) -> Option<Finding> {
@@ -291,11 +288,13 @@ fn check_landing(context: &CheckContext<'_>, lane: &LaneRecord) -> Option<Findin
 /// Finds lane folders without a record: a process was killed while it created or removed the lane.
 fn folders_without_record(context: &CheckContext<'_>) -> Vec<Finding> {
     let layout = context.project.store.layout();
-    let is_unfinished = |name: &&String| !context.is_locked(name) && !layout.has_lane_record(name);
+    let is_unfinished = |name: &&String| {
+        !context.is_locked(name) && !file_access::may_exist(&layout.record_of_lane_entry(name))
+    };
     let unfinished = context.lane_names.iter().filter(is_unfinished);
     unfinished
         .map(|name| {
-            let dir = layout.lane(name);
+            let dir = layout.entry_dir("lanes", name);
             let message = format!("{} belongs to a lane that was never finished", dir.display());
             Finding::warning("lane-record", format!("lane '{name}'"), message)
                 .with_help(format!("ls -R {}", quoted(&dir)))

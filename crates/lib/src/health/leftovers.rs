@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use proq_base::explain::shell_quote_path as quoted;
+use proq_base::lane_name::LaneName;
 use proq_base::process::identity::start_time_of;
 use proq_git::worktrees::health_probe::lock_owner_pid;
 use proq_store::base::id::id_process;
@@ -41,13 +42,13 @@ fn has_exited(pid: u32) -> bool {
 
 /// Returns the lane whose last run left this lock on its index: the lock is older than the record of the
 /// run's end, and no agent works in the lane.
-fn lane_of_lock(context: &CheckContext<'_>, lock: &Path) -> Option<String> {
+fn lane_of_lock(context: &CheckContext<'_>, lock: &Path) -> Option<LaneName> {
     let project = context.project;
     let owns_lock = |lane: &&LaneRecord| {
         let index = project.repo.worktree_git_dir(&lane.path).map(|git_dir| git_dir.join("index.lock"));
         index.is_ok_and(|index| index == lock)
     };
-    let lane = context.lanes.iter().filter(|lane| !context.is_locked(&lane.name)).find(owns_lock)?;
+    let lane = context.lanes.iter().filter(|lane| !context.is_locked(lane.name.as_str())).find(owns_lock)?;
     let modified_at = |path: &Path| path.symlink_metadata().ok()?.modified().ok();
     let run_end = modified_at(&project.store.layout().run_record(&lane.name, lane.last_run))?;
     (modified_at(lock)? <= run_end).then(|| lane.name.clone())

@@ -1,6 +1,8 @@
 //! Health check of the lane pool: which folders of landed lanes in the trash can be reused, and why others
 //! cannot.
 
+use proq_base::lane_name::LaneName;
+
 use super::check_context::CheckContext;
 use super::finding::Finding;
 use crate::lane::removal::trash_contents::describe_waiting_folders;
@@ -8,7 +10,7 @@ use crate::lane::worktree::pool::{PoolForecast, pool_forecast};
 
 /// Returns the lanes whose folders can be reused, and findings about the pool and the trash. Does not measure
 /// the trash: that would read the metadata of each file in it.
-pub(super) fn check_pool(context: &CheckContext<'_>) -> (Vec<String>, Vec<Finding>) {
+pub(super) fn check_pool(context: &CheckContext<'_>) -> (Vec<LaneName>, Vec<Finding>) {
     let mut out = Vec::new();
     let PoolForecast { available: waiting, unavailable: unfit, disabled: unused } =
         pool_forecast(context.project).unwrap_or_else(|e| {

@@ -53,7 +53,7 @@ fn check_origin(context: &CheckContext<'_>, preview: &PreviewRecord) -> Option<F
 }
 
 fn check_lane(context: &CheckContext<'_>, preview: &PreviewRecord) -> Option<Finding> {
-    if context.has_lane(&preview.lane) || is_back_at_origin(context, preview) {
+    if context.has_lane(preview.lane.as_str()) || is_back_at_origin(context, preview) {
         return None;
     }
     let message = format!("the main checkout shows lane '{}', which is gone", preview.lane);

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use proq_base::lane_name::LaneName;
 use proq_git::CommitId;
 use proq_store::base::record::Record;
 use proq_store::locks::lock::LockName;
@@ -24,7 +25,7 @@ pub(super) enum Repair {
     /// Excludes the lanes' folder from `git status`.
     IgnoreLanesFolder,
     /// Records that the run of a lane has ended, since its supervisor is gone.
-    FinishRun(String),
+    FinishRun(LaneName),
     /// Creates the ref that keeps a commit.
     CreateRef {
         /// Full name of the ref.
@@ -33,7 +34,7 @@ pub(super) enum Repair {
     },
     /// Removes preview edits that are lost from the lane that waits for them.
     ForgetEdits {
-        lane: String,
+        lane: LaneName,
         /// Id of the snapshot that held the edits.
         snapshot: String,
     },
@@ -43,7 +44,7 @@ pub(super) enum Repair {
     ParkFile(PathBuf),
     /// Moves git's registration of a worktree whose folder is gone to the trash. Holds the lane's name and
     /// the folder's path.
-    RetireRegistration(String, PathBuf),
+    RetireRegistration(LaneName, PathBuf),
 }
 
 impl Repair {
@@ -68,15 +69,15 @@ impl Repair {
     }
 }
 
-fn finish_run(project: &Project, name: &str) -> Result<(), Error> {
+fn finish_run(project: &Project, name: &LaneName) -> Result<(), Error> {
     // The lock belongs to the supervisor, or to a command that continues the lane.
-    let Some(_lock) = project.store.locks().try_acquire(&LockName::Run(name.to_owned()))? else {
+    let Some(_lock) = project.store.locks().try_acquire(&LockName::Run(name.clone()))? else {
         return Ok(());
     };
-    let lane = project.any_lane(name)?;
+    let lane = project.any_lane(name.as_str())?;
     // An agent that is still running holds the other lock. The lane is then orphaned, and `stop` ends the
     // agent.
-    if !lane.state.is_claimed() || project.store.locks().is_held(&LockName::AgentAlive(name.to_owned()))? {
+    if !lane.state.is_claimed() || project.store.locks().is_held(&LockName::AgentAlive(name.clone()))? {
         return Ok(());
     }
     let state = state_after_run(&project.store, name, LaneState::Failed);
@@ -86,12 +87,14 @@ fn finish_run(project: &Project, name: &str) -> Result<(), Error> {
         record.detail = Some(reason);
     })?;
     debug_assert!(
-        project.any_lane(name).is_ok_and(|l| effective_state(project, &l).is_ok_and(|s| s.0 == l.state))
+        project
+            .any_lane(name.as_str())
+            .is_ok_and(|l| effective_state(project, &l).is_ok_and(|s| s.0 == l.state))
     );
     Ok(())
 }
 
-fn forget_edits(project: &Project, lane: &str, snapshot: &str) -> Result<(), Error> {
+fn forget_edits(project: &Project, lane: &LaneName, snapshot: &str) -> Result<(), Error> {
     let is_present = project.store.layout().snapshot(snapshot).exists()
         || project.repo.ref_tip(&SnapshotRecord::ref_name(snapshot))?.is_some();
     if !is_present {
@@ -120,8 +123,8 @@ fn close_preview(project: &Project) -> Result<(), Error> {
 
 /// Moves git's registration of a worktree whose folder is gone to the trash. Like every removal, it first
 /// saves the commits in refs.
-fn retire_registration(project: &Project, name: &str, path: &Path) -> Result<(), Error> {
-    let run = LockName::Run(name.to_owned());
+fn retire_registration(project: &Project, name: &LaneName, path: &Path) -> Result<(), Error> {
+    let run = LockName::Run(name.clone());
     let Some(_run_lock) = project.store.locks().try_acquire(&run)? else { return Ok(()) };
     if path.exists() || project.store.layout().has_lane_record(name) {
         return Ok(());

@@ -3,6 +3,7 @@
 
 use proq_base::explain::shell_quote;
 use proq_base::explain::shell_quote_path as quoted;
+use proq_base::lane_name::LaneName;
 use proq_git::worktrees::health_probe::WorktreeRegistration;
 use proq_store::base::record::Record;
 use proq_store::locks::lock::LockName;
@@ -24,9 +25,11 @@ pub(super) fn check(context: &CheckContext<'_>) -> Vec<Finding> {
     out
 }
 
-/// Returns whether a lane of this name is being created or removed now. Its record may not exist.
+/// Returns whether a lane of this name is being created or removed now. Its record may not exist. False for a
+/// text that is no lane's name.
 fn is_lane_locked(context: &CheckContext<'_>, name: &str) -> bool {
-    context.project.store.locks().is_held(&LockName::Run(name.to_owned())).unwrap_or(true)
+    let is_held = |name| context.project.store.locks().is_held(&LockName::Run(name)).unwrap_or(true);
+    LaneName::parse(name).is_ok_and(is_held)
 }
 
 fn check_branches(context: &CheckContext<'_>) -> Vec<Finding> {
@@ -93,7 +96,7 @@ fn check_registration(context: &CheckContext<'_>, found: &WorktreeRegistration) 
     } else {
         finding
             .with_help("git proq doctor --fix")
-            .with_repair(Repair::RetireRegistration(name.to_string(), found.path.clone()))
+            .with_repair(Repair::RetireRegistration(name, found.path.clone()))
     })
 }
 

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use proq_base::lane_name::LaneName;
 use proq_git::Repo;
 use proq_git::base::head::{Head, RefMove};
 use proq_git::snapshots::restore_forecast::RestoreOutcome;
@@ -42,14 +43,14 @@ pub struct EnterResult {
 }
 
 /// Shows a lane in the main checkout.
-pub fn enter_preview(project: &Project, name: &str) -> Result<EnterResult, Error> {
+pub fn enter_preview(project: &Project, name: &LaneName) -> Result<EnterResult, Error> {
     let main = project.repo.require_main()?.to_owned();
-    project.lane(name)?;
+    project.lane(name.as_str())?;
     operate(project, "preview", |op| {
         let checkout = op.checkout(&main)?;
         in_place_guard::require_no_in_place_run(project)?;
         // The record is read again under the lock.
-        let lane = project.lane(name)?;
+        let lane = project.lane(name.as_str())?;
         let current = MainCheckoutHead::read(project, &main)?;
         project.repo.require_index(&main)?;
         let tip = require_lane_tip(&project.repo, &lane)?;

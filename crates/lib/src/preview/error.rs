@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use proq_base::explain::{Exit, Explain, shell_quote_path};
+use proq_base::lane_name::LaneName;
 use proq_git as git;
 use proq_git::base::error;
 use proq_git::base::head::Head;
@@ -20,7 +21,7 @@ pub enum Error {
     #[error("the main checkout shows '{current_head}', not lane '{lane}' any more; nothing was changed")]
     SwitchedByHand {
         /// Lane that was previewed.
-        lane: String,
+        lane: LaneName,
         /// Branch or commit that HEAD names.
         current_head: String,
         /// Branch or commit that the preview was entered from.
@@ -32,7 +33,7 @@ pub enum Error {
     )]
     OnUnbornBranch {
         /// Lane that was previewed.
-        lane: String,
+        lane: LaneName,
         /// Branch that HEAD names.
         current_branch: String,
         /// Branch of the preview.
@@ -59,7 +60,7 @@ pub enum Error {
     #[error("lane '{lane}' cannot be shown: its branch is gone; nothing was changed")]
     LaneBranchGone {
         /// Name of the lane whose branch is missing.
-        lane: String,
+        lane: LaneName,
     },
     /// The main checkout is on a branch without a commit.
     #[error("the main checkout is on a branch without a commit; nothing was changed")]
@@ -76,7 +77,7 @@ pub enum Error {
     #[error("lane '{lane}' and its preview both have commits of their own; nothing was changed")]
     Diverged {
         /// Name of the lane that diverged from its preview.
-        lane: String,
+        lane: LaneName,
     },
     /// The preview has commits that the lane lacks, and the lane has no new commits.
     #[error(
@@ -84,7 +85,7 @@ pub enum Error {
     )]
     PreviewAhead {
         /// Name of the lane whose preview is ahead of it.
-        lane: String,
+        lane: LaneName,
     },
     /// Error of a lane.
     #[error(transparent)]

@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 
 use proq_base::explain::shell_quote_path;
+use proq_base::lane_name::LaneName;
 use proq_git as git;
 use proq_git::Repo;
 use proq_git::base::head::{Head, RefMove};
@@ -32,7 +33,7 @@ use crate::undo::preview_return;
 #[must_use]
 pub struct LeaveResult {
     /// Lane that was shown.
-    pub lane: String,
+    pub lane: LaneName,
     /// Branch or commit that the checkout is on now.
     pub head: Head,
     /// Outcome of restoring the user's own changes; none if there were none.
@@ -95,8 +96,8 @@ fn leave_matching(
 }
 
 /// Leaves the preview if it shows this lane, before the lane lands or is removed.
-pub fn leave_preview_of(op: &Operation<'_>, lane: &str) -> Result<Option<LeaveResult>, Error> {
-    let shows_lane = |preview: &PreviewRecord| preview.lane == lane;
+pub fn leave_preview_of(op: &Operation<'_>, lane: &LaneName) -> Result<Option<LeaveResult>, Error> {
+    let shows_lane = |preview: &PreviewRecord| preview.lane == *lane;
     if main_checkout::load_preview(&op.project.store)?.is_some_and(|preview| shows_lane(&preview)) {
         leave_matching(op, shows_lane)
     } else {
@@ -207,7 +208,7 @@ fn restore_user_changes(
     }
     checkout.create_folders(&preview.empty_dirs);
     main_checkout::delete_preview_record(op)?;
-    let lane = op.project.lane(&preview.lane).ok();
+    let lane = op.project.lane(preview.lane.as_str()).ok();
     op.emit(
         log::EventName::PreviewLeft,
         lane.as_ref(),
@@ -247,11 +248,7 @@ fn warn_without_record(op: &Operation<'_>, preview: &PreviewRecord) -> Result<()
 fn warn_lost(op: &Operation<'_>, lost: &SnapshotRecord) {
     let (commit, folder) = (lost.snapshot.commit, op.project.store.layout().snapshot(&lost.id));
     op.defer(move |project| {
-        project.listener.warn(format!(
-            "git has lost your changes from before the preview (commit {}, which no ref kept); see which files are left: ls -R {}",
-            commit.short(),
-            shell_quote_path(&folder)
-        ));
+        project.listener.warn(format!("git has lost your changes from before the preview (commit {}, which no ref kept); see which files are left: ls -R {}", commit.short(), shell_quote_path(&folder)));
     });
 }
 
@@ -298,7 +295,7 @@ pub(super) fn park_edits(
         folders.retain(|folder| !initial_folders.contains(folder));
         return Ok(ParkedEdits { commit: None, empty_folders: folders });
     };
-    if op.project.lane(&preview.lane).is_ok() {
+    if op.project.lane(preview.lane.as_str()).is_ok() {
         op.update_lane(&preview.lane, |lane| lane.preview_edits.push(edit_snapshot.id.clone()))?;
     } else {
         op.project.listener.warn(format!(
@@ -353,7 +350,7 @@ enum CarryOutcome {
     /// The lane, or the branch that the preview was entered from, has all of the commits already.
     NotNeeded,
     /// The commits are in this lane now.
-    MovedToLane(String),
+    MovedToLane(LaneName),
     /// The commits cannot be moved: an agent works in the lane, or the lane has moved.
     Impossible,
 }
@@ -370,7 +367,7 @@ fn carry_commits_to_lane(
         // The preview was reset by hand to a commit that the base has.
         return Ok(CarryOutcome::NotNeeded);
     }
-    let Ok(lane) = project.lane(&preview.lane) else { return Ok(CarryOutcome::Impossible) };
+    let Ok(lane) = project.lane(preview.lane.as_str()) else { return Ok(CarryOutcome::Impossible) };
     let (state, _) = effective_state(project, &lane)?;
     let is_busy = state.is_busy();
     let Some(tip) = project.repo.branch_tip(&lane.kind.branch)? else { return Ok(CarryOutcome::Impossible) };

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use proq_base::fail_points;
+use proq_base::lane_name::LaneName;
 use proq_git::CommitId;
 use proq_git::Repo;
 use proq_git::base::head::Head;
@@ -125,7 +126,7 @@ pub(super) fn load_preview(store: &Store) -> Result<Option<PreviewRecord>, Error
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PreviewStatus {
     /// Lane that is previewed.
-    pub lane: String,
+    pub lane: LaneName,
     /// Branch or commit that the preview was entered from.
     pub previous_head: String,
     /// Whether changes of the user are parked until the preview ends.
@@ -156,12 +157,12 @@ pub fn preview_status(project: &Project) -> Result<Option<PreviewStatus>, Error>
 }
 
 /// Returns the work in the open preview of a lane that is not in the lane yet, one phrase each.
-pub(super) fn work_only_in_preview(project: &Project, lane: &str) -> Result<Vec<String>, Error> {
+pub(super) fn work_only_in_preview(project: &Project, lane: &LaneName) -> Result<Vec<String>, Error> {
     let mut out = Vec::new();
     let (Some(preview), Some(main)) = (load_preview(&project.store)?, project.repo.main_worktree()) else {
         return Ok(out);
     };
-    if preview.lane != lane {
+    if preview.lane != *lane {
         return Ok(out);
     }
     let current = MainCheckoutHead::read(project, main)?;

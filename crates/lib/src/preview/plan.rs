@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use proq_base::lane_name::LaneName;
 use proq_git as git;
 use proq_git::base::head::Head;
 use proq_git::history::tree_diff;
@@ -35,7 +36,7 @@ pub enum PreviewAction<'a> {
 #[must_use]
 pub struct PreviewPlan {
     /// Lane that would be shown; none when the preview is left.
-    pub lane: Option<String>,
+    pub lane: Option<LaneName>,
     /// Branch, commit or preview that the main checkout is on.
     pub current: String,
     /// Branch or commit that the main checkout would be on.
@@ -101,7 +102,7 @@ fn find_target(
     action: PreviewAction<'_>,
     preview: Option<&PreviewRecord>,
     main_checkout: &MainCheckoutHead,
-) -> Result<(Option<String>, String, CommitId), Error> {
+) -> Result<(Option<LaneName>, String, CommitId), Error> {
     if let PreviewAction::Show(name) = action {
         let lane = project.lane(name)?;
         let tip = require_lane_tip(&project.repo, &lane)?;
@@ -115,7 +116,7 @@ fn find_target(
     let preview = preview.ok_or(Error::NoOpenPreview)?;
     if action == PreviewAction::Refresh {
         main_checkout::require_shown(&project.repo, preview, main_checkout)?;
-        let lane = project.lane(&preview.lane)?;
+        let lane = project.lane(preview.lane.as_str())?;
         let tip = refresh::refresh_target(project, preview, main_checkout)?;
         return Ok((Some(lane.name), lane.kind.branch, tip));
     }
@@ -137,7 +138,7 @@ fn is_single_transition(
 ) -> bool {
     let Some(preview) = preview else { return true };
     let is_shown = main_checkout::preview_state(preview, main_checkout) == PreviewState::Shown;
-    is_shown && action != PreviewAction::Show(&preview.lane)
+    is_shown && action != PreviewAction::Show(preview.lane.as_str())
 }
 
 /// Refuses files that are in the way once the uncommitted changes are parked.

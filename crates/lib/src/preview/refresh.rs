@@ -1,5 +1,6 @@
 //! Update of an open preview to the current tip of its lane.
 
+use proq_base::lane_name::LaneName;
 use proq_git::CommitId;
 use proq_git::base::head::RefMove;
 use proq_store::records::preview::PreviewRecord;
@@ -16,7 +17,7 @@ use crate::lane::execution::run_operation::operate;
 #[must_use]
 pub struct RefreshResult {
     /// Name of the lane that the preview shows.
-    pub lane: String,
+    pub lane: LaneName,
     /// Commit that was shown.
     pub old_commit: CommitId,
     /// Commit that is shown now.
@@ -34,7 +35,7 @@ pub fn refresh_preview(project: &Project) -> Result<RefreshResult, Error> {
         let mut preview = main_checkout::load_preview(&project.store)?.ok_or(Error::NoOpenPreview)?;
         let current = MainCheckoutHead::read(project, &main)?;
         main_checkout::require_shown(&project.repo, &preview, &current)?;
-        let lane = project.lane(&preview.lane)?;
+        let lane = project.lane(preview.lane.as_str())?;
         let (from, tip) = (current.commit, refresh_target(project, &preview, &current)?);
         let has_parked_changes = preview.snapshot.is_some();
         let result =
@@ -66,7 +67,7 @@ pub(super) fn refresh_target(
     preview: &PreviewRecord,
     current: &MainCheckoutHead,
 ) -> Result<CommitId, Error> {
-    let lane = project.lane(&preview.lane)?;
+    let lane = project.lane(preview.lane.as_str())?;
     let (from, tip) = (current.commit, require_lane_tip(&project.repo, &lane)?);
     if from == preview.tip || project.repo.is_ancestor(from, tip)? {
         return Ok(tip);
@@ -82,11 +83,11 @@ pub(super) fn refresh_target(
 ///
 /// # Errors
 /// Fails as [`refresh_preview`] does; nothing was changed then.
-pub fn refresh_if_lane_advanced(project: &Project, lane: &str) -> Result<bool, Error> {
-    let Some(preview) = main_checkout::load_preview(&project.store)?.filter(|open| open.lane == lane) else {
+pub fn refresh_if_lane_advanced(project: &Project, lane: &LaneName) -> Result<bool, Error> {
+    let Some(preview) = main_checkout::load_preview(&project.store)?.filter(|open| open.lane == *lane) else {
         return Ok(false);
     };
-    let tip = require_lane_tip(&project.repo, &project.lane(lane)?)?;
+    let tip = require_lane_tip(&project.repo, &project.lane(lane.as_str())?)?;
     if tip == preview.tip || !project.repo.is_ancestor(preview.tip, tip)? {
         return Ok(false);
     }

@@ -1,5 +1,6 @@
 //! Removal of a lane that the main checkout may be showing: its preview is left first, or nothing is done.
 
+use proq_base::lane_name::LaneName;
 use proq_git::worktrees::worktree::WorktreeList;
 use proq_store::records::lane::LaneRecord;
 
@@ -29,7 +30,7 @@ pub struct RemoveResult {
 /// nothing has changed then.
 pub fn remove_previewed_lane(
     op: &Operation<'_>,
-    name: &str,
+    name: &LaneName,
     reason: RemovalReason,
     force: bool,
 ) -> Result<RemoveResult, Error> {
@@ -37,10 +38,10 @@ pub fn remove_previewed_lane(
     let gather = |lane: &LaneRecord| -> Result<_, Error> {
         Ok(evidence::gather(project, lane, &WorktreeList::read(&project.repo)?)?)
     };
-    let lane = project.lane(name)?;
+    let lane = project.lane(name.as_str())?;
     let evidence = gather(&lane).or_else(|_| {
         // Another process may be removing the lane now: once its lock is free, the lane is gone or intact.
-        let (lane, _lock) = project.lock_idle_lane(name)?;
+        let (lane, _lock) = project.lock_idle_lane(name.as_str())?;
         gather(&lane)
     })?;
     remove_lane::refuse_removal(&lane, &evidence, force)?;
@@ -53,7 +54,7 @@ pub fn remove_previewed_lane(
     }
     let left_preview = leave_preview_of(op, name)?;
     // The lane is read again under the lock: leaving the preview may have moved commits or edits to it.
-    let (lane, lock) = project.lock_idle_lane(name)?;
+    let (lane, lock) = project.lock_idle_lane(name.as_str())?;
     let removed = remove_lane::remove(op, &lane, lock, reason, force)?;
     Ok(RemoveResult { removed, left_preview })
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use proq_base::explain::Exit;
+use proq_base::lane_name::LaneName;
 use proq_git::CommitId;
 use proq_store::Store;
 use proq_store::base::clock::now;
@@ -32,7 +33,7 @@ pub fn lanes_waiting_to_land(project: &Project, bases: &BTreeSet<&str>) -> Vec<L
 /// run ended. Returns a message for each, except for those that were refused for the same reason before.
 /// Leaves out the lanes that the current landing has `attempted`, so that a branch that moves during the
 /// landing is still reported later.
-pub fn refuse_moved_lanes(project: &Project, bases: &BTreeSet<&str>, attempted: &[String]) -> Vec<String> {
+pub fn refuse_moved_lanes(project: &Project, bases: &BTreeSet<&str>, attempted: &[LaneName]) -> Vec<String> {
     let mut out = Vec::new();
     for (lane, status) in unlocked_auto_merge_lanes(project, bases) {
         let AutoMergeStatus::BranchMoved(reason) = status else { continue };
@@ -44,7 +45,7 @@ pub fn refuse_moved_lanes(project: &Project, bases: &BTreeSet<&str>, attempted: 
         }
         if lane.auto_merge_refusal.as_ref().is_none_or(|before| before.message != reason) {
             record_refused_merge(project, &lane, &reason, Exit::Refused);
-            out.push(refusal_message(&lane.name, &reason));
+            out.push(refusal_message(lane.name.as_str(), &reason));
         }
     }
     out
@@ -60,7 +61,7 @@ fn unlocked_auto_merge_lanes(
     let is_free = |lane: &LaneRecord| !locks.is_held(&LockName::AutoMerge(lane.name.clone())).unwrap_or(true);
     // A lane's landing lock exists before the lane can be done, and most repositories have none.
     let names = locks.auto_merge_lanes().into_iter();
-    let lanes = names.filter_map(|name| project.lane(&name).ok());
+    let lanes = names.filter_map(|name| project.lane(name.as_str()).ok());
     let lanes = lanes.filter(|lane| bases.contains(lane.base.as_str()));
     // A lane whose status cannot be read is left to a later landing.
     lanes
@@ -160,7 +161,7 @@ pub(crate) fn advance_run_tip(
 
 /// Returns why a lane with undelivered messages to its agent does not land automatically; none when no
 /// message waits.
-pub(crate) fn undelivered_reason(store: &Store, lane: &str) -> Option<String> {
+pub(crate) fn undelivered_reason(store: &Store, lane: &LaneName) -> Option<String> {
     let count = Inbox::new(store, lane).count();
     (count > 0).then(|| pending_messages_text(lane, count))
 }
@@ -216,7 +217,7 @@ pub(crate) fn disable_auto_merge<'s>(
 }
 
 /// Returns the name of the lane whose record `path` is, if the text records the lane as landed.
-fn landed_lane_name(path: &Path, text: &str) -> Option<String> {
+fn landed_lane_name(path: &Path, text: &str) -> Option<LaneName> {
     if path.file_name()? != "lane.toml" {
         return None;
     }

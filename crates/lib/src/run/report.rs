@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use proq_base::lane_name::LaneName;
 use proq_store::base::atomic::write_in_existing_dir;
 use proq_store::base::clock::now;
 use proq_store::base::record::Record;
@@ -103,11 +104,15 @@ fn find_lane_at(
 /// # Errors
 /// [`Error::InvalidReport`] if the report is empty or too long, [`Error::UnknownLane`] if the lane was removed
 /// concurrently. The previous report is retained in both cases.
-pub fn save_report(project: &Project, lane: &str, submitted: AgentReport) -> Result<ReportRecord, Error> {
+pub fn save_report(
+    project: &Project,
+    lane: &LaneName,
+    submitted: AgentReport,
+) -> Result<ReportRecord, Error> {
     let validated = validate(submitted)?;
     // A concurrent removal moves the lane's folder; saving the report must not create it again.
     let lock = project.store.locks().acquire(&LockName::Store)?;
-    let lane = project.any_lane(lane)?;
+    let lane = project.any_lane(lane.as_str())?;
     let report = ReportRecord {
         run: lane.last_run,
         at: now(),
@@ -152,7 +157,7 @@ pub fn validate(report: AgentReport) -> Result<AgentReport, Error> {
     Ok(report)
 }
 
-fn summarize(lane: &str, report: &ReportRecord) -> String {
+fn summarize(lane: &LaneName, report: &ReportRecord) -> String {
     let count =
         |n: usize, noun: &str| (n > 0).then(|| format!("{n} {noun}{}", if n == 1 { "" } else { "s" }));
     let steps = count(report.human_steps.len(), "step").map(|steps| format!("{steps} for a person"));

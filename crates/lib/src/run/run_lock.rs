@@ -28,7 +28,7 @@ impl Project {
     /// # Errors
     /// [`Error::Busy`], also for an agent that outlived its supervisor.
     pub fn lock_idle_lane(&self, name_or_branch: &str) -> Result<(LaneRecord, LockGuard), Error> {
-        let (lane, lock) = self.lock_any_idle_lane(&self.lane(name_or_branch)?.name)?;
+        let (lane, lock) = self.lock_any_idle_lane(self.lane(name_or_branch)?.name.as_str())?;
         let name = lane.name.clone();
         let lane = lane.into_worktree_lane().map_err(|purpose| Error::NoLaneBranch { name, purpose })?;
         Ok((lane, lock))
@@ -45,7 +45,7 @@ impl Project {
         if self.store.locks().is_held(&LockName::AgentAlive(lane.name.clone()))? {
             return Err(Error::Busy { name: lane.name });
         }
-        Ok((self.close_crashed_run(self.any_lane(&lane.name)?)?, lock))
+        Ok((self.close_crashed_run(self.any_lane(lane.name.as_str())?)?, lock))
     }
 
     /// Records the end of a run whose supervisor crashed. The caller holds the run lock, which other

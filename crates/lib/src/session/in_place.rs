@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use proq_base::fail_points;
+use proq_base::lane_name::LaneName;
 use proq_git::Repo;
 use proq_git::base::error;
 use proq_git::repository::open_operation;
@@ -29,7 +30,7 @@ use crate::lane::{Error, Project};
 ///
 /// # Errors
 /// [`Error::InPlaceRefused`] with the reason.
-pub fn require_in_place_possible(project: &Project, lane: &str, branch: &str) -> Result<(), Error> {
+pub fn require_in_place_possible(project: &Project, lane: &LaneName, branch: &str) -> Result<(), Error> {
     let main = project.repo.require_main()?;
     let refused = |reason: String, help: &str| Err(Error::InPlaceRefused { reason, hint: help.to_owned() });
     if let Some(preview) = PreviewRecord::load_if_exists(&project.store.layout().preview_record())? {

@@ -134,11 +134,11 @@ pub fn plan_guest_lane<'a>(
     let name = choose_name(project, request.name.as_ref(), request.prompt)?;
     let in_place = request.purpose == LanePurpose::InPlace;
     let target = match request.location {
-        ReadLocation::Detached(rev) => detached_target(project, project.detached_dir(name.as_str()), rev)?,
+        ReadLocation::Detached(rev) => detached_target(project, project.detached_dir(&name), rev)?,
         ReadLocation::MainCheckout => main_checkout_target(project)?,
     };
     if in_place {
-        require_in_place_possible(project, name.as_str(), &target.rev_name)?;
+        require_in_place_possible(project, &name, &target.rev_name)?;
     }
     Ok(GuestLanePlan { name, target, request })
 }
@@ -153,7 +153,7 @@ pub fn create_guest_lane(
     plan: &GuestLanePlan<'_>,
     files: &[PathBuf],
 ) -> Result<(AnyLane, LockGuard), Error> {
-    project.run_pre_spawn_hooks(plan.name.as_str(), &plan.target.rev_name)?;
+    project.run_pre_spawn_hooks(&plan.name, &plan.target.rev_name)?;
     let layout = project.store.layout();
     create_private_dir(&layout.lanes())?;
     let request = &plan.request;
@@ -166,7 +166,7 @@ pub fn create_guest_lane(
     crate::lane::messages::attached_files::copy_into(&draft.join("attachments"), files)?;
     lane.save(&draft.join("lane.toml"))?;
     fail_points::hit("look.drafted");
-    let lane_dir = layout.lane(name.as_str());
+    let lane_dir = layout.lane(&name);
     rename_no_replace(&draft, &lane_dir).map_err(Error::io("make", &lane_dir))?;
     sync_dir(&layout.lanes())?;
     let message = format!("lane '{name}' made for {}", purpose_phrase(request.purpose));
@@ -177,12 +177,11 @@ pub fn create_guest_lane(
 fn new_record(project: &Project, name: &LaneName, plan: &GuestLanePlan<'_>) -> AnyLane {
     let request = &plan.request;
     let is_detached = matches!(request.location, ReadLocation::Detached(_));
-    let path = if is_detached { project.detached_dir(name.as_str()) } else { plan.target.dir.clone() };
+    let path = if is_detached { project.detached_dir(name) } else { plan.target.dir.clone() };
     let lane_kind = LaneKind::Guest(GuestLane { purpose: request.purpose, detached: is_detached });
-    let lane =
-        LaneRecord::new(name.as_str(), lane_kind, path, plan.target.rev_name.clone(), plan.target.commit);
+    let lane = LaneRecord::new(name, lane_kind, path, plan.target.rev_name.clone(), plan.target.commit);
     let title = title_from_prompt(request.prompt).unwrap_or_else(|| name.to_string());
-    let port = ports::choose_ports(project, name.as_str());
+    let port = ports::choose_ports(project, name);
     LaneRecord { title, agent: Some(request.agent.clone()), ports: port, ..lane }
 }
 
@@ -198,7 +197,7 @@ pub fn remove_guest_lane(op: &Operation<'_>, lane: &AnyLane, reason: RemovalReas
         require_not_busy(project, lane)?;
     }
     // This process holds the lane's run lock, which would make a crashed run appear to be running.
-    let lane = project.close_crashed_run(project.any_lane(&lane.name)?)?;
+    let lane = project.close_crashed_run(project.any_lane(lane.name.as_str())?)?;
     if lane.is_detached() {
         close_detached_worktree(project, &lane)?;
     }

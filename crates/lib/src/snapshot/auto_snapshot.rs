@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use proq_base::explain::shell_quote_path;
+use proq_base::lane_name::LaneName;
 use proq_git::CommitId;
 use proq_git::repository::open_operation::has_autostash;
 use proq_git::worktrees::worktree_stamp::WorktreeStamp;
@@ -105,16 +106,16 @@ fn is_index_locked(git_dir: &Path) -> bool {
 #[derive(Default)]
 struct AutoSnapshots {
     /// State by lane name; the key is none for the main checkout.
-    worktree_states: HashMap<Option<String>, SnapshottedState>,
+    worktree_states: HashMap<Option<LaneName>, SnapshottedState>,
     /// The lanes whose own agent runs, by name.
-    busy_lanes: HashMap<String, BusyLane>,
+    busy_lanes: HashMap<LaneName, BusyLane>,
     /// Number of passes so far.
     pass_count: usize,
     park_markers: Option<ParkMarkers>,
     /// Settings that all worktrees share, as [`shared_settings()`] returned them at the last pass.
     known_settings: Option<BTreeMap<String, String>>,
     /// Number of consecutive passes in which a lane's worktree has been missing, by lane name.
-    missing_passes: BTreeMap<String, usize>,
+    missing_passes: BTreeMap<LaneName, usize>,
 }
 
 /// State of one worktree at its last snapshot.
@@ -253,7 +254,7 @@ impl AutoSnapshots {
         &mut self,
         project: &Project,
         worktree: &WatchedWorktree<'_>,
-        name: &str,
+        name: &LaneName,
     ) -> Result<(), Error> {
         if worktree.is_missing() {
             return self.report_missing_busy_lane(project, worktree, name);
@@ -281,7 +282,7 @@ impl AutoSnapshots {
         &mut self,
         project: &Project,
         worktree: &WatchedWorktree<'_>,
-        name: &str,
+        name: &LaneName,
     ) -> Result<(), Error> {
         let known = self.busy_lanes.remove(name).and_then(|lane| lane.last_copy);
         known.and_then(|known| known.snapshot).map_or(Ok(()), |id| worktree.report_loss(project, &id, None))
@@ -316,7 +317,7 @@ impl AutoSnapshots {
                 lane.name
             );
             let mut event = Event::new(EventName::RepositoryChanged, message);
-            event.lane = Some(lane.name.clone());
+            event.lane = Some(lane.name.to_string());
             project.emit_event(event);
         }
     }
@@ -352,7 +353,7 @@ impl AutoSnapshots {
         }
         let known = worktree.take_snapshot(project, &scan, previous_id.as_deref())?;
         self.worktree_states.insert(name, known);
-        prune_snapshots(project, worktree.lane.map(|lane| &*lane.name))
+        prune_snapshots(project, worktree.lane.map(|lane| &lane.name))
     }
 }
 
@@ -377,7 +378,7 @@ impl WatchedWorktree<'_> {
     fn is_being_removed(&self, project: &Project) -> bool {
         let Some(lane) = self.lane else { return false };
         let moves_worktree = |step: &Step| matches!(step, Step::MovePath { from, .. } if *from == lane.path);
-        let is_removed = project.lane(&lane.name).map_or(true, |now| now.created != lane.created);
+        let is_removed = project.lane(lane.name.as_str()).map_or(true, |now| now.created != lane.created);
         is_removed || recovery::is_operation_running(&project.store, moves_worktree)
     }
 

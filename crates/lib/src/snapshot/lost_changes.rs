@@ -43,7 +43,7 @@ impl WatchedWorktree<'_> {
         };
         let message = format!("{summary}; bring them back: git proq snap restore {id}");
         let mut event = Event::new(EventName::ChangesLost, message);
-        event.lane = self.lane.map(|lane| lane.name.clone());
+        event.lane = self.lane.map(|lane| lane.name.to_string());
         event.paths = lost;
         project.emit_event(event);
         Ok(())

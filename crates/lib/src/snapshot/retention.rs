@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use proq_base::lane_name::LaneName;
 use proq_store::base::clock::{Moment, now};
 use proq_store::records::snapshot::AutomaticInfo;
 
@@ -21,12 +22,12 @@ const MAX_SNAPSHOT_AGE: Duration = Duration::from_hours(24);
 
 /// Deletes the automatic snapshots of a worktree that are too close to newer ones or too old. Snapshots that
 /// an event names are retained.
-pub(super) fn prune_snapshots(project: &Project, lane: Option<&str>) -> Result<(), Error> {
+pub(super) fn prune_snapshots(project: &Project, lane: Option<&LaneName>) -> Result<(), Error> {
     let mut all = Vec::new();
     for id in project.snap_ids()?.into_iter().rev() {
         let Ok(Some(record)) = project.find_any_snap(&id) else { continue };
         // A snapshot that was restored to a worktree is kept like any other: an undo may need it.
-        let is_own = |automatic: &AutomaticInfo| automatic.lane.as_deref() == lane && !automatic.is_in_event;
+        let is_own = |automatic: &AutomaticInfo| automatic.lane.as_ref() == lane && !automatic.is_in_event;
         if record.is_copy && record.automatic.as_ref().is_some_and(is_own) {
             all.push((id, record.at));
         }

@@ -1,5 +1,6 @@
 //! View of each snapshot for the user: state, files, and lookup by id.
 
+use proq_base::lane_name::LaneName;
 use proq_git::Repo;
 use proq_git::history::tree_diff;
 use proq_git::history::tree_diff::tree_changes;
@@ -16,9 +17,9 @@ use crate::lane::{Error, Project};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SnapState {
     /// Leaving the open preview of this lane restores it.
-    AwaitsPreviewExit(String),
+    AwaitsPreviewExit(LaneName),
     /// The next preview of this lane restores it; the edits were made in a preview of the lane.
-    AwaitsNextPreview(String),
+    AwaitsNextPreview(LaneName),
     /// Only the user can restore it.
     Saved,
     /// It was restored.

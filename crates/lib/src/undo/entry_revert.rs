@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use proq_base::lane_name::LaneName;
 use proq_git::CommitId;
 use proq_git::base::head::Head;
 use proq_git::status::local_state::LocalState;
@@ -29,12 +30,12 @@ pub(crate) struct EntryRevert<'a, 'p> {
     pub number: OperationNumber,
     pub force: bool,
     /// Run locks of lanes. They are shared, since many operations may concern one lane.
-    pub(crate) run_locks: &'a RefCell<BTreeMap<String, LockGuard>>,
+    pub(crate) run_locks: &'a RefCell<BTreeMap<LaneName, LockGuard>>,
 }
 
 impl EntryRevert<'_, '_> {
     /// Returns the names of the lanes that the operation created.
-    pub(crate) fn created_lanes(&self) -> Vec<&String> {
+    pub(crate) fn created_lanes(&self) -> Vec<&LaneName> {
         let created = self.entry.applied_steps().filter_map(|step| match step {
             Step::CreateWorktree { lane, .. } => Some(lane),
             _ => None,
@@ -55,11 +56,11 @@ impl EntryRevert<'_, '_> {
 
     /// Returns the names of the lanes whose records are restored or removed. No run may start in them, and
     /// their trash entries must not be deleted concurrently.
-    fn moved_lanes(&self) -> BTreeSet<String> {
+    fn moved_lanes(&self) -> BTreeSet<LaneName> {
         let lanes = self.op.project.store.layout().lanes();
         let lane_name = |path: &Path| {
             let is_lane = path.parent() == Some(&lanes);
-            path.file_name().filter(|_| is_lane).map(|name| name.to_string_lossy().into_owned())
+            LaneName::parse(path.file_name().filter(|_| is_lane)?.to_str()?).ok()
         };
         let open_lanes = self.op.project.lanes().unwrap_or_default();
         // Files of a lane that stays.
@@ -83,19 +84,19 @@ impl EntryRevert<'_, '_> {
 
     /// Returns a lane that the operation created, with its run lock. Fails if the lane is busy, shown in the
     /// open preview, or missing.
-    pub(crate) fn lock_created_lane(&self, name: &str) -> Result<(LaneRecord, LockGuard), Error> {
+    pub(crate) fn lock_created_lane(&self, name: &LaneName) -> Result<(LaneRecord, LockGuard), Error> {
         let project = self.op.project;
         let path = project.store.layout().lane_record(name);
         if AnyLane::load_if_exists(&path)?.is_none() {
-            return Err(Error::UnknownLane { name: name.to_owned(), similar: None });
+            return Err(Error::UnknownLane { name: name.to_string(), similar: None });
         }
         let open = PreviewRecord::load_if_exists(&project.store.layout().preview_record())?;
-        if open.is_some_and(|open| open.lane == name) {
+        if open.is_some_and(|open| open.lane == *name) {
             return Err(UndoError::LanePreviewed { name: name.to_owned() }.into());
         }
         // A later operation may concern this lane too, and this process would block on its own lock.
         drop(self.run_locks.borrow_mut().remove(name));
-        project.lock_idle_lane(name)
+        project.lock_idle_lane(name.as_str())
     }
 
     /// Ignores commits in the evidence that the lane was created with and that another branch has too: they

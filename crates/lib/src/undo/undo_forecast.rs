@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use proq_base::lane_name::LaneName;
 use proq_git as git;
 use proq_git::base::head::{Head, RefMove};
 use proq_git::worktrees::worktree::WorktreeList;
@@ -178,7 +179,7 @@ impl EntryRevert<'_, '_> {
     }
 
     /// Checks the removal of a lane that the newest operation created.
-    fn check_removal(&self, name: &str, forecast: &mut UndoForecast) -> Result<(), Error> {
+    fn check_removal(&self, name: &LaneName, forecast: &mut UndoForecast) -> Result<(), Error> {
         let project = self.op.project;
         let (lane, _lock) = self.lock_created_lane(name)?;
         let mut evidence = gather_evidence(project, &lane, &WorktreeList::read(&project.repo)?)?;
@@ -191,13 +192,16 @@ impl EntryRevert<'_, '_> {
     /// Checks the removal of a lane that an older operation created, as it will be once newer operations are
     /// undone. That may first restore the lane; then only its commits are checked. It may also remove the
     /// lane's landed commits from its base.
-    fn check_later_removal(&self, name: &str, forecast: &mut UndoForecast) -> Result<(), Error> {
+    fn check_later_removal(&self, name: &LaneName, forecast: &mut UndoForecast) -> Result<(), Error> {
         let project = self.op.project;
         let record_path = project.store.layout().lane_record(name);
         let current_record = forecast.current_path(&record_path);
         let is_unmoved = current_record == record_path;
-        let loaded =
-            if is_unmoved { project.any_lane(name).ok() } else { AnyLane::load_if_exists(&current_record)? };
+        let loaded = if is_unmoved {
+            project.any_lane(name.as_str()).ok()
+        } else {
+            AnyLane::load_if_exists(&current_record)?
+        };
         let Some(Ok(lane)) = loaded.map(AnyLane::into_worktree_lane) else { return Ok(()) };
         let mut evidence = match is_unmoved {
             true => gather_evidence(project, &lane, &WorktreeList::read(&project.repo)?)?,

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use proq_base::fail_points;
+use proq_base::lane_name::LaneName;
 use proq_git::CommitId;
 use proq_git::base::head::RefMove;
 use proq_git::worktrees::worktree::WorktreeList;
@@ -135,7 +136,7 @@ impl EntryRevert<'_, '_> {
         Ok(())
     }
 
-    fn remove_created_lane(&self, name: &str) -> Result<(), Error> {
+    fn remove_created_lane(&self, name: &LaneName) -> Result<(), Error> {
         let (lane, lock) = self.lock_created_lane(name)?;
         self.run_locks.borrow_mut().insert(name.to_owned(), lock);
         let mut evidence =

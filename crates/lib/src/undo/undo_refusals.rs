@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use proq_base::lane_name::LaneName;
 use proq_git::base::head::{Head, RefMove};
 use proq_git::base::local_changes_hint;
 use proq_git::status::local_state::LocalState;
@@ -109,11 +110,12 @@ impl EntryRevert<'_, '_> {
             Head::Branch(name) => project.previewed_lane(name).map(str::to_owned),
             Head::Detached(_) => None,
         };
+        let has_record = |lane: &str| {
+            LaneName::parse(lane).is_ok_and(|name| project.store.layout().has_lane_record(&name))
+        };
         let alternative = match (preview_of(to), preview_of(from)) {
             (Some(_), _) => Some("git proq preview --back".to_owned()),
-            (None, Some(lane)) if project.store.layout().has_lane_record(&lane) => {
-                Some(format!("git proq preview {lane}"))
-            }
+            (None, Some(lane)) if has_record(&lane) => Some(format!("git proq preview {lane}")),
             (None, _) => None,
         };
         Err(UndoError::CurrentBranchMoved { branch, tip, alternative }.into())

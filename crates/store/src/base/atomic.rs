@@ -138,6 +138,7 @@ pub fn sync_dir(dir: &Path) -> Result<(), Error> {
 mod tests {
     use super::*;
     use crate::paths::layout::Layout;
+    use proq_base::lane_name::LaneName;
 
     /// Promise: operations/full-disk
     #[test]
@@ -162,13 +163,14 @@ mod tests {
     fn private_dir_needs_existing_repository() {
         let dir = tempfile::tempdir().unwrap();
         let gone = Layout::new(&dir.path().join("gone/.git"));
-        assert!(create_private_dir(&gone.lane("x")).is_err());
+        let lane = LaneName::parse("x").unwrap();
+        assert!(create_private_dir(&gone.lane(&lane)).is_err());
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
         let there = Layout::new(dir.path());
-        create_private_dir(&there.lane("x")).unwrap();
-        create_private_dir(&there.lane("x")).unwrap();
+        create_private_dir(&there.lane(&lane)).unwrap();
+        create_private_dir(&there.lane(&lane)).unwrap();
         create_private_dir(&dir.path().join("a/b/c")).unwrap();
-        assert!(there.lane("x").is_dir() && dir.path().join("a/b/c").is_dir());
+        assert!(there.lane(&lane).is_dir() && dir.path().join("a/b/c").is_dir());
         std::fs::write(dir.path().join("file"), "").unwrap();
         assert!(create_private_dir(&dir.path().join("file")).is_err());
     }

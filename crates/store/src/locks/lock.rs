@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use proq_base::diagnostics::Listener;
 use proq_base::interrupt::Interrupted;
+use proq_base::lane_name::LaneName;
 
 use super::holder::LockHolder;
 use super::lock_wait::{WaitOutcome, block_until_free, wait_for_release};
@@ -45,7 +46,7 @@ pub enum LockName {
     /// Transitions of one worktree, by its id.
     Worktree(String),
     /// Lane of this name: held while the lane is created or removed, and by its supervisor during a run.
-    Run(String),
+    Run(LaneName),
     /// One of the check worktrees, by its number.
     CheckWorktree(usize),
     /// Worktree for the repository's hooks.
@@ -53,13 +54,13 @@ pub enum LockName {
     /// Automatic snapshots, held while agents run. No process waits for it.
     Snapshots,
     /// Lane that merges automatically, from before its run ends until its landing has finished.
-    AutoMerge(String),
+    AutoMerge(LaneName),
     /// Processing of a lane's new commits by a single process.
-    NewCommits(String),
+    NewCommits(LaneName),
     /// The single supervising agent, held while it runs. No process waits for it.
     Overseer,
     /// Delivery of messages to a lane's agent, from reading a message until it is delivered.
-    Inbox(String),
+    Inbox(LaneName),
     /// Batch, held while a process schedules it.
     Batch(BatchId),
     /// Ledger of which batch has which task; held for milliseconds.
@@ -69,7 +70,7 @@ pub enum LockName {
     /// Set-up commands of lanes that must run one after the other, by the name that these lanes share.
     SetUp(String),
     /// Lock that a lane's agent inherits on purpose: held while any of its processes runs.
-    AgentAlive(String),
+    AgentAlive(LaneName),
 }
 
 impl LockName {
@@ -268,11 +269,12 @@ impl Locks {
     }
 
     /// Lists the lanes that were ever set to merge automatically, by name. Some of them may no longer exist.
-    pub fn auto_merge_lanes(&self) -> Vec<String> {
+    pub fn auto_merge_lanes(&self) -> Vec<LaneName> {
         let entries = std::fs::read_dir(self.dir.join("lanes")).into_iter().flatten().flatten();
-        let name =
-            |file: std::ffi::OsString| Some(file.to_str()?.strip_suffix(AUTO_MERGE_LOCK_SUFFIX)?.to_owned());
-        let mut names: Vec<String> = entries.filter_map(|entry| name(entry.file_name())).collect();
+        let name = |file: std::ffi::OsString| {
+            LaneName::parse(file.to_str()?.strip_suffix(AUTO_MERGE_LOCK_SUFFIX)?).ok()
+        };
+        let mut names: Vec<LaneName> = entries.filter_map(|entry| name(entry.file_name())).collect();
         names.sort_unstable();
         names
     }
@@ -381,7 +383,7 @@ mod tests {
     fn held_lock_is_reported_and_times_out() {
         let dir = tempfile::tempdir().unwrap();
         let (mine, theirs) = (locks(dir.path()), locks(dir.path()));
-        let name = LockName::Run("x".into());
+        let name = LockName::Run(LaneName::parse("x").unwrap());
         assert!(!mine.is_held(&name).unwrap());
         let guard = theirs.acquire(&name).unwrap();
         assert!(mine.is_held(&name).unwrap());

@@ -35,7 +35,8 @@ type IsAncestor = fn(u32) -> bool;
 /// Lanes that a process wants to land.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LandingRequest {
-    /// Lanes by name; empty for all lanes that are done.
+    /// Names of the lanes, or the name of another task that uses the check worktrees; empty for all lanes
+    /// that are done.
     pub lanes: Vec<String>,
     /// Target branch, if it is not the base of each lane.
     #[serde(skip_serializing_if = "Option::is_none")]

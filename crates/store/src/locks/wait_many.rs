@@ -52,12 +52,13 @@ impl LockWaitSet {
 mod tests {
     use super::*;
     use proq_base::diagnostics::Listener;
+    use proq_base::lane_name::LaneName;
 
     #[test]
     fn each_freed_lock_is_reported_once() {
         let dir = tempfile::tempdir().unwrap();
         let locks = Locks::new(dir.path().to_owned(), Listener::silent());
-        let names: Vec<LockName> = ["a", "b", "c"].iter().map(|n| LockName::Run((*n).to_owned())).collect();
+        let names = ["a", "b", "c"].map(|name| LockName::Run(LaneName::parse(name).unwrap()));
         let a = locks.acquire(&names[0]).unwrap();
         let b = locks.acquire(&names[1]).unwrap();
         let waits = LockWaitSet::new();

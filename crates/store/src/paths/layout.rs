@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use proq_base::lane_name::LaneName;
+
 use super::file_access::may_exist;
 use crate::base::operation_number::OperationNumber;
 use crate::base::run_number::RunNumber;
@@ -35,22 +37,22 @@ impl Layout {
     }
 
     /// Returns the folder of one lane, with its record, its task and its runs.
-    pub fn lane(&self, name: &str) -> PathBuf {
-        self.lanes().join(name)
+    pub fn lane(&self, name: &LaneName) -> PathBuf {
+        self.lanes().join(name.as_str())
     }
 
     /// Returns the path of a lane's record.
-    pub fn lane_record(&self, name: &str) -> PathBuf {
+    pub fn lane_record(&self, name: &LaneName) -> PathBuf {
         self.lane(name).join("lane.toml")
     }
 
     /// Returns whether a lane of this name has a record. Also true where permissions prevent the check.
-    pub fn has_lane_record(&self, name: &str) -> bool {
+    pub fn has_lane_record(&self, name: &LaneName) -> bool {
         may_exist(&self.lane_record(name))
     }
 
     /// Returns the path of the prompt of a lane's task.
-    pub fn task_prompt(&self, name: &str) -> PathBuf {
+    pub fn task_prompt(&self, name: &LaneName) -> PathBuf {
         self.lane(name).join("task.md")
     }
 
@@ -62,12 +64,12 @@ impl Layout {
     pub const DELIVERED_RECORD: &str = "told.toml";
 
     /// Returns the path of the output of a lane's supervisors. It is empty unless something went wrong.
-    pub fn supervisor_log(&self, name: &str) -> PathBuf {
+    pub fn supervisor_log(&self, name: &LaneName) -> PathBuf {
         self.lane(name).join("supervisor.log")
     }
 
     /// Returns the path of the report of a lane's agent.
-    pub fn lane_report(&self, name: &str) -> PathBuf {
+    pub fn lane_report(&self, name: &LaneName) -> PathBuf {
         self.lane(name).join(Layout::REPORT_FILE)
     }
 
@@ -90,12 +92,12 @@ impl Layout {
     }
 
     /// Returns the path of the record of a lane's conflict.
-    pub fn conflict_record(&self, name: &str) -> PathBuf {
+    pub fn conflict_record(&self, name: &LaneName) -> PathBuf {
         self.lane(name).join("conflict.toml")
     }
 
     /// Returns the path of the record of a lane's failed check.
-    pub fn failed_check_record(&self, name: &str) -> PathBuf {
+    pub fn failed_check_record(&self, name: &LaneName) -> PathBuf {
         self.lane(name).join("check.toml")
     }
 
@@ -125,12 +127,12 @@ impl Layout {
     }
 
     /// Returns the path of the record of a lane's conflict that is being resolved.
-    pub fn resolution_record(&self, name: &str) -> PathBuf {
+    pub fn resolution_record(&self, name: &LaneName) -> PathBuf {
         self.lane(name).join("resolve.toml")
     }
 
     /// Returns the path of the record of a lane's task loop.
-    pub fn task_loop_record(&self, name: &str) -> PathBuf {
+    pub fn task_loop_record(&self, name: &LaneName) -> PathBuf {
         self.lane(name).join(Layout::TASK_LOOP_RECORD)
     }
 
@@ -138,17 +140,17 @@ impl Layout {
     pub const TASK_LOOP_RECORD: &str = "packet.toml";
 
     /// Returns the path of the marker that requests all runs of a lane to finish their work and end.
-    pub fn lane_wrap_up_marker(&self, name: &str) -> PathBuf {
+    pub fn lane_wrap_up_marker(&self, name: &LaneName) -> PathBuf {
         self.lane(name).join("wrap-up")
     }
 
     /// Returns the folder of the data that a lane's agent retains between runs.
-    pub fn agent_dir(&self, name: &str) -> PathBuf {
+    pub fn agent_dir(&self, name: &LaneName) -> PathBuf {
         self.lane(name).join("agent")
     }
 
     /// Returns the folder of the files attached to a lane's task.
-    pub fn attachments(&self, name: &str) -> PathBuf {
+    pub fn attachments(&self, name: &LaneName) -> PathBuf {
         self.lane(name).join("attachments")
     }
 
@@ -229,7 +231,7 @@ impl Layout {
     }
 
     /// Returns the folder of the git guard of a run.
-    pub fn git_guard(&self, name: &str, run: RunNumber) -> PathBuf {
+    pub fn git_guard(&self, name: &LaneName, run: RunNumber) -> PathBuf {
         self.git_guards().join(format!("{name}-{run}"))
     }
 
@@ -278,7 +280,7 @@ impl Layout {
 
     /// Returns the path of the marker that is created when a lane gets a commit. It exists until the commit
     /// has been processed.
-    pub fn new_commit_marker(&self, name: &str) -> PathBuf {
+    pub fn new_commit_marker(&self, name: &LaneName) -> PathBuf {
         self.lane(name).join("moved")
     }
 
@@ -319,8 +321,8 @@ impl Layout {
     }
 
     /// Returns the path of the cache of a lane's last worktree scan.
-    pub fn worktree_scan_cache(&self, name: &str) -> PathBuf {
-        self.worktree_scan_caches().join(name)
+    pub fn worktree_scan_cache(&self, name: &LaneName) -> PathBuf {
+        self.worktree_scan_caches().join(name.as_str())
     }
 
     /// Returns the folder of lock files.

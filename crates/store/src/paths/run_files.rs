@@ -2,28 +2,30 @@
 
 use std::path::{Path, PathBuf};
 
+use proq_base::lane_name::LaneName;
+
 use super::layout::Layout;
 use crate::base::run_number::RunNumber;
 
 impl Layout {
     /// Returns the path of the record of a run.
-    pub fn run_record(&self, name: &str, run: RunNumber) -> PathBuf {
+    pub fn run_record(&self, name: &LaneName, run: RunNumber) -> PathBuf {
         self.lane(name).join(format!("runs/{run}.toml"))
     }
 
     /// Returns the path of the output of a run.
-    pub fn run_log(&self, name: &str, run: RunNumber) -> PathBuf {
+    pub fn run_log(&self, name: &LaneName, run: RunNumber) -> PathBuf {
         self.lane(name).join(format!("runs/{run}.log"))
     }
 
     /// Returns the path of a run's standard error output. It exists where the standard output is
     /// machine-readable and has a separate log.
-    pub fn run_stderr(&self, name: &str, run: RunNumber) -> PathBuf {
+    pub fn run_stderr(&self, name: &LaneName, run: RunNumber) -> PathBuf {
         self.lane(name).join(format!("runs/{run}.err"))
     }
 
     /// Returns the path of the file with the user's prompt that a run was given instead of the lane's task.
-    pub fn run_prompt_override(&self, name: &str, run: RunNumber) -> PathBuf {
+    pub fn run_prompt_override(&self, name: &LaneName, run: RunNumber) -> PathBuf {
         self.lane(name).join(format!("runs/{run}.said.md"))
     }
 
@@ -35,17 +37,17 @@ impl Layout {
 
     /// Returns the path of the prompt that replaces a run's own prompt if its agent cannot resume the
     /// conversation.
-    pub fn run_restart_prompt(&self, name: &str, run: RunNumber) -> PathBuf {
+    pub fn run_restart_prompt(&self, name: &LaneName, run: RunNumber) -> PathBuf {
         self.run_dir(name, run).join("anew.md")
     }
 
     /// Returns the path of the live view of a run.
-    pub fn run_live_view(&self, name: &str, run: RunNumber) -> PathBuf {
+    pub fn run_live_view(&self, name: &LaneName, run: RunNumber) -> PathBuf {
         self.lane(name).join(format!("runs/{run}.live.json"))
     }
 
     /// Returns the path of the log of the automatic merge after a run.
-    pub fn landing_log(&self, name: &str, run: RunNumber) -> PathBuf {
+    pub fn landing_log(&self, name: &LaneName, run: RunNumber) -> PathBuf {
         self.lane(name).join(Layout::landing_log_in_lane(run))
     }
 
@@ -56,7 +58,7 @@ impl Layout {
     }
 
     /// Returns the path of the prompt of a run.
-    pub fn run_prompt(&self, name: &str, run: RunNumber) -> PathBuf {
+    pub fn run_prompt(&self, name: &LaneName, run: RunNumber) -> PathBuf {
         self.lane(name).join(Layout::run_prompt_in_lane(run))
     }
 
@@ -67,7 +69,7 @@ impl Layout {
     }
 
     /// Returns the path of the answer of a run, for a read-only run.
-    pub fn run_answer(&self, name: &str, run: RunNumber) -> PathBuf {
+    pub fn run_answer(&self, name: &LaneName, run: RunNumber) -> PathBuf {
         self.lane(name).join(Layout::run_answer_in_lane(run))
     }
 
@@ -78,7 +80,7 @@ impl Layout {
     }
 
     /// Returns the path of the rules that a run was given in addition to its prompt.
-    pub fn run_rules(&self, name: &str, run: RunNumber) -> PathBuf {
+    pub fn run_rules(&self, name: &LaneName, run: RunNumber) -> PathBuf {
         self.lane(name).join(Layout::run_rules_in_lane(run))
     }
 
@@ -90,48 +92,48 @@ impl Layout {
 
     /// Returns the folder of the files that only one run uses: settings for its agent, and the agent's
     /// own notes.
-    pub fn run_dir(&self, name: &str, run: RunNumber) -> PathBuf {
+    pub fn run_dir(&self, name: &LaneName, run: RunNumber) -> PathBuf {
         self.lane(name).join(format!("runs/{run}.d"))
     }
 
     /// Returns the path of the record of the activity that the agent's hooks reported in a run.
-    pub fn run_activity(&self, name: &str, run: RunNumber) -> PathBuf {
+    pub fn run_activity(&self, name: &LaneName, run: RunNumber) -> PathBuf {
         self.run_dir(name, run).join("activity.toml")
     }
 
     /// Returns the path of the output of the last check that ran when the agent was about to stop.
-    pub fn stop_gate_log(&self, name: &str, run: RunNumber) -> PathBuf {
+    pub fn stop_gate_log(&self, name: &LaneName, run: RunNumber) -> PathBuf {
         self.run_dir(name, run).join("gate.log")
     }
 
     /// Returns the path of the marker that requests a run to finish its work and end.
-    pub fn run_wrap_up_marker(&self, name: &str, run: RunNumber) -> PathBuf {
+    pub fn run_wrap_up_marker(&self, name: &LaneName, run: RunNumber) -> PathBuf {
         self.run_dir(name, run).join("wrap-up")
     }
 
     /// Returns the path of the copy of STATUS.md from before a run of a task folder.
-    pub fn run_status_before(&self, name: &str, run: RunNumber) -> PathBuf {
+    pub fn run_status_before(&self, name: &LaneName, run: RunNumber) -> PathBuf {
         self.run_dir(name, run).join("status.md")
     }
 
     /// Returns the path of the copy of STATUS.md from after a run whose work was reverted.
-    pub fn run_status_after(&self, name: &str, run: RunNumber) -> PathBuf {
+    pub fn run_status_after(&self, name: &LaneName, run: RunNumber) -> PathBuf {
         self.run_dir(name, run).join("status-left.md")
     }
 
     /// Returns the path of a saved task file. When a task restarts after a run, its former files are saved
     /// below a folder named `folder`.
-    pub fn run_leftover_file(&self, name: &str, run: RunNumber, folder: &str, file: &Path) -> PathBuf {
+    pub fn run_leftover_file(&self, name: &LaneName, run: RunNumber, folder: &str, file: &Path) -> PathBuf {
         self.run_dir(name, run).join("left").join(folder).join(file)
     }
 
     /// Returns the path of the review that a run wrote.
-    pub fn run_review(&self, name: &str, run: RunNumber) -> PathBuf {
+    pub fn run_review(&self, name: &LaneName, run: RunNumber) -> PathBuf {
         self.lane(name).join(format!("runs/{run}.review.md"))
     }
 
     /// Returns the path of the state of the main checkout from before an in-place run.
-    pub fn run_checkout_baseline(&self, name: &str, run: RunNumber) -> PathBuf {
+    pub fn run_checkout_baseline(&self, name: &LaneName, run: RunNumber) -> PathBuf {
         self.lane(name).join(format!("runs/{run}.before.toml"))
     }
 }

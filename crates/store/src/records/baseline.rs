@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use proq_base::lane_name::LaneName;
 use proq_git::{CommitId, RepoPath};
 use serde::{Deserialize, Serialize};
 
@@ -73,7 +74,7 @@ pub struct BaselineFile {
 pub struct BaselineWorktree {
     /// Lane of the worktree; none for the main checkout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub lane: Option<String>,
+    pub lane: Option<LaneName>,
     /// Number of the lane's last run.
     #[serde(default)]
     #[serde(rename = "attempt")]
@@ -93,7 +94,7 @@ pub struct BaselineWorktree {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BaselineLane {
     /// Name of the lane.
-    pub lane: String,
+    pub lane: LaneName,
     /// Number of the lane's last run.
     #[serde(rename = "attempt")]
     pub last_run: RunNumber,

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use proq_base::lane_name::LaneName;
 use proq_git::{CommitId, TreeId};
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +13,7 @@ use crate::base::record::Record;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FailedCheckRecord {
     /// Name of the lane.
-    pub lane: String,
+    pub lane: LaneName,
     /// Branch that the lane would have landed on.
     pub onto: String,
     /// Command that failed.
@@ -20,13 +21,13 @@ pub struct FailedCheckRecord {
     /// Lane whose task the command belongs to; none for a command of every landing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "task_of")]
-    pub task_lane: Option<String>,
+    pub task_lane: Option<LaneName>,
     /// Description of how the command exited.
     #[serde(rename = "ended")]
     pub exit_text: String,
     /// Lanes below this one in the stack, which pass without it.
     #[serde(rename = "with")]
-    pub lanes_below: Vec<String>,
+    pub lanes_below: Vec<LaneName>,
     /// Tree on which the command failed.
     pub tree: TreeId,
     /// Tip that the base should get by the landing, which left this lane out.

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use proq_base::lane_name::LaneName;
 use proq_git::{CommitId, Oid, RepoPath, TreeId};
 use serde::{Deserialize, Serialize};
 
@@ -25,7 +26,7 @@ pub struct ConflictStage {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConflictRecord {
     /// Name of the lane.
-    pub lane: String,
+    pub lane: LaneName,
     /// Branch that the lane would have landed on.
     pub onto: String,
     /// Commit that the lane was merged into: the base, or the stack on top of it.
@@ -68,7 +69,7 @@ pub struct ConflictedPath {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResolutionRecord {
     /// Name of the lane.
-    pub lane: String,
+    pub lane: LaneName,
     /// Branch that the lane lands on.
     pub onto: String,
     /// Top folder of the worktree.
@@ -99,7 +100,7 @@ pub struct ResolutionRecord {
 
 impl ResolutionRecord {
     /// Returns the ref that keeps both sides and git's merge result during the resolution.
-    pub fn ref_name(lane: &str) -> String {
+    pub fn ref_name(lane: &LaneName) -> String {
         format!("refs/proq/resolve/{lane}")
     }
 

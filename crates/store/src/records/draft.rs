@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use proq_base::lane_name::LaneName;
 use proq_base::usage::{Cost, Tokens};
 use serde::{Deserialize, Serialize};
 
@@ -138,7 +139,7 @@ pub struct ProposalsRecord {
     pub agent: String,
     /// Lane in which the agent was prompted; none once its answer was read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub lane: Option<String>,
+    pub lane: Option<LaneName>,
     /// Creation time of the lane in which the agent was prompted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "asked")]

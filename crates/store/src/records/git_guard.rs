@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use proq_base::lane_name::LaneName;
 use proq_git::BlobId;
 use serde::{Deserialize, Serialize};
 
@@ -66,7 +67,7 @@ impl Record for WithheldHooks {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GitGuardRecord {
     /// Name of the lane.
-    pub lane: String,
+    pub lane: LaneName,
     /// Branch of the lane, without `refs/heads/`; none for a read-only run, which may write no branch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,

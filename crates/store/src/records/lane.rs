@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use proq_base::lane_name::LaneName;
 use proq_git::CommitId;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -196,7 +197,7 @@ impl From<LaneKind> for PlaceForm {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LaneRecord<P = LaneWorktree> {
     /// Name of the lane.
-    pub name: String,
+    pub name: LaneName,
     /// First line of the task; the name when there is none.
     pub title: String,
     /// Kind of the lane, with its branch and worktree if it has them.
@@ -265,10 +266,10 @@ impl<P: Serialize + DeserializeOwned> Record for LaneRecord<P> {
 
 impl<P> LaneRecord<P> {
     /// Creates the record of a new lane: idle, with its name as title.
-    pub fn new(name: &str, kind: P, path: PathBuf, base: String, start: CommitId) -> LaneRecord<P> {
+    pub fn new(name: &LaneName, kind: P, path: PathBuf, base: String, start: CommitId) -> LaneRecord<P> {
         LaneRecord {
-            name: name.to_owned(),
-            title: name.to_owned(),
+            name: name.clone(),
+            title: name.to_string(),
             kind,
             path,
             base,

@@ -1,5 +1,6 @@
 //! Record of the open preview.
 
+use proq_base::lane_name::LaneName;
 use proq_git::base::head::Head;
 use proq_git::status::local_state::LocalState;
 use proq_git::{CommitId, RepoPath};
@@ -12,7 +13,7 @@ use crate::base::record::Record;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PreviewRecord {
     /// Lane that is shown.
-    pub lane: String,
+    pub lane: LaneName,
     /// Hidden branch of the preview, without `refs/heads/`.
     pub branch: String,
     /// Commit of the lane that is shown.

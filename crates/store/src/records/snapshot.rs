@@ -1,5 +1,6 @@
 //! Record of a snapshot.
 
+use proq_base::lane_name::LaneName;
 use proq_git::RepoPath;
 use proq_git::snapshots::snapshot::Snapshot;
 use serde::{Deserialize, Serialize};
@@ -47,7 +48,7 @@ pub struct SnapshotRecord {
 pub struct AutomaticInfo {
     /// Lane whose worktree the snapshot is of; none for the main checkout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub lane: Option<String>,
+    pub lane: Option<LaneName>,
     /// Whether an event names the snapshot. Such a snapshot expires as late as one that is not automatic.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[serde(rename = "named")]

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use proq_base::lane_name::LaneName;
 use proq_git::base::head::RefMove;
 use proq_git::status::local_state::LocalState;
 use proq_git::{CommitId, RepoPath};
@@ -136,7 +137,7 @@ pub enum Step {
         #[serde(with = "crate::paths::path_form")]
         dir: PathBuf,
         /// Name of the lane.
-        lane: String,
+        lane: LaneName,
         /// Commit that is checked out in the worktree.
         start: CommitId,
     },
@@ -166,7 +167,7 @@ pub enum Step {
         #[serde(with = "crate::paths::path_form")]
         dir: PathBuf,
         /// Name of the lane.
-        lane: String,
+        lane: LaneName,
         /// Commit that is checked out in the worktree.
         start: CommitId,
     },

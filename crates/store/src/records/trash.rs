@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use proq_base::lane_name::LaneName;
 use proq_git::{CommitId, RepoPath};
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +13,7 @@ use crate::base::record::Record;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrashRecord {
     /// Name of the lane.
-    pub lane: String,
+    pub lane: LaneName,
     /// Time of the removal.
     pub at: Moment,
     /// Former path of the worktree.
@@ -50,7 +51,7 @@ impl Record for TrashRecord {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReusedTrashRecord {
     /// Lane that reused the folder.
-    pub lane: String,
+    pub lane: LaneName,
     /// Time of the reuse.
     pub at: Moment,
     /// Files of the removed lane that the reused folder still contained, as display text.

@@ -57,6 +57,12 @@ impl Layout {
         self.root().join(dir_name).join(name)
     }
 
+    /// Returns the path of the record in an entry of the folder `lanes`, as [`Layout::entry_names`] lists it.
+    /// The entry's name need not be valid for a lane.
+    pub fn record_of_lane_entry(&self, entry_name: &str) -> PathBuf {
+        self.entry_dir("lanes", entry_name).join("lane.toml")
+    }
+
     /// Lists the temporary files of interrupted writes, such as `.lane.toml.<id>`.
     pub fn unfinished_files(&self) -> Vec<PathBuf> {
         let mut out = Vec::new();

@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use proq_base::copy::FileStamp;
+use proq_base::lane_name::LaneName;
 use proq_git::RepoPath;
 
 use crate::Error;
@@ -14,12 +15,12 @@ use crate::paths::layout::Layout;
 
 impl Layout {
     /// Returns the path of the record of a lane that is being created.
-    pub fn set_up_record(&self, name: &str) -> PathBuf {
+    pub fn set_up_record(&self, name: &LaneName) -> PathBuf {
         self.lane(name).join("set-up.toml")
     }
 
     /// Returns the path of the output of a lane's set-up commands.
-    pub fn set_up_log(&self, name: &str) -> PathBuf {
+    pub fn set_up_log(&self, name: &LaneName) -> PathBuf {
         self.lane(name).join(Layout::SET_UP_LOG)
     }
 
@@ -27,17 +28,17 @@ impl Layout {
     pub const SET_UP_LOG: &str = "set-up.log";
 
     /// Returns the path of the output of set-up commands that failed, so that the lane was not created.
-    pub fn failed_set_up_log(&self, name: &str) -> PathBuf {
+    pub fn failed_set_up_log(&self, name: &LaneName) -> PathBuf {
         self.root().join(format!("set-up/{name}.log"))
     }
 
     /// Returns the path of a lane's environment file: the lane's names and ports, one on each line.
-    pub fn lane_env_file(&self, name: &str) -> PathBuf {
+    pub fn lane_env_file(&self, name: &LaneName) -> PathBuf {
         self.lane(name).join("env")
     }
 
     /// Returns the path of the list of files that were copied into a lane.
-    pub(crate) fn copied_files_list(&self, name: &str) -> PathBuf {
+    pub(crate) fn copied_files_list(&self, name: &LaneName) -> PathBuf {
         self.lane(name).join("copies")
     }
 
@@ -46,7 +47,7 @@ impl Layout {
     ///
     /// # Errors
     /// Fails when the list cannot be written.
-    pub fn save_copied_files(&self, name: &str, copies: &[(RepoPath, FileStamp)]) -> Result<(), Error> {
+    pub fn save_copied_files(&self, name: &LaneName, copies: &[(RepoPath, FileStamp)]) -> Result<(), Error> {
         let mut text = Vec::new();
         for (path, FileStamp { size, mtime_seconds: seconds, mtime_nanos: nanos }) in copies {
             let _in_memory = write!(text, "{size} {seconds} {nanos} ");
@@ -57,7 +58,7 @@ impl Layout {
     }
 
     /// Loads the list of files that were copied into a lane. An unreadable list counts as empty.
-    pub fn load_copied_files(&self, name: &str) -> Vec<(RepoPath, FileStamp)> {
+    pub fn load_copied_files(&self, name: &LaneName) -> Vec<(RepoPath, FileStamp)> {
         let text = proq_base::regular_file::read_store_file(self.copied_files_list(name)).unwrap_or_default();
         text.split(|b| *b == 0).filter_map(parse_copied_file).collect()
     }
@@ -81,8 +82,9 @@ mod tests {
         let layout = Layout::new(dir.path());
         let stamp = FileStamp { size: 3, mtime_seconds: -1, mtime_nanos: 999_999_999 };
         let all = [(RepoPath::new("a b/\nc \u{fc}"), stamp), (RepoPath::new(b"\xff".to_vec()), stamp)];
-        assert_eq!(layout.load_copied_files("x"), []);
-        layout.save_copied_files("x", &all).unwrap();
-        assert_eq!(layout.load_copied_files("x"), all);
+        let lane = LaneName::parse("x").unwrap();
+        assert_eq!(layout.load_copied_files(&lane), []);
+        layout.save_copied_files(&lane, &all).unwrap();
+        assert_eq!(layout.load_copied_files(&lane), all);
     }
 }

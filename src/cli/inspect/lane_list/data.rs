@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use proq_base::lane_name::LaneName;
 use proq_lib::agent::task_loop::loop_status::LoopStatus;
 use proq_lib::lane::inspection::list::LaneView;
 use proq_lib::merge::comparison::forecast::report::Forecast;
@@ -27,9 +28,9 @@ pub(crate) struct StoredInfo {
     pub(crate) past: Vec<(String, AnyLane)>,
     pub(crate) preview: Option<PreviewStatus>,
     /// Usage of all runs of a lane, by lane name; `None` unless requested.
-    pub(crate) usage: Option<BTreeMap<String, RunSummary>>,
+    pub(crate) usage: Option<BTreeMap<LaneName, RunSummary>>,
     /// Progress of the tasks that are folders with steps, by lane name.
-    pub(crate) tasks: BTreeMap<String, LoopStatus>,
+    pub(crate) tasks: BTreeMap<LaneName, LoopStatus>,
 }
 
 pub(crate) fn missing_parts(view: &LaneView) -> Vec<&'static str> {
@@ -43,6 +44,6 @@ pub(crate) fn missing_parts(view: &LaneView) -> Vec<&'static str> {
     out
 }
 
-pub(crate) fn is_previewed(stored: &StoredInfo, name: &str) -> bool {
-    stored.preview.as_ref().is_some_and(|s| s.is_shown && s.lane == name)
+pub(crate) fn is_previewed(stored: &StoredInfo, name: &LaneName) -> bool {
+    stored.preview.as_ref().is_some_and(|s| s.is_shown && s.lane == *name)
 }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use proq_base::lane_name::LaneName;
 use proq_git::worktrees::broken_worktree::WorktreeDefect;
 use proq_lib::agent::task_loop::loop_status::LoopStatus;
 use proq_lib::lane::inspection::list::LaneView;
@@ -19,6 +20,7 @@ use super::data::{LaneList, is_previewed, missing_parts};
 /// JSON record of one lane.
 #[derive(Serialize)]
 struct LaneRow {
+    /// Name of the lane, or NAME@N of a removed one.
     name: String,
     title: String,
     state: LaneState,
@@ -72,7 +74,7 @@ struct LaneRow {
 pub(crate) struct ListOutput {
     lanes: Vec<LaneRow>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    preview: Option<String>,
+    preview: Option<LaneName>,
     unrecorded: Vec<String>,
     /// Ids of the batches that no scheduler runs now, with work that has not landed on their bases.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -113,7 +115,7 @@ fn view_row(lane_list: &LaneList, view: &LaneView) -> LaneRow {
 
 fn record_row(lane: &AnyLane) -> LaneRow {
     LaneRow {
-        name: lane.name.clone(),
+        name: lane.name.to_string(),
         title: lane.title.clone(),
         state: lane.state,
         detail: lane.detail.clone(),

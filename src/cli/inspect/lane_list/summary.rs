@@ -1,5 +1,6 @@
 //! The lanes of a repository as JSON, as a table, and as brief descriptions for an agent.
 
+use proq_base::lane_name::LaneName;
 use proq_lib::lane::Project;
 use proq_lib::lane::errors::error;
 use proq_lib::lane::inspection::list::LaneView;
@@ -24,7 +25,7 @@ pub(crate) fn list_table(project: &Project, all: bool) -> Result<Option<String>,
 }
 
 /// Returns each lane's name with a one-line description for an agent.
-pub(crate) fn lane_briefs(project: &Project) -> Result<Vec<(String, String)>, Failure> {
+pub(crate) fn lane_briefs(project: &Project) -> Result<Vec<(LaneName, String)>, Failure> {
     let lane_list = load_list(project, false, false, None)?;
     let brief = |view: &LaneView| {
         let LaneView { lane, state, detail, distance, dirty: dirt, pending_messages: waiting, .. } = view;

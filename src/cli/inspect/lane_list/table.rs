@@ -82,8 +82,11 @@ pub(crate) fn lane_table_lines(input: &TableInput<'_>) -> Vec<String> {
         }
     }
     if let Some(usage) = &input.stored.usage {
-        let names =
-            input.views.iter().map(|view| &view.lane.name).chain(input.stored.past.iter().map(|(n, _)| n));
+        let names = input
+            .views
+            .iter()
+            .map(|view| view.lane.name.as_str())
+            .chain(input.stored.past.iter().map(|(n, _)| n.as_str()));
         add_usage_columns(&mut head, &mut rows, &names.map(|name| usage.get(name)).collect::<Vec<_>>());
     }
     table::render_lines(&head, rows)
@@ -135,7 +138,7 @@ fn is_same_task(a: &AnyLane, b: &AnyLane) -> bool {
 
 /// Returns the title of a lane, or an empty string if it equals the lane's name.
 pub(crate) fn distinct_title(lane: &AnyLane) -> String {
-    if lane.title == lane.name { String::new() } else { lane.title.clone() }
+    if lane.name == lane.title.as_str() { String::new() } else { lane.title.clone() }
 }
 
 /// Formats how many commits a lane is ahead and behind of its base, or its purpose if it has nothing to land.

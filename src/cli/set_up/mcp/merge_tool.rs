@@ -7,6 +7,7 @@ use std::path::Path;
 
 use proq_base::config::choices::Uncommitted;
 use proq_base::diagnostics::Listener;
+use proq_base::lane_name::LaneName;
 use proq_git::status::status_query;
 use proq_lib::lane;
 use proq_lib::lane::Project;
@@ -98,7 +99,7 @@ impl Server {
         let mut basis = format!("{:?}\n", (&before.settings, &after.settings));
         for row in rows() {
             let lane = text_of(row, "lane");
-            let lane_states = (before.lanes.get(&lane), after.lanes.get(&lane));
+            let lane_states = (before.lanes.get(lane.as_str()), after.lanes.get(lane.as_str()));
             basis.push_str(&format!(
                 "{lane:?} {lane_states:?} {:?} {:?} {:?} {:?}\n",
                 text_of(row, "onto"),
@@ -128,7 +129,7 @@ impl Server {
 /// State of the repository that a landing depends on and that a dry run does not show.
 struct RepoState {
     /// For each lane its tip, its base's name and tip, and its uncommitted files.
-    lanes: BTreeMap<String, String>,
+    lanes: BTreeMap<LaneName, String>,
     /// Settings of git-proq, and the URLs that git pushes to.
     settings: String,
 }

@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use proq_base::lane_name::LaneName;
 use proq_store::base::run_number::RunNumber;
 use proq_stream::base::client_line::ClientLine;
 use serde_json::{Value, json};
@@ -23,7 +24,7 @@ pub(super) struct ClientConfig {
     /// Directory that the agent works in.
     pub(super) dir: PathBuf,
     /// Name of the lane.
-    pub(super) lane: String,
+    pub(super) lane: LaneName,
     /// Number of the run.
     pub(super) run_number: RunNumber,
     /// Path of the git-proq program.
@@ -115,11 +116,7 @@ impl Client {
         // The client offers neither files nor terminals: the agent uses its own, in its lane.
         let capabilities =
             json!({ "fs": { "readTextFile": false, "writeTextFile": false }, "terminal": false });
-        self.send_request(
-            RequestKind::Initialize,
-            &json!({ "protocolVersion": PROTOCOL_VERSION, "clientCapabilities": capabilities, "clientInfo": client_info }),
-            None,
-        )
+        self.send_request(RequestKind::Initialize, &json!({ "protocolVersion": PROTOCOL_VERSION, "clientCapabilities": capabilities, "clientInfo": client_info }), None)
     }
 
     /// Returns the actions that send the agent a further message after its turn has finished.

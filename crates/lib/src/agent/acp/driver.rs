@@ -13,6 +13,7 @@ use std::path::Path;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
+use proq_base::lane_name::LaneName;
 use proq_base::process;
 use proq_base::process::command_builder::{AsyncChild, CommandBuilder};
 use proq_base::process::signals;
@@ -74,7 +75,7 @@ pub struct DriverHandles {
 /// Fails when the run has no record or the agent cannot be started.
 pub fn run_protocol_agent(
     project: &Project,
-    name: &str,
+    name: &LaneName,
     run_number: RunNumber,
     command: &[OsString],
     handles: DriverHandles,
@@ -152,14 +153,14 @@ enum DriverEvent {
 impl<'a> Driver<'a> {
     fn start(
         project: &'a Project,
-        name: &str,
+        name: &LaneName,
         run_number: RunNumber,
         command: &[OsString],
         handles: DriverHandles,
     ) -> Result<Driver<'a>, Error> {
         // Listen for signals before the agent exists, so that no early signal is missed.
         let signals = ShutdownSignals::listen()?;
-        let lane = project.any_lane(name)?;
+        let lane = project.any_lane(name.as_str())?;
         let run = RunRecord::load(&project.store.layout().run_record(name, run_number))?;
         let (dir, _) = work_dir_and_prompt_file(project, &lane, run_number, run.resolves_conflict);
         let client = Client::new(

@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 
 use proptest::prelude::*;
+use proq_base::lane_name::LaneName;
 use proq_store::base::run_number::RunNumber;
 use proq_stream::base::client_line::{CLIENT_LINE_PREFIX, ClientLine};
 use proq_stream::base::lines::MAX_LINE_BYTES;
@@ -163,7 +164,7 @@ fn log_starts_new_line_after_failed_write() {
 fn test_client(session: Option<&str>) -> Client {
     let config = ClientConfig {
         dir: PathBuf::from("/lane"),
-        lane: "x".to_owned(),
+        lane: LaneName::parse("x").unwrap(),
         run_number: RunNumber::first(),
         program_path: PathBuf::from("/bin/git-proq"),
         session: session.map(str::to_owned),

@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use std::ffi::OsString;
 
 use proq_base::explain::{Exit, Explain, shell_quote, shell_quote_path};
+use proq_base::lane_name::LaneName;
 use proq_base::process;
 use proq_git as git;
 use proq_store as store;
@@ -98,7 +99,7 @@ pub enum Error {
     #[error("lane '{lane}' was made, but its agent could not be started: {reason}")]
     NewLaneAgentNotStarted {
         /// Name of the lane.
-        lane: String,
+        lane: LaneName,
         /// Reason for the failure.
         reason: String,
     },
@@ -106,7 +107,7 @@ pub enum Error {
     #[error("the agent could not be started: {reason}; lane '{lane}' is as it was before")]
     NextRunNotStarted {
         /// Name of the lane.
-        lane: String,
+        lane: LaneName,
         /// Reason for the failure.
         reason: String,
     },
@@ -114,7 +115,7 @@ pub enum Error {
     #[error("the agent that was to resolve the conflict of lane '{lane}' could not be started: {reason}")]
     ResolverNotStarted {
         /// Name of the lane.
-        lane: String,
+        lane: LaneName,
         /// Reason for the failure.
         reason: String,
     },
@@ -122,7 +123,7 @@ pub enum Error {
     #[error("lane '{lane}' has no running agent; nothing was stopped")]
     NotRunning {
         /// Name of the lane.
-        lane: String,
+        lane: LaneName,
     },
     /// The lane has no conversation that can be resumed.
     #[error(
@@ -130,13 +131,13 @@ pub enum Error {
     )]
     NoSession {
         /// Name of the lane.
-        lane: String,
+        lane: LaneName,
     },
     /// No message waits for the lane's agent.
     #[error("nothing waits to be told to the agent of lane '{lane}'")]
     NoMessageToSend {
         /// Name of the lane.
-        lane: String,
+        lane: LaneName,
     },
     /// The waiting messages are for another conversation than the one that would be continued.
     #[error(
@@ -144,7 +145,7 @@ pub enum Error {
     )]
     OtherConversation {
         /// Name of the lane.
-        lane: String,
+        lane: LaneName,
         /// Agent whose conversation the messages are for.
         agent: String,
     },
@@ -152,13 +153,13 @@ pub enum Error {
     #[error("the conflict of lane '{lane}' is being resolved; nothing was sent")]
     ConflictBeingResolved {
         /// Name of the lane.
-        lane: String,
+        lane: LaneName,
     },
     /// The lane's agent runs without its supervisor, which would pass on messages.
     #[error("the agent of lane '{lane}' lives on without its supervisor; nothing was sent")]
     AgentWithoutSupervisor {
         /// Name of the lane.
-        lane: String,
+        lane: LaneName,
     },
     /// A tmux window was requested for the agent, and tmux is not installed.
     #[error("tmux is not installed, and the agent was to be in a window of it; nothing was made")]
@@ -187,13 +188,13 @@ pub enum Error {
     #[error("the agent of lane '{lane}' is in a window, where you can talk to it; nothing was sent")]
     AgentInWindow {
         /// Name of the lane.
-        lane: String,
+        lane: LaneName,
     },
     /// The lane has no agent in a window.
     #[error("lane '{lane}' has no agent in a window")]
     NoWindow {
         /// Name of the lane.
-        lane: String,
+        lane: LaneName,
     },
     /// The command that shows a window was not run on a terminal.
     #[error("a window can be entered on a terminal only")]
@@ -202,7 +203,7 @@ pub enum Error {
     #[error("the agent of lane '{lane}' did not end within {seconds} s")]
     StillRunning {
         /// Name of the lane.
-        lane: String,
+        lane: LaneName,
         /// Seconds that git-proq waited.
         seconds: u64,
     },
@@ -212,7 +213,7 @@ pub enum Error {
     )]
     UnknownLeftoverProcess {
         /// Name of the lane.
-        lane: String,
+        lane: LaneName,
         /// File that the process keeps open.
         file: std::path::PathBuf,
     },
@@ -257,7 +258,7 @@ pub enum Error {
     )]
     TaskIsNoFolder {
         /// Name of the lane.
-        lane: String,
+        lane: LaneName,
     },
     /// A command was given for an existing lane. A command is always run in a new lane, because it has no
     /// prompt and receives no messages.
@@ -266,7 +267,7 @@ pub enum Error {
     )]
     CommandInLane {
         /// Name of the lane.
-        lane: String,
+        lane: LaneName,
         /// Command line, quoted for a shell.
         command: String,
     },
@@ -274,7 +275,7 @@ pub enum Error {
     #[error("the task of lane '{lane}' is not gone on with: {reason}")]
     TaskLoopStopped {
         /// Name of the lane.
-        lane: String,
+        lane: LaneName,
         /// Reason why the loop does not continue.
         reason: String,
     },
@@ -295,7 +296,7 @@ pub enum Error {
 impl Error {
     /// Converts an error about an agent that is named `command` into [`Error::CommandInLane`]; returns any
     /// other error unchanged.
-    pub fn into_command_in_lane(self, lane: &str, command: &[OsString]) -> Error {
+    pub fn into_command_in_lane(self, lane: &LaneName, command: &[OsString]) -> Error {
         match self {
             Error::UnexpectedCommand { agent } | Error::NoProgram { agent } if agent == "command" => {
                 Error::command_in_lane(lane, command)
@@ -305,7 +306,7 @@ impl Error {
     }
 
     /// Returns the error for a command in an existing lane.
-    pub fn command_in_lane(lane: &str, command: &[OsString]) -> Error {
+    pub fn command_in_lane(lane: &LaneName, command: &[OsString]) -> Error {
         let quoted_words: Vec<String> =
             command.iter().map(|argument| shell_quote(&argument.to_string_lossy())).collect();
         let command = if quoted_words.is_empty() { "CMD ARGS…".to_owned() } else { quoted_words.join(" ") };

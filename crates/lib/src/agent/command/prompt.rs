@@ -2,6 +2,7 @@
 
 use proq_base::config::choices::Autocommit;
 use proq_base::config::settings::Settings;
+use proq_base::lane_name::LaneName;
 use proq_store::Store;
 use proq_store::records::lane::{AnyLane, LanePurpose};
 
@@ -74,7 +75,7 @@ fn compose_prompt(
 }
 
 /// Returns the part of the prompt that lists the task's attached files by name.
-pub(crate) fn attachment_list(store: &Store, lane: &str) -> Result<String, Error> {
+pub(crate) fn attachment_list(store: &Store, lane: &LaneName) -> Result<String, Error> {
     let names = attached_files::attachments(store, lane)?;
     if names.is_empty() {
         return Ok(String::new());

@@ -1,6 +1,7 @@
 //! Follow-up messages to a lane's agent: each is delivered in the existing conversation, at once or when the
 //! agent's turn has ended.
 
+use proq_base::lane_name::LaneName;
 use proq_store as store;
 use proq_store::base::clock::now;
 use proq_store::base::run_number::RunNumber;
@@ -137,7 +138,7 @@ pub fn send_message(project: &Project, lane: &AnyLane, text: Option<&str>) -> Re
     if locks.is_held(&LockName::AgentAlive(lane.name.clone()))? {
         return Err(Error::AgentWithoutSupervisor { lane: lane.name.clone() });
     }
-    let lane = project.close_crashed_run(project.any_lane(&lane.name)?)?;
+    let lane = project.close_crashed_run(project.any_lane(lane.name.as_str())?)?;
     let recipient = find_recipient(project, &lane, text)?;
     let mut claimed = Inbox::new(&project.store, &lane.name).claim(recipient.conversation)?;
     let texts: Vec<&str> = claimed.texts().chain(text).collect();
@@ -166,10 +167,10 @@ pub fn send_message(project: &Project, lane: &AnyLane, text: Option<&str>) -> Re
 /// A supervisor makes its last check under the store's lock, and records there that the run has finished.
 /// While this function holds that lock and the lane's record still has a run, the last check is yet to be
 /// made.
-fn queue_for_supervisor(project: &Project, name: &str, text: Option<&str>) -> Result<bool, Error> {
+fn queue_for_supervisor(project: &Project, name: &LaneName, text: Option<&str>) -> Result<bool, Error> {
     let locks = project.store.locks();
     let store = locks.acquire(&LockName::Store)?;
-    let lane = project.any_lane(name)?;
+    let lane = project.any_lane(name.as_str())?;
     if !lane.state.is_claimed() || !locks.is_held(&LockName::Run(lane.name.clone()))? {
         return Ok(false);
     }
@@ -188,7 +189,7 @@ fn add_to_inbox(
 ) -> Result<inbox::InboxMessage, Error> {
     let store: LockGuard = project.store.locks().acquire(&LockName::Store)?;
     // Under this lock, read the lane again: see `Inbox::put`.
-    let lane = project.any_lane(&lane.name)?;
+    let lane = project.any_lane(lane.name.as_str())?;
     Ok(Inbox::new(&project.store, &lane.name).add(new_message_record(&lane, recipient, text), &store)?)
 }
 

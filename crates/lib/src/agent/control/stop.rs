@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use proq_base::lane_name::LaneName;
 use proq_base::process::identity;
 use proq_base::process::signals;
 use proq_base::process::strays;
@@ -29,10 +30,10 @@ const LOCK_RELEASE_TIMEOUT: Duration = Duration::from_secs(2);
 ///
 /// # Errors
 /// [`Error::NotRunning`] when nothing runs, [`Error::StillRunning`] when the run did not end.
-pub fn stop(project: &Project, name: &str) -> Result<AnyLane, Error> {
+pub fn stop(project: &Project, name: &LaneName) -> Result<AnyLane, Error> {
     let deadline = Instant::now() + project.settings.stop_grace + SUPERVISOR_MARGIN;
     let state = state_once_started(project, name, deadline)?;
-    let lane = project.any_lane(name)?;
+    let lane = project.any_lane(name.as_str())?;
     match state {
         LaneState::Running => stop_supervised_run(project, &lane, deadline),
         LaneState::Orphaned => stop_orphaned_run(project, &lane),
@@ -48,14 +49,14 @@ const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
 ///
 /// # Errors
 /// Same as [`stop`].
-pub(crate) fn stop_without_grace(project: &Project, name: &str) -> Result<AnyLane, Error> {
+pub(crate) fn stop_without_grace(project: &Project, name: &LaneName) -> Result<AnyLane, Error> {
     let deadline = Instant::now() + SUPERVISOR_MARGIN;
     let lock = LockName::Run(name.to_owned());
     while state_once_started(project, name, deadline)? == LaneState::Running && Instant::now() < deadline {
-        signal_supervisor(&project.store, &project.any_lane(name)?)?;
+        signal_supervisor(&project.store, &project.any_lane(name.as_str())?)?;
         std::thread::sleep(SIGNAL_INTERVAL);
         if !project.store.locks().is_held(&lock)? {
-            return Ok(project.any_lane(name)?);
+            return Ok(project.any_lane(name.as_str())?);
         }
     }
     stop(project, name)
@@ -66,7 +67,7 @@ pub(crate) fn stop_without_grace(project: &Project, name: &str) -> Result<AnyLan
 ///
 /// # Errors
 /// Same as [`stop`].
-pub fn stop_after_wrap_up(project: &Project, name: &str, grace: Duration) -> Result<AnyLane, Error> {
+pub fn stop_after_wrap_up(project: &Project, name: &LaneName, grace: Duration) -> Result<AnyLane, Error> {
     let deadline = Instant::now() + grace;
     if state_once_started(project, name, deadline)? != LaneState::Running {
         return stop(project, name);
@@ -79,7 +80,7 @@ pub fn stop_after_wrap_up(project: &Project, name: &str, grace: Duration) -> Res
         if Instant::now() > deadline {
             return stop(project, name);
         }
-        let run = project.any_lane(name)?.last_run;
+        let run = project.any_lane(name.as_str())?.last_run;
         // The next run may have started before the request to finish was known.
         if run != requested_run {
             let text = b"Somebody wants you to come to your end. Finish, commit, and end.\n";
@@ -88,16 +89,16 @@ pub fn stop_after_wrap_up(project: &Project, name: &str, grace: Duration) -> Res
         }
         std::thread::sleep(Duration::from_millis(5));
     }
-    let lane = project.any_lane(name)?;
+    let lane = project.any_lane(name.as_str())?;
     let (state, detail) = effective_state(project, &lane)?;
     Ok(AnyLane { state, detail, ..lane })
 }
 
 /// Waits until the lane is no longer `starting` and returns its state: only then the supervisor of the run is
 /// on record.
-fn state_once_started(project: &Project, name: &str, deadline: Instant) -> Result<LaneState, Error> {
+fn state_once_started(project: &Project, name: &LaneName, deadline: Instant) -> Result<LaneState, Error> {
     loop {
-        let (state, _) = effective_state(project, &project.any_lane(name)?)?;
+        let (state, _) = effective_state(project, &project.any_lane(name.as_str())?)?;
         if state != LaneState::Starting || Instant::now() > deadline {
             return Ok(state);
         }
@@ -125,7 +126,7 @@ fn stop_supervised_run(project: &Project, lane: &AnyLane, deadline: Instant) -> 
         std::thread::sleep(Duration::from_millis(5));
     }
     // The supervisor may have been prevented from writing its last state, so the effective state is read.
-    let lane = project.any_lane(&lane.name)?;
+    let lane = project.any_lane(lane.name.as_str())?;
     let (state, detail) = effective_state(project, &lane)?;
     Ok(AnyLane { state, detail, ..lane })
 }
@@ -163,7 +164,7 @@ fn live_supervisor(store: &Store, lane: &AnyLane) -> Result<Option<SupervisorPro
 /// Returns the lane with the state and detail of the given lane's run, once that run has ended and another
 /// one has started. `None` otherwise.
 fn lane_after_finished_run(project: &Project, lane: &AnyLane) -> Result<Option<AnyLane>, Error> {
-    if project.any_lane(&lane.name)?.last_run == lane.last_run {
+    if project.any_lane(lane.name.as_str())?.last_run == lane.last_run {
         return Ok(None);
     }
     let run = RunRecord::load_if_exists(&project.store.layout().run_record(&lane.name, lane.last_run))?;

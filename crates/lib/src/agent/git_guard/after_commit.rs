@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use proq_base::diagnostics::Listener;
+use proq_base::lane_name::LaneName;
 use proq_base::process::command_builder::CommandBuilder;
 use proq_base::process::strays::RUN_CONTEXT_VARS;
 use proq_store::Store;
@@ -29,7 +30,7 @@ pub(super) fn handle_agent_commit(dir: &Path, hook: &Hook<'_>) {
         return;
     }
     let Ok(project) = Project::open(dir, Listener::silent()) else { return };
-    if let Ok(lane) = project.lane(&hook.record.lane) {
+    if let Ok(lane) = project.lane(hook.record.lane.as_str()) {
         announce_commit(&project, &lane);
     }
 }
@@ -88,13 +89,13 @@ fn start_commit_check(project: &Project, lane: &LaneRecord) {
 /// Acquires the lock for checking a lane's new commits; none when another process has the lock. After
 /// releasing it, the caller must call [`has_new_commits`]: a hook that ran just before relies on the lock's
 /// holder to check its commit.
-pub fn claim_new_commits(store: &Store, lane: &str) -> Option<LockGuard> {
+pub fn claim_new_commits(store: &Store, lane: &LaneName) -> Option<LockGuard> {
     let lock = store.locks().try_acquire(&LockName::NewCommits(lane.to_owned())).ok().flatten()?;
     drop(std::fs::remove_file(store.layout().new_commit_marker(lane)));
     Some(lock)
 }
 
 /// Returns whether a lane has new commits that no process has claimed.
-pub fn has_new_commits(store: &Store, lane: &str) -> bool {
+pub fn has_new_commits(store: &Store, lane: &LaneName) -> bool {
     store.layout().new_commit_marker(lane).exists()
 }

@@ -13,6 +13,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use proq_base::diagnostics::Listener;
+use proq_base::lane_name::LaneName;
 use proq_git::RepoPath;
 use proq_git::base::error;
 use proq_git::status::status_query;
@@ -38,12 +39,12 @@ const MAX_NAMED_PATHS: usize = 1000;
 /// A worktree other than the run's own.
 pub(super) struct OtherWorktree {
     /// Name of its lane; none for the main checkout.
-    pub(super) lane: Option<String>,
+    pub(super) lane: Option<LaneName>,
     pub(super) root: PathBuf,
 }
 
 /// Paths that were reported as changed in each worktree, by the name of its lane.
-pub(super) type ReportedPaths = BTreeMap<Option<String>, BTreeSet<RepoPath>>;
+pub(super) type ReportedPaths = BTreeMap<Option<LaneName>, BTreeSet<RepoPath>>;
 
 impl OtherWorktree {
     pub(super) fn describe(&self) -> String {
@@ -67,8 +68,10 @@ pub(super) fn report_head_change(dir: &Path, hook: &Hook<'_>, input: &[u8]) {
     }
     let Ok(project) = Project::open(dir, Listener::silent()) else { return };
     let Some(worktree) = find_worktree(&project, &hook.repo.git_dir) else { return };
-    let report_mark =
-        Layout::git_guard_head_move_mark(&hook.guard_dir, worktree.lane.as_deref().unwrap_or("@main"));
+    let report_mark = Layout::git_guard_head_move_mark(
+        &hook.guard_dir,
+        worktree.lane.as_ref().map_or("@main", LaneName::as_str),
+    );
     if File::create_new(report_mark).is_err() {
         return;
     }
@@ -230,16 +233,16 @@ fn find_bytes(text: &[u8], needle: &[u8]) -> Option<usize> {
 
 pub(super) fn emit_outside_change(
     project: &Project,
-    lane: &str,
+    lane: &LaneName,
     worktree: &OtherWorktree,
     message: String,
     paths: Vec<RepoPath>,
     certainty: Certainty,
 ) {
     let mut event = Event::new(EventName::LaneEscape, message);
-    event.state = project.any_lane(lane).ok().map(|lane| lane.state.to_string());
-    event.lane = Some(lane.to_owned());
-    event.other.clone_from(&worktree.lane);
+    event.state = project.any_lane(lane.as_str()).ok().map(|lane| lane.state.to_string());
+    event.lane = Some(lane.to_string());
+    event.other = worktree.lane.as_ref().map(ToString::to_string);
     event.certainty = Some(certainty);
     event.paths = paths.into_iter().take(MAX_NAMED_PATHS / 10).collect();
     project.emit_event(event);

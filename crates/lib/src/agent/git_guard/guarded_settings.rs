@@ -8,6 +8,7 @@ use std::path::Path;
 
 use proq_base::config::key::Key;
 use proq_base::config::layers::Layers;
+use proq_base::lane_name::LaneName;
 use proq_git::Repo;
 use proq_store::base::record::Record;
 use proq_store::locks::lock::LockName;
@@ -71,7 +72,7 @@ fn git_key_name(key: String) -> String {
 /// Fails when a hold cannot be written. The caller must not remove the guard then.
 pub(super) fn hold_auto_merges(
     project: &Project,
-    lane: &str,
+    lane: &LaneName,
     guard_dir: &Path,
 ) -> Result<Option<String>, Error> {
     let layers = Repo::discover(project.repo.command_dir())
@@ -86,10 +87,11 @@ pub(super) fn hold_auto_merges(
     )?;
     let layout = project.store.layout();
     for name in layout.entry_names("fences") {
-        let Some((other, _)) = name.rsplit_once('-').filter(|(other, _)| *other != lane) else { continue };
+        let guarded_lane = name.rsplit_once('-').and_then(|(other, _)| LaneName::parse(other).ok());
+        let Some(other) = guarded_lane.filter(|other| other != lane) else { continue };
         let other_guard_dir = layout.entry_dir("fences", &name);
-        let is_running = project.store.locks().is_held(&LockName::Run(other.to_owned()))?;
-        let run = GuardedRun { lane: other, is_supervisor_dead: !is_running };
+        let is_running = project.store.locks().is_held(&LockName::Run(other.clone()))?;
+        let run = GuardedRun { lane: &other, is_supervisor_dead: !is_running };
         let (_, holds_merges) = hold_auto_merges_since(project, &run, &other_guard_dir, current.as_ref())?;
         if let (false, true, Some(current)) = (is_running, holds_merges, &current) {
             reset_guarded_settings(&other_guard_dir, current);
@@ -114,7 +116,7 @@ fn reset_guarded_settings(guard_dir: &Path, current: &GuardedSettings) {
 /// Run whose guarded settings are compared with the current ones.
 struct GuardedRun<'a> {
     /// Name of the run's lane.
-    lane: &'a str,
+    lane: &'a LaneName,
     /// Whether the run's supervisor was killed, so that the run may have finished long ago.
     is_supervisor_dead: bool,
 }

@@ -121,8 +121,8 @@ fn emit_ref_change(project: &Project, hook: &Hook<'_>, update: &RefUpdate<'_>, s
     let command = alternate_restore_command(&project.repo, update.name, saved_ref);
     let message = format!("the agent of lane '{lane}' {verb} {kind} {name}; what it was is kept: {command}");
     let mut event = Event::new(EventName::LaneEscape, message);
-    event.lane = Some(lane.clone());
-    event.state = project.any_lane(lane).ok().map(|lane| lane.state.to_string());
+    event.lane = Some(lane.to_string());
+    event.state = project.any_lane(lane.as_str()).ok().map(|lane| lane.state.to_string());
     event.certainty = Some(Certainty::Certain);
     project.emit_event(event);
 }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use proq_base::lane_name::LaneName;
 use proq_git::Repo;
 use proq_git::base::error;
 use proq_git::history::tree_diff;
@@ -140,7 +141,7 @@ pub(super) fn report_changes(project: &Project, lane: &AnyLane, guard_dir: &Path
     let Ok(start_metadata) = Layout::git_guard_record(guard_dir).metadata() else { return };
     let concurrent = ConcurrentRuns::detect(project, lane, &record);
     let (parked, _) = op_log_view::worktrees_parked_since(&project.store, record.last_operation);
-    let idle_now: BTreeMap<Option<String>, RunNumber> = idle_worktrees(project, lane)
+    let idle_now: BTreeMap<Option<LaneName>, RunNumber> = idle_worktrees(project, lane)
         .into_iter()
         .map(|(worktree, last_run)| (worktree.lane, last_run))
         .collect();
@@ -172,7 +173,7 @@ pub(super) fn report_changes(project: &Project, lane: &AnyLane, guard_dir: &Path
 
 /// Lanes in which agents ran while a run lasted.
 pub(super) struct ConcurrentRuns {
-    pub(super) lanes: BTreeSet<String>,
+    pub(super) lanes: BTreeSet<LaneName>,
     /// Whether one of those agents worked in the main checkout.
     any_in_place: bool,
 }
@@ -187,10 +188,10 @@ impl ConcurrentRuns {
             record.other_lanes.iter().filter(|other| other.is_busy).map(|other| other.lane.clone());
         let mut concurrent = ConcurrentRuns { lanes: busy_lanes.collect(), any_in_place: false };
         // Run numbers are compared, not times, so that no clock matters.
-        let known_runs: BTreeMap<&str, RunNumber> =
-            record.other_lanes.iter().map(|other| (other.lane.as_str(), other.last_run)).collect();
+        let known_runs: BTreeMap<&LaneName, RunNumber> =
+            record.other_lanes.iter().map(|other| (&other.lane, other.last_run)).collect();
         for other in other_lanes(project, lane) {
-            let before = known_runs.get(other.name.as_str()).copied().unwrap_or_default();
+            let before = known_runs.get(&other.name).copied().unwrap_or_default();
             if other.last_run > before || concurrent.lanes.contains(&other.name) {
                 concurrent.any_in_place |= other.works_in_place();
                 concurrent.lanes.insert(other.name);

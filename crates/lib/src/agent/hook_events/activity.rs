@@ -1,6 +1,7 @@
 //! Events from an agent's hooks while its run is under way: the agent's activity, and whether it may end its
 //! turn.
 
+use proq_base::lane_name::LaneName;
 use proq_store::Store;
 use proq_store::base::clock::now;
 use proq_store::base::record::Record;
@@ -106,12 +107,12 @@ fn parse_opencode_event(input: &HookInput) -> Option<(Activity, Option<String>)>
 /// Fails when the lane or its records cannot be read or written. Nothing else depends on the record.
 pub fn handle_hook_event(
     project: &Project,
-    lane: &str,
+    lane: &LaneName,
     run_number: RunNumber,
     kind: &str,
     input: &HookInput,
 ) -> Result<Option<String>, crate::agent::Error> {
-    let lane = project.any_lane(lane)?;
+    let lane = project.any_lane(lane.as_str())?;
     // The event comes from a leftover process of an earlier run.
     if lane.last_run != run_number {
         return Ok(None);
@@ -158,7 +159,7 @@ pub fn handle_hook_event(
 }
 
 /// Returns the session id that the hooks of a run have reported, if any.
-pub(crate) fn reported_session(store: &Store, lane: &str, run_number: RunNumber) -> Option<String> {
+pub(crate) fn reported_session(store: &Store, lane: &LaneName, run_number: RunNumber) -> Option<String> {
     ActivityRecord::load_if_exists(&store.layout().run_activity(lane, run_number)).ok().flatten()?.session
 }
 
@@ -192,7 +193,7 @@ fn emit_activity(project: &Project, lane: &AnyLane, activity: Activity, message:
     let suffix = message.map(|text| format!(" ({text})")).unwrap_or_default();
     let mut event =
         Event::new(log::EventName::AgentState, format!("lane '{}': {activity}{suffix}", lane.name));
-    event.lane = Some(lane.name.clone());
+    event.lane = Some(lane.name.to_string());
     event.state = Some(activity.to_string());
     project.emit_event(event);
 }

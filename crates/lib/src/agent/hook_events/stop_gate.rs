@@ -107,7 +107,7 @@ pub(crate) fn start_check<P>(
         .args(["-c", check])
         .without_vars(RUN_CONTEXT_VARS)
         .env("PROQ_VERIFY", "1")
-        .env("PROQ_LANES", &lane.name)
+        .env("PROQ_LANES", lane.name.as_str())
         .env("PROQ_BASE", &lane.base)
         .with_output_files(stdout_log, stderr_log);
     // The file exists since the start of the run.

@@ -94,7 +94,7 @@ pub fn prepare(
     );
     values.set("common_dir", project.repo.common_dir());
     values.set("git_dir", project.repo.worktree_git_dir(&dir)?);
-    values.set("lane", &lane.name);
+    values.set("lane", lane.name.as_str());
     values.set("lane_dir", dir);
     values.set("attempt", run_number.to_string());
     values.set("exe", project.git_proq_path()?);
@@ -130,7 +130,7 @@ fn run_env(
     prompt_source: PromptSource<'_>,
 ) -> Result<Vec<EnvVar>, Error> {
     let mut env: Vec<EnvVar> = vec![
-        ("PROQ_LANE".to_owned(), lane.name.clone().into()),
+        ("PROQ_LANE".to_owned(), lane.name.as_str().into()),
         ("PROQ_ATTEMPT".to_owned(), run_number.to_string().into()),
         ("PROQ_PROGRAM".to_owned(), project.git_proq_path()?.into()),
         ("PROQ_TASK_FILE".to_owned(), task_file(project, lane, run_number, prompt_source).into()),

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use proq_base::config::layers::Layers;
 use proq_base::fail_points;
+use proq_base::lane_name::LaneName;
 use proq_base::process::command_builder::CommandBuilder;
 use proq_base::process::limited_process::ExitOutcome;
 use proq_base::process::strays::{RUN_CONTEXT_VARS, RUN_MARK_VAR};
@@ -119,7 +120,7 @@ pub fn start_supervisor(
     fail_points::hit("launch.prepared");
     let mut start = CommandBuilder::new(project.git_proq_path()?, project.repo.command_dir())
         .args(["_supervise", "--lane"])
-        .args([lane.name.clone(), "--attempt".to_owned(), lane.last_run.to_string(), "--".to_owned()])
+        .args([lane.name.to_string(), "--attempt".to_owned(), lane.last_run.to_string(), "--".to_owned()])
         .args(launch_spec.argv)
         // The supervisor belongs to no other run, even if this process does.
         .without_vars(RUN_CONTEXT_VARS)
@@ -132,7 +133,7 @@ pub fn start_supervisor(
     let failure = wait_for_start(start, &log, "supervisor");
     fail_points::hit("launch.heard");
     let result = match failure {
-        None => Ok(project.any_lane(&lane.name)?),
+        None => Ok(project.any_lane(lane.name.as_str())?),
         Some(reason) => Err(record_start_failure(project, old_lane, lane.last_run, reason)?),
     };
     drop(lock_copy);
@@ -209,7 +210,7 @@ fn record_start_failure(
 /// Records in a run's record that the run never started, unless it has a process or has ended.
 pub(crate) fn mark_run_not_started(
     store: &Store,
-    lane: &str,
+    lane: &LaneName,
     run_number: RunNumber,
     reason: &str,
 ) -> Result<(), Error> {

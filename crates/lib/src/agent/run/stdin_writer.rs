@@ -6,6 +6,7 @@ use std::io::{PipeWriter, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
+use proq_base::lane_name::LaneName;
 use proq_base::process;
 use proq_store::Store;
 use proq_store::base::run_number::RunNumber;
@@ -154,7 +155,7 @@ impl StdinWriter {
     pub(crate) fn observe_event(
         &mut self,
         store: &Store,
-        lane: &str,
+        lane: &LaneName,
         run_number: RunNumber,
         event: &StreamEvent,
     ) -> bool {

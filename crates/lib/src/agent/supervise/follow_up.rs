@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use proq_base::explain::Exit;
 use proq_base::fail_points;
+use proq_base::lane_name::LaneName;
 use proq_base::process::command_builder::CommandBuilder;
 use proq_base::process::strays::RUN_CONTEXT_VARS;
 use proq_store as store;
@@ -98,7 +99,7 @@ impl FollowUp {
 /// Starts the automatic merges that had to wait while an agent worked in the checkout of their base.
 fn start_waiting_merges(project: &Project, base: &str) {
     let waiting = auto_merge::lanes_waiting_to_land(project, &BTreeSet::from([base]));
-    let names: Vec<String> = waiting.into_iter().map(|lane| lane.name).collect();
+    let names: Vec<LaneName> = waiting.into_iter().map(|lane| lane.name).collect();
     // A merge that cannot be started is retried after the next landing.
     if !names.is_empty() {
         drop(start_auto_merge(project, MergeTrigger::Landing, &names));
@@ -109,7 +110,7 @@ fn start_waiting_merges(project: &Project, base: &str) {
 ///
 /// # Errors
 /// Fails when the lock cannot be acquired.
-pub fn acquire_landing_lock(store: &Store, lane: &str) -> Result<Option<LockGuard>, Error> {
+pub fn acquire_landing_lock(store: &Store, lane: &LaneName) -> Result<Option<LockGuard>, Error> {
     let lock = LockName::AutoMerge(lane.to_owned());
     match store.locks().acquire_within(&lock, WaitLimit::AtMost(LOCK_WAIT_LIMIT)) {
         Ok(lock) => Ok(Some(lock)),
@@ -123,7 +124,7 @@ pub fn acquire_landing_lock(store: &Store, lane: &str) -> Result<Option<LockGuar
 fn reacquire_landing_lock(project: &Project, lane: &AnyLane) -> Option<LockGuard> {
     project.store.locks().wait_until_free(&LockName::AutoMerge(lane.name.clone())).ok()?;
     fail_points::hit("landing.free");
-    let current = project.any_lane(&lane.name).ok().filter(|current| current.is_same_lane(lane))?;
+    let current = project.any_lane(lane.name.as_str()).ok().filter(|current| current.is_same_lane(lane))?;
     let (state, _) = lane_state::effective_state(project, &current).ok()?;
     // A process that has acquired the lock since then knows the final state of the lane.
     if state == LaneState::Done {
@@ -151,14 +152,14 @@ fn start_overlap_check(project: &Project, lane: &AnyLane) {
 ///
 /// # Errors
 /// Fails when the process cannot be started.
-pub fn start_auto_merge(project: &Project, trigger: MergeTrigger, lanes: &[String]) -> Result<(), Error> {
+pub fn start_auto_merge(project: &Project, trigger: MergeTrigger, lanes: &[LaneName]) -> Result<(), Error> {
     let (trigger_arg, lock_file): (_, Option<File>) = match trigger {
         MergeTrigger::RunEnded(lock) => ("run-ended", Some(lock.into_file())),
         MergeTrigger::Landing => ("retry", None),
     };
     let start = CommandBuilder::new(project.git_proq_path()?, project.repo.command_dir())
         .args(["merge", "--auto", trigger_arg])
-        .args(lanes);
+        .args(lanes.iter().map(LaneName::as_str));
     let start = start.without_vars(RUN_CONTEXT_VARS);
     let start = match lock_file {
         Some(lock) => start.stdin(lock),

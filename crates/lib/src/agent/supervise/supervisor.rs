@@ -10,6 +10,7 @@ pub mod steps;
 use std::ffi::OsString;
 
 use proq_base::explain::describe_with_causes;
+use proq_base::lane_name::LaneName;
 use proq_base::process;
 use proq_base::process::signals;
 use proq_base::process::strays;
@@ -49,7 +50,7 @@ use state::{NextRun, Supervisor};
 /// Supervises a lane's runs to their end and starts the follow-up work. The run lock is passed as standard input, and the starter waits for an answer on standard output.
 pub fn supervise(
     project: &Project,
-    name: &str,
+    name: &LaneName,
     run_number: RunNumber,
     argv: Vec<OsString>,
 ) -> Result<(), Error> {
@@ -69,7 +70,7 @@ pub fn supervise(
     let process_mark = given_mark.unwrap_or_else(new_session_id);
     let mut supervisor = Supervisor {
         project,
-        lane: project.any_lane(name)?,
+        lane: project.any_lane(name.as_str())?,
         runtime,
         shutdown_signals,
         process_mark,

@@ -7,6 +7,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 
 use proq_base::explain::describe_with_causes;
+use proq_base::lane_name::LaneName;
 use proq_base::process;
 use proq_base::process::command_builder::{AsyncChild, CommandBuilder};
 use proq_store::Store;
@@ -87,13 +88,13 @@ pub(crate) enum PaneMessage {
 /// # Errors
 /// Fails when the connection to the supervisor cannot be made or read. Every other failure is reported to the
 /// supervisor.
-pub fn run_pane_process(store: &Store, lane: &str, run_number: RunNumber) -> Result<(), Error> {
+pub fn run_pane_process(store: &Store, lane: &LaneName, run_number: RunNumber) -> Result<(), Error> {
     let failed = |source| process::Error::Start { program: "the window's event loop".into(), source };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
     runtime.block_on(run_agent(store, lane, run_number))
 }
 
-async fn run_agent(store: &Store, lane: &str, run_number: RunNumber) -> Result<(), Error> {
+async fn run_agent(store: &Store, lane: &LaneName, run_number: RunNumber) -> Result<(), Error> {
     let dir = store.layout().run_dir(lane, run_number);
     let connect_failed = lane::Error::io("talk to the supervisor in", &dir);
     // These signals are meant for the agent, which is in the same process group. This process exits after the
@@ -151,7 +152,7 @@ async fn wait_for_exit(
     }
 }
 
-fn start_agent(store: &Store, lane: &str, bytes: &[u8]) -> Result<(AsyncChild, LockGuard), Error> {
+fn start_agent(store: &Store, lane: &LaneName, bytes: &[u8]) -> Result<(AsyncChild, LockGuard), Error> {
     let invalid_request = |e: serde_json::Error| Error::WindowFailed { reason: e.to_string() };
     let request: LaunchRequest = serde_json::from_slice(bytes).map_err(invalid_request)?;
     // When you open another pane next to this one, tmux opens it in this process's working directory.

@@ -72,14 +72,14 @@ pub(crate) fn open_window(
     // tmux runs a command of more than one argument without a shell.
     let add_window_args = |command: CommandBuilder, dir: &Path| {
         command
-            .args(["-d", "-P", "-F", NEW_WINDOW_FORMAT, "-n", &lane.name, "-c"])
+            .args(["-d", "-P", "-F", NEW_WINDOW_FORMAT, "-n", lane.name.as_str(), "-c"])
             .args([
                 escape_dir(dir),
                 escape_arg(program_path.as_os_str()),
                 "-C".into(),
                 escape_arg(main_checkout.as_os_str()),
             ])
-            .args(["_pane", "--lane", &lane.name, "--attempt", &run_text])
+            .args(["_pane", "--lane", lane.name.as_str(), "--attempt", &run_text])
     };
     let tmux = find_tmux()?;
     // The folder of the first window becomes the session's folder, which all lanes share: the main checkout.

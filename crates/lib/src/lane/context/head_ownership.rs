@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use proq_base::explain::shell_quote_path;
+use proq_base::lane_name::LaneName;
 use proq_git::CommitId;
 use proq_git::Repo;
 use proq_git::base::error_hints::ref_removal_command;
@@ -272,7 +273,7 @@ fn find_lane_with_commits(
     project: &Project,
     lane: &LaneRecord,
     (tip, head): (CommitId, CommitId),
-) -> Result<Option<String>, Error> {
+) -> Result<Option<LaneName>, Error> {
     let repo = &project.repo;
     let mut excluded = vec![tip];
     excluded.extend(repo.branch_tip(&lane.base)?);

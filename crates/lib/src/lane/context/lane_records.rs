@@ -34,7 +34,7 @@ impl Project {
         names.sort_unstable();
         let mut out = Vec::new();
         for name in names {
-            match AnyLane::load_if_exists(&self.store.layout().lane_record(&name)) {
+            match AnyLane::load_if_exists(&self.store.layout().record_of_lane_entry(&name)) {
                 Ok(found) => out.extend(found.map(|lane| self.with_current_location(lane))),
                 Err(e) => self.listener.warn(format!("lane '{name}': {e}")),
             }
@@ -54,19 +54,34 @@ impl Project {
 
     /// Returns the lane with this name or branch, of any kind.
     pub fn any_lane(&self, name_or_branch: &str) -> Result<AnyLane, Error> {
-        let prefix = format!("{}/", self.settings.branch_prefix);
-        let name = name_or_branch.strip_prefix(&prefix).unwrap_or(name_or_branch);
-        let unknown = || -> Result<AnyLane, Error> {
-            let similar = self.similar_name(name)?;
-            Err(Error::UnknownLane { name: name_or_branch.chars().take(80).collect(), similar })
-        };
-        if LaneName::parse(name).is_err() {
-            return unknown();
-        }
-        match AnyLane::load_if_exists(&self.store.layout().lane_record(name))? {
+        let name = self.lane_name(name_or_branch)?;
+        match AnyLane::load_if_exists(&self.store.layout().lane_record(&name))? {
             Some(record) => Ok(self.with_current_location(record)),
-            None => unknown(),
+            None => Err(self.unknown_lane(name_or_branch)?),
         }
+    }
+
+    /// Returns the name of the lane with this name or branch, without a check that the lane exists.
+    ///
+    /// # Errors
+    /// [`Error::UnknownLane`] for a text that no lane can have as its name or branch.
+    pub fn lane_name(&self, name_or_branch: &str) -> Result<LaneName, Error> {
+        match LaneName::parse(self.without_branch_prefix(name_or_branch)) {
+            Ok(name) => Ok(name),
+            Err(_) => Err(self.unknown_lane(name_or_branch)?),
+        }
+    }
+
+    /// Returns the error for a name or branch that no lane has.
+    fn unknown_lane(&self, name_or_branch: &str) -> Result<Error, Error> {
+        let similar = self.similar_name(self.without_branch_prefix(name_or_branch))?;
+        Ok(Error::UnknownLane { name: name_or_branch.chars().take(80).collect(), similar })
+    }
+
+    /// Removes the prefix of lanes' branches from a text, if it begins with that.
+    fn without_branch_prefix<'t>(&self, name_or_branch: &'t str) -> &'t str {
+        let suffix = name_or_branch.strip_prefix(self.settings.branch_prefix.as_str());
+        suffix.and_then(|suffix| suffix.strip_prefix('/')).unwrap_or(name_or_branch)
     }
 
     /// Updates a lane's record with the current folder of its worktree and the branch its base name resolves
@@ -118,7 +133,7 @@ impl Project {
     }
 
     /// Changes a lane's record under the lock on records, based on the text on disk at that moment.
-    pub fn update_lane(&self, name: &str, change: impl FnOnce(&mut AnyLane)) -> Result<AnyLane, Error> {
+    pub fn update_lane(&self, name: &LaneName, change: impl FnOnce(&mut AnyLane)) -> Result<AnyLane, Error> {
         let store = self.store.locks().acquire(&LockName::Store)?;
         self.update_lane_locked(name, &store, change)
     }
@@ -127,7 +142,7 @@ impl Project {
     /// still hold.
     pub(crate) fn update_lane_locked(
         &self,
-        name: &str,
+        name: &LaneName,
         _store: &LockGuard,
         change: impl FnOnce(&mut AnyLane),
     ) -> Result<AnyLane, Error> {
@@ -137,11 +152,11 @@ impl Project {
         Ok(record)
     }
 
-    fn similar_name(&self, name: &str) -> Result<Option<String>, Error> {
+    fn similar_name(&self, name: &str) -> Result<Option<LaneName>, Error> {
         let lanes = self.all_lanes()?;
         let best = lanes
             .iter()
-            .map(|lane| (strsim::jaro_winkler(&lane.name, name), &lane.name))
+            .map(|lane| (strsim::jaro_winkler(lane.name.as_str(), name), &lane.name))
             .filter(|(score, _)| *score > 0.8)
             .max_by(|a, b| a.0.total_cmp(&b.0));
         Ok(best.map(|(_, name)| name.clone()))
@@ -165,5 +180,5 @@ pub fn load_present_or_past_lane<P>(
     }
     let past = project.all_past_lanes().into_iter().rfind(|(_, past)| past.is_same_lane(lane));
     let past = past.map(|(name, past)| (layout.history().join(name), past));
-    past.ok_or_else(|| Error::UnknownLane { name: lane.name.clone(), similar: None })
+    past.ok_or_else(|| Error::UnknownLane { name: lane.name.to_string(), similar: None })
 }

@@ -163,9 +163,7 @@ fn may_have_moved(project: &Project, lane: &LaneRecord) -> bool {
     if project.repo.main_worktree().is_some_and(|main| path.starts_with(main)) {
         return false;
     }
-    let name = proq_base::lane_name::LaneName::parse(&lane.name).ok();
-    let current_path =
-        name.zip(project.location().ok()).map(|(name, location)| location.worktree_path(&name));
+    let current_path = project.location().ok().map(|location| location.worktree_path(&lane.name));
     !(current_path.as_ref() == Some(path) && path.parent().is_some_and(Path::exists))
 }
 

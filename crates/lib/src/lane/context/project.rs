@@ -157,7 +157,7 @@ impl Project {
     }
 
     /// Returns the hidden branch that previews the lane `name` in the main checkout.
-    pub fn preview_branch(&self, name: &str) -> String {
+    pub fn preview_branch(&self, name: &LaneName) -> String {
         format!("{}/{name}-preview", self.settings.branch_prefix)
     }
 
@@ -182,7 +182,7 @@ impl Project {
         message: impl Into<String>,
     ) {
         let mut event = log::Event::new(event, message);
-        event.lane = lane.map(|lane| lane.name.clone());
+        event.lane = lane.map(|lane| lane.name.to_string());
         event.state = lane.map(|lane| lane.state.to_string());
         self.emit_event(event);
     }

@@ -1,5 +1,6 @@
 //! Hooks that can veto a command before anything is changed: `pre-spawn`, `pre-merge`, `pre-remove`.
 
+use proq_base::lane_name::LaneName;
 use serde_json::{Value, json};
 
 use crate::event::approval::Approvals;
@@ -17,13 +18,13 @@ impl Project {
     ///
     /// # Errors
     /// [`Error::HookVetoed`] with the hook's output, [`Error::UnapprovedHook`].
-    pub fn run_pre_spawn_hooks(&self, lane: &str, base: &str) -> Result<(), Error> {
+    pub fn run_pre_spawn_hooks(&self, lane: &LaneName, base: &str) -> Result<(), Error> {
         let payload = json!({ "event": "pre-spawn", "lane": lane, "base": base });
-        self.run_veto_hooks("pre-spawn", payload, vec![("PROQ_LANE", lane.to_owned())])
+        self.run_veto_hooks("pre-spawn", payload, vec![("PROQ_LANE", lane.to_string())])
     }
 
-    /// Runs the `pre-merge` hooks, which can veto landing the named lanes, or, with `all`, every lane that is
-    /// done.
+    /// Runs the `pre-merge` hooks, which can veto landing the lanes, named as the user gave them, or, with
+    /// `all`, every lane that is done.
     ///
     /// # Errors
     /// [`Error::HookVetoed`] with the hook's output, [`Error::UnapprovedHook`].
@@ -46,17 +47,17 @@ impl Project {
     ///
     /// # Errors
     /// [`Error::HookVetoed`] with the hook's output, [`Error::UnapprovedHook`].
-    pub fn run_pre_remove_hooks(&self, lane: &str) -> Result<(), Error> {
+    pub fn run_pre_remove_hooks(&self, lane: &LaneName) -> Result<(), Error> {
         let payload = json!({ "event": "pre-remove", "lane": lane });
-        let mut env = vec![("PROQ_LANE", lane.to_owned())];
-        env.extend(self.port_env(lane));
+        let mut env = vec![("PROQ_LANE", lane.to_string())];
+        env.extend(self.port_env(lane.as_str()));
         self.run_veto_hooks("pre-remove", payload, env)
     }
 
     /// Returns the environment variables that name a lane's ports; empty when the lane does not exist or has
     /// no ports.
-    fn port_env(&self, lane: &str) -> Vec<(&'static str, String)> {
-        let ports = self.any_lane(lane).ok().and_then(|lane| lane.ports);
+    fn port_env(&self, name_or_branch: &str) -> Vec<(&'static str, String)> {
+        let ports = self.any_lane(name_or_branch).ok().and_then(|lane| lane.ports);
         ports.map(|ports| ports.variables().collect()).unwrap_or_default()
     }
 

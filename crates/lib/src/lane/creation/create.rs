@@ -123,13 +123,13 @@ pub(crate) fn choose_name(
     // While a name is locked, what exists under it belongs to a lane that is being created or removed.
     // Another spawn can take the name between two of these checks. So a branch or folder belongs to no lane
     // only if it exists while the name is free afterwards.
-    let name_taken = || Error::NameTaken { name: name.to_string() };
-    let is_held = || project.store.locks().is_held(&LockName::Run(name.to_string()));
+    let name_taken = || Error::NameTaken { name: name.clone() };
+    let is_held = || project.store.locks().is_held(&LockName::Run(name.clone()));
     if is_held()? {
         return Err(name_taken());
     }
     if let Err(e) = require_free_name(project, name) {
-        let is_lane = is_held()? || project.store.layout().lane(name.as_str()).exists();
+        let is_lane = is_held()? || project.store.layout().lane(name).exists();
         return Err(if is_lane { name_taken() } else { e });
     }
     Ok(name.clone())
@@ -175,8 +175,8 @@ impl<'a> LanePlan<'a> {
 }
 
 fn require_free_name(project: &Project, name: &LaneName) -> Result<(), Error> {
-    if project.store.layout().lane(name.as_str()).exists() {
-        return Err(Error::NameTaken { name: name.to_string() });
+    if project.store.layout().lane(name).exists() {
+        return Err(Error::NameTaken { name: name.clone() });
     }
     let branch = project.lane_branch(name);
     if project.repo.branch_tip(&branch)?.is_some() || project.repo.is_broken_branch(&branch) {
@@ -205,19 +205,19 @@ fn branch_taken(repo: &Repo, branch: String) -> Error {
 fn find_free_name(project: &Project, preferred: &LaneName) -> Result<LaneName, Error> {
     for n in 1..MAX_NAME_ATTEMPTS {
         let name = preferred.numbered(n);
-        let is_held = project.store.locks().is_held(&LockName::Run(name.to_string()))?;
+        let is_held = project.store.locks().is_held(&LockName::Run(name.clone()))?;
         if !is_held && require_free_name(project, &name).is_ok() {
             return Ok(name);
         }
     }
-    Err(Error::NameTaken { name: preferred.to_string() })
+    Err(Error::NameTaken { name: preferred.clone() })
 }
 
 /// Creates the lane. When another process takes a name that the user did not request, the next free one is
 /// used.
 pub fn create_lane(project: &Project, plan: &LanePlan<'_>) -> Result<Created, Error> {
     require_set_up_approved(project, plan.request.set_up)?;
-    project.run_pre_spawn_hooks(plan.name.as_str(), &plan.request.base.branch)?;
+    project.run_pre_spawn_hooks(&plan.name, &plan.request.base.branch)?;
     create_private_dir(project.store.layout().root())?;
     let (plan, lock) = lock_plan_name(project, plan)?;
     let (lane, unchanged) = operate(project, "spawn", |op| create_one_lane(op, &plan))?;
@@ -233,7 +233,7 @@ pub fn recreate_lane(
 ) -> Result<(RemovedLane, LaneRecord), Error> {
     require_set_up_approved(op.project, request.set_up)?;
     let removed = remove_locked(op, old, RemovalReason::Discard, true)?;
-    let plan = LanePlan::new(op.project, LaneName::parse(&old.name)?, request)?;
+    let plan = LanePlan::new(op.project, old.name.clone(), request)?;
     Ok((removed, create_one_lane(op, &plan)?.0))
 }
 
@@ -256,17 +256,17 @@ pub fn lock_name(
 ) -> Result<(LaneName, LockGuard), Error> {
     let mut name = name.clone();
     for _ in 0..MAX_NAME_ATTEMPTS {
-        let held = project.store.locks().try_acquire(&LockName::Run(name.to_string()))?;
+        let held = project.store.locks().try_acquire(&LockName::Run(name.clone()))?;
         let free = require_free_name(project, &name);
         match (held, free, requested) {
             (Some(guard), Ok(()), _) => return Ok((name, guard)),
-            (None, _, Some(name)) => return Err(Error::NameTaken { name: name.to_string() }),
+            (None, _, Some(name)) => return Err(Error::NameTaken { name: name.clone() }),
             (Some(_), Err(e), Some(_)) => return Err(e),
             _ => {}
         }
         name = find_free_name(project, &LaneName::from_prompt(name_source))?;
     }
-    Err(Error::NameTaken { name: name.to_string() })
+    Err(Error::NameTaken { name: name.clone() })
 }
 
 fn create_one_lane(op: &Operation<'_>, plan: &LanePlan<'_>) -> Result<(LaneRecord, Option<PathBuf>), Error> {
@@ -297,12 +297,12 @@ fn prepare_worktrees(
     let project = op.project;
     let mut worktrees = Vec::with_capacity(started.len());
     for (plan, start) in started {
-        worktrees.push(EmptyWorktree { name: plan.name.as_str(), dir: &plan.path, start: *start });
+        worktrees.push(EmptyWorktree { name: &plan.name, dir: &plan.path, start: *start });
     }
     let prepared = populate_lanes::populate_lanes(op, &worktrees).and_then(
         |PopulateOutcome { retained_paths: kept, unchanged }| {
             for ((plan, _), kept) in started.iter().zip(&kept) {
-                let (name, base) = (plan.name.as_str(), plan.request.base.branch.as_str());
+                let (name, base) = (&plan.name, plan.request.base.branch.as_str());
                 LaneSetUp { project, name, branch: &plan.branch, base, dir: &plan.path, retained: kept }
                     .run(plan.request.set_up)?;
             }
@@ -321,7 +321,7 @@ fn prepare_worktrees(
 /// locked, so no other process uses it.
 fn remove_created(project: &Project, plan: &LanePlan<'_>) {
     let _lock = project.store.locks().acquire(&LockName::WorktreeList);
-    drop(std::fs::remove_dir_all(project.store.layout().lane(plan.name.as_str())));
+    drop(std::fs::remove_dir_all(project.store.layout().lane(&plan.name)));
     // Copies and set-up commands may have left read-only folders.
     drop(remove_tree(&plan.path));
     drop(project.repo.forget_worktree(&plan.path));
@@ -350,7 +350,7 @@ impl LaneCreation<'_, '_> {
                 .create_ref(&format!("refs/heads/{}", plan.branch), start)
                 .map_err(|e| self.explain_blocked_branch(e))?;
         }
-        let step = Step::CreateWorktree { dir: plan.path.clone(), lane: plan.name.to_string(), start };
+        let step = Step::CreateWorktree { dir: plan.path.clone(), lane: plan.name.clone(), start };
         self.op.perform_with(step, |scratch| self.create_worktree(scratch, start))?;
         Ok(start)
     }
@@ -394,7 +394,7 @@ impl LaneCreation<'_, '_> {
         fail_points::hit("worktree.added");
         let prompt = plan.request.prompt.unwrap_or_default();
         // The lane's record follows, in the same folder.
-        write_without_dir_sync(&project.store.layout().task_prompt(plan.name.as_str()), prompt.as_bytes())?;
+        write_without_dir_sync(&project.store.layout().task_prompt(&plan.name), prompt.as_bytes())?;
         Ok(())
     }
 
@@ -442,13 +442,13 @@ impl LaneCreation<'_, '_> {
     fn save_record(&self) -> Result<LaneRecord, Error> {
         let (project, plan) = (self.op.project, self.plan);
         let git_dir = project.repo.worktree_git_dir(&plan.path)?;
-        let (name, request) = (plan.name.as_str(), &plan.request);
+        let (name, request) = (&plan.name, &plan.request);
         let worktree_id = git_dir.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
         let place = LaneWorktree { branch: plan.branch.clone(), worktree_id };
         // Carried changes are the lane's own work, so the recorded start is without them.
         let Base { branch: base, start } = request.base.clone();
         let lane = LaneRecord {
-            title: title_from_prompt(request.name_source()).unwrap_or_else(|| name.to_owned()),
+            title: title_from_prompt(request.name_source()).unwrap_or_else(|| name.to_string()),
             agent: request.agent.clone(),
             checks: request.checks.clone(),
             scope: request.scope.clone(),

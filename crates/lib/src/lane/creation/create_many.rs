@@ -27,7 +27,7 @@ pub fn plan_attempts<'a>(
             other => return other,
         }
     }
-    Err(Error::NameTaken { name: preferred.to_string() })
+    Err(Error::NameTaken { name: preferred.clone() })
 }
 
 fn plan_group<'a>(
@@ -36,8 +36,8 @@ fn plan_group<'a>(
     request: &NewLane<'a>,
     agents: &[Option<String>],
 ) -> Result<Vec<LanePlan<'a>>, Error> {
-    if project.store.layout().lane(group.as_str()).exists() {
-        return Err(Error::NameTaken { name: group.to_string() });
+    if project.store.layout().lane(group).exists() {
+        return Err(Error::NameTaken { name: group.clone() });
     }
     if let Some(existing) = group_attempts(project, group.as_str())?.first() {
         return Err(Error::GroupTaken { group: group.to_string(), lane: existing.name.clone() });
@@ -63,7 +63,7 @@ pub fn create_attempts<'a>(
 ) -> Result<Vec<Created>, Error> {
     require_set_up_approved(project, request.set_up)?;
     for plan in &plans {
-        project.run_pre_spawn_hooks(plan.name.as_str(), &request.base.branch)?;
+        project.run_pre_spawn_hooks(&plan.name, &request.base.branch)?;
     }
     create_private_dir(project.store.layout().root())?;
     let locks = loop {
@@ -89,7 +89,7 @@ pub fn create_attempts<'a>(
 pub(crate) fn create_lanes(project: &Project, plans: &[LanePlan<'_>]) -> Result<Vec<Created>, Error> {
     for plan in plans {
         require_set_up_approved(project, plan.request.set_up)?;
-        project.run_pre_spawn_hooks(plan.name.as_str(), &plan.base().branch)?;
+        project.run_pre_spawn_hooks(&plan.name, &plan.base().branch)?;
     }
     create_private_dir(project.store.layout().root())?;
     let locked: Vec<_> = plans.iter().map(|plan| lock_plan_name(project, plan)).collect::<Result<_, _>>()?;

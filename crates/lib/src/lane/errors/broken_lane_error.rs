@@ -3,13 +3,14 @@
 use std::borrow::Cow;
 
 use proq_base::explain::{Exit, Explain};
+use proq_base::lane_name::LaneName;
 
 /// A lane whose worktree is too damaged for an agent to work in it.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot start an agent in lane '{name}': {reason}")]
 pub struct BrokenLane {
     /// Name of the lane with the damaged worktree.
-    pub name: String,
+    pub name: LaneName,
     /// Damage of the worktree, as a clause.
     pub reason: String,
     /// Shell command that repairs the worktree; none where no command can.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use proq_base::config;
 use proq_base::interrupt::Interrupted;
-use proq_base::lane_name::InvalidLaneName;
+use proq_base::lane_name::{InvalidLaneName, LaneName};
 use proq_base::process;
 use proq_git as git;
 use proq_git::base::error;
@@ -29,7 +29,7 @@ pub enum Error {
     #[error("a lane named '{name}' exists already; nothing was made")]
     NameTaken {
         /// Name of the existing lane.
-        name: String,
+        name: LaneName,
     },
     /// Attempts of an older group with that name exist.
     #[error("lane '{lane}' is an attempt of an older group '{group}'; nothing was made")]
@@ -37,7 +37,7 @@ pub enum Error {
         /// Name of the group.
         group: String,
         /// Name of one lane of the group.
-        lane: String,
+        lane: LaneName,
     },
     /// A branch with the new lane's branch name exists and belongs to no lane.
     #[error("branch '{branch}' exists already and belongs to no lane; nothing was made")]
@@ -65,13 +65,13 @@ pub enum Error {
         /// The given name.
         name: String,
         /// Name of an existing lane with a similar name.
-        similar: Option<String>,
+        similar: Option<LaneName>,
     },
     /// The command needs a branch, and the lane has none.
     #[error("lane '{name}' has no branch and no changes of its own: it is {}", purpose_phrase(*purpose))]
     NoLaneBranch {
         /// Name of the lane.
-        name: String,
+        name: LaneName,
         /// Purpose of the lane.
         purpose: LanePurpose,
     },
@@ -87,7 +87,7 @@ pub enum Error {
     #[error("the agent of lane '{name}' is running; nothing was changed")]
     Busy {
         /// Name of the lane.
-        name: String,
+        name: LaneName,
     },
     /// A hook vetoed the command.
     #[error("{name} said no: {reason}; nothing was changed")]
@@ -149,7 +149,7 @@ pub enum Error {
     #[error("lane '{name}' was kept: {}", why.join("; "))]
     RemovalRefused {
         /// Name of the lane.
-        name: String,
+        name: LaneName,
         /// Reasons against the removal, one phrase each.
         why: Vec<String>,
         /// Whether the lane's agent is alive.
@@ -163,7 +163,7 @@ pub enum Error {
     #[error("lane '{name}' has work that cannot be committed: {}", why.join("; "))]
     UncommittableWork {
         /// Name of the lane.
-        name: String,
+        name: LaneName,
         /// Work that cannot be committed, one phrase each.
         why: Vec<String>,
     },
@@ -171,7 +171,7 @@ pub enum Error {
     #[error("the worktree of lane '{name}' is not on its branch {branch}; nothing was changed")]
     OffBranch {
         /// Name of the lane.
-        name: String,
+        name: LaneName,
         /// Branch on which the worktree should be.
         branch: String,
     },
@@ -187,7 +187,7 @@ pub enum Error {
     #[error("this is lane '{here}', and PROQ_LANE says '{claimed}'; nothing was changed")]
     LaneMismatch {
         /// Lane of the working directory.
-        here: String,
+        here: LaneName,
         /// Lane that `PROQ_LANE` names.
         claimed: String,
     },
@@ -217,7 +217,7 @@ pub enum Error {
         /// Id of the snapshot.
         id: String,
         /// Lane of the open preview.
-        lane: String,
+        lane: LaneName,
     },
     /// There is no worktree to which a snapshot could be restored.
     #[error("this is no worktree, so snapshot {id} cannot come back here; nothing was changed")]

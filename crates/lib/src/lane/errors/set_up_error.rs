@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::path::PathBuf;
 
 use proq_base::explain::{Exit, Explain};
+use proq_base::lane_name::LaneName;
 use proq_base::process::limited_process::ExitOutcome;
 
 /// Hint for creating a lane without the commands.
@@ -24,7 +25,7 @@ pub enum SetUpError {
     #[error("'{command}' failed while lane '{name}' was got ready ({ended}){}{}", output_suffix(last_output), undone_suffix(*is_rolled_back))]
     Failed {
         /// Name of the lane.
-        name: String,
+        name: LaneName,
         /// Command line.
         command: String,
         /// Exit status or timeout of the command.

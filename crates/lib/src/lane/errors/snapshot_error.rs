@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::path::PathBuf;
 
 use proq_base::explain::{Explain, shell_quote_path};
+use proq_base::lane_name::LaneName;
 use proq_git::base::error::list_paths;
 use proq_git::base::local_changes_hint::LocalChangesHint;
 use proq_git::{CommitId, RepoPath};
@@ -29,7 +30,7 @@ pub enum SnapshotError {
         /// Commit of the snapshot.
         commit: CommitId,
         /// Name of the lane.
-        lane: String,
+        lane: LaneName,
     },
     /// The restore would replace an index in which other paths are staged.
     #[error("cannot restore snapshot {id}: it replaces the index of {}, where something else is staged: {}; nothing was changed", dir.display(), list_paths(paths))]

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use proq_base::explain::{Explain, shell_quote_path};
+use proq_base::lane_name::LaneName;
 use proq_git as git;
 use proq_git::base::error;
 use proq_git::base::local_changes_hint;
@@ -114,7 +115,7 @@ pub enum UndoError {
     #[error("lane '{name}' has uncommitted work: {}", error::list_paths(paths))]
     LaneUncommitted {
         /// Name of the lane.
-        name: String,
+        name: LaneName,
         /// Changed paths.
         paths: Vec<git::RepoPath>,
     },
@@ -122,7 +123,7 @@ pub enum UndoError {
     #[error("the main checkout shows lane '{name}'")]
     LanePreviewed {
         /// Name of the lane.
-        name: String,
+        name: LaneName,
     },
 }
 

@@ -5,6 +5,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use proq_base::fail_points;
+use proq_base::lane_name::LaneName;
 use proq_base::process::identity;
 use proq_git as git;
 use proq_git::checkout::ref_recovery;
@@ -157,14 +158,15 @@ pub(crate) fn lock_after_recovery(
 /// lane's worktree, or `None` for the path on record.
 pub(crate) fn run_lock_after_recovery(
     project: &Project,
-    name: &str,
+    name: &LaneName,
     path: Option<&Path>,
 ) -> Result<LockGuard, Error> {
     let record_dir = project.store.layout().lane(name);
-    let path = path.map(Path::to_owned).or_else(|| project.any_lane(name).ok().map(|lane| lane.path));
+    let path =
+        path.map(Path::to_owned).or_else(|| project.any_lane(name.as_str()).ok().map(|lane| lane.path));
     let is_lane_path =
         |moved_path: &Path| moved_path == record_dir || path.as_ref().is_some_and(|path| moved_path == path);
-    lock_after_recovery(project, &LockName::Run(name.to_owned()), |step| match step {
+    lock_after_recovery(project, &LockName::Run(name.clone()), |step| match step {
         Step::CreateWorktree { lane: created, .. } => created == name,
         Step::MovePath { from, to } => is_lane_path(from) || is_lane_path(to),
         _ => false,

@@ -9,10 +9,10 @@ use crate::lane::{Error, Project};
 pub fn group_sort_key<P>(lane: &LaneRecord<P>) -> (String, bool, usize, String) {
     if let Some(in_batch) = &lane.batch {
         // No lane name begins with `~`, and it sorts after every lane name.
-        return (format!("~{}", in_batch.batch), true, in_batch.lane, lane.name.clone());
+        return (format!("~{}", in_batch.batch), true, in_batch.lane, lane.name.to_string());
     }
-    let first = lane.group.as_ref().unwrap_or(&lane.name);
-    (first.clone(), lane.group.is_some(), lane.name.len(), lane.name.clone())
+    let (name, group) = (lane.name.as_str(), lane.group.as_deref());
+    (group.unwrap_or(name).to_owned(), group.is_some(), name.len(), name.to_owned())
 }
 
 /// Returns the existing attempts of a group, in the order of their numbers.

@@ -228,8 +228,8 @@ pub fn unrecorded_worktrees(
             // While the run lock of that name is held, the lane is being created or removed. Its record is
             // written before the lock is released, so the record is checked after the lock. An unreadable
             // record counts as a record.
-            && !project.store.locks().is_held(&LockName::Run(name.to_string()))?
-            && !project.store.layout().has_lane_record(name.as_str())
+            && !project.store.locks().is_held(&LockName::Run(name.clone()))?
+            && !project.store.layout().has_lane_record(&name)
         {
             out.push(worktree.path.clone());
         }

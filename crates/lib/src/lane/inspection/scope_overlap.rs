@@ -3,6 +3,7 @@
 
 use std::cell::OnceCell;
 
+use proq_base::lane_name::LaneName;
 use proq_git::Repo;
 use proq_git::history::tree_diff;
 use proq_git::status::scope::Scope;
@@ -18,7 +19,7 @@ use crate::lane::{Error, Project};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OverlappingLane {
     /// Name of the lane.
-    pub lane: String,
+    pub lane: LaneName,
     /// Whether the lane's agent runs; otherwise the lane has work that has not landed.
     pub is_busy: bool,
     /// Glob of the new lane's scope that overlaps.

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use proq_base::lane_name::LaneName;
 use proq_store::Store;
 use proq_store::base::atomic::write_cache;
 use proq_store::paths::layout::Layout;
@@ -15,14 +16,14 @@ const MAX_WRITE_TIME: Duration = Duration::from_hours(1);
 /// Status caches of some lanes, one file for each.
 pub(crate) struct StatusCache {
     layout: Layout,
-    names: Vec<String>,
+    names: Vec<LaneName>,
     /// Whether cache files without a lane have been removed.
     is_swept: AtomicBool,
 }
 
 impl StatusCache {
     /// Creates the cache for the lanes of these names.
-    pub fn new<'a>(store: &Store, names: impl Iterator<Item = &'a String>) -> StatusCache {
+    pub fn new<'a>(store: &Store, names: impl Iterator<Item = &'a LaneName>) -> StatusCache {
         StatusCache {
             layout: store.layout().clone(),
             names: names.cloned().collect(),
@@ -51,7 +52,7 @@ impl StatusCache {
             let name = name.to_string_lossy();
             let is_obsolete = match name.starts_with('.') {
                 true => is_abandoned(&entry.path()),
-                false => !self.layout.has_lane_record(&name),
+                false => LaneName::parse(&name).map_or(true, |name| !self.layout.has_lane_record(&name)),
             };
             if is_obsolete {
                 drop(std::fs::remove_file(entry.path()));
@@ -75,18 +76,19 @@ mod tests {
     fn removes_only_files_without_lane() {
         let dir = tempfile::tempdir().unwrap();
         let layout = Store::open(dir.path(), Listener::new(|_| {})).layout().clone();
-        let names = vec!["here".to_owned(), "there".to_owned()];
-        let cache = StatusCache { layout: layout.clone(), names, is_swept: AtomicBool::new(false) };
-        for name in ["here", "there"] {
+        let names = ["here", "there"].map(|name| LaneName::parse(name).unwrap());
+        let cache =
+            StatusCache { layout: layout.clone(), names: names.to_vec(), is_swept: AtomicBool::new(false) };
+        for name in &names {
             std::fs::create_dir_all(layout.lane(name)).unwrap();
             std::fs::write(layout.lane_record(name), "").unwrap();
         }
         std::fs::create_dir_all(layout.worktree_scan_caches()).unwrap();
         let (forecasts, gone, young, old) = (
             layout.forecast_cache(),
-            layout.worktree_scan_cache("gone"),
-            layout.worktree_scan_cache(".here.1"),
-            layout.worktree_scan_cache(".here.2"),
+            layout.worktree_scan_caches().join("gone"),
+            layout.worktree_scan_caches().join(".here.1"),
+            layout.worktree_scan_caches().join(".here.2"),
         );
         for file in [&forecasts, &gone, &young, &old] {
             std::fs::write(file, "").unwrap();

@@ -5,6 +5,7 @@ use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
+use proq_base::lane_name::LaneName;
 use proq_store::Store;
 use proq_store::base::atomic::create_private_dir;
 use proq_store::base::id::new_id;
@@ -13,7 +14,7 @@ use proq_store::paths::layout::Layout;
 use crate::lane::Error;
 
 /// Lists the files that are attached to the task of the lane `name`.
-pub fn attachments(store: &Store, name: &str) -> Result<Vec<PathBuf>, Error> {
+pub fn attachments(store: &Store, name: &LaneName) -> Result<Vec<PathBuf>, Error> {
     list_files(&store.layout().attachments(name))
 }
 
@@ -37,7 +38,7 @@ fn list_files(dir: &Path) -> Result<Vec<PathBuf>, Error> {
 ///
 /// # Errors
 /// Fails when a file cannot be read, or when two files have the same name.
-pub fn attach(store: &Store, name: &str, files: &[PathBuf]) -> Result<(), Error> {
+pub fn attach(store: &Store, name: &LaneName, files: &[PathBuf]) -> Result<(), Error> {
     copy_into(&store.layout().attachments(name), files)
 }
 
@@ -77,7 +78,7 @@ impl MessageFiles {
     ///
     /// # Errors
     /// Fails when a file cannot be read, or when the lane is missing.
-    pub fn copy(store: &Store, lane: &str, files: &[PathBuf]) -> Result<MessageFiles, Error> {
+    pub fn copy(store: &Store, lane: &LaneName, files: &[PathBuf]) -> Result<MessageFiles, Error> {
         if files.is_empty() {
             return Ok(MessageFiles::default());
         }

@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use proq_base::fail_points;
+use proq_base::lane_name::LaneName;
 use proq_store::Store;
 use proq_store::base::atomic::write_in_existing_dir;
 use proq_store::base::id::new_id;
@@ -38,7 +39,7 @@ pub struct Inbox<'a> {
     /// Store that has the message files.
     pub store: &'a Store,
     /// Name of the lane whose agent the messages are for.
-    pub lane: &'a str,
+    pub lane: &'a LaneName,
 }
 
 /// A pending message with its id.
@@ -73,7 +74,7 @@ impl ClaimedMessages {
 
 impl<'a> Inbox<'a> {
     /// Returns the inbox of a lane.
-    pub fn new(store: &'a Store, lane: &'a str) -> Inbox<'a> {
+    pub fn new(store: &'a Store, lane: &'a LaneName) -> Inbox<'a> {
         Inbox { store, lane }
     }
 
@@ -159,7 +160,7 @@ impl<'a> Inbox<'a> {
 }
 
 /// Returns the text that `count` messages of a lane are pending, with the command that delivers them.
-pub fn pending_text(lane: &str, count: usize) -> String {
+pub fn pending_text(lane: &LaneName, count: usize) -> String {
     let count_text = if count == 1 { "1 message" } else { &format!("{count} messages") };
     let verb = if count == 1 { "waits" } else { "wait" };
     format!("{count_text} in '{lane}' {verb} to be told: git proq send {lane} passes on what waits")

@@ -164,8 +164,8 @@ pub(crate) fn describe_steps<'s>(steps: impl Iterator<Item = &'s Step>, prefix: 
         has_moved_lane_branch = has_moved_lane_branch
             || matches!(moved_branch(step), Some((branch, Some(_), Some(_))) if is_own(branch));
         match step {
-            Step::CreateWorktree { lane, .. } => created.push(lane.clone()),
-            Step::CreateResolveWorktree { lane, .. } => opened_conflict = Some(lane.clone()),
+            Step::CreateWorktree { lane, .. } => created.push(lane.to_string()),
+            Step::CreateResolveWorktree { lane, .. } => opened_conflict = Some(lane.to_string()),
             Step::WriteRecord { path, new: None, .. } if path.ends_with("resolve.toml") => {
                 closed_conflict =
                     path.parent().and_then(Path::file_name).map(|n| n.to_string_lossy().into_owned());

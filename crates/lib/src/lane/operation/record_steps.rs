@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::path::{Path, PathBuf};
 
 use proq_base::fail_points;
+use proq_base::lane_name::LaneName;
 use proq_store::Store;
 use proq_store::base::atomic::{remove_temp_files, write as write_atomically};
 use proq_store::base::record::Record;
@@ -71,7 +72,7 @@ impl Operation<'_> {
     /// Returns the step that changes a lane's record, or `None` if `change` changes nothing.
     pub(crate) fn lane_record_step(
         &self,
-        name: &str,
+        name: &LaneName,
         change: impl FnOnce(&mut AnyLane),
     ) -> Result<Option<Step>, Error> {
         let path = self.project.store.layout().lane_record(name);
@@ -89,7 +90,7 @@ impl Operation<'_> {
     }
 
     /// Changes a lane's record, based on the text on disk at that moment.
-    pub fn update_lane(&self, name: &str, change: impl FnOnce(&mut AnyLane)) -> Result<AnyLane, Error> {
+    pub fn update_lane(&self, name: &LaneName, change: impl FnOnce(&mut AnyLane)) -> Result<AnyLane, Error> {
         let _lock = self.lock_store()?;
         let path = self.project.store.layout().lane_record(name);
         let record = self.project.with_current_location(AnyLane::load(&path)?).with_change(change);

@@ -1,5 +1,6 @@
 //! Contents and size of the trash, with the folders in it that wait for new lanes.
 
+use proq_base::lane_name::LaneName;
 use proq_store::base::file_tree::size_on_disk;
 use proq_store::base::record::Record;
 use proq_store::records::trash::TrashRecord;
@@ -17,7 +18,7 @@ pub struct TrashUsage {
     /// Disk usage of the entries, in bytes.
     pub bytes: u64,
     /// Lanes whose folders wait to be reused by new lanes.
-    pub waiting: Vec<String>,
+    pub waiting: Vec<LaneName>,
 }
 
 /// Returns the contents and size of the trash, without the entries named in `except`.
@@ -36,7 +37,7 @@ pub fn trash_usage(project: &Project, except: &[String]) -> Result<TrashUsage, E
 }
 
 /// Returns a clause that names the lanes whose folders wait for reuse; empty without any.
-pub fn describe_waiting_folders(waiting: &[String]) -> String {
+pub fn describe_waiting_folders(waiting: &[LaneName]) -> String {
     match waiting {
         [] => String::new(),
         [lane] => format!("; the folder of '{lane}' waits for a new lane"),

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use proq_base::lane_name::LaneName;
 use proq_git::Repo;
 use proq_git::worktrees::worktree::WorktreeList;
 use proq_store::base::clock::now;
@@ -32,8 +33,8 @@ pub fn remove_unrecorded(project: &Project, path: &Path, dry_run: bool) -> Resul
     let Some(name) = lane_name_in(&WorktreeList::read(&project.repo)?) else { return Ok(false) };
     // An unfinished creation by a killed process is rolled back by recovery while the lock is taken, so it is
     // not unrecorded.
-    let lock = recovery::run_lock_after_recovery(project, name.as_str(), Some(path))?;
-    if project.store.layout().has_lane_record(name.as_str()) {
+    let lock = recovery::run_lock_after_recovery(project, &name, Some(path))?;
+    if project.store.layout().has_lane_record(&name) {
         // There is a record by now, readable or not. This function must not replace it.
         return Ok(false);
     }
@@ -52,7 +53,7 @@ pub fn remove_unrecorded(project: &Project, path: &Path, dry_run: bool) -> Resul
     let record = LaneRecord {
         state: LaneState::Failed,
         detail: Some("its making was cut short".to_owned()),
-        ..LaneRecord::new(name.as_str(), location, path.to_owned(), base, start)
+        ..LaneRecord::new(&name, location, path.to_owned(), base, start)
     };
     let evidence = gather_evidence(project, &record, &worktrees)?;
     let is_incomplete = evidence.broken_reason.is_some();
@@ -84,7 +85,7 @@ fn worktree_id_at(repo: &Repo, path: &Path) -> Option<String> {
 /// Moves git's registration of a worktree to the trash. The caller has checked that no lane record names it
 /// and that its folder is missing, and holds the run lock of `name`. Its commits are anchored first: its HEAD
 /// or reflog may be the last reference to them.
-pub(crate) fn trash_registration(project: &Project, name: &str, path: &Path) -> Result<(), Error> {
+pub(crate) fn trash_registration(project: &Project, name: &LaneName, path: &Path) -> Result<(), Error> {
     let _lock = project.store.locks().acquire(&LockName::WorktreeList)?;
     let Some(admin) = project.repo.worktree_admin_dir(path) else { return Ok(()) };
     let tips = project.repo.worktree_referenced_commits(project.repo.command_dir(), &admin);
@@ -99,7 +100,7 @@ pub(crate) fn trash_registration(project: &Project, name: &str, path: &Path) -> 
             }
         }
         let record = TrashRecord {
-            lane: name.to_owned(),
+            lane: name.clone(),
             at: now(),
             path: path.to_owned(),
             worktree: None,
@@ -122,7 +123,6 @@ mod tests {
     use crate::lane::creation::create::{NewLane, create_lane, plan_lane};
     use crate::lane::inspection::base::resolve as resolve_base;
     use proq_base::diagnostics::Listener;
-    use proq_base::lane_name::LaneName;
 
     /// Simulates a cleanup that listed the worktree while the lane was still being created.
     #[test]

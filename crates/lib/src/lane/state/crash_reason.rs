@@ -3,6 +3,7 @@
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
+use proq_base::lane_name::LaneName;
 use proq_base::terminal_text;
 use proq_store::base::record::Record;
 use proq_store::records::baseline::CheckoutBaseline;
@@ -25,7 +26,7 @@ const BACKTRACE_NOTE: &str = "note: run with `RUST_BACKTRACE";
 
 /// Describes the crash of the last run of the lane named `lane`, whose supervisor exited without recording an
 /// end.
-pub(crate) fn describe_crash(project: &Project, lane: &str) -> String {
+pub(crate) fn describe_crash(project: &Project, lane: &LaneName) -> String {
     let layout = project.store.layout();
     let record = AnyLane::load_if_exists(&layout.lane_record(lane)).ok().flatten();
     let mut out = SUPERVISOR_CRASHED.to_owned();

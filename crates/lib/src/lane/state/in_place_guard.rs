@@ -18,17 +18,15 @@ use crate::lane::{Error, Project};
 /// Fails when a record or a lock cannot be read.
 pub(crate) fn lane_running_in_place(
     project: &Project,
-    except: Option<&str>,
-) -> Result<Option<String>, Error> {
+    except: Option<&LaneName>,
+) -> Result<Option<LaneName>, Error> {
     let marker = project.store.layout().in_place_lane_file();
     let name = match proq_base::regular_file::read_store_text(&marker) {
-        Ok(name) => name.trim().to_owned(),
+        Ok(name) => LaneName::parse(name.trim()),
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(e) => return Err(Error::io("read", &marker)(e)),
     };
-    if Some(name.as_str()) == except || LaneName::parse(&name).is_err() {
-        return Ok(None);
-    }
+    let Some(name) = name.ok().filter(|name| Some(name) != except) else { return Ok(None) };
     let Some(lane) = AnyLane::load_if_exists(&project.store.layout().lane_record(&name))? else {
         return Ok(None);
     };
@@ -63,7 +61,7 @@ pub(crate) fn require_branch_not_in_place(project: &Project, branch: &str) -> Re
     if is_affected { Err(in_place_run_error(&lane)) } else { Ok(()) }
 }
 
-pub(crate) fn in_place_run_error(lane: &str) -> Error {
+pub(crate) fn in_place_run_error(lane: &LaneName) -> Error {
     Error::InPlaceRefused {
         reason: format!("the agent of lane '{lane}' works in the main checkout"),
         hint: format!("wait for it: git proq wait {lane}   or stop it: git proq stop {lane}"),

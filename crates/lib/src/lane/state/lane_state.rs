@@ -1,6 +1,7 @@
 //! State of a lane, checked against the locks of its run.
 
 use proq_base::fail_points;
+use proq_base::lane_name::LaneName;
 use proq_store::Store;
 use proq_store::base::record::Record;
 use proq_store::base::run_number::RunNumber;
@@ -58,7 +59,7 @@ pub fn effective_state<P>(
 
 /// Returns a lane's state after a run that finished in `state`. After a run that resolves a conflict, the
 /// lane is still in conflict while the record of the resolution exists.
-pub(crate) fn state_after_run(store: &Store, lane: &str, state: LaneState) -> LaneState {
+pub(crate) fn state_after_run(store: &Store, lane: &LaneName, state: LaneState) -> LaneState {
     // An unreadable record still means a conflict.
     if store.layout().resolution_record(lane).exists() { LaneState::Conflict } else { state }
 }

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use proq_base::fail_points;
+use proq_base::lane_name::LaneName;
 use proq_git::base::error::list_paths;
 use proq_git::base::head::Head;
 use proq_git::status::status_query::status;
@@ -25,8 +26,8 @@ const DETACHED_FOLDER: &str = ".look";
 
 impl Project {
     /// Returns the folder of the detached worktree in which a read-only run works.
-    pub(crate) fn detached_dir(&self, lane: &str) -> PathBuf {
-        self.lanes_dir().join(DETACHED_FOLDER).join(lane)
+    pub(crate) fn detached_dir(&self, lane: &LaneName) -> PathBuf {
+        self.lanes_dir().join(DETACHED_FOLDER).join(lane.as_str())
     }
 }
 
@@ -116,7 +117,7 @@ fn report_changes(project: &Project, lane: &AnyLane) -> Result<(), Error> {
 fn emit_escape_event(project: &Project, lane: &AnyLane, violation: &str, paths: Vec<RepoPath>) {
     let message = format!("the agent of lane '{}' was to look at a worktree, and {violation}", lane.name);
     let mut event = Event::new(log::EventName::LaneEscape, message);
-    event.lane = Some(lane.name.clone());
+    event.lane = Some(lane.name.to_string());
     event.state = Some(lane.state.to_string());
     event.paths = paths;
     project.emit_event(event);
@@ -126,8 +127,8 @@ fn emit_escape_event(project: &Project, lane: &AnyLane, violation: &str, paths: 
 /// worktree that cannot be moved is harmless: a warning names it, and it stays for the next command.
 pub(crate) fn sweep_detached_worktrees(project: &Project) {
     let Ok(entries) = std::fs::read_dir(project.lanes_dir().join(DETACHED_FOLDER)) else { return };
-    let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
-    for name in names.filter(|name| proq_base::lane_name::LaneName::parse(name).is_ok()) {
+    let names = entries.flatten().filter_map(|entry| LaneName::parse(entry.file_name().to_str()?).ok());
+    for name in names {
         if let Err(e) = sweep_worktree(project, &name) {
             let dir = project.detached_dir(&name);
             project.listener.warn(format!("{} is left of a run and could not go: {e}", dir.display()));
@@ -135,10 +136,10 @@ pub(crate) fn sweep_detached_worktrees(project: &Project) {
     }
 }
 
-fn sweep_worktree(project: &Project, name: &str) -> Result<(), Error> {
+fn sweep_worktree(project: &Project, name: &LaneName) -> Result<(), Error> {
     let locks = project.store.locks();
-    let Some(_lock) = locks.try_acquire(&LockName::Run(name.to_owned()))? else { return Ok(()) };
-    if locks.is_held(&LockName::AgentAlive(name.to_owned()))? {
+    let Some(_lock) = locks.try_acquire(&LockName::Run(name.clone()))? else { return Ok(()) };
+    if locks.is_held(&LockName::AgentAlive(name.clone()))? {
         return Ok(());
     }
     let dir = project.detached_dir(name);

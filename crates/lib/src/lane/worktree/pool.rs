@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use proq_base::config::settings::Settings;
 use proq_base::fail_points;
+use proq_base::lane_name::LaneName;
 use proq_git::Repo;
 use proq_git::base::fsync;
 use proq_git::status::included_files::{IncludePatterns, IncludedPath, list_folder};
@@ -57,7 +58,7 @@ impl PoolEntry {
 /// Folder of a landed lane that now belongs to a new lane.
 pub(crate) struct ReusedFolder {
     /// Name of the landed lane.
-    previous_lane: String,
+    previous_lane: LaneName,
     /// Untracked paths that stay in the folder.
     pub(crate) retained_paths: Vec<RepoPath>,
     reusable: ReusePlan,
@@ -123,7 +124,7 @@ pub(crate) fn reuse_folder(
 }
 
 /// Returns the lanes whose folders are available to new lanes, youngest first.
-pub(crate) fn available_lanes(project: &Project) -> Result<Vec<String>, Error> {
+pub(crate) fn available_lanes(project: &Project) -> Result<Vec<LaneName>, Error> {
     let entries = usable_entries(project, project.settings.pool.size)?;
     Ok(entries.into_iter().map(|entry| entry.record.lane).collect())
 }
@@ -132,11 +133,11 @@ pub(crate) fn available_lanes(project: &Project) -> Result<Vec<String>, Error> {
 #[derive(Debug, Default)]
 pub(crate) struct PoolForecast {
     /// Lanes whose folders are available, youngest first.
-    pub available: Vec<String>,
+    pub available: Vec<LaneName>,
     /// Lanes whose folders are currently unavailable, with the reason.
-    pub(crate) unavailable: Vec<(String, String)>,
+    pub(crate) unavailable: Vec<(LaneName, String)>,
     /// Lanes whose folders are not reused, because the setting `pool.size` is 0.
-    pub(crate) disabled: Vec<String>,
+    pub(crate) disabled: Vec<LaneName>,
 }
 
 /// Returns the forecast of folders the next lane can reuse.

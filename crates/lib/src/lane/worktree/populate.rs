@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use proq_base::diagnostics::Listener;
+use proq_base::lane_name::LaneName;
 use proq_git as git;
 use proq_git::CommitId;
 use proq_git::worktrees::populate::PopulateOutcome;
@@ -87,7 +88,7 @@ fn group_thousands(number: usize) -> String {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EmptyWorktree<'a> {
     /// Name of the lane.
-    pub name: &'a str,
+    pub name: &'a LaneName,
     /// Path of the worktree.
     pub dir: &'a Path,
     /// Commit that the worktree is at.

@@ -7,6 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
 use proq_base::config::value_format::LANE_PORT_COUNT;
+use proq_base::lane_name::LaneName;
 use proq_store::Store;
 use proq_store::base::record::Record;
 use proq_store::locks::lock::LockName;
@@ -26,8 +27,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_millis(200);
 ///
 /// The search starts at a position derived from repository and name. Lanes created at the same moment and
 /// lanes of other repositories therefore rarely collide, and a name mostly gets the same ports again.
-pub(crate) fn choose_ports(project: &Project, name: &str) -> Option<Ports> {
-    find_free_block(project, name, &ports_of_other_lanes(&project.store, name), 0)
+pub(crate) fn choose_ports(project: &Project, name: &LaneName) -> Option<Ports> {
+    find_free_block(project, name.as_str(), &ports_of_other_lanes(&project.store, name.as_str()), 0)
 }
 
 /// Ensures that a lane has ports before a run. Its recorded ports are retained unless another lane has them
@@ -37,13 +38,13 @@ pub(crate) fn choose_ports(project: &Project, name: &str) -> Option<Ports> {
 /// Fails when the lane's record cannot be read or written.
 pub(crate) fn ensure_ports(project: &Project, lane: &AnyLane) -> Result<AnyLane, Error> {
     let store_lock = project.store.locks().acquire(&LockName::Store)?;
-    let others = ports_of_other_lanes(&project.store, &lane.name);
+    let others = ports_of_other_lanes(&project.store, lane.name.as_str());
     let current = AnyLane::load(&project.store.layout().lane_record(&lane.name))?;
     let is_unclaimed = |block: Ports| others.iter().all(|other| !block.overlaps(*other));
     let ports = current
         .ports
         .filter(|block| is_unclaimed(*block))
-        .or_else(|| find_free_block(project, &lane.name, &others, 0));
+        .or_else(|| find_free_block(project, lane.name.as_str(), &others, 0));
     if ports == current.ports {
         return Ok(current);
     }
@@ -56,14 +57,15 @@ pub(crate) fn extra_ports(project: &Project, index: usize) -> Option<Ports> {
     find_free_block(project, "", &ports_of_other_lanes(&project.store, ""), index)
 }
 
-/// Returns the ports of all lanes but `name`, including lanes that are being created.
+/// Returns the ports of all lanes but `name`, including lanes that are being created. An empty `name` excludes
+/// no lane.
 fn ports_of_other_lanes(store: &Store, name: &str) -> Vec<Ports> {
     let layout = store.layout();
     let others = layout.entry_names("lanes").into_iter().filter(|other| other != name);
-    let lane_ports = |other: String| match AnyLane::load_if_exists(&layout.lane_record(&other)) {
+    let lane_ports = |other: String| match AnyLane::load_if_exists(&layout.record_of_lane_entry(&other)) {
         Ok(Some(lane)) => lane.ports,
         // The lane is being created, or its record is unreadable and it cannot run.
-        Ok(None) | Err(_) => reserved_ports(store, &other),
+        Ok(None) | Err(_) => reserved_ports(store, &LaneName::parse(&other).ok()?),
     };
     others.filter_map(lane_ports).collect()
 }
@@ -93,7 +95,7 @@ fn is_free(port: u16) -> bool {
 }
 
 /// Returns the ports that are reserved for a lane without a record yet.
-pub(crate) fn reserved_ports(store: &Store, name: &str) -> Option<Ports> {
+pub(crate) fn reserved_ports(store: &Store, name: &LaneName) -> Option<Ports> {
     SetUpRecord::load_if_exists(&store.layout().set_up_record(name)).ok().flatten()?.ports
 }
 

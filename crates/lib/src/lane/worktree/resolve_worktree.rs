@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use proq_base::fail_points;
+use proq_base::lane_name::LaneName;
 use proq_git::Repo;
 use proq_git::base::head::Head;
 use proq_git::history::commit::NewCommit;
@@ -39,12 +40,12 @@ pub struct ClosedResolution {
 
 impl Project {
     /// Returns the path of the worktree in which a lane's conflict is resolved.
-    pub(crate) fn resolution_dir(&self, lane: &str) -> PathBuf {
-        self.lanes_dir().join(RESOLVE_DIR_NAME).join(lane)
+    pub(crate) fn resolution_dir(&self, lane: &LaneName) -> PathBuf {
+        self.lanes_dir().join(RESOLVE_DIR_NAME).join(lane.as_str())
     }
 
     /// Returns the record of the lane's open conflict resolution, if there is one.
-    pub(crate) fn find_resolution(&self, lane: &str) -> Result<Option<ResolutionRecord>, Error> {
+    pub(crate) fn find_resolution(&self, lane: &LaneName) -> Result<Option<ResolutionRecord>, Error> {
         Ok(ResolutionRecord::load_if_exists(&self.store.layout().resolution_record(lane))?)
     }
 }
@@ -163,7 +164,7 @@ pub(crate) fn close_resolution(
 /// Moves the folder and git's registration of it to the trash, as a pair.
 fn move_to_trash(
     op: &Operation<'_>,
-    lane: &str,
+    lane: &LaneName,
     dir: &Path,
     saved_ref: Option<&str>,
 ) -> Result<Option<PathBuf>, Error> {
@@ -179,7 +180,7 @@ fn move_to_trash(
         false => Vec::new(),
     };
     let record = TrashRecord {
-        lane: lane.to_owned(),
+        lane: lane.clone(),
         at: now(),
         path: dir.to_owned(),
         worktree: None,
@@ -204,7 +205,7 @@ fn move_to_trash(
 /// Undoes the creation of a conflict worktree. Changes that were made in it since are anchored first.
 pub(crate) fn undo_open_resolution(
     op: &Operation<'_>,
-    lane: &str,
+    lane: &LaneName,
     dir: &Path,
     start: CommitId,
 ) -> Result<(), Error> {
@@ -229,7 +230,7 @@ pub(crate) fn undo_open_resolution(
 /// `known_commits` or git's automatic merge of `sides` have all of them.
 fn anchor_contents(
     op: &Operation<'_>,
-    lane: &str,
+    lane: &LaneName,
     dir: &Path,
     sides: &[CommitId],
     known_commits: &[CommitId],

@@ -10,6 +10,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use proq_base::fail_points;
+use proq_base::lane_name::LaneName;
 use proq_git::Repo;
 use proq_git::checkout::partial_files::is_partial_copy;
 use proq_git::checkout::quarantine::matches_blob;
@@ -90,7 +91,7 @@ fn folder_identity(dir: &Path) -> Option<String> {
 pub(crate) fn roll_back_killed_creation(
     project: &Project,
     dir: &Path,
-    lane: &str,
+    lane: &LaneName,
     start: CommitId,
     scratch: &Path,
 ) -> Result<(), Error> {
@@ -114,7 +115,7 @@ pub(crate) fn roll_back_killed_creation(
 pub(crate) fn roll_back_worktree(
     project: &Project,
     dir: &Path,
-    lane: &str,
+    lane: &LaneName,
     start: CommitId,
 ) -> Result<(), Error> {
     stop_leftover_commands(&project.store, lane);
@@ -136,7 +137,7 @@ pub(crate) fn roll_back_worktree(
 
 /// Saves the task of a lane without a record to the trash: the prompt is the user's own text, possibly a long
 /// one. Removes the lane's folder otherwise.
-fn save_task(project: &Project, lane: &str) -> Result<(), Error> {
+fn save_task(project: &Project, lane: &LaneName) -> Result<(), Error> {
     let layout = project.store.layout();
     let (folder, task) = (layout.lane(lane), layout.task_prompt(lane));
     if !folder.exists() || layout.has_lane_record(lane) {

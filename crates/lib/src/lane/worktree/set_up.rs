@@ -10,6 +10,7 @@ use std::path::Path;
 
 use proq_base::config::choices::SubmoduleMode;
 use proq_base::fail_points;
+use proq_base::lane_name::LaneName;
 use proq_git::RepoPath;
 use proq_store::base::record::Record;
 use proq_store::locks::lock::LockName;
@@ -26,7 +27,7 @@ pub struct LaneSetUp<'a> {
     /// Repository, store and settings that the set-up comes from.
     pub project: &'a Project,
     /// Name of the lane; the caller holds its lock.
-    pub name: &'a str,
+    pub name: &'a LaneName,
     /// Branch of the lane.
     pub branch: &'a str,
     /// Branch that the lane lands on.

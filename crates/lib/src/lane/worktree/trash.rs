@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use proq_base::config::settings::Settings;
 use proq_base::explain::shell_quote_path;
 use proq_base::fail_points;
+use proq_base::lane_name::LaneName;
 use proq_git::Repo;
 use proq_git::RepoPath;
 use proq_git::base::error::list_paths;
@@ -61,7 +62,7 @@ pub(crate) fn move_worktree(
 pub(crate) fn move_incomplete_worktree(
     store: &Store,
     path: &Path,
-    lane: &str,
+    lane: &LaneName,
     admin: Option<&Path>,
 ) -> Result<PathBuf, Error> {
     remove_started_entries(store, lane)?;
@@ -69,7 +70,7 @@ pub(crate) fn move_incomplete_worktree(
     let exists = path.symlink_metadata().is_ok();
     let to = if is_on_other_disk(path, store) { sibling_path(path) } else { dir.join("worktree") };
     let record = TrashRecord {
-        lane: lane.to_owned(),
+        lane: lane.clone(),
         at: now(),
         path: path.to_owned(),
         worktree: exists.then(|| to.clone()),
@@ -173,11 +174,11 @@ const DRAFT_ENTRY_NAME: &str = "entry";
 
 /// Removes entries that an earlier recovery of this lane had started, if it was killed before anything was
 /// moved into them.
-fn remove_started_entries(store: &Store, lane: &str) -> Result<(), Error> {
+fn remove_started_entries(store: &Store, lane: &LaneName) -> Result<(), Error> {
     let Ok(entries) = std::fs::read_dir(store.layout().trash()) else { return Ok(()) };
     for entry in entries.flatten() {
         let (dir, name) = (entry.path(), entry.file_name());
-        let id = name.to_str().and_then(|name| name.strip_prefix(lane)?.strip_prefix('-'));
+        let id = name.to_str().and_then(|name| name.strip_prefix(lane.as_str())?.strip_prefix('-'));
         // Another lane's name may start with this lane's name.
         let is_id =
             |id: &str| id.split('-').count() == 4 && id.chars().all(|c| c == '-' || c.is_ascii_digit());
@@ -204,7 +205,7 @@ fn is_only_started(dir: &Path, record: &Path) -> bool {
 }
 
 /// Returns the path for a new entry. Saving its record creates the folder.
-fn new_entry_path(store: &Store, lane: &str) -> PathBuf {
+fn new_entry_path(store: &Store, lane: &LaneName) -> PathBuf {
     store.layout().trash().join(format!("{lane}-{}", new_id()))
 }
 

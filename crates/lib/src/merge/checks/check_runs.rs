@@ -6,6 +6,7 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use proq_base::lane_name::LaneName;
 use proq_base::process::command_builder::CommandBuilder;
 use proq_base::process::limited_process::{ExitOutcome, LimitedProcess};
 use proq_base::process::strays::RUN_MARK_VAR;
@@ -48,7 +49,7 @@ pub(crate) struct CheckRules<'a> {
 pub(crate) struct StateCheck {
     pub commit: CommitId,
     /// Names of the lanes that the commit contains.
-    pub lanes: Vec<String>,
+    pub lanes: Vec<LaneName>,
     /// Branch that the lanes would land on.
     pub onto: String,
     /// Numbers of the commands to run, in order.
@@ -292,7 +293,7 @@ impl CheckRound<'_> {
 
 /// Describes the base and the lanes that a checked commit contains: `main`, `main with a, b`, `main with a,
 /// b, c and 7 more`.
-pub fn describe_state(onto: &str, lanes: &[String]) -> String {
+pub fn describe_state(onto: &str, lanes: &[LaneName]) -> String {
     match lanes {
         [] => onto.to_owned(),
         [first, second, third, more @ ..] if !more.is_empty() => {
@@ -330,7 +331,7 @@ mod tests {
 
     #[test]
     fn describes_state_by_its_first_lanes() {
-        let lanes = |n: usize| (0..n).map(|i| format!("l{i}")).collect::<Vec<_>>();
+        let lanes = |n: usize| (0..n).map(|i| LaneName::parse(&format!("l{i}")).unwrap()).collect::<Vec<_>>();
         assert_eq!(describe_state("main", &lanes(0)), "main");
         assert_eq!(describe_state("main", &lanes(3)), "main with l0, l1, l2");
         assert_eq!(describe_state("main", &lanes(30)), "main with l0, l1, l2 and 27 more");

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use proq_base::lane_name::LaneName;
 use proq_base::process::identity::is_same_process;
 use proq_base::process::signals::stop_group;
 use proq_base::process::strays::stop_marked_processes;
@@ -120,7 +121,7 @@ impl HeldWorktree {
     ///
     /// # Errors
     /// [`Error::CheckWorktreeGone`].
-    pub(crate) fn require_intact(&self, repo: &Repo, lanes: &[String]) -> Result<(), Error> {
+    pub(crate) fn require_intact(&self, repo: &Repo, lanes: &[LaneName]) -> Result<(), Error> {
         match self.is_intact(repo) {
             true => Ok(()),
             false => Err(Error::CheckWorktreeGone { dir: self.dir.clone(), lanes: lanes.to_vec() }),

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use proq_base::lane_name::LaneName;
 use proq_git::status::diff::FileLineCounts;
 use proq_git::{CommitId, RepoPath};
 use proq_store::records::draft::RunCosts;
@@ -24,7 +25,7 @@ use crate::run::lane_costs;
 #[derive(Debug, Clone, Serialize)]
 pub struct AttemptSummary {
     /// Name of the attempt's lane.
-    pub lane: String,
+    pub lane: LaneName,
     /// First line of the task.
     pub title: String,
     /// Group of attempts that the lane belongs to.

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
+use proq_base::lane_name::LaneName;
 use proq_git::RepoPath;
 use proq_git::base::error;
 use proq_store::Store;
@@ -26,8 +27,8 @@ const MAX_PATH_BYTES: usize = 8 * 1024;
 ///
 /// # Errors
 /// Fails when lanes or commits cannot be read.
-pub fn report_overlaps_of_lane(project: &Project, name: &str) -> Result<(), Error> {
-    let lane = project.lane(name)?;
+pub fn report_overlaps_of_lane(project: &Project, name: &LaneName) -> Result<(), Error> {
+    let lane = project.lane(name.as_str())?;
     let lanes = project.lanes()?;
     let shares_base = |other: &&LaneRecord| other.base == lane.base && !other.state.is_closed();
     let other_lanes = lanes.iter().filter(shares_base).cloned().collect();
@@ -52,7 +53,7 @@ pub fn report_overlaps(
     lanes: &[LaneRecord],
     lane_forecast: &Forecast,
     with_uncommitted: bool,
-    moved_lane: Option<&str>,
+    moved_lane: Option<&LaneName>,
 ) -> Result<(), Error> {
     // Usually no conflict is new; this check needs no lock.
     if OverlapUpdate::new(lanes, lane_forecast, with_uncommitted)
@@ -77,11 +78,11 @@ pub fn report_overlaps(
     known.save(&project.store)
 }
 
-fn emit_overlap(project: &Project, lanes: &[LaneRecord], pair: &ForecastPair, moved_lane: Option<&str>) {
+fn emit_overlap(project: &Project, lanes: &[LaneRecord], pair: &ForecastPair, moved_lane: Option<&LaneName>) {
     let PairResult::Conflict { conflicts } = &pair.result else { return };
-    let (lane_name, other_name) = match moved_lane == Some(pair.theirs.as_str()) {
-        true => (&pair.theirs, &pair.ours),
-        false => (&pair.ours, &pair.theirs),
+    let (lane_name, other_name) = match moved_lane == Some(&pair.theirs) {
+        true => (pair.theirs.as_str(), pair.ours.as_str()),
+        false => (pair.ours.as_str(), pair.theirs.as_str()),
     };
     let paths: BTreeSet<RepoPath> = conflicts.iter().map(|conflict| conflict.path.clone()).collect();
     let all_paths: Vec<RepoPath> = paths.into_iter().collect();
@@ -93,9 +94,9 @@ fn emit_overlap(project: &Project, lanes: &[LaneRecord], pair: &ForecastPair, mo
         bytes <= MAX_PATH_BYTES
     });
     let mut event = Event::new(EventName::LaneOverlap, message);
-    event.lane = Some(lane_name.clone());
+    event.lane = Some(lane_name.to_owned());
     event.state = lanes.iter().find(|lane| lane.name == *lane_name).map(|lane| lane.state.to_string());
-    event.other = Some(other_name.clone());
+    event.other = Some(other_name.to_owned());
     event.paths = paths.collect();
     project.emit_event(event);
 }
@@ -164,7 +165,7 @@ impl<'a> OverlapUpdate<'a> {
         for pair in self.lane_forecast.pairs.iter().filter(|pair| !pair.with_base) {
             let is_uncommitted =
                 || dirty.contains(pair.ours.as_str()) || dirty.contains(pair.theirs.as_str());
-            match (pair.result.is_conflict(), positions.get(&sorted_pair(&pair.ours, &pair.theirs))) {
+            match (pair.result.is_conflict(), positions.get(&sorted_pair(&pair.ours, pair.theirs.as_str()))) {
                 (true, Some(position)) => known.pairs[*position].with_uncommitted &= is_uncommitted(),
                 (true, None) => {
                     let Some(lanes) = self.pair_ids(pair) else { continue };
@@ -211,8 +212,8 @@ impl<'a> OverlapUpdate<'a> {
     }
 
     fn pair_ids(&self, pair: &ForecastPair) -> Option<[String; 2]> {
-        let id = |lane: &String| self.ids.get(lane.as_str()).cloned();
-        let mut lanes = [id(&pair.ours)?, id(&pair.theirs)?];
+        let id = |lane: &str| self.ids.get(lane).cloned();
+        let mut lanes = [id(&pair.ours)?, id(pair.theirs.as_str())?];
         lanes.sort();
         Some(lanes)
     }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use proq_base::explain::{Exit, Explain, describe_with_causes};
+use proq_base::lane_name::LaneName;
 use proq_git::RepoPath;
 use proq_git::base::error;
 use proq_store::base::clock::now;
@@ -135,7 +136,7 @@ impl LandingContext<'_, '_> {
         &self,
         mut prepared_stacks: Vec<PreparedStack>,
         pending: &[PendingRef],
-        (lane, exit): &(String, Exit),
+        (lane, exit): &(LaneName, Exit),
         report: &mut LandingReport,
     ) -> Result<(), Error> {
         let mut lane_conflicts = Vec::new();
@@ -213,7 +214,7 @@ fn move_each_base(
 }
 
 /// Returns the first lane because of which an atomic landing lands nothing, and the exit code for it.
-fn find_obstacle(report: &LandingReport, prepared_stacks: &[PreparedStack]) -> Option<(String, Exit)> {
+fn find_obstacle(report: &LandingReport, prepared_stacks: &[PreparedStack]) -> Option<(LaneName, Exit)> {
     let stacks = || prepared_stacks.iter().map(|prepared| &prepared.verified.stack);
     let refused = report.lanes.iter().chain(stacks().flat_map(|s| &s.decided));
     let refused = refused.filter(|o| o.result == Verdict::Refused).map(|o| (&o.lane, Exit::Refused));

@@ -1,6 +1,7 @@
 //! Landing of lanes from the merge queue to the clean-up.
 
 use proq_base::explain::{Explain, describe_with_causes};
+use proq_base::lane_name::LaneName;
 use proq_store::records::lane::MergeStrategy;
 
 use super::prepared_stack::LandingContext;
@@ -148,7 +149,7 @@ fn leave_preview_of_landing(op: &Operation<'_>, sorted_lanes: &ClassifiedLanes) 
     }
 }
 
-fn leave_preview(op: &Operation<'_>, lane: &str) -> Result<(), Error> {
+fn leave_preview(op: &Operation<'_>, lane: &LaneName) -> Result<(), Error> {
     if let Some(left) = leave::leave_preview_of(op, lane)? {
         op.project.listener.step(format!(
             "left the preview of '{}'; the main checkout is on {} again",
@@ -215,9 +216,9 @@ fn resolve_and_land(
         other => other,
     };
     for outcome in report.lanes.iter_mut().filter(|line| line.result == Verdict::Conflict) {
-        let lane_record = project.lane(&outcome.lane).ok();
+        let lane_record = project.lane(outcome.lane.as_str()).ok();
         let tip = lane_record.and_then(|lane| project.repo.branch_tip(&lane.kind.branch).ok().flatten());
-        let resolved = match resolve_agent::resolve_by_agent(project, &outcome.lane, resolver) {
+        let resolved = match resolve_agent::resolve_by_agent(project, outcome.lane.as_str(), resolver) {
             Ok(resolved) => resolved,
             Err(e) => {
                 proq_base::interrupt::check()?;
@@ -227,10 +228,10 @@ fn resolve_and_land(
             }
         };
         if let (true, Some(tip), Some(commit)) = (options.is_automatic, tip, resolved.commit) {
-            let lane = project.lane(&resolved.lane)?;
+            let lane = project.lane(resolved.lane.as_str())?;
             auto_merge::advance_run_tip(&project.store, &lane, tip, commit)?;
         }
-        let lanes = [resolved.lane];
+        let lanes = [resolved.lane.into()];
         let landing_options = LandingOptions {
             lanes: &lanes,
             all: false,

@@ -1,5 +1,6 @@
 //! Proof on disk that a part of a lane has landed.
 
+use proq_base::lane_name::LaneName;
 use proq_git::CommitId;
 use proq_store::base::clock::{Moment, now};
 use proq_store::base::record::Record;
@@ -14,7 +15,7 @@ use crate::merge::types::candidate::LanePart;
 /// Proof that a part has landed. The step that lands the part writes it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LandingProof {
-    pub lane: String,
+    pub lane: LaneName,
     /// Branch that the part landed on.
     pub onto: String,
     /// Commit before the part's first one.

@@ -47,7 +47,7 @@ pub(crate) fn land_parts(
     project: &Project,
     parts_request: &PartsRequest<'_>,
 ) -> Result<LandingReport, Error> {
-    let mut names: Vec<String> = parts_request.parts.iter().map(|part| part.lane.clone()).collect();
+    let mut names: Vec<String> = parts_request.parts.iter().map(|part| part.lane.to_string()).collect();
     names.dedup();
     let options = LandingOptions {
         onto: Some(parts_request.onto),
@@ -122,7 +122,7 @@ fn examine_part(
     if let Some(refused) = mass_deletion_refusal(repo, &part.lane, onto, tip, &changes)? {
         return not_candidate(refused);
     }
-    let lane = project.lane(&part.lane)?;
+    let lane = project.lane(part.lane.as_str())?;
     if repo.merge_base(tip, part.end)?.is_none() {
         return not_candidate(unrelated_history_refusal(&lane, onto));
     }

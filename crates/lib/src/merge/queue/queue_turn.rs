@@ -14,7 +14,7 @@ use crate::merge::types::options::LandingOptions;
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct QueueTurn {
-    /// Named lanes that still exist.
+    /// Names of the named lanes that still exist; for a dry run, the names or branches as the user gave them.
     pub lanes: Vec<String>,
     /// Named lanes that were removed.
     pub removed: Vec<LaneRecord>,
@@ -34,20 +34,20 @@ impl QueueTurn {
         }
         let named_lanes =
             options.lanes.iter().map(|given_name| project.lane(given_name)).collect::<Result<Vec<_>, _>>()?;
-        let lanes = named_lanes.iter().map(|lane| lane.name.clone()).collect();
+        let lanes = named_lanes.iter().map(|lane| lane.name.to_string()).collect();
         let ticket = wait_in_queue(project, lanes, options.onto, options.queue_wait)?;
         let (present, removed) =
-            named_lanes.into_iter().partition::<Vec<_>, _>(|lane| project.lane(&lane.name).is_ok());
+            named_lanes.into_iter().partition::<Vec<_>, _>(|lane| project.lane(lane.name.as_str()).is_ok());
         Ok(QueueTurn {
-            lanes: present.into_iter().map(|lane| lane.name).collect(),
+            lanes: present.into_iter().map(|lane| lane.name.into()).collect(),
             removed,
             ticket: Some(ticket),
         })
     }
 }
 
-/// Enters the merge queue and waits for the turn. `lanes` are the names that the queue lists, and `onto` is
-/// the branch to land on, if one is given for all of them.
+/// Enters the merge queue and waits for the turn. `lanes` are the names that the queue lists, of lanes or of
+/// what else is checked, and `onto` is the branch to land on, if one is given for all of them.
 ///
 /// # Errors
 /// Fails if the wait timed out.

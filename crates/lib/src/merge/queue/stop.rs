@@ -1,6 +1,7 @@
 //! Stop of agents that still run in the lanes of a landing, before the lanes are examined.
 
 use proq_base::explain::Explain;
+use proq_base::lane_name::LaneName;
 use proq_store::records::lane::LaneRecord;
 
 use crate::agent;
@@ -17,7 +18,7 @@ use crate::merge::types::outcome::LaneOutcome;
 #[must_use]
 pub(crate) struct StoppedAgents {
     /// Lanes whose agents were stopped; in a dry run, would be.
-    pub lanes: Vec<String>,
+    pub lanes: Vec<LaneName>,
     /// Outcomes of lanes whose agents could not be stopped.
     pub refused: Vec<LaneOutcome>,
 }

@@ -1,6 +1,7 @@
 //! Resolution of a conflict: git merges in a separate worktree, git-proq checks the result, and it becomes
 //! the lane's new tip.
 
+use proq_base::lane_name::LaneName;
 use proq_git::Repo;
 use proq_git::base::error;
 use proq_git::base::head::RefMove;
@@ -38,7 +39,7 @@ use crate::merge::types::resolver::Allowance;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ResolvedConflict {
     /// Name of the lane that the conflict is in.
-    pub lane: String,
+    pub lane: LaneName,
     /// Branch that the lane lands on.
     pub onto: String,
     /// New tip of the lane; none if the conflict no longer existed.
@@ -63,14 +64,14 @@ pub enum ResolutionStart {
 }
 
 /// Loads the recorded conflict of a lane.
-pub fn load_conflict(store: &Store, lane: &str) -> Result<ConflictRecord, Error> {
+pub fn load_conflict(store: &Store, lane: &LaneName) -> Result<ConflictRecord, Error> {
     let record = ConflictRecord::load_if_exists(&store.layout().conflict_record(lane))?;
     record.ok_or_else(|| ResolveError::NoConflict { lane: lane.to_owned() }.into())
 }
 
 /// Opens the conflict of a lane in a worktree for the user. An open resolution is continued.
-pub fn open_for_user(project: &Project, name: &str) -> Result<ResolutionStart, Error> {
-    let (lane, lock) = project.lock_idle_lane(name)?;
+pub fn open_for_user(project: &Project, name: &LaneName) -> Result<ResolutionStart, Error> {
+    let (lane, lock) = project.lock_idle_lane(name.as_str())?;
     let tip = project.repo.branch_tip(&lane.kind.branch)?;
     let path = project.store.layout().resolution_record(&lane.name);
     if let Some(resolution) = project.find_resolution(&lane.name)?.filter(|open| Some(open.tip) == tip)
@@ -150,7 +151,7 @@ fn clear_ended_conflict(
     Ok(ResolvedConflict { lane, onto, commit: None, resolver: None, files: Vec::new() })
 }
 
-fn clear_conflict(op: &Operation<'_>, lane: &str) -> Result<(), Error> {
+fn clear_conflict(op: &Operation<'_>, lane: &LaneName) -> Result<(), Error> {
     for step in conflict::removal_steps(op, lane)? {
         drop(op.perform(step)?);
     }
@@ -247,10 +248,10 @@ pub(crate) fn check_resolution(
 /// [`ResolveError::Refused`] with all reasons. Nothing was changed then.
 pub fn continue_resolution(
     project: &Project,
-    name: &str,
+    name: &LaneName,
     allowance: &Allowance,
 ) -> Result<ResolvedConflict, Error> {
-    let (lane, _lock) = project.lock_idle_lane(name)?;
+    let (lane, _lock) = project.lock_idle_lane(name.as_str())?;
     let resolution = require_open_resolution(project, &lane.name)?;
     let (tree, reasons) = check_resolution(project, &resolution, allowance, resolution.agent.is_some())?;
     if !reasons.is_empty() {
@@ -261,7 +262,7 @@ pub fn continue_resolution(
     apply_resolution(project, &resolution, tree, &resolver)
 }
 
-pub(crate) fn require_open_resolution(project: &Project, lane: &str) -> Result<ResolutionRecord, Error> {
+pub(crate) fn require_open_resolution(project: &Project, lane: &LaneName) -> Result<ResolutionRecord, Error> {
     if let Some(resolution) = project.find_resolution(lane)? {
         return Ok(resolution);
     }
@@ -272,9 +273,9 @@ pub(crate) fn require_open_resolution(project: &Project, lane: &str) -> Result<R
 /// Closes an open resolution without applying it; all its contents are saved.
 pub fn abort_resolution(
     project: &Project,
-    name: &str,
+    name: &LaneName,
 ) -> Result<(ResolutionRecord, ClosedResolution), Error> {
-    let (lane, _lock) = project.lock_idle_lane(name)?;
+    let (lane, _lock) = project.lock_idle_lane(name.as_str())?;
     let resolution = require_open_resolution(project, &lane.name)?;
     let closed = close_resolution(project, &lane, &resolution)?;
     Ok((resolution, closed))
@@ -302,7 +303,7 @@ pub(crate) fn apply_resolution(
     resolver: &str,
 ) -> Result<ResolvedConflict, Error> {
     operate(project, "resolve", |op| {
-        let lane = project.lane(&resolution.lane)?;
+        let lane = project.lane(resolution.lane.as_str())?;
         let message = merge_message(&lane, resolution, resolver);
         let commit = NewCommit { tree, parents: &[resolution.tip, resolution.base], message: &message };
         let commit = commit.write(&project.repo, None)?;

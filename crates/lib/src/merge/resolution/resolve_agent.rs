@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use proq_base::lane_name::LaneName;
 use proq_store::base::record::Record;
 use proq_store::base::run_number::RunNumber;
 use proq_store::locks::lock::LockGuard;
@@ -41,20 +42,21 @@ enum AttemptOutcome {
     Refused(String),
 }
 
-/// Runs an agent to resolve the conflict of a lane, in as many attempts as allowed.
+/// Runs an agent to resolve the conflict of a lane, given by its name or branch, in as many attempts as
+/// allowed.
 ///
 /// # Errors
 /// [`ResolveError::AttemptsExhausted`] after the last attempt, whose worktree stays open; the earlier
 /// attempts are saved.
 pub fn resolve_by_agent(
     project: &Project,
-    name: &str,
+    name_or_branch: &str,
     resolver: &Resolver<'_>,
 ) -> Result<ResolvedConflict, Error> {
     start_supervisor::require_installed(&project.layers, resolver.agent, resolver.current_dir)?;
     let mut refusals: Vec<String> = Vec::new();
     loop {
-        let (lane, lock) = project.lock_idle_lane(name)?;
+        let (lane, lock) = project.lock_idle_lane(name_or_branch)?;
         let resolution = match open_resolution(project, &lane, &lock, Some(resolver.agent), refusals.clone())?
         {
             ResolutionStart::Open(open) => open,
@@ -85,10 +87,10 @@ pub fn resolve_by_agent(
 /// Fails as [`resolve_by_agent`] does.
 pub(crate) fn resume_by_agent(
     project: &Project,
-    name: &str,
+    name: &LaneName,
     resolver: &Resolver<'_>,
 ) -> Result<ResolvedConflict, Error> {
-    let lane = project.lane(name)?;
+    let lane = project.lane(name.as_str())?;
     let is_open = project.find_resolution(&lane.name)?.is_some_and(|open| open.agent.is_some());
     let run = RunRecord::load_if_exists(&project.store.layout().run_record(&lane.name, lane.last_run))?;
     if is_open && run.is_some_and(|run| run.resolves_conflict) {
@@ -99,7 +101,7 @@ pub(crate) fn resume_by_agent(
             return Ok(resolved);
         }
     }
-    resolve_by_agent(project, name, resolver)
+    resolve_by_agent(project, name.as_str(), resolver)
 }
 
 fn run_attempt(
@@ -143,12 +145,12 @@ fn run_attempt(
 /// Checks the result of an agent's run, and applies it if it is accepted.
 fn conclude_attempt(
     project: &Project,
-    lane: &str,
+    lane: &LaneName,
     run_number: RunNumber,
     resolver: &Resolver<'_>,
 ) -> Result<AttemptOutcome, Error> {
     let run = RunRecord::load(&project.store.layout().run_record(lane, run_number))?;
-    let (lane, _lock) = project.lock_idle_lane(lane)?;
+    let (lane, _lock) = project.lock_idle_lane(lane.as_str())?;
     // Another process may have closed the resolution concurrently.
     let resolution = require_open_resolution(project, &lane.name)?;
     match run.outcome {
@@ -163,7 +165,7 @@ fn conclude_attempt(
     Ok(AttemptOutcome::Refused(refusal_reasons.join("; ")))
 }
 
-fn failure_reason(project: &Project, name: &str, run: &RunRecord) -> String {
+fn failure_reason(project: &Project, name: &LaneName, run: &RunRecord) -> String {
     match (run.exit_code, run.signal) {
         (Some(code), _) => format!("it failed with exit code {code}"),
         (None, Some(signal)) => format!("it was killed by signal {signal}"),
@@ -210,8 +212,8 @@ fn prepare_agent(
 }
 
 /// Waits until a run has finished. Ctrl-C stops the run first.
-fn wait_for_run(project: &Project, lane: &str) -> Result<(), Error> {
-    while effective_state(project, &project.lane(lane)?)?.0.is_busy() {
+fn wait_for_run(project: &Project, lane: &LaneName) -> Result<(), Error> {
+    while effective_state(project, &project.lane(lane.as_str())?)?.0.is_busy() {
         if let Err(interrupted) = proq_base::interrupt::check() {
             drop(stop::stop(project, lane)?);
             return Err(interrupted.into());
@@ -237,9 +239,9 @@ pub fn require_agent_approved(project: &Project, agent: &str) -> Result<(), Erro
 /// Returns a lane with a recorded conflict and its open resolution, if any, without changing anything.
 pub fn load_resolution(
     project: &Project,
-    name: &str,
+    name: &LaneName,
 ) -> Result<(LaneRecord, Option<ResolutionRecord>), Error> {
-    let lane = project.lane(name)?;
+    let lane = project.lane(name.as_str())?;
     resolve::load_conflict(&project.store, &lane.name)?;
     let resolution = project.find_resolution(&lane.name)?;
     Ok((lane, resolution))

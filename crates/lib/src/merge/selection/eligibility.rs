@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use proq_base::lane_name::LaneName;
 use proq_git::CommitId;
 use proq_git::Repo;
 use proq_git::history::tree_diff;
@@ -37,7 +38,7 @@ pub(crate) struct ClassifiedLanes {
     /// Outcomes of lanes that were requested by name and may not land.
     pub refused: Vec<LaneOutcome>,
     /// Lanes that `--all` skips: `(lane, reason)`.
-    pub skipped: Vec<(String, String)>,
+    pub skipped: Vec<(LaneName, String)>,
 }
 
 impl ClassifiedLanes {
@@ -60,7 +61,7 @@ impl ClassifiedLanes {
 
     /// Moves lanes whose outcome is already known to the refused ones, with that outcome.
     pub(crate) fn set_known_outcomes(&mut self, known_outcomes: &[LaneOutcome]) {
-        let is_known = |lane: &str| known_outcomes.iter().any(|outcome| outcome.lane == lane);
+        let is_known = |lane: &LaneName| known_outcomes.iter().any(|outcome| outcome.lane == *lane);
         self.eligible.retain(|candidate| !is_known(&candidate.lane.name));
         self.refused.retain(|outcome| !is_known(&outcome.lane));
         self.skipped.retain(|(lane, _)| !is_known(lane));
@@ -195,7 +196,7 @@ impl LaneExamination<'_, '_> {
     /// no longer exists.
     fn reexamine(&self) -> Result<Option<Result<Candidate, Box<LaneOutcome>>>, Error> {
         let project = self.project;
-        match project.lock_idle_lane(&self.lane.name).map(drop) {
+        match project.lock_idle_lane(self.lane.name.as_str()).map(drop) {
             Err(lane::Error::UnknownLane { .. }) => Ok(None),
             Err(lane::Error::Store(store::Error::Locked { resource: what, holder, .. })) => {
                 Ok(Some(Err(self.refuse_incomplete(format!("{what} is held by {holder}")))))

@@ -2,6 +2,7 @@
 //! another picked attempt, and a removed lane.
 
 use proq_base::explain::shell_quote_path;
+use proq_base::lane_name::LaneName;
 use proq_git::history::deletions;
 use proq_git::history::tree_diff::{Change, TreeFile};
 use proq_git::{BlobId, CommitId, Repo};
@@ -30,7 +31,7 @@ pub(crate) fn unrelated_history_refusal(lane: &LaneRecord, onto: &str) -> LaneOu
 /// not.
 pub(crate) fn mass_deletion_refusal(
     repo: &Repo,
-    lane: &str,
+    lane: &LaneName,
     onto: &str,
     base: CommitId,
     changes: &[Change],

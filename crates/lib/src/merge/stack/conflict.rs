@@ -1,6 +1,7 @@
 //! Capture of a conflict: a record for users and tools, and a ref that keeps its objects. The base stays
 //! untouched.
 
+use proq_base::lane_name::LaneName;
 use proq_git::base::error;
 use proq_git::history::commit::NewCommit;
 use proq_store::base::clock::now;
@@ -75,7 +76,7 @@ pub(crate) fn capture_steps(
 }
 
 /// Returns the steps that remove the conflict record and the conflict ref of a lane that landed.
-pub(crate) fn removal_steps(op: &Operation<'_>, lane: &str) -> Result<Vec<Step>, Error> {
+pub(crate) fn removal_steps(op: &Operation<'_>, lane: &LaneName) -> Result<Vec<Step>, Error> {
     let mut steps = Vec::new();
     let name = ref_name(lane);
     if let Some(old) = op.project.repo.ref_tip(&name)? {
@@ -89,6 +90,6 @@ pub(crate) fn removal_steps(op: &Operation<'_>, lane: &str) -> Result<Vec<Step>,
     Ok(steps)
 }
 
-fn ref_name(lane: &str) -> String {
+fn ref_name(lane: &LaneName) -> String {
     format!("refs/proq/conflict/{lane}")
 }

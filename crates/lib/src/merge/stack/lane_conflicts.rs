@@ -1,6 +1,7 @@
 //! Conflicts between lanes of a landing that moves no base. The base has no part in them, so git-proq does
 //! not record them.
 
+use proq_base::lane_name::LaneName;
 use proq_git::CommitId;
 use proq_git::merge::tree_merge;
 use proq_git::repository::objects::TempObjectStore;
@@ -16,7 +17,7 @@ pub(crate) struct LaneConflict {
     conflict: Conflict,
     onto: String,
     /// Names of the lanes that it conflicts with.
-    conflicting_lanes: Vec<String>,
+    conflicting_lanes: Vec<LaneName>,
 }
 
 impl LaneConflict {
@@ -65,7 +66,7 @@ impl LaneConflict {
     }
 
     /// Returns the name of the lane that conflicts with the lanes below it.
-    pub fn lane(&self) -> &String {
+    pub fn lane(&self) -> &LaneName {
         &self.conflict.candidate.lane.name
     }
 

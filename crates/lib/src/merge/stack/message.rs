@@ -12,7 +12,7 @@ const MAX_SUBJECT_CHARS: usize = 72;
 /// Returns the message of a merge commit.
 pub(crate) fn merge_message(lane: &LaneRecord) -> String {
     let mut text = format!("Merge lane {}", lane.name);
-    if lane.title != lane.name {
+    if lane.name != lane.title.as_str() {
         text.push_str(": ");
         text.push_str(&lane.title);
     }
@@ -50,8 +50,8 @@ pub(crate) fn squash_message(
         all_bodies => {
             let subject = |body: &String| body.lines().next().unwrap_or_default().to_owned();
             let subjects: Vec<String> = all_bodies.iter().map(subject).collect();
-            let title = if lane.title == lane.name { subjects.first() } else { Some(&lane.title) };
-            let title = title.filter(|h| !h.is_empty()).unwrap_or(&lane.name);
+            let title = if lane.name == lane.title.as_str() { subjects.first() } else { Some(&lane.title) };
+            let title = title.filter(|h| !h.is_empty()).map_or(lane.name.as_str(), String::as_str);
             format!("{title}\n\n* {}", subjects.join("\n* "))
         }
     };

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use proq_base::lane_name::LaneName;
 use proq_git::CommitId;
 use proq_git::merge::tree_merge;
 use proq_git::repository::objects::TempObjectStore;
@@ -121,7 +122,7 @@ fn explain_order(
                 && position(default_order, **m) > position(default_order, n)
                 && position(best_order, **m) < position(best_order, n)
         };
-        let before: Vec<String> = best_order.iter().filter(has_moved_ahead).map(name).collect();
+        let before: Vec<LaneName> = best_order.iter().filter(has_moved_ahead).map(name).collect();
         (!before.is_empty()).then(|| format!("{} before {}: {fewer}", before.join(", "), name(&n)))
     };
     best_order.iter().filter_map(|n| describe_lane(*n)).collect()

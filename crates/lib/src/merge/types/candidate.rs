@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use proq_base::lane_name::LaneName;
 use proq_git::CommitId;
 use proq_git::status::worktree_status::WorktreeStatus;
 use proq_store::records::lane::LaneRecord;
@@ -42,7 +43,7 @@ pub struct LanePart {
     /// Number that identifies the part among those that land together.
     pub key: usize,
     /// Name of the lane.
-    pub lane: String,
+    pub lane: LaneName,
     /// Commit before the part's first one.
     pub start: CommitId,
     /// Last commit of the part.

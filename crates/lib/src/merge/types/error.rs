@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use proq_base::explain::{Exit, Explain, shell_quote_path};
 use proq_base::interrupt::Interrupted;
+use proq_base::lane_name::LaneName;
 use proq_base::process;
 use proq_git as git;
 use proq_git::CommitId;
@@ -46,7 +47,7 @@ pub enum Error {
     #[error("lane '{lane}' has '{onto}' checked out: {reason}")]
     LaneOnBase {
         /// Lane whose worktree is on the base.
-        lane: String,
+        lane: LaneName,
         /// Branch that the lanes would have landed on.
         onto: String,
         /// Description of the local changes.
@@ -66,7 +67,7 @@ pub enum Error {
     #[error("lane '{lane}' was landed but its tip is not on '{base}'; it was kept")]
     LandingLost {
         /// Lane that landed.
-        lane: String,
+        lane: LaneName,
         /// Branch that it landed on.
         base: String,
     },
@@ -92,7 +93,7 @@ pub enum Error {
         /// Time limit of a check in seconds.
         seconds: u64,
         /// Lanes that would have landed.
-        lanes: Vec<String>,
+        lanes: Vec<LaneName>,
     },
     /// The repository's conflict agent is not approved.
     #[error("{} wants '{agent}' sent at conflicts, which you have not approved; nothing was moved", path.display())]
@@ -131,7 +132,7 @@ pub enum Error {
         /// Check worktree.
         dir: PathBuf,
         /// Lanes that were checked.
-        lanes: Vec<String>,
+        lanes: Vec<LaneName>,
     },
     /// Error of a child process.
     #[error(transparent)]
@@ -262,7 +263,7 @@ fn unapproved_checks_hints(path: &Path, base: &str) -> Vec<Cow<'static, str>> {
 }
 
 /// Returns the hint to land these lanes without checks; none without lanes.
-fn skip_checks_hint(lanes: &[String]) -> Option<Cow<'static, str>> {
+fn skip_checks_hint(lanes: &[LaneName]) -> Option<Cow<'static, str>> {
     let names = lanes.join(" ");
     (!names.is_empty()).then(|| format!("land without checks: git proq merge --no-checks {names}").into())
 }

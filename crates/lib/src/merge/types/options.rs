@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use proq_base::config::settings::Settings;
+use proq_base::lane_name::LaneName;
 use proq_store::locks::lock::WaitLimit;
 use proq_store::records::lane::{LaneRecord, MergeStrategy};
 
@@ -52,7 +53,7 @@ pub enum PushMode {
 /// Options of a landing.
 #[derive(Clone, Copy)]
 pub struct LandingOptions<'a> {
-    /// Names of the lanes to land.
+    /// Names or branches of the lanes to land, as the user gave them.
     pub lanes: &'a [String],
     /// The named lane as it would be created; a dry run treats it like a recorded lane.
     pub unrecorded_lane: Option<&'a LaneRecord>,
@@ -67,10 +68,10 @@ pub struct LandingOptions<'a> {
     pub allow_deletions: bool,
     /// Names of the lanes whose agents were stopped for this landing; none without `--stop`. A stopped lane
     /// then lands; with `all`, only if it was stopped for this landing.
-    pub stop: Option<&'a [String]>,
+    pub stop: Option<&'a [LaneName]>,
     /// Lanes whose agents' sessions may be ended, if the agents are done and idle when the landing's turn
     /// comes.
-    pub endable_sessions: &'a [String],
+    pub endable_sessions: &'a [LaneName],
     /// Whether the lanes are picked: a lane is refused if another attempt of its group has landed.
     pub pick: bool,
     /// Whether the landing runs automatically, without a user's request: it changes nothing that the main
@@ -158,7 +159,8 @@ impl<'a> LandingOptions<'a> {
     }
 }
 
-/// Returns the branches that these lanes, or all lanes, may land on: `onto`, or the base of each.
+/// Returns the branches that these lanes, given by name or branch, or all lanes, may land on: `onto`, or the
+/// base of each.
 ///
 /// # Errors
 /// Fails when the records of lanes cannot be read.

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use proq_base::explain::Exit;
+use proq_base::lane_name::LaneName;
 use proq_base::process::limited_process::ExitOutcome;
 use proq_git::{CommitId, RepoPath};
 use proq_store::paths::path_form;
@@ -22,7 +23,7 @@ pub struct LandingPlan {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PlannedLane {
     /// Name of the lane to land or refuse.
-    pub lane: String,
+    pub lane: LaneName,
     /// Branch that the lane lands on.
     pub onto: String,
     /// Number of commits that the base lacks, and number of files that they change; none if the lane will not
@@ -59,12 +60,12 @@ pub struct CheckFailure {
     /// Lane whose task has the check; none for a check of every landing.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[serde(rename = "task_of")]
-    pub task_lane: Option<String>,
+    pub task_lane: Option<LaneName>,
     /// Exit of the command.
     pub ended: ExitOutcome,
     /// Lanes below the failed lane in the stack, with which the check succeeds.
     #[serde(rename = "with")]
-    pub lanes_below: Vec<String>,
+    pub lanes_below: Vec<LaneName>,
     /// Log file of the check's output.
     #[serde(with = "path_form")]
     pub log: PathBuf,
@@ -99,7 +100,7 @@ pub enum CheckStatus {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LaneOutcome {
     /// Name of the lane.
-    pub lane: String,
+    pub lane: LaneName,
     /// Branch that the lane lands on.
     pub onto: String,
     /// Result for the lane.
@@ -118,7 +119,7 @@ pub struct LaneOutcome {
     /// Other lanes that the lane conflicts with, if it conflicts with lanes only and not with the base.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[serde(rename = "with_lanes")]
-    pub conflicting_lanes: Vec<String>,
+    pub conflicting_lanes: Vec<LaneName>,
     /// Reason, or another note for the user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
@@ -145,9 +146,9 @@ pub struct LaneOutcome {
 
 impl LaneOutcome {
     /// Creates an outcome without details.
-    pub fn new(lane: &str, onto: &str, result: Verdict) -> LaneOutcome {
+    pub fn new(lane: &LaneName, onto: &str, result: Verdict) -> LaneOutcome {
         LaneOutcome {
-            lane: lane.to_owned(),
+            lane: lane.clone(),
             onto: onto.to_owned(),
             result,
             strategy: None,
@@ -165,7 +166,7 @@ impl LaneOutcome {
     }
 
     /// Creates a refusal with its reason.
-    pub fn refused(lane: &str, onto: &str, reason: impl Into<String>) -> LaneOutcome {
+    pub fn refused(lane: &LaneName, onto: &str, reason: impl Into<String>) -> LaneOutcome {
         LaneOutcome { message: Some(reason.into()), ..LaneOutcome::new(lane, onto, Verdict::Refused) }
     }
 }
@@ -196,10 +197,10 @@ pub struct CheckSummary {
 }
 
 /// Check commands of one lane's task.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TaskChecks {
     /// Name of the lane.
-    pub lane: String,
+    pub lane: LaneName,
     /// Command lines, in order.
     pub commands: Vec<String>,
 }
@@ -233,10 +234,10 @@ pub struct LandingReport {
     pub lanes: Vec<LaneOutcome>,
     /// Lanes that `--all` skipped: `(lane, reason)`.
     #[serde(rename = "left_out")]
-    pub skipped: Vec<(String, String)>,
+    pub skipped: Vec<(LaneName, String)>,
     /// Lanes whose agents were stopped first; in a dry run, would be.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub stopped: Vec<String>,
+    pub stopped: Vec<LaneName>,
     /// Reasons why lanes were not stacked by size and age: `b before a: 1 conflict less`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[serde(rename = "order")]
@@ -277,7 +278,8 @@ mod tests {
 
     #[test]
     fn exit_code_is_the_most_severe() {
-        let line = |result| LaneOutcome::new("x", "main", result);
+        let lane = LaneName::parse("x").unwrap();
+        let line = |result| LaneOutcome::new(&lane, "main", result);
         let mut report = LandingReport::default();
         assert_eq!(report.exit(), Exit::Success);
         report.lanes.push(line(Verdict::Landed));

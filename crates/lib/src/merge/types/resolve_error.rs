@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::path::PathBuf;
 
 use proq_base::explain::{Exit, Explain, shell_quote_path};
+use proq_base::lane_name::LaneName;
 
 /// Error of resolving a conflict.
 #[derive(Debug, thiserror::Error)]
@@ -12,13 +13,13 @@ pub enum ResolveError {
     #[error("lane '{lane}' has no conflict on record; nothing was changed")]
     NoConflict {
         /// Name of the lane that has no recorded conflict.
-        lane: String,
+        lane: LaneName,
     },
     /// The user is already resolving the conflict.
     #[error("the conflict of lane '{lane}' is being resolved by hand in {}; nothing was changed", dir.display())]
     OpenByHand {
         /// Name of the lane whose conflict the user is resolving.
-        lane: String,
+        lane: LaneName,
         /// Worktree of the resolution.
         dir: PathBuf,
     },
@@ -26,13 +27,13 @@ pub enum ResolveError {
     #[error("the conflict of lane '{lane}' is not laid out; nothing was changed")]
     NotOpen {
         /// Name of the lane that has no open resolution.
-        lane: String,
+        lane: LaneName,
     },
     /// The lane cannot be updated to a new tip.
     #[error("lane '{lane}' cannot take a resolution: {reason}; nothing was changed")]
     LaneNotReady {
         /// Name of the lane that cannot be updated.
-        lane: String,
+        lane: LaneName,
         /// Reason, as a clause.
         reason: String,
     },
@@ -40,7 +41,7 @@ pub enum ResolveError {
     #[error("the conflict of lane '{lane}' is not for an agent alone: {}; nothing was changed", why.join("; "))]
     NeedsUser {
         /// Name of the lane whose conflict needs the user's decision.
-        lane: String,
+        lane: LaneName,
         /// Reasons, one phrase for each path.
         why: Vec<String>,
     },
@@ -48,7 +49,7 @@ pub enum ResolveError {
     #[error("what was made of the conflict of lane '{lane}' is refused: {}; it was left as it is", why.join("; "))]
     Refused {
         /// Name of the lane whose resolution was refused.
-        lane: String,
+        lane: LaneName,
         /// Worktree of the resolution.
         dir: PathBuf,
         /// Reasons of the refusal.
@@ -58,7 +59,7 @@ pub enum ResolveError {
     #[error("{agent} could not resolve the conflict of lane '{lane}' in {}: {reason}; the last try was left as it is", tries_in_words(*tries))]
     AttemptsExhausted {
         /// Name of the lane whose conflict is still unresolved.
-        lane: String,
+        lane: LaneName,
         /// Agent that was run.
         agent: String,
         /// Number of attempts.
@@ -74,7 +75,7 @@ pub enum ResolveError {
     )]
     Stopped {
         /// Name of the lane whose conflict the stopped agent was resolving.
-        lane: String,
+        lane: LaneName,
     },
     /// The resolution was accepted, but the lane could not be updated.
     #[error(
@@ -82,7 +83,7 @@ pub enum ResolveError {
     )]
     NotApplied {
         /// Name of the lane that was not updated to its resolution.
-        lane: String,
+        lane: LaneName,
         /// Reason why the lane could not be updated.
         reason: String,
         /// Ref that the resolution is saved as.
@@ -101,9 +102,9 @@ impl Explain for ResolveError {
 
     fn hints(&self) -> Vec<Cow<'static, str>> {
         let continue_hint =
-            |lane: &str| format!("go on from there: git proq resolve {lane} --continue").into();
+            |lane: &LaneName| format!("go on from there: git proq resolve {lane} --continue").into();
         let abort_hint =
-            |lane: &str| format!("or give it up, all kept: git proq resolve {lane} --abort").into();
+            |lane: &LaneName| format!("or give it up, all kept: git proq resolve {lane} --abort").into();
         match self {
             ResolveError::NoConflict { lane } => {
                 vec![format!("see whether it conflicts: git proq merge {lane} --dry-run").into()]

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use proq_base::lane_name::LaneName;
 use proq_base::process::limited_process::ExitOutcome;
 use proq_git::CommitId;
 use proq_store::base::id::new_id;
@@ -98,7 +99,7 @@ impl CheckedStack<'_, '_> {
         Ok(())
     }
 
-    fn lane_names(&self, prefix: usize) -> Vec<String> {
+    fn lane_names(&self, prefix: usize) -> Vec<LaneName> {
         self.stack.applied_lanes[..prefix].iter().map(|step| step.candidate.lane.name.clone()).collect()
     }
 
@@ -113,7 +114,7 @@ impl CheckedStack<'_, '_> {
 
     /// Returns the lane whose task has a command that fails with the topmost lane of a prefix: the topmost
     /// lane itself, or else the lowest one with the command.
-    fn blamed_task_lane(&self, prefix: usize, command: usize) -> Option<String> {
+    fn blamed_task_lane(&self, prefix: usize, command: usize) -> Option<LaneName> {
         if !self.verifier.commands.is_task_command(command) {
             return None;
         }

@@ -124,7 +124,7 @@ pub(crate) fn run_checks(
     extra_checks: &[String],
     jobs: Option<usize>,
 ) -> Result<Vec<CheckStatus>, Error> {
-    let names: Vec<String> = lanes.iter().map(|lane| lane.name.clone()).collect();
+    let names: Vec<String> = lanes.iter().map(|lane| lane.name.to_string()).collect();
     // Each lane is checked as if it were to land alone.
     let options =
         LandingOptions { no_verify: true, extra_checks, jobs, ..LandingOptions::from_lanes(&names) };

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use proq_base::lane_name::LaneName;
 use proq_git::TreeId;
 use proq_store::base::atomic;
 use proq_store::base::clock::now;
@@ -30,7 +31,7 @@ pub(crate) struct BlamedCommand {
     /// Command line.
     pub command: String,
     /// Lane whose task has the command; none for a command that checks every landing.
-    pub task_lane: Option<String>,
+    pub task_lane: Option<LaneName>,
 }
 
 /// Lane with a failed command, which succeeds without the lane or belongs to its task.
@@ -38,7 +39,7 @@ pub(crate) struct BlamedCommand {
 pub(crate) struct FailedLane {
     pub candidate: Candidate,
     /// Names of the lanes below it in the stack.
-    pub lanes_below: Vec<String>,
+    pub lanes_below: Vec<LaneName>,
     /// Tree on which the command fails.
     pub tree: TreeId,
     /// Command that fails.
@@ -53,7 +54,7 @@ impl FailedLane {
     /// Creates a failed lane on top of the lanes in `lanes_below`.
     pub fn new(
         candidate: Candidate,
-        lanes_below: Vec<String>,
+        lanes_below: Vec<LaneName>,
         tree: TreeId,
         blamed_command: BlamedCommand,
         failure: Rc<FailedCommand>,
@@ -140,7 +141,7 @@ impl FailedLane {
 }
 
 /// Returns the step that removes the failed-check record of a lane that landed, if it has one.
-pub(crate) fn removal_step(op: &Operation<'_>, lane: &str) -> Result<Option<Step>, Error> {
+pub(crate) fn removal_step(op: &Operation<'_>, lane: &LaneName) -> Result<Option<Step>, Error> {
     let path = op.project.store.layout().failed_check_record(lane);
     Ok(if path.exists() { Some(op.record_step(&path, None)?) } else { None })
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use proq_base::lane_name::LaneName;
 use proq_base::usage::Cost;
 use proq_git::CommitId;
 use proq_store::Error;
@@ -68,7 +69,7 @@ pub struct CriteriaReport {
     pub criteria: Vec<Criterion>,
     /// The lane of the agent that verifies the criteria.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub lane: Option<String>,
+    pub lane: Option<LaneName>,
     /// The time when the lane was created.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "asked")]

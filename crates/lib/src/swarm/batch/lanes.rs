@@ -1,5 +1,6 @@
 //! Lanes of a batch.
 
+use proq_base::lane_name::LaneName;
 use proq_store::base::batch_id::BatchId;
 use proq_store::records::lane::LaneRecord;
 
@@ -23,10 +24,10 @@ pub(crate) fn batch_lanes(project: &Project, batch: &BatchId) -> Result<Vec<(usi
 pub(crate) fn find_batch_lane(
     project: &Project,
     batch: &BatchId,
-    name: &str,
+    name: &LaneName,
 ) -> Result<Option<LaneRecord>, Error> {
     let is_own = |lane: &LaneRecord| lane.batch.as_ref().is_some_and(|in_batch| in_batch.batch == *batch);
-    match project.lane(name) {
+    match project.lane(name.as_str()) {
         Ok(lane) => Ok(Some(lane).filter(is_own)),
         Err(lane::Error::UnknownLane { .. } | lane::Error::NoLaneBranch { .. }) => Ok(None),
         Err(e) => Err(e.into()),

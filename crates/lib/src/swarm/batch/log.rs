@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+use proq_base::lane_name::LaneName;
 use proq_base::usage::{Cost, Tokens};
 use proq_git::{CommitId, RepoPath};
 use proq_plan::schedule::event::ScheduleEvent;
@@ -57,7 +58,7 @@ pub struct EventEntry {
 pub struct EventFacts {
     /// The name of the lane.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub lane: Option<String>,
+    pub lane: Option<LaneName>,
     /// The agent that did the task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use proq_base::lane_name::LaneName;
 use proq_base::money::NanoDollars;
 use proq_base::usage::Cost;
 use proq_git::CommitId;
@@ -16,7 +17,7 @@ use super::record::Batch;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TaskCommits {
     /// Name of the lane.
-    pub lane: String,
+    pub lane: LaneName,
     /// Commit at which the task's work begins.
     pub base: CommitId,
     /// Commit at which the task's work ends.
@@ -39,7 +40,7 @@ pub struct LogSummary {
     /// Cost by task and attempt; conflict resolution counts as attempt 0.
     pub costs: BTreeMap<(usize, u32), Cost>,
     /// Last lane of each task.
-    pub(crate) last_lanes: BTreeMap<usize, String>,
+    pub(crate) last_lanes: BTreeMap<usize, LaneName>,
     /// Last detail or note about each task.
     pub details: BTreeMap<usize, String>,
     /// Details of each task's last run, for tasks whose last run succeeded.

@@ -1,5 +1,6 @@
 //! Clean-up of a batch: removal of its lanes and its branch.
 
+use proq_base::lane_name::LaneName;
 use proq_git::CommitId;
 use proq_git::worktrees::worktree::WorktreeList;
 use proq_plan::schedule::task_phase::TaskOutcome;
@@ -28,7 +29,7 @@ use crate::swarm::batch::record::{Batch, BatchRecord};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CleanupReport {
     /// Names of the removed lanes.
-    pub lanes: Vec<String>,
+    pub lanes: Vec<LaneName>,
     /// The ref that keeps the commits which had landed only on the batch's branch.
     pub saved_ref: Option<String>,
 }
@@ -95,7 +96,7 @@ pub fn clean_up(
         let (id, base, hint) = (id.clone(), batch.base.clone(), landing_hint(project, batch, "land them"));
         return Err(BatchError::TasksNotLanded { id, count, base, hint }.into());
     }
-    let names: Vec<String> = lanes.into_iter().map(|lane| lane.name).collect();
+    let names: Vec<LaneName> = lanes.into_iter().map(|lane| lane.name).collect();
     if dry_run {
         return Ok(CleanupReport { lanes: names, saved_ref: None });
     }

@@ -61,7 +61,7 @@ pub fn open_landing_lane(project: &Project, batch: &BatchRecord) -> Result<(Lane
     // The lane's own work begins at the batch's start. This also repairs a lane whose creator crashed before
     // this step.
     project.update_lane(&lane.name, |record| record.start = batch.start)?;
-    Ok((project.lane(&lane.name)?, is_new))
+    Ok((project.lane(lane.name.as_str())?, is_new))
 }
 
 /// The lane through which a batch would land.
@@ -91,7 +91,7 @@ pub fn forecast_landing_lane(project: &Project, batch: &BatchRecord) -> Result<L
             let plan = create::plan_lane(project, landing_lane_spec(batch, &summary, tip)?)?;
             let title = create::clean_title(&summary).unwrap_or_else(|| plan.name.to_string());
             let tree = LaneWorktree { branch: plan.branch, worktree_id: plan.name.to_string() };
-            let lane = LaneRecord::new(plan.name.as_str(), tree, plan.path, batch.base.clone(), batch.start);
+            let lane = LaneRecord::new(&plan.name, tree, plan.path, batch.base.clone(), batch.start);
             LaneRecord { title, ..lane }
         }
         Err(e) => return Err(e.into()),
@@ -133,7 +133,7 @@ fn tip_to_land(project: &Project, batch: &BatchRecord) -> Result<CommitId, Error
 ///
 /// # Errors
 /// The errors of any removal of a lane.
-pub fn remove_landing_lane(project: &Project, name: &str) -> Result<(), Error> {
+pub fn remove_landing_lane(project: &Project, name: &LaneName) -> Result<(), Error> {
     operate(project, "cleanup", |op| {
         remove_lane::remove_previewed_lane(op, name, RemovalReason::Cleanup, true).map(drop)
     })?;
@@ -182,9 +182,9 @@ fn advance_landing_lane(
     if !is_behind(&project.repo, batch, &lane, tip)? {
         return Ok(lane);
     }
-    let (lane, _lock) = project.lock_idle_lane(&lane.name)?;
+    let (lane, _lock) = project.lock_idle_lane(lane.name.as_str())?;
     rewind::rewind_lane(project, &lane, tip, &format!("more of batch {} has landed", batch.id))?;
-    Ok(project.lane(&lane.name)?)
+    Ok(project.lane(lane.name.as_str())?)
 }
 
 /// Returns whether a landing lane lacks commits of the batch's branch up to `tip`.
@@ -331,17 +331,17 @@ pub(crate) fn find_landed_branch(project: &Project, batch: &BatchRecord) -> Resu
 /// Returns the landings of a batch's landing lane, on any branch.
 fn list_landings(project: &Project, id: &BatchId) -> Vec<LandingInfo> {
     let name = landing_lane_name(id);
-    let lanes = project.past_lanes().into_iter().map(|(_, lane)| lane).chain(project.lane(&name));
-    lanes.filter(|lane| lane.name == name).filter_map(|lane| lane.landed).collect()
+    let lanes = project.past_lanes().into_iter().map(|(_, lane)| lane).chain(project.lane(name.as_str()));
+    lanes.filter(|lane| lane.name == name.as_str()).filter_map(|lane| lane.landed).collect()
 }
 
 /// Returns the id of the batch whose landing lane has this name.
-pub(crate) fn batch_id_of_landing_lane(lane: &str) -> Option<BatchId> {
-    lane.strip_prefix(LANDING_LANE_PREFIX).map(BatchId::new)
+pub(crate) fn batch_id_of_landing_lane(lane: &LaneName) -> Option<BatchId> {
+    lane.as_str().strip_prefix(LANDING_LANE_PREFIX).map(BatchId::new)
 }
 
 /// Returns the batch whose landing lane has this name, and the tips of its branch that have landed.
-pub fn batch_of_landing_lane(project: &Project, lane: &str) -> Option<(BatchRecord, Vec<CommitId>)> {
+pub fn batch_of_landing_lane(project: &Project, lane: &LaneName) -> Option<(BatchRecord, Vec<CommitId>)> {
     let id = batch_id_of_landing_lane(lane)?;
     let batch = all_batches(project, false).into_iter().find(|batch| batch.id == id)?;
     let tips = list_landings(project, &id).into_iter().map(|landed| landed.tip).collect();

@@ -1,5 +1,6 @@
 //! Review of acceptance criteria: the conversation in which a read-only agent checks whether they are met.
 
+use proq_base::lane_name::LaneName;
 use proq_base::usage::Cost;
 use proq_store::base::clock::Moment;
 use proq_store::records::lane::AnyLane;
@@ -82,7 +83,11 @@ impl<'a> CriteriaReview<'a> {
     ///
     /// # Errors
     /// Fails when the lane's record cannot be read.
-    pub fn find_lane(&self, lane: &str, lane_created: Option<Moment>) -> Result<Option<AnyLane>, DraftError> {
+    pub fn find_lane(
+        &self,
+        lane: &LaneName,
+        lane_created: Option<Moment>,
+    ) -> Result<Option<AnyLane>, DraftError> {
         Ok(agent_query::find_lane(&self.query.project.store, lane, lane_created)?)
     }
 
@@ -132,7 +137,7 @@ impl<'a> CriteriaReview<'a> {
 /// Fails when the lane cannot be removed.
 pub(crate) fn remove_review_lane(
     project: &Project,
-    lane: &str,
+    lane: &LaneName,
     lane_created: Option<Moment>,
 ) -> Result<(), DraftError> {
     if let Some(lane) = agent_query::find_lane(&project.store, lane, lane_created)? {

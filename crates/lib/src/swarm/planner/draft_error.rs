@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::path::PathBuf;
 
 use proq_base::explain::{Exit, Explain};
+use proq_base::lane_name::LaneName;
 use proq_git as git;
 use proq_store as store;
 
@@ -64,7 +65,7 @@ pub enum DraftError {
         /// The defect of the last answer, or the reason why there is none.
         reason: String,
         /// The lane in which the agent ran.
-        lane: String,
+        lane: LaneName,
         /// The file with the last answer.
         answer_file: Option<PathBuf>,
         /// Whether the answer belongs to a draft, which accepts feedback.

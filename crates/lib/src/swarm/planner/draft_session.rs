@@ -3,8 +3,10 @@
 
 use std::path::PathBuf;
 
+use proq_base::lane_name::LaneName;
 use proq_plan::toml_plan;
 use proq_plan::toml_plan::write::plan_to_toml;
+use proq_store::Store;
 use proq_store::base::run_number::RunNumber;
 use proq_store::paths::layout::Layout;
 use proq_store::records::draft::DraftRecord;
@@ -131,7 +133,7 @@ impl<'a> DraftSession<'a> {
     /// # Errors
     /// Fails when the lane's record cannot be read.
     pub fn lane(&self) -> Result<Option<AnyLane>, DraftError> {
-        Ok(agent_query::find_lane(&self.project.store, &self.record.name, self.record.lane_created)?)
+        Ok(find_lane(&self.project.store, &self.record)?)
     }
 
     fn start_in_new_lane(
@@ -168,7 +170,7 @@ impl<'a> DraftSession<'a> {
         let query = self.query(&agent, model.as_deref());
         let lane = match self.lane()? {
             Some(lane) if effective_state(self.project, &lane)?.0.is_busy() => {
-                return Err(DraftError::AgentRunning { name: lane.name });
+                return Err(DraftError::AgentRunning { name: lane.name.into() });
             }
             Some(lane) if lane.last_run != RunNumber::NONE => {
                 query.send_follow_up(&lane, &prompt::feedback_prompt(text), || self.restart_prompt(text))?
@@ -287,12 +289,20 @@ pub fn refresh_draft(project: &Project, name: &str) -> Result<(Draft, bool), Dra
     Ok((drafts::read_draft(&project.store, name)?, is_busy))
 }
 
+/// Returns the lane of a draft's conversation, which has the draft's name; none if the lane has been removed.
+fn find_lane(store: &Store, record: &DraftRecord) -> Result<Option<AnyLane>, lane::Error> {
+    match LaneName::parse(&record.name) {
+        Ok(name) => agent_query::find_lane(store, &name, record.lane_created),
+        Err(_) => Ok(None),
+    }
+}
+
 /// Returns whether the agent of a draft is running.
 ///
 /// # Errors
 /// Fails when the record of the draft's lane cannot be read.
 pub fn is_agent_busy(project: &Project, record: &DraftRecord) -> Result<bool, DraftError> {
-    match agent_query::find_lane(&project.store, &record.name, record.lane_created)? {
+    match find_lane(&project.store, record)? {
         Some(lane) => Ok(effective_state(project, &lane)?.0.is_busy()),
         None => Ok(false),
     }

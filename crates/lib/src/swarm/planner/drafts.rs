@@ -49,7 +49,9 @@ pub struct DraftPlan {
 pub fn list_drafts(project: &Project) -> Result<Vec<DraftRecord>, DraftError> {
     let mut out = Vec::new();
     for name in draft_names(&project.store)? {
-        match DraftRecord::load_if_exists(&Layout::draft_record(&project.store.layout().plan_draft(&name))) {
+        match DraftRecord::load_if_exists(&Layout::draft_record(
+            &project.store.layout().plan_draft(name.as_str()),
+        )) {
             Ok(found) => out.extend(found),
             Err(e) => project.listener.warn(format!("draft '{name}': {e}")),
         }
@@ -149,8 +151,7 @@ pub fn create_draft(
     let scratch = layout.create_scratch()?;
     let store_lock = project.store.locks().acquire(&LockName::Store)?;
     let change_number = next_change_number(project)?;
-    let is_free =
-        |name: &LaneName| !layout.plan_draft(name.as_str()).exists() && !layout.lane(name.as_str()).exists();
+    let is_free = |name: &LaneName| !layout.plan_draft(name.as_str()).exists() && !layout.lane(name).exists();
     for name in (1..).map(|n| base_name.numbered(n)).filter(is_free) {
         let record = DraftRecord {
             name: name.to_string(),

@@ -234,7 +234,7 @@ impl Runner<'_> {
 
     fn wait_for_answer(&self, lane: &mut AnyLane) -> Result<LaneState, DraftError> {
         loop {
-            *lane = self.project.any_lane(&lane.name)?;
+            *lane = self.project.any_lane(lane.name.as_str())?;
             let (state, detail) = effective_state(self.project, lane)?;
             if !state.is_busy() {
                 lane.detail = detail;

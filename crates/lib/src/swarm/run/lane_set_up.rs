@@ -179,7 +179,7 @@ impl LaneSetUpOrder {
         let mut process_start = CommandBuilder::new(Path::new("sh"), &self.lane.path)
             .args(["-c", command])
             .without_vars(RUN_CONTEXT_VARS)
-            .env("PROQ_LANE", &self.lane.name)
+            .env("PROQ_LANE", self.lane.name.as_str())
             .env("PROQ_ENV_FILE", project.store.layout().lane_env_file(&self.lane.name))
             .with_output_files(out, err);
         for (name, value) in self.lane.ports.into_iter().flat_map(Ports::variables) {

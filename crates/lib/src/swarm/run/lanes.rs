@@ -1,5 +1,6 @@
 //! Lanes of a batch: creating them, moving them to a task's starting commit, and removing them.
 
+use proq_base::lane_name::LaneName;
 use proq_git::CommitId;
 use proq_git::status::status_query;
 use proq_plan::schedule::action::{Action, RunBase};
@@ -219,11 +220,11 @@ impl Runner<'_> {
 
     fn move_lane(
         &mut self,
-        name: &str,
+        name: &LaneName,
         target: CommitId,
         task: usize,
     ) -> Result<(LaneRecord, LockGuard), Error> {
-        let (lane, lock) = self.project.lock_idle_lane(name)?;
+        let (lane, lock) = self.project.lock_idle_lane(name.as_str())?;
         let repo = &self.project.repo;
         let is_at_target = repo.branch_tip(&lane.kind.branch)? == Some(target)
             && repo.head_commit(&lane.path)? == Some(target)
@@ -296,9 +297,9 @@ impl Runner<'_> {
     }
 
     /// Removes a lane; with `force`, also a lane with work, all of which is saved.
-    fn remove_lane(&self, name: &str, force: bool) -> Result<(), Error> {
+    fn remove_lane(&self, name: &LaneName, force: bool) -> Result<(), Error> {
         // Removing the lane would switch the main checkout of a user who previews it.
-        if main_checkout::preview_status(self.project)?.is_some_and(|shown| shown.lane == name) {
+        if main_checkout::preview_status(self.project)?.is_some_and(|shown| shown.lane == *name) {
             return Err(lane::Error::RemovalRefused {
                 name: name.to_owned(),
                 why: vec!["the main checkout shows it".to_owned()],

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use proq_base::fail_points;
 use proq_base::interrupt;
+use proq_base::lane_name::LaneName;
 use proq_base::process::identity;
 use proq_base::process::wake;
 use proq_plan::schedule::action::{Action, RunBase};
@@ -61,7 +62,7 @@ pub(super) struct Runner<'p> {
     pub(super) log_summary: LogSummary,
     pub(super) event_sender: Sender<RunnerEvent>,
     /// Names of the lanes, by lane number.
-    pub(super) lane_names: BTreeMap<usize, String>,
+    pub(super) lane_names: BTreeMap<usize, LaneName>,
     /// Errors of lanes that could not be created, by lane number.
     pub(super) lane_errors: BTreeMap<usize, String>,
     /// Runs that are to start and wait for capacity.
@@ -400,7 +401,7 @@ impl Runner<'_> {
 
     /// Returns the record of the batch's lane with this name; none if the lane is gone or the name belongs to
     /// another lane by now.
-    pub(super) fn find_lane_by_name(&self, name: &str) -> Result<Option<LaneRecord>, Error> {
+    pub(super) fn find_lane_by_name(&self, name: &LaneName) -> Result<Option<LaneRecord>, Error> {
         find_batch_lane(self.project, self.batch.id(), name)
     }
 }

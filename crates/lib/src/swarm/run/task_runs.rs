@@ -1,6 +1,7 @@
 //! Runs of a batch's tasks: each is started once, watched until it finishes, and stopped on request.
 
 use proq_base::diagnostics::Listener;
+use proq_base::lane_name::LaneName;
 use proq_base::run_class::RunClass;
 use proq_git::CommitId;
 use proq_plan::schedule::event::{ScheduleEvent, TaskRunEnd};
@@ -23,7 +24,7 @@ use crate::swarm::batch::scheduler::wake_other_schedulers;
 /// Result of launching a run.
 pub(super) struct LaunchResult {
     /// Name of the lane.
-    pub(super) lane: String,
+    pub(super) lane: LaneName,
     /// Whether an agent is running. A task whose checkboxes are all ticked has nothing left to do, so no
     /// agent is started for it.
     pub(super) is_running: bool,
@@ -106,7 +107,7 @@ impl Runner<'_> {
     /// Queues a run again until its lane is idle: an agent still runs there although its supervisor has
     /// exited, or another process started one. This counts as no attempt; the lane is inspected again each
     /// second.
-    fn wait_for_idle_lane(&mut self, run: RunStart, lane_name: &str) -> Result<(), Error> {
+    fn wait_for_idle_lane(&mut self, run: RunStart, lane_name: &LaneName) -> Result<(), Error> {
         self.pending_starts.push(run);
         if self.waiting_for_lane.insert((run.task, run.attempt)) {
             self.log_note(&format!("it waits: an agent is at work in lane '{lane_name}'"), &[run.task])?;
@@ -216,7 +217,7 @@ impl Runner<'_> {
         };
         // A run whose supervisor crashed without an outcome is recorded as crashed.
         if chain.lane.state.is_claimed() {
-            drop(self.project.lock_idle_lane(&chain.lane.name)?);
+            drop(self.project.lock_idle_lane(chain.lane.name.as_str())?);
         }
         let Some(chain) = self.run_chain(task, attempt)? else { return Ok(()) };
         self.watched_runs.remove(&(task, attempt));

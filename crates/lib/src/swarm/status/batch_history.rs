@@ -64,7 +64,7 @@ pub struct TaskAttempt {
     pub task: String,
     /// Number of the attempt, from 1.
     pub attempt: u32,
-    /// Name of the lane.
+    /// Name of the lane; empty while it is not known.
     pub lane: String,
     /// Profile name of the agent.
     pub agent: String,
@@ -307,7 +307,7 @@ impl LogReader<'_> {
             to: None,
             detail: None,
         });
-        run.lane = facts.lane.clone().unwrap_or(std::mem::take(&mut run.lane));
+        run.lane = facts.lane.clone().map_or(std::mem::take(&mut run.lane), String::from);
         run.agent = facts.agent.clone().unwrap_or(std::mem::take(&mut run.agent));
         run.model = facts.model.clone().or(run.model.take());
         run.from = facts.work_start.or(run.from);

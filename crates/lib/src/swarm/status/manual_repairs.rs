@@ -1,6 +1,7 @@
 //! Manual repairs of tasks that could not land or whose runs failed: work of the user in their lanes, or a
 //! landing of those lanes.
 
+use proq_base::lane_name::LaneName;
 use proq_git::CommitId;
 use proq_git::Repo;
 use proq_plan::schedule::state::State;
@@ -116,7 +117,7 @@ fn find_rewritten_start(
         matches!(state.task_outcome(other), Some(TaskOutcome::Landed | TaskOutcome::AlreadyDone))
     };
     let shares_lane =
-        |(other, lane): (&usize, &String)| *other != task && *lane == work.lane && !is_on_branch(*other);
+        |(other, lane): (&usize, &LaneName)| *other != task && *lane == work.lane && !is_on_branch(*other);
     if known.last_lanes.iter().any(shares_lane) {
         return Ok(None);
     }
@@ -136,12 +137,12 @@ fn find_rewritten_start(
 pub(crate) fn find_manual_landing(
     project: &Project,
     (batch, branch): (&BatchId, &str),
-    lane: &str,
+    lane: &LaneName,
     work_tip: CommitId,
 ) -> Result<Option<CommitId>, Error> {
     let past_lanes = project.past_lanes().into_iter().map(|(_, lane)| lane);
     let is_own = |it: &LaneRecord| {
-        it.name == lane && it.batch.as_ref().is_some_and(|in_batch| in_batch.batch == *batch)
+        it.name == *lane && it.batch.as_ref().is_some_and(|in_batch| in_batch.batch == *batch)
     };
     let candidates = find_batch_lane(project, batch, lane)?.into_iter().chain(past_lanes.filter(is_own));
     let landings = candidates.filter_map(|lane| lane.landed).filter(|landed| landed.onto == branch);

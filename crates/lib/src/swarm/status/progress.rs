@@ -4,6 +4,7 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 use std::time::Duration;
 
+use proq_base::lane_name::LaneName;
 use proq_base::money::NanoDollars;
 use proq_base::usage::Tokens;
 use proq_plan::plan::Progress;
@@ -124,7 +125,7 @@ pub struct TaskProgress {
     pub detail: Option<String>,
     /// The lane of the task's last run.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub lane: Option<String>,
+    pub lane: Option<LaneName>,
     /// The agent that runs the task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
@@ -143,7 +144,7 @@ pub struct TaskProgress {
 #[derive(Debug, Clone, Serialize)]
 pub struct LaneProgress {
     /// Name of the lane in which the agent runs.
-    pub name: String,
+    pub name: LaneName,
     /// Name of the lane's task.
     pub task: String,
     /// Current activity of the lane, after a check that its supervisor is alive.

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use proq_base::fail_points;
+use proq_base::lane_name::LaneName;
 use proq_base::process::command_builder::CommandBuilder;
 use proq_base::process::identity::is_same_process;
 use proq_base::process::limited_process::ExitOutcome;
@@ -106,7 +107,7 @@ pub(crate) fn run_skipped_commands(
 }
 
 /// Stops the set-up commands that a crashed process had started in a lane that it was creating.
-pub(crate) fn stop_leftover_commands(store: &Store, name: &str) {
+pub(crate) fn stop_leftover_commands(store: &Store, name: &LaneName) {
     let Ok(Some(record)) = SetUpRecord::load_if_exists(&store.layout().set_up_record(name)) else {
         return;
     };

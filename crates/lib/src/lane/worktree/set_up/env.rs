@@ -8,6 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use proq_base::lane_name::LaneName;
 use proq_git::Repo;
 use proq_git::RepoPath;
 use proq_git::status::included_files;
@@ -23,7 +24,7 @@ use crate::lane::{Error, Project};
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LaneEnv<'a> {
     /// Name of the lane.
-    pub name: &'a str,
+    pub name: &'a LaneName,
     /// Branch of the lane; `None` if it has no branch of its own.
     pub branch: Option<&'a str>,
     /// Branch that the lane lands on.
@@ -36,7 +37,7 @@ pub(crate) struct LaneEnv<'a> {
 impl LaneEnv<'_> {
     /// Returns the variables of the lane, for the environment of programs and for the file.
     pub fn variables(&self, repo: &Repo) -> Vec<(&'static str, OsString)> {
-        let mut all: Vec<(&'static str, OsString)> = vec![("PROQ_LANE", self.name.into())];
+        let mut all: Vec<(&'static str, OsString)> = vec![("PROQ_LANE", self.name.as_str().into())];
         all.extend(self.branch.map(|branch| ("PROQ_BRANCH", branch.into())));
         all.push(("PROQ_BASE", self.base.into()));
         all.push(("PROQ_ROOT", repo.command_dir().into()));

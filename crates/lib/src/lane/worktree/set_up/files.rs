@@ -5,6 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use proq_base::diagnostics::Listener;
+use proq_base::lane_name::LaneName;
 use proq_base::regular_file;
 use proq_base::regular_file::{LinkPolicy, MAX_SETTINGS_BYTES};
 use proq_base::terminal_text;
@@ -106,7 +107,7 @@ pub(crate) fn open_include_source<'a>(
 /// The paths in `retained` come from the previous lane of a reused folder and stay as they are.
 pub(crate) fn copy_and_link(
     project: &Project,
-    name: &str,
+    name: &LaneName,
     dir: &Path,
     retained: &[RepoPath],
 ) -> Result<(), Error> {

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+use proq_base::lane_name::LaneName;
 use proq_git::Repo;
 use proq_git::history::fork_points::CommonAncestor;
 use proq_git::merge::forecast::{MergeInput, PathConflict, forecast_environment, forecast_merges};
@@ -29,7 +30,7 @@ pub struct ForecastRequest {
     /// Time limit; with one, git is not started and slow merges stay unknown.
     pub time_limit: Option<Duration>,
     /// Name of the one lane to compare with the others; none for all pairs.
-    pub only_lane: Option<String>,
+    pub only_lane: Option<LaneName>,
 }
 
 /// Minimum number of new entries for which a time-limited forecast writes the cache file.
@@ -50,7 +51,7 @@ pub fn forecast_lanes(project: &Project, request: ForecastRequest) -> Result<For
         }
     }
     gathered.skip_unchanged();
-    let mut pending_pairs = list_pairs(&project.repo, &gathered.groups, request.only_lane.as_deref())?;
+    let mut pending_pairs = list_pairs(&project.repo, &gathered.groups, request.only_lane.as_ref())?;
     set_disjoint_clean(&project.repo, &mut pending_pairs, temp_storage.objects(), deadline, &mut cache)?;
     for pair in pending_pairs.iter_mut().filter(|m| m.path_conflicts.is_none()) {
         pair.cache_key = pair.compute_key(&project.repo)?;
@@ -99,7 +100,7 @@ impl PendingPair<'_> {
 
     fn into_forecast(self) -> ForecastPair {
         ForecastPair {
-            ours: self.ours.map_or_else(|| self.group.base.clone(), |s| s.compared.lane.clone()),
+            ours: self.ours.map_or_else(|| self.group.base.clone(), |s| s.compared.lane.to_string()),
             theirs: self.theirs.compared.lane.clone(),
             with_base: self.ours.is_none(),
             result: match (self.path_conflicts, self.common) {
@@ -117,9 +118,9 @@ impl PendingPair<'_> {
 fn list_pairs<'g>(
     repo: &Repo,
     groups: &'g [BaseGroup<'g>],
-    only_lane: Option<&str>,
+    only_lane: Option<&LaneName>,
 ) -> Result<Vec<PendingPair<'g>>, Error> {
-    let is_requested = |lane: &ForecastLane| only_lane == Some(lane.compared.lane.as_str());
+    let is_requested = |lane: &ForecastLane| only_lane == Some(&lane.compared.lane);
     let mut trees = HashMap::new();
     let mut out = Vec::new();
     for group in groups {

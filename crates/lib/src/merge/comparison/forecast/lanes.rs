@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use proq_base::lane_name::LaneName;
 use proq_git::Repo;
 use proq_git::history::fork_points::{BranchFork, ForkPoints};
 use proq_git::merge::uncommitted::{UncommittedWorktree, write_uncommitted_trees};
@@ -130,7 +131,7 @@ fn base_group<'a>(repo: &'a Repo, base: &str) -> Result<Option<BaseGroup<'a>>, E
 
 /// Worktree of a lane with uncommitted work.
 pub(crate) struct DirtyWorktree {
-    lane: String,
+    lane: LaneName,
     dir: PathBuf,
     status: WorktreeStatus,
 }
@@ -208,13 +209,13 @@ impl GatheredLanes<'_> {
         self.skipped.sort_by(|a, b| a.lane.cmp(&b.lane));
     }
 
-    fn note_unreadable(&mut self, lane: &str, reason: &str) {
+    fn note_unreadable(&mut self, lane: &LaneName, reason: &str) {
         if let Some(subject) = self.find_lane(lane) {
             subject.compared.note = Some(format!("its uncommitted work could not be read: {reason}"));
         }
     }
 
-    fn find_lane(&mut self, lane: &str) -> Option<&mut ForecastLane> {
-        self.groups.iter_mut().flat_map(|g| &mut g.lanes).find(|s| s.compared.lane == lane)
+    fn find_lane(&mut self, lane: &LaneName) -> Option<&mut ForecastLane> {
+        self.groups.iter_mut().flat_map(|g| &mut g.lanes).find(|s| s.compared.lane == *lane)
     }
 }

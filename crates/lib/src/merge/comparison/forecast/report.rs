@@ -1,5 +1,6 @@
 //! Result of a forecast: the compared lanes, the skipped ones, and the outcome of each merge.
 
+use proq_base::lane_name::LaneName;
 use proq_git::merge::forecast::PathConflict;
 use proq_git::{CommitId, TreeId};
 use serde::Serialize;
@@ -44,7 +45,7 @@ impl PairResult {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ComparedLane {
     /// Name of the lane.
-    pub lane: String,
+    pub lane: LaneName,
     /// Branch that the lane lands on.
     pub base: String,
     /// Tip of the lane's branch.
@@ -64,7 +65,7 @@ pub struct ComparedLane {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SkippedLane {
     /// Name of the lane.
-    pub lane: String,
+    pub lane: LaneName,
     /// Reason why it was skipped.
     #[serde(rename = "why")]
     pub reason: String,
@@ -76,7 +77,7 @@ pub struct ForecastPair {
     /// Base of `theirs`, or another lane of the same base.
     pub ours: String,
     /// Name of the lane that would be merged.
-    pub theirs: String,
+    pub theirs: LaneName,
     /// Whether `ours` is the base.
     pub with_base: bool,
     /// Outcome of the merge.
