@@ -8,7 +8,8 @@ use source_code::{all_sources, crate_paths, paths_after, product_folders, produc
 
 /// Crates of the workspace that each crate may depend on. The compiler holds them to it.
 const ALLOWED_CRATES: &[(&str, &[&str])] = &[
-    ("crates/base", &[]),
+    ("crates/explain-derive", &[]),
+    ("crates/base", &["proq-explain-derive"]),
     ("crates/git", &["proq-base"]),
     ("crates/store", &["proq-base", "proq-git"]),
     ("crates/stream", &["proq-base"]),

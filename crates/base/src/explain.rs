@@ -5,6 +5,8 @@ use std::borrow::Cow;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+pub use proq_explain_derive::Explain;
+
 /// Exit status of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
@@ -153,6 +155,48 @@ pub(crate) fn closest_match_above<'w>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[derive(Debug, thiserror::Error, Explain)]
+    #[error("{count} of {name}")]
+    #[decision]
+    #[exit(Locked)]
+    #[hint("plain")]
+    #[hint(if *count > 1, "{count}: {}", shell_quote(name))]
+    #[hint(else if let Some(rest) = name.strip_prefix("one "), "one of {rest}")]
+    #[hint(else, "{{}}, {name}")]
+    #[hint(with = (*count > 2).then(|| "many".to_owned()))]
+    struct Sample {
+        name: String,
+        count: u32,
+    }
+
+    #[derive(Debug, thiserror::Error, Explain)]
+    #[exit(Usage)]
+    enum Outer {
+        #[error(transparent)]
+        Wrapped(Sample),
+        #[error("outer")]
+        #[exit(with = _0.exit())]
+        #[decision(_0.is_decision())]
+        Tuple(Sample),
+        #[error("unit")]
+        Unit,
+    }
+
+    #[test]
+    fn derives_hints_exit_and_decision_from_attributes() {
+        let sample = |name: &str, count| Sample { name: name.to_owned(), count };
+        assert_eq!(sample("a b", 3).hints(), ["plain", "3: 'a b'", "many"]);
+        assert_eq!(sample("one b", 1).hints(), ["plain", "one of b"]);
+        assert_eq!(sample("b", 1).hints(), ["plain", "{}, b"]);
+        assert!(sample("b", 1).is_decision() && sample("b", 1).exit() == Exit::Locked);
+        let wrapped = Outer::Wrapped(sample("b", 1));
+        assert_eq!(wrapped.hints(), sample("b", 1).hints());
+        assert!(wrapped.exit() == Exit::Locked && !wrapped.is_decision());
+        let tuple = Outer::Tuple(sample("b", 1));
+        assert!(tuple.hints().is_empty() && tuple.exit() == Exit::Locked && tuple.is_decision());
+        assert!(Outer::Unit.exit() == Exit::Usage && Outer::Unit.hints().is_empty());
+    }
 
     #[test]
     fn quotes_words_only_where_shell_needs_it() {

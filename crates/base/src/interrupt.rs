@@ -14,15 +14,10 @@ use crate::explain::{Exit, Explain};
 const SIGNALS: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
 
 /// Error of a command that stops because you pressed Ctrl-C, or a process sent TERM or HUP.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error, Explain)]
 #[error("interrupted; nothing was left half-done")]
+#[exit(with = Exit::Signal(received_signal()))]
 pub struct Interrupted;
-
-impl Explain for Interrupted {
-    fn exit(&self) -> Exit {
-        Exit::Signal(received_signal())
-    }
-}
 
 struct SignalState {
     /// Number of the received signal; zero for none.

@@ -1,11 +1,10 @@
 //! Lane names: validation, and derivation from a prompt.
 
-use std::borrow::{Borrow, Cow};
+use std::borrow::Borrow;
 use std::fmt;
 
+use crate::explain::Explain;
 use serde::{Deserialize, Serialize};
-
-use crate::explain::{Exit, Explain};
 
 /// Maximum length of a lane name in characters.
 const MAX_NAME_LEN: usize = 64;
@@ -19,26 +18,15 @@ const MAX_DERIVED_NAME_LEN: usize = 40;
 pub struct LaneName(String);
 
 /// A text that is not the name of a lane.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 #[error("'{name}' cannot be a lane's name: {reason}")]
+#[exit(Usage)]
+#[hint("use lower-case letters, digits, '.', '_' and '-', at most 64: git proq spawn -n my-lane …")]
 pub struct InvalidLaneName {
     /// The given text, shortened.
     pub name: String,
     /// Rule that the text breaks.
     pub reason: &'static str,
-}
-
-impl Explain for InvalidLaneName {
-    fn exit(&self) -> Exit {
-        Exit::Usage
-    }
-
-    fn hints(&self) -> Vec<Cow<'static, str>> {
-        vec![
-            "use lower-case letters, digits, '.', '_' and '-', at most 64: git proq spawn -n my-lane …"
-                .into(),
-        ]
-    }
 }
 
 impl LaneName {

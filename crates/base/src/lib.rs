@@ -1,5 +1,7 @@
 //! Foundation of all crates of git-proq: errors with hints, settings, processes, untrusted text.
 
+extern crate self as proq_base;
+
 pub mod config;
 pub mod copy;
 pub mod diagnostics;

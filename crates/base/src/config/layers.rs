@@ -10,7 +10,7 @@ use super::key::Key;
 use super::keys::KEYS;
 use super::settings::Settings;
 use super::value_format::ValueFormat;
-use crate::explain::{Exit, Explain, rename_command};
+use crate::explain::{Explain, rename_command};
 use crate::regular_file;
 use crate::regular_file::LinkPolicy;
 
@@ -41,10 +41,11 @@ impl fmt::Display for Origin {
 }
 
 /// Error of loading the configuration.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 pub enum Error {
     /// A settings file cannot be read.
     #[error("could not read {}", path.display())]
+    #[hint("{}", repair_hint(path))]
     Read {
         /// Path of the settings file.
         path: PathBuf,
@@ -54,6 +55,7 @@ pub enum Error {
     },
     /// A settings file is not TOML.
     #[error("{} is not valid TOML", path.display())]
+    #[hint("{}", repair_hint(path))]
     Toml {
         /// Path of the settings file.
         path: PathBuf,
@@ -63,6 +65,8 @@ pub enum Error {
     },
     /// A value does not have the format of its key.
     #[error("{key} = '{value}' (from {origin}) cannot be used; it takes {format}")]
+    #[hint(if default.is_empty(), "correct it where it is set; without it there is none")]
+    #[hint(else, "correct it where it is set; without it '{default}' counts")]
     InvalidValue {
         /// Name of the setting.
         key: String,
@@ -77,6 +81,7 @@ pub enum Error {
     },
     /// A key that must be a table, such as `agents`, has another type.
     #[error("{key} in {} is no table", path.display())]
+    #[hint("write it as [{key}.NAME] and lines below that")]
     NotATable {
         /// Path of the settings file.
         path: PathBuf,
@@ -85,6 +90,15 @@ pub enum Error {
     },
     /// The repository's `proq.toml` sets a key that only the user may set.
     #[error("{} may not set {key}: only you may, for yourself", path.display())]
+    #[hint(
+        if USER_TABLES.contains(&key.as_str()),
+        "take it out of that file; yours is ~/.config/git-proq/config.toml"
+    )]
+    #[hint(
+        else,
+        "take it out of that file; to set it for yourself: git config proq.{} VALUE",
+        Key::find(key).map_or_else(|| key.clone(), Key::git_name)
+    )]
     NotForRepository {
         /// Path of the repository's file.
         path: PathBuf,
@@ -93,34 +107,13 @@ pub enum Error {
     },
 }
 
-impl Explain for Error {
-    fn hints(&self) -> Vec<Cow<'static, str>> {
-        vec![match self {
-            Error::Read { path, .. } | Error::Toml { path, .. } if path.is_relative() => {
-                format!("see the file, and correct it on its branch: git show '{}'", path.display()).into()
-            }
-            Error::Read { path, .. } | Error::Toml { path, .. } => {
-                format!("correct it, or set it aside: {}", rename_command(path, "broken")).into()
-            }
-            Error::InvalidValue { default, .. } => match *default {
-                "" => "correct it where it is set; without it there is none".into(),
-                default => format!("correct it where it is set; without it '{default}' counts").into(),
-            },
-            Error::NotATable { key, .. } => format!("write it as [{key}.NAME] and lines below that").into(),
-            Error::NotForRepository { key, .. } if USER_TABLES.contains(&key.as_str()) => {
-                "take it out of that file; yours is ~/.config/git-proq/config.toml".into()
-            }
-            Error::NotForRepository { key, .. } => format!(
-                "take it out of that file; to set it for yourself: git config proq.{} VALUE",
-                Key::find(key).map_or_else(|| key.clone(), Key::git_name)
-            )
-            .into(),
-        }]
+/// Returns the hint for a settings file that cannot be read or parsed. A relative path is that of a file in a
+/// commit.
+fn repair_hint(path: &Path) -> String {
+    if path.is_relative() {
+        return format!("see the file, and correct it on its branch: git show '{}'", path.display());
     }
-
-    fn exit(&self) -> Exit {
-        Exit::Refused
-    }
+    format!("correct it, or set it aside: {}", rename_command(path, "broken"))
 }
 
 /// Tables of a settings file that are not settings: agent profiles and prices. Only the user's own file may

@@ -1,20 +1,21 @@
 //! Errors of starting and stopping other programs.
 
-use std::borrow::Cow;
-
 use crate::explain::Explain;
 
 /// Error of starting or stopping a program.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 pub enum Error {
     /// The program does not exist.
     #[error("'{program}' was not found: no file of that name on PATH that can be executed")]
+    #[hint("see which agents are installed: git proq agents")]
+    #[hint("or give a command: git proq spawn -n NAME -- CMD ARGS…")]
     NotFound {
         /// Name or path of the program.
         program: String,
     },
     /// The program exists but cannot be started.
     #[error("'{program}' could not be started")]
+    #[hint("see that it is executable and its interpreter exists")]
     Start {
         /// Path of the program.
         program: String,
@@ -31,19 +32,4 @@ pub enum Error {
         #[source]
         source: std::io::Error,
     },
-}
-
-impl Explain for Error {
-    fn hints(&self) -> Vec<Cow<'static, str>> {
-        match self {
-            Error::NotFound { .. } => vec![
-                "see which agents are installed: git proq agents".into(),
-                "or give a command: git proq spawn -n NAME -- CMD ARGS…".into(),
-            ],
-            Error::Start { .. } => {
-                vec!["see that it is executable and its interpreter exists".into()]
-            }
-            Error::Signal { .. } => Vec::new(),
-        }
-    }
 }
