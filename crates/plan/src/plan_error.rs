@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use proq_base::explain::{Exit, Explain};
+use proq_base::explain::Explain;
 
 use super::plan_format::PlanFormat;
 
@@ -31,10 +31,11 @@ impl fmt::Display for SourceLocation {
 }
 
 /// The reason why a plan cannot be read.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 pub enum PlanError {
     /// A file contains something that is not valid in a plan.
     #[error("{location}: {message}")]
+    #[hint("{fix}")]
     InvalidSource {
         /// The location of the defect.
         location: SourceLocation,
@@ -45,6 +46,7 @@ pub enum PlanError {
     },
     /// Two tasks have the same name.
     #[error("{second}: task '{name}' is there twice; the other one is at {first}")]
+    #[hint("give one of them another ID")]
     DuplicateTask {
         /// The name of both tasks.
         name: String,
@@ -55,6 +57,8 @@ pub enum PlanError {
     },
     /// A task depends on a task that does not exist.
     #[error("{location}: task '{task}' needs '{need}', which is no task of this plan")]
+    #[hint(if let Some(near) = suggestion, "did you mean '{near}'?")]
+    #[hint(else, "add a task with the ID '{need}', or take it out of what '{task}' needs")]
     UnknownNeed {
         /// The location of the dependency.
         location: SourceLocation,
@@ -67,6 +71,10 @@ pub enum PlanError {
     },
     /// A task depends on a name that more than one task has.
     #[error("{location}: task '{task}' needs '{need}', and there are several: {}", all.join(", "))]
+    #[hint(
+        "say which one: {}",
+        all.iter().map(|name| format!("'{name}'")).collect::<Vec<_>>().join(" or ")
+    )]
     AmbiguousNeed {
         /// The location of the dependency.
         location: SourceLocation,
@@ -79,6 +87,7 @@ pub enum PlanError {
     },
     /// A command for one task was given a source with another number of tasks.
     #[error("'{name}' is not one task but {count}")]
+    #[hint("name the folder of one task: tasks/AREA/ID-name")]
     NotSingleTask {
         /// The source, as it was named.
         name: String,
@@ -87,6 +96,7 @@ pub enum PlanError {
     },
     /// Tasks depend on each other in a cycle.
     #[error("{location}: these tasks need each other: {}", names.join(" -> "))]
+    #[hint(with = [dependency_cycle_hint(names)])]
     DependencyCycle {
         /// The location where the first task names the second as its dependency.
         location: SourceLocation,
@@ -95,6 +105,7 @@ pub enum PlanError {
     },
     /// A task depends on one that comes later in the plan.
     #[error("{location}: task '{task}' needs '{need}', which comes later: {reason}")]
+    #[hint("move '{need}' before '{task}', or '{task}' behind it")]
     NeedsLaterTask {
         /// The location of the dependency.
         location: SourceLocation,
@@ -107,6 +118,7 @@ pub enum PlanError {
     },
     /// A task depends on one that is not done and not part of the plan.
     #[error("{location}: task '{task}' needs '{need}', which is not done and no part of this plan")]
+    #[hint("include it: git proq plan {}", quote_for_shell(sources))]
     NeedNotIncluded {
         /// The location of the dependency.
         location: SourceLocation,
@@ -119,6 +131,7 @@ pub enum PlanError {
     },
     /// A source lies outside of the repository.
     #[error("{} leads out of the repository", path.display())]
+    #[hint("tasks are read from this repository only: move it there")]
     OutsideRepository {
         /// The path, as it was named.
         path: PathBuf,
@@ -134,12 +147,14 @@ pub enum PlanError {
     },
     /// A file is not UTF-8 text.
     #[error("{} is no text in UTF-8", path.display())]
+    #[hint("save it as UTF-8")]
     NotUtf8 {
         /// The file.
         path: PathBuf,
     },
     /// A file exceeds the size limit for plans.
     #[error("{} is larger than {limit} MiB", path.display())]
+    #[hint("divide it, and run one part after the other")]
     FileTooLarge {
         /// The file.
         path: PathBuf,
@@ -148,18 +163,23 @@ pub enum PlanError {
     },
     /// A source has more tasks than a plan may have.
     #[error("there are more than {limit} tasks in it")]
+    #[hint("divide it, and run one part after the other")]
     TooManyTasks {
         /// The largest allowed number of tasks.
         limit: usize,
     },
     /// The name of a source does not determine its format.
     #[error("what kind of plan '{name}' is cannot be told from its name")]
+    #[exit(Usage)]
+    #[hint("say what it is: git proq plan --format toml {name}")]
     UnknownFormat {
         /// The source, as it was named.
         name: String,
     },
     /// A source does not exist.
     #[error("there is no '{name}' here")]
+    #[hint(if hint.is_empty(), "begin one: git proq plan --init")]
+    #[hint(else, "{hint}")]
     SourceNotFound {
         /// The source, as it was named.
         name: String,
@@ -168,6 +188,8 @@ pub enum PlanError {
     },
     /// More than one source was named for a format that is a single file.
     #[error("a plan in {format} is one file, and {count} were named")]
+    #[exit(Usage)]
+    #[hint("name one of them")]
     TooManySources {
         /// The format of the sources.
         format: PlanFormat,
@@ -176,12 +198,16 @@ pub enum PlanError {
     },
     /// A milestone was requested from a format that has none.
     #[error("only a roadmap has milestones, and this is a plan in {format}")]
+    #[exit(Usage)]
+    #[hint("leave --milestone out")]
     MilestonesUnsupported {
         /// The format of the source.
         format: PlanFormat,
     },
     /// The roadmap has no milestone of the given title.
     #[error("{file} has no milestone '{milestone}'")]
+    #[hint(if let Some(near) = suggestion, "did you mean '{near}'?")]
+    #[hint(else, "what there is: {}", titles.join(", "))]
     UnknownMilestone {
         /// The file of the roadmap.
         file: String,
@@ -194,6 +220,7 @@ pub enum PlanError {
     },
     /// The given title matches more than one milestone.
     #[error("{file} has several milestones that '{milestone}' could mean: {}", all.join(", "))]
+    #[hint("type more of its title")]
     AmbiguousMilestone {
         /// The file of the roadmap.
         file: String,
@@ -204,6 +231,12 @@ pub enum PlanError {
     },
     /// Every item of the roadmap is ticked.
     #[error("every item of {file} is ticked")]
+    #[hint(if last_milestone.is_empty(), "add what is to be done, as '- [ ] …'")]
+    #[hint(
+        else,
+        "look at what was done: git proq plan {}",
+        quote_for_shell(&[file.clone(), "--milestone".to_owned(), last_milestone.clone()])
+    )]
     AllItemsDone {
         /// The file of the roadmap.
         file: String,
@@ -212,6 +245,7 @@ pub enum PlanError {
     },
     /// The source has no tasks.
     #[error("there is no task in {name}")]
+    #[hint("see what a plan looks like: git proq plan --init -")]
     NoTasks {
         /// The source, as it was named.
         name: String,
@@ -226,72 +260,6 @@ impl PlanError {
         fix: impl Into<String>,
     ) -> PlanError {
         PlanError::InvalidSource { location: location.clone(), message: message.into(), fix: fix.into() }
-    }
-}
-
-impl Explain for PlanError {
-    fn hints(&self) -> Vec<Cow<'static, str>> {
-        match self {
-            PlanError::InvalidSource { fix, .. } => vec![fix.clone().into()],
-            PlanError::DuplicateTask { .. } => vec!["give one of them another ID".into()],
-            PlanError::UnknownNeed { suggestion: Some(near), .. }
-            | PlanError::UnknownMilestone { suggestion: Some(near), .. } => {
-                vec![format!("did you mean '{near}'?").into()]
-            }
-            PlanError::UnknownNeed { task, need, suggestion: None, .. } => {
-                vec![format!("add a task with the ID '{need}', or take it out of what '{task}' needs").into()]
-            }
-            PlanError::AmbiguousNeed { all, .. } => {
-                let quoted_names: Vec<String> = all.iter().map(|name| format!("'{name}'")).collect();
-                vec![format!("say which one: {}", quoted_names.join(" or ")).into()]
-            }
-            PlanError::DependencyCycle { names, .. } => vec![dependency_cycle_hint(names)],
-            PlanError::NeedsLaterTask { task, need, .. } => {
-                vec![format!("move '{need}' before '{task}', or '{task}' behind it").into()]
-            }
-            PlanError::NeedNotIncluded { sources, .. } => {
-                vec![format!("include it: git proq plan {}", quote_for_shell(sources)).into()]
-            }
-            PlanError::NotSingleTask { .. } => vec!["name the folder of one task: tasks/AREA/ID-name".into()],
-            PlanError::OutsideRepository { .. } => {
-                vec!["tasks are read from this repository only: move it there".into()]
-            }
-            PlanError::Unreadable { .. } => Vec::new(),
-            PlanError::NotUtf8 { .. } => vec!["save it as UTF-8".into()],
-            PlanError::FileTooLarge { .. } | PlanError::TooManyTasks { .. } => {
-                vec!["divide it, and run one part after the other".into()]
-            }
-            PlanError::UnknownFormat { name } => {
-                vec![format!("say what it is: git proq plan --format toml {name}").into()]
-            }
-            PlanError::SourceNotFound { hint: else_, .. } if else_.is_empty() => {
-                vec!["begin one: git proq plan --init".into()]
-            }
-            PlanError::SourceNotFound { hint: else_, .. } => vec![else_.clone().into()],
-            PlanError::TooManySources { .. } => vec!["name one of them".into()],
-            PlanError::MilestonesUnsupported { .. } => vec!["leave --milestone out".into()],
-            PlanError::UnknownMilestone { titles: all, .. } => {
-                vec![format!("what there is: {}", all.join(", ")).into()]
-            }
-            PlanError::AmbiguousMilestone { .. } => vec!["type more of its title".into()],
-            PlanError::AllItemsDone { last_milestone: last, .. } if last.is_empty() => {
-                vec!["add what is to be done, as '- [ ] …'".into()]
-            }
-            PlanError::AllItemsDone { file, last_milestone: last } => {
-                let words = [file.clone(), "--milestone".to_owned(), last.clone()];
-                vec![format!("look at what was done: git proq plan {}", quote_for_shell(&words)).into()]
-            }
-            PlanError::NoTasks { .. } => vec!["see what a plan looks like: git proq plan --init -".into()],
-        }
-    }
-
-    fn exit(&self) -> Exit {
-        match self {
-            PlanError::UnknownFormat { .. }
-            | PlanError::TooManySources { .. }
-            | PlanError::MilestonesUnsupported { .. } => Exit::Usage,
-            _ => Exit::Refused,
-        }
     }
 }
 

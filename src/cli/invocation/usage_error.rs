@@ -1,27 +1,31 @@
 //! Errors in how a command was called that clap's grammar cannot find.
 
-use std::borrow::Cow;
 use std::path::PathBuf;
 
-use proq_base::explain::{Exit, Explain};
+use proq_base::explain::Explain;
 use proq_base::lane_name::LaneName;
 use proq_store::base::operation_number::OperationNumber;
 use proq_store::base::run_number::RunNumber;
 
 /// Reason why a command cannot be carried out as it was called.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 pub enum UsageError {
     /// The current folder no longer exists.
     #[error("the current folder does not exist any more")]
+    #[hint("change to a folder that exists: cd")]
     CurrentDirMissing,
     /// `-C` names a path that is not a folder.
     #[error("{} is not a folder", dir.display())]
+    #[exit(Usage)]
+    #[hint("-C takes a folder that exists")]
     NotADir {
         /// The path as it was given.
         dir: PathBuf,
     },
     /// An argument that the command needs is missing or unusable.
     #[error("{problem}")]
+    #[exit(Usage)]
+    #[hint("for example: {example}")]
     Missing {
         /// The error message.
         problem: &'static str,
@@ -30,12 +34,19 @@ pub enum UsageError {
     },
     /// No command has the given id.
     #[error("no command has the ID '{id}'; nothing was changed")]
+    #[hint("see all, type at least eight letters: git proq approve --list")]
     UnknownCommandId {
         /// The id as it was given.
         id: String,
     },
     /// A flag about landing was given for a run that cannot land.
     #[error("{flag} does not go with {mode}, which makes nothing that could land; nothing was made")]
+    #[exit(Usage)]
+    #[hint(
+        if mode == "--in-place",
+        "leave {flag} out, or have it done in a lane: leave {mode} out"
+    )]
+    #[hint(else, "leave {flag} out, or have it built: --mode build")]
     LandingFlagRefused {
         /// The mode as an option, such as `--mode plan` or `--in-place`.
         mode: String,
@@ -46,6 +57,8 @@ pub enum UsageError {
     #[error(
         "--isolated is for --mode plan and answer: any other lane has a worktree of its own; nothing was made"
     )]
+    #[exit(Usage)]
+    #[hint("leave --isolated out, or add --mode answer")]
     IsolatedRefused,
     /// A given file cannot be read.
     #[error("could not read {}", path.display())]
@@ -67,12 +80,14 @@ pub enum UsageError {
     },
     /// The file that `git proq plan --init` should create already exists.
     #[error("{} is there already; it was left as it is", path.display())]
+    #[hint("name another one: git proq plan --init FILE")]
     InitFileExists {
         /// Path of the file.
         path: PathBuf,
     },
     /// The output file already exists, and `--force` was not given.
     #[error("{} is there already; it was left as it is", path.display())]
+    #[hint("name another file, or let this one be replaced: --force")]
     OutputFileExists {
         /// Path of the file.
         path: PathBuf,
@@ -82,6 +97,7 @@ pub enum UsageError {
         "lane '{lane}' has no run {}",
         if *run == RunNumber::NONE { "yet".to_owned() } else { run.to_string() }
     )]
+    #[hint("see its runs: git proq show {lane}")]
     NoRun {
         /// Name of the lane.
         lane: LaneName,
@@ -90,24 +106,29 @@ pub enum UsageError {
     },
     /// No automatic merge has followed a run of the lane.
     #[error("lane '{lane}' was not landed by itself")]
+    #[hint("land it: git proq merge {lane}")]
     NoAutoMerge {
         /// Name of the lane.
         lane: LaneName,
     },
     /// No set-up command has run in the lane.
     #[error("no lane.setup command was run in lane '{lane}'")]
+    #[hint("see what is set: git proq config list")]
     NoSetUpRun {
         /// Name of the lane.
         lane: LaneName,
     },
     /// No check of the lane has failed.
     #[error("lane '{lane}' has failed no check")]
+    #[hint("see what is known of it: git proq show {lane}")]
     NoFailedCheck {
         /// Name of the lane.
         lane: LaneName,
     },
     /// An undo needs the user's confirmation, and the user cannot be prompted.
     #[error("{subject}; nothing was changed")]
+    #[hint("look at it: git proq op show {number}")]
+    #[hint("undo it all the same: git proq undo {number}")]
     ConfirmationRequired {
         /// Why the confirmation is needed.
         subject: String,
@@ -116,6 +137,7 @@ pub enum UsageError {
     },
     /// Commands of the repository need approval, and the user cannot be prompted.
     #[error("nobody can be asked about the commands of {origin}; nothing was approved")]
+    #[hint("approve them as they are: git proq approve --yes{selection_args}")]
     ApprovalRequired {
         /// Source of the commands, as text: the repository's `proq.toml`, or a plan.
         origin: &'static str,
@@ -126,6 +148,7 @@ pub enum UsageError {
     #[error(
         "this is for a person, or for the agent that supervises all lanes, and not for one in lane '{lane}'"
     )]
+    #[hint("an agent in a lane reports on its task: git proq task update")]
     RefusedInLane {
         /// Name of the agent's lane, as its environment or folder has it.
         lane: String,
@@ -134,18 +157,25 @@ pub enum UsageError {
     #[error(
         "cannot change other lanes or their bases: this is the agent of lane '{agent_lane}'; nothing was changed"
     )]
+    #[hint("say in your report what a person is to do: git proq task update")]
+    #[hint(
+        "a person runs it in a terminal of their own, or has an agent supervise all lanes: git proq supervise"
+    )]
     NotOwnLane {
         /// Name of the agent's lane, as its environment or folder has it.
         agent_lane: String,
     },
     /// No agent that can supervise lanes is installed.
     #[error("no agent that can supervise is installed: it takes {}", one_of(known))]
+    #[hint("or give another agent the tools yourself: git proq mcp --supervisor")]
     NoSupervisingAgent {
         /// Names of the agents that can supervise lanes.
         known: Vec<String>,
     },
     /// The given agent cannot supervise lanes.
     #[error("'{agent}' cannot supervise lanes: it takes {}", one_of(known))]
+    #[exit(Usage)]
+    #[hint("or give another agent the tools yourself: git proq mcp --supervisor")]
     CannotSupervise {
         /// Name of the agent.
         agent: String,
@@ -154,12 +184,14 @@ pub enum UsageError {
     },
     /// The MCP server failed.
     #[error("the MCP server ended: {reason}")]
+    #[hint("it is started by an agent, which talks to it: see `git proq mcp -h`")]
     McpServerFailed {
         /// Reason of the failure, as text.
         reason: String,
     },
     /// An agent's report has an invalid format.
     #[error("this is no report: {reason}; what was reported before stays")]
+    #[hint("write {{\"status\": \"…\", \"findings\": [\"…\"], \"human_steps\": [\"…\"]}}, or plain text")]
     InvalidReport {
         /// Fault of the report, as text.
         reason: String,
@@ -169,6 +201,7 @@ pub enum UsageError {
     Declined,
     /// A step of the demo failed.
     #[error("the demo stopped: {failure}")]
+    #[hint("please report this, with what is shown above")]
     DemoFailed {
         /// Description of the failed step.
         failure: String,
@@ -197,75 +230,5 @@ fn one_of(names: &[String]) -> String {
         [] => "none".to_owned(),
         [one] => one.clone(),
         [all @ .., last] => format!("{} or {last}", all.join(", ")),
-    }
-}
-
-impl Explain for UsageError {
-    fn hints(&self) -> Vec<Cow<'static, str>> {
-        match self {
-            UsageError::Missing { example, .. } => vec![format!("for example: {example}").into()],
-            UsageError::LandingFlagRefused { mode, flag } if mode == "--in-place" => {
-                vec![format!("leave {flag} out, or have it done in a lane: leave {mode} out").into()]
-            }
-            UsageError::LandingFlagRefused { flag, .. } => {
-                vec![format!("leave {flag} out, or have it built: --mode build").into()]
-            }
-            UsageError::IsolatedRefused => vec!["leave --isolated out, or add --mode answer".into()],
-            UsageError::NoRun { lane, .. } => vec![format!("see its runs: git proq show {lane}").into()],
-            UsageError::NoAutoMerge { lane } => {
-                vec![format!("land it: git proq merge {lane}").into()]
-            }
-            UsageError::NoSetUpRun { .. } => vec!["see what is set: git proq config list".into()],
-            UsageError::NoFailedCheck { lane } => {
-                vec![format!("see what is known of it: git proq show {lane}").into()]
-            }
-            UsageError::NoSupervisingAgent { .. } | UsageError::CannotSupervise { .. } => {
-                vec!["or give another agent the tools yourself: git proq mcp --supervisor".into()]
-            }
-            UsageError::McpServerFailed { .. } => {
-                vec!["it is started by an agent, which talks to it: see `git proq mcp -h`".into()]
-            }
-            UsageError::NotOwnLane { .. } => {
-                vec!["say in your report what a person is to do: git proq task update".into(), "a person runs it in a terminal of their own, or has an agent supervise all lanes: git proq supervise".into()]
-            }
-            UsageError::RefusedInLane { .. } => {
-                vec!["an agent in a lane reports on its task: git proq task update".into()]
-            }
-            UsageError::InvalidReport { .. } => vec![
-                "write {\"status\": \"…\", \"findings\": [\"…\"], \"human_steps\": [\"…\"]}, or plain text"
-                    .into(),
-            ],
-            UsageError::DemoFailed { .. } => vec!["please report this, with what is shown above".into()],
-            UsageError::UnknownCommandId { .. } => {
-                vec!["see all, type at least eight letters: git proq approve --list".into()]
-            }
-            UsageError::ApprovalRequired { selection_args: which, .. } => {
-                vec![format!("approve them as they are: git proq approve --yes{which}").into()]
-            }
-            UsageError::CurrentDirMissing => vec!["change to a folder that exists: cd".into()],
-            UsageError::NotADir { .. } => vec!["-C takes a folder that exists".into()],
-            UsageError::InitFileExists { .. } => vec!["name another one: git proq plan --init FILE".into()],
-            UsageError::OutputFileExists { .. } => {
-                vec!["name another file, or let this one be replaced: --force".into()]
-            }
-            UsageError::Unreadable { .. } | UsageError::Unwritable { .. } | UsageError::Declined => {
-                Vec::new()
-            }
-            UsageError::ConfirmationRequired { number, .. } => vec![
-                format!("look at it: git proq op show {number}").into(),
-                format!("undo it all the same: git proq undo {number}").into(),
-            ],
-        }
-    }
-
-    fn exit(&self) -> Exit {
-        match self {
-            UsageError::Missing { .. }
-            | UsageError::LandingFlagRefused { .. }
-            | UsageError::IsolatedRefused
-            | UsageError::NotADir { .. }
-            | UsageError::CannotSupervise { .. } => Exit::Usage,
-            _ => Exit::Refused,
-        }
     }
 }

@@ -1,7 +1,5 @@
 //! The `git proq pick` command: lands one of several attempts, then discards the others.
 
-use std::borrow::Cow;
-
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use proq_base::explain::{Exit, Explain};
@@ -77,34 +75,25 @@ struct PickOutput<'a> {
 }
 
 /// Reason why an attempt cannot be picked.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 pub enum PickError {
     /// The lane does not belong to a group of attempts.
     #[error("lane '{lane}' is not one of several attempts; nothing was changed")]
+    #[hint("land it: git proq merge {lane}")]
     NotInGroup {
         /// Name of the lane.
         lane: LaneName,
     },
     /// Agents are still running in attempts of the group.
     #[error("agents are still at work in {}; nothing was changed", busy.join(", "))]
+    #[hint("wait for them: git proq wait {}", busy.join(" "))]
+    #[hint("or stop them: git proq pick {lane} --stop")]
     AgentsRunning {
         /// Name of the attempt to pick.
         lane: LaneName,
         /// Names of the attempts with running agents.
         busy: Vec<LaneName>,
     },
-}
-
-impl Explain for PickError {
-    fn hints(&self) -> Vec<Cow<'static, str>> {
-        match self {
-            PickError::NotInGroup { lane } => vec![format!("land it: git proq merge {lane}").into()],
-            PickError::AgentsRunning { lane, busy } => vec![
-                format!("wait for them: git proq wait {}", busy.join(" ")).into(),
-                format!("or stop them: git proq pick {lane} --stop").into(),
-            ],
-        }
-    }
 }
 
 pub(crate) fn run(session: &CommandContext, args: &Pick) -> CommandResult {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
-use proq_base::explain::Exit;
+use proq_base::explain::{Exit, Explain};
 use proq_base::lane_name::LaneName;
 use proq_git::Repo;
 use proq_lib::agent::command::agent_command::{AgentCommand, RunOptions};
@@ -86,33 +86,22 @@ struct RedispatchOutput<'a> {
 }
 
 /// Reason why a lane cannot be started afresh.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 pub enum RedispatchError {
     /// The lane has no task for an agent.
     #[error("lane '{lane}' has no task to start afresh; nothing was changed")]
+    #[hint("make a lane with one: git proq spawn AGENT \"what to do\"")]
     NoTask {
         /// Name of the lane.
         lane: LaneName,
     },
     /// The lane had no agent with a known name, and none was given.
     #[error("lane '{lane}' was not made by an agent that can be started again; nothing was changed")]
+    #[hint("name one: git proq redispatch {lane} --agent claude")]
     NoAgent {
         /// Name of the lane.
         lane: LaneName,
     },
-}
-
-impl proq_base::explain::Explain for RedispatchError {
-    fn hints(&self) -> Vec<std::borrow::Cow<'static, str>> {
-        vec![match self {
-            RedispatchError::NoTask { .. } => {
-                "make a lane with one: git proq spawn AGENT \"what to do\"".into()
-            }
-            RedispatchError::NoAgent { lane } => {
-                format!("name one: git proq redispatch {lane} --agent claude").into()
-            }
-        }]
-    }
 }
 
 pub(crate) fn run(session: &CommandContext, args: &Redispatch) -> CommandResult {

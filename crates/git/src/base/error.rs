@@ -1,7 +1,11 @@
 //! Errors of git operations, worded for the user.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use proq_base::explain::{Explain, shell_quote_path};
+
+use super::error_hints::{abort_command, is_lfs_missing, quote_first, ref_failure_hint};
 use super::failed_program::{FailedProgram, filter_error_line, first_error_line};
 use super::local_changes_hint::LocalChangesHint;
 use super::unusable::UnusableError;
@@ -14,13 +18,15 @@ const MAX_PATHS_NAMED: usize = 4;
 const MAX_OUTPUT_CHARS_SHOWN: usize = 200;
 
 /// Error from git, or from reading and changing a repository.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 pub enum Error {
     /// No git program on `PATH`.
     #[error("git was not found on PATH")]
+    #[hint("install git 2.39 or newer")]
     NoGit,
     /// The git program is older than the version git-proq requires.
     #[error("git {found} is too old; git-proq needs {needed} or newer")]
+    #[hint("upgrade git, or put a newer one first on PATH")]
     TooOld {
         /// The version found.
         found: String,
@@ -29,6 +35,8 @@ pub enum Error {
     },
     /// The folder is not in a repository.
     #[error("not a git repository: {}", dir.display())]
+    #[hint(if *named_by_git_dir_variable, "GIT_DIR is set and names no repository: unset GIT_DIR")]
+    #[hint(else, "run it inside a repository, or make one: git init")]
     NoRepository {
         /// Folder where the search started, or the value of `GIT_DIR`.
         dir: PathBuf,
@@ -37,6 +45,7 @@ pub enum Error {
     },
     /// Environment variables name a worktree and a repository that do not belong together.
     #[error("{} is no worktree of {}, which GIT_DIR names; nothing was changed", dir.display(), git_dir.display())]
+    #[hint("without the variables: env -u GIT_DIR -u GIT_WORK_TREE git proq …")]
     MismatchedGitDir {
         /// Worktree that the variables name.
         dir: PathBuf,
@@ -45,6 +54,7 @@ pub enum Error {
     },
     /// Another user owns the repository, and git makes no exception for it.
     #[error("cannot use the repository at {}: git detected dubious ownership; nothing of it was read or run", dir.display())]
+    #[hint("if you trust who owns it: {advice}")]
     Untrusted {
         /// Worktree of the repository, or its git directory.
         dir: PathBuf,
@@ -53,15 +63,21 @@ pub enum Error {
     },
     /// A bare repository was discovered but not named explicitly, and git's settings require that.
     #[error("cannot use the bare repository at {}: safe.bareRepository is 'explicit'; nothing of it was read or run", dir.display())]
+    #[hint("name it, if you trust it: git --git-dir={} proq", shell_quote_path(dir))]
     BareNotNamedExplicitly {
         /// Git directory of the repository.
         dir: PathBuf,
     },
     /// The command needs a main checkout and the repository is bare.
     #[error("this is a bare repository; it has no main checkout")]
+    #[hint("lanes work here, a preview needs a checkout: git clone")]
     Bare,
     /// A git command failed.
     #[error("`git {args}` failed: {}", first_error_line(stderr, status))]
+    #[hint(
+        if stderr.contains("No space left on device"),
+        "make room on the disk, then run the command again"
+    )]
     Command {
         /// Arguments, joined for display.
         args: String,
@@ -74,6 +90,7 @@ pub enum Error {
     #[error(
         "{count} files of this commit are not in this partial clone, and git could not fetch them from {remote}; nothing was changed"
     )]
+    #[hint("look whether it can be reached, then run this again: git fetch {remote}")]
     NotFetched {
         /// Number of missing files.
         count: usize,
@@ -88,6 +105,13 @@ pub enum Error {
         "a filter that git sends files through failed: {}; nothing was changed",
         filter_error_line(stderr)
     )]
+    #[hint(if !is_lfs, "see which programs they are: git config --get-regexp '^filter'")]
+    #[hint(else if is_lfs_missing(stderr), "git-lfs is not on PATH here; install it: https://git-lfs.com")]
+    #[hint(else, "fetch what is missing, which says more: git lfs fetch")]
+    #[hint(
+        if *is_lfs && !is_lfs_missing(stderr),
+        "or have pointers in lanes: git config proq.lane.lfs pointer"
+    )]
     Filter {
         /// Complete standard error output of git and the filter.
         stderr: String,
@@ -96,6 +120,11 @@ pub enum Error {
     },
     /// Git printed output that git-proq cannot parse.
     #[error("`git {args}` {}", describe_output(output))]
+    #[hint(
+        if output.is_empty(),
+        "see whether the disk is full, or a limit was reached: df -h; ulimit -a"
+    )]
+    #[hint(else, "see which git it is: git --version; type -a git")]
     UnexpectedOutput {
         /// Arguments, joined for display.
         args: String,
@@ -104,6 +133,7 @@ pub enum Error {
     },
     /// A revision does not resolve to a commit.
     #[error("'{rev}' is not a commit in this repository")]
+    #[hint("see what there is: git branch --all; git tag")]
     NoRev {
         /// Revision that was requested.
         rev: String,
@@ -113,6 +143,8 @@ pub enum Error {
     Unusable(UnusableError),
     /// A file pattern is invalid.
     #[error("'{glob}' names no files: {reason}; nothing was made")]
+    #[exit(Usage)]
+    #[hint("name files from the top of the repository: --scope src/pay/ --scope '*.md'")]
     InvalidGlob {
         /// Pattern as given.
         glob: String,
@@ -130,6 +162,7 @@ pub enum Error {
     },
     /// A file could not be read, written or moved.
     #[error("could not {verb} {}", path.display())]
+    #[hint(if source.kind() == ErrorKind::StorageFull, "make room on the disk, then run the command again")]
     Io {
         /// Failed action, as a verb.
         verb: &'static str,
@@ -141,6 +174,7 @@ pub enum Error {
     },
     /// An index has unmerged paths.
     #[error("{} has unmerged paths: {}", dir.display(), list_paths(paths))]
+    #[hint("finish the merge first: git status")]
     Unmerged {
         /// Worktree of the index.
         dir: PathBuf,
@@ -149,6 +183,7 @@ pub enum Error {
     },
     /// Tracked files cannot be read, so their content cannot be saved.
     #[error("files in {} cannot be read: {}; nothing was changed", dir.display(), list_paths(paths))]
+    #[hint("make them readable for you: chmod u+r {}", quote_first(paths, dir))]
     Unreadable {
         /// Worktree of the files.
         dir: PathBuf,
@@ -157,6 +192,8 @@ pub enum Error {
     },
     /// Folders cannot be changed, or files cannot be removed.
     #[error("{} cannot be changed in {}: its rights, or those of the file system, do not let you; nothing was changed", list_paths(paths), dir.display())]
+    #[hint("make it writable for you: chmod u+rwx {}", quote_first(paths, dir))]
+    #[hint("or, where chattr has made it immutable: chattr -i {}", quote_first(paths, dir))]
     NotWritable {
         /// Worktree of the paths.
         dir: PathBuf,
@@ -165,6 +202,7 @@ pub enum Error {
     },
     /// `git replace` replaces the content of files.
     #[error("`git replace` exchanges the content of files in {}: {}; nothing was changed", dir.display(), list_paths(paths))]
+    #[hint("take the replacement away first: git replace -d {oid}")]
     Replaced {
         /// Worktree of the files.
         dir: PathBuf,
@@ -175,6 +213,7 @@ pub enum Error {
     },
     /// Something that is not a regular file or symlink is at a path where git has a file.
     #[error("in {} stands what git cannot keep where it has a file: {}; nothing was changed", dir.display(), paths.join(", "))]
+    #[hint("move these away, then try again")]
     NotAFile {
         /// Worktree of the paths.
         dir: PathBuf,
@@ -183,6 +222,7 @@ pub enum Error {
     },
     /// A merge, rebase or similar operation is in progress.
     #[error("a {operation} is under way in {}; nothing was changed", dir.display())]
+    #[hint("finish it, or give it up: {}", abort_command(operation))]
     OpenOperation {
         /// Name of the operation, such as `merge`.
         operation: &'static str,
@@ -191,6 +231,7 @@ pub enum Error {
     },
     /// Local changes would be overwritten.
     #[error("local changes in {} stand in the way: {}; nothing was changed", dir.display(), list_paths(paths))]
+    #[hint(with = hint.hints(dir))]
     LocalChanges {
         /// Worktree with the changes.
         dir: PathBuf,
@@ -201,6 +242,7 @@ pub enum Error {
     },
     /// Untracked or ignored files would be overwritten.
     #[error("files that git does not track in {} stand in the way: {}; nothing was changed", dir.display(), list_paths(paths))]
+    #[hint("move these files away, then try again")]
     Obstructed {
         /// Worktree of the files.
         dir: PathBuf,
@@ -209,6 +251,9 @@ pub enum Error {
     },
     /// Another process holds git's lock on this index.
     #[error("another git command is running in {} ({} exists); nothing was changed", dir.display(), lock.display())]
+    #[exit(Locked)]
+    #[hint("wait for it to end, then try again")]
+    #[hint("if no git runs there any more: rm {}", shell_quote_path(lock))]
     IndexLocked {
         /// Worktree of the index.
         dir: PathBuf,
@@ -217,12 +262,14 @@ pub enum Error {
     },
     /// The index or its lock was replaced while git-proq held the lock.
     #[error("the index of {} was replaced while its lock was held; it was left as it is", dir.display())]
+    #[hint("look at it first: git -C {} status", shell_quote_path(dir))]
     IndexReplaced {
         /// Worktree of the index.
         dir: PathBuf,
     },
     /// Files changed between being checked and being moved.
     #[error("{} changed while git-proq was at work: {}; they were put back", dir.display(), list_paths(paths))]
+    #[hint("run the command again")]
     Raced {
         /// Worktree of the files.
         dir: PathBuf,
@@ -231,6 +278,7 @@ pub enum Error {
     },
     /// An operation failed, and so did restoring the files.
     #[error("files of {} could not all be put back; those that are missing are in {}", dir.display(), saved_dir.display())]
+    #[hint("make room, put them back by hand, then look: git -C {} status", shell_quote_path(dir))]
     RestoreFailed {
         /// Worktree of the files.
         dir: PathBuf,
@@ -242,6 +290,9 @@ pub enum Error {
     },
     /// Another git command holds a lock that moving a ref requires.
     #[error("'{name}' could not be moved: another git command holds {}; nothing was changed", lock.display())]
+    #[exit(Locked)]
+    #[hint("wait for it to end, then try again")]
+    #[hint("if no git runs there any more: rm {}", shell_quote_path(lock))]
     RefLocked {
         /// Name of the ref.
         name: String,
@@ -250,6 +301,7 @@ pub enum Error {
     },
     /// A ref did not have its expected value, or could not be locked.
     #[error("'{name}' could not be moved: {reason}; nothing was changed")]
+    #[hint(with = [ref_failure_hint(name, reason)])]
     RefNotMoved {
         /// Name of the ref.
         name: String,
@@ -258,6 +310,7 @@ pub enum Error {
     },
     /// Switching HEAD in a reftable repository requires the symref commands of a newer git.
     #[error("git {found} cannot switch branches safely in a reftable repository")]
+    #[hint("upgrade git to 2.46 or newer")]
     NeedsSymref {
         /// Version of git that was found.
         found: String,
@@ -334,7 +387,7 @@ fn describe_output(output: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proq_base::explain::{Exit, Explain};
+    use proq_base::explain::Exit;
 
     #[test]
     fn truncates_unexpected_output() {

@@ -1,9 +1,8 @@
 //! Errors of the user's programs that git runs: clean filters, signing programs, and hooks that refuse.
 
-use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
-use proq_base::explain::shell_quote_bytes;
+use proq_base::explain::{Explain, shell_quote_bytes};
 
 use super::head::BRANCH_PREFIX;
 
@@ -18,10 +17,11 @@ const SIGNING_ERROR_TEXTS: [&str; 5] =
 const NO_GPG_OUTPUT: &str = "(no gpg output)";
 
 /// Failure or refusal of one of the user's programs, after which git did nothing.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 pub enum FailedProgram {
     /// A required clean filter failed, so git may not save a file.
     #[error("cannot save {path} in {}: its clean filter '{filter}' fails: {reason}; nothing was changed", dir.display())]
+    #[hint("have git keep such files as they are: git config {} false", required_key(filter))]
     CleanFilter {
         /// Worktree of the file.
         dir: PathBuf,
@@ -34,12 +34,15 @@ pub enum FailedProgram {
     },
     /// The program that signs commits failed.
     #[error("cannot sign a commit, which commit.gpgSign asks for: {reason}; nothing was changed")]
+    #[hint("name the key to sign with: git config user.signingKey KEY")]
+    #[hint("or have commits made without a signature: git config commit.gpgSign false")]
     Signature {
         /// Last line of output about the signature.
         reason: String,
     },
     /// The repository's reference-transaction hook refused.
     #[error("cannot move '{name}': the reference-transaction hook refused it{}; nothing was changed", reason_suffix(reason.as_deref()))]
+    #[hint("read the hook: cat \"$(git rev-parse --git-path hooks/reference-transaction)\"")]
     RefHook {
         /// Name of the ref; a branch without `refs/heads/`.
         name: String,
@@ -51,6 +54,14 @@ pub enum FailedProgram {
 /// Formats the reason of a hook as the end of a message.
 fn reason_suffix(reason: Option<&str>) -> String {
     reason.map(|why| format!(": {why}")).unwrap_or_default()
+}
+
+/// Returns the setting that makes git fail where a filter does, quoted for a shell.
+fn required_key(filter: &str) -> String {
+    let key = format!("filter.{filter}.required");
+    let needs_no_quotes = key.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b));
+    let key = if needs_no_quotes { key.into_bytes() } else { shell_quote_bytes(key.as_bytes()) };
+    String::from_utf8_lossy(&key).into_owned()
 }
 
 /// Returns the last line that is not blank, trimmed.
@@ -97,26 +108,6 @@ impl FailedProgram {
         let reason = last_line(stderr.lines().filter(|line| !is_from_git(line)));
         let name = name.strip_prefix(BRANCH_PREFIX).unwrap_or(name).to_owned();
         Some(FailedProgram::RefHook { name, reason })
-    }
-
-    /// Returns hints with the commands that help against this failure.
-    pub fn hints(&self) -> Vec<Cow<'static, str>> {
-        match self {
-            FailedProgram::CleanFilter { filter, .. } => {
-                let key = format!("filter.{filter}.required");
-                let needs_no_quotes = key.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b));
-                let key = if needs_no_quotes { key.into_bytes() } else { shell_quote_bytes(key.as_bytes()) };
-                let key = String::from_utf8_lossy(&key).into_owned();
-                vec![format!("have git keep such files as they are: git config {key} false").into()]
-            }
-            FailedProgram::Signature { .. } => vec![
-                "name the key to sign with: git config user.signingKey KEY".into(),
-                "or have commits made without a signature: git config commit.gpgSign false".into(),
-            ],
-            FailedProgram::RefHook { .. } => {
-                vec!["read the hook: cat \"$(git rev-parse --git-path hooks/reference-transaction)\"".into()]
-            }
-        }
     }
 }
 

@@ -1,9 +1,8 @@
 //! Errors of repositories and worktrees in which git-proq cannot work.
 
-use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
-use proq_base::explain::{Exit, Explain, shell_quote_path};
+use proq_base::explain::{Explain, shell_quote_path};
 
 /// Start of git's message that a lock file cannot be created.
 const LOCK_ERROR: &str = "Unable to create '";
@@ -16,10 +15,14 @@ const WRITE_ERRORS: [(&str, &str); 2] =
 const DATE_ERROR: &str = "invalid date format: ";
 
 /// Reason why a repository or a worktree cannot be used.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 pub enum UnusableError {
     /// HEAD is a symbolic link to a ref that has no file, which the library cannot follow.
     #[error("cannot open {}: HEAD is a symbolic link to {name}, which has no file of its own", git_dir.display())]
+    #[hint(
+        "have git write the name there: git --git-dir={} -c core.preferSymlinkRefs=false symbolic-ref HEAD {name}",
+        shell_quote_path(git_dir)
+    )]
     LinkedHead {
         /// Git directory of the worktree.
         git_dir: PathBuf,
@@ -28,6 +31,7 @@ pub enum UnusableError {
     },
     /// The repository is configured as bare, although it has a checkout, which commands would not update.
     #[error("cannot use the repository at {}: core.bare is true, although files are checked out there; nothing was changed", dir.display())]
+    #[hint("have the checkout back: git config --file {} --unset-all core.bare", shell_quote_path(config))]
     HiddenCheckout {
         /// Top of the checkout.
         dir: PathBuf,
@@ -36,6 +40,17 @@ pub enum UnusableError {
     },
     /// The main checkout is a folder from which git does not find the repository.
     #[error("cannot use the repository {}: core.worktree is {}, from where git does not find it; nothing was changed", git_dir.display(), dir.display())]
+    #[hint(
+        if dir.is_dir() && !dir.join(".git").exists(),
+        "have git find it: echo gitdir: {} > {}",
+        shell_quote_path(git_dir),
+        shell_quote_path(&dir.join(".git"))
+    )]
+    #[hint(
+        else,
+        "have the checkout beside it again: git config --file {} --unset-all core.worktree",
+        shell_quote_path(config)
+    )]
     CheckoutElsewhere {
         /// Git directory of the repository.
         git_dir: PathBuf,
@@ -46,6 +61,18 @@ pub enum UnusableError {
     },
     /// All worktrees share the folder of the main checkout.
     #[error("cannot use the repository {}: with extensions.worktreeConfig its core.worktree counts for every worktree, so git would change the main checkout in each lane; nothing was changed", git_dir.display())]
+    #[hint(
+        if *is_set_for_main,
+        "have it count for the main checkout alone: git config --file {} --unset-all core.worktree",
+        shell_quote_path(&git_dir.join("config"))
+    )]
+    #[hint(
+        else,
+        "have it count for the main checkout alone: git config --file {} core.worktree {} && git config --file {} --unset-all core.worktree",
+        shell_quote_path(&git_dir.join("config.worktree")),
+        shell_quote_path(worktree),
+        shell_quote_path(&git_dir.join("config"))
+    )]
     SharedWorktree {
         /// Git directory of the repository.
         git_dir: PathBuf,
@@ -56,18 +83,21 @@ pub enum UnusableError {
     },
     /// A folder of the git directory is not writable.
     #[error("cannot change the repository: you may not write to {}; nothing was changed", dir.display())]
+    #[hint("make it writable for you: chmod u+rwx {}", shell_quote_path(dir))]
     NotWritable {
         /// Path of the folder.
         dir: PathBuf,
     },
     /// git could not write a file.
     #[error("cannot write {path}: the disk is full, or a limit was reached")]
+    #[hint("see how full it is, and what the limits are: df -h; ulimit -a")]
     WriteFailed {
         /// Path of the file, as git names it.
         path: String,
     },
     /// A date variable holds no valid date.
     #[error("cannot date a commit: '{date}' is no date that git can read; nothing was changed")]
+    #[hint("have git take the time: unset {variable}")]
     InvalidDate {
         /// Value of the variable.
         date: String,
@@ -76,6 +106,7 @@ pub enum UnusableError {
     },
     /// A worktree has no index. git treats every file of its commit as staged for deletion.
     #[error("cannot use {}: it has no index that git can read, so every file there counts as deleted; nothing was changed", dir.display())]
+    #[hint("make one, and leave every file as it is: {repair}")]
     NoIndex {
         /// Top of the worktree.
         dir: PathBuf,
@@ -104,60 +135,6 @@ impl UnusableError {
         let (lock, reason) = stderr.split_once(LOCK_ERROR)?.1.split_once("': ")?;
         let dir = Path::new(lock).parent()?.to_owned();
         reason.starts_with("Permission denied").then_some(UnusableError::NotWritable { dir })
-    }
-}
-
-impl Explain for UnusableError {
-    fn hints(&self) -> Vec<Cow<'static, str>> {
-        vec![match self {
-            UnusableError::HiddenCheckout { config, .. } => {
-                format!("have the checkout back: git config --file {} --unset-all core.bare", shell_quote_path(config))
-                    .into()
-            }
-            UnusableError::CheckoutElsewhere { git_dir, dir, .. } if dir.is_dir() && !dir.join(".git").exists() => {
-                format!(
-                    "have git find it: echo gitdir: {} > {}",
-                    shell_quote_path(git_dir),
-                    shell_quote_path(&dir.join(".git"))
-                )
-                .into()
-            }
-            UnusableError::CheckoutElsewhere { config, .. } => format!(
-                "have the checkout beside it again: git config --file {} --unset-all core.worktree",
-                shell_quote_path(config)
-            )
-            .into(),
-            UnusableError::SharedWorktree { git_dir, worktree, is_set_for_main } => {
-                let file = |name: &str| shell_quote_path(&git_dir.join(name));
-                let keep_setting = match is_set_for_main {
-                    true => String::new(),
-                    false => format!(
-                        "git config --file {} core.worktree {} && ",
-                        file("config.worktree"),
-                        shell_quote_path(worktree)
-                    ),
-                };
-                let (config, unset) = (file("config"), "--unset-all core.worktree");
-                format!("have it count for the main checkout alone: {keep_setting}git config --file {config} {unset}").into()
-            }
-            UnusableError::LinkedHead { git_dir, name } => format!(
-                "have git write the name there: git --git-dir={} -c core.preferSymlinkRefs=false symbolic-ref HEAD {name}",
-                shell_quote_path(git_dir)
-            )
-            .into(),
-            UnusableError::NotWritable { dir } => {
-                format!("make it writable for you: chmod u+rwx {}", shell_quote_path(dir)).into()
-            }
-            UnusableError::WriteFailed { .. } => "see how full it is, and what the limits are: df -h; ulimit -a".into(),
-            UnusableError::InvalidDate { variable, .. } => format!("have git take the time: unset {variable}").into(),
-            UnusableError::NoIndex { repair, .. } => {
-                format!("make one, and leave every file as it is: {repair}").into()
-            }
-        }]
-    }
-
-    fn exit(&self) -> Exit {
-        Exit::Refused
     }
 }
 

@@ -1,8 +1,6 @@
 //! Errors of previews, with hints and exit codes.
 
-use std::borrow::Cow;
-
-use proq_base::explain::{Exit, Explain, shell_quote_path};
+use proq_base::explain::{Explain, shell_quote_path};
 use proq_base::lane_name::LaneName;
 use proq_git as git;
 use proq_git::base::error;
@@ -12,13 +10,20 @@ use proq_store as store;
 use crate::lane;
 
 /// Error of a preview.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
+#[decision]
 pub enum Error {
     /// No preview is open.
     #[error("no preview is open; nothing was changed")]
+    #[hint("open one: git proq preview LANE")]
     NoOpenPreview,
     /// The main checkout was switched by hand to another branch or commit.
     #[error("the main checkout shows '{current_head}', not lane '{lane}' any more; nothing was changed")]
+    #[hint(
+        if matches!(previous_head, Head::Detached(_)),
+        "go back first: git switch --detach {previous_head} && git proq preview --back"
+    )]
+    #[hint(else, "go back first: git switch {previous_head} && git proq preview --back")]
     SwitchedByHand {
         /// Lane that was previewed.
         lane: LaneName,
@@ -31,6 +36,7 @@ pub enum Error {
     #[error(
         "the main checkout is on '{current_branch}', a branch without a commit, not on lane '{lane}' any more; nothing was changed"
     )]
+    #[hint("go back first: git switch {preview_branch}")]
     OnUnbornBranch {
         /// Lane that was previewed.
         lane: LaneName,
@@ -41,6 +47,7 @@ pub enum Error {
     },
     /// The branch that the preview was entered from is checked out in another worktree.
     #[error("branch '{branch}' is checked out in {} now; nothing was changed", dir.display())]
+    #[hint("free it: git -C {} switch --detach", shell_quote_path(dir))]
     OriginTaken {
         /// Branch that the preview was entered from.
         branch: String,
@@ -52,21 +59,25 @@ pub enum Error {
         "your changes from before the preview are kept, but these stand in their way: {}",
         error::list_paths(paths)
     )]
+    #[hint("move them aside, then bring your changes back: git proq preview --back")]
     ChangesObstructed {
         /// Files that are in the way.
         paths: Vec<git::RepoPath>,
     },
     /// The lane's branch is missing.
     #[error("lane '{lane}' cannot be shown: its branch is gone; nothing was changed")]
+    #[hint("see what is left of it: git proq show {lane}")]
     LaneBranchGone {
         /// Name of the lane whose branch is missing.
         lane: LaneName,
     },
     /// The main checkout is on a branch without a commit.
     #[error("the main checkout is on a branch without a commit; nothing was changed")]
+    #[hint("make a first commit: git commit --allow-empty -m 'Start'")]
     NoCommit,
     /// The branch that the preview was entered from is missing.
     #[error("branch '{branch}', which the preview was entered from, is gone; nothing was changed")]
+    #[hint("make it again: git branch {branch} {}", commit.short())]
     OriginGone {
         /// Branch that the preview was entered from.
         branch: String,
@@ -75,6 +86,7 @@ pub enum Error {
     },
     /// The preview has commits that the lane lacks, and the lane has moved.
     #[error("lane '{lane}' and its preview both have commits of their own; nothing was changed")]
+    #[hint("leave it; its commits are kept: git proq preview --back")]
     Diverged {
         /// Name of the lane that diverged from its preview.
         lane: LaneName,
@@ -83,68 +95,21 @@ pub enum Error {
     #[error(
         "cannot refresh the preview of lane '{lane}': it has commits that the lane has not, and the lane has nothing new; nothing was changed"
     )]
+    #[hint("leave it; its commits are kept: git proq preview --back")]
     PreviewAhead {
         /// Name of the lane whose preview is ahead of it.
         lane: LaneName,
     },
     /// Error of a lane.
     #[error(transparent)]
+    #[decision(_0.is_decision())]
     Lane(#[from] lane::Error),
     /// Error of git.
     #[error(transparent)]
+    #[decision(false)]
     Git(#[from] git::Error),
     /// Error of the store.
     #[error(transparent)]
+    #[decision(false)]
     Store(#[from] store::Error),
-}
-
-impl Explain for Error {
-    fn is_decision(&self) -> bool {
-        match self {
-            Error::Lane(e) => e.is_decision(),
-            Error::Git(_) | Error::Store(_) => false,
-            _ => true,
-        }
-    }
-
-    fn hints(&self) -> Vec<Cow<'static, str>> {
-        match self {
-            Error::NoOpenPreview => vec!["open one: git proq preview LANE".into()],
-            Error::SwitchedByHand { previous_head: came_from, .. } => {
-                let flag = if matches!(came_from, Head::Detached(_)) { "--detach " } else { "" };
-                vec![format!("go back first: git switch {flag}{came_from} && git proq preview --back").into()]
-            }
-            Error::OnUnbornBranch { preview_branch: preview, .. } => {
-                vec![format!("go back first: git switch {preview}").into()]
-            }
-            Error::OriginTaken { dir, .. } => {
-                vec![format!("free it: git -C {} switch --detach", shell_quote_path(dir)).into()]
-            }
-            Error::ChangesObstructed { .. } => {
-                vec!["move them aside, then bring your changes back: git proq preview --back".into()]
-            }
-            Error::LaneBranchGone { lane } => {
-                vec![format!("see what is left of it: git proq show {lane}").into()]
-            }
-            Error::NoCommit => vec!["make a first commit: git commit --allow-empty -m 'Start'".into()],
-            Error::OriginGone { branch, commit } => {
-                vec![format!("make it again: git branch {branch} {}", commit.short()).into()]
-            }
-            Error::Diverged { .. } | Error::PreviewAhead { .. } => {
-                vec!["leave it; its commits are kept: git proq preview --back".into()]
-            }
-            Error::Lane(e) => e.hints(),
-            Error::Git(e) => e.hints(),
-            Error::Store(e) => e.hints(),
-        }
-    }
-
-    fn exit(&self) -> Exit {
-        match self {
-            Error::Lane(e) => e.exit(),
-            Error::Git(e) => e.exit(),
-            Error::Store(e) => e.exit(),
-            _ => Exit::Refused,
-        }
-    }
 }

@@ -1,19 +1,32 @@
 //! Errors of the files that git-proq stores.
 
-use std::borrow::Cow;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use proq_base::explain::{Exit, Explain, rename_command, shell_quote_path};
+use proq_base::explain::{Explain, rename_command, shell_quote_path};
 use proq_base::interrupt::Interrupted;
 
 use crate::paths::file_access::first_inaccessible;
 use crate::paths::layout::JOURNAL_FILE;
 
 /// An error of the store.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 pub enum Error {
     /// A file could not be read or written.
     #[error("could not {verb} {}", path.display())]
+    #[hint(
+        if source.kind() == ErrorKind::PermissionDenied && let Some(dir) = first_inaccessible(path),
+        "make it readable for you: chmod u+rwX {}",
+        shell_quote_path(&dir)
+    )]
+    #[hint(
+        else if source.kind() == ErrorKind::StorageFull,
+        "make room on the disk, then run the command again"
+    )]
+    #[hint(
+        else if matches!(source.kind(), ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied),
+        "git-proq keeps its records there; make it writable for you"
+    )]
     Io {
         /// Action that failed, as a verb.
         verb: &'static str,
@@ -25,12 +38,15 @@ pub enum Error {
     },
     /// A symbolic link is where a folder or file of git-proq is expected.
     #[error("cannot use {}: it is a symbolic link; nothing was read or written through it", path.display())]
+    #[hint("see where it leads: ls -l {}", shell_quote_path(path))]
     SymbolicLink {
         /// Path of the link.
         path: PathBuf,
     },
     /// A record has contents that git-proq does not write.
     #[error("the record {} cannot be read; it was left as it is", path.display())]
+    #[hint(if is_active_journal(path), "{}", journal_hint(path))]
+    #[hint(else, "look at it, and set it aside if it is lost: {}", rename_command(path, "broken"))]
     Broken {
         /// Path of the record.
         path: PathBuf,
@@ -40,6 +56,7 @@ pub enum Error {
     },
     /// A record was written by a newer git-proq.
     #[error("the record {} has format {found}; this git-proq knows up to {known}", path.display())]
+    #[hint("upgrade git-proq: cargo install git-proq")]
     NewerFormat {
         /// Path of the record.
         path: PathBuf,
@@ -53,6 +70,8 @@ pub enum Error {
     Interrupted(#[from] Interrupted),
     /// A lock was not acquired in time.
     #[error("{resource} is held by {holder}; gave up after {seconds} s, nothing was changed")]
+    #[exit(Locked)]
+    #[hint("try again when it has ended, or wait longer: git -c proq.lock.timeout=300 proq …")]
     Locked {
         /// Description of what the lock protects.
         resource: String,
@@ -63,6 +82,9 @@ pub enum Error {
     },
     /// A landing did not reach the front of the merge queue in time.
     #[error("gave up after {seconds} s in the landing queue, behind {predecessors}; nothing was changed")]
+    #[exit(Locked)]
+    #[hint("see who waits for whom: git proq queue")]
+    #[hint("without --lock-timeout it waits for its turn")]
     QueueTimeout {
         /// Description of the landings ahead in the queue.
         predecessors: String,
@@ -71,6 +93,7 @@ pub enum Error {
     },
     /// A landing waits for this process, which would wait for that landing.
     #[error("cannot queue up from {}: the landing of {landing} waits for this command; nothing was changed", command_origin(hook.as_deref()))]
+    #[hint("see what lands now: git proq queue")]
     QueueDeadlock {
         /// Description of the landing and of its process.
         landing: String,
@@ -90,51 +113,6 @@ impl Error {
     pub fn io(verb: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Error {
         let path = path.to_owned();
         move |source| Error::Io { verb, path, source }
-    }
-}
-
-impl Explain for Error {
-    fn hints(&self) -> Vec<Cow<'static, str>> {
-        match self {
-            Error::Io { source, path, .. } => match source.kind() {
-                std::io::ErrorKind::PermissionDenied if let Some(dir) = first_inaccessible(path) => {
-                    vec![format!("make it readable for you: chmod u+rwX {}", shell_quote_path(&dir)).into()]
-                }
-                std::io::ErrorKind::StorageFull => {
-                    vec!["make room on the disk, then run the command again".into()]
-                }
-                std::io::ErrorKind::ReadOnlyFilesystem | std::io::ErrorKind::PermissionDenied => {
-                    vec!["git-proq keeps its records there; make it writable for you".into()]
-                }
-                _ => Vec::new(),
-            },
-            Error::SymbolicLink { path } => {
-                vec![format!("see where it leads: ls -l {}", shell_quote_path(path)).into()]
-            }
-            Error::Broken { path, .. } if is_active_journal(path) => vec![journal_hint(path).into()],
-            Error::Broken { path, .. } => vec![
-                format!("look at it, and set it aside if it is lost: {}", rename_command(path, "broken"))
-                    .into(),
-            ],
-            Error::NewerFormat { .. } => vec!["upgrade git-proq: cargo install git-proq".into()],
-            Error::Interrupted(_) => Vec::new(),
-            Error::QueueTimeout { .. } => vec![
-                "see who waits for whom: git proq queue".into(),
-                "without --lock-timeout it waits for its turn".into(),
-            ],
-            Error::QueueDeadlock { .. } => vec!["see what lands now: git proq queue".into()],
-            Error::Locked { .. } => vec![
-                "try again when it has ended, or wait longer: git -c proq.lock.timeout=300 proq …".into(),
-            ],
-        }
-    }
-
-    fn exit(&self) -> Exit {
-        match self {
-            Error::Locked { .. } | Error::QueueTimeout { .. } => Exit::Locked,
-            Error::Interrupted(interrupted) => interrupted.exit(),
-            _ => Exit::Refused,
-        }
     }
 }
 

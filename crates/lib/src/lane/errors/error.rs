@@ -1,8 +1,10 @@
 //! Errors of lane commands, with their messages.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 use proq_base::config;
+use proq_base::explain::Explain;
 use proq_base::interrupt::Interrupted;
 use proq_base::lane_name::{InvalidLaneName, LaneName};
 use proq_base::process;
@@ -20,19 +22,23 @@ use super::symbolic_branch_error::SymbolicBranch;
 use super::undo_error::UndoError;
 
 /// An error of a lane command.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 pub enum Error {
     /// The name is not valid for a lane.
     #[error(transparent)]
     InvalidName(#[from] InvalidLaneName),
     /// A lane with that name exists.
     #[error("a lane named '{name}' exists already; nothing was made")]
+    #[hint("look at it: git proq show {name}")]
+    #[hint("or choose another name with -n")]
     NameTaken {
         /// Name of the existing lane.
         name: LaneName,
     },
     /// Attempts of an older group with that name exist.
     #[error("lane '{lane}' is an attempt of an older group '{group}'; nothing was made")]
+    #[hint("look at what is there: git proq compare {group}")]
+    #[hint("or choose another name with -n")]
     GroupTaken {
         /// Name of the group.
         group: String,
@@ -41,6 +47,8 @@ pub enum Error {
     },
     /// A branch with the new lane's branch name exists and belongs to no lane.
     #[error("branch '{branch}' exists already and belongs to no lane; nothing was made")]
+    #[hint("choose another name with -n")]
+    #[hint("or {free_command}")]
     BranchTaken {
         /// Name of the existing branch.
         branch: String,
@@ -49,18 +57,25 @@ pub enum Error {
     },
     /// A branch has the name of the lane prefix, so git cannot create the branch of any lane.
     #[error("a branch named '{prefix}' exists, so no branch '{prefix}/…' can; nothing was made")]
+    #[hint("use another prefix: git config proq.lane.prefix lanes")]
+    #[hint("or rename the branch: git branch -m {prefix} NEW-NAME")]
     PrefixTaken {
         /// Configured prefix of lane branches.
         prefix: String,
     },
     /// A file or folder exists at the path of the new worktree.
     #[error("{} exists already and belongs to no lane; nothing was made", path.display())]
+    #[hint("move it away, or choose another name with -n")]
     PathTaken {
         /// Path of the new worktree.
         path: PathBuf,
     },
     /// No lane has that name.
     #[error("there is no lane '{name}'")]
+    // Another process may have removed the lane.
+    #[decision]
+    #[hint(if let Some(similar) = similar, "did you mean '{similar}'?")]
+    #[hint("see all: git proq list")]
     UnknownLane {
         /// The given name.
         name: String,
@@ -69,6 +84,9 @@ pub enum Error {
     },
     /// The command needs a branch, and the lane has none.
     #[error("lane '{name}' has no branch and no changes of its own: it is {}", purpose_phrase(*purpose))]
+    #[exit(Usage)]
+    #[hint(if matches!(purpose, LanePurpose::InPlace), "see what it came to: git proq show {name}")]
+    #[hint(else, "read it: git proq show {name}")]
     NoLaneBranch {
         /// Name of the lane.
         name: LaneName,
@@ -77,6 +95,7 @@ pub enum Error {
     },
     /// A run cannot work in the main checkout, or a command cannot run while one does.
     #[error("{reason}; nothing was changed")]
+    #[hint("{hint}")]
     InPlaceRefused {
         /// Reason, as a sentence.
         reason: String,
@@ -85,12 +104,18 @@ pub enum Error {
     },
     /// The lane's agent is running.
     #[error("the agent of lane '{name}' is running; nothing was changed")]
+    #[decision]
+    #[hint("wait for it: git proq wait {name}")]
+    #[hint("or stop it: git proq stop {name}")]
     Busy {
         /// Name of the lane.
         name: LaneName,
     },
     /// A hook vetoed the command.
     #[error("{name} said no: {reason}; nothing was changed")]
+    #[decision]
+    #[hint("all that it wrote is in proq/hooks.log below the git directory")]
+    #[hint("or do it without asking {name}: --no-hooks")]
     HookVetoed {
         /// Event name of the hook.
         name: &'static str,
@@ -99,6 +124,9 @@ pub enum Error {
     },
     /// A veto hook comes from the repository and is not approved.
     #[error("{} wants to be asked first ({name}: {line}), which you have not approved; nothing was changed", path.display())]
+    #[decision]
+    #[hint("let it run: git proq approve")]
+    #[hint("or leave it out: --no-hooks")]
     UnapprovedHook {
         /// Settings file that defines the hook.
         path: PathBuf,
@@ -112,18 +140,22 @@ pub enum Error {
     UnknownProgramPath(#[source] &'static std::io::Error),
     /// The current branch has no commit.
     #[error("branch '{branch}' has no commit yet; a lane needs one to start from")]
+    #[hint("make a first commit: git commit --allow-empty -m 'Start'")]
     UnbornBranch {
         /// Name of the branch.
         branch: String,
     },
     /// The start commit is not a branch, and the user named no branch to land on.
     #[error("{reason}, so it is not clear where the lane should land; nothing was made")]
+    #[exit(Usage)]
+    #[hint("say where it lands: git proq spawn --onto BRANCH …")]
     NeedsOnto {
         /// Description of the start commit, as a sentence.
         reason: String,
     },
     /// The branch to land on does not exist.
     #[error("there is no branch '{branch}' to land on; nothing was changed")]
+    #[hint("see what there is: git branch")]
     NoBranch {
         /// Name of the missing branch.
         branch: String,
@@ -133,6 +165,7 @@ pub enum Error {
         "your uncommitted changes do not fit onto '{base}': {}; nothing was made",
         error::list_paths(paths)
     )]
+    #[hint("leave --carry out, or start from the branch that they were made on")]
     CarryConflict {
         /// Name of the base branch.
         base: String,
@@ -141,12 +174,20 @@ pub enum Error {
     },
     /// The base is a branch of git-proq, which no lane can land on.
     #[error("'{branch}' is git-proq's own and cannot be a base; nothing was made")]
+    #[hint("name a branch of yours: --base main")]
     ReservedBranch {
         /// Name of the branch.
         branch: String,
     },
     /// Removing the lane would lose work, or might lose it.
     #[error("lane '{name}' was kept: {}", why.join("; "))]
+    #[decision]
+    #[hint(with = hint.clone())]
+    #[hint(if *busy, "stop its agent: git proq stop {name}")]
+    #[hint(
+        if *force_helps && !(*busy && hint.is_some()),
+        "remove it all the same, saving everything first: git proq discard --force {name}"
+    )]
     RemovalRefused {
         /// Name of the lane.
         name: LaneName,
@@ -161,6 +202,8 @@ pub enum Error {
     },
     /// The lane has uncommitted work that must not be committed as it is.
     #[error("lane '{name}' has work that cannot be committed: {}", why.join("; "))]
+    #[decision]
+    #[hint("look at it: git proq show {name}")]
     UncommittableWork {
         /// Name of the lane.
         name: LaneName,
@@ -169,6 +212,7 @@ pub enum Error {
     },
     /// The lane's worktree is not on the lane's branch.
     #[error("the worktree of lane '{name}' is not on its branch {branch}; nothing was changed")]
+    #[hint("look at it: git proq show {name}")]
     OffBranch {
         /// Name of the lane.
         name: LaneName,
@@ -177,6 +221,7 @@ pub enum Error {
     },
     /// The working directory of the process is in no lane.
     #[error("this is no lane: {}{}", dir.display(), describe_claimed_lane(claimed.as_deref()))]
+    #[hint("do this in a lane's worktree; see the lanes: git proq list")]
     NoLaneHere {
         /// Working directory of the process.
         dir: PathBuf,
@@ -185,6 +230,7 @@ pub enum Error {
     },
     /// The working directory of the process is in another lane than `PROQ_LANE` names.
     #[error("this is lane '{here}', and PROQ_LANE says '{claimed}'; nothing was changed")]
+    #[hint("go back to the worktree of '{claimed}': git proq show {claimed}")]
     LaneMismatch {
         /// Lane of the working directory.
         here: LaneName,
@@ -193,18 +239,21 @@ pub enum Error {
     },
     /// The agent's report cannot be saved.
     #[error("the report {reason}; what was reported before stays")]
+    #[hint("say in short what a person has to know; put what is long into a file of the lane")]
     InvalidReport {
         /// Problem with the report, as a phrase.
         reason: String,
     },
     /// No snapshot has that id.
     #[error("there is no snapshot '{id}'")]
+    #[hint("see all: git proq snap list")]
     UnknownSnapshot {
         /// The given id.
         id: String,
     },
     /// The given id is the beginning of more than one snapshot id.
     #[error("'{id}' is the beginning of {} snapshots: {}", ids.len(), ids.join(", "))]
+    #[hint("type more of the id; see all: git proq snap list")]
     AmbiguousSnapshot {
         /// The given id.
         id: String,
@@ -213,6 +262,7 @@ pub enum Error {
     },
     /// The open preview will restore the snapshot when it is left.
     #[error("snapshot {id} comes back when the preview of '{lane}' is left; nothing was changed")]
+    #[hint("go back: git proq preview --back")]
     SnapshotAwaited {
         /// Id of the snapshot.
         id: String,
@@ -221,18 +271,24 @@ pub enum Error {
     },
     /// There is no worktree to which a snapshot could be restored.
     #[error("this is no worktree, so snapshot {id} cannot come back here; nothing was changed")]
+    #[hint("name one: git proq -C DIR snap restore {id}")]
     NoWorktree {
         /// Id of the snapshot.
         id: String,
     },
     /// The worktree has no commit onto which a snapshot could be restored.
     #[error("this worktree has no commit yet to bring snapshot {id} back onto; nothing was changed")]
+    #[hint("make a first commit: git commit --allow-empty -m 'Start'")]
     NoHead {
         /// Id of the snapshot.
         id: String,
     },
     /// A file could not be read, written or moved.
     #[error("could not {verb} {}", path.display())]
+    #[hint(
+        if source.kind() == std::io::ErrorKind::StorageFull,
+        "make room on the disk, then run the command again"
+    )]
     Io {
         /// Attempted act, as a verb for the message.
         verb: &'static str,
@@ -250,12 +306,14 @@ pub enum Error {
     },
     /// A worktree, or files that an operation put away, are missing or were replaced.
     #[error("{} is not {} any more", path.display(), if path.exists() { "what it was" } else { "there" })]
+    #[hint("see which worktrees there are: git worktree list")]
     PathMissing {
         /// Former path.
         path: PathBuf,
     },
     /// A snapshot that has to be restored conflicts with the present files.
     #[error("set-aside changes do not fit onto {}: {}", dir.display(), error::list_paths(paths))]
+    #[hint("they are kept: git stash apply {}", snapshot.short())]
     RestoreConflict {
         /// Top folder of the worktree.
         dir: PathBuf,
@@ -266,6 +324,9 @@ pub enum Error {
     },
     /// An operation of a crashed process could not be recovered.
     #[error("`{command}` was cut short and could not be put right yet; nothing else was begun")]
+    #[exit(with = source.exit())]
+    #[hint(with = source.hints())]
+    #[hint("nothing is lost; any git proq command tries again")]
     RecoveryFailed {
         /// Command line that was interrupted.
         command: String,
@@ -275,9 +336,12 @@ pub enum Error {
     },
     /// A step could be neither finished nor undone.
     #[error("something could neither be ended nor be taken back; nothing more was begun")]
+    #[hint("have it put right, or see why it cannot be: git proq doctor")]
     StuckStep,
     /// An operation cannot be undone, for the reason in `source`.
     #[error("operation {number}{}: {}; nothing was changed", refusal_clause(*redo), without_assurance(source))]
+    #[exit(with = source.exit())]
+    #[hint(with = refusal_hints(*number, forced_command.as_deref(), source))]
     CannotUndo {
         /// Number of the operation.
         number: OperationNumber,
@@ -291,12 +355,14 @@ pub enum Error {
     },
     /// Error from the set-up of a lane.
     #[error(transparent)]
+    #[decision(_0.is_decision())]
     SetUp(#[from] SetUpError),
     /// Error from an undo.
     #[error(transparent)]
     Undo(#[from] UndoError),
     /// A branch is a symbolic ref to another ref.
     #[error(transparent)]
+    #[decision]
     SymbolicBranch(#[from] SymbolicBranch),
     /// The worktree of a lane is broken.
     #[error(transparent)]
@@ -309,6 +375,7 @@ pub enum Error {
     Location(#[from] LocationError),
     /// Error from git.
     #[error(transparent)]
+    #[decision(is_local_obstacle(_0))]
     Git(#[from] git::Error),
     /// Error from the store.
     #[error(transparent)]
@@ -360,6 +427,12 @@ impl Error {
     }
 }
 
+/// Returns whether local changes, other files or another operation of git are in the way.
+fn is_local_obstacle(error: &git::Error) -> bool {
+    use git::Error::{LocalChanges, Obstructed, OpenOperation};
+    matches!(error, LocalChanges { .. } | Obstructed { .. } | OpenOperation { .. })
+}
+
 /// Returns the purpose as a noun phrase with its article, for use in a sentence.
 pub fn purpose_phrase(purpose: LanePurpose) -> &'static str {
     match purpose {
@@ -387,4 +460,36 @@ fn without_assurance(e: &Error) -> String {
     let trimmed =
         text.strip_suffix("; nothing was changed").or_else(|| text.strip_suffix("; nothing was made"));
     trimmed.unwrap_or(&text).to_owned()
+}
+
+/// Returns the hints for an operation that cannot be undone for the reason in `source`. `forced_command`
+/// undoes it with force.
+fn refusal_hints(
+    number: OperationNumber,
+    forced_command: Option<&str>,
+    source: &Error,
+) -> Vec<Cow<'static, str>> {
+    match (source, forced_command) {
+        (Error::Undo(UndoError::BuiltOn { .. } | UndoError::Pushed { .. }), Some(forced_command)) => {
+            vec![
+                format!("undo it all the same, keeping what came after under a ref: {forced_command}").into(),
+            ]
+        }
+        (Error::Undo(UndoError::BuiltOn { .. } | UndoError::Pushed { .. }), None) => {
+            vec![format!("see what it did: git proq op show {number}").into()]
+        }
+        (Error::RemovalRefused { force_helps: true, busy: false, hint: help, .. }, Some(forced_command)) => {
+            let forced_hint =
+                format!("remove the lane all the same, saving everything first: {forced_command}");
+            help.clone().into_iter().chain([forced_hint]).map(Cow::from).collect()
+        }
+        // A commit would build on the commits to undo, so only a stash is suggested.
+        (Error::Git(git::Error::LocalChanges { dir, hint: remedy, .. }), _) => {
+            vec![remedy.stash_hint(dir)]
+        }
+        (Error::PathMissing { .. }, _) => {
+            vec![format!("see what of it is still there: git proq op show {number}").into()]
+        }
+        (other, _) => other.hints(),
+    }
 }

@@ -1,13 +1,14 @@
 //! Error about a location of lanes that cannot be used, with its hints.
 
-use std::borrow::Cow;
 use std::path::PathBuf;
 
 use proq_base::config::lane_location::DEFAULT_LANE_LOCATION;
-use proq_base::explain::{Exit, Explain};
+use proq_base::explain::Explain;
 
 /// Error about a setting `lane.location` that cannot be used.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
+#[hint("beside the main checkout: git config proq.lane.location '../{{repo}}.{{lane}}'")]
+#[hint("or in it, where git leaves it alone: git config proq.lane.location '{DEFAULT_LANE_LOCATION}'")]
 pub enum LocationError {
     /// The location is in a git directory.
     #[error("lane.location leads to {}, which is in a git directory; nothing was made", folder.display())]
@@ -26,20 +27,4 @@ pub enum LocationError {
     /// The location starts with `~`, and the home folder is unknown.
     #[error("lane.location begins with ~, and there is no home folder; nothing was made")]
     NoHome,
-}
-
-impl Explain for LocationError {
-    fn hints(&self) -> Vec<Cow<'static, str>> {
-        vec![
-            "beside the main checkout: git config proq.lane.location '../{repo}.{lane}'".into(),
-            format!(
-                "or in it, where git leaves it alone: git config proq.lane.location '{DEFAULT_LANE_LOCATION}'"
-            )
-            .into(),
-        ]
-    }
-
-    fn exit(&self) -> Exit {
-        Exit::Refused
-    }
 }

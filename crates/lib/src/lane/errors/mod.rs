@@ -2,7 +2,6 @@
 
 pub mod broken_lane_error;
 pub mod error;
-pub mod error_hints;
 pub mod location_error;
 pub mod set_up_error;
 pub mod snapshot_error;

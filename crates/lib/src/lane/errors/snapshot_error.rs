@@ -1,6 +1,5 @@
 //! Errors about single snapshots, with their hints.
 
-use std::borrow::Cow;
 use std::path::PathBuf;
 
 use proq_base::explain::{Explain, shell_quote_path};
@@ -10,10 +9,11 @@ use proq_git::base::local_changes_hint::LocalChangesHint;
 use proq_git::{CommitId, RepoPath};
 
 /// Error about a single snapshot.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 pub enum SnapshotError {
     /// Only the record and the parked files are left: the ref was deleted, and git removed the objects.
     #[error("cannot read snapshot {id}: git has lost its commit {}, which no ref keeps; nothing was changed", commit.short())]
+    #[hint("see which of its files are left: ls -R {}", shell_quote_path(folder))]
     CommitLost {
         /// Id of the snapshot.
         id: String,
@@ -24,6 +24,7 @@ pub enum SnapshotError {
     },
     /// The lane of an automatic snapshot has been removed.
     #[error("cannot restore snapshot {id}: there is no lane '{lane}' any more; nothing was changed")]
+    #[hint("put it on what is checked out here: git stash apply {}", commit.short())]
     LaneRemoved {
         /// Id of the snapshot.
         id: String,
@@ -34,6 +35,7 @@ pub enum SnapshotError {
     },
     /// The restore would replace an index in which other paths are staged.
     #[error("cannot restore snapshot {id}: it replaces the index of {}, where something else is staged: {}; nothing was changed", dir.display(), list_paths(paths))]
+    #[hint(with = remedy.hints(dir))]
     Staged {
         /// Id of the snapshot.
         id: String,
@@ -44,18 +46,4 @@ pub enum SnapshotError {
         /// Commands that move the staged changes out of the way.
         remedy: Box<LocalChangesHint>,
     },
-}
-
-impl Explain for SnapshotError {
-    fn hints(&self) -> Vec<Cow<'static, str>> {
-        match self {
-            SnapshotError::CommitLost { folder, .. } => {
-                vec![format!("see which of its files are left: ls -R {}", shell_quote_path(folder)).into()]
-            }
-            SnapshotError::LaneRemoved { commit, .. } => {
-                vec![format!("put it on what is checked out here: git stash apply {}", commit.short()).into()]
-            }
-            SnapshotError::Staged { dir, remedy, .. } => remedy.hints(dir),
-        }
-    }
 }

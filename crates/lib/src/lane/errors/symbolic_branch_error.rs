@@ -1,12 +1,12 @@
 //! Error about a branch that is a symbolic ref, with the command that repairs it.
 
-use std::borrow::Cow;
-
 use proq_base::explain::{Explain, shell_quote};
 
 /// A branch that is a symbolic ref to another ref.
-#[derive(Debug, Clone, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error, Explain)]
 #[error("branch {branch} is a symbolic ref to {target}: nothing is committed to it or moved through it")]
+#[decision]
+#[hint("make it a branch of its own: {}", self.repair_command())]
 pub struct SymbolicBranch {
     /// Short name of the branch that is a symbolic ref.
     pub branch: String,
@@ -26,15 +26,5 @@ impl SymbolicBranch {
     pub fn repair_command(&self) -> String {
         let name = shell_quote(&format!("refs/heads/{}", self.branch));
         format!("git update-ref --no-deref {name} {}", shell_quote(&self.reset_to))
-    }
-}
-
-impl Explain for SymbolicBranch {
-    fn is_decision(&self) -> bool {
-        true
-    }
-
-    fn hints(&self) -> Vec<Cow<'static, str>> {
-        vec![format!("make it a branch of its own: {}", self.repair_command()).into()]
     }
 }

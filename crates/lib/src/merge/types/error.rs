@@ -1,9 +1,8 @@
 //! Errors of landings, with hints and exit codes.
 
-use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
-use proq_base::explain::{Exit, Explain, shell_quote_path};
+use proq_base::explain::{Explain, shell_quote_path};
 use proq_base::interrupt::Interrupted;
 use proq_base::lane_name::LaneName;
 use proq_base::process;
@@ -18,13 +17,14 @@ use crate::lane;
 use crate::preview;
 
 /// Error of a landing.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 pub enum Error {
     /// The base, a lane or its worktree changed during every attempt.
     #[error(
         "'{base}' could not be moved in {attempts} tries: it, a lane or its worktree kept changing{}; nothing was moved",
         last.as_ref().map_or_else(String::new, |why| format!(", or is locked ({why})"))
     )]
+    #[hint("try again; a lock file that nobody holds any more also does this: git status tells")]
     BaseKeptMoving {
         /// Branch that could not be moved.
         base: String,
@@ -35,6 +35,7 @@ pub enum Error {
     },
     /// A worktree is in the middle of a git operation that will move the base.
     #[error("a {operation} of '{base}' is under way in {worktree}; nothing was moved")]
+    #[hint("finish it there, or give it up: {}", error_hints::abort_command(operation))]
     OperationInProgress {
         /// Branch that the lanes would have landed on.
         base: String,
@@ -45,6 +46,7 @@ pub enum Error {
     },
     /// The worktree of a lane has the base checked out, and its local changes are in the way.
     #[error("lane '{lane}' has '{onto}' checked out: {reason}")]
+    #[hint("bring it back to its branch first: {switch_command}")]
     LaneOnBase {
         /// Lane whose worktree is on the base.
         lane: LaneName,
@@ -57,6 +59,7 @@ pub enum Error {
     },
     /// The base has an option in `branch.<name>.mergeOptions` that a landing does not support.
     #[error("branch.{base}.mergeOptions has {option}, which a landing does not take; nothing was moved")]
+    #[hint("see where it is set: git config --show-origin --get branch.{base}.mergeOptions")]
     MergeOption {
         /// Branch with the option.
         base: String,
@@ -65,6 +68,8 @@ pub enum Error {
     },
     /// The tip of a landed lane is not on its base.
     #[error("lane '{lane}' was landed but its tip is not on '{base}'; it was kept")]
+    #[exit(Bug)]
+    #[hint("please report this; look at: git log --graph --all")]
     LandingLost {
         /// Lane that landed.
         lane: LaneName,
@@ -73,6 +78,13 @@ pub enum Error {
     },
     /// The repository's check commands are not approved.
     #[error("{} wants lanes checked with commands that you have not approved: {}; nothing was moved", path.display(), commands.join("; "))]
+    #[hint(
+        if path.is_relative(),
+        "read them and let them run: git proq approve --onto {}",
+        shell_quote_path(Path::new(base))
+    )]
+    #[hint(else, "read them and let them run: git proq approve")]
+    #[hint("or land without: git proq merge --no-checks …")]
     UnapprovedChecks {
         /// Settings file.
         path: PathBuf,
@@ -85,6 +97,11 @@ pub enum Error {
     #[error(
         "cannot check lanes on '{base}': `{command}` timed out after {seconds} s on the base itself; nothing was moved"
     )]
+    #[hint(
+        "give it more time: git config proq.verify.timeout {}",
+        (2 * seconds).max(3600)
+    )]
+    #[hint(with = skip_checks_hint(lanes))]
     CheckTimedOut {
         /// Command line.
         command: String,
@@ -97,6 +114,8 @@ pub enum Error {
     },
     /// The repository's conflict agent is not approved.
     #[error("{} wants '{agent}' sent at conflicts, which you have not approved; nothing was moved", path.display())]
+    #[hint("let it run: git proq approve")]
+    #[hint("or land without: git proq merge --no-conflict-agent …")]
     UnapprovedAgent {
         /// Settings file.
         path: PathBuf,
@@ -105,21 +124,26 @@ pub enum Error {
     },
     /// No home folder exists for the check worktrees.
     #[error("there is no home folder to keep the worktrees for checks in; nothing was moved")]
+    #[hint("name another folder: git config proq.verify.location /PATH")]
     NoHomeDir,
     /// The folder for check worktrees is inside the repository, so that checks would find its files.
     #[error("verify.location {} lies inside the repository; checks would find its files there; nothing was moved", dir.display())]
+    #[hint("name another folder: git config proq.verify.location /PATH")]
     CheckDirInsideRepo {
         /// Folder of the setting `verify.location`.
         dir: PathBuf,
     },
     /// The folder for check worktrees contains something else.
     #[error("{} was not made by git-proq for this repository; it was left as it is, and nothing was moved", dir.display())]
+    #[hint("look at it: ls -la {}", shell_quote_path(dir))]
+    #[hint("or name another folder: git config proq.verify.location /PATH")]
     ForeignCheckDir {
         /// Folder that git-proq did not create for this repository.
         dir: PathBuf,
     },
     /// A check worktree could not be set to a commit.
     #[error("{} could not be brought to {}; nothing was moved", dir.display(), commit.short())]
+    #[hint("is another program at work there? it may be deleted: rm -rf {}", shell_quote_path(dir))]
     CheckoutFailed {
         /// Check worktree.
         dir: PathBuf,
@@ -128,6 +152,7 @@ pub enum Error {
     },
     /// A check removed the worktree that it ran in, or the link file that makes it a worktree.
     #[error("the worktree of the checks was gone, or no worktree any more, after they ran: {}; nothing was moved", dir.display())]
+    #[hint(with = skip_checks_hint(lanes))]
     CheckWorktreeGone {
         /// Check worktree.
         dir: PathBuf,
@@ -163,107 +188,8 @@ impl From<Interrupted> for Error {
     }
 }
 
-impl Explain for Error {
-    fn hints(&self) -> Vec<Cow<'static, str>> {
-        match self {
-            Error::BaseKeptMoving { .. } => vec![
-                "try again; a lock file that nobody holds any more also does this: git status tells".into(),
-            ],
-            Error::OperationInProgress { operation, .. } => {
-                vec![
-                    format!("finish it there, or give it up: {}", error_hints::abort_command(operation))
-                        .into(),
-                ]
-            }
-            Error::LaneOnBase { switch_command, .. } => {
-                vec![format!("bring it back to its branch first: {switch_command}").into()]
-            }
-            Error::MergeOption { base, .. } => {
-                vec![
-                    format!("see where it is set: git config --show-origin --get branch.{base}.mergeOptions")
-                        .into(),
-                ]
-            }
-            Error::LandingLost { .. } => vec!["please report this; look at: git log --graph --all".into()],
-            Error::UnapprovedChecks { path, base, .. } => unapproved_checks_hints(path, base),
-            Error::CheckTimedOut { seconds, lanes, .. } => {
-                let longer_timeout = (2 * seconds).max(3600);
-                let timeout_hint =
-                    format!("give it more time: git config proq.verify.timeout {longer_timeout}").into();
-                [timeout_hint].into_iter().chain(skip_checks_hint(lanes)).collect()
-            }
-            Error::UnapprovedAgent { .. } => vec![
-                "let it run: git proq approve".into(),
-                "or land without: git proq merge --no-conflict-agent …".into(),
-            ],
-            Error::NoHomeDir | Error::CheckDirInsideRepo { .. } => {
-                vec!["name another folder: git config proq.verify.location /PATH".into()]
-            }
-            Error::ForeignCheckDir { dir } => vec![
-                format!("look at it: ls -la {}", shell_quote_path(dir)).into(),
-                "or name another folder: git config proq.verify.location /PATH".into(),
-            ],
-            Error::CheckoutFailed { dir, .. } => vec![
-                format!(
-                    "is another program at work there? it may be deleted: rm -rf {}",
-                    shell_quote_path(dir)
-                )
-                .into(),
-            ],
-            Error::CheckWorktreeGone { lanes, .. } => skip_checks_hint(lanes).into_iter().collect(),
-            Error::Process(e) => e.hints(),
-            Error::Resolve(e) => e.hints(),
-            Error::Agent(e) => e.hints(),
-            Error::Lane(e) => e.hints(),
-            Error::Preview(e) => e.hints(),
-            Error::Git(e) => e.hints(),
-            Error::Store(e) => e.hints(),
-        }
-    }
-
-    fn exit(&self) -> Exit {
-        match self {
-            Error::LandingLost { .. } => Exit::Bug,
-            Error::BaseKeptMoving { .. }
-            | Error::OperationInProgress { .. }
-            | Error::LaneOnBase { .. }
-            | Error::MergeOption { .. }
-            | Error::UnapprovedChecks { .. }
-            | Error::CheckTimedOut { .. }
-            | Error::UnapprovedAgent { .. }
-            | Error::NoHomeDir
-            | Error::CheckDirInsideRepo { .. }
-            | Error::ForeignCheckDir { .. }
-            | Error::CheckoutFailed { .. }
-            | Error::CheckWorktreeGone { .. } => Exit::Refused,
-            Error::Process(e) => e.exit(),
-            Error::Resolve(e) => e.exit(),
-            Error::Agent(e) => e.exit(),
-            Error::Lane(e) => e.exit(),
-            Error::Preview(e) => e.exit(),
-            Error::Git(e) => e.exit(),
-            Error::Store(e) => e.exit(),
-        }
-    }
-}
-
-/// Returns the hints to approve the check commands of a settings file, or to land without them. A relative
-/// path is that of a file on the branch `base`.
-fn unapproved_checks_hints(path: &Path, base: &str) -> Vec<Cow<'static, str>> {
-    vec![
-        match path.is_relative() {
-            true => {
-                let base = shell_quote_path(Path::new(base));
-                format!("read them and let them run: git proq approve --onto {base}").into()
-            }
-            false => "read them and let them run: git proq approve".into(),
-        },
-        "or land without: git proq merge --no-checks …".into(),
-    ]
-}
-
 /// Returns the hint to land these lanes without checks; none without lanes.
-fn skip_checks_hint(lanes: &[LaneName]) -> Option<Cow<'static, str>> {
+fn skip_checks_hint(lanes: &[LaneName]) -> Option<String> {
     let names = lanes.join(" ");
-    (!names.is_empty()).then(|| format!("land without checks: git proq merge --no-checks {names}").into())
+    (!names.is_empty()).then(|| format!("land without checks: git proq merge --no-checks {names}"))
 }

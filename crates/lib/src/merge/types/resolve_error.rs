@@ -1,22 +1,25 @@
 //! Errors of resolving a conflict, with hints and exit codes.
 
-use std::borrow::Cow;
 use std::path::PathBuf;
 
-use proq_base::explain::{Exit, Explain, shell_quote_path};
+use proq_base::explain::{Explain, shell_quote_path};
 use proq_base::lane_name::LaneName;
 
 /// Error of resolving a conflict.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
+#[decision]
 pub enum ResolveError {
     /// The lane has no recorded conflict.
     #[error("lane '{lane}' has no conflict on record; nothing was changed")]
+    #[hint("see whether it conflicts: git proq merge {lane} --dry-run")]
     NoConflict {
         /// Name of the lane that has no recorded conflict.
         lane: LaneName,
     },
     /// The user is already resolving the conflict.
     #[error("the conflict of lane '{lane}' is being resolved by hand in {}; nothing was changed", dir.display())]
+    #[hint("go on from there: git proq resolve {lane} --continue")]
+    #[hint("or give it up, all kept: git proq resolve {lane} --abort")]
     OpenByHand {
         /// Name of the lane whose conflict the user is resolving.
         lane: LaneName,
@@ -25,12 +28,14 @@ pub enum ResolveError {
     },
     /// No resolution is open.
     #[error("the conflict of lane '{lane}' is not laid out; nothing was changed")]
+    #[hint("lay it out: git proq resolve {lane} --shell")]
     NotOpen {
         /// Name of the lane that has no open resolution.
         lane: LaneName,
     },
     /// The lane cannot be updated to a new tip.
     #[error("lane '{lane}' cannot take a resolution: {reason}; nothing was changed")]
+    #[hint("look at it: git proq show {lane}")]
     LaneNotReady {
         /// Name of the lane that cannot be updated.
         lane: LaneName,
@@ -39,6 +44,7 @@ pub enum ResolveError {
     },
     /// The lane has conflicts that no agent may decide.
     #[error("the conflict of lane '{lane}' is not for an agent alone: {}; nothing was changed", why.join("; "))]
+    #[hint("decide it yourself: git proq resolve {lane} --shell")]
     NeedsUser {
         /// Name of the lane whose conflict needs the user's decision.
         lane: LaneName,
@@ -47,6 +53,9 @@ pub enum ResolveError {
     },
     /// The check refused the resolution.
     #[error("what was made of the conflict of lane '{lane}' is refused: {}; it was left as it is", why.join("; "))]
+    #[hint("look at it: git -C {} status", shell_quote_path(dir))]
+    #[hint("put it right by hand: git proq resolve {lane} --shell")]
+    #[hint("or give it up, all kept: git proq resolve {lane} --abort")]
     Refused {
         /// Name of the lane whose resolution was refused.
         lane: LaneName,
@@ -57,6 +66,10 @@ pub enum ResolveError {
     },
     /// All attempts of an agent were refused.
     #[error("{agent} could not resolve the conflict of lane '{lane}' in {}: {reason}; the last try was left as it is", tries_in_words(*tries))]
+    #[exit(Conflicts)]
+    #[hint("look at it: git -C {} status", shell_quote_path(dir))]
+    #[hint("put it right by hand: git proq resolve {lane} --shell")]
+    #[hint("or give it up, all kept: git proq resolve {lane} --abort")]
     AttemptsExhausted {
         /// Name of the lane whose conflict is still unresolved.
         lane: LaneName,
@@ -73,6 +86,9 @@ pub enum ResolveError {
     #[error(
         "the agent that resolved the conflict of lane '{lane}' was stopped; what it did was left as it is"
     )]
+    #[exit(Agent)]
+    #[hint("go on from there: git proq resolve {lane} --continue")]
+    #[hint("or give it up, all kept: git proq resolve {lane} --abort")]
     Stopped {
         /// Name of the lane whose conflict the stopped agent was resolving.
         lane: LaneName,
@@ -81,6 +97,7 @@ pub enum ResolveError {
     #[error(
         "the conflict of lane '{lane}' is resolved, but the lane could not take it: {reason}; it is kept as {saved_ref}"
     )]
+    #[hint("put that right, then: git proq resolve {lane} --continue")]
     NotApplied {
         /// Name of the lane that was not updated to its resolution.
         lane: LaneName,
@@ -93,52 +110,4 @@ pub enum ResolveError {
 
 fn tries_in_words(tries: u32) -> String {
     if tries == 1 { "one try".to_owned() } else { format!("{tries} tries") }
-}
-
-impl Explain for ResolveError {
-    fn is_decision(&self) -> bool {
-        true
-    }
-
-    fn hints(&self) -> Vec<Cow<'static, str>> {
-        let continue_hint =
-            |lane: &LaneName| format!("go on from there: git proq resolve {lane} --continue").into();
-        let abort_hint =
-            |lane: &LaneName| format!("or give it up, all kept: git proq resolve {lane} --abort").into();
-        match self {
-            ResolveError::NoConflict { lane } => {
-                vec![format!("see whether it conflicts: git proq merge {lane} --dry-run").into()]
-            }
-            ResolveError::OpenByHand { lane, .. } | ResolveError::Stopped { lane } => {
-                vec![continue_hint(lane), abort_hint(lane)]
-            }
-            ResolveError::NotOpen { lane } => {
-                vec![format!("lay it out: git proq resolve {lane} --shell").into()]
-            }
-            ResolveError::LaneNotReady { lane, .. } => {
-                vec![format!("look at it: git proq show {lane}").into()]
-            }
-            ResolveError::NeedsUser { lane, .. } => {
-                vec![format!("decide it yourself: git proq resolve {lane} --shell").into()]
-            }
-            ResolveError::Refused { lane, dir, .. } | ResolveError::AttemptsExhausted { lane, dir, .. } => {
-                vec![
-                    format!("look at it: git -C {} status", shell_quote_path(dir)).into(),
-                    format!("put it right by hand: git proq resolve {lane} --shell").into(),
-                    abort_hint(lane),
-                ]
-            }
-            ResolveError::NotApplied { lane, .. } => {
-                vec![format!("put that right, then: git proq resolve {lane} --continue").into()]
-            }
-        }
-    }
-
-    fn exit(&self) -> Exit {
-        match self {
-            ResolveError::AttemptsExhausted { .. } => Exit::Conflicts,
-            ResolveError::Stopped { .. } => Exit::Agent,
-            _ => Exit::Refused,
-        }
-    }
 }

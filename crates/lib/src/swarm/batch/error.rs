@@ -1,19 +1,19 @@
 //! Errors of commands on plans and batches, with their hints and exit codes.
 
-use std::borrow::Cow;
 use std::path::PathBuf;
 
-use proq_base::explain::{Exit, Explain};
+use proq_base::explain::Explain;
 use proq_plan::plan_error::PlanError;
 use proq_plan::schedule::workload::WorkloadError;
 use proq_store::base::batch_id::BatchId;
 use proq_store::base::operation_number::OperationNumber;
 
 /// The reason why git-proq cannot run a command on a batch.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 pub enum BatchError {
     /// No batch has the given name, or more than one batch matches it.
     #[error("there is no batch '{name}'{}", one_of(known))]
+    #[hint("see all: git proq status --all")]
     Unknown {
         /// The name or prefix that was given.
         name: String,
@@ -22,6 +22,9 @@ pub enum BatchError {
     },
     /// A batch of the same plan has finished, but its tasks are only on the batch's own branch.
     #[error("batch {id} of this plan is over, and what it has done is not on {base} yet; nothing was begun")]
+    #[hint("{hint}")]
+    #[hint("try again what failed in it: git proq resume {id} --retry ID")]
+    #[hint("do all of the plan once more: git proq swarm PLAN --new")]
     PreviousBatchUnlanded {
         /// The finished batch.
         id: BatchId,
@@ -32,9 +35,14 @@ pub enum BatchError {
     },
     /// No batch was named, and the repository has none.
     #[error("there is no batch yet")]
+    #[hint("begin one: git proq swarm PLAN")]
     NoBatches,
     /// No batch was named, and not exactly one is open.
     #[error("{}", if open.is_empty() { "no batch is open".to_owned() } else { format!("several batches are open: {}", open.join(", ")) })]
+    #[exit(Usage)]
+    #[hint(if let Some(first) = open.first(), "say which: git proq {command} {first}")]
+    #[hint(else, "begin one: git proq swarm PLAN")]
+    #[hint(if open.is_empty(), "see those that are over: git proq status --all")]
     AmbiguousBatch {
         /// The ids of the open batches.
         open: Vec<BatchId>,
@@ -43,6 +51,7 @@ pub enum BatchError {
     },
     /// The tasks on record cannot be scheduled, because their file was edited.
     #[error("the tasks of batch {id} cannot be read: {flaw}")]
+    #[hint("look at it: git proq status {id} --json")]
     InvalidTasks {
         /// The id of the batch.
         id: BatchId,
@@ -51,6 +60,7 @@ pub enum BatchError {
     },
     /// The batch has no task of the given name.
     #[error("batch {id} has no task '{name}'")]
+    #[hint("see its tasks: git proq status {id}")]
     UnknownTask {
         /// The id of the batch.
         id: BatchId,
@@ -59,6 +69,7 @@ pub enum BatchError {
     },
     /// The plan has no task of the given name.
     #[error("this plan has no task '{name}'; nothing was begun")]
+    #[hint("see its tasks: git proq plan {plan}")]
     UnknownPlanTask {
         /// The task name that was given.
         name: String,
@@ -67,6 +78,7 @@ pub enum BatchError {
     },
     /// git-proq could not start a scheduler for the batch.
     #[error("nobody goes on with batch {id}: {reason}")]
+    #[hint("try again: git proq resume {id}")]
     SchedulerNotStarted {
         /// The id of the batch.
         id: BatchId,
@@ -77,6 +89,8 @@ pub enum BatchError {
     #[error(
         "the scheduler of batch {id} has not answered in {seconds} s; what you want is written down for it"
     )]
+    #[exit(Locked)]
+    #[hint("see how far it is: git proq status {id}")]
     SchedulerTimeout {
         /// The id of the batch.
         id: BatchId,
@@ -85,6 +99,8 @@ pub enum BatchError {
     },
     /// A batch of the requested plan has not finished.
     #[error("batch {id} of this plan is not over ({state}); nothing was begun")]
+    #[hint("go on with it: git proq resume {id}")]
+    #[hint("or begin another one beside it: git proq swarm --new …")]
     PlanBatchUnfinished {
         /// The id of the unfinished batch.
         id: BatchId,
@@ -93,18 +109,21 @@ pub enum BatchError {
     },
     /// Neither a task, its plan nor the command line names an agent.
     #[error("nothing says who is to do task '{task}'; nothing was begun")]
+    #[hint("name an agent for such tasks: git proq swarm --agent claude …")]
     NoAgent {
         /// The name of the task.
         task: String,
     },
     /// All tasks of the plan are done already.
     #[error("all tasks of this plan are done; nothing was begun")]
+    #[hint("see them: git proq plan {plan}")]
     AllDone {
         /// The plan, as it was named.
         plan: String,
     },
     /// A plan that came with a repository has commands that the user has not approved.
     #[error("{} asks for commands that you have not approved: {}; nothing was begun", path.display(), commands.join("; "))]
+    #[hint("read them and let them run: git proq approve{approve_args}")]
     UnapprovedCommands {
         /// The file of the plan.
         path: PathBuf,
@@ -115,18 +134,25 @@ pub enum BatchError {
     },
     /// git-proq cannot determine the base branch of a new batch.
     #[error("{reason}, so it is not clear which branch the batch is for; nothing was begun")]
+    #[exit(Usage)]
+    #[hint("name it: git proq swarm --base BRANCH …")]
     UnknownBase {
         /// The reason why the branch is unknown.
         reason: String,
     },
     /// The main checkout has uncommitted changes, which no lane would contain.
     #[error("your uncommitted changes would be in no lane: {files}; nothing was begun")]
+    #[hint("commit them first: git commit -a")]
+    #[hint("or begin without them: git proq swarm --ignore-dirty …")]
     UncommittedChanges {
         /// The changed files, as one text.
         files: String,
     },
     /// The batch is still running, so the command has to wait.
     #[error("batch {id} goes on{}; nothing was changed", if *agents { ": agents are at work in its lanes" } else { "" })]
+    #[hint(if *agents, "end that first: git proq abort {id}")]
+    #[hint(else, "have it end what it is at: git proq pause {id}")]
+    #[hint(if !agents, "or stop it: git proq abort {id}")]
     StillRunning {
         /// The id of the batch.
         id: BatchId,
@@ -135,18 +161,22 @@ pub enum BatchError {
     },
     /// The batch was cleaned up.
     #[error("batch {id} was cleaned up: its lanes and its branch are gone")]
+    #[hint("see what is kept of removed lanes: git proq list --all")]
     CleanedUp {
         /// The id of the batch.
         id: BatchId,
     },
     /// The batch has no commits to land.
     #[error("{reason}; nothing was moved")]
+    #[hint("see how far it is: git proq status")]
     NothingToLand {
         /// The reason why nothing can land.
         reason: String,
     },
     /// The batch is strict, and not all of its criteria are known to be met.
     #[error("batch {id} is strict, and {reason}; nothing was moved")]
+    #[hint("see what is not met: git proq status {id}")]
+    #[hint("or land it all the same: git proq merge --batch {id} --force")]
     CriteriaNotMet {
         /// The id of the batch.
         id: BatchId,
@@ -155,6 +185,12 @@ pub enum BatchError {
     },
     /// An unfinished batch builds on the landings to undo.
     #[error("that landed tasks of batch {id}, which {}; nothing was changed", if *runs { "goes on" } else { "is not over" })]
+    #[hint(if *runs, "end that first: git proq abort {id}")]
+    #[hint(else, "go on with it: git proq resume {id}")]
+    #[hint(
+        if !runs && let Some(command) = force_command,
+        "or take it back all the same; the tasks land again when it goes on: {command}"
+    )]
     BatchBuildsOn {
         /// The id of the batch.
         id: BatchId,
@@ -168,6 +204,12 @@ pub enum BatchError {
         "cannot undo operation {operation} by itself: batch {id} {}, and landed tasks after it; nothing was changed",
         if *runs { "goes on" } else { "is not over" }
     )]
+    #[hint("see what it saved, to bring that back by hand: git proq op show {operation}")]
+    #[hint(
+        if !runs,
+        "or take back all since, with what the batch landed: git proq op restore {} --force",
+        operation.previous()
+    )]
     LandedSince {
         /// The id of the operation.
         operation: OperationNumber,
@@ -178,6 +220,8 @@ pub enum BatchError {
     },
     /// The batch to clean up has landed tasks on its own branch that the base does not have.
     #[error("batch {id} has landed {} that {base} does not have; nothing was changed", tasks(*count))]
+    #[hint("{hint}")]
+    #[hint("or let go of them, kept under refs/proq/saved/: git proq cleanup --batch {id} --force")]
     TasksNotLanded {
         /// The id of the batch.
         id: BatchId,
@@ -190,6 +234,7 @@ pub enum BatchError {
     },
     /// The base branch of the batch no longer exists.
     #[error("'{base}', which batch {id} is for, is gone; nothing was moved")]
+    #[hint("{hint}")]
     BaseMissing {
         /// The id of the batch.
         id: BatchId,
@@ -203,6 +248,8 @@ pub enum BatchError {
         "the branch of batch {id} is gone: {branch}{}; nothing was moved",
         tip.as_ref().map_or_else(String::new, |tip| format!(", which was at {tip}"))
     )]
+    #[hint(if let Some(tip) = tip, "bring it back: git branch {branch} {tip}")]
+    #[hint(else, "see how far it is: git proq status {id}")]
     BranchMissing {
         /// The id of the batch.
         id: BatchId,
@@ -213,6 +260,8 @@ pub enum BatchError {
     },
     /// Lanes of the batch to clean up have work that exists nowhere else.
     #[error("batch {id} is kept, because of {}; nothing was removed", lanes.join(", "))]
+    #[hint("go on with it: git proq resume {id}")]
+    #[hint("or let go of them, saved as by any removal: git proq cleanup --batch {id} --force")]
     LanesHaveWork {
         /// The id of the batch.
         id: BatchId,
@@ -229,131 +278,8 @@ fn one_of(known: &[BatchId]) -> String {
     if known.is_empty() { String::new() } else { format!("; there are {}", known.join(", ")) }
 }
 
-impl BatchError {
-    /// Returns the hints for errors of landing, undoing and cleaning up a batch.
-    fn landing_and_cleanup_hints(&self) -> Vec<Cow<'static, str>> {
-        match self {
-            BatchError::StillRunning { id, agents: false } => vec![
-                format!("have it end what it is at: git proq pause {id}").into(),
-                format!("or stop it: git proq abort {id}").into(),
-            ],
-            BatchError::StillRunning { id, agents: true }
-            | BatchError::BatchBuildsOn { id, runs: true, .. } => {
-                vec![format!("end that first: git proq abort {id}").into()]
-            }
-            BatchError::LandedSince { operation, runs, .. } => {
-                let show_hint =
-                    format!("see what it saved, to bring that back by hand: git proq op show {operation}");
-                let before = operation.previous();
-                let restore_hint = format!(
-                    "or take back all since, with what the batch landed: git proq op restore {before} --force"
-                );
-                std::iter::once(show_hint).chain((!runs).then_some(restore_hint)).map(Cow::from).collect()
-            }
-            BatchError::CleanedUp { .. } => {
-                vec!["see what is kept of removed lanes: git proq list --all".into()]
-            }
-            BatchError::BatchBuildsOn { id, runs: false, force_command: forced } => {
-                let force_hint = forced.as_ref().map(|command| {
-                    format!("or take it back all the same; the tasks land again when it goes on: {command}")
-                        .into()
-                });
-                std::iter::once(format!("go on with it: git proq resume {id}").into())
-                    .chain(force_hint)
-                    .collect()
-            }
-            BatchError::CriteriaNotMet { id, .. } => vec![
-                format!("see what is not met: git proq status {id}").into(),
-                format!("or land it all the same: git proq merge --batch {id} --force").into(),
-            ],
-            BatchError::NothingToLand { .. } => vec!["see how far it is: git proq status".into()],
-            BatchError::LanesHaveWork { id, .. } => vec![
-                format!("go on with it: git proq resume {id}").into(),
-                format!("or let go of them, saved as by any removal: git proq cleanup --batch {id} --force")
-                    .into(),
-            ],
-            BatchError::BaseMissing { hint: help, .. } => vec![help.clone().into()],
-            BatchError::BranchMissing { branch, tip: Some(tip), .. } => {
-                vec![format!("bring it back: git branch {branch} {tip}").into()]
-            }
-            BatchError::BranchMissing { id, .. } => {
-                vec![format!("see how far it is: git proq status {id}").into()]
-            }
-            BatchError::TasksNotLanded { id, hint: help, .. } => vec![
-                help.clone().into(),
-                format!(
-                    "or let go of them, kept under refs/proq/saved/: git proq cleanup --batch {id} --force"
-                )
-                .into(),
-            ],
-            _ => Vec::new(),
-        }
-    }
-}
-
-impl Explain for BatchError {
-    fn hints(&self) -> Vec<Cow<'static, str>> {
-        match self {
-            BatchError::Unknown { .. } => vec!["see all: git proq status --all".into()],
-            BatchError::PreviousBatchUnlanded { id, hint: help, .. } => vec![
-                help.clone().into(),
-                format!("try again what failed in it: git proq resume {id} --retry ID").into(),
-                "do all of the plan once more: git proq swarm PLAN --new".into(),
-            ],
-            BatchError::NoBatches => vec!["begin one: git proq swarm PLAN".into()],
-            BatchError::AmbiguousBatch { open, .. } if open.is_empty() => {
-                vec![
-                    "begin one: git proq swarm PLAN".into(),
-                    "see those that are over: git proq status --all".into(),
-                ]
-            }
-            BatchError::AmbiguousBatch { open, command } => {
-                vec![format!("say which: git proq {command} {}", open[0]).into()]
-            }
-            BatchError::InvalidTasks { id, .. } => {
-                vec![format!("look at it: git proq status {id} --json").into()]
-            }
-            BatchError::UnknownTask { id, .. } => vec![format!("see its tasks: git proq status {id}").into()],
-            BatchError::UnknownPlanTask { plan, .. } => {
-                vec![format!("see its tasks: git proq plan {plan}").into()]
-            }
-            BatchError::SchedulerNotStarted { id, .. } => {
-                vec![format!("try again: git proq resume {id}").into()]
-            }
-            BatchError::SchedulerTimeout { id, .. } => {
-                vec![format!("see how far it is: git proq status {id}").into()]
-            }
-            BatchError::PlanBatchUnfinished { id, .. } => vec![
-                format!("go on with it: git proq resume {id}").into(),
-                "or begin another one beside it: git proq swarm --new …".into(),
-            ],
-            BatchError::NoAgent { .. } => {
-                vec!["name an agent for such tasks: git proq swarm --agent claude …".into()]
-            }
-            BatchError::AllDone { plan } => vec![format!("see them: git proq plan {plan}").into()],
-            BatchError::UnapprovedCommands { approve_args: plan, .. } => {
-                vec![format!("read them and let them run: git proq approve{plan}").into()]
-            }
-            BatchError::UnknownBase { .. } => vec!["name it: git proq swarm --base BRANCH …".into()],
-            BatchError::UncommittedChanges { .. } => vec![
-                "commit them first: git commit -a".into(),
-                "or begin without them: git proq swarm --ignore-dirty …".into(),
-            ],
-            other => other.landing_and_cleanup_hints(),
-        }
-    }
-
-    fn exit(&self) -> Exit {
-        match self {
-            BatchError::AmbiguousBatch { .. } | BatchError::UnknownBase { .. } => Exit::Usage,
-            BatchError::SchedulerTimeout { .. } => Exit::Locked,
-            _ => Exit::Refused,
-        }
-    }
-}
-
 /// The reason why a command on a plan or batch fails.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 pub enum Error {
     /// An error in the source of a plan.
     #[error(transparent)]
@@ -382,31 +308,4 @@ pub enum Error {
     /// An error of a child process.
     #[error(transparent)]
     Process(#[from] proq_base::process::Error),
-}
-
-impl Error {
-    /// Returns the error that this one wraps.
-    fn wrapped_error(&self) -> &dyn Explain {
-        match self {
-            Error::Plan(error) => error,
-            Error::Git(error) => error,
-            Error::Batch(error) => error,
-            Error::Store(error) => error,
-            Error::Lane(error) => error,
-            Error::Agent(error) => error,
-            Error::Merge(error) => error,
-            Error::Preview(error) => error,
-            Error::Process(error) => error,
-        }
-    }
-}
-
-impl Explain for Error {
-    fn hints(&self) -> Vec<Cow<'static, str>> {
-        self.wrapped_error().hints()
-    }
-
-    fn exit(&self) -> Exit {
-        self.wrapped_error().exit()
-    }
 }

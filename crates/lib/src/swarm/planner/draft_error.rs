@@ -1,9 +1,8 @@
 //! Errors of making a plan with an agent, and of finding missing dependencies with one.
 
-use std::borrow::Cow;
 use std::path::PathBuf;
 
-use proq_base::explain::{Exit, Explain};
+use proq_base::explain::Explain;
 use proq_base::lane_name::LaneName;
 use proq_git as git;
 use proq_store as store;
@@ -12,25 +11,35 @@ use crate::agent;
 use crate::lane;
 
 /// The reason why an agent's plan does not exist or cannot be used.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Explain)]
 pub enum DraftError {
     /// No draft has the given name.
     #[error("there is no draft '{name}'")]
+    #[hint("see those that there are: git proq plan --drafts")]
     UnknownDraft {
         /// The name that was given.
         name: String,
     },
     /// The project has no drafts.
     #[error("there is no draft of a plan")]
+    #[exit(Usage)]
+    #[hint("have one made: git proq plan --ai \"payments by card\"")]
     NoDrafts,
     /// No draft was named, and there is more than one.
     #[error("there are several drafts, and none was named: {}", names.join(", "))]
+    #[exit(Usage)]
+    #[hint(
+        "name one of them; the last one changed is {}",
+        names.first().map_or("", String::as_str)
+    )]
     AmbiguousDraft {
         /// The names of the drafts, the one changed last first.
         names: Vec<String>,
     },
     /// The draft has no plan yet.
     #[error("draft '{name}' has no plan yet{}", why.as_ref().map(|why| format!(": {why}")).unwrap_or_default())]
+    #[hint("ask again: git proq plan --feedback \"…\" {name}")]
+    #[hint("see what was said: git proq show {name}")]
     NoPlan {
         /// The name of the draft.
         name: String,
@@ -39,24 +48,33 @@ pub enum DraftError {
     },
     /// The plan of the draft changed after it was shown for approval.
     #[error("draft '{name}' is another plan by now than the one that was shown; nothing was approved")]
+    #[hint("look at it: git proq plan {name}")]
     ChangedSinceShown {
         /// The name of the draft.
         name: String,
     },
     /// The agent of the draft is still running.
     #[error("the agent of draft '{name}' is at work on it")]
+    #[hint("wait for it: git proq wait {name}")]
+    #[hint("or stop it: git proq stop {name}")]
     AgentRunning {
         /// The name of the draft.
         name: String,
     },
     /// No installed agent supports a read-only run.
     #[error("no agent is installed that can be kept from changing things; nothing was made")]
+    #[hint("install one of: {}", supported.join(", "))]
+    #[hint("see what is known of each: git proq agents")]
     NoAgent {
         /// The agents that support it.
         supported: Vec<String>,
     },
     /// The agent gave no answer in the required form.
     #[error("{agent} did not come to {expected}: {reason}")]
+    #[exit(Agent)]
+    #[hint(if let Some(file) = answer_file, "what it said: {}", file.display())]
+    #[hint(if *is_draft, "ask again, and say how: git proq plan --feedback \"…\" {lane}")]
+    #[hint("see how it went: git proq logs {lane}")]
     InvalidAnswer {
         /// The name of the agent.
         agent: String,
@@ -73,6 +91,7 @@ pub enum DraftError {
     },
     /// An approval is needed, and there is no terminal to request it on.
     #[error("nobody can be asked whether {question}; nothing was approved")]
+    #[hint("agree to it as it is: {approve_command}")]
     ApprovalRequired {
         /// The question to approve, as a clause after "whether".
         question: String,
@@ -94,66 +113,4 @@ pub enum DraftError {
     /// An error of the repository.
     #[error(transparent)]
     Git(#[from] git::Error),
-}
-
-impl Explain for DraftError {
-    fn hints(&self) -> Vec<Cow<'static, str>> {
-        match self {
-            DraftError::UnknownDraft { .. } => {
-                vec!["see those that there are: git proq plan --drafts".into()]
-            }
-            DraftError::NoDrafts => vec!["have one made: git proq plan --ai \"payments by card\"".into()],
-            DraftError::AmbiguousDraft { names } => {
-                let latest = names.first().map_or("", String::as_str);
-                vec![format!("name one of them; the last one changed is {latest}").into()]
-            }
-            DraftError::NoPlan { name, .. } => vec![
-                format!("ask again: git proq plan --feedback \"…\" {name}").into(),
-                format!("see what was said: git proq show {name}").into(),
-            ],
-            DraftError::ChangedSinceShown { name } => {
-                vec![format!("look at it: git proq plan {name}").into()]
-            }
-            DraftError::AgentRunning { name } => vec![
-                format!("wait for it: git proq wait {name}").into(),
-                format!("or stop it: git proq stop {name}").into(),
-            ],
-            DraftError::NoAgent { supported: known } => vec![
-                format!("install one of: {}", known.join(", ")).into(),
-                "see what is known of each: git proq agents".into(),
-            ],
-            DraftError::InvalidAnswer { lane, answer_file: file, is_draft, .. } => {
-                let mut out = Vec::new();
-                if let Some(file) = file {
-                    out.push(format!("what it said: {}", file.display()).into());
-                }
-                if *is_draft {
-                    out.push(format!("ask again, and say how: git proq plan --feedback \"…\" {lane}").into());
-                }
-                out.push(format!("see how it went: git proq logs {lane}").into());
-                out
-            }
-            DraftError::ApprovalRequired { approve_command: command, .. } => {
-                vec![format!("agree to it as it is: {command}").into()]
-            }
-            DraftError::Plan(e) => e.hints(),
-            DraftError::Agent(e) => e.hints(),
-            DraftError::Lane(e) => e.hints(),
-            DraftError::Store(e) => e.hints(),
-            DraftError::Git(e) => e.hints(),
-        }
-    }
-
-    fn exit(&self) -> Exit {
-        match self {
-            DraftError::NoDrafts | DraftError::AmbiguousDraft { .. } => Exit::Usage,
-            DraftError::InvalidAnswer { .. } => Exit::Agent,
-            DraftError::Plan(e) => e.exit(),
-            DraftError::Agent(e) => e.exit(),
-            DraftError::Lane(e) => e.exit(),
-            DraftError::Store(e) => e.exit(),
-            DraftError::Git(e) => e.exit(),
-            _ => Exit::Refused,
-        }
-    }
 }
