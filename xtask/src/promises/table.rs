@@ -37,12 +37,17 @@ pub(crate) struct Marks {
 /// Lists every mark that is on no test or names no promise, and every promise without a test.
 pub(crate) fn page(root: &Path) -> Result<String, String> {
     let mut marks = Marks::default();
-    for folder in ["crates", "src", "tests/it"] {
+    for folder in ["crates", "src", "tests"] {
         for path in rust_files(&root.join(folder))? {
             let module = path.strip_prefix(root.join(folder)).unwrap_or(&path).with_extension("");
             let module = module.to_string_lossy().replace(std::path::MAIN_SEPARATOR, "::");
             // Unit tests of members have the member's name in front: `git::base::oid::tests::…`.
             let module = module.replacen("::src::", "::", 1);
+            // `cargo test` names the folder of a test program once, not before each of its tests.
+            let module = match folder {
+                "tests" => module.split_once("::").map_or("", |(_, rest)| rest).to_owned(),
+                _ => module,
+            };
             marks.scan(module.strip_suffix("::mod").unwrap_or(&module), &read(&path)?);
         }
     }

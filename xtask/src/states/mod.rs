@@ -2,7 +2,7 @@
 //! that create it.
 //!
 //! The crash sweep, the random sequences, the histories and tests take their states from here. The module
-//! needs only `dice`, so that `tests/it` can include it by its path, like the histories.
+//! needs only `dice`, so that `tests/safety` can include it by its path, like the histories.
 
 mod deck;
 mod path_state;

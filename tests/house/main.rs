@@ -1,0 +1,7 @@
+//! Rules about the sources and the documents.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod floors;
+mod guard;
+mod readme;
+mod words;

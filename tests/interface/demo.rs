@@ -1,0 +1,138 @@
+//! Tests of `git proq demo`: accurate output, and no leftovers however it ends.
+
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use proq_test_kit::Sandbox;
+use rustix::process::{Pid, Signal, kill_process_group};
+
+/// Returns the demo command and its private folder for temporary files.
+fn demo_command(sandbox: &Sandbox, args: &[&str]) -> (Command, PathBuf) {
+    let tmp = sandbox.root().join("tmp");
+    std::fs::create_dir_all(&tmp).unwrap();
+    let mut command = sandbox.proq_command(&sandbox.root(), &[&["demo"], args].concat());
+    command.env("TMPDIR", &tmp);
+    (command, tmp)
+}
+
+fn is_empty(dir: &Path) -> bool {
+    std::fs::read_dir(dir).unwrap().next().is_none()
+}
+
+#[test]
+fn tour_lands_two_lanes_and_leaves_nothing() {
+    let sandbox = Sandbox::empty();
+    let (mut command, tmp) = demo_command(&sandbox, &[]);
+    // Neither settings nor unusual git configuration of the user affect the tour.
+    command.env("PROQ_LANE_PREFIX", "mine").env("PROQ_MERGE_UNCOMMITTED", "no such thing");
+    sandbox.write_in(
+        &sandbox.root(),
+        "home/.gitconfig",
+        "[commit]\n\tgpgSign = true\n[status]\n\tbranch = true\n",
+    );
+    let out = sandbox.output(command).ok();
+    let commands: Vec<&str> = out.lines().filter_map(|l| l.strip_prefix("$ ")).collect();
+    assert_eq!(
+        commands,
+        [
+            "git proq spawn -q demo-agent \"Add payments\"",
+            "git proq spawn -q demo-agent \"Add search\"",
+            "git proq spawn -q demo-agent \"Rename the shop\"",
+            "git proq wait add-payments add-search rename-the-shop",
+            "git proq list",
+            "git status --short",
+            "git proq preview add-payments",
+            "git ls-files",
+            "git proq preview --back",
+            "git status --short",
+            "git proq merge --all",
+            "git proq list",
+            "git log --oneline --graph",
+            "git status --short",
+        ]
+    );
+    for shown in
+        ["landed add-payments on main", "landed add-search on main", "conflict rename-the-shop with main"]
+    {
+        assert!(out.contains(shown), "{shown}\n{out}");
+    }
+    assert!(is_empty(&tmp));
+}
+
+#[test]
+fn json_lists_commands_and_exit_codes() {
+    let sandbox = Sandbox::empty();
+    let (command, tmp) = demo_command(&sandbox, &["--json"]);
+    let answer = sandbox.output(command).json();
+    let steps = answer["steps"].as_array().unwrap();
+    let merge = steps.iter().find(|s| s["command"] == "git proq merge --all").unwrap();
+    assert_eq!(merge["exit"], 3);
+    assert!(is_empty(&tmp));
+}
+
+#[test]
+fn keep_leaves_the_repository_of_the_tour() {
+    let sandbox = Sandbox::empty();
+    let (command, _) = demo_command(&sandbox, &["--keep"]);
+    let out = sandbox.output(command).ok();
+    let path = out.lines().find_map(|l| l.strip_prefix("kept: [ROOT]/")).unwrap();
+    let repo = sandbox.root().join(path);
+    assert_eq!(sandbox.git_in(&repo, &["log", "--format=%s", "-1"]), "Merge lane add-search: Add search");
+    assert_eq!(sandbox.git_in(&repo, &["branch", "--format=%(refname:short)"]), "main\nproq/rename-the-shop");
+}
+
+#[test]
+fn failed_tour_reports_error_and_leaves_nothing() {
+    let sandbox = Sandbox::empty();
+    let (mut command, tmp) = demo_command(&sandbox, &[]);
+    // A git that fails only for `git log`.
+    let bin = sandbox.root().join("bin");
+    let path = std::env::var_os("PATH").unwrap();
+    let real = std::env::split_paths(&path).map(|dir| dir.join("git")).find(|git| git.is_file()).unwrap();
+    let script = format!("#!/bin/sh\n[ \"$1\" = log ] && exit 7\nexec '{}' \"$@\"\n", real.display());
+    sandbox.write_in(&bin, "git", &script);
+    let mut chmod = Command::new("chmod");
+    assert!(chmod.arg("+x").arg(bin.join("git")).status().unwrap().success());
+    let folders = [bin].into_iter().chain(std::env::split_paths(&path));
+    command.env("PATH", std::env::join_paths(folders).unwrap());
+    let output = sandbox.output(command).fails(1);
+    assert!(
+        output.contains("error: the demo stopped: `git log --oneline --graph` ended with exit status: 7"),
+        "{output}"
+    );
+    assert!(is_empty(&tmp));
+}
+
+#[test]
+fn tour_without_reader_leaves_nothing() {
+    let sandbox = Sandbox::empty();
+    let (mut command, tmp) = demo_command(&sandbox, &[]);
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    assert!(command.stdout(writer).status().unwrap().success());
+    assert!(is_empty(&tmp));
+}
+
+#[test]
+fn interrupted_tour_leaves_nothing() {
+    let sandbox = Sandbox::empty();
+    let (mut command, tmp) = demo_command(&sandbox, &[]);
+    let mut child = command.process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    while !line.starts_with("$ git proq wait") {
+        line.clear();
+        assert_ne!(out.read_line(&mut line).unwrap(), 0, "the demo ended early");
+    }
+    assert!(!is_empty(&tmp));
+    // A terminal sends the signal to the foreground process group in the same way.
+    let group = Pid::from_raw(child.id().try_into().unwrap()).unwrap();
+    kill_process_group(group, Signal::INT).unwrap();
+    let mut later_output = String::new();
+    out.read_to_string(&mut later_output).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130), "{later_output}");
+    assert!(!later_output.contains("That was the tour"), "{later_output}");
+    assert!(is_empty(&tmp), "{:?}", std::fs::read_dir(&tmp).unwrap().collect::<Vec<_>>());
+}

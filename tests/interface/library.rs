@@ -1,0 +1,78 @@
+//! The library's public interface: its examples, run as programs.
+
+use proq_test_kit::Sandbox;
+
+/// Returns an example's command. Examples lie beside the test binaries, since `cargo test` builds them too.
+fn example(sandbox: &Sandbox, name: &str) -> std::process::Command {
+    let program = std::path::Path::new(env!("CARGO_BIN_EXE_git-proq"));
+    let mut command = sandbox.command(program.with_file_name("examples").join(name), &sandbox.repo);
+    command.arg(&sandbox.repo);
+    command
+}
+
+#[test]
+fn land_example_lands_two_lanes() {
+    let sandbox = Sandbox::new();
+    let mut command = example(&sandbox, "land");
+    command.arg(env!("CARGO_BIN_EXE_git-proq"));
+    let out = sandbox.output(command);
+    insta::assert_snapshot!(out.to_text(), @r"
+    one: done
+    two: done
+    one Landed on main
+    two Landed on main
+    --- code 0
+    ");
+    assert_eq!(sandbox.read("one.txt"), "1\n");
+    assert_eq!(sandbox.read("two.txt"), "2\n");
+}
+
+#[test]
+fn named_lanes_land_in_given_order() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_with_commit("small", "echo small > one");
+    sandbox.lane_with_commit("large", "echo large > one; echo large > two; echo large > three");
+    let mut command = example(&sandbox, "in_order");
+    command.args(["large", "small"]);
+    insta::assert_snapshot!(sandbox.output(command).to_text(), @r"
+    large Landed on main
+    small Conflict on main
+    --- code 0
+    ");
+    assert_eq!(sandbox.read("one"), "large\n");
+}
+
+/// Promise: concurrency/refusing-hook
+#[test]
+fn pre_remove_hook_can_keep_a_lane() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_with_commit("keep", "echo keep > one");
+    sandbox.lane_with_commit("drop", "echo drop > one");
+    sandbox.git(&["config", "proq.hook.pre-remove", "test $PROQ_LANE = drop || { echo not this; exit 1; }"]);
+    let mut command = example(&sandbox, "throw_away");
+    command.args(["keep", "drop"]);
+    insta::assert_snapshot!(sandbox.output(command).to_text(), @r"
+    keep: kept, pre-remove said no: not this; nothing was changed
+    drop: gone
+    --- code 0
+    ");
+    assert!(sandbox.lane_path("keep").join("one").exists() && !sandbox.lane_path("drop").exists());
+}
+
+#[test]
+fn signal_ends_program_that_uses_the_library() {
+    let sandbox = Sandbox::new();
+    sandbox.git(&["config", "proq.agent.autocommit", "never"]);
+    sandbox.git(&["config", "proq.merge.uncommitted", "commit"]);
+    sandbox.run_lane("x", "echo one > one");
+    // While git commits, its parent process is the program that started it.
+    sandbox.sh("mkdir -p .git/hooks; cd .git/hooks; echo '#!/bin/sh' > pre-commit; chmod +x pre-commit
+        echo 'kill -TERM $(ps -o ppid= -p $PPID); exit 1' >> pre-commit");
+    let mut command = example(&sandbox, "in_order");
+    command.arg("x");
+    assert_eq!(sandbox.output(command).code, 128 + 15);
+    std::fs::remove_file(sandbox.repo.join(".git/hooks/pre-commit")).unwrap();
+    assert!(!sandbox.repo.join("one").exists());
+    let _ = sandbox.proq(&["merge", "x"]).ok();
+    assert_eq!(sandbox.read("one"), "one\n");
+}

@@ -1,0 +1,22 @@
+//! The command line: discovery, settings, doctor, hostile input, the demo, MCP, and the library.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod commit_graph;
+mod config;
+mod demo;
+mod discovery;
+mod doctor;
+mod doctor_disk;
+mod doctor_operations;
+mod doctor_saved_state;
+mod hostile_input;
+mod hostile_values;
+mod invalid_input;
+mod library;
+mod man_and_completions;
+mod mcp;
+mod missing_index;
+mod ownership;
+mod ref_policy;
+mod shared_repository;
+mod symbolic_branches;

@@ -1,0 +1,210 @@
+//! Man pages, completion scripts, and where `git proq setup` installs them.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use proq_test_kit::Sandbox;
+
+/// The command that regenerates every checked-in file.
+const REGENERATE_COMMAND: &str = "cargo run -q -- man --dir man && for s in bash elvish fish powershell zsh; do \
+                      cargo run -q -- completions $s > completions/git-proq.$s; done";
+
+/// The shells and where their scripts are installed, below the home folder.
+const INSTALLED: [(&str, &str); 3] = [
+    ("bash", ".local/share/bash-completion/completions/git-proq"),
+    ("fish", ".config/fish/conf.d/git-proq.fish"),
+    ("zsh", ".local/share/zsh/site-functions/_git-proq"),
+];
+
+fn project() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Returns the files of a folder, by name.
+fn files(dir: &Path) -> BTreeMap<String, String> {
+    let entries = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap());
+    let file = |e: std::fs::DirEntry| {
+        (e.file_name().into_string().unwrap(), std::fs::read_to_string(e.path()).unwrap())
+    };
+    entries.map(file).collect()
+}
+
+#[track_caller]
+fn assert_same_files(checked_in: &BTreeMap<String, String>, made: &BTreeMap<String, String>) {
+    let names = |files: &BTreeMap<String, String>| files.keys().cloned().collect::<Vec<_>>();
+    assert_eq!(names(checked_in), names(made), "files are missing or left over; run\n  {REGENERATE_COMMAND}");
+    for (name, text) in made {
+        assert!(checked_in[name] == *text, "{name} is stale; run\n  {REGENERATE_COMMAND}");
+    }
+}
+
+#[test]
+fn checked_in_man_pages_are_current() {
+    let sandbox = Sandbox::empty();
+    let dir = sandbox.root().join("man");
+    let _ = sandbox.proq(&["man", "--dir", dir.to_str().unwrap()]).ok();
+    assert_same_files(&files(&project().join("man")), &files(&dir));
+}
+
+#[test]
+fn checked_in_completions_are_current() {
+    let sandbox = Sandbox::empty();
+    let shells = ["bash", "elvish", "fish", "powershell", "zsh"];
+    let made = shells.map(|s| (format!("git-proq.{s}"), sandbox.proq(&["completions", s]).ok()));
+    for (name, text) in &made {
+        assert!(!text.contains("target/"), "{name} names the program by its path");
+    }
+    assert_same_files(&files(&project().join("completions")), &BTreeMap::from(made));
+}
+
+#[test]
+fn unknown_man_page_gives_hint() {
+    let sandbox = Sandbox::empty();
+    insta::assert_snapshot!(sandbox.proq(&["man", "nothing"]).fails(2), @r"
+    error: there is no such command
+    hint: for example: git proq man spawn
+    ");
+}
+
+#[test]
+fn usage_error_suggests_short_help_option() {
+    let sandbox = Sandbox::empty();
+    insta::assert_snapshot!(sandbox.proq(&["nothing"]).fails(2), @r"
+    error: unrecognized subcommand 'nothing'
+
+    Usage: git proq [OPTIONS] [COMMAND]
+
+    For more information, try '-h'.
+    ");
+    // In place of a missing command the help is printed, which itself mentions the long help.
+    assert!(sandbox.proq(&["config"]).fails(2).contains("see more with '--help'"));
+}
+
+/// Runs bash with the completion script and this program on `PATH`, and returns the words that it offers.
+fn completions(sandbox: &Sandbox, request: &str) -> Vec<String> {
+    let script = project().join("completions/git-proq.bash");
+    let text = format!(". '{}'\n{request}\nprintf '%s\\n' \"${{COMPREPLY[@]}}\"", script.display());
+    let program = Path::new(env!("CARGO_BIN_EXE_git-proq")).parent().unwrap();
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let path = [program.to_owned()].into_iter().chain(std::env::split_paths(&path));
+    let mut bash = sandbox.command("bash", &sandbox.repo);
+    bash.args(["--norc", "--noprofile", "-c", &text]).env("PATH", std::env::join_paths(path).unwrap());
+    sandbox.output(bash).ok().lines().map(ToOwned::to_owned).collect()
+}
+
+/// Returns what readline sets for `git-proq …`, with the cursor in the last word.
+fn typed_line(words: &[&str]) -> String {
+    let last = words[words.len() - 1];
+    format!(
+        "COMP_WORDS=(git-proq '{}'); COMP_CWORD={}; COMP_TYPE=9; _clap_complete_git_proq git-proq '{last}'",
+        words.join("' '"),
+        words.len()
+    )
+}
+
+/// Returns what git's own completion sets for a line, in which `proq` is at index `at`.
+fn git_typed_line(words: &[&str], at: usize) -> String {
+    let folder = if words[1] == "-C" { format!("__git_C_args=(-C '{}');", words[2]) } else { String::new() };
+    format!(
+        "words=('{}'); cword={}; cur='{}'; __git_cmd_idx={at}; {folder} _git_proq",
+        words.join("' '"),
+        words.len() - 1,
+        words[words.len() - 1],
+    )
+}
+
+#[test]
+fn bash_completes_commands_options_and_lanes() {
+    let sandbox = Sandbox::new();
+    for lane in ["parser", "payments", "search"] {
+        sandbox.run_lane(lane, "true");
+    }
+    assert_eq!(completions(&sandbox, &typed_line(&["cle"])), ["cleanup"]);
+    assert_eq!(completions(&sandbox, &typed_line(&["show", "pa"])), ["parser", "payments"]);
+    assert_eq!(completions(&sandbox, &typed_line(&["merge", "--dr"])), ["--dry-run"]);
+
+    assert_eq!(completions(&sandbox, &git_typed_line(&["git", "proq", "cle"], 1)), ["cleanup"]);
+    assert_eq!(
+        completions(&sandbox, &git_typed_line(&["git", "proq", "show", "pa"], 1)),
+        ["parser", "payments"]
+    );
+    let merge = ["git", "-c", "a.b=c", "proq", "merge", "search", "pay"];
+    assert_eq!(completions(&sandbox, &git_typed_line(&merge, 3)), ["payments"]);
+}
+
+#[test]
+fn bash_completes_lanes_of_named_repository() {
+    let sandbox = Sandbox::new();
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "search"]).ok();
+    let (here, repo) = (sandbox.root().join("home"), sandbox.repo.to_str().unwrap());
+    let in_home = |request: &str| format!("cd '{}'; {request}", here.display());
+    assert_eq!(completions(&sandbox, &in_home(&typed_line(&["show", "s"]))), [""]);
+    assert_eq!(completions(&sandbox, &in_home(&typed_line(&["-C", repo, "show", "s"]))), ["search"]);
+    assert_eq!(
+        completions(&sandbox, &in_home(&git_typed_line(&["git", "-C", repo, "proq", "show", "s"], 3))),
+        ["search"]
+    );
+}
+
+#[test]
+fn bash_completes_without_git_command_index() {
+    let sandbox = Sandbox::new();
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "search"]).ok();
+    let request = git_typed_line(&["git", "proq", "show", "s"], 1).replace("__git_cmd_idx=1;", "");
+    assert_eq!(completions(&sandbox, &request), ["search"]);
+}
+
+#[test]
+fn bash_completes_snapshot_ids() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_with_commit("one", "echo lane > a.txt");
+    sandbox.sh("echo mine > a.txt");
+    let _ = sandbox.proq(&["preview", "one"]).ok();
+    for command in ["show", "restore"] {
+        assert_eq!(completions(&sandbox, &typed_line(&["snap", command, "2026"])), ["[ID]"]);
+        assert_eq!(completions(&sandbox, &typed_line(&["snap", command, "1999"])), [""]);
+    }
+}
+
+#[test]
+fn setup_installs_pages_and_completion_scripts() {
+    let sandbox = Sandbox::empty();
+    let home = sandbox.root().join("home");
+    let before = files_below(&home);
+    let planned = sandbox.proq(&["setup", "--dry-run"]).ok();
+    assert_eq!(files_below(&home), before, "--dry-run wrote something");
+
+    let out = sandbox.proq(&["setup"]);
+    assert!(out.stderr.contains("export MANPATH=\"[ROOT]/home/.local/share/man:\""), "{}", out.stderr);
+    assert_eq!(out.ok(), planned);
+    for line in planned.lines() {
+        let path = line.replace("[ROOT]", &sandbox.root().display().to_string());
+        assert!(Path::new(&path).starts_with(&home) && Path::new(&path).is_file(), "{line}");
+    }
+    assert_same_files(&files(&project().join("man")), &files(&home.join(".local/share/man/man1")));
+    for (shell, path) in INSTALLED {
+        assert_eq!(sandbox.read(&format!("../home/{path}")), sandbox.proq(&["completions", shell]).ok());
+    }
+}
+
+#[test]
+fn setup_respects_xdg_folders() {
+    let sandbox = Sandbox::empty();
+    let mut command = sandbox.proq_command(&sandbox.repo, &["setup", "--json"]);
+    let (data, config) = (sandbox.root().join("data"), sandbox.root().join("config"));
+    command.env("XDG_DATA_HOME", &data).env("XDG_CONFIG_HOME", &config);
+    let answer = sandbox.output(command).json();
+    assert_eq!(answer["dry_run"], false);
+    assert!(data.join("man/man1/git-proq.1").is_file());
+    assert!(config.join("fish/conf.d/git-proq.fish").is_file());
+    assert_eq!(answer["files"].as_array().unwrap().len(), files_below(&data).len() + 1);
+}
+
+fn files_below(dir: &Path) -> Vec<PathBuf> {
+    let mut out = Vec::new();
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() { out.extend(files_below(&path)) } else { out.push(path) }
+    }
+    out
+}

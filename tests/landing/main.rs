@@ -1,0 +1,24 @@
+//! Landings: merges, strategies, pushes, the queue, and conflicts.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod auto_merge;
+mod auto_merge_status;
+mod concurrent_merges;
+mod conflict_agent;
+mod landing_order;
+mod landing_refusals;
+mod manual_landing;
+mod merge;
+mod merge_checked_out_base;
+mod merge_drivers;
+mod merge_git_settings;
+mod merge_hooks;
+mod merge_local_changes;
+mod merge_push;
+mod merge_stop;
+mod merge_uncommitted;
+mod pick;
+mod queue;
+mod resolve;
+mod resolve_modes;
+mod strategies;

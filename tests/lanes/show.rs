@@ -1,0 +1,174 @@
+//! `git proq show` and `git proq diff`.
+
+use proq_test_kit::Sandbox;
+
+#[test]
+fn shows_state_run_and_task_of_lane() {
+    let sandbox = Sandbox::new();
+    sandbox.program(
+        "robot",
+        "echo one; echo 1 > one; git add one; git commit -qm 'Add one'; echo 2 > two; exit 3",
+    );
+    let _ = sandbox.proq(&["spawn", "--wait", "-n", "x", "robot", "# Do one\n\nand two"]).fails(4);
+    insta::assert_snapshot!(sandbox.proq(&["show", "x"]).to_text(), @r#"
+    lane       x
+    title      Do one
+    state      failed (exit code 3)
+    branch     proq/x at 7221e34b "Add one", 1 ahead, 0 behind
+    base       main, from 7f85e07d
+    worktree   [ROOT]/repo/.proq-worktrees/x
+    changes    1 file uncommitted
+               two
+    run 1      robot: failed, exit code 3, 0s
+    log        [ROOT]/repo/.git/proq/lanes/x/runs/1.log
+
+    # Do one
+
+    and two
+    --- code 0
+    "#);
+    assert_eq!(sandbox.proq(&["show", "proq/x"]).to_text(), sandbox.proq(&["show", "x"]).to_text());
+}
+
+#[test]
+fn shows_lane_without_run_or_worktree() {
+    let sandbox = Sandbox::new();
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "x"]).ok();
+    insta::assert_snapshot!(sandbox.proq(&["show", "x"]).to_text(), @r#"
+    lane       x
+    state      idle
+    branch     proq/x at 7f85e07d "first", 0 ahead, 0 behind
+    base       main, from 7f85e07d
+    worktree   [ROOT]/repo/.proq-worktrees/x
+    --- code 0
+    "#);
+    std::fs::remove_dir_all(sandbox.lane_path("x")).unwrap();
+    sandbox.git(&["worktree", "prune"]);
+    sandbox.git(&["branch", "-q", "-D", "proq/x"]);
+    insta::assert_snapshot!(sandbox.proq(&["show", "x"]).to_text(), @r"
+    lane       x
+    state      idle
+    branch     proq/x (gone)
+    base       main, from 7f85e07d
+    worktree   [ROOT]/repo/.proq-worktrees/x (gone)
+    --- code 0
+    ");
+}
+
+#[test]
+fn shows_what_lane_conflicts_with() {
+    let sandbox = Sandbox::new();
+    sandbox.run_lane("x", "echo lane > a.txt");
+    sandbox.write("a.txt", "main\n");
+    sandbox.commit_all("main");
+    let _ = sandbox.proq(&["merge", "x"]).fails(3);
+    insta::assert_snapshot!(sandbox.proq(&["show", "x"]).to_text(), @r#"
+    lane       x
+    title      sh -ec echo lane > a.txt
+    state      conflict (with main in a.txt)
+    branch     proq/x at 6f5fa48c "sh -ec echo lane > a.txt", 1 ahead, 1 behind
+    base       main, from 7f85e07d
+    worktree   [ROOT]/repo/.proq-worktrees/x
+    run 1      command: done, exit code 0, 0s
+    log        [ROOT]/repo/.git/proq/lanes/x/runs/1.log
+    conflict   with main in 1 file
+               CONFLICT (content): Merge conflict in a.txt
+    --- code 0
+    "#);
+    let out = sandbox.proq(&["show", "x", "--json"]).json();
+    assert_eq!((&out["current_state"], &out["conflict"]["onto"]), (&"conflict".into(), &"main".into()));
+}
+
+#[test]
+fn shows_removed_lane_from_its_record() {
+    let sandbox = Sandbox::new();
+    for _ in 0..2 {
+        sandbox.run_lane("x", "echo 1 > one");
+        let _ = sandbox.proq(&["discard", "--force", "x"]).ok();
+    }
+    insta::assert_snapshot!(sandbox.proq(&["show", "x@2"]).to_text(), @r"
+    lane       x@2
+    title      sh -ec echo 1 > one
+    state      discarded
+    branch     proq/x
+    base       main, from 7f85e07d
+    run 1      command: done, exit code 0, 0s
+    log        [ROOT]/repo/.git/proq/history/x@2/runs/1.log
+    --- code 0
+    ");
+    insta::assert_snapshot!(sandbox.proq(&["show", "x@3"]).to_text(), @r"
+    --- stderr
+    error: there is no lane 'x@3'
+    hint: see all: git proq list
+    --- code 1
+    ");
+    insta::assert_snapshot!(sandbox.proq(&["show", "x"]).to_text(), @r"
+    --- stderr
+    error: there is no lane 'x'
+    hint: see all: git proq list
+    --- code 1
+    ");
+}
+
+#[test]
+fn suggests_similar_lane_name() {
+    let sandbox = Sandbox::new();
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "payments"]).ok();
+    insta::assert_snapshot!(sandbox.proq(&["show", "payment"]).to_text(), @r"
+    --- stderr
+    error: there is no lane 'payment'
+    hint: did you mean 'payments'?
+    hint: see all: git proq list
+    --- code 1
+    ");
+    insta::assert_snapshot!(sandbox.proq(&["show", "--json", "../payments"]).to_text(), @r#"
+    {
+      "causes": [],
+      "error": "there is no lane '../payments'",
+      "exit": 1,
+      "hints": [
+        "did you mean 'payments'?",
+        "see all: git proq list"
+      ],
+      "schema": 1
+    }
+    --- code 1
+    "#);
+}
+
+#[test]
+fn diff_starts_at_fork_point_with_uncommitted_work() {
+    let sandbox = Sandbox::new();
+    let _ = sandbox.proq(&[
+        "spawn",
+        "--wait",
+        "-n",
+        "x",
+        "--",
+        "sh",
+        "-c",
+        "echo 1 > one; git add one; git commit -qm one; echo lane >> a.txt; exit 1",
+    ]);
+    sandbox.write("main.txt", "");
+    sandbox.commit_all("main moved");
+    insta::assert_snapshot!(sandbox.proq(&["diff", "x"]).to_text(), @r"
+    diff --git a/a.txt b/a.txt
+    index 7898192..5ab88b2 100644
+    --- a/a.txt
+    +++ b/a.txt
+    @@ -1 +1,2 @@
+     a
+    +lane
+    diff --git a/one b/one
+    new file mode 100644
+    index 0000000..d00491f
+    --- /dev/null
+    +++ b/one
+    @@ -0,0 +1 @@
+    +1
+    --- code 0
+    ");
+    assert_eq!(sandbox.proq(&["diff", "--json", "x"]).json()["files"], serde_json::json!(["a.txt", "one"]));
+    std::fs::remove_dir_all(sandbox.lane_path("x")).unwrap();
+    assert_eq!(sandbox.proq(&["diff", "--json", "x"]).json()["files"], serde_json::json!(["one"]));
+}

@@ -1,0 +1,21 @@
+//! Safety: kills, races, full disks, damaged files, odd start states, and random histories.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod checkout_states;
+mod clock;
+mod concurrency;
+mod damaged_state;
+mod data_loss;
+mod failing_calls;
+mod full_disk;
+mod generated_merges;
+mod git_failures;
+mod histories;
+mod killed_processes;
+mod mass_deletion;
+mod races;
+#[cfg(debug_assertions)]
+mod recovery;
+mod sync;
+mod unreadable;
+mod unwritable;

@@ -1,0 +1,11 @@
+//! Recovery: what the next command finds and does after a command was killed at a fault point.
+
+mod fault_points;
+mod killed_resolve;
+mod live_processes;
+mod locks;
+mod pool;
+mod regressions;
+mod relocation;
+mod truncated_files;
+mod unusual_states;

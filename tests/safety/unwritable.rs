@@ -1,0 +1,101 @@
+//! Tests of permissions that keep git from writing: the path is named and nothing is changed.
+
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+
+use proq_test_kit::{Output, Sandbox};
+
+/// Creates a repository with a lane, subject to permissions: under root it belongs to another user, who runs
+/// every command.
+fn repo_of_ordinary_user() -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.lane_with_commit("x", "echo 1 > one");
+    if runs_as_root(&sandbox) {
+        sandbox.sh_in(&sandbox.root(), "chown -R 12345:12345 .; cp \"$(command -v git-proq)\" home/git-proq");
+    }
+    sandbox
+}
+
+fn runs_as_root(sandbox: &Sandbox) -> bool {
+    sandbox.root().metadata().unwrap().uid() == 0 || sandbox.root().join("home/git-proq").exists()
+}
+
+fn proq_as_owner(sandbox: &Sandbox, args: &[&str]) -> Output {
+    if !runs_as_root(sandbox) {
+        return sandbox.proq(args);
+    }
+    let mut command = sandbox.command("setpriv", &sandbox.repo);
+    command.args(["--reuid=12345", "--regid=12345", "--clear-groups"]);
+    command.arg(sandbox.root().join("home/git-proq")).args(args);
+    sandbox.output(command)
+}
+
+fn set_mode(dir: &Path, mode: u32) {
+    std::fs::set_permissions(dir, std::fs::Permissions::from_mode(mode)).unwrap();
+}
+
+/// Promise: worktree/read-only-git-dir
+#[test]
+fn refuses_read_only_git_directory() {
+    let sandbox = repo_of_ordinary_user();
+    for folder in ["", "/objects", "/refs", "/refs/heads"] {
+        let dir = sandbox.repo.join(format!(".git{folder}"));
+        set_mode(&dir, 0o555);
+        for args in [
+            &["merge", "x"][..],
+            &["merge", "--dry-run", "x"],
+            &["preview", "x"],
+            &["spawn", "--empty", "-n", "y"],
+            &["discard", "--force", "x"],
+        ] {
+            let out = proq_as_owner(&sandbox, args);
+            let refusal = format!(
+                "error: cannot change the repository: you may not write to [ROOT]/repo/.git{folder}; nothing was changed\n\
+                 hint: make it writable for you: chmod u+rwx '[ROOT]/repo/.git{folder}'\n"
+            );
+            assert!(out.code == 1 && out.stderr.ends_with(&refusal), "{args:?}: {}", out.to_text());
+        }
+        let out = proq_as_owner(&sandbox, &["doctor"]);
+        let finding = format!("you may not write to [ROOT]/repo/.git{folder}");
+        assert!(out.code == 1 && out.stdout.contains(&finding), "{}", out.to_text());
+        set_mode(&dir, 0o755);
+        let out = proq_as_owner(&sandbox, &["doctor", "--json"]);
+        assert!(!out.stdout.contains("left by hand"), "{}", out.stdout);
+    }
+    let _ = proq_as_owner(&sandbox, &["preview", "x"]).ok();
+    let _ = proq_as_owner(&sandbox, &["preview", "--back"]).ok();
+    let _ = proq_as_owner(&sandbox, &["merge", "x"]).ok();
+    assert_eq!(sandbox.read("one"), "1\n");
+}
+
+#[test]
+fn names_read_only_branch_folder() {
+    let sandbox = repo_of_ordinary_user();
+    let dir = sandbox.repo.join(".git/refs/heads/proq");
+    set_mode(&dir, 0o555);
+    insta::assert_snapshot!(proq_as_owner(&sandbox, &["spawn", "--empty", "-n", "y"]).to_text(), @r"
+    --- stderr
+    error: cannot change the repository: you may not write to [ROOT]/repo/.git/refs/heads/proq; nothing was changed
+    hint: make it writable for you: chmod u+rwx '[ROOT]/repo/.git/refs/heads/proq'
+    --- code 1
+    ");
+    set_mode(&dir, 0o755);
+    let _ = proq_as_owner(&sandbox, &["spawn", "--empty", "-n", "y"]).ok();
+}
+
+#[test]
+fn diff_refuses_unreadable_changed_file() {
+    let sandbox = repo_of_ordinary_user();
+    let file = sandbox.lane_path("x").join("one");
+    set_mode(&file, 0o000);
+    for args in [&["diff", "x"][..], &["diff", "--stat", "x"]] {
+        insta::allow_duplicates!(insta::assert_snapshot!(proq_as_owner(&sandbox, args).to_text(), @r"
+        --- stderr
+        error: files in [ROOT]/repo/.proq-worktrees/x cannot be read: one; nothing was changed
+        hint: make them readable for you: chmod u+r '[ROOT]/repo/.proq-worktrees/x/one'
+        --- code 1
+        "));
+    }
+    set_mode(&file, 0o644);
+    assert!(proq_as_owner(&sandbox, &["diff", "x"]).ok().contains("+1"));
+}
