@@ -86,13 +86,13 @@ pub(crate) struct Supervise {
     pub(crate) command: Vec<OsString>,
 }
 
-pub(crate) fn run_supervise(session: &CommandContext, args: Supervise) -> CommandResult {
+pub(crate) fn run_supervise(context: &CommandContext, args: Supervise) -> CommandResult {
     // The starting process waits until the agent runs: send it the error, so that it need not guess.
-    supervise(session, args).inspect_err(|e| supervisor_start::report_start_failure(&*e.0))
+    supervise(context, args).inspect_err(|e| supervisor_start::report_start_failure(&*e.0))
 }
 
-fn supervise(session: &CommandContext, args: Supervise) -> CommandResult {
-    let mut project = session.project()?;
+fn supervise(context: &CommandContext, args: Supervise) -> CommandResult {
+    let mut project = context.project()?;
     project.is_long_lived = true;
     supervisor::supervise(&project, &project.lane_name(&args.lane)?, args.run_number, args.command)?;
     Ok(Exit::Success)
@@ -109,8 +109,8 @@ pub(crate) struct Pane {
     pub(crate) run_number: RunNumber,
 }
 
-pub(crate) fn run_pane(session: &CommandContext, args: &Pane) -> CommandResult {
-    let project = Project::open(&session.dir, Listener::silent())?;
+pub(crate) fn run_pane(context: &CommandContext, args: &Pane) -> CommandResult {
+    let project = Project::open(&context.dir, Listener::silent())?;
     pane_process::run_pane_process(&project.store, &project.lane_name(&args.lane)?, args.run_number)?;
     Ok(Exit::Success)
 }
@@ -131,10 +131,10 @@ pub(crate) struct Acp {
 
 /// Runs the client of the Agent Client Protocol, and exits as the agent did: with its exit code, or by its
 /// signal.
-pub(crate) fn run_acp(session: &CommandContext, args: &Acp) -> CommandResult {
-    let agent_exit = drive_agent(session, args).unwrap_or_else(|e| {
+pub(crate) fn run_acp(context: &CommandContext, args: &Acp) -> CommandResult {
+    let agent_exit = drive_agent(context, args).unwrap_or_else(|e| {
         // A user finds the error in the run's log, so it is written there.
-        session.ui.print_bytes(ClientLine::Failure { text: e.0.to_string() }.to_line().as_bytes());
+        context.ui.print_bytes(ClientLine::Failure { text: e.0.to_string() }.to_line().as_bytes());
         AgentExit::Code(i32::from(Exit::Refused.code()))
     });
     let code = match agent_exit {
@@ -147,8 +147,8 @@ pub(crate) fn run_acp(session: &CommandContext, args: &Acp) -> CommandResult {
     Ok(Exit::PassThrough(u8::try_from(code).unwrap_or(1)))
 }
 
-fn drive_agent(session: &CommandContext, args: &Acp) -> Result<AgentExit, Failure> {
-    let project = Project::open(&session.dir, Listener::silent())?;
+fn drive_agent(context: &CommandContext, args: &Acp) -> Result<AgentExit, Failure> {
+    let project = Project::open(&context.dir, Listener::silent())?;
     let start_error = |source| process::Error::Start { program: "the agent's client".into(), source };
     let log = std::io::stdout().as_fd().try_clone_to_owned().map_err(start_error)?;
     let supervisor_pipe = std::io::stdin().as_fd().try_clone_to_owned().map_err(start_error)?;
@@ -178,20 +178,20 @@ pub(crate) struct AgentEvent {
 ///
 /// A failing hook may end the agent's turn, or keep it from ending. So this command reports no error and
 /// accepts everything on its command line.
-pub(crate) fn run_agent_event(session: &CommandContext, args: &AgentEvent) -> CommandResult {
+pub(crate) fn run_agent_event(context: &CommandContext, args: &AgentEvent) -> CommandResult {
     let mut input = Vec::new();
     drop(std::io::stdin().lock().read_to_end(&mut input));
-    if let Some(reason) = handle_event(session, args, &input) {
-        session
+    if let Some(reason) = handle_event(context, args, &input) {
+        context
             .ui
             .print_bytes(serde_json::json!({ "decision": "block", "reason": reason }).to_string().as_bytes());
     }
     Ok(Exit::Success)
 }
 
-fn handle_event(session: &CommandContext, args: &AgentEvent, input: &[u8]) -> Option<String> {
+fn handle_event(context: &CommandContext, args: &AgentEvent, input: &[u8]) -> Option<String> {
     let run_number = args.run_number.as_deref()?.parse().ok()?;
-    let mut project = Project::open(&session.dir, Listener::silent()).ok()?;
+    let mut project = Project::open(&context.dir, Listener::silent()).ok()?;
     project.store.set_lock_limit(WaitLimit::AtMost(LOCK_WAIT_LIMIT));
     let kind = args.kind.as_deref().unwrap_or_default();
     let lane = LaneName::parse(args.lane.as_deref()?).ok()?;
@@ -209,9 +209,9 @@ pub(crate) struct Moved {
 /// Updates the preview of a lane after new commits, and reports new overlaps of the lane. No process waits
 /// for it and nothing depends on it. Only one such process runs per lane; it also handles commits that arrive
 /// while it works.
-pub(crate) fn run_moved(session: &CommandContext, args: &Moved) -> CommandResult {
+pub(crate) fn run_moved(context: &CommandContext, args: &Moved) -> CommandResult {
     signals::start_session();
-    let project = session.project_for_write()?;
+    let project = context.project_for_write()?;
     let Ok(lane) = LaneName::parse(&args.lane) else { return Ok(Exit::Success) };
     while let Some(lock) = after_commit::claim_new_commits(&project.store, &lane) {
         proq_base::fail_points::hit("moved.taken");
@@ -236,9 +236,9 @@ pub(crate) struct Overlaps {
 
 /// Reports the overlaps of a lane. No process waits for it and nothing depends on it, so it recovers nothing
 /// and prints nothing.
-pub(crate) fn run_overlaps(session: &CommandContext, args: &Overlaps) -> CommandResult {
+pub(crate) fn run_overlaps(context: &CommandContext, args: &Overlaps) -> CommandResult {
     signals::start_session();
-    let project = Project::open(&session.dir, Listener::silent())?;
+    let project = Project::open(&context.dir, Listener::silent())?;
     overlap::report_overlaps_of_lane(&project, &project.lane_name(&args.lane)?)?;
     Ok(Exit::Success)
 }
@@ -249,9 +249,9 @@ pub(crate) struct Snapshots {}
 
 /// Takes automatic snapshots in a background process. The process recovers nothing and prints no messages,
 /// because no user waits for it.
-pub(crate) fn run_snapshots(session: &CommandContext, _args: &Snapshots) -> CommandResult {
+pub(crate) fn run_snapshots(context: &CommandContext, _args: &Snapshots) -> CommandResult {
     signals::start_session();
-    let mut project = Project::open(&session.dir, Listener::silent())?;
+    let mut project = Project::open(&context.dir, Listener::silent())?;
     project.is_long_lived = true;
     let mut is_parent_waiting = true;
     auto_snapshot::run_auto_snapshots(&project, || {
@@ -269,11 +269,11 @@ pub(crate) struct Dispatch {}
 
 /// Delivers all due events in a background process. The process recovers nothing and prints no messages,
 /// because no user waits for it.
-pub(crate) fn run_dispatch(session: &CommandContext, _args: &Dispatch) -> CommandResult {
+pub(crate) fn run_dispatch(context: &CommandContext, _args: &Dispatch) -> CommandResult {
     signals::start_session();
-    let project = Project::open(&session.dir, Listener::silent())?;
+    let project = Project::open(&context.dir, Listener::silent())?;
     let result = dispatch::dispatch(project.repo.common_dir(), &|| {
-        let Project { repo, layers, settings, .. } = Project::open(&session.dir, Listener::silent())?;
+        let Project { repo, layers, settings, .. } = Project::open(&context.dir, Listener::silent())?;
         Ok::<_, lane::Error>(OpenedRepo { repo, layers, settings })
     });
     if let Err(e) = &result {
@@ -292,13 +292,13 @@ pub(crate) struct Scheduler {
 
 /// Runs the scheduler of a batch in a separate process session, and reports a failed start to the starting
 /// process.
-pub(crate) fn run_scheduler(session: &CommandContext, args: &Scheduler) -> CommandResult {
-    run_scheduler_with_lock(session, args).inspect_err(|e| supervisor_start::report_start_failure(&*e.0))
+pub(crate) fn run_scheduler(context: &CommandContext, args: &Scheduler) -> CommandResult {
+    run_scheduler_with_lock(context, args).inspect_err(|e| supervisor_start::report_start_failure(&*e.0))
 }
 
-fn run_scheduler_with_lock(session: &CommandContext, args: &Scheduler) -> CommandResult {
+fn run_scheduler_with_lock(context: &CommandContext, args: &Scheduler) -> CommandResult {
     signals::start_session();
-    let mut project = Project::open(&session.dir, session.ui.listener())?;
+    let mut project = Project::open(&context.dir, context.ui.listener())?;
     project.is_long_lived = true;
     let id = BatchId::new(args.batch.as_str());
     let lock = supervisor_start::adopt_lock(&project.store, &LockName::Batch(id.clone()))?;

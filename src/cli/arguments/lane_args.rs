@@ -53,21 +53,21 @@ pub(crate) fn validate_sparse(requested: bool, scope: &[String]) -> Result<bool,
 }
 
 /// Prints the checks, scope and sparse checkout of a planned lane.
-pub(crate) fn print_lane_args(session: &CommandContext, plan: &LanePlan<'_>) {
+pub(crate) fn print_lane_args(context: &CommandContext, plan: &LanePlan<'_>) {
     for line in plan.checks() {
-        session.ui.print_line(format!("  lands if  `{line}` succeeds"));
+        context.ui.print_line(format!("  lands if  `{line}` succeeds"));
     }
     for glob in plan.scope() {
-        session.ui.print_line(format!("  scope     {glob}"));
+        context.ui.print_line(format!("  scope     {glob}"));
     }
     if plan.is_sparse() {
-        session.ui.print_line("  has       only the folders of that, and the files above them");
+        context.ui.print_line("  has       only the folders of that, and the files above them");
     }
 }
 
 /// Warns of other lanes whose work or scope overlaps the planned lane's. If they cannot be determined, that
 /// too is only a warning.
-pub(crate) fn warn_of_overlapping_lanes(session: &CommandContext, project: &Project, plan: &LanePlan<'_>) {
+pub(crate) fn warn_of_overlapping_lanes(context: &CommandContext, project: &Project, plan: &LanePlan<'_>) {
     if plan.scope().is_empty() {
         return;
     }
@@ -77,17 +77,17 @@ pub(crate) fn warn_of_overlapping_lanes(session: &CommandContext, project: &Proj
     let overlapping_lanes = match result {
         Ok(overlapping_lanes) => overlapping_lanes,
         Err(e) => {
-            return session.ui.warn(format!("which lanes are at work in the scope too is not known: {e}"));
+            return context.ui.warn(format!("which lanes are at work in the scope too is not known: {e}"));
         }
     };
     for overlapping_lane in overlapping_lanes.iter().take(MAX_OVERLAPPING_LANES_NAMED) {
-        session
+        context
             .ui
             .warn(format!("{}; they may conflict: git proq matrix", describe_overlap(overlapping_lane)));
     }
     if overlapping_lanes.len() > MAX_OVERLAPPING_LANES_NAMED {
         let more_lanes = ui::pluralize(overlapping_lanes.len() - MAX_OVERLAPPING_LANES_NAMED, "more lane");
-        session.ui.warn(format!("{more_lanes} may conflict with it as well: git proq matrix"));
+        context.ui.warn(format!("{more_lanes} may conflict with it as well: git proq matrix"));
     }
 }
 

@@ -55,25 +55,25 @@ impl PlanSource {
     /// Reads the plan and prints its warnings. Approved dependencies that an agent found missing are added.
     pub(crate) fn read_plan(
         &self,
-        session: &CommandContext,
+        context: &CommandContext,
         project: &Project,
         example: &'static str,
     ) -> Result<LoadedPlan, Failure> {
-        Ok(proposed_needs::apply_approved(project, self.read_without_proposals(session, project, example)?)?)
+        Ok(proposed_needs::apply_approved(project, self.read_without_proposals(context, project, example)?)?)
     }
 
     /// Reads the plan and prints its warnings, without dependencies that an agent found missing.
     pub(crate) fn read_without_proposals(
         &self,
-        session: &CommandContext,
+        context: &CommandContext,
         project: &Project,
         example: &'static str,
     ) -> Result<LoadedPlan, Failure> {
         if self.sources.is_empty() {
             return Err(UsageError::Missing { problem: "no plan was named", example }.into());
         }
-        let loaded = self.read_silently(session, project)?;
-        session.ui.warn_each(&loaded.plan.source_notes);
+        let loaded = self.read_silently(context, project)?;
+        context.ui.warn_each(&loaded.plan.source_notes);
         Ok(loaded)
     }
 
@@ -81,7 +81,7 @@ impl PlanSource {
     /// are not added.
     pub(crate) fn read_silently(
         &self,
-        session: &CommandContext,
+        context: &CommandContext,
         project: &Project,
     ) -> Result<LoadedPlan, Failure> {
         let format = self.format.map(|form| match form {
@@ -101,7 +101,7 @@ impl PlanSource {
         };
         let milestone = self.milestone.as_deref();
         Ok(plan_source::read_plan(&PlanRequest {
-            base_dir: &session.dir,
+            base_dir: &context.dir,
             sources: &self.sources,
             format,
             milestone,
@@ -112,12 +112,12 @@ impl PlanSource {
     /// Reads a plan to show it. The source may also be the name of a draft that is not approved.
     pub(crate) fn read_plan_or_draft(
         &self,
-        session: &CommandContext,
+        context: &CommandContext,
         project: &Project,
         example: &'static str,
     ) -> Result<LoadedPlan, Failure> {
-        let Some(name) = self.draft_name(session, &project.store) else {
-            return self.read_plan(session, project, example);
+        let Some(name) = self.draft_name(context, &project.store) else {
+            return self.read_plan(context, project, example);
         };
         let (draft, _) = draft_session::refresh_draft(project, name)?;
         let draft_plan = draft.plan.ok_or_else(|| DraftError::NoPlan {
@@ -128,9 +128,9 @@ impl PlanSource {
     }
 
     /// Returns the name of the draft that the source means; none where the source is a file or has a format.
-    pub(crate) fn draft_name(&self, session: &CommandContext, store: &Store) -> Option<&str> {
+    pub(crate) fn draft_name(&self, context: &CommandContext, store: &Store) -> Option<&str> {
         let [name] = self.sources.as_slice() else { return None };
-        let names_other_source = self.format.is_some() || session.dir.join(name).exists();
+        let names_other_source = self.format.is_some() || context.dir.join(name).exists();
         (!names_other_source && drafts::draft_exists(store, name)).then_some(name)
     }
 

@@ -89,12 +89,12 @@ impl RunArgs {
 /// # Errors
 /// [`crate::cli::invocation::usage_error::UsageError::RefusedInLane`].
 pub(crate) fn refuse_full_permission(
-    session: &CommandContext,
+    context: &CommandContext,
     project: &Project,
     run_options: &RunOptions,
 ) -> Result<(), Failure> {
     match run_options.permission.or(Permission::from_name(&project.settings.permission)) {
-        Some(Permission::Full) => caller::refuse_in_lane(session, project),
+        Some(Permission::Full) => caller::refuse_in_lane(context, project),
         _ => Ok(()),
     }
 }
@@ -104,7 +104,7 @@ pub(crate) fn refuse_full_permission(
 /// # Errors
 /// Fails if an agent in a lane would start an agent at full permission.
 pub(crate) fn warn_before_start<'j>(
-    session: &CommandContext,
+    context: &CommandContext,
     project: &Project,
     agent_commands: impl IntoIterator<Item = &'j AgentCommand>,
 ) -> Result<(), Failure> {
@@ -112,11 +112,11 @@ pub(crate) fn warn_before_start<'j>(
     for agent_command in agent_commands {
         // Wherever the level was set: an agent grants no other agent more permission than it has.
         if agent_command.is_unrestricted() {
-            caller::refuse_in_lane(session, project)?;
+            caller::refuse_in_lane(context, project)?;
         }
         for warning in agent_command.warnings(project)? {
             if !printed.contains(&warning) {
-                session.ui.warn(&warning);
+                context.ui.warn(&warning);
                 printed.insert(warning);
             }
         }

@@ -13,12 +13,12 @@ use crate::cli::invocation::usage_error::UsageError;
 /// Returns the absolute paths of the attachments. Fails if one cannot be read or if two have the same file
 /// name.
 pub(crate) fn resolve_attachments(
-    session: &CommandContext,
+    context: &CommandContext,
     files: &[PathBuf],
 ) -> Result<Vec<PathBuf>, Failure> {
     let mut out: Vec<PathBuf> = Vec::new();
     for file in files {
-        let path = session.dir.join(file);
+        let path = context.dir.join(file);
         let unreadable = |source| UsageError::Unreadable { path: file.clone(), source };
         regular_file::open(&path, LinkPolicy::Follow).map_err(unreadable)?;
         if out.iter().any(|other| other.file_name() == path.file_name()) {

@@ -7,9 +7,9 @@ use proq_store::records::agent::ReportRecord;
 use crate::cli::invocation::context::CommandContext;
 
 /// Prints an agent's report, one labeled line per line of text.
-pub(crate) fn print_report(session: &CommandContext, report: &ReportRecord) {
+pub(crate) fn print_report(context: &CommandContext, report: &ReportRecord) {
     let print_field = |key: &str, value: &str| {
-        session.ui.print_line(format!("{} {value}", console::style(format!("{key:<10}")).dim()));
+        context.ui.print_line(format!("{} {value}", console::style(format!("{key:<10}")).dim()));
     };
     let print_section = |key: &str, texts: &[String]| {
         for text in texts {

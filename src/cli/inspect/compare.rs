@@ -52,21 +52,21 @@ pub(crate) struct Compare {
 /// Maximum number of files listed among those that only one attempt changes.
 const MAX_FILES_NAMED: usize = 5;
 
-pub(crate) fn run(session: &CommandContext, args: &Compare) -> CommandResult {
-    let project = session.project()?;
+pub(crate) fn run(context: &CommandContext, args: &Compare) -> CommandResult {
+    let project = context.project()?;
     // The comparison creates temporary folders, which an interrupt must remove.
     interrupt::defer_signals();
     let lanes = attempts::lanes_by_name(&project, &args.lanes)?;
-    if args.diff && !session.ui.json {
+    if args.diff && !context.ui.json {
         for lane in &lanes {
-            session.ui.print_line(console::style(format!("lane {}", lane.name)).bold().to_string());
-            lane_diff::print_diff(session, &project, lane, false)?;
+            context.ui.print_line(console::style(format!("lane {}", lane.name)).bold().to_string());
+            lane_diff::print_diff(context, &project, lane, false)?;
         }
         return Ok(Exit::Success);
     }
     let checking = if args.check {
         approval_prompt::confirm_before_landing(
-            session,
+            context,
             &project,
             lanes.iter().map(|lane| lane.base.clone()),
             None,
@@ -76,19 +76,19 @@ pub(crate) fn run(session: &CommandContext, args: &Compare) -> CommandResult {
         CheckSource::Cached
     };
     let comparison = compare::compare_attempts(&project, &lanes, checking)?;
-    if session.ui.json {
-        session.ui.print_long_json(&comparison);
+    if context.ui.json {
+        context.ui.print_long_json(&comparison);
     } else {
-        print_comparison(session, args, &comparison);
+        print_comparison(context, args, &comparison);
     }
     Ok(Exit::Success)
 }
 
-fn print_comparison(session: &CommandContext, args: &Compare, comparison: &Comparison) {
+fn print_comparison(context: &CommandContext, args: &Compare, comparison: &Comparison) {
     let width = crate::cli::terminal::table::terminal_width().unwrap_or(comparison_table::DEFAULT_WIDTH);
     for table in comparison_table::render_tables(comparison, width) {
-        session.ui.print_line(table);
-        session.ui.print_line("");
+        context.ui.print_line(table);
+        context.ui.print_line("");
     }
     for attempt in comparison.attempts.iter().filter(|attempt| !attempt.exclusive_files.is_empty()) {
         if comparison.attempts.len() > 1 {
@@ -96,24 +96,24 @@ fn print_comparison(session: &CommandContext, args: &Compare, comparison: &Compa
                 attempt.exclusive_files.iter().take(MAX_FILES_NAMED).map(ToString::to_string).collect();
             let more = attempt.exclusive_files.len().saturating_sub(MAX_FILES_NAMED);
             let more = if more == 0 { String::new() } else { format!(" and {more} more") };
-            session.ui.print_line(format!("only {}: {}{more}", attempt.lane, named.join(", ")));
+            context.ui.print_line(format!("only {}: {}{more}", attempt.lane, named.join(", ")));
         }
     }
     for line in conflict_grid::pair_lines(&comparison.pairs) {
-        session.ui.print_line(line);
+        context.ui.print_line(line);
     }
     for attempt in &comparison.attempts {
         let CheckStatus::Failed { command, ended, tail } = &attempt.checks else { continue };
-        session.ui.print_line(format!("{}: `{command}` failed ({ended})", attempt.lane));
+        context.ui.print_line(format!("{}: `{command}` failed ({ended})", attempt.lane));
         for line in tail {
-            session.ui.print_line(format!("    {}", console::strip_ansi_codes(line)));
+            context.ui.print_line(format!("    {}", console::strip_ansi_codes(line)));
         }
         if tail.is_empty() {
-            session.ui.hint(format!("all that it wrote: git proq logs {} --check", attempt.lane));
+            context.ui.hint(format!("all that it wrote: git proq logs {} --check", attempt.lane));
         }
     }
     if !args.check && comparison.attempts.iter().any(|attempt| attempt.checks == CheckStatus::Unknown) {
-        session.ui.hint(format!("run the checks now: git proq compare --check {}", args.lanes.join(" ")));
+        context.ui.hint(format!("run the checks now: git proq compare --check {}", args.lanes.join(" ")));
     }
     let is_landable = |attempt: &&AttemptSummary| {
         attempt.group.is_some()
@@ -122,6 +122,6 @@ fn print_comparison(session: &CommandContext, args: &Compare, comparison: &Compa
     };
     if let Some(first) = comparison.attempts.iter().find(is_landable) {
         let others = if comparison.attempts.len() > 1 { ", discarding the others" } else { "" };
-        session.ui.hint(format!("land one{others}: git proq pick {}", first.lane));
+        context.ui.hint(format!("land one{others}: git proq pick {}", first.lane));
     }
 }

@@ -36,16 +36,16 @@ struct DiffOutput {
     files: Vec<RepoPath>,
 }
 
-pub(crate) fn run(session: &CommandContext, args: &Diff) -> CommandResult {
-    let project = session.project()?;
+pub(crate) fn run(context: &CommandContext, args: &Diff) -> CommandResult {
+    let project = context.project()?;
     let lane = project.lane(&args.lane)?;
-    if session.ui.json {
-        let (from, files) = with_compared_commits(session, &project, &lane, |there, from, to| {
+    if context.ui.json {
+        let (from, files) = with_compared_commits(context, &project, &lane, |there, from, to| {
             Ok((from, project.repo.changed_files(there, from, to)?))
         })?;
-        session.ui.print_json(DiffOutput { lane: lane.name, from: from.to_string(), files });
+        context.ui.print_json(DiffOutput { lane: lane.name, from: from.to_string(), files });
     } else {
-        print_diff(session, &project, &lane, args.stat)?;
+        print_diff(context, &project, &lane, args.stat)?;
     }
     Ok(Exit::Success)
 }

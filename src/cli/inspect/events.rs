@@ -41,8 +41,8 @@ struct EventsOutput {
     events: Vec<Event>,
 }
 
-pub(crate) fn run(session: &CommandContext, args: &Events) -> CommandResult {
-    let project = session.project()?;
+pub(crate) fn run(context: &CommandContext, args: &Events) -> CommandResult {
+    let project = context.project()?;
     // Following starts with new events, unless past ones are requested.
     let wants_past = args.last.is_some() || args.since.is_some();
     let start_after = match args.since {
@@ -57,44 +57,44 @@ pub(crate) fn run(session: &CommandContext, args: &Events) -> CommandResult {
         args.since.zip(first).filter(|(since, first)| *first > since.saturating_add(1))
     {
         let first_expired = since.saturating_add(1);
-        session.ui.warn(format!(
+        context.ui.warn(format!(
             "events {first_expired} to {} are not kept any more (event.keep): these begin with number {first}",
             first - 1
         ));
     }
     let max_events = args.last.unwrap_or(usize::MAX);
     events.drain(..events.len().saturating_sub(max_events));
-    if session.ui.json && !args.follow {
-        session.ui.print_json(EventsOutput { events });
+    if context.ui.json && !args.follow {
+        context.ui.print_json(EventsOutput { events });
         return Ok(Exit::Success);
     }
     if events.is_empty() && max_events > 0 && (wants_past || !args.follow) {
-        session.ui.status(if reader.last_number() == 0 {
+        context.ui.status(if reader.last_number() == 0 {
             "nothing has happened yet"
         } else {
             "nothing has happened since"
         });
     }
-    print_events(session, &events);
+    print_events(context, &events);
     if !args.follow {
         return Ok(Exit::Success);
     }
     loop {
         std::thread::sleep(POLL_INTERVAL);
         let new = reader.poll()?;
-        print_events(session, &new);
+        print_events(context, &new);
         for event in &new {
-            session.ui.notify_terminal(&project, event);
+            context.ui.notify_terminal(&project, event);
         }
     }
 }
 
-fn print_events(session: &CommandContext, events: &[Event]) {
+fn print_events(context: &CommandContext, events: &[Event]) {
     for event in events {
-        if session.ui.json {
-            session.ui.print_json_line(event);
+        if context.ui.json {
+            context.ui.print_json_line(event);
         } else {
-            session.ui.print_line(format!("{} {:>4}  {}", event.at, event.n, event.message));
+            context.ui.print_line(format!("{} {:>4}  {}", event.at, event.n, event.message));
         }
     }
 }

@@ -14,18 +14,18 @@ use crate::cli::terminal::log_sanitizer::LogSanitizer;
 
 /// Prints the changes of a lane in git's format.
 pub(crate) fn print_diff(
-    session: &CommandContext,
+    context: &CommandContext,
     project: &Project,
     lane: &LaneRecord,
     stat: bool,
 ) -> Result<(), Failure> {
-    with_compared_commits(session, project, lane, |there, from, to| {
+    with_compared_commits(context, project, lane, |there, from, to| {
         let mut plain_output = LogSanitizer::default();
-        let mut print = |chunk: &[u8]| session.ui.print_bytes(&plain_output.sanitize_chunk(chunk));
+        let mut print = |chunk: &[u8]| context.ui.print_bytes(&plain_output.sanitize_chunk(chunk));
         let print: Option<PrintChunk<'_>> =
             if std::io::stdout().is_terminal() { Some(&mut print) } else { None };
         project.repo.show_diff(there, from, to, stat, print)?;
-        session.ui.print_bytes(&plain_output.finish());
+        context.ui.print_bytes(&plain_output.finish());
         Ok(())
     })
 }
@@ -34,7 +34,7 @@ pub(crate) fn print_diff(
 /// That is the lane's worktree, untracked files included. If the worktree is gone, it is the tip of the
 /// branch.
 pub(crate) fn with_compared_commits<T>(
-    session: &CommandContext,
+    context: &CommandContext,
     project: &Project,
     lane: &LaneRecord,
     compare: impl FnOnce(&DiffWorktree, CommitId, Option<CommitId>) -> Result<T, Failure>,
@@ -51,7 +51,7 @@ pub(crate) fn with_compared_commits<T>(
     }
     let (untracked, unreadable) = DiffWorktree::list_untracked(&project.repo, &lane.path)?;
     for path in unreadable {
-        session.ui.warn(format!("{path} is left out: it cannot be read"));
+        context.ui.warn(format!("{path} is left out: it cannot be read"));
     }
     if untracked.is_empty() {
         return compare(&DiffWorktree::with_tracked_files(&lane.path), from, None);

@@ -53,14 +53,14 @@ pub(crate) struct List {
     pub(crate) everywhere: bool,
 }
 
-pub(crate) fn run(session: &CommandContext, args: &List) -> CommandResult {
+pub(crate) fn run(context: &CommandContext, args: &List) -> CommandResult {
     if args.everywhere {
-        return list_everywhere::run(session, args.all);
+        return list_everywhere::run(context, args.all);
     }
-    let project = session.project()?;
-    let lane_list = load_list(&project, args.all, args.wide, ListPainter::open_terminal(session.ui))?;
-    if session.ui.json {
-        session.ui.print_json(to_output(&lane_list));
+    let project = context.project()?;
+    let lane_list = load_list(&project, args.all, args.wide, ListPainter::open_terminal(context.ui))?;
+    if context.ui.json {
+        context.ui.print_json(to_output(&lane_list));
         return Ok(Exit::Success);
     }
     if lane_list.views.is_empty() && lane_list.stored.past.is_empty() {
@@ -71,79 +71,79 @@ pub(crate) fn run(session: &CommandContext, args: &List) -> CommandResult {
             .iter()
             .any(|name| file_access::may_exist(&layout.record_of_lane_entry(name)));
         if is_empty {
-            session.ui.status("no lanes yet");
+            context.ui.status("no lanes yet");
         }
         if is_empty && lane_list.unlanded.is_empty() {
-            session.ui.hint("git proq spawn claude \"what to do\"");
+            context.ui.hint("git proq spawn claude \"what to do\"");
         }
     } else {
-        session.ui.print_line(render_table(&lane_list));
+        context.ui.print_line(render_table(&lane_list));
     }
-    print_notes(session, &project, &lane_list);
+    print_notes(context, &project, &lane_list);
     Ok(Exit::Success)
 }
 
 /// Prints the lanes and the possible next steps, for `git proq` without a command.
-pub(crate) fn print_overview(session: &CommandContext) -> CommandResult {
-    let project = session.project()?;
-    let lane_list = load_list(&project, false, false, ListPainter::open_terminal(session.ui))?;
-    if session.ui.json {
-        session.ui.print_json(to_output(&lane_list));
+pub(crate) fn print_overview(context: &CommandContext) -> CommandResult {
+    let project = context.project()?;
+    let lane_list = load_list(&project, false, false, ListPainter::open_terminal(context.ui))?;
+    if context.ui.json {
+        context.ui.print_json(to_output(&lane_list));
         return Ok(Exit::Success);
     }
     if lane_list.views.is_empty() && !lane_list.unlanded.is_empty() {
-        print_notes(session, &project, &lane_list);
+        print_notes(context, &project, &lane_list);
         return Ok(Exit::Success);
     }
     if lane_list.views.is_empty() {
-        session.ui.print_line("No lanes yet. A lane is a branch and a worktree for one agent.");
-        session.ui.print_line("");
-        session.ui.print_line(
+        context.ui.print_line("No lanes yet. A lane is a branch and a worktree for one agent.");
+        context.ui.print_line("");
+        context.ui.print_line(
             "  git proq spawn claude \"implement payments\"   start an agent in a lane of its own",
         );
-        session.ui.print_line("  git proq spawn -n try -- make test           or any command");
-        session.ui.print_line("  git proq demo                                take the tour");
-        session.ui.print_line("  git proq -h                                  see every command");
+        context.ui.print_line("  git proq spawn -n try -- make test           or any command");
+        context.ui.print_line("  git proq demo                                take the tour");
+        context.ui.print_line("  git proq -h                                  see every command");
         return Ok(Exit::Success);
     }
-    session.ui.print_line(render_table(&lane_list));
-    print_notes(session, &project, &lane_list);
+    context.ui.print_line(render_table(&lane_list));
+    print_notes(context, &project, &lane_list);
     for line in next_steps(&project, &lane_list) {
-        session.ui.hint(line);
+        context.ui.hint(line);
     }
     Ok(Exit::Success)
 }
 
 /// Prints what the table cannot show: the open preview, lanes with a missing branch or worktree, and
 /// leftovers of a crash.
-fn print_notes(session: &CommandContext, project: &Project, lane_list: &LaneList) {
+fn print_notes(context: &CommandContext, project: &Project, lane_list: &LaneList) {
     if let Some(preview) = &lane_list.stored.preview {
         let waiting = if preview.has_parked_changes { "; your own changes wait" } else { "" };
         if preview.is_shown {
-            session.ui.status(format!(
+            context.ui.status(format!(
                 "the main checkout shows '{}'{waiting}: git proq preview --back",
                 preview.lane
             ));
         } else {
-            session.ui.warn(format!(
+            context.ui.warn(format!(
                 "the preview of '{}' was left by hand{waiting}: git proq preview --back",
                 preview.lane
             ));
         }
     }
     for view in lane_list.views.iter().filter(|v| v.pending_messages > 0 && !v.state.is_busy()) {
-        session.ui.status(inbox::pending_text(&view.lane.name, view.pending_messages));
+        context.ui.status(inbox::pending_text(&view.lane.name, view.pending_messages));
     }
-    warn_of_broken_lanes(session, project, lane_list);
-    print_unlanded_batches(session, project, &lane_list.unlanded);
+    warn_of_broken_lanes(context, project, lane_list);
+    print_unlanded_batches(context, project, &lane_list.unlanded);
     for path in &lane_list.unrecorded_worktrees {
         let path = path.strip_prefix(project.repo.command_dir()).unwrap_or(path);
-        session.ui.warn(format!("{} belongs to no lane on record: git proq cleanup", path.display()));
+        context.ui.warn(format!("{} belongs to no lane on record: git proq cleanup", path.display()));
     }
 }
 
 /// Warns of lanes whose branch or worktree is missing or moved, each with the command that repairs the lane.
-fn warn_of_broken_lanes(session: &CommandContext, project: &Project, lane_list: &LaneList) {
+fn warn_of_broken_lanes(context: &CommandContext, project: &Project, lane_list: &LaneList) {
     let found = lane_list.views.iter().filter_map(|view| view.lane.clone().into_worktree_lane().ok());
     let found =
         found.filter_map(|lane| misplaced::find_folder_fault(project, &lane).map(|found| (lane, found)));
@@ -151,7 +151,7 @@ fn warn_of_broken_lanes(session: &CommandContext, project: &Project, lane_list: 
     for (lane, found) in &misplaced {
         let help =
             found.fix_command(&project.repo, lane).map(|command| format!(": {command}")).unwrap_or_default();
-        session.ui.warn(format!("lane '{}': {}{help}", lane.name, found.describe(lane)));
+        context.ui.warn(format!("lane '{}': {}{help}", lane.name, found.describe(lane)));
     }
     let is_not_misplaced = |view: &&LaneView| misplaced.iter().all(|(lane, _)| lane.name != view.lane.name);
     for view in lane_list.views.iter().filter(is_not_misplaced).filter(|v| !missing_parts(v).is_empty()) {
@@ -170,12 +170,12 @@ fn warn_of_broken_lanes(session: &CommandContext, project: &Project, lane_list: 
             Some(command) => command,
             None => remove_lane::removal_command(project, &lane),
         };
-        session.ui.warn(format!("lane '{name}' has no {missing_text} any more: {help}"));
+        context.ui.warn(format!("lane '{name}' has no {missing_text} any more: {help}"));
     }
     for view in &lane_list.views {
         let Some((defect, branch)) = view.broken.zip(view.lane.branch()) else { continue };
         let repair = defect.repair_command(&project.repo, &view.lane.path, branch);
-        session.ui.warn(format!("lane '{}': {}: {repair}", view.lane.name, defect.describe()));
+        context.ui.warn(format!("lane '{}': {}: {repair}", view.lane.name, defect.describe()));
     }
 }
 

@@ -35,7 +35,7 @@ struct EverywhereOutput {
     repositories: Vec<RepositoryRow>,
 }
 
-pub(crate) fn run(session: &CommandContext, all: bool) -> CommandResult {
+pub(crate) fn run(context: &CommandContext, all: bool) -> CommandResult {
     let list = RepositoryList::open_for_user();
     let known = list.as_ref().map_or(Ok(Vec::new()), RepositoryList::git_dirs)?;
     let (removed, present): (Vec<PathBuf>, Vec<PathBuf>) =
@@ -43,35 +43,35 @@ pub(crate) fn run(session: &CommandContext, all: bool) -> CommandResult {
     if let (false, Some(list)) = (removed.is_empty(), &list)
         && let Err(e) = list.prune()
     {
-        session.ui.warn(format!("the list of repositories was not written: {e}"));
+        context.ui.warn(format!("the list of repositories was not written: {e}"));
     }
     let mut rows = Vec::new();
     let mut exit = Exit::Success;
     for (n, git_dir) in present.iter().enumerate() {
-        match list_repository(session, git_dir, all, n == 0) {
+        match list_repository(context, git_dir, all, n == 0) {
             Ok(row) => rows.push(row),
             Err(failure) => {
                 exit = failure.0.exit();
                 let error = Some(failure.0.to_string());
-                if !session.ui.json {
+                if !context.ui.json {
                     failure::print_failure(&failure, false);
                 }
                 rows.push(RepositoryRow { path: git_dir.clone(), list: None, error });
             }
         }
     }
-    if session.ui.json {
-        session.ui.print_json(EverywhereOutput { repositories: rows });
+    if context.ui.json {
+        context.ui.print_json(EverywhereOutput { repositories: rows });
     } else if present.is_empty() {
-        session.ui.status("no repository with lanes is known; each is from its next lane on");
-        session.ui.hint("git proq spawn claude \"what to do\"");
+        context.ui.status("no repository with lanes is known; each is from its next lane on");
+        context.ui.hint("git proq spawn claude \"what to do\"");
     }
     Ok(exit)
 }
 
 /// Reads the lanes of one repository, and prints them at once unless the output is JSON.
 fn list_repository(
-    session: &CommandContext,
+    context: &CommandContext,
     git_dir: &Path,
     all: bool,
     is_first: bool,
@@ -84,14 +84,14 @@ fn list_repository(
         );
     }
     let path = project.repo.command_dir().to_owned();
-    if session.ui.json {
+    if context.ui.json {
         let answer = summary::list_json(&project, all)?;
         return Ok(RepositoryRow { path, list: Some(answer), error: None });
     }
     if !is_first {
-        session.ui.print_line("");
+        context.ui.print_line("");
     }
-    session.ui.print_line(console::style(path.display()).bold().to_string());
-    session.ui.print_line(summary::list_table(&project, all)?.unwrap_or_else(|| "no lanes".to_owned()));
+    context.ui.print_line(console::style(path.display()).bold().to_string());
+    context.ui.print_line(summary::list_table(&project, all)?.unwrap_or_else(|| "no lanes".to_owned()));
     Ok(RepositoryRow { path, list: None, error: None })
 }

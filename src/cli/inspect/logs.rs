@@ -93,14 +93,14 @@ fn last_run_with_landing(lane: &AnyLane, dir: &Path) -> RunNumber {
     RunNumber::first().through(lane.last_run).rev().find(has_log).unwrap_or(lane.last_run)
 }
 
-pub(crate) fn run(session: &CommandContext, args: &Logs) -> CommandResult {
-    let project = session.project()?;
+pub(crate) fn run(context: &CommandContext, args: &Logs) -> CommandResult {
+    let project = context.project()?;
     if args.setup {
-        return print_set_up(session, &project, &args.lane);
+        return print_set_up(context, &project, &args.lane);
     }
     let (lane, dir) = find_lane(&project, &args.lane)?;
     if args.check {
-        return print_check(session, &lane, &dir);
+        return print_check(context, &lane, &dir);
     }
     let run = args
         .run
@@ -119,8 +119,8 @@ pub(crate) fn run(session: &CommandContext, args: &Logs) -> CommandResult {
         let errors = dir.join(format!("runs/{run}.err"));
         if errors.exists() {
             let mut view = LogView::unstructured(false);
-            let _ = print_log(session, &errors, &mut view)?;
-            session.ui.print_bytes(&view.finish());
+            let _ = print_log(context, &errors, &mut view)?;
+            context.ui.print_bytes(&view.finish());
         }
         return Ok(Exit::Success);
     }
@@ -129,36 +129,36 @@ pub(crate) fn run(session: &CommandContext, args: &Logs) -> CommandResult {
         true => LogView::unstructured(args.raw),
         false => LogView::from_record(record.as_ref(), args.raw),
     };
-    if session.ui.json {
+    if context.ui.json {
         let bytes = read_entire_log(&path)?;
         let text = String::from_utf8_lossy(&bytes).into_owned();
         let events = view.parse_events(&bytes);
-        session.ui.print_json(RunLogOutput { lane: &lane.name, run, path: &path, text, events });
+        context.ui.print_json(RunLogOutput { lane: &lane.name, run, path: &path, text, events });
         return Ok(Exit::Success);
     }
     let is_past = args.lane.contains('@');
     if !args.follow || is_past || run != lane.last_run {
-        let has_output = print_log(session, &path, &mut view)?;
+        let has_output = print_log(context, &path, &mut view)?;
         let tail = view.finish();
-        session.ui.print_bytes(&tail);
+        context.ui.print_bytes(&tail);
         if !has_output && tail.is_empty() && !args.merge {
-            hint_at_errors(session, &dir, &args.lane, (run, lane.last_run));
+            hint_at_errors(context, &dir, &args.lane, (run, lane.last_run));
         }
         return Ok(Exit::Success);
     }
     let (lane, state) =
-        follow_log(&project, &lane, &path, &mut |bytes| session.ui.print_bytes(&view.convert(bytes)))?;
-    session.ui.print_bytes(&view.finish());
-    session.ui.status(run_end::state_line(&lane, state));
+        follow_log(&project, &lane, &path, &mut |bytes| context.ui.print_bytes(&view.convert(bytes)))?;
+    context.ui.print_bytes(&view.finish());
+    context.ui.status(run_end::state_line(&lane, state));
     Ok(Exit::Success)
 }
 
 /// Prints a hint to the error log of a run whose log shows nothing, if it has one. `last_run` is the number
 /// of the lane's last run.
-fn hint_at_errors(session: &CommandContext, dir: &Path, lane: &str, (run, last_run): (RunNumber, RunNumber)) {
+fn hint_at_errors(context: &CommandContext, dir: &Path, lane: &str, (run, last_run): (RunNumber, RunNumber)) {
     if dir.join(format!("runs/{run}.err")).metadata().is_ok_and(|errors| errors.len() > 0) {
         let run_option = if run == last_run { String::new() } else { format!(" --run {run}") };
-        session.ui.hint(format!("see what it wrote as errors: git proq logs{run_option} --errors {lane}"));
+        context.ui.hint(format!("see what it wrote as errors: git proq logs{run_option} --errors {lane}"));
     }
 }
 
@@ -172,24 +172,24 @@ struct CheckLogOutput<'a> {
 }
 
 /// Prints the output of the check that a lane failed.
-fn print_check(session: &CommandContext, lane: &AnyLane, dir: &Path) -> CommandResult {
+fn print_check(context: &CommandContext, lane: &AnyLane, dir: &Path) -> CommandResult {
     let Some(check) = FailedCheckRecord::load_if_exists(&dir.join("check.toml"))? else {
         return Err(UsageError::NoFailedCheck { lane: lane.name.clone() }.into());
     };
     let path = dir.join(&check.log);
-    if session.ui.json {
+    if context.ui.json {
         let text = String::from_utf8_lossy(&read_entire_log(&path)?).into_owned();
-        session.ui.print_json(CheckLogOutput { check: &check, path: &path, text });
+        context.ui.print_json(CheckLogOutput { check: &check, path: &path, text });
     } else {
         let mut view = LogView::unstructured(false);
-        let _ = print_log(session, &path, &mut view)?;
-        session.ui.print_bytes(&view.finish());
+        let _ = print_log(context, &path, &mut view)?;
+        context.ui.print_bytes(&view.finish());
     }
     Ok(Exit::Success)
 }
 
 /// Prints the output of a lane's set-up commands, also if they failed and the lane does not exist.
-fn print_set_up(session: &CommandContext, project: &Project, name: &str) -> CommandResult {
+fn print_set_up(context: &CommandContext, project: &Project, name: &str) -> CommandResult {
     let found = find_lane(project, name);
     let lane_log =
         found.as_ref().ok().map(|(_, dir)| dir.join(Layout::SET_UP_LOG)).filter(|path| path.is_file());
@@ -201,13 +201,13 @@ fn print_set_up(session: &CommandContext, project: &Project, name: &str) -> Comm
         let lane = found?.0.name;
         return Err(UsageError::NoSetUpRun { lane }.into());
     }
-    if session.ui.json {
+    if context.ui.json {
         let text = String::from_utf8_lossy(&read_entire_log(&path)?).into_owned();
-        session.ui.print_json(SetUpLogOutput { lane, path: &path, text });
+        context.ui.print_json(SetUpLogOutput { lane, path: &path, text });
     } else {
         let mut view = LogView::unstructured(false);
-        let _ = print_log(session, &path, &mut view)?;
-        session.ui.print_bytes(&view.finish());
+        let _ = print_log(context, &path, &mut view)?;
+        context.ui.print_bytes(&view.finish());
     }
     Ok(Exit::Success)
 }
@@ -218,14 +218,14 @@ fn read_entire_log(path: &Path) -> Result<Vec<u8>, Failure> {
 }
 
 /// Prints a file of any length through `view`. Returns whether there was any output.
-fn print_log(session: &CommandContext, path: &Path, view: &mut LogView) -> Result<bool, Failure> {
+fn print_log(context: &CommandContext, path: &Path, view: &mut LogView) -> Result<bool, Failure> {
     let unreadable = |source| UsageError::Unreadable { path: path.to_owned(), source };
     let mut file = proq_base::regular_file::open_store_file(path).map_err(unreadable)?;
     let mut has_output = false;
     let mut print = |chunk: &[u8]| {
         let output = view.convert(chunk);
         has_output |= !output.is_empty();
-        session.ui.print_bytes(&output);
+        context.ui.print_bytes(&output);
     };
     read_chunks(&mut file, &mut print).map_err(unreadable)?;
     Ok(has_output)

@@ -51,18 +51,18 @@ const IDLE_FACTOR: u32 = 10;
 /// Interval at which a pause checks for Ctrl-C.
 const INTERRUPT_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-pub(crate) fn run(session: &CommandContext, args: &Matrix) -> CommandResult {
-    let project = session.project()?;
+pub(crate) fn run(context: &CommandContext, args: &Matrix) -> CommandResult {
+    let project = context.project()?;
     // The forecast creates a temporary folder, which has to be removed on Ctrl-C too.
     interrupt::defer_signals();
     if args.watch {
-        return watch(session, &project, args);
+        return watch(context, &project, args);
     }
     let forecast = compute_forecast(&project, args)?;
-    if session.ui.json {
-        session.ui.print_long_json(&forecast);
+    if context.ui.json {
+        context.ui.print_long_json(&forecast);
     } else {
-        print_forecast(session, &forecast);
+        print_forecast(context, &forecast);
     }
     Ok(Exit::Success)
 }
@@ -94,7 +94,7 @@ fn find_lanes(project: &Project, names: &[String]) -> Result<Vec<LaneRecord>, me
 }
 
 /// Prints the forecast each time it changes, until Ctrl-C.
-fn watch(session: &CommandContext, project: &Project, args: &Matrix) -> CommandResult {
+fn watch(context: &CommandContext, project: &Project, args: &Matrix) -> CommandResult {
     let mut last_shown = None;
     loop {
         let started = Instant::now();
@@ -104,12 +104,12 @@ fn watch(session: &CommandContext, project: &Project, args: &Matrix) -> CommandR
         }
         let forecast = forecast?;
         if last_shown.as_ref() != Some(&forecast) {
-            if session.ui.json {
-                session.ui.print_json_line(&forecast);
+            if context.ui.json {
+                context.ui.print_json_line(&forecast);
             } else {
                 // Output that is not a terminal gets one forecast after the other.
                 drop(console::Term::stdout().is_term().then(|| console::Term::stdout().clear_screen()));
-                print_forecast(session, &forecast);
+                print_forecast(context, &forecast);
             }
             last_shown = Some(forecast);
         }
@@ -123,8 +123,8 @@ fn watch(session: &CommandContext, project: &Project, args: &Matrix) -> CommandR
     }
 }
 
-fn print_forecast(session: &CommandContext, forecast: &Forecast) {
-    let ui = session.ui;
+fn print_forecast(context: &CommandContext, forecast: &Forecast) {
+    let ui = context.ui;
     if forecast.lanes.is_empty() {
         ui.print_line("no lanes to compare");
     } else {

@@ -80,17 +80,17 @@ struct PreviewOutput {
     dry_run: bool,
 }
 
-pub(crate) fn run(session: &CommandContext, args: &Preview) -> CommandResult {
-    let project = session.project_for_write()?;
+pub(crate) fn run(context: &CommandContext, args: &Preview) -> CommandResult {
+    let project = context.project_for_write()?;
     caller::refuse_agent_for_other_lanes(&[], args.dry_run)?;
     if args.dry_run {
-        return print_plan(session, &project, args);
+        return print_plan(context, &project, args);
     }
     if args.back {
-        return Ok(print_back(session, &project.repo, &leave::leave_preview(&project)?));
+        return Ok(print_back(context, &project.repo, &leave::leave_preview(&project)?));
     }
     if args.refresh {
-        print_refreshed(session, &refresh::refresh_preview(&project)?);
+        print_refreshed(context, &refresh::refresh_preview(&project)?);
         return Ok(Exit::Success);
     }
     let name = args.lane.as_deref().ok_or(UsageError::Missing {
@@ -99,13 +99,13 @@ pub(crate) fn run(session: &CommandContext, args: &Preview) -> CommandResult {
     })?;
     let lane = project.lane(name)?;
     let entered = enter::enter_preview(&project, &lane.name)?;
-    print_entered(session, &lane.name, &entered);
+    print_entered(context, &lane.name, &entered);
     Ok(Exit::Success)
 }
 
-fn print_entered(session: &CommandContext, lane: &LaneName, entered: &EnterResult) {
-    if session.ui.json {
-        session.ui.print_json(PreviewOutput {
+fn print_entered(context: &CommandContext, lane: &LaneName, entered: &EnterResult) {
+    if context.ui.json {
+        context.ui.print_json(PreviewOutput {
             lane: Some(lane.clone()),
             head: lane.to_string(),
             tip: Some(entered.tip.to_string()),
@@ -115,26 +115,26 @@ fn print_entered(session: &CommandContext, lane: &LaneName, entered: &EnterResul
         return;
     }
     if entered.was_shown {
-        session.ui.print_line(format!("the main checkout shows '{lane}' already"));
-        session.ui.hint("bring it up to date: git proq preview --refresh");
+        context.ui.print_line(format!("the main checkout shows '{lane}' already"));
+        context.ui.hint("bring it up to date: git proq preview --refresh");
         return;
     }
-    session.ui.print_line(format!("the main checkout shows '{lane}' ({})", entered.tip.short()));
+    context.ui.print_line(format!("the main checkout shows '{lane}' ({})", entered.tip.short()));
     if entered.changes_parked {
-        session.ui.status(format!(
+        context.ui.status(format!(
             "your changes on {} are set aside and come back with --back",
             entered.previous_head
         ));
     }
     if entered.restored_edits > 0 {
-        session.ui.status("your edits from its last preview are back");
+        context.ui.status("your edits from its last preview are back");
     }
-    session.ui.hint("go back: git proq preview --back");
+    context.ui.hint("go back: git proq preview --back");
 }
 
-fn print_refreshed(session: &CommandContext, refreshed: &RefreshResult) {
-    if session.ui.json {
-        session.ui.print_json(PreviewOutput {
+fn print_refreshed(context: &CommandContext, refreshed: &RefreshResult) {
+    if context.ui.json {
+        context.ui.print_json(PreviewOutput {
             lane: Some(refreshed.lane.clone()),
             head: refreshed.lane.to_string(),
             tip: Some(refreshed.new_commit.to_string()),
@@ -142,13 +142,13 @@ fn print_refreshed(session: &CommandContext, refreshed: &RefreshResult) {
             ..PreviewOutput::default()
         });
     } else if refreshed.old_commit == refreshed.new_commit {
-        session.ui.print_line(format!(
+        context.ui.print_line(format!(
             "the preview of '{}' is up to date ({})",
             refreshed.lane,
             refreshed.new_commit.short()
         ));
     } else {
-        session.ui.print_line(format!(
+        context.ui.print_line(format!(
             "the preview of '{}' moved from {} to {}",
             refreshed.lane,
             refreshed.old_commit.short(),
@@ -159,11 +159,11 @@ fn print_refreshed(session: &CommandContext, refreshed: &RefreshResult) {
 
 /// Prints that the preview ended, and returns the exit code. A conflict has its own exit code, because the
 /// user has to resolve it.
-fn print_back(session: &CommandContext, repo: &Repo, back: &LeaveResult) -> Exit {
+fn print_back(context: &CommandContext, repo: &Repo, back: &LeaveResult) -> Exit {
     let conflicts: Vec<String> = back.conflicts().iter().map(ToString::to_string).collect();
     let exit = if conflicts.is_empty() { Exit::Success } else { Exit::Conflicts };
-    if session.ui.json {
-        session.ui.print_json(PreviewOutput {
+    if context.ui.json {
+        context.ui.print_json(PreviewOutput {
             head: back.head.to_string(),
             restore_result: back.restored.as_ref().map(restore_result_name),
             snapshot: back.conflicting_snapshot.map(|id| id.to_string()),
@@ -172,21 +172,21 @@ fn print_back(session: &CommandContext, repo: &Repo, back: &LeaveResult) -> Exit
         });
         return exit;
     }
-    session.ui.print_line(format!("the main checkout is on {} again", back.head));
+    context.ui.print_line(format!("the main checkout is on {} again", back.head));
     match &back.restored {
         None => {}
-        Some(RestoreOutcome::Exact) => session.ui.status("your changes are back exactly as they were"),
+        Some(RestoreOutcome::Exact) => context.ui.status("your changes are back exactly as they were"),
         Some(RestoreOutcome::Merged) => {
-            session.ui.status(format!("your changes are back, on top of what {} is now", back.head));
+            context.ui.status(format!("your changes are back, on top of what {} is now", back.head));
         }
         Some(RestoreOutcome::Conflict(paths)) => {
-            session.ui.warn(format!("{} has moved, and your changes conflict with it in {}; the checkout is clean and your changes are kept", back.head, ui::pluralize(paths.len(), "file")));
+            context.ui.warn(format!("{} has moved, and your changes conflict with it in {}; the checkout is clean and your changes are kept", back.head, ui::pluralize(paths.len(), "file")));
             let (restore_command, id) = (
                 snap_restore::choose_stash_method(repo, back.conflicting_snapshot, paths),
                 back.conflicting_snapshot,
             );
             let id = id.map(|id| id.to_string()).unwrap_or_default();
-            session.ui.hint(format!(
+            context.ui.hint(format!(
                 "bring them back {}: {} {id}",
                 restore_command.purpose(),
                 restore_command.command()
@@ -194,7 +194,7 @@ fn print_back(session: &CommandContext, repo: &Repo, back: &LeaveResult) -> Exit
         }
     }
     if back.saved_edits.is_some() {
-        session
+        context
             .ui
             .status(format!("your edits in the preview come back with the next preview of '{}'", back.lane));
     }
@@ -210,15 +210,15 @@ fn restore_result_name(restored: &RestoreOutcome) -> &'static str {
 }
 
 /// Prints what the preview command would do, without changes.
-fn print_plan(session: &CommandContext, project: &Project, args: &Preview) -> CommandResult {
+fn print_plan(context: &CommandContext, project: &Project, args: &Preview) -> CommandResult {
     let goal = match &args.lane {
         Some(lane) => PreviewAction::Show(lane),
         None if args.refresh => PreviewAction::Refresh,
         None => PreviewAction::Leave,
     };
     let plan = plan::plan_preview(project, goal)?;
-    if session.ui.json {
-        session.ui.print_json(PreviewOutput {
+    if context.ui.json {
+        context.ui.print_json(PreviewOutput {
             lane: plan.lane.clone(),
             head: plan.target.clone(),
             has_parked_changes: !plan.parked_paths.is_empty() || plan.has_parked_changes,
@@ -227,12 +227,12 @@ fn print_plan(session: &CommandContext, project: &Project, args: &Preview) -> Co
         });
         return Ok(Exit::Success);
     }
-    session.ui.print_line(format!("would bring the main checkout from {} to {}", plan.current, plan.target));
-    session.ui.print_line(format!("  files that change   {}", plan.changed_files));
+    context.ui.print_line(format!("would bring the main checkout from {} to {}", plan.current, plan.target));
+    context.ui.print_line(format!("  files that change   {}", plan.changed_files));
     if !plan.parked_paths.is_empty() {
-        session.ui.print_line(format!("  files set aside     {}", plan.parked_paths.len()));
+        context.ui.print_line(format!("  files set aside     {}", plan.parked_paths.len()));
         for path in plan.parked_paths.iter().take(10) {
-            session.ui.print_line(format!("    {path}"));
+            context.ui.print_line(format!("    {path}"));
         }
     }
     if plan.has_parked_changes && plan.lane.is_none() {
@@ -240,7 +240,7 @@ fn print_plan(session: &CommandContext, project: &Project, args: &Preview) -> Co
             true => format!(", or stay kept if they conflict with {}", plan.target),
             false => String::new(),
         };
-        session.ui.print_line(format!("  your own changes would come back{conflict_note}"));
+        context.ui.print_line(format!("  your own changes would come back{conflict_note}"));
     }
     Ok(Exit::Success)
 }

@@ -103,19 +103,19 @@ struct ShowOutput {
     records: PathBuf,
 }
 
-pub(crate) fn run(session: &CommandContext, args: &Show) -> CommandResult {
-    let project = session.project()?;
+pub(crate) fn run(context: &CommandContext, args: &Show) -> CommandResult {
+    let project = context.project()?;
     let (lane, dir) = lane_lookup::find_lane(&project, &args.lane)?;
     if args.prompt {
-        return show_prompt::print_prompt(session, &lane, &dir);
+        return show_prompt::print_prompt(context, &lane, &dir);
     }
     let is_past = args.lane.contains('@');
     let view = if is_past { None } else { list::lane_views(&project, vec![lane.clone()])?.pop() };
     let details = LaneDetails::load(&project.repo, &lane, view.as_ref(), dir)?;
-    if session.ui.json {
-        session.ui.print_json(show_output(lane, view.as_ref(), details));
+    if context.ui.json {
+        context.ui.print_json(show_output(lane, view.as_ref(), details));
     } else {
-        print_lane(session, &project, &lane, view.as_ref(), &details);
+        print_lane(context, &project, &lane, view.as_ref(), &details);
     }
     Ok(Exit::Success)
 }
@@ -150,14 +150,14 @@ fn show_output(lane: AnyLane, view: Option<&LaneView>, details: LaneDetails) -> 
 }
 
 fn print_lane(
-    session: &CommandContext,
+    context: &CommandContext,
     project: &Project,
     lane: &AnyLane,
     view: Option<&LaneView>,
     details: &LaneDetails,
 ) {
     let print_field = |key: &str, value: &str| {
-        session.ui.print_line(format!("{} {value}", console::style(format!("{key:<10}")).dim()));
+        context.ui.print_line(format!("{} {value}", console::style(format!("{key:<10}")).dim()));
     };
     let state = view.map_or(lane.state, |v| v.state);
     let detail = view.map_or(lane.detail.as_deref(), |v| v.detail.as_deref());
@@ -196,9 +196,9 @@ fn print_lane(
     print_last_run_files(&print_field, details);
     print_obstacles(&print_field, lane, details);
     if let Some(report) = &details.report {
-        agent_report::print_report(session, report);
+        agent_report::print_report(context, report);
     }
-    print_task_and_answer(session, lane, details);
+    print_task_and_answer(context, lane, details);
 }
 
 /// Prints the lane's branch, base, ports, checks, scope and worktree, and its uncommitted changes.
@@ -304,17 +304,17 @@ fn print_obstacles(print_field: &dyn Fn(&str, &str), lane: &AnyLane, details: &L
 }
 
 /// Prints the text of the task, and the last answer or plan of a lane that has nothing to land.
-fn print_task_and_answer(session: &CommandContext, lane: &AnyLane, details: &LaneDetails) {
+fn print_task_and_answer(context: &CommandContext, lane: &AnyLane, details: &LaneDetails) {
     let task = details.task.trim();
     if !task.is_empty() {
-        session.ui.print_line("");
-        session.ui.print_line(task);
+        context.ui.print_line("");
+        context.ui.print_line(task);
     }
     if let (Some((text, _)), Some(purpose)) = (&details.last_answer, lane.purpose()) {
-        session.ui.print_line("");
-        session.ui.print_line(console::style(format!("its {purpose}")).dim().to_string());
-        session.ui.print_line("");
-        guest_lane_output::print_text(session, text);
+        context.ui.print_line("");
+        context.ui.print_line(console::style(format!("its {purpose}")).dim().to_string());
+        context.ui.print_line("");
+        guest_lane_output::print_text(context, text);
     }
 }
 

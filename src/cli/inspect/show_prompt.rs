@@ -30,30 +30,30 @@ struct PromptOutput<'a> {
 }
 
 /// Prints the prompt of the lane's last run from `dir`, the lane's record folder.
-pub(crate) fn print_prompt(session: &CommandContext, lane: &AnyLane, dir: &Path) -> CommandResult {
+pub(crate) fn print_prompt(context: &CommandContext, lane: &AnyLane, dir: &Path) -> CommandResult {
     let run = lane.last_run;
     let no_run = || UsageError::NoRun { lane: lane.name.clone(), run };
     let prompt = read_if_exists(&dir.join(Layout::run_prompt_in_lane(run)))?.ok_or_else(no_run)?;
     let rules = read_if_exists(&dir.join(Layout::run_rules_in_lane(run)))?;
     let delivered = read_delivered(dir, run)?;
-    if session.ui.json {
-        session.ui.print_json(PromptOutput { lane: &lane.name, run, rules, prompt, delivered });
+    if context.ui.json {
+        context.ui.print_json(PromptOutput { lane: &lane.name, run, rules, prompt, delivered });
         return Ok(Exit::Success);
     }
     if let Some(rules) = rules {
-        session.ui.status("apart from the prompt:");
-        session.ui.print_text(&rules);
-        session.ui.print_line("");
-        session.ui.status("the prompt:");
+        context.ui.status("apart from the prompt:");
+        context.ui.print_text(&rules);
+        context.ui.print_line("");
+        context.ui.status("the prompt:");
     }
     for (n, text) in std::iter::once(&prompt).chain(&delivered).enumerate() {
         if n > 0 {
-            session.ui.print_line("");
-            session.ui.status("then, while it was at work:");
+            context.ui.print_line("");
+            context.ui.status("then, while it was at work:");
         }
-        session.ui.print_text(text);
+        context.ui.print_text(text);
         if !std::io::stdout().is_terminal() && !text.ends_with('\n') {
-            session.ui.print_line("");
+            context.ui.print_line("");
         }
     }
     Ok(Exit::Success)

@@ -21,16 +21,16 @@ pub(crate) const APPROVE_QUESTION: &str = "let them run from now on? [y/N] ";
 /// Prompts for approval of `commands` and saves the approval. Does nothing if all commands are approved or
 /// the user cannot be prompted.
 pub(crate) fn confirm_commands(
-    session: &CommandContext,
+    context: &CommandContext,
     project: &Project,
     commands: &[ShellCommand],
 ) -> Result<(), Failure> {
     let pending = unapproved_commands(commands);
-    if pending.is_empty() || cannot_prompt_user(session) {
+    if pending.is_empty() || cannot_prompt_user(context) {
         return Ok(());
     }
     let approvals = Approvals::load(&project.repo, &project.store)?;
-    print_commands(session, commands);
+    print_commands(context, commands);
     confirm(APPROVE_QUESTION)?;
     Ok(save_approvals(project, &approvals, &approvals.with_approved(&pending))?)
 }
@@ -38,7 +38,7 @@ pub(crate) fn confirm_commands(
 /// Prompts for what a landing needs approved, if the user can be prompted: the checks of `bases`, the
 /// pre-merge hooks, and the conflict agent if one runs. Otherwise the landing itself refuses.
 pub(crate) fn confirm_before_landing(
-    session: &CommandContext,
+    context: &CommandContext,
     project: &Project,
     bases: impl IntoIterator<Item = String>,
     agent: Option<&str>,
@@ -56,13 +56,13 @@ pub(crate) fn confirm_before_landing(
     if !are_hooks_disabled() {
         commands.extend(approvals.hook_commands(&project.layers, "pre-merge"));
     }
-    confirm_commands(session, project, &commands)
+    confirm_commands(context, project, &commands)
 }
 
 /// Prompts for approval of the set-up commands of a new lane, if they will run and the user can be prompted.
 /// Otherwise the creation of the lane refuses.
 pub(crate) fn confirm_set_up(
-    session: &CommandContext,
+    context: &CommandContext,
     project: &Project,
     level: SetUpLevel,
 ) -> Result<(), Failure> {
@@ -70,7 +70,7 @@ pub(crate) fn confirm_set_up(
         return Ok(());
     }
     let approvals = Approvals::load(&project.repo, &project.store)?;
-    confirm_commands(session, project, &approvals.set_up_commands(&project.layers, &project.settings))
+    confirm_commands(context, project, &approvals.set_up_commands(&project.layers, &project.settings))
 }
 
 pub(crate) fn unapproved_commands(commands: &[ShellCommand]) -> Vec<ShellCommand> {
@@ -89,7 +89,7 @@ pub(crate) fn short_id(id: &str) -> &str {
     id.get(..SHORT_ID_LEN).unwrap_or(id)
 }
 
-pub(crate) fn print_commands(session: &CommandContext, commands: &[ShellCommand]) {
+pub(crate) fn print_commands(context: &CommandContext, commands: &[ShellCommand]) {
     for ShellCommand { id, kind, line, source_file: from, approved } in commands {
         let from = from.as_ref().map_or("your own settings".to_owned(), |p| p.display().to_string());
         let state = match (approved, from.as_str()) {
@@ -98,9 +98,9 @@ pub(crate) fn print_commands(session: &CommandContext, commands: &[ShellCommand]
             (false, _) => "not approved",
         };
         let id = if *approved && state != "approved" { "-" } else { short_id(id) };
-        session.ui.print_line(format!("{id:<SHORT_ID_LEN$}  {kind}  {line}  ({from}; {state})"));
+        context.ui.print_line(format!("{id:<SHORT_ID_LEN$}  {kind}  {line}  ({from}; {state})"));
     }
     if commands.is_empty() {
-        session.ui.status("this repository brings no commands");
+        context.ui.status("this repository brings no commands");
     }
 }

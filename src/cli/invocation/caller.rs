@@ -29,8 +29,8 @@ pub(crate) fn current_lane(project: &Project) -> Result<CurrentLane, Failure> {
 ///
 /// # Errors
 /// [`UsageError::RefusedInLane`] in a lane, or if the environment names one.
-pub(crate) fn refuse_in_lane(session: &CommandContext, project: &Project) -> Result<(), Failure> {
-    match calling_lane(session, project) {
+pub(crate) fn refuse_in_lane(context: &CommandContext, project: &Project) -> Result<(), Failure> {
+    match calling_lane(context, project) {
         Some(lane) => Err(UsageError::RefusedInLane { lane }.into()),
         None => Ok(()),
     }
@@ -42,11 +42,11 @@ pub(crate) fn refuse_in_lane(session: &CommandContext, project: &Project) -> Res
 /// [`UsageError::RefusedInLane`] in a lane, or if the environment names one, unless `lanes` contains no other
 /// lane.
 pub(crate) fn refuse_other_lanes_inside_lane(
-    session: &CommandContext,
+    context: &CommandContext,
     project: &Project,
     lanes: &[LaneName],
 ) -> Result<(), Failure> {
-    match calling_lane(session, project).filter(|own| lanes.iter().any(|lane| *lane != own.as_str())) {
+    match calling_lane(context, project).filter(|own| lanes.iter().any(|lane| *lane != own.as_str())) {
         Some(lane) => Err(UsageError::RefusedInLane { lane }.into()),
         None => Ok(()),
     }
@@ -72,8 +72,8 @@ pub(crate) fn refuse_agent_for_other_lanes(lanes: &[String], dry_run: bool) -> R
 
 /// Returns the name of the lane in which this process runs, as the environment or the folder has it; `None`
 /// outside of all lanes.
-fn calling_lane(session: &CommandContext, project: &Project) -> Option<String> {
-    let current_dir = project.repo.current_worktree().unwrap_or(&session.dir);
+fn calling_lane(context: &CommandContext, project: &Project) -> Option<String> {
+    let current_dir = project.repo.current_worktree().unwrap_or(&context.dir);
     let is_inside_lane = project.is_lane_worktree_dir(current_dir).unwrap_or(true);
     match (lane_from_env(), is_inside_lane) {
         (Some(name), _) => Some(name),

@@ -8,8 +8,8 @@ use super::usage_error::UsageError;
 use crate::cli::terminal::ui;
 
 /// Returns whether no user can answer a question: stdin or stderr is no terminal, or the output is JSON.
-pub(crate) fn cannot_prompt_user(session: &CommandContext) -> bool {
-    !std::io::stdin().is_terminal() || !ui::stderr_is_terminal() || session.ui.json
+pub(crate) fn cannot_prompt_user(context: &CommandContext) -> bool {
+    !std::io::stdin().is_terminal() || !ui::stderr_is_terminal() || context.ui.json
 }
 
 /// Prompts the user for confirmation.

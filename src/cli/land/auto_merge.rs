@@ -27,10 +27,10 @@ use crate::cli::invocation::usage_error::UsageError;
 
 /// Lands the given lanes in a background process, with a separate landing for each. `trigger` is `run-ended`
 /// or `retry`. Output goes to a log next to the lane's run.
-pub(crate) fn run(session: &CommandContext, args: &Merge, trigger: &str) -> CommandResult {
+pub(crate) fn run(context: &CommandContext, args: &Merge, trigger: &str) -> CommandResult {
     proq_base::process::signals::start_session();
     proq_base::interrupt::defer_signals();
-    let project = Project::open(&session.dir, session.ui.listener())?;
+    let project = Project::open(&context.dir, context.ui.listener())?;
     let is_run_end = trigger == "run-ended";
     let (mut exit, mut bases) = (Exit::Success, BTreeSet::new());
     let names: Vec<LaneName> = args.lanes.iter().filter_map(|name| project.lane_name(name).ok()).collect();
@@ -61,13 +61,13 @@ pub(crate) fn run(session: &CommandContext, args: &Merge, trigger: &str) -> Comm
             // failure here does not fail the landing.
             drop(proq_lib::merge::comparison::overlap::report_overlaps_of_lane(&project, &lane.name));
         }
-        exit = land_lane(session, &project, args, &lane);
+        exit = land_lane(context, &project, args, &lane);
         bases.insert(lane.base);
     }
     if is_run_end {
         let bases = bases.iter().map(String::as_str).collect();
         fail_points::hit("landing.over");
-        merge_retry::retry_waiting_lanes(session, &project, &bases, &names);
+        merge_retry::retry_waiting_lanes(context, &project, &bases, &names);
     }
     Ok(exit)
 }
@@ -100,11 +100,11 @@ fn redirect_output(path: &std::path::Path) -> Result<(), Failure> {
 }
 
 /// Lands one lane, and records the reason if the landing is refused.
-fn land_lane(session: &CommandContext, project: &Project, args: &Merge, lane: &LaneRecord) -> Exit {
+fn land_lane(context: &CommandContext, project: &Project, args: &Merge, lane: &LaneRecord) -> Exit {
     let args = Merge { lanes: vec![lane.name.to_string()], auto: None, ..args.clone() };
     let result = recovery::recover(project)
         .map_err(Failure::from)
-        .and_then(|()| landing::land(session, project, &args, Some(lane)));
+        .and_then(|()| landing::land(context, project, &args, Some(lane)));
     match result {
         Ok(report) => {
             for line in report.lanes.iter().filter(|line| line.result == Verdict::Refused) {

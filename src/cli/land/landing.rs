@@ -43,64 +43,64 @@ struct MergeOutput<'a> {
 }
 
 pub(crate) fn land_and_retry_waiting(
-    session: &CommandContext,
+    context: &CommandContext,
     project: &Project,
     args: &Merge,
 ) -> Result<LandingReport, Failure> {
-    let report = land(session, project, args, None)?;
+    let report = land(context, project, args, None)?;
     if !args.dry_run {
         let attempted: Vec<LaneName> = report.lanes.iter().map(|line| line.lane.clone()).collect();
-        merge_retry::retry_waiting_lanes(session, project, &merge_retry::landing_bases(&report), &attempted);
+        merge_retry::retry_waiting_lanes(context, project, &merge_retry::landing_bases(&report), &attempted);
     }
     Ok(report)
 }
 
 /// Lands lanes and prints the outcomes. `auto_lane` is the lane whose automatic merge this is.
 pub(crate) fn land(
-    session: &CommandContext,
+    context: &CommandContext,
     project: &Project,
     args: &Merge,
     auto_lane: Option<&LaneRecord>,
 ) -> Result<LandingReport, Failure> {
-    let (report, agent) = run_landing(session, project, args, auto_lane)?;
-    print_report(session, project, args, agent, &report);
+    let (report, agent) = run_landing(context, project, args, auto_lane)?;
+    print_report(context, project, args, agent, &report);
     Ok(report)
 }
 
 /// Prints the outcomes of a landing, as JSON or as text.
 pub(crate) fn print_report(
-    session: &CommandContext,
+    context: &CommandContext,
     project: &Project,
     args: &Merge,
     agent: Option<&str>,
     report: &LandingReport,
 ) {
-    if session.ui.json {
-        session.ui.print_json(MergeOutput { report, dry_run: args.dry_run });
+    if context.ui.json {
+        context.ui.print_json(MergeOutput { report, dry_run: args.dry_run });
     } else {
-        print_text_report(session, project, args, agent, report);
+        print_text_report(context, project, args, agent, report);
     }
 }
 
 /// Lands lanes, and returns the report and the agent that resolves conflicts.
 pub(crate) fn run_landing<'a>(
-    session: &CommandContext,
+    context: &CommandContext,
     project: &'a Project,
     args: &'a Merge,
     auto_lane: Option<&'a LaneRecord>,
 ) -> Result<(LandingReport, Option<&'a str>), Failure> {
-    let agent = choose_conflict_agent(session, project, args, auto_lane)?;
+    let agent = choose_conflict_agent(context, project, args, auto_lane)?;
     let allowance = resolver::Allowance::default();
     let run_options = agent_command::RunOptions::default();
     let session_ends =
-        if auto_lane.is_some() { Vec::new() } else { confirm_session_ends(session, project, args)? };
+        if auto_lane.is_some() { Vec::new() } else { confirm_session_ends(context, project, args)? };
     let request = LandingOptions {
         resolver: agent.map(|agent| resolver::Resolver {
             agent,
             retries: args.landing_flags.conflict_retries.unwrap_or(project.settings.conflict_retries),
             allowance: &allowance,
             run_options: &run_options,
-            current_dir: &session.dir,
+            current_dir: &context.dir,
         }),
         lanes: &args.lanes,
         unrecorded_lane: args.unrecorded.as_deref(),
@@ -118,7 +118,7 @@ pub(crate) fn run_landing<'a>(
         order: StackOrder::from_name(&args.order).unwrap_or_default(),
         atomic: args.atomic,
         push: push_mode(&project.settings, args),
-        on_plan: &|plan| show_plan(session, plan),
+        on_plan: &|plan| show_plan(context, plan),
         dry_run: args.dry_run,
         extra_checks: &args.landing_flags.verify,
         no_checks: args.landing_flags.no_checks,
@@ -131,11 +131,11 @@ pub(crate) fn run_landing<'a>(
 /// Confirms with the user which agent sessions to end in lanes that are done. Returns no lane where the user
 /// cannot be prompted.
 fn confirm_session_ends(
-    session: &CommandContext,
+    context: &CommandContext,
     project: &Project,
     args: &Merge,
 ) -> Result<Vec<LaneName>, Failure> {
-    if args.stop || args.dry_run || cannot_prompt_user(session) {
+    if args.stop || args.dry_run || cannot_prompt_user(context) {
         return Ok(Vec::new());
     }
     let lanes = match args.all {
@@ -159,7 +159,7 @@ fn confirm_session_ends(
 /// Prints the outcomes of a landing as text. With `--all`, also prints the batches whose work is not on their
 /// base.
 pub(crate) fn print_text_report(
-    session: &CommandContext,
+    context: &CommandContext,
     project: &Project,
     args: &Merge,
     agent: Option<&str>,
@@ -169,8 +169,8 @@ pub(crate) fn print_text_report(
     let is_approved =
         is_named || agent.is_none_or(|agent| resolve_agent::require_agent_approved(project, agent).is_ok());
     let batches = if args.all { batch_landing::list_unlanded_batches(project) } else { Vec::new() };
-    print_outcomes(session, args, (agent, if is_approved { "" } else { ", once it is approved" }), report);
-    print_unlanded_batches(session, project, &batches);
+    print_outcomes(context, args, (agent, if is_approved { "" } else { ", once it is approved" }), report);
+    print_unlanded_batches(context, project, &batches);
 }
 
 /// Converts `--lock-timeout` to a limit. Without it a landing waits for its turn forever.
@@ -184,7 +184,7 @@ fn lock_wait_limit(limit: Option<Duration>) -> WaitLimit {
 
 /// Returns the agent that resolves conflicts, if any. Prompts for the approvals that the landing needs.
 fn choose_conflict_agent<'a>(
-    session: &CommandContext,
+    context: &CommandContext,
     project: &'a Project,
     args: &'a Merge,
     auto_lane: Option<&'a LaneRecord>,
@@ -197,27 +197,27 @@ fn choose_conflict_agent<'a>(
         project.settings.conflict_agent.as_deref()
     };
     let configured = configured.filter(|agent| {
-        let is_installed = start_supervisor::require_installed(&project.layers, agent, &session.dir).is_ok();
+        let is_installed = start_supervisor::require_installed(&project.layers, agent, &context.dir).is_ok();
         if !is_installed {
-            session.ui.warn(format!(
+            context.ui.warn(format!(
                 "there is no program for merge.conflict_agent '{agent}'; conflicts are left to you"
             ));
         }
         is_installed
     });
     if !args.dry_run {
-        let bases = match args.landing_flags.no_checks || cannot_prompt_user(session) {
+        let bases = match args.landing_flags.no_checks || cannot_prompt_user(context) {
             true => BTreeSet::new(),
             false => options::landing_bases(project, &args.lanes, args.all, args.onto.as_deref())?,
         };
-        approval_prompt::confirm_before_landing(session, project, bases, configured)?;
+        approval_prompt::confirm_before_landing(context, project, bases, configured)?;
         configured.map_or(Ok(()), |agent| resolve_agent::require_agent_approved(project, agent))?;
     }
     let requested = requested.filter(|agent| !agent.is_empty());
     if let Some(agent) = requested {
-        start_supervisor::require_installed(&project.layers, agent, &session.dir)?;
+        start_supervisor::require_installed(&project.layers, agent, &context.dir)?;
     }
-    let lane_agent = auto_lane.and_then(|lane| usable_lane_agent(session, &project.layers, lane));
+    let lane_agent = auto_lane.and_then(|lane| usable_lane_agent(context, &project.layers, lane));
     let agent = requested.or(configured).or(lane_agent);
     if agent.is_none()
         && args.landing_flags.conflict_retries.is_some()
@@ -233,11 +233,11 @@ fn choose_conflict_agent<'a>(
 
 /// Returns the agent of a lane that lands automatically, if it can resolve conflicts. A
 /// `merge.conflict_agent` setting takes precedence, even if it is empty.
-fn usable_lane_agent<'a>(session: &CommandContext, layers: &Layers, lane: &'a LaneRecord) -> Option<&'a str> {
+fn usable_lane_agent<'a>(context: &CommandContext, layers: &Layers, lane: &'a LaneRecord) -> Option<&'a str> {
     let key = Key::find("merge.conflict_agent")?;
     let is_configured = !matches!(layers.get(key).1, Origin::Default);
     let agent = lane.agent.as_deref().filter(|agent| *agent != "command" && !is_configured)?;
-    start_supervisor::require_installed(layers, agent, &session.dir).is_ok().then_some(agent)
+    start_supervisor::require_installed(layers, agent, &context.dir).is_ok().then_some(agent)
 }
 
 fn push_mode(settings: &Settings, args: &Merge) -> PushMode {
@@ -252,8 +252,8 @@ fn push_mode(settings: &Settings, args: &Merge) -> PushMode {
 }
 
 /// Prints the lanes that a landing will try, so that a user at a terminal can read them before a ref moves.
-fn show_plan(session: &CommandContext, plan: &LandingPlan) {
-    if session.ui.json || session.ui.quiet || plan.lanes.len() < 2 || !ui::stderr_is_terminal() {
+fn show_plan(context: &CommandContext, plan: &LandingPlan) {
+    if context.ui.json || context.ui.quiet || plan.lanes.len() < 2 || !ui::stderr_is_terminal() {
         return;
     }
     let row = |plan_line: &PlannedLane| {
@@ -266,6 +266,6 @@ fn show_plan(session: &CommandContext, plan: &LandingPlan) {
         vec![plan_line.lane.to_string(), plan_line.onto.clone(), commits, files, plan_cell]
     };
     let head = ["LANE", "ONTO", "COMMITS", "FILES", "PLAN"];
-    session.ui.status(table::render(&head, plan.lanes.iter().map(row).collect()));
-    session.ui.status("");
+    context.ui.status(table::render(&head, plan.lanes.iter().map(row).collect()));
+    context.ui.status("");
 }

@@ -9,33 +9,33 @@ use crate::cli::terminal::ui;
 
 /// Prints the outcome of each lane, of the checks and of the pushes, and the hint about resolving a conflict.
 pub(crate) fn print_outcomes(
-    session: &CommandContext,
+    context: &CommandContext,
     args: &Merge,
     (agent, approval_note): (Option<&str>, &str),
     report: &LandingReport,
 ) {
     for lane in report.stopped.iter().filter(|_| args.dry_run) {
-        session.ui.print_line(format!("{} the agent of {lane}", green("would stop")));
+        context.ui.print_line(format!("{} the agent of {lane}", green("would stop")));
     }
     for outcome in &report.lanes {
-        print_lane_outcome(session, args, agent, outcome);
+        print_lane_outcome(context, args, agent, outcome);
     }
     for order_note in &report.order_notes {
-        session.ui.status(format!("{}", console::style(format!("order: {order_note}")).dim().for_stderr()));
+        context.ui.status(format!("{}", console::style(format!("order: {order_note}")).dim().for_stderr()));
     }
     if args.dry_run {
-        print_checks(session, report);
+        print_checks(context, report);
     }
     for push_report in &report.pushed {
-        print_push(session, push_report, args.dry_run);
+        print_push(context, push_report, args.dry_run);
     }
     for (lane, reason) in &report.skipped {
-        session
+        context
             .ui
             .status(format!("{}", console::style(format!("left out {lane}: {reason}")).dim().for_stderr()));
     }
     if report.lanes.is_empty() {
-        session.ui.print_line("nothing to land");
+        context.ui.print_line("nothing to land");
     }
     // A conflict between lanes is not saved: it disappears when the lanes land one by one.
     let is_saved_conflict =
@@ -43,12 +43,12 @@ pub(crate) fn print_outcomes(
     let conflict = report.lanes.iter().find(is_saved_conflict);
     let Some(outcome) = conflict.filter(|_| !args.dry_run) else {
         if let (Some(_), Some(agent)) = (conflict, agent) {
-            session.ui.status(format!("{agent} would be sent at what conflicts{approval_note}"));
+            context.ui.status(format!("{agent} would be sent at what conflicts{approval_note}"));
         }
         return;
     };
     if agent.is_none() {
-        session.ui.hint(format!(
+        context.ui.hint(format!(
             "resolve it: git proq resolve {}   see how it stands: git proq show {0}",
             outcome.lane
         ));
@@ -56,59 +56,59 @@ pub(crate) fn print_outcomes(
 }
 
 /// Prints the outcome of one lane: its conflicted files, the output of its failed check, and hints.
-fn print_lane_outcome(session: &CommandContext, args: &Merge, agent: Option<&str>, outcome: &LaneOutcome) {
-    session.ui.print_line(outcome_text(outcome, args.dry_run));
+fn print_lane_outcome(context: &CommandContext, args: &Merge, agent: Option<&str>, outcome: &LaneOutcome) {
+    context.ui.print_line(outcome_text(outcome, args.dry_run));
     for file in outcome.conflicted_files.iter().filter(|_| outcome.result == Verdict::Conflict).take(10) {
-        session.ui.print_line(format!("    {file}"));
+        context.ui.print_line(format!("    {file}"));
     }
     if let Some(check) = &outcome.check {
         for text in &check.tail {
-            session.ui.print_line(format!("    {}", console::strip_ansi_codes(text)));
+            context.ui.print_line(format!("    {}", console::strip_ansi_codes(text)));
         }
-        session.ui.hint(format!("all that it wrote: git proq logs {} --check", outcome.lane));
+        context.ui.hint(format!("all that it wrote: git proq logs {} --check", outcome.lane));
     }
     if let (Verdict::Conflict, Some(reason), Some(_)) = (outcome.result, &outcome.message, agent) {
-        session.ui.warn(reason);
+        context.ui.warn(reason);
     }
     for hint in &outcome.hints {
-        session.ui.hint(hint);
+        context.ui.hint(hint);
     }
 }
 
 /// Prints the commands that a landing would run as checks.
-fn print_checks(session: &CommandContext, report: &LandingReport) {
+fn print_checks(context: &CommandContext, report: &LandingReport) {
     let Some(checks) = &report.checks else { return };
     for command in &checks.commands {
         let approval_note = if checks.unapproved.contains(command) { ", once it is approved" } else { "" };
-        session.ui.print_line(format!("would check with: {command}{approval_note}"));
+        context.ui.print_line(format!("would check with: {command}{approval_note}"));
     }
     for task in &checks.tasks {
         for command in &task.commands {
-            session.ui.print_line(format!("would check with: {command}, for {}", task.lane));
+            context.ui.print_line(format!("would check with: {command}, for {}", task.lane));
         }
     }
 }
 
-fn print_push(session: &CommandContext, push_report: &PushReport, dry_run: bool) {
+fn print_push(context: &CommandContext, push_report: &PushReport, dry_run: bool) {
     let PushReport { branch, remote, message, output, hints, .. } = push_report;
     let destination = remote.as_ref().map(|remote| format!(" to {remote}")).unwrap_or_default();
     match (message, dry_run) {
-        (None, false) => session.ui.print_line(format!("{} {branch}{destination}", green("pushed"))),
-        (None, true) => session.ui.print_line(format!("{} {branch}{destination}", green("would push"))),
+        (None, false) => context.ui.print_line(format!("{} {branch}{destination}", green("pushed"))),
+        (None, true) => context.ui.print_line(format!("{} {branch}{destination}", green("would push"))),
         (Some(reason), _) => {
             let (label, suffix) =
                 if dry_run { ("would not push", "") } else { ("not pushed", "; what landed stays landed") };
-            session.ui.print_line(format!(
+            context.ui.print_line(format!(
                 "{} {branch}{destination}: {reason}{suffix}",
                 console::style(label).red()
             ));
         }
     }
     for text in output {
-        session.ui.print_line(format!("    {}", console::strip_ansi_codes(text)));
+        context.ui.print_line(format!("    {}", console::strip_ansi_codes(text)));
     }
     for hint in hints {
-        session.ui.hint(hint);
+        context.ui.hint(hint);
     }
 }
 

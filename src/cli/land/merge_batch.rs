@@ -20,7 +20,7 @@ use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::failure::Failure;
 
 pub(crate) fn run(
-    session: &CommandContext,
+    context: &CommandContext,
     project: &Project,
     args: &Merge,
     batch_name: &str,
@@ -39,24 +39,24 @@ pub(crate) fn run(
     if args.dry_run {
         let stop = landing_args.stop && unrecorded.is_none();
         return Ok(
-            land_and_retry_waiting(session, project, &Merge { stop, unrecorded, ..landing_args })?.exit()
+            land_and_retry_waiting(context, project, &Merge { stop, unrecorded, ..landing_args })?.exit()
         );
     }
     let onto = args.onto.as_deref().unwrap_or(&batch.base);
     if let Some(lane) = unrecorded
-        && let Some(report) = report_without_effect(session, &landing_args, lane)?
+        && let Some(report) = report_without_effect(context, &landing_args, lane)?
     {
-        print_report(session, project, &landing_args, None, &report);
+        print_report(context, project, &landing_args, None, &report);
         let exit = report.exit();
         if let (Exit::Success, Some(tip)) = (exit, project.repo.branch_tip(&batch.branch)?) {
-            mark_landed(session, project, &batch, onto, tip);
+            mark_landed(context, project, &batch, onto, tip);
         }
         return Ok(exit);
     }
     let (lane, is_new) = batch_landing::open_landing_lane(project, &batch)?;
     // The lane's current tip is what lands. More tasks may land on the batch's branch concurrently.
     let tip = project.repo.branch_tip(&lane.kind.branch)?;
-    let result = land_and_retry_waiting(session, project, &landing_args);
+    let result = land_and_retry_waiting(context, project, &landing_args);
     let is_all_refused =
         |report: &LandingReport| report.lanes.iter().all(|outcome| outcome.result == Verdict::Refused);
     let removal = match is_new && result.as_ref().map_or(true, is_all_refused) {
@@ -67,7 +67,7 @@ pub(crate) fn run(
     let exit = result?.exit();
     removal?;
     if let (Exit::Success, Some(tip)) = (exit, tip) {
-        mark_landed(session, project, &batch, onto, tip);
+        mark_landed(context, project, &batch, onto, tip);
     }
     Ok(exit)
 }
@@ -75,11 +75,11 @@ pub(crate) fn run(
 /// Returns the report of a dry run if landing `lane` would have no effect, so that the lane need not be
 /// created. Runs no hook of the repository and prints nothing.
 fn report_without_effect(
-    session: &CommandContext,
+    context: &CommandContext,
     landing_args: &Merge,
     lane: Box<LaneRecord>,
 ) -> Result<Option<LandingReport>, Failure> {
-    let project = Project::open(&session.dir, Listener::silent())?;
+    let project = Project::open(&context.dir, Listener::silent())?;
     let landing_flags = LandingArgs {
         conflict_agent: None,
         no_conflict_agent: true,
@@ -89,46 +89,46 @@ fn report_without_effect(
     };
     let dry_run_args =
         Merge { dry_run: true, stop: false, landing_flags, unrecorded: Some(lane), ..landing_args.clone() };
-    let (report, _) = run_landing(session, &project, &dry_run_args, None)?;
+    let (report, _) = run_landing(context, &project, &dry_run_args, None)?;
     let has_no_effect =
         |outcome: &LaneOutcome| matches!(outcome.result, Verdict::Refused | Verdict::AlreadyLanded);
     Ok(report.lanes.iter().all(has_no_effect).then_some(report))
 }
 
 /// Marks the landed tasks of batches whose landing lanes were landed by name, for example after a conflict.
-pub(crate) fn mark_landed_batches(session: &CommandContext, project: &Project, report: &LandingReport) {
+pub(crate) fn mark_landed_batches(context: &CommandContext, project: &Project, report: &LandingReport) {
     let is_landed = |outcome: &&LaneOutcome| matches!(outcome.result, Verdict::Landed | Verdict::Resolved);
     for outcome in report.lanes.iter().filter(is_landed) {
         let Some((batch, tips)) = batch_landing::batch_of_landing_lane(project, &outcome.lane) else {
             continue;
         };
         for tip in tips {
-            mark_landed(session, project, &batch, &outcome.onto, tip);
+            mark_landed(context, project, &batch, &outcome.onto, tip);
         }
     }
 }
 
 /// Marks landed tasks in the plan's files. A failure is only a warning, since the landing is already done.
-fn mark_landed(session: &CommandContext, project: &Project, batch: &BatchRecord, onto: &str, tip: CommitId) {
+fn mark_landed(context: &CommandContext, project: &Project, batch: &BatchRecord, onto: &str, tip: CommitId) {
     match landed_marks::mark_landed(project, batch, onto, tip) {
         Ok(marks) => {
             if let Some(commit) = marks.commit {
-                session.ui.status(format!("noted in the plan, by commit {} on {onto}", commit.short()));
+                context.ui.status(format!("noted in the plan, by commit {} on {onto}", commit.short()));
             }
             for path in &marks.written {
-                session.ui.status(format!("noted in {path}, which is yours to commit"));
+                context.ui.status(format!("noted in {path}, which is yours to commit"));
             }
             for unmarked in &marks.unmarked {
-                session.ui.warn(format!(
+                context.ui.warn(format!(
                     "not noted in {}: {}",
                     unmarked.path,
                     terminal_text::escape_line(&unmarked.reason)
                 ));
             }
             if marks.unmarked.iter().any(|unmarked| !unmarked.patch.is_empty()) {
-                session.ui.hint(format!("git proq report {} has it as a patch", batch.id));
+                context.ui.hint(format!("git proq report {} has it as a patch", batch.id));
             }
         }
-        Err(e) => session.ui.warn(format!("what has landed could not be noted in the plan: {e}")),
+        Err(e) => context.ui.warn(format!("what has landed could not be noted in the plan: {e}")),
     }
 }

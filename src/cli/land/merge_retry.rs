@@ -20,13 +20,13 @@ pub(crate) fn landing_bases(report: &LandingReport) -> BTreeSet<&str> {
 /// no longer land. Called after a landing. Lanes in `attempted` are skipped. The background process starts no
 /// further retries.
 pub(crate) fn retry_waiting_lanes(
-    session: &CommandContext,
+    context: &CommandContext,
     project: &Project,
     bases: &BTreeSet<&str>,
     attempted: &[LaneName],
 ) {
     for warning in auto_merge::refuse_moved_lanes(project, bases, attempted) {
-        session.ui.warn(warning);
+        context.ui.warn(warning);
     }
     let waiting = auto_merge::lanes_waiting_to_land(project, bases).into_iter().map(|lane| lane.name);
     let lanes: Vec<LaneName> = waiting.filter(|name| !attempted.contains(name)).collect();
@@ -34,6 +34,6 @@ pub(crate) fn retry_waiting_lanes(
         return;
     }
     if let Err(e) = follow_up::start_auto_merge(project, MergeTrigger::Landing, &lanes) {
-        session.ui.warn(format!("{} could not be tried again: {e}", lanes.join(", ")));
+        context.ui.warn(format!("{} could not be tried again: {e}", lanes.join(", ")));
     }
 }

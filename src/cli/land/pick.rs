@@ -96,8 +96,8 @@ pub enum PickError {
     },
 }
 
-pub(crate) fn run(session: &CommandContext, args: &Pick) -> CommandResult {
-    let project = session.project_for_write()?;
+pub(crate) fn run(context: &CommandContext, args: &Pick) -> CommandResult {
+    let project = context.project_for_write()?;
     caller::refuse_agent_for_other_lanes(&[], args.dry_run)?;
     let (picked, landed_before) = find_attempt(&project, &args.lane)?;
     let Some(group) = picked.group.clone() else {
@@ -107,10 +107,10 @@ pub(crate) fn run(session: &CommandContext, args: &Pick) -> CommandResult {
     require_no_running_agents(&project, &picked, &other_lanes, args)?;
     let report = match landed_before {
         Some(outcome) => {
-            session.ui.status(format!("{} has landed on {} before", outcome.lane, outcome.onto));
+            context.ui.status(format!("{} has landed on {} before", outcome.lane, outcome.onto));
             LandingReport { lanes: vec![outcome], ..LandingReport::default() }
         }
-        None => land(session, &project, args, &picked.name)?,
+        None => land(context, &project, args, &picked.name)?,
     };
     let mut exit = report.exit();
     let mut discarded = Vec::new();
@@ -120,20 +120,20 @@ pub(crate) fn run(session: &CommandContext, args: &Pick) -> CommandResult {
     };
     if report.lanes.iter().any(is_on_base) {
         fail_points::hit("pick.landed");
-        let all_discarded = discard_others(session, &project, args, &other_lanes, &mut discarded)?;
+        let all_discarded = discard_others(context, &project, args, &other_lanes, &mut discarded)?;
         exit = if exit == Exit::Success && !all_discarded { Exit::Refused } else { exit };
-    } else if !session.ui.json && !other_lanes.is_empty() {
-        session.ui.status(format!("nothing was discarded; the attempts of '{group}' stay as they are"));
+    } else if !context.ui.json && !other_lanes.is_empty() {
+        context.ui.status(format!("nothing was discarded; the attempts of '{group}' stay as they are"));
     }
-    if session.ui.json {
-        session.ui.print_json(PickOutput {
+    if context.ui.json {
+        context.ui.print_json(PickOutput {
             report: &report,
             group: &group,
             discarded,
             dry_run: args.dry_run,
         });
     } else if discarded.iter().any(LaneRemoval::is_removed) {
-        session.ui.hint("bring the others back: git proq undo   once more takes the landing back too");
+        context.ui.hint("bring the others back: git proq undo   once more takes the landing back too");
     }
     Ok(exit)
 }
@@ -200,7 +200,7 @@ fn require_no_running_agents(
 
 /// Lands the attempt as `git proq merge` does, and prints the outcome.
 fn land(
-    session: &CommandContext,
+    context: &CommandContext,
     project: &Project,
     args: &Pick,
     lane: &LaneName,
@@ -221,13 +221,13 @@ fn land(
         pick: true,
         unrecorded: None,
     };
-    let (report, agent) = landing::run_landing(session, project, &args, None)?;
-    if !session.ui.json {
-        landing::print_text_report(session, project, &args, agent, &report);
+    let (report, agent) = landing::run_landing(context, project, &args, None)?;
+    if !context.ui.json {
+        landing::print_text_report(context, project, &args, agent, &report);
     }
     if !args.dry_run {
         merge_retry::retry_waiting_lanes(
-            session,
+            context,
             project,
             &merge_retry::landing_bases(&report),
             std::slice::from_ref(lane),
@@ -238,7 +238,7 @@ fn land(
 
 /// Discards the other attempts in one operation, and returns whether all of them were discarded.
 fn discard_others(
-    session: &CommandContext,
+    context: &CommandContext,
     project: &Project,
     args: &Pick,
     others: &[LaneRecord],
@@ -253,7 +253,7 @@ fn discard_others(
     let mut record_result = |name: &LaneName, result: Result<LaneRemoval, Failure>| {
         discarded.push(result.unwrap_or_else(|failure| {
             all_discarded = false;
-            if !session.ui.json {
+            if !context.ui.json {
                 let _refused = failure::print_failure(&failure, false);
             }
             lane_removal::retained_lane(name, &failure)
@@ -261,7 +261,7 @@ fn discard_others(
     };
     if args.dry_run {
         for name in &names {
-            record_result(name, lane_removal::report_dry_run(session, project, name, true));
+            record_result(name, lane_removal::report_dry_run(context, project, name, true));
         }
         return Ok(all_discarded);
     }
@@ -269,7 +269,7 @@ fn discard_others(
     operate(project, "pick", |op| {
         for (name, stop_result) in names.iter().zip(stop_results) {
             let result = stop_result
-                .and_then(|()| lane_removal::remove_lane(session, op, name, RemovalReason::Discard, true));
+                .and_then(|()| lane_removal::remove_lane(context, op, name, RemovalReason::Discard, true));
             record_result(name, result);
         }
         Ok::<_, Failure>(())

@@ -45,20 +45,20 @@ struct QueueOutput {
     queue: Vec<QueueRow>,
 }
 
-pub(crate) fn run(session: &CommandContext) -> CommandResult {
-    let project = session.project()?;
+pub(crate) fn run(context: &CommandContext) -> CommandResult {
+    let project = context.project()?;
     let entries = merge_queue::queued_landings(project.store.locks())?;
-    if session.ui.json {
+    if context.ui.json {
         let queue = entries.into_iter().enumerate().map(|(n, entry)| queue_row(n, entry)).collect();
-        session.ui.print_json(QueueOutput { queue });
+        context.ui.print_json(QueueOutput { queue });
         return Ok(Exit::Success);
     }
     if entries.is_empty() {
-        session.ui.status("nobody is landing anything");
+        context.ui.status("nobody is landing anything");
         return Ok(Exit::Success);
     }
     let rows = entries.iter().enumerate().map(|(n, entry)| table_cells(n, entry.as_ref())).collect();
-    session.ui.print_line(table::render(&["#", "STATE", "LANDS", "PROCESS", "SINCE", "COMMAND"], rows));
+    context.ui.print_line(table::render(&["#", "STATE", "LANDS", "PROCESS", "SINCE", "COMMAND"], rows));
     Ok(Exit::Success)
 }
 

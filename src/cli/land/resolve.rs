@@ -117,15 +117,15 @@ struct AbortOutput<'a> {
     trash: Option<String>,
 }
 
-pub(crate) fn run(session: &CommandContext, args: &Resolve) -> CommandResult {
+pub(crate) fn run(context: &CommandContext, args: &Resolve) -> CommandResult {
     let has_action = args.agent.is_some() || args.shell || args.tool.is_some() || args.go_on || args.abort;
     if !has_action || args.dry_run {
-        return show_conflict(session, args);
+        return show_conflict(context, args);
     }
-    let project = session.project_for_write()?;
+    let project = context.project_for_write()?;
     caller::refuse_agent_for_other_lanes(std::slice::from_ref(&args.lane), args.dry_run)?;
     if args.abort {
-        return abort_resolution(session, &project, args);
+        return abort_resolution(context, &project, args);
     }
     let allowance = Allowance {
         paths: args.allow.iter().filter_map(|path| RepoPath::from_path(path)).collect(),
@@ -133,8 +133,8 @@ pub(crate) fn run(session: &CommandContext, args: &Resolve) -> CommandResult {
     };
     let resolved = if let Some(agent) = &args.agent {
         let run_options = args.run_args.run_options();
-        refuse_full_permission(session, &project, &run_options)?;
-        let (retries, dir) = (args.retries, session.dir.as_path());
+        refuse_full_permission(context, &project, &run_options)?;
+        let (retries, dir) = (args.retries, context.dir.as_path());
         let resolver =
             Resolver { agent, retries, allowance: &allowance, run_options: &run_options, current_dir: dir };
         resolve_agent::resolve_by_agent(&project, &args.lane, &resolver)?
@@ -144,34 +144,34 @@ pub(crate) fn run(session: &CommandContext, args: &Resolve) -> CommandResult {
         match resolve::open_for_user(&project, &project.lane(&args.lane)?.name)? {
             ResolutionStart::Resolved(resolved) => resolved,
             ResolutionStart::Open(resolution) => {
-                resolve_interactively(session, &project.repo, args, &resolution)?;
+                resolve_interactively(context, &project.repo, args, &resolution)?;
                 resolve::continue_resolution(&project, &project.lane(&args.lane)?.name, &allowance)?
             }
         }
     };
-    print_resolved(session, &resolved);
+    print_resolved(context, &resolved);
     Ok(Exit::Success)
 }
 
 /// Lets the user resolve the conflict in a shell or in a merge tool.
 fn resolve_interactively(
-    session: &CommandContext,
+    context: &CommandContext,
     repo: &Repo,
     args: &Resolve,
     resolution: &ResolutionRecord,
 ) -> Result<(), Failure> {
-    session.ui.status(format!(
+    context.ui.status(format!(
         "{} in {}:",
         conflict_heading(&resolution.conflicted_paths(), &resolution.onto),
         resolution.path.display()
     ));
     for message in &resolution.messages {
-        session.ui.status(format!("  {message}"));
+        context.ui.status(format!("  {message}"));
     }
     let result = if let Some(tool) = &args.tool {
         repo.run_merge_tool(&resolution.path, Some(tool)).map_err(Failure::from)
     } else {
-        session.ui.status(
+        context.ui.status(
             "edit the files and take the markers out, then `exit`; what is not resolved then stays there",
         );
         let shell = std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into());
@@ -190,15 +190,15 @@ fn conflict_heading(files: &[RepoPath], onto: &str) -> String {
     format!("the conflict with {onto} in {} is laid out", ui::pluralize(files.len(), "file"))
 }
 
-fn print_resolved(session: &CommandContext, resolved: &ResolvedConflict) {
+fn print_resolved(context: &CommandContext, resolved: &ResolvedConflict) {
     let result = if resolved.commit.is_some() { "resolved" } else { "no-conflict" };
-    if session.ui.json {
-        session.ui.print_json(ResolveOutput { resolved: Some(resolved), result, dry_run: false });
+    if context.ui.json {
+        context.ui.print_json(ResolveOutput { resolved: Some(resolved), result, dry_run: false });
         return;
     }
     let ResolvedConflict { lane, onto, commit, resolver: by, files } = resolved;
     match commit {
-        None => session.ui.print_line(format!("lane '{lane}' does not conflict with {onto} any more")),
+        None => context.ui.print_line(format!("lane '{lane}' does not conflict with {onto} any more")),
         Some(commit) => {
             let resolver_suffix = match by.as_deref() {
                 Some("hand") | None => String::new(),
@@ -206,42 +206,42 @@ fn print_resolved(session: &CommandContext, resolved: &ResolvedConflict) {
                 Some(agent) => format!(" by {agent}"),
             };
             let file_count = ui::pluralize(files.len(), "file");
-            session.ui.print_line(format!("resolved{resolver_suffix}: lane '{lane}' has {onto} in it now ({}), {file_count} that conflicted", commit.short()));
+            context.ui.print_line(format!("resolved{resolver_suffix}: lane '{lane}' has {onto} in it now ({}), {file_count} that conflicted", commit.short()));
         }
     }
-    session.ui.hint(format!("look at it: git proq diff {lane}   land it: git proq merge {lane}"));
+    context.ui.hint(format!("look at it: git proq diff {lane}   land it: git proq merge {lane}"));
 }
 
-fn abort_resolution(session: &CommandContext, project: &Project, args: &Resolve) -> CommandResult {
+fn abort_resolution(context: &CommandContext, project: &Project, args: &Resolve) -> CommandResult {
     let (resolution, closed) = resolve::abort_resolution(project, &project.lane(&args.lane)?.name)?;
-    if session.ui.json {
+    if context.ui.json {
         let trash = closed.trash_entry.as_deref().map(path_form::to_text);
         let saved = closed.saved_ref.as_deref();
-        session.ui.print_json(AbortOutput { lane: &resolution.lane, result: "aborted", saved, trash });
+        context.ui.print_json(AbortOutput { lane: &resolution.lane, result: "aborted", saved, trash });
         return Ok(Exit::Success);
     }
-    session.ui.print_line(format!(
+    context.ui.print_line(format!(
         "given up: lane '{}' is in conflict with {} as before",
         resolution.lane, resolution.onto
     ));
     if let Some(saved) = &closed.saved_ref {
-        session.ui.status(format!("what was made of it is kept: git show {saved}"));
+        context.ui.status(format!("what was made of it is kept: git show {saved}"));
     }
-    session.ui.hint("bring it back: git proq undo");
+    context.ui.hint("bring it back: git proq undo");
     Ok(Exit::Success)
 }
 
 /// Prints the conflict and the ways to resolve it; with `--dry-run`, what the other flags would do. Changes
 /// nothing.
-fn show_conflict(session: &CommandContext, args: &Resolve) -> CommandResult {
-    let project = session.project()?;
+fn show_conflict(context: &CommandContext, args: &Resolve) -> CommandResult {
+    let project = context.project()?;
     let (lane, resolution) = resolve_agent::load_resolution(&project, &project.lane(&args.lane)?.name)?;
     let conflict = resolve::load_conflict(&project.store, &lane.name)?;
     if let (true, None) = (args.go_on || args.abort, &resolution) {
         return Err(merge::Error::from(ResolveError::NotOpen { lane: lane.name }).into());
     }
-    if session.ui.json {
-        session.ui.print_json(ConflictStatus {
+    if context.ui.json {
+        context.ui.print_json(ConflictStatus {
             lane: &lane.name,
             onto: &conflict.onto,
             result: if resolution.is_some() { "open" } else { "conflict" },
@@ -254,10 +254,10 @@ fn show_conflict(session: &CommandContext, args: &Resolve) -> CommandResult {
         return Ok(Exit::Success);
     }
     if args.dry_run {
-        session.ui.print_line(describe_plan(args, &lane.name, &conflict.onto));
+        context.ui.print_line(describe_plan(args, &lane.name, &conflict.onto));
         return Ok(Exit::Success);
     }
-    print_conflict(session, &lane.name, &conflict, resolution.as_ref());
+    print_conflict(context, &lane.name, &conflict, resolution.as_ref());
     Ok(Exit::Success)
 }
 
@@ -279,26 +279,26 @@ fn describe_plan(args: &Resolve, lane: &LaneName, onto: &str) -> String {
 }
 
 fn print_conflict(
-    session: &CommandContext,
+    context: &CommandContext,
     lane: &LaneName,
     conflict: &ConflictRecord,
     resolution: Option<&ResolutionRecord>,
 ) {
-    session.ui.print_line(format!(
+    context.ui.print_line(format!(
         "lane '{lane}' conflicts with {} in {}",
         conflict.onto,
         ui::pluralize(conflict.paths.len(), "file")
     ));
     for message in conflict.messages.iter().take(20) {
-        session.ui.print_line(format!("  {message}"));
+        context.ui.print_line(format!("  {message}"));
     }
-    session.ui.print_line("");
+    context.ui.print_line("");
     let print_option = |flags: &str, description: &str| {
-        session.ui.print_line(format!("  {:<44} {description}", format!("git proq resolve {lane} {flags}")));
+        context.ui.print_line(format!("  {:<44} {description}", format!("git proq resolve {lane} {flags}")));
     };
     if let Some(resolution) = resolution {
-        session.ui.print_line(format!("It is laid out in {}", resolution.path.display()));
-        session.ui.print_line("");
+        context.ui.print_line(format!("It is laid out in {}", resolution.path.display()));
+        context.ui.print_line("");
         print_option("--continue", "take what is there, if it is proved");
         print_option("--abort", "give it up; all that was made is kept");
     }

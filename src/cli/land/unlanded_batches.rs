@@ -8,15 +8,15 @@ use crate::cli::invocation::context::CommandContext;
 
 /// Prints the batches that no scheduler runs now, the branch of their work, and the commands that continue or
 /// land them.
-pub(crate) fn print_unlanded_batches(session: &CommandContext, project: &Project, batches: &[UnlandedBatch]) {
+pub(crate) fn print_unlanded_batches(context: &CommandContext, project: &Project, batches: &[UnlandedBatch]) {
     for UnlandedBatch { batch, state_phrase: state } in batches {
         let (id, base, branch) = (&batch.id, &batch.base, &batch.branch);
-        session.ui.status(format!("batch {id} {state}; what it landed on {branch} is not on {base} yet"));
+        context.ui.status(format!("batch {id} {state}; what it landed on {branch} is not on {base} yet"));
         let mut land_text = format!("land it on {base}");
         if *state != batch_landing::FINISHED_PHRASE {
-            session.ui.hint(format!("go on with it: git proq resume {id}"));
+            context.ui.hint(format!("go on with it: git proq resume {id}"));
             land_text = format!("or land what it has on {base}");
         }
-        session.ui.hint(batch_landing::landing_hint(project, batch, &land_text));
+        context.ui.hint(batch_landing::landing_hint(project, batch, &land_text));
     }
 }

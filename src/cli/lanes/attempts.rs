@@ -66,34 +66,34 @@ impl AttemptArgs {
     /// Fails if one of the lanes cannot be created. Then git-proq created none of them.
     pub(crate) fn spawn_all(
         &self,
-        session: &CommandContext,
+        context: &CommandContext,
         project: &Project,
         new_lane: &NewLane<'_>,
         current_dir: Option<&Path>,
     ) -> CommandResult {
         let mut requests = Vec::new();
         for args in &self.0 {
-            requests.push(SpawnRequest::from_args(session, project, args)?);
+            requests.push(SpawnRequest::from_args(context, project, args)?);
         }
         let attached = requests.first().map(|request| request.attachments.clone()).unwrap_or_default();
         let commands: Vec<Option<AgentCommand>> =
             requests.into_iter().map(|request| request.agent_command).collect();
-        warn_before_start(session, project, commands.iter().flatten())?;
+        warn_before_start(context, project, commands.iter().flatten())?;
         let agents: Vec<Option<String>> =
             commands.iter().map(|command| command.as_ref().map(|command| command.agent.clone())).collect();
         let plans = create_many::plan_attempts(project, new_lane, &agents)?;
         if let Some(first) = plans.first() {
-            lane_args::warn_of_overlapping_lanes(session, project, first);
+            lane_args::warn_of_overlapping_lanes(context, project, first);
         }
         let uncommitted = UncommittedWarning::from_args(project, self.first(), current_dir);
         if self.first().dry_run {
-            uncommitted.warn(session, None);
-            print_plan(session, &plans, &commands);
+            uncommitted.warn(context, None);
+            print_plan(context, &plans, &commands);
             return Ok(Exit::Success);
         }
         // No lane is created whose agent could not be started.
         project.git_proq_path()?;
-        approval_prompt::confirm_set_up(session, project, new_lane.set_up)?;
+        approval_prompt::confirm_set_up(context, project, new_lane.set_up)?;
         let created = create_many::create_attempts(project, new_lane, &agents, plans)?;
         let unchanged = created.first().and_then(|first| first.unchanged.clone());
         let mut started = Vec::new();
@@ -109,8 +109,8 @@ impl AttemptArgs {
                 launch_result.transpose().err(),
             ));
         }
-        uncommitted.warn(session, unchanged.as_deref());
-        report_started(session, project, self.first().wait, started)
+        uncommitted.warn(context, unchanged.as_deref());
+        report_started(context, project, self.first().wait, started)
     }
 }
 
@@ -159,10 +159,10 @@ struct AttemptRow<'a> {
     error: Option<String>,
 }
 
-fn print_plan(session: &CommandContext, plans: &[LanePlan<'_>], commands: &[Option<AgentCommand>]) {
+fn print_plan(context: &CommandContext, plans: &[LanePlan<'_>], commands: &[Option<AgentCommand>]) {
     let Some(first) = plans.first() else { return };
     let (group, base) = (first.group().unwrap_or_default(), first.base());
-    if session.ui.json {
+    if context.ui.json {
         let row = |(plan, job): (&'_ LanePlan<'_>, &Option<AgentCommand>)| {
             serde_json::to_value(AttemptRow {
                 lane: &plan.name,
@@ -178,35 +178,35 @@ fn print_plan(session: &CommandContext, plans: &[LanePlan<'_>], commands: &[Opti
             .unwrap_or_default()
         };
         let lanes: Vec<serde_json::Value> = plans.iter().zip(commands).map(row).collect();
-        session.ui.print_json(serde_json::json!({ "group": group, "lanes": lanes, "dry_run": true }));
+        context.ui.print_json(serde_json::json!({ "group": group, "lanes": lanes, "dry_run": true }));
         return;
     }
-    session.ui.print_line(format!(
+    context.ui.print_line(format!(
         "would make {} of group '{group}'",
         crate::cli::terminal::ui::pluralize(plans.len(), "attempt")
     ));
-    session.ui.print_line(format!("  from      {} ({})", base.start.short(), base.branch));
-    lane_args::print_lane_args(session, first);
+    context.ui.print_line(format!("  from      {} ({})", base.start.short(), base.branch));
+    lane_args::print_lane_args(context, first);
     for (plan, job) in plans.iter().zip(commands) {
         let command_text =
             job.as_ref().map_or_else(|| "nothing".to_owned(), AgentCommand::display_command_line);
-        session.ui.print_line(format!("  {} on {}: {command_text}", plan.name, plan.branch));
+        context.ui.print_line(format!("  {} on {}: {command_text}", plan.name, plan.branch));
     }
 }
 
 /// Prints the created lanes, waits for their runs if requested, and returns the exit code: that of the first
 /// attempt that could not be started, or else of the first whose agent failed.
 fn report_started(
-    session: &CommandContext,
+    context: &CommandContext,
     project: &Project,
     wait: bool,
     mut started: Vec<StartedAttempt<'_>>,
 ) -> CommandResult {
     let mut exit = Exit::Success;
-    let text = !session.ui.json;
+    let text = !context.ui.json;
     for attempt in &started {
         if text && !wait {
-            session.ui.print_line(created_line(attempt));
+            context.ui.print_line(created_line(attempt));
         }
         if let Some(failure) = &attempt.failure {
             let code = if text { failure::print_failure(failure, false) } else { failure.0.exit() };
@@ -220,7 +220,7 @@ fn report_started(
         let lanes: Vec<AnyLane> = started.iter().map(|attempt| attempt.lane.clone().into_any()).collect();
         let finished = wait::wait_for_lanes(project, &lanes, WaitUntil::All, None, &mut |waited| {
             if text {
-                session.ui.print_line(run_end::state_line(&waited.lane, waited.state));
+                context.ui.print_line(run_end::state_line(&waited.lane, waited.state));
             }
         })?;
         for (attempt, waited) in started.iter_mut().zip(finished) {
@@ -233,11 +233,11 @@ fn report_started(
     }
     if !text {
         let lanes = started.iter().map(AttemptRow::from).collect();
-        session.ui.print_json(AttemptsOutput { group: &group, lanes, dry_run: false });
+        context.ui.print_json(AttemptsOutput { group: &group, lanes, dry_run: false });
     } else if wait {
-        session.ui.hint(format!("compare them: git proq compare {group}"));
+        context.ui.hint(format!("compare them: git proq compare {group}"));
     } else {
-        session
+        context
             .ui
             .hint(format!("wait for them: git proq wait {group}   compare them: git proq compare {group}"));
     }

@@ -56,11 +56,11 @@ pub(crate) struct Cleanup {
     pub(crate) dry_run: bool,
 }
 
-pub(crate) fn run(session: &CommandContext, args: &Cleanup) -> CommandResult {
-    let project = session.project_for_write()?;
+pub(crate) fn run(context: &CommandContext, args: &Cleanup) -> CommandResult {
+    let project = context.project_for_write()?;
     caller::refuse_agent_for_other_lanes(&[], args.dry_run)?;
     if let Some(batch_name) = &args.batch {
-        return clean_up_batch(session, &project, batch_name, args);
+        return clean_up_batch(context, &project, batch_name, args);
     }
     let has_names = !args.lanes.is_empty();
     let lanes = selected_lanes(&project, args)?;
@@ -73,34 +73,34 @@ pub(crate) fn run(session: &CommandContext, args: &Cleanup) -> CommandResult {
             // An unnamed lane with work in it is only reported, since retaining it is the purpose of cleanup.
             // A failed removal is an error.
             if has_names || !failure.0.is_decision() {
-                exit = if session.ui.json { Exit::Refused } else { failure::print_failure(&failure, false) };
-            } else if !session.ui.json {
-                session.ui.status(failure.0.to_string());
+                exit = if context.ui.json { Exit::Refused } else { failure::print_failure(&failure, false) };
+            } else if !context.ui.json {
+                context.ui.status(failure.0.to_string());
             }
         }
     };
     let names: Vec<LaneName> = lanes.iter().map(|l| l.name.clone()).collect();
     if args.dry_run {
         for lane in &lanes {
-            add_result(&lane.name, report_dry_run(session, &project, lane, args));
+            add_result(&lane.name, report_dry_run(context, &project, lane, args));
         }
     } else {
         let stop_results = prepare_removal(&project, &names, args.force);
         operate(&project, "cleanup", |op| {
             for (name, stop_result) in names.iter().zip(stop_results) {
                 let result = stop_result
-                    .and_then(|()| remove_lane(session, op, name, RemovalReason::Cleanup, args.force));
+                    .and_then(|()| remove_lane(context, op, name, RemovalReason::Cleanup, args.force));
                 add_result(name, result.map(Some));
             }
             Ok::<_, Failure>(())
         })?;
     }
     let (unrecorded, unrecorded_exit) =
-        if has_names { (0, Exit::Success) } else { remove_unrecorded_worktrees(session, &project, args)? };
-    if session.ui.json {
-        session.ui.print_json(RemovalOutput { lanes: results, dry_run: args.dry_run });
+        if has_names { (0, Exit::Success) } else { remove_unrecorded_worktrees(context, &project, args)? };
+    if context.ui.json {
+        context.ui.print_json(RemovalOutput { lanes: results, dry_run: args.dry_run });
     } else if lanes.is_empty() && unrecorded == 0 {
-        session.ui.status("no lane to clean up");
+        context.ui.status("no lane to clean up");
     }
     if !args.dry_run {
         expire::delete_expired(&project)?;
@@ -130,7 +130,7 @@ fn selected_lanes(project: &Project, args: &Cleanup) -> Result<Vec<AnyLane>, Fai
 }
 
 /// Removes the lanes and the branch of a batch.
-fn clean_up_batch(session: &CommandContext, project: &Project, name: &str, args: &Cleanup) -> CommandResult {
+fn clean_up_batch(context: &CommandContext, project: &Project, name: &str, args: &Cleanup) -> CommandResult {
     #[derive(Serialize)]
     struct BatchCleanupOutput<'a> {
         batch: &'a BatchId,
@@ -140,19 +140,19 @@ fn clean_up_batch(session: &CommandContext, project: &Project, name: &str, args:
     }
     let batch = create::find_batch(project, name)?;
     let outcome = batch_cleanup::clean_up(project, &batch, args.force, args.dry_run)?;
-    if session.ui.json {
+    if context.ui.json {
         let (lanes, saved) = (outcome.lanes.as_slice(), outcome.saved_ref.as_deref());
-        session.ui.print_json(BatchCleanupOutput { batch: &batch.id, lanes, saved, dry_run: args.dry_run });
+        context.ui.print_json(BatchCleanupOutput { batch: &batch.id, lanes, saved, dry_run: args.dry_run });
         return Ok(Exit::Success);
     }
     let lanes = crate::cli::terminal::ui::pluralize(outcome.lanes.len(), "lane");
     let verb = if args.dry_run { "would clean up" } else { "cleaned up" };
-    session.ui.print_line(format!("{verb} batch {}: {lanes}", batch.id));
+    context.ui.print_line(format!("{verb} batch {}: {lanes}", batch.id));
     if let Some(saved) = outcome.saved_ref {
-        session.ui.print_line(format!("  what landed on its branch is kept: git log {saved}"));
+        context.ui.print_line(format!("  what landed on its branch is kept: git log {saved}"));
     }
     if !args.dry_run {
-        session.ui.hint("bring it all back: git proq undo");
+        context.ui.hint("bring it all back: git proq undo");
         expire::delete_expired(project)?;
     }
     Ok(Exit::Success)
@@ -186,7 +186,7 @@ fn is_candidate(project: &Project, lane: &AnyLane, include_all: bool) -> Result<
 }
 
 fn report_dry_run(
-    session: &CommandContext,
+    context: &CommandContext,
     project: &Project,
     lane: &AnyLane,
     args: &Cleanup,
@@ -199,7 +199,7 @@ fn report_dry_run(
         Err(_) if args.force => {}
         Err(_) => read_only::require_not_busy(project, lane)?,
     }
-    session.ui.status(format!("would clean up {}", lane.name));
+    context.ui.status(format!("would clean up {}", lane.name));
     Ok(None)
 }
 
@@ -208,7 +208,7 @@ fn report_dry_run(
 ///
 /// Returns how many unrecorded worktrees there were, and the exit code.
 fn remove_unrecorded_worktrees(
-    session: &CommandContext,
+    context: &CommandContext,
     project: &Project,
     args: &Cleanup,
 ) -> Result<(usize, Exit), Failure> {
@@ -219,8 +219,8 @@ fn remove_unrecorded_worktrees(
     for path in &unrecorded {
         match unrecorded_worktree::remove_unrecorded(project, path, args.dry_run) {
             Ok(false) => {}
-            Ok(true) => session.ui.status(format!("{verb} {}, which no lane has on record", path.display())),
-            Err(e) if e.is_decision() => session.ui.status(e.to_string()),
+            Ok(true) => context.ui.status(format!("{verb} {}, which no lane has on record", path.display())),
+            Err(e) if e.is_decision() => context.ui.status(e.to_string()),
             Err(e) => exit = failure::print_failure(&e.into(), false),
         }
     }

@@ -37,8 +37,8 @@ pub(crate) struct Discard {
     pub(crate) dry_run: bool,
 }
 
-pub(crate) fn run(session: &CommandContext, args: &Discard) -> CommandResult {
-    let project = session.project_for_write()?;
+pub(crate) fn run(context: &CommandContext, args: &Discard) -> CommandResult {
+    let project = context.project_for_write()?;
     for name in &args.lanes {
         project.any_lane(name)?;
     }
@@ -46,20 +46,20 @@ pub(crate) fn run(session: &CommandContext, args: &Discard) -> CommandResult {
     let names: Vec<LaneName> = names.collect::<Result<_, _>>()?;
     // An agent must not discard the work in another lane.
     if args.force {
-        caller::refuse_other_lanes_inside_lane(session, &project, &names)?;
+        caller::refuse_other_lanes_inside_lane(context, &project, &names)?;
     }
     let mut exit = Exit::Success;
     let mut results = Vec::new();
     let mut add_result = |name: &LaneName, result: Result<LaneRemoval, Failure>| match result {
         Ok(removal) => results.push(removal),
         Err(failure) => {
-            exit = if session.ui.json { Exit::Refused } else { failure::print_failure(&failure, false) };
+            exit = if context.ui.json { Exit::Refused } else { failure::print_failure(&failure, false) };
             results.push(retained_lane(name, &failure));
         }
     };
     if args.dry_run {
         for name in &names {
-            add_result(name, report_dry_run(session, &project, name, args.force));
+            add_result(name, report_dry_run(context, &project, name, args.force));
         }
     } else {
         let stop_results = prepare_removal(&project, &names, args.force);
@@ -67,14 +67,14 @@ pub(crate) fn run(session: &CommandContext, args: &Discard) -> CommandResult {
         operate(&project, "discard", |op| {
             for (name, stop_result) in names.iter().zip(stop_results) {
                 let result = stop_result
-                    .and_then(|()| remove_lane(session, op, name, RemovalReason::Discard, args.force));
+                    .and_then(|()| remove_lane(context, op, name, RemovalReason::Discard, args.force));
                 add_result(name, result);
             }
             Ok::<_, Failure>(())
         })?;
     }
-    if session.ui.json {
-        session.ui.print_json(RemovalOutput { lanes: results, dry_run: args.dry_run });
+    if context.ui.json {
+        context.ui.print_json(RemovalOutput { lanes: results, dry_run: args.dry_run });
     }
     Ok(exit)
 }

@@ -43,21 +43,21 @@ struct EditOutput<'a> {
     dry_run: bool,
 }
 
-pub(crate) fn run(session: &CommandContext, args: &Edit) -> CommandResult {
+pub(crate) fn run(context: &CommandContext, args: &Edit) -> CommandResult {
     let title = create::clean_title(&args.title).ok_or_else(empty_title_error)?;
-    let project = session.project_for_write()?;
+    let project = context.project_for_write()?;
     let lane = project.any_lane(&args.lane)?;
     caller::refuse_agent_for_other_lanes(&[lane.name.to_string()], args.dry_run)?;
     if !args.dry_run {
         operate(&project, "edit", |op| op.update_lane(&lane.name, |record| record.title.clone_from(&title)))?;
     }
-    if session.ui.json {
+    if context.ui.json {
         let (lane, old_title) = (&lane.name, lane.title.as_str());
-        session.ui.print_json(EditOutput { lane, title: &title, old_title, dry_run: args.dry_run });
+        context.ui.print_json(EditOutput { lane, title: &title, old_title, dry_run: args.dry_run });
         return Ok(Exit::Success);
     }
     let verb = if args.dry_run { "would call" } else { "called" };
-    session.ui.print_line(format!("{verb} {}: {title}", lane.name));
+    context.ui.print_line(format!("{verb} {}: {title}", lane.name));
     Ok(Exit::Success)
 }
 

@@ -91,7 +91,7 @@ pub(crate) fn prepare_removal(
 
 /// Ends a preview of the lane, and removes the lane.
 pub(crate) fn remove_lane(
-    session: &CommandContext,
+    context: &CommandContext,
     op: &Operation<'_>,
     name: &LaneName,
     reason: RemovalReason,
@@ -100,22 +100,22 @@ pub(crate) fn remove_lane(
     let project = op.project;
     let lane = project.any_lane(name.as_str())?;
     if lane.purpose().is_some() {
-        return remove_read_only_lane(session, op, &lane, reason);
+        return remove_read_only_lane(context, op, &lane, reason);
     }
     let RemoveResult { removed, left_preview: restored_checkout } = op.attempt_or_revert(|| {
         proq_lib::preview::remove_lane::remove_previewed_lane(op, name, reason, force)
     })?;
     if let Some(restored_checkout) = restored_checkout {
-        session.ui.status(format!(
+        context.ui.status(format!(
             "left the preview of '{name}'; the main checkout is on {} again",
             restored_checkout.head
         ));
         restored_checkout.warn_conflict(project);
     }
     let verb = if reason == RemovalReason::Discard { "discarded" } else { "cleaned up" };
-    if !session.ui.json {
-        session.ui.print_line(format!("{verb} {name}"));
-        print_restore_commands(session, &project.settings, &removed, reason);
+    if !context.ui.json {
+        context.ui.print_line(format!("{verb} {name}"));
+        print_restore_commands(context, &project.settings, &removed, reason);
     }
     Ok(LaneRemoval {
         lane: name.clone(),
@@ -131,17 +131,17 @@ pub(crate) fn remove_lane(
 
 /// Removes a guest lane, which has no branch. Its last answer stays readable in the history of removed lanes.
 fn remove_read_only_lane(
-    session: &CommandContext,
+    context: &CommandContext,
     op: &Operation<'_>,
     lane: &AnyLane,
     reason: RemovalReason,
 ) -> Result<LaneRemoval, Failure> {
     let past_name = op.attempt_or_revert(|| read_only::remove_guest_lane(op, lane, reason))?;
-    if !session.ui.json {
+    if !context.ui.json {
         let verb = if reason == RemovalReason::Discard { "discarded" } else { "cleaned up" };
-        session.ui.print_line(format!("{verb} {}", lane.name));
+        context.ui.print_line(format!("{verb} {}", lane.name));
         let retained = if lane.is_read_only() { "what was said stays" } else { "its record stays" };
-        session.ui.status(format!("{retained} for a while: git proq show {past_name}"));
+        context.ui.status(format!("{retained} for a while: git proq show {past_name}"));
     }
     Ok(LaneRemoval {
         lane: lane.name.clone(),
@@ -158,29 +158,29 @@ fn remove_read_only_lane(
 /// Prints how to recover what a removed lane contained: unlanded commits, uncommitted files, and its folder
 /// in the trash. Landed work needs no recovery.
 pub(crate) fn print_restore_commands(
-    session: &CommandContext,
+    context: &CommandContext,
     settings: &Settings,
     removed: &RemovedLane,
     reason: RemovalReason,
 ) {
     if let (true, Some(tip)) = (removed.has_unlanded, removed.tip) {
-        session.ui.status(format!("its commits are kept: git branch NEW-NAME {}", tip.short()));
+        context.ui.status(format!("its commits are kept: git branch NEW-NAME {}", tip.short()));
     }
     if let Some((location, tip)) = &removed.off_branch_commit {
-        session.ui.status(format!("its commits on {location} are kept: git branch NEW-NAME {}", tip.short()));
+        context.ui.status(format!("its commits on {location} are kept: git branch NEW-NAME {}", tip.short()));
     }
     if let Some(id) = removed.uncommitted_snapshot {
-        session.ui.status(format!("its uncommitted files are kept: git stash apply {}", id.short()));
+        context.ui.status(format!("its uncommitted files are kept: git stash apply {}", id.short()));
     }
     if let (false, Some(content)) = (removed.unreadable.is_empty(), removed.trash_contents) {
-        session.ui.warn(format!(
+        context.ui.warn(format!(
             "{}: {content} stays in the trash until you move it out: {}",
             trash::describe_unreadable(&removed.unreadable),
             removed.trash_entry.display()
         ));
     } else if let (RemovalReason::Discard, Some(content)) = (reason, removed.trash_contents) {
         let days = settings.trash_keep.as_secs() / (24 * 60 * 60);
-        session.ui.status(format!(
+        context.ui.status(format!(
             "{content} is kept for {}: {}",
             ui::pluralize(usize::try_from(days).unwrap_or(usize::MAX), "day"),
             removed.trash_entry.display()
@@ -190,14 +190,14 @@ pub(crate) fn print_restore_commands(
 
 /// Prints what the removal of a lane would do, or fails with the reason why the lane would be retained.
 pub(crate) fn report_dry_run(
-    session: &CommandContext,
+    context: &CommandContext,
     project: &Project,
     name: &LaneName,
     force: bool,
 ) -> Result<LaneRemoval, Failure> {
     let lane = project.any_lane(name.as_str())?;
     let Ok(lane) = lane.clone().into_worktree_lane() else {
-        return report_read_only_dry_run(session, project, &lane, force);
+        return report_read_only_dry_run(context, project, &lane, force);
     };
     let mut evidence = evidence::gather(project, &lane, &WorktreeList::read(&project.repo)?)?;
     // With `force`, its agent is stopped first.
@@ -210,7 +210,7 @@ pub(crate) fn report_dry_run(
     let saved = evidence.objections(&lane.base);
     let more = if saved.is_empty() { String::new() } else { format!(", after saving: {}", saved.join("; ")) };
     let prefix = if stops_agent { "stop its agent and " } else { "" };
-    session.ui.status(format!("would {prefix}discard {name}{more}"));
+    context.ui.status(format!("would {prefix}discard {name}{more}"));
     Ok(LaneRemoval {
         lane: name.clone(),
         removed: false,
@@ -224,7 +224,7 @@ pub(crate) fn report_dry_run(
 }
 
 fn report_read_only_dry_run(
-    session: &CommandContext,
+    context: &CommandContext,
     project: &Project,
     lane: &AnyLane,
     force: bool,
@@ -234,7 +234,7 @@ fn report_read_only_dry_run(
     if !force {
         busy?;
     }
-    session.ui.status(format!("would {prefix}discard {}", lane.name));
+    context.ui.status(format!("would {prefix}discard {}", lane.name));
     Ok(LaneRemoval {
         lane: lane.name.clone(),
         removed: false,

@@ -42,7 +42,7 @@ impl<'a> UncommittedWarning<'a> {
     /// Prints the warning with the names of the changed files. A worktree equal to `unchanged` is known to
     /// have no changes. The check may read every file of the worktree, so call it when the lane is already in
     /// use.
-    pub(crate) fn warn(self, session: &CommandContext, unchanged: Option<&Path>) {
+    pub(crate) fn warn(self, context: &CommandContext, unchanged: Option<&Path>) {
         let Some(worktree) = self.worktree.filter(|worktree| unchanged != Some(worktree) || self.is_carried)
         else {
             return;
@@ -54,13 +54,13 @@ impl<'a> UncommittedWarning<'a> {
         // The lane already exists, so a failure of git here is only a warning.
         match result {
             Ok(None) => {}
-            Ok(Some(names)) if self.is_carried => session.ui.warn(format!(
+            Ok(Some(names)) if self.is_carried => context.ui.warn(format!(
                 "edits that git status does not show stay where they are (skip-worktree, assume-unchanged): {names}"
             )),
-            Ok(Some(names)) => session.ui.warn(format!(
+            Ok(Some(names)) => context.ui.warn(format!(
                 "the lane starts without your uncommitted changes ({names}); --carry takes them along"
             )),
-            Err(e) => session.ui.warn(format!("whether you have uncommitted changes cannot be told: {e}")),
+            Err(e) => context.ui.warn(format!("whether you have uncommitted changes cannot be told: {e}")),
         }
     }
 }
@@ -94,7 +94,7 @@ pub(crate) fn register_repository(project: &Project) {
 /// `warn_uncommitted` may read every file of the main checkout. It is called only when the lane is in use and
 /// reported, or when nothing could be started in it.
 pub(crate) fn report_spawned(
-    session: &CommandContext,
+    context: &CommandContext,
     project: &Project,
     (mut lane, agent_command): (LaneRecord, Option<&AgentCommand>),
     start_result: Result<Option<AnyLane>, Failure>,
@@ -104,16 +104,16 @@ pub(crate) fn report_spawned(
     let is_followed = start_result.as_ref().is_ok_and(|started| wait && started.is_some());
     if let (Ok(started), false) = (&start_result, is_followed) {
         lane.state = started.as_ref().map_or(lane.state, |started_lane| started_lane.state);
-        print_created(session, &lane, agent_command);
+        print_created(context, &lane, agent_command);
     }
     warn_uncommitted();
     if let (Some(started_lane), true) = (start_result?, is_followed) {
-        return follow_run::follow_and_report(session, project, &started_lane, agent_command);
+        return follow_run::follow_and_report(context, project, &started_lane, agent_command);
     }
     let next_step = agent_command.map_or_else(
         || format!("cd {}", shell_quote(&lane.path.to_string_lossy())),
         |agent_command| follow_hint(agent_command, &lane.name),
     );
-    session.ui.hint(next_step);
+    context.ui.hint(next_step);
     Ok(Exit::Success)
 }

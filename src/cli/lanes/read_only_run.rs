@@ -24,10 +24,10 @@ use crate::cli::runs::follow_run;
 use crate::cli::runs::guest_lane_output::{base_text, print_json, print_plan};
 
 /// Starts an agent in a lane that has no dedicated branch.
-pub(crate) fn run(session: &CommandContext, args: &Spawn, purpose: LanePurpose) -> CommandResult {
+pub(crate) fn run(context: &CommandContext, args: &Spawn, purpose: LanePurpose) -> CommandResult {
     refuse_landing_flags(args, purpose)?;
-    let project = session.project_for_write()?;
-    let request = SpawnRequest::from_args(session, &project, args)?;
+    let project = context.project_for_write()?;
+    let request = SpawnRequest::from_args(context, &project, args)?;
     let prompt = request.prompt.as_ref().or(request.name_hint.as_ref());
     let (Some(command), Some(prompt)) = (&request.agent_command, prompt) else {
         return Err(missing_prompt(purpose).into());
@@ -45,9 +45,9 @@ pub(crate) fn run(session: &CommandContext, args: &Spawn, purpose: LanePurpose) 
         false => stop_gate::merge_checks(&project, &plan.target.rev_name, &[])?,
     };
     let command = &command.clone().with_checks(checks);
-    warn_before_start(session, &project, [command])?;
+    warn_before_start(context, &project, [command])?;
     if args.dry_run {
-        print_plan(session, &plan, command, purpose, &request.attachments);
+        print_plan(context, &plan, command, purpose, &request.attachments);
         return Ok(Exit::Success);
     }
     let (lane, lock) = read_only::create_guest_lane(&project, &plan, &request.attachments)?;
@@ -55,13 +55,13 @@ pub(crate) fn run(session: &CommandContext, args: &Spawn, purpose: LanePurpose) 
     let launch_result = start_supervisor::launch(&project, &lane, lock, command);
     let lane = launch_result.map_err(|e| discard_unstarted_lane(&project, &lane, e))?;
     if args.wait {
-        return follow_run::follow_and_report(session, &project, &lane, Some(command));
+        return follow_run::follow_and_report(context, &project, &lane, Some(command));
     }
-    if session.ui.json {
-        print_json(session, &lane, Some(command), lane.state, None);
+    if context.ui.json {
+        print_json(context, &lane, Some(command), lane.state, None);
         return Ok(Exit::Success);
     }
-    print_started(session, &lane, command, purpose);
+    print_started(context, &lane, command, purpose);
     Ok(Exit::Success)
 }
 
@@ -78,28 +78,28 @@ fn discard_unstarted_lane(project: &Project, lane: &AnyLane, e: agent::Error) ->
     e.into()
 }
 
-fn print_started(session: &CommandContext, lane: &AnyLane, command: &AgentCommand, purpose: LanePurpose) {
+fn print_started(context: &CommandContext, lane: &AnyLane, command: &AgentCommand, purpose: LanePurpose) {
     let name = &lane.name;
     if !purpose.is_read_only() {
-        session.ui.print_line(format!("lane '{name}' works in the main checkout, on {}", base_text(lane)));
-        session.ui.print_line(format!("  {}", lane.path.display()));
-        session.ui.status(format!(
+        context.ui.print_line(format!("lane '{name}' works in the main checkout, on {}", base_text(lane)));
+        context.ui.print_line(format!("  {}", lane.path.display()));
+        context.ui.status(format!(
             "{} works there; what it changes is committed when it is done",
             command.display_name()
         ));
-        session.ui.hint(format!(
+        context.ui.hint(format!(
             "follow it: git proq logs -f {name}   take it back then, by its number in: git proq op log"
         ));
         return;
     }
-    session.ui.print_line(format!(
+    context.ui.print_line(format!(
         "lane '{name}' for {}, looking at {}",
         error::purpose_phrase(purpose),
         base_text(lane)
     ));
-    session.ui.print_line(format!("  {}", lane.path.display()));
-    session.ui.status(format!("{} looks there, and changes nothing", command.display_name()));
-    session.ui.hint(format!("wait for it: git proq wait {name}   read it then: git proq show {name}"));
+    context.ui.print_line(format!("  {}", lane.path.display()));
+    context.ui.status(format!("{} looks there, and changes nothing", command.display_name()));
+    context.ui.hint(format!("wait for it: git proq wait {name}   read it then: git proq show {name}"));
 }
 
 fn missing_prompt(purpose: LanePurpose) -> UsageError {

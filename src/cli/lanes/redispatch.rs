@@ -104,29 +104,29 @@ pub enum RedispatchError {
     },
 }
 
-pub(crate) fn run(session: &CommandContext, args: &Redispatch) -> CommandResult {
-    let project = session.project_for_write()?;
+pub(crate) fn run(context: &CommandContext, args: &Redispatch) -> CommandResult {
+    let project = context.project_for_write()?;
     caller::refuse_agent_for_other_lanes(std::slice::from_ref(&args.lane), args.dry_run)?;
     let lane = match project.any_lane(&args.lane)?.into_worktree_lane() {
         Ok(lane) => lane,
-        Err(purpose) => return restart_read_only(session, &project, args, purpose),
+        Err(purpose) => return restart_read_only(context, &project, args, purpose),
     };
-    let plan = RestartPlan::from_args(session, &project, &lane, args)?;
-    warn_before_start(session, &project, [&plan.command])?;
+    let plan = RestartPlan::from_args(context, &project, &lane, args)?;
+    warn_before_start(context, &project, [&plan.command])?;
     if args.dry_run {
-        print_result(session, &plan, &lane, None);
+        print_result(context, &plan, &lane, None);
         return Ok(Exit::Success);
     }
     let folder_task = folder_task::reload_folder_task(&project, &lane.clone().into_any())?;
     let set_up_level = if args.no_setup { SetUpLevel::NoCommands } else { SetUpLevel::Full };
-    approval_prompt::confirm_set_up(session, &project, set_up_level)?;
+    approval_prompt::confirm_set_up(context, &project, set_up_level)?;
     project.run_pre_remove_hooks(&lane.name)?;
     project.run_pre_spawn_hooks(&lane.name, &plan.base.branch)?;
     let (lane, lock) = project.lock_idle_lane(lane.name.as_str())?;
     let new_lane = plan.new_lane(&project.repo, &lane, set_up_level);
     let (removed, created) = operate(&project, "redispatch", |op| {
         if let Some(left_preview) = leave::leave_preview_of(op, &lane.name)? {
-            session.ui.status(format!(
+            context.ui.status(format!(
                 "left the preview of '{}'; the main checkout is on {} again",
                 left_preview.lane, left_preview.head
             ));
@@ -146,12 +146,12 @@ pub(crate) fn run(session: &CommandContext, args: &Redispatch) -> CommandResult 
         Some(packet) => task_loop_start::launch_task_loop(&project, &any, lock, &plan.command, packet)?,
         None => start_supervisor::launch(&project, &any, lock, &plan.command)?,
     };
-    print_result(session, &plan, &created, Some(&removed));
-    if !session.ui.json {
-        lane_removal::print_restore_commands(session, &project.settings, &removed, RemovalReason::Discard);
+    print_result(context, &plan, &created, Some(&removed));
+    if !context.ui.json {
+        lane_removal::print_restore_commands(context, &project.settings, &removed, RemovalReason::Discard);
         let follow_command =
             if args.tmux { "go there: git proq attach" } else { "follow it: git proq logs -f" };
-        session.ui.hint(format!("{follow_command} {}   bring the old one back: git proq undo", created.name));
+        context.ui.hint(format!("{follow_command} {}   bring the old one back: git proq undo", created.name));
     }
     Ok(Exit::Success)
 }
@@ -165,12 +165,12 @@ struct RestartPlan {
 
 impl RestartPlan {
     fn from_args(
-        session: &CommandContext,
+        context: &CommandContext,
         project: &Project,
         lane: &LaneRecord,
         args: &Redispatch,
     ) -> Result<RestartPlan, Failure> {
-        let (task, command) = task_and_command(session, project, &lane.clone().into_any(), args)?;
+        let (task, command) = task_and_command(context, project, &lane.clone().into_any(), args)?;
         let base = base::resolve(project, Some(&lane.base), None)?;
         Ok(RestartPlan { task, base, command })
     }
@@ -197,7 +197,7 @@ impl RestartPlan {
 
 /// Returns the lane's task, and the command for its agent or for the given one.
 fn task_and_command(
-    session: &CommandContext,
+    context: &CommandContext,
     project: &Project,
     lane: &AnyLane,
     args: &Redispatch,
@@ -223,20 +223,20 @@ fn task_and_command(
         purpose: lane.purpose(),
         ..args.run_args.run_options_with_window(args.tmux)
     };
-    let command = AgentCommand::from_profile(project, agent_name, &task, &session.dir, &options)?;
+    let command = AgentCommand::from_profile(project, agent_name, &task, &context.dir, &options)?;
     Ok((task, command))
 }
 
 /// Runs the agent of a guest lane again, on the commit that is checked out now. Nothing has to be saved: each
 /// run's answer has its own file.
 fn restart_read_only(
-    session: &CommandContext,
+    context: &CommandContext,
     project: &Project,
     args: &Redispatch,
     purpose: LanePurpose,
 ) -> CommandResult {
     let lane = project.any_lane(&args.lane)?;
-    let (_, command) = task_and_command(session, project, &lane, args)?;
+    let (_, command) = task_and_command(context, project, &lane, args)?;
     let target = read_only::current_read_target(project, &lane)?;
     let (base, start) = (target.rev_name, target.commit);
     if lane.works_in_place() {
@@ -249,8 +249,8 @@ fn restart_read_only(
         })?;
         start_supervisor::launch_with_prompt(project, &lane, lock, &command, None)?;
     }
-    if session.ui.json {
-        session.ui.print_json(RedispatchOutput {
+    if context.ui.json {
+        context.ui.print_json(RedispatchOutput {
             lane: &lane.name,
             base: &base,
             start: start.to_string(),
@@ -266,15 +266,15 @@ fn restart_read_only(
     if lane.works_in_place() {
         let verb = if args.dry_run { "would start" } else { "starts" };
         let short_id = start.short();
-        session.ui.print_line(format!(
+        context.ui.print_line(format!(
             "lane '{name}' {verb} {agent} afresh in the main checkout, on {base} ({short_id})"
         ));
         return Ok(Exit::Success);
     }
     let verb = if args.dry_run { "would ask" } else { "asks" };
-    session.ui.print_line(format!("lane '{name}' {verb} {agent} anew, of {base} ({})", start.short()));
+    context.ui.print_line(format!("lane '{name}' {verb} {agent} anew, of {base} ({})", start.short()));
     if !args.dry_run {
-        session.ui.hint(format!(
+        context.ui.hint(format!(
             "wait for it: git proq wait {name}   read its {purpose} then: git proq show {name}"
         ));
     }
@@ -282,15 +282,15 @@ fn restart_read_only(
 }
 
 fn print_result(
-    session: &CommandContext,
+    context: &CommandContext,
     plan: &RestartPlan,
     lane: &LaneRecord,
     removed: Option<&RemovedLane>,
 ) {
     let Base { branch, start } = &plan.base;
     let agent = plan.command.agent.as_str();
-    if session.ui.json {
-        session.ui.print_json(RedispatchOutput {
+    if context.ui.json {
+        context.ui.print_json(RedispatchOutput {
             lane: &lane.name,
             base: branch,
             start: start.to_string(),
@@ -304,11 +304,11 @@ fn print_result(
     }
     let name = &lane.name;
     match removed {
-        None => session.ui.print_line(format!(
+        None => context.ui.print_line(format!(
             "would save and remove lane '{name}', make it anew from {branch} ({}), and start {agent} in it",
             start.short()
         )),
-        Some(removed) => session.ui.print_line(format!(
+        Some(removed) => context.ui.print_line(format!(
             "lane '{name}' starts afresh from {branch} ({}), with {agent}; the old one is {}",
             start.short(),
             removed.history_name

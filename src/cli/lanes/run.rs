@@ -86,24 +86,24 @@ struct RunOutput<'a> {
     dry_run: bool,
 }
 
-pub(crate) fn run(session: &CommandContext, args: &Run) -> CommandResult {
+pub(crate) fn run(context: &CommandContext, args: &Run) -> CommandResult {
     let prompt = match &args.file {
         None => args.prompt.clone(),
         Some(file) => Some(user_files::read_prompt(file)?),
     };
-    let attachments = user_files::resolve_attachments(session, &args.attach)?;
+    let attachments = user_files::resolve_attachments(context, &args.attach)?;
     if prompt.is_none() && !attachments.is_empty() {
         let example = "git proq run LANE AGENT \"make it look like this\" --attach FILE";
         return Err(UsageError::Missing { problem: "nothing says what the files are for", example }.into());
     }
-    let project = session.project_for_write()?;
+    let project = context.project_for_write()?;
     let lane = project.any_lane(&args.lane)?;
     caller::refuse_agent_for_other_lanes(&[lane.name.to_string()], args.dry_run)?;
     project.require_idle(&lane)?;
     if prompt.is_none()
         && (args.agent.is_none() || project.store.layout().task_loop_record(&lane.name).exists())
     {
-        return resume_task_loop(session, args, &project, &lane);
+        return resume_task_loop(context, args, &project, &lane);
     }
     let lane_task = || {
         proq_base::regular_file::read_store_text(project.store.layout().task_prompt(&lane.name))
@@ -119,12 +119,12 @@ pub(crate) fn run(session: &CommandContext, args: &Run) -> CommandResult {
         &project,
         args.agent.as_deref().unwrap_or_default(),
         &task_text,
-        &session.dir,
+        &context.dir,
         &run_options,
     )
     .map_err(|e| e.into_command_in_lane(&lane.name, &args.command))?
     .with_checks(stop_gate::lane_checks(&project, &lane)?);
-    warn_before_start(session, &project, [&agent_command])?;
+    warn_before_start(context, &project, [&agent_command])?;
     let mut current_lane = lane.clone();
     if !args.dry_run {
         let (lane, lock) = project.lock_any_idle_lane(lane.name.as_str())?;
@@ -135,12 +135,12 @@ pub(crate) fn run(session: &CommandContext, args: &Run) -> CommandResult {
             start_supervisor::launch_with_prompt(&project, &lane, lock, &agent_command, prompt.as_deref())?;
         copies.retain();
     }
-    print_started(session, args, &project, (&current_lane, lane.last_run.next()), &agent_command)
+    print_started(context, args, &project, (&current_lane, lane.last_run.next()), &agent_command)
 }
 
 /// Resumes the task loop of a lane whose task is a folder, at the step it had reached.
 fn resume_task_loop(
-    session: &CommandContext,
+    context: &CommandContext,
     args: &Run,
     project: &Project,
     lane: &AnyLane,
@@ -168,12 +168,12 @@ fn resume_task_loop(
         project,
         agent_name,
         &lane.title,
-        &session.dir,
+        &context.dir,
         &RunOptions { agent_command: user_command, ..run_options },
     )
     .map_err(|e| e.into_command_in_lane(&lane.name, &args.command))?
     .with_checks(stop_gate::lane_checks(project, lane)?);
-    warn_before_start(session, project, [&agent_command])?;
+    warn_before_start(context, project, [&agent_command])?;
     let mut current_lane = lane.clone();
     if !args.dry_run {
         let (lane, lock) = project.lock_any_idle_lane(lane.name.as_str())?;
@@ -182,39 +182,39 @@ fn resume_task_loop(
         match task_loop_start::resume_task_loop(project, &lane, lock, new_command)? {
             LoopStart::Running(lane) => current_lane = lane,
             LoopStart::Finished(lane) => {
-                session.ui.status(run_end::state_line(&lane, lane.state));
-                if session.ui.json {
-                    print_started_json(session, (&lane, lane.last_run), &agent_command, false);
+                context.ui.status(run_end::state_line(&lane, lane.state));
+                if context.ui.json {
+                    print_started_json(context, (&lane, lane.last_run), &agent_command, false);
                 }
                 return Ok(Exit::Success);
             }
         }
-    } else if !session.ui.json {
-        session.ui.print_line(format!(
+    } else if !context.ui.json {
+        context.ui.print_line(format!(
             "{} of {} boxes of {} are ticked",
             loop_status.boxes_ticked, loop_status.boxes_total, loop_status.folder
         ));
     }
-    print_started(session, args, project, (&current_lane, lane.last_run.next()), &agent_command)
+    print_started(context, args, project, (&current_lane, lane.last_run.next()), &agent_command)
 }
 
 /// Prints what was started or, with `--dry-run`, would be; with `--wait`, follows the run instead.
 fn print_started(
-    session: &CommandContext,
+    context: &CommandContext,
     args: &Run,
     project: &Project,
     (lane, run_number): (&AnyLane, RunNumber),
     agent_command: &AgentCommand,
 ) -> CommandResult {
     if args.wait && !args.dry_run {
-        return follow_run::follow_and_report(session, project, lane, Some(agent_command));
+        return follow_run::follow_and_report(context, project, lane, Some(agent_command));
     }
-    if session.ui.json {
-        print_started_json(session, (lane, run_number), agent_command, args.dry_run);
+    if context.ui.json {
+        print_started_json(context, (lane, run_number), agent_command, args.dry_run);
         return Ok(Exit::Success);
     }
     if args.dry_run {
-        session.ui.print_line(format!(
+        context.ui.print_line(format!(
             "would start {} in lane '{}': {}",
             agent_command.display_name(),
             lane.name,
@@ -222,20 +222,20 @@ fn print_started(
         ));
         return Ok(Exit::Success);
     }
-    session.ui.print_line(format!("{} in lane '{}'", agent_command.started_text(), lane.name));
+    context.ui.print_line(format!("{} in lane '{}'", agent_command.started_text(), lane.name));
     // Pending messages belong to an earlier conversation: the new agent does not get them.
-    run_end::print_pending_messages(session, &project.store, &lane.name);
-    session.ui.hint(lane_output::follow_hint(agent_command, &lane.name));
+    run_end::print_pending_messages(context, &project.store, &lane.name);
+    context.ui.hint(lane_output::follow_hint(agent_command, &lane.name));
     Ok(Exit::Success)
 }
 
 fn print_started_json(
-    session: &CommandContext,
+    context: &CommandContext,
     (lane, run_number): (&AnyLane, RunNumber),
     agent_command: &AgentCommand,
     dry_run: bool,
 ) {
-    session.ui.print_json(RunOutput {
+    context.ui.print_json(RunOutput {
         lane: &lane.name,
         agent: &agent_command.agent,
         command: agent_command.display_command_line(),

@@ -70,7 +70,7 @@ struct SendOutput<'a> {
     dry_run: bool,
 }
 
-pub(crate) fn run(session: &CommandContext, args: &Send) -> CommandResult {
+pub(crate) fn run(context: &CommandContext, args: &Send) -> CommandResult {
     let text = match &args.file {
         None => args.text.clone(),
         Some(file) => Some(user_files::read_prompt(file)?),
@@ -82,17 +82,17 @@ pub(crate) fn run(session: &CommandContext, args: &Send) -> CommandResult {
         }
         .into());
     }
-    let attachments = user_files::resolve_attachments(session, &args.attach)?;
+    let attachments = user_files::resolve_attachments(context, &args.attach)?;
     if text.is_none() && !attachments.is_empty() {
         let example = "git proq send LANE \"it looks like this\" --attach FILE";
         return Err(UsageError::Missing { problem: "nothing says what the files are for", example }.into());
     }
-    let project = session.project_for_write()?;
+    let project = context.project_for_write()?;
     let lane = project.any_lane(&args.lane)?;
     caller::refuse_agent_for_other_lanes(&[lane.name.to_string()], args.dry_run)?;
     let recipient = send_message::find_recipient(&project, &lane, text.as_deref())?;
     if let Some(warning) = &recipient.warning {
-        session.ui.warn(warning);
+        context.ui.warn(warning);
     }
     let outcome = match args.dry_run {
         true => SendOutcome::forecast(&project, &lane)?,
@@ -100,10 +100,10 @@ pub(crate) fn run(session: &CommandContext, args: &Send) -> CommandResult {
     };
     let lane = project.any_lane(lane.name.as_str())?;
     if args.wait && !args.dry_run {
-        return follow_run::follow_and_report(session, &project, &lane, None);
+        return follow_run::follow_and_report(context, &project, &lane, None);
     }
-    if session.ui.json {
-        session.ui.print_json(SendOutput {
+    if context.ui.json {
+        context.ui.print_json(SendOutput {
             lane: &lane.name,
             agent: &recipient.agent,
             session: recipient.session.as_deref(),
@@ -114,7 +114,7 @@ pub(crate) fn run(session: &CommandContext, args: &Send) -> CommandResult {
         return Ok(Exit::Success);
     }
     let would_be = if args.dry_run { "would be " } else { "" };
-    session.ui.print_line(match outcome {
+    context.ui.print_line(match outcome {
         SendOutcome::Started => {
             let window_note = if recipient.was_interactive { ", without a window" } else { "" };
             format!("{would_be}sent to '{}'; {} goes on{window_note}", lane.name, recipient.agent)
@@ -124,9 +124,9 @@ pub(crate) fn run(session: &CommandContext, args: &Send) -> CommandResult {
     if !args.dry_run {
         if outcome == SendOutcome::Started {
             // Messages of another conversation may still be pending.
-            run_end::print_pending_messages(session, &project.store, &lane.name);
+            run_end::print_pending_messages(context, &project.store, &lane.name);
         }
-        session.ui.hint(format!("follow it: git proq logs -f {}", lane.name));
+        context.ui.hint(format!("follow it: git proq logs -f {}", lane.name));
     }
     Ok(Exit::Success)
 }

@@ -27,12 +27,12 @@ use crate::cli::invocation::failure::Failure;
 use crate::cli::invocation::usage_error::UsageError;
 use crate::cli::runs::lane_output::print_plan;
 
-pub(crate) fn run(session: &CommandContext, args: &Spawn) -> CommandResult {
+pub(crate) fn run(context: &CommandContext, args: &Spawn) -> CommandResult {
     if let Some(folder) = &args.folder {
-        return task_folder::run(session, args, folder);
+        return task_folder::run(context, args, folder);
     }
     if let Some(purpose) = args.purpose() {
-        return read_only_run::run(session, args, purpose);
+        return read_only_run::run(context, args, purpose);
     }
     if args.isolated {
         return Err(UsageError::IsolatedRefused.into());
@@ -40,8 +40,8 @@ pub(crate) fn run(session: &CommandContext, args: &Spawn) -> CommandResult {
     let attempt_set = AttemptArgs::from_args(args)?;
     let args = attempt_set.as_ref().map_or(args, AttemptArgs::first);
     let (checks, scope) = (lane_args::validate_checks(&args.check)?, lane_args::validate_scope(&args.scope)?);
-    let project = session.project_for_write()?;
-    let mut request = SpawnRequest::from_args(session, &project, args)?;
+    let project = context.project_for_write()?;
+    let mut request = SpawnRequest::from_args(context, &project, args)?;
     let base = base::resolve(&project, args.base.as_deref(), args.onto.as_deref())?;
     if let Some(agent_command) = request.agent_command.take() {
         request.agent_command =
@@ -51,18 +51,18 @@ pub(crate) fn run(session: &CommandContext, args: &Spawn) -> CommandResult {
         project.repo.current_worktree().or(project.repo.main_worktree()).map(Path::to_owned);
     let new_lane = request.new_lane(args, base, checks, scope, current_worktree.as_deref())?;
     if let Some(attempt_set) = attempt_set {
-        return attempt_set.spawn_all(session, &project, &new_lane, current_worktree.as_deref());
+        return attempt_set.spawn_all(context, &project, &new_lane, current_worktree.as_deref());
     }
     let plan = create::plan_lane(&project, new_lane)?;
-    lane_args::warn_of_overlapping_lanes(session, &project, &plan);
-    warn_before_start(session, &project, request.agent_command.as_ref())?;
+    lane_args::warn_of_overlapping_lanes(context, &project, &plan);
+    warn_before_start(context, &project, request.agent_command.as_ref())?;
     let uncommitted = UncommittedWarning::from_args(&project, args, current_worktree.as_deref());
     if args.dry_run {
-        uncommitted.warn(session, None);
-        print_plan(session, &plan, request.agent_command.as_ref(), &request.attachments);
+        uncommitted.warn(context, None);
+        print_plan(context, &plan, request.agent_command.as_ref(), &request.attachments);
         return Ok(Exit::Success);
     }
-    approval_prompt::confirm_set_up(session, &project, args.set_up_level())?;
+    approval_prompt::confirm_set_up(context, &project, args.set_up_level())?;
     let Created { lane, lock, unchanged } = create::create_lane(&project, &plan)?;
     register_repository(&project);
     let start_result = request
@@ -70,9 +70,9 @@ pub(crate) fn run(session: &CommandContext, args: &Spawn) -> CommandResult {
         .as_ref()
         .map(|agent_command| start_agent(&project, &lane, lock, agent_command, &request.attachments))
         .transpose();
-    let warn_uncommitted = || uncommitted.warn(session, unchanged.as_deref());
+    let warn_uncommitted = || uncommitted.warn(context, unchanged.as_deref());
     report_spawned(
-        session,
+        context,
         &project,
         (lane, request.agent_command.as_ref()),
         start_result,

@@ -28,7 +28,7 @@ pub(crate) struct SpawnRequest {
 
 impl SpawnRequest {
     pub(crate) fn from_args(
-        session: &CommandContext,
+        context: &CommandContext,
         project: &Project,
         args: &Spawn,
     ) -> Result<SpawnRequest, Failure> {
@@ -36,7 +36,7 @@ impl SpawnRequest {
             None => args.prompt.clone(),
             Some(file) => Some(read_prompt(file)?),
         };
-        let attachments = resolve_attachments(session, &args.attach)?;
+        let attachments = resolve_attachments(context, &args.attach)?;
         if args.empty {
             return Ok(SpawnRequest { agent_command: None, prompt, name_hint: None, attachments });
         }
@@ -45,7 +45,7 @@ impl SpawnRequest {
                 &project.settings,
                 &args.command,
                 prompt.as_deref().unwrap_or_default(),
-                &session.dir,
+                &context.dir,
                 &requested_run_options(args),
             )?;
             let argv: Vec<_> = args.command.iter().map(|w| w.to_string_lossy()).collect();
@@ -66,7 +66,7 @@ impl SpawnRequest {
         })?;
         let run_options =
             agent_command::RunOptions { agent_command: args.command.clone(), ..requested_run_options(args) };
-        let agent_command = AgentCommand::from_profile(project, agent, &prompt, &session.dir, &run_options)?;
+        let agent_command = AgentCommand::from_profile(project, agent, &prompt, &context.dir, &run_options)?;
         Ok(SpawnRequest {
             agent_command: Some(agent_command),
             prompt: Some(prompt),

@@ -54,8 +54,8 @@ struct StopOutput {
     dry_run: bool,
 }
 
-pub(crate) fn run(session: &CommandContext, args: &Stop) -> CommandResult {
-    let project = session.project_for_write()?;
+pub(crate) fn run(context: &CommandContext, args: &Stop) -> CommandResult {
+    let project = context.project_for_write()?;
     let mut names = Vec::new();
     if args.all {
         for lane in project.all_lanes()? {
@@ -71,13 +71,13 @@ pub(crate) fn run(session: &CommandContext, args: &Stop) -> CommandResult {
     let given_names: Vec<String> = names.iter().filter(|_| !args.all).map(ToString::to_string).collect();
     caller::refuse_agent_for_other_lanes(&given_names, args.dry_run)?;
     if names.is_empty() {
-        session.ui.status("no agent is running");
+        context.ui.status("no agent is running");
     }
     let mut exit = Exit::Success;
     let mut stopped = Vec::new();
     for name in names {
         if args.dry_run {
-            session.ui.status(format!("would stop the agent of '{name}'"));
+            context.ui.status(format!("would stop the agent of '{name}'"));
             stopped.push(name);
             continue;
         }
@@ -87,17 +87,17 @@ pub(crate) fn run(session: &CommandContext, args: &Stop) -> CommandResult {
         };
         match result {
             Ok(lane) => {
-                session.ui.status(run_end::state_line(&lane, lane.state));
-                run_end::print_pending_messages(session, &project.store, &name);
+                context.ui.status(run_end::state_line(&lane, lane.state));
+                run_end::print_pending_messages(context, &project.store, &name);
                 stopped.push(name);
             }
             Err(e) => exit = failure::print_failure(&Failure::from(e), false),
         }
     }
-    if session.ui.json {
+    if context.ui.json {
         let pending_count = |name: &LaneName| (name.clone(), Inbox::new(&project.store, name).count());
         let waiting = stopped.iter().map(pending_count).filter(|(_, count)| *count > 0).collect();
-        session.ui.print_json(StopOutput { stopped, waiting, dry_run: args.dry_run });
+        context.ui.print_json(StopOutput { stopped, waiting, dry_run: args.dry_run });
     }
     Ok(exit)
 }

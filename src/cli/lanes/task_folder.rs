@@ -40,28 +40,28 @@ struct FolderSpawnRequest {
     scope: Vec<String>,
 }
 
-pub(crate) fn run(session: &CommandContext, args: &Spawn, source: &str) -> CommandResult {
-    let project = session.project_for_write()?;
-    let request = FolderSpawnRequest::from_args(session, &project, args, source)?;
+pub(crate) fn run(context: &CommandContext, args: &Spawn, source: &str) -> CommandResult {
+    let project = context.project_for_write()?;
+    let request = FolderSpawnRequest::from_args(context, &project, args, source)?;
     let base = base::resolve(&project, args.base.as_deref(), args.onto.as_deref())?;
     let current_worktree =
         project.repo.current_worktree().or(project.repo.main_worktree()).map(Path::to_owned);
     let new_lane = request.new_lane(args, base, current_worktree.as_deref())?;
     let plan = plan_folder_lane(&project, new_lane, &request.single_task)?;
-    lane_args::warn_of_overlapping_lanes(session, &project, &plan);
-    warn_before_start(session, &project, [&request.agent_command])?;
+    lane_args::warn_of_overlapping_lanes(context, &project, &plan);
+    warn_before_start(context, &project, [&request.agent_command])?;
     let uncommitted = UncommittedWarning::from_args(&project, args, current_worktree.as_deref());
     if args.dry_run {
-        uncommitted.warn(session, None);
-        lane_output::print_plan(session, &plan, Some(&request.agent_command), &[]);
-        if !session.ui.json {
-            session
+        uncommitted.warn(context, None);
+        lane_output::print_plan(context, &plan, Some(&request.agent_command), &[]);
+        if !context.ui.json {
+            context
                 .ui
                 .print_line(format!("  task      {}", request.folder_task.describe(&request.agent_command)));
         }
         return Ok(Exit::Success);
     }
-    approval_prompt::confirm_set_up(session, &project, args.set_up_level())?;
+    approval_prompt::confirm_set_up(context, &project, args.set_up_level())?;
     // No lane is created whose agent could not be started.
     project.git_proq_path()?;
     let Created { lane, lock, unchanged } = create::create_lane(&project, &plan)?;
@@ -75,10 +75,10 @@ pub(crate) fn run(session: &CommandContext, args: &Spawn, source: &str) -> Comma
         &request.folder_task,
     );
     let wait = args.wait && launch_result.as_ref().is_ok_and(|started| started.state.is_busy());
-    let warn_uncommitted = || uncommitted.warn(session, unchanged.as_deref());
+    let warn_uncommitted = || uncommitted.warn(context, unchanged.as_deref());
     let start_result = launch_result.map(Some).map_err(Failure::from);
     report_spawned(
-        session,
+        context,
         &project,
         (lane, Some(&request.agent_command)),
         start_result,
@@ -89,7 +89,7 @@ pub(crate) fn run(session: &CommandContext, args: &Spawn, source: &str) -> Comma
 
 impl FolderSpawnRequest {
     fn from_args(
-        session: &CommandContext,
+        context: &CommandContext,
         project: &Project,
         args: &Spawn,
         source: &str,
@@ -98,11 +98,11 @@ impl FolderSpawnRequest {
             problem: "nothing says what to start",
             example: "git proq spawn claude --folder tasks/pay/PAY-3-refunds",
         })?;
-        let single_task = load_task(session, project, source)?;
+        let single_task = load_task(context, project, source)?;
         let run_options =
             agent_command::RunOptions { agent_command: args.command.clone(), ..args.run_args.run_options() };
         let agent_command =
-            AgentCommand::from_profile(project, agent, &single_task.task.title, &session.dir, &run_options)?;
+            AgentCommand::from_profile(project, agent, &single_task.task.title, &context.dir, &run_options)?;
         let review_level = single_task.task.review.unwrap_or_default();
         let reviewer = args.reviewer.clone();
         let folder_task = FolderTask::load(
@@ -153,20 +153,20 @@ impl FolderSpawnRequest {
 }
 
 /// Loads the task of the folder. Warns about faults in its files, a task marked as done, and unmet needs.
-fn load_task(session: &CommandContext, project: &Project, source: &str) -> Result<SingleTask, Failure> {
+fn load_task(context: &CommandContext, project: &Project, source: &str) -> Result<SingleTask, Failure> {
     let repo = &project.repo;
     let top = repo.current_worktree().unwrap_or(repo.command_dir());
     let top = std::fs::canonicalize(top).unwrap_or_else(|_| top.to_owned());
     let settings = &project.settings;
     let layout =
         TaskLayout { top: &top, tasks_dir: &settings.swarm.tasks_folder, areas: &settings.swarm.areas };
-    let single_task = task_folders::read_single_task(&session.dir, source, &layout)?;
-    session.ui.warn_each(&single_task.notes);
+    let single_task = task_folders::read_single_task(&context.dir, source, &layout)?;
+    context.ui.warn_each(&single_task.notes);
     if single_task.task.done {
-        session.ui.warn(format!("task {} is marked as done", single_task.task.name()));
+        context.ui.warn(format!("task {} is marked as done", single_task.task.name()));
     }
     if !single_task.open_needs.is_empty() {
-        session.ui.warn(format!(
+        context.ui.warn(format!(
             "task {} needs {}, which is not done",
             single_task.task.name(),
             single_task.open_needs.join(", ")

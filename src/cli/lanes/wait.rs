@@ -73,14 +73,14 @@ struct WaitOutput {
     timed_out: bool,
 }
 
-pub(crate) fn run(session: &CommandContext, args: &Wait) -> CommandResult {
-    let project = session.project()?;
+pub(crate) fn run(context: &CommandContext, args: &Wait) -> CommandResult {
+    let project = context.project()?;
     let lanes = match args.lanes.as_slice() {
         [] => running_lanes(&project)?,
         names => attempts::any_lanes_by_name(&project, names)?,
     };
     if lanes.is_empty() {
-        session.ui.status("no agent is running");
+        context.ui.status("no agent is running");
     }
     let (until, limit) = (if args.any { WaitUntil::Any } else { WaitUntil::All }, args.timeout);
     let mut finished: Vec<(LaneName, Exit)> = Vec::new();
@@ -88,27 +88,27 @@ pub(crate) fn run(session: &CommandContext, args: &Wait) -> CommandResult {
         finished.push((waited.lane.name.clone(), exit_for_state(waited.state)));
         // If waiting fails, the event is only notified later.
         drop(wait_for_final_event(&project.store, &waited.lane));
-        notify_run_ended(session, &project, &waited.lane, waited.state);
-        if !session.ui.json {
-            session.ui.print_line(state_line(&waited.lane, waited.state));
-            print_pending_messages(session, &project.store, &waited.lane.name);
+        notify_run_ended(context, &project, &waited.lane, waited.state);
+        if !context.ui.json {
+            context.ui.print_line(state_line(&waited.lane, waited.state));
+            print_pending_messages(context, &project.store, &waited.lane.name);
         }
     })?;
     let running_count = results.iter().filter(|waited| !waited.is_finished).count();
     let timed_out = running_count > 0 && (!args.any || finished.is_empty());
-    if session.ui.json {
+    if context.ui.json {
         let first = finished.first().filter(|_| args.any).map(|(name, _)| name.clone());
         let lanes = results.into_iter().map(WaitedLaneOutput::from).collect();
-        session.ui.print_json(WaitOutput { lanes, first, timed_out });
+        context.ui.print_json(WaitOutput { lanes, first, timed_out });
     } else if timed_out {
         for waited in results.iter().skip(finished.len()) {
-            session.ui.print_line(state_line(&waited.lane, waited.state));
+            context.ui.print_line(state_line(&waited.lane, waited.state));
         }
     }
     if let (true, Some(limit)) = (timed_out, limit) {
         let agents_text =
             if running_count == 1 { "1 agent is".to_owned() } else { format!("{running_count} agents are") };
-        session.ui.warn(format!("gave up after {}; {agents_text} still at work", ui::short_duration(limit)));
+        context.ui.warn(format!("gave up after {}; {agents_text} still at work", ui::short_duration(limit)));
         return Ok(Exit::Locked);
     }
     Ok(finished

@@ -61,7 +61,7 @@ impl BatchRequest {
     /// Builds the request from the command line, the settings and the plan. Fails if a task's agent cannot be
     /// started.
     pub(crate) fn from_args(
-        session: &CommandContext,
+        context: &CommandContext,
         project: &Project,
         args: &Swarm,
         loaded_plan: &LoadedPlan,
@@ -74,7 +74,7 @@ impl BatchRequest {
         let defaults = TaskDefaults {
             agent: args.agent.as_deref().or(settings.swarm.agent.as_deref()),
             model: args.model.as_deref(),
-            dir: if loaded_plan.format == PlanFormat::Draft { &drafts } else { &session.dir },
+            dir: if loaded_plan.format == PlanFormat::Draft { &drafts } else { &context.dir },
             top: &top,
             ledger: &Ledger::read(&project.store)?,
         };
@@ -99,7 +99,7 @@ impl BatchRequest {
         for task in tasks.iter().filter(|task| !task.done) {
             agent_commands.push(build_agent_command(project, task)?);
         }
-        warn_before_start(session, project, &agent_commands)?;
+        warn_before_start(context, project, &agent_commands)?;
         let needs_review = |criterion: &&String| plan_commands::criterion_command(criterion).is_none();
         if let (Some(agent), Some(_)) =
             (&settings.swarm.verify_agent, loaded_plan.plan.criteria.iter().find(needs_review))
@@ -115,7 +115,7 @@ impl BatchRequest {
             options: batch_options(&project.settings.swarm, args)?,
             tasks,
             auto_merge: args.auto_merge || settings.swarm.auto_merge,
-            dir: session.dir.clone(),
+            dir: context.dir.clone(),
         })
     }
 

@@ -25,7 +25,7 @@ const POLLS_PER_REDRAW: u32 = 5;
 
 /// Shows a batch until it is over or paused, or until the user leaves the view.
 pub(crate) fn show(
-    session: &CommandContext,
+    context: &CommandContext,
     project: &Project,
     follower: &mut BatchFollower,
 ) -> Result<(), Failure> {
@@ -47,7 +47,7 @@ pub(crate) fn show(
         if interrupt::received_signal() != 0 {
             interrupt::clear_signal();
             let id = follower.reader.batch.id().clone();
-            if !handle_interrupt(session, project, &screen, &id, &mut has_prompted)? {
+            if !handle_interrupt(context, project, &screen, &id, &mut has_prompted)? {
                 screen.clear();
                 return Ok(());
             }
@@ -59,7 +59,7 @@ pub(crate) fn show(
 /// Handles a Ctrl-C: the first one prompts the user, the second one aborts the batch. Returns whether the
 /// view stays open.
 fn handle_interrupt(
-    session: &CommandContext,
+    context: &CommandContext,
     project: &Project,
     screen: &BatchScreen,
     id: &BatchId,
@@ -82,7 +82,7 @@ fn handle_interrupt(
             Ok(true)
         }
         InterruptChoice::Detach => {
-            session.ui.hint(format!("it goes on; follow it again: git proq resume {id}"));
+            context.ui.hint(format!("it goes on; follow it again: git proq resume {id}"));
             Ok(false)
         }
         InterruptChoice::Continue => {

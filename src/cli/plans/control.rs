@@ -142,26 +142,26 @@ fn batch_outcome(
     Ok((state.final_outcome(), state.status_word()))
 }
 
-fn print_state(session: &CommandContext, id: &BatchId, state: &str, text: &str, dry_run: bool) {
-    if session.ui.json {
-        session.ui.print_json(ControlOutput { batch: id, state, dry_run });
+fn print_state(context: &CommandContext, id: &BatchId, state: &str, text: &str, dry_run: bool) {
+    if context.ui.json {
+        context.ui.print_json(ControlOutput { batch: id, state, dry_run });
     } else {
-        session.ui.print_line(text);
+        context.ui.print_line(text);
     }
 }
 
-pub(crate) fn pause(session: &CommandContext, args: &Pause) -> CommandResult {
-    let project = session.project_for_write()?;
+pub(crate) fn pause(context: &CommandContext, args: &Pause) -> CommandResult {
+    let project = context.project_for_write()?;
     let batch = resolve_batch(&project, args.batch.as_deref(), "pause")?;
     require_not_cleaned_up(&batch)?;
     let id = &batch.id;
     let (finished, word) = batch_outcome(&project.store, &batch)?;
     if finished.is_some() || word == "paused" {
-        print_state(session, id, word, &format!("batch {id} does not go on: it is {word}"), args.dry_run);
+        print_state(context, id, word, &format!("batch {id} does not go on: it is {word}"), args.dry_run);
         return Ok(Exit::Success);
     }
     if args.dry_run {
-        print_state(session, id, word, &format!("would pause batch {id}"), true);
+        print_state(context, id, word, &format!("would pause batch {id}"), true);
         return Ok(Exit::Success);
     }
     send_request(&project, id, ControlRequestKind::Pause)?;
@@ -170,17 +170,17 @@ pub(crate) fn pause(session: &CommandContext, args: &Pause) -> CommandResult {
         "paused" | "over" => format!("batch {id} is {word}"),
         _ => format!("batch {id} pauses once what runs has ended"),
     };
-    print_state(session, id, word, &text, false);
-    if !session.ui.json {
-        session
+    print_state(context, id, word, &text, false);
+    if !context.ui.json {
+        context
             .ui
             .hint(format!("see how far it is: git proq status {id}   go on with it: git proq resume {id}"));
     }
     Ok(Exit::Success)
 }
 
-pub(crate) fn resume(session: &CommandContext, args: &Resume) -> CommandResult {
-    let project = session.project_for_write()?;
+pub(crate) fn resume(context: &CommandContext, args: &Resume) -> CommandResult {
+    let project = context.project_for_write()?;
     let batch = match last_repairable_batch(&project, args)? {
         Some(batch) => batch,
         None => resolve_batch(&project, args.batch.as_deref(), "resume")?,
@@ -208,7 +208,7 @@ pub(crate) fn resume(session: &CommandContext, args: &Resume) -> CommandResult {
         requests.push(ControlRequestKind::Resume);
     }
     if args.dry_run {
-        print_state(session, id, word, &format!("would go on with batch {id}"), true);
+        print_state(context, id, word, &format!("would go on with batch {id}"), true);
         return Ok(Exit::Success);
     }
     let is_scheduled = word == "running" && scheduler::is_running(&project.store, id)?;
@@ -216,10 +216,10 @@ pub(crate) fn resume(session: &CommandContext, args: &Resume) -> CommandResult {
     let has_unfinished_end = batch.has_unverified_criteria(&project.store)
         || Ledger::read(&project.store).map_err(swarm::Error::from)?.has_batch(id);
     if requests.is_empty() && has_unfinished_end {
-        return finish_batch(session, &project, args, follower, id);
+        return finish_batch(context, &project, args, follower, id);
     }
     match (requests.is_empty(), is_scheduled) {
-        (true, _) => return print_nothing_to_resume(session, &project, &batch, word),
+        (true, _) => return print_nothing_to_resume(context, &project, &batch, word),
         // The batch runs already, so it is only followed.
         (false, true) if args.retry.is_empty() && args.budget.is_none() => {}
         (false, _) => {
@@ -228,25 +228,25 @@ pub(crate) fn resume(session: &CommandContext, args: &Resume) -> CommandResult {
     }
     if args.detach {
         let (_, word) = batch_outcome(&project.store, &batch)?;
-        print_state(session, id, word, &format!("batch {id} goes on"), false);
+        print_state(context, id, word, &format!("batch {id} goes on"), false);
         return Ok(Exit::Success);
     }
-    follow(session, &project, follower)
+    follow(context, &project, follower)
 }
 
 /// Prints that a batch is over, and the command that tries a task again.
 fn print_nothing_to_resume(
-    session: &CommandContext,
+    context: &CommandContext,
     project: &Project,
     batch: &BatchRecord,
     state: &str,
 ) -> CommandResult {
     let id = &batch.id;
-    print_state(session, id, state, &format!("batch {id} is over; there is nothing to go on with"), false);
-    if !session.ui.json {
+    print_state(context, id, state, &format!("batch {id} is over; there is nothing to go on with"), false);
+    if !context.ui.json {
         let retry_hint = retry_hint(&batch_progress(project, batch)?);
         let default_hint = || format!("try a task again: git proq resume {id} --retry ID");
-        session.ui.hint(retry_hint.unwrap_or_else(default_hint));
+        context.ui.hint(retry_hint.unwrap_or_else(default_hint));
     }
     Ok(Exit::Success)
 }
@@ -284,7 +284,7 @@ fn is_repairable(project: &Project, batch: &BatchRecord) -> Result<bool, Failure
 
 /// Completes the final steps of a finished batch, whose scheduler was killed before it completed them.
 fn finish_batch(
-    session: &CommandContext,
+    context: &CommandContext,
     project: &Project,
     args: &Resume,
     follower: BatchFollower,
@@ -292,24 +292,24 @@ fn finish_batch(
 ) -> CommandResult {
     let _resumed = scheduler_process::resume_scheduler(project, id)?;
     if args.detach {
-        print_state(session, id, "over", &format!("batch {id} goes on with its end"), false);
+        print_state(context, id, "over", &format!("batch {id} goes on with its end"), false);
         return Ok(Exit::Success);
     }
-    follow(session, project, follower)
+    follow(context, project, follower)
 }
 
-pub(crate) fn abort(session: &CommandContext, args: &Abort) -> CommandResult {
-    let project = session.project_for_write()?;
+pub(crate) fn abort(context: &CommandContext, args: &Abort) -> CommandResult {
+    let project = context.project_for_write()?;
     let batch = resolve_batch(&project, args.batch.as_deref(), "abort")?;
     require_not_cleaned_up(&batch)?;
     let id = &batch.id;
     let (finished, word) = batch_outcome(&project.store, &batch)?;
     if finished.is_some() {
-        print_state(session, id, word, &format!("batch {id} is over already"), args.dry_run);
+        print_state(context, id, word, &format!("batch {id} is over already"), args.dry_run);
         return Ok(Exit::Success);
     }
     if args.dry_run {
-        print_state(session, id, word, &format!("would abort batch {id}"), true);
+        print_state(context, id, word, &format!("would abort batch {id}"), true);
         return Ok(Exit::Success);
     }
     send_request(&project, id, ControlRequestKind::Abort { hard: args.hard })?;
@@ -319,9 +319,9 @@ pub(crate) fn abort(session: &CommandContext, args: &Abort) -> CommandResult {
         None if args.hard => format!("batch {id} is being aborted: its agents are being stopped"),
         None => format!("batch {id} is being aborted: its agents are told to wrap up"),
     };
-    print_state(session, id, word, &text, false);
-    if !session.ui.json {
-        session.ui.hint(format!(
+    print_state(context, id, word, &text, false);
+    if !context.ui.json {
+        context.ui.hint(format!(
             "all lanes stay; go on with it: git proq resume {id}   tidy up: git proq cleanup --batch {id}"
         ));
     }

@@ -99,66 +99,66 @@ struct DependencyGraph<'f> {
     dependents: Vec<Vec<usize>>,
 }
 
-pub(crate) fn run(session: &CommandContext, args: &Deps) -> CommandResult {
+pub(crate) fn run(context: &CommandContext, args: &Deps) -> CommandResult {
     if args.query_args.forget {
-        return forget_proposals(session, args);
+        return forget_proposals(context, args);
     }
     let Some(agent) = &args.query_args.agent else {
-        let project = session.project()?;
-        let loaded_plan = args.source.read_plan_or_draft(session, &project, "git proq deps plan.toml")?;
-        print_graph(session, args, &DependencyGraph::from_loaded_plan(&loaded_plan, true));
+        let project = context.project()?;
+        let loaded_plan = args.source.read_plan_or_draft(context, &project, "git proq deps plan.toml")?;
+        print_graph(context, args, &DependencyGraph::from_loaded_plan(&loaded_plan, true));
         return Ok(Exit::Success);
     };
-    let project = session.project_for_write()?;
+    let project = context.project_for_write()?;
     let query = (&args.source, &args.query_args);
-    let (loaded_plan, approved) = dependency_query::find_missing(session, &project, query, agent)?;
+    let (loaded_plan, approved) = dependency_query::find_missing(context, &project, query, agent)?;
     let is_open = !approved && !loaded_plan.proposed_needs.is_empty();
-    if session.ui.json {
+    if context.ui.json {
         if is_open && args.query_args.yes {
-            dependency_query::approve_proposals(session, &project, query, agent)?;
+            dependency_query::approve_proposals(context, &project, query, agent)?;
         }
         let approved = approved || args.query_args.yes;
-        print_graph(session, args, &DependencyGraph::from_loaded_plan(&loaded_plan, approved));
+        print_graph(context, args, &DependencyGraph::from_loaded_plan(&loaded_plan, approved));
         // The JSON output also has the approval of each edge.
         return Ok(if is_open && !approved { Exit::Refused } else { Exit::Success });
     }
     if !args.dot {
         let head = if loaded_plan.proposed_needs.is_empty() { "nothing is missing" } else { "Missing:" };
-        session.ui.print_line(head);
+        context.ui.print_line(head);
         for line in dependency_query::describe_proposals(&loaded_plan) {
-            session.ui.print_line(format!("  {line}"));
+            context.ui.print_line(format!("  {line}"));
         }
-        session.ui.print_line("");
+        context.ui.print_line("");
     }
-    print_graph(session, args, &DependencyGraph::from_loaded_plan(&loaded_plan, approved));
+    print_graph(context, args, &DependencyGraph::from_loaded_plan(&loaded_plan, approved));
     if is_open {
-        dependency_query::approve_proposals(session, &project, query, agent)?;
+        dependency_query::approve_proposals(context, &project, query, agent)?;
     }
     Ok(Exit::Success)
 }
 
-fn print_graph(session: &CommandContext, args: &Deps, graph: &DependencyGraph<'_>) {
-    if session.ui.json {
-        session.ui.print_long_json(graph.to_output());
+fn print_graph(context: &CommandContext, args: &Deps, graph: &DependencyGraph<'_>) {
+    if context.ui.json {
+        context.ui.print_long_json(graph.to_output());
     } else if args.dot {
-        session.ui.print_line(graph.dot_text());
+        context.ui.print_line(graph.dot_text());
     } else {
-        session.ui.print_line(graph.tree_text());
+        context.ui.print_line(graph.tree_text());
     }
 }
 
 /// Deletes the saved dependencies that an agent found missing in the plan.
-fn forget_proposals(session: &CommandContext, args: &Deps) -> CommandResult {
-    let project = session.project_for_write()?;
+fn forget_proposals(context: &CommandContext, args: &Deps) -> CommandResult {
+    let project = context.project_for_write()?;
     let loaded_plan =
-        args.source.read_without_proposals(session, &project, "git proq deps --forget plan.toml")?;
+        args.source.read_without_proposals(context, &project, "git proq deps --forget plan.toml")?;
     let forgotten = missing_needs::forget_proposals(&project, &loaded_plan.plan)?;
-    if session.ui.json {
-        session.ui.print_json(serde_json::json!({ "forgotten": forgotten }));
+    if context.ui.json {
+        context.ui.print_json(serde_json::json!({ "forgotten": forgotten }));
     } else {
         let text =
             if forgotten { "forgot what an agent found missing" } else { "there was nothing to forget" };
-        session.ui.print_line(text);
+        context.ui.print_line(text);
     }
     Ok(Exit::Success)
 }

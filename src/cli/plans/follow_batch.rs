@@ -18,31 +18,31 @@ use crate::cli::terminal::ui;
 
 /// Follows a batch until no scheduler process works on it, and returns the batch's exit code.
 pub(crate) fn follow(
-    session: &CommandContext,
+    context: &CommandContext,
     project: &Project,
     mut follower: BatchFollower,
 ) -> CommandResult {
-    let is_interactive = ui::stderr_is_terminal() && !session.ui.json && !session.ui.quiet;
+    let is_interactive = ui::stderr_is_terminal() && !context.ui.json && !context.ui.quiet;
     if is_interactive && std::env::var_os("TERM").is_none_or(|term| term != "dumb") {
-        batch_view::show(session, project, &mut follower)?;
+        batch_view::show(context, project, &mut follower)?;
     } else {
         // From here on, Ctrl-C ends this command; the batch continues.
         proq_base::interrupt::restore_default_action();
         while let FollowStatus::Running =
-            follower.poll(&project.store, &mut |line| session.ui.status(line))?
+            follower.poll(&project.store, &mut |line| context.ui.status(line))?
         {
             std::thread::sleep(POLL_INTERVAL);
         }
     }
-    print_end(session, project, &follower)
+    print_end(context, project, &follower)
 }
 
-fn print_end(session: &CommandContext, project: &Project, follower: &BatchFollower) -> CommandResult {
+fn print_end(context: &CommandContext, project: &Project, follower: &BatchFollower) -> CommandResult {
     let (batch, state) = (&follower.reader.batch, &follower.reader.state);
     let id = batch.id();
     let exit = batch_exit(&project.store, batch, state);
-    if session.ui.json {
-        session.ui.print_long_json(BatchProgress::read(
+    if context.ui.json {
+        context.ui.print_long_json(BatchProgress::read(
             project,
             batch,
             &batch.read_log_lines(&project.store)?,
@@ -51,20 +51,20 @@ fn print_end(session: &CommandContext, project: &Project, follower: &BatchFollow
         return Ok(exit);
     }
     let Some(end_text) = follower.reader.describe_end() else {
-        session.ui.print_line(format!("nobody goes on with batch {id}: its process is gone"));
-        session.ui.hint(format!("go on with it: git proq resume {id}"));
+        context.ui.print_line(format!("nobody goes on with batch {id}: its process is gone"));
+        context.ui.hint(format!("go on with it: git proq resume {id}"));
         return Ok(Exit::Refused);
     };
-    session.ui.print_line(end_text);
+    context.ui.print_line(end_text);
     if let (Some(report), Some(_)) = (batch.record.criteria_report(&project.store), state.final_outcome()) {
         for line in criteria_lines(&report) {
-            session.ui.print_line(line);
+            context.ui.print_line(line);
         }
     }
     let has_landings = follower.reader.log_summary.branch_tips.len() > 1;
     match state.final_outcome() {
         None => {
-            session.ui.hint(format!("look: git proq status {id}"));
+            context.ui.hint(format!("look: git proq status {id}"));
             let progress = BatchProgress::read(
                 project,
                 batch,
@@ -72,22 +72,22 @@ fn print_end(session: &CommandContext, project: &Project, follower: &BatchFollow
                 follower.has_scheduler,
             );
             for hint in paused_hints(&progress) {
-                session.ui.hint(hint);
+                context.ui.hint(hint);
             }
         }
         Some(outcome) => {
             if batch.record.has_unverified_criteria(&project.store) {
-                session.ui.hint(format!("have its criteria looked at: git proq resume {id}"));
+                context.ui.hint(format!("have its criteria looked at: git proq resume {id}"));
             }
             if outcome != BatchOutcome::Complete {
-                session.ui.hint(format!("see what became of each task: git proq status {id}"));
+                context.ui.hint(format!("see what became of each task: git proq status {id}"));
             }
             if matches!(outcome, BatchOutcome::Aborted | BatchOutcome::Stopped) {
-                session.ui.hint(format!("go on with it all the same: git proq resume {id}"));
+                context.ui.hint(format!("go on with it all the same: git proq resume {id}"));
             }
             if has_landings && !batch.record.auto_merge {
                 let action = format!("land it on {}", batch.record.base);
-                session.ui.hint(batch_landing::landing_hint(project, &batch.record, &action));
+                context.ui.hint(batch_landing::landing_hint(project, &batch.record, &action));
             }
         }
     }

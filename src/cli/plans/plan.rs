@@ -19,25 +19,25 @@ use super::plan_view::compute_view;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::usage_error::UsageError;
 
-pub(crate) fn run(session: &CommandContext, args: &PlanArgs) -> CommandResult {
+pub(crate) fn run(context: &CommandContext, args: &PlanArgs) -> CommandResult {
     if args.schema {
-        session.ui.print_line(serde_json::to_string_pretty(&toml_plan::plan_schema()).unwrap_or_default());
+        context.ui.print_line(serde_json::to_string_pretty(&toml_plan::plan_schema()).unwrap_or_default());
         return Ok(Exit::Success);
     }
     if let Some(file) = &args.init {
-        return write_template(session, file);
+        return write_template(context, file);
     }
     if args.draft_args.is_requested() {
-        return draft_commands::run(session, args);
+        return draft_commands::run(context, args);
     }
-    let project = session.project()?;
-    let loaded = args.source.read_plan_or_draft(session, &project, "git proq plan plan.toml")?;
+    let project = context.project()?;
+    let loaded = args.source.read_plan_or_draft(context, &project, "git proq plan plan.toml")?;
     if args.toml {
-        session.ui.print_text(&write::plan_to_toml(&loaded.plan));
+        context.ui.print_text(&write::plan_to_toml(&loaded.plan));
         return Ok(Exit::Success);
     }
     if let (PlanFormat::Draft, [name]) = (loaded.format, args.source.source_names()) {
-        return draft_conversation::show_saved_draft(session, &project, args, name);
+        return draft_conversation::show_saved_draft(context, &project, args, name);
     }
     let view = compute_view(
         &project,
@@ -45,30 +45,30 @@ pub(crate) fn run(session: &CommandContext, args: &PlanArgs) -> CommandResult {
         args.source.source_names(),
         &args.batch_options(&project.settings.swarm),
     )?;
-    if session.ui.json {
-        session.ui.print_long_json(json_output::build_output(&view));
+    if context.ui.json {
+        context.ui.print_long_json(json_output::build_output(&view));
     } else {
-        session.ui.print_line(render(&view, usize::MAX));
+        context.ui.print_line(render(&view, usize::MAX));
     }
     Ok(Exit::Success)
 }
 
 /// Writes a template plan to a new file, or prints it for `-`. An existing file is refused.
-fn write_template(session: &CommandContext, file: &str) -> CommandResult {
+fn write_template(context: &CommandContext, file: &str) -> CommandResult {
     if file == "-" {
-        session.ui.print_text(toml_plan::TEMPLATE);
+        context.ui.print_text(toml_plan::TEMPLATE);
         return Ok(Exit::Success);
     }
-    let path = session.dir.join(file);
+    let path = context.dir.join(file);
     plan_file::create_file(&path, toml_plan::TEMPLATE).map_err(|source| match source.kind() {
         std::io::ErrorKind::AlreadyExists => UsageError::InitFileExists { path: path.clone() },
         _ => UsageError::Unwritable { path: path.clone(), source },
     })?;
-    if session.ui.json {
-        session.ui.print_json(serde_json::json!({ "path": proq_store::paths::path_form::to_text(&path) }));
+    if context.ui.json {
+        context.ui.print_json(serde_json::json!({ "path": proq_store::paths::path_form::to_text(&path) }));
     } else {
-        session.ui.print_line(format!("wrote {}", terminal_text::escape_line(file)));
-        session.ui.hint(format!("see what it comes to: git proq plan {}", terminal_text::escape_line(file)));
+        context.ui.print_line(format!("wrote {}", terminal_text::escape_line(file)));
+        context.ui.hint(format!("see what it comes to: git proq plan {}", terminal_text::escape_line(file)));
     }
     Ok(Exit::Success)
 }

@@ -40,19 +40,19 @@ pub(crate) struct Report {
     html: bool,
 }
 
-pub(crate) fn run(session: &CommandContext, args: &Report) -> CommandResult {
-    let project = session.project()?;
+pub(crate) fn run(context: &CommandContext, args: &Report) -> CommandResult {
+    let project = context.project()?;
     let record = find_requested_batch(&project, args.batch.as_deref())?;
     let scheduler = scheduler::is_running(&project.store, &record.id)?;
     let batch = Batch::load(&project.store, &record.id)?;
     let history = BatchHistory::from_log(&project, &batch, &batch.read_log_lines(&project.store)?, scheduler);
-    if session.ui.json {
-        session.ui.print_long_json(&history);
+    if context.ui.json {
+        context.ui.print_long_json(&history);
     } else if args.html {
-        session.ui.print_text(&report_page::render_page(&history));
+        context.ui.print_text(&report_page::render_page(&history));
     } else {
         for line in terminal_lines(&history) {
-            session.ui.print_line(line);
+            context.ui.print_line(line);
         }
     }
     Ok(Exit::Success)

@@ -41,31 +41,31 @@ struct BatchList {
     batches: Vec<BatchProgress>,
 }
 
-pub(crate) fn run(session: &CommandContext, args: &Status) -> CommandResult {
-    let project = session.project()?;
+pub(crate) fn run(context: &CommandContext, args: &Status) -> CommandResult {
+    let project = context.project()?;
     if let Some(name_prefix) = &args.batch {
-        return print_batch(session, &project, &create::find_batch(&project, name_prefix)?);
+        return print_batch(context, &project, &create::find_batch(&project, name_prefix)?);
     }
     let unfinished = unfinished_batches(&project);
     if let ([(batch, _)], false) = (unfinished.as_slice(), args.all) {
-        return print_batch(session, &project, batch);
+        return print_batch(context, &project, batch);
     }
     let batches = create::list_batches(&project, true);
     if let ([batch], false) = (batches.as_slice(), args.all) {
-        return print_batch(session, &project, batch);
+        return print_batch(context, &project, batch);
     }
     let mut progress_list = Vec::new();
     for batch in &batches {
         progress_list.push(batch_progress(&project, batch)?);
     }
-    if session.ui.json {
-        session.ui.print_json(BatchList { batches: progress_list });
+    if context.ui.json {
+        context.ui.print_json(BatchList { batches: progress_list });
     } else if progress_list.is_empty() {
-        session.ui.status("no plan was run here yet");
-        session.ui.hint("begin: git proq swarm PLAN");
+        context.ui.status("no plan was run here yet");
+        context.ui.hint("begin: git proq swarm PLAN");
     } else {
         let rows = progress_list.iter().map(batch_row).collect();
-        session.ui.print_line(table::render(&["BATCH", "STATE", "LANDED", "TASKS", "COST", "ABOUT"], rows));
+        context.ui.print_line(table::render(&["BATCH", "STATE", "LANDED", "TASKS", "COST", "ABOUT"], rows));
     }
     Ok(Exit::Success)
 }
@@ -91,15 +91,15 @@ fn batch_row(progress: &BatchProgress) -> Vec<String> {
     ]
 }
 
-fn print_batch(session: &CommandContext, project: &Project, batch: &BatchRecord) -> CommandResult {
+fn print_batch(context: &CommandContext, project: &Project, batch: &BatchRecord) -> CommandResult {
     let progress = batch_progress(project, batch)?;
-    if session.ui.json {
-        session.ui.print_long_json(&progress);
+    if context.ui.json {
+        context.ui.print_long_json(&progress);
         return Ok(Exit::Success);
     }
     let summary_suffix =
         if progress.summary.is_empty() { String::new() } else { format!("  {}", progress.summary) };
-    session.ui.print_line(format!(
+    context.ui.print_line(format!(
         "batch {}{}",
         style(&progress.batch).bold(),
         terminal_text::escape_line(&summary_suffix)
@@ -122,7 +122,7 @@ fn print_batch(session: &CommandContext, project: &Project, batch: &BatchRecord)
     parts.extend(progress.cost.map(|cost| format!("${:.2}", cost.to_dollars())));
     let reason_suffix =
         progress.reason.as_ref().filter(|_| progress.state == "paused").map(|reason| format!(" ({reason})"));
-    session.ui.print_line(format!(
+    context.ui.print_line(format!(
         "{}{}: {}",
         displayed_state(&progress),
         reason_suffix.unwrap_or_default(),
@@ -130,22 +130,22 @@ fn print_batch(session: &CommandContext, project: &Project, batch: &BatchRecord)
     ));
     let landed_on_suffix =
         progress.landed_on.as_ref().map(|onto| format!("; all of that is on {onto}")).unwrap_or_default();
-    session.ui.print_line(format!("from {}, lands on {}{landed_on_suffix}", progress.base, progress.branch));
-    session.ui.print_line("");
-    session.ui.print_line(task_table(&progress));
+    context.ui.print_line(format!("from {}, lands on {}{landed_on_suffix}", progress.base, progress.branch));
+    context.ui.print_line("");
+    context.ui.print_line(task_table(&progress));
     if let Some(report) = &progress.criteria {
-        session.ui.print_line("");
+        context.ui.print_line("");
         for line in criteria_lines(report) {
-            session.ui.print_line(line);
+            context.ui.print_line(line);
         }
     }
     if displayed_state(&progress) == "complete"
         && !progress.has_scheduler
         && batch.has_unverified_criteria(&project.store)
     {
-        session.ui.hint(format!("have its criteria looked at: git proq resume {}", batch.id));
+        context.ui.hint(format!("have its criteria looked at: git proq resume {}", batch.id));
     }
-    print_hints(session, project, batch, &progress);
+    print_hints(context, project, batch, &progress);
     Ok(Exit::Success)
 }
 
@@ -173,25 +173,25 @@ fn task_table(progress: &BatchProgress) -> String {
     table::render(&["TASK", "STATE", "RUNS", "LANE", "MORE"], rows)
 }
 
-fn print_hints(session: &CommandContext, project: &Project, batch: &BatchRecord, progress: &BatchProgress) {
+fn print_hints(context: &CommandContext, project: &Project, batch: &BatchRecord, progress: &BatchProgress) {
     let id = &batch.id;
     if batch.cleaned.is_some() {
-        return session.ui.hint("it was cleaned up: its lanes and its branch are gone");
+        return context.ui.hint("it was cleaned up: its lanes and its branch are gone");
     }
     if displayed_state(progress) == "partly"
         && let Some(hint) = partly_landed_hint(progress)
     {
-        session.ui.hint(hint);
+        context.ui.hint(hint);
     }
     match (displayed_state(progress).as_str(), progress.counts.landed) {
         ("running" | "pausing" | "stopping", _) => {
-            session.ui.hint(format!("follow it: git proq resume {id}"));
+            context.ui.hint(format!("follow it: git proq resume {id}"));
         }
         ("complete" | "partly", _) if progress.on_base => {
-            session.ui.hint(format!("tidy up: git proq cleanup --batch {id}"));
+            context.ui.hint(format!("tidy up: git proq cleanup --batch {id}"));
         }
         ("complete" | "partly", landed) if landed > 0 && !batch.auto_merge => {
-            session.ui.hint(batch_landing::landing_hint(
+            context.ui.hint(batch_landing::landing_hint(
                 project,
                 batch,
                 &format!("land it on {}", batch.base),
@@ -200,9 +200,9 @@ fn print_hints(session: &CommandContext, project: &Project, batch: &BatchRecord,
         ("complete" | "partly", _) => {}
         ("paused", _) => {
             for hint in paused_hints(progress) {
-                session.ui.hint(hint);
+                context.ui.hint(hint);
             }
         }
-        _ => session.ui.hint(format!("go on with it: git proq resume {id}")),
+        _ => context.ui.hint(format!("go on with it: git proq resume {id}")),
     }
 }

@@ -40,67 +40,67 @@ struct BatchStarted<'a> {
     dry_run: bool,
 }
 
-pub(crate) fn run(session: &CommandContext, args: &Swarm) -> CommandResult {
-    let project = session.project_for_write()?;
+pub(crate) fn run(context: &CommandContext, args: &Swarm) -> CommandResult {
+    let project = context.project_for_write()?;
     let draft = args
         .source
-        .draft_name(session, &project.store)
+        .draft_name(context, &project.store)
         .map(|name| drafts::read_draft(&project.store, name))
         .transpose()?;
-    let loaded_plan = args.source.read_plan_or_draft(session, &project, "git proq swarm plan.toml")?;
-    let batch_request = BatchRequest::from_args(session, &project, args, &loaded_plan)?;
+    let loaded_plan = args.source.read_plan_or_draft(context, &project, "git proq swarm plan.toml")?;
+    let batch_request = BatchRequest::from_args(context, &project, args, &loaded_plan)?;
     if let Some(unfinished) =
         batch_request.find_unfinished_batch(&project).filter(|_| !args.new && !args.dry_run)
     {
-        return offer_to_resume(session, &project, args, &unfinished);
+        return offer_to_resume(context, &project, args, &unfinished);
     }
     if !args.new && !args.dry_run {
         batch_request.require_last_batch_landed(&project)?;
     }
     let plan_summary =
         compute_view(&project, &loaded_plan, args.source.source_names(), &batch_request.options)?;
-    if !session.ui.json && !session.ui.quiet {
+    if !context.ui.json && !context.ui.quiet {
         // With `--yes` you have agreed already and do not read hundreds of tasks.
         let max_tasks = if args.yes && !args.dry_run { MAX_PLAN_TASKS_SHOWN } else { usize::MAX };
-        session.ui.status(render(&plan_summary, max_tasks));
-        session.ui.status("");
-        session.ui.status(batch_request.describe());
+        context.ui.status(render(&plan_summary, max_tasks));
+        context.ui.status("");
+        context.ui.status(batch_request.describe());
     }
     if args.dry_run {
-        if session.ui.json {
+        if context.ui.json {
             let (base, branch) = (batch_request.base.branch.as_str(), "");
-            session.ui.print_json(BatchStarted { batch: "", base, branch, dry_run: true });
+            context.ui.print_json(BatchStarted { batch: "", base, branch, dry_run: true });
         } else {
-            session.ui.print_line("nothing was begun");
+            context.ui.print_line("nothing was begun");
         }
         return Ok(Exit::Success);
     }
     batch_request.require_clean(&project.repo, args.ignore_dirty)?;
-    warn_of_health_problems(session);
-    confirm_batch(session, &project, args, &batch_request, &loaded_plan, draft)?;
+    warn_of_health_problems(context);
+    confirm_batch(context, &project, args, &batch_request, &loaded_plan, draft)?;
     let batch = batch_request.start(&project, args, &loaded_plan, plan_summary.shared_lanes())?;
     new_lane::register_repository(&project);
     if args.detach {
-        print_started(session, &batch);
+        print_started(context, &batch);
         return Ok(Exit::Success);
     }
-    session.ui.status(format!("batch {}", batch.id));
-    follow(session, &project, BatchFollower::from_start(&project.store, &batch.id)?)
+    context.ui.status(format!("batch {}", batch.id));
+    follow(context, &project, BatchFollower::from_start(&project.store, &batch.id)?)
 }
 
 /// Warns of the problems that `git proq doctor` finds: a plan runs for hours, and what is wrong now is still
 /// wrong then.
-fn warn_of_health_problems(session: &CommandContext) {
-    for finding in examine(&session.dir, false).findings.iter().filter(|finding| finding.is_problem()) {
+fn warn_of_health_problems(context: &CommandContext) {
+    for finding in examine(&context.dir, false).findings.iter().filter(|finding| finding.is_problem()) {
         let help_suffix = finding.help.as_ref().map(|help| format!(": {help}")).unwrap_or_default();
-        session.ui.warn(format!("{}{help_suffix}", finding.message));
+        context.ui.warn(format!("{}{help_suffix}", finding.message));
     }
 }
 
 /// Requires all approvals that the batch needs: of the checks of its landings, of the commands in its plan,
 /// and of the run itself. Approves the draft that the plan comes from, if it is not approved yet.
 fn confirm_batch(
-    session: &CommandContext,
+    context: &CommandContext,
     project: &Project,
     args: &Swarm,
     batch_request: &BatchRequest,
@@ -109,22 +109,22 @@ fn confirm_batch(
 ) -> Result<(), Failure> {
     let base = batch_request.base.branch.clone();
     approval_prompt::confirm_before_landing(
-        session,
+        context,
         project,
         [base],
         project.settings.conflict_agent.as_deref(),
     )?;
-    let plan_commands = || plan_commands::collect_plan_commands(project, loaded_plan, &session.dir);
-    approval_prompt::confirm_commands(session, project, &plan_commands()?)?;
+    let plan_commands = || plan_commands::collect_plan_commands(project, loaded_plan, &context.dir);
+    approval_prompt::confirm_commands(context, project, &plan_commands()?)?;
     batch_request.require_approved(project, args, &plan_commands()?)?;
     let draft = draft.filter(|draft| !drafts::is_approved(&project.repo, draft));
-    confirm_run(session, args, draft.as_ref())?;
+    confirm_run(context, args, draft.as_ref())?;
     if let Some(draft) = &draft {
-        caller::refuse_in_lane(session, project)?;
+        caller::refuse_in_lane(context, project)?;
         drop(drafts::approve(project, draft)?);
         if args.yes {
             let name = &draft.record.name;
-            session.ui.status(format!("the plan '{name}', which an agent made, is approved by --yes"));
+            context.ui.status(format!("the plan '{name}', which an agent made, is approved by --yes"));
         }
     }
     Ok(())
@@ -132,11 +132,11 @@ fn confirm_batch(
 
 /// Requires the user's agreement to run the plan. A plan drafted by an agent is refused if nobody can be
 /// prompted and `--yes` is missing.
-fn confirm_run(session: &CommandContext, args: &Swarm, draft: Option<&Draft>) -> Result<(), Failure> {
+fn confirm_run(context: &CommandContext, args: &Swarm, draft: Option<&Draft>) -> Result<(), Failure> {
     if args.yes {
         return Ok(());
     }
-    match (confirm::cannot_prompt_user(session), draft) {
+    match (confirm::cannot_prompt_user(context), draft) {
         (true, Some(draft)) => {
             let name = &draft.record.name;
             let subject = format!("the plan '{name}', which an agent made, may be run");
@@ -152,13 +152,13 @@ fn confirm_run(session: &CommandContext, args: &Swarm, draft: Option<&Draft>) ->
     }
 }
 
-fn print_started(session: &CommandContext, batch: &BatchRecord) {
-    if session.ui.json {
+fn print_started(context: &CommandContext, batch: &BatchRecord) {
+    if context.ui.json {
         let BatchRecord { id, base, branch, .. } = batch;
-        return session.ui.print_json(BatchStarted { batch: id.as_str(), base, branch, dry_run: false });
+        return context.ui.print_json(BatchStarted { batch: id.as_str(), base, branch, dry_run: false });
     }
-    session.ui.print_line(format!("batch {} has begun", batch.id));
-    session
+    context.ui.print_line(format!("batch {} has begun", batch.id));
+    context
         .ui
         .hint(format!("see how far it is: git proq status {0}   follow it: git proq resume {0}", batch.id));
 }
@@ -166,14 +166,14 @@ fn print_started(session: &CommandContext, batch: &BatchRecord) {
 /// Prompts whether to resume an unfinished batch of the same plan, and resumes it. Fails if the user declines
 /// or cannot be prompted.
 fn offer_to_resume(
-    session: &CommandContext,
+    context: &CommandContext,
     project: &Project,
     args: &Swarm,
     unfinished: &(BatchRecord, String),
 ) -> CommandResult {
     let (batch, state) = unfinished;
     let id = batch.id.clone();
-    if confirm::cannot_prompt_user(session) {
+    if confirm::cannot_prompt_user(context) {
         return Err(
             swarm::Error::from(error::BatchError::PlanBatchUnfinished { id, state: state.clone() }).into()
         );
@@ -193,8 +193,8 @@ fn offer_to_resume(
     let follower = BatchFollower::from_now(&project.store, &id)?;
     control_requests::submit_requests(project, &id, requests)?;
     if args.detach {
-        print_started(session, batch);
+        print_started(context, batch);
         return Ok(Exit::Success);
     }
-    follow(session, project, follower)
+    follow(context, project, follower)
 }

@@ -28,7 +28,7 @@ pub(crate) trait AnswerHandler {
 /// Follows a run and its retries until the agent gives a usable answer or no retry is left. Returns the last
 /// lane and the outcome of its answer.
 pub(crate) fn follow_until_answered(
-    session: &CommandContext,
+    context: &CommandContext,
     project: &Project,
     lane: AnyLane,
     handler: &mut dyn AnswerHandler,
@@ -36,7 +36,7 @@ pub(crate) fn follow_until_answered(
     let mut lane = lane;
     let mut retries_left = MAX_RETRIES;
     loop {
-        let (finished_lane, state) = follow_run::follow_quietly(session, project, &lane)?;
+        let (finished_lane, state) = follow_run::follow_quietly(context, project, &lane)?;
         let outcome = handler.process_answer(&finished_lane, state)?;
         if retries_left == 0 || matches!(outcome, AnswerOutcome::Accepted) {
             return Ok((finished_lane, outcome));
@@ -46,7 +46,7 @@ pub(crate) fn follow_until_answered(
             return Ok((finished_lane, outcome));
         };
         let (agent, expected_answer) = (handler.agent_name(), handler.expected_answer());
-        session.ui.status(match &outcome {
+        context.ui.status(match &outcome {
             AnswerOutcome::Invalid { reason, .. } => {
                 format!(
                     "what {agent} answered is not {expected_answer}, it is asked again: {}",

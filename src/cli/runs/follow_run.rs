@@ -20,27 +20,27 @@ use crate::cli::terminal::ui;
 /// Prints the final state of a run and the output of its automatic landing; returns the exit code of the
 /// landing.
 fn print_landing(
-    session: &CommandContext,
+    context: &CommandContext,
     lane: &AnyLane,
     command: Option<&AgentCommand>,
     landing: &AutoMergeResult,
 ) -> Exit {
-    if session.ui.json {
-        print_json(session, &landing.lane, command, landing.lane.state);
+    if context.ui.json {
+        print_json(context, &landing.lane, command, landing.lane.state);
     } else {
-        session.ui.print_line(run_end::state_line(lane, LaneState::Done));
+        context.ui.print_line(run_end::state_line(lane, LaneState::Done));
         let text = proq_base::regular_file::read_store_file(&landing.log_path).unwrap_or_default();
-        session.ui.print_text(&String::from_utf8_lossy(&text));
+        context.ui.print_text(&String::from_utf8_lossy(&text));
     }
     if landing.is_unexplained {
-        session.ui.warn("its landing ended without a word; it is tried again after the next landing");
+        context.ui.warn("its landing ended without a word; it is tried again after the next landing");
     }
     landing.exit
 }
 
 /// Creates the progress line; hidden if standard error is not a terminal.
-fn progress_bar(session: &CommandContext, lane: &AnyLane) -> ProgressBar {
-    if session.ui.quiet || session.ui.json || !ui::stderr_is_terminal() {
+fn progress_bar(context: &CommandContext, lane: &AnyLane) -> ProgressBar {
+    if context.ui.quiet || context.ui.json || !ui::stderr_is_terminal() {
         return ProgressBar::hidden();
     }
     let bar = ProgressBar::new_spinner();
@@ -66,52 +66,52 @@ fn watch_run(project: &Project, lane: &AnyLane, bar: &ProgressBar) -> Result<(An
 
 /// Follows a run with one line of progress, without printing its result.
 pub(crate) fn follow_quietly(
-    session: &CommandContext,
+    context: &CommandContext,
     project: &Project,
     lane: &AnyLane,
 ) -> Result<(AnyLane, LaneState), Failure> {
-    let bar = progress_bar(session, lane);
+    let bar = progress_bar(context, lane);
     let (current_lane, state) = watch_run(project, lane, &bar)?;
     bar.finish_and_clear();
-    run_end::notify_run_ended(session, project, &current_lane, state);
+    run_end::notify_run_ended(context, project, &current_lane, state);
     Ok((current_lane, state))
 }
 
 /// Follows a run with one line of progress, prints its result, and returns its exit code.
 pub(crate) fn follow_and_report(
-    session: &CommandContext,
+    context: &CommandContext,
     project: &Project,
     lane: &AnyLane,
     command: Option<&AgentCommand>,
 ) -> CommandResult {
-    let bar = progress_bar(session, lane);
+    let bar = progress_bar(context, lane);
     let (current_lane, state) = watch_run(project, lane, &bar)?;
     if lane.auto_merge {
         bar.set_message("landing");
     }
     let landing = lane.auto_merge.then(|| auto_merge_result::wait_for_landing(project, lane)).transpose()?;
     bar.finish_and_clear();
-    run_end::notify_run_ended(session, project, &current_lane, state);
+    run_end::notify_run_ended(context, project, &current_lane, state);
     if let Some(landing) = landing.filter(|landing| landing.run_state == Some(LaneState::Done)) {
-        return Ok(print_landing(session, lane, command, &landing));
+        return Ok(print_landing(context, lane, command, &landing));
     }
     let lane = current_lane;
     if lane.is_read_only() {
-        return guest_lane_output::print_end(session, &project.store, &lane, command, state);
+        return guest_lane_output::print_end(context, &project.store, &lane, command, state);
     }
-    if session.ui.json {
-        print_json(session, &lane, command, state);
+    if context.ui.json {
+        print_json(context, &lane, command, state);
     } else {
-        session.ui.print_line(run_end::state_line(&lane, state));
-        run_end::print_pending_messages(session, &project.store, &lane.name);
+        context.ui.print_line(run_end::state_line(&lane, state));
+        run_end::print_pending_messages(context, &project.store, &lane.name);
     }
     Ok(run_end::exit_for_state(state))
 }
 
 /// Prints the JSON record of a lane after its run.
-fn print_json(session: &CommandContext, lane: &AnyLane, command: Option<&AgentCommand>, state: LaneState) {
+fn print_json(context: &CommandContext, lane: &AnyLane, command: Option<&AgentCommand>, state: LaneState) {
     match lane.clone().into_worktree_lane() {
-        Ok(lane) => lane_output::print_json(session, &lane, command, state),
-        Err(_) => guest_lane_output::print_json(session, lane, command, state, None),
+        Ok(lane) => lane_output::print_json(context, &lane, command, state),
+        Err(_) => guest_lane_output::print_json(context, lane, command, state, None),
     }
 }

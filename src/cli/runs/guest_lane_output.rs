@@ -49,15 +49,15 @@ pub(crate) fn base_text(lane: &AnyLane) -> String {
 }
 
 pub(crate) fn print_plan(
-    session: &CommandContext,
+    context: &CommandContext,
     plan: &GuestLanePlan<'_>,
     command: &AgentCommand,
     purpose: LanePurpose,
     attached: &[PathBuf],
 ) {
     let target = &plan.target;
-    if session.ui.json {
-        session.ui.print_json(ReadOnlyRunOutput {
+    if context.ui.json {
+        context.ui.print_json(ReadOnlyRunOutput {
             lane: &plan.name,
             mode: purpose,
             path: &target.dir,
@@ -73,24 +73,24 @@ pub(crate) fn print_plan(
         });
         return;
     }
-    session.ui.print_line(format!("would make lane '{}' for {}", plan.name, error::purpose_phrase(purpose)));
+    context.ui.print_line(format!("would make lane '{}' for {}", plan.name, error::purpose_phrase(purpose)));
     let verb_phrase = if purpose.is_read_only() { "looks at" } else { "works on" };
-    session.ui.print_line(format!("  {verb_phrase}  {} ({})", target.rev_name, target.commit.short()));
-    session.ui.print_line(format!("  in        {}", target.dir.display()));
-    session.ui.print_line(format!("  runs      {}", command.display_command_line()));
+    context.ui.print_line(format!("  {verb_phrase}  {} ({})", target.rev_name, target.commit.short()));
+    context.ui.print_line(format!("  in        {}", target.dir.display()));
+    context.ui.print_line(format!("  runs      {}", command.display_command_line()));
     for file in attached {
-        session.ui.print_line(format!("  along     {}", file.display()));
+        context.ui.print_line(format!("  along     {}", file.display()));
     }
 }
 
 pub(crate) fn print_json(
-    session: &CommandContext,
+    context: &CommandContext,
     lane: &AnyLane,
     command: Option<&AgentCommand>,
     state: LaneState,
     answer: Option<String>,
 ) {
-    session.ui.print_json(ReadOnlyRunOutput {
+    context.ui.print_json(ReadOnlyRunOutput {
         lane: &lane.name,
         mode: lane.purpose().unwrap_or(LanePurpose::Answer),
         path: &lane.path,
@@ -109,7 +109,7 @@ pub(crate) fn print_json(
 /// Prints the answer of a finished run and nothing else on standard output, so that it can be piped. The
 /// status goes to standard error.
 pub(crate) fn print_end(
-    session: &CommandContext,
+    context: &CommandContext,
     store: &Store,
     lane: &AnyLane,
     command: Option<&AgentCommand>,
@@ -120,24 +120,24 @@ pub(crate) fn print_end(
         LaneState::Done => read_only::run_answer(&dir, lane.last_run)?,
         _ => None,
     };
-    if session.ui.json {
-        print_json(session, lane, command, state, answer);
+    if context.ui.json {
+        print_json(context, lane, command, state, answer);
         return Ok(run_end::exit_for_state(state));
     }
     match answer {
-        Some(text) => print_text(session, &text),
-        None => session.ui.status(run_end::state_line(lane, state)),
+        Some(text) => print_text(context, &text),
+        None => context.ui.status(run_end::state_line(lane, state)),
     }
     if let (LaneState::Done, Some(detail)) = (state, &lane.detail) {
-        session.ui.status(detail.clone());
+        context.ui.status(detail.clone());
     }
     Ok(run_end::exit_for_state(state))
 }
 
 /// Prints an agent's text with terminal control characters escaped.
-pub(crate) fn print_text(session: &CommandContext, text: &str) {
+pub(crate) fn print_text(context: &CommandContext, text: &str) {
     for line in terminal_text::escape_lines(text) {
-        session.ui.print_line(line);
+        context.ui.print_line(line);
     }
 }
 

@@ -44,14 +44,14 @@ struct SpawnOutput<'a> {
 }
 
 pub(crate) fn print_plan(
-    session: &CommandContext,
+    context: &CommandContext,
     plan: &LanePlan<'_>,
     agent_command: Option<&AgentCommand>,
     attachments: &[PathBuf],
 ) {
     let base = plan.base();
-    if session.ui.json {
-        session.ui.print_json(SpawnOutput {
+    if context.ui.json {
+        context.ui.print_json(SpawnOutput {
             lane: &plan.name,
             branch: &plan.branch,
             path: &plan.path,
@@ -69,40 +69,40 @@ pub(crate) fn print_plan(
         });
         return;
     }
-    session.ui.print_line(format!("would make lane '{}'", plan.name));
-    session.ui.print_line(format!("  branch    {}", plan.branch));
-    session.ui.print_line(format!("  worktree  {}", plan.path.display()));
-    session.ui.print_line(format!("  from      {} ({})", base.start.short(), base.branch));
+    context.ui.print_line(format!("would make lane '{}'", plan.name));
+    context.ui.print_line(format!("  branch    {}", plan.branch));
+    context.ui.print_line(format!("  worktree  {}", plan.path.display()));
+    context.ui.print_line(format!("  from      {} ({})", base.start.short(), base.branch));
     match agent_command {
         Some(agent_command) => {
-            session.ui.print_line(format!("  runs      {}", agent_command.display_command_line()));
+            context.ui.print_line(format!("  runs      {}", agent_command.display_command_line()));
         }
-        None => session.ui.print_line("  runs      nothing"),
+        None => context.ui.print_line("  runs      nothing"),
     }
-    lane_args::print_lane_args(session, plan);
+    lane_args::print_lane_args(context, plan);
     for file in attachments {
-        session.ui.print_line(format!("  along     {}", file.display()));
+        context.ui.print_line(format!("  along     {}", file.display()));
     }
     if plan.has_auto_merge() {
-        session.ui.print_line(format!("  then      lands on {}", base.branch));
+        context.ui.print_line(format!("  then      lands on {}", base.branch));
     }
 }
 
 pub(crate) fn print_created(
-    session: &CommandContext,
+    context: &CommandContext,
     lane: &LaneRecord,
     agent_command: Option<&AgentCommand>,
 ) {
-    if session.ui.json {
-        print_json(session, lane, agent_command, lane.state);
+    if context.ui.json {
+        print_json(context, lane, agent_command, lane.state);
         return;
     }
-    session.ui.print_line(format!("lane '{}' on branch {}, from {}", lane.name, lane.kind.branch, lane.base));
-    session.ui.print_line(format!("  {}", lane.path.display()));
+    context.ui.print_line(format!("lane '{}' on branch {}, from {}", lane.name, lane.kind.branch, lane.base));
+    context.ui.print_line(format!("  {}", lane.path.display()));
     if let Some(agent_command) = agent_command {
         let auto_merge_note =
             if lane.auto_merge { "; when it is done, the lane lands by itself" } else { "" };
-        session.ui.status(format!("{} there{auto_merge_note}", agent_command.started_text()));
+        context.ui.status(format!("{} there{auto_merge_note}", agent_command.started_text()));
     }
 }
 
@@ -114,12 +114,12 @@ pub(crate) fn follow_hint(agent_command: &AgentCommand, lane: &LaneName) -> Stri
 }
 
 pub(crate) fn print_json(
-    session: &CommandContext,
+    context: &CommandContext,
     lane: &LaneRecord,
     agent_command: Option<&AgentCommand>,
     state: LaneState,
 ) {
-    session.ui.print_json(SpawnOutput {
+    context.ui.print_json(SpawnOutput {
         lane: &lane.name,
         branch: &lane.kind.branch,
         path: &lane.path,

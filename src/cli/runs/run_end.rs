@@ -38,14 +38,14 @@ pub(crate) fn wait_for_final_event(store: &Store, lane: &AnyLane) -> Result<(), 
 
 /// Makes the terminal notify the user that a run has ended.
 pub(crate) fn notify_run_ended(
-    session: &CommandContext,
+    context: &CommandContext,
     project: &Project,
     lane: &AnyLane,
     state: LaneState,
 ) {
     let mut event = Event::new(EventName::RunEnded, format!("lane '{}': {state}", lane.name));
     event.lane = Some(lane.name.to_string());
-    session.ui.notify_terminal(project, &event);
+    context.ui.notify_terminal(project, &event);
 }
 
 /// Formats a lane and its final state as one line.
@@ -63,9 +63,9 @@ pub(crate) fn exit_for_state(state: LaneState) -> Exit {
 }
 
 /// Prints how many messages are pending in a lane, if any are.
-pub(crate) fn print_pending_messages(session: &CommandContext, store: &Store, name: &LaneName) {
+pub(crate) fn print_pending_messages(context: &CommandContext, store: &Store, name: &LaneName) {
     let count = Inbox::new(store, name).count();
     if count > 0 {
-        session.ui.status(inbox::pending_text(name, count));
+        context.ui.status(inbox::pending_text(name, count));
     }
 }

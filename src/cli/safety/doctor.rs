@@ -42,31 +42,31 @@ struct DoctorOutput<'a> {
     dry_run: bool,
 }
 
-pub(crate) fn run(session: &CommandContext, args: &Doctor) -> CommandResult {
+pub(crate) fn run(context: &CommandContext, args: &Doctor) -> CommandResult {
     let fix = args.fix && !args.dry_run;
     if fix {
         proq_base::interrupt::defer_signals();
     }
-    let report = examine(&session.dir, fix);
+    let report = examine(&context.dir, fix);
     let exit = if report.is_ok() { Exit::Success } else { Exit::Refused };
-    if session.ui.json {
+    if context.ui.json {
         let (findings, checked) = (&report.findings, &report.checked);
-        session.ui.print_json(DoctorOutput { ok: report.is_ok(), findings, checked, dry_run: args.dry_run });
+        context.ui.print_json(DoctorOutput { ok: report.is_ok(), findings, checked, dry_run: args.dry_run });
         return Ok(exit);
     }
     let problems = report.findings.iter().filter(|f| f.is_problem());
     for finding in problems {
-        session.ui.print_line(finding_line(finding, args));
+        context.ui.print_line(finding_line(finding, args));
     }
-    session.ui.print_line(summary_line(&report));
+    context.ui.print_line(summary_line(&report));
     for finding in report.findings.iter().filter(|f| !f.is_problem()) {
-        session.ui.status(finding_line(finding, args));
+        context.ui.status(finding_line(finding, args));
     }
     let fixable = report.findings.iter().filter(|f| f.fixable && !f.fixed).count();
     if fixable > 0 && !args.fix && !args.dry_run {
         let fixable_count =
             if fixable == 1 { "one of them".to_owned() } else { format!("{fixable} of them") };
-        session.ui.hint(format!("repair {fixable_count}: git proq doctor --fix"));
+        context.ui.hint(format!("repair {fixable_count}: git proq doctor --fix"));
     }
     Ok(exit)
 }

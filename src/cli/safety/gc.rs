@@ -73,8 +73,8 @@ struct RetainedRow {
     help: Option<String>,
 }
 
-pub(crate) fn run(session: &CommandContext, args: &Gc) -> CommandResult {
-    let project = session.project_for_write()?;
+pub(crate) fn run(context: &CommandContext, args: &Gc) -> CommandResult {
+    let project = context.project_for_write()?;
     caller::refuse_agent_for_other_lanes(&[], args.dry_run)?;
     let (dry_run, trash) = (args.dry_run, TrashUsage::default());
     let mut output = GcOutput { freed: Vec::new(), bytes: 0, retained: Vec::new(), trash, dry_run };
@@ -109,7 +109,7 @@ pub(crate) fn run(session: &CommandContext, args: &Gc) -> CommandResult {
         if !items.is_empty() {
             let bytes = items.iter().map(|item| item.bytes).sum();
             output.bytes += bytes;
-            print_freed(session, kind, &items, bytes, args.dry_run);
+            print_freed(context, kind, &items, bytes, args.dry_run);
             output.freed.push(FreedGroup { kind: json_key(kind), count: items.len(), bytes, items });
         }
     }
@@ -125,34 +125,34 @@ pub(crate) fn run(session: &CommandContext, args: &Gc) -> CommandResult {
             .map(|item| item.name.clone()),
     );
     output.trash = trash_contents::trash_usage(&project, &excluded_names)?;
-    print_retained(session, output);
+    print_retained(context, output);
     Ok(if failed { Exit::Refused } else { Exit::Success })
 }
 
 /// Prints the JSON output, or the retained items and the size of the trash.
-fn print_retained(session: &CommandContext, output: GcOutput) {
-    if session.ui.json {
-        session.ui.print_json(output);
+fn print_retained(context: &CommandContext, output: GcOutput) {
+    if context.ui.json {
+        context.ui.print_json(output);
     } else {
         for item in &output.retained {
             let is_command = item.help.as_ref().is_some_and(|help| help.starts_with("git update-ref"));
             let prefix = if is_command { "delete it: " } else { "" };
             let help = item.help.as_ref().map_or_else(String::new, |help| format!("; {prefix}{help}"));
-            session.ui.status(format!("kept {} {}: {}{help}", key_noun(item.kind), item.name, item.reason));
+            context.ui.status(format!("kept {} {}: {}{help}", key_noun(item.kind), item.name, item.reason));
         }
         if output.freed.is_empty() {
-            session.ui.status("nothing is old enough to go");
+            context.ui.status("nothing is old enough to go");
         } else if !output.dry_run && output.freed.iter().any(|group| group.kind != "trash") {
-            session.ui.hint("what git keeps of them goes with its own clean-up: git gc");
+            context.ui.hint("what git keeps of them goes with its own clean-up: git gc");
         }
         let TrashUsage { count, bytes, waiting } = output.trash;
         if count > 0 {
             let (lanes, size) = (ui::pluralize(count, "removed lane"), ui::short_size(bytes));
-            session.ui.status(format!(
+            context.ui.status(format!(
                 "in the trash for now: {lanes}, {size}{}",
                 trash_contents::describe_waiting_folders(&waiting)
             ));
-            session.ui.hint("free that too, for good: PROQ_TRASH_KEEP=0 git proq gc");
+            context.ui.hint("free that too, for good: PROQ_TRASH_KEEP=0 git proq gc");
         }
     }
 }
@@ -172,16 +172,16 @@ fn free_item(
     Ok((dry_run || expired_item.delete(project)?).then_some(item))
 }
 
-fn print_freed(session: &CommandContext, kind: ExpiryKind, items: &[FreedItem], bytes: u64, dry_run: bool) {
-    if session.ui.json {
+fn print_freed(context: &CommandContext, kind: ExpiryKind, items: &[FreedItem], bytes: u64, dry_run: bool) {
+    if context.ui.json {
         return;
     }
     let verb = if dry_run { "would free" } else { "freed" };
     let size = if bytes == 0 { String::new() } else { format!(", {}", ui::short_size(bytes)) };
-    session.ui.print_line(format!("{verb} {}{size}", count_text(kind, items.len())));
+    context.ui.print_line(format!("{verb} {}{size}", count_text(kind, items.len())));
     for item in items.iter().filter(|_| dry_run) {
         let size = if item.bytes == 0 { String::new() } else { format!(", {}", ui::short_size(item.bytes)) };
-        session.ui.print_line(format!(
+        context.ui.print_line(format!(
             "  {} ({} old{size})",
             item.name,
             ui::short_duration(now().duration_since(item.at))

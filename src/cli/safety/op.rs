@@ -109,14 +109,14 @@ struct RefChange {
     after: Option<String>,
 }
 
-pub(crate) fn run(session: &CommandContext, args: &Op) -> CommandResult {
+pub(crate) fn run(context: &CommandContext, args: &Op) -> CommandResult {
     match &args.command {
-        OpCommand::Log { last } => print_log(session, *last),
-        OpCommand::Show { operation } => print_operation(session, *operation),
+        OpCommand::Log { last } => print_log(context, *last),
+        OpCommand::Show { operation } => print_operation(context, *operation),
         OpCommand::Restore { operation, force, dry_run } => {
-            undo_operations(session, UndoTarget::After(*operation), *force, *dry_run, true)
+            undo_operations(context, UndoTarget::After(*operation), *force, *dry_run, true)
         }
-        OpCommand::Redo { dry_run } => undo_operations(session, UndoTarget::LastUndo, false, *dry_run, true),
+        OpCommand::Redo { dry_run } => undo_operations(context, UndoTarget::LastUndo, false, *dry_run, true),
     }
 }
 
@@ -135,8 +135,8 @@ fn operation_row(settings: &Settings, logged: &LoggedOperation) -> OperationRow 
     }
 }
 
-fn print_log(session: &CommandContext, last: Option<usize>) -> CommandResult {
-    let project = session.project()?;
+fn print_log(context: &CommandContext, last: Option<usize>) -> CommandResult {
+    let project = context.project()?;
     let op_log = OpLog::read(&project);
     let rows = op_log
         .operations
@@ -145,12 +145,12 @@ fn print_log(session: &CommandContext, last: Option<usize>) -> CommandResult {
         .take(last.unwrap_or(usize::MAX))
         .map(|l| operation_row(&project.settings, l));
     let operations: Vec<OperationRow> = rows.collect();
-    if session.ui.json {
-        session.ui.print_json(OperationList { operations });
+    if context.ui.json {
+        context.ui.print_json(OperationList { operations });
         return Ok(Exit::Success);
     }
     if operations.is_empty() {
-        session.ui.status("nothing was done yet");
+        context.ui.status("nothing was done yet");
         return Ok(Exit::Success);
     }
     let rows = operations.iter().map(|row| {
@@ -167,20 +167,20 @@ fn print_log(session: &CommandContext, last: Option<usize>) -> CommandResult {
             row.effect.clone(),
         ]
     });
-    session.ui.print_line(table::render(&["OP", "AGE", "STATE", "COMMAND", "WHAT IT DID"], rows.collect()));
+    context.ui.print_line(table::render(&["OP", "AGE", "STATE", "COMMAND", "WHAT IT DID"], rows.collect()));
     Ok(Exit::Success)
 }
 
-fn print_operation(session: &CommandContext, number: OperationNumber) -> CommandResult {
-    let project = session.project()?;
+fn print_operation(context: &CommandContext, number: OperationNumber) -> CommandResult {
+    let project = context.project()?;
     let op_log = OpLog::read(&project);
     let logged = op_log_view::require(&op_log, number)?;
     let steps: Vec<Step> = logged.entry.applied_steps().cloned().collect();
     let row = operation_row(&project.settings, logged);
-    if session.ui.json {
+    if context.ui.json {
         let header = &logged.entry.header;
         let refs = steps.iter().filter_map(ref_change).collect();
-        session.ui.print_json(OperationDetail {
+        context.ui.print_json(OperationDetail {
             row,
             pid: header.pid,
             host: header.host.clone(),
@@ -189,7 +189,7 @@ fn print_operation(session: &CommandContext, number: OperationNumber) -> Command
         });
         return Ok(Exit::Success);
     }
-    let ui = session.ui;
+    let ui = context.ui;
     ui.print_line(format!("operation  {number}{}", if row.undone { " (undone)" } else { "" }));
     ui.print_line(format!("command    {}", row.command));
     ui.print_line(format!("when       {}, {} ago", row.at, ui::short_duration(now().duration_since(row.at))));

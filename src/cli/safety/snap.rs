@@ -117,22 +117,22 @@ struct RestoreOutput {
     dry_run: bool,
 }
 
-pub(crate) fn run(session: &CommandContext, args: &Snap) -> CommandResult {
+pub(crate) fn run(context: &CommandContext, args: &Snap) -> CommandResult {
     match &args.command {
-        SnapCommand::List => list(session),
-        SnapCommand::Show { id } => show(session, id),
-        SnapCommand::Restore { id, dry_run } => restore(session, id, *dry_run),
+        SnapCommand::List => list(context),
+        SnapCommand::Show { id } => show(context, id),
+        SnapCommand::Restore { id, dry_run } => restore(context, id, *dry_run),
     }
 }
 
-fn list(session: &CommandContext) -> CommandResult {
-    let views = snap_view::snap_views(&session.project()?)?;
-    if session.ui.json {
-        session.ui.print_json(SnapshotList { snapshots: views.iter().map(snapshot_row).collect() });
+fn list(context: &CommandContext) -> CommandResult {
+    let views = snap_view::snap_views(&context.project()?)?;
+    if context.ui.json {
+        context.ui.print_json(SnapshotList { snapshots: views.iter().map(snapshot_row).collect() });
         return Ok(Exit::Success);
     }
     if views.is_empty() {
-        session.ui.status("no snapshot is kept");
+        context.ui.status("no snapshot is kept");
         return Ok(Exit::Success);
     }
     let rows = views.iter().map(|view| {
@@ -145,17 +145,17 @@ fn list(session: &CommandContext) -> CommandResult {
             snap.reason.clone(),
         ]
     });
-    session.ui.print_line(table::render(&["ID", "AGE", "STATE", "FILES", "WHAT FOR"], rows.collect()));
+    context.ui.print_line(table::render(&["ID", "AGE", "STATE", "FILES", "WHAT FOR"], rows.collect()));
     Ok(Exit::Success)
 }
 
-fn show(session: &CommandContext, id: &str) -> CommandResult {
-    let project = session.project()?;
+fn show(context: &CommandContext, id: &str) -> CommandResult {
+    let project = context.project()?;
     let view = snap_view::find_snap(&project, id)?;
     let files = view.files(&project.repo)?;
-    if session.ui.json {
+    if context.ui.json {
         let file = |f: SnapFile| FileEntry { path: f.path, status: f.status.iter().collect() };
-        session.ui.print_json(SnapshotDetails {
+        context.ui.print_json(SnapshotDetails {
             row: snapshot_row(&view),
             paths: files.into_iter().map(file).collect(),
             left_out: view.left_out().to_vec(),
@@ -165,7 +165,7 @@ fn show(session: &CommandContext, id: &str) -> CommandResult {
     }
     let snap = &view.record;
     let print_field = |key: &str, value: &str| {
-        session.ui.print_line(format!("{} {value}", console::style(format!("{key:<10}")).dim()));
+        context.ui.print_line(format!("{} {value}", console::style(format!("{key:<10}")).dim()));
     };
     print_field("snapshot", &snap.id);
     print_field("what for", &snap.reason);
@@ -192,16 +192,16 @@ fn show(session: &CommandContext, id: &str) -> CommandResult {
         print_field("left out", &format!("{} ({})", item.path, item.kind));
     }
     if !files.is_empty() {
-        session.ui.print_line("");
+        context.ui.print_line("");
     }
     for file in files {
-        session.ui.print_line(format!("{} {}", file.status.iter().collect::<String>(), file.path));
+        context.ui.print_line(format!("{} {}", file.status.iter().collect::<String>(), file.path));
     }
     Ok(Exit::Success)
 }
 
-fn restore(session: &CommandContext, id: &str, dry_run: bool) -> CommandResult {
-    let project = session.project_for_write()?;
+fn restore(context: &CommandContext, id: &str, dry_run: bool) -> CommandResult {
+    let project = context.project_for_write()?;
     caller::refuse_agent_for_other_lanes(&[], dry_run)?;
     let view = snap_view::find_snap(&project, id)?;
     let report = snap_restore::restore_snapshot(&project, &view, dry_run)?;
@@ -210,14 +210,14 @@ fn restore(session: &CommandContext, id: &str, dry_run: bool) -> CommandResult {
         RestoreOutcome::Exact | RestoreOutcome::Merged => Vec::new(),
     };
     let exit = if conflicts.is_empty() { Exit::Success } else { Exit::Conflicts };
-    if session.ui.json {
+    if context.ui.json {
         let restored = match &report.outcome {
             RestoreOutcome::Exact => "exactly",
             RestoreOutcome::Merged => "merged",
             RestoreOutcome::Conflict(_) => "conflict",
         };
         let (id, commit) = (view.record.id.clone(), view.commit());
-        session.ui.print_json(RestoreOutput {
+        context.ui.print_json(RestoreOutput {
             id,
             commit,
             restored,
@@ -226,46 +226,46 @@ fn restore(session: &CommandContext, id: &str, dry_run: bool) -> CommandResult {
             dry_run,
         });
     } else {
-        print_restored(session, &view, &report, dry_run);
+        print_restored(context, &view, &report, dry_run);
     }
     Ok(exit)
 }
 
-fn print_restored(session: &CommandContext, view: &SnapView, report: &RestoreReport, dry_run: bool) {
+fn print_restored(context: &CommandContext, view: &SnapView, report: &RestoreReport, dry_run: bool) {
     let (id, dir) = (&view.record.id, report.dir.display());
     let verb = if dry_run { "would come back" } else { "is back" };
     for path in &report.blocked_ignored {
-        session.ui.warn(format!("{path} was not restored: another file or a link is in its place"));
+        context.ui.warn(format!("{path} was not restored: another file or a link is in its place"));
     }
     if !matches!(report.outcome, RestoreOutcome::Conflict(_)) {
         for path in &report.lost_ignored {
-            session.ui.warn(format!(
+            context.ui.warn(format!(
                 "{path} is not as it was: git ignores it, and it came back with this snapshot before; no copy was kept"
             ));
         }
     }
     match &report.outcome {
         RestoreOutcome::Exact if !report.lost_ignored.is_empty() => {
-            session.ui.print_line(format!("snapshot {id} {verb} in {dir}, but for ignored files"));
+            context.ui.print_line(format!("snapshot {id} {verb} in {dir}, but for ignored files"));
         }
         RestoreOutcome::Exact => {
-            session.ui.print_line(format!("snapshot {id} {verb} in {dir}, exactly as it was"));
+            context.ui.print_line(format!("snapshot {id} {verb} in {dir}, exactly as it was"));
         }
         RestoreOutcome::Merged => {
-            session.ui.print_line(format!("snapshot {id} {verb} in {dir}, merged into what is there now"));
+            context.ui.print_line(format!("snapshot {id} {verb} in {dir}, merged into what is there now"));
         }
         RestoreOutcome::Conflict(paths) => {
             let conflict_verb = if dry_run { "would conflict" } else { "conflicts" };
             let file_count = ui::pluralize(paths.len(), "file");
-            session.ui.print_line(format!(
+            context.ui.print_line(format!(
                 "snapshot {id} {conflict_verb} with what is in {dir} now, in {file_count}"
             ));
             for path in paths.iter().take(10) {
-                session.ui.print_line(format!("  {path}"));
+                context.ui.print_line(format!("  {path}"));
             }
-            session.ui.status("nothing was changed; the snapshot is kept");
+            context.ui.status("nothing was changed; the snapshot is kept");
             let stash_method = &report.stash_method;
-            session.ui.hint(format!(
+            context.ui.hint(format!(
                 "bring it back {}: {} {}",
                 stash_method.purpose(),
                 stash_method.command(),

@@ -33,9 +33,9 @@ pub(crate) struct Undo {
     pub(crate) dry_run: bool,
 }
 
-pub(crate) fn run(session: &CommandContext, args: &Undo) -> CommandResult {
+pub(crate) fn run(context: &CommandContext, args: &Undo) -> CommandResult {
     undo_operations(
-        session,
+        context,
         UndoTarget::Last(args.operation),
         args.force,
         args.dry_run,

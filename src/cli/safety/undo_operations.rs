@@ -36,17 +36,17 @@ struct UndoOutput {
 /// Undoes operations and prints the result. `is_named` means that the user named the operation; otherwise
 /// operations of another terminal need a confirmation.
 pub(crate) fn undo_operations(
-    session: &CommandContext,
+    context: &CommandContext,
     target: UndoTarget,
     force: bool,
     dry_run: bool,
     is_named: bool,
 ) -> CommandResult {
-    let project = session.project_for_write()?;
+    let project = context.project_for_write()?;
     caller::refuse_agent_for_other_lanes(&[], dry_run)?;
     let plan = undo_plan::plan(&project, target).map_err(|e| explain_not_last(&project, e))?;
     if !is_named && !plan.is_own_session {
-        confirm_undo(session, &plan, dry_run)?;
+        confirm_undo(context, &plan, dry_run)?;
     }
     let records = undo_plan::written_records(&project, &plan);
     batch_landing::refuse_if_built_on(&project.store, &records, (force, plan.forced_command()))?;
@@ -61,9 +61,9 @@ pub(crate) fn undo_operations(
     } else {
         landed_marks::uncommitted_marks(&project.store, &records)
     };
-    if session.ui.json {
+    if context.ui.json {
         let (operations, command) = (plan.numbers, plan.command);
-        session.ui.print_json(UndoOutput { operations, command, dry_run, uncommitted_marks });
+        context.ui.print_json(UndoOutput { operations, command, dry_run, uncommitted_marks });
         return Ok(Exit::Success);
     }
     let verb = match (target, dry_run) {
@@ -78,15 +78,15 @@ pub(crate) fn undo_operations(
             format!("{}, the last of them: {}", ui::pluralize(numbers.len(), "operation"), plan.command)
         }
     };
-    session.ui.print_line(format!("{verb} {description}"));
+    context.ui.print_line(format!("{verb} {description}"));
     let state_text = if dry_run { "would still be" } else { "are still" };
     for path in uncommitted_marks {
-        session
+        context
             .ui
             .warn(format!("tasks {state_text} noted as done in {path}, which git-proq does not change back"));
     }
     if !dry_run && target != UndoTarget::LastUndo {
-        session.ui.hint("go forward again: git proq op redo");
+        context.ui.hint("go forward again: git proq op redo");
     }
     Ok(Exit::Success)
 }
@@ -111,16 +111,16 @@ fn explain_not_last(project: &Project, e: lane::Error) -> Failure {
 
 /// Prompts before an operation of another terminal or of another program is undone. With `dry_run` it only
 /// prints that it would prompt.
-fn confirm_undo(session: &CommandContext, plan: &Plan, dry_run: bool) -> Result<(), Failure> {
+fn confirm_undo(context: &CommandContext, plan: &Plan, dry_run: bool) -> Result<(), Failure> {
     let description = format!(
         "operation {} was started in another terminal or by another program: {}",
         plan.numbers[0], plan.command
     );
-    if cannot_prompt_user(session) {
+    if cannot_prompt_user(context) {
         return Err(UsageError::ConfirmationRequired { subject: description, number: plan.numbers[0] }.into());
     }
     if dry_run {
-        session.ui.status(format!("{description}\nwould ask whether to undo it"));
+        context.ui.status(format!("{description}\nwould ask whether to undo it"));
         return Ok(());
     }
     confirm(&format!("{description}\nundo it? [y/N] "))

@@ -53,17 +53,17 @@ struct AgentsOutput {
     agents: Vec<AgentRow>,
 }
 
-pub(crate) fn run(session: &CommandContext, args: &Agents) -> CommandResult {
+pub(crate) fn run(context: &CommandContext, args: &Agents) -> CommandResult {
     let layers = Project::load_layers(None)?;
     let known_profiles = load_profiles(&layers)?;
-    let installed_programs = find_installed(&known_profiles.values().collect::<Vec<_>>(), &session.dir);
+    let installed_programs = find_installed(&known_profiles.values().collect::<Vec<_>>(), &context.dir);
     let agents: Vec<AgentRow> = known_profiles
         .into_iter()
         .zip(installed_programs)
         .map(|((name, p), found)| agent_row(name, p, found))
         .collect();
-    if session.ui.json {
-        session.ui.print_json(AgentsOutput { agents });
+    if context.ui.json {
+        context.ui.print_json(AgentsOutput { agents });
         return Ok(Exit::Success);
     }
     let mut titles = vec!["AGENT", "VERSION", "TRIED", "FOUND", "WHAT IT IS"];
@@ -83,8 +83,8 @@ pub(crate) fn run(session: &CommandContext, args: &Agents) -> CommandResult {
         }
         cells
     });
-    session.ui.print_line(table::render(&titles, rows.collect()));
-    session.ui.hint("any other program works too: git proq spawn -n NAME -- CMD ARGS…");
+    context.ui.print_line(table::render(&titles, rows.collect()));
+    context.ui.hint("any other program works too: git proq spawn -n NAME -- CMD ARGS…");
     Ok(Exit::Success)
 }
 

@@ -102,48 +102,48 @@ struct CommandRow {
     approved: bool,
 }
 
-pub(crate) fn run(session: &CommandContext, args: &Approve) -> CommandResult {
+pub(crate) fn run(context: &CommandContext, args: &Approve) -> CommandResult {
     let project = match args.list {
-        true => session.project()?,
-        false => session.project_for_write()?,
+        true => context.project()?,
+        false => context.project_for_write()?,
     };
     // An agent must not approve what it wants to run.
     if !args.list && !args.revoke {
-        caller::refuse_in_lane(session, &project)?;
+        caller::refuse_in_lane(context, &project)?;
     }
     let mut approvals = Approvals::load(&project.repo, &project.store)?;
-    let commands = select_by_id(repository_commands(session, &project, &approvals, args)?, args)?;
+    let commands = select_by_id(repository_commands(context, &project, &approvals, args)?, args)?;
     let pending = unapproved_commands(&commands);
     let mut record = approvals.record.clone();
     if args.revoke {
         record = revoke_by_id(&approvals.record, &args.ids)?;
-        print_revoked(session, args, approvals.record.approved.len() - record.approved.len());
+        print_revoked(context, args, approvals.record.approved.len() - record.approved.len());
     } else if args.list {
-        print_list(session, &record, &pending);
+        print_list(context, &record, &pending);
     } else {
-        if !session.ui.json {
-            print_commands(session, &commands);
+        if !context.ui.json {
+            print_commands(context, &commands);
         }
         if !pending.is_empty() && !args.dry_run {
             if !args.yes {
-                confirm_or_refuse(session, args)?;
+                confirm_or_refuse(context, args)?;
             }
             record = approvals.with_approved(&pending);
         }
     }
     if record != approvals.record && !args.dry_run {
         save_approvals(&project, &approvals, &record)?;
-        if !args.revoke && !session.ui.json {
-            session.ui.print_line(format!("approved {}", ui::pluralize(pending.len(), "command")));
+        if !args.revoke && !context.ui.json {
+            context.ui.print_line(format!("approved {}", ui::pluralize(pending.len(), "command")));
         }
     }
-    if session.ui.json {
+    if context.ui.json {
         if !args.dry_run {
             approvals.record = record;
         }
-        let commands = repository_commands(session, &project, &approvals, args)?;
+        let commands = repository_commands(context, &project, &approvals, args)?;
         let commands = commands.into_iter().map(CommandRow::from).collect();
-        session.ui.print_json(ApproveOutput {
+        context.ui.print_json(ApproveOutput {
             commands,
             approved: approvals.record.approved,
             dry_run: args.dry_run,
@@ -154,7 +154,7 @@ pub(crate) fn run(session: &CommandContext, args: &Approve) -> CommandResult {
 
 /// Returns the commands to approve: those of a plan, or those of the settings.
 fn repository_commands(
-    session: &CommandContext,
+    context: &CommandContext,
     project: &Project,
     approvals: &Approvals<'_>,
     args: &Approve,
@@ -166,8 +166,8 @@ fn repository_commands(
         };
         return Ok(approvals.all_commands(&layers, &Settings::from_layers(&layers)));
     }
-    let plan = PlanSource::from_names(&args.plan, args.format).read_silently(session, project)?;
-    Ok(plan_commands::collect_plan_commands(project, &plan, &session.dir)?)
+    let plan = PlanSource::from_names(&args.plan, args.format).read_silently(context, project)?;
+    Ok(plan_commands::collect_plan_commands(project, &plan, &context.dir)?)
 }
 
 /// Returns the commands that the given id prefixes select. Returns all commands if no id was given, or if
@@ -199,34 +199,34 @@ fn require_known_ids(ids: &[String], is_known: impl Fn(&str) -> bool) -> Result<
     }
 }
 
-fn print_revoked(session: &CommandContext, args: &Approve, count: usize) {
-    if session.ui.json {
+fn print_revoked(context: &CommandContext, args: &Approve, count: usize) {
+    if context.ui.json {
         return;
     }
-    session.ui.print_line(match (count, args.dry_run) {
+    context.ui.print_line(match (count, args.dry_run) {
         (0, _) => "nothing was approved".to_owned(),
         (n, false) => format!("took back the approval of {}", ui::pluralize(n, "command")),
         (n, true) => format!("would take back the approval of {}", ui::pluralize(n, "command")),
     });
 }
 
-fn print_list(session: &CommandContext, record: &ApprovalsRecord, pending: &[ShellCommand]) {
-    if session.ui.json {
+fn print_list(context: &CommandContext, record: &ApprovalsRecord, pending: &[ShellCommand]) {
+    if context.ui.json {
         return;
     }
     for ApprovedCommand { id, kind, command, at } in &record.approved {
-        session.ui.print_line(format!("{}  {kind}  {command}  ({at})", short_id(id)));
+        context.ui.print_line(format!("{}  {kind}  {command}  ({at})", short_id(id)));
     }
     for ShellCommand { id, kind, line, .. } in pending {
-        session.ui.print_line(format!("{}  {kind}  {line}  (not approved)", short_id(id)));
+        context.ui.print_line(format!("{}  {kind}  {line}  (not approved)", short_id(id)));
     }
     if record.approved.is_empty() && pending.is_empty() {
-        session.ui.status("nothing was approved");
+        context.ui.status("nothing was approved");
     }
 }
 
-fn confirm_or_refuse(session: &CommandContext, args: &Approve) -> Result<(), Failure> {
-    if cannot_prompt_user(session) {
+fn confirm_or_refuse(context: &CommandContext, args: &Approve) -> Result<(), Failure> {
+    if cannot_prompt_user(context) {
         let source = if args.plan.is_empty() { "this repository's proq.toml" } else { "this plan" };
         return Err(
             UsageError::ApprovalRequired { origin: source, selection_args: args.selection_args() }.into()

@@ -21,7 +21,7 @@ pub(crate) struct CompletionsArgs {
     pub(crate) shell: String,
 }
 
-pub(crate) fn run(session: &CommandContext, args: &CompletionsArgs) -> CommandResult {
-    session.ui.print_text(&script(&args.shell));
+pub(crate) fn run(context: &CommandContext, args: &CompletionsArgs) -> CommandResult {
+    context.ui.print_text(&script(&args.shell));
     Ok(Exit::Success)
 }

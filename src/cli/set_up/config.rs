@@ -57,9 +57,9 @@ struct ConfigOutput {
     settings: Vec<SettingRow>,
 }
 
-pub(crate) fn run(session: &CommandContext, args: &Config) -> CommandResult {
+pub(crate) fn run(context: &CommandContext, args: &Config) -> CommandResult {
     let ConfigCommand::List { show_origin } = args.command;
-    let project = session.project()?;
+    let project = context.project()?;
     let layers = landing_checks::current_layers(&project)?;
     let mut settings: Vec<SettingRow> = KEYS
         .iter()
@@ -89,8 +89,8 @@ pub(crate) fn run(session: &CommandContext, args: &Config) -> CommandResult {
         })
     }));
     settings.sort_by(|a, b| a.key.cmp(&b.key));
-    if session.ui.json {
-        session.ui.print_json(ConfigOutput { settings });
+    if context.ui.json {
+        context.ui.print_json(ConfigOutput { settings });
         return Ok(Exit::Success);
     }
     let (last_title, rows): (&str, Vec<Vec<String>>) = if show_origin {
@@ -104,7 +104,7 @@ pub(crate) fn run(session: &CommandContext, args: &Config) -> CommandResult {
             settings.iter().map(|r| vec![r.key.clone(), one_line(&r.value), r.about.clone()]).collect(),
         )
     };
-    session.ui.print_line(table::render_untruncated(&["SETTING", "VALUE", last_title], rows));
+    context.ui.print_line(table::render_untruncated(&["SETTING", "VALUE", last_title], rows));
     Ok(Exit::Success)
 }
 

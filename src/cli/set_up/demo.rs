@@ -80,10 +80,10 @@ struct DemoOutput {
     repo_path: Option<PathBuf>,
 }
 
-pub(crate) fn run(session: &CommandContext, args: &Demo) -> CommandResult {
+pub(crate) fn run(context: &CommandContext, args: &Demo) -> CommandResult {
     // Ctrl-C ends the tour between two steps, so that the temporary repository is removed too.
     interrupt::defer_signals();
-    let mut demo = DemoRepo::new(session)?;
+    let mut demo = DemoRepo::new(context)?;
     let result = demo.create_repo().and_then(|()| demo.run_tour());
     if args.keep {
         demo.is_retained = true;
@@ -92,28 +92,28 @@ pub(crate) fn run(session: &CommandContext, args: &Demo) -> CommandResult {
     }
     result?;
     let repo_path = args.keep.then(|| demo.repo_dir());
-    if session.ui.json {
-        session.ui.print_json(DemoOutput { steps: demo.steps.take(), repo_path });
+    if context.ui.json {
+        context.ui.print_json(DemoOutput { steps: demo.steps.take(), repo_path });
         return Ok(Exit::Success);
     }
-    session.ui.print_line("");
-    session.ui.print_line(bold(match repo_path {
+    context.ui.print_line("");
+    context.ui.print_line(bold(match repo_path {
         Some(_) => "That was the tour. In a repository of yours:",
         None => "That was the tour; its repository is gone again. In one of yours:",
     }));
-    session.ui.print_line("  git proq agents                              which agents are installed");
-    session.ui.print_line("  git proq spawn claude \"implement payments\"   start one in a lane of its own");
-    session.ui.print_line("  git proq                                     the lanes, and what to do next");
+    context.ui.print_line("  git proq agents                              which agents are installed");
+    context.ui.print_line("  git proq spawn claude \"implement payments\"   start one in a lane of its own");
+    context.ui.print_line("  git proq                                     the lanes, and what to do next");
     if let Some(repo) = repo_path {
-        session.ui.print_line("");
-        session.ui.print_line(format!("kept: {}", repo.display()));
+        context.ui.print_line("");
+        context.ui.print_line(format!("kept: {}", repo.display()));
     }
     Ok(Exit::Success)
 }
 
 /// The temporary folder with the demo's repository and agent. The folder is removed on drop.
 struct DemoRepo<'a> {
-    session: &'a CommandContext,
+    context: &'a CommandContext,
     dir: PathBuf,
     program_path: PathBuf,
     search_path: OsString,
@@ -130,14 +130,14 @@ impl Drop for DemoRepo<'_> {
 }
 
 impl<'a> DemoRepo<'a> {
-    fn new(session: &'a CommandContext) -> Result<DemoRepo<'a>, Failure> {
+    fn new(context: &'a CommandContext) -> Result<DemoRepo<'a>, Failure> {
         let program_path = require_program_path()?;
         let dir = create_private_folder(&std::env::temp_dir())?;
         let old_path = std::env::var_os("PATH").unwrap_or_default();
         let folders = [dir.join("bin")].into_iter().chain(std::env::split_paths(&old_path));
         let search_path = std::env::join_paths(folders).unwrap_or(old_path);
         Ok(DemoRepo {
-            session,
+            context,
             dir,
             program_path,
             search_path,
@@ -209,7 +209,7 @@ impl<'a> DemoRepo<'a> {
     /// Prints a line. A closed pipe ends other commands at once; the demo continues, because it must remove
     /// its folder first.
     fn print_line(&self, line: &str) {
-        if !self.session.ui.json {
+        if !self.context.ui.json {
             ui::try_print_line(line);
         }
     }

@@ -68,32 +68,32 @@ struct HooksOutput {
     dry_run: bool,
 }
 
-pub(crate) fn run(session: &CommandContext, args: &Hooks) -> CommandResult {
+pub(crate) fn run(context: &CommandContext, args: &Hooks) -> CommandResult {
     match args.command {
         HooksCommand::Run => {
             // The commit exists already, so an error here must not fail the hook.
-            if let Ok(project) = session.project() {
+            if let Ok(project) = context.project() {
                 after_commit::handle_user_commit(&project);
             }
             Ok(Exit::Success)
         }
         HooksCommand::Status => {
-            let hook = PostCommitHook::inspect(&session.project()?.repo)?;
+            let hook = PostCommitHook::inspect(&context.project()?.repo)?;
             let line = format!("{} is {}", hook.path.display(), describe_state(hook.state));
-            print_hook(session, &hook, hook.state, false, &line);
+            print_hook(context, &hook, hook.state, false, &line);
             Ok(Exit::Success)
         }
-        HooksCommand::Install { dry_run } => install(session, dry_run),
-        HooksCommand::Uninstall { dry_run } => uninstall(session, dry_run),
+        HooksCommand::Install { dry_run } => install(context, dry_run),
+        HooksCommand::Uninstall { dry_run } => uninstall(context, dry_run),
     }
 }
 
-fn install(session: &CommandContext, dry_run: bool) -> CommandResult {
-    let project = session.project_for_write()?;
+fn install(context: &CommandContext, dry_run: bool) -> CommandResult {
+    let project = context.project_for_write()?;
     let hook = PostCommitHook::inspect(&project.repo)?;
     let path = hook.path.display();
     if matches!(hook.state, HookState::Installed | HookState::Chained) {
-        print_hook(session, &hook, hook.state, dry_run, &format!("{path} is there already"));
+        print_hook(context, &hook, hook.state, dry_run, &format!("{path} is there already"));
         return Ok(Exit::Success);
     }
     let (new_state, more) = match hook.state {
@@ -102,16 +102,16 @@ fn install(session: &CommandContext, dry_run: bool) -> CommandResult {
     };
     if dry_run {
         hook.check_installable(&project.repo)?;
-        print_hook(session, &hook, new_state, true, &format!("would write {path}{more}"));
+        print_hook(context, &hook, new_state, true, &format!("would write {path}{more}"));
         return Ok(Exit::Success);
     }
     hook.install(&project)?;
-    print_hook(session, &hook, new_state, false, &format!("wrote {path}{more}"));
+    print_hook(context, &hook, new_state, false, &format!("wrote {path}{more}"));
     Ok(Exit::Success)
 }
 
-fn uninstall(session: &CommandContext, dry_run: bool) -> CommandResult {
-    let project = session.project_for_write()?;
+fn uninstall(context: &CommandContext, dry_run: bool) -> CommandResult {
+    let project = context.project_for_write()?;
     let hook = PostCommitHook::inspect(&project.repo)?;
     let path = hook.path.display();
     let (new_state, line) = match (hook.state, dry_run) {
@@ -136,7 +136,7 @@ fn uninstall(session: &CommandContext, dry_run: bool) -> CommandResult {
         true => hook.check_removable(&project.repo)?,
         false => hook.uninstall(&project.repo)?,
     }
-    print_hook(session, &hook, new_state, dry_run, &line);
+    print_hook(context, &hook, new_state, dry_run, &line);
     Ok(Exit::Success)
 }
 
@@ -149,9 +149,9 @@ fn describe_state(state: HookState) -> &'static str {
     }
 }
 
-fn print_hook(session: &CommandContext, hook: &PostCommitHook, found: HookState, dry_run: bool, line: &str) {
-    if !session.ui.json {
-        session.ui.print_line(line);
+fn print_hook(context: &CommandContext, hook: &PostCommitHook, found: HookState, dry_run: bool, line: &str) {
+    if !context.ui.json {
+        context.ui.print_line(line);
         return;
     }
     let state = match found {
@@ -160,5 +160,5 @@ fn print_hook(session: &CommandContext, hook: &PostCommitHook, found: HookState,
         HookState::Installed | HookState::Chained => "installed",
     };
     let has_chained_hook = found == HookState::Chained;
-    session.ui.print_json(HooksOutput { hook: hook.path.clone(), state, has_chained_hook, dry_run });
+    context.ui.print_json(HooksOutput { hook: hook.path.clone(), state, has_chained_hook, dry_run });
 }

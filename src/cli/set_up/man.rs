@@ -28,11 +28,11 @@ pub(crate) struct Man {
     pub(crate) dir: Option<PathBuf>,
 }
 
-pub(crate) fn run(session: &CommandContext, args: &Man, grammar: Command) -> CommandResult {
+pub(crate) fn run(context: &CommandContext, args: &Man, grammar: Command) -> CommandResult {
     if let Some(dir) = &args.dir {
         for (name, text) in pages(grammar) {
             write_file(&dir.join(&name), text.as_bytes())?;
-            session.ui.status(dir.join(&name).display().to_string());
+            context.ui.status(dir.join(&name).display().to_string());
         }
         return Ok(Exit::Success);
     }
@@ -44,6 +44,6 @@ pub(crate) fn run(session: &CommandContext, args: &Man, grammar: Command) -> Com
         .into_iter()
         .find(|(n, _)| *n == name)
         .ok_or(UsageError::Missing { problem: "there is no such command", example: "git proq man spawn" })?;
-    session.ui.print_text(&text);
+    context.ui.print_text(&text);
     Ok(Exit::Success)
 }

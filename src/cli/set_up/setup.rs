@@ -34,7 +34,7 @@ struct SetupOutput {
     dry_run: bool,
 }
 
-pub(crate) fn run(session: &CommandContext, args: &Setup, grammar: clap::Command) -> CommandResult {
+pub(crate) fn run(context: &CommandContext, args: &Setup, grammar: clap::Command) -> CommandResult {
     let home = std::env::home_dir().ok_or(UsageError::Missing {
         problem: "there is no home folder to install to",
         example: "HOME=/home/me git proq setup",
@@ -51,22 +51,22 @@ pub(crate) fn run(session: &CommandContext, args: &Setup, grammar: clap::Command
         if !args.dry_run {
             write_file(path, text.as_bytes())?;
         }
-        if !session.ui.json {
-            session.ui.print_line(path.display().to_string());
+        if !context.ui.json {
+            context.ui.print_line(path.display().to_string());
         }
     }
-    if session.ui.json {
+    if context.ui.json {
         let files = files.into_iter().map(|(path, _)| path).collect();
-        session.ui.print_json(SetupOutput { files, dry_run: args.dry_run });
+        context.ui.print_json(SetupOutput { files, dry_run: args.dry_run });
     } else if !args.dry_run {
-        session.ui.hint("bash and fish find their files by themselves, in a new shell");
-        session.ui.hint(format!(
+        context.ui.hint("bash and fish find their files by themselves, in a new shell");
+        context.ui.hint(format!(
             "zsh: put this before compinit in ~/.zshrc: fpath=({} $fpath)",
             paths.zsh_functions_dir.display()
         ));
-        session.ui.hint("elvish and PowerShell: see git proq completions --help");
+        context.ui.hint("elvish and PowerShell: see git proq completions --help");
         if !paths.is_on_man_path() {
-            session.ui.hint(format!(
+            context.ui.hint(format!(
                 "man does not look there by itself; put this in your shell's start-up file: export MANPATH=\"{}:\"",
                 paths.man_pages.parent().unwrap_or(&paths.man_pages).display()
             ));

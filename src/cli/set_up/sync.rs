@@ -51,8 +51,8 @@ struct SyncOutput<'a> {
     dry_run: bool,
 }
 
-pub(crate) fn run(session: &CommandContext, args: &SyncArgs) -> CommandResult {
-    let project = session.project_for_write()?;
+pub(crate) fn run(context: &CommandContext, args: &SyncArgs) -> CommandResult {
+    let project = context.project_for_write()?;
     caller::refuse_agent_for_other_lanes(std::slice::from_ref(&args.lane), args.dry_run)?;
     let (lane, lock) = project.lock_idle_lane(&args.lane)?;
     let plan = sync_files::plan(&project, &lane)?;
@@ -60,33 +60,33 @@ pub(crate) fn run(session: &CommandContext, args: &SyncArgs) -> CommandResult {
         sync_files::sync(&project, &lane, &lock, &plan, args.force)?;
     }
     drop(lock);
-    print_sync(session, args, &lane.name, &plan);
+    print_sync(context, args, &lane.name, &plan);
     Ok(Exit::Success)
 }
 
-fn print_sync(session: &CommandContext, args: &SyncArgs, lane: &LaneName, plan: &SyncPlan) {
+fn print_sync(context: &CommandContext, args: &SyncArgs, lane: &LaneName, plan: &SyncPlan) {
     let SyncPlan { missing: added, missing_links: linked, outdated: renewed, conflicting: differs, .. } =
         plan;
     let (replaced, kept) =
         if args.force { (differs.as_slice(), &[][..]) } else { (&[][..], differs.as_slice()) };
-    if session.ui.json {
+    if context.ui.json {
         let dry_run = args.dry_run;
-        return session.ui.print_json(SyncOutput { lane, added, linked, renewed, replaced, kept, dry_run });
+        return context.ui.print_json(SyncOutput { lane, added, linked, renewed, replaced, kept, dry_run });
     }
     let verb = if args.dry_run { "would be " } else { "" };
     let parts =
         [(added.as_slice(), "added"), (linked, "linked"), (renewed, "renewed"), (replaced, "replaced")];
     for (paths, label) in parts.iter().filter(|(paths, _)| !paths.is_empty()) {
-        session.ui.print_line(format!("{verb}{label}: {}", error::list_paths(paths)));
+        context.ui.print_line(format!("{verb}{label}: {}", error::list_paths(paths)));
     }
     if plan.is_up_to_date(args.force) {
         let up_to_date_part = if kept.is_empty() { "all of it" } else { "the rest of it" };
-        session.ui.print_line(format!("lane '{lane}' has {up_to_date_part}"));
+        context.ui.print_line(format!("lane '{lane}' has {up_to_date_part}"));
     }
     if !kept.is_empty() {
-        session
+        context
             .ui
             .warn(format!("left as it is, since it is the lane's own by now: {}", error::list_paths(kept)));
-        session.ui.hint(format!("replace them all the same: git proq sync {lane} --force"));
+        context.ui.hint(format!("replace them all the same: git proq sync {lane} --force"));
     }
 }

@@ -102,23 +102,23 @@ struct UpdateOutput {
     dry_run: bool,
 }
 
-pub(crate) fn run(session: &CommandContext, args: &Task) -> CommandResult {
+pub(crate) fn run(context: &CommandContext, args: &Task) -> CommandResult {
     match &args.command {
-        TaskCommand::Read => print_task(session),
-        TaskCommand::Update(update) => update_report(session, update),
+        TaskCommand::Read => print_task(context),
+        TaskCommand::Update(update) => update_report(context, update),
     }
 }
 
-fn print_task(session: &CommandContext) -> CommandResult {
-    let project = session.project()?;
+fn print_task(context: &CommandContext) -> CommandResult {
+    let project = context.project()?;
     let current_lane = caller::current_lane(&project)?;
     let task = load_task(&project, current_lane)?;
-    if session.ui.json {
-        session.ui.print_json(task);
+    if context.ui.json {
+        context.ui.print_json(task);
         return Ok(Exit::Success);
     }
     let print_field = |key: &str, value: &str| {
-        session.ui.print_line(format!(
+        context.ui.print_line(format!(
             "{} {}",
             console::style(format!("{key:<10}")).dim(),
             terminal_text::escape_line(value)
@@ -142,10 +142,10 @@ fn print_task(session: &CommandContext) -> CommandResult {
         print_field("file", file);
     }
     if let Some(report) = &task.report {
-        agent_report::print_report(session, report);
+        agent_report::print_report(context, report);
     }
-    session.ui.print_line("");
-    session.ui.print_line(task.prompt.trim());
+    context.ui.print_line("");
+    context.ui.print_line(task.prompt.trim());
     Ok(Exit::Success)
 }
 
@@ -176,8 +176,8 @@ fn load_task(project: &Project, current_lane: CurrentLane) -> Result<TaskOutput,
     })
 }
 
-fn update_report(session: &CommandContext, args: &Update) -> CommandResult {
-    let project = session.project_for_write()?;
+fn update_report(context: &CommandContext, args: &Update) -> CommandResult {
+    let project = context.project_for_write()?;
     let current_lane = caller::current_lane(&project)?;
     let new_report = match &args.file {
         Some(file) => report_from_file(file)?,
@@ -199,12 +199,12 @@ fn update_report(session: &CommandContext, args: &Update) -> CommandResult {
     } else {
         report::save_report(&project, &current_lane.lane.name, new_report)?
     };
-    if session.ui.json {
-        session.ui.print_json(UpdateOutput { lane: current_lane.lane.name, report, dry_run: args.dry_run });
+    if context.ui.json {
+        context.ui.print_json(UpdateOutput { lane: current_lane.lane.name, report, dry_run: args.dry_run });
         return Ok(Exit::Success);
     }
     let verb = if args.dry_run { "would report" } else { "reported" };
-    session.ui.print_line(format!(
+    context.ui.print_line(format!(
         "{verb} on lane '{}': {}, {} for a person",
         current_lane.lane.name,
         ui::pluralize(report.findings.len(), "finding"),

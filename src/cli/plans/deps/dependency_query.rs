@@ -48,15 +48,15 @@ pub(crate) struct DependencyQueryArgs {
 /// Prompts an agent for missing dependencies of a plan, unless its earlier answer is saved. Returns the plan
 /// with the proposed dependencies, and whether the user has approved them.
 pub(crate) fn find_missing(
-    session: &CommandContext,
+    context: &CommandContext,
     project: &Project,
     (source, options): (&PlanSource, &DependencyQueryArgs),
     agent: &str,
 ) -> Result<(LoadedPlan, bool), Failure> {
     if options.yes {
-        caller::refuse_in_lane(session, project)?;
+        caller::refuse_in_lane(context, project)?;
     }
-    let read = || source.read_without_proposals(session, project, "git proq deps --agent claude plan.toml");
+    let read = || source.read_without_proposals(context, project, "git proq deps --agent claude plan.toml");
     let loaded_plan = read()?;
     let model = options.model.as_deref();
     let query = AgentQuery { project, agent, model, purpose: LanePurpose::Answer, revision: None };
@@ -66,7 +66,7 @@ pub(crate) fn find_missing(
     let record = match saved {
         Some(record) if record.is_answer_read && unread.is_none() => {
             let (when, by) = (record.at, terminal_text::escape_line(&record.agent));
-            session.ui.status(format!("{by} was asked before, at {when}; --refresh asks anew"));
+            context.ui.status(format!("{by} was asked before, at {when}; --refresh asks anew"));
             record
         }
         _ => {
@@ -74,12 +74,12 @@ pub(crate) fn find_missing(
                 Some(lane) => lane,
                 None => missing.start()?,
             };
-            session.ui.status(format!("{agent} looks for what is missing: lane '{}'", lane.name));
-            query_agent(session, project, &missing, agent, (lane, loaded_plan))?
+            context.ui.status(format!("{agent} looks for what is missing: lane '{}'", lane.name));
+            query_agent(context, project, &missing, agent, (lane, loaded_plan))?
         }
     };
     Ok((
-        proposed_needs::with_proposals(source.read_silently(session, project)?, &record).0,
+        proposed_needs::with_proposals(source.read_silently(context, project)?, &record).0,
         record.is_approved,
     ))
 }
@@ -118,14 +118,14 @@ impl AnswerHandler for DependencyAnswers<'_, '_> {
 }
 
 fn query_agent(
-    session: &CommandContext,
+    context: &CommandContext,
     project: &Project,
     missing: &MissingNeedsSearch<'_>,
     agent: &str,
     (lane, loaded_plan): (AnyLane, LoadedPlan),
 ) -> Result<ProposalsRecord, Failure> {
     let mut handler = DependencyAnswers { missing, agent, loaded_plan, rejected: Vec::new() };
-    let (lane, outcome) = follow_until_answered(session, project, lane, &mut handler)?;
+    let (lane, outcome) = follow_until_answered(context, project, lane, &mut handler)?;
     if let AnswerOutcome::Invalid { reason, .. } | AnswerOutcome::NoAnswer { reason } = outcome {
         let file = project.store.layout().run_answer(&lane.name, lane.last_run);
         return Err(DraftError::InvalidAnswer {
@@ -139,11 +139,11 @@ fn query_agent(
         .into());
     }
     for reason in &handler.rejected {
-        session.ui.warn(format!("not taken: {}", terminal_text::escape_line(reason)));
+        context.ui.warn(format!("not taken: {}", terminal_text::escape_line(reason)));
     }
     if let Err(e) = missing.close_lane(&lane) {
         // A leftover lane does no harm.
-        session.ui.warn(terminal_text::escape_line(&e.to_string()));
+        context.ui.warn(terminal_text::escape_line(&e.to_string()));
     }
     let record = missing.load_record()?;
     Ok(record.ok_or(DraftError::NoDrafts)?)
@@ -162,12 +162,12 @@ pub(crate) fn describe_proposals(loaded_plan: &LoadedPlan) -> Vec<String> {
 /// Prompts the user to approve the missing dependencies that an agent proposed, and saves the approval. From
 /// then on, plans use them.
 pub(crate) fn approve_proposals(
-    session: &CommandContext,
+    context: &CommandContext,
     project: &Project,
     (source, options): (&PlanSource, &DependencyQueryArgs),
     agent: &str,
 ) -> Result<(), Failure> {
-    let loaded_plan = source.read_silently(session, project)?;
+    let loaded_plan = source.read_silently(context, project)?;
     let query = AgentQuery { project, agent, model: None, purpose: LanePurpose::Answer, revision: None };
     let missing = MissingNeedsSearch::new(query, &loaded_plan.plan)?;
     let record = missing.load_record()?.ok_or(DraftError::NoDrafts)?;
@@ -176,7 +176,7 @@ pub(crate) fn approve_proposals(
         n => format!("{n} dependencies"),
     };
     if !options.yes {
-        if cannot_prompt_user(session) {
+        if cannot_prompt_user(context) {
             let what = format!("{count} of {agent}'s may be used");
             let command = format!("git proq deps --agent {agent} --yes {}", source.source_names().join(" "));
             return Err(DraftError::ApprovalRequired { question: what, approve_command: command }.into());
@@ -184,10 +184,10 @@ pub(crate) fn approve_proposals(
         confirm(&format!("use {count} of {agent}'s from now on? [y/N] "))?;
     }
     let record = missing.approve(record)?;
-    if !session.ui.json {
+    if !context.ui.json {
         let cost =
             record.costs.cost.map(usage::cost_text).map(|cost| format!(" ({cost})")).unwrap_or_default();
-        session.ui.status(format!(
+        context.ui.status(format!(
             "{count} of {}'s used for these tasks as they are{cost}",
             terminal_text::escape_line(&record.agent)
         ));

@@ -17,61 +17,61 @@ use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::failure::Failure;
 use crate::cli::plans::plan_args::PlanArgs;
 
-pub(crate) fn run(session: &CommandContext, args: &PlanArgs) -> CommandResult {
+pub(crate) fn run(context: &CommandContext, args: &PlanArgs) -> CommandResult {
     let draft_args = &args.draft_args;
     if draft_args.drafts {
-        return draft_list::run(session);
+        return draft_list::run(context);
     }
     // An unusable output file is refused before an agent spends anything.
     let target =
-        draft_args.save.as_ref().map(|file| OutputFile::new(session, file, draft_args.force)).transpose()?;
+        draft_args.save.as_ref().map(|file| OutputFile::new(context, file, draft_args.force)).transpose()?;
     if let Some(goal) = &draft_args.ai {
-        return draft_conversation::create_draft(session, args, goal, target.as_ref());
+        return draft_conversation::create_draft(context, args, goal, target.as_ref());
     }
     if let Some(text) = &draft_args.feedback {
-        return draft_conversation::change_draft(session, args, text, target.as_ref());
+        return draft_conversation::change_draft(context, args, text, target.as_ref());
     }
-    let project = session.project_for_write()?;
+    let project = context.project_for_write()?;
     match target {
-        Some(target) => save_plan(session, &project, args, &target),
-        None => approve_draft(session, &project, args),
+        Some(target) => save_plan(context, &project, args, &target),
+        None => approve_draft(context, &project, args),
     }
 }
 
 /// Writes a draft, or a plan in any other format, as a plan in TOML.
 fn save_plan(
-    session: &CommandContext,
+    context: &CommandContext,
     project: &Project,
     args: &PlanArgs,
     target: &OutputFile,
 ) -> CommandResult {
     let is_draft =
-        args.source.source_names().is_empty() || args.source.draft_name(session, &project.store).is_some();
+        args.source.source_names().is_empty() || args.source.draft_name(context, &project.store).is_some();
     let path = if is_draft {
         let draft = draft_session::refresh_draft(project, &args.resolve_draft_name(project)?)?.0;
-        save_draft(session, &project.store, args, &draft, target)?
+        save_draft(context, &project.store, args, &draft, target)?
     } else {
-        let found = args.source.read_plan(session, project, "git proq plan -o plan.toml DRAFT")?;
+        let found = args.source.read_plan(context, project, "git proq plan -o plan.toml DRAFT")?;
         let header = [format!("From {}.", args.source.source_names().join(" "))];
         let text = plan_file::with_comments(
             &write::plan_to_toml(&found.plan),
             &header,
             &args.draft_args.target_text(),
         );
-        target.write(session, &project.store, &text)?
+        target.write(context, &project.store, &text)?
     };
-    if session.ui.json {
-        session.ui.print_json(serde_json::json!({ "saved": proq_store::paths::path_form::to_text(&path) }));
+    if context.ui.json {
+        context.ui.print_json(serde_json::json!({ "saved": proq_store::paths::path_form::to_text(&path) }));
     } else {
-        session.ui.print_line(format!("wrote {}", args.draft_args.target_text()));
-        session.ui.hint(format!("see what it comes to: git proq plan {}", args.draft_args.target_text()));
+        context.ui.print_line(format!("wrote {}", args.draft_args.target_text()));
+        context.ui.hint(format!("see what it comes to: git proq plan {}", args.draft_args.target_text()));
     }
     Ok(Exit::Success)
 }
 
 /// Shows a draft and approves it for running, after a confirmation prompt or with `--yes`.
-fn approve_draft(session: &CommandContext, project: &Project, args: &PlanArgs) -> CommandResult {
-    caller::refuse_in_lane(session, project)?;
+fn approve_draft(context: &CommandContext, project: &Project, args: &PlanArgs) -> CommandResult {
+    caller::refuse_in_lane(context, project)?;
     let name = args.resolve_draft_name(project)?;
     let (draft, is_busy) = draft_session::refresh_draft(project, &name)?;
     if is_busy {
@@ -80,24 +80,24 @@ fn approve_draft(session: &CommandContext, project: &Project, args: &PlanArgs) -
     if draft.plan.is_none() {
         return Err(DraftError::NoPlan { name, why: draft.record.rejection }.into());
     }
-    if !session.ui.json {
-        draft_conversation::show_draft(session, project, args, &draft, &[])?;
+    if !context.ui.json {
+        draft_conversation::show_draft(context, project, args, &draft, &[])?;
     }
     if !drafts::is_approved(&project.repo, &draft) && !args.draft_args.yes {
-        confirm_approval(session, &name)?;
+        confirm_approval(context, &name)?;
     }
     let record = drafts::approve(project, &draft)?;
     let draft = Draft { record, plan: draft.plan };
-    if session.ui.json {
-        draft_conversation::show_draft(session, project, args, &draft, &[])?;
+    if context.ui.json {
+        draft_conversation::show_draft(context, project, args, &draft, &[])?;
     } else {
-        session.ui.print_line(format!("\napproved draft '{name}'"));
+        context.ui.print_line(format!("\napproved draft '{name}'"));
     }
     Ok(Exit::Success)
 }
 
-fn confirm_approval(session: &CommandContext, name: &str) -> Result<(), Failure> {
-    if cannot_prompt_user(session) {
+fn confirm_approval(context: &CommandContext, name: &str) -> Result<(), Failure> {
+    if cannot_prompt_user(context) {
         let question = format!("draft '{name}' may be run");
         return Err(DraftError::ApprovalRequired {
             question,

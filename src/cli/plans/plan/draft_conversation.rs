@@ -59,7 +59,7 @@ struct DryRunOutput<'a> {
 
 /// Has an agent create a draft for `goal`.
 pub(crate) fn create_draft(
-    session: &CommandContext,
+    context: &CommandContext,
     args: &PlanArgs,
     goal: &str,
     target: Option<&OutputFile>,
@@ -69,8 +69,8 @@ pub(crate) fn create_draft(
         let example = "git proq plan --ai \"payments by card\"";
         return Err(UsageError::Missing { problem: "the plan needs a goal", example }.into());
     }
-    let source_file = draft_args.from.as_deref().map(|file| read_source_file(session, file)).transpose()?;
-    let project = session.project_for_write()?;
+    let source_file = draft_args.from.as_deref().map(|file| read_source_file(context, file)).transpose()?;
+    let project = context.project_for_write()?;
     let agent = agent_query::choose_agent(&project, draft_args.agent.as_deref())?;
     let model = draft_args.model.as_deref();
     let query =
@@ -79,21 +79,21 @@ pub(crate) fn create_draft(
     if let Some(worktree) = project.repo.current_worktree()
         && let Some(names) = new_lane::changed_file_names(&project.repo, worktree)?
     {
-        session.ui.warn(format!("the plan is made without your uncommitted changes ({names})"));
+        context.ui.warn(format!("the plan is made without your uncommitted changes ({names})"));
     }
     if draft_args.dry_run {
-        print_dry_run(session, &request, &agent);
+        print_dry_run(context, &request, &agent);
         return Ok(Exit::Success);
     }
     let (draft_session, lane) = request.start()?;
     new_lane::register_repository(&project);
-    session.ui.status(format!("{agent} makes a plan: draft '{}'", draft_session.record.name));
-    finish_draft(session, &project, args, draft_session, (lane, None), target)
+    context.ui.status(format!("{agent} makes a plan: draft '{}'", draft_session.record.name));
+    finish_draft(context, &project, args, draft_session, (lane, None), target)
 }
 
 /// Has the agent of a draft change its plan.
 pub(crate) fn change_draft(
-    session: &CommandContext,
+    context: &CommandContext,
     args: &PlanArgs,
     text: &str,
     target: Option<&OutputFile>,
@@ -102,7 +102,7 @@ pub(crate) fn change_draft(
         let example = "git proq plan --feedback \"the migration goes first\"";
         return Err(UsageError::Missing { problem: "there is nothing to say to the plan", example }.into());
     }
-    let project = session.project_for_write()?;
+    let project = context.project_for_write()?;
     let name = args.resolve_draft_name(&project)?;
     let (draft, is_busy) = draft_session::refresh_draft(&project, &name)?;
     if is_busy {
@@ -110,15 +110,15 @@ pub(crate) fn change_draft(
     }
     let mut draft_session = DraftSession::open(&project, &name)?;
     let lane = draft_session.send_feedback(text)?;
-    session.ui.status(format!("{} changes draft '{name}'", draft_session.record.agent));
+    context.ui.status(format!("{} changes draft '{name}'", draft_session.record.agent));
     let previous_plan = draft.plan.map(|plan| plan.loaded.plan);
-    finish_draft(session, &project, args, draft_session, (lane, previous_plan), target)
+    finish_draft(context, &project, args, draft_session, (lane, previous_plan), target)
 }
 
 /// Reads the file given with `--from`.
-fn read_source_file(session: &CommandContext, file: &Path) -> Result<SourceFile, Failure> {
+fn read_source_file(context: &CommandContext, file: &Path) -> Result<SourceFile, Failure> {
     let unreadable = |source| UsageError::Unreadable { path: file.to_owned(), source };
-    let bytes = proq_base::regular_file::read_user_file(&session.dir.join(file), MAX_SOURCE_FILE_BYTES)
+    let bytes = proq_base::regular_file::read_user_file(&context.dir.join(file), MAX_SOURCE_FILE_BYTES)
         .map_err(unreadable)?;
     let is_text = |text: &String| !text.contains('\0');
     let text = String::from_utf8(bytes).ok().filter(is_text);
@@ -126,18 +126,18 @@ fn read_source_file(session: &CommandContext, file: &Path) -> Result<SourceFile,
     Ok(SourceFile { name: terminal_text::escape_line(&file.display().to_string()), text })
 }
 
-fn print_dry_run(session: &CommandContext, request: &DraftRequest<'_>, agent: &str) {
-    if session.ui.json {
+fn print_dry_run(context: &CommandContext, request: &DraftRequest<'_>, agent: &str) {
+    if context.ui.json {
         let (command, prompt) = (request.command.display_command_line(), request.prompt.as_str());
-        session.ui.print_json(DryRunOutput { agent, command, prompt, dry_run: true });
+        context.ui.print_json(DryRunOutput { agent, command, prompt, dry_run: true });
         return;
     }
-    session.ui.print_line(format!(
+    context.ui.print_line(format!(
         "would start {}; it would be told:\n",
         terminal_text::escape_line(&request.command.display_command_line())
     ));
     for line in terminal_text::escape_lines(&request.prompt) {
-        session.ui.print_line(line);
+        context.ui.print_line(line);
     }
 }
 
@@ -182,7 +182,7 @@ impl AnswerHandler for DraftConversation<'_, '_> {
 /// Follows the conversation until the agent answers with a plan, and shows it. `previous_plan` is the plan
 /// before a change.
 fn finish_draft<'a>(
-    session: &CommandContext,
+    context: &CommandContext,
     project: &'a Project,
     args: &PlanArgs,
     mut draft_session: DraftSession<'a>,
@@ -191,7 +191,7 @@ fn finish_draft<'a>(
 ) -> CommandResult {
     let mut conversation =
         DraftConversation { draft_session: &mut draft_session, store: &project.store, was_restarted: false };
-    let (lane, outcome) = follow_until_answered(session, project, lane, &mut conversation)?;
+    let (lane, outcome) = follow_until_answered(context, project, lane, &mut conversation)?;
     if let AnswerOutcome::Invalid { reason, .. } | AnswerOutcome::NoAnswer { reason } = outcome {
         return Err(DraftError::InvalidAnswer {
             agent: draft_session.record.agent.clone(),
@@ -210,21 +210,21 @@ fn finish_draft<'a>(
         _ => Vec::new(),
     };
     let saved = match target {
-        Some(target) => Some(save_draft(session, &project.store, args, &draft, target)?),
+        Some(target) => Some(save_draft(context, &project.store, args, &draft, target)?),
         None => None,
     };
-    if session.ui.json {
+    if context.ui.json {
         let saved = saved.map(|path| proq_store::paths::path_form::to_text(&path));
-        return print_json(session, project, args, &draft, (&changed, saved));
+        return print_json(context, project, args, &draft, (&changed, saved));
     }
-    show_draft(session, project, args, &draft, &changed)?;
+    show_draft(context, project, args, &draft, &changed)?;
     if previous_plan.is_some() && changed.is_empty() {
-        session.ui.status("the plan is as it was");
+        context.ui.status("the plan is as it was");
     }
     if saved.is_some() {
-        session.ui.status(format!("wrote {}", args.draft_args.target_text()));
+        context.ui.status(format!("wrote {}", args.draft_args.target_text()));
     }
-    session.ui.hint(format!(
+    context.ui.hint(format!(
         "change it: git proq plan --feedback \"…\" {name}   keep it: git proq plan -o plan.toml {name}"
     ));
     Ok(Exit::Success)
@@ -232,19 +232,19 @@ fn finish_draft<'a>(
 
 /// Shows a saved draft.
 pub(crate) fn show_saved_draft(
-    session: &CommandContext,
+    context: &CommandContext,
     project: &Project,
     args: &PlanArgs,
     name: &str,
 ) -> CommandResult {
     let draft = drafts::read_draft(&project.store, name)?;
-    show_draft(session, project, args, &draft, &[])?;
+    show_draft(context, project, args, &draft, &[])?;
     let is_busy = draft_session::is_agent_busy(project, &draft.record)?;
-    if is_busy && !session.ui.json {
-        session.ui.status(format!("{} is at work on it", terminal_text::escape_line(&draft.record.agent)));
-        session.ui.hint(format!("wait for it: git proq wait {name}"));
-    } else if let (Some(rejection), false) = (&draft.record.rejection, session.ui.json) {
-        session
+    if is_busy && !context.ui.json {
+        context.ui.status(format!("{} is at work on it", terminal_text::escape_line(&draft.record.agent)));
+        context.ui.hint(format!("wait for it: git proq wait {name}"));
+    } else if let (Some(rejection), false) = (&draft.record.rejection, context.ui.json) {
+        context
             .ui
             .warn(format!("what was answered last is no plan: {}", terminal_text::escape_line(rejection)));
     }
@@ -253,29 +253,29 @@ pub(crate) fn show_saved_draft(
 
 /// Shows a draft's plan as a tree, with the changes in it.
 pub(crate) fn show_draft(
-    session: &CommandContext,
+    context: &CommandContext,
     project: &Project,
     args: &PlanArgs,
     draft: &Draft,
     changed: &[PlanChange],
 ) -> CommandResult {
-    if session.ui.json {
-        return print_json(session, project, args, draft, (changed, None));
+    if context.ui.json {
+        return print_json(context, project, args, draft, (changed, None));
     }
     let Some(plan) = &draft.plan else { return Ok(Exit::Success) };
     let view = compute_view(project, &plan.loaded, &[], &args.batch_options(&project.settings.swarm))?;
-    session.ui.print_line(tree::render(&view, &header_lines(&project.repo, draft)));
+    context.ui.print_line(tree::render(&view, &header_lines(&project.repo, draft)));
     if !changed.is_empty() {
-        session.ui.print_line("\nWhat has changed:");
+        context.ui.print_line("\nWhat has changed:");
         for change in changed {
-            session.ui.print_line(format!("  {}", describe_change(change)));
+            context.ui.print_line(format!("  {}", describe_change(change)));
         }
     }
     Ok(Exit::Success)
 }
 
 fn print_json(
-    session: &CommandContext,
+    context: &CommandContext,
     project: &Project,
     args: &PlanArgs,
     draft: &Draft,
@@ -289,7 +289,7 @@ fn print_json(
     let view = compute_view(project, &plan.loaded, &sources, &args.batch_options(&project.settings.swarm))?;
     let is_busy = draft_session::is_agent_busy(project, &draft.record)?;
     let row = DraftRow::from_draft(draft, drafts::is_approved(&project.repo, draft), is_busy);
-    session.ui.print_long_json(DraftOutput {
+    context.ui.print_long_json(DraftOutput {
         draft: row,
         changes,
         saved,

@@ -69,28 +69,28 @@ struct DraftsOutput {
     drafts: Vec<DraftRow>,
 }
 
-pub(crate) fn run(session: &CommandContext) -> CommandResult {
-    let project = session.project()?;
+pub(crate) fn run(context: &CommandContext) -> CommandResult {
+    let project = context.project()?;
     let mut rows = Vec::new();
     for record in drafts::list_drafts(&project)? {
         match draft_session::refresh_draft(&project, &record.name) {
             Ok((draft, is_busy)) => {
                 rows.push(DraftRow::from_draft(&draft, drafts::is_approved(&project.repo, &draft), is_busy));
             }
-            Err(e) => session.ui.warn(format!(
+            Err(e) => context.ui.warn(format!(
                 "draft '{}': {}",
                 record.name,
                 terminal_text::escape_line(&e.to_string())
             )),
         }
     }
-    if session.ui.json {
-        session.ui.print_json(DraftsOutput { drafts: rows });
+    if context.ui.json {
+        context.ui.print_json(DraftsOutput { drafts: rows });
         return Ok(Exit::Success);
     }
     if rows.is_empty() {
-        session.ui.status("there is no draft of a plan");
-        session.ui.hint("have one made: git proq plan --ai \"payments by card\"");
+        context.ui.status("there is no draft of a plan");
+        context.ui.hint("have one made: git proq plan --ai \"payments by card\"");
         return Ok(Exit::Success);
     }
     let lines = rows.iter().map(|row| {
@@ -107,10 +107,10 @@ pub(crate) fn run(session: &CommandContext) -> CommandResult {
         ]
     });
     let head = ["DRAFT", "STATE", "TASKS", "AGENT", "COST", "AGE", "GOAL"];
-    session.ui.print_line(table::render(&head, lines.collect()));
+    context.ui.print_line(table::render(&head, lines.collect()));
     for row in rows.iter().filter(|row| row.rejection.is_some()) {
         let rejection = terminal_text::escape_line(row.rejection.as_deref().unwrap_or_default());
-        session.ui.status(format!("{}: what was answered last is no plan: {rejection}", row.name));
+        context.ui.status(format!("{}: what was answered last is no plan: {rejection}", row.name));
     }
     Ok(Exit::Success)
 }

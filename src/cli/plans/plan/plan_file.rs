@@ -26,8 +26,8 @@ impl OutputFile {
     /// # Errors
     /// [`UsageError::OutputFileExists`] if the file exists without `--force`; [`UsageError::Unwritable`] if
     /// the path is a folder or its folder does not exist.
-    pub(crate) fn new(session: &CommandContext, file: &Path, force: bool) -> Result<OutputFile, Failure> {
-        let path = session.dir.join(file);
+    pub(crate) fn new(context: &CommandContext, file: &Path, force: bool) -> Result<OutputFile, Failure> {
+        let path = context.dir.join(file);
         if path.is_dir() || path.file_name().is_none() {
             let source = std::io::ErrorKind::IsADirectory.into();
             return Err(UsageError::Unwritable { path, source }.into());
@@ -48,7 +48,7 @@ impl OutputFile {
     /// Fails if another process created the file concurrently, or if it cannot be written.
     pub(crate) fn write(
         &self,
-        session: &CommandContext,
+        context: &CommandContext,
         store: &Store,
         text: &str,
     ) -> Result<PathBuf, Failure> {
@@ -76,7 +76,7 @@ impl OutputFile {
         write_in_existing_dir(&real_path, text.as_bytes())?;
         // The permissions are preserved where that is possible.
         drop(permissions.and_then(|mode| std::fs::set_permissions(&real_path, mode)));
-        session.ui.status(format!("what was there before is kept: {}", backup_path.display()));
+        context.ui.status(format!("what was there before is kept: {}", backup_path.display()));
         Ok(path.clone())
     }
 }
@@ -113,7 +113,7 @@ pub(crate) fn with_comments(text: &str, header: &[String], file: &str) -> String
 
 /// Writes a draft's plan to the output file.
 pub(crate) fn save_draft(
-    session: &CommandContext,
+    context: &CommandContext,
     store: &Store,
     args: &PlanArgs,
     draft: &Draft,
@@ -127,7 +127,7 @@ pub(crate) fn save_draft(
         format!("Goal: {}", record.goal.trim()),
     ];
     header.extend(record.source_file.as_ref().map(|from| format!("From: {from}")));
-    target.write(session, store, &with_comments(&plan.text, &header, &args.draft_args.target_text()))
+    target.write(context, store, &with_comments(&plan.text, &header, &args.draft_args.target_text()))
 }
 
 #[cfg(test)]

@@ -30,16 +30,16 @@ pub(crate) struct Mcp {
     pub(crate) supervisor: bool,
 }
 
-pub(crate) fn run(session: &CommandContext, args: &Mcp) -> CommandResult {
+pub(crate) fn run(context: &CommandContext, args: &Mcp) -> CommandResult {
     let program_path = require_program_path()?;
     let server = if args.supervisor {
-        let project = session.project()?;
-        caller::refuse_in_lane(session, &project)?;
+        let project = context.project()?;
+        caller::refuse_in_lane(context, &project)?;
         Server::with_lane_tools(program_path, project.repo.command_dir().to_owned())
     } else {
         // Each call checks whether this is a lane, not the start: an agent may have this server configured
         // everywhere.
-        Server::with_task_tools(program_path, session.dir.clone())
+        Server::with_task_tools(program_path, context.dir.clone())
     };
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|e| server_error(&e))?;

@@ -69,9 +69,9 @@ struct LaunchPlan {
     prompt: String,
 }
 
-pub(crate) fn run(session: &CommandContext, args: &Oversee) -> CommandResult {
-    let project = session.project_for_write()?;
-    caller::refuse_in_lane(session, &project)?;
+pub(crate) fn run(context: &CommandContext, args: &Oversee) -> CommandResult {
+    let project = context.project_for_write()?;
+    caller::refuse_in_lane(context, &project)?;
     let layout = project.store.layout();
     let lock = (!args.dry_run)
         .then(|| project.store.locks().acquire_within(&LockName::Overseer, WaitLimit::NoWait))
@@ -88,22 +88,22 @@ pub(crate) fn run(session: &CommandContext, args: &Oversee) -> CommandResult {
         settings: &settings,
     })?;
     if args.dry_run {
-        print_plan(session, &launch_plan, &command);
+        print_plan(context, &launch_plan, &command);
         return Ok(Exit::Success);
     }
     let exit_code = run_agent(&project, &launch_plan, &command, &settings)?;
     drop(lock);
-    if session.ui.json {
-        print_json(session, &launch_plan, &command, exit_code);
+    if context.ui.json {
+        print_json(context, &launch_plan, &command, exit_code);
     }
     if exit_code == Some(0) {
         return Ok(Exit::Success);
     }
     let end_text =
         exit_code.map_or_else(|| "by a signal".to_owned(), |code| format!("with exit code {code}"));
-    session.ui.warn(format!("{} ended {end_text}", launch_plan.agent.name));
+    context.ui.warn(format!("{} ended {end_text}", launch_plan.agent.name));
     if launch_plan.resume {
-        session.ui.hint("if its session is gone, begin a new one: git proq supervise --new");
+        context.ui.hint("if its session is gone, begin a new one: git proq supervise --new");
     }
     Ok(Exit::Agent)
 }
@@ -166,9 +166,9 @@ fn run_agent(
     Ok(status?.code())
 }
 
-fn print_plan(session: &CommandContext, plan: &LaunchPlan, command: &OverseerCommand) {
-    if session.ui.json {
-        print_json(session, plan, command, None);
+fn print_plan(context: &CommandContext, plan: &LaunchPlan, command: &OverseerCommand) {
+    if context.ui.json {
+        print_json(context, plan, command, None);
         return;
     }
     let session_text = match (plan.resume, plan.agent.can_resume()) {
@@ -177,16 +177,16 @@ fn print_plan(session: &CommandContext, plan: &LaunchPlan, command: &OverseerCom
         (false, _) if plan.agent.resumes_by_id() => format!(", in a new session {}", plan.session),
         (false, _) => ", in a new session".to_owned(),
     };
-    session.ui.print_line(format!("would start {}{session_text}; it would be told:", plan.program.display()));
-    session.ui.print_line("");
-    session.ui.print_line(plan.prompt.trim_end());
+    context.ui.print_line(format!("would start {}{session_text}; it would be told:", plan.program.display()));
+    context.ui.print_line("");
+    context.ui.print_line(plan.prompt.trim_end());
 }
 
-fn print_json(session: &CommandContext, plan: &LaunchPlan, command: &OverseerCommand, exit: Option<i32>) {
+fn print_json(context: &CommandContext, plan: &LaunchPlan, command: &OverseerCommand, exit: Option<i32>) {
     let program = std::iter::once(plan.program.as_os_str());
     let argv =
         program.chain(command.args.iter().map(AsRef::as_ref)).map(|w| w.to_string_lossy().into_owned());
-    session.ui.print_json(SuperviseOutput {
+    context.ui.print_json(SuperviseOutput {
         agent: &plan.agent.name,
         session: plan.agent.resumes_by_id().then_some(plan.session.as_str()),
         resumed: plan.resume,
