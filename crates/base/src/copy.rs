@@ -45,7 +45,7 @@ impl FileStamp {
 pub enum CopyError {
     /// The source is gone, has become another kind of file, or was written to during the copy.
     #[error("it was written to at the same time")]
-    Changed,
+    SourceChanged,
     /// The source may not be read.
     #[error("it may not be read")]
     Unreadable,
@@ -66,8 +66,10 @@ impl CopyError {
         match io::Error::from(e) {
             e if e.kind() == ErrorKind::PermissionDenied => CopyError::Unreadable,
             // The file has become a link or a socket, or is gone.
-            e if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => CopyError::Changed,
-            e if matches!(e.raw_os_error(), Some(ERRNO_LOOP | ERRNO_NXIO)) => CopyError::Changed,
+            e if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+                CopyError::SourceChanged
+            }
+            e if matches!(e.raw_os_error(), Some(ERRNO_LOOP | ERRNO_NXIO)) => CopyError::SourceChanged,
             e => CopyError::Io(e),
         }
     }
@@ -85,8 +87,9 @@ impl CopyError {
 const ERRNO_LOOP: i32 = rustix::io::Errno::LOOP.raw_os_error();
 const ERRNO_NXIO: i32 = rustix::io::Errno::NXIO.raw_os_error();
 
-/// An entry of an open folder, as descriptor and name. It stays valid if the folder is renamed.
-pub type DirfdPath<'a> = (BorrowedFd<'a>, &'a OsStr);
+/// Entry of an open folder: descriptor of the folder and name of the entry. Stays valid if the folder is
+/// renamed.
+pub type EntryAt<'a> = (BorrowedFd<'a>, &'a OsStr);
 
 /// Copies a file to a target that must not exist. Follows no link at either end. `should_continue` receives
 /// the number of bytes after each chunk and returns whether to continue.
@@ -94,8 +97,8 @@ pub type DirfdPath<'a> = (BorrowedFd<'a>, &'a OsStr);
 /// # Errors
 /// Fails with a [`CopyError`]; no partial target is left.
 pub fn copy_file_at(
-    from: DirfdPath<'_>,
-    to: DirfdPath<'_>,
+    from: EntryAt<'_>,
+    to: EntryAt<'_>,
     should_continue: &mut dyn FnMut(u64) -> bool,
 ) -> Result<FileStamp, CopyError> {
     // Non-blocking: if the source has become a pipe, the open must not wait.
@@ -105,13 +108,13 @@ pub fn copy_file_at(
     let source = File::from(source);
     let metadata = source.metadata().map_err(CopyError::Io)?;
     if !metadata.is_file() {
-        return Err(CopyError::Changed);
+        return Err(CopyError::SourceChanged);
     }
     let write_flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let owner_mode = Mode::RUSR | Mode::WUSR;
     let target =
         rustix::fs::openat(to.0, to.1, write_flags, owner_mode).map_err(CopyError::from_target_errno)?;
-    let result = copy_into(&source, &metadata, &File::from(target), should_continue);
+    let result = copy_with_metadata(&source, &metadata, &File::from(target), should_continue);
     if result.is_err() {
         // This call created the target.
         let _gone = rustix::fs::unlinkat(to.0, to.1, AtFlags::empty());
@@ -119,7 +122,9 @@ pub fn copy_file_at(
     result.map(|()| FileStamp::from_metadata(&metadata))
 }
 
-fn copy_into(
+/// Copies content, mode and times of an open file to an empty one. Fails if the source changed during the
+/// copy, or so recently that a change might go unnoticed.
+fn copy_with_metadata(
     source: &File,
     metadata: &Metadata,
     target: &File,
@@ -131,7 +136,7 @@ fn copy_into(
     let metadata_after = source.metadata().map_err(CopyError::Io)?;
     let change_marker = |m: &Metadata| (FileStamp::from_metadata(m), m.ctime(), m.ctime_nsec());
     if change_marker(metadata) != change_marker(&metadata_after) || was_just_modified(metadata) {
-        return Err(CopyError::Changed);
+        return Err(CopyError::SourceChanged);
     }
     Ok(())
 }
@@ -177,6 +182,7 @@ fn share_blocks(_source: &File, _target: &File) -> bool {
     false
 }
 
+/// Copies the parts of a file that hold data; its holes become holes of the target.
 fn copy_data_ranges(
     source: &File,
     meta: &Metadata,
@@ -218,7 +224,7 @@ fn copy_in_chunks(
         let copied =
             io::copy(&mut source.take(remaining.min(CHUNK_SIZE)), &mut output).map_err(CopyError::Io)?;
         if copied == 0 {
-            return Err(CopyError::Changed);
+            return Err(CopyError::SourceChanged);
         }
         remaining = remaining.saturating_sub(copied);
         if !should_continue(copied) {
@@ -289,6 +295,7 @@ fn copy_in_kernel(_source: &File, _target: &File, _length: u64) -> u64 {
     0
 }
 
+/// Returns the access and modification time of a file in the form of a system call.
 fn to_timestamps(meta: &Metadata) -> Timestamps {
     let timespec = |seconds, nanos| Timespec { tv_sec: seconds, tv_nsec: nanos };
     Timestamps {
@@ -301,11 +308,11 @@ fn to_timestamps(meta: &Metadata) -> Timestamps {
 ///
 /// # Errors
 /// Fails with a [`CopyError`]; then no link was created.
-pub fn copy_link_at(from: DirfdPath<'_>, to: DirfdPath<'_>) -> Result<(), CopyError> {
+pub fn copy_link_at(from: EntryAt<'_>, to: EntryAt<'_>) -> Result<(), CopyError> {
     let stat = rustix::fs::statat(from.0, from.1, AtFlags::SYMLINK_NOFOLLOW)
         .map_err(CopyError::from_source_errno)?;
     let link_target = rustix::fs::readlinkat(from.0, from.1, Vec::new()).map_err(|e| match e {
-        rustix::io::Errno::INVAL => CopyError::Changed,
+        rustix::io::Errno::INVAL => CopyError::SourceChanged,
         e => CopyError::from_source_errno(e),
     })?;
     rustix::fs::symlinkat(OsStr::from_bytes(link_target.as_bytes()), to.0, to.1)
@@ -316,7 +323,7 @@ pub fn copy_link_at(from: DirfdPath<'_>, to: DirfdPath<'_>) -> Result<(), CopyEr
 
 /// Sets the times of a file or link to those in `stat`. Ignores failure: not every file system can for a
 /// link.
-pub fn set_times_at(stat: &Stat, to: DirfdPath<'_>) {
+pub fn set_times_at(stat: &Stat, to: EntryAt<'_>) {
     let timespec = |seconds, nanos| Timespec { tv_sec: seconds, tv_nsec: nanos };
     let to_nanos = |nanos| i64::try_from(nanos).unwrap_or_default();
     let times = Timestamps {
@@ -412,8 +419,8 @@ mod tests {
         assert!(matches!(copy_file(&from, &link), Err(CopyError::TargetExists)));
         assert_eq!(std::fs::read(&to).unwrap(), b"mine");
         let other = dir.path().join("other");
-        assert!(matches!(copy_file(&link, &other), Err(CopyError::Changed)));
-        assert!(matches!(copy_file(&dir.path().join("nothing"), &other), Err(CopyError::Changed)));
+        assert!(matches!(copy_file(&link, &other), Err(CopyError::SourceChanged)));
+        assert!(matches!(copy_file(&dir.path().join("nothing"), &other), Err(CopyError::SourceChanged)));
         assert!(other.symlink_metadata().is_err());
     }
 
@@ -450,11 +457,11 @@ mod tests {
             true
         };
         let copied = copy_file_at((from_dir, &from_name), (to_dir, &to_name), &mut write);
-        assert!(matches!(copied, Err(CopyError::Changed)));
+        assert!(matches!(copied, Err(CopyError::SourceChanged)));
         assert!(to.symlink_metadata().is_err());
         // The file was just written, so a change could not be detected.
         std::fs::write(&from, "x").unwrap();
-        assert!(matches!(copy_file(&from, &to), Err(CopyError::Changed)));
+        assert!(matches!(copy_file(&from, &to), Err(CopyError::SourceChanged)));
         wait_for_mtime_tick();
         copy_file(&from, &to).unwrap();
         std::fs::remove_file(&to).unwrap();
@@ -468,7 +475,7 @@ mod tests {
         let dir = temp_dir();
         let pipe = dir.path().join("pipe");
         rustix::fs::mknodat(CWD, &pipe, rustix::fs::FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
-        assert!(matches!(copy_file(&pipe, &dir.path().join("to")), Err(CopyError::Changed)));
+        assert!(matches!(copy_file(&pipe, &dir.path().join("to")), Err(CopyError::SourceChanged)));
     }
 
     #[test]

@@ -10,7 +10,7 @@ pub enum Note {
     /// A noticeable wait, with what the command waits for.
     Waiting(String),
     /// A completed step.
-    Step(String),
+    StepDone(String),
     /// A detail about how a step was done, for verbose output.
     Detail(String),
     /// Current activity, replacing the previous message of this kind; empty when it is finished.
@@ -53,8 +53,8 @@ impl Listener {
     }
 
     /// Reports that a step was completed.
-    pub fn step(&self, text: impl Into<String>) {
-        (self.0)(&Note::Step(text.into()));
+    pub fn step_done(&self, text: impl Into<String>) {
+        (self.0)(&Note::StepDone(text.into()));
     }
 }
 

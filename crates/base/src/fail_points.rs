@@ -30,14 +30,18 @@ pub fn is_git_forced() -> bool {
 
 /// Fail points that an environment variable names.
 struct FailPoints {
+    /// Name of the environment variable.
     variable: &'static str,
+    /// Points that the variable names, parsed at the first hit of any point.
     points: std::sync::OnceLock<Vec<FailPoint>>,
 }
 
 /// A named point, and at which of its hits it takes effect.
 struct FailPoint {
     name: String,
+    /// Number of the hit, from 1, at which the point takes effect.
     due_hit: usize,
+    /// Number of hits so far.
     hits: std::sync::atomic::AtomicUsize,
 }
 
@@ -46,6 +50,7 @@ impl FailPoints {
         FailPoints { variable, points: std::sync::OnceLock::new() }
     }
 
+    /// Counts a hit of the named point, and returns whether the point takes effect at it.
     fn is_due(&self, name: &str) -> bool {
         let points = self.points.get_or_init(|| {
             let text = std::env::var(self.variable).unwrap_or_default();
@@ -56,11 +61,13 @@ impl FailPoints {
 }
 
 impl FailPoint {
+    /// Parses `NAME` or `NAME:N`; none where N is no number.
     fn parse(text: &str) -> Option<FailPoint> {
         let (name, due_hit) = text.split_once(':').unwrap_or((text, "1"));
         Some(FailPoint { name: name.to_owned(), due_hit: due_hit.parse().ok()?, hits: 0.into() })
     }
 
+    /// Counts a hit of this point, and returns whether the point takes effect at it.
     fn register_hit(&self) -> bool {
         self.hits.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1 == self.due_hit
     }

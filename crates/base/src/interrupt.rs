@@ -11,7 +11,7 @@ use signal_hook::{SigId, flag, low_level};
 use crate::explain::{Exit, Explain};
 
 /// Signals that are deferred.
-const SIGNALS: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
+const DEFERRED_SIGNALS: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
 
 /// Error of a command that stops because you pressed Ctrl-C, or a process sent TERM or HUP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error, Explain)]
@@ -41,7 +41,7 @@ pub fn record_own_handlers() {
 pub fn defer_signals() {
     SIGNAL_STATE.get_or_init(|| {
         let state = SignalState { received: Arc::default(), is_default_restored: Arc::default() };
-        for signal in SIGNALS {
+        for signal in DEFERRED_SIGNALS {
             // If a handler cannot be registered, the signal ends the process as before.
             drop(flag::register_conditional_default(signal, Arc::clone(&state.is_default_restored)));
             let number = signal.unsigned_abs() as usize;
@@ -71,8 +71,8 @@ pub fn received_signal() -> u8 {
     u8::try_from(received).unwrap_or(0)
 }
 
-/// Fails if a signal was received.
-pub fn check() -> Result<(), Interrupted> {
+/// Fails if a signal was received: the command stops here, where stopping is safe.
+pub fn require_no_signal() -> Result<(), Interrupted> {
     if received_signal() == 0 { Ok(()) } else { Err(Interrupted) }
 }
 
@@ -99,10 +99,10 @@ impl Drop for SignalHandlers {
 ///
 /// # Errors
 /// Fails if no signal handler can be registered.
-pub fn register_pipe(writer: &UnixStream) -> std::io::Result<SignalHandlers> {
+pub fn register_signal_pipe(writer: &UnixStream) -> std::io::Result<SignalHandlers> {
     let mut handlers = SignalHandlers(Vec::new());
     if SIGNAL_STATE.get().is_some() {
-        for signal in SIGNALS {
+        for signal in DEFERRED_SIGNALS {
             handlers.0.push(low_level::pipe::register(signal, writer.try_clone()?)?);
         }
     }
@@ -124,7 +124,7 @@ impl StopFlag {
     pub fn register() -> StopFlag {
         let flag = Arc::new(AtomicBool::new(false));
         let handles_signals = SIGNAL_STATE.get().is_some() || HAS_OWN_HANDLERS.load(Ordering::Relaxed);
-        let signals = SIGNALS.iter().filter(|_| handles_signals);
+        let signals = DEFERRED_SIGNALS.iter().filter(|_| handles_signals);
         let handlers = signals.filter_map(|signal| flag::register(*signal, Arc::clone(&flag)).ok());
         StopFlag { _handlers: SignalHandlers(handlers.collect()), flag }
     }

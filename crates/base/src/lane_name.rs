@@ -113,7 +113,7 @@ impl TryFrom<String> for LaneName {
     fn try_from(text: String) -> Result<LaneName, InvalidLaneName> {
         match invalid_name_reason(&text) {
             None => Ok(LaneName(text)),
-            Some(reason) => Err(InvalidLaneName { name: shortened(&text), reason }),
+            Some(reason) => Err(InvalidLaneName { name: shorten_for_message(&text), reason }),
         }
     }
 }
@@ -189,7 +189,7 @@ fn invalid_name_reason(text: &str) -> Option<&'static str> {
 }
 
 /// Returns an invalid name shortened and escaped to one line, for messages.
-fn shortened(text: &str) -> String {
+fn shorten_for_message(text: &str) -> String {
     let short: String = text.chars().take(40).flat_map(char::escape_debug).collect();
     if text.chars().count() > 40 { format!("{short}…") } else { short }
 }

@@ -24,16 +24,16 @@ pub struct Heading<'t> {
 pub struct Item<'t> {
     /// Width of its indentation; a tab counts as four.
     pub indent: usize,
-    /// Whether its checkbox is ticked; none without a checkbox.
+    /// Whether the item's checkbox is ticked; none without a checkbox.
     pub ticked: Option<bool>,
-    /// Byte offset of its text in the line.
-    pub text_offset: usize,
+    /// Byte offset of the item's text within its line, not within the file.
+    pub text_offset_in_line: usize,
     /// Text of the item.
     pub text: &'t str,
 }
 
 /// Returns the lines of a text that are outside of code blocks and comments.
-pub fn lines(text: &str) -> impl Iterator<Item = Line<'_>> {
+pub fn lines_outside_code(text: &str) -> impl Iterator<Item = Line<'_>> {
     let mut offset = 0;
     let mut fence: Option<(char, usize)> = None;
     let mut in_comment = false;
@@ -77,6 +77,7 @@ fn fence_marker(start: &str) -> Option<(char, usize)> {
     (length >= 3 && !is_inline).then_some((c, length))
 }
 
+/// Returns whether a line has no other character than `c`, so that it may end a code block.
 fn closes_fence(start: &str, c: char) -> bool {
     start.trim_end().chars().all(|other| other == c)
 }
@@ -112,7 +113,12 @@ impl<'t> Line<'t> {
         });
         let (ticked, text) = ticked.map_or((None, content), |(ticked, after_box)| (Some(ticked), after_box));
         let text = text.trim_start();
-        Some(Item { indent, ticked, text_offset: self.text.len() - text.len(), text: text.trim_end() })
+        Some(Item {
+            indent,
+            ticked,
+            text_offset_in_line: self.text.len() - text.len(),
+            text: text.trim_end(),
+        })
     }
 }
 
@@ -142,7 +148,7 @@ mod tests {
     use super::*;
 
     fn texts(text: &str) -> Vec<&str> {
-        lines(text).map(|line| line.text).collect()
+        lines_outside_code(text).map(|line| line.text).collect()
     }
 
     #[test]
@@ -150,7 +156,7 @@ mod tests {
         let text = "a\r\n```md\n# no\n~~~\n```\nb\n~~~~\n~~~\n# no\n~~~~\n<!-- one -->\n<!--\n- no\n-->\n```c``` d\ne";
         assert_eq!(texts(text), ["a", "b", "```c``` d", "e"]);
         assert_eq!(texts("a\n```\nwithout end"), ["a"]);
-        assert_eq!(lines("é\nb").nth(1).map(|line| line.offset), Some(3));
+        assert_eq!(lines_outside_code("é\nb").nth(1).map(|line| line.offset), Some(3));
     }
 
     #[test]
@@ -159,7 +165,7 @@ mod tests {
         assert_eq!(line("## Two ##").heading(), Some(Heading { level: 2, text: "Two" }));
         assert_eq!(line("####### x").heading(), None);
         assert_eq!(line("#x").heading(), None);
-        let item = |text| line(text).item().map(|i| (i.indent, i.ticked, i.text_offset, i.text));
+        let item = |text| line(text).item().map(|i| (i.indent, i.ticked, i.text_offset_in_line, i.text));
         assert_eq!(item("- [ ] a b "), Some((0, Some(false), 6, "a b")));
         assert_eq!(item("\t* [X] é"), Some((4, Some(true), 7, "é")));
         assert_eq!(item("12) plain"), Some((0, None, 4, "plain")));

@@ -48,7 +48,7 @@ impl Attributes {
     }
 
     /// Returns these attributes, with those of `defaults` where there are none of their kind.
-    pub(crate) fn or(mut self, defaults: &Attributes) -> Attributes {
+    pub(crate) fn or_defaults(mut self, defaults: &Attributes) -> Attributes {
         if self.hints.is_empty() && !self.is_transparent {
             self.hints = defaults.hints.clone();
         }
@@ -65,6 +65,7 @@ pub(crate) fn hints_variable() -> Ident {
     Ident::new("hints", Span::mixed_site())
 }
 
+/// Sets the value of an attribute; fails if it was set before.
 fn set_once(value: &mut Option<TokenStream>, attribute: &Attribute, new: TokenStream) -> Result<()> {
     match value.replace(new) {
         None => Ok(()),
@@ -80,7 +81,7 @@ fn parse_hint(input: ParseStream, may_have_else: bool) -> Result<(TokenStream, T
     let condition = parse_condition(input)?;
     let hints = hints_variable();
     if !input.peek(LitStr) {
-        let texts = parse_with(input, "expected a text in quotes, or `with = …`")?;
+        let texts = parse_with_expression(input, "expected a text in quotes, or `with = …`")?;
         let to_text = quote!(::std::borrow::Cow::<'static, str>::from);
         let texts = quote!(::std::iter::IntoIterator::into_iter(#texts));
         return Ok((condition, quote!(#hints.extend(::std::iter::Iterator::map(#texts, #to_text));)));
@@ -114,14 +115,14 @@ fn parse_condition(input: ParseStream) -> Result<TokenStream> {
 /// Parses the arguments of `#[exit(…)]` into an expression.
 fn parse_exit(input: ParseStream) -> Result<TokenStream> {
     if input.peek2(Token![=]) {
-        return parse_with(input, "expected a variant of `Exit`, or `with = …`");
+        return parse_with_expression(input, "expected a variant of `Exit`, or `with = …`");
     }
     let variant: Ident = input.parse()?;
     Ok(quote!(::proq_base::explain::Exit::#variant))
 }
 
 /// Parses `with = EXPRESSION` and returns the expression; any other input is an error with this message.
-fn parse_with(input: ParseStream, message: &str) -> Result<TokenStream> {
+fn parse_with_expression(input: ParseStream, message: &str) -> Result<TokenStream> {
     let start = input.fork();
     let is_with = input.parse::<Ident>().is_ok_and(|word| word == "with");
     if !is_with || input.parse::<Token![=]>().is_err() || input.is_empty() {

@@ -8,13 +8,16 @@ use super::attributes::{Attributes, hints_variable};
 
 /// A variant, or a whole struct: its pattern and its attributes.
 struct Arm {
+    /// Pattern that matches the variant and binds its fields.
     pattern: TokenStream,
     /// The error that the variant wraps, if its message is that error's.
     wrapped: Option<TokenStream>,
+    /// Attributes of the variant, with those of the type where it has none of their kind.
     attributes: Attributes,
 }
 
 impl Arm {
+    /// Creates the arm of the variant, or struct, at `path`.
     fn new(path: &TokenStream, fields: &Fields, attributes: Attributes) -> Arm {
         let names: Vec<TokenStream> = fields
             .members()
@@ -35,7 +38,7 @@ impl Arm {
     }
 
     /// Returns the match arm of `hints`, with statements that add the hints.
-    fn hints(&self) -> TokenStream {
+    fn hints_arm(&self) -> TokenStream {
         let Arm { pattern, wrapped, attributes } = self;
         let (statements, hints) = (&attributes.hints, hints_variable());
         match wrapped {
@@ -47,7 +50,7 @@ impl Arm {
     }
 
     /// Returns the match arm of `exit`.
-    fn exit(&self) -> TokenStream {
+    fn exit_arm(&self) -> TokenStream {
         let pattern = &self.pattern;
         let exit = match (&self.attributes.exit, &self.wrapped) {
             (Some(exit), _) => quote!(#exit),
@@ -57,8 +60,8 @@ impl Arm {
         quote!(#pattern => #exit,)
     }
 
-    /// Returns the match arm of `is_decision`.
-    fn decision(&self) -> TokenStream {
+    /// Returns the match arm of `is_deliberate_refusal`.
+    fn decision_arm(&self) -> TokenStream {
         let pattern = &self.pattern;
         let decision = self.attributes.decision.clone().unwrap_or_else(|| quote!(false));
         quote!(#pattern => #decision,)
@@ -75,13 +78,13 @@ pub(crate) fn expand(input: &DeriveInput) -> Result<TokenStream> {
             .iter()
             .map(|variant| {
                 let name = &variant.ident;
-                let attributes = Attributes::parse(&variant.attrs)?.or(&of_type);
+                let attributes = Attributes::parse(&variant.attrs)?.or_defaults(&of_type);
                 Ok(Arm::new(&quote!(Self::#name), &variant.fields, attributes))
             })
             .collect::<Result<_>>()?,
         Data::Union(data) => return Err(Error::new_spanned(data.union_token, "a union is no error")),
     };
-    let (exits, decisions) = (arms.iter().map(Arm::exit), arms.iter().map(Arm::decision));
+    let (exits, decisions) = (arms.iter().map(Arm::exit_arm), arms.iter().map(Arm::decision_arm));
     let (name, hints) = (&input.ident, expand_hints(&arms));
     let (impl_generics, type_generics, where_clause) = input.generics.split_for_impl();
     Ok(quote! {
@@ -103,7 +106,7 @@ pub(crate) fn expand(input: &DeriveInput) -> Result<TokenStream> {
 /// Returns the method `hints`; nothing for an error without any, which has the trait's own.
 fn expand_hints(arms: &[Arm]) -> Option<TokenStream> {
     let has_hints = |arm: &Arm| arm.wrapped.is_some() || !arm.attributes.hints.is_empty();
-    let (variable, hints) = (hints_variable(), arms.iter().map(Arm::hints));
+    let (variable, hints) = (hints_variable(), arms.iter().map(Arm::hints_arm));
     arms.iter().any(has_hints).then(|| {
         quote! {
             fn hints(&self) -> ::std::vec::Vec<::std::borrow::Cow<'static, str>> {

@@ -220,7 +220,7 @@ impl Proq {
                 name_hint: Some(command_line.as_str()),
                 agent: agent_command.as_ref().map(|j| j.agent.clone()),
                 base: base::resolve(project, request.base.as_deref(), request.onto.as_deref())?,
-                carry: None,
+                carry_from: None,
                 checks: request.checks.clone(),
                 scope: request.scope.clone(),
                 sparse: false,
@@ -234,7 +234,7 @@ impl Proq {
         let record = match agent_command {
             None => created.lane.into_any(),
             Some(agent_command) => {
-                start_supervisor::launch(project, &created.lane.into_any(), created.lock, &agent_command)?
+                start_supervisor::launch(project, &created.lane.into_any(), created.run_lock, &agent_command)?
             }
         };
         self.lane_from_record(record)
@@ -242,7 +242,7 @@ impl Proq {
 
     /// Returns every lane that can be landed, by name.
     pub fn list(&self) -> Result<Vec<Lane>, Error> {
-        let lanes = self.project.lanes()?.into_iter().map(LaneRecord::into_any).collect();
+        let lanes = self.project.owned_lanes()?.into_iter().map(LaneRecord::into_any).collect();
         let views = crate::lane::inspection::list::lane_views(&self.project, lanes)?;
         Ok(views.into_iter().map(Lane::from).collect())
     }
@@ -302,6 +302,7 @@ impl Proq {
         Ok(())
     }
 
+    /// Lands these lanes, or with `all` every finished lane, with the settings of the repository.
     fn land_lanes(&self, lanes: &[String], all: bool) -> Result<outcome::LandingReport, Error> {
         let request = LandingOptions {
             resolver: None,
@@ -311,7 +312,7 @@ impl Proq {
             onto: None,
             force: false,
             allow_deletions: false,
-            stop: None,
+            stopped_lanes: None,
             endable_sessions: &[],
             pick: false,
             is_automatic: false,
@@ -322,7 +323,7 @@ impl Proq {
             jobs: None,
             queue_wait: WaitLimit::Forever,
             strategy: None,
-            no_verify: false,
+            skip_hooks: false,
             order: if all { options::StackOrder::Best } else { options::StackOrder::Given },
             atomic: false,
             push: if self.project.settings.merge_push {
@@ -335,6 +336,7 @@ impl Proq {
         Ok(landing::land_lanes(&self.project, &request)?)
     }
 
+    /// Returns the current state of the lane with this record.
     fn lane_from_record(&self, record: AnyLane) -> Result<Lane, Error> {
         let name = record.name.to_string();
         let view = crate::lane::inspection::list::lane_views(&self.project, vec![record])?.pop();

@@ -17,15 +17,15 @@ pub struct Probe {
     scratch: PathBuf,
 }
 
-/// Result of merging two commits.
+/// Result of merging two commits without a landing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
+pub struct ProbedMerge {
     /// Merged tree; with conflicts it contains conflict markers.
     pub tree: TreeId,
     /// Whether the merge has no conflict.
-    pub clean: bool,
+    pub is_clean: bool,
     /// Conflicted paths, each once, in order.
-    pub paths: Vec<RepoPath>,
+    pub conflicted_paths: Vec<RepoPath>,
 }
 
 impl Probe {
@@ -40,12 +40,12 @@ impl Probe {
         Ok(Probe { repo, scratch: scratch.to_owned() })
     }
 
-    /// Merges two commits in process and returns the tree, or none where the merge needs a decision. Writes
-    /// no object, not even the tree.
+    /// Merges two commits in process and returns the tree, or none where the merge needs git or a decision.
+    /// Writes no object, not even the tree.
     ///
     /// # Errors
     /// Fails if an object cannot be read; a landing would leave that merge to git.
-    pub fn exact(&self, ours: CommitId, theirs: CommitId) -> Result<Option<TreeId>, Error> {
+    pub fn merge_in_process(&self, ours: CommitId, theirs: CommitId) -> Result<Option<TreeId>, Error> {
         Ok(tree_merge::exact_merge_tree(&self.repo, ours, theirs)?)
     }
 
@@ -54,8 +54,12 @@ impl Probe {
     ///
     /// # Errors
     /// Fails if git refuses the merge or does not finish it.
-    pub fn merge(&self, ours: CommitId, theirs: CommitId) -> Result<Answer, Error> {
+    pub fn merge(&self, ours: CommitId, theirs: CommitId) -> Result<ProbedMerge, Error> {
         let merged = tree_merge::merge_commits(&self.repo, ours, theirs, &self.scratch, None)?;
-        Ok(Answer { tree: merged.tree, clean: merged.is_clean, paths: merged.conflicted_paths() })
+        Ok(ProbedMerge {
+            tree: merged.tree,
+            is_clean: merged.is_clean,
+            conflicted_paths: merged.conflicted_paths(),
+        })
     }
 }

@@ -17,7 +17,7 @@ pub struct DependencyGraph {
     /// others.
     serial_predecessor: Vec<Option<usize>>,
     /// The open tasks of each phase.
-    open_by_phase: Vec<Vec<usize>>,
+    open_tasks_by_phase: Vec<Vec<usize>>,
 }
 
 /// A sequence of tasks through the plan, each of which waits for the one before.
@@ -56,7 +56,7 @@ impl DependencyGraph {
                 phase.last().copied().filter(|_| position.order == PhaseOrder::Serial);
             phase.push(index);
         }
-        let graph = DependencyGraph { needs, serial_predecessor, open_by_phase };
+        let graph = DependencyGraph { needs, serial_predecessor, open_tasks_by_phase: open_by_phase };
         graph.require_no_cycle(&positions, &names)?;
         graph.require_order(&positions, &names)?;
         Ok(graph)
@@ -70,7 +70,7 @@ impl DependencyGraph {
     /// Returns the open tasks in waves. The tasks of a wave need only done tasks and tasks of earlier waves.
     pub fn waves(&self) -> Vec<Vec<usize>> {
         let mut waves = Vec::new();
-        for phase in &self.open_by_phase {
+        for phase in &self.open_tasks_by_phase {
             let mut depth: BTreeMap<usize, usize> = BTreeMap::new();
             for task in self.topological_order(phase) {
                 let need_depth = self.predecessors(task).filter_map(|need| depth.get(&need)).max();
@@ -90,7 +90,7 @@ impl DependencyGraph {
     pub fn critical_path(&self, plan: &Plan) -> CriticalPath {
         let weights: Vec<usize> = plan.tasks().map(|position| position.task.size.weight()).collect();
         let mut out = CriticalPath::default();
-        for phase in &self.open_by_phase {
+        for phase in &self.open_tasks_by_phase {
             let mut best: BTreeMap<usize, (usize, Option<usize>)> = BTreeMap::new();
             for task in self.topological_order(phase) {
                 let need_weights =
@@ -210,8 +210,8 @@ impl DependencyGraph {
                 };
                 return Err(PlanError::NeedsLaterTask {
                     location: names.need_location(positions, index, need),
-                    task: position.task.name(),
-                    need: needed.task.name(),
+                    task: position.task.full_name(),
+                    need: needed.task.full_name(),
                     reason,
                 });
             }
@@ -226,7 +226,7 @@ fn cycle_error(positions: &[PlanTask<'_>], names: &NameIndex, tasks: &[usize]) -
     let closed_cycle: Vec<usize> = tasks.iter().cycle().skip(first).take(tasks.len() + 1).copied().collect();
     PlanError::DependencyCycle {
         location: names.need_location(positions, closed_cycle[0], closed_cycle[1]),
-        names: closed_cycle.iter().map(|task| positions[*task].task.name()).collect(),
+        cycle_names: closed_cycle.iter().map(|task| positions[*task].task.full_name()).collect(),
     }
 }
 
@@ -245,7 +245,7 @@ impl NameIndex {
             let task = position.task;
             if let Some(other) = names.by_full_name.insert(name_key(task.area.as_deref(), &task.id), index) {
                 return Err(PlanError::DuplicateTask {
-                    name: task.name(),
+                    name: task.full_name(),
                     first: positions[other].task.location.clone(),
                     second: task.location.clone(),
                 });
@@ -262,24 +262,26 @@ impl NameIndex {
         position: &PlanTask<'_>,
         need: &super::plan::Need,
     ) -> Result<usize, PlanError> {
-        match self.find_by_name(position, &need.name) {
+        match self.matching_tasks(position, &need.name) {
             [only_match] => Ok(*only_match),
             [] => Err(PlanError::UnknownNeed {
                 location: need.location.clone(),
-                task: position.task.name(),
+                task: position.task.full_name(),
                 need: need.name.clone(),
                 suggestion: suggest_name(positions, position, &need.name),
             }),
             matches => Err(PlanError::AmbiguousNeed {
                 location: need.location.clone(),
-                task: position.task.name(),
+                task: position.task.full_name(),
                 need: need.name.clone(),
-                all: matches.iter().map(|task| positions[*task].task.name()).collect(),
+                candidates: matches.iter().map(|task| positions[*task].task.full_name()).collect(),
             }),
         }
     }
 
-    fn find_by_name(&self, position: &PlanTask<'_>, name: &str) -> &[usize] {
+    /// Returns the tasks that a name matches: by area and ID, else in the area of `position`, else in any
+    /// area.
+    fn matching_tasks(&self, position: &PlanTask<'_>, name: &str) -> &[usize] {
         if let Some((area, id)) = name.split_once('/') {
             return self
                 .by_full_name
@@ -301,11 +303,12 @@ impl NameIndex {
         need: usize,
     ) -> super::plan_error::SourceLocation {
         let position = &positions[task];
-        let named = position.task.needs.iter().find(|n| self.find_by_name(position, &n.name) == [need]);
+        let named = position.task.needs.iter().find(|n| self.matching_tasks(position, &n.name) == [need]);
         named.map_or(&position.task.location, |need| &need.location).clone()
     }
 }
 
+/// Returns area and ID in lowercase, the area empty for none.
 fn name_key(area: Option<&str>, id: &str) -> (String, String) {
     (area.unwrap_or_default().to_lowercase(), id.to_lowercase())
 }
@@ -316,9 +319,9 @@ fn suggest_name(positions: &[PlanTask<'_>], position: &PlanTask<'_>, name: &str)
     let id = name.rsplit('/').next().unwrap_or(name);
     // The same id in another area is the best suggestion.
     if let Some(same_id) = others().find(|task| task.id.eq_ignore_ascii_case(id)) {
-        return Some(same_id.name());
+        return Some(same_id.full_name());
     }
-    let names: Vec<(String, String)> = others().map(|task| (task.id.clone(), task.name())).collect();
+    let names: Vec<(String, String)> = others().map(|task| (task.id.clone(), task.full_name())).collect();
     let nearest_id = closest_match(id, names.iter().map(|(id, _)| id.as_str()))?;
     names.iter().find(|(id, _)| id == nearest_id).map(|(_, name)| name.clone())
 }

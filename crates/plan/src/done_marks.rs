@@ -19,8 +19,8 @@ use edits::{DoneStyle, TextEdit, tick_box};
 pub struct MarkedFile {
     /// The new text of the file; the old text when there was nothing to mark.
     pub text: String,
-    /// The tasks that are no longer in the file, or that cannot be marked there.
-    pub missing: Vec<String>,
+    /// Names of the tasks that are no longer in the file, or that cannot be marked there.
+    pub unmarked_tasks: Vec<String>,
 }
 
 /// A plan's file, which may have changed since the plan was read.
@@ -36,8 +36,8 @@ pub struct PlanFile<'a> {
     pub milestone: &'a str,
 }
 
-/// Returns the text of a plan's file with tasks marked as done. Each pair in `done` is a name as in
-/// [`Task::name`](crate::plan::Task::name), and a title.
+/// Returns the text of a plan's file with tasks marked as done. Each pair in `done` is a task's full name, as
+/// in `area/ID`, and its title.
 ///
 /// # Errors
 /// Fails when the file is no longer a plan.
@@ -46,12 +46,12 @@ pub fn mark_done(file: PlanFile<'_>, done: &[(&str, &str)]) -> Result<MarkedFile
         Ok(plan) => plan,
         // All items were ticked since, so there is nothing to mark.
         Err(PlanError::AllItemsDone { .. }) => {
-            return Ok(MarkedFile { text: file.text.to_owned(), missing: Vec::new() });
+            return Ok(MarkedFile { text: file.text.to_owned(), unmarked_tasks: Vec::new() });
         }
         Err(error) => return Err(error),
     };
     let tasks: Vec<&Task> = plan.tasks().map(|position| position.task).collect();
-    let names: Vec<String> = tasks.iter().map(|task| task.name()).collect();
+    let names: Vec<String> = tasks.iter().map(|task| task.full_name()).collect();
     let index_by_name: BTreeMap<&str, usize> =
         names.iter().enumerate().map(|(index, name)| (name.as_str(), index)).collect();
     let mut missing = Vec::new();
@@ -77,25 +77,25 @@ pub fn mark_done(file: PlanFile<'_>, done: &[(&str, &str)]) -> Result<MarkedFile
     let text = apply_edits(file.text, edits);
     let is_newly_done = |index: usize| to_mark.contains(&index) && !missing.contains(&names[index]);
     if has_only_expected_changes(&plan, &PlanFile { text: &text, ..file }, is_newly_done) {
-        return Ok(MarkedFile { text, missing });
+        return Ok(MarkedFile { text, unmarked_tasks: missing });
     }
     if to_mark.len() > 1 {
-        return mark_each(file, done);
+        return mark_one_by_one(file, done);
     }
     missing.extend(to_mark.iter().map(|index| names[*index].clone()));
     missing.sort();
     missing.dedup();
-    Ok(MarkedFile { text: file.text.to_owned(), missing })
+    Ok(MarkedFile { text: file.text.to_owned(), unmarked_tasks: missing })
 }
 
 /// Marks tasks one by one, so that a task that cannot be marked does not prevent the others.
-fn mark_each(file: PlanFile<'_>, done: &[(&str, &str)]) -> Result<MarkedFile, PlanError> {
-    let mut result = MarkedFile { text: file.text.to_owned(), missing: Vec::new() };
+fn mark_one_by_one(file: PlanFile<'_>, done: &[(&str, &str)]) -> Result<MarkedFile, PlanError> {
+    let mut result = MarkedFile { text: file.text.to_owned(), unmarked_tasks: Vec::new() };
     for name_and_title in done {
-        let MarkedFile { text, missing } =
+        let MarkedFile { text, unmarked_tasks: missing } =
             mark_done(PlanFile { text: &result.text, ..file }, &[*name_and_title])?;
         result.text = text;
-        result.missing.extend(missing);
+        result.unmarked_tasks.extend(missing);
     }
     Ok(result)
 }
@@ -104,6 +104,7 @@ fn mark_each(file: PlanFile<'_>, done: &[(&str, &str)]) -> Result<MarkedFile, Pl
 type TaskEdits = (usize, Option<Vec<TextEdit>>);
 
 impl PlanFile<'_> {
+    /// Parses the text in the file's format; task folders give an empty plan.
     fn parse(&self) -> Result<Plan, PlanError> {
         match self.format {
             PlanFormat::Toml | PlanFormat::Draft => toml_plan::read(self.name, self.text),
@@ -143,7 +144,7 @@ fn apply_edits(text: &str, mut edits: Vec<TextEdit>) -> String {
     edits.sort_by_key(|edit| edit.range.start);
     let mut out = text.to_owned();
     for edit in edits.into_iter().rev() {
-        out.replace_range(edit.range, &edit.text);
+        out.replace_range(edit.range, &edit.replacement);
     }
     out
 }

@@ -79,6 +79,7 @@ impl LaneSharing {
         }
     }
 
+    /// Joins the lanes of two tasks, and records the globs that overlap.
     fn join_lanes(&mut self, first: usize, second: usize, first_glob: &str, second_glob: &str) {
         let (first_root, second_root) = (self.find_root(first), self.find_root(second));
         self.lane_roots[first_root.max(second_root)] = first_root.min(second_root);
@@ -88,6 +89,7 @@ impl LaneSharing {
         });
     }
 
+    /// Returns the first task of a task's lane while lanes are being joined.
     fn find_root(&self, mut task: usize) -> usize {
         while self.lane_roots[task] != task {
             task = self.lane_roots[task];
@@ -96,7 +98,7 @@ impl LaneSharing {
     }
 
     /// Returns the first task of a task's lane, which identifies the lane.
-    pub fn lane_root(&self, task: usize) -> usize {
+    pub fn first_task_of_lane(&self, task: usize) -> usize {
         self.lane_roots[task]
     }
 
@@ -112,7 +114,7 @@ impl LaneSharing {
     /// Returns the maximum number of lanes that run concurrently if there is no other limit.
     pub fn max_concurrent_lanes(&self, waves: &[Vec<usize>]) -> usize {
         let count_lanes = |wave: &Vec<usize>| {
-            let mut lanes: Vec<usize> = wave.iter().map(|task| self.lane_root(*task)).collect();
+            let mut lanes: Vec<usize> = wave.iter().map(|task| self.first_task_of_lane(*task)).collect();
             lanes.sort_unstable();
             lanes.dedup();
             lanes.len()

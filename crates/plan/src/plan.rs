@@ -126,19 +126,19 @@ pub struct Task {
     /// Whether the source marks the task as done.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub done: bool,
-    /// How thoroughly the result is to be reviewed, from 0 to 3.
+    /// Review level of the task, from 0 to 3; none if the source names none.
     #[serde(skip)]
-    pub review: Option<u8>,
-    /// Progress by the checkboxes below the task.
+    pub review_level: Option<u8>,
+    /// Ticked and total checkboxes of the task; none if it has no boxes.
     #[serde(skip)]
-    pub progress: Option<Progress>,
+    pub progress: Option<BoxProgress>,
     /// Location of the task in the source of the plan.
     #[serde(skip)]
     pub location: SourceLocation,
 }
 
 /// Returns whether a text is a valid name of a task or an area.
-pub fn is_name(text: &str) -> bool {
+pub fn is_task_or_area_name(text: &str) -> bool {
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     text.len() <= MAX_NAME_LEN
         && text.starts_with(|c: char| c.is_ascii_alphanumeric())
@@ -162,9 +162,9 @@ pub struct Need {
     pub location: SourceLocation,
 }
 
-/// Number of ticked checkboxes of a task.
+/// Number of ticked checkboxes of a task, and of all its checkboxes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Progress {
+pub struct BoxProgress {
     /// Number of ticked boxes.
     pub done: usize,
     /// Number of all boxes.
@@ -229,14 +229,14 @@ impl Task {
             model: None,
             checks: Vec::new(),
             done: false,
-            review: None,
+            review_level: None,
             progress: None,
             location,
         }
     }
 
     /// Returns the task's name, unique in the plan: `area/ID`, or the ID of a task without an area.
-    pub fn name(&self) -> String {
+    pub fn full_name(&self) -> String {
         match &self.area {
             Some(area) => format!("{area}/{}", self.id),
             None => self.id.clone(),

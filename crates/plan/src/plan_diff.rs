@@ -39,7 +39,7 @@ pub enum PlanChange {
 
 /// Returns the differences from `old` to `new`, in the order of `new`; removed tasks come last.
 pub fn diff_plans(old: &Plan, new: &Plan) -> Vec<PlanChange> {
-    let key = |task: &Task| task.name().to_lowercase();
+    let key = |task: &Task| task.full_name().to_lowercase();
     let before: BTreeMap<String, PlanTask<'_>> =
         old.tasks().map(|position| (key(position.task), position)).collect();
     let after: BTreeMap<String, PlanTask<'_>> =
@@ -58,7 +58,7 @@ pub fn diff_plans(old: &Plan, new: &Plan) -> Vec<PlanChange> {
             .map(|(_, component)| PlanChange::Plan { component }),
     );
     for position in new.tasks() {
-        let task = position.task.name();
+        let task = position.task.full_name();
         match before.get(&key(position.task)) {
             None => out.push(PlanChange::Added { task }),
             Some(former) => {
@@ -70,7 +70,7 @@ pub fn diff_plans(old: &Plan, new: &Plan) -> Vec<PlanChange> {
         }
     }
     let removed = old.tasks().filter(|position| !after.contains_key(&key(position.task)));
-    out.extend(removed.map(|position| PlanChange::Removed { task: position.task.name() }));
+    out.extend(removed.map(|position| PlanChange::Removed { task: position.task.full_name() }));
     out
 }
 

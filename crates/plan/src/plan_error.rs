@@ -70,10 +70,10 @@ pub enum PlanError {
         suggestion: Option<String>,
     },
     /// A task depends on a name that more than one task has.
-    #[error("{location}: task '{task}' needs '{need}', and there are several: {}", all.join(", "))]
+    #[error("{location}: task '{task}' needs '{need}', and there are several: {}", candidates.join(", "))]
     #[hint(
         "say which one: {}",
-        all.iter().map(|name| format!("'{name}'")).collect::<Vec<_>>().join(" or ")
+        candidates.iter().map(|name| format!("'{name}'")).collect::<Vec<_>>().join(" or ")
     )]
     AmbiguousNeed {
         /// The location of the dependency.
@@ -83,25 +83,25 @@ pub enum PlanError {
         /// The name that it needs.
         need: String,
         /// The full names of the matching tasks.
-        all: Vec<String>,
+        candidates: Vec<String>,
     },
     /// A command for one task was given a source with another number of tasks.
-    #[error("'{name}' is not one task but {count}")]
+    #[error("'{source_name}' is not one task but {count}")]
     #[hint("name the folder of one task: tasks/AREA/ID-name")]
     NotSingleTask {
         /// The source, as it was named.
-        name: String,
+        source_name: String,
         /// The number of its tasks.
         count: usize,
     },
     /// Tasks depend on each other in a cycle.
-    #[error("{location}: these tasks need each other: {}", names.join(" -> "))]
-    #[hint(with = [dependency_cycle_hint(names)])]
+    #[error("{location}: these tasks need each other: {}", cycle_names.join(" -> "))]
+    #[hint(with = [dependency_cycle_hint(cycle_names)])]
     DependencyCycle {
         /// The location where the first task names the second as its dependency.
         location: SourceLocation,
         /// The names of the tasks, with the first one again at the end.
-        names: Vec<String>,
+        cycle_names: Vec<String>,
     },
     /// A task depends on one that comes later in the plan.
     #[error("{location}: task '{task}' needs '{need}', which comes later: {reason}")]
@@ -126,6 +126,7 @@ pub enum PlanError {
         task: String,
         /// The name of the task that it needs.
         need: String,
+        /// The sources that were named, and the one to add so that the plan includes the needed task.
         /// The sources to name so that the plan includes the needed task.
         sources: Vec<String>,
     },
@@ -153,36 +154,36 @@ pub enum PlanError {
         path: PathBuf,
     },
     /// A file exceeds the size limit for plans.
-    #[error("{} is larger than {limit} MiB", path.display())]
+    #[error("{} is larger than {limit_mib} MiB", path.display())]
     #[hint("divide it, and run one part after the other")]
     FileTooLarge {
         /// The file.
         path: PathBuf,
         /// The size limit in MiB.
-        limit: u64,
+        limit_mib: u64,
     },
     /// A source has more tasks than a plan may have.
-    #[error("there are more than {limit} tasks in it")]
+    #[error("there are more than {max_tasks} tasks in it")]
     #[hint("divide it, and run one part after the other")]
     TooManyTasks {
         /// The largest allowed number of tasks.
-        limit: usize,
+        max_tasks: usize,
     },
     /// The name of a source does not determine its format.
-    #[error("what kind of plan '{name}' is cannot be told from its name")]
+    #[error("what kind of plan '{source_name}' is cannot be told from its name")]
     #[exit(Usage)]
-    #[hint("say what it is: git proq plan --format toml {name}")]
+    #[hint("say what it is: git proq plan --format toml {source_name}")]
     UnknownFormat {
         /// The source, as it was named.
-        name: String,
+        source_name: String,
     },
     /// A source does not exist.
-    #[error("there is no '{name}' here")]
+    #[error("there is no '{source_name}' here")]
     #[hint(if hint.is_empty(), "begin one: git proq plan --init")]
     #[hint(else, "{hint}")]
     SourceNotFound {
         /// The source, as it was named.
-        name: String,
+        source_name: String,
         /// The hint that names what exists instead; may be empty.
         hint: String,
     },
@@ -219,7 +220,7 @@ pub enum PlanError {
         titles: Vec<String>,
     },
     /// The given title matches more than one milestone.
-    #[error("{file} has several milestones that '{milestone}' could mean: {}", all.join(", "))]
+    #[error("{file} has several milestones that '{milestone}' could mean: {}", candidates.join(", "))]
     #[hint("type more of its title")]
     AmbiguousMilestone {
         /// The file of the roadmap.
@@ -227,7 +228,7 @@ pub enum PlanError {
         /// The title that was given.
         milestone: String,
         /// The titles of the matching milestones.
-        all: Vec<String>,
+        candidates: Vec<String>,
     },
     /// Every item of the roadmap is ticked.
     #[error("every item of {file} is ticked")]
@@ -244,11 +245,11 @@ pub enum PlanError {
         last_milestone: String,
     },
     /// The source has no tasks.
-    #[error("there is no task in {name}")]
+    #[error("there is no task in {source_name}")]
     #[hint("see what a plan looks like: git proq plan --init -")]
     NoTasks {
         /// The source, as it was named.
-        name: String,
+        source_name: String,
     },
 }
 

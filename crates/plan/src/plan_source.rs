@@ -39,7 +39,7 @@ pub struct LoadedPlan {
     /// Dependencies between the plan's tasks.
     pub graph: DependencyGraph,
     /// Dependencies that are not in the source: an agent proposed them, and the user approved.
-    pub proposed_needs: Vec<ProposedEdge>,
+    pub approved_needs: Vec<ProposedEdge>,
 }
 
 /// A proposed dependency that is in use in a plan.
@@ -96,13 +96,13 @@ impl LoadedPlan {
         source_name: impl Fn() -> String,
     ) -> Result<LoadedPlan, PlanError> {
         match plan.tasks().count() {
-            0 => Err(PlanError::NoTasks { name: source_name() }),
-            n if n > MAX_TASKS => Err(PlanError::TooManyTasks { limit: MAX_TASKS }),
+            0 => Err(PlanError::NoTasks { source_name: source_name() }),
+            n if n > MAX_TASKS => Err(PlanError::TooManyTasks { max_tasks: MAX_TASKS }),
             _ => Ok(LoadedPlan {
                 format,
                 graph: DependencyGraph::from_plan(&plan)?,
                 plan,
-                proposed_needs: Vec::new(),
+                approved_needs: Vec::new(),
             }),
         }
     }
@@ -111,7 +111,7 @@ impl LoadedPlan {
 /// Detects the format of a request's sources by name.
 fn detect_format(request: &PlanRequest<'_>) -> Result<PlanFormat, PlanError> {
     let Some(name) = request.sources.first() else {
-        return Err(PlanError::SourceNotFound { name: String::new(), hint: String::new() });
+        return Err(PlanError::SourceNotFound { source_name: String::new(), hint: String::new() });
     };
     let path = request.base_dir.join(name);
     let is_folder = path.is_dir() || path.file_name().is_some_and(|name| name == PROMPT_FILE);
@@ -124,7 +124,7 @@ fn detect_format(request: &PlanRequest<'_>) -> Result<PlanFormat, PlanError> {
         Some("toml") => Ok(PlanFormat::Toml),
         Some("md" | "markdown") => Ok(PlanFormat::Roadmap),
         Some("yaml" | "yml") => Ok(PlanFormat::Stories),
-        _ => Err(PlanError::UnknownFormat { name: name.clone() }),
+        _ => Err(PlanError::UnknownFormat { source_name: name.clone() }),
     }
 }
 

@@ -8,8 +8,8 @@ use proq_base::lane_name::LaneName;
 use proq_base::markdown;
 use proq_base::markdown::{Heading, Item, Line};
 
-use super::plan::{Group, Plan, Progress, Task};
-use super::plan::{SourceNote, first_line, is_name};
+use super::plan::{BoxProgress, Group, Plan, Task};
+use super::plan::{SourceNote, first_line, is_task_or_area_name};
 use super::plan_error::PlanError;
 use super::source_node::TextLocator;
 
@@ -26,6 +26,7 @@ struct Milestone {
     heading: String,
     /// First-level heading above this milestone; may be empty.
     parent_heading: String,
+    /// Groups of the milestone: first the items before any deeper heading, then one for each such heading.
     groups: Vec<Group>,
 }
 
@@ -53,7 +54,7 @@ pub enum MilestoneSelector<'a> {
 /// Fails when there is no such milestone, more than one matches, or no task is open.
 pub fn read(file: &Arc<str>, text: &str, selector: MilestoneSelector<'_>) -> Result<Plan, PlanError> {
     let mut reader = RoadmapReader::new(file, text);
-    for line in markdown::lines(text) {
+    for line in markdown::lines_outside_code(text) {
         reader.read_line(line);
     }
     reader.close_item(text.len());
@@ -61,8 +62,8 @@ pub fn read(file: &Arc<str>, text: &str, selector: MilestoneSelector<'_>) -> Res
     milestones.retain(|milestone| milestone.tasks().next().is_some());
     make_titles_unique(&mut milestones);
     let chosen = match selector {
-        MilestoneSelector::FirstOpen => find_first_open(file, &milestones)?,
-        MilestoneSelector::Matching(requested) => find_by_name(file, &milestones, requested)?,
+        MilestoneSelector::FirstOpen => first_open_milestone(file, &milestones)?,
+        MilestoneSelector::Matching(requested) => find_milestone(file, &milestones, requested)?,
         MilestoneSelector::Exact(title) => {
             let index = milestones.iter().position(|milestone| milestone.title == title);
             index.ok_or_else(|| no_milestone_error(file, &milestones, title))?
@@ -98,7 +99,7 @@ fn make_titles_unique(milestones: &mut [Milestone]) {
 }
 
 /// Returns the index of the milestone with the requested title, or of the only one whose title contains it.
-fn find_by_name(file: &Arc<str>, milestones: &[Milestone], requested: &str) -> Result<usize, PlanError> {
+fn find_milestone(file: &Arc<str>, milestones: &[Milestone], requested: &str) -> Result<usize, PlanError> {
     let needle = requested.trim().to_lowercase();
     let titles: Vec<String> = milestones.iter().map(|m| m.title.to_lowercase()).collect();
     if let Some(exact) = titles.iter().position(|title| *title == needle) {
@@ -118,7 +119,7 @@ fn find_by_name(file: &Arc<str>, milestones: &[Milestone], requested: &str) -> R
         many => Err(PlanError::AmbiguousMilestone {
             file: file.to_string(),
             milestone: requested.to_owned(),
-            all: titles_at(many),
+            candidates: titles_at(many),
         }),
     }
 }
@@ -136,11 +137,12 @@ fn no_milestone_error(file: &Arc<str>, milestones: &[Milestone], requested: &str
     }
 }
 
-/// Returns the index of the first milestone with an open task.
-fn find_first_open(file: &Arc<str>, milestones: &[Milestone]) -> Result<usize, PlanError> {
+/// Returns the index of the first milestone with an open task. Fails where all tasks are done, or there are
+/// none.
+fn first_open_milestone(file: &Arc<str>, milestones: &[Milestone]) -> Result<usize, PlanError> {
     let open = milestones.iter().position(|milestone| milestone.tasks().any(|task| !task.done));
     open.ok_or_else(|| match milestones.last() {
-        None => PlanError::NoTasks { name: file.to_string() },
+        None => PlanError::NoTasks { source_name: file.to_string() },
         Some(last) => PlanError::AllItemsDone { file: file.to_string(), last_milestone: last.title.clone() },
     })
 }
@@ -155,21 +157,24 @@ struct RoadmapReader<'t> {
     /// Text below the milestone's heading, before its first item or group.
     preface: String,
     /// Item that is being read.
-    current_item: Option<OpenItem<'t>>,
+    current_item: Option<UnclosedItem<'t>>,
     /// IDs that are used in the current milestone, in lower case.
     used_ids: BTreeSet<String>,
     /// For each name that IDs are derived from, the next number to try.
-    next_numbers: HashMap<String, u32>,
+    next_id_numbers: HashMap<String, u32>,
     source_notes: Vec<SourceNote>,
 }
 
 /// An item whose end has not been read yet.
-struct OpenItem<'t> {
+struct UnclosedItem<'t> {
+    /// First line of the item.
     item: Item<'t>,
     /// Byte offset of the item's first line.
     line_start: usize,
-    next_line: usize,
-    checkboxes: Progress,
+    /// Byte offset of the end of the item's first line.
+    first_line_end: usize,
+    /// Checkboxes of the items that are nested in this one.
+    nested_boxes: BoxProgress,
 }
 
 impl<'t> RoadmapReader<'t> {
@@ -182,7 +187,7 @@ impl<'t> RoadmapReader<'t> {
             preface: String::new(),
             current_item: None,
             used_ids: BTreeSet::new(),
-            next_numbers: HashMap::new(),
+            next_id_numbers: HashMap::new(),
             source_notes: Vec::new(),
         }
     }
@@ -200,17 +205,17 @@ impl<'t> RoadmapReader<'t> {
         let is_nested = self.current_item.as_ref().is_some_and(|open| item.indent > open.item.indent);
         match (&mut self.current_item, item.ticked) {
             (Some(parent), Some(ticked)) if is_nested => {
-                parent.checkboxes.total += 1;
-                parent.checkboxes.done += usize::from(ticked);
+                parent.nested_boxes.total += 1;
+                parent.nested_boxes.done += usize::from(ticked);
             }
             (_, Some(_)) => {
                 self.close_item(line.offset);
                 let next = line.offset + line.text.len();
-                self.current_item = Some(OpenItem {
+                self.current_item = Some(UnclosedItem {
                     item,
                     line_start: line.offset,
-                    next_line: next,
-                    checkboxes: Progress { done: 0, total: 0 },
+                    first_line_end: next,
+                    nested_boxes: BoxProgress { done: 0, total: 0 },
                 });
             }
             (_, None) if is_nested => {}
@@ -218,10 +223,11 @@ impl<'t> RoadmapReader<'t> {
         }
     }
 
+    /// Starts a milestone, or a group of the current one, by the level of a heading.
     fn read_heading(&mut self, heading: Heading<'t>) {
         if heading.level <= MAX_MILESTONE_LEVEL {
             self.used_ids.clear();
-            self.next_numbers.clear();
+            self.next_id_numbers.clear();
             self.preface.clear();
             let heading_text = first_line(heading.text);
             if heading.level < MAX_MILESTONE_LEVEL {
@@ -263,7 +269,7 @@ impl<'t> RoadmapReader<'t> {
     /// Completes the current item as a task. `end` is the byte offset of the text that follows the item.
     fn close_item(&mut self, end: usize) {
         let Some(closed) = self.current_item.take() else { return };
-        let location = self.locator.locate(closed.line_start + closed.item.text_offset);
+        let location = self.locator.locate(closed.line_start + closed.item.text_offset_in_line);
         let (id, title) = id_and_title(closed.item.text);
         if title.is_empty() {
             let text = "this item says nothing, and is passed over".to_owned();
@@ -271,12 +277,12 @@ impl<'t> RoadmapReader<'t> {
             return;
         }
         let details =
-            item_details(self.text.get(closed.next_line..end).unwrap_or_default(), closed.item.indent);
-        let id = self.unique_id(id.map(ToOwned::to_owned), title);
+            item_details(self.text.get(closed.first_line_end..end).unwrap_or_default(), closed.item.indent);
+        let id = self.choose_item_id(id.map(ToOwned::to_owned), title);
         let mut task = Task::new(id, title.to_owned(), location);
         task.prompt = if details.is_empty() { title.to_owned() } else { format!("{title}\n\n{details}") };
         task.done = closed.item.ticked == Some(true);
-        task.progress = Some(closed.checkboxes).filter(|boxes| boxes.total > 0);
+        task.progress = Some(closed.nested_boxes).filter(|boxes| boxes.total > 0);
         if let Some(group) = self.milestones.last_mut().and_then(|milestone| milestone.groups.last_mut()) {
             if group.tasks.is_empty() {
                 // Groups without a task are dropped, so the group's prompt is built with its first task.
@@ -290,7 +296,7 @@ impl<'t> RoadmapReader<'t> {
 
     /// Returns an ID for an item. An ID written in the file stays as it is, even if another item has it too.
     /// An ID derived from the title is one that no other item of the milestone has.
-    fn unique_id(&mut self, given_id: Option<String>, title: &str) -> String {
+    fn choose_item_id(&mut self, given_id: Option<String>, title: &str) -> String {
         if let Some(id) = given_id {
             self.used_ids.insert(id.to_lowercase());
             return id;
@@ -302,7 +308,7 @@ impl<'t> RoadmapReader<'t> {
             "item-1" => format!("item-{n}"),
             _ => name.numbered(n).to_string(),
         };
-        let next_number = self.next_numbers.entry(name.to_string()).or_insert(1);
+        let next_number = self.next_id_numbers.entry(name.to_string()).or_insert(1);
         let number = (*next_number..=u32::MAX)
             .find(|n| !self.used_ids.contains(&id_with_number(*n)))
             .unwrap_or_default();
@@ -321,7 +327,7 @@ fn id_and_title(text: &str) -> (Option<&str>, &str) {
     let after_dash = ["- ", "— ", "– "].iter().find_map(|dash| remainder.strip_prefix(dash));
     let is_marked = bare != word || after_dash.is_some();
     let has_number = bare.rsplit_once('-').is_some_and(|(_, n)| n.starts_with(|c: char| c.is_ascii_digit()));
-    if is_marked && has_number && is_name(bare) && !remainder.is_empty() {
+    if is_marked && has_number && is_task_or_area_name(bare) && !remainder.is_empty() {
         return (Some(bare), after_dash.unwrap_or(remainder).trim());
     }
     (None, markdown::strip_emphasis(text))

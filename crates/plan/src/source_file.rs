@@ -14,10 +14,10 @@ pub fn read_text(path: &Path) -> Result<String, PlanError> {
     let bytes =
         proq_base::regular_file::read_user_file(path, max_bytes).map_err(|source| match source.kind() {
             std::io::ErrorKind::NotFound => {
-                PlanError::SourceNotFound { name: path.display().to_string(), hint: String::new() }
+                PlanError::SourceNotFound { source_name: path.display().to_string(), hint: String::new() }
             }
             std::io::ErrorKind::FileTooLarge => {
-                PlanError::FileTooLarge { path: path.to_owned(), limit: MAX_FILE_MIB }
+                PlanError::FileTooLarge { path: path.to_owned(), limit_mib: MAX_FILE_MIB }
             }
             _ => unreadable(source),
         })?;

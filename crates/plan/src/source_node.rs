@@ -60,7 +60,7 @@ impl SourceNode {
     ///
     /// # Errors
     /// Fails for a value of any other kind.
-    pub(crate) fn entries(&self, noun: &str, keys: &str) -> Result<&[TableEntry], PlanError> {
+    pub(crate) fn table_entries(&self, noun: &str, keys: &str) -> Result<&[TableEntry], PlanError> {
         let NodeValue::Table(entries) = &self.value else {
             let message = format!("{noun} is a table, and this is {}", self.value.describe_kind());
             return Err(PlanError::invalid(&self.location, message, format!("write it with keys: {keys}")));

@@ -5,19 +5,22 @@ use std::sync::Arc;
 use proq_base::explain::closest_match;
 use proq_base::terminal_text;
 
-use super::plan::{Group, Plan, Progress, Task};
-use super::plan::{Need, first_line, is_name};
+use super::plan::{BoxProgress, Group, Plan, Task};
+use super::plan::{Need, first_line, is_task_or_area_name};
 use super::plan_error::{PlanError, SourceLocation};
 use super::source_node::{NodeValue, SourceNode, TableEntry};
 use super::table_schema::ValueKind;
 use super::yaml;
 
 /// Keys of the list of stories.
-const LIST_KEYS: &[&str] = &["stories", "userStories", "user_stories"];
+const STORY_LIST_KEYS: &[&str] = &["stories", "userStories", "user_stories"];
 /// Keys of the plan's summary.
 const SUMMARY_KEYS: &[&str] = &["summary", "project", "title", "name"];
+/// Keys of a story's description.
 const DESCRIPTION_KEYS: &[&str] = &["description", "story"];
+/// Keys of the IDs of stories that a story depends on.
 const NEEDS_KEYS: &[&str] = &["dependsOn", "depends_on", "dependencies"];
+/// Keys of a story's acceptance criteria.
 const CRITERIA_KEYS: &[&str] = &["acceptanceCriteria", "acceptance_criteria", "acceptance", "criteria"];
 
 /// Status words of a story that is done. [`OPEN_STATUSES`] has those of a story that is not.
@@ -66,12 +69,14 @@ pub(crate) fn is_done_status(status: &str) -> bool {
     DONE_STATUSES.contains(&normalize_status(status).as_str())
 }
 
+/// Returns a status word in lower case, with dashes for spaces and underscores.
 fn normalize_status(status: &str) -> String {
     status.trim().to_lowercase().replace(['_', ' '], "-")
 }
 
+/// Parses the file's only document. Fails for an empty file.
 fn parse_root(file: &Arc<str>, text: &str) -> Result<SourceNode, PlanError> {
-    yaml::read(file, text)?.ok_or_else(|| PlanError::NoTasks { name: file.to_string() })
+    yaml::read(file, text)?.ok_or_else(|| PlanError::NoTasks { source_name: file.to_string() })
 }
 
 /// Returns the nodes of the list of stories.
@@ -89,12 +94,12 @@ fn story_items(root: &SourceNode) -> Result<&[SourceNode], PlanError> {
 
 /// Returns the list of stories in a table with these entries.
 fn find_story_list<'n>(root: &'n SourceNode, entries: &[TableEntry]) -> Result<&'n SourceNode, PlanError> {
-    if let Some(entry) = first_entry(root, LIST_KEYS) {
+    if let Some(entry) = first_entry(root, STORY_LIST_KEYS) {
         return Ok(&entry.node);
     }
     let keys = || entries.iter().map(|entry| entry.key.as_str());
     let suggestion =
-        keys().find_map(|key| closest_match(key, LIST_KEYS.iter().copied()).map(|list| (key, list)));
+        keys().find_map(|key| closest_match(key, STORY_LIST_KEYS.iter().copied()).map(|list| (key, list)));
     let hint = match suggestion {
         Some((key, list)) => format!("did you mean '{list}' by '{}'?", terminal_text::escape_line(key)),
         None => "write them below 'stories:', each as '- id: …'".to_owned(),
@@ -102,10 +107,11 @@ fn find_story_list<'n>(root: &'n SourceNode, entries: &[TableEntry]) -> Result<&
     Err(PlanError::invalid(&root.location, "there is no list of stories in it", hint))
 }
 
+/// Reads a story as a task. Its prompt has the title, the description and the acceptance criteria.
 fn read_story(node: &SourceNode) -> Result<Task, PlanError> {
-    node.entries("a story", "id, title, status, dependsOn, acceptanceCriteria")?;
+    node.table_entries("a story", "id, title, status, dependsOn, acceptanceCriteria")?;
     let (id, location) = required_text(node, "id")?;
-    check_id(&id, &location, &format!("it takes {}", ValueKind::Name.describe()))?;
+    require_valid_id(&id, &location, &format!("it takes {}", ValueKind::Name.describe()))?;
     let (title, _) = required_text(node, "title")?;
     let mut task = Task::new(id, title.trim().to_owned(), location);
     task.needs = read_needs(node)?;
@@ -141,19 +147,20 @@ fn required_text(node: &SourceNode, key: &'static str) -> Result<(String, Source
 }
 
 /// Fails with `hint` if a text is no valid ID.
-fn check_id(id: &str, location: &SourceLocation, hint: &str) -> Result<(), PlanError> {
-    if is_name(id) {
+fn require_valid_id(id: &str, location: &SourceLocation, hint: &str) -> Result<(), PlanError> {
+    if is_task_or_area_name(id) {
         return Ok(());
     }
     let message = format!("'{}' cannot be the ID of a story", terminal_text::escape_line(id));
     Err(PlanError::invalid(location, message, hint))
 }
 
+/// Reads the IDs of the stories that a story depends on.
 fn read_needs(node: &SourceNode) -> Result<Vec<Need>, PlanError> {
     let mut out = Vec::new();
     for (name, location) in text_list(node, NEEDS_KEYS)? {
         let name = name.trim().to_owned();
-        check_id(&name, &location, "name another story by its ID, as in [US-1, US-2]")?;
+        require_valid_id(&name, &location, "name another story by its ID, as in [US-1, US-2]")?;
         out.push(Need { name, location });
     }
     Ok(out)
@@ -206,7 +213,7 @@ fn is_done(node: &SourceNode) -> Result<bool, PlanError> {
 }
 
 /// Counts the done tasks of a story that lists tasks with a `done` key.
-fn read_progress(node: &SourceNode) -> Option<Progress> {
+fn read_progress(node: &SourceNode) -> Option<BoxProgress> {
     let items = node.get_list("tasks");
     let done_flag = |item: &SourceNode| match item.get("done").map(|node| &node.value) {
         Some(NodeValue::Bool(done)) => Some(*done),
@@ -214,7 +221,7 @@ fn read_progress(node: &SourceNode) -> Option<Progress> {
     };
     let done_flags: Vec<bool> = items.iter().filter_map(done_flag).collect();
     (!done_flags.is_empty())
-        .then(|| Progress { done: done_flags.iter().filter(|b| **b).count(), total: done_flags.len() })
+        .then(|| BoxProgress { done: done_flags.iter().filter(|b| **b).count(), total: done_flags.len() })
 }
 
 /// Returns the entry of the first of these keys that is present.

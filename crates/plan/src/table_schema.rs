@@ -8,7 +8,7 @@ use proq_git as git;
 use proq_git::status::scope;
 use serde_json::{Value as Json, json};
 
-use super::plan::{MAX_LINE_CHARS, MAX_NAME_LEN, is_name};
+use super::plan::{MAX_LINE_CHARS, MAX_NAME_LEN, is_task_or_area_name};
 use super::plan_error::PlanError;
 use super::source_node::{NodeValue, SourceNode, TableEntry};
 
@@ -28,6 +28,7 @@ const KEY_ALIASES: &[(&str, &str)] = &[
 pub(crate) struct TableSchema {
     /// Noun phrase for the table, as in "a task". The noun is the name of the definition in the JSON schema.
     pub noun: &'static str,
+    /// Keys of the table, in the order of the JSON schema.
     pub fields: &'static [TableField],
     /// Mutually exclusive keys.
     pub(crate) exclusive_keys: &'static [&'static str],
@@ -38,7 +39,9 @@ pub(crate) struct TableSchema {
 pub(crate) struct TableField {
     pub key: &'static str,
     pub kind: ValueKind,
+    /// Whether the table must have the key.
     pub required: bool,
+    /// Description for the JSON schema and the outline.
     pub description: &'static str,
 }
 
@@ -57,8 +60,11 @@ pub(crate) enum ValueKind {
     LineList,
     /// A list of tasks, each `ID` or `area/ID`.
     NeedList,
+    /// A list of globs.
     GlobList,
+    /// One of these words.
     OneOf(&'static [&'static str]),
+    /// True or false.
     Bool,
     /// Exactly this number.
     ExactInteger(i64),
@@ -115,7 +121,7 @@ impl TableSchema {
     /// # Errors
     /// Fails with the first violation, in the order of the file.
     pub fn validate(&'static self, node: &SourceNode) -> Result<(), PlanError> {
-        let entries = node.entries(self.noun, &self.key_list())?;
+        let entries = node.table_entries(self.noun, &self.key_list())?;
         for (index, entry) in entries.iter().enumerate() {
             let Some(field) = self.fields.iter().find(|field| field.key == entry.key) else {
                 return Err(self.unknown_key_error(entry));
@@ -139,14 +145,17 @@ impl TableSchema {
         }
     }
 
+    /// Returns whether two keys are different and mutually exclusive.
     fn are_exclusive(&self, first: &str, second: &str) -> bool {
         first != second && self.exclusive_keys.contains(&first) && self.exclusive_keys.contains(&second)
     }
 
+    /// Returns the keys of the table, joined by commas.
     fn key_list(&self) -> String {
         self.fields.iter().map(|field| field.key).collect::<Vec<_>>().join(", ")
     }
 
+    /// Returns the error for a key that the table does not have, with the most similar key.
     fn unknown_key_error(&self, entry: &TableEntry) -> PlanError {
         let message = format!("{} has no '{}'", self.noun, terminal_text::escape_line(&entry.key));
         let known_keys = || self.fields.iter().map(|field| field.key);
@@ -161,7 +170,7 @@ impl TableSchema {
     }
 
     /// Returns the JSON schema of the table. Adds the schemas of nested tables to `definitions`, by name.
-    pub fn schema(&'static self, definitions: &mut serde_json::Map<String, Json>) -> Json {
+    pub fn json_schema(&'static self, definitions: &mut serde_json::Map<String, Json>) -> Json {
         let mut properties = serde_json::Map::new();
         for field in self.fields {
             let mut property = kind_schema(field.kind, definitions);
@@ -226,7 +235,7 @@ fn kind_schema(kind: ValueKind, definitions: &mut serde_json::Map<String, Json>)
         ValueKind::ExactInteger(number) => json!({ "const": number }),
         ValueKind::TableList(table) => {
             let name = table.noun.trim_start_matches("a ");
-            let schema = table.schema(definitions);
+            let schema = table.json_schema(definitions);
             definitions.insert(name.to_owned(), schema);
             json!({ "type": "array", "items": { "$ref": format!("#/$defs/{name}") } })
         }
@@ -285,12 +294,13 @@ fn text_problem(kind: ValueKind, text: &str) -> Option<String> {
         ValueKind::Line | ValueKind::LineList => {
             text.contains(['\n', '\r']).then(|| "more than one line".to_owned())
         }
-        ValueKind::Name => (!is_name(text)).then(quoted),
-        ValueKind::NeedList => (!text
-            .trim()
-            .split_once('/')
-            .map_or(is_name(text.trim()), |(area, id)| is_name(area) && is_name(id)))
-        .then(quoted),
+        ValueKind::Name => (!is_task_or_area_name(text)).then(quoted),
+        ValueKind::NeedList => {
+            (!text.trim().split_once('/').map_or(is_task_or_area_name(text.trim()), |(area, id)| {
+                is_task_or_area_name(area) && is_task_or_area_name(id)
+            }))
+            .then(quoted)
+        }
         ValueKind::Word => {
             let is_forbidden = |c: char| c.is_control() || c.is_whitespace();
             (text.starts_with('-') || text.contains(is_forbidden)).then(quoted)

@@ -74,12 +74,12 @@ pub fn read_single_task(dir: &Path, source: &str, layout: &TaskLayout<'_>) -> Re
     let mut walk = TaskWalk::new(layout)?;
     let paths = walk.resolve_source(dir, source)?;
     let [path] = paths.as_slice() else {
-        return Err(PlanError::NotSingleTask { name: source.to_owned(), count: paths.len() });
+        return Err(PlanError::NotSingleTask { source_name: source.to_owned(), count: paths.len() });
     };
     let (folders, _) = walk.finish()?;
     let folder = folders.iter().find(|folder| folder.path == *path);
-    let folder =
-        folder.ok_or_else(|| PlanError::SourceNotFound { name: source.to_owned(), hint: String::new() })?;
+    let folder = folder
+        .ok_or_else(|| PlanError::SourceNotFound { source_name: source.to_owned(), hint: String::new() })?;
     let (parsed, mut task) = read_task(folder, &TaskIndex::from_folders(&folders), layout)?;
     task.area.clone_from(&folder.area);
     let relative = path.strip_prefix(layout.top).ok().and_then(Path::to_str);
@@ -138,7 +138,7 @@ fn read_task(
     task.area.clone_from(&folder.area);
     task.scope.clone_from(&parsed.scope);
     task.size = parsed.size;
-    task.review = parsed.review;
+    task.review_level = parsed.review_level;
     task.done = folder.done;
     task.progress = progress;
     task.prompt = text;

@@ -39,7 +39,7 @@ impl TaskProgress {
         let mut steps: Vec<TaskStep> = Vec::new();
         let mut all_boxes = TaskStep { number: 1, ..TaskStep::default() };
         let mut in_step = false;
-        for line in markdown::lines(text) {
+        for line in markdown::lines_outside_code(text) {
             if let Some(heading) = line.heading() {
                 // A heading of level 4 or deeper does not end a step.
                 if heading.level <= 3 {
@@ -59,7 +59,7 @@ impl TaskProgress {
                 step.boxes_ticked += usize::from(ticked);
             }
         }
-        assign_numbers(&mut steps);
+        ensure_ascending_numbers(&mut steps);
         steps.retain(|step| step.boxes_total > 0);
         if steps.is_empty() && all_boxes.boxes_total > 0 {
             steps.push(all_boxes);
@@ -99,7 +99,7 @@ fn parse_step_heading(heading: &str) -> Option<(u32, String)> {
 }
 
 /// Numbers the steps in order, unless their numbers are valid and ascending.
-fn assign_numbers(steps: &mut [TaskStep]) {
+fn ensure_ascending_numbers(steps: &mut [TaskStep]) {
     let is_ascending = steps.windows(2).all(|pair| pair[0].number < pair[1].number);
     if !is_ascending || steps.last().is_some_and(|step| step.number == u32::MAX) {
         for (step, number) in steps.iter_mut().zip(1..) {
@@ -122,14 +122,14 @@ pub fn build_status_text(title: &str, prompt: &str) -> String {
     };
     let outline = TaskOutline::parse(prompt);
     for (heading, step) in &outline.steps {
-        let step_boxes = if step.boxes.is_empty() { &step.items } else { &step.boxes };
+        let step_boxes = if step.boxes.is_empty() { &step.unboxed_items } else { &step.boxes };
         let heading_box = [(false, heading.clone())];
         let step_boxes = if step_boxes.is_empty() { &heading_box[..] } else { step_boxes };
         out.push_str(&format!("\n### {heading}\n\n{}", render_boxes(step_boxes)));
     }
     if outline.steps.is_empty() {
         let task_boxes = if outline.outside_steps.boxes.is_empty() {
-            &outline.outside_steps.items
+            &outline.outside_steps.unboxed_items
         } else {
             &outline.outside_steps.boxes
         };
@@ -150,7 +150,7 @@ pub fn has_only_title_box(prompt: &str) -> bool {
     let outline = TaskOutline::parse(prompt);
     outline.steps.is_empty()
         && outline.outside_steps.boxes.is_empty()
-        && outline.outside_steps.items.is_empty()
+        && outline.outside_steps.unboxed_items.is_empty()
 }
 
 /// Returns the text with its first unticked box ticked.
@@ -161,17 +161,20 @@ pub fn tick_first_box(text: &str) -> String {
 /// Boxes and list items of a task, from which the boxes of STATUS.md are built.
 #[derive(Debug, Default)]
 struct BoxCandidates {
+    /// Checkboxes: whether each is ticked, and its text.
     boxes: Vec<(bool, String)>,
-    items: Vec<(bool, String)>,
+    /// Top-level list items without a checkbox: always `false` for not ticked, and the text.
+    unboxed_items: Vec<(bool, String)>,
 }
 
 impl BoxCandidates {
-    fn add(&mut self, line: Line<'_>) {
+    /// Adds the checkbox or the top-level list item of a line. Any other line is ignored.
+    fn add_line(&mut self, line: Line<'_>) {
         let Some(item) = line.item().filter(|item| !item.text.is_empty()) else { return };
         let text = terminal_text::escape_line(item.text);
         match item.ticked {
             Some(ticked) => self.boxes.push((ticked, text)),
-            None if item.indent == 0 => self.items.push((false, text)),
+            None if item.indent == 0 => self.unboxed_items.push((false, text)),
             None => {}
         }
     }
@@ -187,10 +190,11 @@ struct TaskOutline {
 }
 
 impl TaskOutline {
+    /// Parses a task's prompt. Lists below the headings `Dependencies` and `File scope` are left out.
     fn parse(prompt: &str) -> TaskOutline {
         let mut out = TaskOutline::default();
         let (mut in_step, mut is_work) = (false, true);
-        for line in markdown::lines(prompt) {
+        for line in markdown::lines_outside_code(prompt) {
             if let Some(heading) = line.heading().filter(|heading| heading.level <= 3) {
                 in_step = parse_step_heading(heading.text).is_some();
                 // The lists below these headings are no work to do.
@@ -202,8 +206,8 @@ impl TaskOutline {
                 continue;
             }
             match out.steps.last_mut().filter(|_| in_step) {
-                Some((_, step)) => step.add(line),
-                None if is_work => out.outside_steps.add(line),
+                Some((_, step)) => step.add_line(line),
+                None if is_work => out.outside_steps.add_line(line),
                 None => {}
             }
         }

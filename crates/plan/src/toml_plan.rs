@@ -16,12 +16,14 @@ use super::table_schema::{TableField, TableSchema, ValueKind};
 use write::FORMAT_VERSION;
 
 /// The template that `git proq plan --init` writes.
-pub const TEMPLATE: &str = include_str!("template.toml");
+pub const PLAN_TEMPLATE: &str = include_str!("template.toml");
 
+/// Creates the schema of a key that a table may have.
 const fn optional_key(key: &'static str, kind: ValueKind, description: &'static str) -> TableField {
     TableField { key, kind, required: false, description }
 }
 
+/// Creates the schema of a key that a table must have.
 const fn required_key(key: &'static str, kind: ValueKind, description: &'static str) -> TableField {
     TableField { key, kind, required: true, description }
 }
@@ -108,7 +110,7 @@ static TASK_SCHEMA: TableSchema = TableSchema {
 /// Returns the JSON schema of a plan, for editors.
 pub fn plan_schema() -> Json {
     let mut definitions = serde_json::Map::new();
-    let mut out = PLAN_SCHEMA.schema(&mut definitions);
+    let mut out = PLAN_SCHEMA.json_schema(&mut definitions);
     out["$schema"] = "https://json-schema.org/draft/2020-12/schema".into();
     out["title"] = "a plan for git proq".into();
     out["$defs"] = definitions.into();
@@ -190,6 +192,7 @@ fn read_phase(node: &SourceNode) -> Phase {
     Phase { title: node.owned_text("title").unwrap_or_default(), order, groups }
 }
 
+/// Reads a group from its validated table.
 fn read_group(node: &SourceNode) -> Group {
     Group {
         theme: node.owned_text("theme").unwrap_or_default(),
@@ -201,6 +204,7 @@ fn read_group(node: &SourceNode) -> Group {
     }
 }
 
+/// Reads a task from its validated table.
 fn read_task(node: &SourceNode) -> Task {
     // An error about a task points to its ID.
     let location = node.get("id").map_or(&node.location, |id| &id.location);
@@ -235,6 +239,7 @@ fn table_value(table: &DeTable<'_>, locator: &TextLocator<'_>) -> NodeValue {
     NodeValue::Table(entries.into_iter().map(|(_, entry)| entry).collect())
 }
 
+/// Converts a TOML value that starts at byte `offset` to a node.
 fn value_node(value: &DeValue<'_>, offset: usize, locator: &TextLocator<'_>) -> SourceNode {
     let value = match value {
         DeValue::String(text) => NodeValue::Text(text.clone().into_owned()),

@@ -16,6 +16,7 @@ const MAX_DEPTH: usize = 64;
 struct NodeReader<'t> {
     file: Arc<str>,
     parser: Parser<'t, StrInput<'t>>,
+    /// Whether the start of a document was read; a second one is refused.
     has_document: bool,
 }
 
@@ -68,10 +69,12 @@ impl NodeReader<'_> {
         Ok(None)
     }
 
+    /// Reads the items of a list up to its end.
     fn read_items(&mut self, depth: usize) -> Result<Vec<SourceNode>, PlanError> {
         std::iter::from_fn(|| self.next_node(depth).transpose()).collect()
     }
 
+    /// Reads the entries of a table up to its end.
     fn read_entries(&mut self, depth: usize) -> Result<Vec<TableEntry>, PlanError> {
         let mut entries = Vec::new();
         while let Some(key_node) = self.next_node(depth)? {
@@ -83,6 +86,7 @@ impl NodeReader<'_> {
         Ok(entries)
     }
 
+    /// Returns the location of a position that the parser reports.
     fn locate(&self, marker: &Marker) -> SourceLocation {
         SourceLocation { file: self.file.clone(), line: marker.line().max(1), column: marker.col() + 1 }
     }

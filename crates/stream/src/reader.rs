@@ -128,8 +128,9 @@ impl OutputReader {
         self
     }
 
-    /// Reads the next bytes, split anywhere, and appends the resulting events to `out`.
-    pub fn feed(&mut self, bytes: &[u8], out: &mut Vec<StreamEvent>) {
+    /// Reads the next bytes of the agent's standard output, split anywhere, and appends the resulting events
+    /// to `out`.
+    pub fn feed_stdout(&mut self, bytes: &[u8], out: &mut Vec<StreamEvent>) {
         let (parser, collector) = (self.parser.as_mut(), &mut self.collector);
         self.stdout_lines.feed(bytes, |line| parse_line(line, parser, collector));
         collector.drain(out);
@@ -152,7 +153,7 @@ impl OutputReader {
     pub fn read_usage_file(&mut self, bytes: &[u8], out: &mut Vec<StreamEvent>) {
         if let Some((tokens, model)) = parse_usage_file(bytes) {
             self.collector.set_model(model.as_deref().unwrap_or_default());
-            let run_usage = self.collector.record_session_usage(tokens);
+            let run_usage = self.collector.run_usage_from_session(tokens);
             self.collector.set_usage(run_usage);
             self.collector.drain(out);
         }
@@ -162,21 +163,21 @@ impl OutputReader {
     pub fn finish(&mut self, exit: Exit, out: &mut Vec<StreamEvent>) -> Summary {
         let (parser, collector) = (self.parser.as_mut(), &mut self.collector);
         self.stdout_lines.finish(|line| parse_line(line, parser, collector));
-        collector.flush();
+        collector.flush_chunks();
         let end = parser.finish(collector, exit);
-        collector.flush();
+        collector.flush_chunks();
         collector.drain(out);
         summarize(collector, end, exit)
     }
 
-    /// Returns whether the agent has reported that it finished. Its process should exit soon; it may also
-    /// start another turn.
-    pub fn is_finished(&self) -> bool {
+    /// Returns whether the agent has reported the end of its run. Its process may still run and start another
+    /// turn.
+    pub fn has_reported_end(&self) -> bool {
         self.collector.end.is_some()
     }
 
-    /// Returns whether the agent has reported that it finished successfully.
-    pub fn has_succeeded(&self) -> bool {
+    /// Returns whether the agent has reported an end with success.
+    pub fn has_reported_success(&self) -> bool {
         self.collector.end.as_ref().is_some_and(|end| end.class == ExitClass::Done)
     }
 
@@ -202,9 +203,10 @@ impl OutputReader {
     }
 }
 
+/// Passes a line to the parser, by its kind: event of the agent, line of the client, or text.
 fn parse_line(line: Line<'_>, parser: &mut dyn Parser, collector: &mut EventCollector) {
     let Line::Complete(bytes) = line else {
-        return collector.add_unknown("too long");
+        return collector.add_unknown_line("too long");
     };
     // The prefix is checked before trimming: an additional leading space distinguishes an agent's line from
     // the client's.

@@ -76,7 +76,7 @@ fn parse_stream(
 ) -> (Vec<StreamEvent>, Summary) {
     let mut reader = OutputReader::new(dialect, before);
     let mut events = Vec::new();
-    reader.feed(bytes, &mut events);
+    reader.feed_stdout(bytes, &mut events);
     let summary = reader.finish(exit_status, &mut events);
     (events, summary)
 }

@@ -27,12 +27,12 @@ pub(crate) struct Cli {
     pub(crate) command: Option<Command>,
     /// What every command takes.
     #[command(flatten)]
-    pub(crate) common: Common,
+    pub(crate) common: CommonArgs,
 }
 
 /// What every command takes.
 #[derive(Debug, Args)]
-pub(crate) struct Common {
+pub(crate) struct CommonArgs {
     /// Answer in JSON, an object with "schema": 1.
     #[arg(long, global = true)]
     pub(crate) json: bool,
@@ -108,17 +108,17 @@ pub(crate) enum Command {
     #[command(name = "_swarm", hide = true)]
     Scheduler(super::internal::Scheduler),
     #[command(name = "_pane", hide = true)]
-    Pane(super::internal::Pane),
+    PaneProcess(super::internal::PaneProcess),
     #[command(name = "_acp", hide = true)]
-    Acp(super::internal::Acp),
+    AcpClient(super::internal::AcpClient),
     #[command(name = "_agent-event", hide = true)]
     AgentEvent(super::internal::AgentEvent),
     #[command(name = "_dispatch", hide = true)]
-    Dispatch(super::internal::Dispatch),
+    DispatchEvents(super::internal::DispatchEvents),
     #[command(name = "_overlaps", hide = true)]
-    Overlaps(super::internal::Overlaps),
+    ReportOverlaps(super::internal::ReportOverlaps),
     #[command(name = "_moved", hide = true)]
-    Moved(super::internal::Moved),
+    AfterCommit(super::internal::AfterCommit),
     #[command(name = "_snapshots", hide = true)]
-    Snapshots(super::internal::Snapshots),
+    AutoSnapshots(super::internal::AutoSnapshots),
 }

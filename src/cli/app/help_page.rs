@@ -9,6 +9,7 @@ use crate::cli::set_up::command_groups::{COMMAND_GROUPS, short_help};
 /// Headings that introduce the examples in a command's doc comment.
 const EXAMPLE_HEADINGS: [&str; 2] = ["\nExample:\n", "\nExamples:\n"];
 
+/// Style of the headings on help pages.
 const HEADING_STYLE: Style = Style::new().bold();
 
 /// Returns the clap grammar with the formatted help.
@@ -19,7 +20,7 @@ pub(crate) fn styled_command() -> clap::Command {
     // A command has no text before it is built.
     grammar.build();
     let grammar = grammar.mut_subcommands(format_help);
-    let (overview, options) = (command_overview(&grammar), heading_text("Options"));
+    let (overview, options) = (subcommand_overview(&grammar), styled_heading("Options"));
     grammar
         .help_template(format!(
             "{{about-with-newline}}\n{{usage-heading}} {{usage}}{{after-help}}\n\n{options}\n{{options}}"
@@ -38,11 +39,13 @@ fn format_help(command: clap::Command) -> clap::Command {
         lines => {
             let title = if lines.trim().lines().count() > 1 { "Examples" } else { "Example" };
             let lines: Vec<String> = lines.lines().map(|line| format!("  {}", line.trim())).collect();
-            command.after_help(format!("{}\n{}", heading_text(title), lines.join("\n")))
+            command.after_help(format!("{}\n{}", styled_heading(title), lines.join("\n")))
         }
     }
 }
 
+/// Splits a command's long help into its text and its examples; without an example heading, the second part
+/// is empty.
 fn split_examples(long: &str) -> (&str, &str) {
     EXAMPLE_HEADINGS.iter().find_map(|mark| long.split_once(mark)).unwrap_or((long, ""))
 }
@@ -54,14 +57,16 @@ fn join_paragraph_lines(text: &str) -> String {
     paragraphs.join("\n\n")
 }
 
-fn heading_text(text: &str) -> String {
+/// Formats a heading of a help page: the text in bold, with a colon.
+fn styled_heading(text: &str) -> String {
     format!("{HEADING_STYLE}{text}:{HEADING_STYLE:#}")
 }
 
-fn command_overview(command: &clap::Command) -> String {
+/// Returns the overview of all commands by group, each with its one-line help.
+fn subcommand_overview(command: &clap::Command) -> String {
     let mut out = String::new();
     for (group, names) in COMMAND_GROUPS {
-        out.push_str(&format!("{}\n", heading_text(group)));
+        out.push_str(&format!("{}\n", styled_heading(group)));
         for name in *names {
             out.push_str(&format!("  {name:<12} {}\n", short_help(command, name)));
         }

@@ -14,7 +14,7 @@ use proq_base::lane_name::LaneName;
 use proq_base::process;
 use proq_base::process::signals;
 use proq_lib::agent::acp::driver;
-use proq_lib::agent::acp::driver::{AgentExit, DriverHandles};
+use proq_lib::agent::acp::driver::{DriverExit, DriverHandles};
 use proq_lib::agent::git_guard::after_commit;
 use proq_lib::agent::git_guard::hook;
 use proq_lib::agent::hook_events::activity;
@@ -42,13 +42,13 @@ use crate::cli::invocation::failure::Failure;
 use crate::cli::terminal::ui;
 
 /// First argument that the hook scripts of the git guard pass.
-const HOOK_COMMAND: &str = "_hook";
+const GIT_HOOK_ARG: &str = "_hook";
 
-/// Runs as a git hook and returns the exit code, if git started this process as one. Checked before anything
-/// else, because git runs the hook for every ref update.
-pub(crate) fn run_git_hook() -> Option<ExitCode> {
+/// Runs the hook and returns its exit code, if git started this process as a hook; `None` otherwise. Checked
+/// before anything else, because git runs the hook for every ref update.
+pub(crate) fn run_if_git_hook() -> Option<ExitCode> {
     let mut argv = std::env::args_os().skip(1);
-    if argv.next().as_deref() != Some(HOOK_COMMAND.as_ref()) {
+    if argv.next().as_deref() != Some(GIT_HOOK_ARG.as_ref()) {
         return None;
     }
     let shim = argv.next().unwrap_or_default();
@@ -86,12 +86,14 @@ pub(crate) struct Supervise {
     pub(crate) command: Vec<OsString>,
 }
 
+/// Supervises one run of a lane's agent, and reports a failed start to the starting process.
 pub(crate) fn run_supervise(context: &CommandContext, args: Supervise) -> CommandResult {
     // The starting process waits until the agent runs: send it the error, so that it need not guess.
-    supervise(context, args).inspect_err(|e| supervisor_start::report_start_failure(&*e.0))
+    supervise_run(context, args).inspect_err(|e| supervisor_start::report_start_failure(&*e.0))
 }
 
-fn supervise(context: &CommandContext, args: Supervise) -> CommandResult {
+/// Starts the agent of one run, watches it to its end, and records how it ended.
+fn supervise_run(context: &CommandContext, args: Supervise) -> CommandResult {
     let mut project = context.project()?;
     project.is_long_lived = true;
     supervisor::supervise(&project, &project.lane_name(&args.lane)?, args.run_number, args.command)?;
@@ -100,7 +102,7 @@ fn supervise(context: &CommandContext, args: Supervise) -> CommandResult {
 
 /// Starts an agent on its terminal. Started by tmux for a supervisor, which says what to start.
 #[derive(Debug, Args)]
-pub(crate) struct Pane {
+pub(crate) struct PaneProcess {
     /// The lane
     #[arg(long)]
     pub(crate) lane: String,
@@ -109,7 +111,8 @@ pub(crate) struct Pane {
     pub(crate) run_number: RunNumber,
 }
 
-pub(crate) fn run_pane(context: &CommandContext, args: &Pane) -> CommandResult {
+/// Starts an agent on the terminal of its tmux pane, with the launch spec that its supervisor wrote.
+pub(crate) fn run_pane_process(context: &CommandContext, args: &PaneProcess) -> CommandResult {
     let project = Project::open(&context.dir, Listener::silent())?;
     pane_process::run_pane_process(&project.store, &project.lane_name(&args.lane)?, args.run_number)?;
     Ok(Exit::Success)
@@ -117,7 +120,7 @@ pub(crate) fn run_pane(context: &CommandContext, args: &Pane) -> CommandResult {
 
 /// Speaks the protocol with an agent. Started by a run's supervisor in the agent's place.
 #[derive(Debug, Args)]
-pub(crate) struct Acp {
+pub(crate) struct AcpClient {
     /// The lane
     #[arg(long)]
     pub(crate) lane: String,
@@ -131,15 +134,15 @@ pub(crate) struct Acp {
 
 /// Runs the client of the Agent Client Protocol, and exits as the agent did: with its exit code, or by its
 /// signal.
-pub(crate) fn run_acp(context: &CommandContext, args: &Acp) -> CommandResult {
-    let agent_exit = drive_agent(context, args).unwrap_or_else(|e| {
+pub(crate) fn run_acp_client(context: &CommandContext, args: &AcpClient) -> CommandResult {
+    let agent_exit = drive_acp_agent(context, args).unwrap_or_else(|e| {
         // A user finds the error in the run's log, so it is written there.
         context.ui.print_bytes(ClientLine::Failure { text: e.0.to_string() }.to_line().as_bytes());
-        AgentExit::Code(i32::from(Exit::Refused.code()))
+        DriverExit::Code(i32::from(Exit::Refused.code()))
     });
     let code = match agent_exit {
-        AgentExit::Code(code) => code,
-        AgentExit::Signal(signal) => {
+        DriverExit::Code(code) => code,
+        DriverExit::Signal(signal) => {
             signals::exit_by_signal(signal);
             128 + signal
         }
@@ -147,9 +150,11 @@ pub(crate) fn run_acp(context: &CommandContext, args: &Acp) -> CommandResult {
     Ok(Exit::PassThrough(u8::try_from(code).unwrap_or(1)))
 }
 
-fn drive_agent(context: &CommandContext, args: &Acp) -> Result<AgentExit, Failure> {
+/// Runs an agent that speaks the Agent Client Protocol, and returns its exit code or signal. The log goes to
+/// standard output; standard input is the pipe to the supervisor.
+fn drive_acp_agent(context: &CommandContext, args: &AcpClient) -> Result<DriverExit, Failure> {
     let project = Project::open(&context.dir, Listener::silent())?;
-    let start_error = |source| process::Error::Start { program: "the agent's client".into(), source };
+    let start_error = |source| process::Error::NotStarted { program: "the agent's client".into(), source };
     let log = std::io::stdout().as_fd().try_clone_to_owned().map_err(start_error)?;
     let supervisor_pipe = std::io::stdin().as_fd().try_clone_to_owned().map_err(start_error)?;
     let handles = DriverHandles { log: log.into(), supervisor_pipe };
@@ -157,8 +162,8 @@ fn drive_agent(context: &CommandContext, args: &Acp) -> Result<AgentExit, Failur
     Ok(driver::run_protocol_agent(&project, &lane, args.run_number, &args.command, handles)?)
 }
 
-/// Longest wait for a lock. The agent is blocked during that time.
-const LOCK_WAIT_LIMIT: Duration = Duration::from_secs(2);
+/// Longest wait for a lock while an agent's hook is handled. The agent is blocked during that time.
+const HOOK_LOCK_WAIT_LIMIT: Duration = Duration::from_secs(2);
 
 /// Notes what an agent does, as its hook says on standard input.
 #[derive(Debug, Args)]
@@ -181,7 +186,7 @@ pub(crate) struct AgentEvent {
 pub(crate) fn run_agent_event(context: &CommandContext, args: &AgentEvent) -> CommandResult {
     let mut input = Vec::new();
     drop(std::io::stdin().lock().read_to_end(&mut input));
-    if let Some(reason) = handle_event(context, args, &input) {
+    if let Some(reason) = handle_hook_event(context, args, &input) {
         context
             .ui
             .print_bytes(serde_json::json!({ "decision": "block", "reason": reason }).to_string().as_bytes());
@@ -189,10 +194,12 @@ pub(crate) fn run_agent_event(context: &CommandContext, args: &AgentEvent) -> Co
     Ok(Exit::Success)
 }
 
-fn handle_event(context: &CommandContext, args: &AgentEvent, input: &[u8]) -> Option<String> {
+/// Records what an agent's hook reported. Returns the reason why the agent must not stop yet; `None` if it
+/// may, or if the event cannot be handled.
+fn handle_hook_event(context: &CommandContext, args: &AgentEvent, input: &[u8]) -> Option<String> {
     let run_number = args.run_number.as_deref()?.parse().ok()?;
     let mut project = Project::open(&context.dir, Listener::silent()).ok()?;
-    project.store.set_lock_limit(WaitLimit::AtMost(LOCK_WAIT_LIMIT));
+    project.store.set_lock_limit(WaitLimit::AtMost(HOOK_LOCK_WAIT_LIMIT));
     let kind = args.kind.as_deref().unwrap_or_default();
     let lane = LaneName::parse(args.lane.as_deref()?).ok()?;
     activity::handle_hook_event(&project, &lane, run_number, kind, &HookInput::parse(input)).ok()?
@@ -200,7 +207,7 @@ fn handle_event(context: &CommandContext, args: &AgentEvent, input: &[u8]) -> Op
 
 /// Looks at the commits that a lane got. Started by the hook that runs after a commit.
 #[derive(Debug, Args)]
-pub(crate) struct Moved {
+pub(crate) struct AfterCommit {
     /// The lane
     #[arg(long)]
     pub(crate) lane: String,
@@ -209,15 +216,15 @@ pub(crate) struct Moved {
 /// Updates the preview of a lane after new commits, and reports new overlaps of the lane. No process waits
 /// for it and nothing depends on it. Only one such process runs per lane; it also handles commits that arrive
 /// while it works.
-pub(crate) fn run_moved(context: &CommandContext, args: &Moved) -> CommandResult {
-    signals::start_session();
+pub(crate) fn run_after_commit(context: &CommandContext, args: &AfterCommit) -> CommandResult {
+    signals::start_process_session();
     let project = context.project_for_write()?;
     let Ok(lane) = LaneName::parse(&args.lane) else { return Ok(Exit::Success) };
     while let Some(lock) = after_commit::claim_new_commits(&project.store, &lane) {
         proq_base::fail_points::hit("moved.taken");
         // If an edit is in the way, the preview stays where it is. The user sees that in `list`.
         drop(refresh::refresh_if_lane_advanced(&project, &lane));
-        drop(overlap::report_overlaps_of_lane(&project, &lane));
+        drop(overlap::emit_new_overlaps_of_lane(&project, &lane));
         drop(lock);
         if !after_commit::has_new_commits(&project.store, &lane) {
             break;
@@ -228,7 +235,7 @@ pub(crate) fn run_moved(context: &CommandContext, args: &Moved) -> CommandResult
 
 /// Tells which lanes a lane conflicts with by now. Started by a supervisor when a run has ended.
 #[derive(Debug, Args)]
-pub(crate) struct Overlaps {
+pub(crate) struct ReportOverlaps {
     /// The lane
     #[arg(long)]
     pub(crate) lane: String,
@@ -236,21 +243,21 @@ pub(crate) struct Overlaps {
 
 /// Reports the overlaps of a lane. No process waits for it and nothing depends on it, so it recovers nothing
 /// and prints nothing.
-pub(crate) fn run_overlaps(context: &CommandContext, args: &Overlaps) -> CommandResult {
-    signals::start_session();
+pub(crate) fn run_report_overlaps(context: &CommandContext, args: &ReportOverlaps) -> CommandResult {
+    signals::start_process_session();
     let project = Project::open(&context.dir, Listener::silent())?;
-    overlap::report_overlaps_of_lane(&project, &project.lane_name(&args.lane)?)?;
+    overlap::emit_new_overlaps_of_lane(&project, &project.lane_name(&args.lane)?)?;
     Ok(Exit::Success)
 }
 
 /// Takes automatic snapshots while agents run. Started by a supervisor.
 #[derive(Debug, Args)]
-pub(crate) struct Snapshots {}
+pub(crate) struct AutoSnapshots {}
 
 /// Takes automatic snapshots in a background process. The process recovers nothing and prints no messages,
 /// because no user waits for it.
-pub(crate) fn run_snapshots(context: &CommandContext, _args: &Snapshots) -> CommandResult {
-    signals::start_session();
+pub(crate) fn run_auto_snapshots(context: &CommandContext, _args: &AutoSnapshots) -> CommandResult {
+    signals::start_process_session();
     let mut project = Project::open(&context.dir, Listener::silent())?;
     project.is_long_lived = true;
     let mut is_parent_waiting = true;
@@ -265,12 +272,12 @@ pub(crate) fn run_snapshots(context: &CommandContext, _args: &Snapshots) -> Comm
 
 /// Hands out events until none is due. Started by whoever wrote one.
 #[derive(Debug, Args)]
-pub(crate) struct Dispatch {}
+pub(crate) struct DispatchEvents {}
 
 /// Delivers all due events in a background process. The process recovers nothing and prints no messages,
 /// because no user waits for it.
-pub(crate) fn run_dispatch(context: &CommandContext, _args: &Dispatch) -> CommandResult {
-    signals::start_session();
+pub(crate) fn run_dispatch_events(context: &CommandContext, _args: &DispatchEvents) -> CommandResult {
+    signals::start_process_session();
     let project = Project::open(&context.dir, Listener::silent())?;
     let result = dispatch::dispatch(project.repo.common_dir(), &|| {
         let Project { repo, layers, settings, .. } = Project::open(&context.dir, Listener::silent())?;
@@ -293,15 +300,16 @@ pub(crate) struct Scheduler {
 /// Runs the scheduler of a batch in a separate process session, and reports a failed start to the starting
 /// process.
 pub(crate) fn run_scheduler(context: &CommandContext, args: &Scheduler) -> CommandResult {
-    run_scheduler_with_lock(context, args).inspect_err(|e| supervisor_start::report_start_failure(&*e.0))
+    adopt_lock_and_run_scheduler(context, args).inspect_err(|e| supervisor_start::report_start_failure(&*e.0))
 }
 
-fn run_scheduler_with_lock(context: &CommandContext, args: &Scheduler) -> CommandResult {
-    signals::start_session();
+/// Adopts the batch's lock from the starting process, and runs the batch until it is over or paused.
+fn adopt_lock_and_run_scheduler(context: &CommandContext, args: &Scheduler) -> CommandResult {
+    signals::start_process_session();
     let mut project = Project::open(&context.dir, context.ui.listener())?;
     project.is_long_lived = true;
     let id = BatchId::new(args.batch.as_str());
-    let lock = supervisor_start::adopt_lock(&project.store, &LockName::Batch(id.clone()))?;
-    runner::run(&project, &id, lock, supervisor_start::report_started)?;
+    let lock = supervisor_start::adopt_lock_from_stdin(&project.store, &LockName::Batch(id.clone()))?;
+    runner::run_batch(&project, &id, lock, supervisor_start::report_started)?;
     Ok(Exit::Success)
 }

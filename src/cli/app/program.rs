@@ -8,7 +8,7 @@ use clap::{Args as _, CommandFactory, FromArgMatches};
 use clap_complete::CompleteEnv;
 use proq_base::explain::Exit;
 
-use super::args::{Cli, Command, Common};
+use super::args::{Cli, Command, CommonArgs};
 use super::help_page::styled_command;
 use super::internal;
 use crate::cli::inspect::{compare, diff, events, list, logs, matrix, preview, show};
@@ -29,7 +29,7 @@ use crate::cli::terminal::ui::Ui;
 
 /// Runs the program and returns its exit code.
 pub(crate) fn main() -> ExitCode {
-    if let Some(code) = internal::run_git_hook() {
+    if let Some(code) = internal::run_if_git_hook() {
         return code;
     }
     ui::set_up_colors();
@@ -39,12 +39,12 @@ pub(crate) fn main() -> ExitCode {
         Err(e) => {
             // clap returns help and version as errors too. `use_stderr` is false for these two.
             let code = if e.use_stderr() { Exit::Usage } else { Exit::Success };
-            usage_error::print_usage(&e);
+            usage_error::print_clap_output(&e);
             return ExitCode::from(code.code());
         }
     };
     proq_lib::event::program_info::set_program_info(current_program_path(), cli.common.no_hooks);
-    let Common { json, quiet, verbose, .. } = cli.common;
+    let CommonArgs { json, quiet, verbose, .. } = cli.common;
     let ui = Ui { json, quiet, verbose };
     let exit = match run(cli, ui) {
         Ok(exit) => exit,
@@ -74,9 +74,10 @@ fn parse_args() -> Result<Cli, clap::Error> {
 /// Returns the grammar with only the subcommand that the first argument names.
 fn subcommand_grammar(full_grammar: &clap::Command, first_arg: Option<&OsString>) -> Option<clap::Command> {
     let subcommand = full_grammar.find_subcommand(first_arg?)?.clone();
-    Some(Common::augment_args(clap::Command::default().name("git-proq").subcommand(subcommand)))
+    Some(CommonArgs::augment_args(clap::Command::default().name("git-proq").subcommand(subcommand)))
 }
 
+/// Runs the command of the parsed command line; without a command, prints the overview of lanes.
 fn run(cli: Cli, ui: Ui) -> CommandResult {
     let context = CommandContext { dir: start_dir(&cli.common)?, ui };
     match cli.command {
@@ -85,6 +86,7 @@ fn run(cli: Cli, ui: Ui) -> CommandResult {
     }
 }
 
+/// Runs one command, and returns its exit code.
 fn run_command(context: &CommandContext, command: Command) -> CommandResult {
     match command {
         Command::Spawn(args) => spawn::run(context, &args),
@@ -135,18 +137,18 @@ fn run_command(context: &CommandContext, command: Command) -> CommandResult {
         Command::Completions(args) => completions::run(context, &args),
         Command::Man(args) => man::run(context, &args, styled_command()),
         Command::Demo(args) => demo::run(context, &args),
-        Command::Acp(args) => internal::run_acp(context, &args),
+        Command::AcpClient(args) => internal::run_acp_client(context, &args),
         Command::AgentEvent(args) => internal::run_agent_event(context, &args),
-        Command::Moved(args) => internal::run_moved(context, &args),
-        Command::Snapshots(args) => internal::run_snapshots(context, &args),
-        Command::Dispatch(args) => internal::run_dispatch(context, &args),
-        Command::Overlaps(args) => internal::run_overlaps(context, &args),
-        Command::Pane(args) => internal::run_pane(context, &args),
+        Command::AfterCommit(args) => internal::run_after_commit(context, &args),
+        Command::AutoSnapshots(args) => internal::run_auto_snapshots(context, &args),
+        Command::DispatchEvents(args) => internal::run_dispatch_events(context, &args),
+        Command::ReportOverlaps(args) => internal::run_report_overlaps(context, &args),
+        Command::PaneProcess(args) => internal::run_pane_process(context, &args),
         Command::Supervise(args) => internal::run_supervise(context, args),
     }
 }
 
-fn start_dir(common: &Common) -> Result<PathBuf, Failure> {
+fn start_dir(common: &CommonArgs) -> Result<PathBuf, Failure> {
     let dir = match &common.dir {
         Some(dir) => std::path::absolute(dir),
         None => std::env::current_dir(),

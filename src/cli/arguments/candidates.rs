@@ -11,9 +11,9 @@ use proq_lib::lane::Project;
 use proq_store::records::lane::{AnyLane, LaneRecord};
 
 /// Completes the ids of batches, newest first.
-pub(crate) fn batch_names(typed: &OsStr) -> Vec<CompletionCandidate> {
+pub(crate) fn batch_ids(typed: &OsStr) -> Vec<CompletionCandidate> {
     let typed = typed.to_string_lossy();
-    let batches = open_typed_project()
+    let batches = open_project_of_typed_line()
         .map(|project| proq_lib::swarm::batch::create::list_batches(&project, false))
         .unwrap_or_default();
     let matching = batches.into_iter().rev().filter(|batch| batch.id.as_str().starts_with(typed.as_ref()));
@@ -22,18 +22,20 @@ pub(crate) fn batch_names(typed: &OsStr) -> Vec<CompletionCandidate> {
         .collect()
 }
 
-/// Completes the names of lanes that can land.
-pub(crate) fn lane_names(typed: &OsStr) -> Vec<CompletionCandidate> {
-    let lanes = open_typed_project().and_then(|project| project.lanes().ok()).unwrap_or_default();
+/// Completes the names of owned lanes, which can land.
+pub(crate) fn owned_lane_names(typed: &OsStr) -> Vec<CompletionCandidate> {
+    let lanes =
+        open_project_of_typed_line().and_then(|project| project.owned_lanes().ok()).unwrap_or_default();
     lane_candidates(lanes.into_iter().map(LaneRecord::into_any), typed)
 }
 
 /// Completes the names of all lanes.
 pub(crate) fn any_lane_names(typed: &OsStr) -> Vec<CompletionCandidate> {
-    let lanes = open_typed_project().and_then(|project| project.all_lanes().ok()).unwrap_or_default();
+    let lanes = open_project_of_typed_line().and_then(|project| project.all_lanes().ok()).unwrap_or_default();
     lane_candidates(lanes.into_iter(), typed)
 }
 
+/// Returns the lanes whose names start with `typed` as candidates, with their titles as help.
 fn lane_candidates(lanes: impl Iterator<Item = AnyLane>, typed: &OsStr) -> Vec<CompletionCandidate> {
     let typed = typed.to_string_lossy();
     lanes
@@ -42,9 +44,9 @@ fn lane_candidates(lanes: impl Iterator<Item = AnyLane>, typed: &OsStr) -> Vec<C
         .collect()
 }
 
-/// Completes the names of lanes that can land, and of groups.
-pub(crate) fn lane_and_group_names(typed: &OsStr) -> Vec<CompletionCandidate> {
-    group_names(typed).into_iter().chain(lane_names(typed)).collect()
+/// Completes the names of owned lanes, which can land, and of groups.
+pub(crate) fn owned_lane_and_group_names(typed: &OsStr) -> Vec<CompletionCandidate> {
+    group_names(typed).into_iter().chain(owned_lane_names(typed)).collect()
 }
 
 /// Completes the names of all lanes, and of groups.
@@ -52,8 +54,10 @@ pub(crate) fn any_lane_and_group_names(typed: &OsStr) -> Vec<CompletionCandidate
     group_names(typed).into_iter().chain(any_lane_names(typed)).collect()
 }
 
+/// Completes the names of groups, with the title of one of their lanes as help.
 fn group_names(typed: &OsStr) -> Vec<CompletionCandidate> {
-    let lanes = open_typed_project().and_then(|project| project.lanes().ok()).unwrap_or_default();
+    let lanes =
+        open_project_of_typed_line().and_then(|project| project.owned_lanes().ok()).unwrap_or_default();
     let groups: BTreeMap<_, _> =
         lanes.into_iter().filter_map(|lane| Some((lane.group?, lane.title))).collect();
     let groups = groups.into_iter().filter(|(group, _)| group.starts_with(&*typed.to_string_lossy()));
@@ -62,7 +66,7 @@ fn group_names(typed: &OsStr) -> Vec<CompletionCandidate> {
 
 /// Completes the ids of snapshots, newest first.
 pub(crate) fn snap_ids(typed: &OsStr) -> Vec<CompletionCandidate> {
-    let Some(project) = open_typed_project() else { return Vec::new() };
+    let Some(project) = open_project_of_typed_line() else { return Vec::new() };
     let typed = typed.to_string_lossy();
     let ids = project.snap_ids().unwrap_or_default();
     ids.into_iter()
@@ -74,7 +78,7 @@ pub(crate) fn snap_ids(typed: &OsStr) -> Vec<CompletionCandidate> {
 }
 
 /// Completes the names of known agents that are installed.
-pub(crate) fn agent_names(typed: &OsStr) -> Vec<CompletionCandidate> {
+pub(crate) fn installed_agent_names(typed: &OsStr) -> Vec<CompletionCandidate> {
     let Ok(dir) = std::env::current_dir() else { return Vec::new() };
     let typed = typed.to_string_lossy();
     let layers = Project::load_layers(None).unwrap_or_default();
@@ -90,8 +94,8 @@ pub(crate) fn agent_names(typed: &OsStr) -> Vec<CompletionCandidate> {
 }
 
 /// Completes the names of the user's branches, without the branches of lanes.
-pub(crate) fn branch_names(typed: &OsStr) -> Vec<CompletionCandidate> {
-    let Some(project) = open_typed_project() else { return Vec::new() };
+pub(crate) fn user_branch_names(typed: &OsStr) -> Vec<CompletionCandidate> {
+    let Some(project) = open_project_of_typed_line() else { return Vec::new() };
     let typed = typed.to_string_lossy();
     let refs = project.repo.refs_with_prefix("refs/heads/").unwrap_or_default();
     refs.iter()
@@ -101,9 +105,9 @@ pub(crate) fn branch_names(typed: &OsStr) -> Vec<CompletionCandidate> {
         .collect()
 }
 
-/// Opens the repository that the typed command line refers to: that of the shell's folder, or that of its
-/// `-C` options.
-fn open_typed_project() -> Option<Project> {
+/// Opens the repository that the command line to complete refers to: that of the shell's folder, or of its
+/// `-C` options; `None` if there is none.
+fn open_project_of_typed_line() -> Option<Project> {
     let typed: Vec<OsString> = std::env::args_os().skip_while(|word| word != "--").collect();
     let typed_dirs = typed.windows(2).filter(|pair| pair[0] == "-C").map(|pair| PathBuf::from(&pair[1]));
     let dir = typed_dirs.fold(std::env::current_dir().ok()?, |dir, next| dir.join(next));

@@ -17,7 +17,7 @@ use crate::cli::terminal::ui;
 /// Maximum number of lanes with an overlapping scope that are named in warnings.
 const MAX_OVERLAPPING_LANES_NAMED: usize = 5;
 
-/// Returns the check commands that must succeed before the lane lands.
+/// Returns the check commands unchanged.
 ///
 /// # Errors
 /// [`UsageError::Missing`] if a command is blank: the user would take the lane for checked.
@@ -25,12 +25,12 @@ pub(crate) fn validate_checks(commands: &[String]) -> Result<Vec<String>, Failur
     if commands.iter().any(|line| line.trim().is_empty()) {
         let reason = "--check names no command";
         let example = "git proq spawn claude \"implement payments\" --check \"make test-payments\"";
-        return Err(UsageError::Missing { problem: reason, example }.into());
+        return Err(UsageError::MissingArgument { problem: reason, example }.into());
     }
     Ok(commands.to_vec())
 }
 
-/// Returns the globs of the files that the lane is expected to touch.
+/// Returns the globs of the lane's scope unchanged.
 ///
 /// # Errors
 /// [`proq_git::Error::InvalidGlob`] if a glob is invalid.
@@ -39,7 +39,7 @@ pub(crate) fn validate_scope(globs: &[String]) -> Result<Vec<String>, Failure> {
     Ok(globs.to_vec())
 }
 
-/// Returns whether the lane's checkout is limited to the folders of its scope.
+/// Returns `requested`: whether the lane's checkout is limited to the folders of its scope.
 ///
 /// # Errors
 /// [`UsageError::Missing`] if sparse checkout is requested without a scope.
@@ -47,7 +47,7 @@ pub(crate) fn validate_sparse(requested: bool, scope: &[String]) -> Result<bool,
     if requested && scope.is_empty() {
         let reason = "--sparse checks out what the scope names, and there is no scope; nothing was made";
         let example = "git proq spawn claude \"implement payments\" --sparse --scope src/pay/";
-        return Err(UsageError::Missing { problem: reason, example }.into());
+        return Err(UsageError::MissingArgument { problem: reason, example }.into());
     }
     Ok(requested)
 }
@@ -91,6 +91,7 @@ pub(crate) fn warn_of_overlapping_lanes(context: &CommandContext, project: &Proj
     }
 }
 
+/// Describes another lane whose work or scope overlaps the planned lane's, for a warning.
 fn describe_overlap(overlapping_lane: &OverlappingLane) -> String {
     let OverlappingLane { lane, is_busy, glob, overlap: scope_overlap } = overlapping_lane;
     match scope_overlap {

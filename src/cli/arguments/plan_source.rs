@@ -59,7 +59,10 @@ impl PlanSource {
         project: &Project,
         example: &'static str,
     ) -> Result<LoadedPlan, Failure> {
-        Ok(proposed_needs::apply_approved(project, self.read_without_proposals(context, project, example)?)?)
+        Ok(proposed_needs::add_approved_needs(
+            project,
+            self.read_without_proposals(context, project, example)?,
+        )?)
     }
 
     /// Reads the plan and prints its warnings, without dependencies that an agent found missing.
@@ -70,7 +73,7 @@ impl PlanSource {
         example: &'static str,
     ) -> Result<LoadedPlan, Failure> {
         if self.sources.is_empty() {
-            return Err(UsageError::Missing { problem: "no plan was named", example }.into());
+            return Err(UsageError::MissingArgument { problem: "no plan was named", example }.into());
         }
         let loaded = self.read_silently(context, project)?;
         context.ui.warn_each(&loaded.plan.source_notes);
@@ -122,9 +125,9 @@ impl PlanSource {
         let (draft, _) = draft_session::refresh_draft(project, name)?;
         let draft_plan = draft.plan.ok_or_else(|| DraftError::NoPlan {
             name: name.to_owned(),
-            why: draft.record.rejection.as_deref().map(terminal_text::escape_line),
+            why: draft.record.invalid_answer_reason.as_deref().map(terminal_text::escape_line),
         })?;
-        Ok(proposed_needs::apply_approved(project, draft_plan.loaded)?)
+        Ok(proposed_needs::add_approved_needs(project, draft_plan.loaded)?)
     }
 
     /// Returns the name of the draft that the source means; none where the source is a file or has a format.

@@ -78,7 +78,7 @@ impl RunArgs {
             }),
             model: self.model.clone(),
             max_turns: self.max_turns,
-            limits: RunLimits { time: self.max_time, stall: self.stall, budget: self.budget },
+            limits: RunLimits { max_duration: self.max_time, max_stall: self.stall, budget: self.budget },
             ..RunOptions::default()
         }
     }
@@ -99,11 +99,12 @@ pub(crate) fn refuse_full_permission(
     }
 }
 
-/// Prints the warnings about the commands before they are started, each text once.
+/// Prints the warnings about agent commands before they are started, each text once.
 ///
 /// # Errors
-/// Fails if an agent in a lane would start an agent at full permission.
-pub(crate) fn warn_before_start<'j>(
+/// [`crate::cli::invocation::usage_error::UsageError::RefusedInLane`] if an agent in a lane would start an
+/// agent at full permission.
+pub(crate) fn refuse_or_warn_before_start<'j>(
     context: &CommandContext,
     project: &Project,
     agent_commands: impl IntoIterator<Item = &'j AgentCommand>,

@@ -29,8 +29,11 @@ pub(crate) fn resolve_attachments(
     Ok(out)
 }
 
-/// Reads a prompt from a file, or from standard input with `-`.
-pub(crate) fn read_prompt(file: &Path) -> Result<String, Failure> {
+/// Reads a UTF-8 text, such as a prompt or a report, from a file, or from standard input with `-`.
+///
+/// # Errors
+/// [`UsageError::Unreadable`] if it cannot be read, is too large, or is not UTF-8.
+pub(crate) fn read_text_or_stdin(file: &Path) -> Result<String, Failure> {
     let is_stdin = file == Path::new("-");
     let display_path = if is_stdin { Path::new("standard input") } else { file };
     let unreadable = |source| UsageError::Unreadable { path: display_path.to_owned(), source };
@@ -45,7 +48,7 @@ pub(crate) fn read_prompt(file: &Path) -> Result<String, Failure> {
 }
 
 /// Writes a file, and creates its parent folders.
-pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+pub(crate) fn write_file_and_folders(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let unwritable = |source| UsageError::Unwritable { path: path.to_owned(), source };
     if let Some(parent) = path.parent() {
         std::fs::create_dir_all(parent).map_err(unwritable)?;

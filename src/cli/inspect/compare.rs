@@ -11,7 +11,7 @@ use proq_lib::merge::types::outcome::CheckStatus;
 use proq_store::records::lane_state::LaneState;
 
 use super::{comparison_table, lane_diff};
-use crate::cli::arguments::candidates::lane_and_group_names;
+use crate::cli::arguments::candidates::owned_lane_and_group_names;
 use crate::cli::invocation::approval_prompt;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::terminal::conflict_grid;
@@ -33,7 +33,7 @@ use crate::cli::terminal::conflict_grid;
 #[command(override_usage = "git proq compare [OPTIONS] GROUP\n       git proq compare [OPTIONS] LANE...")]
 pub(crate) struct Compare {
     /// The lanes, or the name of a group
-    #[arg(value_name = "LANE", required = true, add = ArgValueCompleter::new(lane_and_group_names))]
+    #[arg(value_name = "LANE", required = true, add = ArgValueCompleter::new(owned_lane_and_group_names))]
     pub(crate) lanes: Vec<String>,
     /// Run the checks now
     #[arg(long)]
@@ -65,7 +65,7 @@ pub(crate) fn run(context: &CommandContext, args: &Compare) -> CommandResult {
         return Ok(Exit::Success);
     }
     let checking = if args.check {
-        approval_prompt::confirm_before_landing(
+        approval_prompt::prompt_landing_approvals(
             context,
             &project,
             lanes.iter().map(|lane| lane.base.clone()),
@@ -77,15 +77,16 @@ pub(crate) fn run(context: &CommandContext, args: &Compare) -> CommandResult {
     };
     let comparison = compare::compare_attempts(&project, &lanes, checking)?;
     if context.ui.json {
-        context.ui.print_long_json(&comparison);
+        context.ui.print_ordered_json(&comparison);
     } else {
         print_comparison(context, args, &comparison);
     }
     Ok(Exit::Success)
 }
 
+/// Prints the comparison as tables, then the files that only one attempt changes.
 fn print_comparison(context: &CommandContext, args: &Compare, comparison: &Comparison) {
-    let width = crate::cli::terminal::table::terminal_width().unwrap_or(comparison_table::DEFAULT_WIDTH);
+    let width = crate::cli::terminal::table::terminal_width().unwrap_or(comparison_table::NON_TERMINAL_WIDTH);
     for table in comparison_table::render_tables(comparison, width) {
         context.ui.print_line(table);
         context.ui.print_line("");
@@ -99,7 +100,7 @@ fn print_comparison(context: &CommandContext, args: &Compare, comparison: &Compa
             context.ui.print_line(format!("only {}: {}{more}", attempt.lane, named.join(", ")));
         }
     }
-    for line in conflict_grid::pair_lines(&comparison.pairs) {
+    for line in conflict_grid::conflicting_pair_lines(&comparison.pairs) {
         context.ui.print_line(line);
     }
     for attempt in &comparison.attempts {

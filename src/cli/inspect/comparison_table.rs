@@ -9,12 +9,12 @@ use proq_lib::merge::types::outcome::CheckStatus;
 use crate::cli::terminal::{ui, usage};
 
 /// Width of the tables in terminal columns if stdout is no terminal.
-pub(crate) const DEFAULT_WIDTH: usize = 80;
+pub(crate) const NON_TERMINAL_WIDTH: usize = 80;
 /// Minimum width, in terminal columns, to which attempts' columns are narrowed so that all attempts fit into
 /// one table.
 const MIN_COLUMN_WIDTH: usize = 18;
 /// Number of blanks between two columns.
-const GAP: usize = 2;
+const COLUMN_GAP: usize = 2;
 
 /// Row of the comparison: its label, and the function that renders its cell for an attempt.
 type RowSpec = (&'static str, fn(&Comparison, &AttemptSummary) -> String);
@@ -23,15 +23,15 @@ type RowSpec = (&'static str, fn(&Comparison, &AttemptSummary) -> String);
 const ROWS: &[RowSpec] = &[
     ("agent", |_, attempt| attempt.agent.clone().unwrap_or_default()),
     ("state", |_, attempt| ui::styled_state(attempt.state)),
-    ("from", fork_point),
+    ("from", start_and_base_cell),
     ("commits", |_, attempt| attempt.commits.map_or_else(|| "?".to_owned(), |n| n.to_string())),
     ("changes", uncommitted_cell),
     ("files", |_, attempt| attempt.files.len().to_string()),
     ("lines", changed_lines_cell),
     ("only here", exclusive_files_cell),
     ("checks", checks_cell),
-    ("merges", merge_forecast),
-    ("with others", conflicts_with_others),
+    ("merges", base_forecast_cell),
+    ("with others", conflicting_attempts_cell),
     ("run time", run_time_cell),
     ("tokens", tokens_cell),
     ("cost", cost_cell),
@@ -44,13 +44,14 @@ pub(crate) fn render_tables(comparison: &Comparison, width: usize) -> Vec<String
         comparison.attempts.iter().map(|attempt| attempt_cells(comparison, attempt)).collect::<Vec<_>>();
     let widest = |cells: &Vec<String>| cells.iter().map(|cell| measure_text_width(cell)).max().unwrap_or(0);
     let natural_width = all_cells.iter().map(widest).max().unwrap_or(0).max(1);
-    let available_width = width.saturating_sub(label_width).max(GAP + MIN_COLUMN_WIDTH);
+    let available_width = width.saturating_sub(label_width).max(COLUMN_GAP + MIN_COLUMN_WIDTH);
     // As many as fit at their full width; narrower columns if all attempts then fit into one table.
-    let full_width_count = (available_width / (natural_width + GAP)).max(1);
-    let narrow_count = available_width / (MIN_COLUMN_WIDTH.min(natural_width) + GAP);
+    let full_width_count = (available_width / (natural_width + COLUMN_GAP)).max(1);
+    let narrow_count = available_width / (MIN_COLUMN_WIDTH.min(natural_width) + COLUMN_GAP);
     let columns_per_table =
         if narrow_count >= all_cells.len() { all_cells.len().max(1) } else { full_width_count };
-    let column_width = natural_width.min((available_width / columns_per_table).saturating_sub(GAP)).max(1);
+    let column_width =
+        natural_width.min((available_width / columns_per_table).saturating_sub(COLUMN_GAP)).max(1);
     all_cells.chunks(columns_per_table).map(|group| render_table(group, label_width, column_width)).collect()
 }
 
@@ -61,6 +62,7 @@ fn attempt_cells(comparison: &Comparison, attempt: &AttemptSummary) -> Vec<Strin
         .collect()
 }
 
+/// Renders attempts side by side, one column of cells per attempt. `label` is the width of the row labels.
 fn render_table(columns: &[Vec<String>], label: usize, column_width: usize) -> String {
     let names = std::iter::once("").chain(ROWS.iter().map(|(name, _)| *name));
     let mut out = Vec::new();
@@ -78,7 +80,7 @@ fn render_table(columns: &[Vec<String>], label: usize, column_width: usize) -> S
             };
             let cell = truncate_str(&cell, column_width, "…");
             let pad = column_width.saturating_sub(measure_text_width(&cell));
-            line.push_str(&format!("{:GAP$}{cell}{:pad$}", "", ""));
+            line.push_str(&format!("{:COLUMN_GAP$}{cell}{:pad$}", "", ""));
         }
         out.push(line.trim_end().to_owned());
     }
@@ -95,8 +97,8 @@ fn truncate_start(name: &str, width: usize) -> String {
     format!("…{end}")
 }
 
-/// Formats the commit and base that an attempt starts from; empty if all attempts start from the same.
-fn fork_point(comparison: &Comparison, attempt: &AttemptSummary) -> String {
+/// Formats the commit and the base that an attempt starts from; empty if all attempts start from the same.
+fn start_and_base_cell(comparison: &Comparison, attempt: &AttemptSummary) -> String {
     let has_same_start =
         |other: &AttemptSummary| (&other.base, other.start) == (&attempt.base, attempt.start);
     if comparison.attempts.iter().all(has_same_start) {
@@ -106,6 +108,7 @@ fn fork_point(comparison: &Comparison, attempt: &AttemptSummary) -> String {
     }
 }
 
+/// Formats the number of uncommitted files; empty if no attempt has any, `?` if unknown.
 fn uncommitted_cell(comparison: &Comparison, attempt: &AttemptSummary) -> String {
     let any_uncommitted = comparison.attempts.iter().any(|other| other.uncommitted.is_some_and(|n| n > 0));
     match attempt.uncommitted {
@@ -116,6 +119,7 @@ fn uncommitted_cell(comparison: &Comparison, attempt: &AttemptSummary) -> String
     }
 }
 
+/// Formats the added and removed lines of an attempt: `+12 -3`, or `-` for none.
 fn changed_lines_cell(_: &Comparison, attempt: &AttemptSummary) -> String {
     let sum_of = |line_count: fn(&proq_git::status::diff::FileLineCounts) -> Option<usize>| {
         attempt.files.iter().filter_map(line_count).sum::<usize>()
@@ -126,6 +130,7 @@ fn changed_lines_cell(_: &Comparison, attempt: &AttemptSummary) -> String {
     }
 }
 
+/// Formats the number of files that only this attempt changes; empty if there is no other attempt.
 fn exclusive_files_cell(comparison: &Comparison, attempt: &AttemptSummary) -> String {
     match attempt.exclusive_files.len() {
         _ if comparison.attempts.len() < 2 => String::new(),
@@ -134,6 +139,7 @@ fn exclusive_files_cell(comparison: &Comparison, attempt: &AttemptSummary) -> St
     }
 }
 
+/// Formats the result of the checks on what would land; empty if there are no checks.
 fn checks_cell(_: &Comparison, attempt: &AttemptSummary) -> String {
     match &attempt.checks {
         CheckStatus::NoChecks => String::new(),
@@ -144,7 +150,7 @@ fn checks_cell(_: &Comparison, attempt: &AttemptSummary) -> String {
 }
 
 /// Formats the merge forecast of an attempt with its base.
-fn merge_forecast(comparison: &Comparison, attempt: &AttemptSummary) -> String {
+fn base_forecast_cell(comparison: &Comparison, attempt: &AttemptSummary) -> String {
     let base_pair = comparison.pairs.iter().find(|pair| pair.with_base && pair.theirs == attempt.lane);
     match base_pair.map(|pair| &pair.result) {
         None => "-".to_owned(),
@@ -157,7 +163,7 @@ fn merge_forecast(comparison: &Comparison, attempt: &AttemptSummary) -> String {
 }
 
 /// Formats how many of the other attempts this attempt would conflict with.
-fn conflicts_with_others(comparison: &Comparison, attempt: &AttemptSummary) -> String {
+fn conflicting_attempts_cell(comparison: &Comparison, attempt: &AttemptSummary) -> String {
     let involves_attempt = |pair: &&ForecastPair| {
         !pair.with_base && (attempt.lane == pair.ours.as_str() || pair.theirs == attempt.lane)
     };

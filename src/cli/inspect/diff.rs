@@ -7,8 +7,8 @@ use proq_base::lane_name::LaneName;
 use proq_git::RepoPath;
 use serde::Serialize;
 
-use super::lane_diff::{print_diff, with_compared_commits};
-use crate::cli::arguments::candidates::lane_names;
+use super::lane_diff::{print_diff, with_fork_point_and_worktree};
+use crate::cli::arguments::candidates::owned_lane_names;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 
 /// Show what a lane changes, uncommitted work included
@@ -22,16 +22,18 @@ use crate::cli::invocation::context::{CommandContext, CommandResult};
 #[command(verbatim_doc_comment)]
 pub(crate) struct Diff {
     /// The lane whose changes to show
-    #[arg(value_name = "LANE", add = ArgValueCompleter::new(lane_names))]
+    #[arg(value_name = "LANE", add = ArgValueCompleter::new(owned_lane_names))]
     pub(crate) lane: String,
     /// Only which files change, and how much
     #[arg(long)]
     pub(crate) stat: bool,
 }
 
+/// JSON output: the fork point of a lane, and the files that the lane changes from there.
 #[derive(Serialize)]
 struct DiffOutput {
     lane: LaneName,
+    /// Id of the commit that the changes are counted from: the current fork point.
     from: String,
     files: Vec<RepoPath>,
 }
@@ -40,7 +42,7 @@ pub(crate) fn run(context: &CommandContext, args: &Diff) -> CommandResult {
     let project = context.project()?;
     let lane = project.lane(&args.lane)?;
     if context.ui.json {
-        let (from, files) = with_compared_commits(context, &project, &lane, |there, from, to| {
+        let (from, files) = with_fork_point_and_worktree(context, &project, &lane, |there, from, to| {
             Ok((from, project.repo.changed_files(there, from, to)?))
         })?;
         context.ui.print_json(DiffOutput { lane: lane.name, from: from.to_string(), files });

@@ -19,7 +19,7 @@ pub(crate) fn print_diff(
     lane: &LaneRecord,
     stat: bool,
 ) -> Result<(), Failure> {
-    with_compared_commits(context, project, lane, |there, from, to| {
+    with_fork_point_and_worktree(context, project, lane, |there, from, to| {
         let mut plain_output = LogSanitizer::default();
         let mut print = |chunk: &[u8]| context.ui.print_bytes(&plain_output.sanitize_chunk(chunk));
         let print: Option<PrintChunk<'_>> =
@@ -30,10 +30,9 @@ pub(crate) fn print_diff(
     })
 }
 
-/// Calls `compare` with the commit from which a lane's changes are counted and the location of those changes.
-/// That is the lane's worktree, untracked files included. If the worktree is gone, it is the tip of the
-/// branch.
-pub(crate) fn with_compared_commits<T>(
+/// Calls `compare` with the worktree to read, the fork point of the lane, and the tip to compare it with. The
+/// tip is `None` if the lane's worktree exists: its files are compared then, untracked ones included.
+pub(crate) fn with_fork_point_and_worktree<T>(
     context: &CommandContext,
     project: &Project,
     lane: &LaneRecord,

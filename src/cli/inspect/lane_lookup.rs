@@ -10,13 +10,13 @@ use crate::cli::invocation::failure::Failure;
 
 /// Finds a lane, a removed lane by `name@N`, or the newest lane of a batch's task. Returns its record and the
 /// folder of its records.
-pub(crate) fn find_lane(project: &Project, name: &str) -> Result<(AnyLane, PathBuf), Failure> {
+pub(crate) fn find_lane_or_task_lane(project: &Project, name: &str) -> Result<(AnyLane, PathBuf), Failure> {
     if let Some((dir, lane)) = project.past_lane(name)? {
         return Ok((lane, dir));
     }
     let lane = match project.any_lane(name) {
         Err(e @ lane::Error::UnknownLane { .. }) => {
-            return find_task_lane(project, name)?.ok_or_else(|| e.into());
+            return find_newest_lane_of_task(project, name)?.ok_or_else(|| e.into());
         }
         lane => lane?,
     };
@@ -24,15 +24,16 @@ pub(crate) fn find_lane(project: &Project, name: &str) -> Result<(AnyLane, PathB
     Ok((lane, dir))
 }
 
-/// Finds the newest lane of a batch's task by the task's name in the plan, removed lanes included.
-fn find_task_lane(project: &Project, task: &str) -> Result<Option<(AnyLane, PathBuf)>, Failure> {
+/// Finds the newest lane of a batch's task by the task's name in the plan, removed lanes included. Returns
+/// its record and the folder of its records.
+fn find_newest_lane_of_task(project: &Project, task: &str) -> Result<Option<(AnyLane, PathBuf)>, Failure> {
     let layout = project.store.layout();
     let present = project.all_lanes()?.into_iter().map(|lane| {
         let dir = layout.lane(&lane.name);
         (lane, dir)
     });
     let past = project.all_past_lanes().into_iter();
-    let past = past.map(|(name, lane)| (lane, layout.history().join(name)));
+    let past = past.map(|(name, lane)| (lane, layout.removed_lanes().join(name)));
     let is_of_task = |lane: &AnyLane| {
         lane.batch.as_ref().is_some_and(|batch_lane| batch_lane.task.eq_ignore_ascii_case(task))
     };

@@ -58,12 +58,12 @@ pub(crate) fn run(context: &CommandContext, args: &List) -> CommandResult {
         return list_everywhere::run(context, args.all);
     }
     let project = context.project()?;
-    let lane_list = load_list(&project, args.all, args.wide, ListPainter::open_terminal(context.ui))?;
+    let lane_list = load_list(&project, args.all, args.wide, ListPainter::for_terminal(context.ui))?;
     if context.ui.json {
         context.ui.print_json(to_output(&lane_list));
         return Ok(Exit::Success);
     }
-    if lane_list.views.is_empty() && lane_list.stored.past.is_empty() {
+    if lane_list.views.is_empty() && lane_list.stored.past_lanes.is_empty() {
         let layout = project.store.layout();
         // An unreadable record has caused a warning already.
         let is_empty = !layout
@@ -73,7 +73,7 @@ pub(crate) fn run(context: &CommandContext, args: &List) -> CommandResult {
         if is_empty {
             context.ui.status("no lanes yet");
         }
-        if is_empty && lane_list.unlanded.is_empty() {
+        if is_empty && lane_list.unlanded_batches.is_empty() {
             context.ui.hint("git proq spawn claude \"what to do\"");
         }
     } else {
@@ -86,12 +86,12 @@ pub(crate) fn run(context: &CommandContext, args: &List) -> CommandResult {
 /// Prints the lanes and the possible next steps, for `git proq` without a command.
 pub(crate) fn print_overview(context: &CommandContext) -> CommandResult {
     let project = context.project()?;
-    let lane_list = load_list(&project, false, false, ListPainter::open_terminal(context.ui))?;
+    let lane_list = load_list(&project, false, false, ListPainter::for_terminal(context.ui))?;
     if context.ui.json {
         context.ui.print_json(to_output(&lane_list));
         return Ok(Exit::Success);
     }
-    if lane_list.views.is_empty() && !lane_list.unlanded.is_empty() {
+    if lane_list.views.is_empty() && !lane_list.unlanded_batches.is_empty() {
         print_notes(context, &project, &lane_list);
         return Ok(Exit::Success);
     }
@@ -108,7 +108,7 @@ pub(crate) fn print_overview(context: &CommandContext) -> CommandResult {
     }
     context.ui.print_line(render_table(&lane_list));
     print_notes(context, &project, &lane_list);
-    for line in next_steps(&project, &lane_list) {
+    for line in next_step_hints(&project, &lane_list) {
         context.ui.hint(line);
     }
     Ok(Exit::Success)
@@ -135,7 +135,7 @@ fn print_notes(context: &CommandContext, project: &Project, lane_list: &LaneList
         context.ui.status(inbox::pending_text(&view.lane.name, view.pending_messages));
     }
     warn_of_broken_lanes(context, project, lane_list);
-    print_unlanded_batches(context, project, &lane_list.unlanded);
+    print_unlanded_batches(context, project, &lane_list.unlanded_batches);
     for path in &lane_list.unrecorded_worktrees {
         let path = path.strip_prefix(project.repo.command_dir()).unwrap_or(path);
         context.ui.warn(format!("{} belongs to no lane on record: git proq cleanup", path.display()));
@@ -144,7 +144,7 @@ fn print_notes(context: &CommandContext, project: &Project, lane_list: &LaneList
 
 /// Warns of lanes whose branch or worktree is missing or moved, each with the command that repairs the lane.
 fn warn_of_broken_lanes(context: &CommandContext, project: &Project, lane_list: &LaneList) {
-    let found = lane_list.views.iter().filter_map(|view| view.lane.clone().into_worktree_lane().ok());
+    let found = lane_list.views.iter().filter_map(|view| view.lane.clone().into_owned_lane().ok());
     let found =
         found.filter_map(|lane| misplaced::find_folder_fault(project, &lane).map(|found| (lane, found)));
     let misplaced: Vec<(LaneRecord, LaneFolderFault)> = found.collect();
@@ -156,7 +156,7 @@ fn warn_of_broken_lanes(context: &CommandContext, project: &Project, lane_list: 
     let is_not_misplaced = |view: &&LaneView| misplaced.iter().all(|(lane, _)| lane.name != view.lane.name);
     for view in lane_list.views.iter().filter(is_not_misplaced).filter(|v| !missing_parts(v).is_empty()) {
         let (name, missing_text) = (&view.lane.name, missing_parts(view).join(" and no "));
-        let Ok(lane) = view.lane.clone().into_worktree_lane() else { continue };
+        let Ok(lane) = view.lane.clone().into_owned_lane() else { continue };
         let has_work = view.tip.is_some() && view.distance.is_none_or(|distance| distance.ahead > 0);
         // Cleanup retains commits that are not on the base. They exist, so a new worktree restores the lane.
         let branch = &lane.kind.branch;
@@ -173,7 +173,7 @@ fn warn_of_broken_lanes(context: &CommandContext, project: &Project, lane_list: 
         context.ui.warn(format!("lane '{name}' has no {missing_text} any more: {help}"));
     }
     for view in &lane_list.views {
-        let Some((defect, branch)) = view.broken.zip(view.lane.branch()) else { continue };
+        let Some((defect, branch)) = view.worktree_defect.zip(view.lane.branch()) else { continue };
         let repair = defect.repair_command(&project.repo, &view.lane.path, branch);
         context.ui.warn(format!("lane '{}': {}: {repair}", view.lane.name, defect.describe()));
     }
@@ -201,15 +201,17 @@ fn is_sure_all_land(project: &Project, lane_list: &LaneList, lanes: &[&LaneName]
     });
     let records = || -> Vec<LaneRecord> {
         let named = lane_list.views.iter().filter(|view| lanes.contains(&&view.lane.name));
-        named.filter_map(|view| view.lane.clone().into_worktree_lane().ok()).collect()
+        named.filter_map(|view| view.lane.clone().into_owned_lane().ok()).collect()
     };
     all_ready && sure_landing::is_sure_to_land(project, &records())
 }
 
-fn next_steps(project: &Project, lane_list: &LaneList) -> Vec<String> {
+/// Returns hints on what to do next with the lanes, each with a command.
+fn next_step_hints(project: &Project, lane_list: &LaneList) -> Vec<String> {
     let lanes_in_states = |wanted: &[LaneState]| -> Vec<&LaneName> {
-        let is_match =
-            |v: &&LaneView| wanted.contains(&v.state) && missing_parts(v).is_empty() && v.broken.is_none();
+        let is_match = |v: &&LaneView| {
+            wanted.contains(&v.state) && missing_parts(v).is_empty() && v.worktree_defect.is_none()
+        };
         lane_list.views.iter().filter(is_match).map(|v| &v.lane.name).collect()
     };
     let mut out = Vec::new();

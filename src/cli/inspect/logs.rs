@@ -17,7 +17,7 @@ use proq_store::records::run::RunRecord;
 use proq_stream::base::event::StreamEvent;
 use serde::Serialize;
 
-use super::lane_lookup::find_lane;
+use super::lane_lookup::find_lane_or_task_lane;
 use crate::cli::arguments::candidates::any_lane_names;
 use crate::cli::arguments::numbers::run_number;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
@@ -65,6 +65,7 @@ pub(crate) struct Logs {
     pub(crate) run: Option<RunNumber>,
 }
 
+/// JSON output: the log of one run.
 #[derive(Serialize)]
 struct RunLogOutput<'a> {
     lane: &'a LaneName,
@@ -77,6 +78,7 @@ struct RunLogOutput<'a> {
     events: Vec<StreamEvent>,
 }
 
+/// JSON output: the log of the set-up commands of a lane.
 #[derive(Serialize)]
 struct SetUpLogOutput<'a> {
     /// Name of the lane, as the user gave it if the lane does not exist.
@@ -89,31 +91,31 @@ struct SetUpLogOutput<'a> {
 /// Returns the number of the lane's last run that has a landing log, or of its last run if none has one. No
 /// landing follows a run that resolved a conflict.
 fn last_run_with_landing(lane: &AnyLane, dir: &Path) -> RunNumber {
-    let has_log = |run: &RunNumber| dir.join(Layout::landing_log_in_lane(*run)).exists();
+    let has_log = |run: &RunNumber| dir.join(Layout::auto_merge_log_in_lane(*run)).exists();
     RunNumber::first().through(lane.last_run).rev().find(has_log).unwrap_or(lane.last_run)
 }
 
 pub(crate) fn run(context: &CommandContext, args: &Logs) -> CommandResult {
     let project = context.project()?;
     if args.setup {
-        return print_set_up(context, &project, &args.lane);
+        return print_set_up_log(context, &project, &args.lane);
     }
-    let (lane, dir) = find_lane(&project, &args.lane)?;
+    let (lane, dir) = find_lane_or_task_lane(&project, &args.lane)?;
     if args.check {
-        return print_check(context, &lane, &dir);
+        return print_failed_check_log(context, &lane, &dir);
     }
     let run = args
         .run
         .unwrap_or_else(|| if args.merge { last_run_with_landing(&lane, &dir) } else { lane.last_run });
     let path = match args.merge {
-        true => dir.join(Layout::landing_log_in_lane(run)),
+        true => dir.join(Layout::auto_merge_log_in_lane(run)),
         false => dir.join(format!("runs/{run}.log")),
     };
     if args.merge && !path.exists() {
         return Err(UsageError::NoAutoMerge { lane: lane.name }.into());
     }
     if run == RunNumber::NONE || !path.exists() {
-        return Err(UsageError::NoRun { lane: lane.name, run }.into());
+        return Err(UsageError::NoSuchRun { lane: lane.name, run }.into());
     }
     if args.errors {
         let errors = dir.join(format!("runs/{run}.err"));
@@ -142,7 +144,7 @@ pub(crate) fn run(context: &CommandContext, args: &Logs) -> CommandResult {
         let tail = view.finish();
         context.ui.print_bytes(&tail);
         if !has_output && tail.is_empty() && !args.merge {
-            hint_at_errors(context, &dir, &args.lane, (run, lane.last_run));
+            hint_at_error_log(context, &dir, &args.lane, (run, lane.last_run));
         }
         return Ok(Exit::Success);
     }
@@ -155,13 +157,19 @@ pub(crate) fn run(context: &CommandContext, args: &Logs) -> CommandResult {
 
 /// Prints a hint to the error log of a run whose log shows nothing, if it has one. `last_run` is the number
 /// of the lane's last run.
-fn hint_at_errors(context: &CommandContext, dir: &Path, lane: &str, (run, last_run): (RunNumber, RunNumber)) {
+fn hint_at_error_log(
+    context: &CommandContext,
+    dir: &Path,
+    lane: &str,
+    (run, last_run): (RunNumber, RunNumber),
+) {
     if dir.join(format!("runs/{run}.err")).metadata().is_ok_and(|errors| errors.len() > 0) {
         let run_option = if run == last_run { String::new() } else { format!(" --run {run}") };
         context.ui.hint(format!("see what it wrote as errors: git proq logs{run_option} --errors {lane}"));
     }
 }
 
+/// JSON output: the failed check of a lane, and what it printed.
 #[derive(Serialize)]
 struct CheckLogOutput<'a> {
     #[serde(flatten)]
@@ -172,7 +180,7 @@ struct CheckLogOutput<'a> {
 }
 
 /// Prints the output of the check that a lane failed.
-fn print_check(context: &CommandContext, lane: &AnyLane, dir: &Path) -> CommandResult {
+fn print_failed_check_log(context: &CommandContext, lane: &AnyLane, dir: &Path) -> CommandResult {
     let Some(check) = FailedCheckRecord::load_if_exists(&dir.join("check.toml"))? else {
         return Err(UsageError::NoFailedCheck { lane: lane.name.clone() }.into());
     };
@@ -189,8 +197,8 @@ fn print_check(context: &CommandContext, lane: &AnyLane, dir: &Path) -> CommandR
 }
 
 /// Prints the output of a lane's set-up commands, also if they failed and the lane does not exist.
-fn print_set_up(context: &CommandContext, project: &Project, name: &str) -> CommandResult {
-    let found = find_lane(project, name);
+fn print_set_up_log(context: &CommandContext, project: &Project, name: &str) -> CommandResult {
+    let found = find_lane_or_task_lane(project, name);
     let lane_log =
         found.as_ref().ok().map(|(_, dir)| dir.join(Layout::SET_UP_LOG)).filter(|path| path.is_file());
     // Only a valid lane name may become part of a path.

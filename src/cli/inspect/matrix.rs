@@ -16,7 +16,7 @@ use proq_lib::merge::comparison::forecast::report::Forecast;
 use proq_lib::merge::comparison::overlap;
 use proq_store::records::lane::LaneRecord;
 
-use crate::cli::arguments::candidates::lane_names;
+use crate::cli::arguments::candidates::owned_lane_names;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::terminal::conflict_grid;
 
@@ -34,7 +34,7 @@ use crate::cli::terminal::conflict_grid;
 #[command(verbatim_doc_comment)]
 pub(crate) struct Matrix {
     /// These lanes only
-    #[arg(value_name = "LANE", add = ArgValueCompleter::new(lane_names))]
+    #[arg(value_name = "LANE", add = ArgValueCompleter::new(owned_lane_names))]
     lanes: Vec<String>,
     /// Leave out what is uncommitted; faster with many lanes
     #[arg(long)]
@@ -46,8 +46,8 @@ pub(crate) struct Matrix {
 
 /// Shortest pause between two forecasts with `--watch`.
 const MIN_REFRESH_INTERVAL: Duration = Duration::from_secs(1);
-/// Factor by which the pause between two forecasts exceeds the time that the last one took.
-const IDLE_FACTOR: u32 = 10;
+/// Minimum pause between two forecasts, as a multiple of the time that the last one took.
+const REFRESH_PAUSE_FACTOR: u32 = 10;
 /// Interval at which a pause checks for Ctrl-C.
 const INTERRUPT_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -60,15 +60,16 @@ pub(crate) fn run(context: &CommandContext, args: &Matrix) -> CommandResult {
     }
     let forecast = compute_forecast(&project, args)?;
     if context.ui.json {
-        context.ui.print_long_json(&forecast);
+        context.ui.print_ordered_json(&forecast);
     } else {
         print_forecast(context, &forecast);
     }
     Ok(Exit::Success)
 }
 
+/// Computes the conflict forecast of the named lanes, or of all lanes if none is named.
 fn compute_forecast(project: &Project, args: &Matrix) -> Result<Forecast, merge::Error> {
-    let all_lanes = project.lanes()?;
+    let all_lanes = project.owned_lanes()?;
     let lanes = match args.lanes.as_slice() {
         [] => all_lanes.clone(),
         names => find_lanes(project, names)?,
@@ -79,10 +80,11 @@ fn compute_forecast(project: &Project, args: &Matrix) -> Result<Forecast, merge:
         ForecastRequest { lanes, include_uncommitted: uncommitted, time_limit: None, only_lane: None },
     )?;
     // The event log serves watchers. A forecast is returned even where the log cannot be written.
-    drop(overlap::report_overlaps(project, &all_lanes, &forecast, uncommitted, None));
+    drop(overlap::emit_new_overlaps(project, &all_lanes, &forecast, uncommitted, None));
     Ok(forecast)
 }
 
+/// Returns the records of the named lanes, sorted by name and without duplicates.
 fn find_lanes(project: &Project, names: &[String]) -> Result<Vec<LaneRecord>, merge::Error> {
     let mut lanes = Vec::new();
     for name in names {
@@ -99,7 +101,7 @@ fn watch(context: &CommandContext, project: &Project, args: &Matrix) -> CommandR
     loop {
         let started = Instant::now();
         let forecast = compute_forecast(project, args);
-        if interrupt::check().is_err() {
+        if interrupt::require_no_signal().is_err() {
             return Ok(Exit::Signal(interrupt::received_signal()));
         }
         let forecast = forecast?;
@@ -113,10 +115,11 @@ fn watch(context: &CommandContext, project: &Project, args: &Matrix) -> CommandR
             }
             last_shown = Some(forecast);
         }
-        let next_refresh = Instant::now() + MIN_REFRESH_INTERVAL.max(started.elapsed() * IDLE_FACTOR);
+        let next_refresh =
+            Instant::now() + MIN_REFRESH_INTERVAL.max(started.elapsed() * REFRESH_PAUSE_FACTOR);
         while Instant::now() < next_refresh {
             std::thread::sleep(INTERRUPT_POLL_INTERVAL);
-            if interrupt::check().is_err() {
+            if interrupt::require_no_signal().is_err() {
                 return Ok(Exit::Signal(interrupt::received_signal()));
             }
         }
@@ -133,7 +136,7 @@ fn print_forecast(context: &CommandContext, forecast: &Forecast) {
             ui.print_line(grid);
             ui.print_line("");
         }
-        for line in conflict_grid::conflict_lines(forecast) {
+        for line in conflict_grid::conflict_or_unknown_lines(forecast) {
             ui.print_line(line);
         }
         ui.print_line(conflict_grid::summary_line(forecast));

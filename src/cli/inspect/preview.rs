@@ -18,7 +18,7 @@ use proq_lib::preview::refresh::RefreshResult;
 use proq_lib::snapshot::snap_restore;
 use serde::Serialize;
 
-use crate::cli::arguments::candidates::lane_names;
+use crate::cli::arguments::candidates::owned_lane_names;
 use crate::cli::invocation::caller;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::usage_error::UsageError;
@@ -41,7 +41,7 @@ use crate::cli::terminal::ui;
 )]
 pub(crate) struct Preview {
     /// The lane to show
-    #[arg(value_name = "LANE", add = ArgValueCompleter::new(lane_names))]
+    #[arg(value_name = "LANE", add = ArgValueCompleter::new(owned_lane_names))]
     pub(crate) lane: Option<String>,
     /// Go back to where you were
     #[arg(long, short)]
@@ -71,7 +71,7 @@ struct PreviewOutput {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[serde(rename = "restored")]
     restore_result: Option<&'static str>,
-    /// Id of the stash-shaped commit that still contains the user's changes.
+    /// Id of the stash-shaped commit that holds the user's changes, if a conflict prevented their restore.
     #[serde(skip_serializing_if = "Option::is_none")]
     snapshot: Option<String>,
     /// Paths whose conflicts prevented the restore.
@@ -87,13 +87,13 @@ pub(crate) fn run(context: &CommandContext, args: &Preview) -> CommandResult {
         return print_plan(context, &project, args);
     }
     if args.back {
-        return Ok(print_back(context, &project.repo, &leave::leave_preview(&project)?));
+        return Ok(print_preview_end(context, &project.repo, &leave::leave_preview(&project)?));
     }
     if args.refresh {
         print_refreshed(context, &refresh::refresh_preview(&project)?);
         return Ok(Exit::Success);
     }
-    let name = args.lane.as_deref().ok_or(UsageError::Missing {
+    let name = args.lane.as_deref().ok_or(UsageError::MissingArgument {
         problem: "nothing says which lane to show",
         example: "git proq preview payments",
     })?;
@@ -159,13 +159,13 @@ fn print_refreshed(context: &CommandContext, refreshed: &RefreshResult) {
 
 /// Prints that the preview ended, and returns the exit code. A conflict has its own exit code, because the
 /// user has to resolve it.
-fn print_back(context: &CommandContext, repo: &Repo, back: &LeaveResult) -> Exit {
+fn print_preview_end(context: &CommandContext, repo: &Repo, back: &LeaveResult) -> Exit {
     let conflicts: Vec<String> = back.conflicts().iter().map(ToString::to_string).collect();
     let exit = if conflicts.is_empty() { Exit::Success } else { Exit::Conflicts };
     if context.ui.json {
         context.ui.print_json(PreviewOutput {
             head: back.head.to_string(),
-            restore_result: back.restored.as_ref().map(restore_result_name),
+            restore_result: back.restore_outcome.as_ref().map(restore_result_name),
             snapshot: back.conflicting_snapshot.map(|id| id.to_string()),
             conflicts,
             ..PreviewOutput::default()
@@ -173,7 +173,7 @@ fn print_back(context: &CommandContext, repo: &Repo, back: &LeaveResult) -> Exit
         return exit;
     }
     context.ui.print_line(format!("the main checkout is on {} again", back.head));
-    match &back.restored {
+    match &back.restore_outcome {
         None => {}
         Some(RestoreOutcome::Exact) => context.ui.status("your changes are back exactly as they were"),
         Some(RestoreOutcome::Merged) => {
@@ -201,6 +201,7 @@ fn print_back(context: &CommandContext, repo: &Repo, back: &LeaveResult) -> Exit
     exit
 }
 
+/// Returns the name of a restore outcome in the JSON output: `exactly`, `merged` or `conflict`.
 fn restore_result_name(restored: &RestoreOutcome) -> &'static str {
     match restored {
         RestoreOutcome::Exact => "exactly",
@@ -220,14 +221,17 @@ fn print_plan(context: &CommandContext, project: &Project, args: &Preview) -> Co
     if context.ui.json {
         context.ui.print_json(PreviewOutput {
             lane: plan.lane.clone(),
-            head: plan.target.clone(),
+            head: plan.target_head.clone(),
             has_parked_changes: !plan.parked_paths.is_empty() || plan.has_parked_changes,
             dry_run: true,
             ..PreviewOutput::default()
         });
         return Ok(Exit::Success);
     }
-    context.ui.print_line(format!("would bring the main checkout from {} to {}", plan.current, plan.target));
+    context.ui.print_line(format!(
+        "would bring the main checkout from {} to {}",
+        plan.current_head, plan.target_head
+    ));
     context.ui.print_line(format!("  files that change   {}", plan.changed_files));
     if !plan.parked_paths.is_empty() {
         context.ui.print_line(format!("  files set aside     {}", plan.parked_paths.len()));
@@ -237,7 +241,7 @@ fn print_plan(context: &CommandContext, project: &Project, args: &Preview) -> Co
     }
     if plan.has_parked_changes && plan.lane.is_none() {
         let conflict_note = match plan.may_conflict {
-            true => format!(", or stay kept if they conflict with {}", plan.target),
+            true => format!(", or stay kept if they conflict with {}", plan.target_head),
             false => String::new(),
         };
         context.ui.print_line(format!("  your own changes would come back{conflict_note}"));

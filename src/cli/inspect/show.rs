@@ -66,13 +66,18 @@ struct ShowOutput {
     current_state: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     current_detail: Option<String>,
+    /// Id of the lane's tip; `None` if the branch is gone or the lane has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     tip: Option<String>,
+    /// Commits that the lane has and its base lacks; `None` if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     ahead: Option<usize>,
+    /// Commits that the base has and the lane lacks; `None` if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     behind: Option<usize>,
+    /// Paths of files with uncommitted changes in the lane's worktree.
     uncommitted: Vec<RepoPath>,
+    /// Text of the lane's task.
     task: String,
     /// Answer or plan of an agent whose lane has nothing to land.
     #[serde(rename = "answer", skip_serializing_if = "Option::is_none")]
@@ -92,20 +97,23 @@ struct ShowOutput {
     report: Option<ReportRecord>,
     #[serde(skip_serializing_if = "Option::is_none")]
     conflict: Option<ConflictRecord>,
+    /// Check that the lane failed, while its state is still that.
     #[serde(skip_serializing_if = "Option::is_none")]
     check: Option<FailedCheckRecord>,
+    /// Open resolution of the lane's conflict, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     resolving: Option<ResolutionRecord>,
     /// Whether the lane's base has the same changes in other commits.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     landed_by_hand: bool,
+    /// Folder of the lane's records.
     #[serde(with = "path_form")]
     records: PathBuf,
 }
 
 pub(crate) fn run(context: &CommandContext, args: &Show) -> CommandResult {
     let project = context.project()?;
-    let (lane, dir) = lane_lookup::find_lane(&project, &args.lane)?;
+    let (lane, dir) = lane_lookup::find_lane_or_task_lane(&project, &args.lane)?;
     if args.prompt {
         return show_prompt::print_prompt(context, &lane, &dir);
     }
@@ -113,14 +121,16 @@ pub(crate) fn run(context: &CommandContext, args: &Show) -> CommandResult {
     let view = if is_past { None } else { list::lane_views(&project, vec![lane.clone()])?.pop() };
     let details = LaneDetails::load(&project.repo, &lane, view.as_ref(), dir)?;
     if context.ui.json {
-        context.ui.print_json(show_output(lane, view.as_ref(), details));
+        context.ui.print_json(build_json_output(lane, view.as_ref(), details));
     } else {
         print_lane(context, &project, &lane, view.as_ref(), &details);
     }
     Ok(Exit::Success)
 }
 
-fn show_output(lane: AnyLane, view: Option<&LaneView>, details: LaneDetails) -> ShowOutput {
+/// Builds the JSON output from a lane's record, its inspection and its details. `view` is `None` for a
+/// removed lane.
+fn build_json_output(lane: AnyLane, view: Option<&LaneView>, details: LaneDetails) -> ShowOutput {
     let (last_answer, last_answer_file) =
         details.last_answer.map(|(text, file)| (text, path_form::to_text(&file))).unzip();
     ShowOutput {
@@ -135,16 +145,16 @@ fn show_output(lane: AnyLane, view: Option<&LaneView>, details: LaneDetails) -> 
             .and_then(|v| v.dirty.as_ref())
             .map(proq_git::status::worktree_status::WorktreeStatus::paths)
             .unwrap_or_default(),
-        task: details.task,
+        task: details.task_text,
         runs: details.runs,
         task_loop: details.task_loop,
-        waiting: details.waiting,
+        waiting: details.pending_messages,
         report: details.report,
         conflict: details.conflict,
-        check: details.check,
-        resolving: details.resolving,
+        check: details.failed_check,
+        resolving: details.open_resolution,
         landed_by_hand: details.landed_by_hand,
-        records: details.dir,
+        records: details.record_dir,
         lane,
     }
 }
@@ -162,7 +172,7 @@ fn print_lane(
     let state = view.map_or(lane.state, |v| v.state);
     let detail = view.map_or(lane.detail.as_deref(), |v| v.detail.as_deref());
     // A removed lane is listed under its name in the history, which is the name of its record folder.
-    let past_name = details.dir.file_name().map(|n| n.to_string_lossy().into_owned());
+    let past_name = details.record_dir.file_name().map(|n| n.to_string_lossy().into_owned());
     print_field("lane", past_name.as_deref().unwrap_or(lane.name.as_str()));
     if lane.name != lane.title.as_str() {
         print_field("title", &lane.title);
@@ -177,9 +187,12 @@ fn print_lane(
         "state",
         &format!("{}{}", ui::styled_state(state), detail.map(|d| format!(" ({d})")).unwrap_or_default()),
     );
-    print_location(&print_field, &project.repo, lane, view);
+    print_branch_and_worktree(&print_field, &project.repo, lane, view);
     if let Some(landed) = &lane.landed {
-        print_field("landed", &format!("on {} as {}, {}", landed.onto, landed.commit.short(), landed.at));
+        print_field(
+            "landed",
+            &format!("on {} as {}, {}", landed.onto, landed.commit.short(), landed.landed_at),
+        );
     }
     for (n, text) in auto_merge_lines(project, lane, state, details, past_name.as_deref()).iter().enumerate()
     {
@@ -201,14 +214,19 @@ fn print_lane(
     print_task_and_answer(context, lane, details);
 }
 
-/// Prints the lane's branch, base, ports, checks, scope and worktree, and its uncommitted changes.
-fn print_location(print_field: &dyn Fn(&str, &str), repo: &Repo, lane: &AnyLane, view: Option<&LaneView>) {
+/// Prints the lane's branch and base, ports, checks, scope, worktree and uncommitted changes.
+fn print_branch_and_worktree(
+    print_field: &dyn Fn(&str, &str),
+    repo: &Repo,
+    lane: &AnyLane,
+    view: Option<&LaneView>,
+) {
     if lane.works_in_place() {
         print_field("mode", "in-place: it works in the main checkout, there is nothing to land");
-        print_field("works on", &guest_lane_output::base_text(lane));
+        print_field("works on", &guest_lane_output::base_and_start_text(lane));
     } else if let Some(purpose) = lane.purpose() {
         print_field("mode", &format!("{purpose}: it only looks, there is nothing to land"));
-        print_field("looks at", &guest_lane_output::base_text(lane));
+        print_field("looks at", &guest_lane_output::base_and_start_text(lane));
     } else {
         print_field("branch", &branch_text(repo, lane, view));
         print_field("base", &format!("{}, from {}", lane.base, lane.start.short()));
@@ -271,9 +289,15 @@ fn print_steps(print_field: &dyn Fn(&str, &str), task_loop: &LoopStatus) {
 /// Prints the log file of the last run, and its prompt file if the run resolves a conflict.
 fn print_last_run_files(print_field: &dyn Fn(&str, &str), details: &LaneDetails) {
     if let Some(run) = details.runs.last() {
-        print_field("log", &details.dir.join(format!("runs/{}.log", run.number)).display().to_string());
+        print_field(
+            "log",
+            &details.record_dir.join(format!("runs/{}.log", run.number)).display().to_string(),
+        );
         if run.resolves_conflict {
-            print_field("prompt", &details.dir.join(format!("runs/{}.md", run.number)).display().to_string());
+            print_field(
+                "prompt",
+                &details.record_dir.join(format!("runs/{}.md", run.number)).display().to_string(),
+            );
         }
     }
 }
@@ -286,26 +310,26 @@ fn print_obstacles(print_field: &dyn Fn(&str, &str), lane: &AnyLane, details: &L
             "conflict",
             &format!("with {} in {}", conflict.onto, ui::pluralize(conflict.paths.len(), "file")),
         );
-        for message in &conflict.messages {
+        for message in &conflict.git_messages {
             print_field("", message);
         }
     }
-    if let Some(check) = &details.check {
-        let own_prefix = if check.task_lane.as_ref() == Some(&check.lane) { "its own " } else { "" };
+    if let Some(check) = &details.failed_check {
+        let own_prefix = if check.command_lane.as_ref() == Some(&check.lane) { "its own " } else { "" };
         print_field(
             "check",
             &format!("{own_prefix}`{}` failed with it on {}: {}", check.command, check.onto, check.exit_text),
         );
         print_field("", &format!("git proq logs {} --check", lane.name));
     }
-    if let Some(resolution) = &details.resolving {
-        print_field("laid out", &format!("in {}", resolution.path.display()));
+    if let Some(resolution) = &details.open_resolution {
+        print_field("laid out", &format!("in {}", resolution.worktree_path.display()));
     }
 }
 
 /// Prints the text of the task, and the last answer or plan of a lane that has nothing to land.
 fn print_task_and_answer(context: &CommandContext, lane: &AnyLane, details: &LaneDetails) {
-    let task = details.task.trim();
+    let task = details.task_text.trim();
     if !task.is_empty() {
         context.ui.print_line("");
         context.ui.print_line(task);
@@ -314,10 +338,12 @@ fn print_task_and_answer(context: &CommandContext, lane: &AnyLane, details: &Lan
         context.ui.print_line("");
         context.ui.print_line(console::style(format!("its {purpose}")).dim().to_string());
         context.ui.print_line("");
-        guest_lane_output::print_text(context, text);
+        guest_lane_output::print_agent_text(context, text);
     }
 }
 
+/// Formats the lane's branch with its tip, the tip's subject, and the commits ahead and behind; only the name
+/// of the branch for a removed lane.
 fn branch_text(repo: &Repo, lane: &AnyLane, view: Option<&LaneView>) -> String {
     let name = lane.branch().unwrap_or_default();
     let Some(view) = view else { return name.to_owned() };
@@ -362,7 +388,7 @@ fn auto_merge_outlook(project: &Project, lane: &AnyLane, state: LaneState, detai
         LaneState::Orphaned => {
             format!("no: a process of its agent lives on; git proq stop {name} ends it")
         }
-        LaneState::Done => outlook_after_run(project, lane, details),
+        LaneState::Done => auto_merge_outlook_when_done(project, lane, details),
         LaneState::Landed => "it landed".to_owned(),
         LaneState::Conflict => format!("no: it conflicts; git proq resolve {name} shows what helps"),
         LaneState::CheckFailed => {
@@ -376,8 +402,8 @@ fn auto_merge_outlook(project: &Project, lane: &AnyLane, state: LaneState, detai
     }
 }
 
-/// Describes when an auto-merge lane lands whose run is done.
-fn outlook_after_run(project: &Project, lane: &AnyLane, details: &LaneDetails) -> String {
+/// Describes when an auto-merge lane lands whose run is done; or why its landing was refused.
+fn auto_merge_outlook_when_done(project: &Project, lane: &AnyLane, details: &LaneDetails) -> String {
     let (name, base) = (&lane.name, &lane.base);
     let lock = LockName::AutoMerge(name.clone());
     if project.store.locks().is_held(&lock).unwrap_or(false) {
@@ -385,7 +411,7 @@ fn outlook_after_run(project: &Project, lane: &AnyLane, details: &LaneDetails) -
     }
     let auto_merge_status = lane
         .clone()
-        .into_worktree_lane()
+        .into_owned_lane()
         .ok()
         .and_then(|lane| auto_merge::auto_merge_status(project, &lane).ok());
     let retry_text = format!("tried again after the next landing on {base}");
@@ -393,8 +419,10 @@ fn outlook_after_run(project: &Project, lane: &AnyLane, details: &LaneDetails) -
         (Some(AutoMergeStatus::Blocked(reason) | AutoMergeStatus::BranchMoved(reason)), _) => {
             format!("refused: {reason}")
         }
-        (_, Some(refused)) if !details.waiting.is_empty() => format!("refused: {}", refused.message),
-        (_, Some(refused)) => format!("refused: {}; {retry_text}", refused.message),
+        (_, Some(refused)) if !details.pending_messages.is_empty() => {
+            format!("refused: {}", refused.refusal_reason)
+        }
+        (_, Some(refused)) => format!("refused: {}; {retry_text}", refused.refusal_reason),
         (_, None) => format!("its landing was cut short; {retry_text}; git proq merge {name} lands it now"),
     }
 }

@@ -26,18 +26,24 @@ struct PromptOutput<'a> {
     /// Messages delivered while the run was active, each in full.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[serde(rename = "told")]
-    delivered: Vec<String>,
+    delivered_messages: Vec<String>,
 }
 
 /// Prints the prompt of the lane's last run from `dir`, the lane's record folder.
 pub(crate) fn print_prompt(context: &CommandContext, lane: &AnyLane, dir: &Path) -> CommandResult {
     let run = lane.last_run;
-    let no_run = || UsageError::NoRun { lane: lane.name.clone(), run };
+    let no_run = || UsageError::NoSuchRun { lane: lane.name.clone(), run };
     let prompt = read_if_exists(&dir.join(Layout::run_prompt_in_lane(run)))?.ok_or_else(no_run)?;
     let rules = read_if_exists(&dir.join(Layout::run_rules_in_lane(run)))?;
     let delivered = read_delivered(dir, run)?;
     if context.ui.json {
-        context.ui.print_json(PromptOutput { lane: &lane.name, run, rules, prompt, delivered });
+        context.ui.print_json(PromptOutput {
+            lane: &lane.name,
+            run,
+            rules,
+            prompt,
+            delivered_messages: delivered,
+        });
         return Ok(Exit::Success);
     }
     if let Some(rules) = rules {

@@ -7,7 +7,7 @@ use proq_lib::lane::worktree::set_up::commands::SetUpLevel;
 use proq_lib::lane::{Error, Project};
 use proq_store::records::approval::ApprovalsRecord;
 
-use super::confirm::{cannot_prompt_user, confirm};
+use super::confirm::{cannot_prompt_user, require_confirmation};
 use super::context::CommandContext;
 use super::failure::Failure;
 
@@ -20,7 +20,7 @@ pub(crate) const APPROVE_QUESTION: &str = "let them run from now on? [y/N] ";
 
 /// Prompts for approval of `commands` and saves the approval. Does nothing if all commands are approved or
 /// the user cannot be prompted.
-pub(crate) fn confirm_commands(
+pub(crate) fn prompt_for_approval(
     context: &CommandContext,
     project: &Project,
     commands: &[ShellCommand],
@@ -31,13 +31,13 @@ pub(crate) fn confirm_commands(
     }
     let approvals = Approvals::load(&project.repo, &project.store)?;
     print_commands(context, commands);
-    confirm(APPROVE_QUESTION)?;
+    require_confirmation(APPROVE_QUESTION)?;
     Ok(save_approvals(project, &approvals, &approvals.with_approved(&pending))?)
 }
 
 /// Prompts for what a landing needs approved, if the user can be prompted: the checks of `bases`, the
 /// pre-merge hooks, and the conflict agent if one runs. Otherwise the landing itself refuses.
-pub(crate) fn confirm_before_landing(
+pub(crate) fn prompt_landing_approvals(
     context: &CommandContext,
     project: &Project,
     bases: impl IntoIterator<Item = String>,
@@ -47,7 +47,7 @@ pub(crate) fn confirm_before_landing(
     let mut commands: Vec<ShellCommand> = Vec::new();
     for base in bases {
         let checks = project.landing_checks(&base)?;
-        let verify_commands = approvals.verify_commands(&checks.layers, &checks.commands);
+        let verify_commands = approvals.commands_for_verify(&checks.layers, &checks.commands);
         commands.extend(
             verify_commands.into_iter().filter(|check| !commands.contains(check)).collect::<Vec<_>>(),
         );
@@ -56,12 +56,12 @@ pub(crate) fn confirm_before_landing(
     if !are_hooks_disabled() {
         commands.extend(approvals.hook_commands(&project.layers, "pre-merge"));
     }
-    confirm_commands(context, project, &commands)
+    prompt_for_approval(context, project, &commands)
 }
 
 /// Prompts for approval of the set-up commands of a new lane, if they will run and the user can be prompted.
 /// Otherwise the creation of the lane refuses.
-pub(crate) fn confirm_set_up(
+pub(crate) fn prompt_set_up_approval(
     context: &CommandContext,
     project: &Project,
     level: SetUpLevel,
@@ -70,13 +70,15 @@ pub(crate) fn confirm_set_up(
         return Ok(());
     }
     let approvals = Approvals::load(&project.repo, &project.store)?;
-    confirm_commands(context, project, &approvals.set_up_commands(&project.layers, &project.settings))
+    prompt_for_approval(context, project, &approvals.set_up_commands(&project.layers, &project.settings))
 }
 
+/// Returns those of `commands` that are not approved.
 pub(crate) fn unapproved_commands(commands: &[ShellCommand]) -> Vec<ShellCommand> {
     commands.iter().filter(|c| !c.approved).cloned().collect()
 }
 
+/// Replaces the approvals of the repository by `record`, as an operation that `undo` takes back.
 pub(crate) fn save_approvals(
     project: &Project,
     approvals: &Approvals<'_>,
@@ -85,10 +87,12 @@ pub(crate) fn save_approvals(
     operate(project, "approve", |op| op.save_record(record, &approvals.path))
 }
 
+/// Returns the first [`SHORT_ID_LEN`] characters of a command's id.
 pub(crate) fn short_id(id: &str) -> &str {
     id.get(..SHORT_ID_LEN).unwrap_or(id)
 }
 
+/// Prints commands with their short id, kind, source and approval.
 pub(crate) fn print_commands(context: &CommandContext, commands: &[ShellCommand]) {
     for ShellCommand { id, kind, line, source_file: from, approved } in commands {
         let from = from.as_ref().map_or("your own settings".to_owned(), |p| p.display().to_string());

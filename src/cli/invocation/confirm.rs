@@ -16,21 +16,23 @@ pub(crate) fn cannot_prompt_user(context: &CommandContext) -> bool {
 ///
 /// # Errors
 /// [`UsageError::Declined`] if the answer is not yes.
-pub(crate) fn confirm(question: &str) -> Result<(), Failure> {
-    if is_confirmed(question) { Ok(()) } else { Err(UsageError::Declined.into()) }
+pub(crate) fn require_confirmation(question: &str) -> Result<(), Failure> {
+    if prompt_yes_no(question) { Ok(()) } else { Err(UsageError::Declined.into()) }
 }
 
-/// Prompts the user, and returns whether the answer is yes.
-pub(crate) fn is_confirmed(question: &str) -> bool {
-    matches!(prompt(question).trim(), "y" | "Y" | "yes")
+/// Prompts the user, and returns whether the answer is yes. An empty answer means no.
+pub(crate) fn prompt_yes_no(question: &str) -> bool {
+    matches!(prompt_for_line(question).trim(), "y" | "Y" | "yes")
 }
 
-/// Prompts the user. An empty answer means yes, because the user typed the command.
-pub(crate) fn is_confirmed_by_default(question: &str) -> bool {
-    matches!(prompt(question).trim(), "" | "y" | "Y" | "yes")
+/// Prompts the user, and returns whether the answer is yes. An empty answer means yes, because the user typed
+/// the command.
+pub(crate) fn prompt_yes_by_default(question: &str) -> bool {
+    matches!(prompt_for_line(question).trim(), "" | "y" | "Y" | "yes")
 }
 
-fn prompt(question: &str) -> String {
+/// Prints the question to standard error, and returns the line that the user types; empty at end of input.
+fn prompt_for_line(question: &str) -> String {
     ui::print_inline(question);
     let mut answer = String::new();
     drop(std::io::stdin().lock().read_line(&mut answer));

@@ -26,7 +26,7 @@ pub enum UsageError {
     #[error("{problem}")]
     #[exit(Usage)]
     #[hint("for example: {example}")]
-    Missing {
+    MissingArgument {
         /// The error message.
         problem: &'static str,
         /// A complete command line, for the hint.
@@ -98,7 +98,7 @@ pub enum UsageError {
         if *run == RunNumber::NONE { "yet".to_owned() } else { run.to_string() }
     )]
     #[hint("see its runs: git proq show {lane}")]
-    NoRun {
+    NoSuchRun {
         /// Name of the lane.
         lane: LaneName,
         /// The number as it was given; 0 for the latest run of a lane that has none.
@@ -130,7 +130,7 @@ pub enum UsageError {
     #[hint("look at it: git proq op show {number}")]
     #[hint("undo it all the same: git proq undo {number}")]
     ConfirmationRequired {
-        /// Why the confirmation is needed.
+        /// Description of the operation, with the reason why it needs confirmation.
         subject: String,
         /// Number of the operation.
         number: OperationNumber,
@@ -166,14 +166,14 @@ pub enum UsageError {
         agent_lane: String,
     },
     /// No agent that can supervise lanes is installed.
-    #[error("no agent that can supervise is installed: it takes {}", one_of(known))]
+    #[error("no agent that can supervise is installed: it takes {}", join_with_or(known))]
     #[hint("or give another agent the tools yourself: git proq mcp --supervisor")]
     NoSupervisingAgent {
         /// Names of the agents that can supervise lanes.
         known: Vec<String>,
     },
     /// The given agent cannot supervise lanes.
-    #[error("'{agent}' cannot supervise lanes: it takes {}", one_of(known))]
+    #[error("'{agent}' cannot supervise lanes: it takes {}", join_with_or(known))]
     #[exit(Usage)]
     #[hint("or give another agent the tools yourself: git proq mcp --supervisor")]
     CannotSupervise {
@@ -210,7 +210,7 @@ pub enum UsageError {
 
 /// Prints clap's output: help, the version, or an error. git intercepts `git proq --help`, so `--help` is
 /// replaced by `-h` in errors.
-pub(crate) fn print_usage(clap_output: &clap::Error) {
+pub(crate) fn print_clap_output(clap_output: &clap::Error) {
     if !clap_output.use_stderr() {
         drop(clap_output.print());
         return;
@@ -225,7 +225,7 @@ pub(crate) fn print_usage(clap_output: &clap::Error) {
 }
 
 /// Formats names as alternatives: `a, b or c`.
-fn one_of(names: &[String]) -> String {
+fn join_with_or(names: &[String]) -> String {
     match names {
         [] => "none".to_owned(),
         [one] => one.clone(),

@@ -28,7 +28,7 @@ use crate::cli::invocation::usage_error::UsageError;
 /// Lands the given lanes in a background process, with a separate landing for each. `trigger` is `run-ended`
 /// or `retry`. Output goes to a log next to the lane's run.
 pub(crate) fn run(context: &CommandContext, args: &Merge, trigger: &str) -> CommandResult {
-    proq_base::process::signals::start_session();
+    proq_base::process::signals::start_process_session();
     proq_base::interrupt::defer_signals();
     let project = Project::open(&context.dir, context.ui.listener())?;
     let is_run_end = trigger == "run-ended";
@@ -36,13 +36,13 @@ pub(crate) fn run(context: &CommandContext, args: &Merge, trigger: &str) -> Comm
     let names: Vec<LaneName> = args.lanes.iter().filter_map(|name| project.lane_name(name).ok()).collect();
     for name in &names {
         let lock = if is_run_end {
-            Some(adopt_lock(&project.store, name)?)
+            Some(adopt_lock_from_stdin(&project.store, name)?)
         } else {
             follow_up::acquire_landing_lock(&project.store, name)?
         };
         // Without the lock, another process is landing the lane.
         let (Some(_lock), Ok(lane)) = (lock, project.lane(name.as_str())) else { continue };
-        let blocked_reason = match start_landing(&project, &lane) {
+        let blocked_reason = match redirect_output_if_ready(&project, &lane) {
             Ok(AutoMergeStatus::Ready) => None,
             Ok(AutoMergeStatus::NotDue) => continue,
             Ok(AutoMergeStatus::Blocked(reason) | AutoMergeStatus::BranchMoved(reason)) => Some(reason),
@@ -59,7 +59,7 @@ pub(crate) fn run(context: &CommandContext, args: &Merge, trigger: &str) -> Comm
         if is_run_end {
             // Overlaps are computed before the landing, while the other lanes can still be affected. A
             // failure here does not fail the landing.
-            drop(proq_lib::merge::comparison::overlap::report_overlaps_of_lane(&project, &lane.name));
+            drop(proq_lib::merge::comparison::overlap::emit_new_overlaps_of_lane(&project, &lane.name));
         }
         exit = land_lane(context, &project, args, &lane);
         bases.insert(lane.base);
@@ -67,22 +67,22 @@ pub(crate) fn run(context: &CommandContext, args: &Merge, trigger: &str) -> Comm
     if is_run_end {
         let bases = bases.iter().map(String::as_str).collect();
         fail_points::hit("landing.over");
-        merge_retry::retry_waiting_lanes(context, &project, &bases, &names);
+        merge_retry::start_auto_merge_retries(context, &project, &bases, &names);
     }
     Ok(exit)
 }
 
-/// Checks whether a lane lands now. If so, redirects all further output to a file next to the lane's run.
-fn start_landing(project: &Project, lane: &LaneRecord) -> Result<AutoMergeStatus, Failure> {
+/// Returns whether a lane lands now. If it is ready, redirects all further output to the log of its landing.
+fn redirect_output_if_ready(project: &Project, lane: &LaneRecord) -> Result<AutoMergeStatus, Failure> {
     let status = auto_merge::auto_merge_status(project, lane)?;
     if status == AutoMergeStatus::Ready {
-        redirect_output(&project.store.layout().landing_log(&lane.name, lane.last_run))?;
+        redirect_output(&project.store.layout().auto_merge_log(&lane.name, lane.last_run))?;
     }
     Ok(status)
 }
 
 /// Adopts the lane's lock from standard input, and replaces standard input with `/dev/null`.
-fn adopt_lock(store: &Store, lane: &LaneName) -> Result<LockGuard, Failure> {
+fn adopt_lock_from_stdin(store: &Store, lane: &LaneName) -> Result<LockGuard, Failure> {
     let unreadable = |source| UsageError::Unreadable { path: "standard input".into(), source };
     let lock = std::io::stdin().as_fd().try_clone_to_owned().map_err(unreadable)?;
     let null = File::open("/dev/null").map_err(unreadable)?;
@@ -104,7 +104,7 @@ fn land_lane(context: &CommandContext, project: &Project, args: &Merge, lane: &L
     let args = Merge { lanes: vec![lane.name.to_string()], auto: None, ..args.clone() };
     let result = recovery::recover(project)
         .map_err(Failure::from)
-        .and_then(|()| landing::land(context, project, &args, Some(lane)));
+        .and_then(|()| landing::land_and_print(context, project, &args, Some(lane)));
     match result {
         Ok(report) => {
             for line in report.lanes.iter().filter(|line| line.result == Verdict::Refused) {

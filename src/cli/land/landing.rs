@@ -29,7 +29,7 @@ use super::merge_args::Merge;
 use super::merge_retry;
 use super::unlanded_batches::print_unlanded_batches;
 use crate::cli::invocation::approval_prompt;
-use crate::cli::invocation::confirm::{cannot_prompt_user, is_confirmed};
+use crate::cli::invocation::confirm::{cannot_prompt_user, prompt_yes_no};
 use crate::cli::invocation::context::CommandContext;
 use crate::cli::invocation::failure::Failure;
 use crate::cli::invocation::usage_error::UsageError;
@@ -42,21 +42,27 @@ struct MergeOutput<'a> {
     dry_run: bool,
 }
 
+/// Lands lanes, prints the outcomes, and starts the retries of automatic merges that waited for this landing.
 pub(crate) fn land_and_retry_waiting(
     context: &CommandContext,
     project: &Project,
     args: &Merge,
 ) -> Result<LandingReport, Failure> {
-    let report = land(context, project, args, None)?;
+    let report = land_and_print(context, project, args, None)?;
     if !args.dry_run {
         let attempted: Vec<LaneName> = report.lanes.iter().map(|line| line.lane.clone()).collect();
-        merge_retry::retry_waiting_lanes(context, project, &merge_retry::landing_bases(&report), &attempted);
+        merge_retry::start_auto_merge_retries(
+            context,
+            project,
+            &merge_retry::landing_bases(&report),
+            &attempted,
+        );
     }
     Ok(report)
 }
 
 /// Lands lanes and prints the outcomes. `auto_lane` is the lane whose automatic merge this is.
-pub(crate) fn land(
+pub(crate) fn land_and_print(
     context: &CommandContext,
     project: &Project,
     args: &Merge,
@@ -103,22 +109,22 @@ pub(crate) fn run_landing<'a>(
             current_dir: &context.dir,
         }),
         lanes: &args.lanes,
-        unrecorded_lane: args.unrecorded.as_deref(),
+        unrecorded_lane: args.planned_lane.as_deref(),
         all: args.all,
         onto: args.onto.as_deref(),
         force: args.force,
         allow_deletions: args.allow_deletions,
-        stop: args.stop.then_some(&[]),
+        stopped_lanes: args.stop.then_some(&[]),
         endable_sessions: &session_ends,
         pick: args.pick,
         is_automatic: auto_lane.is_some(),
         keep_lanes: args.landing_flags.no_cleanup,
         strategy: args.landing_flags.strategy.as_deref().and_then(MergeStrategy::from_name),
-        no_verify: args.landing_flags.no_verify,
+        skip_hooks: args.landing_flags.no_verify,
         order: StackOrder::from_name(&args.order).unwrap_or_default(),
         atomic: args.atomic,
         push: push_mode(&project.settings, args),
-        on_plan: &|plan| show_plan(context, plan),
+        on_plan: &|plan| print_lanes_to_try(context, plan),
         dry_run: args.dry_run,
         extra_checks: &args.landing_flags.verify,
         no_checks: args.landing_flags.no_checks,
@@ -139,7 +145,7 @@ fn confirm_session_ends(
         return Ok(Vec::new());
     }
     let lanes = match args.all {
-        true => project.lanes()?,
+        true => project.owned_lanes()?,
         false => args.lanes.iter().map(|name| project.lane(name)).collect::<Result<_, _>>()?,
     };
     let mut out = Vec::new();
@@ -150,7 +156,7 @@ fn confirm_session_ends(
                 "lane '{name}' is done, and {}: end its session and land it? [y/N] ",
                 idle_lane::IDLE_DETAIL
             );
-            out.extend(is_confirmed(&question).then_some(name));
+            out.extend(prompt_yes_no(&question).then_some(name));
         }
     }
     Ok(out)
@@ -182,7 +188,8 @@ fn lock_wait_limit(limit: Option<Duration>) -> WaitLimit {
     }
 }
 
-/// Returns the agent that resolves conflicts, if any. Prompts for the approvals that the landing needs.
+/// Returns the agent that resolves conflicts, or `None`. Prompts for the approvals that the landing needs,
+/// and fails if the user declines.
 fn choose_conflict_agent<'a>(
     context: &CommandContext,
     project: &'a Project,
@@ -210,7 +217,7 @@ fn choose_conflict_agent<'a>(
             true => BTreeSet::new(),
             false => options::landing_bases(project, &args.lanes, args.all, args.onto.as_deref())?,
         };
-        approval_prompt::confirm_before_landing(context, project, bases, configured)?;
+        approval_prompt::prompt_landing_approvals(context, project, bases, configured)?;
         configured.map_or(Ok(()), |agent| resolve_agent::require_agent_approved(project, agent))?;
     }
     let requested = requested.filter(|agent| !agent.is_empty());
@@ -224,9 +231,11 @@ fn choose_conflict_agent<'a>(
         && project.settings.conflict_agent.is_none()
     {
         let problem = "--conflict-retries is for an agent, and none is sent at conflicts";
-        return Err(
-            UsageError::Missing { problem, example: "git proq merge --all --conflict-agent claude" }.into()
-        );
+        return Err(UsageError::MissingArgument {
+            problem,
+            example: "git proq merge --all --conflict-agent claude",
+        }
+        .into());
     }
     Ok(agent)
 }
@@ -240,6 +249,7 @@ fn usable_lane_agent<'a>(context: &CommandContext, layers: &Layers, lane: &'a La
     start_supervisor::require_installed(layers, agent, &context.dir).is_ok().then_some(agent)
 }
 
+/// Returns whether a landing pushes, by flag or by setting, and whether the push may prompt the user.
 fn push_mode(settings: &Settings, args: &Merge) -> PushMode {
     if args.landing_flags.no_push || !(args.landing_flags.push || settings.merge_push) {
         return PushMode::Never;
@@ -252,7 +262,7 @@ fn push_mode(settings: &Settings, args: &Merge) -> PushMode {
 }
 
 /// Prints the lanes that a landing will try, so that a user at a terminal can read them before a ref moves.
-fn show_plan(context: &CommandContext, plan: &LandingPlan) {
+fn print_lanes_to_try(context: &CommandContext, plan: &LandingPlan) {
     if context.ui.json || context.ui.quiet || plan.lanes.len() < 2 || !ui::stderr_is_terminal() {
         return;
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 
-use crate::cli::arguments::candidates::agent_names;
+use crate::cli::arguments::candidates::installed_agent_names;
 
 /// How lanes land.
 #[derive(Debug, Clone, Args)]
@@ -18,7 +18,7 @@ pub(crate) struct LandingArgs {
     #[arg(long)]
     pub(crate) no_verify: bool,
     /// Send AGENT at each conflict, and land what it resolves; none when it is empty [default: merge.conflict_agent]
-    #[arg(long, value_name = "AGENT", add = ArgValueCompleter::new(agent_names))]
+    #[arg(long, value_name = "AGENT", add = ArgValueCompleter::new(installed_agent_names))]
     pub(crate) conflict_agent: Option<String>,
     /// Send nobody at conflicts, whatever merge.conflict_agent says
     #[arg(long, conflicts_with_all = ["conflict_agent", "conflict_retries"])]

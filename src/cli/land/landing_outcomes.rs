@@ -89,6 +89,7 @@ fn print_checks(context: &CommandContext, report: &LandingReport) {
     }
 }
 
+/// Prints what was pushed or, in a dry run, would be; or why the push failed.
 fn print_push(context: &CommandContext, push_report: &PushReport, dry_run: bool) {
     let PushReport { branch, remote, message, output, hints, .. } = push_report;
     let destination = remote.as_ref().map(|remote| format!(" to {remote}")).unwrap_or_default();
@@ -169,6 +170,7 @@ fn outcome_text(outcome: &LaneOutcome, dry_run: bool) -> String {
     }
 }
 
+/// Formats which check of a lane failed, and how.
 fn check_failed_text(outcome: &LaneOutcome) -> String {
     let lane = &outcome.lane;
     let reason = outcome.message.as_deref().unwrap_or("a check failed");
@@ -188,6 +190,7 @@ fn check_failed_text(outcome: &LaneOutcome) -> String {
     format!("{label} {lane}: {reason}{context}{without}; {} does not have it", outcome.onto)
 }
 
+/// Returns a word in green for standard output.
 fn green(word: &str) -> String {
     console::style(word).green().to_string()
 }

@@ -21,7 +21,7 @@ pub(crate) fn run(context: &CommandContext, args: &Merge) -> CommandResult {
     }
     let report = land_and_retry_waiting(context, &project, args)?;
     if !args.dry_run {
-        merge_batch::mark_landed_batches(context, &project, &report);
+        merge_batch::mark_tasks_of_landed_batches(context, &project, &report);
     }
     Ok(report.exit())
 }

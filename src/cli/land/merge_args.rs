@@ -5,7 +5,7 @@ use clap_complete::engine::ArgValueCompleter;
 use proq_store::records::lane::LaneRecord;
 
 use super::landing_args::LandingArgs;
-use crate::cli::arguments::candidates::{batch_names, branch_names, lane_names};
+use crate::cli::arguments::candidates::{batch_ids, owned_lane_names, user_branch_names};
 
 /// Land lanes on the branch they were cut from
 ///
@@ -47,13 +47,13 @@ use crate::cli::arguments::candidates::{batch_names, branch_names, lane_names};
 )]
 pub(crate) struct Merge {
     /// The lanes
-    #[arg(value_name = "LANE", add = ArgValueCompleter::new(lane_names))]
+    #[arg(value_name = "LANE", add = ArgValueCompleter::new(owned_lane_names))]
     pub(crate) lanes: Vec<String>,
     /// Every lane that is done
     #[arg(long)]
     pub(crate) all: bool,
     /// All that has landed on the branch of a batch so far, in one step; it lands through a lane of its own, `swarm-BATCH`
-    #[arg(long, value_name = "BATCH", add = ArgValueCompleter::new(batch_names))]
+    #[arg(long, value_name = "BATCH", add = ArgValueCompleter::new(batch_ids))]
     pub(crate) batch: Option<String>,
     /// In which order: best (most of them land), given, fewest-files, oldest
     #[arg(long, value_name = "ORDER", default_value = "best", hide_default_value = true,
@@ -63,7 +63,7 @@ pub(crate) struct Merge {
     #[arg(long, conflicts_with = "conflict_agent")]
     pub(crate) atomic: bool,
     /// Land on BRANCH instead of each lane's own base
-    #[arg(long, value_name = "BRANCH", add = ArgValueCompleter::new(branch_names))]
+    #[arg(long, value_name = "BRANCH", add = ArgValueCompleter::new(user_branch_names))]
     pub(crate) onto: Option<String>,
     /// Also lanes that failed, were stopped, or bring conflict markers or submodule commits that no remote has, when named; a strict
     /// batch also where not all of its criteria are met
@@ -89,5 +89,5 @@ pub(crate) struct Merge {
     pub(crate) pick: bool,
     /// The lane as it would be made, where it is only to be foreseen what would become of it.
     #[arg(skip)]
-    pub(crate) unrecorded: Option<Box<LaneRecord>>,
+    pub(crate) planned_lane: Option<Box<LaneRecord>>,
 }

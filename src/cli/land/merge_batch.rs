@@ -19,6 +19,7 @@ use super::merge_args::Merge;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::failure::Failure;
 
+/// Lands what is on the branch of a batch, through a landing lane of its own.
 pub(crate) fn run(
     context: &CommandContext,
     project: &Project,
@@ -38,18 +39,21 @@ pub(crate) fn run(
     let unrecorded = (!forecast.is_up_to_date).then(|| Box::new(forecast.lane));
     if args.dry_run {
         let stop = landing_args.stop && unrecorded.is_none();
-        return Ok(
-            land_and_retry_waiting(context, project, &Merge { stop, unrecorded, ..landing_args })?.exit()
-        );
+        return Ok(land_and_retry_waiting(
+            context,
+            project,
+            &Merge { stop, planned_lane: unrecorded, ..landing_args },
+        )?
+        .exit());
     }
     let onto = args.onto.as_deref().unwrap_or(&batch.base);
     if let Some(lane) = unrecorded
-        && let Some(report) = report_without_effect(context, &landing_args, lane)?
+        && let Some(report) = dry_run_report_if_no_effect(context, &landing_args, lane)?
     {
         print_report(context, project, &landing_args, None, &report);
         let exit = report.exit();
         if let (Exit::Success, Some(tip)) = (exit, project.repo.branch_tip(&batch.branch)?) {
-            mark_landed(context, project, &batch, onto, tip);
+            mark_landed_tasks(context, project, &batch, onto, tip);
         }
         return Ok(exit);
     }
@@ -67,14 +71,14 @@ pub(crate) fn run(
     let exit = result?.exit();
     removal?;
     if let (Exit::Success, Some(tip)) = (exit, tip) {
-        mark_landed(context, project, &batch, onto, tip);
+        mark_landed_tasks(context, project, &batch, onto, tip);
     }
     Ok(exit)
 }
 
-/// Returns the report of a dry run if landing `lane` would have no effect, so that the lane need not be
-/// created. Runs no hook of the repository and prints nothing.
-fn report_without_effect(
+/// Makes a dry run, and returns its report if landing `lane` would have no effect, so that the lane need not
+/// be created; `None` if something would land. Runs no hook of the repository and prints nothing.
+fn dry_run_report_if_no_effect(
     context: &CommandContext,
     landing_args: &Merge,
     lane: Box<LaneRecord>,
@@ -88,7 +92,7 @@ fn report_without_effect(
         ..landing_args.landing_flags.clone()
     };
     let dry_run_args =
-        Merge { dry_run: true, stop: false, landing_flags, unrecorded: Some(lane), ..landing_args.clone() };
+        Merge { dry_run: true, stop: false, landing_flags, planned_lane: Some(lane), ..landing_args.clone() };
     let (report, _) = run_landing(context, &project, &dry_run_args, None)?;
     let has_no_effect =
         |outcome: &LaneOutcome| matches!(outcome.result, Verdict::Refused | Verdict::AlreadyLanded);
@@ -96,20 +100,30 @@ fn report_without_effect(
 }
 
 /// Marks the landed tasks of batches whose landing lanes were landed by name, for example after a conflict.
-pub(crate) fn mark_landed_batches(context: &CommandContext, project: &Project, report: &LandingReport) {
+pub(crate) fn mark_tasks_of_landed_batches(
+    context: &CommandContext,
+    project: &Project,
+    report: &LandingReport,
+) {
     let is_landed = |outcome: &&LaneOutcome| matches!(outcome.result, Verdict::Landed | Verdict::Resolved);
     for outcome in report.lanes.iter().filter(is_landed) {
         let Some((batch, tips)) = batch_landing::batch_of_landing_lane(project, &outcome.lane) else {
             continue;
         };
         for tip in tips {
-            mark_landed(context, project, &batch, &outcome.onto, tip);
+            mark_landed_tasks(context, project, &batch, &outcome.onto, tip);
         }
     }
 }
 
 /// Marks landed tasks in the plan's files. A failure is only a warning, since the landing is already done.
-fn mark_landed(context: &CommandContext, project: &Project, batch: &BatchRecord, onto: &str, tip: CommitId) {
+fn mark_landed_tasks(
+    context: &CommandContext,
+    project: &Project,
+    batch: &BatchRecord,
+    onto: &str,
+    tip: CommitId,
+) {
     match landed_marks::mark_landed(project, batch, onto, tip) {
         Ok(marks) => {
             if let Some(commit) = marks.commit {

@@ -19,7 +19,7 @@ pub(crate) fn landing_bases(report: &LandingReport) -> BTreeSet<&str> {
 /// Starts a background process that retries waiting automatic merges on `bases`, and warns of lanes that will
 /// no longer land. Called after a landing. Lanes in `attempted` are skipped. The background process starts no
 /// further retries.
-pub(crate) fn retry_waiting_lanes(
+pub(crate) fn start_auto_merge_retries(
     context: &CommandContext,
     project: &Project,
     bases: &BTreeSet<&str>,

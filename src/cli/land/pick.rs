@@ -18,7 +18,7 @@ use serde::Serialize;
 use super::landing_args::LandingArgs;
 use super::merge_args::Merge;
 use super::{landing, merge_retry};
-use crate::cli::arguments::candidates::{branch_names, lane_names};
+use crate::cli::arguments::candidates::{owned_lane_names, user_branch_names};
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::failure::Failure;
 use crate::cli::invocation::{caller, failure};
@@ -45,10 +45,10 @@ use crate::cli::lanes::lane_removal::LaneRemoval;
 #[command(verbatim_doc_comment)]
 pub(crate) struct Pick {
     /// The attempt
-    #[arg(value_name = "LANE", add = ArgValueCompleter::new(lane_names))]
+    #[arg(value_name = "LANE", add = ArgValueCompleter::new(owned_lane_names))]
     pub(crate) lane: String,
     /// Land on BRANCH instead of the lane's own base
-    #[arg(long, value_name = "BRANCH", add = ArgValueCompleter::new(branch_names))]
+    #[arg(long, value_name = "BRANCH", add = ArgValueCompleter::new(user_branch_names))]
     pub(crate) onto: Option<String>,
     /// Also if it failed, was stopped, or is not fit to land; and stop the agents of the others
     #[arg(long, short)]
@@ -99,7 +99,7 @@ pub enum PickError {
 pub(crate) fn run(context: &CommandContext, args: &Pick) -> CommandResult {
     let project = context.project_for_write()?;
     caller::refuse_agent_for_other_lanes(&[], args.dry_run)?;
-    let (picked, landed_before) = find_attempt(&project, &args.lane)?;
+    let (picked, landed_before) = find_attempt_or_landed(&project, &args.lane)?;
     let Some(group) = picked.group.clone() else {
         return Err(PickError::NotInGroup { lane: picked.name }.into());
     };
@@ -110,7 +110,7 @@ pub(crate) fn run(context: &CommandContext, args: &Pick) -> CommandResult {
             context.ui.status(format!("{} has landed on {} before", outcome.lane, outcome.onto));
             LandingReport { lanes: vec![outcome], ..LandingReport::default() }
         }
-        None => land(context, &project, args, &picked.name)?,
+        None => land_picked_attempt(context, &project, args, &picked.name)?,
     };
     let mut exit = report.exit();
     let mut discarded = Vec::new();
@@ -140,7 +140,7 @@ pub(crate) fn run(context: &CommandContext, args: &Pick) -> CommandResult {
 
 /// Returns the lane to pick. If it has landed and was removed, returns its last record and an outcome for it:
 /// an earlier pick may have been interrupted before it discarded the other attempts.
-fn find_attempt(
+fn find_attempt_or_landed(
     project: &Project,
     name_or_branch: &str,
 ) -> Result<(LaneRecord, Option<LaneOutcome>), Failure> {
@@ -151,11 +151,11 @@ fn find_attempt(
     let name = name_or_branch
         .strip_prefix(&format!("{}/", project.settings.branch_prefix))
         .unwrap_or(name_or_branch);
-    let past_lanes = project.past_lanes().into_iter().map(|(_, past)| past);
+    let past_lanes = project.past_owned_lanes().into_iter().map(|(_, past)| past);
     let landed_lanes = past_lanes.filter(|past| past.name == name && past.state == LaneState::Landed);
     let latest = landed_lanes
         .filter_map(|past| Some((past.landed.clone()?, past)))
-        .max_by_key(|(landed, _)| landed.at);
+        .max_by_key(|(landed, _)| landed.landed_at);
     let Some((landed, past)) = latest else { return Err(lookup_error.into()) };
     let Some(group) = &past.group else { return Err(lookup_error.into()) };
     if other_attempts(project, &past, group, true)?.is_empty() {
@@ -173,12 +173,14 @@ fn other_attempts(
     group: &str,
     picked_is_gone: bool,
 ) -> Result<Vec<LaneRecord>, Failure> {
-    let mut attempts = attempts::group_attempts(project, group)?;
-    let landed_at = picked.landed.as_ref().filter(|_| picked_is_gone).map(|landed| landed.at);
+    let mut attempts = attempts::attempts_of_group(project, group)?;
+    let landed_at = picked.landed.as_ref().filter(|_| picked_is_gone).map(|landed| landed.landed_at);
     attempts.retain(|lane| lane.name != picked.name && landed_at.is_none_or(|landed| lane.created <= landed));
     Ok(attempts)
 }
 
+/// Refuses if an agent runs in an attempt and no flag stops it: `--stop` stops all agents, `--force` those of
+/// the other attempts.
 fn require_no_running_agents(
     project: &Project,
     picked: &LaneRecord,
@@ -199,7 +201,7 @@ fn require_no_running_agents(
 }
 
 /// Lands the attempt as `git proq merge` does, and prints the outcome.
-fn land(
+fn land_picked_attempt(
     context: &CommandContext,
     project: &Project,
     args: &Pick,
@@ -219,14 +221,14 @@ fn land(
         dry_run: args.dry_run,
         auto: None,
         pick: true,
-        unrecorded: None,
+        planned_lane: None,
     };
     let (report, agent) = landing::run_landing(context, project, &args, None)?;
     if !context.ui.json {
         landing::print_text_report(context, project, &args, agent, &report);
     }
     if !args.dry_run {
-        merge_retry::retry_waiting_lanes(
+        merge_retry::start_auto_merge_retries(
             context,
             project,
             &merge_retry::landing_bases(&report),
@@ -256,7 +258,7 @@ fn discard_others(
             if !context.ui.json {
                 let _refused = failure::print_failure(&failure, false);
             }
-            lane_removal::retained_lane(name, &failure)
+            lane_removal::retained_lane_row(name, &failure)
         }));
     };
     if args.dry_run {
@@ -265,7 +267,7 @@ fn discard_others(
         }
         return Ok(all_discarded);
     }
-    let stop_results = lane_removal::prepare_removal(project, &names, args.stop || args.force);
+    let stop_results = lane_removal::run_hooks_and_stop_agents(project, &names, args.stop || args.force);
     operate(project, "pick", |op| {
         for (name, stop_result) in names.iter().zip(stop_results) {
             let result = stop_result

@@ -25,7 +25,9 @@ pub(crate) struct Queue {}
 
 #[derive(Serialize)]
 struct QueueRow {
+    /// Place in the queue, from 1.
     position: usize,
+    /// State of the landing: `landing` for the first, `waiting` for the others.
     state: &'static str,
     /// Whether Ctrl-Z suspended the process. Landings behind it then wait.
     #[serde(rename = "stopped")]
@@ -37,6 +39,7 @@ struct QueueRow {
     pid: Option<u32>,
     host: Option<String>,
     command: Option<String>,
+    /// Time since which the process lands or waits; `None` if another version of git-proq wrote the entry.
     since: Option<Moment>,
 }
 
@@ -63,7 +66,7 @@ pub(crate) fn run(context: &CommandContext) -> CommandResult {
 }
 
 /// Returns the state of the n-th entry, counted from 0. The first one is landing.
-fn state_name(n: usize) -> &'static str {
+fn state_at_queue_index(n: usize) -> &'static str {
     if n == 0 { "landing" } else { "waiting" }
 }
 
@@ -73,7 +76,7 @@ fn queue_row(n: usize, entry: Option<QueueEntry>) -> QueueRow {
     let (lanes, onto) = request.map(|w| (w.lanes, w.onto)).unwrap_or_default();
     QueueRow {
         position: n + 1,
-        state: state_name(n),
+        state: state_at_queue_index(n),
         is_suspended,
         all: holder.is_some() && lanes.is_empty(),
         lanes,
@@ -86,7 +89,7 @@ fn queue_row(n: usize, entry: Option<QueueEntry>) -> QueueRow {
 }
 
 fn table_cells(n: usize, entry: Option<&QueueEntry>) -> Vec<String> {
-    let (number, state) = ((n + 1).to_string(), state_name(n).to_owned());
+    let (number, state) = ((n + 1).to_string(), state_at_queue_index(n).to_owned());
     let Some(QueueEntry { request, holder }) = entry else {
         let unknown = || "?".to_owned();
         return vec![number, state, unknown(), unknown(), unknown(), "of another version of git-proq".into()];

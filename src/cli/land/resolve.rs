@@ -20,7 +20,7 @@ use proq_store::paths::path_form;
 use proq_store::records::conflict::{ConflictRecord, ResolutionRecord};
 use serde::Serialize;
 
-use crate::cli::arguments::candidates::{agent_names, lane_names};
+use crate::cli::arguments::candidates::{installed_agent_names, owned_lane_names};
 use crate::cli::arguments::run_args::{RunArgs, refuse_full_permission};
 use crate::cli::invocation::caller;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
@@ -45,13 +45,13 @@ use crate::cli::terminal::ui;
 ///     git proq resolve payments --continue
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
-#[command(group = clap::ArgGroup::new("way").args(["agent", "shell", "tool", "go_on", "abort"]))]
+#[command(group = clap::ArgGroup::new("way").args(["agent", "shell", "tool", "continue_resolution", "abort"]))]
 pub(crate) struct Resolve {
     /// The lane
-    #[arg(value_name = "LANE", add = ArgValueCompleter::new(lane_names))]
+    #[arg(value_name = "LANE", add = ArgValueCompleter::new(owned_lane_names))]
     pub(crate) lane: String,
     /// Send AGENT at it: a known one or any program on PATH
-    #[arg(long, value_name = "AGENT", add = ArgValueCompleter::new(agent_names))]
+    #[arg(long, value_name = "AGENT", add = ArgValueCompleter::new(installed_agent_names))]
     pub(crate) agent: Option<String>,
     /// Open a shell in it; when that ends, go on as with --continue
     #[arg(long)]
@@ -61,7 +61,7 @@ pub(crate) struct Resolve {
     pub(crate) tool: Option<String>,
     /// Make what is there the lane's new tip, if it is proved
     #[arg(long = "continue")]
-    pub(crate) go_on: bool,
+    pub(crate) continue_resolution: bool,
     /// Give it up; all that was made of it is kept
     #[arg(long)]
     pub(crate) abort: bool,
@@ -93,7 +93,7 @@ struct ResolveOutput<'a> {
 
 /// JSON output of a conflict's state, without an action or with `--dry-run`.
 #[derive(Serialize)]
-struct ConflictStatus<'a> {
+struct ConflictOutput<'a> {
     lane: &'a LaneName,
     onto: &'a str,
     result: &'static str,
@@ -111,14 +111,17 @@ struct ConflictStatus<'a> {
 struct AbortOutput<'a> {
     lane: &'a LaneName,
     result: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    saved: Option<&'a str>,
+    /// Ref that keeps what was made of the conflict.
+    #[serde(rename = "saved", skip_serializing_if = "Option::is_none")]
+    saved_ref: Option<&'a str>,
+    /// Path of the resolution's worktree in the trash.
     #[serde(skip_serializing_if = "Option::is_none")]
     trash: Option<String>,
 }
 
 pub(crate) fn run(context: &CommandContext, args: &Resolve) -> CommandResult {
-    let has_action = args.agent.is_some() || args.shell || args.tool.is_some() || args.go_on || args.abort;
+    let has_action =
+        args.agent.is_some() || args.shell || args.tool.is_some() || args.continue_resolution || args.abort;
     if !has_action || args.dry_run {
         return show_conflict(context, args);
     }
@@ -138,7 +141,7 @@ pub(crate) fn run(context: &CommandContext, args: &Resolve) -> CommandResult {
         let resolver =
             Resolver { agent, retries, allowance: &allowance, run_options: &run_options, current_dir: dir };
         resolve_agent::resolve_by_agent(&project, &args.lane, &resolver)?
-    } else if args.go_on {
+    } else if args.continue_resolution {
         resolve::continue_resolution(&project, &project.lane(&args.lane)?.name, &allowance)?
     } else {
         match resolve::open_for_user(&project, &project.lane(&args.lane)?.name)? {
@@ -163,20 +166,20 @@ fn resolve_interactively(
     context.ui.status(format!(
         "{} in {}:",
         conflict_heading(&resolution.conflicted_paths(), &resolution.onto),
-        resolution.path.display()
+        resolution.worktree_path.display()
     ));
-    for message in &resolution.messages {
+    for message in &resolution.git_messages {
         context.ui.status(format!("  {message}"));
     }
     let result = if let Some(tool) = &args.tool {
-        repo.run_merge_tool(&resolution.path, Some(tool)).map_err(Failure::from)
+        repo.run_merge_tool(&resolution.worktree_path, Some(tool)).map_err(Failure::from)
     } else {
         context.ui.status(
             "edit the files and take the markers out, then `exit`; what is not resolved then stays there",
         );
         let shell = std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into());
-        let program =
-            Program::new(Path::new(&shell), &resolution.path).env("PROQ_LANE", resolution.lane.as_str());
+        let program = Program::new(Path::new(&shell), &resolution.worktree_path)
+            .env("PROQ_LANE", resolution.lane.as_str());
         // The exit code of a shell is that of its last command: it does not show whether the conflict is
         // resolved.
         program.run_on_terminal().map(drop).map_err(Failure::from)
@@ -212,12 +215,18 @@ fn print_resolved(context: &CommandContext, resolved: &ResolvedConflict) {
     context.ui.hint(format!("look at it: git proq diff {lane}   land it: git proq merge {lane}"));
 }
 
+/// Gives up an open resolution: its work is saved, and the lane is in conflict as before.
 fn abort_resolution(context: &CommandContext, project: &Project, args: &Resolve) -> CommandResult {
     let (resolution, closed) = resolve::abort_resolution(project, &project.lane(&args.lane)?.name)?;
     if context.ui.json {
         let trash = closed.trash_entry.as_deref().map(path_form::to_text);
         let saved = closed.saved_ref.as_deref();
-        context.ui.print_json(AbortOutput { lane: &resolution.lane, result: "aborted", saved, trash });
+        context.ui.print_json(AbortOutput {
+            lane: &resolution.lane,
+            result: "aborted",
+            saved_ref: saved,
+            trash,
+        });
         return Ok(Exit::Success);
     }
     context.ui.print_line(format!(
@@ -237,17 +246,17 @@ fn show_conflict(context: &CommandContext, args: &Resolve) -> CommandResult {
     let project = context.project()?;
     let (lane, resolution) = resolve_agent::load_resolution(&project, &project.lane(&args.lane)?.name)?;
     let conflict = resolve::load_conflict(&project.store, &lane.name)?;
-    if let (true, None) = (args.go_on || args.abort, &resolution) {
+    if let (true, None) = (args.continue_resolution || args.abort, &resolution) {
         return Err(merge::Error::from(ResolveError::NotOpen { lane: lane.name }).into());
     }
     if context.ui.json {
-        context.ui.print_json(ConflictStatus {
+        context.ui.print_json(ConflictOutput {
             lane: &lane.name,
             onto: &conflict.onto,
             result: if resolution.is_some() { "open" } else { "conflict" },
             files: &conflict.paths,
-            messages: &conflict.messages,
-            worktree: resolution.as_ref().map(|resolution| path_form::to_text(&resolution.path)),
+            messages: &conflict.git_messages,
+            worktree: resolution.as_ref().map(|resolution| path_form::to_text(&resolution.worktree_path)),
             agent: resolution.as_ref().and_then(|resolution| resolution.agent.as_deref()),
             dry_run: args.dry_run,
         });
@@ -261,9 +270,10 @@ fn show_conflict(context: &CommandContext, args: &Resolve) -> CommandResult {
     Ok(Exit::Success)
 }
 
+/// Describes in one sentence what the command would do, for `--dry-run`.
 fn describe_plan(args: &Resolve, lane: &LaneName, onto: &str) -> String {
     let new_tip_clause = "and make what comes of it the lane's new tip, if it is proved";
-    match (&args.agent, args.abort, args.go_on) {
+    match (&args.agent, args.abort, args.continue_resolution) {
         (_, true, _) => format!("would give up what is laid out of the conflict of lane '{lane}', all kept"),
         (_, _, true) => {
             format!("would judge what is laid out of the conflict of lane '{lane}', {new_tip_clause}")
@@ -289,7 +299,7 @@ fn print_conflict(
         conflict.onto,
         ui::pluralize(conflict.paths.len(), "file")
     ));
-    for message in conflict.messages.iter().take(20) {
+    for message in conflict.git_messages.iter().take(20) {
         context.ui.print_line(format!("  {message}"));
     }
     context.ui.print_line("");
@@ -297,7 +307,7 @@ fn print_conflict(
         context.ui.print_line(format!("  {:<44} {description}", format!("git proq resolve {lane} {flags}")));
     };
     if let Some(resolution) = resolution {
-        context.ui.print_line(format!("It is laid out in {}", resolution.path.display()));
+        context.ui.print_line(format!("It is laid out in {}", resolution.worktree_path.display()));
         context.ui.print_line("");
         print_option("--continue", "take what is there, if it is proved");
         print_option("--abort", "give it up; all that was made is kept");

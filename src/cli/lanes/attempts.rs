@@ -10,7 +10,7 @@ use proq_lib::agent::control::wait;
 use proq_lib::agent::control::wait::WaitUntil;
 use proq_lib::agent::launch::start_supervisor;
 use proq_lib::lane::Project;
-use proq_lib::lane::creation::create::{Created, LanePlan, NewLane};
+use proq_lib::lane::creation::create::{CreatedLane, LanePlan, NewLane};
 use proq_lib::lane::creation::create_many;
 use proq_lib::lane::messages::attached_files;
 use proq_store::paths::path_form;
@@ -22,7 +22,7 @@ use super::new_lane::UncommittedWarning;
 use super::spawn_args::{AttemptAgents, Spawn};
 use super::spawn_request::SpawnRequest;
 use crate::cli::arguments::lane_args;
-use crate::cli::arguments::run_args::warn_before_start;
+use crate::cli::arguments::run_args::refuse_or_warn_before_start;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::failure::Failure;
 use crate::cli::invocation::usage_error::UsageError;
@@ -48,7 +48,7 @@ impl AttemptArgs {
         if args.prompt.is_some() || (args.agent.is_some() && args.file.is_some()) {
             let problem = "--agents says who does it, and so does an argument";
             let example = "git proq spawn --agents claude:2,codex:1 \"implement payments\"";
-            return Err(UsageError::Missing { problem, example }.into());
+            return Err(UsageError::MissingArgument { problem, example }.into());
         }
         let single = Spawn { agent: None, prompt: args.agent.clone(), ..single }.with_prompt_from_file()?;
         let with_agent = |name: &String| Spawn { agent: Some(name.clone()), ..single.clone() };
@@ -78,7 +78,7 @@ impl AttemptArgs {
         let attached = requests.first().map(|request| request.attachments.clone()).unwrap_or_default();
         let commands: Vec<Option<AgentCommand>> =
             requests.into_iter().map(|request| request.agent_command).collect();
-        warn_before_start(context, project, commands.iter().flatten())?;
+        refuse_or_warn_before_start(context, project, commands.iter().flatten())?;
         let agents: Vec<Option<String>> =
             commands.iter().map(|command| command.as_ref().map(|command| command.agent.clone())).collect();
         let plans = create_many::plan_attempts(project, new_lane, &agents)?;
@@ -93,16 +93,16 @@ impl AttemptArgs {
         }
         // No lane is created whose agent could not be started.
         project.git_proq_path()?;
-        approval_prompt::confirm_set_up(context, project, new_lane.set_up)?;
+        approval_prompt::prompt_set_up_approval(context, project, new_lane.set_up)?;
         let created = create_many::create_attempts(project, new_lane, &agents, plans)?;
-        let unchanged = created.first().and_then(|first| first.unchanged.clone());
+        let unchanged = created.first().and_then(|first| first.unchanged_checkout.clone());
         let mut started = Vec::new();
-        for (Created { lane, lock, .. }, command) in created.into_iter().zip(&commands) {
+        for (CreatedLane { lane, run_lock: lock, .. }, command) in created.into_iter().zip(&commands) {
             let launch_result = command.as_ref().map(|command| {
                 attached_files::attach(&project.store, &lane.name, &attached)?;
                 start_supervisor::launch(project, &lane.clone().into_any(), lock, command)
             });
-            started.push(StartedAttempt::new(
+            started.push(CreatedAttempt::new(
                 project,
                 lane,
                 command.as_ref(),
@@ -110,12 +110,12 @@ impl AttemptArgs {
             ));
         }
         uncommitted.warn(context, unchanged.as_deref());
-        report_started(context, project, self.first().wait, started)
+        report_and_await_attempts(context, project, self.first().wait, started)
     }
 }
 
-/// An attempt whose lane exists.
-struct StartedAttempt<'j> {
+/// An attempt whose lane was created, and whose agent was started unless that failed.
+struct CreatedAttempt<'j> {
     lane: LaneRecord,
     state: LaneState,
     command: Option<&'j AgentCommand>,
@@ -123,18 +123,19 @@ struct StartedAttempt<'j> {
     failure: Option<Failure>,
 }
 
-impl<'j> StartedAttempt<'j> {
+impl<'j> CreatedAttempt<'j> {
     fn new(
         project: &Project,
         lane: LaneRecord,
         command: Option<&'j AgentCommand>,
         error: Option<agent::Error>,
-    ) -> StartedAttempt<'j> {
+    ) -> CreatedAttempt<'j> {
         let lane = project.lane(lane.name.as_str()).unwrap_or(lane);
-        StartedAttempt { state: lane.state, lane, command, failure: error.map(Failure::from) }
+        CreatedAttempt { state: lane.state, lane, command, failure: error.map(Failure::from) }
     }
 }
 
+/// JSON output: the lanes of a group that were created or, in a dry run, would be.
 #[derive(Serialize)]
 struct AttemptsOutput<'a> {
     group: &'a str,
@@ -149,7 +150,9 @@ struct AttemptRow<'a> {
     #[serde(serialize_with = "path_form::serialize")]
     path: &'a Path,
     base: &'a str,
-    start: String,
+    /// Id of the commit that the lane starts from.
+    #[serde(rename = "start")]
+    start_commit: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     agent: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -169,7 +172,7 @@ fn print_plan(context: &CommandContext, plans: &[LanePlan<'_>], commands: &[Opti
                 branch: &plan.branch,
                 path: &plan.path,
                 base: &base.branch,
-                start: base.start.to_string(),
+                start_commit: base.start.to_string(),
                 agent: job.as_ref().map(|job| job.agent.as_str()),
                 command: job.as_ref().map(AgentCommand::display_command_line),
                 state: LaneState::Idle,
@@ -196,11 +199,11 @@ fn print_plan(context: &CommandContext, plans: &[LanePlan<'_>], commands: &[Opti
 
 /// Prints the created lanes, waits for their runs if requested, and returns the exit code: that of the first
 /// attempt that could not be started, or else of the first whose agent failed.
-fn report_started(
+fn report_and_await_attempts(
     context: &CommandContext,
     project: &Project,
     wait: bool,
-    mut started: Vec<StartedAttempt<'_>>,
+    mut started: Vec<CreatedAttempt<'_>>,
 ) -> CommandResult {
     let mut exit = Exit::Success;
     let text = !context.ui.json;
@@ -226,7 +229,7 @@ fn report_started(
         for (attempt, waited) in started.iter_mut().zip(finished) {
             exit = if exit == Exit::Success { run_end::exit_for_state(waited.state) } else { exit };
             attempt.state = waited.state;
-            if let Ok(lane) = waited.lane.into_worktree_lane() {
+            if let Ok(lane) = waited.lane.into_owned_lane() {
                 attempt.lane = lane;
             }
         }
@@ -244,7 +247,8 @@ fn report_started(
     Ok(exit)
 }
 
-fn created_line(attempt: &StartedAttempt<'_>) -> String {
+/// Formats a created lane as one line: its name, branch and base, and its agent if that was started.
+fn created_line(attempt: &CreatedAttempt<'_>) -> String {
     let LaneRecord { name, base, .. } = &attempt.lane;
     let branch = &attempt.lane.kind.branch;
     let run_text = match (&attempt.failure, attempt.command) {
@@ -254,15 +258,15 @@ fn created_line(attempt: &StartedAttempt<'_>) -> String {
     format!("lane '{name}' on branch {branch}, from {base}{run_text}")
 }
 
-impl<'a> From<&'a StartedAttempt<'_>> for AttemptRow<'a> {
-    fn from(attempt: &'a StartedAttempt<'_>) -> AttemptRow<'a> {
+impl<'a> From<&'a CreatedAttempt<'_>> for AttemptRow<'a> {
+    fn from(attempt: &'a CreatedAttempt<'_>) -> AttemptRow<'a> {
         let lane = &attempt.lane;
         AttemptRow {
             lane: &lane.name,
             branch: &lane.kind.branch,
             path: &lane.path,
             base: &lane.base,
-            start: lane.start.to_string(),
+            start_commit: lane.start.to_string(),
             agent: lane.agent.as_deref(),
             command: attempt.command.map(AgentCommand::display_command_line),
             state: attempt.state,

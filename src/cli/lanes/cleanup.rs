@@ -21,8 +21,10 @@ use proq_store::records::lane::AnyLane;
 use proq_store::records::lane_state::LaneState;
 use serde::Serialize;
 
-use super::lane_removal::{LaneRemoval, RemovalOutput, prepare_removal, remove_lane, retained_lane};
-use crate::cli::arguments::candidates::{any_lane_names, batch_names};
+use super::lane_removal::{
+    LaneRemoval, RemovalOutput, remove_lane, retained_lane_row, run_hooks_and_stop_agents,
+};
+use crate::cli::arguments::candidates::{any_lane_names, batch_ids};
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::failure::Failure;
 use crate::cli::invocation::usage_error::UsageError;
@@ -49,7 +51,7 @@ pub(crate) struct Cleanup {
     #[arg(long, short, conflicts_with = "all")]
     pub(crate) force: bool,
     /// The lanes and the branch of this batch, with everything in them saved; what has landed on its branch has to be on its base
-    #[arg(long, value_name = "BATCH", conflicts_with_all = ["lanes", "all"], add = ArgValueCompleter::new(batch_names))]
+    #[arg(long, value_name = "BATCH", conflicts_with_all = ["lanes", "all"], add = ArgValueCompleter::new(batch_ids))]
     pub(crate) batch: Option<String>,
     /// Say what would be removed, and remove nothing
     #[arg(long)]
@@ -69,7 +71,7 @@ pub(crate) fn run(context: &CommandContext, args: &Cleanup) -> CommandResult {
     let mut add_result = |name: &LaneName, result: Result<Option<LaneRemoval>, Failure>| match result {
         Ok(removal) => results.extend(removal),
         Err(failure) => {
-            results.push(retained_lane(name, &failure));
+            results.push(retained_lane_row(name, &failure));
             // An unnamed lane with work in it is only reported, since retaining it is the purpose of cleanup.
             // A failed removal is an error.
             if has_names || !failure.0.is_decision() {
@@ -85,7 +87,7 @@ pub(crate) fn run(context: &CommandContext, args: &Cleanup) -> CommandResult {
             add_result(&lane.name, report_dry_run(context, &project, lane, args));
         }
     } else {
-        let stop_results = prepare_removal(&project, &names, args.force);
+        let stop_results = run_hooks_and_stop_agents(&project, &names, args.force);
         operate(&project, "cleanup", |op| {
             for (name, stop_result) in names.iter().zip(stop_results) {
                 let result = stop_result
@@ -119,10 +121,12 @@ fn selected_lanes(project: &Project, args: &Cleanup) -> Result<Vec<AnyLane>, Fai
     }
     if args.force {
         let problem = "--force is for lanes or a batch that are named";
-        return Err(UsageError::Missing { problem, example: "git proq cleanup payments --force" }.into());
+        return Err(
+            UsageError::MissingArgument { problem, example: "git proq cleanup payments --force" }.into()
+        );
     }
     for lane in project.all_lanes()? {
-        if is_candidate(project, &lane, args.all)? {
+        if is_cleanup_candidate(project, &lane, args.all)? {
             lanes.push(lane);
         }
     }
@@ -135,14 +139,20 @@ fn clean_up_batch(context: &CommandContext, project: &Project, name: &str, args:
     struct BatchCleanupOutput<'a> {
         batch: &'a BatchId,
         lanes: &'a [LaneName],
-        saved: Option<&'a str>,
+        #[serde(rename = "saved")]
+        saved_ref: Option<&'a str>,
         dry_run: bool,
     }
     let batch = create::find_batch(project, name)?;
     let outcome = batch_cleanup::clean_up(project, &batch, args.force, args.dry_run)?;
     if context.ui.json {
         let (lanes, saved) = (outcome.lanes.as_slice(), outcome.saved_ref.as_deref());
-        context.ui.print_json(BatchCleanupOutput { batch: &batch.id, lanes, saved, dry_run: args.dry_run });
+        context.ui.print_json(BatchCleanupOutput {
+            batch: &batch.id,
+            lanes,
+            saved_ref: saved,
+            dry_run: args.dry_run,
+        });
         return Ok(Exit::Success);
     }
     let lanes = crate::cli::terminal::ui::pluralize(outcome.lanes.len(), "lane");
@@ -158,8 +168,9 @@ fn clean_up_batch(context: &CommandContext, project: &Project, name: &str, args:
     Ok(Exit::Success)
 }
 
-/// Returns whether a lane that was not named is a candidate. The evidence decides afterwards.
-fn is_candidate(project: &Project, lane: &AnyLane, include_all: bool) -> Result<bool, Failure> {
+/// Returns whether a lane that was not named is considered for removal, by its state. Its evidence decides
+/// afterwards.
+fn is_cleanup_candidate(project: &Project, lane: &AnyLane, include_all: bool) -> Result<bool, Failure> {
     // The batch decides whether to retain or remove its own lanes.
     if lane.batch.as_ref().is_some_and(|batch_lane| {
         create::find_batch(project, batch_lane.batch.as_str()).is_ok_and(|b| b.cleaned.is_none())
@@ -191,13 +202,13 @@ fn report_dry_run(
     lane: &AnyLane,
     args: &Cleanup,
 ) -> Result<Option<LaneRemoval>, Failure> {
-    match lane.clone().into_worktree_lane() {
+    match lane.clone().into_owned_lane() {
         Ok(lane) => {
             let evidence = evidence::gather(project, &lane, &WorktreeList::read(&project.repo)?)?;
             proq_lib::lane::removal::remove_lane::refuse_removal(&lane, &evidence, args.force)?;
         }
         Err(_) if args.force => {}
-        Err(_) => read_only::require_not_busy(project, lane)?,
+        Err(_) => read_only::require_idle_for_removal(project, lane)?,
     }
     context.ui.status(format!("would clean up {}", lane.name));
     Ok(None)
@@ -213,7 +224,7 @@ fn remove_unrecorded_worktrees(
     args: &Cleanup,
 ) -> Result<(usize, Exit), Failure> {
     let worktrees = WorktreeList::read(&project.repo)?;
-    let unrecorded = list::unrecorded_worktrees(project, &project.lanes()?, &worktrees)?;
+    let unrecorded = list::unrecorded_worktrees(project, &project.owned_lanes()?, &worktrees)?;
     let verb = if args.dry_run { "would clean up" } else { "cleaned up" };
     let mut exit = Exit::Success;
     for path in &unrecorded {

@@ -8,7 +8,7 @@ use proq_lib::lane::execution::run_operation::operate;
 use proq_lib::lane::removal::remove_lane::RemovalReason;
 
 use super::lane_removal::{
-    LaneRemoval, RemovalOutput, prepare_removal, remove_lane, report_dry_run, retained_lane,
+    LaneRemoval, RemovalOutput, remove_lane, report_dry_run, retained_lane_row, run_hooks_and_stop_agents,
 };
 use crate::cli::arguments::candidates::any_lane_names;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
@@ -54,7 +54,7 @@ pub(crate) fn run(context: &CommandContext, args: &Discard) -> CommandResult {
         Ok(removal) => results.push(removal),
         Err(failure) => {
             exit = if context.ui.json { Exit::Refused } else { failure::print_failure(&failure, false) };
-            results.push(retained_lane(name, &failure));
+            results.push(retained_lane_row(name, &failure));
         }
     };
     if args.dry_run {
@@ -62,7 +62,7 @@ pub(crate) fn run(context: &CommandContext, args: &Discard) -> CommandResult {
             add_result(name, report_dry_run(context, &project, name, args.force));
         }
     } else {
-        let stop_results = prepare_removal(&project, &names, args.force);
+        let stop_results = run_hooks_and_stop_agents(&project, &names, args.force);
         // All removals are one operation, so that one undo restores them all.
         operate(&project, "discard", |op| {
             for (name, stop_result) in names.iter().zip(stop_results) {

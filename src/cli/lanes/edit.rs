@@ -63,5 +63,5 @@ pub(crate) fn run(context: &CommandContext, args: &Edit) -> CommandResult {
 
 fn empty_title_error() -> Failure {
     let example = "git proq edit payments --title \"Payments by card\"";
-    UsageError::Missing { problem: "the title says nothing", example }.into()
+    UsageError::MissingArgument { problem: "the title says nothing", example }.into()
 }

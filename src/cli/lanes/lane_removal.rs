@@ -24,18 +24,23 @@ use crate::cli::terminal::ui;
 pub(crate) struct LaneRemoval {
     lane: LaneName,
     removed: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    history: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    saved: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    uncommitted: Option<String>,
+    /// Name of the removed lane in the history: `name@N`.
+    #[serde(rename = "history", skip_serializing_if = "Option::is_none")]
+    history_name: Option<String>,
+    /// Ref that keeps unlanded commits of the lane.
+    #[serde(rename = "saved", skip_serializing_if = "Option::is_none")]
+    saved_ref: Option<String>,
+    /// Id of the snapshot of uncommitted changes.
+    #[serde(rename = "uncommitted", skip_serializing_if = "Option::is_none")]
+    uncommitted_snapshot: Option<String>,
+    /// Path of the lane's entry in the trash.
     #[serde(skip_serializing_if = "Option::is_none")]
     trash: Option<String>,
     /// Number of messages that never reached the lane's agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[serde(rename = "untold")]
     unsent_messages: Option<usize>,
+    /// Why the lane was retained; in a dry run, what would be saved before the removal.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[serde(rename = "why")]
     reasons: Vec<String>,
@@ -56,14 +61,14 @@ pub(crate) struct RemovalOutput {
 }
 
 /// Returns the JSON record of a lane that was not removed, with the reason.
-pub(crate) fn retained_lane(lane: &LaneName, failure: &Failure) -> LaneRemoval {
+pub(crate) fn retained_lane_row(lane: &LaneName, failure: &Failure) -> LaneRemoval {
     let reasons = vec![failure.0.to_string()];
     LaneRemoval {
         lane: lane.clone(),
         removed: false,
-        history: None,
-        saved: None,
-        uncommitted: None,
+        history_name: None,
+        saved_ref: None,
+        uncommitted_snapshot: None,
         trash: None,
         unsent_messages: None,
         reasons,
@@ -71,8 +76,8 @@ pub(crate) fn retained_lane(lane: &LaneName, failure: &Failure) -> LaneRemoval {
 }
 
 /// Runs the pre-remove hooks of the lanes, and with `force` stops their running agents. No lock is held
-/// during this.
-pub(crate) fn prepare_removal(
+/// during this. Returns a result for each lane, in order.
+pub(crate) fn run_hooks_and_stop_agents(
     project: &Project,
     names: &[LaneName],
     force: bool,
@@ -89,7 +94,7 @@ pub(crate) fn prepare_removal(
     names.iter().map(prepare).collect()
 }
 
-/// Ends a preview of the lane, and removes the lane.
+/// Ends a preview of the lane, removes the lane, and prints how to recover what it contained.
 pub(crate) fn remove_lane(
     context: &CommandContext,
     op: &Operation<'_>,
@@ -100,7 +105,7 @@ pub(crate) fn remove_lane(
     let project = op.project;
     let lane = project.any_lane(name.as_str())?;
     if lane.purpose().is_some() {
-        return remove_read_only_lane(context, op, &lane, reason);
+        return remove_guest_lane(context, op, &lane, reason);
     }
     let RemoveResult { removed, left_preview: restored_checkout } = op.attempt_or_revert(|| {
         proq_lib::preview::remove_lane::remove_previewed_lane(op, name, reason, force)
@@ -120,17 +125,17 @@ pub(crate) fn remove_lane(
     Ok(LaneRemoval {
         lane: name.clone(),
         removed: true,
-        history: Some(removed.history_name.clone()),
-        saved: removed.saved_ref.clone(),
-        uncommitted: removed.uncommitted_snapshot.map(|id| id.to_string()),
+        history_name: Some(removed.history_name.clone()),
+        saved_ref: removed.saved_ref.clone(),
+        uncommitted_snapshot: removed.uncommitted_snapshot.map(|id| id.to_string()),
         trash: Some(removed.trash_entry.display().to_string()),
-        unsent_messages: Some(removed.undelivered).filter(|n| *n > 0),
+        unsent_messages: Some(removed.undelivered_messages).filter(|n| *n > 0),
         reasons: Vec::new(),
     })
 }
 
 /// Removes a guest lane, which has no branch. Its last answer stays readable in the history of removed lanes.
-fn remove_read_only_lane(
+fn remove_guest_lane(
     context: &CommandContext,
     op: &Operation<'_>,
     lane: &AnyLane,
@@ -146,9 +151,9 @@ fn remove_read_only_lane(
     Ok(LaneRemoval {
         lane: lane.name.clone(),
         removed: true,
-        history: Some(past_name),
-        saved: None,
-        uncommitted: None,
+        history_name: Some(past_name),
+        saved_ref: None,
+        uncommitted_snapshot: None,
         unsent_messages: None,
         trash: None,
         reasons: Vec::new(),
@@ -172,10 +177,10 @@ pub(crate) fn print_restore_commands(
     if let Some(id) = removed.uncommitted_snapshot {
         context.ui.status(format!("its uncommitted files are kept: git stash apply {}", id.short()));
     }
-    if let (false, Some(content)) = (removed.unreadable.is_empty(), removed.trash_contents) {
+    if let (false, Some(content)) = (removed.unreadable_paths.is_empty(), removed.trash_contents) {
         context.ui.warn(format!(
             "{}: {content} stays in the trash until you move it out: {}",
-            trash::describe_unreadable(&removed.unreadable),
+            trash::describe_unreadable(&removed.unreadable_paths),
             removed.trash_entry.display()
         ));
     } else if let (RemovalReason::Discard, Some(content)) = (reason, removed.trash_contents) {
@@ -196,8 +201,8 @@ pub(crate) fn report_dry_run(
     force: bool,
 ) -> Result<LaneRemoval, Failure> {
     let lane = project.any_lane(name.as_str())?;
-    let Ok(lane) = lane.clone().into_worktree_lane() else {
-        return report_read_only_dry_run(context, project, &lane, force);
+    let Ok(lane) = lane.clone().into_owned_lane() else {
+        return report_guest_dry_run(context, project, &lane, force);
     };
     let mut evidence = evidence::gather(project, &lane, &WorktreeList::read(&project.repo)?)?;
     // With `force`, its agent is stopped first.
@@ -214,22 +219,23 @@ pub(crate) fn report_dry_run(
     Ok(LaneRemoval {
         lane: name.clone(),
         removed: false,
-        history: None,
-        saved: None,
-        uncommitted: None,
+        history_name: None,
+        saved_ref: None,
+        uncommitted_snapshot: None,
         unsent_messages: None,
         trash: None,
         reasons: saved,
     })
 }
 
-fn report_read_only_dry_run(
+/// Prints what the removal of a guest lane would do. Fails if its agent runs, unless `force` is set.
+fn report_guest_dry_run(
     context: &CommandContext,
     project: &Project,
     lane: &AnyLane,
     force: bool,
 ) -> Result<LaneRemoval, Failure> {
-    let busy = read_only::require_not_busy(project, lane);
+    let busy = read_only::require_idle_for_removal(project, lane);
     let prefix = if busy.is_err() && force { "stop its agent and " } else { "" };
     if !force {
         busy?;
@@ -238,9 +244,9 @@ fn report_read_only_dry_run(
     Ok(LaneRemoval {
         lane: lane.name.clone(),
         removed: false,
-        history: None,
-        saved: None,
-        uncommitted: None,
+        history_name: None,
+        saved_ref: None,
+        uncommitted_snapshot: None,
         unsent_messages: None,
         trash: None,
         reasons: Vec::new(),

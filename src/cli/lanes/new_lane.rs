@@ -48,7 +48,7 @@ impl<'a> UncommittedWarning<'a> {
             return;
         };
         let result = match self.is_carried {
-            true => hidden_edits(self.project, worktree).map_err(|e| e.to_string()),
+            true => hidden_edit_names(self.project, worktree).map_err(|e| e.to_string()),
             false => changed_file_names(&self.project.repo, worktree).map_err(|e| e.to_string()),
         };
         // The lane already exists, so a failure of git here is only a warning.
@@ -65,13 +65,14 @@ impl<'a> UncommittedWarning<'a> {
     }
 }
 
-/// Names the edits of tracked files that `git status` does not show; none if there are none.
-fn hidden_edits(project: &Project, worktree: &Path) -> Result<Option<String>, lane::Error> {
+/// Returns the names of edited tracked files that `git status` does not show; `None` if there are none.
+fn hidden_edit_names(project: &Project, worktree: &Path) -> Result<Option<String>, lane::Error> {
     let paths = LockedWorktree::lock(project, worktree)?.edits_hidden_from_status()?;
     Ok((!paths.is_empty()).then(|| error::list_paths(&paths)))
 }
 
-/// Names the tracked files with uncommitted changes; none if there are none.
+/// Returns the first tracked file with uncommitted changes and the number of the others, as text; `None` if
+/// there are none.
 pub(crate) fn changed_file_names(repo: &Repo, worktree: &Path) -> Result<Option<String>, git::Error> {
     let dirty = status_query::status(repo, worktree, false)?;
     let mut names = dirty.tracked().map(|e| e.path.to_string());
@@ -93,7 +94,7 @@ pub(crate) fn register_repository(project: &Project) {
 ///
 /// `warn_uncommitted` may read every file of the main checkout. It is called only when the lane is in use and
 /// reported, or when nothing could be started in it.
-pub(crate) fn report_spawned(
+pub(crate) fn report_or_follow_spawned(
     context: &CommandContext,
     project: &Project,
     (mut lane, agent_command): (LaneRecord, Option<&AgentCommand>),

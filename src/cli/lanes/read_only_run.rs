@@ -16,12 +16,12 @@ use proq_store::records::lane::{AnyLane, LanePurpose};
 use super::new_lane;
 use super::spawn_args::Spawn;
 use super::spawn_request::SpawnRequest;
-use crate::cli::arguments::run_args::warn_before_start;
+use crate::cli::arguments::run_args::refuse_or_warn_before_start;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::failure::Failure;
 use crate::cli::invocation::usage_error::UsageError;
 use crate::cli::runs::follow_run;
-use crate::cli::runs::guest_lane_output::{base_text, print_json, print_plan};
+use crate::cli::runs::guest_lane_output::{base_and_start_text, print_json, print_plan};
 
 /// Starts an agent in a lane that has no dedicated branch.
 pub(crate) fn run(context: &CommandContext, args: &Spawn, purpose: LanePurpose) -> CommandResult {
@@ -30,10 +30,10 @@ pub(crate) fn run(context: &CommandContext, args: &Spawn, purpose: LanePurpose) 
     let request = SpawnRequest::from_args(context, &project, args)?;
     let prompt = request.prompt.as_ref().or(request.name_hint.as_ref());
     let (Some(command), Some(prompt)) = (&request.agent_command, prompt) else {
-        return Err(missing_prompt(purpose).into());
+        return Err(missing_prompt_error(purpose).into());
     };
     if prompt.trim().is_empty() {
-        return Err(missing_prompt(purpose).into());
+        return Err(missing_prompt_error(purpose).into());
     }
     let name = args.name.as_deref().map(LaneName::parse).transpose()?;
     let location =
@@ -45,7 +45,7 @@ pub(crate) fn run(context: &CommandContext, args: &Spawn, purpose: LanePurpose) 
         false => stop_gate::merge_checks(&project, &plan.target.rev_name, &[])?,
     };
     let command = &command.clone().with_checks(checks);
-    warn_before_start(context, &project, [command])?;
+    refuse_or_warn_before_start(context, &project, [command])?;
     if args.dry_run {
         print_plan(context, &plan, command, purpose, &request.attachments);
         return Ok(Exit::Success);
@@ -53,7 +53,7 @@ pub(crate) fn run(context: &CommandContext, args: &Spawn, purpose: LanePurpose) 
     let (lane, lock) = read_only::create_guest_lane(&project, &plan, &request.attachments)?;
     new_lane::register_repository(&project);
     let launch_result = start_supervisor::launch(&project, &lane, lock, command);
-    let lane = launch_result.map_err(|e| discard_unstarted_lane(&project, &lane, e))?;
+    let lane = launch_result.map_err(|e| forget_unstarted_in_place(&project, &lane, e))?;
     if args.wait {
         return follow_run::follow_and_report(context, &project, &lane, Some(command));
     }
@@ -65,9 +65,9 @@ pub(crate) fn run(context: &CommandContext, args: &Spawn, purpose: LanePurpose) 
     Ok(Exit::Success)
 }
 
-/// Removes a lane whose run could not start in the main checkout. Nothing was changed then, so no trace of
-/// the lane stays.
-fn discard_unstarted_lane(project: &Project, lane: &AnyLane, e: agent::Error) -> Failure {
+/// Removes the record of an in-place lane whose run was refused; any other lane stays. Nothing was changed
+/// then. Returns the error to report.
+fn forget_unstarted_in_place(project: &Project, lane: &AnyLane, e: agent::Error) -> Failure {
     let is_refused = matches!(&e, agent::Error::Lane(_));
     if is_refused
         && lane.works_in_place()
@@ -81,7 +81,10 @@ fn discard_unstarted_lane(project: &Project, lane: &AnyLane, e: agent::Error) ->
 fn print_started(context: &CommandContext, lane: &AnyLane, command: &AgentCommand, purpose: LanePurpose) {
     let name = &lane.name;
     if !purpose.is_read_only() {
-        context.ui.print_line(format!("lane '{name}' works in the main checkout, on {}", base_text(lane)));
+        context.ui.print_line(format!(
+            "lane '{name}' works in the main checkout, on {}",
+            base_and_start_text(lane)
+        ));
         context.ui.print_line(format!("  {}", lane.path.display()));
         context.ui.status(format!(
             "{} works there; what it changes is committed when it is done",
@@ -95,21 +98,22 @@ fn print_started(context: &CommandContext, lane: &AnyLane, command: &AgentComman
     context.ui.print_line(format!(
         "lane '{name}' for {}, looking at {}",
         error::purpose_phrase(purpose),
-        base_text(lane)
+        base_and_start_text(lane)
     ));
     context.ui.print_line(format!("  {}", lane.path.display()));
     context.ui.status(format!("{} looks there, and changes nothing", command.display_name()));
     context.ui.hint(format!("wait for it: git proq wait {name}   read it then: git proq show {name}"));
 }
 
-fn missing_prompt(purpose: LanePurpose) -> UsageError {
+/// Returns the error for a missing prompt or question.
+fn missing_prompt_error(purpose: LanePurpose) -> UsageError {
     if !purpose.is_read_only() {
-        return UsageError::Missing {
+        return UsageError::MissingArgument {
             problem: "the agent needs a prompt",
             example: "git proq spawn --in-place claude \"fix the typos\"",
         };
     }
-    UsageError::Missing {
+    UsageError::MissingArgument {
         problem: "the agent needs a question",
         example: "git proq spawn claude --mode answer \"where is the tax computed?\"",
     }

@@ -30,8 +30,8 @@ use proq_store::records::lane::{AnyLane, LanePurpose, LaneRecord};
 use serde::Serialize;
 
 use super::lane_removal;
-use crate::cli::arguments::candidates::{agent_names, any_lane_names};
-use crate::cli::arguments::run_args::{RunArgs, warn_before_start};
+use crate::cli::arguments::candidates::{any_lane_names, installed_agent_names};
+use crate::cli::arguments::run_args::{RunArgs, refuse_or_warn_before_start};
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::failure::Failure;
 use crate::cli::invocation::{approval_prompt, caller};
@@ -53,7 +53,7 @@ pub(crate) struct Redispatch {
     #[arg(value_name = "LANE", add = ArgValueCompleter::new(any_lane_names))]
     pub(crate) lane: String,
     /// Another agent than the one it had
-    #[arg(long, value_name = "AGENT", add = ArgValueCompleter::new(agent_names))]
+    #[arg(long, value_name = "AGENT", add = ArgValueCompleter::new(installed_agent_names))]
     pub(crate) agent: Option<String>,
     /// What its run is to be like
     #[command(flatten)]
@@ -74,14 +74,18 @@ pub(crate) struct Redispatch {
 struct RedispatchOutput<'a> {
     lane: &'a LaneName,
     base: &'a str,
-    start: String,
+    /// Id of the commit that the new lane starts from.
+    #[serde(rename = "start")]
+    start_commit: String,
     agent: &'a str,
     #[serde(serialize_with = "path_form::serialize")]
     path: &'a Path,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    history: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    saved: Option<&'a str>,
+    /// Name of the removed lane in the history: `name@N`.
+    #[serde(rename = "history", skip_serializing_if = "Option::is_none")]
+    history_name: Option<&'a str>,
+    /// Ref that keeps the unlanded commits of the removed lane.
+    #[serde(rename = "saved", skip_serializing_if = "Option::is_none")]
+    saved_ref: Option<&'a str>,
     dry_run: bool,
 }
 
@@ -107,23 +111,23 @@ pub enum RedispatchError {
 pub(crate) fn run(context: &CommandContext, args: &Redispatch) -> CommandResult {
     let project = context.project_for_write()?;
     caller::refuse_agent_for_other_lanes(std::slice::from_ref(&args.lane), args.dry_run)?;
-    let lane = match project.any_lane(&args.lane)?.into_worktree_lane() {
+    let lane = match project.any_lane(&args.lane)?.into_owned_lane() {
         Ok(lane) => lane,
-        Err(purpose) => return restart_read_only(context, &project, args, purpose),
+        Err(purpose) => return restart_guest_lane(context, &project, args, purpose),
     };
     let plan = RestartPlan::from_args(context, &project, &lane, args)?;
-    warn_before_start(context, &project, [&plan.command])?;
+    refuse_or_warn_before_start(context, &project, [&plan.command])?;
     if args.dry_run {
         print_result(context, &plan, &lane, None);
         return Ok(Exit::Success);
     }
     let folder_task = folder_task::reload_folder_task(&project, &lane.clone().into_any())?;
     let set_up_level = if args.no_setup { SetUpLevel::NoCommands } else { SetUpLevel::Full };
-    approval_prompt::confirm_set_up(context, &project, set_up_level)?;
+    approval_prompt::prompt_set_up_approval(context, &project, set_up_level)?;
     project.run_pre_remove_hooks(&lane.name)?;
     project.run_pre_spawn_hooks(&lane.name, &plan.base.branch)?;
     let (lane, lock) = project.lock_idle_lane(lane.name.as_str())?;
-    let new_lane = plan.new_lane(&project.repo, &lane, set_up_level);
+    let new_lane = plan.replacement_lane(&project.repo, &lane, set_up_level);
     let (removed, created) = operate(&project, "redispatch", |op| {
         if let Some(left_preview) = leave::leave_preview_of(op, &lane.name)? {
             context.ui.status(format!(
@@ -176,14 +180,14 @@ impl RestartPlan {
     }
 
     /// Returns the lane to make in place of `lane`: with the same checks, scope, group and batch.
-    fn new_lane(&self, repo: &Repo, lane: &LaneRecord, set_up_level: SetUpLevel) -> NewLane<'_> {
+    fn replacement_lane(&self, repo: &Repo, lane: &LaneRecord, set_up_level: SetUpLevel) -> NewLane<'_> {
         NewLane {
             name: None,
             prompt: Some(&self.task),
             name_hint: None,
             agent: Some(self.command.agent.clone()),
             base: self.base.clone(),
-            carry: None,
+            carry_from: None,
             checks: lane.checks.clone(),
             scope: lane.scope.clone(),
             sparse: checkout_mode::is_sparse_by_scope(repo, lane),
@@ -214,7 +218,7 @@ fn task_and_command(
     let agent_name =
         args.agent.as_deref().or(previous_agent).ok_or_else(|| RedispatchError::NoAgent { lane: name() })?;
     let agent_command = if args.agent.is_none() {
-        conversation::find_user_command(&project.store, lane)?
+        conversation::find_user_agent_command(&project.store, lane)?
     } else {
         Vec::new()
     };
@@ -229,7 +233,7 @@ fn task_and_command(
 
 /// Runs the agent of a guest lane again, on the commit that is checked out now. Nothing has to be saved: each
 /// run's answer has its own file.
-fn restart_read_only(
+fn restart_guest_lane(
     context: &CommandContext,
     project: &Project,
     args: &Redispatch,
@@ -253,11 +257,11 @@ fn restart_read_only(
         context.ui.print_json(RedispatchOutput {
             lane: &lane.name,
             base: &base,
-            start: start.to_string(),
+            start_commit: start.to_string(),
             agent: &command.agent,
             path: &lane.path,
-            history: None,
-            saved: None,
+            history_name: None,
+            saved_ref: None,
             dry_run: args.dry_run,
         });
         return Ok(Exit::Success);
@@ -293,11 +297,11 @@ fn print_result(
         context.ui.print_json(RedispatchOutput {
             lane: &lane.name,
             base: branch,
-            start: start.to_string(),
+            start_commit: start.to_string(),
             agent,
             path: &lane.path,
-            history: removed.map(|r| r.history_name.as_str()),
-            saved: removed.and_then(|r| r.saved_ref.as_deref()),
+            history_name: removed.map(|r| r.history_name.as_str()),
+            saved_ref: removed.and_then(|r| r.saved_ref.as_deref()),
             dry_run: removed.is_none(),
         });
         return;

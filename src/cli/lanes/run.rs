@@ -21,8 +21,8 @@ use proq_store::base::run_number::RunNumber;
 use proq_store::records::lane::AnyLane;
 use serde::Serialize;
 
-use crate::cli::arguments::candidates::{agent_names, any_lane_names};
-use crate::cli::arguments::run_args::{RunArgs, warn_before_start};
+use crate::cli::arguments::candidates::{any_lane_names, installed_agent_names};
+use crate::cli::arguments::run_args::{RunArgs, refuse_or_warn_before_start};
 use crate::cli::arguments::user_files;
 use crate::cli::invocation::caller;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
@@ -47,7 +47,7 @@ pub(crate) struct Run {
     #[arg(value_name = "LANE", add = ArgValueCompleter::new(any_lane_names))]
     pub(crate) lane: String,
     /// The agent: a known one (see `git proq agents`) or any program on PATH
-    #[arg(value_name = "AGENT", add = ArgValueCompleter::new(agent_names))]
+    #[arg(value_name = "AGENT", add = ArgValueCompleter::new(installed_agent_names))]
     pub(crate) agent: Option<String>,
     /// What the agent is asked to do; without it, the lane's task
     #[arg(value_name = "PROMPT", conflicts_with = "file")]
@@ -89,12 +89,14 @@ struct RunOutput<'a> {
 pub(crate) fn run(context: &CommandContext, args: &Run) -> CommandResult {
     let prompt = match &args.file {
         None => args.prompt.clone(),
-        Some(file) => Some(user_files::read_prompt(file)?),
+        Some(file) => Some(user_files::read_text_or_stdin(file)?),
     };
     let attachments = user_files::resolve_attachments(context, &args.attach)?;
     if prompt.is_none() && !attachments.is_empty() {
         let example = "git proq run LANE AGENT \"make it look like this\" --attach FILE";
-        return Err(UsageError::Missing { problem: "nothing says what the files are for", example }.into());
+        return Err(
+            UsageError::MissingArgument { problem: "nothing says what the files are for", example }.into()
+        );
     }
     let project = context.project_for_write()?;
     let lane = project.any_lane(&args.lane)?;
@@ -124,7 +126,7 @@ pub(crate) fn run(context: &CommandContext, args: &Run) -> CommandResult {
     )
     .map_err(|e| e.into_command_in_lane(&lane.name, &args.command))?
     .with_checks(stop_gate::lane_checks(&project, &lane)?);
-    warn_before_start(context, &project, [&agent_command])?;
+    refuse_or_warn_before_start(context, &project, [&agent_command])?;
     let mut current_lane = lane.clone();
     if !args.dry_run {
         let (lane, lock) = project.lock_any_idle_lane(lane.name.as_str())?;
@@ -135,7 +137,7 @@ pub(crate) fn run(context: &CommandContext, args: &Run) -> CommandResult {
             start_supervisor::launch_with_prompt(&project, &lane, lock, &agent_command, prompt.as_deref())?;
         copies.retain();
     }
-    print_started(context, args, &project, (&current_lane, lane.last_run.next()), &agent_command)
+    print_started_or_follow(context, args, &project, (&current_lane, lane.last_run.next()), &agent_command)
 }
 
 /// Resumes the task loop of a lane whose task is a folder, at the step it had reached.
@@ -147,22 +149,24 @@ fn resume_task_loop(
 ) -> CommandResult {
     if args.tmux {
         let reason = "the steps of a task folder are not worked at in a window";
-        return Err(
-            UsageError::Missing { problem: reason, example: "git proq run LANE, without --tmux" }.into()
-        );
+        return Err(UsageError::MissingArgument {
+            problem: reason,
+            example: "git proq run LANE, without --tmux",
+        }
+        .into());
     }
     let no_task_loop = || match args.agent {
-        None if !args.command.is_empty() => agent::Error::command_in_lane(&lane.name, &args.command),
+        None if !args.command.is_empty() => agent::Error::command_in_lane_error(&lane.name, &args.command),
         _ => agent::Error::TaskIsNoFolder { lane: lane.name.clone() },
     };
-    let loop_status =
-        loop_status::read_status(&project.store.layout().lane(&lane.name), lane)?.ok_or_else(no_task_loop)?;
+    let loop_status = loop_status::read_loop_status(&project.store.layout().lane(&lane.name), lane)?
+        .ok_or_else(no_task_loop)?;
     let user_command = match args.agent {
         Some(_) => args.command.clone(),
-        None => conversation::find_user_command(&project.store, lane)?,
+        None => conversation::find_user_agent_command(&project.store, lane)?,
     };
     let run_options = args.run_args.run_options();
-    let changes_command = args.agent.is_some() || !run_options.is_unspecified();
+    let changes_command = args.agent.is_some() || !run_options.has_no_agent_options();
     let agent_name = args.agent.as_ref().or(lane.agent.as_ref()).ok_or_else(no_task_loop)?;
     let agent_command = AgentCommand::from_profile(
         project,
@@ -173,7 +177,7 @@ fn resume_task_loop(
     )
     .map_err(|e| e.into_command_in_lane(&lane.name, &args.command))?
     .with_checks(stop_gate::lane_checks(project, lane)?);
-    warn_before_start(context, project, [&agent_command])?;
+    refuse_or_warn_before_start(context, project, [&agent_command])?;
     let mut current_lane = lane.clone();
     if !args.dry_run {
         let (lane, lock) = project.lock_any_idle_lane(lane.name.as_str())?;
@@ -195,11 +199,11 @@ fn resume_task_loop(
             loop_status.boxes_ticked, loop_status.boxes_total, loop_status.folder
         ));
     }
-    print_started(context, args, project, (&current_lane, lane.last_run.next()), &agent_command)
+    print_started_or_follow(context, args, project, (&current_lane, lane.last_run.next()), &agent_command)
 }
 
 /// Prints what was started or, with `--dry-run`, would be; with `--wait`, follows the run instead.
-fn print_started(
+fn print_started_or_follow(
     context: &CommandContext,
     args: &Run,
     project: &Project,
@@ -224,7 +228,7 @@ fn print_started(
     }
     context.ui.print_line(format!("{} in lane '{}'", agent_command.started_text(), lane.name));
     // Pending messages belong to an earlier conversation: the new agent does not get them.
-    run_end::print_pending_messages(context, &project.store, &lane.name);
+    run_end::print_pending_message_count(context, &project.store, &lane.name);
     context.ui.hint(lane_output::follow_hint(agent_command, &lane.name));
     Ok(Exit::Success)
 }

@@ -73,10 +73,10 @@ struct SendOutput<'a> {
 pub(crate) fn run(context: &CommandContext, args: &Send) -> CommandResult {
     let text = match &args.file {
         None => args.text.clone(),
-        Some(file) => Some(user_files::read_prompt(file)?),
+        Some(file) => Some(user_files::read_text_or_stdin(file)?),
     };
     if text.as_ref().is_some_and(|text| text.trim().is_empty()) {
-        return Err(UsageError::Missing {
+        return Err(UsageError::MissingArgument {
             problem: "there is nothing to send",
             example: "git proq send LANE \"also handle refunds\"",
         }
@@ -85,17 +85,19 @@ pub(crate) fn run(context: &CommandContext, args: &Send) -> CommandResult {
     let attachments = user_files::resolve_attachments(context, &args.attach)?;
     if text.is_none() && !attachments.is_empty() {
         let example = "git proq send LANE \"it looks like this\" --attach FILE";
-        return Err(UsageError::Missing { problem: "nothing says what the files are for", example }.into());
+        return Err(
+            UsageError::MissingArgument { problem: "nothing says what the files are for", example }.into()
+        );
     }
     let project = context.project_for_write()?;
     let lane = project.any_lane(&args.lane)?;
     caller::refuse_agent_for_other_lanes(&[lane.name.to_string()], args.dry_run)?;
     let recipient = send_message::find_recipient(&project, &lane, text.as_deref())?;
-    if let Some(warning) = &recipient.warning {
+    if let Some(warning) = &recipient.budget_warning {
         context.ui.warn(warning);
     }
     let outcome = match args.dry_run {
-        true => SendOutcome::forecast(&project, &lane)?,
+        true => SendOutcome::predict(&project, &lane)?,
         false => send_with_attachments(&project, &lane, text.as_deref(), &attachments)?,
     };
     let lane = project.any_lane(lane.name.as_str())?;
@@ -124,7 +126,7 @@ pub(crate) fn run(context: &CommandContext, args: &Send) -> CommandResult {
     if !args.dry_run {
         if outcome == SendOutcome::Started {
             // Messages of another conversation may still be pending.
-            run_end::print_pending_messages(context, &project.store, &lane.name);
+            run_end::print_pending_message_count(context, &project.store, &lane.name);
         }
         context.ui.hint(format!("follow it: git proq logs -f {}", lane.name));
     }

@@ -8,19 +8,19 @@ use proq_lib::agent::hook_events::stop_gate;
 use proq_lib::agent::launch::start_supervisor;
 use proq_lib::lane::Project;
 use proq_lib::lane::creation::create;
-use proq_lib::lane::creation::create::Created;
+use proq_lib::lane::creation::create::CreatedLane;
 use proq_lib::lane::inspection::base;
 use proq_lib::lane::messages::attached_files;
 use proq_store::locks::lock::LockGuard;
 use proq_store::records::lane::{AnyLane, LaneRecord};
 
 use super::attempts::AttemptArgs;
-use super::new_lane::{UncommittedWarning, register_repository, report_spawned};
+use super::new_lane::{UncommittedWarning, register_repository, report_or_follow_spawned};
 use super::spawn_args::Spawn;
 use super::spawn_request::SpawnRequest;
 use super::{read_only_run, task_folder};
 use crate::cli::arguments::lane_args;
-use crate::cli::arguments::run_args::warn_before_start;
+use crate::cli::arguments::run_args::refuse_or_warn_before_start;
 use crate::cli::invocation::approval_prompt;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::failure::Failure;
@@ -55,15 +55,16 @@ pub(crate) fn run(context: &CommandContext, args: &Spawn) -> CommandResult {
     }
     let plan = create::plan_lane(&project, new_lane)?;
     lane_args::warn_of_overlapping_lanes(context, &project, &plan);
-    warn_before_start(context, &project, request.agent_command.as_ref())?;
+    refuse_or_warn_before_start(context, &project, request.agent_command.as_ref())?;
     let uncommitted = UncommittedWarning::from_args(&project, args, current_worktree.as_deref());
     if args.dry_run {
         uncommitted.warn(context, None);
         print_plan(context, &plan, request.agent_command.as_ref(), &request.attachments);
         return Ok(Exit::Success);
     }
-    approval_prompt::confirm_set_up(context, &project, args.set_up_level())?;
-    let Created { lane, lock, unchanged } = create::create_lane(&project, &plan)?;
+    approval_prompt::prompt_set_up_approval(context, &project, args.set_up_level())?;
+    let CreatedLane { lane, run_lock: lock, unchanged_checkout: unchanged } =
+        create::create_lane(&project, &plan)?;
     register_repository(&project);
     let start_result = request
         .agent_command
@@ -71,7 +72,7 @@ pub(crate) fn run(context: &CommandContext, args: &Spawn) -> CommandResult {
         .map(|agent_command| start_agent(&project, &lane, lock, agent_command, &request.attachments))
         .transpose();
     let warn_uncommitted = || uncommitted.warn(context, unchanged.as_deref());
-    report_spawned(
+    report_or_follow_spawned(
         context,
         &project,
         (lane, request.agent_command.as_ref()),

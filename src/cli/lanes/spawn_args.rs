@@ -8,9 +8,9 @@ use clap_complete::engine::ArgValueCompleter;
 use proq_lib::lane::worktree::set_up::commands::SetUpLevel;
 use proq_store::records::lane::LanePurpose;
 
-use crate::cli::arguments::candidates::{agent_names, branch_names};
+use crate::cli::arguments::candidates::{installed_agent_names, user_branch_names};
 use crate::cli::arguments::run_args::RunArgs;
-use crate::cli::arguments::user_files::read_prompt;
+use crate::cli::arguments::user_files::read_text_or_stdin;
 use crate::cli::invocation::failure::Failure;
 
 /// Maximum number of attempts in one group.
@@ -100,7 +100,7 @@ pub(crate) fn parse_agents(text: &str) -> Result<AttemptAgents, String> {
 )]
 pub(crate) struct Spawn {
     /// The agent: a known one (see `git proq agents`) or any program on PATH
-    #[arg(value_name = "AGENT", add = ArgValueCompleter::new(agent_names), conflicts_with = "empty")]
+    #[arg(value_name = "AGENT", add = ArgValueCompleter::new(installed_agent_names), conflicts_with = "empty")]
     pub(crate) agent: Option<String>,
     /// What the agent is asked to do
     #[arg(value_name = "PROMPT", conflicts_with = "file")]
@@ -120,13 +120,13 @@ pub(crate) struct Spawn {
           conflicts_with_all = ["prompt", "file", "empty", "tmux", "count", "agents", "isolated", "attach", "mode"])]
     pub(crate) folder: Option<String>,
     /// With --folder, the agent that reviews its steps, if PROMPT.md asks for reviews
-    #[arg(long, value_name = "AGENT", requires = "folder", add = ArgValueCompleter::new(agent_names))]
+    #[arg(long, value_name = "AGENT", requires = "folder", add = ArgValueCompleter::new(installed_agent_names))]
     pub(crate) reviewer: Option<String>,
     /// Start from REV instead of the current branch; a branch is also what the lane lands on
-    #[arg(long, value_name = "REV", add = ArgValueCompleter::new(branch_names))]
+    #[arg(long, value_name = "REV", add = ArgValueCompleter::new(user_branch_names))]
     pub(crate) base: Option<String>,
     /// Land on BRANCH
-    #[arg(long, value_name = "BRANCH", add = ArgValueCompleter::new(branch_names))]
+    #[arg(long, value_name = "BRANCH", add = ArgValueCompleter::new(user_branch_names))]
     pub(crate) onto: Option<String>,
     /// Land the lane only when CMD, a line for the shell, succeeds with it; may be given again
     #[arg(long, value_name = "CMD", value_hint = clap::ValueHint::CommandString)]
@@ -223,7 +223,7 @@ impl Spawn {
     pub(crate) fn with_prompt_from_file(self) -> Result<Spawn, Failure> {
         match &self.file {
             None => Ok(self),
-            Some(file) => Ok(Spawn { prompt: Some(read_prompt(file)?), file: None, ..self }),
+            Some(file) => Ok(Spawn { prompt: Some(read_text_or_stdin(file)?), file: None, ..self }),
         }
     }
 }

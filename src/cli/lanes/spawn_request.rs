@@ -11,7 +11,7 @@ use proq_lib::lane::inspection::base::Base;
 
 use super::spawn_args::Spawn;
 use crate::cli::arguments::lane_args;
-use crate::cli::arguments::user_files::{read_prompt, resolve_attachments};
+use crate::cli::arguments::user_files::{read_text_or_stdin, resolve_attachments};
 use crate::cli::invocation::context::CommandContext;
 use crate::cli::invocation::failure::Failure;
 use crate::cli::invocation::usage_error::UsageError;
@@ -34,7 +34,7 @@ impl SpawnRequest {
     ) -> Result<SpawnRequest, Failure> {
         let prompt = match &args.file {
             None => args.prompt.clone(),
-            Some(file) => Some(read_prompt(file)?),
+            Some(file) => Some(read_text_or_stdin(file)?),
         };
         let attachments = resolve_attachments(context, &args.attach)?;
         if args.empty {
@@ -56,11 +56,11 @@ impl SpawnRequest {
                 attachments,
             });
         }
-        let agent = args.agent.as_deref().ok_or(UsageError::Missing {
+        let agent = args.agent.as_deref().ok_or(UsageError::MissingArgument {
             problem: "nothing says what to start",
             example: "git proq spawn claude \"implement payments\"",
         })?;
-        let prompt = prompt.ok_or(UsageError::Missing {
+        let prompt = prompt.ok_or(UsageError::MissingArgument {
             problem: "the agent needs a prompt",
             example: "git proq spawn claude \"implement payments\", or -f task.md",
         })?;
@@ -91,7 +91,7 @@ impl SpawnRequest {
             name_hint: self.name_hint.as_deref(),
             agent: self.agent_command.as_ref().map(|agent_command| agent_command.agent.clone()),
             base,
-            carry: current_worktree.filter(|_| args.carry).map(Path::to_owned),
+            carry_from: current_worktree.filter(|_| args.carry).map(Path::to_owned),
             checks,
             sparse: lane_args::validate_sparse(args.sparse, &scope)?,
             scope,

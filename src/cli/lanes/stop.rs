@@ -48,9 +48,9 @@ pub(crate) struct Stop {
 #[derive(Serialize)]
 struct StopOutput {
     stopped: Vec<LaneName>,
-    /// Number of pending messages by lane, for the stopped lanes that have any.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    waiting: BTreeMap<LaneName, usize>,
+    /// Number of pending messages by lane name, for the stopped lanes that have any.
+    #[serde(rename = "waiting", skip_serializing_if = "BTreeMap::is_empty")]
+    pending_message_counts: BTreeMap<LaneName, usize>,
     dry_run: bool,
 }
 
@@ -88,7 +88,7 @@ pub(crate) fn run(context: &CommandContext, args: &Stop) -> CommandResult {
         match result {
             Ok(lane) => {
                 context.ui.status(run_end::state_line(&lane, lane.state));
-                run_end::print_pending_messages(context, &project.store, &name);
+                run_end::print_pending_message_count(context, &project.store, &name);
                 stopped.push(name);
             }
             Err(e) => exit = failure::print_failure(&Failure::from(e), false),
@@ -97,7 +97,7 @@ pub(crate) fn run(context: &CommandContext, args: &Stop) -> CommandResult {
     if context.ui.json {
         let pending_count = |name: &LaneName| (name.clone(), Inbox::new(&project.store, name).count());
         let waiting = stopped.iter().map(pending_count).filter(|(_, count)| *count > 0).collect();
-        context.ui.print_json(StopOutput { stopped, waiting, dry_run: args.dry_run });
+        context.ui.print_json(StopOutput { stopped, pending_message_counts: waiting, dry_run: args.dry_run });
     }
     Ok(exit)
 }

@@ -11,17 +11,17 @@ use proq_lib::agent::launch::task_loop_start;
 use proq_lib::lane;
 use proq_lib::lane::Project;
 use proq_lib::lane::creation::create;
-use proq_lib::lane::creation::create::{Created, LanePlan, NewLane};
+use proq_lib::lane::creation::create::{CreatedLane, LanePlan, NewLane};
 use proq_lib::lane::inspection::base;
 use proq_lib::lane::inspection::base::Base;
 use proq_plan::task_folders;
 use proq_plan::task_folders::SingleTask;
 use proq_plan::task_folders::layout::TaskLayout;
 
-use super::new_lane::{UncommittedWarning, register_repository, report_spawned};
+use super::new_lane::{UncommittedWarning, register_repository, report_or_follow_spawned};
 use super::spawn_args::Spawn;
 use crate::cli::arguments::lane_args;
-use crate::cli::arguments::run_args::warn_before_start;
+use crate::cli::arguments::run_args::refuse_or_warn_before_start;
 use crate::cli::invocation::approval_prompt;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::failure::Failure;
@@ -29,7 +29,7 @@ use crate::cli::invocation::usage_error::UsageError;
 use crate::cli::runs::lane_output;
 
 /// Maximum number of numbered names that are tried if a lane name is taken.
-const MAX_NAME_ATTEMPTS: u32 = 1000;
+const MAX_NUMBERED_LANE_NAMES: u32 = 1000;
 
 /// Validated arguments of `git proq spawn --folder`. Nothing is created before they are complete.
 struct FolderSpawnRequest {
@@ -49,7 +49,7 @@ pub(crate) fn run(context: &CommandContext, args: &Spawn, source: &str) -> Comma
     let new_lane = request.new_lane(args, base, current_worktree.as_deref())?;
     let plan = plan_folder_lane(&project, new_lane, &request.single_task)?;
     lane_args::warn_of_overlapping_lanes(context, &project, &plan);
-    warn_before_start(context, &project, [&request.agent_command])?;
+    refuse_or_warn_before_start(context, &project, [&request.agent_command])?;
     let uncommitted = UncommittedWarning::from_args(&project, args, current_worktree.as_deref());
     if args.dry_run {
         uncommitted.warn(context, None);
@@ -61,10 +61,11 @@ pub(crate) fn run(context: &CommandContext, args: &Spawn, source: &str) -> Comma
         }
         return Ok(Exit::Success);
     }
-    approval_prompt::confirm_set_up(context, &project, args.set_up_level())?;
+    approval_prompt::prompt_set_up_approval(context, &project, args.set_up_level())?;
     // No lane is created whose agent could not be started.
     project.git_proq_path()?;
-    let Created { lane, lock, unchanged } = create::create_lane(&project, &plan)?;
+    let CreatedLane { lane, run_lock: lock, unchanged_checkout: unchanged } =
+        create::create_lane(&project, &plan)?;
     register_repository(&project);
     let any_lane = lane.clone().into_any();
     let launch_result = task_loop_start::launch_task_loop(
@@ -77,7 +78,7 @@ pub(crate) fn run(context: &CommandContext, args: &Spawn, source: &str) -> Comma
     let wait = args.wait && launch_result.as_ref().is_ok_and(|started| started.state.is_busy());
     let warn_uncommitted = || uncommitted.warn(context, unchanged.as_deref());
     let start_result = launch_result.map(Some).map_err(Failure::from);
-    report_spawned(
+    report_or_follow_spawned(
         context,
         &project,
         (lane, Some(&request.agent_command)),
@@ -94,7 +95,7 @@ impl FolderSpawnRequest {
         args: &Spawn,
         source: &str,
     ) -> Result<FolderSpawnRequest, Failure> {
-        let agent = args.agent.as_deref().ok_or(UsageError::Missing {
+        let agent = args.agent.as_deref().ok_or(UsageError::MissingArgument {
             problem: "nothing says what to start",
             example: "git proq spawn claude --folder tasks/pay/PAY-3-refunds",
         })?;
@@ -103,7 +104,7 @@ impl FolderSpawnRequest {
             agent_command::RunOptions { agent_command: args.command.clone(), ..args.run_args.run_options() };
         let agent_command =
             AgentCommand::from_profile(project, agent, &single_task.task.title, &context.dir, &run_options)?;
-        let review_level = single_task.task.review.unwrap_or_default();
+        let review_level = single_task.task.review_level.unwrap_or_default();
         let reviewer = args.reviewer.clone();
         let folder_task = FolderTask::load(
             &project.settings,
@@ -140,7 +141,7 @@ impl FolderSpawnRequest {
             name_hint: None,
             agent: Some(self.agent_command.agent.clone()),
             base,
-            carry: current_worktree.filter(|_| args.carry).map(Path::to_owned),
+            carry_from: current_worktree.filter(|_| args.carry).map(Path::to_owned),
             checks: self.checks.clone(),
             sparse: lane_args::validate_sparse(args.sparse, &self.scope)?,
             scope: self.scope.clone(),
@@ -163,12 +164,12 @@ fn load_task(context: &CommandContext, project: &Project, source: &str) -> Resul
     let single_task = task_folders::read_single_task(&context.dir, source, &layout)?;
     context.ui.warn_each(&single_task.notes);
     if single_task.task.done {
-        context.ui.warn(format!("task {} is marked as done", single_task.task.name()));
+        context.ui.warn(format!("task {} is marked as done", single_task.task.full_name()));
     }
     if !single_task.open_needs.is_empty() {
         context.ui.warn(format!(
             "task {} needs {}, which is not done",
-            single_task.task.name(),
+            single_task.task.full_name(),
             single_task.open_needs.join(", ")
         ));
     }
@@ -191,7 +192,7 @@ fn plan_folder_lane<'a>(
     loop {
         let name = Some(preferred.numbered(number));
         match create::plan_lane(project, NewLane { name, ..new_lane.clone() }) {
-            Err(e) if e.is_taken() && number < MAX_NAME_ATTEMPTS => number += 1,
+            Err(e) if e.is_taken() && number < MAX_NUMBERED_LANE_NAMES => number += 1,
             plan => return plan,
         }
     }

@@ -19,7 +19,7 @@ use crate::cli::arguments::candidates::any_lane_and_group_names;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::failure::Failure;
 use crate::cli::runs::run_end::{
-    exit_for_state, notify_run_ended, print_pending_messages, state_line, wait_for_final_event,
+    exit_for_state, notify_run_ended, print_pending_message_count, state_line, wait_for_final_event,
 };
 use crate::cli::terminal::ui;
 
@@ -91,7 +91,7 @@ pub(crate) fn run(context: &CommandContext, args: &Wait) -> CommandResult {
         notify_run_ended(context, &project, &waited.lane, waited.state);
         if !context.ui.json {
             context.ui.print_line(state_line(&waited.lane, waited.state));
-            print_pending_messages(context, &project.store, &waited.lane.name);
+            print_pending_message_count(context, &project.store, &waited.lane.name);
         }
     })?;
     let running_count = results.iter().filter(|waited| !waited.is_finished).count();
@@ -118,6 +118,7 @@ pub(crate) fn run(context: &CommandContext, args: &Wait) -> CommandResult {
         .unwrap_or(Exit::Success))
 }
 
+/// Returns the lanes whose agents start or run now.
 fn running_lanes(project: &Project) -> Result<Vec<AnyLane>, Failure> {
     let mut lanes = Vec::new();
     for lane in project.all_lanes()? {

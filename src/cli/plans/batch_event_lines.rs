@@ -15,21 +15,21 @@ use proq_store::base::batch_id::BatchId;
 const MAX_QUEUED_LISTED: usize = 10;
 
 /// State of a batch as replayed from its log, with the scheduler's own rules.
-pub(crate) struct BatchReader {
+pub(crate) struct BatchReplay {
     pub(crate) batch: Batch,
     pub(crate) state: State,
     pub(crate) log_summary: LogSummary,
 }
 
-impl BatchReader {
+impl BatchReplay {
     /// Creates a reader that has read nothing of the log yet.
-    pub(crate) fn new(batch: Batch) -> BatchReader {
+    pub(crate) fn new(batch: Batch) -> BatchReplay {
         let (state, log_summary) = (batch.fold_state(&[]), LogSummary::from_lines(&batch, &[]));
-        BatchReader { batch, state, log_summary }
+        BatchReplay { batch, state, log_summary }
     }
 
     /// Applies a log line to the state, and returns the lines to print for it.
-    pub(crate) fn read_line(&mut self, line: &LogLine) -> Vec<String> {
+    pub(crate) fn apply_log_line(&mut self, line: &LogLine) -> Vec<String> {
         self.log_summary.apply_line(line);
         let mut out = Vec::new();
         match line {
@@ -58,6 +58,7 @@ impl BatchReader {
         out.into_iter().map(|text| terminal_text::escape_line(&text)).collect()
     }
 
+    /// Describes an event of the batch as a line; `None` if it is not shown.
     fn describe_event(&self, entry: &EventEntry) -> Option<String> {
         let facts = &entry.facts;
         let name = |task: usize| self.batch.task_name(task);
@@ -75,7 +76,7 @@ impl BatchReader {
             }
             ScheduleEvent::Landed { tasks } => {
                 let names: Vec<&str> = tasks.iter().map(|task| name(*task)).collect();
-                let tip = facts.tip.map(|tip| format!(" ({})", tip.short())).unwrap_or_default();
+                let tip = facts.branch_tip.map(|tip| format!(" ({})", tip.short())).unwrap_or_default();
                 format!("{}: landed on {}{tip}", names.join(", "), self.batch.record.branch)
             }
             ScheduleEvent::LandingUndone { task, work_kept: kept } => {
@@ -83,7 +84,7 @@ impl BatchReader {
                 format!("{}: its landing was taken back; {next_step}", name(*task))
             }
             ScheduleEvent::ConflictCaptured { task } => {
-                format!("{}{reason_suffix}", event_lead(name(*task), "conflicts", &reason_suffix))
+                format!("{}{reason_suffix}", event_prefix(name(*task), "conflicts", &reason_suffix))
             }
             ScheduleEvent::CheckFailed { task } => format!("{}: left out{reason_suffix}", name(*task)),
             ScheduleEvent::ConflictResolved { task } => {
@@ -95,7 +96,11 @@ impl BatchReader {
                 format!("{}: its conflict is left{reason_suffix}", name(*task))
             }
             ScheduleEvent::ClaimedElsewhere { task } => {
-                format!("{}: batch {} has it", name(*task), facts.batch.as_ref().map_or("", BatchId::as_str))
+                format!(
+                    "{}: batch {} has it",
+                    name(*task),
+                    facts.claiming_batch.as_ref().map_or("", BatchId::as_str)
+                )
             }
             ScheduleEvent::LaneSetUpFailed { .. } => format!("no lane could be made{reason_suffix}"),
             ScheduleEvent::Abort { hard } => {
@@ -124,6 +129,7 @@ impl BatchReader {
         format!("{name}: its conflict is resolved{resolver_suffix}")
     }
 
+    /// Describes an action of the scheduler as a line; `None` if it is not shown.
     fn describe_action(&self, action: &Action) -> Option<String> {
         let name = |task: &usize| self.batch.task_name(*task);
         Some(match action {
@@ -196,7 +202,7 @@ impl BatchReader {
 }
 
 /// Returns `name: statement`; only the name if there is a detail, which contains the statement already.
-fn event_lead(name: &str, statement: &str, detail: &str) -> String {
+fn event_prefix(name: &str, statement: &str, detail: &str) -> String {
     if detail.is_empty() { format!("{name}: {statement}") } else { name.to_owned() }
 }
 
@@ -207,12 +213,12 @@ fn run_end_text(end: TaskRunEnd) -> String {
         TaskRunEnd::NoChange => "it changed nothing".to_owned(),
         TaskRunEnd::AlreadyDone => "had been done before".to_owned(),
         TaskRunEnd::NotStarted => "its agent could not be started".to_owned(),
-        TaskRunEnd::Failed(class) => format!("its run {}", run_end_phrase(&class.to_string())),
+        TaskRunEnd::Failed(class) => format!("its run {}", exit_class_phrase(&class.to_string())),
     }
 }
 
 /// Returns the last words of a sentence about how a run ended, from the name of its exit class.
-fn run_end_phrase(class: &str) -> String {
+fn exit_class_phrase(class: &str) -> String {
     match class {
         "failed" | "crashed" | "stalled" => class.to_owned(),
         "timeout" => "took too long".to_owned(),

@@ -9,7 +9,7 @@ use proq_lib::swarm::batch::scheduler;
 use proq_store::Store;
 use proq_store::base::batch_id::BatchId;
 
-use super::batch_event_lines::BatchReader;
+use super::batch_event_lines::BatchReplay;
 
 /// Interval between two checks of the batch's log, short because the user waits.
 pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(100);
@@ -23,7 +23,7 @@ pub(crate) enum FollowStatus {
 
 /// Batch whose log is followed.
 pub(crate) struct BatchFollower {
-    pub(crate) reader: BatchReader,
+    pub(crate) replay: BatchReplay,
     /// Read position in the batch's log.
     log: LogTail,
     /// Whether a scheduler process works on the batch.
@@ -38,7 +38,7 @@ impl BatchFollower {
     pub(crate) fn from_start(store: &Store, id: &BatchId) -> Result<BatchFollower, swarm::Error> {
         let batch = Batch::load(store, id)?;
         let log = batch.log_tail(store);
-        Ok(BatchFollower { reader: BatchReader::new(batch), log, has_scheduler: true })
+        Ok(BatchFollower { replay: BatchReplay::new(batch), log, has_scheduler: true })
     }
 
     /// Follows a batch from now on: only new changes are printed.
@@ -48,31 +48,33 @@ impl BatchFollower {
     pub(crate) fn from_now(store: &Store, id: &BatchId) -> Result<BatchFollower, swarm::Error> {
         let mut follower = BatchFollower::from_start(store, id)?;
         for line in follower.log.read_new_lines()? {
-            drop(follower.reader.read_line(&line));
+            drop(follower.replay.apply_log_line(&line));
         }
         Ok(follower)
     }
 
-    /// Reads the log entries written since the last call and prints their lines.
-    pub(crate) fn poll(
+    /// Applies the log entries written since the last call, prints their lines, and returns whether a
+    /// scheduler still works on the batch.
+    pub(crate) fn poll_and_print(
         &mut self,
         store: &Store,
         print_line: &mut dyn FnMut(String),
     ) -> Result<FollowStatus, swarm::Error> {
         // Checked before the log is read, so that entries written just before the scheduler exits are not
         // missed.
-        self.has_scheduler = scheduler::is_running(store, self.reader.batch.id())?;
+        self.has_scheduler = scheduler::is_running(store, self.replay.batch.id())?;
         for line in self.log.read_new_lines()? {
-            for text in self.reader.read_line(&line) {
+            for text in self.replay.apply_log_line(&line) {
                 print_line(format!("{}  {text}", clock_time(&line)));
             }
         }
-        let is_finished = self.reader.describe_end().is_some() || !self.has_scheduler;
+        let is_finished = self.replay.describe_end().is_some() || !self.has_scheduler;
         // The scheduler releases its lock last: once the view ends, the next command finds the lock free.
         Ok(if is_finished && !self.has_scheduler { FollowStatus::Ended } else { FollowStatus::Running })
     }
 }
 
+/// Formats the local time of a log line.
 fn clock_time(line: &LogLine) -> String {
     line.time().to_local_text()
 }

@@ -22,8 +22,8 @@ pub(crate) fn criteria_lines(report: &CriteriaReport) -> Vec<String> {
 /// Maximum number of tasks that a retry command names.
 const MAX_RETRY_TASKS_NAMED: usize = 5;
 
-/// Returns the lane of the first task in `state` that is not marked as repaired.
-fn first_stuck_lane<'a>(progress: &'a BatchProgress, state: &str) -> Option<&'a LaneName> {
+/// Returns the lane of the first task in `state` whose lane is not repaired yet.
+fn first_unrepaired_lane<'a>(progress: &'a BatchProgress, state: &str) -> Option<&'a LaneName> {
     let is_stuck = |task: &&TaskProgress| task.state == state && !task.is_repaired;
     progress.tasks.iter().find(is_stuck).and_then(|task| task.lane.as_ref())
 }
@@ -31,7 +31,7 @@ fn first_stuck_lane<'a>(progress: &'a BatchProgress, state: &str) -> Option<&'a 
 /// Returns the hint for a batch that is over but has not landed completely: the command that helps.
 pub(crate) fn partly_landed_hint(progress: &BatchProgress) -> Option<String> {
     let id = &progress.batch;
-    let stuck_lane = |state: &str| first_stuck_lane(progress, state);
+    let stuck_lane = |state: &str| first_unrepaired_lane(progress, state);
     let resume_clause = format!("and go on with git proq resume {id}");
     match (stuck_lane("conflict"), stuck_lane("check failed")) {
         (Some(lane), _) => Some(format!("resolve its conflict, {resume_clause}: git proq resolve {lane}")),
@@ -62,12 +62,12 @@ pub(crate) fn retry_hint(progress: &BatchProgress) -> Option<String> {
 /// Returns the commands that help with a paused batch.
 pub(crate) fn paused_hints(progress: &BatchProgress) -> Vec<String> {
     let id = &progress.batch;
-    if progress.reason.as_deref() == Some(progress::BUDGET_SPENT) {
+    if progress.reason.as_deref() == Some(progress::BUDGET_SPENT_REASON) {
         // Twice the cost so far, in whole dollars: with the old budget it would pause again at once.
         let new_budget = (progress.cost.unwrap_or_default().to_dollars() * 2.0).ceil().max(1.0);
         return vec![format!("let it cost more in all: git proq resume {id} --budget {new_budget}")];
     }
-    let stuck_lane = |state: &str| first_stuck_lane(progress, state);
+    let stuck_lane = |state: &str| first_unrepaired_lane(progress, state);
     let resume_hint = |condition: &str| format!("{condition}: git proq resume {id}");
     match (stuck_lane("conflict"), stuck_lane("check failed")) {
         (Some(lane), _) => vec![

@@ -43,7 +43,7 @@ use proq_plan::toml_plan::write;
 use proq_store::locks::lock::LockName;
 
 use super::swarm_args::Swarm;
-use crate::cli::arguments::run_args::warn_before_start;
+use crate::cli::arguments::run_args::refuse_or_warn_before_start;
 use crate::cli::invocation::context::CommandContext;
 use crate::cli::invocation::failure::Failure;
 use crate::cli::invocation::usage_error::UsageError;
@@ -54,7 +54,8 @@ pub(crate) struct BatchRequest {
     pub(crate) options: BatchOptions,
     tasks: Vec<task::BatchTask>,
     auto_merge: bool,
-    dir: PathBuf,
+    /// Folder that the command was started in, for relative paths.
+    start_dir: PathBuf,
 }
 
 impl BatchRequest {
@@ -74,12 +75,12 @@ impl BatchRequest {
         let defaults = TaskDefaults {
             agent: args.agent.as_deref().or(settings.swarm.agent.as_deref()),
             model: args.model.as_deref(),
-            dir: if loaded_plan.format == PlanFormat::Draft { &drafts } else { &context.dir },
-            top: &top,
+            plan_dir: if loaded_plan.format == PlanFormat::Draft { &drafts } else { &context.dir },
+            worktree_top: &top,
             ledger: &Ledger::read(&project.store)?,
         };
         let plan_name = terminal_text::escape_line(&args.source.source_names().join(" "));
-        let mut tasks = plan_tasks::batch_tasks(loaded_plan, &defaults)?;
+        let mut tasks = plan_tasks::build_batch_tasks(loaded_plan, &defaults)?;
         for name in &args.retry {
             let matches_name = |task: &&mut task::BatchTask| {
                 task.name.eq_ignore_ascii_case(name) || task.id.eq_ignore_ascii_case(name)
@@ -99,7 +100,7 @@ impl BatchRequest {
         for task in tasks.iter().filter(|task| !task.done) {
             agent_commands.push(build_agent_command(project, task)?);
         }
-        warn_before_start(context, project, &agent_commands)?;
+        refuse_or_warn_before_start(context, project, &agent_commands)?;
         let needs_review = |criterion: &&String| plan_commands::criterion_command(criterion).is_none();
         if let (Some(agent), Some(_)) =
             (&settings.swarm.verify_agent, loaded_plan.plan.criteria.iter().find(needs_review))
@@ -115,7 +116,7 @@ impl BatchRequest {
             options: batch_options(&project.settings.swarm, args)?,
             tasks,
             auto_merge: args.auto_merge || settings.swarm.auto_merge,
-            dir: context.dir.clone(),
+            start_dir: context.dir.clone(),
         })
     }
 
@@ -207,7 +208,7 @@ impl BatchRequest {
         }
         let approvals = Approvals::load(&project.repo, &project.store)?;
         let checks = project.landing_checks(&self.base.branch)?;
-        let commands = approvals.verify_commands(&checks.layers, &checks.commands);
+        let commands = approvals.commands_for_verify(&checks.layers, &checks.commands);
         let unapproved: Vec<_> = commands.into_iter().filter(|command| !command.approved).collect();
         if let Some(path) = unapproved.first().and_then(|command| command.source_file.clone()) {
             let commands = unapproved.into_iter().map(|command| command.line).collect();
@@ -222,7 +223,7 @@ impl BatchRequest {
     }
 
     /// Describes in one line when and where the tasks land.
-    pub(crate) fn describe(&self) -> String {
+    pub(crate) fn describe_landing(&self) -> String {
         let Base { branch, start } = &self.base;
         let landing_text = match self.options.mode {
             LandingMode::Continuous => "each task lands as it is done",
@@ -235,8 +236,11 @@ impl BatchRequest {
         format!("From {branch} ({}): {landing_text}, {target_text}.", start.short())
     }
 
-    /// Creates the batch and starts its scheduler.
-    pub(crate) fn start(
+    /// Creates the batch and starts its scheduler. `overlaps` are groups of tasks that change the same files.
+    ///
+    /// # Errors
+    /// Fails if another batch of the same plan is unfinished, unless `--new` is given.
+    pub(crate) fn create_and_start(
         self,
         project: &Project,
         args: &Swarm,
@@ -251,7 +255,7 @@ impl BatchRequest {
             return Err(swarm::Error::from(BatchError::PlanBatchUnfinished { id, state }).into());
         }
         let plan = &loaded_plan.plan;
-        let progress_file = args.progress_file.as_ref().map(|file| self.dir.join(file));
+        let progress_file = args.progress_file.as_ref().map(|file| self.start_dir.join(file));
         let new_batch = NewBatch {
             summary: terminal_text::escape_line(&plan.summary),
             base: self.base.branch,
@@ -263,10 +267,10 @@ impl BatchRequest {
             criteria: plan.criteria.clone(),
             strict: args.strict || project.settings.swarm.strict,
             overlaps,
-            phases: plan_tasks::schedule_phases(plan),
+            phases: plan_tasks::scheduler_phases(plan),
             options: self.options,
             tasks: self.tasks,
-            plan: write::plan_to_toml(plan),
+            plan_toml: write::plan_to_toml(plan),
             progress_file,
         };
         let (batch, lock) = create::create_batch(project, new_batch)?;
@@ -298,6 +302,7 @@ fn build_agent_command(project: &Project, task: &task::BatchTask) -> Result<Agen
     Ok(agent_command)
 }
 
+/// Returns the options of the batch, from the flags or else the settings.
 fn batch_options(settings: &SwarmSettings, args: &Swarm) -> Result<BatchOptions, Failure> {
     let mode = match (args.waves, args.phases, args.one_lane) {
         (true, _, _) => "waves",
@@ -313,7 +318,7 @@ fn batch_options(settings: &SwarmSettings, args: &Swarm) -> Result<BatchOptions,
             Some(
                 NanoDollars::parse(text)
                     .filter(|cost| !cost.is_zero())
-                    .ok_or(UsageError::Missing { problem: reason, example })?,
+                    .ok_or(UsageError::MissingArgument { problem: reason, example })?,
             )
         }
     };

@@ -30,6 +30,7 @@ pub(crate) fn unfinished_batches(project: &Project) -> Vec<(BatchRecord, &'stati
     out
 }
 
+/// Reads how far a batch is, from its log.
 pub(crate) fn batch_progress(project: &Project, batch: &BatchRecord) -> Result<BatchProgress, Failure> {
     let scheduler = scheduler::is_running(&project.store, &batch.id)?;
     let loaded_batch = Batch::load(&project.store, &batch.id)?;
@@ -37,6 +38,10 @@ pub(crate) fn batch_progress(project: &Project, batch: &BatchRecord) -> Result<B
 }
 
 /// Sends a control request to a batch, and returns once the scheduler has received it.
-pub(crate) fn send_request(project: &Project, id: &BatchId, kind: ControlRequestKind) -> Result<(), Failure> {
+pub(crate) fn send_control_request(
+    project: &Project,
+    id: &BatchId,
+    kind: ControlRequestKind,
+) -> Result<(), Failure> {
     Ok(control_requests::submit_requests(project, id, vec![kind])?)
 }

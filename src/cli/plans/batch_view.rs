@@ -15,7 +15,7 @@ use proq_lib::swarm::status::progress::{BatchProgress, LaneProgress};
 use proq_store::base::batch_id::BatchId;
 
 use super::batch_follower::{BatchFollower, FollowStatus, POLL_INTERVAL};
-use super::batch_state::send_request;
+use super::batch_state::send_control_request;
 use crate::cli::invocation::context::CommandContext;
 use crate::cli::invocation::failure::Failure;
 use crate::cli::terminal::ui;
@@ -24,7 +24,7 @@ use crate::cli::terminal::ui;
 const POLLS_PER_REDRAW: u32 = 5;
 
 /// Shows a batch until it is over or paused, or until the user leaves the view.
-pub(crate) fn show(
+pub(crate) fn show_until_end_or_detach(
     context: &CommandContext,
     project: &Project,
     follower: &mut BatchFollower,
@@ -32,13 +32,13 @@ pub(crate) fn show(
     let screen = BatchScreen::new();
     let (mut poll_count, mut has_prompted) = (0_u32, false);
     loop {
-        let status = follower.poll(&project.store, &mut |line| drop(screen.bars.println(line)))?;
+        let status = follower.poll_and_print(&project.store, &mut |line| drop(screen.bars.println(line)))?;
         if let FollowStatus::Ended = status {
             screen.clear();
             return Ok(());
         }
         if poll_count.is_multiple_of(POLLS_PER_REDRAW) {
-            let (reader, id) = (&follower.reader, follower.reader.batch.id());
+            let (reader, id) = (&follower.replay, follower.replay.batch.id());
             let progress =
                 BatchProgress::from_state(project, &reader.batch, &reader.state, &reader.log_summary, true);
             screen.draw(&progress, id);
@@ -46,7 +46,7 @@ pub(crate) fn show(
         poll_count = poll_count.wrapping_add(1);
         if interrupt::received_signal() != 0 {
             interrupt::clear_signal();
-            let id = follower.reader.batch.id().clone();
+            let id = follower.replay.batch.id().clone();
             if !handle_interrupt(context, project, &screen, &id, &mut has_prompted)? {
                 screen.clear();
                 return Ok(());
@@ -66,19 +66,19 @@ fn handle_interrupt(
     has_prompted: &mut bool,
 ) -> Result<bool, Failure> {
     if std::mem::replace(has_prompted, true) {
-        send_request(project, id, ControlRequestKind::Abort { hard: false })?;
+        send_control_request(project, id, ControlRequestKind::Abort { hard: false })?;
         drop(screen.bars.println(format!("batch {id} is being aborted")));
         return Ok(true);
     }
-    let choice = screen.bars.suspend(|| prompt_user(id));
+    let choice = screen.bars.suspend(|| prompt_interrupt_choice(id));
     match choice {
         InterruptChoice::Pause => {
-            send_request(project, id, ControlRequestKind::Pause)?;
+            send_control_request(project, id, ControlRequestKind::Pause)?;
             *has_prompted = false;
             Ok(true)
         }
         InterruptChoice::Abort => {
-            send_request(project, id, ControlRequestKind::Abort { hard: false })?;
+            send_control_request(project, id, ControlRequestKind::Abort { hard: false })?;
             Ok(true)
         }
         InterruptChoice::Detach => {
@@ -100,7 +100,7 @@ enum InterruptChoice {
 }
 
 /// Prompts for the action of the first Ctrl-C. Another Ctrl-C during the prompt aborts the batch.
-fn prompt_user(id: &BatchId) -> InterruptChoice {
+fn prompt_interrupt_choice(id: &BatchId) -> InterruptChoice {
     ui::print_inline(&format!(
         "\nbatch {id}: [p]ause it, [l]eave it to itself, or go on looking? Ctrl-C aborts it. [p/l/N] "
     ));
@@ -166,7 +166,7 @@ impl BatchScreen {
         });
         for lane in &progress.lanes {
             let bar = lane_bars.entry(lane.name.clone()).or_insert_with(|| self.add_lane_bar());
-            bar.set_message(terminal_text::escape_line(&lane_text(lane)));
+            bar.set_message(terminal_text::escape_line(&lane_bar_text(lane)));
         }
     }
 
@@ -187,7 +187,7 @@ impl BatchScreen {
 }
 
 /// Formats the line of a lane: its task, state, elapsed time, cost, name and current activity.
-fn lane_text(lane: &LaneProgress) -> String {
+fn lane_bar_text(lane: &LaneProgress) -> String {
     let step_suffix =
         lane.activity.as_ref().map(|step| format!("  {}", ui::strip_control_chars(step))).unwrap_or_default();
     let cost = lane.cost.map(|cost| format!("  ${:.2}", cost.to_dollars())).unwrap_or_default();

@@ -23,9 +23,9 @@ use serde::Serialize;
 
 use super::batch_follower::BatchFollower;
 use super::batch_hints::retry_hint;
-use super::batch_state::{batch_progress, send_request, unfinished_batches};
+use super::batch_state::{batch_progress, send_control_request, unfinished_batches};
 use super::follow_batch::follow;
-use crate::cli::arguments::candidates::batch_names;
+use crate::cli::arguments::candidates::batch_ids;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::failure::Failure;
 use crate::cli::invocation::usage_error::UsageError;
@@ -41,7 +41,7 @@ use crate::cli::invocation::usage_error::UsageError;
 #[command(verbatim_doc_comment)]
 pub(crate) struct Pause {
     /// The batch
-    #[arg(value_name = "BATCH", add = ArgValueCompleter::new(batch_names))]
+    #[arg(value_name = "BATCH", add = ArgValueCompleter::new(batch_ids))]
     batch: Option<String>,
     /// Say what would be done, and do nothing
     #[arg(long)]
@@ -61,7 +61,7 @@ pub(crate) struct Pause {
 #[command(verbatim_doc_comment)]
 pub(crate) struct Resume {
     /// The batch
-    #[arg(value_name = "BATCH", add = ArgValueCompleter::new(batch_names))]
+    #[arg(value_name = "BATCH", add = ArgValueCompleter::new(batch_ids))]
     batch: Option<String>,
     /// Try this task again, however often it has failed; may be given again
     #[arg(long, value_name = "ID")]
@@ -89,7 +89,7 @@ pub(crate) struct Resume {
 #[command(verbatim_doc_comment)]
 pub(crate) struct Abort {
     /// The batch
-    #[arg(value_name = "BATCH", add = ArgValueCompleter::new(batch_names))]
+    #[arg(value_name = "BATCH", add = ArgValueCompleter::new(batch_ids))]
     batch: Option<String>,
     /// Stop agents at once
     #[arg(long)]
@@ -107,8 +107,9 @@ struct ControlOutput<'a> {
     dry_run: bool,
 }
 
-/// Returns the batch named `name`, or the only unfinished one if no name is given.
-pub(crate) fn resolve_batch(
+/// Returns the batch named `name`, or the only unfinished one if no name is given. `command` is the command
+/// for the hint if the batch is ambiguous.
+pub(crate) fn find_named_or_only_batch(
     project: &Project,
     name: Option<&str>,
     command: &'static str,
@@ -133,7 +134,8 @@ fn require_not_cleaned_up(batch: &BatchRecord) -> Result<(), Failure> {
     Ok(())
 }
 
-fn batch_outcome(
+/// Returns the final outcome of a batch, `None` while it is unfinished, and a word for its state.
+fn outcome_and_state_word(
     store: &Store,
     batch: &BatchRecord,
 ) -> Result<(Option<BatchOutcome>, &'static str), Failure> {
@@ -152,10 +154,10 @@ fn print_state(context: &CommandContext, id: &BatchId, state: &str, text: &str, 
 
 pub(crate) fn pause(context: &CommandContext, args: &Pause) -> CommandResult {
     let project = context.project_for_write()?;
-    let batch = resolve_batch(&project, args.batch.as_deref(), "pause")?;
+    let batch = find_named_or_only_batch(&project, args.batch.as_deref(), "pause")?;
     require_not_cleaned_up(&batch)?;
     let id = &batch.id;
-    let (finished, word) = batch_outcome(&project.store, &batch)?;
+    let (finished, word) = outcome_and_state_word(&project.store, &batch)?;
     if finished.is_some() || word == "paused" {
         print_state(context, id, word, &format!("batch {id} does not go on: it is {word}"), args.dry_run);
         return Ok(Exit::Success);
@@ -164,8 +166,8 @@ pub(crate) fn pause(context: &CommandContext, args: &Pause) -> CommandResult {
         print_state(context, id, word, &format!("would pause batch {id}"), true);
         return Ok(Exit::Success);
     }
-    send_request(&project, id, ControlRequestKind::Pause)?;
-    let (_, word) = batch_outcome(&project.store, &batch)?;
+    send_control_request(&project, id, ControlRequestKind::Pause)?;
+    let (_, word) = outcome_and_state_word(&project.store, &batch)?;
     let text = match word {
         "paused" | "over" => format!("batch {id} is {word}"),
         _ => format!("batch {id} pauses once what runs has ended"),
@@ -183,7 +185,7 @@ pub(crate) fn resume(context: &CommandContext, args: &Resume) -> CommandResult {
     let project = context.project_for_write()?;
     let batch = match last_repairable_batch(&project, args)? {
         Some(batch) => batch,
-        None => resolve_batch(&project, args.batch.as_deref(), "resume")?,
+        None => find_named_or_only_batch(&project, args.batch.as_deref(), "resume")?,
     };
     require_not_cleaned_up(&batch)?;
     let id = &batch.id;
@@ -191,14 +193,14 @@ pub(crate) fn resume(context: &CommandContext, args: &Resume) -> CommandResult {
     let mut requests = Vec::new();
     if let Some(text) = &args.budget {
         let problem = "--budget takes US dollars; 0 is no limit";
-        let usage_error = UsageError::Missing { problem, example: "git proq resume --budget 12.50" };
+        let usage_error = UsageError::MissingArgument { problem, example: "git proq resume --budget 12.50" };
         let limit = NanoDollars::parse(text).ok_or(usage_error)?;
         requests.push(ControlRequestKind::Budget { limit: Some(limit).filter(|limit| !limit.is_zero()) });
     }
     for name in &args.retry {
         requests.push(ControlRequestKind::Retry { task: loaded.find_task(name)? });
     }
-    let (finished, word) = batch_outcome(&project.store, &batch)?;
+    let (finished, word) = outcome_and_state_word(&project.store, &batch)?;
     // Since then, a conflict may have been resolved, or the cause of a failed check repaired.
     let is_resumable = match finished {
         Some(BatchOutcome::Complete | BatchOutcome::Partial) => is_repairable(&project, &batch)?,
@@ -214,9 +216,9 @@ pub(crate) fn resume(context: &CommandContext, args: &Resume) -> CommandResult {
     let is_scheduled = word == "running" && scheduler::is_running(&project.store, id)?;
     let follower = BatchFollower::from_now(&project.store, id)?;
     let has_unfinished_end = batch.has_unverified_criteria(&project.store)
-        || Ledger::read(&project.store).map_err(swarm::Error::from)?.has_batch(id);
+        || Ledger::read(&project.store).map_err(swarm::Error::from)?.has_claims_of(id);
     if requests.is_empty() && has_unfinished_end {
-        return finish_batch(context, &project, args, follower, id);
+        return finish_interrupted_batch(context, &project, args, follower, id);
     }
     match (requests.is_empty(), is_scheduled) {
         (true, _) => return print_nothing_to_resume(context, &project, &batch, word),
@@ -227,7 +229,7 @@ pub(crate) fn resume(context: &CommandContext, args: &Resume) -> CommandResult {
         }
     }
     if args.detach {
-        let (_, word) = batch_outcome(&project.store, &batch)?;
+        let (_, word) = outcome_and_state_word(&project.store, &batch)?;
         print_state(context, id, word, &format!("batch {id} goes on"), false);
         return Ok(Exit::Success);
     }
@@ -251,8 +253,8 @@ fn print_nothing_to_resume(
     Ok(Exit::Success)
 }
 
-/// Returns the newest batch if one of its tasks may have been repaired since it finished. Returns none if the
-/// command line names a batch, or if some batch is unfinished.
+/// Returns the newest batch if one of its tasks may be able to land now. Returns `None` if the command line
+/// names a batch, or if some batch is unfinished.
 fn last_repairable_batch(project: &Project, args: &Resume) -> Result<Option<BatchRecord>, Failure> {
     if args.batch.is_some() || !unfinished_batches(project).is_empty() {
         return Ok(None);
@@ -283,7 +285,7 @@ fn is_repairable(project: &Project, batch: &BatchRecord) -> Result<bool, Failure
 }
 
 /// Completes the final steps of a finished batch, whose scheduler was killed before it completed them.
-fn finish_batch(
+fn finish_interrupted_batch(
     context: &CommandContext,
     project: &Project,
     args: &Resume,
@@ -300,10 +302,10 @@ fn finish_batch(
 
 pub(crate) fn abort(context: &CommandContext, args: &Abort) -> CommandResult {
     let project = context.project_for_write()?;
-    let batch = resolve_batch(&project, args.batch.as_deref(), "abort")?;
+    let batch = find_named_or_only_batch(&project, args.batch.as_deref(), "abort")?;
     require_not_cleaned_up(&batch)?;
     let id = &batch.id;
-    let (finished, word) = batch_outcome(&project.store, &batch)?;
+    let (finished, word) = outcome_and_state_word(&project.store, &batch)?;
     if finished.is_some() {
         print_state(context, id, word, &format!("batch {id} is over already"), args.dry_run);
         return Ok(Exit::Success);
@@ -312,8 +314,8 @@ pub(crate) fn abort(context: &CommandContext, args: &Abort) -> CommandResult {
         print_state(context, id, word, &format!("would abort batch {id}"), true);
         return Ok(Exit::Success);
     }
-    send_request(&project, id, ControlRequestKind::Abort { hard: args.hard })?;
-    let (finished, word) = batch_outcome(&project.store, &batch)?;
+    send_control_request(&project, id, ControlRequestKind::Abort { hard: args.hard })?;
+    let (finished, word) = outcome_and_state_word(&project.store, &batch)?;
     let text = match finished {
         Some(_) => format!("batch {id} is aborted"),
         None if args.hard => format!("batch {id} is being aborted: its agents are being stopped"),

@@ -90,8 +90,8 @@ enum EdgeKind {
 /// The dependencies between the tasks of a plan.
 struct DependencyGraph<'f> {
     loaded_plan: &'f LoadedPlan,
-    /// Whether the dependencies that an agent found are used.
-    approved: bool,
+    /// Whether the user approved the dependencies that an agent found missing.
+    proposals_approved: bool,
     tasks: Vec<PlanTask<'f>>,
     /// The tasks that each task waits for.
     needs: Vec<Vec<(usize, EdgeKind)>>,
@@ -111,8 +111,8 @@ pub(crate) fn run(context: &CommandContext, args: &Deps) -> CommandResult {
     };
     let project = context.project_for_write()?;
     let query = (&args.source, &args.query_args);
-    let (loaded_plan, approved) = dependency_query::find_missing(context, &project, query, agent)?;
-    let is_open = !approved && !loaded_plan.proposed_needs.is_empty();
+    let (loaded_plan, approved) = dependency_query::find_missing_needs(context, &project, query, agent)?;
+    let is_open = !approved && !loaded_plan.approved_needs.is_empty();
     if context.ui.json {
         if is_open && args.query_args.yes {
             dependency_query::approve_proposals(context, &project, query, agent)?;
@@ -123,7 +123,7 @@ pub(crate) fn run(context: &CommandContext, args: &Deps) -> CommandResult {
         return Ok(if is_open && !approved { Exit::Refused } else { Exit::Success });
     }
     if !args.dot {
-        let head = if loaded_plan.proposed_needs.is_empty() { "nothing is missing" } else { "Missing:" };
+        let head = if loaded_plan.approved_needs.is_empty() { "nothing is missing" } else { "Missing:" };
         context.ui.print_line(head);
         for line in dependency_query::describe_proposals(&loaded_plan) {
             context.ui.print_line(format!("  {line}"));
@@ -139,7 +139,7 @@ pub(crate) fn run(context: &CommandContext, args: &Deps) -> CommandResult {
 
 fn print_graph(context: &CommandContext, args: &Deps, graph: &DependencyGraph<'_>) {
     if context.ui.json {
-        context.ui.print_long_json(graph.to_output());
+        context.ui.print_ordered_json(graph.to_output());
     } else if args.dot {
         context.ui.print_line(graph.dot_text());
     } else {
@@ -152,7 +152,7 @@ fn forget_proposals(context: &CommandContext, args: &Deps) -> CommandResult {
     let project = context.project_for_write()?;
     let loaded_plan =
         args.source.read_without_proposals(context, &project, "git proq deps --forget plan.toml")?;
-    let forgotten = missing_needs::forget_proposals(&project, &loaded_plan.plan)?;
+    let forgotten = missing_needs::delete_proposals(&project, &loaded_plan.plan)?;
     if context.ui.json {
         context.ui.print_json(serde_json::json!({ "forgotten": forgotten }));
     } else {
@@ -164,26 +164,26 @@ fn forget_proposals(context: &CommandContext, args: &Deps) -> CommandResult {
 }
 
 /// Index that stands for the tasks that the tree omits below their parent.
-const OMITTED: usize = usize::MAX;
+const OMITTED_TASKS_INDEX: usize = usize::MAX;
 
 /// Maximum number of tasks per parent that get a line below it although the tree prints them in full below
 /// another parent.
 const MAX_REPEATED_TASKS: usize = 3;
 
 /// Maximum number of dependencies that a task's line names in addition to its parent in the tree.
-const MAX_OTHERS_NAMED: usize = 8;
+const MAX_OTHER_NEEDS_NAMED: usize = 8;
 
 /// Maximum indentation of a line, in bytes. Deeper tasks are not indented further.
 const MAX_INDENT_BYTES: usize = 120;
 
 impl<'f> DependencyGraph<'f> {
-    fn from_loaded_plan(loaded_plan: &'f LoadedPlan, approved: bool) -> DependencyGraph<'f> {
+    fn from_loaded_plan(loaded_plan: &'f LoadedPlan, proposals_approved: bool) -> DependencyGraph<'f> {
         let tasks: Vec<PlanTask<'f>> = loaded_plan.plan.tasks().collect();
         let mut all_needs: Vec<Vec<(usize, EdgeKind)>> = Vec::new();
         let mut dependents = vec![Vec::new(); tasks.len()];
         for (index, task) in tasks.iter().enumerate() {
             let by_agent = |need: usize| {
-                loaded_plan.proposed_needs.iter().any(|edge| (edge.task, edge.needed) == (index, need))
+                loaded_plan.approved_needs.iter().any(|edge| (edge.task, edge.needed) == (index, need))
             };
             let kind_of = |need: usize| if by_agent(need) { EdgeKind::Agent } else { EdgeKind::Needs };
             let mut needs: Vec<(usize, EdgeKind)> =
@@ -201,16 +201,17 @@ impl<'f> DependencyGraph<'f> {
             }
             all_needs.push(needs);
         }
-        DependencyGraph { loaded_plan, approved, tasks, needs: all_needs, dependents }
+        DependencyGraph { loaded_plan, proposals_approved, tasks, needs: all_needs, dependents }
     }
 
-    fn name(&self, task: usize) -> String {
-        self.tasks[task].task.name()
+    /// Returns the name of the task at index `task`.
+    fn task_name(&self, task: usize) -> String {
+        self.tasks[task].task.full_name()
     }
 
     fn to_output(&self) -> DepsOutput {
         let row = |spot: &PlanTask<'_>| TaskRow {
-            name: spot.task.name(),
+            name: spot.task.full_name(),
             title: spot.task.title.clone(),
             phase: spot.phase + 1,
             done: spot.task.done,
@@ -222,21 +223,22 @@ impl<'f> DependencyGraph<'f> {
         DepsOutput { tasks: self.tasks.iter().map(row).collect(), edges: edges.collect() }
     }
 
+    /// Returns the JSON object of the dependency of `task` on `need`.
     fn edge(&self, task: usize, need: usize, kind: EdgeKind) -> Edge {
         let proposed = self.proposed_edge(task, need);
         Edge {
-            task: self.name(task),
-            needs: self.name(need),
+            task: self.task_name(task),
+            needs: self.task_name(need),
             kind,
             agent: proposed.map(|edge| edge.agent.clone()),
             reason: proposed.map(|edge| edge.reason.clone()).filter(|because| !because.is_empty()),
-            approved: proposed.map(|_| self.approved),
+            approved: proposed.map(|_| self.proposals_approved),
         }
     }
 
     /// Returns the dependency between two tasks that an agent found missing, if any.
     fn proposed_edge(&self, task: usize, need: usize) -> Option<&ProposedEdge> {
-        self.loaded_plan.proposed_needs.iter().find(|edge| (edge.task, edge.needed) == (task, need))
+        self.loaded_plan.approved_needs.iter().find(|edge| (edge.task, edge.needed) == (task, need))
     }
 
     /// Returns for each task the parent below which the tree prints it first; `None` for a root.
@@ -265,7 +267,7 @@ impl<'f> DependencyGraph<'f> {
         stack.extend(roots.map(|root| (root, None, String::new(), true)));
         stack.reverse();
         while let Some((task, parent, indent, is_last)) = stack.pop() {
-            if task == OMITTED {
+            if task == OMITTED_TASKS_INDEX {
                 let _ = writeln!(out, "{indent}└─ … and more that are shown above");
                 continue;
             }
@@ -289,7 +291,7 @@ impl<'f> DependencyGraph<'f> {
                 self.dependents[task].iter().copied().filter(|next| is_listed(next)).collect();
             let has_omitted = children.len() < self.dependents[task].len();
             let indent = if indent.len() < MAX_INDENT_BYTES { format!("{indent}{more}") } else { indent };
-            stack.extend(has_omitted.then(|| (OMITTED, Some(task), indent.clone(), true)));
+            stack.extend(has_omitted.then(|| (OMITTED_TASKS_INDEX, Some(task), indent.clone(), true)));
             for (n, next) in children.iter().enumerate().rev() {
                 stack.push((*next, Some(task), indent.clone(), !has_omitted && n + 1 == children.len()));
             }
@@ -308,20 +310,20 @@ impl<'f> DependencyGraph<'f> {
             .iter()
             .filter(|(need, _)| Some(*need) != parent)
             .map(|(need, kind)| match kind {
-                EdgeKind::Agent => format!("{}*", self.name(*need)),
-                EdgeKind::Needs | EdgeKind::Order => self.name(*need),
+                EdgeKind::Agent => format!("{}*", self.task_name(*need)),
+                EdgeKind::Needs | EdgeKind::Order => self.task_name(*need),
             })
             .collect();
         if let Some(edge) = parent.and_then(|parent| self.proposed_edge(task, parent)) {
-            let used = if self.approved { "" } else { ", not used" };
+            let used = if self.proposals_approved { "" } else { ", not used" };
             notes.push(format!("* says {}{used}", terminal_text::escape_line(&edge.agent)));
         }
         if !others.is_empty() {
-            let more = others.len().saturating_sub(MAX_OTHERS_NAMED);
+            let more = others.len().saturating_sub(MAX_OTHER_NEEDS_NAMED);
             let more = if more == 0 { String::new() } else { format!(" and {more} more") };
             notes.push(format!(
                 "also after {}{more}",
-                others[..others.len().min(MAX_OTHERS_NAMED)].join(", ")
+                others[..others.len().min(MAX_OTHER_NEEDS_NAMED)].join(", ")
             ));
         }
         if is_shown_above && !self.dependents[task].is_empty() {
@@ -329,15 +331,18 @@ impl<'f> DependencyGraph<'f> {
         }
         let notes = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join("; ")) };
         let title = terminal_text::escape_line(&plan_task.task.title);
-        format!("{} {title}{}", style(plan_task.task.name()).bold(), style(notes).dim())
+        format!("{} {title}{}", style(plan_task.task.full_name()).bold(), style(notes).dim())
     }
 
+    /// Formats the graph in the dot language of Graphviz.
     fn dot_text(&self) -> String {
         let mut out = "digraph plan {\n  rankdir=LR;\n  node [shape=box];\n".to_owned();
         for task in &self.tasks {
-            let label = format!("{}\n{}", task.task.name(), terminal_text::escape_line(&task.task.title));
+            let label =
+                format!("{}\n{}", task.task.full_name(), terminal_text::escape_line(&task.task.title));
             let done = if task.task.done { ", style=dashed" } else { "" };
-            let _ = writeln!(out, "  {} [label={}{done}];", quote_dot(&task.task.name()), quote_dot(&label));
+            let _ =
+                writeln!(out, "  {} [label={}{done}];", quote_dot(&task.task.full_name()), quote_dot(&label));
         }
         for edge in self.to_output().edges {
             let order = match edge.kind {

@@ -24,25 +24,26 @@ pub(crate) fn follow(
 ) -> CommandResult {
     let is_interactive = ui::stderr_is_terminal() && !context.ui.json && !context.ui.quiet;
     if is_interactive && std::env::var_os("TERM").is_none_or(|term| term != "dumb") {
-        batch_view::show(context, project, &mut follower)?;
+        batch_view::show_until_end_or_detach(context, project, &mut follower)?;
     } else {
         // From here on, Ctrl-C ends this command; the batch continues.
         proq_base::interrupt::restore_default_action();
         while let FollowStatus::Running =
-            follower.poll(&project.store, &mut |line| context.ui.status(line))?
+            follower.poll_and_print(&project.store, &mut |line| context.ui.status(line))?
         {
             std::thread::sleep(POLL_INTERVAL);
         }
     }
-    print_end(context, project, &follower)
+    print_batch_end(context, project, &follower)
 }
 
-fn print_end(context: &CommandContext, project: &Project, follower: &BatchFollower) -> CommandResult {
-    let (batch, state) = (&follower.reader.batch, &follower.reader.state);
+/// Prints how a followed batch ended and what helps, and returns the exit code.
+fn print_batch_end(context: &CommandContext, project: &Project, follower: &BatchFollower) -> CommandResult {
+    let (batch, state) = (&follower.replay.batch, &follower.replay.state);
     let id = batch.id();
     let exit = batch_exit(&project.store, batch, state);
     if context.ui.json {
-        context.ui.print_long_json(BatchProgress::read(
+        context.ui.print_ordered_json(BatchProgress::read(
             project,
             batch,
             &batch.read_log_lines(&project.store)?,
@@ -50,7 +51,7 @@ fn print_end(context: &CommandContext, project: &Project, follower: &BatchFollow
         ));
         return Ok(exit);
     }
-    let Some(end_text) = follower.reader.describe_end() else {
+    let Some(end_text) = follower.replay.describe_end() else {
         context.ui.print_line(format!("nobody goes on with batch {id}: its process is gone"));
         context.ui.hint(format!("go on with it: git proq resume {id}"));
         return Ok(Exit::Refused);
@@ -61,7 +62,7 @@ fn print_end(context: &CommandContext, project: &Project, follower: &BatchFollow
             context.ui.print_line(line);
         }
     }
-    let has_landings = follower.reader.log_summary.branch_tips.len() > 1;
+    let has_landings = follower.replay.log_summary.branch_tips.len() > 1;
     match state.final_outcome() {
         None => {
             context.ui.hint(format!("look: git proq status {id}"));
@@ -102,13 +103,14 @@ fn batch_exit(store: &Store, batch: &record::Batch, state: &state::State) -> Exi
             && !record.criteria.is_empty()
             && !record.criteria_report(store).is_some_and(|report| report.are_all_met())
     };
-    match tasks_exit(state, batch.tasks.len()) {
+    match exit_of_task_outcomes(state, batch.tasks.len()) {
         Exit::Success if has_unmet_criteria() => Exit::Agent,
         exit => exit,
     }
 }
 
-fn tasks_exit(state: &state::State, tasks: usize) -> Exit {
+/// Returns the exit code for the outcome of a batch and of its first `tasks` tasks, without criteria.
+fn exit_of_task_outcomes(state: &state::State, tasks: usize) -> Exit {
     let outcomes: Vec<task_phase::TaskOutcome> =
         (0..tasks).filter_map(|task| state.task_outcome(task)).collect();
     let is_conflict = |outcome: &task_phase::TaskOutcome| {

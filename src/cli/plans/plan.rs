@@ -27,7 +27,7 @@ pub(crate) fn run(context: &CommandContext, args: &PlanArgs) -> CommandResult {
     if let Some(file) = &args.init {
         return write_template(context, file);
     }
-    if args.draft_args.is_requested() {
+    if args.draft_args.requests_draft_action() {
         return draft_commands::run(context, args);
     }
     let project = context.project()?;
@@ -46,7 +46,7 @@ pub(crate) fn run(context: &CommandContext, args: &PlanArgs) -> CommandResult {
         &args.batch_options(&project.settings.swarm),
     )?;
     if context.ui.json {
-        context.ui.print_long_json(json_output::build_output(&view));
+        context.ui.print_ordered_json(json_output::build_output(&view));
     } else {
         context.ui.print_line(render(&view, usize::MAX));
     }
@@ -56,11 +56,11 @@ pub(crate) fn run(context: &CommandContext, args: &PlanArgs) -> CommandResult {
 /// Writes a template plan to a new file, or prints it for `-`. An existing file is refused.
 fn write_template(context: &CommandContext, file: &str) -> CommandResult {
     if file == "-" {
-        context.ui.print_text(toml_plan::TEMPLATE);
+        context.ui.print_text(toml_plan::PLAN_TEMPLATE);
         return Ok(Exit::Success);
     }
     let path = context.dir.join(file);
-    plan_file::create_file(&path, toml_plan::TEMPLATE).map_err(|source| match source.kind() {
+    plan_file::create_new_file(&path, toml_plan::PLAN_TEMPLATE).map_err(|source| match source.kind() {
         std::io::ErrorKind::AlreadyExists => UsageError::InitFileExists { path: path.clone() },
         _ => UsageError::Unwritable { path: path.clone(), source },
     })?;

@@ -10,7 +10,7 @@ use proq_lib::swarm::planner::draft_error::DraftError;
 use proq_lib::swarm::planner::drafts;
 use proq_plan::schedule::options::{BatchOptions, LandingMode, LaneAssignment};
 
-use crate::cli::arguments::candidates::agent_names;
+use crate::cli::arguments::candidates::installed_agent_names;
 use crate::cli::arguments::plan_source::PlanSource;
 use crate::cli::invocation::failure::Failure;
 use crate::cli::invocation::usage_error::UsageError;
@@ -89,7 +89,7 @@ impl PlanArgs {
                     _ => Err(DraftError::AmbiguousDraft { names }.into()),
                 }
             }
-            _ => Err(UsageError::Missing {
+            _ => Err(UsageError::MissingArgument {
                 problem: "one draft at a time",
                 example: "git proq plan --approve DRAFT",
             }
@@ -123,7 +123,7 @@ pub(crate) struct DraftArgs {
     #[arg(long, value_name = "FILE", requires = "ai", value_hint = ValueHint::FilePath)]
     pub(crate) from: Option<PathBuf>,
     /// With --ai, the agent; without it, the first that is installed and can be kept from changing things
-    #[arg(long, value_name = "AGENT", requires = "ai", add = ArgValueCompleter::new(agent_names))]
+    #[arg(long, value_name = "AGENT", requires = "ai", add = ArgValueCompleter::new(installed_agent_names))]
     pub(crate) agent: Option<String>,
     /// With --ai, the model that it is asked to use
     #[arg(long, value_name = "MODEL", requires = "ai")]
@@ -155,12 +155,12 @@ pub(crate) struct DraftArgs {
 
 impl DraftArgs {
     /// Returns whether the flags request more than showing a plan.
-    pub(crate) fn is_requested(&self) -> bool {
+    pub(crate) fn requests_draft_action(&self) -> bool {
         self.ai.is_some() || self.feedback.is_some() || self.save.is_some() || self.approve || self.drafts
     }
 
     /// Returns the output file as it was given, for printing.
-    pub(crate) fn target_text(&self) -> String {
+    pub(crate) fn output_file_text(&self) -> String {
         let name = self.save.as_ref().map(|file| file.display().to_string());
         proq_base::terminal_text::escape_line(&name.unwrap_or_default())
     }

@@ -33,7 +33,7 @@ pub(crate) fn render(view: &PlanView<'_>, max_tasks: usize) -> String {
     if view.tasks.len() > max_tasks {
         let _ = writeln!(out, "and {} more; --dry-run lists all\n", view.tasks.len() - max_tasks);
     }
-    let _ = writeln!(out, "{}", lanes_text(view));
+    let _ = writeln!(out, "{}", lane_count_text(view));
     push_shared_lanes(&mut out, view);
     if !view.critical_path.tasks.is_empty() {
         let path_text = view.task_names(&view.critical_path.tasks).join(" -> ");
@@ -41,11 +41,11 @@ pub(crate) fn render(view: &PlanView<'_>, max_tasks: usize) -> String {
             out,
             "Longest way: {path_text} ({} of {} by size)",
             view.critical_path.weight,
-            view.open_weight()
+            view.weight_of_open_tasks()
         );
     }
-    out.push_str(&time_text(view));
-    push_list(&mut out, "By an agent, and approved:", &proposed_lines(view));
+    out.push_str(&estimated_time_text(view));
+    push_list(&mut out, "By an agent, and approved:", &proposed_need_lines(view));
     push_list(&mut out, "In the end:", &plan.criteria);
     out.trim_end().to_owned()
 }
@@ -54,8 +54,11 @@ pub(crate) fn render(view: &PlanView<'_>, max_tasks: usize) -> String {
 pub(crate) fn push_shared_lanes(out: &mut String, view: &PlanView<'_>) {
     for lane in view.sharing.shared_lanes() {
         let _ = writeln!(out, "One lane for {}, one after the other:", view.task_names(&lane).join(", "));
-        for overlap in
-            view.sharing.overlaps.iter().filter(|overlap| view.sharing.lane_root(overlap.tasks[0]) == lane[0])
+        for overlap in view
+            .sharing
+            .overlaps
+            .iter()
+            .filter(|overlap| view.sharing.first_task_of_lane(overlap.tasks[0]) == lane[0])
         {
             let [one, two] = overlap.tasks.map(|task| view.task_name(task));
             let [a, b] = overlap.globs.each_ref().map(|glob| terminal_text::escape_line(glob));
@@ -66,7 +69,7 @@ pub(crate) fn push_shared_lanes(out: &mut String, view: &PlanView<'_>) {
 }
 
 /// Returns a line for each dependency that an agent found missing.
-fn proposed_lines(view: &PlanView<'_>) -> Vec<String> {
+fn proposed_need_lines(view: &PlanView<'_>) -> Vec<String> {
     let line = |edge: &plan_source::ProposedEdge| {
         let reason_text = if edge.reason.is_empty() { String::new() } else { format!(": {}", edge.reason) };
         format!(
@@ -76,9 +79,10 @@ fn proposed_lines(view: &PlanView<'_>) -> Vec<String> {
             edge.agent
         )
     };
-    view.loaded.proposed_needs.iter().map(line).collect()
+    view.loaded.approved_needs.iter().map(line).collect()
 }
 
+/// Appends a heading and the items below it; nothing if there are no items.
 pub(crate) fn push_list(out: &mut String, heading: &str, items: &[String]) {
     if !items.is_empty() {
         let _ = writeln!(out, "\n{heading}");
@@ -101,7 +105,7 @@ fn phase_lines(view: &PlanView<'_>) -> Vec<String> {
             out.push(format!("{}.{title}{order}", n + 1));
         }
         for group in phase.groups.iter().filter(|group| !group.theme.is_empty()) {
-            let ids: Vec<String> = group.tasks.iter().map(plan::Task::name).collect();
+            let ids: Vec<String> = group.tasks.iter().map(plan::Task::full_name).collect();
             let rationale =
                 if group.rationale.is_empty() { String::new() } else { format!(". {}", group.rationale) };
             out.push(format!("{indent}{}: {}{rationale}", group.theme, ids.join(", ")));
@@ -111,14 +115,14 @@ fn phase_lines(view: &PlanView<'_>) -> Vec<String> {
 }
 
 /// Formats the number of lanes and the limit that caps it.
-pub(crate) fn lanes_text(view: &PlanView<'_>) -> String {
+pub(crate) fn lane_count_text(view: &PlanView<'_>) -> String {
     let (lanes, widest) = (view.max_active_lanes(), view.sharing.max_concurrent_lanes(&view.waves));
     let limit = if widest > lanes { format!(", of {widest} that could be at work") } else { String::new() };
     format!("Lanes: {lanes} at a time{limit} (--max-parallel {})", view.max_parallel)
 }
 
 /// Formats the estimated time; empty where the plan cannot be simulated.
-fn time_text(view: &PlanView<'_>) -> String {
+fn estimated_time_text(view: &PlanView<'_>) -> String {
     let span = view.simulation.as_ref().map_or(0, |simulated| simulated.makespan);
     if span == 0 {
         return String::new();
@@ -147,7 +151,7 @@ fn task_table(view: &PlanView<'_>, max_tasks: usize) -> String {
         vec![
             waves[position].map_or_else(|| "done".to_owned(), |wave| wave.to_string()),
             view.simulated_lane(position).map_or_else(|| "-".to_owned(), |lane| lane.to_string()),
-            task.name(),
+            task.full_name(),
             task.size.to_string(),
             view.plan().task_agent(entry).map_or_else(|| "-".to_owned(), terminal_text::escape_line),
             progress.unwrap_or_else(|| "-".to_owned()),

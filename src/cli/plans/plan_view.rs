@@ -18,11 +18,13 @@ use proq_plan::schedule::options::BatchOptions;
 pub(crate) struct PlanView<'p> {
     pub(crate) loaded: &'p LoadedPlan,
     pub(crate) tasks: Vec<PlanTask<'p>>,
+    /// Indexes of the open tasks of each wave.
     pub(crate) waves: Vec<Vec<usize>>,
     pub(crate) sharing: LaneSharing,
     pub(crate) critical_path: dependency_graph::CriticalPath,
     pub(crate) max_parallel: usize,
     pub(crate) simulation: Option<Simulation>,
+    /// Time per small task in earlier runs; `None` after too few runs.
     pub(crate) pace: Option<Pace>,
     pub(crate) sources: &'p [String],
 }
@@ -70,7 +72,7 @@ impl PlanView<'_> {
     }
 
     pub(crate) fn task_name(&self, task: usize) -> String {
-        self.tasks[task].task.name()
+        self.tasks[task].task.full_name()
     }
 
     pub(crate) fn task_names(&self, tasks: &[usize]) -> Vec<String> {
@@ -88,9 +90,10 @@ impl PlanView<'_> {
         out
     }
 
-    /// Returns the lane of a task in the simulation, counted from 1.
+    /// Returns the lane of a task in the simulation, counted from 1; `None` if the task is done or the plan
+    /// cannot be simulated.
     pub(crate) fn simulated_lane(&self, task: usize) -> Option<usize> {
-        self.simulation.as_ref().and_then(|simulated| simulated.lanes[task])
+        self.simulation.as_ref().and_then(|simulated| simulated.lane_of_task[task])
     }
 
     /// Returns the maximum number of lanes that are active at the same time.
@@ -99,7 +102,7 @@ impl PlanView<'_> {
     }
 
     /// Returns the summed weight of the tasks that are not done.
-    pub(crate) fn open_weight(&self) -> usize {
+    pub(crate) fn weight_of_open_tasks(&self) -> usize {
         let open_tasks = self.tasks.iter().filter(|entry| !entry.task.done);
         open_tasks.map(|entry| entry.task.size.weight()).sum()
     }

@@ -15,7 +15,7 @@ use proq_lib::swarm::status::batch_history::BatchHistory;
 
 use super::report_page;
 use super::report_text::{cost_summary, criteria_lines, landed_summary, plan_mark_lines};
-use crate::cli::arguments::candidates::batch_names;
+use crate::cli::arguments::candidates::batch_ids;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::failure::Failure;
 use crate::cli::terminal::table::render;
@@ -33,7 +33,7 @@ use crate::cli::terminal::{ui, usage};
 #[command(verbatim_doc_comment)]
 pub(crate) struct Report {
     /// The batch, or the beginning of its name
-    #[arg(value_name = "BATCH", add = ArgValueCompleter::new(batch_names))]
+    #[arg(value_name = "BATCH", add = ArgValueCompleter::new(batch_ids))]
     batch: Option<String>,
     /// Print a page for a browser
     #[arg(long, conflicts_with = "json")]
@@ -47,7 +47,7 @@ pub(crate) fn run(context: &CommandContext, args: &Report) -> CommandResult {
     let batch = Batch::load(&project.store, &record.id)?;
     let history = BatchHistory::from_log(&project, &batch, &batch.read_log_lines(&project.store)?, scheduler);
     if context.ui.json {
-        context.ui.print_long_json(&history);
+        context.ui.print_ordered_json(&history);
     } else if args.html {
         context.ui.print_text(&report_page::render_page(&history));
     } else {
@@ -147,6 +147,7 @@ fn task_table(history: &BatchHistory) -> String {
     render(&["WAVE", "TASK", "STATE", "RUNS", "COST", "WHY, OR WHAT"], rows)
 }
 
+/// Returns a line for each conflict and failed check of the batch.
 fn obstacle_lines(history: &BatchHistory) -> Vec<String> {
     let line = |obstacle: &proq_lib::swarm::status::batch_history::Obstacle| {
         let files: Vec<String> = obstacle.files.iter().map(ToString::to_string).collect();
@@ -161,6 +162,7 @@ fn obstacle_lines(history: &BatchHistory) -> Vec<String> {
     history.obstacles.iter().map(line).collect()
 }
 
+/// Returns a line for each landing: its time, tasks, tip and passed checks.
 fn landing_lines(history: &BatchHistory) -> Vec<String> {
     let line = |landing: &proq_lib::swarm::status::batch_history::LandingEvent| {
         let tip = landing.tip.map(|tip| format!("  {}", tip.short())).unwrap_or_default();
@@ -171,6 +173,7 @@ fn landing_lines(history: &BatchHistory) -> Vec<String> {
     history.landings.iter().map(line).collect()
 }
 
+/// Returns a line for each note in the batch's log.
 fn note_lines(history: &BatchHistory) -> Vec<String> {
     let line = |note: &proq_lib::swarm::status::batch_history::HistoryNote| {
         let tasks_prefix =

@@ -9,7 +9,8 @@ use proq_store::base::clock::Moment;
 use super::report_text::{cost_summary, criteria_lines, landed_summary, plan_mark_lines};
 use crate::cli::terminal::{ui, usage};
 
-const STYLE: &str = include_str!("report_page.css");
+/// Style sheet of the page.
+const PAGE_CSS: &str = include_str!("report_page.css");
 
 /// Width of the timeline without its label column, in SVG units. A row is [`TIMELINE_ROW_HEIGHT`] units high.
 const TIMELINE_WIDTH: u64 = 1000;
@@ -35,7 +36,7 @@ pub(crate) fn render_page(history: &BatchHistory) -> String {
         &mut out,
         format_args!(
             "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, \
-         initial-scale=1\">\n<title>{}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n{}</body>\n</html>\n",
+         initial-scale=1\">\n<title>{}</title>\n<style>\n{PAGE_CSS}</style>\n</head>\n<body>\n{}</body>\n</html>\n",
             escape_html(&title),
             sections.concat()
         ),
@@ -149,6 +150,7 @@ fn timeline_html(history: &BatchHistory) -> String {
     out + "</svg></div>\n"
 }
 
+/// Returns the CSS class of a run: `open`, `well` or `bad`.
 fn run_css_class(run: &TaskAttempt) -> &'static str {
     match &run.end {
         None => "open",
@@ -186,6 +188,7 @@ fn task_table_html(history: &BatchHistory) -> String {
     out + "</table></div>\n"
 }
 
+/// Returns the CSS class of a task's state: `open`, `well` or `bad`.
 fn state_css_class(state: &str) -> &'static str {
     match state {
         "landed" | "done before" => "well",

@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use super::batch_hints::{criteria_lines, partly_landed_hint, paused_hints};
 use super::batch_state::{batch_progress, unfinished_batches};
-use crate::cli::arguments::candidates::batch_names;
+use crate::cli::arguments::candidates::batch_ids;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::terminal::{table, ui};
 
@@ -29,7 +29,7 @@ use crate::cli::terminal::{table, ui};
 #[command(verbatim_doc_comment)]
 pub(crate) struct Status {
     /// The batch
-    #[arg(value_name = "BATCH", add = ArgValueCompleter::new(batch_names))]
+    #[arg(value_name = "BATCH", add = ArgValueCompleter::new(batch_ids))]
     batch: Option<String>,
     /// A line for every batch, also those that are over
     #[arg(long, conflicts_with = "batch")]
@@ -94,7 +94,7 @@ fn batch_row(progress: &BatchProgress) -> Vec<String> {
 fn print_batch(context: &CommandContext, project: &Project, batch: &BatchRecord) -> CommandResult {
     let progress = batch_progress(project, batch)?;
     if context.ui.json {
-        context.ui.print_long_json(&progress);
+        context.ui.print_ordered_json(&progress);
         return Ok(Exit::Success);
     }
     let summary_suffix =

@@ -33,7 +33,7 @@ const MAX_PLAN_TASKS_SHOWN: usize = 20;
 
 /// JSON output of a batch that was started but is not followed, and of a dry run.
 #[derive(Serialize)]
-struct BatchStarted<'a> {
+struct StartedBatchOutput<'a> {
     batch: &'a str,
     base: &'a str,
     branch: &'a str,
@@ -52,7 +52,7 @@ pub(crate) fn run(context: &CommandContext, args: &Swarm) -> CommandResult {
     if let Some(unfinished) =
         batch_request.find_unfinished_batch(&project).filter(|_| !args.new && !args.dry_run)
     {
-        return offer_to_resume(context, &project, args, &unfinished);
+        return prompt_and_resume(context, &project, args, &unfinished);
     }
     if !args.new && !args.dry_run {
         batch_request.require_last_batch_landed(&project)?;
@@ -64,12 +64,12 @@ pub(crate) fn run(context: &CommandContext, args: &Swarm) -> CommandResult {
         let max_tasks = if args.yes && !args.dry_run { MAX_PLAN_TASKS_SHOWN } else { usize::MAX };
         context.ui.status(render(&plan_summary, max_tasks));
         context.ui.status("");
-        context.ui.status(batch_request.describe());
+        context.ui.status(batch_request.describe_landing());
     }
     if args.dry_run {
         if context.ui.json {
             let (base, branch) = (batch_request.base.branch.as_str(), "");
-            context.ui.print_json(BatchStarted { batch: "", base, branch, dry_run: true });
+            context.ui.print_json(StartedBatchOutput { batch: "", base, branch, dry_run: true });
         } else {
             context.ui.print_line("nothing was begun");
         }
@@ -77,8 +77,8 @@ pub(crate) fn run(context: &CommandContext, args: &Swarm) -> CommandResult {
     }
     batch_request.require_clean(&project.repo, args.ignore_dirty)?;
     warn_of_health_problems(context);
-    confirm_batch(context, &project, args, &batch_request, &loaded_plan, draft)?;
-    let batch = batch_request.start(&project, args, &loaded_plan, plan_summary.shared_lanes())?;
+    require_batch_approvals(context, &project, args, &batch_request, &loaded_plan, draft)?;
+    let batch = batch_request.create_and_start(&project, args, &loaded_plan, plan_summary.shared_lanes())?;
     new_lane::register_repository(&project);
     if args.detach {
         print_started(context, &batch);
@@ -99,7 +99,7 @@ fn warn_of_health_problems(context: &CommandContext) {
 
 /// Requires all approvals that the batch needs: of the checks of its landings, of the commands in its plan,
 /// and of the run itself. Approves the draft that the plan comes from, if it is not approved yet.
-fn confirm_batch(
+fn require_batch_approvals(
     context: &CommandContext,
     project: &Project,
     args: &Swarm,
@@ -108,17 +108,17 @@ fn confirm_batch(
     draft: Option<Draft>,
 ) -> Result<(), Failure> {
     let base = batch_request.base.branch.clone();
-    approval_prompt::confirm_before_landing(
+    approval_prompt::prompt_landing_approvals(
         context,
         project,
         [base],
         project.settings.conflict_agent.as_deref(),
     )?;
     let plan_commands = || plan_commands::collect_plan_commands(project, loaded_plan, &context.dir);
-    approval_prompt::confirm_commands(context, project, &plan_commands()?)?;
+    approval_prompt::prompt_for_approval(context, project, &plan_commands()?)?;
     batch_request.require_approved(project, args, &plan_commands()?)?;
     let draft = draft.filter(|draft| !drafts::is_approved(&project.repo, draft));
-    confirm_run(context, args, draft.as_ref())?;
+    require_run_confirmation(context, args, draft.as_ref())?;
     if let Some(draft) = &draft {
         caller::refuse_in_lane(context, project)?;
         drop(drafts::approve(project, draft)?);
@@ -132,7 +132,11 @@ fn confirm_batch(
 
 /// Requires the user's agreement to run the plan. A plan drafted by an agent is refused if nobody can be
 /// prompted and `--yes` is missing.
-fn confirm_run(context: &CommandContext, args: &Swarm, draft: Option<&Draft>) -> Result<(), Failure> {
+fn require_run_confirmation(
+    context: &CommandContext,
+    args: &Swarm,
+    draft: Option<&Draft>,
+) -> Result<(), Failure> {
     if args.yes {
         return Ok(());
     }
@@ -147,7 +151,7 @@ fn confirm_run(context: &CommandContext, args: &Swarm, draft: Option<&Draft>) ->
             .into())
         }
         (true, None) => Ok(()),
-        (false, _) if confirm::is_confirmed_by_default("run it? [Y/n] ") => Ok(()),
+        (false, _) if confirm::prompt_yes_by_default("run it? [Y/n] ") => Ok(()),
         (false, _) => Err(UsageError::Declined.into()),
     }
 }
@@ -155,7 +159,12 @@ fn confirm_run(context: &CommandContext, args: &Swarm, draft: Option<&Draft>) ->
 fn print_started(context: &CommandContext, batch: &BatchRecord) {
     if context.ui.json {
         let BatchRecord { id, base, branch, .. } = batch;
-        return context.ui.print_json(BatchStarted { batch: id.as_str(), base, branch, dry_run: false });
+        return context.ui.print_json(StartedBatchOutput {
+            batch: id.as_str(),
+            base,
+            branch,
+            dry_run: false,
+        });
     }
     context.ui.print_line(format!("batch {} has begun", batch.id));
     context
@@ -163,9 +172,9 @@ fn print_started(context: &CommandContext, batch: &BatchRecord) {
         .hint(format!("see how far it is: git proq status {0}   follow it: git proq resume {0}", batch.id));
 }
 
-/// Prompts whether to resume an unfinished batch of the same plan, and resumes it. Fails if the user declines
-/// or cannot be prompted.
-fn offer_to_resume(
+/// Prompts whether to resume an unfinished batch of the same plan, and resumes it. `unfinished` is the batch
+/// and a word for its state. Fails if the user declines or cannot be prompted.
+fn prompt_and_resume(
     context: &CommandContext,
     project: &Project,
     args: &Swarm,
@@ -178,7 +187,7 @@ fn offer_to_resume(
             swarm::Error::from(error::BatchError::PlanBatchUnfinished { id, state: state.clone() }).into()
         );
     }
-    if !confirm::is_confirmed_by_default(&format!(
+    if !confirm::prompt_yes_by_default(&format!(
         "batch {id} of this plan is not over ({state}): go on with it? [Y/n] "
     )) {
         return Err(

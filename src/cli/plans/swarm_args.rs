@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueHint};
 use clap_complete::engine::ArgValueCompleter;
 
-use crate::cli::arguments::candidates::{agent_names, branch_names};
+use crate::cli::arguments::candidates::{installed_agent_names, user_branch_names};
 use crate::cli::arguments::plan_source::PlanSource;
 
 /// Run a plan of dependent tasks, each in a lane
@@ -33,13 +33,13 @@ pub(crate) struct Swarm {
     #[command(flatten)]
     pub(crate) source: PlanSource,
     /// Who does tasks that name no agent [default: swarm.agent]
-    #[arg(long, value_name = "AGENT", add = ArgValueCompleter::new(agent_names))]
+    #[arg(long, value_name = "AGENT", add = ArgValueCompleter::new(installed_agent_names))]
     pub(crate) agent: Option<String>,
     /// The model of tasks that name none [default: agent.model]
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
     /// The branch that all of it is for; the current one without it
-    #[arg(long, value_name = "BRANCH", add = ArgValueCompleter::new(branch_names))]
+    #[arg(long, value_name = "BRANCH", add = ArgValueCompleter::new(user_branch_names))]
     pub(crate) base: Option<String>,
     /// How many lanes may be at work at the same time [default: swarm.max_parallel]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]

@@ -19,20 +19,20 @@ use proq_store::records::run::RunRecord;
 use crate::cli::invocation::failure::Failure;
 
 /// Interval at which git-proq checks whether a supervisor that may still land its lane has exited.
-const POLL_INTERVAL: Duration = Duration::from_millis(20);
+const SUPERVISOR_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Result of the automatic merge of a lane.
 pub(crate) struct AutoMergeResult {
     /// The lane as it is now, or as it was when it was removed.
     pub(crate) lane: AnyLane,
-    /// The outcome of the lane's run.
+    /// The final state of the lane's run; `None` if it is not recorded.
     pub(crate) run_state: Option<LaneState>,
     /// The path of the landing's log.
     pub(crate) log_path: PathBuf,
     /// The exit code of the landing.
     pub(crate) exit: Exit,
-    /// Whether the lane did not land and no reason is recorded, because the landing was killed.
-    pub(crate) is_unexplained: bool,
+    /// Whether the lane has neither landed nor a recorded refusal: its landing was killed or has not begun.
+    pub(crate) has_no_landing_outcome: bool,
 }
 
 /// Waits until the landing of a lane whose run has finished is over, and returns its result.
@@ -45,19 +45,19 @@ pub(crate) fn wait_for_landing(project: &Project, lane: &AnyLane) -> Result<Auto
         recovery::recover(project)?;
         let result = read_result(project, lane)?;
         fail_points::hit("landing.looked");
-        if !result.is_unexplained || is_last_check {
+        if !result.has_no_landing_outcome || is_last_check {
             return Ok(result);
         }
         // A landing that was in progress when the run finished held the lock until now. The supervisor
         // acquires it next, as long as it runs.
         is_last_check = !stop::has_live_supervisor(&project.store, &result.lane)?;
         if !is_last_check {
-            std::thread::sleep(POLL_INTERVAL);
+            std::thread::sleep(SUPERVISOR_POLL_INTERVAL);
         }
     }
 }
 
-/// Reads the current result of a lane's landing.
+/// Reads the result of a lane's landing as it is now. The landing may still go on.
 fn read_result(project: &Project, lane: &AnyLane) -> Result<AutoMergeResult, Failure> {
     let is_removed = project.lane(lane.name.as_str()).is_err();
     let (dir, current) = lane_records::load_present_or_past_lane(project, lane)?;
@@ -71,14 +71,14 @@ fn read_result(project: &Project, lane: &AnyLane) -> Result<AutoMergeResult, Fai
         _ => current
             .auto_merge_refusal
             .as_ref()
-            .map_or(Exit::Refused, |refused| Exit::from_code(refused.exit_code)),
+            .map_or(Exit::Refused, |refused| Exit::from_code(refused.landing_exit_code)),
     };
     let run = RunRecord::load_if_exists(&dir.join(format!("runs/{}.toml", lane.last_run)))?;
     Ok(AutoMergeResult {
         run_state: run.and_then(|run| run.outcome),
-        log_path: dir.join(Layout::landing_log_in_lane(lane.last_run)),
+        log_path: dir.join(Layout::auto_merge_log_in_lane(lane.last_run)),
         exit,
-        is_unexplained: !is_removed
+        has_no_landing_outcome: !is_removed
             && current.auto_merge
             && current.state == LaneState::Done
             && current.auto_merge_refusal.is_none(),

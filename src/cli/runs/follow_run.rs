@@ -32,14 +32,14 @@ fn print_landing(
         let text = proq_base::regular_file::read_store_file(&landing.log_path).unwrap_or_default();
         context.ui.print_text(&String::from_utf8_lossy(&text));
     }
-    if landing.is_unexplained {
+    if landing.has_no_landing_outcome {
         context.ui.warn("its landing ended without a word; it is tried again after the next landing");
     }
     landing.exit
 }
 
 /// Creates the progress line; hidden if standard error is not a terminal.
-fn progress_bar(context: &CommandContext, lane: &AnyLane) -> ProgressBar {
+fn run_progress_line(context: &CommandContext, lane: &AnyLane) -> ProgressBar {
     if context.ui.quiet || context.ui.json || !ui::stderr_is_terminal() {
         return ProgressBar::hidden();
     }
@@ -70,7 +70,7 @@ pub(crate) fn follow_quietly(
     project: &Project,
     lane: &AnyLane,
 ) -> Result<(AnyLane, LaneState), Failure> {
-    let bar = progress_bar(context, lane);
+    let bar = run_progress_line(context, lane);
     let (current_lane, state) = watch_run(project, lane, &bar)?;
     bar.finish_and_clear();
     run_end::notify_run_ended(context, project, &current_lane, state);
@@ -84,7 +84,7 @@ pub(crate) fn follow_and_report(
     lane: &AnyLane,
     command: Option<&AgentCommand>,
 ) -> CommandResult {
-    let bar = progress_bar(context, lane);
+    let bar = run_progress_line(context, lane);
     let (current_lane, state) = watch_run(project, lane, &bar)?;
     if lane.auto_merge {
         bar.set_message("landing");
@@ -97,20 +97,20 @@ pub(crate) fn follow_and_report(
     }
     let lane = current_lane;
     if lane.is_read_only() {
-        return guest_lane_output::print_end(context, &project.store, &lane, command, state);
+        return guest_lane_output::print_answer_or_state(context, &project.store, &lane, command, state);
     }
     if context.ui.json {
         print_json(context, &lane, command, state);
     } else {
         context.ui.print_line(run_end::state_line(&lane, state));
-        run_end::print_pending_messages(context, &project.store, &lane.name);
+        run_end::print_pending_message_count(context, &project.store, &lane.name);
     }
     Ok(run_end::exit_for_state(state))
 }
 
 /// Prints the JSON record of a lane after its run.
 fn print_json(context: &CommandContext, lane: &AnyLane, command: Option<&AgentCommand>, state: LaneState) {
-    match lane.clone().into_worktree_lane() {
+    match lane.clone().into_owned_lane() {
         Ok(lane) => lane_output::print_json(context, &lane, command, state),
         Err(_) => guest_lane_output::print_json(context, lane, command, state, None),
     }

@@ -21,13 +21,15 @@ use crate::cli::invocation::failure::Failure;
 
 /// JSON output about a run without a dedicated branch.
 #[derive(Serialize)]
-struct ReadOnlyRunOutput<'a> {
+struct GuestRunOutput<'a> {
     lane: &'a LaneName,
     mode: LanePurpose,
     #[serde(serialize_with = "path_form::serialize")]
     path: &'a Path,
     base: &'a str,
-    start: String,
+    /// Id of the commit that the run reads or works on.
+    #[serde(rename = "start")]
+    start_commit: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     agent: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -44,7 +46,7 @@ struct ReadOnlyRunOutput<'a> {
 }
 
 /// Formats the branch or revision that a run reads or works on, with its short commit id.
-pub(crate) fn base_text(lane: &AnyLane) -> String {
+pub(crate) fn base_and_start_text(lane: &AnyLane) -> String {
     format!("{} ({})", lane.base, lane.start.short())
 }
 
@@ -57,12 +59,12 @@ pub(crate) fn print_plan(
 ) {
     let target = &plan.target;
     if context.ui.json {
-        context.ui.print_json(ReadOnlyRunOutput {
+        context.ui.print_json(GuestRunOutput {
             lane: &plan.name,
             mode: purpose,
             path: &target.dir,
             base: &target.rev_name,
-            start: target.commit.to_string(),
+            start_commit: target.commit.to_string(),
             agent: Some(&command.agent),
             command: Some(command.display_command_line()),
             permission: command.permission_level(),
@@ -90,12 +92,12 @@ pub(crate) fn print_json(
     state: LaneState,
     answer: Option<String>,
 ) {
-    context.ui.print_json(ReadOnlyRunOutput {
+    context.ui.print_json(GuestRunOutput {
         lane: &lane.name,
         mode: lane.purpose().unwrap_or(LanePurpose::Answer),
         path: &lane.path,
         base: &lane.base,
-        start: lane.start.to_string(),
+        start_commit: lane.start.to_string(),
         agent: lane.agent.as_deref(),
         command: command.map(AgentCommand::display_command_line),
         permission: command.and_then(AgentCommand::permission_level),
@@ -108,7 +110,7 @@ pub(crate) fn print_json(
 
 /// Prints the answer of a finished run and nothing else on standard output, so that it can be piped. The
 /// status goes to standard error.
-pub(crate) fn print_end(
+pub(crate) fn print_answer_or_state(
     context: &CommandContext,
     store: &Store,
     lane: &AnyLane,
@@ -125,7 +127,7 @@ pub(crate) fn print_end(
         return Ok(run_end::exit_for_state(state));
     }
     match answer {
-        Some(text) => print_text(context, &text),
+        Some(text) => print_agent_text(context, &text),
         None => context.ui.status(run_end::state_line(lane, state)),
     }
     if let (LaneState::Done, Some(detail)) = (state, &lane.detail) {
@@ -135,7 +137,7 @@ pub(crate) fn print_end(
 }
 
 /// Prints an agent's text with terminal control characters escaped.
-pub(crate) fn print_text(context: &CommandContext, text: &str) {
+pub(crate) fn print_agent_text(context: &CommandContext, text: &str) {
     for line in terminal_text::escape_lines(text) {
         context.ui.print_line(line);
     }

@@ -21,7 +21,9 @@ struct SpawnOutput<'a> {
     #[serde(serialize_with = "path_form::serialize")]
     path: &'a Path,
     base: &'a str,
-    start: String,
+    /// Id of the commit that the lane starts from.
+    #[serde(rename = "start")]
+    start_commit: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     agent: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -56,7 +58,7 @@ pub(crate) fn print_plan(
             branch: &plan.branch,
             path: &plan.path,
             base: &base.branch,
-            start: base.start.to_string(),
+            start_commit: base.start.to_string(),
             agent: agent_command.map(|j| j.agent.as_str()),
             command: agent_command.map(AgentCommand::display_command_line),
             checks: plan.checks(),
@@ -124,7 +126,7 @@ pub(crate) fn print_json(
         branch: &lane.kind.branch,
         path: &lane.path,
         base: &lane.base,
-        start: lane.start.to_string(),
+        start_commit: lane.start.to_string(),
         agent: lane.agent.as_deref(),
         command: agent_command.map(AgentCommand::display_command_line),
         checks: &lane.checks,
@@ -132,7 +134,7 @@ pub(crate) fn print_json(
         permission: agent_command.and_then(AgentCommand::permission_level),
         state: state.to_string(),
         auto_merge: lane.auto_merge,
-        auto_merge_refusal: lane.auto_merge_refusal.as_ref().map(|refusal| refusal.message.as_str()),
+        auto_merge_refusal: lane.auto_merge_refusal.as_ref().map(|refusal| refusal.refusal_reason.as_str()),
         dry_run: false,
     });
 }

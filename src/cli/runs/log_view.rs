@@ -46,6 +46,8 @@ impl LogView {
         }
     }
 
+    /// Creates a view of a run's log: rendered if its dialect is known and `raw` is not set; otherwise as
+    /// [`LogView::unstructured`].
     pub(crate) fn from_record(run: Option<&RunRecord>, raw: bool) -> LogView {
         let dialect = run.and_then(|run| Dialect::from_name(run.dialect.as_deref()?));
         match dialect.filter(|dialect| dialect.is_machine_readable() && !raw) {
@@ -65,7 +67,7 @@ impl LogView {
             LogView::Rendered(renderer) => {
                 let (reader, render) = renderer.as_mut();
                 let mut events = Vec::new();
-                reader.feed(bytes, &mut events);
+                reader.feed_stdout(bytes, &mut events);
                 let text: String = events.iter().map(|event| render.render_event(event)).collect();
                 Cow::Owned(text.into_bytes())
             }
@@ -88,7 +90,7 @@ impl LogView {
     pub(crate) fn parse_events(&mut self, bytes: &[u8]) -> Vec<StreamEvent> {
         let mut events = Vec::new();
         if let LogView::Rendered(renderer) = self {
-            renderer.0.feed(bytes, &mut events);
+            renderer.0.feed_stdout(bytes, &mut events);
             drop(renderer.0.finish(run_end::Exit::default(), &mut events));
         }
         events

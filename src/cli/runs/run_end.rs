@@ -63,7 +63,7 @@ pub(crate) fn exit_for_state(state: LaneState) -> Exit {
 }
 
 /// Prints how many messages are pending in a lane, if any are.
-pub(crate) fn print_pending_messages(context: &CommandContext, store: &Store, name: &LaneName) {
+pub(crate) fn print_pending_message_count(context: &CommandContext, store: &Store, name: &LaneName) {
     let count = Inbox::new(store, name).count();
     if count > 0 {
         context.ui.status(inbox::pending_text(name, count));

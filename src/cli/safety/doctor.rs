@@ -116,10 +116,10 @@ fn summary_line(report: &Report) -> String {
     if errors == 0 {
         state.insert(0, style("all well").green().to_string());
     }
-    format!("{}; checked {}", state.join(", "), checked_text(report))
+    format!("{}; checked {}", state.join(", "), checked_items_text(report))
 }
 
-fn checked_text(report: &Report) -> String {
+fn checked_items_text(report: &Report) -> String {
     let counts = &report.checked;
     let mut out = Vec::new();
     if counts.repository {

@@ -58,8 +58,9 @@ struct FreedGroup {
 #[derive(Serialize)]
 struct FreedItem {
     name: String,
-    /// The time since which the item has been obsolete.
-    at: Moment,
+    /// Time since which the item has been obsolete.
+    #[serde(rename = "at")]
+    obsolete_since: Moment,
     bytes: u64,
 }
 
@@ -69,6 +70,7 @@ struct RetainedRow {
     name: String,
     #[serde(rename = "why")]
     reason: String,
+    /// Command that deletes the item, or a hint on what to do.
     #[serde(skip_serializing_if = "Option::is_none")]
     help: Option<String>,
 }
@@ -84,14 +86,14 @@ pub(crate) fn run(context: &CommandContext, args: &Gc) -> CommandResult {
             expire::find_expired(&project, kind)?;
         let mut items = Vec::new();
         for expired_item in &expired_items {
-            proq_base::interrupt::check()?;
-            match free_item(&project, expired_item, args.dry_run) {
+            proq_base::interrupt::require_no_signal()?;
+            match delete_expired_item(&project, expired_item, args.dry_run) {
                 Ok(item) => items.extend(item),
                 Err(e) => {
                     failed = true;
                     let help = e.hints().first().map(ToString::to_string);
                     output.retained.push(RetainedRow {
-                        kind: json_key(kind),
+                        kind: kind_json_name(kind),
                         name: expired_item.name.clone(),
                         reason: error_text(&e),
                         help,
@@ -99,8 +101,8 @@ pub(crate) fn run(context: &CommandContext, args: &Gc) -> CommandResult {
                 }
             }
         }
-        let to_retained = |RetainedItem { name, reason: why, command: help }| RetainedRow {
-            kind: json_key(kind),
+        let to_retained = |RetainedItem { name, reason: why, remedy_command: help }| RetainedRow {
+            kind: kind_json_name(kind),
             name,
             reason: why,
             help,
@@ -110,10 +112,10 @@ pub(crate) fn run(context: &CommandContext, args: &Gc) -> CommandResult {
             let bytes = items.iter().map(|item| item.bytes).sum();
             output.bytes += bytes;
             print_freed(context, kind, &items, bytes, args.dry_run);
-            output.freed.push(FreedGroup { kind: json_key(kind), count: items.len(), bytes, items });
+            output.freed.push(FreedGroup { kind: kind_json_name(kind), count: items.len(), bytes, items });
         }
     }
-    let trash_groups = output.freed.iter().filter(|group| group.kind == json_key(ExpiryKind::Trash));
+    let trash_groups = output.freed.iter().filter(|group| group.kind == kind_json_name(ExpiryKind::Trash));
     let mut excluded_names: Vec<String> =
         trash_groups.flat_map(|group| &group.items).map(|item| item.name.clone()).collect();
     // Items that stay in the trash whatever their age are not counted: no cleanup deletes them.
@@ -121,16 +123,16 @@ pub(crate) fn run(context: &CommandContext, args: &Gc) -> CommandResult {
         output
             .retained
             .iter()
-            .filter(|item| item.kind == json_key(ExpiryKind::Trash))
+            .filter(|item| item.kind == kind_json_name(ExpiryKind::Trash))
             .map(|item| item.name.clone()),
     );
     output.trash = trash_contents::trash_usage(&project, &excluded_names)?;
-    print_retained(context, output);
+    print_json_or_retained(context, output);
     Ok(if failed { Exit::Refused } else { Exit::Success })
 }
 
 /// Prints the JSON output, or the retained items and the size of the trash.
-fn print_retained(context: &CommandContext, output: GcOutput) {
+fn print_json_or_retained(context: &CommandContext, output: GcOutput) {
     if context.ui.json {
         context.ui.print_json(output);
     } else {
@@ -138,14 +140,19 @@ fn print_retained(context: &CommandContext, output: GcOutput) {
             let is_command = item.help.as_ref().is_some_and(|help| help.starts_with("git update-ref"));
             let prefix = if is_command { "delete it: " } else { "" };
             let help = item.help.as_ref().map_or_else(String::new, |help| format!("; {prefix}{help}"));
-            context.ui.status(format!("kept {} {}: {}{help}", key_noun(item.kind), item.name, item.reason));
+            context.ui.status(format!(
+                "kept {} {}: {}{help}",
+                noun_of_kind(item.kind),
+                item.name,
+                item.reason
+            ));
         }
         if output.freed.is_empty() {
             context.ui.status("nothing is old enough to go");
         } else if !output.dry_run && output.freed.iter().any(|group| group.kind != "trash") {
             context.ui.hint("what git keeps of them goes with its own clean-up: git gc");
         }
-        let TrashUsage { count, bytes, waiting } = output.trash;
+        let TrashUsage { count, bytes, reusable_folders: waiting } = output.trash;
         if count > 0 {
             let (lanes, size) = (ui::pluralize(count, "removed lane"), ui::short_size(bytes));
             context.ui.status(format!(
@@ -159,14 +166,14 @@ fn print_retained(context: &CommandContext, output: GcOutput) {
 
 /// Deletes an expired item and returns it; `None` if another process deleted or restored it concurrently. A
 /// dry run only returns the item.
-fn free_item(
+fn delete_expired_item(
     project: &Project,
     expired_item: &ExpiredItem,
     dry_run: bool,
 ) -> Result<Option<FreedItem>, lane::Error> {
     let item = FreedItem {
         name: expired_item.name.clone(),
-        at: expired_item.since,
+        obsolete_since: expired_item.age_start,
         bytes: expired_item.disk_size(&project.store),
     };
     Ok((dry_run || expired_item.delete(project)?).then_some(item))
@@ -178,43 +185,45 @@ fn print_freed(context: &CommandContext, kind: ExpiryKind, items: &[FreedItem], 
     }
     let verb = if dry_run { "would free" } else { "freed" };
     let size = if bytes == 0 { String::new() } else { format!(", {}", ui::short_size(bytes)) };
-    context.ui.print_line(format!("{verb} {}{size}", count_text(kind, items.len())));
+    context.ui.print_line(format!("{verb} {}{size}", expired_count_text(kind, items.len())));
     for item in items.iter().filter(|_| dry_run) {
         let size = if item.bytes == 0 { String::new() } else { format!(", {}", ui::short_size(item.bytes)) };
         context.ui.print_line(format!(
             "  {} ({} old{size})",
             item.name,
-            ui::short_duration(now().duration_since(item.at))
+            ui::short_duration(now().duration_since(item.obsolete_since))
         ));
     }
 }
 
-fn count_text(kind: ExpiryKind, n: usize) -> String {
+/// Formats a number of expired items of a kind.
+fn expired_count_text(kind: ExpiryKind, n: usize) -> String {
     match kind {
         ExpiryKind::Trash => format!("{} from the trash", ui::pluralize(n, "removed lane")),
         ExpiryKind::Snapshots => format!("{} that came back", ui::pluralize(n, "snapshot")),
         ExpiryKind::Operations => format!("{} from the log", ui::pluralize(n, "operation")),
         ExpiryKind::SavedRefs => format!("{} whose commits are elsewhere", ui::pluralize(n, "saved ref")),
-        ExpiryKind::KeeperRefs => format!("{} of operations that are gone", ui::pluralize(n, "ref")),
+        ExpiryKind::OrphanOperationRefs => format!("{} of operations that are gone", ui::pluralize(n, "ref")),
         ExpiryKind::VerifyCache => format!("{} of checks", ui::pluralize(n, "result")),
         ExpiryKind::TempFiles => format!("{} of dead processes", ui::pluralize(n, "left-over")),
     }
 }
 
 /// Returns the name of a kind of expired items in the JSON output.
-fn json_key(kind: ExpiryKind) -> &'static str {
+fn kind_json_name(kind: ExpiryKind) -> &'static str {
     match kind {
         ExpiryKind::Trash => "trash",
         ExpiryKind::Snapshots => "snapshots",
         ExpiryKind::Operations => "operations",
         ExpiryKind::SavedRefs => "saved-refs",
-        ExpiryKind::KeeperRefs => "operation-refs",
+        ExpiryKind::OrphanOperationRefs => "operation-refs",
         ExpiryKind::VerifyCache => "checks",
         ExpiryKind::TempFiles => "drafts",
     }
 }
 
-fn key_noun(key: &str) -> &str {
+/// Returns the noun for one item of a kind, from the name of the kind in the JSON output.
+fn noun_of_kind(key: &str) -> &str {
     match key {
         "snapshots" => "snapshot",
         "operations" => "operation",

@@ -72,17 +72,22 @@ pub(crate) enum OpCommand {
 #[derive(Serialize)]
 struct OperationRow {
     operation: OperationNumber,
-    at: Moment,
+    /// Time at which the operation started.
+    #[serde(rename = "at")]
+    started_at: Moment,
     kind: String,
     command: String,
+    /// What the operation did, in a few words.
     #[serde(rename = "did")]
     effect: String,
     /// Whether the operation was undone later.
     undone: bool,
     /// Whether the operation's process crashed and another process completed or undid the operation.
     recovered: bool,
+    /// Numbers of the operations that this one undoes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     undoes: Vec<OperationNumber>,
+    /// Number of the undo that this operation takes back.
     #[serde(skip_serializing_if = "Option::is_none")]
     redoes: Option<OperationNumber>,
 }
@@ -124,14 +129,14 @@ fn operation_row(settings: &Settings, logged: &LoggedOperation) -> OperationRow 
     let (header, entry) = (&logged.entry.header, &logged.entry);
     OperationRow {
         operation: logged.number,
-        at: header.at,
+        started_at: header.started_at,
         kind: header.kind.clone(),
         command: header.command.clone(),
         effect: op_log_view::summarize_entry(entry, &settings.branch_prefix),
         undone: logged.is_undone,
-        recovered: entry.finished.is_some_and(|(_, recovered)| recovered),
+        recovered: entry.end_and_recovered.is_some_and(|(_, recovered)| recovered),
         undoes: header.undoes.clone(),
-        redoes: header.redoes,
+        redoes: header.reverted_undo,
     }
 }
 
@@ -161,7 +166,7 @@ fn print_log(context: &CommandContext, last: Option<usize>) -> CommandResult {
         };
         vec![
             row.operation.to_string(),
-            ui::short_duration(now().duration_since(row.at)),
+            ui::short_duration(now().duration_since(row.started_at)),
             state.to_owned(),
             row.command.clone(),
             row.effect.clone(),
@@ -174,7 +179,7 @@ fn print_log(context: &CommandContext, last: Option<usize>) -> CommandResult {
 fn print_operation(context: &CommandContext, number: OperationNumber) -> CommandResult {
     let project = context.project()?;
     let op_log = OpLog::read(&project);
-    let logged = op_log_view::require(&op_log, number)?;
+    let logged = op_log_view::require_operation(&op_log, number)?;
     let steps: Vec<Step> = logged.entry.applied_steps().cloned().collect();
     let row = operation_row(&project.settings, logged);
     if context.ui.json {
@@ -192,7 +197,11 @@ fn print_operation(context: &CommandContext, number: OperationNumber) -> Command
     let ui = context.ui;
     ui.print_line(format!("operation  {number}{}", if row.undone { " (undone)" } else { "" }));
     ui.print_line(format!("command    {}", row.command));
-    ui.print_line(format!("when       {}, {} ago", row.at, ui::short_duration(now().duration_since(row.at))));
+    ui.print_line(format!(
+        "when       {}, {} ago",
+        row.started_at,
+        ui::short_duration(now().duration_since(row.started_at))
+    ));
     ui.print_line(format!("who        process {} on {}", logged.entry.header.pid, logged.entry.header.host));
     if row.recovered {
         ui.print_line("how        cut short, and put right by a later command");
@@ -206,6 +215,7 @@ fn print_operation(context: &CommandContext, number: OperationNumber) -> Command
     Ok(Exit::Success)
 }
 
+/// Returns the ref that a step moved, with its commits before and after; `None` if the step moved none.
 fn ref_change(step: &Step) -> Option<RefChange> {
     let id_text = |id: Option<CommitId>| id.map(|id| id.to_string());
     match step {
@@ -223,7 +233,7 @@ fn ref_change(step: &Step) -> Option<RefChange> {
             };
             Some(RefChange { name, before: id_text(Some(*from)), after: id_text(Some(*to)) })
         }
-        Step::AgentCommits { branch, from, to, .. } => Some(RefChange {
+        Step::RecordAgentCommits { branch, from, to, .. } => Some(RefChange {
             name: format!("refs/heads/{branch}"),
             before: id_text(Some(*from)),
             after: id_text(Some(*to)),
@@ -246,7 +256,7 @@ fn step_line(step: &Step) -> Option<String> {
             };
             format!("{}: {ref_text}{} -> {}", dir.display(), from.short(), to.short())
         }
-        Step::AgentCommits { dir, branch, from, to } => {
+        Step::RecordAgentCommits { dir, branch, from, to } => {
             format!(
                 "{}: {branch} {} -> {} while an agent worked there",
                 dir.display(),
@@ -263,8 +273,10 @@ fn step_line(step: &Step) -> Option<String> {
         }
         Step::WriteRecord { .. } => return None,
         Step::MovePath { from, to } => format!("{} -> {}", from.display(), to.display()),
-        Step::ReuseTrash { entry, dir } => format!("{}/worktree -> {}", entry.display(), dir.display()),
-        Step::RecreateTrash { entry, .. } => format!("{}/worktree: made anew", entry.display()),
+        Step::ReuseTrash { trash_entry: entry, dir } => {
+            format!("{}/worktree -> {}", entry.display(), dir.display())
+        }
+        Step::RecreateTrash { trash_entry: entry, .. } => format!("{}/worktree: made anew", entry.display()),
         Step::CreateWorktree { dir, .. } | Step::CreateResolveWorktree { dir, .. } => {
             format!("{}: made", dir.display())
         }

@@ -65,14 +65,17 @@ struct SnapshotRow {
     id: String,
     #[serde(rename = "why")]
     reason: String,
-    at: Moment,
+    /// Time at which the snapshot was taken.
+    #[serde(rename = "at")]
+    taken_at: Moment,
     /// One of waiting, edits, kept, restored, copy, automatic.
     state: &'static str,
     /// Lane whose preview the snapshot waits for, or whose edits it holds.
     #[serde(skip_serializing_if = "Option::is_none")]
     lane: Option<LaneName>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    restored: Option<Moment>,
+    /// Time at which the snapshot was restored; `None` if it was not, or is only a copy.
+    #[serde(rename = "restored", skip_serializing_if = "Option::is_none")]
+    restored_at: Option<Moment>,
     /// Number of files in the snapshot.
     files: usize,
     /// Commit that `git stash apply` takes.
@@ -109,11 +112,12 @@ struct RestoreOutput {
     id: String,
     commit: CommitId,
     /// One of exactly, merged, conflict.
-    restored: &'static str,
+    #[serde(rename = "restored")]
+    restore_result: &'static str,
     conflicts: Vec<RepoPath>,
     /// Ignored files that an earlier restore of this snapshot wrote and that have changed since.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    ignored_gone: Vec<RepoPath>,
+    #[serde(rename = "ignored_gone", skip_serializing_if = "Vec::is_empty")]
+    lost_ignored: Vec<RepoPath>,
     dry_run: bool,
 }
 
@@ -158,7 +162,7 @@ fn show(context: &CommandContext, id: &str) -> CommandResult {
         context.ui.print_json(SnapshotDetails {
             row: snapshot_row(&view),
             paths: files.into_iter().map(file).collect(),
-            left_out: view.left_out().to_vec(),
+            left_out: view.uncaptured_paths().to_vec(),
             empty_folders: view.record.snapshot.empty_dirs.clone(),
         });
         return Ok(Exit::Success);
@@ -177,9 +181,9 @@ fn show(context: &CommandContext, id: &str) -> CommandResult {
             None => state_text(&view),
         },
     );
-    print_field("base", &snap.snapshot.base.short());
+    print_field("base", &snap.snapshot.head_commit.short());
     print_field("read it", &format!("git stash apply {}", view.commit()));
-    for path in snap.automatic.iter().flat_map(|automatic| &automatic.ignored) {
+    for path in snap.automatic.iter().flat_map(|automatic| &automatic.copied_ignored_files) {
         print_field("ignored", &path.to_string());
     }
     for path in snap.automatic.iter().flat_map(|automatic| &automatic.too_large) {
@@ -188,7 +192,7 @@ fn show(context: &CommandContext, id: &str) -> CommandResult {
     for folder in &snap.snapshot.empty_dirs {
         print_field("empty", &folder.to_string());
     }
-    for item in view.left_out() {
+    for item in view.uncaptured_paths() {
         print_field("left out", &format!("{} ({})", item.path, item.kind));
     }
     if !files.is_empty() {
@@ -220,9 +224,9 @@ fn restore(context: &CommandContext, id: &str, dry_run: bool) -> CommandResult {
         context.ui.print_json(RestoreOutput {
             id,
             commit,
-            restored,
+            restore_result: restored,
             conflicts,
-            ignored_gone: report.lost_ignored,
+            lost_ignored: report.lost_ignored,
             dry_run,
         });
     } else {
@@ -288,13 +292,13 @@ fn snapshot_row(view: &SnapView) -> SnapshotRow {
     SnapshotRow {
         id: snap.id.clone(),
         reason: snap.reason.clone(),
-        at: snap.at,
+        taken_at: snap.at,
         state,
         lane,
-        restored: snap.restored.filter(|_| !snap.is_copy),
+        restored_at: snap.restored.filter(|_| !snap.is_copy),
         files: snap.snapshot.files,
         commit: snap.snapshot.commit,
-        base: snap.snapshot.base,
+        base: snap.snapshot.head_commit,
     }
 }
 

@@ -14,7 +14,7 @@ use proq_store::base::operation_number::OperationNumber;
 use serde::Serialize;
 
 use crate::cli::invocation::caller;
-use crate::cli::invocation::confirm::{cannot_prompt_user, confirm};
+use crate::cli::invocation::confirm::{cannot_prompt_user, require_confirmation};
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::failure::Failure;
 use crate::cli::invocation::usage_error::UsageError;
@@ -27,7 +27,7 @@ struct UndoOutput {
     /// Command line of the newest of these operations.
     command: String,
     dry_run: bool,
-    /// Files and folders in which tasks landed by these operations stay marked as done.
+    /// Files and folders that mark the tasks of undone landings as done, in no commit; git-proq leaves them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[serde(rename = "still_noted")]
     uncommitted_marks: Vec<String>,
@@ -45,7 +45,7 @@ pub(crate) fn undo_operations(
     let project = context.project_for_write()?;
     caller::refuse_agent_for_other_lanes(&[], dry_run)?;
     let plan = undo_plan::plan(&project, target).map_err(|e| explain_not_last(&project, e))?;
-    if !is_named && !plan.is_own_session {
+    if !is_named && !plan.is_same_terminal {
         confirm_undo(context, &plan, dry_run)?;
     }
     let records = undo_plan::written_records(&project, &plan);
@@ -62,7 +62,7 @@ pub(crate) fn undo_operations(
         landed_marks::uncommitted_marks(&project.store, &records)
     };
     if context.ui.json {
-        let (operations, command) = (plan.numbers, plan.command);
+        let (operations, command) = (plan.numbers, plan.newest_command);
         context.ui.print_json(UndoOutput { operations, command, dry_run, uncommitted_marks });
         return Ok(Exit::Success);
     }
@@ -73,9 +73,13 @@ pub(crate) fn undo_operations(
         (_, true) => "would undo",
     };
     let description = match plan.numbers.as_slice() {
-        [number] => format!("operation {number}: {}", plan.command),
+        [number] => format!("operation {number}: {}", plan.newest_command),
         numbers => {
-            format!("{}, the last of them: {}", ui::pluralize(numbers.len(), "operation"), plan.command)
+            format!(
+                "{}, the last of them: {}",
+                ui::pluralize(numbers.len(), "operation"),
+                plan.newest_command
+            )
         }
     };
     context.ui.print_line(format!("{verb} {description}"));
@@ -114,7 +118,7 @@ fn explain_not_last(project: &Project, e: lane::Error) -> Failure {
 fn confirm_undo(context: &CommandContext, plan: &Plan, dry_run: bool) -> Result<(), Failure> {
     let description = format!(
         "operation {} was started in another terminal or by another program: {}",
-        plan.numbers[0], plan.command
+        plan.numbers[0], plan.newest_command
     );
     if cannot_prompt_user(context) {
         return Err(UsageError::ConfirmationRequired { subject: description, number: plan.numbers[0] }.into());
@@ -123,5 +127,5 @@ fn confirm_undo(context: &CommandContext, plan: &Plan, dry_run: bool) -> Result<
         context.ui.status(format!("{description}\nwould ask whether to undo it"));
         return Ok(());
     }
-    confirm(&format!("{description}\nundo it? [y/N] "))
+    require_confirmation(&format!("{description}\nundo it? [y/N] "))
 }

@@ -75,7 +75,7 @@ pub(crate) fn run(context: &CommandContext, args: &Agents) -> CommandResult {
             row.name.clone(),
             row.version.clone().unwrap_or_default(),
             tested_version_text(row).to_owned(),
-            location_text(row),
+            program_location_text(row),
             row.profile.about.clone(),
         ];
         if args.wide {
@@ -127,7 +127,8 @@ fn tested_version_text(row: &AgentRow) -> &'static str {
     }
 }
 
-fn location_text(row: &AgentRow) -> String {
+/// Formats the path of the agent's program, or that it is not installed.
+fn program_location_text(row: &AgentRow) -> String {
     match &row.path {
         Some(path) => console::style(path).green().to_string(),
         None if row.profile.program.is_empty() => console::style("yours to name").dim().to_string(),

@@ -13,13 +13,13 @@ use proq_lib::swarm::batch::plan_commands;
 use proq_store::records::approval::{ApprovalsRecord, ApprovedCommand};
 use serde::Serialize;
 
-use crate::cli::arguments::candidates::branch_names;
+use crate::cli::arguments::candidates::user_branch_names;
 use crate::cli::arguments::plan_source::{FormatArg, PlanSource};
 use crate::cli::invocation::approval_prompt::{
     APPROVE_QUESTION, SHORT_ID_LEN, print_commands, save_approvals, short_id, unapproved_commands,
 };
 use crate::cli::invocation::caller;
-use crate::cli::invocation::confirm::{cannot_prompt_user, confirm};
+use crate::cli::invocation::confirm::{cannot_prompt_user, require_confirmation};
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::failure::Failure;
 use crate::cli::invocation::usage_error::UsageError;
@@ -66,7 +66,7 @@ pub(crate) struct Approve {
     #[arg(long, value_name = "FORM", requires = "plan")]
     pub(crate) format: Option<FormatArg>,
     /// The checks of landings on this branch, in place of those of the branch that you are on
-    #[arg(long, value_name = "BRANCH", conflicts_with = "plan", add = ArgValueCompleter::new(branch_names))]
+    #[arg(long, value_name = "BRANCH", conflicts_with = "plan", add = ArgValueCompleter::new(user_branch_names))]
     pub(crate) onto: Option<String>,
     /// Say what would change, and change nothing
     #[arg(long)]
@@ -95,10 +95,12 @@ struct ApproveOutput {
 #[derive(Serialize)]
 struct CommandRow {
     id: String,
+    /// What the command is for, such as a check or a hook.
     kind: String,
     command: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    from: Option<String>,
+    /// File that contains the command; `None` for the user's own settings.
+    #[serde(rename = "from", skip_serializing_if = "Option::is_none")]
+    source_file: Option<String>,
     approved: bool,
 }
 
@@ -112,7 +114,7 @@ pub(crate) fn run(context: &CommandContext, args: &Approve) -> CommandResult {
         caller::refuse_in_lane(context, &project)?;
     }
     let mut approvals = Approvals::load(&project.repo, &project.store)?;
-    let commands = select_by_id(repository_commands(context, &project, &approvals, args)?, args)?;
+    let commands = select_by_id(plan_or_settings_commands(context, &project, &approvals, args)?, args)?;
     let pending = unapproved_commands(&commands);
     let mut record = approvals.record.clone();
     if args.revoke {
@@ -141,7 +143,7 @@ pub(crate) fn run(context: &CommandContext, args: &Approve) -> CommandResult {
         if !args.dry_run {
             approvals.record = record;
         }
-        let commands = repository_commands(context, &project, &approvals, args)?;
+        let commands = plan_or_settings_commands(context, &project, &approvals, args)?;
         let commands = commands.into_iter().map(CommandRow::from).collect();
         context.ui.print_json(ApproveOutput {
             commands,
@@ -153,7 +155,7 @@ pub(crate) fn run(context: &CommandContext, args: &Approve) -> CommandResult {
 }
 
 /// Returns the commands to approve: those of a plan, or those of the settings.
-fn repository_commands(
+fn plan_or_settings_commands(
     context: &CommandContext,
     project: &Project,
     approvals: &Approvals<'_>,
@@ -162,7 +164,7 @@ fn repository_commands(
     if args.plan.is_empty() {
         let layers = match &args.onto {
             Some(onto) => project.landing_checks(&base::resolve(project, None, Some(onto))?.branch)?.layers,
-            None => landing_checks::current_layers(project)?,
+            None => landing_checks::default_base_layers(project)?,
         };
         return Ok(approvals.all_commands(&layers, &Settings::from_layers(&layers)));
     }
@@ -225,6 +227,10 @@ fn print_list(context: &CommandContext, record: &ApprovalsRecord, pending: &[She
     }
 }
 
+/// Prompts the user to approve the commands.
+///
+/// # Errors
+/// [`UsageError::ApprovalRequired`] if the user cannot be prompted, [`UsageError::Declined`] if they decline.
 fn confirm_or_refuse(context: &CommandContext, args: &Approve) -> Result<(), Failure> {
     if cannot_prompt_user(context) {
         let source = if args.plan.is_empty() { "this repository's proq.toml" } else { "this plan" };
@@ -232,7 +238,7 @@ fn confirm_or_refuse(context: &CommandContext, args: &Approve) -> Result<(), Fai
             UsageError::ApprovalRequired { origin: source, selection_args: args.selection_args() }.into()
         );
     }
-    confirm(APPROVE_QUESTION)
+    require_confirmation(APPROVE_QUESTION)
 }
 
 impl From<ShellCommand> for CommandRow {
@@ -241,7 +247,7 @@ impl From<ShellCommand> for CommandRow {
             id,
             kind: kind.into_owned(),
             command: line,
-            from: from.map(|p| p.display().to_string()),
+            source_file: from.map(|p| p.display().to_string()),
             approved,
         }
     }

@@ -9,7 +9,7 @@ pub(crate) const SHELLS: [&str; 5] = ["bash", "elvish", "fish", "powershell", "z
 pub(crate) const COMPLETE_VARIABLE: &str = "PROQ_COMPLETE";
 
 /// Returns the completion script of a shell, for both `git-proq` and `git proq`.
-pub(crate) fn script(shell: &str) -> String {
+pub(crate) fn completion_script(shell: &str) -> String {
     let shells = Shells::builtins();
     let mut out = Vec::new();
     if let Some(completer) = shells.completer(shell) {

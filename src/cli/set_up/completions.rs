@@ -3,7 +3,7 @@
 use clap::Args;
 use proq_base::explain::Exit;
 
-use super::completion_script::{SHELLS, script};
+use super::completion_script::{SHELLS, completion_script};
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 
 /// Print a completion script
@@ -22,6 +22,6 @@ pub(crate) struct CompletionsArgs {
 }
 
 pub(crate) fn run(context: &CommandContext, args: &CompletionsArgs) -> CommandResult {
-    context.ui.print_text(&script(&args.shell));
+    context.ui.print_text(&completion_script(&args.shell));
     Ok(Exit::Success)
 }

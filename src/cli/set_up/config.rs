@@ -47,8 +47,12 @@ struct SettingRow {
     value: String,
     origin: String,
     default: &'static str,
+    /// Format of the setting's values, as text.
     form: String,
-    by_repository: bool,
+    /// Whether the repository's `proq.toml` may set it.
+    #[serde(rename = "by_repository")]
+    settable_by_repository: bool,
+    /// What the setting does, in one sentence.
     about: String,
 }
 
@@ -60,7 +64,7 @@ struct ConfigOutput {
 pub(crate) fn run(context: &CommandContext, args: &Config) -> CommandResult {
     let ConfigCommand::List { show_origin } = args.command;
     let project = context.project()?;
-    let layers = landing_checks::current_layers(&project)?;
+    let layers = landing_checks::default_base_layers(&project)?;
     let mut settings: Vec<SettingRow> = KEYS
         .iter()
         .map(|key| {
@@ -71,7 +75,7 @@ pub(crate) fn run(context: &CommandContext, args: &Config) -> CommandResult {
                 origin: origin.to_string(),
                 default: key.default,
                 form: key.format.describe(),
-                by_repository: key.settable_by_repository,
+                settable_by_repository: key.settable_by_repository,
                 about: key.summary.to_owned(),
             }
         })
@@ -84,7 +88,7 @@ pub(crate) fn run(context: &CommandContext, args: &Config) -> CommandResult {
             origin: origin.to_string(),
             default: "",
             form: ValueFormat::Commands.describe(),
-            by_repository: true,
+            settable_by_repository: true,
             about: format!("what is run at {event}"),
         })
     }));
@@ -96,12 +100,18 @@ pub(crate) fn run(context: &CommandContext, args: &Config) -> CommandResult {
     let (last_title, rows): (&str, Vec<Vec<String>>) = if show_origin {
         (
             "ORIGIN",
-            settings.iter().map(|r| vec![r.key.clone(), one_line(&r.value), r.origin.clone()]).collect(),
+            settings
+                .iter()
+                .map(|r| vec![r.key.clone(), join_list_value(&r.value), r.origin.clone()])
+                .collect(),
         )
     } else {
         (
             "WHAT IT DOES",
-            settings.iter().map(|r| vec![r.key.clone(), one_line(&r.value), r.about.clone()]).collect(),
+            settings
+                .iter()
+                .map(|r| vec![r.key.clone(), join_list_value(&r.value), r.about.clone()])
+                .collect(),
         )
     };
     context.ui.print_line(table::render_untruncated(&["SETTING", "VALUE", last_title], rows));
@@ -109,6 +119,6 @@ pub(crate) fn run(context: &CommandContext, args: &Config) -> CommandResult {
 }
 
 /// Joins a list value into one line for the table.
-fn one_line(value: &str) -> String {
+fn join_list_value(value: &str) -> String {
     value.replace('\n', "; ")
 }

@@ -15,7 +15,7 @@ use proq_base::process::command_builder::CommandBuilder;
 use proq_git::program::command;
 use serde::Serialize;
 
-use crate::cli::arguments::user_files::write_file;
+use crate::cli::arguments::user_files::write_file_and_folders;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::failure::Failure;
 use crate::cli::invocation::program_path::require_program_path;
@@ -63,6 +63,7 @@ const REMOVE_RETRIES: (u32, Duration) = (100, Duration::from_millis(20));
 /// Name and content of an untracked file that the tour writes before it previews a lane. [`EDITED_FILE`] is a
 /// tracked file that the tour edits at the same point. Both must survive the tour.
 const UNTRACKED_FILE: (&str, &str) = ("notes.txt", "my own notes\n");
+/// Name and new content of a tracked file that the tour edits before it previews a lane.
 const EDITED_FILE: (&str, &str) = ("main.rs", "fn main() { /* half an idea */ }\n");
 
 /// A command of the tour and its exit code.
@@ -75,9 +76,10 @@ struct TourStep {
 #[derive(Serialize)]
 struct DemoOutput {
     steps: Vec<TourStep>,
+    /// Path of the demo's repository, if it was kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[serde(rename = "kept")]
-    repo_path: Option<PathBuf>,
+    kept_repo_path: Option<PathBuf>,
 }
 
 pub(crate) fn run(context: &CommandContext, args: &Demo) -> CommandResult {
@@ -86,14 +88,14 @@ pub(crate) fn run(context: &CommandContext, args: &Demo) -> CommandResult {
     let mut demo = DemoRepo::new(context)?;
     let result = demo.create_repo().and_then(|()| demo.run_tour());
     if args.keep {
-        demo.is_retained = true;
+        demo.skips_removal_on_drop = true;
     } else {
         demo.remove()?;
     }
     result?;
     let repo_path = args.keep.then(|| demo.repo_dir());
     if context.ui.json {
-        context.ui.print_json(DemoOutput { steps: demo.steps.take(), repo_path });
+        context.ui.print_json(DemoOutput { steps: demo.steps.take(), kept_repo_path: repo_path });
         return Ok(Exit::Success);
     }
     context.ui.print_line("");
@@ -114,16 +116,19 @@ pub(crate) fn run(context: &CommandContext, args: &Demo) -> CommandResult {
 /// The temporary folder with the demo's repository and agent. The folder is removed on drop.
 struct DemoRepo<'a> {
     context: &'a CommandContext,
+    /// Temporary folder that holds the repository and the agent's program.
     dir: PathBuf,
     program_path: PathBuf,
+    /// `PATH` of the demo's commands, which begins with the folder of the demo agent.
     search_path: OsString,
     steps: RefCell<Vec<TourStep>>,
-    is_retained: bool,
+    /// Whether dropping leaves the folder: it is to be kept, or it was removed already.
+    skips_removal_on_drop: bool,
 }
 
 impl Drop for DemoRepo<'_> {
     fn drop(&mut self) {
-        if !self.is_retained {
+        if !self.skips_removal_on_drop {
             drop(self.remove());
         }
     }
@@ -142,7 +147,7 @@ impl<'a> DemoRepo<'a> {
             program_path,
             search_path,
             steps: RefCell::default(),
-            is_retained: false,
+            skips_removal_on_drop: false,
         })
     }
 
@@ -154,7 +159,7 @@ impl<'a> DemoRepo<'a> {
     fn create_repo(&self) -> Result<(), Failure> {
         use std::os::unix::fs::PermissionsExt;
         let agent = self.dir.join("bin/demo-agent");
-        write_file(&agent, AGENT_SCRIPT.as_bytes())?;
+        write_file_and_folders(&agent, AGENT_SCRIPT.as_bytes())?;
         std::fs::set_permissions(&agent, std::fs::Permissions::from_mode(0o700))
             .map_err(|source| UsageError::Unwritable { path: agent, source })?;
         self.write_file(("shop.toml", "title = \"Shop\"\n"))?;
@@ -170,6 +175,7 @@ impl<'a> DemoRepo<'a> {
         Ok(())
     }
 
+    /// Runs the commands of the tour, and checks that the user's files survive.
     fn run_tour(&self) -> Result<(), Failure> {
         self.print_heading("Three agents, each in a lane of its own. They work at the same time.");
         for prompt in ["Add payments", "Add search", "Rename the shop"] {
@@ -225,7 +231,7 @@ impl<'a> DemoRepo<'a> {
 
     /// Prints a command line, runs it, prints its output, and fails unless the exit code is `expected_exit`.
     fn run_step(&self, name: &str, program: &Path, args: &[&str], expected_exit: i32) -> Result<(), Failure> {
-        interrupt::check()?;
+        interrupt::require_no_signal()?;
         let quoted_args =
             args.iter().map(|a| if a.contains(' ') { format!("\"{a}\"") } else { (*a).to_owned() });
         let command_line = format!("{name} {}", quoted_args.collect::<Vec<_>>().join(" "));
@@ -234,7 +240,7 @@ impl<'a> DemoRepo<'a> {
         for line in String::from_utf8_lossy(&out).lines() {
             self.print_line(&format!("  {line}"));
         }
-        interrupt::check()?;
+        interrupt::require_no_signal()?;
         self.steps
             .borrow_mut()
             .push(TourStep { command: command_line.clone(), exit: status.code().unwrap_or(-1) });
@@ -259,15 +265,16 @@ impl<'a> DemoRepo<'a> {
         for key in KEYS.iter() {
             // No process may outlive the tour, and the demo repository holds no changes to lose.
             let value = if key.name == "snapshot.interval" { "0" } else { key.default };
-            start = start.env(key.env_var(), value);
+            start = start.env(key.env_var_name(), value);
         }
         if console::colors_enabled() { start.env("CLICOLOR_FORCE", "1") } else { start }
     }
 
     fn write_file(&self, (name, text): (&str, &str)) -> Result<(), Failure> {
-        write_file(&self.repo_dir().join(name), text.as_bytes())
+        write_file_and_folders(&self.repo_dir().join(name), text.as_bytes())
     }
 
+    /// Fails unless a file of the repository has exactly this text.
     fn require_content(&self, (name, text): (&str, &str)) -> Result<(), Failure> {
         match std::fs::read_to_string(self.repo_dir().join(name)) {
             Ok(content) if content == text => Ok(()),
@@ -277,7 +284,7 @@ impl<'a> DemoRepo<'a> {
 
     /// Stops running agents and removes the folder. A second call does nothing.
     fn remove(&mut self) -> Result<(), Failure> {
-        self.is_retained = true;
+        self.skips_removal_on_drop = true;
         if self.repo_dir().join(".git/proq").exists() {
             drop(self.prepare_command(&self.program_path, &["stop", "--all"]).run_with_output());
         }

@@ -54,7 +54,7 @@ pub(crate) enum HooksCommand {
 }
 
 /// Clause in a message about a leftover copy of the user's hook: an interrupted installation left it.
-const INTERRUPTED_INSTALL: &str = "which an install that was cut off had left";
+const INTERRUPTED_INSTALL_CLAUSE: &str = "which an install that was cut off had left";
 
 #[derive(Serialize)]
 struct HooksOutput {
@@ -79,8 +79,8 @@ pub(crate) fn run(context: &CommandContext, args: &Hooks) -> CommandResult {
         }
         HooksCommand::Status => {
             let hook = PostCommitHook::inspect(&context.project()?.repo)?;
-            let line = format!("{} is {}", hook.path.display(), describe_state(hook.state));
-            print_hook(context, &hook, hook.state, false, &line);
+            let line = format!("{} is {}", hook.path.display(), describe_hook_state(hook.state));
+            print_hook_state(context, &hook, hook.state, false, &line);
             Ok(Exit::Success)
         }
         HooksCommand::Install { dry_run } => install(context, dry_run),
@@ -93,7 +93,7 @@ fn install(context: &CommandContext, dry_run: bool) -> CommandResult {
     let hook = PostCommitHook::inspect(&project.repo)?;
     let path = hook.path.display();
     if matches!(hook.state, HookState::Installed | HookState::Chained) {
-        print_hook(context, &hook, hook.state, dry_run, &format!("{path} is there already"));
+        print_hook_state(context, &hook, hook.state, dry_run, &format!("{path} is there already"));
         return Ok(Exit::Success);
     }
     let (new_state, more) = match hook.state {
@@ -102,11 +102,11 @@ fn install(context: &CommandContext, dry_run: bool) -> CommandResult {
     };
     if dry_run {
         hook.check_installable(&project.repo)?;
-        print_hook(context, &hook, new_state, true, &format!("would write {path}{more}"));
+        print_hook_state(context, &hook, new_state, true, &format!("would write {path}{more}"));
         return Ok(Exit::Success);
     }
     hook.install(&project)?;
-    print_hook(context, &hook, new_state, false, &format!("wrote {path}{more}"));
+    print_hook_state(context, &hook, new_state, false, &format!("wrote {path}{more}"));
     Ok(Exit::Success)
 }
 
@@ -123,11 +123,13 @@ fn uninstall(context: &CommandContext, dry_run: bool) -> CommandResult {
         (HookState::Installed, false) => (HookState::Missing, format!("took {path} away")),
         (found, _) => {
             let line = match (hook.unfinished_backup(), dry_run) {
-                (None, _) => format!("{path} is {}; nothing was changed", describe_state(found)),
+                (None, _) => format!("{path} is {}; nothing was changed", describe_hook_state(found)),
                 (Some(leftover), true) => {
-                    format!("would take {} away, {INTERRUPTED_INSTALL}", leftover.display())
+                    format!("would take {} away, {INTERRUPTED_INSTALL_CLAUSE}", leftover.display())
                 }
-                (Some(leftover), false) => format!("took {} away, {INTERRUPTED_INSTALL}", leftover.display()),
+                (Some(leftover), false) => {
+                    format!("took {} away, {INTERRUPTED_INSTALL_CLAUSE}", leftover.display())
+                }
             };
             (found, line)
         }
@@ -136,11 +138,11 @@ fn uninstall(context: &CommandContext, dry_run: bool) -> CommandResult {
         true => hook.check_removable(&project.repo)?,
         false => hook.uninstall(&project.repo)?,
     }
-    print_hook(context, &hook, new_state, dry_run, &line);
+    print_hook_state(context, &hook, new_state, dry_run, &line);
     Ok(Exit::Success)
 }
 
-fn describe_state(state: HookState) -> &'static str {
+fn describe_hook_state(state: HookState) -> &'static str {
     match state {
         HookState::Missing => "not there",
         HookState::Foreign => "somebody else's",
@@ -149,7 +151,13 @@ fn describe_state(state: HookState) -> &'static str {
     }
 }
 
-fn print_hook(context: &CommandContext, hook: &PostCommitHook, found: HookState, dry_run: bool, line: &str) {
+fn print_hook_state(
+    context: &CommandContext,
+    hook: &PostCommitHook,
+    found: HookState,
+    dry_run: bool,
+    line: &str,
+) {
     if !context.ui.json {
         context.ui.print_line(line);
         return;

@@ -6,8 +6,8 @@ use clap::Args;
 use clap::Command;
 use proq_base::explain::Exit;
 
-use super::man_pages::pages;
-use crate::cli::arguments::user_files::write_file;
+use super::man_pages::all_man_pages;
+use crate::cli::arguments::user_files::write_file_and_folders;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::usage_error::UsageError;
 
@@ -30,8 +30,8 @@ pub(crate) struct Man {
 
 pub(crate) fn run(context: &CommandContext, args: &Man, grammar: Command) -> CommandResult {
     if let Some(dir) = &args.dir {
-        for (name, text) in pages(grammar) {
-            write_file(&dir.join(&name), text.as_bytes())?;
+        for (name, text) in all_man_pages(grammar) {
+            write_file_and_folders(&dir.join(&name), text.as_bytes())?;
             context.ui.status(dir.join(&name).display().to_string());
         }
         return Ok(Exit::Success);
@@ -40,10 +40,11 @@ pub(crate) fn run(context: &CommandContext, args: &Man, grammar: Command) -> Com
         Some(command) => format!("git-proq-{command}.1"),
         None => "git-proq.1".to_owned(),
     };
-    let (_, text) = pages(grammar)
-        .into_iter()
-        .find(|(n, _)| *n == name)
-        .ok_or(UsageError::Missing { problem: "there is no such command", example: "git proq man spawn" })?;
+    let (_, text) =
+        all_man_pages(grammar).into_iter().find(|(n, _)| *n == name).ok_or(UsageError::MissingArgument {
+            problem: "there is no such command",
+            example: "git proq man spawn",
+        })?;
     context.ui.print_text(&text);
     Ok(Exit::Success)
 }

@@ -19,7 +19,7 @@ const EXIT_CODES: &[(&str, &str)] = &[
 ];
 
 /// Returns every page of the grammar as `(file name, text)`.
-pub(crate) fn pages(mut root: Command) -> Vec<(String, String)> {
+pub(crate) fn all_man_pages(mut root: Command) -> Vec<(String, String)> {
     root.build();
     let mut out = vec![("git-proq.1".to_owned(), main_page(&root))];
     for sub in root.get_subcommands().filter(|c| !c.is_hide_set()) {

@@ -6,9 +6,9 @@ use clap::Args;
 use proq_base::explain::Exit;
 use serde::Serialize;
 
-use super::completion_script::script;
-use super::man_pages::pages;
-use crate::cli::arguments::user_files::write_file;
+use super::completion_script::completion_script;
+use super::man_pages::all_man_pages;
+use crate::cli::arguments::user_files::write_file_and_folders;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::usage_error::UsageError;
 
@@ -35,21 +35,21 @@ struct SetupOutput {
 }
 
 pub(crate) fn run(context: &CommandContext, args: &Setup, grammar: clap::Command) -> CommandResult {
-    let home = std::env::home_dir().ok_or(UsageError::Missing {
+    let home = std::env::home_dir().ok_or(UsageError::MissingArgument {
         problem: "there is no home folder to install to",
         example: "HOME=/home/me git proq setup",
     })?;
     let paths = InstallPaths::from_home(&home);
     let mut files = Vec::new();
-    for (name, text) in pages(grammar) {
+    for (name, text) in all_man_pages(grammar) {
         files.push((paths.man_pages.join(name), text));
     }
     for (shell, path) in paths.completion_files() {
-        files.push((path, script(shell)));
+        files.push((path, completion_script(shell)));
     }
     for (path, text) in &files {
         if !args.dry_run {
-            write_file(path, text.as_bytes())?;
+            write_file_and_folders(path, text.as_bytes())?;
         }
         if !context.ui.json {
             context.ui.print_line(path.display().to_string());
@@ -77,8 +77,11 @@ pub(crate) fn run(context: &CommandContext, args: &Setup, grammar: clap::Command
 
 /// Folders that one user's man pages and completions are installed to.
 struct InstallPaths {
+    /// Folder of the man pages, `man1`.
     man_pages: PathBuf,
+    /// The user's data folder: `$XDG_DATA_HOME` or `~/.local/share`.
     data_dir: PathBuf,
+    /// The user's configuration folder: `$XDG_CONFIG_HOME` or `~/.config`.
     config_dir: PathBuf,
     zsh_functions_dir: PathBuf,
 }
@@ -91,7 +94,7 @@ impl InstallPaths {
         };
         let data_dir = xdg_dir("XDG_DATA_HOME", ".local/share");
         InstallPaths {
-            man_pages: man_dir(std::env::current_exe().ok().as_deref(), home, &data_dir),
+            man_pages: choose_man_page_dir(std::env::current_exe().ok().as_deref(), home, &data_dir),
             zsh_functions_dir: data_dir.join("zsh/site-functions"),
             config_dir: xdg_dir("XDG_CONFIG_HOME", ".config"),
             data_dir,
@@ -106,6 +109,7 @@ impl InstallPaths {
         bin_dirs.any(|bin| bin.parent().is_some_and(|root| self.man_pages == root.join("share/man/man1")))
     }
 
+    /// Returns the shells whose completions are installed, each with the path of its file.
     fn completion_files(&self) -> [(&'static str, PathBuf); 3] {
         [
             ("bash", self.data_dir.join("bash-completion/completions/git-proq")),
@@ -118,7 +122,7 @@ impl InstallPaths {
 
 /// Returns the folder for the man pages. man searches next to each `bin` folder of `PATH`, so the pages go
 /// next to the program if it is in a `bin` folder of the user's home; else they go to the user's data folder.
-fn man_dir(program_path: Option<&Path>, home: &Path, data_dir: &Path) -> PathBuf {
+fn choose_man_page_dir(program_path: Option<&Path>, home: &Path, data_dir: &Path) -> PathBuf {
     let bin_dir =
         program_path.and_then(Path::parent).filter(|bin| bin.ends_with("bin") && bin.starts_with(home));
     match bin_dir.and_then(Path::parent) {
@@ -133,8 +137,9 @@ mod tests {
 
     #[test]
     fn puts_pages_next_to_programs_in_home_only() {
-        let man_dir_for =
-            |exe: &str| man_dir(Some(Path::new(exe)), Path::new("/home/me"), Path::new("/home/me/data"));
+        let man_dir_for = |exe: &str| {
+            choose_man_page_dir(Some(Path::new(exe)), Path::new("/home/me"), Path::new("/home/me/data"))
+        };
         assert_eq!(man_dir_for("/home/me/.cargo/bin/git-proq"), Path::new("/home/me/.cargo/share/man/man1"));
         assert_eq!(man_dir_for("/usr/local/bin/git-proq"), Path::new("/home/me/data/man/man1"));
         assert_eq!(man_dir_for("/home/me/src/target/debug/git-proq"), Path::new("/home/me/data/man/man1"));

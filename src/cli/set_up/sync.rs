@@ -10,7 +10,7 @@ use proq_lib::lane::creation::sync_files;
 use proq_lib::lane::creation::sync_files::SyncPlan;
 use serde::Serialize;
 
-use crate::cli::arguments::candidates::lane_names;
+use crate::cli::arguments::candidates::owned_lane_names;
 use crate::cli::invocation::caller;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 
@@ -28,7 +28,7 @@ use crate::cli::invocation::context::{CommandContext, CommandResult};
 #[command(verbatim_doc_comment)]
 pub(crate) struct SyncArgs {
     /// The lane
-    #[arg(value_name = "LANE", add = ArgValueCompleter::new(lane_names))]
+    #[arg(value_name = "LANE", add = ArgValueCompleter::new(owned_lane_names))]
     pub(crate) lane: String,
     /// Replace files that were changed in the lane, too
     #[arg(long)]
@@ -43,6 +43,7 @@ struct SyncOutput<'a> {
     lane: &'a LaneName,
     added: &'a [RepoPath],
     linked: &'a [RepoPath],
+    /// Files that nobody had changed in the lane, copied again.
     renewed: &'a [RepoPath],
     /// Files that were changed in the lane and were replaced.
     replaced: &'a [RepoPath],

@@ -89,8 +89,8 @@ struct TaskOutput {
     scope: Vec<String>,
     checks: Vec<String>,
     /// Paths of the attachments, to be read where they are.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    files: Vec<String>,
+    #[serde(rename = "files", skip_serializing_if = "Vec::is_empty")]
+    attachments: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     report: Option<ReportRecord>,
 }
@@ -138,7 +138,7 @@ fn print_task(context: &CommandContext) -> CommandResult {
     for check in &task.checks {
         print_field("lands if", &format!("`{check}` succeeds"));
     }
-    for file in &task.files {
+    for file in &task.attachments {
         print_field("file", file);
     }
     if let Some(report) = &task.report {
@@ -149,8 +149,9 @@ fn print_task(context: &CommandContext) -> CommandResult {
     Ok(Exit::Success)
 }
 
+/// Loads the lane and its task; in a run that resolves a conflict, that run's prompt as the task.
 fn load_task(project: &Project, current_lane: CurrentLane) -> Result<TaskOutput, Failure> {
-    let CurrentLane { lane, is_resolving: resolves } = current_lane;
+    let CurrentLane { lane, is_in_resolve_worktree: resolves } = current_lane;
     let layout = project.store.layout();
     let run = RunRecord::load_if_exists(&layout.run_record(&lane.name, lane.last_run))?;
     let prompt_path = match run {
@@ -162,7 +163,7 @@ fn load_task(project: &Project, current_lane: CurrentLane) -> Result<TaskOutput,
         prompt: proq_base::regular_file::read_store_text(prompt_path).unwrap_or_default(),
         worktree: project.repo.current_worktree().unwrap_or(&lane.path).to_owned(),
         report: ReportRecord::load_if_exists(&layout.lane_report(&lane.name))?,
-        files: attached_files::attachments(&project.store, &lane.name)?
+        attachments: attached_files::attachments(&project.store, &lane.name)?
             .iter()
             .map(|file| path_form::to_text(file))
             .collect(),
@@ -215,7 +216,7 @@ fn update_report(context: &CommandContext, args: &Update) -> CommandResult {
 
 /// Reads a report from a file: JSON if it starts with `{`, else its text as one finding.
 fn report_from_file(file: &Path) -> Result<AgentReport, Failure> {
-    let text = user_files::read_prompt(file)?;
+    let text = user_files::read_text_or_stdin(file)?;
     if !text.trim_start().starts_with('{') {
         return Ok(AgentReport { findings: vec![text], ..AgentReport::default() });
     }

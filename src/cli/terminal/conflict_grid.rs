@@ -13,9 +13,9 @@ use proq_lib::merge::comparison::forecast::report::{
 use super::ui;
 
 /// Maximum number of lanes in a grid. A larger grid is hard to read.
-const MAX_LANES: usize = 15;
+const MAX_GRID_LANES: usize = 15;
 /// Width in columns if standard output is no terminal.
-const DEFAULT_WIDTH: usize = 80;
+const NON_TERMINAL_WIDTH: usize = 80;
 /// Maximum width of a name; longer names are truncated.
 const MAX_NAME_WIDTH: usize = 28;
 /// Maximum number of conflicting paths that a line names, and of line ranges that it names per path.
@@ -27,13 +27,13 @@ pub(crate) fn render_grids(forecast: &Forecast, width: Option<usize>) -> Vec<Str
     bases.dedup();
     bases
         .into_iter()
-        .filter_map(|base| render_triangle(forecast, base, width.unwrap_or(DEFAULT_WIDTH)))
+        .filter_map(|base| render_grid_of_base(forecast, base, width.unwrap_or(NON_TERMINAL_WIDTH)))
         .collect()
 }
 
 /// Renders the grid of one base: the base in the first column, then the lanes by number. `None` if it is too
 /// wide or has too many lanes.
-fn render_triangle(forecast: &Forecast, base: &str, width: usize) -> Option<String> {
+fn render_grid_of_base(forecast: &Forecast, base: &str, width: usize) -> Option<String> {
     let lanes: Vec<&ComparedLane> = forecast.lanes.iter().filter(|lane| lane.base == base).collect();
     let digits = lanes.len().to_string().len();
     let names: Vec<String> =
@@ -42,7 +42,7 @@ fn render_triangle(forecast: &Forecast, base: &str, width: usize) -> Option<Stri
     let base_title = truncate_str(base, MAX_NAME_WIDTH, "…");
     let base_width = measure_text_width(&base_title);
     let left = digits + 1 + name_width + 2;
-    if lanes.len() > MAX_LANES || left + base_width + (lanes.len() - 1) * (digits + 2) > width {
+    if lanes.len() > MAX_GRID_LANES || left + base_width + (lanes.len() - 1) * (digits + 2) > width {
         return None;
     }
     let mut out = format!("{:left$}{}", "", style(&base_title).bold());
@@ -63,6 +63,7 @@ fn render_triangle(forecast: &Forecast, base: &str, width: usize) -> Option<Stri
     Some(out.lines().map(str::trim_end).collect::<Vec<_>>().join("\n"))
 }
 
+/// Returns the pair that compares `ours` with `theirs`; with `with_base`, `ours` is the name of the base.
 fn find_pair<'f>(
     forecast: &'f Forecast,
     ours: &str,
@@ -72,6 +73,7 @@ fn find_pair<'f>(
     forecast.pairs.iter().find(|p| p.with_base == with_base && p.ours == ours && p.theirs == *theirs)
 }
 
+/// Returns the symbol of a pair's result: `·` clean, `x` conflict, `?` unknown.
 fn pair_symbol(pair: &ForecastPair) -> String {
     match pair.result {
         Meeting::Clean => style("·").green(),
@@ -82,12 +84,12 @@ fn pair_symbol(pair: &ForecastPair) -> String {
 }
 
 /// Returns a line for each pair of a forecast that conflicts or whose result is unknown.
-pub(crate) fn conflict_lines(forecast: &Forecast) -> Vec<String> {
-    pair_lines(&forecast.pairs)
+pub(crate) fn conflict_or_unknown_lines(forecast: &Forecast) -> Vec<String> {
+    conflicting_pair_lines(&forecast.pairs)
 }
 
 /// Returns a line for each pair of `pairs` that conflicts or whose result is unknown.
-pub(crate) fn pair_lines(pairs: &[ForecastPair]) -> Vec<String> {
+pub(crate) fn conflicting_pair_lines(pairs: &[ForecastPair]) -> Vec<String> {
     let line = |pair: &ForecastPair| {
         let text = match &pair.result {
             Meeting::Clean => return None,
@@ -124,6 +126,7 @@ fn conflict_locations(conflicts: &[PathConflict]) -> String {
     locations.join(", ")
 }
 
+/// Formats a conflicting file with its line ranges, or with the kind of the conflict if it has none.
 fn conflict_location(conflict: &PathConflict) -> String {
     if conflict.hunks.is_empty() {
         return format!("{} ({})", conflict.path, conflict.kind);

@@ -18,7 +18,7 @@ const MAX_RESULT_LINES: usize = 4;
 const MAX_LINE_WIDTH: usize = 100;
 
 /// Input fields that describe best what a tool does, best first.
-const DESCRIPTIVE_FIELDS: &[&str] =
+const DESCRIPTIVE_INPUT_FIELDS: &[&str] =
     &["command", "cmd", "file_path", "filePath", "path", "pattern", "query", "url", "description", "prompt"];
 
 /// Streaming renderer that turns events into text.
@@ -33,24 +33,30 @@ impl LogRenderer {
     pub(crate) fn render_event(&mut self, event: &StreamEvent) -> String {
         let mut out = String::new();
         match event {
-            StreamEvent::Text { text, parent } => {
+            StreamEvent::Text { text, parent_call: parent } => {
                 let indent = if parent.is_some() { "  " } else { "" };
-                text.trim_end().lines().for_each(|line| push_row(&mut out, indent, &printable_line(line)));
+                text.trim_end()
+                    .lines()
+                    .for_each(|line| push_indented_line(&mut out, indent, &printable_line(line)));
                 self.last_text.clone_from(text);
             }
             StreamEvent::Thinking { text, .. } => {
-                push_row(&mut out, "", &dim(&format!("~ {}", first_line(text))));
+                push_indented_line(&mut out, "", &dim(&format!("~ {}", first_line_and_more_count(text))));
             }
-            StreamEvent::ToolUse { name, input, parent, .. } => {
+            StreamEvent::ToolUse { name, input, parent_call: parent, .. } => {
                 let indent = if parent.is_some() { "  " } else { "" };
                 push_tool_use(&mut out, indent, name, input);
             }
             StreamEvent::ToolResult { ok, output, .. } => push_tool_result(&mut out, *ok, output),
             StreamEvent::MessageSent { text } => {
-                push_row(&mut out, "", &bold(&format!("< told more: {}", first_line(text))));
+                push_indented_line(
+                    &mut out,
+                    "",
+                    &bold(&format!("< told more: {}", first_line_and_more_count(text))),
+                );
             }
             StreamEvent::PermissionRequested { tool, input, .. } => {
-                push_row(
+                push_indented_line(
                     &mut out,
                     "",
                     &dim(&format!(
@@ -61,20 +67,20 @@ impl LogRenderer {
                 );
             }
             StreamEvent::PermissionRefused { tool, message } => {
-                push_row(
+                push_indented_line(
                     &mut out,
                     "",
                     &red(&format!("! not permitted: {}: {}", strip_controls(tool), single_line(message))),
                 );
             }
             StreamEvent::Retry { attempt, max_attempts, delay, reason } => {
-                push_row(&mut out, "", &dim(&retry_text(*attempt, *max_attempts, *delay, reason)));
+                push_indented_line(&mut out, "", &dim(&retry_text(*attempt, *max_attempts, *delay, reason)));
             }
             StreamEvent::Warning { message } => {
-                push_row(&mut out, "", &dim(&format!("~ {}", single_line(message))));
+                push_indented_line(&mut out, "", &dim(&format!("~ {}", single_line(message))));
             }
             StreamEvent::Error { message, .. } => {
-                push_row(&mut out, "", &red(&format!("! {}", single_line(message))));
+                push_indented_line(&mut out, "", &red(&format!("! {}", single_line(message))));
             }
             StreamEvent::Result { ok, text } => {
                 self.push_final_result(&mut out, *ok, text.as_deref().unwrap_or_default());
@@ -91,12 +97,15 @@ impl LogRenderer {
     /// Appends the final result of a run that succeeded, unless it repeats the last text.
     fn push_final_result(&self, out: &mut String, ok: bool, result_text: &str) {
         if ok && result_text.trim() != self.last_text.trim() {
-            result_text.trim_end().lines().for_each(|line| push_row(out, "", &printable_line(line)));
+            result_text
+                .trim_end()
+                .lines()
+                .for_each(|line| push_indented_line(out, "", &printable_line(line)));
         }
     }
 }
 
-fn push_row(out: &mut String, indent: &str, line: &str) {
+fn push_indented_line(out: &mut String, indent: &str, line: &str) {
     let _never_fails = writeln!(out, "{indent}{line}");
 }
 
@@ -119,24 +128,24 @@ fn red(text: &str) -> String {
 
 /// Appends the name of a tool and a summary of its input.
 fn push_tool_use(out: &mut String, indent: &str, name: &str, input: &Value) {
-    push_row(out, indent, &format!("> {} {}", bold(&strip_controls(name)), input_summary(input)));
+    push_indented_line(out, indent, &format!("> {} {}", bold(&strip_controls(name)), input_summary(input)));
 }
 
 /// Appends the first lines of a tool's output.
 fn push_tool_result(out: &mut String, ok: bool, output: &str) {
     let lines: Vec<&str> = output.trim_end().lines().collect();
     if !ok && lines.is_empty() {
-        push_row(out, "  ", &red("failed"));
+        push_indented_line(out, "  ", &red("failed"));
     }
     for (n, line) in lines.iter().take(MAX_RESULT_LINES).enumerate() {
         let text = truncate(&strip_controls(line), MAX_LINE_WIDTH);
         match (ok, n) {
-            (false, 0) => push_row(out, "  ", &red(&format!("failed: {text}"))),
-            _ => push_row(out, "  ", &dim(&text)),
+            (false, 0) => push_indented_line(out, "  ", &red(&format!("failed: {text}"))),
+            _ => push_indented_line(out, "  ", &dim(&text)),
         }
     }
     if lines.len() > MAX_RESULT_LINES {
-        push_row(out, "  ", &dim(&format!("… {} more lines", lines.len() - MAX_RESULT_LINES)));
+        push_indented_line(out, "  ", &dim(&format!("… {} more lines", lines.len() - MAX_RESULT_LINES)));
     }
 }
 
@@ -158,7 +167,7 @@ fn retry_text(
 fn input_summary(input: &Value) -> String {
     let description = match input {
         Value::Object(fields) => {
-            DESCRIPTIVE_FIELDS.iter().find_map(|name| fields.get(*name)?.as_str()).map_or_else(
+            DESCRIPTIVE_INPUT_FIELDS.iter().find_map(|name| fields.get(*name)?.as_str()).map_or_else(
                 || if fields.is_empty() { String::new() } else { input.to_string() },
                 ToOwned::to_owned,
             )
@@ -167,11 +176,11 @@ fn input_summary(input: &Value) -> String {
         Value::Null => String::new(),
         other => other.to_string(),
     };
-    first_line(&description)
+    first_line_and_more_count(&description)
 }
 
-/// Returns the first line of a text, with the number of further lines.
-fn first_line(text: &str) -> String {
+/// Returns the first line of a text, cut to [`MAX_LINE_WIDTH`], with the number of further lines.
+fn first_line_and_more_count(text: &str) -> String {
     let mut lines = text.trim().lines();
     let shortened = truncate(&strip_controls(lines.next().unwrap_or_default()), MAX_LINE_WIDTH);
     match lines.count() {
@@ -180,6 +189,7 @@ fn first_line(text: &str) -> String {
     }
 }
 
+/// Joins a text to one line without control characters, cut to twice [`MAX_LINE_WIDTH`].
 fn single_line(text: &str) -> String {
     truncate(&strip_controls(&text.split_whitespace().collect::<Vec<_>>().join(" ")), 2 * MAX_LINE_WIDTH)
 }

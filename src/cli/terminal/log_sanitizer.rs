@@ -10,26 +10,26 @@ const MAX_COLOR_PARAMETERS_LEN: usize = 64;
 #[derive(Debug, Default)]
 pub(crate) struct LogSanitizer {
     /// Bytes that may be the start of a character or of a color sequence.
-    pending: Vec<u8>,
+    incomplete_tail: Vec<u8>,
     /// Whether a color sequence has passed.
-    has_color: bool,
+    has_emitted_color: bool,
 }
 
 impl LogSanitizer {
     /// Adds bytes of the log, and returns the sanitized text of everything that is complete.
     pub(crate) fn sanitize_chunk(&mut self, bytes: &[u8]) -> Vec<u8> {
-        self.pending.extend_from_slice(bytes);
-        let buffered = std::mem::take(&mut self.pending);
-        let complete_end = complete_len(&buffered);
-        self.pending = buffered[complete_end..].to_vec();
+        self.incomplete_tail.extend_from_slice(bytes);
+        let buffered = std::mem::take(&mut self.incomplete_tail);
+        let complete_end = complete_prefix_len(&buffered);
+        self.incomplete_tail = buffered[complete_end..].to_vec();
         self.sanitize(&buffered[..complete_end])
     }
 
     /// Ends the log: returns the sanitized pending bytes, and resets the color if one has passed.
     pub(crate) fn finish(&mut self) -> Vec<u8> {
-        let pending_bytes = std::mem::take(&mut self.pending);
+        let pending_bytes = std::mem::take(&mut self.incomplete_tail);
         let mut out = self.sanitize(&pending_bytes);
-        if self.has_color {
+        if self.has_emitted_color {
             out.extend_from_slice(b"\x1b[0m");
         }
         out
@@ -41,7 +41,7 @@ impl LogSanitizer {
         let mut remaining = text.as_ref();
         while let Some(c) = remaining.chars().next() {
             if let Some(length) = color_sequence_len(remaining.as_bytes()) {
-                self.has_color = true;
+                self.has_emitted_color = true;
                 out.push_str(&remaining[..length]);
                 remaining = &remaining[length..];
                 continue;
@@ -49,7 +49,7 @@ impl LogSanitizer {
             match c {
                 '\n' | '\t' => out.push(c),
                 // A carriage return that would overwrite a line starts a new line.
-                '\r' if skip_colors(&remaining[1..]).starts_with('\n') => {}
+                '\r' if skip_leading_colors(&remaining[1..]).starts_with('\n') => {}
                 '\r' => out.push('\n'),
                 c => out.push_str(&terminal_text::escape_line(c.encode_utf8(&mut [0; 4]))),
             }
@@ -61,7 +61,7 @@ impl LogSanitizer {
 
 /// Returns the text after its leading color sequences. Git writes one before the carriage return of a changed
 /// line.
-fn skip_colors(mut text: &str) -> &str {
+fn skip_leading_colors(mut text: &str) -> &str {
     while let Some(length) = color_sequence_len(text.as_bytes()) {
         text = &text[length..];
     }
@@ -75,13 +75,13 @@ fn color_sequence_len(text: &[u8]) -> Option<usize> {
     let length = parameters.iter().position(|b| !is_color_parameter(*b))?;
     (parameters[length] == b'm'
         && length <= MAX_COLOR_PARAMETERS_LEN
-        && !makes_invisible(&parameters[..length]))
+        && !hides_following_text(&parameters[..length]))
     .then_some(length + 3)
 }
 
 /// Returns whether one of the attributes makes the text after it invisible. The numbers inside a color are
 /// not attributes.
-fn makes_invisible(attributes: &[u8]) -> bool {
+fn hides_following_text(attributes: &[u8]) -> bool {
     let parse_number = |bytes: &[u8]| std::str::from_utf8(bytes).ok()?.parse::<u32>().ok();
     let mut numbers = attributes
         .split(|b| *b == b';')
@@ -107,7 +107,7 @@ fn is_color_parameter(byte: u8) -> bool {
 
 /// Returns the length of the prefix that can be shown now. More bytes cannot change the meaning of that
 /// prefix.
-fn complete_len(bytes: &[u8]) -> usize {
+fn complete_prefix_len(bytes: &[u8]) -> usize {
     let tail = bytes.len().saturating_sub(MAX_COLOR_PARAMETERS_LEN + 2);
     let escape = bytes[tail..].iter().rposition(|b| *b == b'\x1b').map(|at| tail + at);
     if let Some(at) = escape {
@@ -132,7 +132,7 @@ fn complete_len(bytes: &[u8]) -> usize {
     }
 }
 
-/// Returns the length in bytes of the UTF-8 character that starts with this byte.
+/// Returns the length in bytes of the UTF-8 character with this lead byte, which must be 0xC0 or more.
 fn utf8_len(first: u8) -> usize {
     match first {
         0xf0.. => 4,

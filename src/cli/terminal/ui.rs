@@ -18,7 +18,7 @@ use serde::Serialize;
 /// Whether the last line on stderr is a progress line, which the next message replaces.
 static IS_PROGRESS_SHOWN: AtomicBool = AtomicBool::new(false);
 
-/// Maximum number of warnings about one input that are printed.
+/// Maximum number of warnings that [`Ui::warn_each`] prints; the others are only counted.
 const MAX_WARNINGS_PRINTED: usize = 20;
 
 /// Output options of one command.
@@ -84,7 +84,7 @@ impl Ui {
     }
 
     /// Prints a long result as one JSON object: its fields keep their order, and `schema` comes last.
-    pub(crate) fn print_long_json(self, body: impl Serialize) {
+    pub(crate) fn print_ordered_json(self, body: impl Serialize) {
         #[derive(Serialize)]
         struct WithSchema<T> {
             #[serde(flatten)]
@@ -147,7 +147,7 @@ impl Ui {
             match note {
                 Note::Warning(text) => warn(text),
                 Note::Waiting(text) => self.status(format!("{}", style(text).dim().for_stderr())),
-                Note::Step(text) => self.status(text),
+                Note::StepDone(text) => self.status(text),
                 Note::Detail(text) if self.verbose => self.status(text),
                 Note::Detail(_) => {}
                 Note::Progress(text) => self.show_progress(text),
@@ -215,6 +215,7 @@ fn write_line(out: &mut impl Write, line: &Printable) {
     exit_on_closed_pipe(result);
 }
 
+/// Writes JSON text to stdout, with control characters escaped.
 fn write_json(text: &str) {
     write_line(&mut std::io::stdout().lock(), &Printable::escape_json(text));
 }

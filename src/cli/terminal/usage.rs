@@ -9,7 +9,7 @@ use proq_store::base::run_number::RunNumber;
 use proq_store::records::run::{RunRecord, RunSummary};
 
 /// Returns the usage summary of a run: the final one, or the live one so far while the run lasts.
-pub(crate) fn current_summary(dir: &Path, run: &RunRecord) -> RunSummary {
+pub(crate) fn run_usage(dir: &Path, run: &RunRecord) -> RunSummary {
     if run.ended.is_some() {
         return run.summary.clone();
     }
@@ -17,21 +17,22 @@ pub(crate) fn current_summary(dir: &Path, run: &RunRecord) -> RunSummary {
     RunSummary { session: live.session.clone().or_else(|| run.summary.session.clone()), ..live }
 }
 
-/// Returns the summed usage of runs 1 to `last_run` of a lane. `dir` is the folder of the lane's records.
-pub(crate) fn lane_summary(dir: &Path, last_run: RunNumber) -> Option<RunSummary> {
+/// Returns the summed usage of runs 1 to `last_run` of a lane; `None` without run records. `dir` is the
+/// folder of the lane's records.
+pub(crate) fn summed_lane_usage(dir: &Path, last_run: RunNumber) -> Option<RunSummary> {
     let load_run =
         |run: RunNumber| RunRecord::load_if_exists(&dir.join(format!("runs/{run}.toml"))).ok().flatten();
     RunNumber::first()
         .through(last_run)
         .filter_map(load_run)
-        .map(|run| current_summary(dir, &run))
-        .reduce(|earlier, account| account.with_usage_of(&earlier))
+        .map(|run| run_usage(dir, &run))
+        .reduce(|earlier, account| account.plus_usage_of(&earlier))
 }
 
 /// Returns phrases for the total usage of a lane's runs; empty if there are fewer than two.
 pub(crate) fn total_usage_phrases(runs: &[RunRecord]) -> Vec<String> {
     let total =
-        runs.iter().map(|run| run.summary.clone()).reduce(|earlier, account| account.with_usage_of(&earlier));
+        runs.iter().map(|run| run.summary.clone()).reduce(|earlier, account| account.plus_usage_of(&earlier));
     let total = total.filter(|_| runs.len() > 1).unwrap_or_default();
     usage_phrases(&RunSummary { last_tool: None, context_percent: None, ..total })
 }

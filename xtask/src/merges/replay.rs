@@ -157,7 +157,7 @@ fn compare_merges(
     let probe = Probe::open(mirror, &mirror.join("scratch")).map_err(|e| e.to_string())?;
     let (mut tally, mut differ, mut judged) = (Tally::default(), Vec::new(), Vec::new());
     for (&(ours, theirs), mut verdict) in merges.iter().zip(judge.verdicts(merges)?) {
-        let exact = probe.exact(ours, theirs);
+        let exact = probe.merge_in_process(ours, theirs);
         let compare = |verdict: &GitVerdict| match &exact {
             Ok(exact) => {
                 compare_exact(*exact, verdict).or_else(|| compare_answer(&probe, ours, theirs, verdict))

@@ -91,7 +91,7 @@ pub(crate) fn compare_chunk(chunk: ChunkSetup<'_>, seed: u64, numbers: Range<usi
     let probe = Probe::open(chunk.dir, &chunk.dir.join("scratch")).map_err(|e| e.to_string())?;
     let mut result = ChunkResult::default();
     for (((number, case), (ours, theirs)), verdict) in numbers.zip(&cases).zip(merges).zip(&verdicts) {
-        let exact = probe.exact(ours, theirs);
+        let exact = probe.merge_in_process(ours, theirs);
         result.tally.count(case.kind, matches!(exact, Ok(Some(_))), verdict);
         let mut wrong = match exact {
             Ok(exact) => compare_exact(exact, verdict),
@@ -152,9 +152,9 @@ pub(crate) fn compare_answer(
     verdict: &GitVerdict,
 ) -> Option<String> {
     let engine = match probe.merge(ours, theirs) {
-        Ok(answer) if answer.clean => GitVerdict::Clean(answer.tree.to_string()),
+        Ok(answer) if answer.is_clean => GitVerdict::Clean(answer.tree.to_string()),
         Ok(answer) => {
-            let paths = answer.paths.iter().map(|p| p.as_bytes().to_vec()).collect();
+            let paths = answer.conflicted_paths.iter().map(|p| p.as_bytes().to_vec()).collect();
             GitVerdict::Conflict(answer.tree.to_string(), paths)
         }
         Err(e) => GitVerdict::Refused(e.to_string()),

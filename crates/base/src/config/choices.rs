@@ -74,7 +74,7 @@ choices! {
     }
 
     /// How a landing treats the uncommitted work of a lane.
-    Uncommitted {
+    UncommittedPolicy {
         /// Refuses to land the lane.
         Refuse = "refuse",
         /// Commits the work first.
@@ -84,7 +84,7 @@ choices! {
     }
 
     /// What happens to a task in its plan's files once the task is on the base.
-    WhenLanded {
+    LandedTaskMarking {
         /// It is marked as done.
         Mark = "note",
         /// It is marked as done, and its task folder is archived.

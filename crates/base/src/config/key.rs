@@ -32,7 +32,7 @@ impl Key {
     }
 
     /// Returns the name of the environment variable that sets this key, such as `PROQ_LOCK_TIMEOUT`.
-    pub fn env_var(&self) -> String {
+    pub fn env_var_name(&self) -> String {
         format!("PROQ_{}", self.name.replace('.', "_").to_uppercase())
     }
 }

@@ -46,7 +46,7 @@ pub enum Error {
     /// A settings file cannot be read.
     #[error("could not read {}", path.display())]
     #[hint("{}", repair_hint(path))]
-    Read {
+    UnreadableFile {
         /// Path of the settings file.
         path: PathBuf,
         /// I/O error of the read.
@@ -56,7 +56,7 @@ pub enum Error {
     /// A settings file is not TOML.
     #[error("{} is not valid TOML", path.display())]
     #[hint("{}", repair_hint(path))]
-    Toml {
+    InvalidToml {
         /// Path of the settings file.
         path: PathBuf,
         /// Parse error of the TOML reader.
@@ -123,17 +123,20 @@ const USER_TABLES: &[&str] = &["agents", "prices"];
 /// Merged configuration: every value that is set, its origin, and the keys that are unknown.
 #[derive(Debug, Clone, Default)]
 pub struct Layers {
+    /// Value and origin of each setting that is set, by key.
     values: BTreeMap<&'static str, (String, Origin)>,
     /// Values of the repository's `proq.toml`, by key, including those that a later layer overrides.
     repository_values: BTreeMap<&'static str, (String, Origin)>,
-    tables: BTreeMap<&'static str, (toml::Table, PathBuf)>,
+    /// Tables of the user's own file that are not settings, each with the path of that file.
+    user_tables: BTreeMap<&'static str, (toml::Table, PathBuf)>,
     /// Command lines of hooks, by event.
     hooks: BTreeMap<String, (String, Origin)>,
     /// Content of the main checkout's `proq.toml`, if it exists.
-    checkout_file_text: Option<String>,
-    unknown_keys: Vec<String>,
-    /// Number of unknown keys beyond those in `unknown_keys`.
-    unlisted_unknown_keys: usize,
+    checkout_settings_text: Option<String>,
+    /// First unknown keys that are set, each described with its origin and a suggestion.
+    listed_unknown_keys: Vec<String>,
+    /// Number of unknown keys beyond those that are listed.
+    unlisted_unknown_count: usize,
 }
 
 /// Maximum number of unknown keys that are listed by name.
@@ -156,20 +159,20 @@ impl Layers {
             layers.add_file(&path, &Origin::User(path.clone()))?;
         }
         for (key, value) in git_settings {
-            layers.add(key, value.clone(), Origin::Git)?;
+            layers.add_value(key, value.clone(), Origin::Git)?;
         }
         for key in KEYS.iter() {
-            let name = key.env_var();
+            let name = key.env_var_name();
             if let Some(value) = env_var(&name) {
-                layers.add(key.name, value, Origin::Environment(name))?;
+                layers.add_value(key.name, value, Origin::Environment(name))?;
             }
         }
         Ok(layers)
     }
 
-    /// Returns the content of the main checkout's `proq.toml`, if it exists.
-    pub fn checkout_file_text(&self) -> Option<&str> {
-        self.checkout_file_text.as_deref()
+    /// Returns the content of the main checkout's `proq.toml`; none if there is no such file.
+    pub fn checkout_settings_text(&self) -> Option<&str> {
+        self.checkout_settings_text.as_deref()
     }
 
     /// Returns these layers with the `verify.*` settings of a commit's `proq.toml` instead of the main
@@ -218,8 +221,8 @@ impl Layers {
     }
 
     /// Returns a table of the user's own file (`agents` or `prices`) and the path of that file.
-    pub fn table(&self, name: &str) -> Option<(&toml::Table, &Path)> {
-        self.tables.get(name).map(|(table, path)| (table, path.as_path()))
+    pub fn user_table(&self, name: &str) -> Option<(&toml::Table, &Path)> {
+        self.user_tables.get(name).map(|(table, path)| (table, path.as_path()))
     }
 
     /// Returns the command lines to run at an event, one per line, and their origin.
@@ -239,7 +242,7 @@ impl Layers {
         let hooks = self.hooks.iter().map(|(event, (text, origin))| (format!("hook.{event}"), text, origin));
         // Only the user's own file may have tables.
         let tables =
-            self.tables.iter().map(|(name, (table, _))| ((*name).to_owned(), table.to_string().into()));
+            self.user_tables.iter().map(|(name, (table, _))| ((*name).to_owned(), table.to_string().into()));
         let is_set_by_user = |origin: &Origin| matches!(origin, Origin::User(_) | Origin::Git);
         values
             .chain(hooks)
@@ -248,16 +251,17 @@ impl Layers {
             .chain(tables)
     }
 
-    /// Returns the first unknown keys that are set, with their origins.
-    pub fn unknown_keys(&self) -> &[String] {
-        &self.unknown_keys
+    /// Returns the first unknown keys that are set, each described with its origin and a suggestion.
+    pub fn listed_unknown_keys(&self) -> &[String] {
+        &self.listed_unknown_keys
     }
 
-    /// Returns the number of unknown keys beyond [`Layers::unknown_keys`].
-    pub fn unlisted_unknown_keys(&self) -> usize {
-        self.unlisted_unknown_keys
+    /// Returns the number of unknown keys beyond those that are listed.
+    pub fn unlisted_unknown_count(&self) -> usize {
+        self.unlisted_unknown_count
     }
 
+    /// Adds the values of a settings file, if the file exists.
     fn add_file(&mut self, path: &Path, origin: &Origin) -> Result<(), Error> {
         let links = match (origin, path.parent()) {
             (Origin::Repository(_), Some(top)) => LinkPolicy::FollowBelow(top),
@@ -270,25 +274,26 @@ impl Layers {
             {
                 return Ok(());
             }
-            Err(source) => return Err(Error::Read { path: path.to_owned(), source }),
+            Err(source) => return Err(Error::UnreadableFile { path: path.to_owned(), source }),
         };
         self.add_text(&text, path, origin)?;
         if matches!(origin, Origin::Repository(_)) {
-            self.checkout_file_text = Some(text);
+            self.checkout_settings_text = Some(text);
         }
         Ok(())
     }
 
+    /// Adds the values in the text of a settings file. `path` is for errors.
     fn add_text(&mut self, text: &str, path: &Path, origin: &Origin) -> Result<(), Error> {
-        let mut table: toml::Table =
-            toml::from_str(text).map_err(|e| Error::Toml { path: path.to_owned(), source: Box::new(e) })?;
+        let mut table: toml::Table = toml::from_str(text)
+            .map_err(|e| Error::InvalidToml { path: path.to_owned(), source: Box::new(e) })?;
         self.take_user_tables(&mut table, path, origin)?;
         let mut flat_entries = Vec::new();
         flatten_table("", &table, &mut flat_entries);
         for (key, value) in flat_entries {
             let text =
                 toml_value_text(&key, value).ok_or_else(|| invalid_value(&key, value.to_string(), origin))?;
-            self.add(&key, text, origin.clone())?;
+            self.add_value(&key, text, origin.clone())?;
         }
         Ok(())
     }
@@ -309,18 +314,20 @@ impl Layers {
             let toml::Value::Table(value) = value else {
                 return Err(Error::NotATable { path: path.to_owned(), key: (*name).to_owned() });
             };
-            self.tables.insert(name, (value, path.to_owned()));
+            self.user_tables.insert(name, (value, path.to_owned()));
         }
         Ok(())
     }
 
-    fn add(&mut self, name: &str, value: String, origin: Origin) -> Result<(), Error> {
+    /// Adds the value of one key, or records the key as unknown. Fails for a value of a wrong format, and for
+    /// a key that a repository may not set.
+    fn add_value(&mut self, name: &str, value: String, origin: Origin) -> Result<(), Error> {
         let Some(key) = Key::find(name) else {
             if let Some(event) = hook_event(name) {
                 return self.add_hook(event, name, value, origin);
             }
-            if self.unknown_keys.len() == MAX_UNKNOWN_KEYS_LISTED {
-                self.unlisted_unknown_keys += 1;
+            if self.listed_unknown_keys.len() == MAX_UNKNOWN_KEYS_LISTED {
+                self.unlisted_unknown_count += 1;
                 return Ok(());
             }
             let suggestion = Key::closest_match(name).map(|key| match &origin {
@@ -328,7 +335,7 @@ impl Layers {
                 _ => key.name.to_owned(),
             });
             let suggestion = suggestion.map_or_else(String::new, |key| format!("; did you mean {key}?"));
-            self.unknown_keys.push(format!("{name} (from {origin}{suggestion})"));
+            self.listed_unknown_keys.push(format!("{name} (from {origin}{suggestion})"));
             return Ok(());
         };
         if let (Origin::Repository(path), false) = (&origin, key.settable_by_repository) {
@@ -338,7 +345,7 @@ impl Layers {
             return Err(invalid_value(name, value, &origin));
         }
         let previous = self.values.get(key.name).filter(|_| is_list_key(key));
-        let value = append_git_value(previous, value, &origin);
+        let value = combine_with_previous(previous, value, &origin);
         if matches!(origin, Origin::Repository(_)) {
             self.repository_values.insert(key.name, (value.clone(), origin.clone()));
         }
@@ -346,11 +353,12 @@ impl Layers {
         Ok(())
     }
 
+    /// Adds the command lines of the hook of an event. `name` is the full key, for errors.
     fn add_hook(&mut self, event: &str, name: &str, value: String, origin: Origin) -> Result<(), Error> {
         if !ValueFormat::Commands.accepts(&value) {
             return Err(invalid_value(name, value, &origin));
         }
-        let value = append_git_value(self.hooks.get(event), value, &origin);
+        let value = combine_with_previous(self.hooks.get(event), value, &origin);
         self.hooks.insert(event.to_owned(), (value, origin));
         Ok(())
     }
@@ -366,6 +374,7 @@ impl Settings {
     }
 }
 
+/// Returns whether a setting is a list with one value per line.
 fn is_list_key(key: &Key) -> bool {
     matches!(key.format, ValueFormat::Commands | ValueFormat::AreaFolders | ValueFormat::Patterns)
 }
@@ -377,7 +386,7 @@ fn hook_event(name: &str) -> Option<&str> {
 
 /// Combines a value with the previous one of the same key. git passes a list one value per entry; an empty
 /// value restarts the list, as for git's own lists. In other layers the later value wins.
-fn append_git_value(previous: Option<&(String, Origin)>, value: String, origin: &Origin) -> String {
+fn combine_with_previous(previous: Option<&(String, Origin)>, value: String, origin: &Origin) -> String {
     match previous {
         Some((previous, Origin::Git))
             if *origin == Origin::Git && !previous.is_empty() && !value.is_empty() =>
@@ -418,6 +427,7 @@ fn toml_value_text(name: &str, value: &toml::Value) -> Option<String> {
     }
 }
 
+/// Appends the values of a table and of the tables in it, each with its keys joined by dots.
 fn flatten_table<'t>(prefix: &str, table: &'t toml::Table, out: &mut Vec<(String, &'t toml::Value)>) {
     for (name, value) in table {
         let key = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::choices::{Autocommit, DesktopNotifier, SubmoduleMode, Uncommitted, WhenLanded};
+use super::choices::{Autocommit, DesktopNotifier, LandedTaskMarking, SubmoduleMode, UncommittedPolicy};
 use super::conversion::{at_least_one, cache_folder, untrimmed};
 use super::lane_location::DEFAULT_LANE_LOCATION;
 use super::table::setting_table;
@@ -134,7 +134,7 @@ setting_table! {
             default "merge", repository,
             "how a lane lands: with a merge commit, commit by commit on top of the base, or as one commit";
         /// How a landing treats uncommitted work of a lane.
-        uncommitted: Uncommitted = "merge.uncommitted", Uncommitted::FORMAT, default "refuse", repository,
+        uncommitted: UncommittedPolicy = "merge.uncommitted", UncommittedPolicy::FORMAT, default "refuse", repository,
             "a lane with uncommitted work: refuse to land it, commit the work first, or keep it aside and land the rest";
         /// How long operations and restored snapshots are kept.
         op_keep: Duration = "op.keep", Count("days"), default "30", user,
@@ -315,7 +315,7 @@ setting_table! {
         verify_agent: Option<String> = "swarm.verify_agent", AgentOrProgram, default "", user, untrimmed,
             "the agent that looks in the end whether criteria are met that are no commands; without it nobody does";
         /// What happens to a task in its plan's files once the task is on the base.
-        when_landed: WhenLanded = "swarm.when_landed", WhenLanded::FORMAT, default "note", repository,
+        when_landed: LandedTaskMarking = "swarm.when_landed", LandedTaskMarking::FORMAT, default "note", repository,
             "what becomes of a task in its plan's files once it is on the base: it is noted as done, its folder is archived too, or nothing";
     }
 }
@@ -323,7 +323,7 @@ setting_table! {
 impl NotifySettings {
     /// Returns whether the filters include an event of this name after which its subject is in `state`. A
     /// filter `NAME` matches every event of that name; `NAME:STATE` matches only events with that state.
-    pub fn includes(&self, event: &str, state: Option<&str>) -> bool {
+    pub fn notifies_about(&self, event: &str, state: Option<&str>) -> bool {
         self.events.iter().any(|filter| match filter.split_once(':') {
             None => filter == event,
             Some((name, filter_state)) => name == event && state == Some(filter_state),

@@ -22,10 +22,14 @@ pub struct CommandBuilder {
     args: Vec<OsString>,
     dir: PathBuf,
     env: Vec<(OsString, OsString)>,
+    /// Names of variables that the child does not inherit from this process.
     removed_vars: &'static [&'static str],
+    /// Whether the child inherits no variable of this process.
     clear_env: bool,
     stdin: Option<File>,
+    /// Files for standard output and standard error; none discards standard output.
     output_files: Option<(File, File)>,
+    /// File for standard error where `output_files` is none; none discards it.
     stderr_file: Option<File>,
 }
 
@@ -87,7 +91,7 @@ impl CommandBuilder {
     /// Connects a new pipe to standard input and returns its write end. The child's input ends when that end
     /// is closed.
     pub fn with_piped_stdin(self) -> Result<(CommandBuilder, Option<PipeWriter>), Error> {
-        let start_error = |source| Error::Start { program: self.program.display().to_string(), source };
+        let start_error = |source| Error::NotStarted { program: self.program.display().to_string(), source };
         let (reader, writer) = std::io::pipe().map_err(start_error)?;
         Ok((self.stdin(File::from(OwnedFd::from(reader))), Some(writer)))
     }
@@ -109,7 +113,7 @@ impl CommandBuilder {
         let program = self.program.clone();
         let mut command = tokio::process::Command::from(self.build());
         command.process_group(0).kill_on_drop(false);
-        command.spawn().map_err(|source| Error::Start { program: program.display().to_string(), source })
+        command.spawn().map_err(|source| Error::NotStarted { program: program.display().to_string(), source })
     }
 
     /// Starts the program in a new process group.
@@ -118,7 +122,7 @@ impl CommandBuilder {
         let program = self.program.clone();
         let mut command = self.build();
         command.process_group(0);
-        command.spawn().map_err(|source| Error::Start { program: program.display().to_string(), source })
+        command.spawn().map_err(|source| Error::NotStarted { program: program.display().to_string(), source })
     }
 
     /// Starts the program detached: in a new session, without the process mark of this process's run, and
@@ -126,8 +130,10 @@ impl CommandBuilder {
     pub fn spawn_detached(mut self) -> Result<(), Error> {
         self.env.push((RUN_MARK_VAR.into(), OsString::new()));
         let (program, mut command) = self.into_parts();
-        let result = spawn_in_session(&mut command);
-        result.map(drop).map_err(|source| Error::Start { program: program.display().to_string(), source })
+        let result = spawn_in_new_session(&mut command);
+        result
+            .map(drop)
+            .map_err(|source| Error::NotStarted { program: program.display().to_string(), source })
     }
 
     /// Starts the program in a new session with a pipe on its standard output; the other streams are as set.
@@ -135,14 +141,14 @@ impl CommandBuilder {
     pub fn spawn_detached_piped(self) -> Result<std::process::Child, Error> {
         let (program, mut command) = self.into_parts();
         command.stdout(Stdio::piped());
-        let result = spawn_in_session(&mut command);
-        result.map_err(|source| Error::Start { program: program.display().to_string(), source })
+        let result = spawn_in_new_session(&mut command);
+        result.map_err(|source| Error::NotStarted { program: program.display().to_string(), source })
     }
 
     /// Runs the program on this process's terminal and waits for it to exit.
     pub fn run_on_terminal(self) -> Result<std::process::ExitStatus, Error> {
         let program = self.program.display().to_string();
-        let start_error = |source| Error::Start { program, source };
+        let start_error = |source| Error::NotStarted { program, source };
         let mut command = self.build();
         command.stdin(Stdio::inherit()).stdout(Stdio::inherit()).stderr(Stdio::inherit());
         command.status().map_err(start_error)
@@ -155,7 +161,7 @@ impl CommandBuilder {
         command.stdin(Stdio::inherit()).stdout(Stdio::inherit()).stderr(Stdio::inherit());
         let mut command = tokio::process::Command::from(command);
         command.kill_on_drop(false);
-        command.spawn().map_err(|source| Error::Start { program, source })
+        command.spawn().map_err(|source| Error::NotStarted { program, source })
     }
 
     /// Starts the program under a running event loop, in this process's group, with pipes on its standard
@@ -166,14 +172,14 @@ impl CommandBuilder {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
         let mut command = tokio::process::Command::from(command);
         command.kill_on_drop(false);
-        command.spawn().map_err(|source| Error::Start { program, source })
+        command.spawn().map_err(|source| Error::NotStarted { program, source })
     }
 
     /// Runs the program, waits for it to exit, and returns its status with standard output and standard error
     /// joined.
     pub fn run_with_output(self) -> Result<(std::process::ExitStatus, Vec<u8>), Error> {
         let program = self.program.display().to_string();
-        let start_error = |source| Error::Start { program: program.clone(), source };
+        let start_error = |source| Error::NotStarted { program: program.clone(), source };
         let (mut reader, writer) = std::io::pipe().map_err(start_error)?;
         let stderr_writer = writer.try_clone().map_err(start_error)?;
         let mut command = self.build();
@@ -192,6 +198,7 @@ impl CommandBuilder {
         (self.program.clone(), self.build())
     }
 
+    /// Builds the command to start, with its environment and streams.
     fn build(self) -> std::process::Command {
         let mut command = std::process::Command::new(&self.program);
         command.args(&self.args).current_dir(&self.dir);
@@ -219,7 +226,7 @@ impl CommandBuilder {
 
 /// Starts a program in a new session from its first moment, with none of the file descriptors that this
 /// process inherited. Stopping an agent's leftover processes, by group or by lock, then does not affect it.
-fn spawn_in_session(command: &mut std::process::Command) -> std::io::Result<std::process::Child> {
+fn spawn_in_new_session(command: &mut std::process::Command) -> std::io::Result<std::process::Child> {
     use std::os::unix::process::CommandExt;
     let fds = inherited_fds::inheritable_fds();
     let before_exec = move || {
@@ -241,6 +248,7 @@ pub fn inherited_vars(removed: &[&str]) -> impl Iterator<Item = (OsString, OsStr
     std::env::vars_os().filter(|(key, _)| is_inherited(key, removed))
 }
 
+/// Returns whether a child inherits the variable with this name.
 fn is_inherited(key: &OsStr, removed: &[&str]) -> bool {
     let name = key.to_string_lossy();
     let contains_name = |list: &[&str]| list.contains(&name.as_ref());

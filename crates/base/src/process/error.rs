@@ -16,7 +16,7 @@ pub enum Error {
     /// The program exists but cannot be started.
     #[error("'{program}' could not be started")]
     #[hint("see that it is executable and its interpreter exists")]
-    Start {
+    NotStarted {
         /// Path of the program.
         program: String,
         /// I/O error of the start.
@@ -25,7 +25,7 @@ pub enum Error {
     },
     /// A signal could not be sent.
     #[error("process {pid} could not be signaled")]
-    Signal {
+    NotSignaled {
         /// Process id.
         pid: u32,
         /// Error of the system call.

@@ -6,7 +6,7 @@ use rustix::process::Pid;
 
 /// Converts a number to the id of a process or group that may be signaled. Returns none for 1: the first
 /// process must not be stopped, and as a group its number means all processes.
-pub(super) fn to_pid(process_id: u32) -> Option<Pid> {
+pub(super) fn to_signalable_pid(process_id: u32) -> Option<Pid> {
     i32::try_from(process_id).ok().filter(|process_id| *process_id > 1).and_then(Pid::from_raw)
 }
 

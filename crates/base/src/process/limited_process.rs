@@ -12,7 +12,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::Error;
 use super::command_builder::CommandBuilder;
 use super::identity::start_time_of;
-use super::identity::to_pid;
+use super::identity::to_signalable_pid;
 use super::signals::stop_group;
 
 /// Grace period for processes that a program leaves running in its group.
@@ -66,8 +66,11 @@ impl std::fmt::Display for ExitOutcome {
 pub struct LimitedProcess {
     child: Child,
     started: Instant,
+    /// Time after which the group is stopped.
     limit: Duration,
+    /// Time between TERM and KILL.
     grace: Duration,
+    /// Whether the group was stopped, so that it is not stopped twice.
     is_stopped: bool,
 }
 
@@ -105,7 +108,7 @@ impl LimitedProcess {
         }
         // The process stays a zombie until its group is stopped, so that its id cannot be reused before.
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        let Some(id) = to_pid(self.child.id()) else { return Ok(None) };
+        let Some(id) = to_signalable_pid(self.child.id()) else { return Ok(None) };
         match waitid(WaitId::Pid(id), options) {
             Ok(None) | Err(rustix::io::Errno::INTR) => return Ok(None),
             Ok(Some(_)) => {}
@@ -132,6 +135,7 @@ impl LimitedProcess {
         }
     }
 
+    /// Stops the group, once: TERM, `grace`, KILL.
     fn stop(&mut self, grace: Duration) {
         if !self.is_stopped {
             self.is_stopped = true;
@@ -140,7 +144,7 @@ impl LimitedProcess {
     }
 
     fn signal_error(&self, source: std::io::Error) -> Error {
-        Error::Signal { pid: self.child.id(), source }
+        Error::NotSignaled { pid: self.child.id(), source }
     }
 }
 

@@ -19,8 +19,8 @@ pub struct CaptureOptions {
     pub limit: Duration,
     /// Time between TERM and KILL when the run is stopped.
     pub grace: Duration,
-    /// Number of output bytes to keep, from the beginning.
-    pub max_bytes: usize,
+    /// Number of output bytes to keep, from the beginning of the output.
+    pub max_output_bytes: usize,
 }
 
 /// Outcome and output of a captured run.
@@ -28,7 +28,7 @@ pub struct CaptureOptions {
 pub struct CaptureResult {
     /// How the program exited; otherwise why it could not be started or was stopped, as text.
     pub outcome: Result<ExitOutcome, String>,
-    /// Output of both streams.
+    /// Output of both streams, joined, without white space at its end.
     pub output: String,
 }
 
@@ -63,7 +63,7 @@ impl CommandBuilder {
         let mut process = builder.spawn_limited(options.limit, options.grace).map_err(|e| e.to_string())?;
         // The program may not read its input, so another thread writes it.
         std::thread::spawn(move || drop(stdin_writer.write_all(&input)));
-        let reader = OutputReader::start(stdout_reader, options.max_bytes);
+        let reader = OutputReader::start(stdout_reader, options.max_output_bytes);
         let mut pause = Duration::from_millis(1);
         let outcome = loop {
             match process.poll() {
@@ -76,17 +76,20 @@ impl CommandBuilder {
             pause = (pause * 2).min(Duration::from_millis(40));
         };
         drop(process);
-        Ok(CaptureResult { outcome, output: reader.text_so_far() })
+        Ok(CaptureResult { outcome, output: reader.wait_for_text() })
     }
 }
 
 /// Reads the output of a program while it runs.
 struct OutputReader {
+    /// Output so far, up to the size limit.
     bytes: Arc<Mutex<Vec<u8>>>,
+    /// Channel that is disconnected once the pipe was read to its end.
     finished: mpsc::Receiver<()>,
 }
 
 impl OutputReader {
+    /// Starts a thread that reads `pipe` to its end and keeps the first `max_bytes` bytes.
     fn start(mut pipe: std::io::PipeReader, max_bytes: usize) -> OutputReader {
         let bytes = Arc::new(Mutex::new(Vec::new()));
         let (done_sender, finished) = mpsc::channel::<()>();
@@ -103,9 +106,9 @@ impl OutputReader {
         OutputReader { bytes, finished }
     }
 
-    /// Returns the complete output, or the output so far if a process that left the group still holds the
-    /// pipe.
-    fn text_so_far(&self) -> String {
+    /// Waits for the end of the output, up to [`PIPE_DRAIN_LIMIT`], and returns it as text. The output is
+    /// incomplete if a process that left the group still holds the pipe.
+    fn wait_for_text(&self) -> String {
         let _finished = self.finished.recv_timeout(PIPE_DRAIN_LIMIT);
         let bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
         String::from_utf8_lossy(&bytes).trim_end().to_owned()
@@ -120,7 +123,7 @@ mod tests {
     use super::*;
 
     const OPTIONS: CaptureOptions =
-        CaptureOptions { limit: Duration::from_mins(1), grace: Duration::from_secs(5), max_bytes: 10 };
+        CaptureOptions { limit: Duration::from_mins(1), grace: Duration::from_secs(5), max_output_bytes: 10 };
 
     fn shell(script: &str) -> CommandBuilder {
         CommandBuilder::new(Path::new("/bin/sh"), Path::new("/")).args(["-c", script])

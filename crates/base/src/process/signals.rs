@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use rustix::process::{Signal, kill_process, kill_process_group, test_kill_process_group};
 
 use super::Error;
-use super::identity::to_pid;
+use super::identity::to_signalable_pid;
 
 /// Makes this process the leader of a new session, without a terminal.
-pub fn start_session() {
+pub fn start_process_session() {
     // A process started by hand may already lead its group; then there is no session to leave.
     let _already_leader = rustix::process::setsid();
 }
@@ -18,7 +18,7 @@ pub fn start_session() {
 /// Returns whether a group has a running process. Zombies do not count: in many containers the first process
 /// never reaps them, so waiting would never end.
 pub fn is_group_alive(group: u32) -> bool {
-    let exists = || to_pid(group).is_some_and(|p| test_kill_process_group(p).is_ok());
+    let exists = || to_signalable_pid(group).is_some_and(|p| test_kill_process_group(p).is_ok());
     // The last process may be reaped during the scan, which then finds no process of the group.
     exists() && !has_only_zombies(group) && exists()
 }
@@ -45,8 +45,9 @@ fn has_only_zombies(group: u32) -> bool {
 
 /// Sends TERM to one process.
 pub fn terminate_process(process_id: u32) -> Result<(), Error> {
-    let signal_error = |source: std::io::Error| Error::Signal { pid: process_id, source };
-    let pid = to_pid(process_id).ok_or_else(|| signal_error(std::io::ErrorKind::InvalidInput.into()))?;
+    let signal_error = |source: std::io::Error| Error::NotSignaled { pid: process_id, source };
+    let pid =
+        to_signalable_pid(process_id).ok_or_else(|| signal_error(std::io::ErrorKind::InvalidInput.into()))?;
     kill_process(pid, Signal::TERM).map_err(|e| signal_error(e.into()))
 }
 
@@ -57,7 +58,7 @@ pub fn exit_by_signal(signal: i32) {
 
 /// Sends TERM to every process of a group.
 pub fn terminate_group(group: u32) {
-    if let Some(pid) = to_pid(group) {
+    if let Some(pid) = to_signalable_pid(group) {
         // A group that is already gone needs no signal.
         let _gone = kill_process_group(pid, Signal::TERM);
         // A stopped process does not receive TERM until CONT.
@@ -67,7 +68,7 @@ pub fn terminate_group(group: u32) {
 
 /// Stops a group: TERM, a grace period, KILL. Returns whether no process of it is left.
 pub fn stop_group(group: u32, grace: Duration) -> bool {
-    let Some(pid) = to_pid(group) else { return true };
+    let Some(pid) = to_signalable_pid(group) else { return true };
     terminate_group(group);
     let started = Instant::now();
     while started.elapsed() < grace {
@@ -117,7 +118,7 @@ fn has_exclusive_lock(process_id: u32, fd: &OsStr) -> bool {
 pub fn stop_lock_holders(file: &Path, grace: Duration) {
     for (signal, timeout) in [(Signal::TERM, grace), (Signal::KILL, Duration::from_secs(5))] {
         for process_id in lock_holders(file) {
-            if let Some(pid) = to_pid(process_id) {
+            if let Some(pid) = to_signalable_pid(process_id) {
                 // A process that is already gone needs no signal.
                 let _gone = kill_process(pid, signal);
             }
@@ -138,8 +139,8 @@ mod tests {
 
     #[test]
     fn rejects_pids_that_mean_all_processes() {
-        assert_eq!([0, 1, u32::MAX, i32::MAX.unsigned_abs() + 1].map(to_pid), [None; 4]);
-        assert!(to_pid(2).is_some());
+        assert_eq!([0, 1, u32::MAX, i32::MAX.unsigned_abs() + 1].map(to_signalable_pid), [None; 4]);
+        assert!(to_signalable_pid(2).is_some());
     }
 
     /// Promise: concurrency/lock-openers

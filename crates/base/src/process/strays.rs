@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
-use super::identity::to_pid;
+use super::identity::to_signalable_pid;
 
 /// Environment variable that marks every process of a run; children inherit it.
 pub const RUN_MARK_VAR: &str = "PROQ_RUN";
@@ -87,7 +87,7 @@ fn stop_run_processes(mark: &str, grace: Duration, root: Option<u32>) -> usize {
             for process_id in remaining {
                 // Each process is signaled once, including those that started since the last scan.
                 if !signaled.contains(&process_id)
-                    && let Some(id) = to_pid(process_id)
+                    && let Some(id) = to_signalable_pid(process_id)
                 {
                     // A process that is already gone needs no signal.
                     let _gone = kill_process(id, signal);
@@ -119,7 +119,7 @@ fn stray_pids(mark: &str, root: Option<u32>) -> Vec<u32> {
             continue;
         };
         let Some(parent) = parent_of(process_id).filter(|_| process_id != own_pid) else { continue };
-        processes.insert(process_id, ProcessInfo { parent, marked: matches_mark(process_id, mark) });
+        processes.insert(process_id, ProcessInfo { parent, has_run_mark: matches_mark(process_id, mark) });
     }
     processes.keys().copied().filter(|number| belongs_to_run(*number, root, &processes)).collect()
 }
@@ -127,8 +127,8 @@ fn stray_pids(mark: &str, root: Option<u32>) -> Vec<u32> {
 /// Parent and mark of a process.
 struct ProcessInfo {
     parent: u32,
-    /// True for the mark of this run, false for another run's mark, none without a mark.
-    marked: Option<bool>,
+    /// Whether the mark of the process is that of this run; none without a mark.
+    has_run_mark: Option<bool>,
 }
 
 /// Returns whether a process belongs to the run: by its own mark, or by the mark of its closest marked
@@ -138,7 +138,7 @@ fn belongs_to_run(mut process_id: u32, root: Option<u32>, processes: &BTreeMap<u
     // The number of processes limits the depth, even if the tree changes during the scan.
     for _ in 0..=processes.len() {
         match processes.get(&process_id) {
-            Some(ProcessInfo { marked: Some(is_of_run), .. }) => return *is_of_run,
+            Some(ProcessInfo { has_run_mark: Some(is_of_run), .. }) => return *is_of_run,
             Some(ProcessInfo { parent, .. }) => process_id = *parent,
             None => return Some(process_id) == root,
         }
@@ -146,7 +146,7 @@ fn belongs_to_run(mut process_id: u32, root: Option<u32>, processes: &BTreeMap<u
     false
 }
 
-/// Returns the parent of a process that has not exited.
+/// Returns the parent of a process; none if the process has exited or is a zombie.
 fn parent_of(process_id: u32) -> Option<u32> {
     let stat = std::fs::read_to_string(format!("/proc/{process_id}/stat")).ok()?;
     // The name in brackets may contain any character; state and parent follow it.
@@ -211,7 +211,7 @@ mod tests {
     /// Promise: concurrency/independent-process
     #[test]
     fn lanes_started_by_agent_are_not_strays() {
-        let info = |parent, marked| ProcessInfo { parent, marked };
+        let info = |parent, marked| ProcessInfo { parent, has_run_mark: marked };
         // 1 is the supervisor; 2 the agent; 3 its tool; 4 has no mark; 5 is another run's supervisor, 6 the
         // tool of its agent.
         let processes = BTreeMap::from([
@@ -262,7 +262,7 @@ mod tests {
             (Some(true), Some(false))
         );
         assert!(parent_of(process_id).is_some());
-        let id = to_pid(process_id).unwrap();
+        let id = to_signalable_pid(process_id).unwrap();
         kill_process(id, Signal::KILL).unwrap();
         wait_until(|| parent_of(process_id).is_none());
     }

@@ -6,11 +6,11 @@ use rustix::process::{Signal, kill_process};
 use signal_hook::consts::SIGUSR1;
 use signal_hook::low_level::pipe;
 
-use super::identity::to_pid;
+use super::identity::to_signalable_pid;
 
 /// Wakes a process that listens with [`register_wake_pipe`]. Does nothing if the process is gone.
 pub fn wake(process_id: u32) {
-    if let Some(pid) = to_pid(process_id) {
+    if let Some(pid) = to_signalable_pid(process_id) {
         let _gone = kill_process(pid, Signal::USR1);
     }
 }

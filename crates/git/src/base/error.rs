@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use proq_base::explain::{Explain, shell_quote_path};
 
-use super::error_hints::{abort_command, is_lfs_missing, quote_first, ref_failure_hint};
+use super::error_hints::{git_abort_command, is_lfs_missing, quote_first_path, ref_failure_hint};
 use super::failed_program::{FailedProgram, filter_error_line, first_error_line};
 use super::local_changes_hint::LocalChangesHint;
 use super::unusable::UnusableError;
@@ -25,13 +25,13 @@ pub enum Error {
     #[hint("install git 2.39 or newer")]
     NoGit,
     /// The git program is older than the version git-proq requires.
-    #[error("git {found} is too old; git-proq needs {needed} or newer")]
+    #[error("git {found_version} is too old; git-proq needs {minimum_version} or newer")]
     #[hint("upgrade git, or put a newer one first on PATH")]
     TooOld {
         /// The version found.
-        found: String,
+        found_version: String,
         /// The oldest version that works.
-        needed: &'static str,
+        minimum_version: &'static str,
     },
     /// The folder is not in a repository.
     #[error("not a git repository: {}", dir.display())]
@@ -54,12 +54,12 @@ pub enum Error {
     },
     /// Another user owns the repository, and git makes no exception for it.
     #[error("cannot use the repository at {}: git detected dubious ownership; nothing of it was read or run", dir.display())]
-    #[hint("if you trust who owns it: {advice}")]
+    #[hint("if you trust who owns it: {trust_command}")]
     Untrusted {
         /// Worktree of the repository, or its git directory.
         dir: PathBuf,
         /// Command that adds the exception.
-        advice: String,
+        trust_command: String,
     },
     /// A bare repository was discovered but not named explicitly, and git's settings require that.
     #[error("cannot use the bare repository at {}: safe.bareRepository is 'explicit'; nothing of it was read or run", dir.display())]
@@ -88,12 +88,12 @@ pub enum Error {
     },
     /// A partial clone lacks files, and they could not be fetched.
     #[error(
-        "{count} files of this commit are not in this partial clone, and git could not fetch them from {remote}; nothing was changed"
+        "{missing_file_count} files of this commit are not in this partial clone, and git could not fetch them from {remote}; nothing was changed"
     )]
     #[hint("look whether it can be reached, then run this again: git fetch {remote}")]
     NotFetched {
         /// Number of missing files.
-        count: usize,
+        missing_file_count: usize,
         /// Remote that has them.
         remote: String,
         /// Error of the fetch.
@@ -119,9 +119,9 @@ pub enum Error {
         is_lfs: bool,
     },
     /// Git printed output that git-proq cannot parse.
-    #[error("`git {args}` {}", describe_output(output))]
+    #[error("`git {args}` {}", describe_unparsed_output(fault_or_output))]
     #[hint(
-        if output.is_empty(),
+        if fault_or_output.is_empty(),
         "see whether the disk is full, or a limit was reached: df -h; ulimit -a"
     )]
     #[hint(else, "see which git it is: git --version; type -a git")]
@@ -129,7 +129,7 @@ pub enum Error {
         /// Arguments, joined for display.
         args: String,
         /// Description of the fault, or the output itself; empty when git printed nothing.
-        output: String,
+        fault_or_output: String,
     },
     /// A revision does not resolve to a commit.
     #[error("'{rev}' is not a commit in this repository")]
@@ -153,7 +153,7 @@ pub enum Error {
     },
     /// An object could not be read.
     #[error("could not read {object}")]
-    Object {
+    ObjectFailure {
         /// Description of the object, such as `history of <id>`.
         object: String,
         /// Cause of the failure.
@@ -173,81 +173,81 @@ pub enum Error {
         source: std::io::Error,
     },
     /// An index has unmerged paths.
-    #[error("{} has unmerged paths: {}", dir.display(), list_paths(paths))]
+    #[error("{} has unmerged paths: {}", dir.display(), list_paths(unmerged_paths))]
     #[hint("finish the merge first: git status")]
     Unmerged {
         /// Worktree of the index.
         dir: PathBuf,
         /// The unmerged paths.
-        paths: Vec<RepoPath>,
+        unmerged_paths: Vec<RepoPath>,
     },
     /// Tracked files cannot be read, so their content cannot be saved.
-    #[error("files in {} cannot be read: {}; nothing was changed", dir.display(), list_paths(paths))]
-    #[hint("make them readable for you: chmod u+r {}", quote_first(paths, dir))]
+    #[error("files in {} cannot be read: {}; nothing was changed", dir.display(), list_paths(unreadable_paths))]
+    #[hint("make them readable for you: chmod u+r {}", quote_first_path(unreadable_paths, dir))]
     Unreadable {
         /// Worktree of the files.
         dir: PathBuf,
         /// Unreadable files.
-        paths: Vec<RepoPath>,
+        unreadable_paths: Vec<RepoPath>,
     },
     /// Folders cannot be changed, or files cannot be removed.
-    #[error("{} cannot be changed in {}: its rights, or those of the file system, do not let you; nothing was changed", list_paths(paths), dir.display())]
-    #[hint("make it writable for you: chmod u+rwx {}", quote_first(paths, dir))]
-    #[hint("or, where chattr has made it immutable: chattr -i {}", quote_first(paths, dir))]
+    #[error("{} cannot be changed in {}: its rights, or those of the file system, do not let you; nothing was changed", list_paths(unwritable_paths), dir.display())]
+    #[hint("make it writable for you: chmod u+rwx {}", quote_first_path(unwritable_paths, dir))]
+    #[hint("or, where chattr has made it immutable: chattr -i {}", quote_first_path(unwritable_paths, dir))]
     NotWritable {
         /// Worktree of the paths.
         dir: PathBuf,
         /// Folders and files that cannot be changed.
-        paths: Vec<RepoPath>,
+        unwritable_paths: Vec<RepoPath>,
     },
     /// `git replace` replaces the content of files.
-    #[error("`git replace` exchanges the content of files in {}: {}; nothing was changed", dir.display(), list_paths(paths))]
-    #[hint("take the replacement away first: git replace -d {oid}")]
-    Replaced {
+    #[error("`git replace` exchanges the content of files in {}: {}; nothing was changed", dir.display(), list_paths(replaced_paths))]
+    #[hint("take the replacement away first: git replace -d {first_replaced_blob}")]
+    ReplacedBlobs {
         /// Worktree of the files.
         dir: PathBuf,
         /// Id of the first replaced blob.
-        oid: Oid,
+        first_replaced_blob: Oid,
         /// Files with replaced content.
-        paths: Vec<RepoPath>,
+        replaced_paths: Vec<RepoPath>,
     },
     /// Something that is not a regular file or symlink is at a path where git has a file.
-    #[error("in {} stands what git cannot keep where it has a file: {}; nothing was changed", dir.display(), paths.join(", "))]
+    #[error("in {} stands what git cannot keep where it has a file: {}; nothing was changed", dir.display(), descriptions.join(", "))]
     #[hint("move these away, then try again")]
     NotAFile {
         /// Worktree of the paths.
         dir: PathBuf,
         /// Descriptions of the obstructions, each with a path and what is there, such as `PATH is a socket`.
-        paths: Vec<String>,
+        descriptions: Vec<String>,
     },
     /// A merge, rebase or similar operation is in progress.
-    #[error("a {operation} is under way in {}; nothing was changed", dir.display())]
-    #[hint("finish it, or give it up: {}", abort_command(operation))]
-    OpenOperation {
+    #[error("a {git_operation} is under way in {}; nothing was changed", dir.display())]
+    #[hint("finish it, or give it up: {}", git_abort_command(git_operation))]
+    OperationInProgress {
         /// Name of the operation, such as `merge`.
-        operation: &'static str,
+        git_operation: &'static str,
         /// Worktree of the operation.
         dir: PathBuf,
     },
     /// Local changes would be overwritten.
-    #[error("local changes in {} stand in the way: {}; nothing was changed", dir.display(), list_paths(paths))]
+    #[error("local changes in {} stand in the way: {}; nothing was changed", dir.display(), list_paths(overlapping_paths))]
     #[hint(with = hint.hints(dir))]
     LocalChanges {
         /// Worktree with the changes.
         dir: PathBuf,
         /// Paths that both sides change.
-        paths: Vec<RepoPath>,
+        overlapping_paths: Vec<RepoPath>,
         /// Hint with git commands that get the changes out of the way.
         hint: LocalChangesHint,
     },
     /// Untracked or ignored files would be overwritten.
-    #[error("files that git does not track in {} stand in the way: {}; nothing was changed", dir.display(), list_paths(paths))]
+    #[error("files that git does not track in {} stand in the way: {}; nothing was changed", dir.display(), list_paths(obstructing_paths))]
     #[hint("move these files away, then try again")]
     Obstructed {
         /// Worktree of the files.
         dir: PathBuf,
         /// Files that would be overwritten.
-        paths: Vec<RepoPath>,
+        obstructing_paths: Vec<RepoPath>,
     },
     /// Another process holds git's lock on this index.
     #[error("another git command is running in {} ({} exists); nothing was changed", dir.display(), lock.display())]
@@ -268,13 +268,13 @@ pub enum Error {
         dir: PathBuf,
     },
     /// Files changed between being checked and being moved.
-    #[error("{} changed while git-proq was at work: {}; they were put back", dir.display(), list_paths(paths))]
+    #[error("{} changed while git-proq was at work: {}; they were put back", dir.display(), list_paths(raced_paths))]
     #[hint("run the command again")]
     Raced {
         /// Worktree of the files.
         dir: PathBuf,
         /// Files that changed.
-        paths: Vec<RepoPath>,
+        raced_paths: Vec<RepoPath>,
     },
     /// An operation failed, and so did restoring the files.
     #[error("files of {} could not all be put back; those that are missing are in {}", dir.display(), saved_dir.display())]
@@ -289,35 +289,35 @@ pub enum Error {
         source: Box<Error>,
     },
     /// Another git command holds a lock that moving a ref requires.
-    #[error("'{name}' could not be moved: another git command holds {}; nothing was changed", lock.display())]
+    #[error("'{ref_name}' could not be moved: another git command holds {}; nothing was changed", lock.display())]
     #[exit(Locked)]
     #[hint("wait for it to end, then try again")]
     #[hint("if no git runs there any more: rm {}", shell_quote_path(lock))]
     RefLocked {
         /// Name of the ref.
-        name: String,
+        ref_name: String,
         /// The lock file.
         lock: PathBuf,
     },
     /// A ref did not have its expected value, or could not be locked.
-    #[error("'{name}' could not be moved: {reason}; nothing was changed")]
-    #[hint(with = [ref_failure_hint(name, reason)])]
+    #[error("'{ref_name}' could not be moved: {reason}; nothing was changed")]
+    #[hint(with = [ref_failure_hint(ref_name, reason)])]
     RefNotMoved {
         /// Name of the ref.
-        name: String,
+        ref_name: String,
         /// Message from git.
         reason: String,
     },
     /// Switching HEAD in a reftable repository requires the symref commands of a newer git.
-    #[error("git {found} cannot switch branches safely in a reftable repository")]
+    #[error("git {found_version} cannot switch branches safely in a reftable repository")]
     #[hint("upgrade git to 2.46 or newer")]
     NeedsSymref {
         /// Version of git that was found.
-        found: String,
+        found_version: String,
     },
     /// One of the user's programs failed or refused.
     #[error(transparent)]
-    Program(FailedProgram),
+    UserProgram(FailedProgram),
 }
 
 impl Error {
@@ -333,7 +333,7 @@ impl Error {
         E: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let description = description.into();
-        move |e| Error::Object { object: description, source: e.into() }
+        move |e| Error::ObjectFailure { object: description, source: e.into() }
     }
 }
 
@@ -346,20 +346,20 @@ impl Error {
             Error::LocalChanges { .. }
                 | Error::Obstructed { .. }
                 | Error::NotAFile { .. }
-                | Error::OpenOperation { .. }
+                | Error::OperationInProgress { .. }
                 | Error::Raced { .. }
                 | Error::RefNotMoved { .. }
                 | Error::Unmerged { .. }
                 | Error::NotWritable { .. }
-                | Error::Replaced { .. }
+                | Error::ReplacedBlobs { .. }
                 | Error::Unreadable { .. }
-                | Error::Program(_)
+                | Error::UserProgram(_)
         )
     }
 
     /// Returns whether a git program failed, rather than an action of git-proq itself.
     pub fn is_git_failure(&self) -> bool {
-        matches!(self, Error::Command { .. } | Error::Program(_) | Error::Unusable(_))
+        matches!(self, Error::Command { .. } | Error::UserProgram(_) | Error::Unusable(_))
     }
 }
 
@@ -373,7 +373,7 @@ pub fn list_paths(paths: &[RepoPath]) -> String {
 }
 
 /// Describes output that git-proq cannot parse, with an excerpt of it.
-fn describe_output(output: &str) -> String {
+fn describe_unparsed_output(output: &str) -> String {
     if output.is_empty() {
         return "ended well and answered nothing: what it wrote was lost".to_owned();
     }
@@ -391,8 +391,10 @@ mod tests {
 
     #[test]
     fn truncates_unexpected_output() {
-        let error_for =
-            |what: &str| Error::UnexpectedOutput { args: "write-tree".into(), output: what.to_owned() };
+        let error_for = |what: &str| Error::UnexpectedOutput {
+            args: "write-tree".into(),
+            fault_or_output: what.to_owned(),
+        };
         assert_eq!(
             error_for("").to_string(),
             "`git write-tree` ended well and answered nothing: what it wrote was lost"

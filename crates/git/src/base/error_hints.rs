@@ -14,7 +14,7 @@ pub(super) fn is_lfs_missing(stderr: &str) -> bool {
 }
 
 /// Returns the command that aborts the operation in progress.
-pub fn abort_command(operation: &str) -> String {
+pub fn git_abort_command(operation: &str) -> String {
     if operation == "bisect" { "git bisect reset".to_owned() } else { format!("git {operation} --abort") }
 }
 
@@ -27,7 +27,7 @@ pub(super) fn ref_failure_hint(name: &str, reason: &str) -> Cow<'static, str> {
             .into();
     }
     if reason.ends_with("reference broken") || reason.ends_with("Too many levels of symbolic links") {
-        let remove = ref_removal_command(name);
+        let remove = broken_ref_removal_command(name);
         return format!("its file holds no commit; remove it, then run the command again: {remove}").into();
     }
     "run the command again".into()
@@ -35,11 +35,11 @@ pub(super) fn ref_failure_hint(name: &str, reason: &str) -> Cow<'static, str> {
 
 /// Returns the command that removes the file of a fully named ref, which git does not remove if the file
 /// contains no commit id.
-pub fn ref_removal_command(name: &str) -> String {
+pub fn broken_ref_removal_command(name: &str) -> String {
     format!("rm \"$(git rev-parse --git-path {})\"", shell_quote(name))
 }
 
 /// Returns the first of the paths in the worktree `dir` as a quoted word; an empty text without paths.
-pub(super) fn quote_first(paths: &[RepoPath], dir: &Path) -> String {
+pub(super) fn quote_first_path(paths: &[RepoPath], dir: &Path) -> String {
     paths.first().map(|path| shell_quote_path(&path.to_fs_path(dir))).unwrap_or_default()
 }

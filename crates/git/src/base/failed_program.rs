@@ -21,7 +21,7 @@ const NO_GPG_OUTPUT: &str = "(no gpg output)";
 pub enum FailedProgram {
     /// A required clean filter failed, so git may not save a file.
     #[error("cannot save {path} in {}: its clean filter '{filter}' fails: {reason}; nothing was changed", dir.display())]
-    #[hint("have git keep such files as they are: git config {} false", required_key(filter))]
+    #[hint("have git keep such files as they are: git config {} false", required_filter_setting(filter))]
     CleanFilter {
         /// Worktree of the file.
         dir: PathBuf,
@@ -41,11 +41,11 @@ pub enum FailedProgram {
         reason: String,
     },
     /// The repository's reference-transaction hook refused.
-    #[error("cannot move '{name}': the reference-transaction hook refused it{}; nothing was changed", reason_suffix(reason.as_deref()))]
+    #[error("cannot move '{ref_name}': the reference-transaction hook refused it{}; nothing was changed", reason_suffix(reason.as_deref()))]
     #[hint("read the hook: cat \"$(git rev-parse --git-path hooks/reference-transaction)\"")]
     RefHook {
         /// Name of the ref; a branch without `refs/heads/`.
-        name: String,
+        ref_name: String,
         /// Last line that the hook printed.
         reason: Option<String>,
     },
@@ -57,7 +57,7 @@ fn reason_suffix(reason: Option<&str>) -> String {
 }
 
 /// Returns the setting that makes git fail where a filter does, quoted for a shell.
-fn required_key(filter: &str) -> String {
+fn required_filter_setting(filter: &str) -> String {
     let key = format!("filter.{filter}.required");
     let needs_no_quotes = key.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b));
     let key = if needs_no_quotes { key.into_bytes() } else { shell_quote_bytes(key.as_bytes()) };
@@ -107,7 +107,7 @@ impl FailedProgram {
         stderr.lines().find(is_from_git)?;
         let reason = last_line(stderr.lines().filter(|line| !is_from_git(line)));
         let name = name.strip_prefix(BRANCH_PREFIX).unwrap_or(name).to_owned();
-        Some(FailedProgram::RefHook { name, reason })
+        Some(FailedProgram::RefHook { ref_name: name, reason })
     }
 }
 

@@ -18,7 +18,7 @@ use crate::Error;
 /// Where the file system can create unnamed files, a killed process leaves no temporary file.
 pub fn copy_file(from: &Path, to: &Path) -> Result<(), Error> {
     remove_temp_copies(from, to);
-    let result = copy_unnamed(from, to).and_then(|is_done| match is_done {
+    let result = copy_via_unnamed_file(from, to).and_then(|is_done| match is_done {
         true => Ok(()),
         false => copy_via_temp_file(from, to),
     });
@@ -30,6 +30,7 @@ pub fn copy_file(from: &Path, to: &Path) -> Result<(), Error> {
 /// Text between a file's name and the process id in the name of a temporary copy.
 const TEMP_NAME_INFIX: &[u8] = b".proq-";
 
+/// Returns the path of this process's temporary copy, next to `to`.
 fn temp_path(to: &Path) -> PathBuf {
     let mut name = to.file_name().unwrap_or_default().to_owned();
     name.push(OsStr::from_bytes(TEMP_NAME_INFIX));
@@ -93,7 +94,7 @@ pub(crate) fn is_prefix(shorter: &Path, longer: &Path) -> std::io::Result<bool> 
 /// Copies through an unnamed file; returns false when the source is not a regular file or the file system has
 /// no unnamed files.
 #[cfg(target_os = "linux")]
-fn copy_unnamed(from: &Path, to: &Path) -> std::io::Result<bool> {
+fn copy_via_unnamed_file(from: &Path, to: &Path) -> std::io::Result<bool> {
     use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat, open};
     if !from.symlink_metadata()?.is_file() {
         return Ok(false);
@@ -123,6 +124,7 @@ fn copy_unnamed(_from: &Path, _to: &Path) -> std::io::Result<bool> {
     Ok(false)
 }
 
+/// Copies a file or symlink to a temporary file next to `to`, and renames that to `to`.
 fn copy_via_temp_file(from: &Path, to: &Path) -> std::io::Result<()> {
     let temp = temp_path(to);
     let remove_temp = || drop(std::fs::remove_file(&temp));
@@ -135,7 +137,8 @@ fn copy_via_temp_file(from: &Path, to: &Path) -> std::io::Result<()> {
     std::fs::rename(&temp, to).inspect_err(|_| remove_temp())
 }
 
-/// Writes contents, mode and time of a file into a new one, and syncs it.
+/// Writes contents and mode of a file into a new one, and syncs it. Then sets its modification time, if
+/// possible.
 fn copy_into(from: &Path, to: &mut File) -> std::io::Result<()> {
     let mut from = File::open(from)?;
     let meta = from.metadata()?;

@@ -31,20 +31,20 @@ pub enum LocalChangesHint {
     /// contents.
     Commit {
         /// All assume-unchanged files.
-        assumed: Vec<RepoPath>,
+        assume_unchanged: Vec<RepoPath>,
     },
     /// Clear the flags of index entries that hide the changes.
     Unflag {
         /// Entries that are assume-unchanged.
-        assumed: Vec<RepoPath>,
+        assume_unchanged: Vec<RepoPath>,
         /// Entries that are skip-worktree.
-        skipped: Vec<RepoPath>,
+        skip_worktree: Vec<RepoPath>,
     },
 }
 
 impl LocalChangesHint {
     /// Returns whether an index flag hides some of the files from git.
-    pub fn is_flagged(&self) -> bool {
+    pub fn has_flag_hidden_files(&self) -> bool {
         matches!(self, LocalChangesHint::Unflag { .. } | LocalChangesHint::Commit { .. })
     }
 
@@ -68,13 +68,13 @@ impl LocalChangesHint {
             | LocalChangesHint::Rename(_)
             | LocalChangesHint::StashInSubmodules(_)
             | LocalChangesHint::Unflag { .. } => {
-                vec![self.stash_hint(dir)]
+                vec![self.hint_without_commit(dir)]
             }
         }
     }
 
-    /// Returns the hint that creates no commit.
-    pub fn stash_hint(&self, dir: &Path) -> Cow<'static, str> {
+    /// Returns the hint whose commands create no commit: they stash, rename, or clear index flags.
+    pub fn hint_without_commit(&self, dir: &Path) -> Cow<'static, str> {
         match self {
             LocalChangesHint::CommitOrStash | LocalChangesHint::OutsideSparse | LocalChangesHint::Stash => {
                 format!("set them aside first: {} stash push", git_command_in(dir)).into()
@@ -98,12 +98,12 @@ impl LocalChangesHint {
                 let commands: Vec<String> = paths.iter().take(MAX_PATHS_NAMED).map(stash_command).collect();
                 format!("set them aside in the submodule: {}", commands.join(" && ")).into()
             }
-            LocalChangesHint::Commit { assumed } => format!(
+            LocalChangesHint::Commit { assume_unchanged: assumed } => format!(
                 "git was told not to look at all files; have it look again: {}",
                 unflag_commands(dir, assumed, &[])
             )
             .into(),
-            LocalChangesHint::Unflag { assumed, skipped } => {
+            LocalChangesHint::Unflag { assume_unchanged: assumed, skip_worktree: skipped } => {
                 let commands = unflag_commands(dir, assumed, skipped);
                 format!("git was told not to look at them; have it look again: {commands}").into()
             }

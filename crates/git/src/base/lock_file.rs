@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// Creates a lock file that must not exist, as a hard link to `mark` where the file system supports it.
-pub(crate) fn create_lock_file(lock: &Path, mark: &Path) -> std::io::Result<File> {
+pub(crate) fn create_linked_lock_file(lock: &Path, mark: &Path) -> std::io::Result<File> {
     drop(std::fs::remove_file(mark));
     let mut file = OpenOptions::new().read(true).write(true).create_new(true).open(mark)?;
     file.write_all(format!("git-proq {}\n", std::process::id()).as_bytes())?;

@@ -2,8 +2,8 @@
 
 use std::sync::{Mutex, mpsc};
 
-/// Returns the maximum number of threads.
-pub(crate) fn thread_count() -> usize {
+/// Returns the maximum number of threads: the processors available to this process, or 2 if unknown.
+pub(crate) fn max_thread_count() -> usize {
     std::thread::available_parallelism().map_or(2, usize::from)
 }
 
@@ -22,7 +22,7 @@ pub(crate) fn parallel_map_with<T: Send, R: Send, M>(
     run: impl Fn(T) -> R + Sync,
     concurrent: impl FnOnce() -> M,
 ) -> (Vec<R>, M) {
-    let worker_count = thread_count().min(items.len());
+    let worker_count = max_thread_count().min(items.len());
     let results = Mutex::new(Vec::with_capacity(items.len()));
     let (sender, receiver) = mpsc::channel();
     let receiver = Mutex::new(receiver);

@@ -7,7 +7,7 @@ use std::process::Command;
 pub struct TestRepo {
     _dir: tempfile::TempDir,
     /// Canonical path of the folder.
-    pub top: PathBuf,
+    pub parent_dir: PathBuf,
 }
 
 impl TestRepo {
@@ -15,7 +15,7 @@ impl TestRepo {
     pub fn new() -> TestRepo {
         let dir = tempfile::tempdir().unwrap();
         let top = dir.path().canonicalize().unwrap();
-        let test_repo = TestRepo { _dir: dir, top };
+        let test_repo = TestRepo { _dir: dir, parent_dir: top };
         test_repo.run_script(".", "git init -q -b main repo");
         test_repo
     }
@@ -24,7 +24,7 @@ impl TestRepo {
     /// whitespace.
     pub fn run_script(&self, dir: &str, script: &str) -> String {
         let mut sh = Command::new("sh");
-        sh.args(["-ec", script]).current_dir(self.top.join(dir)).env("HOME", &self.top);
+        sh.args(["-ec", script]).current_dir(self.parent_dir.join(dir)).env("HOME", &self.parent_dir);
         for (name, value) in [("GIT_CONFIG_GLOBAL", "/dev/null"), ("GIT_CONFIG_NOSYSTEM", "1")] {
             sh.env(name, value);
         }

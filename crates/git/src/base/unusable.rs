@@ -18,21 +18,21 @@ const DATE_ERROR: &str = "invalid date format: ";
 #[derive(Debug, thiserror::Error, Explain)]
 pub enum UnusableError {
     /// HEAD is a symbolic link to a ref that has no file, which the library cannot follow.
-    #[error("cannot open {}: HEAD is a symbolic link to {name}, which has no file of its own", git_dir.display())]
+    #[error("cannot open {}: HEAD is a symbolic link to {ref_name}, which has no file of its own", git_dir.display())]
     #[hint(
-        "have git write the name there: git --git-dir={} -c core.preferSymlinkRefs=false symbolic-ref HEAD {name}",
+        "have git write the name there: git --git-dir={} -c core.preferSymlinkRefs=false symbolic-ref HEAD {ref_name}",
         shell_quote_path(git_dir)
     )]
-    LinkedHead {
+    SymlinkHead {
         /// Git directory of the worktree.
         git_dir: PathBuf,
         /// Name of the ref.
-        name: String,
+        ref_name: String,
     },
     /// The repository is configured as bare, although it has a checkout, which commands would not update.
     #[error("cannot use the repository at {}: core.bare is true, although files are checked out there; nothing was changed", dir.display())]
     #[hint("have the checkout back: git config --file {} --unset-all core.bare", shell_quote_path(config))]
-    HiddenCheckout {
+    BareWithCheckout {
         /// Top of the checkout.
         dir: PathBuf,
         /// File with the `core.bare` setting.
@@ -70,14 +70,14 @@ pub enum UnusableError {
         else,
         "have it count for the main checkout alone: git config --file {} core.worktree {} && git config --file {} --unset-all core.worktree",
         shell_quote_path(&git_dir.join("config.worktree")),
-        shell_quote_path(worktree),
+        shell_quote_path(worktree_setting),
         shell_quote_path(&git_dir.join("config"))
     )]
     SharedWorktree {
         /// Git directory of the repository.
         git_dir: PathBuf,
         /// Value of `core.worktree`.
-        worktree: PathBuf,
+        worktree_setting: PathBuf,
         /// Whether the main checkout has the setting in its own configuration already.
         is_set_for_main: bool,
     },
@@ -106,12 +106,12 @@ pub enum UnusableError {
     },
     /// A worktree has no index. git treats every file of its commit as staged for deletion.
     #[error("cannot use {}: it has no index that git can read, so every file there counts as deleted; nothing was changed", dir.display())]
-    #[hint("make one, and leave every file as it is: {repair}")]
+    #[hint("make one, and leave every file as it is: {repair_command}")]
     NoIndex {
         /// Top of the worktree.
         dir: PathBuf,
         /// Command that creates an index.
-        repair: String,
+        repair_command: String,
     },
 }
 

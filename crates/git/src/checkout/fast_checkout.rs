@@ -20,27 +20,27 @@ use crate::index::raw_index;
 use crate::index::raw_index::RawIndex;
 use crate::index::raw_index::edit::IndexEdit;
 use crate::index::scratch_index::file_system_time;
-use crate::repository::attributes::attribute_paths;
+use crate::repository::attributes::attribute_paths_for;
 use crate::repository::worktree_context::WorktreeContext;
 use crate::{BlobId, CommitId, Error, Oid, Repo, RepoPath};
 
 /// Writes the files of `changes` and turns the worktree's `index` into the one of commit `to`. Returns
 /// `None`, with nothing done, when only git can do it. The index must match the worktree's commit and each of
-/// these files must match the index. Existing files must have a hard link in `links`.
+/// these files must match the index. Existing files must have a hard link in `linked_files`.
 ///
 /// # Errors
 /// Fails when a file cannot be written or removed, or was replaced in the meantime; some files may have been
 /// written by then.
 pub(crate) fn checkout_changes(
     tree: &WorktreeContext<'_>,
-    links: &Quarantine,
+    linked_files: &Quarantine,
     index: &Path,
     changes: &[Change],
     to: CommitId,
 ) -> Result<Option<NewIndex>, Error> {
     // On a file system without hard links, `links` holds copies, which cannot identify the file.
     let is_expected = |change: &Change| match change.old {
-        Some(_) => links.is_same_file(tree.dir, &change.path),
+        Some(_) => linked_files.is_same_file(tree.dir, &change.path),
         // An empty folder may be in the way, which git removes.
         None => change.path.to_fs_path(tree.dir).symlink_metadata().is_err(),
     };
@@ -49,7 +49,7 @@ pub(crate) fn checkout_changes(
     }
     let Some(planned_index) = PlannedIndex::plan(tree.repo, index, changes, to)? else { return Ok(None) };
     for change in changes.iter().filter(|change| change.new.is_none()) {
-        remove_linked_file(tree, links, &change.path)?;
+        remove_linked_file(tree, linked_files, &change.path)?;
     }
     // Prune before writing, so that new files can take the names of emptied folders, as git does.
     for change in changes.iter().filter(|change| change.new.is_none()) {
@@ -58,7 +58,7 @@ pub(crate) fn checkout_changes(
     for change in changes {
         let Some(side) = change.new else { continue };
         if change.old.is_some() {
-            remove_linked_file(tree, links, &change.path)?;
+            remove_linked_file(tree, linked_files, &change.path)?;
         }
         write_new_file(tree, &change.path, side)?;
     }
@@ -69,7 +69,7 @@ pub(crate) fn checkout_changes(
 fn remove_linked_file(tree: &WorktreeContext<'_>, links: &Quarantine, path: &RepoPath) -> Result<(), Error> {
     let file = path.to_fs_path(tree.dir);
     if !links.is_same_file(tree.dir, path) && file.symlink_metadata().is_ok() {
-        return Err(Error::Raced { dir: tree.dir.to_owned(), paths: vec![path.clone()] });
+        return Err(Error::Raced { dir: tree.dir.to_owned(), raced_paths: vec![path.clone()] });
     }
     match std::fs::remove_file(&file) {
         Err(e) if e.kind() != ErrorKind::NotFound => Err(Error::io("remove", &file)(e)),
@@ -106,6 +106,7 @@ pub(crate) fn write_new_file(
     })
 }
 
+/// Returns whether the file has git's mode for executables.
 fn is_executable(side: TreeFile) -> bool {
     side.mode & 0o100 != 0
 }
@@ -116,9 +117,10 @@ const MAX_RACY_ENTRIES: usize = 256;
 
 /// New index in preparation: the old index, whose entries of the checked-out files are replaced at the end.
 struct PlannedIndex {
-    entries: RawIndex,
-    /// Positions of entries whose files may have changed after they were recorded, in the same second.
-    racy: Vec<u32>,
+    /// Index before the checkout. The entries of changed files are replaced when the plan is finished.
+    old_index: RawIndex,
+    /// Byte offsets of entries whose files may have changed after they were recorded, in the same second.
+    racy_offsets: Vec<u32>,
     /// Cached-tree extension of the new index.
     cached_trees: Cached,
 }
@@ -142,8 +144,8 @@ impl PlannedIndex {
             }
             (entry, side) => entry.is_none() && side.is_none(),
         };
-        let racy: Vec<u32> = entries.racy_entries().take(MAX_RACY_ENTRIES + 1).collect();
-        let attributes = attribute_paths(changes.iter().map(|change| &change.path));
+        let racy: Vec<u32> = entries.racy_entry_offsets().take(MAX_RACY_ENTRIES + 1).collect();
+        let attributes = attribute_paths_for(changes.iter().map(|change| &change.path));
         if !changes.iter().all(matches_index)
             || racy.len() > MAX_RACY_ENTRIES
             || !entries.has_no_conversion_rules(repo, &attributes)
@@ -154,10 +156,10 @@ impl PlannedIndex {
         update_cached_tree(repo.tree_reader(), &mut cached_trees, repo.tree_of(to)?.0)?;
         let removed = changes.iter().filter(|c| c.new.is_none()).count();
         let added = changes.iter().filter(|c| c.old.is_none()).count();
-        let expected_count = u32::try_from(entries.offsets().len() + added - removed).ok();
+        let expected_count = u32::try_from(entries.entry_offsets().len() + added - removed).ok();
         Ok((cached_trees.num_entries == expected_count).then_some(PlannedIndex {
-            entries,
-            racy,
+            old_index: entries,
+            racy_offsets: racy,
             cached_trees,
         }))
     }
@@ -168,31 +170,35 @@ impl PlannedIndex {
         // that time, and reads it again.
         let time = file_system_time(tree.scratch)?;
         self.invalidate_racy_entries(tree);
-        let record_of = |change: &Change| change.new.map(|side| index_record(tree, &change.path, side));
+        let record_of = |change: &Change| change.new.map(|side| new_index_fields(tree, &change.path, side));
         let mut edits: Vec<IndexEdit<'_>> =
             changes.iter().map(|change| IndexEdit { path: &change.path, new: record_of(change) }).collect();
         edits.sort_by_key(|edit| edit.path);
-        Ok(NewIndex::InMemory(self.entries.with_edits(&edits, &self.cached_trees)?, time))
+        Ok(NewIndex::InMemory(self.old_index.with_edits(&edits, &self.cached_trees)?, time))
     }
 
     /// Invalidates the entries of edited files that are as young as the old index: a younger index would
     /// report those files as unchanged. As in git, such an entry gets a length that matches no file.
     fn invalidate_racy_entries(&mut self, tree: &WorktreeContext<'_>) {
-        for position in std::mem::take(&mut self.racy) {
-            let entry = self.entries.entry(position);
+        for position in std::mem::take(&mut self.racy_offsets) {
+            let entry = self.old_index.entry(position);
             let Ok(id) = gix::ObjectId::try_from(entry.id()) else { continue };
             let side = TreeFile { mode: entry.mode(), oid: Oid(id) };
             let file = RepoPath::new(entry.path()).to_fs_path(tree.dir);
             if !side.is_gitlink() && !matches_blob(tree.repo, &file, side) {
-                self.entries.clear_file_size(position);
+                self.old_index.clear_file_size(position);
             }
         }
     }
 }
 
-/// Returns the index fields of a file that was checked out. A file that was replaced or removed since gets
-/// numbers that match no file.
-fn index_record(tree: &WorktreeContext<'_>, path: &RepoPath, side: TreeFile) -> (Stat, u32, gix::ObjectId) {
+/// Returns stat data, mode and blob id for the new index entry of a file that was checked out. The size is 0
+/// if the file has been changed or removed since, so that git reads it again.
+fn new_index_fields(
+    tree: &WorktreeContext<'_>,
+    path: &RepoPath,
+    side: TreeFile,
+) -> (Stat, u32, gix::ObjectId) {
     let file = path.to_fs_path(tree.dir);
     let mut stat = rustix::fs::lstat(&file).map(|meta| index_stat(&meta)).unwrap_or_default();
     if !matches_blob(tree.repo, &file, side) {

@@ -23,8 +23,9 @@ pub(crate) struct Obstruction {
     pub(crate) is_replaceable: bool,
 }
 
-/// Returns what prevents a file from being placed at `path`. Removes folders there that contain no file.
-pub(crate) fn detect_obstruction(root: &Path, path: &RepoPath) -> Option<Obstruction> {
+/// Removes folders at `path` that contain no file, and returns what still prevents a file from being placed
+/// there; `None` if nothing does.
+pub(crate) fn obstruction_after_cleanup(root: &Path, path: &RepoPath) -> Option<Obstruction> {
     if let Some(path) = obstruction_above(root, path) {
         return Some(Obstruction { path, is_replaceable: false });
     }
@@ -42,7 +43,7 @@ pub(crate) fn preserve_obstructions(
 ) -> Result<Option<CommitId>, Error> {
     obstructions.sort();
     obstructions.dedup();
-    let ignored = list_ignored(tree, &obstructions);
+    let ignored = ignored_obstructions(tree, &obstructions);
     let (committable, others): (Vec<_>, Vec<_>) = obstructions.into_iter().partition(|s| {
         s.is_replaceable && is_readable(&s.path.to_fs_path(tree.dir)) && !ignored.contains(&s.path)
     });
@@ -88,22 +89,23 @@ fn is_readable(file: &Path) -> bool {
 }
 
 /// Returns the paths that git ignores; all paths if git fails.
-fn list_ignored(tree: &WorktreeContext<'_>, obstructions: &[Obstruction]) -> BTreeSet<RepoPath> {
+fn ignored_obstructions(tree: &WorktreeContext<'_>, obstructions: &[Obstruction]) -> BTreeSet<RepoPath> {
     let paths = || obstructions.iter().map(|s| &s.path);
     if obstructions.is_empty() {
         return BTreeSet::new();
     }
     let call = tree.repo.git_in(tree.dir).args(["check-ignore", "--no-index", "-z", "--stdin"]);
-    match call.input(nul_separated(paths())).accept(&[1]).run() {
-        Ok(out) => out.fields().map(RepoPath::new).collect(),
+    match call.input(nul_separated(paths())).accept_exit_codes(&[1]).run() {
+        Ok(out) => out.nul_separated_fields().map(RepoPath::new).collect(),
         Err(_) => paths().cloned().collect(),
     }
 }
 
+/// Writes a commit without parents that holds the files of the obstructions.
 fn commit_obstructions(tree: &WorktreeContext<'_>, files: &[Obstruction]) -> Result<CommitId, Error> {
     let index = tree.scratch.join("strange");
     scratch_index::remove_scratch_index(&index);
-    let call = || tree.repo.git_in(tree.dir).index(&index);
+    let call = || tree.repo.git_in(tree.dir).use_index(&index);
     let paths = nul_separated(files.iter().map(|s| &s.path));
     let update_args = ["-c", "core.safecrlf=false", "update-index", "--add", "-z", "--stdin"];
     call().args(update_args).input(paths).mutating().durable().run()?;

@@ -22,22 +22,23 @@ pub(crate) fn is_truncated_copy(actual: &[u8], complete_content: &[u8]) -> bool 
         && complete_content.starts_with(actual)
 }
 
-/// Returns whether a regular file has the content of another one or a prefix of it, as a kill or a power cut
-/// leaves it.
-pub fn is_partial_copy(file: &Path, original: &Path) -> bool {
+/// Returns whether a regular file has the full content of another one, or a prefix of it that ends at a block
+/// boundary, as a kill or a power cut leaves it.
+pub fn is_full_or_partial_copy(file: &Path, original: &Path) -> bool {
     let read = |path: &Path| {
         path.symlink_metadata().is_ok_and(|meta| meta.is_file()).then(|| std::fs::read(path).ok()).flatten()
     };
     read(file).zip(read(original)).is_some_and(|(actual, expected)| is_complete_or_prefix(&actual, &expected))
 }
 
+/// Returns whether `actual` equals `expected`, or may be a truncated copy of it.
 fn is_complete_or_prefix(actual: &[u8], expected: &[u8]) -> bool {
     actual == expected || is_truncated_copy(actual, expected)
 }
 
-/// Returns whether a file is missing, or may be what git was writing for `side`. A prefix of the content
-/// counts too, as a kill or a power cut leaves it.
-pub(crate) fn may_be_written_by_git(
+/// Returns whether a file is missing, has the content that git writes for `side`, or has a prefix of that
+/// content, as a kill or a power cut leaves it.
+pub(crate) fn is_missing_or_git_written(
     tree: &WorktreeContext<'_>,
     path: &RepoPath,
     side: TreeFile,

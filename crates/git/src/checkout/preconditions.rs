@@ -11,10 +11,10 @@ use crate::base::local_changes_hint::LocalChangesHint;
 use crate::history::tree_diff::tree_changes_by_git;
 use crate::history::tree_diff::{Change, TreeFile, tree_changes, tree_paths};
 use crate::index::index_flags;
-use crate::index::sparse_entries::written_changes;
+use crate::index::sparse_entries::changes_written_to_disk;
 use crate::index::sparse_patterns::SparseExceptions;
 use crate::repository::objects::TempObjectStore;
-use crate::repository::open_operation::require_no_open_operation;
+use crate::repository::open_operation::require_no_git_operation;
 use crate::repository::worktree_context::WorktreeContext;
 use crate::status::local_state::LocalState;
 use crate::status::status_query::{changed_paths_since, status};
@@ -26,15 +26,15 @@ use crate::{CommitId, Error, RepoPath};
 /// written.
 ///
 /// # Errors
-/// Fails with [`Error::OpenOperation`], [`Error::LocalChanges`] or [`Error::Obstructed`].
-pub fn require_unobstructed(
+/// Fails with [`Error::OperationInProgress`], [`Error::LocalChanges`] or [`Error::Obstructed`].
+pub fn preflight_transition(
     tree: &WorktreeContext<'_>,
     from: CommitId,
     to: CommitId,
     temp_store: Option<&TempObjectStore>,
     arriving_state: &LocalState,
 ) -> Result<(), Error> {
-    require_no_open_operation(tree.dir, &tree.git_dir)?;
+    require_no_git_operation(tree.dir, &tree.git_dir)?;
     tree.repo.require_index(tree.dir)?;
     let changes = match temp_store {
         None => tree_changes(tree.repo, from, to)?,
@@ -45,7 +45,7 @@ pub fn require_unobstructed(
 
 /// Fails if the ref of a transition is already at the target: another process moved it, and an undo must not
 /// revert that move.
-pub(crate) fn refuse_already_moved(
+pub(crate) fn refuse_ref_at_target(
     tree: &WorktreeContext<'_>,
     from: CommitId,
     to: CommitId,
@@ -55,7 +55,7 @@ pub(crate) fn refuse_already_moved(
         return remove_untouched_marker(tree);
     }
     write_untouched_marker(tree)?;
-    Err(Error::RefNotMoved { name: mv.display_name(), reason: "it has moved meanwhile".to_owned() })
+    Err(Error::RefNotMoved { ref_name: mv.display_name(), reason: "it has moved meanwhile".to_owned() })
 }
 
 /// Fails if HEAD or its branch is no longer as expected. It checks only what the ref transaction does not. A
@@ -67,7 +67,7 @@ pub(crate) fn refuse_stale_head(
     mv: &RefMove,
 ) -> Result<(), Error> {
     let moved_error = |name: &str, reason: &str| {
-        Err(Error::RefNotMoved { name: name.to_owned(), reason: reason.to_owned() })
+        Err(Error::RefNotMoved { ref_name: name.to_owned(), reason: reason.to_owned() })
     };
     match mv {
         RefMove::Switch { from: Head::Branch(branch), .. } => {
@@ -89,7 +89,7 @@ pub(crate) fn refuse_stale_head(
 /// How the user's local changes in a worktree are found: staged or not, visible or hidden by an index flag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LocalChangeSearch {
-    /// Local changes are not searched for: they are known to be none that could overlap.
+    /// Local changes are not searched for, because certainly none of them overlaps.
     None,
     /// Local changes are the differences from HEAD.
     SinceHead,
@@ -113,34 +113,38 @@ impl LocalChangeSearch {
 pub(crate) fn refuse_overlap(
     tree: &WorktreeContext<'_>,
     changes: &[Change],
-    local: LocalChangeSearch,
+    local_search: LocalChangeSearch,
     exceptions: &SparseExceptions<'_>,
 ) -> Result<(), Error> {
     refuse_unchangeable(tree, changes)?;
     refuse_off_limits(tree, changes)?;
-    if let Some((paths, hint)) = find_overlap(tree, changes, local)? {
-        return Err(Error::LocalChanges { dir: tree.dir.to_owned(), paths, hint });
+    if let Some((paths, hint)) = find_overlap(tree, changes, local_search)? {
+        return Err(Error::LocalChanges { dir: tree.dir.to_owned(), overlapping_paths: paths, hint });
     }
     let paths = find_obstructions(tree, changes, exceptions)?;
-    if paths.is_empty() { Ok(()) } else { Err(Error::Obstructed { dir: tree.dir.to_owned(), paths }) }
+    if paths.is_empty() {
+        Ok(())
+    } else {
+        Err(Error::Obstructed { dir: tree.dir.to_owned(), obstructing_paths: paths })
+    }
 }
 
 /// Fails if a transition from `from` to `to` would be refused once the worktree is clean at `from`. Its local
-/// changes and the untracked files `parked` will be parked before. Changes nothing.
+/// changes and the untracked files `untracked_to_park` will be parked before. Changes nothing.
 ///
 /// # Errors
-/// Fails with [`Error::OpenOperation`], [`Error::Obstructed`] or [`Error::LocalChanges`].
-pub fn require_unobstructed_when_clean(
+/// Fails with [`Error::OperationInProgress`], [`Error::Obstructed`] or [`Error::LocalChanges`].
+pub fn preflight_once_clean(
     tree: &WorktreeContext<'_>,
     (from, to): (CommitId, CommitId),
-    parked: &HashSet<RepoPath>,
+    untracked_to_park: &HashSet<RepoPath>,
 ) -> Result<(), Error> {
-    require_no_open_operation(tree.dir, &tree.git_dir)?;
+    require_no_git_operation(tree.dir, &tree.git_dir)?;
     let changes = tree_changes(tree.repo, from, to)?;
     refuse_unchangeable(tree, &changes)?;
     refuse_off_limits(tree, &changes)?;
     let mut paths = find_obstructions(tree, &changes, &SparseExceptions::default())?;
-    paths.retain(|path| !parked.contains(path));
+    paths.retain(|path| !untracked_to_park.contains(path));
     if !paths.is_empty() {
         // Files in the place of a file of HEAD, above it or below it, are parked too, whether ignored or not.
         let tracked: HashSet<RepoPath> = tree_paths(tree.repo, from)?.into_iter().collect();
@@ -153,7 +157,7 @@ pub fn require_unobstructed_when_clean(
         paths.retain(|path| !is_in_tracked_place(path));
     }
     if !paths.is_empty() {
-        return Err(Error::Obstructed { dir: tree.dir.to_owned(), paths });
+        return Err(Error::Obstructed { dir: tree.dir.to_owned(), obstructing_paths: paths });
     }
     // Changes inside submodules are not parked.
     let mut paths = find_overlap(tree, &changes, LocalChangeSearch::SinceHead)?
@@ -164,7 +168,7 @@ pub fn require_unobstructed_when_clean(
         return Ok(());
     }
     let hint = LocalChangesHint::detect(tree.repo, tree.dir, &paths);
-    Err(Error::LocalChanges { dir: tree.dir.to_owned(), paths, hint })
+    Err(Error::LocalChanges { dir: tree.dir.to_owned(), overlapping_paths: paths, hint })
 }
 
 /// Fails if `changes` would write into the folder that contains other worktrees.
@@ -175,7 +179,11 @@ fn refuse_off_limits(tree: &WorktreeContext<'_>, changes: &[Change]) -> Result<(
         })
     };
     let paths: Vec<RepoPath> = changes.iter().filter(is_forbidden).map(|c| c.path.clone()).collect();
-    if paths.is_empty() { Ok(()) } else { Err(Error::Obstructed { dir: tree.dir.to_owned(), paths }) }
+    if paths.is_empty() {
+        Ok(())
+    } else {
+        Err(Error::Obstructed { dir: tree.dir.to_owned(), obstructing_paths: paths })
+    }
 }
 
 /// Returns untracked files in the way of `changes`, except where the sparse checkout excludes the new files.
@@ -191,7 +199,7 @@ fn find_obstructions(
     }
     // A sparse checkout creates no folder for a file that it excludes, so nothing is in the way of such a
     // file.
-    Ok(scan_obstructions(tree.dir, &written_changes(tree, changes, exceptions)?, ignores_case))
+    Ok(scan_obstructions(tree.dir, &changes_written_to_disk(tree, changes, exceptions)?, ignores_case))
 }
 
 /// Paths where local changes overlap with a transition, and the hint how to get these changes out of the way.
@@ -203,7 +211,7 @@ type OverlapWithHint = (Vec<RepoPath>, LocalChangesHint);
 fn find_overlap(
     tree: &WorktreeContext<'_>,
     changes: &[Change],
-    local: LocalChangeSearch,
+    local_search: LocalChangeSearch,
 ) -> Result<Option<OverlapWithHint>, Error> {
     let touched: HashSet<&RepoPath> = changes.iter().map(|c| &c.path).collect();
     let submodules: HashSet<&RepoPath> =
@@ -214,7 +222,7 @@ fn find_overlap(
     let written = changes.iter().filter(|c| c.new.is_some());
     let parent_folders: HashSet<RepoPath> = written.flat_map(|c| c.path.parents()).collect();
     let mut staged = HashSet::new();
-    let changed_paths = match local {
+    let changed_paths = match local_search {
         LocalChangeSearch::None => return Ok(None),
         // A move from one commit of a submodule to another changes only the index; the submodule's folder
         // does not matter.
@@ -222,11 +230,11 @@ fn find_overlap(
             let mut dirty_state = status(tree.repo, tree.dir, false)?;
             let unmerged = dirty_state.unmerged();
             if !unmerged.is_empty() {
-                return Err(Error::Unmerged { dir: tree.dir.to_owned(), paths: unmerged });
+                return Err(Error::Unmerged { dir: tree.dir.to_owned(), unmerged_paths: unmerged });
             }
             let is_gone = |path: &RepoPath| path.to_fs_path(tree.dir).symlink_metadata().is_err();
             dirty_state.entries.retain(|e| {
-                !(e.is_inside_submodule()
+                !(e.is_only_inside_submodule()
                     && (submodules.contains(&e.path)
                         || is_gone(&e.path) && replaced_submodules.contains(&e.path)))
             });
@@ -291,7 +299,7 @@ fn scan_obstructions(dir: &Path, changes: &[Change], ignore_case: bool) -> Vec<R
         }
         let Ok(meta) = change.path.to_fs_path(dir).symlink_metadata() else { continue };
         if meta.is_dir() {
-            collect_untracked(dir, &change.path, &removed_paths, &mut out);
+            collect_unremoved_files(dir, &change.path, &removed_paths, &mut out);
         } else if !lowercase_paths.contains(&change.path.as_bytes().to_ascii_lowercase()) {
             out.push(change.path.clone());
         }
@@ -301,13 +309,14 @@ fn scan_obstructions(dir: &Path, changes: &[Change], ignore_case: bool) -> Vec<R
     out
 }
 
+/// Returns whether one side of a change is a submodule; false for a side that does not exist.
 fn is_submodule(side: Option<TreeFile>) -> bool {
     side.is_some_and(TreeFile::is_gitlink)
 }
 
 /// Collects in `out` the files below `folder` that are not in `removed_paths`; a folder that cannot be read
 /// is collected itself.
-fn collect_untracked(
+fn collect_unremoved_files(
     dir: &Path,
     folder: &RepoPath,
     removed_paths: &HashSet<&RepoPath>,
@@ -321,7 +330,7 @@ fn collect_untracked(
     for entry in entries.flatten() {
         let path = folder.join(entry.file_name().as_bytes());
         if entry.file_type().is_ok_and(|t| t.is_dir()) {
-            collect_untracked(dir, &path, removed_paths, out);
+            collect_unremoved_files(dir, &path, removed_paths, out);
         } else if !removed_paths.contains(&path) {
             out.push(path);
         }

@@ -14,7 +14,7 @@ use crate::{Error, Oid, RepoPath};
 /// Fails if git could not remove or replace a file of `changes`.
 ///
 /// # Errors
-/// [`Error::Replaced`], [`Error::Unreadable`], [`Error::NotWritable`].
+/// [`Error::ReplacedBlobs`], [`Error::Unreadable`], [`Error::NotWritable`].
 pub(crate) fn refuse_unchangeable(tree: &WorktreeContext<'_>, changes: &[Change]) -> Result<(), Error> {
     refuse_replaced_objects(tree, changes)?;
     let dir = tree.dir;
@@ -43,10 +43,11 @@ pub(crate) fn refuse_unchangeable(tree: &WorktreeContext<'_>, changes: &[Change]
     }
     match (unchangeable.is_empty(), unreadable.is_empty()) {
         (true, true) => Ok(()),
-        (true, false) => Err(Error::Unreadable { dir: dir.to_owned(), paths: unreadable }),
-        (false, _) => {
-            Err(Error::NotWritable { dir: dir.to_owned(), paths: unchangeable.into_iter().collect() })
-        }
+        (true, false) => Err(Error::Unreadable { dir: dir.to_owned(), unreadable_paths: unreadable }),
+        (false, _) => Err(Error::NotWritable {
+            dir: dir.to_owned(),
+            unwritable_paths: unchangeable.into_iter().collect(),
+        }),
     }
 }
 
@@ -89,7 +90,11 @@ fn refuse_replaced_objects(tree: &WorktreeContext<'_>, changes: &[Change]) -> Re
         paths.push(change.path.clone());
     }
     match first_oid {
-        Some(oid) => Err(Error::Replaced { dir: tree.dir.to_owned(), oid, paths }),
+        Some(oid) => Err(Error::ReplacedBlobs {
+            dir: tree.dir.to_owned(),
+            first_replaced_blob: oid,
+            replaced_paths: paths,
+        }),
         None => Ok(()),
     }
 }

@@ -27,8 +27,10 @@ pub(crate) const FILES_DIR: &str = "files";
 
 /// Folder below `proq/` that holds files of one worktree at the same relative paths.
 pub(crate) struct Quarantine {
+    /// Folder of the quarantine, in which callers also save data about the files.
     dir: PathBuf,
-    files: PathBuf,
+    /// Subfolder that holds the files.
+    files_dir: PathBuf,
 }
 
 impl Quarantine {
@@ -36,7 +38,7 @@ impl Quarantine {
     pub fn open(dir: &Path) -> Result<Quarantine, Error> {
         let files = dir.join(FILES_DIR);
         std::fs::create_dir_all(&files).map_err(Error::io("create", &files))?;
-        Ok(Quarantine { dir: dir.to_owned(), files })
+        Ok(Quarantine { dir: dir.to_owned(), files_dir: files })
     }
 
     /// Creates a quarantine in `scratch` under a numbered name that no earlier attempt has used.
@@ -52,7 +54,7 @@ impl Quarantine {
 
     /// Returns the location of the file of `path` in the quarantine.
     pub(crate) fn file_path(&self, path: &RepoPath) -> PathBuf {
-        path.to_fs_path(&self.files)
+        path.to_fs_path(&self.files_dir)
     }
 
     /// Removes partial copies of quarantined files from the worktree. A process that was killed while it
@@ -90,7 +92,7 @@ impl Quarantine {
         if !is_file_in_real_folder(worktree, path) {
             return Ok(false);
         }
-        create_parents_like(worktree, &self.files, path)?;
+        create_parents_like(worktree, &self.files_dir, path)?;
         match std::fs::hard_link(&from, &to) {
             Ok(()) => Ok(true),
             Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
@@ -103,13 +105,13 @@ impl Quarantine {
         if !is_file_in_real_folder(worktree, path) {
             return Ok(());
         }
-        create_parents_like(worktree, &self.files, path)?;
+        create_parents_like(worktree, &self.files_dir, path)?;
         copy_file(&path.to_fs_path(worktree), &self.file_path(path))
     }
 
     /// Copies the file of another quarantine to this one.
     pub(crate) fn copy_from_other(&self, other: &Quarantine, path: &RepoPath) -> Result<(), Error> {
-        self.copy_in(&other.files, path)
+        self.copy_in(&other.files_dir, path)
     }
 
     /// Moves the file at `path` from the worktree to the quarantine. Returns whether the worktree had a file
@@ -119,7 +121,7 @@ impl Quarantine {
         if !is_file_in_real_folder(worktree, path) {
             return Ok(false);
         }
-        create_parents_like(worktree, &self.files, path)?;
+        create_parents_like(worktree, &self.files_dir, path)?;
         move_without_replacing(&from, &to).map(|()| true)
     }
 
@@ -148,7 +150,7 @@ impl Quarantine {
     /// Moves the file at `path` from the quarantine to the worktree. Fails if something exists there.
     pub(crate) fn move_out(&self, worktree: &Path, path: &RepoPath) -> Result<(), Error> {
         let to = path.to_fs_path(worktree);
-        create_parents_like(&self.files, worktree, path)?;
+        create_parents_like(&self.files_dir, worktree, path)?;
         move_without_replacing(&self.file_path(path), &to)
     }
 
@@ -156,7 +158,7 @@ impl Quarantine {
     /// that path.
     pub(crate) fn move_out_replacing(&self, worktree: &Path, path: &RepoPath) -> Result<(), Error> {
         let (from, to) = (self.file_path(path), path.to_fs_path(worktree));
-        create_parents_like(&self.files, worktree, path)?;
+        create_parents_like(&self.files_dir, worktree, path)?;
         match std::fs::rename(&from, &to) {
             Ok(()) => Ok(()),
             Err(e) if e.kind() == ErrorKind::CrossesDevices => {
@@ -182,40 +184,41 @@ impl Quarantine {
     }
 
     /// Returns the paths whose quarantined file differs from `expected`, compared as git would add the files.
-    /// `attributes` returns the `.gitattributes` files that select filters; it is called only if a file
+    /// `attribute_files` returns the `.gitattributes` files that select filters; it is called only if a file
     /// differs byte for byte.
     pub(crate) fn differing_files(
         &self,
         tree: &WorktreeContext<'_>,
         expected: &[(RepoPath, TreeFile)],
-        attributes: &dyn Fn() -> Result<Vec<(RepoPath, TreeFile)>, Error>,
+        attribute_files: &dyn Fn() -> Result<Vec<(RepoPath, TreeFile)>, Error>,
     ) -> Result<Vec<RepoPath>, Error> {
         // The index is not in the quarantine, which may outlive the step: a killed git leaves its lock.
         let index = tree.scratch.join("check-aside");
-        differing_files(tree.repo, &tree.git_dir, &self.files, &index, expected, attributes)
+        differing_files(tree.repo, &tree.git_dir, &self.files_dir, &index, expected, attribute_files)
     }
 
-    /// Writes a tree that equals `old` except for the files of `paths`, which are taken from the quarantine.
+    /// Writes a tree that equals `old_tree` except for the files of `paths`, which are taken from the
+    /// quarantine.
     pub(crate) fn write_tree_with_files(
         &self,
         tree: &WorktreeContext<'_>,
-        old: TreeId,
+        old_tree: TreeId,
         paths: &[&RepoPath],
     ) -> Result<TreeId, Error> {
         if paths.is_empty() {
-            return Ok(old);
+            return Ok(old_tree);
         }
-        let index = tree.scratch.join(format!("retree-{old}"));
+        let index = tree.scratch.join(format!("retree-{old_tree}"));
         scratch_index::remove_scratch_index(&index);
         let call = || {
             tree.repo
-                .git_in(&self.files)
+                .git_in(&self.files_dir)
                 .env("GIT_DIR", &tree.git_dir)
-                .env("GIT_WORK_TREE", &self.files)
-                .index(&index)
+                .env("GIT_WORK_TREE", &self.files_dir)
+                .use_index(&index)
                 .mutating()
         };
-        call().args(["read-tree", "--no-sparse-checkout"]).arg(old.to_string()).run()?;
+        call().args(["read-tree", "--no-sparse-checkout"]).arg(old_tree.to_string()).run()?;
         let list = nul_separated(paths.iter().copied());
         call()
             .args(["-c", "core.safecrlf=false", "update-index", "-z", "--stdin"])
@@ -264,7 +267,7 @@ pub fn restore_parked_files(worktree: &Path, parked_dir: &Path, paths: &[RepoPat
 }
 
 /// Returns the paths of `expected` whose file below `root` is missing or differs, compared as git would add
-/// the files. Submodules are skipped. `index` is a scratch index, and `attributes` returns the
+/// the files. Submodules are skipped. `index` is a scratch index, and `attribute_files` returns the
 /// `.gitattributes` files that select filters.
 pub(crate) fn differing_files(
     repo: &Repo,
@@ -272,7 +275,7 @@ pub(crate) fn differing_files(
     root: &Path,
     index: &Path,
     expected: &[(RepoPath, TreeFile)],
-    attributes: &dyn Fn() -> Result<Vec<(RepoPath, TreeFile)>, Error>,
+    attribute_files: &dyn Fn() -> Result<Vec<(RepoPath, TreeFile)>, Error>,
 ) -> Result<Vec<RepoPath>, Error> {
     let expected: Vec<&(RepoPath, TreeFile)> = expected
         .iter()
@@ -283,18 +286,18 @@ pub(crate) fn differing_files(
     }
     scratch_index::remove_scratch_index(index);
     let mut input = Vec::new();
-    for (path, side) in attributes()?.iter().chain(expected.iter().copied()) {
+    for (path, side) in attribute_files()?.iter().chain(expected.iter().copied()) {
         input.extend_from_slice(format!("{:o} {}\t", side.mode, side.oid).as_bytes());
         input.extend_from_slice(path.as_bytes());
         input.push(0);
     }
-    let call = || repo.git_in(root).env("GIT_DIR", git_dir).env("GIT_WORK_TREE", root).index(index);
+    let call = || repo.git_in(root).env("GIT_DIR", git_dir).env("GIT_WORK_TREE", root).use_index(index);
     call().args(["update-index", "-z", "--index-info"]).input(input).mutating().run()?;
-    call().args(["update-index", "-q", "--refresh"]).mutating().accept(&[1]).run()?;
+    call().args(["update-index", "-q", "--refresh"]).mutating().accept_exit_codes(&[1]).run()?;
     let out =
         call().args(["diff-files", "-z", "--name-only", "--no-renames", "--ignore-submodules=all"]).run()?;
     let wanted: HashSet<&RepoPath> = expected.iter().map(|(p, _)| p).collect();
-    let changed = out.fields().map(RepoPath::new).filter(|p| wanted.contains(p)).collect();
+    let changed = out.nul_separated_fields().map(RepoPath::new).filter(|p| wanted.contains(p)).collect();
     scratch_index::remove_scratch_index(index);
     Ok(changed)
 }
@@ -323,7 +326,7 @@ pub fn matches_blob(repo: &Repo, file: &Path, side: TreeFile) -> bool {
 /// Returns git options with which git treats hard-linked files as unchanged, although the links updated their
 /// ctime. If nothing else differs from the entries of `linked` in the index copy `index`, the options make
 /// git ignore the ctime. Otherwise no options are returned, and git refreshes the index copy.
-pub(crate) fn link_ctime_options<'p>(
+pub(crate) fn ignore_ctime_options<'p>(
     repo: &Repo,
     dir: &Path,
     index: &Path,

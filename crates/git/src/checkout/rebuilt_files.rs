@@ -35,13 +35,14 @@ impl<'a> RebuiltFiles<'a> {
         RebuiltFiles { tree, source_tree, modes }
     }
 
+    /// Returns the folder in the step's scratch folder in which the files are built.
     fn build_dir(&self) -> PathBuf {
         self.tree.scratch.join(format!("built-{}", self.source_tree))
     }
 
     /// Returns the path of the marker file that is created once every file is written, before the first one
     /// is moved to the worktree.
-    fn complete_marker(&self) -> PathBuf {
+    fn complete_marker_path(&self) -> PathBuf {
         self.tree.scratch.join(format!("whole-{}", self.source_tree))
     }
 
@@ -53,7 +54,7 @@ impl<'a> RebuiltFiles<'a> {
         if paths.is_empty() {
             return Ok(());
         }
-        let (dir, marker) = (self.build_dir(), self.complete_marker());
+        let (dir, marker) = (self.build_dir(), self.complete_marker_path());
         // An earlier attempt of the same step may have left a part.
         for (stale, removed) in
             [(&marker, std::fs::remove_file(&marker)), (&dir, std::fs::remove_dir_all(&dir))]
@@ -92,10 +93,11 @@ impl<'a> RebuiltFiles<'a> {
         }
     }
 
+    /// Lets git write the files of `paths` to the build folder.
     fn build_files(&self, paths: &[&RepoPath]) -> Result<(), Error> {
         let index = self.tree.scratch.join(format!("from-{}", self.source_tree));
         scratch_index::remove_scratch_index(&index);
-        let call = || self.tree.repo.git_in(self.tree.dir).index(&index);
+        let call = || self.tree.repo.git_in(self.tree.dir).use_index(&index);
         call()
             .args(["read-tree", "--no-sparse-checkout"])
             .arg(self.source_tree.to_string())
@@ -116,7 +118,7 @@ impl<'a> RebuiltFiles<'a> {
     /// Returns whether the file of `path` was moved to the worktree.
     pub(crate) fn was_moved_to_worktree(&self, path: &RepoPath) -> bool {
         let files_dir = self.build_dir().join("files");
-        self.complete_marker().exists() && path.to_fs_path(&files_dir).symlink_metadata().is_err()
+        self.complete_marker_path().exists() && path.to_fs_path(&files_dir).symlink_metadata().is_err()
     }
 
     /// Moves the file of `path` from the worktree back to the quarantine `returned`, if this step had moved
@@ -126,7 +128,7 @@ impl<'a> RebuiltFiles<'a> {
         if self.was_moved_to_worktree(path) {
             return returned.move_in_again(self.tree.dir, path).map(|_| true);
         }
-        if !self.complete_marker().exists() {
+        if !self.complete_marker_path().exists() {
             return Ok(false);
         }
         let build = Quarantine::open(&self.build_dir())?;

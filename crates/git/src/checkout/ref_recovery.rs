@@ -22,7 +22,7 @@ pub(crate) fn write_untouched_marker(tree: &WorktreeContext<'_>) -> Result<(), E
 }
 
 /// Returns whether a transition was refused before it changed anything.
-pub(crate) fn is_untouched(scratch: &Path) -> bool {
+pub(crate) fn was_transition_refused(scratch: &Path) -> bool {
     scratch.join(UNTOUCHED_MARKER_FILE).exists()
 }
 
@@ -85,6 +85,7 @@ pub(crate) fn has_ref_moved(
     }
 }
 
+/// Returns whether the branch `name` has left `from` and is at `to` or at a descendant of `to`.
 pub(crate) fn has_branch_moved(repo: &Repo, from: CommitId, to: CommitId, name: &str) -> Result<bool, Error> {
     let Some(tip) = repo.branch_tip(name)?.filter(|tip| *tip != from) else { return Ok(false) };
     // In an undo, `to` is an ancestor of `from`. A missing object has no descendants.
@@ -108,20 +109,20 @@ pub fn recover_private_ref_lock(repo: &Repo, name: &str, scratch: &Path) -> Resu
 }
 
 /// Name in a scratch folder of the list of refs that its process deletes outside any operation.
-const DELETION_LIST: &str = "deletes";
+const REF_DELETION_LIST: &str = "deletes";
 
-/// Records which refs are about to be deleted outside any operation, for [`recover_deletion_locks`].
-pub fn record_deletions(scratch: &Path, refs: &[String]) {
+/// Records which refs are about to be deleted outside any operation, for [`recover_ref_deletion_locks`].
+pub fn record_ref_deletions(scratch: &Path, refs: &[String]) {
     // The final line ends in a newline, so that a truncated name can be recognized.
     let lines = refs.iter().map(String::as_str).chain([""]).collect::<Vec<_>>().join("\n");
     // Without the list a lock may remain; on a full disk that is acceptable.
-    drop(std::fs::write(scratch.join(DELETION_LIST), lines));
+    drop(std::fs::write(scratch.join(REF_DELETION_LIST), lines));
 }
 
 /// Removes the locks that a killed git left while it deleted refs outside any operation. `scratch` was
 /// created before it started.
-pub fn recover_deletion_locks(repo: &Repo, scratch: &Path) -> Result<(), Error> {
-    let refs = proq_base::regular_file::read_store_text(scratch.join(DELETION_LIST)).unwrap_or_default();
+pub fn recover_ref_deletion_locks(repo: &Repo, scratch: &Path) -> Result<(), Error> {
+    let refs = proq_base::regular_file::read_store_text(scratch.join(REF_DELETION_LIST)).unwrap_or_default();
     let stale = StaleLocks::new(repo, scratch)?.with_shared();
     // git writes nothing to the lock of a ref that it deletes.
     let complete_lines = refs.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n'));

@@ -16,8 +16,8 @@ use std::path::{Path, PathBuf};
 use proq_base::fail_points;
 
 use super::fast_checkout::checkout_changes;
-use super::preconditions::{LocalChangeSearch, refuse_already_moved, refuse_overlap, refuse_stale_head};
-use super::quarantine::{Quarantine, link_ctime_options};
+use super::preconditions::{LocalChangeSearch, refuse_overlap, refuse_ref_at_target, refuse_stale_head};
+use super::quarantine::{Quarantine, ignore_ctime_options};
 use super::ref_recovery::{clear_ref_locks, has_ref_moved, release_keeper_ref, write_untouched_marker};
 use super::submodule::warn_stale_submodules;
 use crate::base::folders::{exists_in_real_folder, remove_empty_folder};
@@ -34,10 +34,10 @@ use crate::index::sparse_entries::{SparseSwitch, expand_sparse_folders};
 use crate::index::sparse_patterns::SparseExceptions;
 use crate::references::ref_transaction;
 use crate::references::ref_transaction::PreparedMove;
-use crate::repository::open_operation::require_no_open_operation;
+use crate::repository::open_operation::require_no_git_operation;
 use crate::repository::worktree_context::WorktreeContext;
 use crate::status::local_state::LocalState;
-use crate::status::status_query::is_certainly_at;
+use crate::status::status_query::index_certainly_at;
 use crate::{CommitId, Error, Oid, RepoPath};
 
 pub mod undo;
@@ -48,7 +48,7 @@ pub mod undo;
 /// index: they belong to the ref that is left.
 ///
 /// # Errors
-/// - [`Error::OpenOperation`], [`Error::LocalChanges`], [`Error::Obstructed`], [`Error::IndexLocked`],
+/// - [`Error::OperationInProgress`], [`Error::LocalChanges`], [`Error::Obstructed`], [`Error::IndexLocked`],
 ///   [`Error::RefNotMoved`]: refused, and nothing was changed
 /// - [`Error::Raced`]: files changed concurrently, and everything was restored
 pub fn transition(
@@ -58,24 +58,24 @@ pub fn transition(
     reason: &str,
     local_state: &LocalState,
 ) -> Result<(), Error> {
-    refuse_already_moved(tree, from, to, mv)?;
+    refuse_ref_at_target(tree, from, to, mv)?;
     tree.repo.require_index(tree.dir)?;
     tree.repo.sync_new_objects(to.oid(), from.oid())?;
-    let lock = IndexLock::acquire_shared(tree)?;
+    let lock = IndexLock::acquire_with_sharing(tree)?;
     let record_untouched = |e| write_untouched_marker(tree).err().unwrap_or(e);
     let requested = ref_transaction::start_move(tree, mv, (from, to), reason).map_err(record_untouched)?;
     // The lock protects the index, and HEAD does not matter here, so this is computed while git starts.
     let changes = tree_changes(tree.repo, from, to);
     let is_clean = changes
         .as_ref()
-        .is_ok_and(|changes| is_certainly_at(tree.repo, tree.dir, &tree.git_dir, from, changes));
+        .is_ok_and(|changes| index_certainly_at(tree.repo, tree.dir, &tree.git_dir, from, changes));
     let prepared = requested.wait_until_prepared().map_err(record_untouched)?;
     fail_points::hit("transition.locked");
     refuse_stale_head(tree, from, mv)?;
-    require_no_open_operation(tree.dir, &tree.git_dir)?;
+    require_no_git_operation(tree.dir, &tree.git_dir)?;
     let changes = changes?;
     let (flag_changes, modes) = (
-        FlagChanges::compare(tree, mv, lock.index(), local_state, &changes)?,
+        FlagChanges::compare_flags(tree, mv, lock.index(), local_state, &changes)?,
         local_state.changed_file_modes(&changes),
     );
     if changes.is_empty() && flag_changes.is_noop {
@@ -92,7 +92,7 @@ pub fn transition(
     refuse_overlap(tree, &changes, local, &against)?;
     let mut applied = apply_files(tree, lock.index(), from, to.oid(), changes, local, &against)?;
     // Every step that can fail on a full disk, or because the lock was deleted, comes before the ref moves.
-    let mark_result = apply_modes_and_flags(tree, &applied.index_file, &modes, &flag_changes);
+    let mark_result = apply_modes_and_flags(tree, &applied.git_written_index, &modes, &flag_changes);
     let staged_index = match mark_result.and_then(|()| lock.stage(applied.take_index())) {
         Ok(staged_index) => staged_index,
         Err(e) => {
@@ -119,8 +119,9 @@ fn install_index(
     staged_index: StagedIndex,
     applied: AppliedChanges<'_>,
 ) -> Result<(), Error> {
-    let installed =
-        staged_index.install_forced().map_err(|source| applied.restore_failed_error(tree, source))?;
+    let installed = staged_index
+        .install_over_foreign_index()
+        .map_err(|source| applied.restore_failed_error(tree, source))?;
     fail_points::hit("transition.installed");
     warn_stale_submodules(tree, &applied.changes);
     applied.accept();
@@ -141,16 +142,17 @@ fn sparse_exceptions<'b>(mv: &RefMove, local_state: &'b LocalState) -> SparseExc
 
 /// Flags to set on index entries during a transition.
 struct FlagChanges {
-    flagged: Vec<index_flags::FlaggedEntry>,
+    /// Entries with the flags to set.
+    entries_to_flag: Vec<index_flags::FlaggedEntry>,
     /// Whether all other manual flags are removed from the index, so that it has exactly these.
-    replaces_all: bool,
+    replaces_all_flags: bool,
     /// Whether nothing has to be set: the index has the flags already, or no entry gets one.
     is_noop: bool,
 }
 
 impl FlagChanges {
     /// Compares the flags in `local_state` with those of `index`.
-    fn compare(
+    fn compare_flags(
         tree: &WorktreeContext<'_>,
         mv: &RefMove,
         index: &Path,
@@ -159,7 +161,11 @@ impl FlagChanges {
     ) -> Result<FlagChanges, Error> {
         if !matches!(mv, RefMove::Switch { .. }) {
             let flagged = local_state.changed_file_flags(changes);
-            return Ok(FlagChanges { is_noop: flagged.is_empty(), flagged, replaces_all: false });
+            return Ok(FlagChanges {
+                is_noop: flagged.is_empty(),
+                entries_to_flag: flagged,
+                replaces_all_flags: false,
+            });
         }
         let flagged = local_state.all_flags();
         let current = index_flags::manual_flags(tree.repo, tree.dir, &tree.git_dir, index)?;
@@ -171,7 +177,7 @@ impl FlagChanges {
         };
         let change_nothing =
             has_same_paths(|entry| entry.assume_unchanged) && has_same_paths(|entry| entry.skip_worktree);
-        Ok(FlagChanges { flagged, replaces_all: true, is_noop: change_nothing })
+        Ok(FlagChanges { entries_to_flag: flagged, replaces_all_flags: true, is_noop: change_nothing })
     }
 }
 
@@ -191,12 +197,13 @@ fn apply_modes_and_flags(
     if flag_changes.is_noop {
         return Ok(());
     }
-    if flag_changes.replaces_all {
-        index_flags::clear_other_flags(tree, index_file, &flag_changes.flagged)?;
+    if flag_changes.replaces_all_flags {
+        index_flags::clear_other_flags(tree, index_file, &flag_changes.entries_to_flag)?;
     }
-    index_flags::restore_flags(tree.repo, tree.dir, index_file, &flag_changes.flagged)
+    index_flags::restore_flags(tree.repo, tree.dir, index_file, &flag_changes.entries_to_flag)
 }
 
+/// Warns that another process changed the index despite its lock, and names the copy of that index.
 fn warn_replaced_index(tree: &WorktreeContext<'_>, saved_index: &Path) {
     (tree.warn)(format!(
         "somebody changed the index of {} meanwhile, in spite of its lock; theirs is kept as {}",
@@ -229,46 +236,57 @@ fn move_ref(
 /// Files that were written to a worktree and can still be undone.
 #[must_use]
 pub(crate) struct AppliedChanges<'a> {
+    /// Top of the worktree.
     dir: &'a Path,
+    /// Changes that were applied.
     changes: Vec<Change>,
-    replaced: Quarantine,
+    /// Hard links to the replaced files.
+    replaced_files: Quarantine,
     /// File to which git writes the index.
-    index_file: PathBuf,
+    git_written_index: PathBuf,
     /// Index that was created in process.
     new_index: Option<NewIndex>,
     /// Commit or tree whose files are written.
-    target: Oid,
+    target_commit_or_tree: Oid,
 }
 
 /// Writes the files that differ between the trees of `from` and `to`, and builds the new index from `index`
-/// in a second file. `local` is how the user's changes are found, which do not overlap `changes`. `against`
-/// holds the exceptions from the patterns of a sparse checkout.
+/// in a second file. `local_search` is how the user's changes are found, which do not overlap `changes`.
+/// `pattern_exceptions` holds the exceptions from the patterns of a sparse checkout.
 pub(crate) fn apply_files<'a>(
     tree: &WorktreeContext<'a>,
     index: &Path,
     from: CommitId,
     to: Oid,
     changes: Vec<Change>,
-    local: LocalChangeSearch,
-    against: &SparseExceptions<'_>,
+    local_search: LocalChangeSearch,
+    pattern_exceptions: &SparseExceptions<'_>,
 ) -> Result<AppliedChanges<'a>, Error> {
     record_new_folders(tree, changes.iter().filter(|c| c.new.is_some()).map(|c| &c.path))?;
     let replaced = Quarantine::open(&tree.scratch.join(REPLACED_DIR))?;
-    for change in changes.iter().filter(|c| replaces_file(c)) {
+    for change in changes.iter().filter(|c| touches_existing_file(c)) {
         replaced.link_in(tree.dir, &change.path)?;
     }
     let is_absent = |c: &&Change| {
-        replaces_file(c) && against.included.contains(&c.path) && !exists_in_real_folder(tree.dir, &c.path)
+        touches_existing_file(c)
+            && pattern_exceptions.shown_against_patterns.contains(&c.path)
+            && !exists_in_real_folder(tree.dir, &c.path)
     };
     let absent: Vec<RepoPath> = changes.iter().filter(is_absent).map(|c| c.path.clone()).collect();
-    path_list::write_path_list(&tree.scratch.join(ABSENT_LIST), &absent)?;
+    path_list::write_path_list(&tree.scratch.join(NEWLY_SHOWN_LIST), &absent)?;
     fail_points::hit("transition.linked");
     let index_file = tree.scratch.join(INDEX_NAME);
-    let mut applied =
-        AppliedChanges { dir: tree.dir, changes, replaced, index_file, new_index: None, target: to };
-    let in_process = match local {
+    let mut applied = AppliedChanges {
+        dir: tree.dir,
+        changes,
+        replaced_files: replaced,
+        git_written_index: index_file,
+        new_index: None,
+        target_commit_or_tree: to,
+    };
+    let in_process = match local_search {
         LocalChangeSearch::None => {
-            checkout_changes(tree, &applied.replaced, index, &applied.changes, CommitId::from_oid(to))
+            checkout_changes(tree, &applied.replaced_files, index, &applied.changes, CommitId::from_oid(to))
         }
         LocalChangeSearch::SinceHead | LocalChangeSearch::SinceCommit(_) => Ok(None),
     };
@@ -278,10 +296,10 @@ pub(crate) fn apply_files<'a>(
             if applied.new_index.is_some() {
                 Ok(())
             } else {
-                applied.apply_by_git(tree, index, from, against)
+                applied.apply_by_git(tree, index, from, pattern_exceptions)
             }
         })
-        .and_then(|()| applied.replaced.finish_removals(tree.dir, &applied.changes));
+        .and_then(|()| applied.replaced_files.finish_removals(tree.dir, &applied.changes));
     if let Err(e) = result {
         applied.undo(tree)?;
         return Err(e);
@@ -292,16 +310,16 @@ pub(crate) fn apply_files<'a>(
         return Ok(applied);
     }
     applied.undo(tree)?;
-    Err(Error::Raced { dir: tree.dir.to_owned(), paths })
+    Err(Error::Raced { dir: tree.dir.to_owned(), raced_paths: paths })
 }
 
 /// Name of a quarantine in a step's scratch folder, with hard links to the files that the step replaces. It
 /// exists before the first file is replaced.
 pub(crate) const REPLACED_DIR: &str = "replaced";
 
-/// Name of a list in a step's scratch folder: changed files that a sparse checkout has to show and left out
-/// before.
-const ABSENT_LIST: &str = "absent";
+/// Name of a list in a step's scratch folder: changed files that a sparse checkout did not have on disk
+/// before, and that the step writes.
+const NEWLY_SHOWN_LIST: &str = "absent";
 
 /// Name of a list in a step's scratch folder: folders that the step has to create.
 const NEW_FOLDERS_LIST: &str = "new-folders";
@@ -360,7 +378,7 @@ fn clear_replaced_flags(
 }
 
 /// Returns whether the change replaces or removes a file.
-fn replaces_file(change: &Change) -> bool {
+fn touches_existing_file(change: &Change) -> bool {
     change.old.is_some_and(|side| !side.is_gitlink())
 }
 
@@ -371,18 +389,23 @@ impl<'a> AppliedChanges<'a> {
         tree: &WorktreeContext<'_>,
         index: &Path,
         from: CommitId,
-        against: &SparseExceptions<'_>,
+        pattern_exceptions: &SparseExceptions<'_>,
     ) -> Result<(), Error> {
-        scratch_index::copy(index, &self.index_file)?;
-        expand_sparse_folders(tree, &self.index_file, &self.changes)?;
-        let linked = self.changes.iter().filter(|c| replaces_file(c)).map(|c| &c.path);
-        let git_options = link_ctime_options(tree.repo, tree.dir, &self.index_file, linked)?;
-        let flagged = clear_replaced_flags(tree, &self.index_file, &self.changes)?;
-        let left_out =
-            SparseSwitch::prepare(tree, &self.index_file, &self.changes, (from.oid(), self.target), against)?;
-        let (start, end) = left_out
-            .as_ref()
-            .map_or((from.oid(), self.target), |left_out| (left_out.from_tree, left_out.to_tree));
+        scratch_index::copy_with_mtime(index, &self.git_written_index)?;
+        expand_sparse_folders(tree, &self.git_written_index, &self.changes)?;
+        let linked = self.changes.iter().filter(|c| touches_existing_file(c)).map(|c| &c.path);
+        let git_options = ignore_ctime_options(tree.repo, tree.dir, &self.git_written_index, linked)?;
+        let flagged = clear_replaced_flags(tree, &self.git_written_index, &self.changes)?;
+        let left_out = SparseSwitch::prepare(
+            tree,
+            &self.git_written_index,
+            &self.changes,
+            (from.oid(), self.target_commit_or_tree),
+            pattern_exceptions,
+        )?;
+        let (start, end) = left_out.as_ref().map_or((from.oid(), self.target_commit_or_tree), |left_out| {
+            (left_out.from_tree, left_out.to_tree)
+        });
         let command = tree
             .repo
             .git_in(tree.dir)
@@ -392,12 +415,12 @@ impl<'a> AppliedChanges<'a> {
         let result = command
             .args(left_out.as_ref().map(|_| "--no-sparse-checkout"))
             .args([start.to_string(), end.to_string()])
-            .index(&self.index_file)
+            .use_index(&self.git_written_index)
             .mutating()
             .run();
-        result.map_err(|e| tree.repo.classify_checkout_error(e, self.target))?;
-        left_out.map_or(Ok(()), |left_out| left_out.finish(tree, &self.index_file))?;
-        index_flags::restore_flags(tree.repo, tree.dir, &self.index_file, &flagged)
+        result.map_err(|e| tree.repo.classify_checkout_error(e, self.target_commit_or_tree))?;
+        left_out.map_or(Ok(()), |left_out| left_out.finish(tree, &self.git_written_index))?;
+        index_flags::restore_flags(tree.repo, tree.dir, &self.git_written_index, &flagged)
     }
 
     /// Opens the changes of a killed process, as its scratch folder has them, so that they can be undone.
@@ -410,10 +433,10 @@ impl<'a> AppliedChanges<'a> {
         Ok(AppliedChanges {
             dir: tree.dir,
             changes,
-            replaced,
-            index_file: tree.scratch.join(INDEX_NAME),
+            replaced_files: replaced,
+            git_written_index: tree.scratch.join(INDEX_NAME),
             new_index: None,
-            target: to,
+            target_commit_or_tree: to,
         })
     }
 
@@ -423,23 +446,23 @@ impl<'a> AppliedChanges<'a> {
         let expected: Vec<(RepoPath, TreeFile)> = self
             .changes
             .iter()
-            .filter(|c| replaces_file(c) && self.replaced.contains(&c.path))
+            .filter(|c| touches_existing_file(c) && self.replaced_files.contains(&c.path))
             .filter_map(|c| Some((c.path.clone(), c.old?)))
             .collect();
         if expected.is_empty() {
             return Ok(Vec::new());
         }
         let attributes = || tree_attribute_files(tree.repo, from, expected.iter().map(|(p, _)| p));
-        self.replaced.differing_files(tree, &expected, &attributes)
+        self.replaced_files.differing_files(tree, &expected, &attributes)
     }
 
     /// Returns the new index to install: the one built in memory, or the file that git wrote.
     fn take_index(&mut self) -> NewIndex {
-        self.new_index.take().unwrap_or_else(|| NewIndex::InFile(self.index_file.clone()))
+        self.new_index.take().unwrap_or_else(|| NewIndex::InFile(self.git_written_index.clone()))
     }
 
     /// Accepts the changes, and discards the second names of replaced files.
     pub fn accept(self) {
-        self.replaced.discard();
+        self.replaced_files.discard();
     }
 }

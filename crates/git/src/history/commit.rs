@@ -81,6 +81,7 @@ impl NewCommit<'_> {
         written.map(CommitId::from_oid)
     }
 
+    /// Runs `command`, a `git commit-tree` without its parents and tree, and returns the new commit.
     fn run_commit_tree(&self, mut command: crate::program::command::Command) -> Result<CommitId, Error> {
         for parent in self.parents {
             command = command.arg("-p").arg(parent.to_string());
@@ -90,6 +91,7 @@ impl NewCommit<'_> {
     }
 }
 
+/// Makes git-proq the author and committer of the commit that `command` writes.
 fn with_proq_identity(command: crate::program::command::Command) -> crate::program::command::Command {
     PROQ_IDENTITY_ENV.iter().fold(command, |command, (key, value)| command.env(key, value))
 }
@@ -98,8 +100,10 @@ impl Repo {
     /// Writes a keeper commit: a commit in git-proq's name with all of `tips` as parents. One ref to the
     /// keeper commit keeps all of them reachable.
     pub fn write_keeper_commit(&self, tips: &[CommitId], message: &str) -> Result<CommitId, Error> {
-        let no_tips =
-            || Error::UnexpectedOutput { args: "commit-tree".into(), output: "nothing to keep".into() };
+        let no_tips = || Error::UnexpectedOutput {
+            args: "commit-tree".into(),
+            fault_or_output: "nothing to keep".into(),
+        };
         let tree = self.tree_of(*tips.first().ok_or_else(no_tips)?)?;
         NewCommit { tree, parents: tips, message }.write_as_proq(self, None)
     }
@@ -112,5 +116,5 @@ pub(crate) fn map_signing_error(error: Error) -> Error {
         Error::Command { stderr, .. } => FailedProgram::from_signing_program(stderr),
         _ => None,
     };
-    signing_failure.map_or(error, Error::Program)
+    signing_failure.map_or(error, Error::UserProgram)
 }

@@ -4,23 +4,23 @@
 use gix::objs::FindExt;
 
 use crate::repository::objects::TempObjectStore;
-use crate::repository::objects::object_store;
+use crate::repository::objects::open_object_store;
 use crate::{CommitId, Error, Repo};
 
 impl Repo {
-    /// Describes the commits from `tip` down to the first of `known`, by first parents: trees, parents,
-    /// authors, committers and messages. Dates and signatures are omitted, so that the same commits created
-    /// again have the same description. New commits may exist only in `temp_store`.
-    pub fn describe_commits(
+    /// Describes the commits from `tip` down to the first of `known_commits`, by first parents: trees,
+    /// parents, authors, committers and messages. Dates and signatures are omitted, so that the same commits
+    /// created again have the same description. New commits may exist only in `temp_store`.
+    pub fn comparable_description(
         &self,
         tip: CommitId,
-        known: &[CommitId],
+        known_commits: &[CommitId],
         temp_store: Option<&TempObjectStore>,
     ) -> Result<Vec<u8>, Error> {
-        let objects = object_store(self, temp_store)?;
+        let objects = open_object_store(self, temp_store)?;
         let (mut out, mut buffer, mut next) = (Vec::new(), Vec::new(), Some(tip));
         while let Some(commit) = next {
-            if known.contains(&commit) {
+            if known_commits.contains(&commit) {
                 out.extend_from_slice(commit.to_string().as_bytes());
                 break;
             }

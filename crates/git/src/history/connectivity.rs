@@ -57,16 +57,16 @@ impl Repo {
     }
 }
 
-/// Collects the ids of all items of the tree `after` that the tree `before` does not have at the same path,
-/// subtrees included. Commits of submodules are left out.
+/// Collects the ids of all items of the tree `new_tree` that the tree `old_tree` does not have at the same
+/// path, subtrees included. Commits of submodules are left out.
 fn collect_new_objects(
     reader: &TreeReader,
-    before: Option<ObjectId>,
-    after: ObjectId,
+    old_tree: Option<ObjectId>,
+    new_tree: ObjectId,
     new_objects: &mut HashSet<ObjectId>,
 ) -> Result<(), Error> {
-    let old_items = before.map(|id| reader.tree(id)).transpose()?;
-    for (name, item) in reader.tree(after)?.iter() {
+    let old_items = old_tree.map(|id| reader.tree(id)).transpose()?;
+    for (name, item) in reader.tree(new_tree)?.iter() {
         let old_item = old_items.as_ref().and_then(|items| items.get(name));
         if old_item == Some(item) || item.mode.is_commit() {
             continue;

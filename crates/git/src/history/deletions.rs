@@ -76,8 +76,8 @@ mod tests {
         test_repo
             .run_script("repo", "for n in 0 1 2 3 4 5 6 7 8 9; do mkdir -p src; echo $n > src/f$n.js; done");
         test_repo.run_script("repo", "git add -A; git -c user.name=a -c user.email=a@b commit -qm x");
-        let repo = Repo::discover(&test_repo.top.join("repo")).unwrap();
-        let head = repo.head_commit(&test_repo.top.join("repo")).unwrap().unwrap();
+        let repo = Repo::discover(&test_repo.parent_dir.join("repo")).unwrap();
+        let head = repo.head_commit(&test_repo.parent_dir.join("repo")).unwrap().unwrap();
         let path = |text: String| RepoPath::new(text);
         let removed: Vec<RepoPath> = (0..10).map(|n| path(format!("src/f{n}.js"))).collect();
         let added: Vec<RepoPath> = (0..5).map(|n| path(format!("lib/f{n}.ts"))).collect();

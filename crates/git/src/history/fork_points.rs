@@ -25,7 +25,7 @@ impl BranchFork {
     }
 
     /// Formats the fork as one line for the cache; `None` for a long one.
-    pub fn to_line(&self) -> Option<String> {
+    pub fn to_cache_line(&self) -> Option<String> {
         let join_ids = |ids: &mut dyn Iterator<Item = &CommitId>| {
             ids.map(ToString::to_string).collect::<Vec<_>>().join(" ")
         };
@@ -35,7 +35,7 @@ impl BranchFork {
     }
 
     /// Parses the cached line of this tip.
-    pub fn from_line(tip: CommitId, line: &str) -> Option<BranchFork> {
+    pub fn from_cache_line(tip: CommitId, line: &str) -> Option<BranchFork> {
         let parse_ids = |ids: &str| {
             ids.split_ascii_whitespace()
                 .map(|id| CommitId::from_hex(id.as_bytes()))
@@ -62,17 +62,19 @@ pub enum CommonAncestor {
 }
 
 /// Lookup of fork points and common ancestors for tips that share one base.
-pub struct ForkPoints<'a> {
+pub struct ForkPointLookup<'a> {
     repo: &'a Repo,
     base: CommitId,
+    /// Whether git sees another history than the commits record; then git alone finds merge bases.
     has_altered_history: bool,
+    /// Common ancestors found so far, by pair of commits.
     cached_ancestors: RefCell<HashMap<(CommitId, CommitId), CommonAncestor>>,
 }
 
-impl<'a> ForkPoints<'a> {
+impl<'a> ForkPointLookup<'a> {
     /// Creates the lookup for lanes of the branch with tip `base`.
-    pub fn new(repo: &'a Repo, base: CommitId) -> Result<ForkPoints<'a>, Error> {
-        Ok(ForkPoints {
+    pub fn new(repo: &'a Repo, base: CommitId) -> Result<ForkPointLookup<'a>, Error> {
+        Ok(ForkPointLookup {
             repo,
             base,
             has_altered_history: repo.has_altered_history()?,
@@ -109,7 +111,7 @@ impl<'a> ForkPoints<'a> {
     }
 
     /// Returns the common ancestor of a tip and the base.
-    pub fn common_with_base(&self, fork: &BranchFork) -> Result<CommonAncestor, Error> {
+    pub fn common_ancestor_with_base(&self, fork: &BranchFork) -> Result<CommonAncestor, Error> {
         match fork.fork_points[..] {
             _ if self.has_altered_history => Ok(CommonAncestor::Ambiguous),
             // Everything that the tip shares with the base is an ancestor of this commit.
@@ -133,6 +135,7 @@ impl<'a> ForkPoints<'a> {
         self.find_merge_base(first.tip, second.tip)
     }
 
+    /// Walks the histories of two commits to their common ancestor, and caches it for the pair.
     fn find_merge_base(&self, first: CommitId, second: CommitId) -> Result<CommonAncestor, Error> {
         let key = (first.min(second), first.max(second));
         if let Some(cached) = self.cached_ancestors.borrow().get(&key) {
@@ -165,19 +168,19 @@ mod tests {
                 unique_commits: own,
                 fork_points: roots.into_iter().map(id).collect(),
             };
-            let parsed = BranchFork::from_line(id(7), &fork.to_line().unwrap()).unwrap();
+            let parsed = BranchFork::from_cache_line(id(7), &fork.to_cache_line().unwrap()).unwrap();
             assert_eq!(
                 (parsed.tip, &parsed.unique_commits, &parsed.fork_points),
                 (fork.tip, &fork.unique_commits, &fork.fork_points)
             );
         }
-        assert!(BranchFork::from_line(id(7), "not a line").is_none());
-        assert!(BranchFork::from_line(id(7), &format!("{};{}", id(1), "12")).is_none());
+        assert!(BranchFork::from_cache_line(id(7), "not a line").is_none());
+        assert!(BranchFork::from_cache_line(id(7), &format!("{};{}", id(1), "12")).is_none());
         let long = BranchFork {
             tip: id(1),
             unique_commits: (0..=MAX_COMMITS_SAVED).map(id).collect(),
             fork_points: Vec::new(),
         };
-        assert_eq!(long.to_line(), None);
+        assert_eq!(long.to_cache_line(), None);
     }
 }

@@ -61,14 +61,14 @@ impl Repo {
         let out = TempObjectStore::redirect_writes(scratch_store, self.git())
             .args(["merge-base", "--is-ancestor"])
             .args([older.to_string(), newer.to_string()])
-            .accept(&[1])
+            .accept_exit_codes(&[1])
             .run()?;
         Ok(out.code == 0)
     }
 
     /// Returns those of `commits` that `newer` does not contain. The commits of `newer` that `older` lacks
     /// are walked once for all.
-    pub fn commits_outside(
+    pub fn commits_missing_from(
         &self,
         commits: &[CommitId],
         newer: CommitId,
@@ -91,7 +91,12 @@ impl Repo {
         if let (Ok(false), Ok(base)) = (self.has_altered_history(), self.cached_merge_base(one, two)) {
             return Ok(base);
         }
-        let out = self.git().arg("merge-base").args([one.to_string(), two.to_string()]).accept(&[1]).run()?;
+        let out = self
+            .git()
+            .arg("merge-base")
+            .args([one.to_string(), two.to_string()])
+            .accept_exit_codes(&[1])
+            .run()?;
         Ok(CommitId::from_hex(out.trimmed_stdout().as_bytes()))
     }
 
@@ -244,14 +249,14 @@ impl Repo {
     }
 
     /// Returns the last `max_count` commits up to `tip`, newest first, each as its short id and subject.
-    pub fn recent_commits(&self, tip: CommitId, max_count: usize) -> Result<Vec<String>, Error> {
+    pub fn recent_commit_lines(&self, tip: CommitId, max_count: usize) -> Result<Vec<String>, Error> {
         let out = self
             .git()
             .args(["log", "-z", "--format=%h %s", &format!("--max-count={max_count}")])
             .arg(tip.to_string())
             .arg("--")
             .run()?;
-        Ok(out.fields().map(|field| String::from_utf8_lossy(field).into_owned()).collect())
+        Ok(out.nul_separated_fields().map(|field| String::from_utf8_lossy(field).into_owned()).collect())
     }
 
     /// Returns the author and message of a commit. Bytes that are not UTF-8 are replaced.

@@ -16,7 +16,7 @@ impl Repo {
             let files = tree_files(self, commit, &BTreeSet::new()).unwrap_or_default();
             let count = files.iter().filter(|(_, side)| !side.is_gitlink() && is_missing(side.oid)).count();
             if count > 0 {
-                return Error::NotFetched { count, remote, source: Box::new(error) };
+                return Error::NotFetched { missing_file_count: count, remote, source: Box::new(error) };
             }
         }
         match error {

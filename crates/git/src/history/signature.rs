@@ -11,7 +11,7 @@ impl Repo {
         if self.gix.config_snapshot().string("gpg.minTrustLevel").is_none() {
             command = command.args(["-c", "gpg.minTrustLevel=marginal"]);
         }
-        let out = command.arg("verify-commit").arg(commit.to_string()).accept(&[1]).run()?;
+        let out = command.arg("verify-commit").arg(commit.to_string()).accept_exit_codes(&[1]).run()?;
         if out.code == 0 {
             return Ok(None);
         }

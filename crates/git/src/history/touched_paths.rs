@@ -6,9 +6,9 @@ use std::sync::Mutex;
 use std::time::Instant;
 
 use super::tree_diff::{Change, changes_between_trees};
-use crate::base::parallel::thread_count;
+use crate::base::parallel::max_thread_count;
 use crate::repository::objects::TempObjectStore;
-use crate::repository::objects::object_store;
+use crate::repository::objects::open_object_store;
 use crate::repository::tree_reader::TreeReader;
 use crate::{Error, Repo, RepoPath, TreeId};
 
@@ -63,7 +63,7 @@ impl TouchedPaths {
     }
 
     /// Serializes the paths to one line for the cache; none if there are more than `MAX_SAVED_PATHS`.
-    pub fn to_line(&self) -> Option<String> {
+    pub fn to_cache_line(&self) -> Option<String> {
         if self.paths.len() > MAX_SAVED_PATHS {
             return None;
         }
@@ -75,7 +75,7 @@ impl TouchedPaths {
     }
 
     /// Parses a line that `TouchedPaths::to_line` wrote; none if it is invalid.
-    pub fn from_line(line: &str) -> Option<TouchedPaths> {
+    pub fn from_cache_line(line: &str) -> Option<TouchedPaths> {
         let (has_removals, paths) = match line.split_at_checked(1)? {
             ("-", json) => (true, json),
             ("+", json) => (false, json),
@@ -100,12 +100,12 @@ fn is_within(path: &[u8], folder: &[u8]) -> bool {
 /// Fails if the objects cannot be accessed.
 pub fn touched_paths(
     repo: &Repo,
-    objects: Option<&TempObjectStore>,
+    temp_objects: Option<&TempObjectStore>,
     sides: &[(TreeId, TreeId)],
     deadline: Option<Instant>,
 ) -> Result<Vec<Option<TouchedPaths>>, Error> {
-    let object_store = object_store(repo, objects)?;
-    let worker_count = thread_count();
+    let object_store = open_object_store(repo, temp_objects)?;
+    let worker_count = max_thread_count();
     let chunk_len = sides.len().div_ceil(worker_count).max(MIN_SIDES_PER_THREAD);
     let results = Mutex::new(vec![None; sides.len()]);
     let work = |store: gix::OdbHandle, start: usize| {
@@ -180,12 +180,15 @@ mod tests {
             touched_side(&["a b/c", "d\ne", "\u{e9}\""], true),
             touched_side(&["a/b/c"], false),
         ] {
-            assert_eq!(TouchedPaths::from_line(&touched.to_line().unwrap()), Some(touched));
+            assert_eq!(TouchedPaths::from_cache_line(&touched.to_cache_line().unwrap()), Some(touched));
         }
         for broken in ["", "[]", "+", "+[\"a\"", "\u{e9}[]", "?[]"] {
-            assert_eq!(TouchedPaths::from_line(broken), None, "{broken}");
+            assert_eq!(TouchedPaths::from_cache_line(broken), None, "{broken}");
         }
         let many: Vec<String> = (0..=MAX_SAVED_PATHS).map(|n| n.to_string()).collect();
-        assert_eq!(touched_side(&many.iter().map(String::as_str).collect::<Vec<_>>(), false).to_line(), None);
+        assert_eq!(
+            touched_side(&many.iter().map(String::as_str).collect::<Vec<_>>(), false).to_cache_line(),
+            None
+        );
     }
 }

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::rc::Rc;
 
-use crate::repository::attributes::attribute_paths;
+use crate::repository::attributes::attribute_paths_for;
 use crate::repository::objects::TempObjectStore;
 use crate::repository::tree_reader::{TreeItem, TreeItems, TreeReader};
 use crate::{Error, Oid, Repo, RepoPath, TreeId};
@@ -119,7 +119,7 @@ struct TreeDiff<'r> {
 impl TreeDiff<'_> {
     fn compare_trees(
         &mut self,
-        prefix: &[u8],
+        folder_path: &[u8],
         from: Option<gix::ObjectId>,
         to: Option<gix::ObjectId>,
     ) -> Result<(), Error> {
@@ -128,17 +128,17 @@ impl TreeDiff<'_> {
         };
         let (before, after) = (load_items(from)?, load_items(to)?);
         for (name, old) in before.iter() {
-            self.compare_entry(prefix, name, Some(old), after.get(name))?;
+            self.compare_entry(folder_path, name, Some(old), after.get(name))?;
         }
         for (name, new) in after.iter().filter(|(name, _)| before.get(name).is_none()) {
-            self.compare_entry(prefix, name, None, Some(new))?;
+            self.compare_entry(folder_path, name, None, Some(new))?;
         }
         Ok(())
     }
 
     fn compare_entry(
         &mut self,
-        prefix: &[u8],
+        folder_path: &[u8],
         name: &[u8],
         old: Option<TreeItem>,
         new: Option<TreeItem>,
@@ -146,7 +146,7 @@ impl TreeDiff<'_> {
         if old == new {
             return Ok(());
         }
-        let mut path = prefix.to_vec();
+        let mut path = folder_path.to_vec();
         path.extend_from_slice(name);
         let file_item = |item: Option<TreeItem>| item.filter(|i| !i.is_tree());
         let (old_file, new_file) = (file_item(old).map(to_tree_file), file_item(new).map(to_tree_file));
@@ -177,7 +177,7 @@ pub(crate) fn tree_changes_by_git(
     let out = command.run()?;
     parse_raw_diff(&out.stdout).ok_or_else(|| Error::UnexpectedOutput {
         args: display_args,
-        output: "a line of another form".into(),
+        fault_or_output: "a line of another form".into(),
     })
 }
 
@@ -235,7 +235,8 @@ fn tree_files_by_git(
         }
         _ => command,
     };
-    let mut files: Vec<(RepoPath, TreeFile)> = command.run()?.fields().filter_map(parse_tree_entry).collect();
+    let mut files: Vec<(RepoPath, TreeFile)> =
+        command.run()?.nul_separated_fields().filter_map(parse_tree_entry).collect();
     if !only_paths.is_empty() {
         files.retain(|(path, _)| only_paths.contains(path));
     }
@@ -285,7 +286,7 @@ pub(crate) fn tree_attribute_files<'p>(
     tree: impl Into<Oid>,
     paths: impl Iterator<Item = &'p RepoPath>,
 ) -> Result<Vec<(RepoPath, TreeFile)>, Error> {
-    tree_files(repo, tree, &attribute_paths(paths))
+    tree_files(repo, tree, &attribute_paths_for(paths))
 }
 
 #[cfg(test)]

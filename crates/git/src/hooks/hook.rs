@@ -7,10 +7,10 @@ use crate::program::command::Command;
 use crate::{CommitId, Error, Repo, TreeId};
 
 /// Options that disable the repository's hooks, which are intended for users' checkouts.
-pub(crate) const NO_HOOKS: [&str; 2] = ["-c", "core.hooksPath=/dev/null"];
+pub(crate) const NO_HOOKS_OPTIONS: [&str; 2] = ["-c", "core.hooksPath=/dev/null"];
 
 /// Environment variable that names the running hook, for the commands that the hook starts.
-const HOOK_VARIABLE: &str = "PROQ_GIT_HOOK";
+const RUNNING_HOOK_VARIABLE: &str = "PROQ_GIT_HOOK";
 
 /// Hook that git runs between a merge and its commit message.
 const PRE_MERGE_HOOK: &str = "pre-merge-commit";
@@ -23,7 +23,7 @@ pub fn run_hook(repo: &Repo, dir: &Path, name: &str, args: &[&str]) -> Result<()
     if !repo.may_have_hook(dir, name) {
         return Ok(());
     }
-    let call = repo.git_in(dir).env(HOOK_VARIABLE, name);
+    let call = repo.git_in(dir).env(RUNNING_HOOK_VARIABLE, name);
     call.args(["hook", "run", "--ignore-missing", name, "--"]).args(args).mutating().run_forwarding_output()
 }
 
@@ -41,7 +41,7 @@ impl Repo {
             .command_dir()
             .join(self.git().args(["rev-parse", "--git-path", "hooks"]).run()?.trimmed_stdout());
         let mode = folder.join(PRE_MERGE_HOOK).metadata().map(|m| m.permissions().mode());
-        let has_hook = mode.is_ok_and(|mode| mode & 0o111 != 0) || self.has_hook_sections();
+        let has_hook = mode.is_ok_and(|mode| mode & 0o111 != 0) || self.has_hook_config_sections();
         Ok(has_hook.then_some(folder))
     }
 
@@ -64,8 +64,8 @@ impl Repo {
             .arg("-c")
             .arg(hooks_path_setting)
             .args(["hook", "run", "--ignore-missing", PRE_MERGE_HOOK])
-            .index(&git_dir.join("index"))
-            .env(HOOK_VARIABLE, PRE_MERGE_HOOK)
+            .use_index(&git_dir.join("index"))
+            .env(RUNNING_HOOK_VARIABLE, PRE_MERGE_HOOK)
             .env("GIT_EDITOR", ":")
             .env("GIT_REFLOG_ACTION", format!("merge {branch}"))
             .env(&format!("GITHEAD_{tip}"), branch)
@@ -83,11 +83,11 @@ impl Repo {
     /// Creates a git command that uses the folder `dir` as worktree and `admin` as git directory, without
     /// hooks. Settings and the folder's `.git` file, which a command may have changed, do not matter.
     pub(crate) fn hookless_git_with_git_dir(&self, dir: &Path, admin: &Path) -> Command {
-        self.git_in(dir).env("GIT_DIR", admin).env("GIT_WORK_TREE", dir).args(NO_HOOKS)
+        self.git_in(dir).env("GIT_DIR", admin).env("GIT_WORK_TREE", dir).args(NO_HOOKS_OPTIONS)
     }
 
     /// Returns whether hooks are configured in `hook` sections, as newer versions of git allow.
-    fn has_hook_sections(&self) -> bool {
+    fn has_hook_config_sections(&self) -> bool {
         self.gix.config_snapshot().sections_by_name("hook").is_some_and(|mut all| all.next().is_some())
     }
 
@@ -102,6 +102,6 @@ impl Repo {
         };
         // Only git reads a worktree's own configuration.
         let has_worktree_config = config.boolean("extensions.worktreeConfig") == Some(true);
-        has_worktree_config || folder.join(name).exists() || self.has_hook_sections()
+        has_worktree_config || folder.join(name).exists() || self.has_hook_config_sections()
     }
 }

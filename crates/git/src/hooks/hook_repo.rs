@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::program::command::Program;
-use crate::repository::git_dir::{git_dir_of, shared_git_dir};
+use crate::repository::git_dir::{git_dir_at, shared_git_dir};
 use crate::repository::head_file::read_head;
 use crate::repository::open_operation::AUTOSTASH_FILES;
 use crate::{Error, Repo};
@@ -29,7 +29,7 @@ impl HookRepo {
     pub fn detect(dir: &Path) -> Option<HookRepo> {
         let git_dir = match std::env::var_os("GIT_DIR") {
             Some(named) => dir.join(named),
-            None => dir.ancestors().find_map(git_dir_of)?,
+            None => dir.ancestors().find_map(git_dir_at)?,
         };
         let git_dir = git_dir.canonicalize().ok()?;
         let common_dir = shared_git_dir(&git_dir)?;
@@ -41,13 +41,13 @@ impl HookRepo {
         let path = destination.as_bytes().strip_prefix(b"file://").unwrap_or(destination.as_bytes());
         // Git accepts the name of a bare repository without its ending.
         let candidates = [path.to_owned(), [path, b".git"].concat()];
-        let git_dir = candidates.iter().find_map(|path| git_dir_of(&dir.join(OsStr::from_bytes(path))));
+        let git_dir = candidates.iter().find_map(|path| git_dir_at(&dir.join(OsStr::from_bytes(path))));
         let common_dir = git_dir.and_then(|git_dir| shared_git_dir(&git_dir.canonicalize().ok()?));
         common_dir.is_some_and(|shared_dir| shared_dir == self.common_dir)
     }
 
     /// Returns the content of HEAD without the line end.
-    pub fn head(&self) -> Option<String> {
+    pub fn head_content(&self) -> Option<String> {
         read_head(&self.git_dir).ok()
     }
 

@@ -6,17 +6,17 @@ use gix::index::extension::Tree as Cached;
 use crate::Error;
 use crate::repository::tree_reader::TreeReader;
 
-/// Updates the cached tree of a folder to tree `id`. Unchanged folders are not entered.
+/// Updates the cached tree of a folder to tree `new_tree`. Unchanged folders are not entered.
 pub(crate) fn update_cached_tree(
     reader: &TreeReader,
-    cached: &mut Cached,
-    id: gix::ObjectId,
+    cached_tree: &mut Cached,
+    new_tree: gix::ObjectId,
 ) -> Result<(), Error> {
-    if cached.id == id && cached.num_entries.is_some() {
+    if cached_tree.id == new_tree && cached_tree.num_entries.is_some() {
         return Ok(());
     }
-    let items = reader.tree(id)?;
-    let mut old_children = std::mem::take(&mut cached.children);
+    let items = reader.tree(new_tree)?;
+    let mut old_children = std::mem::take(&mut cached_tree.children);
     let mut count = 0;
     for (name, item) in items.iter() {
         if !item.is_tree() {
@@ -32,10 +32,10 @@ pub(crate) fn update_cached_tree(
         };
         update_cached_tree(reader, &mut child, item.id)?;
         count += child.num_entries.unwrap_or_default();
-        cached.children.push(child);
+        cached_tree.children.push(child);
     }
     // Git sorts cached trees in this order.
-    cached.children.sort_by(|a, b| a.name.len().cmp(&b.name.len()).then_with(|| a.name.cmp(&b.name)));
-    (cached.id, cached.num_entries) = (id, Some(count));
+    cached_tree.children.sort_by(|a, b| a.name.len().cmp(&b.name.len()).then_with(|| a.name.cmp(&b.name)));
+    (cached_tree.id, cached_tree.num_entries) = (new_tree, Some(count));
     Ok(())
 }

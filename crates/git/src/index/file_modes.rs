@@ -153,7 +153,7 @@ pub(crate) fn apply_modes(
 
 /// Returns those of `modes` that belong to a file written by `changes` or to one of its parent folders, and
 /// that differ from the defaults.
-pub(crate) fn needed_modes(modes: &[PathMode], changes: &[Change]) -> Vec<PathMode> {
+pub(crate) fn modes_for_written_files(modes: &[PathMode], changes: &[Change]) -> Vec<PathMode> {
     if modes.is_empty() {
         return Vec::new();
     }

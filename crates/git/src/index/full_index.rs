@@ -88,8 +88,8 @@ mod tests {
                 git checkout -q main; echo main >a; git commit -qam main",
             );
             place.run_script("repo", &format!("({deed}) >/dev/null 2>&1 || true"));
-            let repo = Repo::discover(&place.top.join("repo")).unwrap();
-            let index = FullIndex::read(&repo, &place.top.join("repo/.git/index"));
+            let repo = Repo::discover(&place.parent_dir.join("repo")).unwrap();
+            let index = FullIndex::read(&repo, &place.parent_dir.join("repo/.git/index"));
             let cached_tree = index.as_ref().and_then(|facts| facts.cached_tree(&repo));
             assert_eq!(cached_tree.is_none(), *needs_git, "{deed}");
             if let Some(tree) = cached_tree {

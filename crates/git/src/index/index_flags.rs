@@ -21,7 +21,7 @@ pub(crate) const KEEP_FLAGS_CONFIG: [&str; 4] =
 pub fn hidden_edits(repo: &Repo, dir: &Path, git_dir: &Path, scratch: &Path) -> Result<Vec<RepoPath>, Error> {
     let mut all = flagged_entries(repo, dir, git_dir)?;
     all.retain(|f| !f.skip_worktree || f.path.to_fs_path(dir).symlink_metadata().is_ok());
-    edited_paths(repo, dir, git_dir, scratch, all)
+    edited_flagged_paths(repo, dir, git_dir, scratch, all)
 }
 
 /// Returns hidden edits and files that were removed after they were marked skip-worktree. In a sparse
@@ -36,12 +36,12 @@ pub fn hidden_changes(
     if !all.is_empty() && is_sparse_active(repo, dir, git_dir)? {
         all.retain(|f| !f.skip_worktree || f.path.to_fs_path(dir).symlink_metadata().is_ok());
     }
-    edited_paths(repo, dir, git_dir, scratch, all)
+    edited_flagged_paths(repo, dir, git_dir, scratch, all)
 }
 
 /// Returns whether a worktree has a file of sparse patterns. The file stays after `git sparse-checkout
 /// disable`, but then git does not apply it.
-pub(crate) fn has_sparse_file(git_dir: &Path) -> bool {
+pub(crate) fn has_sparse_patterns_file(git_dir: &Path) -> bool {
     git_dir.join("info/sparse-checkout").exists()
 }
 
@@ -49,21 +49,23 @@ impl Repo {
     /// Returns whether the worktree at `dir` has sparse patterns, so that `git add` may refuse paths outside
     /// of them.
     pub fn has_sparse_patterns(&self, dir: &Path) -> bool {
-        self.worktree_git_dir(dir).is_ok_and(|git_dir| has_sparse_file(&git_dir))
+        self.worktree_git_dir(dir).is_ok_and(|git_dir| has_sparse_patterns_file(&git_dir))
     }
 }
 
 /// Returns whether a worktree is a sparse checkout: it has a file of sparse patterns, and
 /// `core.sparseCheckout` is set.
 pub(crate) fn is_sparse_active(repo: &Repo, dir: &Path, git_dir: &Path) -> Result<bool, Error> {
-    if !has_sparse_file(git_dir) {
+    if !has_sparse_patterns_file(git_dir) {
         return Ok(false);
     }
     let call = repo.git_in(dir).args(["config", "--type=bool", "core.sparseCheckout"]);
-    Ok(call.accept(&[1]).run()?.trimmed_stdout() == "true")
+    Ok(call.accept_exit_codes(&[1]).run()?.trimmed_stdout() == "true")
 }
 
-fn edited_paths(
+/// Returns the paths of `flagged` entries whose file differs from the entry. Works on a copy of the index in
+/// `scratch` in which the flags are cleared.
+fn edited_flagged_paths(
     repo: &Repo,
     dir: &Path,
     git_dir: &Path,
@@ -75,15 +77,15 @@ fn edited_paths(
         return Ok(Vec::new());
     }
     let copy = scratch.join("unflagged");
-    scratch_index::copy(&git_dir.join("index"), &copy)?;
+    scratch_index::copy_with_mtime(&git_dir.join("index"), &copy)?;
     clear_flags(repo, dir, &copy, &flagged)?;
     let out = repo
         .git_in(dir)
         .args(["diff-files", "-z", "--name-only", "--no-renames", "--ignore-submodules=all"])
-        .index(&copy)
+        .use_index(&copy)
         .run()?;
     let flagged: HashSet<&RepoPath> = flagged.iter().collect();
-    Ok(out.fields().map(RepoPath::new).filter(|p| flagged.contains(p)).collect())
+    Ok(out.nul_separated_fields().map(RepoPath::new).filter(|p| flagged.contains(p)).collect())
 }
 
 /// Returns whether a worktree's index has flags that were set manually: assume-unchanged or, outside of a
@@ -117,7 +119,7 @@ fn set_flag(repo: &Repo, dir: &Path, index: &Path, flag: &str, nul_paths: Vec<u8
         return Ok(());
     }
     let call = repo.git_in(dir).args(KEEP_FLAGS_CONFIG).args(["update-index", "-q", flag, "-z", "--stdin"]);
-    call.index(index).input(nul_paths).mutating().run().map(drop)
+    call.use_index(index).input(nul_paths).mutating().run().map(drop)
 }
 
 /// Returns the entries of an index file of the worktree at `dir` whose flags were set manually. In a sparse
@@ -168,23 +170,23 @@ pub(crate) fn clear_other_flags(
 
 /// Returns a predicate for paths that have an entry in an index file. It is always true where gitoxide cannot
 /// read the file.
-pub(crate) fn entry_lookup(repo: &Repo, index: &Path) -> impl Fn(&RepoPath) -> bool + use<> {
+pub(crate) fn index_entry_predicate(repo: &Repo, index: &Path) -> impl Fn(&RepoPath) -> bool + use<> {
     let index_file = File::at(index, repo.gix.object_hash(), true, Options::default()).ok();
     move |path| index_file.as_ref().is_none_or(|file| file.entry_by_path(path.as_bytes().into()).is_some())
 }
 
-/// Sets the flags of `flagged` again in an index file, for the paths that have an entry there.
+/// Sets the flags of `flags_to_restore` again in an index file, for the paths that have an entry there.
 pub(crate) fn restore_flags(
     repo: &Repo,
     dir: &Path,
     index: &Path,
-    flagged: &[FlaggedEntry],
+    flags_to_restore: &[FlaggedEntry],
 ) -> Result<(), Error> {
-    if flagged.is_empty() {
+    if flags_to_restore.is_empty() {
         return Ok(());
     }
-    let is_listed = entry_lookup(repo, index);
-    let flagged: Vec<&FlaggedEntry> = flagged.iter().filter(|f| is_listed(&f.path)).collect();
+    let is_listed = index_entry_predicate(repo, index);
+    let flagged: Vec<&FlaggedEntry> = flags_to_restore.iter().filter(|f| is_listed(&f.path)).collect();
     let assumed = nul_separated(flagged.iter().filter(|f| f.assume_unchanged).map(|f| &f.path));
     let skipped = nul_separated(flagged.iter().filter(|f| f.skip_worktree).map(|f| &f.path));
     for (flag, list) in [("--assume-unchanged", assumed), ("--skip-worktree", skipped)] {
@@ -196,7 +198,7 @@ pub(crate) fn restore_flags(
 /// Adds intent-to-add entries to an index file as they are in `template`, also for files that do not exist,
 /// which git itself refuses. A path is left out if the index has an entry at, above or below it. Nothing is
 /// added to an index that gitoxide cannot read: an intent-to-add entry has no content to lose.
-pub(crate) fn add_intent_entries(
+pub(crate) fn add_intent_to_add_entries(
     repo: &Repo,
     index: &Path,
     template: &Path,
@@ -240,9 +242,9 @@ pub(crate) fn refresh_stat_data(repo: &Repo, dir: &Path, index: &Path) -> Result
     repo.git_in(dir)
         .args(KEEP_FLAGS_CONFIG)
         .args(["update-index", "-q", "--refresh"])
-        .index(index)
+        .use_index(index)
         .mutating()
-        .accept(&[1])
+        .accept_exit_codes(&[1])
         .run()
         .map(drop)
 }
@@ -282,20 +284,22 @@ pub fn has_same_manual_flags(tree: &WorktreeContext<'_>, first: &Path, second: &
 /// not count: a moved base removed them.
 pub fn keeps_manual_flags(tree: &WorktreeContext<'_>, index: &Path, old_index: &Path) -> Result<bool, Error> {
     let read_flags = |index_path: &Path| manual_flags(tree.repo, tree.dir, &tree.git_dir, index_path);
-    let (is_listed, mut wanted) = (entry_lookup(tree.repo, index), read_flags(old_index)?);
+    let (is_listed, mut wanted) = (index_entry_predicate(tree.repo, index), read_flags(old_index)?);
     wanted.retain(|entry| is_listed(&entry.path));
     Ok(read_flags(index)? == wanted)
 }
 
 /// Returns whether each flagged entry of an index file is flagged in the same way in one of the others.
-pub fn has_only_known_flags(
+pub fn has_only_flags_of(
     repo: &Repo,
     dir: &Path,
     index: &Path,
-    others: &[PathBuf],
+    other_indexes: &[PathBuf],
 ) -> Result<bool, Error> {
-    let known =
-        others.iter().map(|other| flagged_entries_in(repo, dir, other)).collect::<Result<Vec<_>, _>>()?;
+    let known = other_indexes
+        .iter()
+        .map(|other| flagged_entries_in(repo, dir, other))
+        .collect::<Result<Vec<_>, _>>()?;
     let flags = flagged_entries_in(repo, dir, index)?;
     Ok(flags.iter().all(|flagged| known.iter().any(|known| known.contains(flagged))))
 }
@@ -361,9 +365,9 @@ impl Repo {
 }
 
 fn flagged_entries_by_git(repo: &Repo, dir: &Path, file: &Path) -> Result<Vec<FlaggedEntry>, Error> {
-    let out = repo.git_in(dir).args(["ls-files", "-v", "-z"]).index(file).run()?;
+    let out = repo.git_in(dir).args(["ls-files", "-v", "-z"]).use_index(file).run()?;
     Ok(out
-        .fields()
+        .nul_separated_fields()
         .filter_map(|f| {
             let assumed = f.first()?.is_ascii_lowercase();
             let skipped = f[0].eq_ignore_ascii_case(&b'S');

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use super::scratch_index::INDEX_NAME;
-use crate::base::lock_file::{create_lock_file, is_same_file};
+use crate::base::lock_file::{create_linked_lock_file, is_same_file};
 use crate::repository::worktree_context::WorktreeContext;
 use crate::{Error, Repo};
 
@@ -24,6 +24,7 @@ pub(crate) enum NewIndex {
 }
 
 impl NewIndex {
+    /// Returns the bytes of the new index, and the modification time for its file.
     fn read(self) -> Result<(Vec<u8>, SystemTime), Error> {
         match self {
             NewIndex::InFile(path) => read_bytes_and_time(&path),
@@ -32,10 +33,9 @@ impl NewIndex {
     }
 }
 
-/// Returns the path of the new index that a step with this scratch folder had staged in a lock, after the
-/// lock was deleted. Returns `None` if nothing was staged. Renames the staged file first, because a new lock
-/// needs its name.
-pub(crate) fn find_staged_index(scratch: &Path) -> Result<Option<PathBuf>, Error> {
+/// Returns the path of the new index that a step with this scratch folder had staged in its lock, if the lock
+/// was deleted since; `None` if nothing was staged. Renames the file, because a new lock needs its name.
+pub(crate) fn rescue_staged_index(scratch: &Path) -> Result<Option<PathBuf>, Error> {
     let (mark, scratch_index) = (scratch.join(LOCK_MARK_NAME), scratch.join(INDEX_NAME));
     // A new lock needs the mark's name.
     if holds_index(&mark) {
@@ -50,8 +50,10 @@ pub(crate) fn find_staged_index(scratch: &Path) -> Result<Option<PathBuf>, Error
 pub(crate) struct FileVersion {
     inode: u64,
     size: u64,
-    seconds: i64,
-    nanos: i64,
+    /// Modification time: full seconds since 1970.
+    mtime_seconds: i64,
+    /// Modification time: nanoseconds within the second.
+    mtime_nanos: i64,
 }
 
 impl FileVersion {
@@ -61,8 +63,8 @@ impl FileVersion {
             Ok(m) => Ok(Some(FileVersion {
                 inode: m.ino(),
                 size: m.size(),
-                seconds: m.mtime(),
-                nanos: m.mtime_nsec(),
+                mtime_seconds: m.mtime(),
+                mtime_nanos: m.mtime_nsec(),
             })),
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
             Err(e) => Err(Error::io("look at", path)(e)),
@@ -109,7 +111,7 @@ pub(crate) fn holds_index(lock: &Path) -> bool {
 
 /// Finishes or reverts what a killed process did with the index lock. A complete new index is renamed into
 /// place; otherwise the lock is removed. Returns whether the new index is in place.
-pub(crate) fn recover_lock(git_dir: &Path, scratch: &Path) -> Result<bool, Error> {
+pub(crate) fn recover_index_lock(git_dir: &Path, scratch: &Path) -> Result<bool, Error> {
     let (lock, index) = (git_dir.join("index.lock"), git_dir.join("index"));
     match index_lock_state(git_dir, scratch) {
         IndexLockState::Held => {
@@ -136,12 +138,18 @@ impl Repo {
 #[must_use]
 pub(crate) struct IndexLock {
     dir: PathBuf,
-    index: PathBuf,
-    lock: PathBuf,
+    /// Path of the index.
+    index_path: PathBuf,
+    /// Path of `index.lock`.
+    lock_path: PathBuf,
+    /// Scratch folder of the step, with the file that the lock is a hard link to.
     scratch: PathBuf,
-    file: File,
-    inode: u64,
-    version: Option<FileVersion>,
+    /// Open lock file, to which the new index is written.
+    lock_file: File,
+    /// Inode of the lock file, by which a replaced lock is detected.
+    lock_inode: u64,
+    /// Version of the index when the lock was acquired; `None` if there was no index.
+    initial_index_version: Option<FileVersion>,
     /// Whether the lock file stays when this value is dropped.
     keep_on_drop: Cell<bool>,
 }
@@ -154,7 +162,7 @@ impl IndexLock {
         let (index, lock) = (git_dir.join("index"), git_dir.join("index.lock"));
         let started = Instant::now();
         let file = loop {
-            match create_lock_file(&lock, &scratch.join(LOCK_MARK_NAME)) {
+            match create_linked_lock_file(&lock, &scratch.join(LOCK_MARK_NAME)) {
                 Ok(file) => break file,
                 Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {
                     if started.elapsed() > LOCK_WAIT_LIMIT {
@@ -168,53 +176,54 @@ impl IndexLock {
         let inode = file.metadata().map_err(Error::io("look at", &lock))?.ino();
         let mut held = IndexLock {
             dir: dir.to_owned(),
-            index,
-            lock,
+            index_path: index,
+            lock_path: lock,
             scratch: scratch.to_owned(),
-            file,
-            inode,
-            version: None,
+            lock_file: file,
+            lock_inode: inode,
+            initial_index_version: None,
             keep_on_drop: Cell::new(false),
         };
-        held.version = FileVersion::read(&held.index)?;
+        held.initial_index_version = FileVersion::read(&held.index_path)?;
         Ok(held)
     }
 
-    /// Acquires the lock of a tree's index as [`IndexLock::acquire`] does. The installed index is accessible
-    /// to all users who share the repository.
-    pub(crate) fn acquire_shared(tree: &WorktreeContext<'_>) -> Result<IndexLock, Error> {
+    /// Acquires the lock of a tree's index as [`IndexLock::acquire`] does, and gives its file the permissions
+    /// that `core.sharedRepository` requires.
+    pub(crate) fn acquire_with_sharing(tree: &WorktreeContext<'_>) -> Result<IndexLock, Error> {
         let held = IndexLock::acquire(tree.dir, &tree.git_dir, tree.scratch)?;
-        tree.repo.sharing().adjust_open_file(&held.file).map_err(Error::io("write", &held.lock))?;
+        tree.repo.sharing().adjust_open_file(&held.lock_file).map_err(Error::io("write", &held.lock_path))?;
         Ok(held)
     }
 
     /// Returns the path of the index that this lock protects.
     pub fn index(&self) -> &Path {
-        &self.index
+        &self.index_path
     }
 
     /// Returns the version of the index from when the lock was acquired.
     pub(crate) fn initial_version(&self) -> Option<FileVersion> {
-        self.version
+        self.initial_index_version
     }
 
     /// Writes `new_index` into the lock file and syncs it: everything that can fail happens before any
     /// rename. Refuses if the lock or the index was replaced, because users and agents delete lock files.
     pub fn stage(mut self, new_index: NewIndex) -> Result<StagedIndex, Error> {
-        if !self.is_held() || FileVersion::read(&self.index)? != self.version {
+        if !self.is_held() || FileVersion::read(&self.index_path)? != self.initial_index_version {
             return Err(Error::IndexReplaced { dir: self.dir.clone() });
         }
         let is_in_file = matches!(new_index, NewIndex::InFile(_));
         let (bytes, time) = new_index.read()?;
-        write_bytes_and_time(&mut self.file, &bytes, time).map_err(Error::io("write", &self.lock))?;
-        if !is_in_file && !is_same_file(&self.scratch.join(LOCK_MARK_NAME), &self.lock) {
+        write_bytes_and_time(&mut self.lock_file, &bytes, time)
+            .map_err(Error::io("write", &self.lock_path))?;
+        if !is_in_file && !is_same_file(&self.scratch.join(LOCK_MARK_NAME), &self.lock_path) {
             // Another process that deletes the lock would delete the only copy.
             let scratch_index = self.scratch.join(INDEX_NAME);
             let written = File::create(&scratch_index)
                 .and_then(|mut file| write_bytes_and_time(&mut file, &bytes, time));
             written.map_err(Error::io("write", &scratch_index))?;
         }
-        Ok(StagedIndex { lock: self, bytes, time })
+        Ok(StagedIndex { lock: self, bytes, modified_at: time })
     }
 
     /// Replaces the index with `new_index` and releases the lock, where nothing else has to move.
@@ -228,20 +237,22 @@ impl IndexLock {
         let (mark, ready) = (self.scratch.join(LOCK_MARK_NAME), self.scratch.join(READY_MARK_NAME));
         // Without hard links, which some file systems lack, the lock cannot be recognized.
         let is_marked = std::fs::rename(&mark, &ready).is_ok();
-        std::fs::rename(&self.lock, &self.index).map_err(|e| {
+        std::fs::rename(&self.lock_path, &self.index_path).map_err(|e| {
             // A lock that stays also keeps its mark, which makes recovery install it.
             if is_marked && !self.keep_on_drop.get() && std::fs::rename(&ready, &mark).is_err() {
                 drop(std::fs::remove_file(&ready));
             }
-            Error::io("replace", &self.index)(e)
+            Error::io("replace", &self.index_path)(e)
         })
     }
 
+    /// Returns whether `index.lock` is still the file that this value created.
     fn is_held(&self) -> bool {
-        std::fs::symlink_metadata(&self.lock).is_ok_and(|m| m.ino() == self.inode)
+        std::fs::symlink_metadata(&self.lock_path).is_ok_and(|m| m.ino() == self.lock_inode)
     }
 }
 
+/// Returns the content of a file and its modification time.
 fn read_bytes_and_time(path: &Path) -> Result<(Vec<u8>, SystemTime), Error> {
     let mut bytes = Vec::new();
     let time = File::open(path).and_then(|mut f| {
@@ -251,6 +262,7 @@ fn read_bytes_and_time(path: &Path) -> Result<(Vec<u8>, SystemTime), Error> {
     time.map(|time| (bytes, time)).map_err(Error::io("read", path))
 }
 
+/// Replaces the content of an open file, and sets its modification time.
 fn write_bytes_and_time(file: &mut File, bytes: &[u8], time: SystemTime) -> std::io::Result<()> {
     file.set_len(0)?;
     std::io::Seek::rewind(file)?;
@@ -261,11 +273,11 @@ fn write_bytes_and_time(file: &mut File, bytes: &[u8], time: SystemTime) -> std:
 
 /// Backup of a worktree's index from before git was run to change it.
 pub(crate) struct IndexBackup {
-    index: PathBuf,
+    index_path: PathBuf,
     bytes: Vec<u8>,
     /// Modification time of the index file. Git uses it to detect which files may have changed since, so it
     /// is restored with the content.
-    time: SystemTime,
+    modified_at: SystemTime,
 }
 
 impl IndexBackup {
@@ -275,17 +287,21 @@ impl IndexBackup {
     /// Fails if the index cannot be read or does not exist.
     pub fn read(git_dir: &Path) -> Result<IndexBackup, Error> {
         let index = git_dir.join("index");
-        read_bytes_and_time(&index).map(|(bytes, time)| IndexBackup { index, bytes, time })
+        read_bytes_and_time(&index).map(|(bytes, time)| IndexBackup {
+            index_path: index,
+            bytes,
+            modified_at: time,
+        })
     }
 
     /// Restores the index, unless its lock is held or `is_unchanged` reports that another process changed the
     /// index.
     pub fn restore(&self, repo: &crate::Repo, is_unchanged: impl Fn() -> bool) {
-        let lock = self.index.with_extension("lock");
+        let lock = self.index_path.with_extension("lock");
         let Ok(mut file) = File::options().write(true).create_new(true).open(&lock) else { return };
-        let written = write_bytes_and_time(&mut file, &self.bytes, self.time)
+        let written = write_bytes_and_time(&mut file, &self.bytes, self.modified_at)
             .and_then(|()| repo.share_permissions(&lock));
-        if !is_unchanged() || written.and_then(|()| std::fs::rename(&lock, &self.index)).is_err() {
+        if !is_unchanged() || written.and_then(|()| std::fs::rename(&lock, &self.index_path)).is_err() {
             drop(std::fs::remove_file(&lock));
         }
     }
@@ -296,7 +312,7 @@ impl IndexBackup {
 pub(crate) struct StagedIndex {
     lock: IndexLock,
     bytes: Vec<u8>,
-    time: SystemTime,
+    modified_at: SystemTime,
 }
 
 impl StagedIndex {
@@ -305,7 +321,9 @@ impl StagedIndex {
     /// # Errors
     /// Returns [`Error::IndexReplaced`] if the lock or the index was replaced; then nothing was installed.
     pub fn install(self) -> Result<(), Error> {
-        if !self.lock.is_held() || FileVersion::read(&self.lock.index)? != self.lock.version {
+        if !self.lock.is_held()
+            || FileVersion::read(&self.lock.index_path)? != self.lock.initial_index_version
+        {
             return Err(Error::IndexReplaced { dir: self.lock.dir.clone() });
         }
         self.lock.rename_into_place()
@@ -314,8 +332,8 @@ impl StagedIndex {
     /// Installs the new index after the ref has moved and nothing can be undone. An index that another
     /// process wrote is copied to a sibling file, whose path is returned. (With the old index the next commit
     /// would revert what just moved.)
-    pub(crate) fn install_forced(self) -> Result<Option<PathBuf>, Error> {
-        let IndexLock { index, version: before, .. } = &self.lock;
+    pub(crate) fn install_over_foreign_index(self) -> Result<Option<PathBuf>, Error> {
+        let IndexLock { index_path: index, initial_index_version: before, .. } = &self.lock;
         let mut saved_copy = None;
         if FileVersion::read(index)? != *before && index.exists() {
             let backup = index.with_file_name(format!("index.replaced-{}", std::process::id()));
@@ -332,8 +350,8 @@ impl StagedIndex {
         // owner.
         let sibling = index.with_file_name(format!("index.proq-{}", std::process::id()));
         let written = File::create(&sibling).and_then(|mut f| {
-            f.set_permissions(self.lock.file.metadata()?.permissions())?;
-            write_bytes_and_time(&mut f, &self.bytes, self.time)
+            f.set_permissions(self.lock.lock_file.metadata()?.permissions())?;
+            write_bytes_and_time(&mut f, &self.bytes, self.modified_at)
         });
         written.and_then(|()| std::fs::rename(&sibling, index)).map_err(Error::io("replace", index))?;
         Ok(saved_copy)
@@ -344,7 +362,7 @@ impl Drop for IndexLock {
     fn drop(&mut self) {
         // After `install` the lock file is gone; a lock that another process created since must stay.
         if !self.keep_on_drop.get() && self.is_held() {
-            drop(std::fs::remove_file(&self.lock));
+            drop(std::fs::remove_file(&self.lock_path));
         }
     }
 }
@@ -352,7 +370,7 @@ impl Drop for IndexLock {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::index::scratch_index::copy;
+    use crate::index::scratch_index::copy_with_mtime;
 
     /// Promise: worktree/replaced-index
     #[test]
@@ -390,7 +408,7 @@ mod tests {
         std::fs::write(&index, "old").unwrap();
         let past = std::time::SystemTime::now() - Duration::from_secs(100);
         File::options().write(true).open(&index).unwrap().set_modified(past).unwrap();
-        copy(&index, &next).unwrap();
+        copy_with_mtime(&index, &next).unwrap();
         assert_eq!(std::fs::metadata(&next).unwrap().modified().unwrap(), past);
         IndexLock::acquire(dir.path(), dir.path(), dir.path())
             .unwrap()
@@ -411,10 +429,10 @@ mod tests {
             .unwrap()
             .stage(NewIndex::InFile(next))
             .unwrap();
-        assert!(staged.install_forced().is_err());
+        assert!(staged.install_over_foreign_index().is_err());
         assert_eq!(index_lock_state(dir.path(), dir.path()), IndexLockState::Ready);
         std::fs::remove_dir(&index).unwrap();
-        assert!(recover_lock(dir.path(), dir.path()).unwrap());
+        assert!(recover_index_lock(dir.path(), dir.path()).unwrap());
         assert_eq!(std::fs::read(&index).unwrap(), b"DIRC new");
     }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use crate::history::tree_diff::{Change, TreeFile};
-use crate::repository::attributes::{attribute_files, attribute_paths};
+use crate::repository::attributes::{attribute_files_outside_tree, attribute_paths_for};
 use crate::repository::open_settings;
 use crate::repository::settings::has_build_specific_config;
 use crate::repository::worktree_context::WorktreeContext;
@@ -14,7 +14,7 @@ use crate::{Repo, RepoPath};
 
 /// Limits for handling files in process: number of paths, and size of one blob in bytes. Beyond them git does
 /// the work, and its start-up time does not matter.
-const MAX_PATHS: usize = 500;
+const MAX_PATHS_IN_PROCESS: usize = 500;
 pub(crate) const MAX_BLOB_BYTES: u64 = 4 << 20;
 
 /// Settings of which any value but `false` makes git write files or the index in a special way.
@@ -48,7 +48,7 @@ const HARMLESS_ATTRIBUTES: &[&str] = &[
 pub(crate) fn needs_no_conversion(tree: &WorktreeContext<'_>, changes: &[Change]) -> bool {
     // On other systems git reads its settings from more places than are known here.
     cfg!(target_os = "linux")
-        && changes.len() <= MAX_PATHS
+        && changes.len() <= MAX_PATHS_IN_PROCESS
         && changes.iter().all(|change| is_portable_path(&change.path))
         && changes.iter().flat_map(|c| [c.old, c.new]).flatten().all(TreeFile::is_file)
         && changes
@@ -61,7 +61,7 @@ pub(crate) fn needs_no_conversion(tree: &WorktreeContext<'_>, changes: &[Change]
             tree.repo,
             tree.dir,
             changes.iter().map(|change| &change.path),
-            are_all_written_verbatim,
+            is_verbatim_attribute_file,
         )
 }
 
@@ -83,12 +83,13 @@ impl VerbatimRule {
 /// Neither `paths` nor other edited files may include an attribute file.
 pub(crate) fn verbatim_rule(repo: &Repo, dir: &Path, paths: &[RepoPath]) -> Option<VerbatimRule> {
     let is_certain = cfg!(target_os = "linux")
-        && paths.len() <= MAX_PATHS
+        && paths.len() <= MAX_PATHS_IN_PROCESS
         && paths.iter().all(is_portable_path)
         && !has_conversion_settings(repo, dir)
-        && all_attribute_files_pass(repo, dir, paths.iter(), are_all_written_verbatim);
-    let requires_lf =
-        || !all_attribute_files_pass(repo, dir, paths.iter(), |text| lines(text).all(is_harmless_line));
+        && all_attribute_files_pass(repo, dir, paths.iter(), is_verbatim_attribute_file);
+    let requires_lf = || {
+        !all_attribute_files_pass(repo, dir, paths.iter(), |text| lines(text).all(is_harmless_attribute_line))
+    };
     is_certain.then(|| VerbatimRule { requires_lf: requires_lf() })
 }
 
@@ -143,17 +144,17 @@ fn all_attribute_files_pass<'p>(
     paths: impl Iterator<Item = &'p RepoPath>,
     passes: impl Fn(&[u8]) -> bool,
 ) -> bool {
-    let nearby = attribute_paths(paths);
+    let nearby = attribute_paths_for(paths);
     let nearby = nearby.iter().map(|file| file.to_fs_path(dir));
-    nearby.chain(attribute_files(repo)).all(|file| match std::fs::read(&file) {
+    nearby.chain(attribute_files_outside_tree(repo)).all(|file| match std::fs::read(&file) {
         Ok(text) => passes(&text),
         Err(e) => matches!(e.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory),
     })
 }
 
 /// Returns whether an attribute file lets git write all blobs to files unchanged.
-pub(crate) fn are_all_written_verbatim(text: &[u8]) -> bool {
-    lines(text).all(is_written_verbatim)
+pub(crate) fn is_verbatim_attribute_file(text: &[u8]) -> bool {
+    lines(text).all(is_verbatim_attribute_line)
 }
 
 fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
@@ -163,8 +164,8 @@ fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
 /// Returns whether a line of an attribute file sets, besides harmless attributes, only that files are text
 /// with the line endings that they have in the repository. git writes such a file unchanged, though it may
 /// convert it when it is added.
-pub(crate) fn is_written_verbatim(line: &[u8]) -> bool {
-    if is_harmless_line(line) {
+pub(crate) fn is_verbatim_attribute_line(line: &[u8]) -> bool {
+    if is_harmless_attribute_line(line) {
         return true;
     }
     let Ok(line) = std::str::from_utf8(line) else { return false };
@@ -173,11 +174,13 @@ pub(crate) fn is_written_verbatim(line: &[u8]) -> bool {
     let keeps_line_endings =
         |word: &str| matches!(word, "text" | "text=auto" | "!text" | "eol=lf" | "-eol" | "!eol");
     !pattern.starts_with(['"', '[', '\u{feff}'])
-        && words.all(|word| keeps_line_endings(word) || is_harmless_line(format!("x {word}").as_bytes()))
+        && words.all(|word| {
+            keeps_line_endings(word) || is_harmless_attribute_line(format!("x {word}").as_bytes())
+        })
 }
 
 /// Returns whether a line of an attribute file does not affect the contents of files.
-fn is_harmless_line(line: &[u8]) -> bool {
+fn is_harmless_attribute_line(line: &[u8]) -> bool {
     let Ok(line) = std::str::from_utf8(line) else { return false };
     let line = line.trim();
     if line.is_empty() || line.starts_with('#') {
@@ -209,7 +212,7 @@ mod tests {
             "x linguist-generated=true",
             "*.o binary",
         ] {
-            assert!(is_harmless_line(line.as_bytes()), "{line}");
+            assert!(is_harmless_attribute_line(line.as_bytes()), "{line}");
         }
         let lines = [
             "* text=auto",
@@ -224,9 +227,9 @@ mod tests {
             "a working-tree-encoding=UTF-16",
             "a crlf",
         ]) {
-            assert!(!is_harmless_line(line.as_bytes()), "{line}");
+            assert!(!is_harmless_attribute_line(line.as_bytes()), "{line}");
         }
-        assert!(!is_harmless_line(b"\xff merge"));
+        assert!(!is_harmless_attribute_line(b"\xff merge"));
     }
 
     #[test]

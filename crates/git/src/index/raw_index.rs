@@ -10,7 +10,7 @@ use gix::hash::{Kind, ObjectId};
 use rustix::fs::Stat;
 
 use super::entry_stat::index_stat;
-use super::no_conversion::are_all_written_verbatim;
+use super::no_conversion::is_verbatim_attribute_file;
 use crate::{BlobId, Error, Repo, RepoPath};
 
 /// Length in bytes of the stat data that starts an entry, four bytes each: ctime, mtime, device, inode, mode,
@@ -48,14 +48,14 @@ thread_local! {
 pub(crate) struct RawIndex {
     bytes: Vec<u8>,
     /// Byte offset of each entry in `bytes`, in path order.
-    offsets: Vec<u32>,
+    entry_offsets: Vec<u32>,
     hash_kind: Kind,
     /// Second in which the index was written.
     written_at: i64,
     /// Root tree in git's cached-tree extension, and its number of entries.
-    root_tree: Option<(ObjectId, u32)>,
+    cached_root_tree: Option<(ObjectId, u32)>,
     /// Whether `bytes` is the file's content without conversion.
-    is_verbatim: bool,
+    is_unconverted: bool,
     /// Whether the index has optional extensions besides cached trees, such as resolved conflicts or an
     /// untracked cache.
     has_other_extensions: bool,
@@ -104,15 +104,15 @@ impl RawIndex {
         RawIndex::new(bytes, hash, written_at, false).parse()
     }
 
-    fn new(bytes: Vec<u8>, hash_kind: Kind, written_at: i64, is_verbatim: bool) -> RawIndex {
-        let (offsets, root_tree, tree_extension) = (Vec::new(), None, 0..0);
+    fn new(bytes: Vec<u8>, hash_kind: Kind, written_at: i64, is_unconverted: bool) -> RawIndex {
+        let (entry_offsets, cached_root_tree, tree_extension) = (Vec::new(), None, 0..0);
         RawIndex {
             bytes,
-            offsets,
+            entry_offsets,
             hash_kind,
             written_at,
-            root_tree,
-            is_verbatim,
+            cached_root_tree,
+            is_unconverted,
             has_other_extensions: false,
             entries_end: 0,
             tree_extension,
@@ -127,14 +127,14 @@ impl RawIndex {
         }
         let count = usize::try_from(read_u32(header, 8)?).ok()?;
         // Do not trust a count that exceeds the size of the file.
-        self.offsets.reserve(count.min(self.bytes.len() / STAT_LEN));
+        self.entry_offsets.reserve(count.min(self.bytes.len() / STAT_LEN));
         let (mut offset, mut previous_path) = (12, 0..0);
         for _ in 0..count {
             let path = self.path_range_at(offset)?;
             if self.bytes[path.clone()] < self.bytes[previous_path] {
                 return None;
             }
-            self.offsets.push(u32::try_from(offset).ok()?);
+            self.entry_offsets.push(u32::try_from(offset).ok()?);
             offset += (path.end - offset + 8) & !7;
             previous_path = path;
         }
@@ -164,7 +164,7 @@ impl RawIndex {
             let body = self.bytes.get(offset + 8..(offset + 8).checked_add(size)?.min(end))?;
             match name {
                 b"TREE" => {
-                    (self.root_tree, self.tree_extension) =
+                    (self.cached_root_tree, self.tree_extension) =
                         (self.parse_root_tree(body), offset + 8..offset + 8 + body.len());
                 }
                 // The first names the end of the entries, the other the starts of blocks of entries.
@@ -191,19 +191,19 @@ impl RawIndex {
 
     /// Returns whether the index equals a tree exactly, according to its cached root tree.
     pub(crate) fn matches_cached_root(&self, tree: ObjectId) -> bool {
-        self.root_tree
-            .is_some_and(|(id, count)| id == tree && usize::try_from(count) == Ok(self.offsets.len()))
+        self.cached_root_tree
+            .is_some_and(|(id, count)| id == tree && usize::try_from(count) == Ok(self.entry_offsets.len()))
     }
 
     /// Returns whether the index can be written back in its own format. It was read without conversion, and
     /// its only extensions are cached trees and those that locate entries.
     pub(crate) fn is_rewritable(&self) -> bool {
-        self.is_verbatim && !self.has_other_extensions
+        self.is_unconverted && !self.has_other_extensions
     }
 
     /// Returns the byte offsets of all entries.
-    pub(crate) fn offsets(&self) -> &[u32] {
-        &self.offsets
+    pub(crate) fn entry_offsets(&self) -> &[u32] {
+        &self.entry_offsets
     }
 
     /// Returns the entry at an offset.
@@ -230,8 +230,8 @@ impl RawIndex {
 
     /// Finds the offset of a path's entry.
     pub(crate) fn offset_of(&self, path: &[u8]) -> Option<u32> {
-        let position = self.offsets.binary_search_by(|offset| self.path(*offset).cmp(path)).ok()?;
-        Some(self.offsets[position])
+        let position = self.entry_offsets.binary_search_by(|offset| self.path(*offset).cmp(path)).ok()?;
+        Some(self.entry_offsets[position])
     }
 
     /// Returns whether none of the `.gitattributes` files `files` in the index has rules that convert file
@@ -241,7 +241,7 @@ impl RawIndex {
         entries.all(|entry| {
             let id = ObjectId::try_from(entry.id()).map(BlobId);
             let text = id.ok().and_then(|id| repo.blob(id).ok());
-            entry.mode() == FILE_MODE && text.is_some_and(|text| are_all_written_verbatim(&text))
+            entry.mode() == FILE_MODE && text.is_some_and(|text| is_verbatim_attribute_file(&text))
         })
     }
 
@@ -264,8 +264,8 @@ impl RawIndex {
 
     /// Returns the offsets of entries whose files changed in the second in which the index was written, or
     /// later.
-    pub(crate) fn racy_entries(&self) -> impl Iterator<Item = u32> {
-        self.offsets.iter().copied().filter(|at| self.is_racy(self.entry(*at)))
+    pub(crate) fn racy_entry_offsets(&self) -> impl Iterator<Item = u32> {
+        self.entry_offsets.iter().copied().filter(|at| self.is_racy(self.entry(*at)))
     }
 
     /// Updates the stat data of the entry at an offset.
@@ -403,13 +403,13 @@ mod tests {
 
     /// Formats the entries read from the index like `git ls-files --stage`.
     fn list_stages(test_repo: &TestRepo) -> Option<String> {
-        let entries = RawIndex::read(&test_repo.top.join("repo/.git/index"), Kind::Sha1)?;
+        let entries = RawIndex::read(&test_repo.parent_dir.join("repo/.git/index"), Kind::Sha1)?;
         let line = |at: &u32| {
             let entry = entries.entry(*at);
             let id = ObjectId::try_from(entry.id()).unwrap();
             format!("{:06o} {id} 0\t{}", entry.mode(), String::from_utf8_lossy(entry.path()))
         };
-        Some(entries.offsets().iter().map(line).collect::<Vec<_>>().join("\n"))
+        Some(entries.entry_offsets().iter().map(line).collect::<Vec<_>>().join("\n"))
     }
 
     #[test]
@@ -446,17 +446,18 @@ mod tests {
             "repo",
             "mkdir -p d/e; for n in a d-x d.x d/1 d/2 d/e/3 d0 z; do echo >$n; done; git add -A; git commit -qm first",
         );
-        let entries = RawIndex::read(&test_repo.top.join("repo/.git/index"), Kind::Sha1).unwrap();
-        let position = entries.offsets().iter().position(|at| entries.path(*at).starts_with(b"d/")).unwrap();
-        assert_eq!(entries.count_with_prefix(&entries.offsets()[position..], b"d/"), 3);
-        assert_eq!(entries.count_with_prefix(&entries.offsets()[position + 2..], b"d/e/"), 1);
+        let entries = RawIndex::read(&test_repo.parent_dir.join("repo/.git/index"), Kind::Sha1).unwrap();
+        let position =
+            entries.entry_offsets().iter().position(|at| entries.path(*at).starts_with(b"d/")).unwrap();
+        assert_eq!(entries.count_with_prefix(&entries.entry_offsets()[position..], b"d/"), 3);
+        assert_eq!(entries.count_with_prefix(&entries.entry_offsets()[position + 2..], b"d/e/"), 1);
         assert_eq!(entries.count_with_prefix(&[], b"d/"), 0);
         assert_eq!(entries.find(b"d/e/3").unwrap().path(), b"d/e/3");
         assert!(entries.find(b"d/e").is_none());
         let tree = test_repo.run_script("repo", "git rev-parse HEAD^{tree}");
         assert!(entries.matches_cached_root(ObjectId::from_hex(tree.as_bytes()).unwrap()));
         test_repo.run_script("repo", "echo n >n; git add n");
-        let entries = RawIndex::read(&test_repo.top.join("repo/.git/index"), Kind::Sha1).unwrap();
+        let entries = RawIndex::read(&test_repo.parent_dir.join("repo/.git/index"), Kind::Sha1).unwrap();
         assert!(!entries.matches_cached_root(ObjectId::from_hex(tree.as_bytes()).unwrap()));
     }
 
@@ -465,14 +466,14 @@ mod tests {
         let test_repo = TestRepo::new();
         test_repo
             .run_script("repo", "for n in a b c; do echo $n >$n; done; git add -A; git commit -qm first");
-        let path = test_repo.top.join("repo/.git/index");
+        let path = test_repo.parent_dir.join("repo/.git/index");
         let full = std::fs::read(&path).unwrap();
         for len in 0..full.len() {
             std::fs::write(&path, &full[..len]).unwrap();
             let found = RawIndex::read(&path, Kind::Sha1);
             // A cut may leave bytes behind a complete part that look like a trailing hash; that cannot be
             // detected.
-            assert!(found.is_none_or(|found| found.offsets().len() == 3), "{len}");
+            assert!(found.is_none_or(|found| found.entry_offsets().len() == 3), "{len}");
         }
         for (at, byte) in [(11, 200), (7, 9), (12 + 61, 0), (12 + 61, 2)] {
             let mut bytes = full.clone();

@@ -14,12 +14,12 @@ use super::no_conversion::{MAX_BLOB_BYTES, VerbatimRule, verbatim_rule};
 use super::raw_index;
 use super::raw_index::{RawEntry, RawIndex};
 use crate::history::tree_diff::TreeFile;
-use crate::repository::attributes::attribute_paths;
+use crate::repository::attributes::attribute_paths_for;
 use crate::repository::worktree_context::WorktreeContext;
 use crate::{Error, Oid, Repo, RepoPath};
 
 /// Maximum number of files that are compared; for more files git is faster.
-const MAX_FILES: usize = 256;
+const MAX_FILES_COMPARED: usize = 256;
 
 /// Upper limit of the clock tick with which file systems record modification times.
 const FILE_TIME_TICK: Duration = Duration::from_millis(10);
@@ -34,7 +34,7 @@ enum FileComparison {
 
 /// Planned refresh of an index.
 pub(crate) struct IndexRefresh {
-    entries: RawIndex,
+    old_index: RawIndex,
     /// Byte offsets of the entries to refresh, in order.
     entry_offsets: BTreeSet<u32>,
     verbatim_rule: VerbatimRule,
@@ -50,7 +50,7 @@ impl IndexRefresh {
     ) -> Option<IndexRefresh> {
         let entries = read_rewritable_index(tree, index_file)?;
         // A racy entry, as new as its index, could pass as unchanged in a newer index.
-        let mut positions: BTreeSet<u32> = entries.racy_entries().collect();
+        let mut positions: BTreeSet<u32> = entries.racy_entry_offsets().collect();
         positions.extend(paths.iter().filter_map(|path| entries.offset_of(path.as_bytes())));
         IndexRefresh::from_entry_offsets(tree, entries, positions)
     }
@@ -67,7 +67,7 @@ impl IndexRefresh {
             read_rewritable_index(tree, index_file)?,
             RawIndex::read(later_index, tree.repo.gix.object_hash())?,
         );
-        let mut positions: BTreeSet<u32> = entries.racy_entries().collect();
+        let mut positions: BTreeSet<u32> = entries.racy_entry_offsets().collect();
         positions.extend(
             entries_with_same_content(&entries, &later)
                 .filter(|(position, later_entry)| !later_entry.has_same_stat_and_id(entries.entry(*position)))
@@ -90,7 +90,7 @@ impl IndexRefresh {
                 raw_index::FILE_MODE | raw_index::EXECUTABLE_MODE | raw_index::SYMLINK_MODE
             )
         };
-        if positions.len() > MAX_FILES || !positions.iter().all(is_file) {
+        if positions.len() > MAX_FILES_COMPARED || !positions.iter().all(is_file) {
             return None;
         }
         let paths: Vec<RepoPath> = positions.iter().map(|at| RepoPath::new(entries.path(*at))).collect();
@@ -100,23 +100,23 @@ impl IndexRefresh {
                 && !file.to_fs_path(tree.dir).symlink_metadata().is_ok_and(|m| m.is_file())
         };
         let verbatim_rule = verbatim_rule(tree.repo, tree.dir, &paths)?;
-        if attribute_paths(paths.iter()).iter().any(is_missing) {
+        if attribute_paths_for(paths.iter()).iter().any(is_missing) {
             return None;
         }
-        Some(IndexRefresh { entries, entry_offsets: positions, verbatim_rule })
+        Some(IndexRefresh { old_index: entries, entry_offsets: positions, verbatim_rule })
     }
 
     /// Returns whether git would write `files` unconverted: the index has each of them with this mode and id,
     /// and no attributes that convert contents. git reads attributes from the index first.
     pub(crate) fn writes_verbatim(&self, tree: &WorktreeContext<'_>, files: &[(RepoPath, TreeFile)]) -> bool {
         let matches_entry = |(path, side): &(RepoPath, TreeFile)| {
-            let entry = self.entries.find(path.as_bytes());
+            let entry = self.old_index.find(path.as_bytes());
             entry.is_some_and(|e| {
                 e.is_compared_by_git() && e.mode() == side.mode && e.id() == side.oid.0.as_slice()
             })
         };
-        let attributes = attribute_paths(files.iter().map(|(path, _)| path));
-        files.iter().all(matches_entry) && self.entries.has_no_conversion_rules(tree.repo, &attributes)
+        let attributes = attribute_paths_for(files.iter().map(|(path, _)| path));
+        files.iter().all(matches_entry) && self.old_index.has_no_conversion_rules(tree.repo, &attributes)
     }
 
     /// Compares the files and builds the new index; `None` for cases that are left to git.
@@ -128,19 +128,19 @@ impl IndexRefresh {
     /// that is written during the comparison is then as new as the index or newer, and git reads it again.
     fn build_as_of(mut self, start_time: SystemTime, tree: &WorktreeContext<'_>) -> Option<NewIndex> {
         for position in std::mem::take(&mut self.entry_offsets) {
-            let entry = self.entries.entry(position);
+            let entry = self.old_index.entry(position);
             match self.compare_file(tree, entry)? {
-                FileComparison::Same(meta) => self.entries.update_stat(position, &meta),
+                FileComparison::Same(meta) => self.old_index.update_stat(position, &meta),
                 FileComparison::Different(meta) => {
                     let could_pass_as_same =
-                        |meta: Stat| entry.stat_matches(&meta) || self.entries.is_racy(entry);
+                        |meta: Stat| entry.stat_matches(&meta) || self.old_index.is_racy(entry);
                     if meta.is_some_and(could_pass_as_same) {
-                        self.entries.clear_file_size(position);
+                        self.old_index.clear_file_size(position);
                     }
                 }
             }
         }
-        Some(NewIndex::InMemory(self.entries.into_checksummed_bytes()?, start_time))
+        Some(NewIndex::InMemory(self.old_index.into_checksummed_bytes()?, start_time))
     }
 
     /// Compares a file with its entry; `None` if git has to do it.
@@ -178,8 +178,8 @@ fn entries_with_same_content<'e>(
     entries: &'e RawIndex,
     later: &'e RawIndex,
 ) -> impl Iterator<Item = (u32, RawEntry<'e>)> {
-    let mut remaining = later.offsets();
-    entries.offsets().iter().filter_map(move |position| {
+    let mut remaining = later.entry_offsets();
+    entries.entry_offsets().iter().filter_map(move |position| {
         let entry = entries.entry(*position);
         while remaining.first().is_some_and(|first| later.path(*first) < entry.path()) {
             remaining = &remaining[1..];
@@ -236,7 +236,7 @@ pub(crate) fn clear_entry_stats(
         input.push(0);
     }
     let call = tree.repo.git_in(tree.dir).args(["update-index", "-z", "--index-info"]);
-    call.index(index).input(input).mutating().run().map(drop)
+    call.use_index(index).input(input).mutating().run().map(drop)
 }
 
 #[cfg(test)]
@@ -293,7 +293,7 @@ mod tests {
                 "mkdir -p d e; echo a >a; echo b >d/b; echo f >e/f; ln -s a link; git add -A; git commit -qm first
                 find . -path ./.git -prune -o -exec touch -h -d 2001-01-01 {} +; git update-index -q --refresh; mkdir ../scratch",
             );
-            let dir = test_repo.top.join("repo");
+            let dir = test_repo.parent_dir.join("repo");
             IndexFixture { test_repo, dir }
         }
 
@@ -305,7 +305,7 @@ mod tests {
 
         fn refresh_as_of(&self, start_time: SystemTime, paths: &[&str]) -> bool {
             let repo = Repo::discover(&self.dir).unwrap();
-            let scratch = self.test_repo.top.join("scratch");
+            let scratch = self.test_repo.parent_dir.join("scratch");
             let git_dir = self.dir.join(".git");
             let index = git_dir.join("index");
             let tree = WorktreeContext {

@@ -40,7 +40,7 @@ pub(crate) fn expand_sparse_folders(
     let files = tree_diff::tree_files(tree.repo, TreeId(entry.id), &BTreeSet::new())?;
     let Some((first_file, _)) = files.first() else { return Ok(()) };
     let call = tree.repo.git_in(tree.dir).args(index_flags::KEEP_FLAGS_CONFIG);
-    let call = call.args(["update-index", "--skip-worktree", "-z", "--stdin"]).index(index);
+    let call = call.args(["update-index", "--skip-worktree", "-z", "--stdin"]).use_index(index);
     call.input(nul_separated([&folder.join(first_file.as_bytes())])).mutating().run().map(drop)
 }
 
@@ -66,7 +66,7 @@ impl SparseSwitch {
         index: &Path,
         changes: &[Change],
         (from, to): (Oid, Oid),
-        SparseExceptions { included: shown, excluded: left_out }: &SparseExceptions<'_>,
+        SparseExceptions { shown_against_patterns: shown, absent_against_patterns: left_out }: &SparseExceptions<'_>,
     ) -> Result<Option<SparseSwitch>, Error> {
         let Some(patterns) = SparsePatterns::load_for_tree(tree)? else { return Ok(None) };
         let flagged = index_flags::flagged_entries_in(tree.repo, tree.dir, index)?;
@@ -132,7 +132,7 @@ fn add_skipped_entries(
     for (path, side) in entries {
         push_index_info(&mut input, side.mode, &side.oid.to_string(), path);
     }
-    let call = || tree.repo.git_in(tree.dir).args(index_flags::KEEP_FLAGS_CONFIG).index(index).mutating();
+    let call = || tree.repo.git_in(tree.dir).args(index_flags::KEEP_FLAGS_CONFIG).use_index(index).mutating();
     if !input.is_empty() {
         call().args(["update-index", "-z", "--index-info"]).input(input).run()?;
     }
@@ -154,7 +154,7 @@ fn tree_without_paths(tree: &WorktreeContext<'_>, from: Oid, paths: &[&RepoPath]
     }
     let index = tree.scratch.join("without-left-out");
     scratch_index::remove_scratch_index(&index);
-    let call = || tree.repo.git_in(tree.dir).index(&index).mutating();
+    let call = || tree.repo.git_in(tree.dir).use_index(&index).mutating();
     call().args(["read-tree", "--no-sparse-checkout"]).arg(from.to_string()).run()?;
     let nul_paths = nul_separated(paths.iter().copied());
     call().args(["update-index", "--force-remove", "-z", "--stdin"]).input(nul_paths).run()?;
@@ -162,13 +162,13 @@ fn tree_without_paths(tree: &WorktreeContext<'_>, from: Oid, paths: &[&RepoPath]
 }
 
 /// Returns those of `changes` that write or remove a file on disk. A new file is omitted if the sparse
-/// checkout leaves it out, by its patterns or as an exception in `against`. It still counts as written if it
-/// replaces an old file or folder. So it does if its path is occupied: git takes the existing file for it and
-/// may remove it.
-pub(crate) fn written_changes(
+/// checkout leaves it out, by its patterns or as an exception in `exceptions`. It still counts as written if
+/// it replaces an old file or folder. So it does if its path is occupied: git takes the existing file for it
+/// and may remove it.
+pub(crate) fn changes_written_to_disk(
     tree: &WorktreeContext<'_>,
     changes: &[Change],
-    against: &SparseExceptions<'_>,
+    exceptions: &SparseExceptions<'_>,
 ) -> Result<Vec<Change>, Error> {
     let Some(patterns) = SparsePatterns::load_for_tree(tree)? else { return Ok(changes.to_vec()) };
     let old_paths: HashSet<&RepoPath> = changes.iter().filter(|c| c.old.is_some()).map(|c| &c.path).collect();
@@ -181,8 +181,8 @@ pub(crate) fn written_changes(
         // Git follows links above the path, and so does this check.
         let is_free = change.path.to_fs_path(tree.dir).symlink_metadata().is_err();
         let is_left_out = match patterns.excludes(&change.path) {
-            true => !against.included.contains(&change.path),
-            false => against.excluded.contains(&change.path),
+            true => !exceptions.shown_against_patterns.contains(&change.path),
+            false => exceptions.absent_against_patterns.contains(&change.path),
         };
         is_new_file && is_free && is_left_out && !replaces_old(&change.path)
     };
@@ -207,16 +207,16 @@ pub(crate) fn mark_skip_worktree<'p>(
     }
     let call = tree.repo.git_in(tree.dir).args(index_flags::KEEP_FLAGS_CONFIG);
     let call = call.args(["update-index", "--skip-worktree", "-z", "--stdin"]);
-    call.index(index).input(nul_paths).mutating().run().map(drop)
+    call.use_index(index).input(nul_paths).mutating().run().map(drop)
 }
 
 /// Returns the entries of a sparse checkout's index that are marked skip-worktree although their file exists.
 pub(crate) fn find_present_skipped(tree: &WorktreeContext<'_>, index: &Path) -> Result<Vec<RepoPath>, Error> {
-    if !index_flags::has_sparse_file(&tree.git_dir) {
+    if !index_flags::has_sparse_patterns_file(&tree.git_dir) {
         return Ok(Vec::new());
     }
     let skipped: Vec<RepoPath> = if let Some(entries) = FileEntries::read(tree, index, &[]) {
-        entries.0.into_iter().filter(|e| e.is_skipped).map(|e| e.path).collect()
+        entries.0.into_iter().filter(|e| e.is_skip_worktree).map(|e| e.path).collect()
     } else {
         let flagged = index_flags::flagged_entries_in(tree.repo, tree.dir, index)?;
         flagged.into_iter().filter(|f| f.skip_worktree).map(|f| f.path).collect()
@@ -227,8 +227,8 @@ pub(crate) fn find_present_skipped(tree: &WorktreeContext<'_>, index: &Path) -> 
 
 /// Returns, for each folder with files that a sparse checkout leaves out, the deepest existing folder above
 /// these files.
-pub(crate) fn absent_file_folders(tree: &WorktreeContext<'_>) -> Result<BTreeSet<RepoPath>, Error> {
-    if !index_flags::has_sparse_file(&tree.git_dir) {
+pub(crate) fn folders_above_absent_files(tree: &WorktreeContext<'_>) -> Result<BTreeSet<RepoPath>, Error> {
+    if !index_flags::has_sparse_patterns_file(&tree.git_dir) {
         return Ok(BTreeSet::new());
     }
     let flagged = index_flags::flagged_entries(tree.repo, tree.dir, &tree.git_dir)?;
@@ -250,7 +250,7 @@ pub(crate) fn absent_file_folders(tree: &WorktreeContext<'_>) -> Result<BTreeSet
 /// folder above it. git would overwrite such paths on the next switch to a commit. A returned folder may
 /// contain no files. Empty if the checkout is not sparse.
 pub(crate) fn skipped_obstructions(tree: &WorktreeContext<'_>) -> Result<BTreeSet<RepoPath>, Error> {
-    if !index_flags::has_sparse_file(&tree.git_dir) {
+    if !index_flags::has_sparse_patterns_file(&tree.git_dir) {
         return Ok(BTreeSet::new());
     }
     let flagged = index_flags::flagged_entries(tree.repo, tree.dir, &tree.git_dir)?;
@@ -280,7 +280,7 @@ pub fn deviates_from_patterns(tree: &WorktreeContext<'_>) -> Result<bool, Error>
     let Some(index) = FileEntries::read(tree, &tree.git_dir.join("index"), &[]) else { return Ok(true) };
     let mut presence = PresenceCheck::new(tree.dir);
     let deviates = |entry: &FileEntry| {
-        let is_left_out = entry.is_skipped && !presence.exists(&entry.path);
+        let is_left_out = entry.is_skip_worktree && !presence.exists(&entry.path);
         is_left_out != patterns.excludes(&entry.path)
     };
     Ok(index.0.iter().any(deviates))
@@ -300,7 +300,7 @@ pub(crate) fn pattern_exceptions(
     };
     let present: HashSet<&RepoPath> = present_skipped.iter().collect();
     let exception = |entry: FileEntry| {
-        let is_left_out = entry.is_skipped && !present.contains(&entry.path);
+        let is_left_out = entry.is_skip_worktree && !present.contains(&entry.path);
         if is_left_out == patterns.excludes(&entry.path) || !is_in_head(&entry.path) {
             return None;
         }
@@ -318,12 +318,13 @@ pub(crate) fn present_files(
     index: &Path,
     present_skipped: &[RepoPath],
 ) -> Vec<(RepoPath, TreeFile)> {
-    if !index_flags::has_sparse_file(&tree.git_dir) {
+    if !index_flags::has_sparse_patterns_file(&tree.git_dir) {
         return Vec::new();
     }
     let Some(entries) = FileEntries::read(tree, index, present_skipped) else { return Vec::new() };
     let present: HashSet<&RepoPath> = present_skipped.iter().collect();
-    let existing = entries.0.into_iter().filter(|entry| !entry.is_skipped || present.contains(&entry.path));
+    let existing =
+        entries.0.into_iter().filter(|entry| !entry.is_skip_worktree || present.contains(&entry.path));
     existing.map(|entry| (entry.path, entry.side)).collect()
 }
 
@@ -348,14 +349,14 @@ impl SparseAdjustments {
         is_in_snapshot: impl Fn(&RepoPath) -> bool,
         is_parked: impl Fn(&RepoPath) -> bool,
     ) -> SparseAdjustments {
-        if !index_flags::has_sparse_file(&tree.git_dir) {
+        if !index_flags::has_sparse_patterns_file(&tree.git_dir) {
             return SparseAdjustments::default();
         }
         let Some(saved) = FileEntries::read(tree, raw_index, present_skipped) else {
             return SparseAdjustments::default();
         };
         let present: HashSet<&RepoPath> = present_skipped.iter().collect();
-        let is_left_out = |entry: &FileEntry| entry.is_skipped && !present.contains(&entry.path);
+        let is_left_out = |entry: &FileEntry| entry.is_skip_worktree && !present.contains(&entry.path);
         let saved_paths: Vec<RepoPath> =
             saved.0.iter().filter(|entry| !is_left_out(entry)).map(|entry| entry.path.clone()).collect();
         let current_entries = FileEntries::read(tree, &tree.git_dir.join("index"), &saved_paths);
@@ -369,7 +370,7 @@ impl SparseAdjustments {
         let saved_set: HashSet<&RepoPath> = saved_paths.iter().collect();
         let mut later_presence = PresenceCheck::new(tree.dir);
         let arriving =
-            current.0.into_iter().filter(|entry| entry.is_skipped && saved_set.contains(&entry.path));
+            current.0.into_iter().filter(|entry| entry.is_skip_worktree && saved_set.contains(&entry.path));
         let arriving =
             arriving.filter(|entry| !is_in_snapshot(&entry.path) && !later_presence.exists(&entry.path));
         SparseAdjustments {
@@ -382,10 +383,11 @@ impl SparseAdjustments {
 /// File entries of an index, without submodules, unmerged paths and unexpanded sparse folders.
 struct FileEntries(Vec<FileEntry>);
 
+/// Index entry of a file, with whether it is marked skip-worktree.
 struct FileEntry {
     path: RepoPath,
     side: TreeFile,
-    is_skipped: bool,
+    is_skip_worktree: bool,
 }
 
 impl FileEntries {
@@ -403,7 +405,7 @@ impl FileEntries {
             if !entry.mode.is_sparse() {
                 let side = TreeFile { mode: entry.mode.bits(), oid: Oid(entry.id) };
                 let is_skipped = entry.flags.contains(Flags::SKIP_WORKTREE);
-                entries.push(FileEntry { path, side, is_skipped });
+                entries.push(FileEntry { path, side, is_skip_worktree: is_skipped });
                 continue;
             }
             let position = needed.partition_point(|needed| needed.as_bytes() < path.as_bytes());
@@ -416,7 +418,7 @@ impl FileEntries {
                 entries.extend(folder_files.map(|(name, side)| FileEntry {
                     path: folder.join(name.as_bytes()),
                     side,
-                    is_skipped: true,
+                    is_skip_worktree: true,
                 }));
             }
         }
@@ -427,6 +429,7 @@ impl FileEntries {
 /// Check whether many paths, given in index order, exist on disk. A missing folder is checked only once.
 struct PresenceCheck<'a> {
     dir: &'a Path,
+    /// Path of the last missing folder, with a trailing slash; empty if none was found yet.
     missing_prefix: Vec<u8>,
 }
 

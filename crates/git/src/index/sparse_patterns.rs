@@ -72,9 +72,9 @@ impl SparsePatterns {
 #[derive(Default)]
 pub(crate) struct SparseExceptions<'p> {
     /// Files that are present against the patterns.
-    pub included: HashSet<&'p RepoPath>,
+    pub shown_against_patterns: HashSet<&'p RepoPath>,
     /// New files that are absent against the patterns.
-    pub excluded: HashSet<&'p RepoPath>,
+    pub absent_against_patterns: HashSet<&'p RepoPath>,
 }
 
 #[cfg(test)]
@@ -103,7 +103,7 @@ mod tests {
             );
             fixture.run_script("repo", command);
             let patterns = SparsePatterns::parse(
-                &std::fs::read(fixture.top.join("repo/.git/info/sparse-checkout")).unwrap(),
+                &std::fs::read(fixture.parent_dir.join("repo/.git/info/sparse-checkout")).unwrap(),
                 Case::Sensitive,
             );
             let listed = fixture.run_script("repo", "git ls-files -t");

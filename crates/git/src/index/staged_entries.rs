@@ -32,7 +32,7 @@ impl StagedEntries {
     }
 
     /// Returns whether an entry was saved for this path.
-    pub fn contains(&self, path: &RepoPath) -> bool {
+    pub fn has_entry(&self, path: &RepoPath) -> bool {
         self.lines.get(path).is_some_and(Option::is_some)
     }
 
@@ -55,7 +55,7 @@ impl StagedEntries {
             paths.iter().map(|path| (path.clone(), None)).collect();
         // All entries are listed, since many paths would exceed the limit of a command line.
         let listed = repo.git_in(dir).args(["ls-files", "--stage", "-z"]).run()?;
-        for line in listed.fields() {
+        for line in listed.nul_separated_fields() {
             let Some(path) = line.splitn(2, |b| *b == b'\t').nth(1).map(RepoPath::new) else { continue };
             if let Some(recorded_line) = lines.get_mut(&path).filter(|_| !intent_to_add.contains(&path)) {
                 *recorded_line = Some(line.to_vec());
@@ -111,7 +111,7 @@ mod tests {
             "echo a > a; echo x > x; chmod +x x; ln -s a link; mkdir -p d; echo e > 'd/e f'; git add .",
         );
         test_repo.run_script("repo", "git commit -qm a; echo later > later; git add -N later; echo b >> a; git add a; git rm -q --cached x");
-        let dir = test_repo.top.join("repo");
+        let dir = test_repo.parent_dir.join("repo");
         let repo = Repo::discover(&dir).unwrap();
         let names = ["a", "x", "link", "d/e f", "later", "d", "none"];
         let paths: Vec<RepoPath> = names.iter().map(|name| RepoPath::new(name.as_bytes())).collect();

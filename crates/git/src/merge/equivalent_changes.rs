@@ -22,19 +22,21 @@ type SizeDeltas = Vec<(RepoPath, u64)>;
 
 /// Patch ids of a change and of its revert.
 struct PatchIds {
-    id: Oid,
-    inverse: Oid,
+    /// Patch id of the change.
+    patch_id: Oid,
+    /// Patch id of the change's revert.
+    revert_patch_id: Oid,
 }
 
 /// First-parent history of the base since the branch's fork point, newest first.
 #[derive(Default)]
 struct BaseHistory {
     /// Positions of each patch id in `commits`, newest first.
-    positions: HashMap<Oid, Vec<usize>>,
+    positions_by_patch_id: HashMap<Oid, Vec<usize>>,
     /// Commits, newest first.
-    commits: Vec<CommitId>,
+    base_commits: Vec<CommitId>,
     /// Reverted commits, each with the position of the newest commit that names it as reverted.
-    reverted: HashMap<CommitId, usize>,
+    revert_positions: HashMap<CommitId, usize>,
 }
 
 impl Repo {
@@ -109,7 +111,10 @@ impl Repo {
     }
 
     fn patch_ids(&self, changes: &[Change]) -> Option<PatchIds> {
-        Some(PatchIds { id: patch_id(self, changes)?, inverse: inverse_patch_id(self, changes)? })
+        Some(PatchIds {
+            patch_id: patch_id(self, changes)?,
+            revert_patch_id: inverse_patch_id(self, changes)?,
+        })
     }
 
     /// Returns by how many bytes each file grows in a change, and in its revert. Two changes with equal patch
@@ -136,17 +141,17 @@ impl Repo {
         let mut history = BaseHistory::default();
         let mut commit = base;
         while let Some(parent) = parents_by_commit.get(&commit).and_then(|parents| parents.first()) {
-            let position = history.commits.len();
-            history.commits.push(commit);
+            let position = history.base_commits.len();
+            history.base_commits.push(commit);
             for reverted_id in reverted_commits(&self.commit_text(commit)?.message) {
-                history.reverted.entry(reverted_id).or_insert(position);
+                history.revert_positions.entry(reverted_id).or_insert(position);
             }
             let changes = tree_changes(self, *parent, commit)?;
             if paths.contains(&changes.iter().map(|c| &c.path).collect::<Vec<_>>())
                 && wanted_deltas.contains(&self.size_deltas(&changes)[0])
                 && let Some(id) = patch_id(self, &changes)
             {
-                history.positions.entry(id).or_default().push(position);
+                history.positions_by_patch_id.entry(id).or_default().push(position);
             }
             commit = *parent;
         }
@@ -161,24 +166,26 @@ impl BaseHistory {
         let mut used: HashMap<Oid, usize> = HashMap::new();
         let mut oldest = None;
         for patch in wanted {
-            let nth = used.entry(patch.id).or_default();
-            let Some(position) = self.positions.get(&patch.id).and_then(|all| all.get(*nth)).copied() else {
+            let nth = used.entry(patch.patch_id).or_default();
+            let Some(position) =
+                self.positions_by_patch_id.get(&patch.patch_id).and_then(|all| all.get(*nth)).copied()
+            else {
                 return false;
             };
             *nth += 1;
-            let revert = self.reverted.get(&self.commits[position]);
-            if self.has_newer(patch.inverse, position) || revert.is_some_and(|at| *at < position) {
+            let revert = self.revert_positions.get(&self.base_commits[position]);
+            if self.has_newer(patch.revert_patch_id, position) || revert.is_some_and(|at| *at < position) {
                 return false;
             }
             oldest = oldest.max(Some(position));
         }
         let Some(oldest) = oldest else { return false };
-        !alternatives.iter().any(|other| self.has_newer(other.inverse, oldest))
+        !alternatives.iter().any(|other| self.has_newer(other.revert_patch_id, oldest))
     }
 
     /// Returns whether a change with this patch id is newer than the commit at `position`.
     fn has_newer(&self, id: Oid, position: usize) -> bool {
-        self.positions.get(&id).and_then(|all| all.first()).is_some_and(|first| *first < position)
+        self.positions_by_patch_id.get(&id).and_then(|all| all.first()).is_some_and(|first| *first < position)
     }
 }
 

@@ -70,6 +70,7 @@ pub(crate) fn walk_trees(
 /// Merger that decides no path and collects all merged trees.
 struct ExactMerger<'a> {
     repo: &'a Repo,
+    /// Merged trees that may be new, each after the trees it references.
     new_trees: Vec<Tree>,
 }
 

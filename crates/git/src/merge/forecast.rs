@@ -20,9 +20,9 @@ use super::exact_merge::TreeMerger;
 use super::merge_rules::{GlobalMergeRules, MergeRules};
 use super::text_merge;
 use super::text_merge::{ConflictHunk, LineEdit};
-use crate::base::parallel::thread_count;
+use crate::base::parallel::max_thread_count;
 use crate::repository::objects::TempObjectStore;
-use crate::repository::objects::object_store;
+use crate::repository::objects::open_object_store;
 use crate::repository::tree_reader::{TreeItem, TreeReader};
 use crate::{BlobId, Error, Oid, Repo, RepoPath, TreeId};
 
@@ -69,18 +69,18 @@ const CONTENT_CONFLICT_KIND: &str = "contents";
 /// merge that only git can forecast, or that was not reached before `deadline`.
 pub fn forecast_merges(
     repo: &Repo,
-    objects: Option<&TempObjectStore>,
+    temp_objects: Option<&TempObjectStore>,
     merges: &[MergeInput],
     deadline: Option<Instant>,
 ) -> Result<Vec<Option<Vec<PathConflict>>>, Error> {
     if merges.is_empty() {
         return Ok(Vec::new());
     }
-    let store = object_store(repo, objects)?;
+    let store = open_object_store(repo, temp_objects)?;
     let global_rules = GlobalMergeRules::read(repo);
     let next_index = AtomicUsize::new(0);
     let forecasts = Mutex::new(vec![None; merges.len()]);
-    let threads = thread_count();
+    let threads = max_thread_count();
     let chunk_size = merges.len().div_ceil(threads * MIN_CHUNKS_PER_THREAD).clamp(1, MAX_MERGES_PER_CHUNK);
     let threads = threads.min(merges.len().div_ceil(chunk_size.max(MIN_MERGES_PER_THREAD)));
     let run_worker = |store: gix::OdbHandle| {
@@ -140,7 +140,7 @@ pub(crate) fn conflicting_hunks(
 /// Returns what a forecast depends on besides the three trees: merge settings, attribute files outside of
 /// trees, and git's version. Equal bytes mean that an earlier forecast is still valid.
 pub fn forecast_environment(repo: &Repo) -> Result<Vec<u8>, Error> {
-    let mut out = GlobalMergeRules::read(repo).source;
+    let mut out = GlobalMergeRules::read(repo).source_text;
     out.extend_from_slice(repo.version()?.to_string().as_bytes());
     Ok(out)
 }
@@ -165,6 +165,7 @@ struct ForecastWorker {
     reader: TreeReader,
     rules: MergeRules,
     text_cache: TextCache,
+    /// Merge in progress; `None` between two merges.
     current: Option<CurrentMerge>,
 }
 
@@ -246,6 +247,7 @@ type BlobPair = (gix::ObjectId, gix::ObjectId);
 struct TextCache {
     texts: RefCell<HashMap<gix::ObjectId, CachedText>>,
     edits: RefCell<HashMap<BlobPair, Rc<Vec<LineEdit>>>>,
+    /// Total length of the cached contents, in bytes.
     cached_bytes: usize,
 }
 
@@ -286,10 +288,10 @@ impl TextCache {
         &self,
         base: gix::ObjectId,
         base_text: &[u8],
-        id: gix::ObjectId,
+        changed_blob: gix::ObjectId,
         new_text: &[u8],
     ) -> Rc<Vec<LineEdit>> {
         let compute_edits = || Rc::new(text_merge::diff_lines(base_text, new_text));
-        Rc::clone(self.edits.borrow_mut().entry((base, id)).or_insert_with(compute_edits))
+        Rc::clone(self.edits.borrow_mut().entry((base, changed_blob)).or_insert_with(compute_edits))
     }
 }

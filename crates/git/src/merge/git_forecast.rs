@@ -12,7 +12,7 @@ use crate::history::commit::NewCommit;
 use crate::history::tree_diff::TreeFile;
 use crate::program::command::Program;
 use crate::repository::objects::TempObjectStore;
-use crate::repository::objects::object_store;
+use crate::repository::objects::open_object_store;
 use crate::repository::tree_reader::TreeReader;
 use crate::{BlobId, CommitId, Error, Oid, Repo, RepoPath, TreeId};
 
@@ -35,10 +35,12 @@ pub enum GitForecast {
 
 /// Batch of merges for one `git merge-tree` process, with its folder and settings.
 struct MergeTreeBatch<'a> {
-    dir: PathBuf,
+    /// Folder in which git runs.
+    merge_dir: PathBuf,
     attribute_source: AttributeSource,
     /// Merge drivers that the user has configured.
     drivers: MergeDrivers,
+    /// Pairs of commits to merge, each with its position in the results.
     pairs: Vec<(usize, (CommitId, CommitId))>,
     program: &'a Program,
     temp_objects: &'a TempObjectStore,
@@ -51,7 +53,7 @@ enum AttributeSource {
     Tree(CommitId),
     /// Attribute files in the folder that git is started in, for versions without `--attr-source`. The value
     /// is the repository's git directory.
-    Folder(PathBuf),
+    FolderWithGitDir(PathBuf),
 }
 
 /// Forecasts with git the merge of the second commit of each pair into the first. New objects go to
@@ -62,7 +64,7 @@ pub fn forecast_with_git(
     scratch: &Path,
     pairs: &[(CommitId, CommitId)],
 ) -> Result<Vec<GitForecast>, Error> {
-    let reader = TreeReader::new(object_store(repo, Some(temp_objects))?);
+    let reader = TreeReader::new(open_object_store(repo, Some(temp_objects))?);
     let mut batches = Vec::new();
     for group in group_by_attributes(&reader, pairs)? {
         let batch_size = if group.len() <= MAX_UNSPLIT_BATCH { group.len() } else { group.len().div_ceil(2) };
@@ -72,15 +74,15 @@ pub fn forecast_with_git(
                 true => (repo.command_dir().to_owned(), AttributeSource::Tree(ours)),
                 false => (
                     write_attribute_files(repo, ours, scratch, Some(temp_objects))?,
-                    AttributeSource::Folder(repo.common_dir().to_owned()),
+                    AttributeSource::FolderWithGitDir(repo.common_dir().to_owned()),
                 ),
             };
             let drivers = match attribute_source {
                 AttributeSource::Tree(_) => MergeDrivers::load(repo, None),
-                AttributeSource::Folder(_) => MergeDrivers::load(repo, Some(&dir)),
+                AttributeSource::FolderWithGitDir(_) => MergeDrivers::load(repo, Some(&dir)),
             };
             batches.push(MergeTreeBatch {
-                dir,
+                merge_dir: dir,
                 attribute_source,
                 drivers,
                 pairs: chunk.to_vec(),
@@ -148,7 +150,7 @@ impl MergeTreeBatch<'_> {
     fn run(&self, pairs: &[IndexedCommitPair]) -> Vec<(usize, MergeTreeRecord)> {
         let lines: Vec<String> =
             pairs.iter().map(|(_, (ours, theirs))| format!("{ours} {theirs}\n")).collect();
-        let out = self.command().input(lines.concat()).accept(ABORTED_EXIT_CODES).run();
+        let out = self.command().input(lines.concat()).accept_exit_codes(ABORTED_EXIT_CODES).run();
         let bytes = out.map(|out| out.stdout).unwrap_or_default();
         let mut records: Vec<(usize, MergeTreeRecord)> =
             pairs.iter().map(|(at, _)| *at).zip(parse_records(&bytes)).collect();
@@ -163,11 +165,11 @@ impl MergeTreeBatch<'_> {
     }
 
     fn command(&self) -> crate::program::command::Command {
-        let command = self.program.command_in(&self.dir);
+        let command = self.program.command_in(&self.merge_dir);
         let command = match &self.attribute_source {
             AttributeSource::Tree(tree) => command.arg(format!("--attr-source={tree}")),
-            AttributeSource::Folder(git_dir) => {
-                command.env("GIT_DIR", git_dir).env("GIT_WORK_TREE", &self.dir)
+            AttributeSource::FolderWithGitDir(git_dir) => {
+                command.env("GIT_DIR", git_dir).env("GIT_WORK_TREE", &self.merge_dir)
             }
         };
         let command = self.drivers.apply(command);
@@ -185,10 +187,12 @@ impl MergeTreeBatch<'_> {
 /// Record of one merge in the output of `git merge-tree`.
 #[derive(Debug, Default)]
 struct MergeTreeRecord {
+    /// Whether git reported no conflict.
     clean: bool,
+    /// Stages of all conflicting paths.
     stages: Vec<UnmergedStage>,
     /// Kind of conflict of each path.
-    kinds: Vec<(RepoPath, String)>,
+    conflict_kinds: Vec<(RepoPath, String)>,
 }
 
 /// Parses `(<1 or 0>\0 <tree>\0 (<stage>\0)* \0 (<n>\0 <path>\0 × n <kind>\0 <message>\0)* \0)*` up to the
@@ -230,7 +234,7 @@ fn parse_record<'b>(fields: &mut impl Iterator<Item = &'b [u8]>) -> Option<Merge
         let kind = String::from_utf8_lossy(fields.next()?);
         fields.next()?;
         if let Some(kind) = kind.strip_prefix("CONFLICT (").and_then(|k| k.strip_suffix(')')) {
-            record.kinds.extend(paths.into_iter().map(|path| (path, kind.to_owned())));
+            record.conflict_kinds.extend(paths.into_iter().map(|path| (path, kind.to_owned())));
         }
     }
 }
@@ -240,7 +244,7 @@ impl MergeTreeRecord {
     fn strip_side_suffixes(mut self, sides: [CommitId; 2]) -> MergeTreeRecord {
         let suffixes = sides.map(|side| format!("~{side}"));
         let stages = self.stages.iter_mut().map(|stage| &mut stage.path);
-        for path in stages.chain(self.kinds.iter_mut().map(|(path, _)| path)) {
+        for path in stages.chain(self.conflict_kinds.iter_mut().map(|(path, _)| path)) {
             for suffix in &suffixes {
                 if let Some(original) = path.as_bytes().strip_suffix(suffix.as_bytes()) {
                     *path = RepoPath::new(original);
@@ -256,7 +260,7 @@ impl MergeTreeRecord {
         }
         let mut paths: Vec<RepoPath> = self.stages.iter().map(|s| s.path.clone()).collect();
         if paths.is_empty() {
-            paths.extend(self.kinds.iter().map(|(path, _)| path.clone()));
+            paths.extend(self.conflict_kinds.iter().map(|(path, _)| path.clone()));
         }
         paths.sort();
         paths.dedup();
@@ -264,9 +268,9 @@ impl MergeTreeRecord {
     }
 
     fn path_conflict(&self, reader: &TreeReader, path: RepoPath) -> PathConflict {
-        let listed = self.kinds.iter().find(|(p, _)| *p == path);
+        let listed = self.conflict_kinds.iter().find(|(p, _)| *p == path);
         let mut kind = listed.map_or_else(|| UNKNOWN_CONFLICT_KIND.to_owned(), |(_, kind)| kind.clone());
-        let side = |number| self.stages.iter().find(|s| s.path == path && s.number == number);
+        let side = |number| self.stages.iter().find(|s| s.path == path && s.stage_number == number);
         let [base, ours, theirs] = [1, 2, 3].map(|n| side(n).map(|s| s.side));
         let mut hunks = Vec::new();
         if let (Some(ours), Some(theirs), "contents") = (ours, theirs, kind.as_str()) {
@@ -310,7 +314,7 @@ mod tests {
         let output = format!("{clean}{clash}{clean}");
         let records = parse_records(output.as_bytes());
         assert_eq!(records.iter().map(|raw| raw.clean).collect::<Vec<_>>(), [true, false, true]);
-        assert_eq!(records[1].kinds, [(RepoPath::new("x"), "contents".to_owned())]);
+        assert_eq!(records[1].conflict_kinds, [(RepoPath::new("x"), "contents".to_owned())]);
         assert_eq!(records[1].stages.len(), 2);
         for cut in 1..clash.len() {
             assert_eq!(parse_records(format!("{clean}{}", &clash[..cut]).as_bytes()).len(), 1, "{cut}");

@@ -51,6 +51,7 @@ impl MergeDrivers {
         drivers
     }
 
+    /// Adds one setting as a `-c` option, or through an environment variable if its key contains `=`.
     fn add_setting(&mut self, key: &str, value: OsString) {
         let mut setting = OsString::from(format!("{key}="));
         if key.contains('=') {
@@ -73,6 +74,7 @@ impl MergeDrivers {
     }
 }
 
+/// Returns whether git expands a path by its first character (`~` or `%`), or the path is empty.
 fn starts_with_expansion(file: &Path) -> bool {
     file.to_str().is_some_and(|text| text.starts_with(['~', '%']) || text.is_empty())
 }

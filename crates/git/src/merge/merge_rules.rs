@@ -11,7 +11,7 @@ use std::rc::Rc;
 use gix::bstr::ByteSlice;
 use gix::glob::Pattern;
 
-use crate::repository::attributes::{Rule, any_rule_matches, attribute_files};
+use crate::repository::attributes::{AttributePattern, any_rule_matches, attribute_files_outside_tree};
 use crate::repository::tree_reader::TreeReader;
 use crate::{Error, Repo};
 
@@ -21,10 +21,10 @@ const ATTRIBUTES_FILE: &[u8] = b".gitattributes";
 /// Merge rules that hold for all trees of one repository.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct GlobalMergeRules {
-    rules: Vec<Rule>,
+    rules: Vec<AttributePattern>,
     /// Text of the settings and files that these rules were read from; two sets of rules with equal text are
     /// equal.
-    pub source: Vec<u8>,
+    pub source_text: Vec<u8>,
 }
 
 impl GlobalMergeRules {
@@ -32,7 +32,7 @@ impl GlobalMergeRules {
     pub fn read(repo: &Repo) -> GlobalMergeRules {
         let mut out = GlobalMergeRules::default();
         for (key, value) in repo.merge_settings() {
-            out.source.extend_from_slice(format!("{key}={value}\0").as_bytes());
+            out.source_text.extend_from_slice(format!("{key}={value}\0").as_bytes());
             let is_special = match key.as_str() {
                 "merge.default" => value != "text",
                 "merge.renormalize" => value != "false",
@@ -44,11 +44,11 @@ impl GlobalMergeRules {
                 out.rules.push(None);
             }
         }
-        for file in attribute_files(repo) {
+        for file in attribute_files_outside_tree(repo) {
             if let Ok(text) = std::fs::read(&file) {
                 out.rules.extend(parse_merge_rules(&text));
-                out.source.extend_from_slice(&text);
-                out.source.push(0);
+                out.source_text.extend_from_slice(&text);
+                out.source_text.push(0);
             }
         }
         out
@@ -58,7 +58,7 @@ impl GlobalMergeRules {
 /// Merge rules of trees: the global ones and a cache of parsed `.gitattributes` blobs, each read once.
 pub(crate) struct MergeRules {
     global: GlobalMergeRules,
-    rules_by_file: RefCell<HashMap<gix::ObjectId, Rc<Vec<Rule>>>>,
+    rules_by_file: RefCell<HashMap<gix::ObjectId, Rc<Vec<AttributePattern>>>>,
 }
 
 impl MergeRules {
@@ -93,7 +93,11 @@ impl MergeRules {
         }
     }
 
-    fn rules_of_file(&self, reader: &TreeReader, id: gix::ObjectId) -> Result<Rc<Vec<Rule>>, Error> {
+    fn rules_of_file(
+        &self,
+        reader: &TreeReader,
+        id: gix::ObjectId,
+    ) -> Result<Rc<Vec<AttributePattern>>, Error> {
         if let Some(known) = self.rules_by_file.borrow().get(&id) {
             return Ok(Rc::clone(known));
         }
@@ -104,7 +108,7 @@ impl MergeRules {
 }
 
 /// Parses an attribute file and returns a rule for each line that sets a merge attribute.
-fn parse_merge_rules(text: &[u8]) -> Vec<Rule> {
+fn parse_merge_rules(text: &[u8]) -> Vec<AttributePattern> {
     let mut out = Vec::new();
     let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
     for line in text.lines().map(<[u8]>::trim).filter(|line| !line.starts_with(b"#")) {

@@ -27,15 +27,15 @@ pub(crate) fn patch_id(repo: &Repo, changes: &[Change]) -> Option<Oid> {
     }
     let mut out = Vec::new();
     for change in changes {
-        add_field(&mut out, b'p', change.path.as_bytes());
+        encode_field(&mut out, b'p', change.path.as_bytes());
         for side in [change.old, change.new] {
-            add_field(&mut out, b'm', &side.map_or(0, |s| s.mode).to_be_bytes());
+            encode_field(&mut out, b'm', &side.map_or(0, |s| s.mode).to_be_bytes());
         }
         match (read_text(repo, change.old), read_text(repo, change.new)) {
-            (Some(old), Some(new)) => add_hunks(&mut out, &old, &new),
+            (Some(old), Some(new)) => encode_hunks(&mut out, &old, &new),
             _ => {
                 for side in [change.old, change.new].into_iter().flatten() {
-                    add_field(&mut out, b'o', side.oid.to_string().as_bytes());
+                    encode_field(&mut out, b'o', side.oid.to_string().as_bytes());
                 }
             }
         }
@@ -60,7 +60,7 @@ fn read_text(repo: &Repo, side: Option<TreeFile>) -> Option<Vec<u8>> {
 
 /// Adds the changed lines between two texts, with their context, to the encoding `out`. Each field is
 /// preceded by its length, so that different changes have different encodings.
-fn add_hunks(out: &mut Vec<u8>, old: &[u8], new: &[u8]) {
+fn encode_hunks(out: &mut Vec<u8>, old: &[u8], new: &[u8]) {
     let lines = |text| -> Vec<&[u8]> { <[u8]>::split_inclusive(text, |b| *b == b'\n').collect() };
     let (before, after) = (lines(old), lines(new));
     let mut last_end: Option<usize> = None;
@@ -68,19 +68,19 @@ fn add_hunks(out: &mut Vec<u8>, old: &[u8], new: &[u8]) {
         let start = match last_end {
             Some(end) if removed.start - end <= 2 * CONTEXT_LINES => end,
             Some(end) => {
-                add_lines(out, b' ', &before[end..end + CONTEXT_LINES]);
-                add_field(out, b'@', b"");
+                encode_lines(out, b' ', &before[end..end + CONTEXT_LINES]);
+                encode_field(out, b'@', b"");
                 removed.start - CONTEXT_LINES
             }
             None => removed.start.saturating_sub(CONTEXT_LINES),
         };
-        add_lines(out, b' ', &before[start..removed.start]);
-        add_lines(out, b'-', &before[removed.clone()]);
-        add_lines(out, b'+', &after[added]);
+        encode_lines(out, b' ', &before[start..removed.start]);
+        encode_lines(out, b'-', &before[removed.clone()]);
+        encode_lines(out, b'+', &after[added]);
         last_end = Some(removed.end);
     }
     if let Some(end) = last_end {
-        add_lines(out, b' ', &before[end..before.len().min(end + CONTEXT_LINES)]);
+        encode_lines(out, b' ', &before[end..before.len().min(end + CONTEXT_LINES)]);
     }
 }
 
@@ -95,13 +95,15 @@ fn hunks(old: &[u8], new: &[u8]) -> Vec<(Range<usize>, Range<usize>)> {
     diff.hunks().map(|hunk| (range(hunk.before), range(hunk.after))).collect()
 }
 
-fn add_lines(out: &mut Vec<u8>, kind: u8, lines: &[&[u8]]) {
+/// Appends lines to the encoding `out`, each as a field of this kind: removed, added or context.
+fn encode_lines(out: &mut Vec<u8>, kind: u8, lines: &[&[u8]]) {
     for line in lines {
-        add_field(out, kind, line);
+        encode_field(out, kind, line);
     }
 }
 
-fn add_field(out: &mut Vec<u8>, kind: u8, bytes: &[u8]) {
+/// Appends a field to the encoding `out`: its kind, its length and its bytes.
+fn encode_field(out: &mut Vec<u8>, kind: u8, bytes: &[u8]) {
     out.push(kind);
     out.extend_from_slice(&bytes.len().to_be_bytes());
     out.extend_from_slice(bytes);
@@ -113,7 +115,7 @@ mod tests {
 
     fn hunk_bytes(old: &str, new: &str) -> Vec<u8> {
         let mut out = Vec::new();
-        add_hunks(&mut out, old.as_bytes(), new.as_bytes());
+        encode_hunks(&mut out, old.as_bytes(), new.as_bytes());
         out
     }
 

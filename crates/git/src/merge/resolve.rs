@@ -19,31 +19,31 @@ pub struct WorktreeContents {
     /// Paths that are unmerged in the index.
     pub unmerged: Vec<RepoPath>,
     /// Nested repositories, which no tree can hold.
-    pub nested: Vec<RepoPath>,
+    pub nested_repos: Vec<RepoPath>,
 }
 
 /// Writes the contents of a worktree to a tree, through a copy of its index: the real index is not changed.
 /// The paths are passed to git one by one; ignored files are not included.
 pub fn capture_worktree_contents(tree: &WorktreeContext<'_>) -> Result<WorktreeContents, Error> {
     let index_copy = tree.scratch.join("index");
-    scratch_index::copy(&tree.git_dir.join("index"), &index_copy)?;
+    scratch_index::copy_with_mtime(&tree.git_dir.join("index"), &index_copy)?;
     let worktree_status = status(tree.repo, tree.dir, true)?;
     let (mut paths, mut nested) = (Vec::new(), Vec::new());
     for entry in &worktree_status.entries {
         // Paths that are only staged are in the copy already.
         let to_add = match entry.kind {
             StatusKind::Unmerged => true,
-            StatusKind::Untracked => !entry.nested,
-            StatusKind::Tracked { unstaged, .. } => unstaged && !entry.is_inside_submodule(),
+            StatusKind::Untracked => !entry.is_nested_repo,
+            StatusKind::Tracked { unstaged, .. } => unstaged && !entry.is_only_inside_submodule(),
         };
-        if entry.nested {
+        if entry.is_nested_repo {
             nested.push(entry.path.clone());
         }
         if to_add {
             paths.push(entry.path.clone());
         }
     }
-    let git_command = || tree.repo.git_in(tree.dir).index(&index_copy);
+    let git_command = || tree.repo.git_in(tree.dir).use_index(&index_copy);
     if !paths.is_empty() {
         git_command()
             .args(["add", "--all", "--sparse", "--pathspec-from-file=-", "--pathspec-file-nul"])
@@ -54,7 +54,7 @@ pub fn capture_worktree_contents(tree: &WorktreeContext<'_>) -> Result<WorktreeC
             .run()?;
     }
     let id = git_command().arg("write-tree").mutating().durable().run_for_id().map(TreeId::from_oid)?;
-    Ok(WorktreeContents { tree: id, unmerged: worktree_status.unmerged(), nested })
+    Ok(WorktreeContents { tree: id, unmerged: worktree_status.unmerged(), nested_repos: nested })
 }
 
 impl Repo {
@@ -80,7 +80,7 @@ impl Repo {
             true => Ok(conflicts),
             false => Err(Error::UnexpectedOutput {
                 args: format!("merge {other_tip}"),
-                output: "it merged something else, or nothing".into(),
+                fault_or_output: "it merged something else, or nothing".into(),
             }),
         }
     }
@@ -92,7 +92,7 @@ impl Repo {
             .git_in(dir)
             .args(["merge", "--no-ff", "--no-commit", "--no-edit", "--no-stat", "--no-verify-signatures"])
             .args(["--no-autostash", "--no-squash", "--", commit])
-            .accept(&[1])
+            .accept_exit_codes(&[1])
             .mutating()
             .durable()
             .run()?;
@@ -116,14 +116,18 @@ impl Repo {
     }
 
     fn read_pseudo_ref(&self, dir: &Path, name: &str) -> Result<Option<Oid>, Error> {
-        let out = self.git_in(dir).args(["rev-parse", "--verify", "--quiet", name]).accept(&[1]).run()?;
+        let out = self
+            .git_in(dir)
+            .args(["rev-parse", "--verify", "--quiet", name])
+            .accept_exit_codes(&[1])
+            .run()?;
         Ok(Oid::from_hex(out.trimmed_stdout().as_bytes()))
     }
 
     /// Returns every stage of every unmerged path in a worktree's index.
     pub fn unmerged_stages(&self, dir: &Path) -> Result<Vec<UnmergedStage>, Error> {
         let out = self.git_in(dir).args(["ls-files", "--unmerged", "--full-name", "-z"]).run()?;
-        Ok(out.fields().filter_map(parse_stage).collect())
+        Ok(out.nul_separated_fields().filter_map(parse_stage).collect())
     }
 
     /// Lets rerere record how the conflicts of a worktree were resolved, if rerere is enabled.
@@ -141,12 +145,12 @@ impl Repo {
         .run_on_terminal()
     }
 
-    /// Returns at most `max_count` commits of `tip` that `other` lacks and that touch one of `paths`, newest
-    /// first, as `(id, subject, body)`.
+    /// Returns at most `max_count` commits of `tip` that `excluded_tip` lacks and that touch one of `paths`,
+    /// newest first, as `(id, subject, body)`.
     pub fn commits_touching(
         &self,
         tip: CommitId,
-        other: CommitId,
+        excluded_tip: CommitId,
         paths: &[RepoPath],
         max_count: usize,
     ) -> Result<Vec<(String, String, String)>, Error> {
@@ -155,7 +159,7 @@ impl Repo {
         let out = self
             .git()
             .args(["log", "--no-merges", "-z", "--format=%h%n%s%n%b", &format!("--max-count={max_count}")])
-            .args([tip.to_string(), format!("^{other}")])
+            .args([tip.to_string(), format!("^{excluded_tip}")])
             .arg("--")
             .args(path_args)
             .env("GIT_LITERAL_PATHSPECS", "1")
@@ -165,6 +169,6 @@ impl Repo {
             let mut parts = text.splitn(3, '\n').map(|part| part.trim().to_owned());
             Some((parts.next()?, parts.next()?, parts.next().unwrap_or_default()))
         };
-        Ok(out.fields().filter_map(parse_commit).collect())
+        Ok(out.nul_separated_fields().filter_map(parse_commit).collect())
     }
 }

@@ -44,8 +44,8 @@ pub fn is_text(bytes: &[u8]) -> bool {
 /// Edit that one side made: the range of lines in the base, and the range of lines that replaced it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LineEdit {
-    before: Range<u32>,
-    after: Range<u32>,
+    base_lines: Range<u32>,
+    new_lines: Range<u32>,
 }
 
 /// Returns the edits between two texts, as git's histogram diff finds them.
@@ -53,7 +53,7 @@ pub(crate) fn diff_lines(before: &[u8], after: &[u8]) -> Vec<LineEdit> {
     let input = InternedInput::new(sources::byte_lines(before), sources::byte_lines(after));
     let mut diff = Diff::compute(Algorithm::Histogram, &input);
     diff.postprocess_no_heuristic(&input);
-    diff.hunks().map(|hunk| LineEdit { before: hunk.before, after: hunk.after }).collect()
+    diff.hunks().map(|hunk| LineEdit { base_lines: hunk.before, new_lines: hunk.after }).collect()
 }
 
 /// Side or sides that changed a region.
@@ -96,6 +96,7 @@ fn split_lines(text: &[u8]) -> Vec<&[u8]> {
     text.split_inclusive(|b| *b == b'\n').collect()
 }
 
+/// Returns the regions that either side changed, in order. Equal edits of both sides are left out.
 fn changed_regions(
     ours: &[LineEdit],
     theirs: &[LineEdit],
@@ -107,24 +108,24 @@ fn changed_regions(
     // Offset of each side from the base after its last edit.
     let (mut our_shift, mut their_shift) = (0_i64, 0_i64);
     while let (Some(a), Some(b)) = (ours.peek().copied(), theirs.peek().copied()) {
-        if a.before.end < b.before.start {
+        if a.base_lines.end < b.base_lines.start {
             push_region(&mut out, ours_only_region(a, their_shift));
             our_shift = line_offset_after(a);
             ours.next();
             continue;
         }
-        if b.before.end < a.before.start {
+        if b.base_lines.end < a.base_lines.start {
             push_region(&mut out, theirs_only_region(b, our_shift));
             their_shift = line_offset_after(b);
             theirs.next();
             continue;
         }
-        let is_same_edit =
-            a.before == b.before && line_slice(our_lines, &a.after) == line_slice(their_lines, &b.after);
+        let is_same_edit = a.base_lines == b.base_lines
+            && line_slice(our_lines, &a.new_lines) == line_slice(their_lines, &b.new_lines);
         if !is_same_edit {
             push_region(&mut out, overlapping_region(a, b));
         }
-        let order = a.before.end.cmp(&b.before.end);
+        let order = a.base_lines.end.cmp(&b.base_lines.end);
         if order != Ordering::Greater {
             our_shift = line_offset_after(a);
             ours.next();
@@ -143,36 +144,47 @@ fn changed_regions(
     out
 }
 
+/// Returns by how many lines the edited side is shifted against the base after an edit, including all earlier
+/// edits.
 fn line_offset_after(edit: &LineEdit) -> i64 {
-    i64::from(edit.after.end) - i64::from(edit.before.end)
+    i64::from(edit.new_lines.end) - i64::from(edit.base_lines.end)
 }
 
+/// Returns a range of lines moved by an offset. A line before the first becomes the first.
 fn shift_range(range: &Range<u32>, offset: i64) -> Range<u32> {
     let shifted = |line: u32| u32::try_from(i64::from(line) + offset).unwrap_or(0);
     shifted(range.start)..shifted(range.end)
 }
 
+/// Returns the region of an edit that only our side made. `their_shift` is the offset of their lines there.
 fn ours_only_region(edit: &LineEdit, their_shift: i64) -> ChangedRegion {
-    let theirs = shift_range(&edit.before, their_shift);
-    ChangedRegion { changed_by: ChangedBy::Ours, base: edit.before.clone(), ours: edit.after.clone(), theirs }
+    let theirs = shift_range(&edit.base_lines, their_shift);
+    ChangedRegion {
+        changed_by: ChangedBy::Ours,
+        base: edit.base_lines.clone(),
+        ours: edit.new_lines.clone(),
+        theirs,
+    }
 }
 
+/// Returns the region of an edit that only their side made. `our_shift` is the offset of our lines there.
 fn theirs_only_region(edit: &LineEdit, our_shift: i64) -> ChangedRegion {
-    let ours = shift_range(&edit.before, our_shift);
+    let ours = shift_range(&edit.base_lines, our_shift);
     ChangedRegion {
         changed_by: ChangedBy::Theirs,
-        base: edit.before.clone(),
+        base: edit.base_lines.clone(),
         ours,
-        theirs: edit.after.clone(),
+        theirs: edit.new_lines.clone(),
     }
 }
 
 /// Returns the region of two edits that touch, each widened by the lines that only the other one covers.
 fn overlapping_region(a: &LineEdit, b: &LineEdit) -> ChangedRegion {
-    let start = a.before.start.min(b.before.start);
-    let end = a.before.end.max(b.before.end);
+    let start = a.base_lines.start.min(b.base_lines.start);
+    let end = a.base_lines.end.max(b.base_lines.end);
     let widen = |edit: &LineEdit| {
-        edit.after.start.saturating_sub(edit.before.start - start)..edit.after.end + (end - edit.before.end)
+        edit.new_lines.start.saturating_sub(edit.base_lines.start - start)
+            ..edit.new_lines.end + (end - edit.base_lines.end)
     };
     ChangedRegion { changed_by: ChangedBy::Both, base: start..end, ours: widen(a), theirs: widen(b) }
 }
@@ -193,6 +205,7 @@ fn push_region(out: &mut Vec<ChangedRegion>, region: ChangedRegion) {
     }
 }
 
+/// Returns the lines of a range; empty if the range exceeds the text.
 fn line_slice<'l, 't>(lines: &'l [&'t [u8]], range: &Range<u32>) -> &'l [&'t [u8]] {
     lines.get(range.start as usize..range.end as usize).unwrap_or_default()
 }
@@ -218,8 +231,8 @@ fn refine_conflict(
         let line_range =
             |range: &Range<u32>, start: u32| LineRange::from_range(&(range.start + start..range.end + start));
         out.push(ConflictHunk {
-            ours: line_range(&edit.before, region.ours.start),
-            theirs: line_range(&edit.after, region.theirs.start),
+            ours: line_range(&edit.base_lines, region.ours.start),
+            theirs: line_range(&edit.new_lines, region.theirs.start),
             base,
         });
     }

@@ -17,7 +17,7 @@ pub struct UnmergedStage {
     /// Conflicted path.
     pub path: RepoPath,
     /// Stage number: 1, 2 or 3.
-    pub number: u8,
+    pub stage_number: u8,
     /// Mode and blob of the stage.
     pub side: TreeFile,
 }
@@ -99,11 +99,11 @@ pub fn exact_merge_tree(repo: &Repo, ours: CommitId, theirs: CommitId) -> Result
     Ok(exact_merge::merge_commits(repo, ours, theirs)?.map(|exact| exact.id))
 }
 
-/// Merges by git, with `options` before the git command.
+/// Merges by git, with `git_options` before the git command.
 fn merge_by_git(
     repo: &Repo,
     (ours, theirs): (CommitId, CommitId),
-    options: &[&str],
+    git_options: &[&str],
     scratch: &Path,
     temp_objects: Option<&TempObjectStore>,
 ) -> Result<TreeMergeOutcome, Error> {
@@ -119,17 +119,17 @@ fn merge_by_git(
         MergeDrivers::load(repo, Some(&dir)).apply(command)
     };
     let command = TempObjectStore::redirect_writes(temp_objects, command)
-        .args(options)
+        .args(git_options)
         .args(["merge-tree", "--write-tree", "-z", "--messages"])
         .args([ours.to_string(), theirs.to_string()])
-        .accept(&[1])
+        .accept_exit_codes(&[1])
         .mutating()
         .durable();
     let command_text = command.display_args();
     let out = command.run()?;
     parse_merge_output(&out.stdout, out.code == 0).ok_or_else(|| Error::UnexpectedOutput {
         args: command_text,
-        output: "a field of another form".into(),
+        fault_or_output: "a field of another form".into(),
     })
 }
 
@@ -173,7 +173,7 @@ pub(crate) fn write_attribute_files(
     // A commit that was merged only for a forecast has its objects in the temporary folder too.
     let git_command = || TempObjectStore::redirect_writes(temp_objects, repo.git());
     let listed = git_command().args(["ls-tree", "-r", "-z", "--full-tree"]).arg(commit.to_string()).run()?;
-    let files = listed.fields().filter_map(tree_diff::parse_tree_entry);
+    let files = listed.nul_separated_fields().filter_map(tree_diff::parse_tree_entry);
     for (path, side) in files.filter(|(p, _)| p.ends_with_name(b".gitattributes")) {
         let text = git_command().args(["cat-file", "blob"]).arg(side.oid.to_string()).run()?;
         let file = path.to_fs_path(&partial_dir);
@@ -226,7 +226,11 @@ pub(crate) fn parse_stage(field: &[u8]) -> Option<UnmergedStage> {
     let mode = u32::from_str_radix(columns.next()?, 8).ok()?;
     let oid = Oid::from_hex(columns.next()?.as_bytes())?;
     let number = columns.next()?.parse().ok()?;
-    Some(UnmergedStage { path: RepoPath::new(&field[tab + 1..]), number, side: TreeFile { mode, oid } })
+    Some(UnmergedStage {
+        path: RepoPath::new(&field[tab + 1..]),
+        stage_number: number,
+        side: TreeFile { mode, oid },
+    })
 }
 
 #[cfg(test)]

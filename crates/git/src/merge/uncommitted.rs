@@ -43,7 +43,7 @@ fn write_uncommitted_tree(
     index: &Path,
     worktree: &UncommittedWorktree<'_>,
 ) -> Result<TreeId, Error> {
-    scratch_index::copy(&worktree.git_dir.join("index"), index)?;
+    scratch_index::copy_with_mtime(&worktree.git_dir.join("index"), index)?;
     let git_command = |args: &[&str]| {
         // A split index would write its shared file next to the real index.
         let command = program.command_in(worktree.dir).args([
@@ -52,9 +52,9 @@ fn write_uncommitted_tree(
             "-c",
             "core.fsmonitor=false",
         ]);
-        TempObjectStore::redirect_writes(Some(temp_objects), command).args(args).index(index)
+        TempObjectStore::redirect_writes(Some(temp_objects), command).args(args).use_index(index)
     };
-    let paths = changed_paths(worktree.status);
+    let paths = unstaged_paths(worktree.status);
     if !paths.is_empty() {
         git_command(&["update-index", "--add", "--remove", "--replace", "-z", "--stdin"])
             .input(nul_separated(&paths))
@@ -66,11 +66,11 @@ fn write_uncommitted_tree(
 }
 
 /// Returns the paths whose files differ from the index. Nested repositories are left out, as in a commit.
-fn changed_paths(status: &WorktreeStatus) -> Vec<RepoPath> {
+fn unstaged_paths(status: &WorktreeStatus) -> Vec<RepoPath> {
     let differs = status.entries.iter().filter(|entry| match entry.kind {
-        StatusKind::Tracked { unstaged, deleted, .. } => (unstaged || deleted) && !entry.submodule,
-        StatusKind::Unmerged => !entry.submodule,
-        StatusKind::Untracked => !entry.nested,
+        StatusKind::Tracked { unstaged, deleted, .. } => (unstaged || deleted) && !entry.is_submodule,
+        StatusKind::Unmerged => !entry.is_submodule,
+        StatusKind::Untracked => !entry.is_nested_repo,
     });
     differs.map(|entry| entry.path.clone()).collect()
 }

@@ -65,7 +65,7 @@ impl Output {
     }
 
     /// Returns the non-empty NUL-separated fields of standard output.
-    pub fn fields(&self) -> impl Iterator<Item = &[u8]> {
+    pub fn nul_separated_fields(&self) -> impl Iterator<Item = &[u8]> {
         self.stdout.split(|b| *b == 0).filter(|f| !f.is_empty())
     }
 }
@@ -75,7 +75,8 @@ impl Output {
 pub struct Command {
     inner: std::process::Command,
     args: Vec<OsString>,
-    input: Option<Vec<u8>>,
+    /// Bytes for standard input; `None` for empty input.
+    stdin_bytes: Option<Vec<u8>>,
     accepted_codes: Vec<i32>,
     is_mutating: bool,
     inherited_lock: Option<Rc<File>>,
@@ -99,7 +100,7 @@ impl Command {
         Command {
             inner,
             args: Vec::new(),
-            input: None,
+            stdin_bytes: None,
             accepted_codes: vec![0],
             is_mutating: false,
             inherited_lock: None,
@@ -132,14 +133,14 @@ impl Command {
     }
 
     /// Makes the command use the index in `file` in place of the worktree's own. The path must be absolute.
-    pub fn index(self, file: &Path) -> Self {
+    pub fn use_index(self, file: &Path) -> Self {
         debug_assert!(file.is_absolute());
         self.env("GIT_INDEX_FILE", file)
     }
 
     /// Sets the bytes that the command reads from standard input.
     pub fn input(mut self, bytes: impl Into<Vec<u8>>) -> Self {
-        self.input = Some(bytes.into());
+        self.stdin_bytes = Some(bytes.into());
         self
     }
 
@@ -167,7 +168,7 @@ impl Command {
     }
 
     /// Adds exit codes that count as success. Zero always counts.
-    pub fn accept(mut self, codes: &[i32]) -> Self {
+    pub fn accept_exit_codes(mut self, codes: &[i32]) -> Self {
         self.accepted_codes.extend_from_slice(codes);
         self
     }
@@ -200,7 +201,7 @@ impl Command {
             let killed = &killed;
             scope.spawn(move || killed.store(watchdog.kill_when_due(group, &finished), Ordering::Relaxed));
             let stderr =
-                child.stderr.take().map_or_else(String::new, |stderr| forward_lines(stderr, on_line));
+                child.stderr.take().map_or_else(String::new, |stderr| forward_stderr_lines(stderr, on_line));
             let status = child.wait();
             drop::<mpsc::Sender<()>>(finished_sender);
             (status, stderr)
@@ -217,7 +218,7 @@ impl Command {
     }
 
     fn run_with_watchdog(mut self, watchdog: Option<&Watchdog<'_>>) -> Result<Output, Error> {
-        let input = self.input.take();
+        let input = self.stdin_bytes.take();
         if input.is_some() {
             self.inner.stdin(Stdio::piped());
         }
@@ -260,7 +261,7 @@ impl Command {
         let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
         let dir = self.inner.get_current_dir().unwrap_or(Path::new(""));
         if let Some(filter) = FailedProgram::from_clean_filter(dir, &stderr) {
-            return Err(Error::Program(filter));
+            return Err(Error::UserProgram(filter));
         }
         match UnusableError::from_stderr(&stderr) {
             Some(unusable) => Err(Error::Unusable(unusable)),
@@ -272,7 +273,8 @@ impl Command {
     pub(crate) fn run_for_id(self) -> Result<Oid, Error> {
         let command_line = self.display_args();
         let line = self.run()?.trimmed_stdout();
-        Oid::from_hex(line.as_bytes()).ok_or(Error::UnexpectedOutput { args: command_line, output: line })
+        Oid::from_hex(line.as_bytes())
+            .ok_or(Error::UnexpectedOutput { args: command_line, fault_or_output: line })
     }
 
     /// Runs a hook through git and forwards its output, which git sends to stderr, to this process's stderr,
@@ -297,7 +299,7 @@ impl Command {
         }
         Err(Error::Command {
             args: self.display_args(),
-            status: describe_status(status),
+            status: describe_exit_status(status),
             stderr: String::new(),
         })
     }
@@ -345,7 +347,7 @@ impl Command {
         }
         Err(Error::Command {
             args: self.display_args(),
-            status: describe_status(status),
+            status: describe_exit_status(status),
             stderr: String::new(),
         })
     }
@@ -372,6 +374,7 @@ impl Command {
         child.map_err(|e| self.io_failure(&e))
     }
 
+    /// Returns the error of a command that could not be started, or whose input or output failed.
     fn io_failure(&self, source: &std::io::Error) -> Error {
         Error::Command { args: self.display_args(), status: source.to_string(), stderr: String::new() }
     }
@@ -395,13 +398,13 @@ impl Command {
 fn describe_exit(killed: bool, status: ExitStatus) -> String {
     match killed {
         true => "it was ended: it took too long, or this was to be stopped".to_owned(),
-        false => describe_status(status),
+        false => describe_exit_status(status),
     }
 }
 
 /// Reads a command's standard error to the end and passes each line to `on_line`. A line may also end in
 /// `\r`, as for a terminal. Returns the lines for which `on_line` returned false.
-fn forward_lines(stderr: impl Read, on_line: &dyn Fn(&str) -> bool) -> String {
+fn forward_stderr_lines(stderr: impl Read, on_line: &dyn Fn(&str) -> bool) -> String {
     let (mut unhandled, mut line) = (Vec::new(), Vec::new());
     let mut bytes = BufReader::new(stderr).bytes();
     loop {
@@ -427,7 +430,7 @@ fn set_descriptor_flags(file: Option<&File>, flags: FdFlags) {
 }
 
 /// Describes an exit status, a signal included.
-pub(crate) fn describe_status(status: ExitStatus) -> String {
+pub(crate) fn describe_exit_status(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("exit status {code}"),
         (None, Some(signal)) => format!("killed by signal {signal}"),

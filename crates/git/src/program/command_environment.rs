@@ -36,7 +36,7 @@ pub(crate) fn scrub_environment(command: &mut std::process::Command) {
         }
     }
     // git-proq may do what an agent in a lane may not, because it has its own rules and journal.
-    match injected_config::user_parameters() {
+    match injected_config::user_config_parameters() {
         Some(parameters) => command.env(injected_config::CONFIG_VARIABLE, parameters),
         None => command.env_remove(injected_config::CONFIG_VARIABLE),
     };

@@ -11,7 +11,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// Time for which an unfinished line is held back. A hook that leaves a background process with its standard
 /// error open delays the command by at most this time.
-const FLUSH_AFTER: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
+const PARTIAL_LINE_DELAY: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 
 /// Returns whether this process's standard error is a terminal.
 pub fn stderr_is_terminal() -> bool {
@@ -39,7 +39,7 @@ fn forward_lines(mut output: PipeReader, child_exited: &AtomicBool) {
         // The flag is read before the pipe is polled: whatever the child wrote is in the pipe by then.
         let has_exited = child_exited.load(Ordering::Acquire);
         let mut readable = [PollFd::from_borrowed_fd(output.as_fd(), PollFlags::IN)];
-        match poll(&mut readable, Some(&FLUSH_AFTER)) {
+        match poll(&mut readable, Some(&PARTIAL_LINE_DELAY)) {
             Ok(0) if has_exited => break,
             Ok(0) => print_hook_output(&std::mem::take(&mut pending)),
             Err(rustix::io::Errno::INTR) => {}

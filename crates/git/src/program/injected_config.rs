@@ -29,7 +29,7 @@ pub fn hooks_path_parameter(folder: &Path) -> OsString {
 }
 
 /// Returns this process's value of [`CONFIG_VARIABLE`] without git-proq's setting; `None` if nothing is left.
-pub fn user_parameters() -> Option<OsString> {
+pub fn user_config_parameters() -> Option<OsString> {
     remove_hooks_setting(&std::env::var_os(CONFIG_VARIABLE)?)
 }
 

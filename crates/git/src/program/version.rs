@@ -16,7 +16,7 @@ impl Version {
     pub fn detect(program: &Program, dir: &std::path::Path) -> Result<Version, Error> {
         let text = program.command_in(dir).arg("--version").run()?.trimmed_stdout();
         Version::parse(&text)
-            .ok_or_else(|| Error::UnexpectedOutput { args: "--version".into(), output: text })
+            .ok_or_else(|| Error::UnexpectedOutput { args: "--version".into(), fault_or_output: text })
     }
 
     /// Parses `git version 2.47.3 (Apple Git-1)` and a bare `2.47`.
@@ -31,7 +31,7 @@ impl Version {
         if self >= MINIMUM_VERSION {
             return Ok(self);
         }
-        Err(Error::TooOld { found: self.to_string(), needed: MINIMUM_VERSION_TEXT })
+        Err(Error::TooOld { found_version: self.to_string(), minimum_version: MINIMUM_VERSION_TEXT })
     }
 
     /// Returns whether `update-ref --stdin` supports `symref-update`.

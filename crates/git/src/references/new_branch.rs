@@ -15,34 +15,35 @@ use crate::{Oid, Repo};
 /// Lock file of a ref, removed on drop unless it was renamed to the ref.
 struct RefLock {
     file: File,
-    path: PathBuf,
-    is_held: bool,
+    lock_path: PathBuf,
+    /// Whether dropping this value removes the lock file.
+    is_removed_on_drop: bool,
 }
 
 impl RefLock {
     fn acquire(path: PathBuf) -> Option<RefLock> {
         let file = File::create_new(&path).ok()?;
-        Some(RefLock { file, path, is_held: true })
+        Some(RefLock { file, lock_path: path, is_removed_on_drop: true })
     }
 
     fn rename_to_ref(mut self, ref_path: &Path) -> Result<()> {
-        std::fs::rename(&self.path, ref_path)?;
-        self.is_held = false;
+        std::fs::rename(&self.lock_path, ref_path)?;
+        self.is_removed_on_drop = false;
         Ok(())
     }
 }
 
 impl Drop for RefLock {
     fn drop(&mut self) {
-        if self.is_held {
-            drop(std::fs::remove_file(&self.path));
+        if self.is_removed_on_drop {
+            drop(std::fs::remove_file(&self.lock_path));
         }
     }
 }
 
 /// Appends a line to a reflog and runs `action`. If `action` fails, the log is restored: a ref that was not
 /// created has no log, and no partial line is left that git's next line would be joined to.
-fn with_log_line(log: &Path, line: &[u8], action: impl FnOnce() -> Result<()>) -> Result<()> {
+fn run_with_reflog_line(log: &Path, line: &[u8], action: impl FnOnce() -> Result<()>) -> Result<()> {
     std::fs::create_dir_all(log.parent().unwrap_or(log))?;
     let mut file = File::options().append(true).create(true).open(log)?;
     let old_len = file.metadata()?.len();
@@ -57,13 +58,13 @@ impl Repo {
     /// Creates the branch with the full ref name `name`, which must not exist, at a commit, durably and with
     /// `message` in its reflog. Returns `None`, without creating the branch, for cases that are left to git,
     /// which also has the error messages.
-    pub(crate) fn create_branch_natively(
+    pub(crate) fn create_branch_in_process(
         &self,
         name: &str,
-        new: impl Into<Oid>,
+        target: impl Into<Oid>,
         message: &str,
     ) -> Option<()> {
-        let new = new.into();
+        let new = target.into();
         let short = name.strip_prefix(BRANCH_PREFIX)?;
         let has_ordinary_parts = short.split('/').all(|part| is_plain_ref_component(part.as_bytes()));
         let is_printable = |b: u8| matches!(b, b' '..=b'~');
@@ -100,7 +101,7 @@ impl Repo {
             fail_points::hit("branch.logged");
             lock.rename_to_ref(&ref_path)
         };
-        with_log_line(&log, &line, publish).ok()
+        run_with_reflog_line(&log, &line, publish).ok()
     }
 
     /// Returns whether refs are files that git writes with ordinary permissions, and no hook is notified of
@@ -183,7 +184,7 @@ mod tests {
 
         /// Opens the repository as a new process would.
         fn reopen_repo(&self) -> Repo {
-            Repo::discover(&self.0.top.join("repo")).unwrap()
+            Repo::discover(&self.0.parent_dir.join("repo")).unwrap()
         }
 
         fn tip(&self) -> CommitId {
@@ -191,13 +192,13 @@ mod tests {
         }
 
         fn path_in_git_dir(&self, path: &str) -> PathBuf {
-            self.0.top.join("repo/.git").join(path)
+            self.0.parent_dir.join("repo/.git").join(path)
         }
 
         fn creates_branch(&self, branch: &str) -> bool {
             let name = format!("{BRANCH_PREFIX}{branch}");
             let created =
-                self.reopen_repo().create_branch_natively(&name, self.tip(), "git-proq: spawn").is_some();
+                self.reopen_repo().create_branch_in_process(&name, self.tip(), "git-proq: spawn").is_some();
             assert!(!self.path_in_git_dir(&format!("{name}.lock")).exists(), "{branch}");
             created
         }
@@ -244,7 +245,7 @@ mod tests {
         }
         let lock = fixture.path_in_git_dir("refs/heads/held.lock");
         std::fs::write(&lock, "").unwrap();
-        let created = fixture.reopen_repo().create_branch_natively("refs/heads/held", fixture.tip(), "x");
+        let created = fixture.reopen_repo().create_branch_in_process("refs/heads/held", fixture.tip(), "x");
         assert!(created.is_none() && lock.exists());
         std::fs::remove_file(lock).unwrap();
         for free in ["pack", "packed-too", "deep/e", "deep/er/packe", "held"] {
@@ -265,7 +266,7 @@ mod tests {
         fixture.git("pack-refs --all");
         // Simulates two writes in one tick of the clock.
         File::options().write(true).open(&packed).unwrap().set_modified(time).unwrap();
-        assert!(repo.create_branch_natively("refs/heads/second", fixture.tip(), "x").is_none());
+        assert!(repo.create_branch_in_process("refs/heads/second", fixture.tip(), "x").is_none());
     }
 
     #[test]
@@ -273,11 +274,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let log = dir.path().join("deep/log");
         let fails = || Err(std::io::ErrorKind::StorageFull.into());
-        assert!(with_log_line(&log, b"never\n", fails).is_err());
+        assert!(run_with_reflog_line(&log, b"never\n", fails).is_err());
         assert!(!log.exists());
-        with_log_line(&log, b"one\n", || Ok(())).unwrap();
-        assert!(with_log_line(&log, b"never\n", fails).is_err());
-        with_log_line(&log, b"two\n", || Ok(())).unwrap();
+        run_with_reflog_line(&log, b"one\n", || Ok(())).unwrap();
+        assert!(run_with_reflog_line(&log, b"never\n", fails).is_err());
+        run_with_reflog_line(&log, b"two\n", || Ok(())).unwrap();
         assert_eq!(std::fs::read(&log).unwrap(), b"one\ntwo\n");
     }
 
@@ -289,12 +290,12 @@ mod tests {
         for name in
             ["refs/heads/a b", "refs/heads/.x", "refs/heads/x.lock", "refs/heads/\u{fc}", "refs/proq/x"]
         {
-            assert!(fixture.reopen_repo().create_branch_natively(name, tip, "x").is_none(), "{name}");
+            assert!(fixture.reopen_repo().create_branch_in_process(name, tip, "x").is_none(), "{name}");
         }
         let tree = fixture.reopen_repo().tree_of(tip).unwrap();
-        assert!(fixture.reopen_repo().create_branch_natively("refs/heads/x", tree, "x").is_none());
-        assert!(fixture.reopen_repo().create_branch_natively("refs/heads/x", tip.null(), "x").is_none());
-        assert!(fixture.reopen_repo().create_branch_natively("refs/heads/x", tip, "two\nlines").is_none());
+        assert!(fixture.reopen_repo().create_branch_in_process("refs/heads/x", tree, "x").is_none());
+        assert!(fixture.reopen_repo().create_branch_in_process("refs/heads/x", tip.null(), "x").is_none());
+        assert!(fixture.reopen_repo().create_branch_in_process("refs/heads/x", tip, "two\nlines").is_none());
         for (key, value) in [
             ("core.logAllRefUpdates", "false"),
             ("core.sharedRepository", "group"),

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use super::refs::classify_ref_failure;
 use crate::base::head::{Head, RefMove};
-use crate::base::lock_file::{create_lock_file, is_same_file};
+use crate::base::lock_file::{create_linked_lock_file, is_same_file};
 use crate::repository::head_file::read_head;
 use crate::repository::worktree_context::WorktreeContext;
 use crate::{CommitId, Error, Repo};
@@ -30,12 +30,12 @@ pub(crate) enum PreparedMove {
 pub(crate) struct PendingMove<'a> {
     prepared: PreparedMove,
     /// Starts the transaction again without a keeper ref, which a hook may have refused.
-    retry: Option<Box<dyn FnOnce() -> Result<UpdateRefProcess, Error> + 'a>>,
+    retry_without_keeper_ref: Option<Box<dyn FnOnce() -> Result<UpdateRefProcess, Error> + 'a>>,
 }
 
 impl PendingMove<'_> {
     fn without_retry(prepared: PreparedMove) -> Self {
-        PendingMove { prepared, retry: None }
+        PendingMove { prepared, retry_without_keeper_ref: None }
     }
 
     /// Waits until the locks are held and the old values of the refs are verified.
@@ -43,8 +43,9 @@ impl PendingMove<'_> {
         match self.prepared {
             PreparedMove::UpdateRef(mut process) => {
                 // A hook may refuse keeper refs. Without one, only a prune after a kill does harm.
-                if let Some(retry) =
-                    self.retry.filter(|_| process.expect_replies(&TRANSACTION_REPLIES).is_err())
+                if let Some(retry) = self
+                    .retry_without_keeper_ref
+                    .filter(|_| process.expect_replies(&TRANSACTION_REPLIES).is_err())
                 {
                     let was_killed = process.was_killed;
                     process = retry()?;
@@ -104,7 +105,10 @@ pub(crate) fn start_move<'a>(
         Some((keeper_ref_name(tree.scratch), to)),
     )?;
     let retry = move || UpdateRefProcess::start(repo, dir, &command, message, None, None);
-    Ok(PendingMove { prepared: PreparedMove::UpdateRef(process), retry: Some(Box::new(retry)) })
+    Ok(PendingMove {
+        prepared: PreparedMove::UpdateRef(process),
+        retry_without_keeper_ref: Some(Box::new(retry)),
+    })
 }
 
 /// Returns the name of the keeper ref for a step with this scratch folder. The ref points to the commit to
@@ -122,16 +126,22 @@ pub(crate) fn keeper_ref_name(scratch: &Path) -> String {
 fn start_detach<'a>(
     tree: &WorktreeContext<'a>,
     old_head: &Head,
-    id: CommitId,
+    target_commit: CommitId,
     from: CommitId,
     message: &'a str,
 ) -> Result<PendingMove<'a>, Error> {
     let (repo, dir) = (tree.repo, tree.dir);
     if !repo.is_reftable() {
-        return HeadFileLock::acquire(tree, old_head, &format!("{id}\n"), (from, id), message)
-            .map(PendingMove::without_retry);
+        return HeadFileLock::acquire(
+            tree,
+            old_head,
+            &format!("{target_commit}\n"),
+            (from, target_commit),
+            message,
+        )
+        .map(PendingMove::without_retry);
     }
-    let command = format!("option no-deref\0update HEAD\0{id}\0{from}\0");
+    let command = format!("option no-deref\0update HEAD\0{target_commit}\0{from}\0");
     UpdateRefProcess::start(repo, dir, &command, message, None, None)
         .map(PreparedMove::UpdateRef)
         .map(PendingMove::without_retry)
@@ -157,7 +167,8 @@ pub(crate) struct UpdateRefProcess {
     /// Standard error of git and of its hooks. It is read all the time, because a process that writes more
     /// than a pipe holds blocks until it is read.
     stderr_chunks: Receiver<Vec<u8>>,
-    name: String,
+    /// Name of the moved ref for messages: a branch without `refs/heads/`, or `HEAD`.
+    moved_ref_name: String,
     /// Git directory whose HEAD git replaces by a new file, which git does not make durable.
     replaced_head_dir: Option<PathBuf>,
     /// Ref that keeps the new commit until the move is committed.
@@ -219,7 +230,7 @@ impl UpdateRefProcess {
         let mut process = UpdateRefProcess {
             child,
             stderr_chunks,
-            name,
+            moved_ref_name: name,
             replaced_head_dir,
             keeper_ref: keeper_ref.map(|(ref_name, _)| ref_name),
             was_killed: false,
@@ -290,6 +301,7 @@ impl UpdateRefProcess {
         self.was_killed |= self.child.wait().is_ok_and(is_kill);
     }
 
+    /// Ends the transaction, and returns an error with what git wrote to standard error.
     fn finish_with_error(&mut self) -> Error {
         drop(self.child.stdin.take());
         drop(read_in_background(self.child.stdout.take()));
@@ -301,7 +313,11 @@ impl UpdateRefProcess {
             || self.stderr_chunks.recv_timeout(deadline.saturating_duration_since(Instant::now())).ok();
         let stderr: Vec<u8> =
             std::iter::from_fn(next_chunk).take_while(|_| Instant::now() < deadline).flatten().collect();
-        classify_ref_failure(self.name.clone(), &String::from_utf8_lossy(&stderr), "git ended early")
+        classify_ref_failure(
+            self.moved_ref_name.clone(),
+            &String::from_utf8_lossy(&stderr),
+            "git ended early",
+        )
     }
 }
 
@@ -339,7 +355,8 @@ pub(crate) fn release_head_lock(git_dir: &Path, scratch: &Path) -> Result<(), Er
 pub(crate) struct HeadFileLock {
     head: PathBuf,
     lock: PathBuf,
-    reflog: Option<(PathBuf, String)>,
+    /// File of HEAD's reflog and the line to add to it; `None` if git keeps no reflog.
+    reflog_line: Option<(PathBuf, String)>,
     is_finished: bool,
 }
 
@@ -347,25 +364,29 @@ impl HeadFileLock {
     fn acquire(
         tree: &WorktreeContext<'_>,
         old_head: &Head,
-        text: &str,
+        head_text: &str,
         (from, to): (CommitId, CommitId),
         message: &str,
     ) -> Result<PreparedMove, Error> {
         let (repo, dir, git_dir) = (tree.repo, tree.dir, tree.git_dir.as_path());
         if repo.is_reftable() {
-            return Err(Error::NeedsSymref { found: repo.version()?.to_string() });
+            return Err(Error::NeedsSymref { found_version: repo.version()?.to_string() });
         }
-        let moved_error = |reason: String| Error::RefNotMoved { name: "HEAD".into(), reason };
+        let moved_error = |reason: String| Error::RefNotMoved { ref_name: "HEAD".into(), reason };
         let (head, lock) = (git_dir.join("HEAD"), git_dir.join("HEAD.lock"));
         let mut file =
-            create_lock_file(&lock, &tree.scratch.join(HEAD_LOCK_LINK_FILE)).map_err(|e| match e.kind() {
-                ErrorKind::AlreadyExists => Error::RefLocked { name: "HEAD".into(), lock: lock.clone() },
-                _ => moved_error(format!("{} cannot be made: {e}", lock.display())),
+            create_linked_lock_file(&lock, &tree.scratch.join(HEAD_LOCK_LINK_FILE)).map_err(|e| {
+                match e.kind() {
+                    ErrorKind::AlreadyExists => {
+                        Error::RefLocked { ref_name: "HEAD".into(), lock: lock.clone() }
+                    }
+                    _ => moved_error(format!("{} cannot be made: {e}", lock.display())),
+                }
             })?;
         let head_lock = HeadFileLock {
             head,
             lock,
-            reflog: head_reflog_line(repo, dir, git_dir, (from, to), message)?,
+            reflog_line: head_reflog_line(repo, dir, git_dir, (from, to), message)?,
             is_finished: false,
         };
         repo.sharing().adjust_open_file(&file).map_err(Error::io("write", &head_lock.lock))?;
@@ -379,14 +400,14 @@ impl HeadFileLock {
         }
         file.set_len(0)
             .and_then(|()| file.rewind())
-            .and_then(|()| file.write_all(text.as_bytes()))
+            .and_then(|()| file.write_all(head_text.as_bytes()))
             .and_then(|()| file.sync_all())
             .map_err(Error::io("write", &head_lock.lock))?;
         Ok(PreparedMove::HeadFile(head_lock))
     }
 
     fn commit(mut self) -> Result<(), Error> {
-        if let Some((file, line)) = &self.reflog {
+        if let Some((file, line)) = &self.reflog_line {
             let log = OpenOptions::new().append(true).create(true).open(file);
             log.and_then(|mut f| f.write_all(line.as_bytes())).map_err(Error::io("write", file))?;
         }

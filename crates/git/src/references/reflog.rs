@@ -90,7 +90,8 @@ impl Repo {
 
     fn reflog_with_limit(&self, dir: &Path, name: &str, limit: &[&str]) -> Result<Vec<ReflogEntry>, Error> {
         let call = self.git_in(dir).args(["reflog", "show", "--date=unix", "--no-show-signature", "-z"]);
-        let out = call.args(limit).args(["--format=%H %gd %gs", name, "--"]).accept(&[128]).run()?;
+        let out =
+            call.args(limit).args(["--format=%H %gd %gs", name, "--"]).accept_exit_codes(&[128]).run()?;
         Ok(out.stdout.split(|b| *b == 0).filter_map(parse_show_line).collect())
     }
 
@@ -184,7 +185,7 @@ mod tests {
     #[test]
     fn last_head_move_matches_git() {
         let fixture = TestRepo::new();
-        let (main, other) = (fixture.top.join("repo"), fixture.top.join("other"));
+        let (main, other) = (fixture.parent_dir.join("repo"), fixture.parent_dir.join("other"));
         for script in [
             "git config user.name 'A > B C'; git config user.email a@b; git commit -q --allow-empty -m 'first of  all'",
             "git switch -q -c new",

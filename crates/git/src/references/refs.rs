@@ -18,7 +18,7 @@ const MAX_SYMREF_DEPTH: usize = 5;
 /// free, or the ref is not where it was expected. `fallback` is the reason if git wrote nothing.
 pub(crate) fn classify_ref_failure(name: String, stderr: &str, fallback: &str) -> Error {
     if let Some(hook_failure) = FailedProgram::from_ref_hook(&name, stderr) {
-        return Error::Program(hook_failure);
+        return Error::UserProgram(hook_failure);
     }
     if let Some(unusable) = UnusableError::from_stderr(stderr) {
         return Error::Unusable(unusable);
@@ -28,8 +28,8 @@ pub(crate) fn classify_ref_failure(name: String, stderr: &str, fallback: &str) -
     let lock =
         reason.split_once("Unable to create '").and_then(|(_, rest)| rest.split_once("': File exists"));
     match lock {
-        Some((lock, _)) => Error::RefLocked { name, lock: lock.into() },
-        None => Error::RefNotMoved { name, reason: reason.to_owned() },
+        Some((lock, _)) => Error::RefLocked { ref_name: name, lock: lock.into() },
+        None => Error::RefNotMoved { ref_name: name, reason: reason.to_owned() },
     }
 }
 
@@ -49,7 +49,7 @@ impl Repo {
     pub fn ref_object(&self, name: &str) -> Result<Option<Oid>, Error> {
         if self.is_reftable() {
             let found = self.git().args(["rev-parse", "--verify", "--quiet", "--end-of-options", name]);
-            return Ok(Oid::from_hex(found.accept(&[1]).run()?.trimmed_stdout().as_bytes()));
+            return Ok(Oid::from_hex(found.accept_exit_codes(&[1]).run()?.trimmed_stdout().as_bytes()));
         }
         let found = self.gix.try_find_reference(name).map_err(Error::object(format!("ref {name}")))?;
         match found.as_ref().map(gix::Reference::target) {
@@ -67,7 +67,7 @@ impl Repo {
                 .git()
                 .args(["rev-parse", "--verify", "--quiet", "--end-of-options"])
                 .arg(format!("{name}^{{commit}}"))
-                .accept(&[1])
+                .accept_exit_codes(&[1])
                 .run()?;
             return Ok(CommitId::from_hex(out.trimmed_stdout().as_bytes()));
         }
@@ -114,12 +114,12 @@ impl Repo {
     /// Returns the branch that moves when a lane lands on `branch`: the branch itself, or the target if it is
     /// a symbolic ref, as the old name of a renamed branch may be.
     pub fn resolve_symbolic_branch(&self, branch: &str) -> String {
-        if !Repo::is_branch_name(branch) {
+        if !Repo::is_valid_branch_name(branch) {
             return branch.to_owned();
         }
         let mut name = format!("{BRANCH_PREFIX}{branch}");
         if self.is_reftable() {
-            let found = self.git().args(["symbolic-ref", "--quiet", &name]).accept(&[1]).run();
+            let found = self.git().args(["symbolic-ref", "--quiet", &name]).accept_exit_codes(&[1]).run();
             name = found.map(|out| out.trimmed_stdout()).unwrap_or_default();
         } else {
             // A symbolic ref is never packed.
@@ -129,7 +129,7 @@ impl Repo {
             }
         }
         match name.strip_prefix(BRANCH_PREFIX) {
-            Some(target) if Repo::is_branch_name(target) => target.to_owned(),
+            Some(target) if Repo::is_valid_branch_name(target) => target.to_owned(),
             _ => branch.to_owned(),
         }
     }
@@ -139,7 +139,7 @@ impl Repo {
     pub fn symbolic_target(&self, branch: &str) -> Result<Option<String>, Error> {
         let name = format!("{BRANCH_PREFIX}{branch}");
         if self.is_reftable() {
-            let out = self.git().args(["symbolic-ref", "--quiet", &name]).accept(&[1]).run()?;
+            let out = self.git().args(["symbolic-ref", "--quiet", &name]).accept_exit_codes(&[1]).run()?;
             return Ok(Some(out.trimmed_stdout()).filter(|to| !to.is_empty()));
         }
         Ok(read_symbolic_ref(&self.common_dir().join(name)))
@@ -205,7 +205,7 @@ impl Repo {
         message: &str,
     ) -> Result<(), Error> {
         let (new, old) = (new.into(), old.into());
-        if old.is_null() && self.create_branch_natively(name, new, message).is_some() {
+        if old.is_null() && self.create_branch_in_process(name, new, message).is_some() {
             return Ok(());
         }
         if !old.is_null() && !new.is_null() {
@@ -242,7 +242,7 @@ impl Repo {
     }
 
     /// Returns whether git accepts a name as a branch name.
-    pub fn is_branch_name(branch: &str) -> bool {
+    pub fn is_valid_branch_name(branch: &str) -> bool {
         let full_name = format!("{BRANCH_PREFIX}{branch}");
         !branch.starts_with('-')
             && branch != "HEAD"
@@ -254,7 +254,7 @@ impl Repo {
     pub fn head_branch(&self, dir: &Path, git_dir: &Path) -> Result<Option<String>, Error> {
         if self.is_reftable() {
             let args = ["symbolic-ref", "--no-recurse", "--quiet", "HEAD"];
-            let out = self.git_in(dir).args(args).accept(&[1]).run()?;
+            let out = self.git_in(dir).args(args).accept_exit_codes(&[1]).run()?;
             return Ok(out.trimmed_stdout().strip_prefix("refs/heads/").map(ToOwned::to_owned));
         }
         let text = read_head(git_dir).map_err(Error::io("read", &git_dir.join("HEAD")))?;
@@ -294,7 +294,11 @@ impl Repo {
         if let Some(branch) = self.head_branch(dir, git_dir)? {
             return Ok(Some(Head::Branch(branch)));
         }
-        let out = self.git_in(dir).args(["rev-parse", "--verify", "--quiet", "HEAD"]).accept(&[1]).run()?;
+        let out = self
+            .git_in(dir)
+            .args(["rev-parse", "--verify", "--quiet", "HEAD"])
+            .accept_exit_codes(&[1])
+            .run()?;
         Ok(CommitId::from_hex(out.trimmed_stdout().as_bytes()).map(Head::Detached))
     }
 
@@ -303,7 +307,8 @@ impl Repo {
     pub fn current_head_name(&self) -> Result<Option<String>, Error> {
         if self.is_reftable() {
             let dir = self.current_worktree().unwrap_or(self.command_dir()).to_owned();
-            let out = self.git_in(&dir).args(["symbolic-ref", "--quiet", "HEAD"]).accept(&[1]).run()?;
+            let out =
+                self.git_in(&dir).args(["symbolic-ref", "--quiet", "HEAD"]).accept_exit_codes(&[1]).run()?;
             return Ok(Some(out.trimmed_stdout())
                 .filter(|l| !l.is_empty())
                 .map(|l| l.trim_start_matches("refs/heads/").to_owned()));

@@ -24,7 +24,7 @@ pub(crate) struct StaleLocks<'a> {
     started_at: SystemTime,
     /// Each lock file with the text that the dead operation would have written to it; none when that is
     /// unknown.
-    lock_files: Vec<(PathBuf, Option<Vec<u8>>)>,
+    locks_with_expected_text: Vec<(PathBuf, Option<Vec<u8>>)>,
 }
 
 impl<'a> StaleLocks<'a> {
@@ -34,32 +34,38 @@ impl<'a> StaleLocks<'a> {
         // Some file systems do not record the creation time of a folder; the modification time is used then.
         let started_at = meta.created().or_else(|_| meta.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
         // File systems stamp files with the time of the last tick.
-        Ok(StaleLocks { repo, started_at: started_at - Duration::from_millis(20), lock_files: Vec::new() })
+        Ok(StaleLocks {
+            repo,
+            started_at: started_at - Duration::from_millis(20),
+            locks_with_expected_text: Vec::new(),
+        })
     }
 
-    /// Adds the lock of a ref shared by all worktrees, which the operation was moving to `new`.
+    /// Adds the lock of a ref shared by all worktrees, which the operation was moving to `new`, or deleting
+    /// if that is `None`. Also adds the locks of HEAD, for a branch, and of files that hold many refs.
     pub(crate) fn with_ref(mut self, name: &str, new: Option<CommitId>) -> Self {
         let text = new.map_or_else(Vec::new, |id| format!("{id}\n").into_bytes());
-        self.lock_files.push((self.repo.common_dir().join(format!("{name}.lock")), Some(text)));
+        self.locks_with_expected_text.push((self.repo.common_dir().join(format!("{name}.lock")), Some(text)));
         if name.starts_with(BRANCH_PREFIX) {
             // To write the reflog, git also locks a HEAD that names the branch, and writes nothing to that
             // lock.
-            self.lock_files.push((self.repo.common_dir().join("HEAD.lock"), Some(Vec::new())));
+            self.locks_with_expected_text.push((self.repo.common_dir().join("HEAD.lock"), Some(Vec::new())));
         }
         self.with_shared()
     }
 
-    /// Adds the lock of a ref that only git-proq uses, whatever the lock contains.
+    /// Adds the lock of a ref that only git-proq uses, whatever the lock contains, and the locks of files
+    /// that hold many refs.
     pub(crate) fn with_private_ref(mut self, name: &str) -> Self {
-        self.lock_files.push((self.repo.common_dir().join(format!("{name}.lock")), None));
+        self.locks_with_expected_text.push((self.repo.common_dir().join(format!("{name}.lock")), None));
         self.with_shared()
     }
 
     /// Adds the lock of a worktree's HEAD, to which the operation was writing `text`.
     pub(crate) fn with_head(mut self, git_dir: &Path, text: String) -> Self {
-        self.lock_files.push((git_dir.join("HEAD.lock"), Some(text.into_bytes())));
+        self.locks_with_expected_text.push((git_dir.join("HEAD.lock"), Some(text.into_bytes())));
         if self.repo.is_reftable() {
-            self.lock_files.push((git_dir.join("reftable/tables.list.lock"), None));
+            self.locks_with_expected_text.push((git_dir.join("reftable/tables.list.lock"), None));
         }
         self.with_shared()
     }
@@ -72,8 +78,8 @@ impl<'a> StaleLocks<'a> {
             false => PACKED_REFS_FILES.iter().map(|name| common.join(name)).collect(),
         };
         for file in shared {
-            if !self.lock_files.iter().any(|(known, _)| *known == file) {
-                self.lock_files.push((file, None));
+            if !self.locks_with_expected_text.iter().any(|(known, _)| *known == file) {
+                self.locks_with_expected_text.push((file, None));
             }
         }
         self
@@ -87,7 +93,7 @@ impl<'a> StaleLocks<'a> {
     pub fn remove(self) -> Result<(), Error> {
         let start = Instant::now();
         let stale: Vec<&PathBuf> = self
-            .lock_files
+            .locks_with_expected_text
             .iter()
             .filter(|(f, text)| self.is_stale(f, text.as_deref()))
             .map(|(f, _)| f)
@@ -108,6 +114,8 @@ impl<'a> StaleLocks<'a> {
         Ok(())
     }
 
+    /// Returns whether a lock was created since the operation started, and holds nothing but `text` or a
+    /// prefix of it. `None` accepts any content.
     fn is_stale(&self, file: &Path, text: Option<&[u8]>) -> bool {
         let Ok(meta) = file.symlink_metadata() else { return false };
         if !meta.modified().is_ok_and(|modified| modified >= self.started_at) {

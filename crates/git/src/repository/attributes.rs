@@ -15,11 +15,11 @@ const SYSTEM_ATTRIBUTES: &str = "/etc/gitattributes";
 
 /// Pattern of a line in an attribute file; `None` for a pattern that cannot be parsed here, which matches all
 /// paths.
-pub(crate) type Rule = Option<Pattern>;
+pub(crate) type AttributePattern = Option<Pattern>;
 
 /// Returns the paths of the attribute files that belong to no tree: of the system, of the repository and of
 /// the user.
-pub(crate) fn attribute_files(repo: &Repo) -> Vec<PathBuf> {
+pub(crate) fn attribute_files_outside_tree(repo: &Repo) -> Vec<PathBuf> {
     let user = repo.gix.config_snapshot().trusted_path("core.attributesFile").ok().flatten();
     // git resolves the path against its working directory, which is the top of a checkout.
     let user = user.map(|path| repo.command_dir().join(path));
@@ -33,7 +33,7 @@ pub(crate) fn attribute_files(repo: &Repo) -> Vec<PathBuf> {
 }
 
 /// Returns the paths of `.gitattributes` files that can apply to `paths`.
-pub(crate) fn attribute_paths<'p>(paths: impl Iterator<Item = &'p RepoPath>) -> BTreeSet<RepoPath> {
+pub(crate) fn attribute_paths_for<'p>(paths: impl Iterator<Item = &'p RepoPath>) -> BTreeSet<RepoPath> {
     let mut all = BTreeSet::from([RepoPath::new(".gitattributes")]);
     for path in paths {
         all.extend(path.parents().map(|up| up.join(b".gitattributes")));
@@ -42,7 +42,7 @@ pub(crate) fn attribute_paths<'p>(paths: impl Iterator<Item = &'p RepoPath>) -> 
 }
 
 /// Returns whether the pattern of any rule matches `path`, ignoring case.
-pub(crate) fn any_rule_matches(rules: &[Rule], path: &[u8]) -> bool {
+pub(crate) fn any_rule_matches(rules: &[AttributePattern], path: &[u8]) -> bool {
     let name = path.rfind_byte(b'/').map(|at| at + 1);
     rules.iter().any(|rule| match rule {
         None => true,

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 
 use super::head_file::has_head;
 
-/// Returns the git directory of the worktree at `dir`, or `dir` if it is a git directory itself.
-pub(crate) fn git_dir_of(dir: &Path) -> Option<PathBuf> {
+/// Returns the git directory of the worktree whose top is `dir`, or `dir` if it is a git directory itself;
+/// `None` if it is neither. Parent folders are not searched.
+pub(crate) fn git_dir_at(dir: &Path) -> Option<PathBuf> {
     let link = dir.join(".git");
     if link.is_dir() {
         return Some(link);

@@ -57,7 +57,7 @@ fn symlink_ref(file: &Path) -> Option<String> {
 /// link to a ref without a file there. Returns `None` if that is not the reason.
 ///
 /// # Errors
-/// Returns [`UnusableError::LinkedHead`] for the HEAD of the main checkout.
+/// Returns [`UnusableError::SymlinkHead`] for the HEAD of the main checkout.
 pub(crate) fn open_with_symlink_head(
     program: &Program,
     dir: &Path,
@@ -81,19 +81,20 @@ pub(crate) fn open_with_symlink_head(
 /// Rejects the repository at `common_dir` if its HEAD is a link to a ref that has no file.
 ///
 /// # Errors
-/// Returns [`UnusableError::LinkedHead`].
+/// Returns [`UnusableError::SymlinkHead`].
 pub(crate) fn reject_symlink_head(common_dir: &Path) -> Result<(), Error> {
     let file = common_dir.join("HEAD");
     match symlink_ref(&file) {
-        Some(name) if !file.exists() => {
-            Err(Error::Unusable(UnusableError::LinkedHead { git_dir: common_dir.to_owned(), name }))
-        }
+        Some(name) if !file.exists() => Err(Error::Unusable(UnusableError::SymlinkHead {
+            git_dir: common_dir.to_owned(),
+            ref_name: name,
+        })),
         _ => Ok(()),
     }
 }
 
-/// Returns a folder of the repository that git finds from `dir`; `None` if git finds none or does not trust
-/// it.
+/// Returns the path that `git rev-parse` prints for `option` in `dir`, with links resolved; `None` if git
+/// finds no repository or does not trust it.
 fn rev_parse_path(program: &Program, dir: &Path, option: &str) -> Option<PathBuf> {
     let mut out = program.command_in(dir).args(["rev-parse", option]).run().ok()?;
     out.stdout.pop_if(|last| *last == b'\n');

@@ -21,7 +21,7 @@ const HEADER_LEN: usize = 64;
 
 /// Reads an object from the folder `objects` into `out`, which is cleared first. Returns `None` if the object
 /// is not loose, not small, or cannot be read. Gitoxide then finds it or reports why not.
-pub fn read(objects: &Path, id: Oid, out: &mut Vec<u8>) -> Option<Kind> {
+pub fn read_small_object(objects: &Path, id: Oid, out: &mut Vec<u8>) -> Option<Kind> {
     let hex = id.to_string();
     let (folder, name) = hex.split_at(2);
     let mut file = File::open(objects.join(folder).join(name)).ok()?;
@@ -57,13 +57,13 @@ const MAX_WRITE_ATTEMPTS: u32 = 20;
 /// `git gc`, `git repack -d` and `git prune-packed` remove every empty object folder at any moment, also
 /// between the creation of a folder and of its first file. They also remove a file once its object is in a
 /// pack.
-pub fn write(objects: &Path, id: Oid, kind: Kind, bytes: &[u8]) -> std::io::Result<bool> {
+pub fn write_small_object(objects: &Path, id: Oid, kind: Kind, bytes: &[u8]) -> std::io::Result<bool> {
     let mut object = encode_loose_header(kind, bytes.len());
     object.extend_from_slice(bytes);
     if object.len() > MAX_STORED_LEN {
         return Ok(false);
     }
-    let stored = encode_stored(&object);
+    let stored = encode_uncompressed_zlib(&object);
     for _ in 0..MAX_WRITE_ATTEMPTS {
         match write_once(objects, id, &stored) {
             Err(e) if e.kind() == ErrorKind::NotFound => {}
@@ -116,7 +116,7 @@ fn encode_loose_header(kind: Kind, length: usize) -> Vec<u8> {
 }
 
 /// Encodes at most 65,535 bytes by RFC 1950 and 1951, as one uncompressed block.
-fn encode_stored(bytes: &[u8]) -> Vec<u8> {
+fn encode_uncompressed_zlib(bytes: &[u8]) -> Vec<u8> {
     const ADLER32_MODULUS: u32 = 65_521;
     let length = u16::try_from(bytes.len()).unwrap_or(u16::MAX);
     let (mut a, mut b) = (1_u32, 0_u32);
@@ -175,7 +175,7 @@ mod tests {
         let (mut ours, mut theirs) = (b"left".to_vec(), Vec::new());
         for id in &ids {
             let kind = gix::prelude::FindExt::find(&library, &id.0, &mut theirs).unwrap().kind;
-            assert_eq!((read(&folder, *id, &mut ours), &ours), (Some(kind), &theirs), "{id}");
+            assert_eq!((read_small_object(&folder, *id, &mut ours), &ours), (Some(kind), &theirs), "{id}");
         }
         assert_eq!(ids.len(), 95);
     }
@@ -188,7 +188,7 @@ mod tests {
         for length in [0, 1, 200, 4000, 4073, 4074, 9000] {
             let bytes = vec![b'a'; length];
             let hash = gix::objs::compute_hash(gix::hash::Kind::Sha1, Kind::Blob, &bytes).unwrap();
-            let is_written = write(empty.path(), Oid(hash), Kind::Blob, &bytes).unwrap();
+            let is_written = write_small_object(empty.path(), Oid(hash), Kind::Blob, &bytes).unwrap();
             assert_eq!(is_written, length <= 4074, "{length}");
             let mut git = Command::new("git");
             git.args(["cat-file", "blob", &hash.to_string()]).current_dir(dir.path()).env("HOME", dir.path());
@@ -222,7 +222,7 @@ mod tests {
             for n in 0..2000 {
                 let bytes = format!("{n}").into_bytes();
                 let hash = gix::objs::compute_hash(gix::hash::Kind::Sha1, Kind::Blob, &bytes).unwrap();
-                left += u32::from(!write(dir.path(), Oid(hash), Kind::Blob, &bytes).unwrap());
+                left += u32::from(!write_small_object(dir.path(), Oid(hash), Kind::Blob, &bytes).unwrap());
                 let hex = hash.to_string();
                 drop(std::fs::remove_file(dir.path().join(&hex[..2]).join(&hex[2..])));
             }
@@ -250,12 +250,12 @@ mod tests {
         let file = folder.join(&hex[..2]).join(&hex[2..]);
         let complete = std::fs::read(&file).unwrap();
         std::fs::remove_file(&file).unwrap();
-        assert_eq!(read(&folder, id, &mut Vec::new()), None, "it is not there");
+        assert_eq!(read_small_object(&folder, id, &mut Vec::new()), None, "it is not there");
         let library = gix::odb::at(&folder, gix::hash::Kind::Sha1).unwrap();
         let (mut ours, mut theirs, mut refused) = (Vec::new(), Vec::new(), 0);
         for cut in 0..complete.len() {
             std::fs::write(&file, &complete[..cut]).unwrap();
-            let found = read(&folder, id, &mut ours);
+            let found = read_small_object(&folder, id, &mut ours);
             // A file that lacks only what follows the last content byte is complete for both readers.
             assert!(
                 found.is_none() || gix::prelude::FindExt::find(&library, &id.0, &mut theirs).is_ok(),
@@ -266,6 +266,6 @@ mod tests {
         }
         assert!(refused > complete.len() / 2);
         std::fs::write(&file, vec![b'x'; MAX_COMPRESSED_LEN]).unwrap();
-        assert_eq!(read(&folder, id, &mut Vec::new()), None, "it may go on");
+        assert_eq!(read_small_object(&folder, id, &mut Vec::new()), None, "it may go on");
     }
 }

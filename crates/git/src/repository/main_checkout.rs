@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use gix::index::decode::Options;
 
-use super::git_dir::git_dir_of;
+use super::git_dir::git_dir_at;
 use crate::base::unusable::UnusableError;
 use crate::{Error, RepoPath};
 
@@ -14,13 +14,13 @@ use crate::{Error, RepoPath};
 /// `git clone --bare` has no index.
 ///
 /// # Errors
-/// Returns [`UnusableError::HiddenCheckout`].
-pub(crate) fn refuse_hidden_checkout(
+/// Returns [`UnusableError::BareWithCheckout`].
+pub(crate) fn refuse_bare_with_checkout(
     gix: &gix::Repository,
     common_dir: &Path,
     dir: &Path,
 ) -> Result<(), Error> {
-    let is_top = |top: &&Path| git_dir_of(top).is_some_and(|git_dir| is_same_dir(&git_dir, common_dir));
+    let is_top = |top: &&Path| git_dir_at(top).is_some_and(|git_dir| is_same_dir(&git_dir, common_dir));
     let Some(top) = common_dir.parent().into_iter().chain(dir.ancestors()).find(is_top) else {
         return Ok(());
     };
@@ -30,7 +30,7 @@ pub(crate) fn refuse_hidden_checkout(
         paths.any(|path| path.is_ok_and(|path| top.join(path).symlink_metadata().is_ok()))
     });
     match has_tracked_file && top != common_dir {
-        true => Err(Error::Unusable(UnusableError::HiddenCheckout {
+        true => Err(Error::Unusable(UnusableError::BareWithCheckout {
             dir: top.to_owned(),
             config: deciding_config_file(gix, "bare", common_dir),
         })),
@@ -50,7 +50,7 @@ pub(crate) fn refuse_moved_checkout(
 ) -> Result<(), Error> {
     let is_set = gix.config_snapshot().string("core.worktree").is_some();
     let is_from_env = std::env::var_os("GIT_WORK_TREE").is_some();
-    if !is_set || is_from_env || git_dir_of(main_dir).is_some_and(|git_dir| is_same_dir(&git_dir, common_dir))
+    if !is_set || is_from_env || git_dir_at(main_dir).is_some_and(|git_dir| is_same_dir(&git_dir, common_dir))
     {
         return Ok(());
     }
@@ -80,7 +80,7 @@ pub(crate) fn refuse_shared_worktree(gix: &gix::Repository, common_dir: &Path) -
     let Some(worktree) = read_worktree("config") else { return Ok(()) };
     Err(Error::Unusable(UnusableError::SharedWorktree {
         git_dir: common_dir.to_owned(),
-        worktree: worktree.to_fs_path(Path::new("")),
+        worktree_setting: worktree.to_fs_path(Path::new("")),
         is_set_for_main: read_worktree("config.worktree").is_some(),
     }))
 }

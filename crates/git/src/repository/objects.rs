@@ -58,23 +58,24 @@ impl Repo {
         // A lookup of a missing object makes gix scan for new packs each time.
         if self.has_loose_object(id) {
             // A process that was killed may have written the object without sharing it.
-            drop(self.share_loose_object(id));
+            drop(self.share_loose_permissions(id));
             return Ok(id);
         }
         let objects = self.common_dir().join("objects");
-        if !loose_objects::write(&objects, id, object.kind(), &bytes)
+        if !loose_objects::write_small_object(&objects, id, object.kind(), &bytes)
             .map_err(Error::io("write to", &objects))?
         {
             self.write_object_with_gix(id, object.kind(), &bytes)?;
         }
-        match self.share_loose_object(id) {
+        match self.share_loose_permissions(id) {
             // The object is in a pack by now.
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(id),
             done => done.map(|()| id).map_err(Error::io("write", &self.loose_object_path(id))),
         }
     }
 
-    fn share_loose_object(&self, id: Oid) -> std::io::Result<()> {
+    /// Sets the permissions that `core.sharedRepository` requires on an object's file and its folder.
+    fn share_loose_permissions(&self, id: Oid) -> std::io::Result<()> {
         let file = self.loose_object_path(id);
         // A folder that another user created is for that user to share.
         drop(file.parent().map(|folder| self.share_permissions(folder)));
@@ -111,7 +112,7 @@ impl Repo {
         let call = call.arg(kind.to_string()).input(bytes).mutating().durable();
         let line = call.run()?.trimmed_stdout();
         Oid::from_hex(line.as_bytes())
-            .ok_or_else(|| Error::UnexpectedOutput { args: "hash-object".into(), output: line })
+            .ok_or_else(|| Error::UnexpectedOutput { args: "hash-object".into(), fault_or_output: line })
     }
 
     /// Returns whether an object is stored as a loose object.
@@ -179,7 +180,10 @@ impl Drop for TempObjectStore {
 }
 
 /// Opens the repository's object store, with a temporary object folder in front of it if one is given.
-pub(crate) fn object_store(repo: &Repo, objects: Option<&TempObjectStore>) -> Result<gix::OdbHandle, Error> {
+pub(crate) fn open_object_store(
+    repo: &Repo,
+    objects: Option<&TempObjectStore>,
+) -> Result<gix::OdbHandle, Error> {
     match objects {
         None => Ok(repo.gix.objects.clone()),
         Some(temp_objects) => temp_objects.open(repo),

@@ -6,7 +6,7 @@ use crate::Error;
 
 /// Operation that git has started and not finished in one worktree.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OpenOperation {
+pub struct OpenGitOperation {
     /// Name of the operation's git command: `merge`, `rebase` …
     pub command: &'static str,
     /// Branches that the operation will move when it finishes, without `refs/heads/`.
@@ -14,7 +14,7 @@ pub struct OpenOperation {
 }
 
 /// Files below a worktree's git directory and the operation that each of them marks, most specific first.
-const OPERATION_MARKERS: &[(&str, &str)] = &[
+const GIT_OPERATION_MARKERS: &[(&str, &str)] = &[
     ("rebase-merge", "rebase"),
     ("rebase-apply/applying", "am"),
     ("rebase-apply", "rebase"),
@@ -26,7 +26,7 @@ const OPERATION_MARKERS: &[(&str, &str)] = &[
 ];
 
 /// Files that name a branch which the operation moves later.
-const BRANCH_FILES: &[&str] = &["rebase-merge/head-name", "rebase-apply/head-name", "BISECT_START"];
+const OPERATION_BRANCH_FILES: &[&str] = &["rebase-merge/head-name", "rebase-apply/head-name", "BISECT_START"];
 
 /// Files that name the autostash commit of an operation: the changes that git restores after it.
 pub(crate) const AUTOSTASH_FILES: [&str; 3] =
@@ -38,12 +38,12 @@ pub fn has_autostash(git_dir: &Path) -> bool {
 }
 
 /// Returns the operation in progress in the worktree with the git directory `git_dir`, if there is one.
-pub fn find_open_operation(git_dir: &Path) -> Option<OpenOperation> {
-    let command = OPERATION_MARKERS
+pub fn find_open_git_operation(git_dir: &Path) -> Option<OpenGitOperation> {
+    let command = GIT_OPERATION_MARKERS
         .iter()
         .find(|(mark, _)| git_dir.join(mark).exists())
         .map(|(_, command)| *command)?;
-    let mut branches: Vec<String> = BRANCH_FILES
+    let mut branches: Vec<String> = OPERATION_BRANCH_FILES
         .iter()
         .filter_map(|name| std::fs::read_to_string(git_dir.join(name)).ok())
         .map(|text| text.trim().trim_start_matches("refs/heads/").to_owned())
@@ -53,14 +53,14 @@ pub fn find_open_operation(git_dir: &Path) -> Option<OpenOperation> {
         branches
             .extend(text.lines().step_by(3).map(|l| l.trim().trim_start_matches("refs/heads/").to_owned()));
     }
-    Some(OpenOperation { command, branches })
+    Some(OpenGitOperation { command, branches })
 }
 
-/// Fails with [`Error::OpenOperation`] if an operation is in progress in the worktree at `dir`.
-pub(crate) fn require_no_open_operation(dir: &Path, git_dir: &Path) -> Result<(), Error> {
-    match find_open_operation(git_dir) {
+/// Fails with [`Error::OperationInProgress`] if an operation is in progress in the worktree at `dir`.
+pub(crate) fn require_no_git_operation(dir: &Path, git_dir: &Path) -> Result<(), Error> {
+    match find_open_git_operation(git_dir) {
         None => Ok(()),
-        Some(open) => Err(Error::OpenOperation { operation: open.command, dir: dir.to_owned() }),
+        Some(open) => Err(Error::OperationInProgress { git_operation: open.command, dir: dir.to_owned() }),
     }
 }
 
@@ -71,12 +71,12 @@ mod tests {
     #[test]
     fn lists_all_branches_of_rebase() {
         let dir = tempfile::tempdir().unwrap();
-        assert_eq!(find_open_operation(dir.path()), None);
+        assert_eq!(find_open_git_operation(dir.path()), None);
         let state = dir.path().join("rebase-merge");
         std::fs::create_dir(&state).unwrap();
         std::fs::write(state.join("head-name"), "refs/heads/main\n").unwrap();
         std::fs::write(state.join("update-refs"), "refs/heads/a\n1\n2\nrefs/heads/b\n3\n4\n").unwrap();
-        let open = find_open_operation(dir.path()).unwrap();
+        let open = find_open_git_operation(dir.path()).unwrap();
         assert_eq!((open.command, open.branches), ("rebase", vec!["main".into(), "a".into(), "b".into()]));
     }
 }

@@ -50,10 +50,11 @@ pub(crate) fn apply_git_settings(gix: &mut gix::Repository) {
 /// Adds the settings of git's own command line (`git -c key=value proq`), which override all files. gitoxide
 /// does not read them.
 fn add_from_command_line(gix: &mut gix::Repository) {
-    let Some(Ok(text)) = injected_config::user_parameters().map(std::ffi::OsString::into_string) else {
+    let Some(Ok(text)) = injected_config::user_config_parameters().map(std::ffi::OsString::into_string)
+    else {
         return;
     };
-    for setting in parse_parameters(&text) {
+    for setting in parse_config_parameters(&text) {
         let mut snapshot = gix.config_snapshot_mut();
         // Each setting is added separately, so that one that the library cannot read does not affect the
         // others.
@@ -65,7 +66,7 @@ fn add_from_command_line(gix: &mut gix::Repository) {
 
 /// Parses `'key'='value' 'key=value' 'key'=`, each quoted as for a shell, into `key=value` (`key` alone is
 /// true).
-fn parse_parameters(text: &str) -> Vec<String> {
+fn parse_config_parameters(text: &str) -> Vec<String> {
     let mut out = Vec::new();
     let mut current = String::new();
     let mut quoted = false;
@@ -92,7 +93,10 @@ mod tests {
     #[test]
     fn parses_command_line_settings_in_every_form() {
         let text = "'proq.a=1' 'proq.b'='it'\\''s  x=y' 'proq.c'= 'proq.d'='' 'proq.e'='!'";
-        assert_eq!(parse_parameters(text), ["proq.a=1", "proq.b=it's  x=y", "proq.c", "proq.d=", "proq.e=!"]);
-        assert_eq!(parse_parameters(""), [""; 0]);
+        assert_eq!(
+            parse_config_parameters(text),
+            ["proq.a=1", "proq.b=it's  x=y", "proq.c", "proq.d=", "proq.e=!"]
+        );
+        assert_eq!(parse_config_parameters(""), [""; 0]);
     }
 }

@@ -30,8 +30,10 @@ struct FoundRepo {
 /// Users whose files are trusted: the effective user and, for root under sudo, the user who called sudo, as
 /// in git.
 #[derive(Debug, Clone, Copy)]
-struct User {
+struct TrustedUsers {
+    /// Effective user id of this process.
     uid: u32,
+    /// Id of the user who called sudo; `None` unless this process is root under sudo.
     sudo_uid: Option<u32>,
 }
 
@@ -57,11 +59,11 @@ pub(crate) fn check_trust(program: &Program, dir: &Path) -> Result<Trust, Error>
     }
     // If there is no repository, opening it fails later with its own error.
     let Some(found) = find_repo(dir) else { return Ok(Trust::Owned) };
-    let user = User::current();
+    let user = TrustedUsers::current();
     let is_foreign = |repo: &FoundRepo| user.is_none_or(|user| !repo.is_owned_by(user));
     // The common repository of a worktree was not discovered by a search, so `safe.bareRepository` does not
     // apply to it.
-    let common = found.common_repo().filter(&is_foreign);
+    let common = found.main_repo_of_worktree().filter(&is_foreign);
     let is_foreign = is_foreign(&found);
     if is_foreign || found.is_unnamed_bare() {
         check_with_git(program, &found)?;
@@ -86,7 +88,7 @@ fn find_repo(dir: &Path) -> Option<FoundRepo> {
 
 impl FoundRepo {
     /// Returns whether `user` owns the paths whose owner git checks; symbolic links are not followed.
-    fn is_owned_by(&self, user: User) -> bool {
+    fn is_owned_by(&self, user: TrustedUsers) -> bool {
         let is_owned = |path: &Path| path.symlink_metadata().is_ok_and(|meta| user.owns(meta.uid()));
         let owns_worktree =
             self.worktree.as_deref().is_none_or(|tree| is_owned(tree) && is_owned(&tree.join(DOT_GIT)));
@@ -97,7 +99,7 @@ impl FoundRepo {
 
     /// Returns the repository that a linked worktree belongs to, with its main checkout, because commands run
     /// there too.
-    fn common_repo(&self) -> Option<FoundRepo> {
+    fn main_repo_of_worktree(&self) -> Option<FoundRepo> {
         let named = gix::discover::path::from_plain_file(&self.git_dir.join("commondir"))?.ok()?;
         let git_dir = self.git_dir.join(named).canonicalize().ok()?;
         let worktree =
@@ -121,16 +123,16 @@ impl FoundRepo {
     }
 }
 
-impl User {
+impl TrustedUsers {
     /// Returns the user of this process; `None` if git's tests request that every repository counts as
     /// another user's.
-    fn current() -> Option<User> {
+    fn current() -> Option<TrustedUsers> {
         if std::env::var_os("GIT_TEST_ASSUME_DIFFERENT_OWNER").is_some() {
             return None;
         }
         let uid = rustix::process::geteuid().as_raw();
         let by_sudo = std::env::var("SUDO_UID").ok().and_then(|text| text.parse().ok());
-        Some(User { uid, sudo_uid: by_sudo })
+        Some(TrustedUsers { uid, sudo_uid: by_sudo })
     }
 
     fn owns(self, owner: u32) -> bool {
@@ -160,7 +162,7 @@ pub(crate) fn classify_trust_error(error: Error, dir: &Path) -> Error {
     let advice =
         stderr.lines().map(str::trim).find(|line| line.starts_with(ADVICE_COMMAND)).map(ToOwned::to_owned);
     let advice = advice.unwrap_or_else(|| format!("{ADVICE_COMMAND}{}", shell_quote_path(dir)));
-    Error::Untrusted { dir: dir.to_owned(), advice }
+    Error::Untrusted { dir: dir.to_owned(), trust_command: advice }
 }
 
 /// Returns the options for opening a repository with gix, given the result of [`check_trust`]: git alone
@@ -186,9 +188,9 @@ mod tests {
 
     #[test]
     fn only_root_trusts_sudo_caller() {
-        let root = User { uid: 0, sudo_uid: Some(1000) };
+        let root = TrustedUsers { uid: 0, sudo_uid: Some(1000) };
         assert!(root.owns(0) && root.owns(1000) && !root.owns(1001));
-        let user = User { uid: 1001, sudo_uid: Some(1000) };
+        let user = TrustedUsers { uid: 1001, sudo_uid: Some(1000) };
         assert!(user.owns(1001) && !user.owns(1000) && !user.owns(0));
     }
 

@@ -32,14 +32,18 @@ pub struct Repo {
     tree_reader: OnceCell<TreeReader>,
     /// Facts about the history that are costly to find, cached because existing commits do not change.
     pub(crate) history_cache: HistoryCache,
+    /// Git directory that all worktrees share.
     common_dir: PathBuf,
+    /// Top of the main checkout; `None` in a bare repository.
     main_worktree: Option<PathBuf>,
+    /// Top of the worktree that git-proq was started in; `None` in a bare repository or a git directory.
     current_worktree: Option<PathBuf>,
     uses_reftable: bool,
     /// Whether git finds the repository only through `GIT_DIR`: it is bare, and `safe.bareRepository` is
     /// `explicit`.
     needs_git_dir_env: bool,
-    inherited_file: RefCell<Option<Rc<File>>>,
+    /// Open lock file that every mutating git command inherits, if one is set.
+    inherited_lock_file: RefCell<Option<Rc<File>>>,
 }
 
 /// Cached facts about a history.
@@ -90,7 +94,7 @@ impl Repo {
         };
         match &main {
             Some(main) => main_checkout::refuse_moved_checkout(&gix, &common_dir, main)?,
-            None => main_checkout::refuse_hidden_checkout(&gix, &common_dir, dir)?,
+            None => main_checkout::refuse_bare_with_checkout(&gix, &common_dir, dir)?,
         }
         refuse_mixed_repositories(&program, current_worktree.as_deref().or(main.as_deref()), &common_dir)?;
         let reftable = gix
@@ -107,7 +111,7 @@ impl Repo {
             main_worktree: main,
             current_worktree,
             uses_reftable: reftable,
-            inherited_file: RefCell::default(),
+            inherited_lock_file: RefCell::default(),
             gix,
         })
     }
@@ -167,22 +171,22 @@ impl Repo {
 
     /// Creates a git command that runs in the worktree at `dir`.
     pub fn git_in(&self, dir: &Path) -> Command {
-        self.program.command_in(dir).inherit_lock(self.inherited_file.borrow().clone())
+        self.program.command_in(dir).inherit_lock(self.inherited_lock_file.borrow().clone())
     }
 
     /// Makes every later git command that changes something inherit this open file, and with it the lock on
     /// the file. `None` ends that.
     pub fn set_inherited_file(&self, file: Option<&File>) {
         // Without a second descriptor, the lock covers only this process.
-        *self.inherited_file.borrow_mut() = file.and_then(|f| f.try_clone().ok()).map(Rc::new);
+        *self.inherited_lock_file.borrow_mut() = file.and_then(|f| f.try_clone().ok()).map(Rc::new);
     }
 
     /// Runs `action`, which may call `Repo::set_inherited_file`, and then restores the file that was
     /// inherited before.
     pub fn preserve_inherited_file<T>(&self, action: impl FnOnce() -> T) -> T {
-        let saved = self.inherited_file.borrow().clone();
+        let saved = self.inherited_lock_file.borrow().clone();
         let result = action();
-        *self.inherited_file.borrow_mut() = saved;
+        *self.inherited_lock_file.borrow_mut() = saved;
         result
     }
 
@@ -251,7 +255,7 @@ impl Repo {
     ///
     /// # Errors
     /// Returns [`UnusableError::CheckoutElsewhere`] or [`UnusableError::SharedWorktree`].
-    pub fn require_same_checkout(&self) -> Result<(), Error> {
+    pub fn require_unmoved_checkout(&self) -> Result<(), Error> {
         let Some(current) = open_settings::open(self.gix.git_dir()) else { return Ok(()) };
         main_checkout::refuse_shared_worktree(&current, self.common_dir())?;
         let worktree_setting =

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 
-use super::attributes::attribute_files;
+use super::attributes::attribute_files_outside_tree;
 use crate::{Error, Repo};
 
 /// Regular expression of the settings that make git write files in another form than they have in the
@@ -35,8 +35,8 @@ impl Repo {
     /// Fails if git cannot read its settings.
     pub fn conversion_config(&self, dir: &Path) -> Result<Vec<u8>, Error> {
         let command = self.git_in(dir).args(["config", "-z", "--get-regexp", CONVERSION_KEYS]);
-        let mut config = command.accept(&[1]).run()?.stdout;
-        for file in attribute_files(self) {
+        let mut config = command.accept_exit_codes(&[1]).run()?.stdout;
+        for file in attribute_files_outside_tree(self) {
             config.push(0);
             // git also ignores one that cannot be read.
             config.extend(std::fs::read(&file).unwrap_or_default());

@@ -40,6 +40,7 @@ impl TreeItem {
 pub(crate) struct TreeItems {
     /// All names, concatenated, since a tree may have very many.
     names: Vec<u8>,
+    /// Range of each entry's name in `names`, with the entry, ordered by name.
     items: Vec<(Range<usize>, TreeItem)>,
 }
 
@@ -55,6 +56,7 @@ impl TreeItems {
         (0..self.items.len()).filter_map(|at| self.nth_item(at))
     }
 
+    /// Returns the name and entry at a position in the order of names; `None` behind the last one.
     fn nth_item(&self, at: usize) -> Option<(&BStr, TreeItem)> {
         let (range, item) = self.items.get(at)?;
         Some((BStr::new(&self.names[range.clone()]), *item))
@@ -114,9 +116,9 @@ pub(crate) struct TreeReader {
     objects: gix::OdbHandle,
     /// Folder of loose objects; none if the repository has replacement objects.
     loose_dir: Option<PathBuf>,
-    trees: RefCell<HashMap<gix::ObjectId, Rc<TreeItems>>>,
+    cached_trees: RefCell<HashMap<gix::ObjectId, Rc<TreeItems>>>,
     /// Cached trees of commits.
-    commits: RefCell<HashMap<CommitId, gix::ObjectId>>,
+    trees_by_commit: RefCell<HashMap<CommitId, gix::ObjectId>>,
 }
 
 impl TreeReader {
@@ -124,7 +126,12 @@ impl TreeReader {
     pub fn new(objects: gix::OdbHandle) -> TreeReader {
         let store = objects.store_ref();
         let loose_dir = store.replacements().next().is_none().then(|| store.path().to_owned());
-        TreeReader { objects, loose_dir, trees: RefCell::default(), commits: RefCell::default() }
+        TreeReader {
+            objects,
+            loose_dir,
+            cached_trees: RefCell::default(),
+            trees_by_commit: RefCell::default(),
+        }
     }
 
     /// Reads one tree, without the trees below it. Nonstandard modes that old programs wrote are normalized
@@ -133,14 +140,14 @@ impl TreeReader {
     /// # Errors
     /// Fails if the tree is missing or cannot be read.
     pub fn tree(&self, id: gix::ObjectId) -> Result<Rc<TreeItems>, Error> {
-        if let Some(cached) = self.trees.borrow().get(&id) {
+        if let Some(cached) = self.cached_trees.borrow().get(&id) {
             return Ok(Rc::clone(cached));
         }
         let label = || format!("tree {}", Oid(id).short());
         let bytes = self.read_object(Oid(id), Kind::Tree, label)?;
         let tree = gix::objs::TreeRef::from_bytes(&bytes, id.kind()).map_err(Error::object(label()))?;
         let items = Rc::new(TreeItems::from_tree(&tree));
-        let mut trees = self.trees.borrow_mut();
+        let mut trees = self.cached_trees.borrow_mut();
         if trees.len() >= MAX_CACHED_TREES {
             trees.clear();
         }
@@ -150,14 +157,14 @@ impl TreeReader {
 
     /// Returns the tree of a commit.
     pub fn tree_of(&self, commit: CommitId) -> Result<gix::ObjectId, Error> {
-        if let Some(cached) = self.commits.borrow().get(&commit) {
+        if let Some(cached) = self.trees_by_commit.borrow().get(&commit) {
             return Ok(*cached);
         }
         let label = || format!("commit {}", commit.short());
         let bytes = self.read_object(commit.oid(), Kind::Commit, label)?;
         let found = gix::objs::CommitRefIter::from_bytes(&bytes, commit.0.kind()).tree_id();
         let tree = found.map_err(Error::object(label()))?;
-        let mut commits = self.commits.borrow_mut();
+        let mut commits = self.trees_by_commit.borrow_mut();
         if commits.len() >= MAX_CACHED_TREES {
             commits.clear();
         }
@@ -201,7 +208,7 @@ impl TreeReader {
 
     fn read_loose(&self, id: Oid, kind: Kind) -> Option<Vec<u8>> {
         let mut bytes = Vec::new();
-        let found = loose_objects::read(self.loose_dir.as_ref()?, id, &mut bytes);
+        let found = loose_objects::read_small_object(self.loose_dir.as_ref()?, id, &mut bytes);
         (found == Some(kind)).then_some(bytes)
     }
 }

@@ -11,8 +11,8 @@ use crate::base::folders::{exists_in_real_folder, remove_empty_parents, remove_e
 use crate::base::path::nul_separated;
 use crate::base::path_list;
 use crate::checkout::fast_checkout::write_new_file;
-use crate::checkout::obstructions::{Obstruction, detect_obstruction, preserve_obstructions};
-use crate::checkout::partial_files::may_be_written_by_git;
+use crate::checkout::obstructions::{Obstruction, obstruction_after_cleanup, preserve_obstructions};
+use crate::checkout::partial_files::is_missing_or_git_written;
 use crate::checkout::preflight::refuse_unchangeable;
 use crate::checkout::quarantine::{Quarantine, matches_blob};
 use crate::history::tree_diff;
@@ -26,7 +26,7 @@ use crate::index::scratch_index;
 use crate::index::scratch_index::INDEX_NAME;
 use crate::index::sparse_entries::{mark_skip_worktree, pattern_exceptions};
 use crate::index::sparse_patterns::SparsePatterns;
-use crate::repository::open_operation::require_no_open_operation;
+use crate::repository::open_operation::require_no_git_operation;
 use crate::repository::worktree_context::WorktreeContext;
 use crate::{CommitId, Error, RepoPath};
 
@@ -39,21 +39,21 @@ pub(crate) type SaveCommit<'a> = &'a dyn Fn(CommitId) -> Result<(), Error>;
 ///
 /// # Errors
 /// Fails with [`Error::Raced`] when a file or the index changed since the snapshot was taken. Fails with
-/// [`Error::NotWritable`] or [`Error::Replaced`] before anything is touched.
+/// [`Error::NotWritable`] or [`Error::ReplacedBlobs`] before anything is touched.
 pub fn clear_worktree(
     tree: &WorktreeContext<'_>,
     snapshot: &Snapshot,
     parked_dir: &Path,
     save_commit: SaveCommit<'_>,
 ) -> Result<(), Error> {
-    let lock = IndexLock::acquire_shared(tree)?;
-    require_no_open_operation(tree.dir, &tree.git_dir)?;
+    let lock = IndexLock::acquire_with_sharing(tree)?;
+    require_no_git_operation(tree.dir, &tree.git_dir)?;
     if snapshot.index_version.is_some() && lock.initial_version() != snapshot.index_version {
         return Err(raced_error(tree, vec![RepoPath::new("the index")]));
     }
     // The index is the one that the snapshot was taken of.
     let is_at_head = snapshot.index_version.is_some()
-        && snapshot.index_tree == tree.repo.tree_of(snapshot.base)?
+        && snapshot.index_tree == tree.repo.tree_of(snapshot.head_commit)?
         && snapshot.intent_to_add.is_empty()
         && snapshot.stages.is_none();
     let files = SnapshotFiles::load_for_clearing(tree, snapshot)?;
@@ -67,7 +67,7 @@ pub fn clear_worktree(
     let result = files
         .park_files(tree, &parked)
         .inspect(|()| fail_points::hit("clear.moved"))
-        .and_then(|()| files.require_unchanged(tree, snapshot, &parked))
+        .and_then(|()| files.require_parked_unchanged(tree, snapshot, &parked))
         .and_then(|()| files.write_head_files(tree, snapshot, lock.index(), is_at_head));
     let result = result.inspect(|_| fail_points::hit("clear.filled")).and_then(|next| lock.install(next));
     if let Err(e) = result {
@@ -81,13 +81,13 @@ pub fn clear_worktree(
 }
 
 fn raced_error(tree: &WorktreeContext<'_>, paths: Vec<RepoPath>) -> Error {
-    Error::Raced { dir: tree.dir.to_owned(), paths }
+    Error::Raced { dir: tree.dir.to_owned(), raced_paths: paths }
 }
 
 /// Files of a worktree that differ from HEAD, as a snapshot recorded them.
 pub(crate) struct SnapshotFiles {
     /// Commit that HEAD pointed to.
-    base: CommitId,
+    head_commit: CommitId,
     /// Changes from HEAD to the tracked files of the snapshot.
     pub tracked: Vec<Change>,
     /// Untracked files.
@@ -99,7 +99,7 @@ pub(crate) struct SnapshotFiles {
 impl SnapshotFiles {
     /// Loads the differences from HEAD out of the snapshot's trees, without submodules.
     pub fn load(tree: &WorktreeContext<'_>, snapshot: &Snapshot) -> Result<SnapshotFiles, Error> {
-        let mut tracked = tree_changes(tree.repo, snapshot.base, snapshot.work_tree)?;
+        let mut tracked = tree_changes(tree.repo, snapshot.head_commit, snapshot.work_tree)?;
         // Submodules have separate transitions: their folders stay.
         tracked.retain(|c| ![c.old, c.new].into_iter().flatten().any(TreeFile::is_gitlink));
         let untracked = match snapshot.untracked_tree {
@@ -107,7 +107,7 @@ impl SnapshotFiles {
             Some(id) => tree_diff::tree_files(tree.repo, id, &BTreeSet::new())?,
         };
         let ignored = snapshot.ignored.iter().map(|file| (file.path.clone(), file.to_tree_file())).collect();
-        Ok(SnapshotFiles { base: snapshot.base, tracked, untracked, ignored })
+        Ok(SnapshotFiles { head_commit: snapshot.head_commit, tracked, untracked, ignored })
     }
 
     /// Loads the files of a worktree that is about to be cleared, including those that a sparse checkout
@@ -118,12 +118,12 @@ impl SnapshotFiles {
         snapshot: &Snapshot,
     ) -> Result<SnapshotFiles, Error> {
         let mut files = SnapshotFiles::load(tree, snapshot)?;
-        if !index_flags::has_sparse_file(&tree.git_dir) {
+        if !index_flags::has_sparse_patterns_file(&tree.git_dir) {
             return Ok(files);
         }
         let snapshot_paths: BTreeSet<RepoPath> =
             files.all_changes().into_iter().map(|change| change.path).collect();
-        let staged = tree_changes(tree.repo, snapshot.base, snapshot.index_tree)?;
+        let staged = tree_changes(tree.repo, snapshot.head_commit, snapshot.index_tree)?;
         let staged: BTreeSet<&RepoPath> =
             staged.iter().map(|c| &c.path).chain(&snapshot.intent_to_add).collect();
         let is_from_head = |path: &RepoPath| !snapshot_paths.contains(path) && !staged.contains(path);
@@ -163,7 +163,7 @@ impl SnapshotFiles {
     }
 
     /// Returns every file that the snapshot's worktree has and HEAD does not have in this form.
-    pub fn files(&self) -> Vec<(RepoPath, TreeFile)> {
+    pub fn changed_files(&self) -> Vec<(RepoPath, TreeFile)> {
         self.tracked_files().chain(self.untracked_and_ignored().cloned()).collect()
     }
 
@@ -182,7 +182,7 @@ impl SnapshotFiles {
         tree: &WorktreeContext<'_>,
         snapshot: &Snapshot,
     ) -> Result<Vec<(RepoPath, TreeFile)>, Error> {
-        let files = self.files();
+        let files = self.changed_files();
         let mut all_attributes =
             tree_attribute_files(tree.repo, snapshot.work_tree, files.iter().map(|(p, _)| p))?;
         let untracked_attributes = self.untracked.iter().filter(|(p, _)| p.ends_with_name(b".gitattributes"));
@@ -190,9 +190,10 @@ impl SnapshotFiles {
         Ok(all_attributes)
     }
 
+    /// Moves the changed files to `parked`. Fails with [`Error::Raced`] if one of them no longer exists.
     fn park_files(&self, tree: &WorktreeContext<'_>, parked: &Quarantine) -> Result<(), Error> {
         let mut missing = Vec::new();
-        for (path, _) in self.files() {
+        for (path, _) in self.changed_files() {
             if !parked.move_in(tree.dir, &path)? {
                 missing.push(path.clone());
             }
@@ -201,39 +202,40 @@ impl SnapshotFiles {
         if missing.is_empty() { Ok(()) } else { Err(raced_error(tree, missing)) }
     }
 
-    fn require_unchanged(
+    /// Fails with [`Error::Raced`] if a parked file differs from the snapshot's version.
+    fn require_parked_unchanged(
         &self,
         tree: &WorktreeContext<'_>,
         snapshot: &Snapshot,
         parked: &Quarantine,
     ) -> Result<(), Error> {
         let attributes = || self.attribute_files(tree, snapshot);
-        let edited = parked.differing_files(tree, &self.files(), &attributes)?;
+        let edited = parked.differing_files(tree, &self.changed_files(), &attributes)?;
         if edited.is_empty() { Ok(()) } else { Err(raced_error(tree, edited)) }
     }
 
-    /// Writes HEAD's content where files were parked, and creates HEAD's index. `is_at_head` is whether the
-    /// present index is known to match HEAD.
+    /// Writes HEAD's content where files were parked, and creates HEAD's index. `index_matches_head` is
+    /// whether the present index is known to match HEAD.
     fn write_head_files(
         &self,
         tree: &WorktreeContext<'_>,
         snapshot: &Snapshot,
         index: &Path,
-        is_at_head: bool,
+        index_matches_head: bool,
     ) -> Result<NewIndex, Error> {
         let next_index = tree.scratch.join(INDEX_NAME);
         let head_files: Vec<(RepoPath, TreeFile)> =
             self.tracked.iter().filter_map(|c| Some((c.path.clone(), c.old?))).collect();
-        if is_at_head
+        if index_matches_head
             && let Some(new_index) =
                 self.write_head_files_in_process(tree, index, &next_index, &head_files)?
         {
             return Ok(new_index);
         }
-        scratch_index::copy(index, &next_index)?;
+        scratch_index::copy_with_mtime(index, &next_index)?;
         let git_command =
-            || tree.repo.git_in(tree.dir).args(index_flags::KEEP_FLAGS_CONFIG).index(&next_index);
-        if !is_at_head {
+            || tree.repo.git_in(tree.dir).args(index_flags::KEEP_FLAGS_CONFIG).use_index(&next_index);
+        if !index_matches_head {
             // An intent-to-add entry has the blob id of an empty file, so git would take it for that file and
             // retain it.
             let added_paths = nul_separated(&snapshot.intent_to_add);
@@ -244,7 +246,11 @@ impl SnapshotFiles {
                     .mutating()
                     .run()?;
             }
-            git_command().args(["read-tree", "-i", "-m"]).arg(snapshot.base.to_string()).mutating().run()?;
+            git_command()
+                .args(["read-tree", "-i", "-m"])
+                .arg(snapshot.head_commit.to_string())
+                .mutating()
+                .run()?;
         }
         let paths: Vec<RepoPath> = head_files.into_iter().map(|(path, _)| path).collect();
         let skipped: BTreeSet<RepoPath> = index_flags::flagged_entries(tree.repo, tree.dir, &tree.git_dir)?
@@ -252,7 +258,7 @@ impl SnapshotFiles {
             .filter(|f| f.skip_worktree)
             .map(|f| f.path)
             .collect();
-        let paths = skip_excluded_files(tree, &next_index, paths)?;
+        let paths = mark_excluded_files(tree, &next_index, paths)?;
         let to_unflag: Vec<RepoPath> = paths.iter().filter(|p| skipped.contains(p)).cloned().collect();
         index_flags::clear_flags(tree.repo, tree.dir, &next_index, &to_unflag)?;
         record_planned_writes(tree, &paths)?;
@@ -273,7 +279,7 @@ impl SnapshotFiles {
         &self,
         tree: &WorktreeContext<'_>,
         index: &Path,
-        next_index: &Path,
+        head_index: &Path,
         head_files: &[(RepoPath, TreeFile)],
     ) -> Result<Option<NewIndex>, Error> {
         let unchanged = |(path, side): &(RepoPath, TreeFile)| Change {
@@ -283,7 +289,7 @@ impl SnapshotFiles {
         };
         let changes: Vec<Change> = head_files.iter().map(unchanged).collect();
         // A parked `.gitattributes` file affects what git writes for the other files.
-        if !self.files().iter().all(|(path, _)| is_portable_path(path))
+        if !self.changed_files().iter().all(|(path, _)| is_portable_path(path))
             || !needs_no_conversion(tree, &changes)
         {
             return Ok(None);
@@ -298,9 +304,9 @@ impl SnapshotFiles {
         if let Some(new_index) = plan.build(tree) {
             return Ok(Some(new_index));
         }
-        scratch_index::copy(index, next_index)?;
-        index_flags::refresh_stat_data(tree.repo, tree.dir, next_index)?;
-        Ok(Some(NewIndex::InFile(next_index.to_owned())))
+        scratch_index::copy_with_mtime(index, head_index)?;
+        index_flags::refresh_stat_data(tree.repo, tree.dir, head_index)?;
+        Ok(Some(NewIndex::InFile(head_index.to_owned())))
     }
 
     /// Undoes [`clear_worktree`]: restores the parked files to their places and removes the files that
@@ -313,11 +319,11 @@ impl SnapshotFiles {
         empty_dirs: &[RepoPath],
     ) -> Result<Option<CommitId>, Error> {
         let written_paths: BTreeSet<RepoPath> =
-            path_list::read_path_list(&tree.scratch.join(WRITTEN_LIST))?.into_iter().collect();
+            path_list::read_path_list(&tree.scratch.join(PLANNED_WRITES_LIST))?.into_iter().collect();
         let removed = Quarantine::create_unused(tree.scratch, "filled")?;
         // Every file was parked before anything was written. A file that is no longer parked was restored by
         // an interrupted recovery, and may resemble a prefix of HEAD's file.
-        let files = self.files();
+        let files = self.changed_files();
         let snapshot_paths: BTreeSet<&RepoPath> = files.iter().map(|(path, _)| path).collect();
         for path in written_paths
             .iter()
@@ -353,9 +359,9 @@ impl SnapshotFiles {
                     || (written_paths.contains(&foreign.path)
                         && self.is_written_head_file(tree, &foreign.path)))
         };
-        let to_restore = self.files().into_iter().filter(|(path, _)| parked.contains(path));
+        let to_restore = self.changed_files().into_iter().filter(|(path, _)| parked.contains(path));
         let foreign =
-            to_restore.filter_map(|(path, side)| Some((detect_obstruction(tree.dir, &path)?, side)));
+            to_restore.filter_map(|(path, side)| Some((obstruction_after_cleanup(tree.dir, &path)?, side)));
         foreign.filter(|(found, side)| !is_known(found, *side)).map(|(found, _)| found).collect()
     }
 
@@ -363,28 +369,32 @@ impl SnapshotFiles {
     /// prefix of it. Where git cannot run, on a full disk, only a file that is byte for byte HEAD's counts.
     fn is_written_head_file(&self, tree: &WorktreeContext<'_>, path: &RepoPath) -> bool {
         let head_side = self.tracked.iter().find(|c| c.path == *path).and_then(|c| c.old);
-        let is_from_side = |side| may_be_written_by_git(tree, path, side, self.base.oid()).unwrap_or(false);
+        let is_from_side =
+            |side| is_missing_or_git_written(tree, path, side, self.head_commit.oid()).unwrap_or(false);
         exists_in_real_folder(tree.dir, path) && head_side.is_some_and(is_from_side)
     }
 }
 
 /// Name, in a step's folder, of the list of files that the step writes where files were parked.
-const WRITTEN_LIST: &str = "filled";
+const PLANNED_WRITES_LIST: &str = "filled";
 
 /// Records paths in the scratch folder before HEAD's files are written there: an undo removes only recorded
 /// files. Fails if anything but empty folders exists at a path; the snapshot has recorded empty folders.
 fn record_planned_writes(tree: &WorktreeContext<'_>, paths: &[RepoPath]) -> Result<(), Error> {
-    let mut obstacles: Vec<RepoPath> =
-        paths.iter().filter_map(|path| detect_obstruction(tree.dir, path)).map(|found| found.path).collect();
+    let mut obstacles: Vec<RepoPath> = paths
+        .iter()
+        .filter_map(|path| obstruction_after_cleanup(tree.dir, path))
+        .map(|found| found.path)
+        .collect();
     obstacles.dedup();
     if !obstacles.is_empty() {
         return Err(raced_error(tree, obstacles));
     }
-    path_list::write_path_list(&tree.scratch.join(WRITTEN_LIST), paths)
+    path_list::write_path_list(&tree.scratch.join(PLANNED_WRITES_LIST), paths)
 }
 
 /// Marks the files that the sparse patterns exclude as skip-worktree in `index`. Returns the other files.
-fn skip_excluded_files(
+fn mark_excluded_files(
     tree: &WorktreeContext<'_>,
     index: &Path,
     paths: Vec<RepoPath>,
@@ -422,6 +432,8 @@ pub fn copy_untracked_files(
     copy_files_unlike_blobs(tree, parked_dir, &files.untracked, &files.ignored)
 }
 
+/// Copies to `parked_dir` those of `files` of which git would write other bytes, and all `ignored` files,
+/// except files that it has already.
 fn copy_files_unlike_blobs(
     tree: &WorktreeContext<'_>,
     parked_dir: &Path,

@@ -57,48 +57,53 @@ impl WorktreeScan {
     }
 }
 
-/// Returns the ignored files that occupy paths of HEAD, which is at `base`: in place of a file that the
-/// worktree lacks, in place of a folder above it, or below a folder in its place. Also returns those of
-/// `restored` that exist, which a snapshot has restored.
+/// Returns the ignored files that occupy paths of HEAD, which is at `head_commit`: in place of a file that
+/// the worktree lacks, in place of a folder above it, or below a folder in its place. Also returns those of
+/// `restored_ignored` that exist, which a snapshot has restored.
 pub(crate) fn find_ignored_obstructions(
     tree: &WorktreeContext<'_>,
     dirty: &WorktreeStatus,
     hidden: &[RepoPath],
-    base: CommitId,
+    head_commit: CommitId,
     work_tree: TreeId,
-    restored: &[RepoPath],
+    restored_ignored: &[RepoPath],
 ) -> Result<Vec<IgnoredFile>, Error> {
     let is_staged_or_deleted =
         |e: &StatusEntry| matches!(e.kind, StatusKind::Tracked { staged, deleted, .. } if staged || deleted);
     // Otherwise the worktree has all that HEAD has.
     let changes = if !hidden.is_empty() || dirty.tracked().any(is_staged_or_deleted) {
-        tree_changes(tree.repo, base, work_tree)?
+        tree_changes(tree.repo, head_commit, work_tree)?
     } else {
         Vec::new()
     };
-    let untracked = dirty.untracked().filter(|e| !e.nested).map(|e| &e.path).collect();
-    list_ignored_obstructions(tree, &changes, &untracked, restored)
+    let untracked = dirty.untracked().filter(|e| !e.is_nested_repo).map(|e| &e.path).collect();
+    list_ignored_obstructions(tree, &changes, &untracked, restored_ignored)
 }
 
 /// Returns the ignored files that have to be parked even if the worktree is clean. They occupy the place of a
-/// folder whose files the user marked skip-worktree, see [`skipped_obstructions`], or are among `restored`.
+/// folder whose files the user marked skip-worktree, see [`skipped_obstructions`], or are among
+/// `restored_ignored`.
 pub(crate) fn ignored_in_clean_worktree(
     tree: &WorktreeContext<'_>,
-    restored: &[RepoPath],
+    restored_ignored: &[RepoPath],
 ) -> Result<Vec<IgnoredFile>, Error> {
-    list_ignored_obstructions(tree, &[], &BTreeSet::new(), restored)
+    list_ignored_obstructions(tree, &[], &BTreeSet::new(), restored_ignored)
 }
 
 fn list_ignored_obstructions(
     tree: &WorktreeContext<'_>,
     changes: &[Change],
     untracked: &BTreeSet<&RepoPath>,
-    restored: &[RepoPath],
+    restored_ignored: &[RepoPath],
 ) -> Result<Vec<IgnoredFile>, Error> {
     let mut scan = ObstructionScan::run(tree, changes, untracked)?;
-    scan.files.extend(filter_ignored_files(tree, restored)?);
+    scan.ignored_files.extend(filter_ignored_files(tree, restored_ignored)?);
     let is_readable = |path: &&RepoPath| special_files::unreadable_paths(tree.dir, [*path]).is_empty();
-    scan.files.iter().filter(is_readable).map(|path| read_ignored_file(tree.repo, tree.dir, path)).collect()
+    scan.ignored_files
+        .iter()
+        .filter(is_readable)
+        .map(|path| read_ignored_file(tree.repo, tree.dir, path))
+        .collect()
 }
 
 /// Returns those of `paths` that are files or links which git ignores and does not track.
@@ -113,7 +118,7 @@ fn filter_ignored_files(tree: &WorktreeContext<'_>, paths: &[RepoPath]) -> Resul
     }
     // With its index, git takes a file for tracked that occupies the place of a tracked folder.
     let mut ignored = tree.repo.ignored_among(tree.dir, &present)?;
-    let is_tracked = index_flags::entry_lookup(tree.repo, &tree.git_dir.join("index"));
+    let is_tracked = index_flags::index_entry_predicate(tree.repo, &tree.git_dir.join("index"));
     // The joined empty name matches a sparse directory entry.
     ignored.retain(|path| !is_tracked(path) && !path.parents().any(|parent| is_tracked(&parent.join(b""))));
     Ok(ignored)
@@ -131,26 +136,26 @@ pub(crate) fn refuse_obstructions(
     untracked: &BTreeSet<&RepoPath>,
 ) -> Result<(), Error> {
     let scan = ObstructionScan::run(tree, changes, untracked)?;
-    if !scan.non_files.is_empty() {
-        return Err(Error::NotAFile { dir: tree.dir.to_owned(), paths: scan.non_files });
+    if !scan.non_file_descriptions.is_empty() {
+        return Err(Error::NotAFile { dir: tree.dir.to_owned(), descriptions: scan.non_file_descriptions });
     }
-    let mut all: Vec<RepoPath> = scan.files.into_iter().chain(scan.unreadable).collect();
+    let mut all: Vec<RepoPath> = scan.ignored_files.into_iter().chain(scan.unreadable_folders).collect();
     let unreadable = special_files::unreadable_paths(tree.dir, &all);
     if !unreadable.is_empty() {
-        return Err(Error::Unreadable { dir: tree.dir.to_owned(), paths: unreadable });
+        return Err(Error::Unreadable { dir: tree.dir.to_owned(), unreadable_paths: unreadable });
     }
     all.sort();
-    if all.is_empty() { Ok(()) } else { Err(Error::Raced { dir: tree.dir.to_owned(), paths: all }) }
+    if all.is_empty() { Ok(()) } else { Err(Error::Raced { dir: tree.dir.to_owned(), raced_paths: all }) }
 }
 
 /// Scan for paths that occupy the places of HEAD's files and are not part of a snapshot.
 #[derive(Default)]
 struct ObstructionScan {
-    files: BTreeSet<RepoPath>,
+    ignored_files: BTreeSet<RepoPath>,
     /// Folders that cannot be read.
-    unreadable: Vec<RepoPath>,
+    unreadable_folders: Vec<RepoPath>,
     /// Descriptions of paths that are neither files nor folders of files.
-    non_files: Vec<String>,
+    non_file_descriptions: Vec<String>,
 }
 
 impl ObstructionScan {
@@ -169,7 +174,7 @@ impl ObstructionScan {
         for path in &candidates {
             scan.inspect_path(tree, path);
         }
-        scan.files.retain(|path| !untracked.contains(path) && !tracked.contains(path));
+        scan.ignored_files.retain(|path| !untracked.contains(path) && !tracked.contains(path));
         Ok(scan)
     }
 
@@ -177,17 +182,17 @@ impl ObstructionScan {
         let file_path = path.to_fs_path(tree.dir);
         let Ok(meta) = file_path.symlink_metadata() else { return };
         if let Some(what) = special_files::special_kind(meta.file_type()) {
-            self.non_files.push(format!("{path} is {what}"));
+            self.non_file_descriptions.push(format!("{path} is {what}"));
         } else if !meta.is_dir() {
-            self.files.insert(path.clone());
+            self.ignored_files.insert(path.clone());
         } else if file_path.join(".git").symlink_metadata().is_ok() {
-            self.non_files.push(format!("{path} is a repository of its own"));
+            self.non_file_descriptions.push(format!("{path} is a repository of its own"));
         } else if let Ok(entries) = std::fs::read_dir(&file_path) {
             for entry in entries.flatten() {
                 self.inspect_path(tree, &path.join(entry.file_name().as_bytes()));
             }
         } else {
-            self.unreadable.push(path.clone());
+            self.unreadable_folders.push(path.clone());
         }
     }
 }

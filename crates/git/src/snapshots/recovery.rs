@@ -9,7 +9,7 @@ use super::snapshot::Snapshot;
 use crate::base::head::RefMove;
 use crate::checkout::quarantine::Quarantine;
 use crate::checkout::ref_recovery::{
-    clear_ref_locks, has_branch_moved, has_ref_moved, is_untouched, release_keeper_ref,
+    clear_ref_locks, has_branch_moved, has_ref_moved, release_keeper_ref, was_transition_refused,
 };
 use crate::checkout::transition::{AppliedChanges, REPLACED_DIR};
 use crate::history::tree_diff::tree_changes;
@@ -28,16 +28,18 @@ pub struct RecoveredStep {
     pub is_done: bool,
     /// Commits that hold files which other programs wrote between the crash and the recovery. They were in
     /// the way when the recovery undid the step.
-    pub saved: Vec<CommitId>,
+    pub saved_commits: Vec<CommitId>,
 }
 
 impl RecoveredStep {
+    /// Creates the outcome of a step that was completed.
     fn finished() -> RecoveredStep {
-        RecoveredStep { is_done: true, saved: Vec::new() }
+        RecoveredStep { is_done: true, saved_commits: Vec::new() }
     }
 
+    /// Creates the outcome of a step that was undone, with commits of files that were in the way.
     fn undone(saved: impl IntoIterator<Item = CommitId>) -> RecoveredStep {
-        RecoveredStep { is_done: false, saved: saved.into_iter().collect() }
+        RecoveredStep { is_done: false, saved_commits: saved.into_iter().collect() }
     }
 }
 
@@ -65,15 +67,15 @@ fn recover_files_and_index(
         finish_index(tree, lock_state)?;
         return Ok(RecoveredStep::finished());
     }
-    if is_untouched(tree.scratch) || !tree.scratch.join(REPLACED_DIR).exists() {
+    if was_transition_refused(tree.scratch) || !tree.scratch.join(REPLACED_DIR).exists() {
         // No file was moved to the worktree yet; files that seem to be from this step existed before.
-        index_lock::recover_lock(&tree.git_dir, tree.scratch)?;
+        index_lock::recover_index_lock(&tree.git_dir, tree.scratch)?;
         return Ok(RecoveredStep::undone(None));
     }
     let changes = tree_changes(tree.repo, from, to)?;
     let moved = AppliedChanges::open_from_scratch_folder(tree, changes, to.oid())?;
     let saved = moved.undo_and_save(tree)?;
-    index_lock::recover_lock(&tree.git_dir, tree.scratch)?;
+    index_lock::recover_index_lock(&tree.git_dir, tree.scratch)?;
     Ok(RecoveredStep::undone(saved))
 }
 
@@ -82,7 +84,7 @@ fn recover_files_and_index(
 pub fn release_step_locks(git_dir: Option<&Path>, scratch: &Path) -> Result<(), Error> {
     let Some(git_dir) = git_dir else { return Ok(()) };
     ref_transaction::release_head_lock(git_dir, scratch)?;
-    index_lock::recover_lock(git_dir, scratch).map(drop)
+    index_lock::recover_index_lock(git_dir, scratch).map(drop)
 }
 
 /// Recovers a transition of a worktree whose folder, `dir`, no longer exists, and whose git directory may not
@@ -101,7 +103,9 @@ pub fn recover_without_worktree(
         git_dir.iter().fold(stale, |stale, git_dir| stale.with_head(git_dir, format!("{to}\n"))).remove()?;
     }
     let moved = match (mv, git_dir) {
-        (RefMove::Branch(name), None) => !is_untouched(scratch) && has_branch_moved(repo, from, to, name)?,
+        (RefMove::Branch(name), None) => {
+            !was_transition_refused(scratch) && has_branch_moved(repo, from, to, name)?
+        }
         (_, None) => false,
         (_, Some(git_dir)) => {
             let tree = WorktreeContext { repo, dir, git_dir, scratch, off_limits: None, warn: &|_| {} };
@@ -109,7 +113,7 @@ pub fn recover_without_worktree(
             let (moved, lock_state) = ref_and_lock_state(&tree, from, to, mv)?;
             match moved {
                 true => finish_index(&tree, lock_state)?,
-                false => drop(index_lock::recover_lock(&tree.git_dir, scratch)?),
+                false => drop(index_lock::recover_index_lock(&tree.git_dir, scratch)?),
             }
             moved
         }
@@ -127,7 +131,7 @@ fn ref_and_lock_state(
 ) -> Result<(bool, IndexLockState), Error> {
     let lock_state = index_lock::index_lock_state(&tree.git_dir, tree.scratch);
     let moved = match mv {
-        _ if is_untouched(tree.scratch) => false,
+        _ if was_transition_refused(tree.scratch) => false,
         RefMove::Nothing => matches!(lock_state, IndexLockState::Ready | IndexLockState::Installed),
         _ => has_ref_moved(tree, from, to, mv)?,
     };
@@ -145,13 +149,13 @@ fn finish_index(tree: &WorktreeContext<'_>, lock_state: IndexLockState) -> Resul
         IndexLockState::Installed => Ok(()),
         IndexLockState::Held | IndexLockState::Ready | IndexLockState::Absent => {
             let modified_time = |path: &Path| path.metadata().and_then(|m| m.modified()).ok();
-            let pending_index = index_lock::find_staged_index(tree.scratch)?;
+            let pending_index = index_lock::rescue_staged_index(tree.scratch)?;
             // A newer index was written by a process that knew the changes of this step.
             if let Some(pending_index) =
                 pending_index.filter(|pending_index| modified_time(&index) <= modified_time(pending_index))
             {
-                index_lock::recover_lock(&tree.git_dir, tree.scratch)?;
-                let lock = index_lock::IndexLock::acquire_shared(tree)?;
+                index_lock::recover_index_lock(&tree.git_dir, tree.scratch)?;
+                let lock = index_lock::IndexLock::acquire_with_sharing(tree)?;
                 lock.install(NewIndex::InFile(pending_index))?;
             }
             Ok(())
@@ -170,22 +174,22 @@ pub fn recover_clear(
         index_lock::index_lock_state(&tree.git_dir, tree.scratch),
         IndexLockState::Ready | IndexLockState::Installed
     ) {
-        index_lock::recover_lock(&tree.git_dir, tree.scratch)?;
+        index_lock::recover_index_lock(&tree.git_dir, tree.scratch)?;
         return Ok(RecoveredStep::finished());
     }
     let held = SnapshotFiles::load_for_clearing(tree, snapshot)?;
     let quarantine = Quarantine::open(parked_dir)?;
     let saved = held.undo(tree, &quarantine, &snapshot.empty_dirs)?;
-    index_lock::recover_lock(&tree.git_dir, tree.scratch)?;
+    index_lock::recover_index_lock(&tree.git_dir, tree.scratch)?;
     Ok(RecoveredStep::undone(saved))
 }
 
-/// Recovers the step that restores `snapshot` to a worktree whose HEAD is at `current`. The snapshot's files
-/// are in `parked_dir`, and its index is the file `raw_index`.
+/// Recovers the step that restores `snapshot` to a worktree whose HEAD is at `current_head`. The snapshot's
+/// files are in `parked_dir`, and its index is the file `raw_index`.
 pub fn recover_restore(
     tree: &WorktreeContext<'_>,
     snapshot: &Snapshot,
-    current: CommitId,
+    current_head: CommitId,
     parked_dir: &Path,
     raw_index: &Path,
 ) -> Result<RecoveredStep, Error> {
@@ -193,12 +197,12 @@ pub fn recover_restore(
         index_lock::index_lock_state(&tree.git_dir, tree.scratch),
         IndexLockState::Ready | IndexLockState::Installed
     ) {
-        index_lock::recover_lock(&tree.git_dir, tree.scratch)?;
+        index_lock::recover_index_lock(&tree.git_dir, tree.scratch)?;
         return Ok(RecoveredStep::finished());
     }
     let work = SnapshotRestore::new(tree, snapshot, parked_dir, raw_index)?;
-    let saved = work.undo_interrupted(current)?;
-    index_lock::recover_lock(&tree.git_dir, tree.scratch)?;
+    let saved = work.undo_interrupted(current_head)?;
+    index_lock::recover_index_lock(&tree.git_dir, tree.scratch)?;
     Ok(RecoveredStep::undone(saved))
 }
 

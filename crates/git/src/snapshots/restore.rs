@@ -16,7 +16,7 @@ use crate::base::folders::{
     exists_in_real_folder, has_real_parents, is_file_in_real_folder, obstruction_above, remove_empty_parents,
     remove_empty_tree,
 };
-use crate::checkout::obstructions::{detect_obstruction, rename_to_free_names};
+use crate::checkout::obstructions::{obstruction_after_cleanup, rename_to_free_names};
 use crate::checkout::preconditions::{LocalChangeSearch, refuse_overlap};
 use crate::checkout::quarantine::{Quarantine, matches_blob};
 use crate::checkout::rebuilt_files::RebuiltFiles;
@@ -31,9 +31,9 @@ use crate::index::scratch_index;
 use crate::index::scratch_index::INDEX_NAME;
 use crate::index::sparse_entries::{SparseAdjustments, mark_skip_worktree};
 use crate::index::sparse_patterns::SparseExceptions;
-use crate::repository::open_operation::require_no_open_operation;
+use crate::repository::open_operation::require_no_git_operation;
 use crate::repository::worktree_context::WorktreeContext;
-use crate::status::status_query::is_certainly_at;
+use crate::status::status_query::index_certainly_at;
 use crate::{CommitId, Error, RepoPath, TreeId};
 
 pub mod undo;
@@ -54,18 +54,19 @@ pub fn restore(
 ) -> Result<RestoreOutcome, Error> {
     let mut restoration = SnapshotRestore::new(tree, snapshot, parked_dir, raw_index)?;
     restoration.snapshot_files.drop_lost_ignored(|path| restoration.parked.contains(path));
-    let outcome = if tree.repo.tree_of(head)? == tree.repo.tree_of(snapshot.base)? && raw_index.exists() {
-        restoration.restore_exactly(raw_index, head).map(|()| RestoreOutcome::Exact)
-    } else {
-        restoration.restore_merged(head, raw_index)
-    };
+    let outcome =
+        if tree.repo.tree_of(head)? == tree.repo.tree_of(snapshot.head_commit)? && raw_index.exists() {
+            restoration.restore_exactly(raw_index, head).map(|()| RestoreOutcome::Exact)
+        } else {
+            restoration.restore_merged(head, raw_index)
+        };
     fail_points::hit("restore.installed");
     outcome
 }
 
 /// Name of a quarantine in a step's scratch folder. It receives the files, as HEAD has them, that a restore
 /// replaces.
-const HEAD_FILES_DIR: &str = "current";
+const DISPLACED_HEAD_FILES_DIR: &str = "current";
 
 /// Restore of one snapshot in a worktree.
 pub(crate) struct SnapshotRestore<'a> {
@@ -89,7 +90,7 @@ impl<'a> SnapshotRestore<'a> {
         let snapshot_files = SnapshotFiles::load(tree, snapshot)?;
         let snapshot_paths: HashSet<RepoPath> =
             snapshot_files.all_changes().into_iter().map(|change| change.path).collect();
-        let head_files_dir = tree.scratch.join(HEAD_FILES_DIR).join("files");
+        let head_files_dir = tree.scratch.join(DISPLACED_HEAD_FILES_DIR).join("files");
         let is_displaced = |path: &RepoPath| path.to_fs_path(&head_files_dir).symlink_metadata().is_ok();
         let sparse_changes = SparseAdjustments::compare(
             tree,
@@ -107,11 +108,13 @@ impl<'a> SnapshotRestore<'a> {
         })
     }
 
+    /// Restores files, modes and index as they were, in a worktree at whose `head` the files are those of the
+    /// snapshot's base.
     fn restore_exactly(&self, raw_index: &Path, head: CommitId) -> Result<(), Error> {
         let lock = self.lock_index()?;
         // No other process writes to the index while it is locked.
         let is_at_head =
-            |changes| is_certainly_at(self.tree.repo, self.tree.dir, &self.tree.git_dir, head, changes);
+            |changes| index_certainly_at(self.tree.repo, self.tree.dir, &self.tree.git_dir, head, changes);
         let local = if is_at_head(&self.snapshot_files.all_changes()) {
             LocalChangeSearch::None
         } else {
@@ -129,8 +132,8 @@ impl<'a> SnapshotRestore<'a> {
             .cloned()
             .collect();
         self.refuse_obstructions(&displaced, local)?;
-        let head_files = Quarantine::open(&self.tree.scratch.join(HEAD_FILES_DIR))?;
-        let files = [self.snapshot_files.files(), self.sparse_changes.added.clone()].concat();
+        let head_files = Quarantine::open(&self.tree.scratch.join(DISPLACED_HEAD_FILES_DIR))?;
+        let files = [self.snapshot_files.changed_files(), self.sparse_changes.added.clone()].concat();
         let placed = self.record_placed_files(&files)?;
         let result = self.displace_head_files(&displaced, &head_files);
         let result = result.inspect(|()| fail_points::hit("restore.taken"));
@@ -154,14 +157,14 @@ impl<'a> SnapshotRestore<'a> {
     /// Builds the restored index from `raw_index`, with the current stat data of the files. `current_index`
     /// shows which files were written again since the snapshot.
     fn build_refreshed_index(&self, raw_index: &Path, current_index: &Path) -> Result<NewIndex, Error> {
-        let files = self.snapshot_files.files();
+        let files = self.snapshot_files.changed_files();
         let paths = files.iter().map(|(path, _)| path).collect();
         let plan = IndexRefresh::plan_from_later_index(self.tree, raw_index, current_index, &paths);
         if let Some(new_index) = plan.and_then(|plan| plan.build(self.tree)) {
             return Ok(new_index);
         }
         let index_file = self.tree.scratch.join(INDEX_NAME);
-        scratch_index::copy(raw_index, &index_file)?;
+        scratch_index::copy_with_mtime(raw_index, &index_file)?;
         clear_entry_stats(
             self.tree,
             &index_file,
@@ -195,13 +198,17 @@ impl<'a> SnapshotRestore<'a> {
             new: Some(*side),
         }));
         match refuse_overlap(self.tree, &pending_changes, local, &SparseExceptions::default()) {
-            Err(Error::LocalChanges { dir, mut paths, hint: remedy }) => {
+            Err(Error::LocalChanges { dir, overlapping_paths: mut paths, hint: remedy }) => {
                 // A file that is missing here but parked is no user's change, and neither is one that will be
                 // intent-to-add again.
                 let is_retained =
                     |p: &RepoPath| self.parked.contains(p) || self.snapshot.intent_to_add.contains(p);
-                paths.retain(|p| detect_obstruction(self.tree.dir, p).is_some() || !is_retained(p));
-                if paths.is_empty() { Ok(()) } else { Err(Error::LocalChanges { dir, paths, hint: remedy }) }
+                paths.retain(|p| obstruction_after_cleanup(self.tree.dir, p).is_some() || !is_retained(p));
+                if paths.is_empty() {
+                    Ok(())
+                } else {
+                    Err(Error::LocalChanges { dir, overlapping_paths: paths, hint: remedy })
+                }
             }
             other => other,
         }
@@ -235,8 +242,8 @@ impl<'a> SnapshotRestore<'a> {
     }
 
     fn lock_index(&self) -> Result<IndexLock, Error> {
-        let lock = IndexLock::acquire_shared(self.tree)?;
-        require_no_open_operation(self.tree.dir, &self.tree.git_dir)?;
+        let lock = IndexLock::acquire_with_sharing(self.tree)?;
+        require_no_git_operation(self.tree.dir, &self.tree.git_dir)?;
         Ok(lock)
     }
 
@@ -253,13 +260,14 @@ impl<'a> SnapshotRestore<'a> {
             }
             remove_empty_parents(self.tree.dir, &change.path);
         }
-        let attributes =
-            || tree_attribute_files(self.tree.repo, self.snapshot.base, expected.iter().map(|(p, _)| p));
+        let attributes = || {
+            tree_attribute_files(self.tree.repo, self.snapshot.head_commit, expected.iter().map(|(p, _)| p))
+        };
         let edited = head_files.differing_files(self.tree, &expected, &attributes)?;
         if edited.is_empty() {
             return Ok(());
         }
-        Err(Error::Raced { dir: self.tree.dir.to_owned(), paths: edited })
+        Err(Error::Raced { dir: self.tree.dir.to_owned(), raced_paths: edited })
     }
 
     /// Creates the snapshot's files in the worktree: moves parked files there, and writes missing ones from
@@ -314,6 +322,7 @@ impl<'a> SnapshotRestore<'a> {
         }
     }
 
+    /// Returns whether the snapshot has the path as an untracked file.
     fn is_untracked(&self, path: &RepoPath) -> bool {
         self.snapshot_files.untracked.iter().any(|(p, _)| p == path)
     }
@@ -333,6 +342,7 @@ impl<'a> SnapshotRestore<'a> {
         RebuiltFiles::new(self.tree, tree_id, &self.snapshot.modes)
     }
 
+    /// Restores the snapshot onto `head`, to which HEAD has moved, by merging its changes into that commit.
     fn restore_merged(&self, head: CommitId, raw_index: &Path) -> Result<RestoreOutcome, Error> {
         let merged_work = merge_snapshot_tree(self.tree, self.snapshot, head, self.snapshot.work_tree)?;
         let merged_index = merge_snapshot_tree(self.tree, self.snapshot, head, self.snapshot.index_tree)?;
@@ -344,7 +354,7 @@ impl<'a> SnapshotRestore<'a> {
         let lock = self.lock_index()?;
         refuse_staged(self.tree, head, self.snapshot)?;
         if let Some(conflict) =
-            find_obstruction(self.tree, &self.snapshot_files, (self.snapshot.base, head), &changes)?
+            find_obstruction(self.tree, &self.snapshot_files, (self.snapshot.head_commit, head), &changes)?
         {
             return Ok(conflict);
         }
@@ -395,11 +405,11 @@ impl<'a> SnapshotRestore<'a> {
         // Files that changed since, or whose place is taken, are left out as git does.
         let head_changes = match self.sparse_changes.added.is_empty() {
             true => Vec::new(),
-            false => tree_changes(self.tree.repo, self.snapshot.base, head)?,
+            false => tree_changes(self.tree.repo, self.snapshot.head_commit, head)?,
         };
         let changed_paths: HashSet<&RepoPath> = head_changes.iter().map(|c| &c.path).collect();
         let is_unchanged = |path: &RepoPath| {
-            !changed_paths.contains(path) && detect_obstruction(self.tree.dir, path).is_none()
+            !changed_paths.contains(path) && obstruction_after_cleanup(self.tree.dir, path).is_none()
         };
         Ok(self.sparse_changes.added.iter().filter(|(path, _)| is_unchanged(path)).collect())
     }
@@ -415,7 +425,8 @@ impl<'a> SnapshotRestore<'a> {
         visible_paths: &HashSet<&RepoPath>,
     ) -> Result<AppliedChanges<'a>, Error> {
         let incoming = changes.to_vec();
-        let against = SparseExceptions { included: visible_paths.clone(), ..SparseExceptions::default() };
+        let against =
+            SparseExceptions { shown_against_patterns: visible_paths.clone(), ..SparseExceptions::default() };
         apply_files(self.tree, index, from, to.oid(), incoming, LocalChangeSearch::SinceHead, &against)
     }
 }

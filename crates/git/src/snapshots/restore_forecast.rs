@@ -13,7 +13,7 @@ use crate::history::tree_diff::{Change, tree_changes};
 use crate::index::index_flags;
 use crate::index::sparse_patterns::SparseExceptions;
 use crate::merge::tree_merge::merge_trees;
-use crate::repository::open_operation::require_no_open_operation;
+use crate::repository::open_operation::require_no_git_operation;
 use crate::repository::worktree_context::WorktreeContext;
 use crate::status::status_query::status;
 use crate::status::worktree_status::{StatusEntry, StatusKind};
@@ -34,7 +34,7 @@ pub enum RestoreOutcome {
 /// Returns how `restore` would restore `snapshot` in a worktree whose HEAD is at `head`.
 ///
 /// # Errors
-/// The refusals of `restore`: [`Error::LocalChanges`], [`Error::Obstructed`], [`Error::OpenOperation`].
+/// The refusals of `restore`: [`Error::LocalChanges`], [`Error::Obstructed`], [`Error::OperationInProgress`].
 pub fn forecast_restore(
     tree: &WorktreeContext<'_>,
     snapshot: &Snapshot,
@@ -42,14 +42,14 @@ pub fn forecast_restore(
     parked_dir: &Path,
     raw_index: &Path,
 ) -> Result<RestoreOutcome, Error> {
-    require_no_open_operation(tree.dir, &tree.git_dir)?;
+    require_no_git_operation(tree.dir, &tree.git_dir)?;
     let mut snapshot_files = SnapshotFiles::load(tree, snapshot)?;
     snapshot_files
         .drop_lost_ignored(|path| path.to_fs_path(&parked_dir.join("files")).symlink_metadata().is_ok());
     let untracked =
         snapshot_files.untracked_and_ignored().map(|(path, side)| (path.clone(), None, Some(*side)));
     let untracked = untracked.map(|(path, old, new)| Change { path, old, new });
-    if tree.repo.tree_of(head)? == tree.repo.tree_of(snapshot.base)? && raw_index.exists() {
+    if tree.repo.tree_of(head)? == tree.repo.tree_of(snapshot.head_commit)? && raw_index.exists() {
         refuse_staged(tree, head, snapshot)?;
         let parked_files = parked_dir.join("files");
         let is_restored = |c: &Change| {
@@ -84,12 +84,12 @@ pub fn forecast_restore(
     };
     refuse_staged(tree, head, snapshot)?;
     let changes = tree_changes(tree.repo, head, merged_tree)?;
-    let conflict = find_obstruction(tree, &snapshot_files, (snapshot.base, head), &changes)?;
+    let conflict = find_obstruction(tree, &snapshot_files, (snapshot.head_commit, head), &changes)?;
     Ok(conflict.unwrap_or(RestoreOutcome::Merged))
 }
 
-/// Merges the changes from the snapshot's base to `theirs`, a tree of the snapshot, onto the commit `head`.
-/// Returns the merged tree, or the conflicting paths. No ref and no file of a worktree changes.
+/// Merges the changes from the snapshot's base to `snapshot_tree`, a tree of the snapshot, onto the commit
+/// `head`. Returns the merged tree, or the conflicting paths. No ref and no file of a worktree changes.
 ///
 /// # Errors
 /// Fails if git cannot read or merge the trees.
@@ -97,23 +97,23 @@ pub(crate) fn merge_snapshot_tree(
     tree: &WorktreeContext<'_>,
     snapshot: &Snapshot,
     head: CommitId,
-    theirs: TreeId,
+    snapshot_tree: TreeId,
 ) -> Result<Result<TreeId, Vec<RepoPath>>, Error> {
-    let (base_tree, ours) = (tree.repo.tree_of(snapshot.base)?, tree.repo.tree_of(head)?);
-    let merged = merge_trees(tree.repo, (base_tree, ours, theirs), tree.scratch, None)?;
+    let (base_tree, ours) = (tree.repo.tree_of(snapshot.head_commit)?, tree.repo.tree_of(head)?);
+    let merged = merge_trees(tree.repo, (base_tree, ours, snapshot_tree), tree.scratch, None)?;
     Ok(if merged.is_clean { Ok(merged.tree) } else { Err(merged.conflicted_paths()) })
 }
 
 /// Returns `RestoreOutcome::Conflict` with the paths where existing files block a merged restore; none if no
 /// path is blocked. It covers the paths that `changes` write and those of the snapshot's untracked files.
-/// `heads` is HEAD's commit at the time of the snapshot, and its current commit.
+/// `old_and_new_head` is HEAD's commit at the time of the snapshot, and its current commit.
 ///
 /// # Errors
 /// [`Error::LocalChanges`] when the user has changed files that `changes` change.
 pub(crate) fn find_obstruction(
     tree: &WorktreeContext<'_>,
     snapshot_files: &SnapshotFiles,
-    heads: (CommitId, CommitId),
+    old_and_new_head: (CommitId, CommitId),
     changes: &[Change],
 ) -> Result<Option<RestoreOutcome>, Error> {
     match refuse_overlap(
@@ -122,14 +122,16 @@ pub(crate) fn find_obstruction(
         LocalChangeSearch::SinceHead,
         &SparseExceptions::default(),
     ) {
-        Err(Error::Obstructed { paths, .. }) => return Ok(Some(RestoreOutcome::Conflict(paths))),
+        Err(Error::Obstructed { obstructing_paths: paths, .. }) => {
+            return Ok(Some(RestoreOutcome::Conflict(paths)));
+        }
         other => other?,
     }
     // No sparse pattern leaves these out.
     let is_removed = |path: &RepoPath| changes.iter().any(|c| c.path == *path && c.new.is_none());
     let blocking =
         snapshot_files.untracked_and_ignored().filter_map(|(path, _)| obstruction_above(tree.dir, path));
-    let hidden = hidden_files_above(tree, snapshot_files, heads)?;
+    let hidden = gained_files_at_folders(tree, snapshot_files, old_and_new_head)?;
     let blocking: BTreeSet<RepoPath> = blocking.chain(hidden).filter(|path| !is_removed(path)).collect();
     Ok((!blocking.is_empty()).then(|| RestoreOutcome::Conflict(blocking.into_iter().collect())))
 }
@@ -137,12 +139,13 @@ pub(crate) fn find_obstruction(
 /// Returns files that HEAD gained between two commits and whose path is a folder of the snapshot's untracked
 /// files. A sparse checkout may leave such a file out: it is then not on disk, and would count as deleted by
 /// the user. Empty if the checkout is not sparse.
-fn hidden_files_above(
+fn gained_files_at_folders(
     tree: &WorktreeContext<'_>,
     snapshot_files: &SnapshotFiles,
     (old_head, new_head): (CommitId, CommitId),
 ) -> Result<BTreeSet<RepoPath>, Error> {
-    if !index_flags::has_sparse_file(&tree.git_dir) || snapshot_files.untracked_and_ignored().next().is_none()
+    if !index_flags::has_sparse_patterns_file(&tree.git_dir)
+        || snapshot_files.untracked_and_ignored().next().is_none()
     {
         return Ok(BTreeSet::new());
     }
@@ -183,5 +186,5 @@ pub(crate) fn refuse_staged(
         return Ok(());
     }
     let remedy = LocalChangesHint::detect(tree.repo, tree.dir, &paths);
-    Err(Error::LocalChanges { dir: tree.dir.to_owned(), paths, hint: remedy })
+    Err(Error::LocalChanges { dir: tree.dir.to_owned(), overlapping_paths: paths, hint: remedy })
 }

@@ -20,9 +20,9 @@ pub(crate) fn write_restored_index(
     visible_paths: &HashSet<&RepoPath>,
 ) -> Result<(), Error> {
     let repo = tree.repo;
-    let git_command = || repo.git_in(tree.dir).index(index_file);
+    let git_command = || repo.git_in(tree.dir).use_index(index_file);
     git_command().args(["read-tree", "-i", "-m"]).arg(staged_tree.to_string()).mutating().run()?;
-    index_flags::add_intent_entries(repo, index_file, raw_index, &snapshot.intent_to_add)?;
+    index_flags::add_intent_to_add_entries(repo, index_file, raw_index, &snapshot.intent_to_add)?;
     let mut flagged = index_flags::flagged_entries_in(repo, tree.dir, raw_index)?;
     if !flagged.is_empty() && index_flags::is_sparse_active(repo, tree.dir, &tree.git_dir)? {
         // The sparse patterns decide which entries are skipped.

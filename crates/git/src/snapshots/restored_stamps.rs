@@ -27,7 +27,8 @@ pub(crate) fn write_stamps(
 ) {
     let tracked = changes.iter().map(|change| &change.path);
     let paths = tracked.chain(snapshot_files.untracked_and_ignored().map(|(path, _)| path));
-    let mut records: Vec<RepoPath> = paths.flat_map(|path| [path.clone(), file_stamp(dir, path)]).collect();
+    let mut records: Vec<RepoPath> =
+        paths.flat_map(|path| [path.clone(), stat_stamp_text(dir, path)]).collect();
     records.push(RepoPath::new(records.len().to_string()));
     drop(std::fs::write(parked.dir().join(STAMPS_FILE), nul_separated(&records)));
 }
@@ -40,12 +41,12 @@ pub fn is_unchanged_since_restore(dir: &Path, parked_dir: &Path) -> bool {
     count.is_some_and(|count| count.as_bytes() == records.len().to_string().as_bytes())
         && records
             .chunks(2)
-            .all(|pair| matches!(pair, [path, recorded] if file_stamp(dir, path) == *recorded))
+            .all(|pair| matches!(pair, [path, recorded] if stat_stamp_text(dir, path) == *recorded))
 }
 
 /// Returns a text of all stat fields that change with a file: mode, inode, length, mtime and ctime, or `none`
 /// for a missing file.
-fn file_stamp(dir: &Path, path: &RepoPath) -> RepoPath {
+fn stat_stamp_text(dir: &Path, path: &RepoPath) -> RepoPath {
     let mut text = String::from("none");
     if let Ok(meta) = path.to_fs_path(dir).symlink_metadata() {
         text.clear();

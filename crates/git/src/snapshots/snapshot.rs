@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::ignored_obstructions::IgnoredFile;
 use super::ignored_obstructions::{find_ignored_obstructions, ignored_in_clean_worktree};
 use super::snapshot_tree_writer::{TreeWriter, warn_uncaptured};
-use super::unmerged_paths::UnmergedPaths;
+use super::unmerged_paths::UnmergedReplacements;
 use crate::base::folders::exists_in_real_folder;
 use crate::history::commit::NewCommit;
 use crate::index::file_modes::{PathMode, unusual_modes};
@@ -31,7 +31,8 @@ pub struct Snapshot {
     /// Stash-shaped commit.
     pub commit: CommitId,
     /// Commit of HEAD when the snapshot was taken.
-    pub base: CommitId,
+    #[serde(rename = "base")]
+    pub head_commit: CommitId,
     /// Tree of the staged content.
     pub index_tree: TreeId,
     /// Tree of the tracked files as they were on disk.
@@ -79,12 +80,12 @@ pub struct Snapshot {
 /// [`Error::Unmerged`] when a merge is unresolved, and git's errors for files that it cannot read.
 pub fn capture(
     tree: &WorktreeContext<'_>,
-    base: CommitId,
+    head_commit: CommitId,
     message: &str,
     spared: &[RepoPath],
     scan: &WorktreeScan,
 ) -> Result<Option<Snapshot>, Error> {
-    capture_with(tree, (base, message), spared, scan, UnmergedPaths::refuse)
+    capture_with(tree, (head_commit, message), spared, scan, UnmergedReplacements::refuse_unmerged)
 }
 
 /// Captures a worktree like [`capture`], but accepts an unresolved merge. An unmerged path is saved with its
@@ -94,11 +95,11 @@ pub fn capture(
 /// git's errors for files that it cannot read.
 pub fn capture_unmerged(
     tree: &WorktreeContext<'_>,
-    base: CommitId,
+    head_commit: CommitId,
     message: &str,
     scan: &WorktreeScan,
 ) -> Result<Option<Snapshot>, Error> {
-    capture_with(tree, (base, message), &[], scan, UnmergedPaths::count_as_ours)
+    capture_with(tree, (head_commit, message), &[], scan, UnmergedReplacements::replace_with_ours)
 }
 
 fn capture_with(
@@ -110,22 +111,27 @@ fn capture_with(
         &WorktreeContext<'_>,
         &Path,
         &mut WorktreeStatus,
-    ) -> Result<UnmergedPaths, Error>,
+    ) -> Result<UnmergedReplacements, Error>,
 ) -> Result<Option<Snapshot>, Error> {
     let (git_index, index_version) = index_with_version(tree)?;
     let facts = scan.facts_if_current(index_version, base);
     let mut worktree_status = collect_changes(tree, facts, spared)?;
     let conflicts = handle_conflicts(tree, &git_index, &mut worktree_status)?;
     let mut hidden = hidden_paths(tree, facts)?;
-    let files = hidden.len() + worktree_status.entries.iter().filter(|e| !e.nested).count();
+    let files = hidden.len() + worktree_status.entries.iter().filter(|e| !e.is_nested_repo).count();
     hidden.extend(staged_absent_paths(tree, &git_index, &worktree_status)?);
-    let changes = WorktreeChanges { status: worktree_status, hidden, files, index_version };
-    let has_untracked = changes.status.untracked().any(|e| !e.nested);
+    let changes = WorktreeChanges {
+        status: worktree_status,
+        hidden_changes: hidden,
+        changed_file_count: files,
+        index_version,
+    };
+    let has_untracked = changes.status.untracked().any(|e| !e.is_nested_repo);
     if !has_untracked && changes.has_no_tracked_changes() {
         return Ok(None);
     }
     let raw_index = tree.scratch.join("raw-index");
-    scratch_index::copy(&git_index, &raw_index)?;
+    scratch_index::copy_with_mtime(&git_index, &raw_index)?;
     // Nothing is staged, if the scanned index is the copied one and HEAD is still at `base`.
     let is_unchanged =
         FileVersion::read(&git_index)? == index_version && tree.repo.head_commit(tree.dir)? == Some(base);
@@ -137,7 +143,7 @@ fn capture_with(
         false => writer.write_index_tree()?,
     };
     let Some(mut snapshot) = changes.write_trees(&writer, base, index_tree, scan)? else { return Ok(None) };
-    snapshot.modes = snapshot.collect_modes(tree, changes.all_changed_paths());
+    snapshot.modes = snapshot.collect_unusual_modes(tree, changes.all_changed_paths());
     snapshot.commit = snapshot.stash_commit(tree.repo, message)?;
     Ok(Some(snapshot))
 }
@@ -149,7 +155,7 @@ fn staged_absent_paths(
     index: &Path,
     dirty: &WorktreeStatus,
 ) -> Result<Vec<RepoPath>, Error> {
-    if !index_flags::has_sparse_file(&tree.git_dir) || dirty.staged().next().is_none() {
+    if !index_flags::has_sparse_patterns_file(&tree.git_dir) || dirty.staged().next().is_none() {
         return Ok(Vec::new());
     }
     let flagged = index_flags::flagged_entries_in(tree.repo, tree.dir, index)?;
@@ -167,9 +173,9 @@ struct WorktreeChanges {
     status: WorktreeStatus,
     /// Paths of changes that git does not show because of index flags, and of staged files that a sparse
     /// checkout leaves out.
-    hidden: Vec<RepoPath>,
+    hidden_changes: Vec<RepoPath>,
     /// Number of files that differ from HEAD.
-    files: usize,
+    changed_file_count: usize,
     /// Version of the index that the changes were found with.
     index_version: Option<FileVersion>,
 }
@@ -177,12 +183,12 @@ struct WorktreeChanges {
 impl WorktreeChanges {
     /// Returns whether no tracked file differs from HEAD, except inside submodules.
     fn has_no_tracked_changes(&self) -> bool {
-        self.hidden.is_empty() && self.status.tracked().all(StatusEntry::is_inside_submodule)
+        self.hidden_changes.is_empty() && self.status.tracked().all(StatusEntry::is_only_inside_submodule)
     }
 
     /// Returns the paths that differ from HEAD, hidden changes included, without nested repositories.
     fn all_changed_paths(&self) -> impl Iterator<Item = &RepoPath> {
-        self.status.entries.iter().filter(|e| !e.nested).map(|e| &e.path).chain(&self.hidden)
+        self.status.entries.iter().filter(|e| !e.is_nested_repo).map(|e| &e.path).chain(&self.hidden_changes)
     }
 
     /// Writes the trees of the tracked and untracked files. Returns a snapshot with them, in which modes and
@@ -190,18 +196,18 @@ impl WorktreeChanges {
     fn write_trees(
         &self,
         writer: &TreeWriter<'_>,
-        base: CommitId,
+        head_commit: CommitId,
         index_tree: TreeId,
         scan: &WorktreeScan,
     ) -> Result<Option<Snapshot>, Error> {
         let tree = writer.tree;
         let work_tree = writer.write_work_tree(
             &self.status,
-            &self.hidden,
+            &self.hidden_changes,
             Some(index_tree).filter(|_| writer.facts.is_some()),
         )?;
         let (untracked_tree, unreadable) = writer.write_untracked_tree(&self.status)?;
-        let files = self.files - unreadable.len();
+        let files = self.changed_file_count - unreadable.len();
         if untracked_tree.is_none() && self.has_no_tracked_changes() {
             unreadable
                 .into_iter()
@@ -210,10 +216,10 @@ impl WorktreeChanges {
             return Ok(None);
         }
         let (empty_dirs, uncaptured) =
-            writer.collect_uncaptured(&self.status, &self.hidden, scan, unreadable)?;
+            writer.collect_uncaptured(&self.status, &self.hidden_changes, scan, unreadable)?;
         Ok(Some(Snapshot {
-            commit: base,
-            base,
+            commit: head_commit,
+            head_commit,
             index_tree,
             work_tree,
             untracked_tree,
@@ -222,8 +228,8 @@ impl WorktreeChanges {
             ignored: find_ignored_obstructions(
                 tree,
                 &self.status,
-                &self.hidden,
-                base,
+                &self.hidden_changes,
+                head_commit,
                 work_tree,
                 scan.restored_ignored(),
             )?,
@@ -270,23 +276,23 @@ fn hidden_paths(tree: &WorktreeContext<'_>, facts: Option<&ScanFacts>) -> Result
 }
 
 /// Creates the snapshot of a worktree in which no tracked or untracked file differs from HEAD's commit
-/// `base`. It covers ignored files, empty folders, and files that a sparse checkout shows. Writes a copy of
-/// the index to `raw-index` in the scratch folder.
+/// `head_commit`. It covers ignored files, empty folders, and files that a sparse checkout shows. Writes a
+/// copy of the index to `raw-index` in the scratch folder.
 ///
 /// # Errors
 /// Fails if the index cannot be copied, or an object cannot be written.
 pub fn capture_unchanged(
     tree: &WorktreeContext<'_>,
-    base: CommitId,
+    head_commit: CommitId,
     message: &str,
     scan: &WorktreeScan,
 ) -> Result<Snapshot, Error> {
     tree.repo.require_index(tree.dir)?;
-    scratch_index::copy(&tree.git_dir.join("index"), &tree.scratch.join("raw-index"))?;
-    let base_tree = tree.repo.tree_of(base)?;
+    scratch_index::copy_with_mtime(&tree.git_dir.join("index"), &tree.scratch.join("raw-index"))?;
+    let base_tree = tree.repo.tree_of(head_commit)?;
     let mut snapshot = Snapshot {
-        commit: base,
-        base,
+        commit: head_commit,
+        head_commit,
         index_tree: base_tree,
         work_tree: base_tree,
         untracked_tree: None,
@@ -300,7 +306,7 @@ pub fn capture_unchanged(
         modes: Vec::new(),
         index_version: None,
     };
-    snapshot.modes = snapshot.collect_modes(tree, std::iter::empty());
+    snapshot.modes = snapshot.collect_unusual_modes(tree, std::iter::empty());
     snapshot.commit = snapshot.stash_commit(tree.repo, message)?;
     Ok(snapshot)
 }
@@ -308,7 +314,7 @@ pub fn capture_unchanged(
 impl Snapshot {
     /// Returns permission bits that differ from those git gives a new file. They are of the changed paths
     /// `shown_by_git`, and of the snapshot's other files and empty folders.
-    fn collect_modes<'p>(
+    fn collect_unusual_modes<'p>(
         &'p self,
         tree: &WorktreeContext<'_>,
         shown_by_git: impl Iterator<Item = &'p RepoPath>,
@@ -337,12 +343,12 @@ impl Snapshot {
         let write = |tree, parents: &[CommitId], message: &str| {
             NewCommit { tree, parents, message }.write_as_proq(repo, None)
         };
-        let mut index_parents = vec![self.base];
+        let mut index_parents = vec![self.head_commit];
         if let Some(tree) = self.stages {
             index_parents.push(write(tree, &[], &format!("sides of resolved conflicts on {message}"))?);
         }
         let index_commit = write(self.index_tree, &index_parents, &format!("index on {message}"))?;
-        let mut parents = vec![self.base, index_commit];
+        let mut parents = vec![self.head_commit, index_commit];
         if let Some(tree) = self.untracked_tree {
             parents.push(write(tree, &[], &format!("untracked files on {message}"))?);
         }
@@ -350,6 +356,7 @@ impl Snapshot {
     }
 }
 
+/// Returns whether a path is one of `spared` or below one of them.
 fn is_spared(path: &RepoPath, spared: &[RepoPath]) -> bool {
     !spared.is_empty() && (spared.contains(path) || path.parents().any(|up| spared.contains(&up)))
 }
@@ -359,10 +366,10 @@ fn is_spared(path: &RepoPath, spared: &[RepoPath]) -> bool {
 pub fn write_tracked_tree(tree: &WorktreeContext<'_>) -> Result<TreeId, Error> {
     let unmerged = status(tree.repo, tree.dir, false)?.unmerged();
     if !unmerged.is_empty() {
-        return Err(Error::Unmerged { dir: tree.dir.to_owned(), paths: unmerged });
+        return Err(Error::Unmerged { dir: tree.dir.to_owned(), unmerged_paths: unmerged });
     }
     let raw_index = tree.scratch.join("raw-index");
-    scratch_index::copy(&tree.git_dir.join("index"), &raw_index)?;
+    scratch_index::copy_with_mtime(&tree.git_dir.join("index"), &raw_index)?;
     let worktree_status = status(tree.repo, tree.dir, false)?;
     let (flagged, _) = split_flagged_edits(tree.repo, tree.dir, tree.scratch, &worktree_status)?;
     TreeWriter { tree, raw_index: &raw_index, facts: None }.write_work_tree(&worktree_status, &flagged, None)

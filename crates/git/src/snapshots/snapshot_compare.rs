@@ -16,14 +16,14 @@ type FilesReader<'a> = &'a dyn Fn(&Snapshot) -> Result<FilesByPath, Error>;
 impl Snapshot {
     /// Returns whether two snapshots hold the same content, apart from empty folders.
     pub fn has_same_content(&self, other: &Snapshot) -> bool {
-        let trees = |s: &Snapshot| (s.base, s.index_tree, s.work_tree, s.untracked_tree, s.stages);
+        let trees = |s: &Snapshot| (s.head_commit, s.index_tree, s.work_tree, s.untracked_tree, s.stages);
         trees(self) == trees(other)
             && self.intent_to_add == other.intent_to_add
             && self.ignored == other.ignored
     }
 
     /// Returns this snapshot with the commit of `other`, which holds the same content.
-    pub fn with_commit_of(self, other: &Snapshot) -> Snapshot {
+    pub fn with_id_of_equal(self, other: &Snapshot) -> Snapshot {
         Snapshot { commit: other.commit, ..self }
     }
 
@@ -50,7 +50,7 @@ impl Snapshot {
 
     /// Returns the paths of this snapshot's changes, staged or not, that no snapshot in `others` contains in
     /// the same form.
-    pub fn unique_paths(&self, repo: &Repo, others: &[Snapshot]) -> Result<Vec<RepoPath>, Error> {
+    pub fn paths_not_in_others(&self, repo: &Repo, others: &[Snapshot]) -> Result<Vec<RepoPath>, Error> {
         let tracked = |s: &Snapshot| changed_files(repo, s, s.work_tree);
         let staged = |s: &Snapshot| changed_files(repo, s, s.index_tree);
         let untracked = |s: &Snapshot| untracked_files(repo, s);
@@ -74,8 +74,9 @@ impl Snapshot {
     }
 }
 
+/// Returns the paths at which `tree` differs from the snapshot's base, each with its file in `tree`.
 fn changed_files(repo: &Repo, snapshot: &Snapshot, tree: TreeId) -> Result<FilesByPath, Error> {
-    Ok(tree_changes(repo, snapshot.base, tree)?.into_iter().map(|c| (c.path, c.new)).collect())
+    Ok(tree_changes(repo, snapshot.head_commit, tree)?.into_iter().map(|c| (c.path, c.new)).collect())
 }
 
 fn untracked_files(repo: &Repo, snapshot: &Snapshot) -> Result<FilesByPath, Error> {

@@ -28,9 +28,10 @@ impl TreeWriter<'_> {
         self.tree.repo
     }
 
+    /// Copies the raw index to `name` in the scratch folder, and returns the path of the copy.
     fn copy_index(&self, name: &str) -> Result<std::path::PathBuf, Error> {
         let target = self.tree.scratch.join(name);
-        scratch_index::copy(self.raw_index, &target)?;
+        scratch_index::copy_with_mtime(self.raw_index, &target)?;
         Ok(target)
     }
 
@@ -60,7 +61,7 @@ impl TreeWriter<'_> {
         self.repo()
             .git_in(self.tree.dir)
             .args(["update-index", "--no-split-index"])
-            .index(self.raw_index)
+            .use_index(self.raw_index)
             .mutating()
             .run()?;
         let opened = std::fs::File::options().write(true).open(self.raw_index);
@@ -94,9 +95,9 @@ impl TreeWriter<'_> {
         let git_command = || self.repo().git_in(self.tree.dir);
         let mut entries = Vec::new();
         for option in list_options {
-            let out = git_command().args(["ls-files", option, "-z"]).index(self.raw_index).run()?;
+            let out = git_command().args(["ls-files", option, "-z"]).use_index(self.raw_index).run()?;
             // `<mode> <id> <stage>\t<path>`
-            for field in out.fields() {
+            for field in out.nul_separated_fields() {
                 let Some(tab) = field.iter().position(|b| *b == b'\t').filter(|tab| *tab > 0) else {
                     continue;
                 };
@@ -114,24 +115,27 @@ impl TreeWriter<'_> {
         let index = self.tree.scratch.join("stages");
         git_command()
             .args(["update-index", "-z", "--index-info"])
-            .index(&index)
+            .use_index(&index)
             .input(entries)
             .mutating()
             .run()?;
         self.write_tree(&index).map(Some)
     }
 
+    /// Writes the tree of the index file `index`.
     fn write_tree(&self, index: &Path) -> Result<TreeId, Error> {
         self.repo()
             .git_in(self.tree.dir)
             .arg("write-tree")
-            .index(index)
+            .use_index(index)
             .mutating()
             .durable()
             .run_for_id()
             .map(TreeId::from_oid)
     }
 
+    /// Runs `git update-index` with `options` on `paths` in the index file `index`; does nothing without
+    /// paths.
     fn update_index(&self, index: &Path, options: &[&str], paths: &[RepoPath]) -> Result<(), Error> {
         if paths.is_empty() {
             return Ok(());
@@ -142,7 +146,7 @@ impl TreeWriter<'_> {
             .args(["-c", "core.safecrlf=false", "update-index"])
             .args(options)
             .args(["-z", "--stdin"])
-            .index(index)
+            .use_index(index)
             .input(nul_separated(paths))
             .mutating()
             .durable()
@@ -150,6 +154,7 @@ impl TreeWriter<'_> {
             .map(drop)
     }
 
+    /// Writes the tree of the staged content.
     pub(crate) fn write_index_tree(&self) -> Result<TreeId, Error> {
         if let Some(tree) =
             FullIndex::read(self.repo(), self.raw_index).and_then(|facts| facts.cached_tree(self.repo()))
@@ -200,7 +205,11 @@ impl TreeWriter<'_> {
     /// Fails if one of `paths` is a special file, which git cannot store.
     fn refuse_special_files(&self, paths: &[RepoPath]) -> Result<(), Error> {
         let paths = special_files::describe_special_files(self.tree.dir, paths);
-        if paths.is_empty() { Ok(()) } else { Err(Error::NotAFile { dir: self.tree.dir.to_owned(), paths }) }
+        if paths.is_empty() {
+            Ok(())
+        } else {
+            Err(Error::NotAFile { dir: self.tree.dir.to_owned(), descriptions: paths })
+        }
     }
 
     /// Fails if one of `paths` is an unreadable file, whose content cannot be saved.
@@ -209,7 +218,7 @@ impl TreeWriter<'_> {
         if paths.is_empty() {
             return Ok(());
         }
-        Err(Error::Unreadable { dir: self.tree.dir.to_owned(), paths })
+        Err(Error::Unreadable { dir: self.tree.dir.to_owned(), unreadable_paths: paths })
     }
 
     /// Writes the tree of the untracked files; none if no readable file is untracked. Also returns the
@@ -219,7 +228,7 @@ impl TreeWriter<'_> {
         worktree_status: &WorktreeStatus,
     ) -> Result<(Option<TreeId>, Vec<RepoPath>), Error> {
         let mut paths: Vec<RepoPath> =
-            worktree_status.untracked().filter(|e| !e.nested).map(|e| e.path.clone()).collect();
+            worktree_status.untracked().filter(|e| !e.is_nested_repo).map(|e| e.path.clone()).collect();
         if self.facts.is_some()
             && !paths.is_empty()
             && let Some(tree_id) = build_tree(self.tree, None, &paths, &[])?
@@ -263,16 +272,19 @@ impl TreeWriter<'_> {
             Some(_) => Vec::new(),
             None => special_files::special_files_beside_tracked(self.tree, self.raw_index)?,
         };
-        uncaptured.extend(folders.non_files);
+        uncaptured.extend(folders.uncaptured_paths);
         uncaptured.extend(unreadable.into_iter().map(UncapturedPath::unreadable));
-        let mut uncaptured = special_files::without_ignored(self.tree, uncaptured)?;
+        let mut uncaptured = special_files::without_ignored_paths(self.tree, uncaptured)?;
         uncaptured.extend(
-            worktree_status.untracked().filter(|e| e.nested).map(|e| UncapturedPath::nested(e.path.clone())),
+            worktree_status
+                .untracked()
+                .filter(|e| e.is_nested_repo)
+                .map(|e| UncapturedPath::nested(e.path.clone())),
         );
         for item in &uncaptured {
             warn_uncaptured(self.tree, item);
         }
-        Ok((folders.empty, uncaptured))
+        Ok((folders.empty_folders, uncaptured))
     }
 }
 

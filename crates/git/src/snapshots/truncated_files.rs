@@ -51,7 +51,7 @@ struct WrittenFile {
     path: RepoPath,
     side: TreeFile,
     /// Commit or tree that contains the file.
-    source: Oid,
+    source_commit_or_tree: Oid,
 }
 
 /// Name of the variable that, if set under test, makes the machine count as just started.
@@ -108,7 +108,7 @@ pub(crate) fn is_truncated_file(
     let Some((_, side)) = expected.iter().find(|(expected, _)| expected == path) else { return false };
     let trees = [Some(snapshot.work_tree), snapshot.untracked_tree];
     trees.into_iter().flatten().any(|source| {
-        let file = WrittenFile { path: path.clone(), side: *side, source: source.oid() };
+        let file = WrittenFile { path: path.clone(), side: *side, source_commit_or_tree: source.oid() };
         untruncated_content(tree, None, &file, boot_time).is_some()
     })
 }
@@ -121,7 +121,9 @@ fn untruncated_content(
     boot_time: SystemTime,
 ) -> Option<Vec<u8>> {
     let actual = read_suspect_file(tree, index, file, boot_time)?;
-    checkout_bytes(tree, &file.path, file.source).ok().filter(|content| is_truncated_copy(&actual, content))
+    checkout_bytes(tree, &file.path, file.source_commit_or_tree)
+        .ok()
+        .filter(|content| is_truncated_copy(&actual, content))
 }
 
 /// Syncs to disk the files that `steps`, newest first, have written to a worktree.
@@ -147,7 +149,7 @@ fn newest_files(tree: &WorktreeContext<'_>, steps: &[WorktreeStep]) -> Result<Ve
             WorktreeStep::Cleared(snapshot) => {
                 let invert = |c: Change| Change { old: c.new, new: c.old, path: c.path };
                 let snapshot_files = SnapshotFiles::load_for_clearing(tree, snapshot)?.all_changes();
-                vec![(snapshot_files.into_iter().map(invert).collect(), Some(snapshot.base.oid()))]
+                vec![(snapshot_files.into_iter().map(invert).collect(), Some(snapshot.head_commit.oid()))]
             }
             WorktreeStep::Restored { snapshot, onto } => restored_files(tree, snapshot, *onto)?,
         };
@@ -156,7 +158,7 @@ fn newest_files(tree: &WorktreeContext<'_>, steps: &[WorktreeStep]) -> Result<Ve
                 if listed.insert(path.clone())
                     && let Some((side, source)) = new.zip(source)
                 {
-                    files.push(WrittenFile { path, side, source });
+                    files.push(WrittenFile { path, side, source_commit_or_tree: source });
                 }
             }
         }

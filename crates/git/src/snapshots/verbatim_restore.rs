@@ -53,7 +53,7 @@ impl<'a> VerbatimRestore<'a> {
             return Ok(());
         }
         let paths: Vec<RepoPath> = files.iter().map(|(path, _)| path.clone()).collect();
-        path_list::write_path_list(&self.list_path(), &paths)?;
+        path_list::write_path_list(&self.replaced_list_path(), &paths)?;
         for (path, _) in &files {
             self.copies.copy_from_other(self.parked, path)?;
             self.copies.move_out_replacing(self.tree.dir, path)?;
@@ -65,7 +65,7 @@ impl<'a> VerbatimRestore<'a> {
     /// Removes the copies that `VerbatimRestore::replace_converted_files` wrote to the worktree, so that an
     /// undo does not treat them as the user's edits.
     pub(crate) fn remove_copies(&self) -> Result<(), Error> {
-        let files = path_list::read_path_list(&self.list_path())?;
+        let files = path_list::read_path_list(&self.replaced_list_path())?;
         self.copies.remove_temp_copies(self.tree.dir, files.iter());
         for path in &files {
             let file = path.to_fs_path(self.tree.dir);
@@ -76,7 +76,8 @@ impl<'a> VerbatimRestore<'a> {
         Ok(())
     }
 
-    fn list_path(&self) -> PathBuf {
+    /// Returns the path of the list of replaced files.
+    fn replaced_list_path(&self) -> PathBuf {
         self.tree.scratch.join(VERBATIM_DIR).join("list")
     }
 }

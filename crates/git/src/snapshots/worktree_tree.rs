@@ -16,12 +16,12 @@ use crate::repository::tree_reader::TreeItem;
 use crate::repository::worktree_context::WorktreeContext;
 use crate::{Error, RepoPath, TreeId};
 
-/// Writes a tree with the files `changed` as they are in the worktree: `base`, if given, with these files
-/// replaced and `deleted` removed. Returns `None` if git has to build it: a filter or a setting may apply, or
-/// a path cannot be read.
+/// Writes a tree with the files `changed` as they are in the worktree: `base_tree`, if given, with these
+/// files replaced and `deleted` removed. Returns `None` if git has to build it: a filter or a setting may
+/// apply, or a path cannot be read.
 pub(crate) fn build_tree(
     tree: &WorktreeContext<'_>,
-    base: Option<TreeId>,
+    base_tree: Option<TreeId>,
     changed: &[RepoPath],
     deleted: &[RepoPath],
 ) -> Result<Option<TreeId>, Error> {
@@ -32,19 +32,19 @@ pub(crate) fn build_tree(
     let Some(conversion_check) = verbatim_rule(tree.repo, tree.dir, &all) else { return Ok(None) };
     let mut items: BTreeMap<&RepoPath, Option<TreeItem>> = deleted.iter().map(|path| (path, None)).collect();
     for path in changed {
-        let Some((kind, data)) = read_file(tree, path) else { return Ok(None) };
+        let Some((kind, data)) = read_as_tree_entry(tree, path) else { return Ok(None) };
         if kind != EntryKind::Link && !conversion_check.accepts(&data) {
             return Ok(None);
         }
         let id = tree.repo.write_durably(&Blob { data })?.0;
         items.insert(path, Some(TreeItem { mode: kind.into(), id }));
     }
-    tree.repo.replace_tree_items(base.map(|id| id.0), &items).map(|id| Some(TreeId(id)))
+    tree.repo.replace_tree_items(base_tree.map(|id| id.0), &items).map(|id| Some(TreeId(id)))
 }
 
 /// Returns a file's tree entry kind and content; `None` if it is neither file nor link, lies behind a link,
 /// or cannot be read.
-fn read_file(tree: &WorktreeContext<'_>, path: &RepoPath) -> Option<(EntryKind, Vec<u8>)> {
+fn read_as_tree_entry(tree: &WorktreeContext<'_>, path: &RepoPath) -> Option<(EntryKind, Vec<u8>)> {
     let file = path.to_fs_path(tree.dir);
     let is_real_folder =
         |parent: RepoPath| parent.to_fs_path(tree.dir).symlink_metadata().is_ok_and(|meta| meta.is_dir());
@@ -105,9 +105,9 @@ mod tests {
             let list = "$git diff-files --name-only; $git ls-files -o --exclude-standard";
             let list = format!("git='git -c core.quotePath=false'; $git status >/dev/null; {list}");
             let all = test_repo.run_script("repo", &list);
-            let dir = test_repo.top.join("repo");
+            let dir = test_repo.parent_dir.join("repo");
             let repo = Repo::discover(&dir).unwrap();
-            let scratch = test_repo.top.join("scratch");
+            let scratch = test_repo.parent_dir.join("scratch");
             let git_dir = dir.join(".git");
             let tree = WorktreeContext {
                 repo: &repo,

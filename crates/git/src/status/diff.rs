@@ -16,21 +16,24 @@ use crate::{CommitId, Error, Repo, RepoPath};
 pub struct DiffWorktree {
     dir: PathBuf,
     /// Copy of the worktree's index that also has the untracked files; `None` to compare tracked files only.
-    index: Option<PathBuf>,
+    index_with_untracked: Option<PathBuf>,
 }
 
 impl DiffWorktree {
     /// Creates a comparison with the tracked files of the worktree at `dir`.
     pub fn with_tracked_files(dir: &Path) -> DiffWorktree {
-        DiffWorktree { dir: dir.to_owned(), index: None }
+        DiffWorktree { dir: dir.to_owned(), index_with_untracked: None }
     }
 
     /// Returns two lists of the untracked files of the worktree at `dir`: the readable ones, then the
     /// unreadable ones. Files of nested repositories are left out.
     pub fn list_untracked(repo: &Repo, dir: &Path) -> Result<(Vec<RepoPath>, Vec<RepoPath>), Error> {
         let dirty_state = status(repo, dir, true)?;
-        let untracked_paths: Vec<RepoPath> =
-            dirty_state.untracked().filter(|entry| !entry.nested).map(|entry| entry.path.clone()).collect();
+        let untracked_paths: Vec<RepoPath> = dirty_state
+            .untracked()
+            .filter(|entry| !entry.is_nested_repo)
+            .map(|entry| entry.path.clone())
+            .collect();
         let unreadable_paths = special_files::unreadable_paths(dir, &untracked_paths);
         let readable_paths =
             untracked_paths.into_iter().filter(|path| !unreadable_paths.contains(path)).collect();
@@ -46,21 +49,21 @@ impl DiffWorktree {
         scratch: &Path,
     ) -> Result<DiffWorktree, Error> {
         let index_copy = scratch.join("index");
-        scratch_index::copy(&repo.worktree_git_dir(dir)?.join("index"), &index_copy)?;
+        scratch_index::copy_with_mtime(&repo.worktree_git_dir(dir)?.join("index"), &index_copy)?;
         // Git would write a shared index next to the real one.
         repo.git_in(dir)
             .args(["-c", "core.splitIndex=false", "-c", "core.fsmonitor=false"])
             .args(["add", "--intent-to-add", "--sparse", "--pathspec-from-file=-", "--pathspec-file-nul"])
             .env("GIT_LITERAL_PATHSPECS", "1")
-            .index(&index_copy)
+            .use_index(&index_copy)
             .input(nul_separated(untracked))
             .run()?;
-        Ok(DiffWorktree { dir: dir.to_owned(), index: Some(index_copy) })
+        Ok(DiffWorktree { dir: dir.to_owned(), index_with_untracked: Some(index_copy) })
     }
 
     fn set_index(&self, command: crate::program::command::Command) -> crate::program::command::Command {
-        match &self.index {
-            Some(index) => command.index(index),
+        match &self.index_with_untracked {
+            Some(index) => command.use_index(index),
             None => command,
         }
     }
@@ -89,7 +92,7 @@ impl Repo {
             let paths =
                 special_files::unreadable_paths(&worktree.dir, &self.changed_files(worktree, from, to)?);
             if !paths.is_empty() {
-                return Err(Error::Unreadable { dir: worktree.dir.clone(), paths });
+                return Err(Error::Unreadable { dir: worktree.dir.clone(), unreadable_paths: paths });
             }
         }
         let command =
@@ -110,7 +113,7 @@ impl Repo {
         let read_setting = |kind: &[&str]| {
             let command =
                 self.git_in(dir).arg("config").args(kind.iter().copied()).args(["--get", "pager.diff"]);
-            command.accept(&[1, NOT_A_BOOL_EXIT_CODE]).run()
+            command.accept_exit_codes(&[1, NOT_A_BOOL_EXIT_CODE]).run()
         };
         let setting = read_setting(&["--type=bool"])?;
         let pager = match (setting.code, std::env::var("GIT_PAGER")) {
@@ -132,7 +135,7 @@ impl Repo {
         let command = worktree.set_index(self.git_in(&worktree.dir));
         let command = command.args(["diff", "--name-only", "-z", "--no-ext-diff", "--no-renames"]);
         let out = command.args(revision_args(from, to)).arg("--").run()?;
-        Ok(out.fields().map(RepoPath::new).collect())
+        Ok(out.nul_separated_fields().map(RepoPath::new).collect())
     }
 }
 
@@ -152,7 +155,7 @@ impl Repo {
     pub fn line_counts(&self, from: CommitId, to: CommitId) -> Result<Vec<FileLineCounts>, Error> {
         let command = self.git().args(["diff", "--numstat", "-z", "--no-ext-diff", "--no-renames"]);
         let out = command.args(revision_args(from, Some(to))).arg("--").run()?;
-        Ok(out.fields().filter_map(parse_numstat).collect())
+        Ok(out.nul_separated_fields().filter_map(parse_numstat).collect())
     }
 }
 

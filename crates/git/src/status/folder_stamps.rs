@@ -30,11 +30,15 @@ type FolderStamp = [u64; 4];
 
 /// Saved and current stamps of a worktree's folders, in the order in which the walk visits them.
 pub(crate) struct FolderStamps {
-    tree: ObjectId,
+    /// Root tree of the index that the stamps belong to.
+    index_tree: ObjectId,
+    /// Device number of the worktree's file system.
     device: u64,
     /// Start time of the current walk, in ns.
-    started: u64,
+    walk_started_ns: u64,
+    /// Stamps that an earlier walk saved, by the position of the folder.
     saved: Vec<FolderStamp>,
+    /// Stamps of this walk, by the position of the folder; all zero for one that has to be read next time.
     current: Vec<FolderStamp>,
     /// Number of folders that this walk read and recorded with a new stamp.
     new_count: usize,
@@ -43,24 +47,35 @@ pub(crate) struct FolderStamps {
 }
 
 impl FolderStamps {
-    /// Loads the stamps that an earlier walk saved for an index with `tree`. Returns `None` where folders
-    /// have to be read each time. `top` is the top of the worktree, and `now` the start time of the walk.
+    /// Loads the stamps that an earlier walk saved for an index with `index_tree`. Returns `None` where
+    /// folders have to be read each time. `top` is the top of the worktree, and `now` the start time of the
+    /// walk.
     pub fn new(
-        bytes: Option<Vec<u8>>,
-        tree: ObjectId,
+        saved_bytes: Option<Vec<u8>>,
+        index_tree: ObjectId,
         top: impl AsFd,
         now: SystemTime,
     ) -> Option<FolderStamps> {
-        let device = device_of(&top)?;
+        let device = device_with_exact_times(&top)?;
         let started = unix_ns(now)?;
-        let saved = bytes.and_then(|bytes| parse_stamps(&bytes, tree, device, started)).unwrap_or_default();
+        let saved = saved_bytes
+            .and_then(|bytes| parse_stamps(&bytes, index_tree, device, started))
+            .unwrap_or_default();
         let current = Vec::with_capacity(saved.len());
-        Some(FolderStamps { tree, device, started, saved, current, new_count: 0, is_incomplete: false })
+        Some(FolderStamps {
+            index_tree,
+            device,
+            walk_started_ns: started,
+            saved,
+            current,
+            new_count: 0,
+            is_incomplete: false,
+        })
     }
 
     /// Takes the next folder of the walk, with stat data `meta`. Returns whether the folder certainly has
     /// only names that the index has, because its stamp is unchanged.
-    pub fn is_unchanged(&mut self, meta: &Stat) -> bool {
+    pub fn is_next_unchanged(&mut self, meta: &Stat) -> bool {
         let stamp = self.stamp(meta);
         let is_known = !self.is_incomplete
             && stamp != FolderStamp::default()
@@ -69,7 +84,7 @@ impl FolderStamps {
         is_known
     }
 
-    /// Returns the position of the folder that was last passed to [`FolderStamps::is_unchanged`].
+    /// Returns the position of the folder that was last passed to [`FolderStamps::is_next_unchanged`].
     pub(crate) fn last_position(&self) -> usize {
         self.current.len().saturating_sub(1)
     }
@@ -96,9 +111,9 @@ impl FolderStamps {
             return None;
         }
         let mut out = FILE_HEADER.to_vec();
-        out.push(u8::try_from(self.tree.as_slice().len()).ok()?);
-        out.extend_from_slice(self.tree.as_slice());
-        for number in [self.device, self.started].iter().chain(self.current.iter().flatten()) {
+        out.push(u8::try_from(self.index_tree.as_slice().len()).ok()?);
+        out.extend_from_slice(self.index_tree.as_slice());
+        for number in [self.device, self.walk_started_ns].iter().chain(self.current.iter().flatten()) {
             out.extend_from_slice(&number.to_le_bytes());
         }
         let sum = checksum(&out);
@@ -114,7 +129,7 @@ impl FolderStamps {
         let (ctime_ns, mtime_ns) = (to_u64(meta.st_ctime_nsec), to_u64(meta.st_mtime_nsec));
         let times = (to_ns(meta.st_ctime, ctime_ns), to_ns(meta.st_mtime, mtime_ns));
         let (Some(ctime), Some(mtime)) = times else { return FolderStamp::default() };
-        let is_old_enough = ctime.max(mtime).saturating_add(MIN_STAMP_AGE_NS) <= self.started;
+        let is_old_enough = ctime.max(mtime).saturating_add(MIN_STAMP_AGE_NS) <= self.walk_started_ns;
         // Times in full seconds come from a file system that records no fractions.
         if is_old_enough && ctime_ns != 0 && to_u64(meta.st_dev) == self.device {
             [meta.st_ino, ctime, mtime, to_u64(meta.st_size)]
@@ -136,7 +151,7 @@ fn unix_ns(time: SystemTime) -> Option<u64> {
 
 /// Returns the device of a folder whose file system has exact times; `None` on others.
 #[cfg(target_os = "linux")]
-fn device_of(top: impl AsFd) -> Option<u64> {
+fn device_with_exact_times(top: impl AsFd) -> Option<u64> {
     let kind = rustix::fs::fstatfs(&top).ok()?.f_type;
     NS_CLOCK_FILE_SYSTEMS.contains(&to_u64(kind)).then_some(())?;
     Some(to_u64(rustix::fs::fstat(&top).ok()?.st_dev))

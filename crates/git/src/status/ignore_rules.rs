@@ -12,22 +12,22 @@ use gix::worktree::stack::state::ignore::Source;
 pub(crate) struct NameSet<'a> {
     sorted: Vec<&'a [u8]>,
     /// Position of the last name that was found.
-    last_hit: usize,
+    last_found_position: usize,
 }
 
 impl<'a> NameSet<'a> {
     /// Creates a set from names in any order.
     pub fn new(mut names: Vec<&'a [u8]>) -> NameSet<'a> {
         names.sort_unstable();
-        NameSet { sorted: names, last_hit: 0 }
+        NameSet { sorted: names, last_found_position: 0 }
     }
 
     /// Returns whether the set contains a name.
     pub fn contains(&mut self, name: &[u8]) -> bool {
-        let neighbors = [self.last_hit.wrapping_add(1), self.last_hit.wrapping_sub(1)];
+        let neighbors = [self.last_found_position.wrapping_add(1), self.last_found_position.wrapping_sub(1)];
         let found = neighbors.into_iter().find(|at| self.sorted.get(*at) == Some(&name));
         let found = found.or_else(|| self.sorted.binary_search(&name).ok());
-        self.last_hit = found.unwrap_or(self.last_hit);
+        self.last_found_position = found.unwrap_or(self.last_found_position);
         found.is_some()
     }
 }
@@ -86,11 +86,11 @@ impl<'a> IgnoreRules<'a> {
 
     /// Returns whether a rule ignores a path; `None` if the rules cannot be read.
     fn match_rules(&mut self, path: &Path, is_folder: bool) -> Option<bool> {
-        Some(self.match_rules_checked(path, is_folder)?.0)
+        Some(self.match_rules_and_exactness(path, is_folder)?.0)
     }
 
     /// Returns whether a rule ignores a path, and whether git certainly applies the same rules.
-    fn match_rules_checked(&mut self, path: &Path, is_folder: bool) -> Option<(bool, bool)> {
+    fn match_rules_and_exactness(&mut self, path: &Path, is_folder: bool) -> Option<(bool, bool)> {
         let relative = path.strip_prefix(self.dir).ok()?;
         if self.loaded.is_none() {
             self.loaded = match self.file_source {
@@ -117,7 +117,7 @@ impl<'a> IgnoreRules<'a> {
         is_folder: bool,
         accepts: &mut dyn FnMut(&Path, UnindexedKind) -> bool,
     ) -> bool {
-        match self.match_rules_checked(path, is_folder) {
+        match self.match_rules_and_exactness(path, is_folder) {
             Some((true, true)) => return !accepts(path, UnindexedKind::Ignored),
             Some((false, true)) => {}
             Some((_, false)) | None => return true,

@@ -51,7 +51,7 @@ impl IncludePatterns {
 
     /// Returns the first `max_count` lines that match nothing, each with its number from zero. A line also
     /// counts as used if it would match without the lines below it.
-    fn unused_lines(
+    fn unmatched_lines(
         &self,
         max_count: usize,
         matches_any: impl Fn(&IncludePatterns) -> bool,
@@ -93,7 +93,7 @@ impl IncludePatterns {
     }
 
     /// Returns whether any pattern is negative: it excludes paths that other patterns match.
-    pub fn has_exceptions(&self) -> bool {
+    pub fn has_negative_patterns(&self) -> bool {
         self.has_negative
     }
 
@@ -176,7 +176,7 @@ impl<'a> IncludeSource<'a> {
             main_index: read_index(repo, main_dir)?,
             target_dir,
             target_index: read_index(repo, target_dir)?,
-            untracked: out.fields().map(entry).collect(),
+            untracked: out.nul_separated_fields().map(entry).collect(),
             off_limits: off_limits.into_iter().filter_map(relative).collect(),
         })
     }
@@ -193,13 +193,13 @@ impl<'a> IncludeSource<'a> {
 
     /// Returns the pattern lines, counted from zero, that match nothing here. Call
     /// [`IncludeSource::find_included`] with the patterns first.
-    pub fn unused_lines(
+    pub fn unmatched_lines(
         &self,
         patterns: &IncludePatterns,
         as_links: bool,
         max_count: usize,
     ) -> Vec<(usize, String)> {
-        patterns.unused_lines(max_count, |line_patterns| {
+        patterns.unmatched_lines(max_count, |line_patterns| {
             // Only whether the line matches counts, not whether the match is committed.
             drop(self.find_included(line_patterns, as_links));
             !line_patterns.matched_lines.borrow().is_empty()
@@ -219,7 +219,7 @@ impl<'a> IncludeSource<'a> {
             matches: IncludeMatches::default(),
         };
         for item in &self.untracked {
-            search.visit(item.clone());
+            search.include_matching(item.clone());
         }
         let mut matches = search.matches;
         matches.included.sort();
@@ -227,6 +227,7 @@ impl<'a> IncludeSource<'a> {
     }
 }
 
+/// Search of the main checkout for paths to include, with the matches so far.
 struct IncludeSearch<'a> {
     source: &'a IncludeSource<'a>,
     patterns: &'a IncludePatterns,
@@ -237,18 +238,21 @@ struct IncludeSearch<'a> {
 }
 
 impl IncludeSearch<'_> {
-    fn visit(&mut self, item: IncludedPath) {
+    /// Includes an untracked path if the patterns match it; otherwise visits its contents.
+    fn include_matching(&mut self, item: IncludedPath) {
         if self.source.is_off_limits(&item.path) {
             return;
         }
         if self.patterns.includes(&item.path, item.is_folder) {
-            self.include_item(item);
+            self.include_if_ignored(item);
         } else if item.is_folder {
-            self.visit_folder(&item.path);
+            self.include_matching_below(&item.path);
         }
     }
 
-    fn visit_folder(&mut self, folder: &RepoPath) {
+    /// Visits the children of a folder that is not included as a whole, unless it is a nested repository, or
+    /// is ignored and no anchored pattern may match below it.
+    fn include_matching_below(&mut self, folder: &RepoPath) {
         let folder_path = folder.to_fs_path(self.source.main_dir);
         let is_ignored_folder = self.main_rules.is_ignored(&folder_path, true);
         // A nested repository has its own ignore rules.
@@ -257,14 +261,16 @@ impl IncludeSearch<'_> {
         {
             return;
         }
-        for item in list_folder(folder, &folder_path) {
+        for item in folder_children(folder, &folder_path) {
             if !is_ignored_folder || self.patterns.may_match_below(item.path.as_bytes()) {
-                self.visit(item);
+                self.include_matching(item);
             }
         }
     }
 
-    fn include_item(&mut self, item: IncludedPath) {
+    /// Adds a matched path to the matches: to include if it is ignored in the worktree; otherwise its ignored
+    /// children, or to the paths that git does not ignore.
+    fn include_if_ignored(&mut self, item: IncludedPath) {
         if self.source.is_tracked(&item.path) {
             return;
         }
@@ -277,11 +283,11 @@ impl IncludeSearch<'_> {
             self.matches.included.push(item);
         } else if item.is_folder && !self.as_links {
             // All children may be ignored.
-            for child in list_folder(&item.path, &item.path.to_fs_path(self.source.main_dir)) {
+            for child in folder_children(&item.path, &item.path.to_fs_path(self.source.main_dir)) {
                 if !self.source.is_off_limits(&child.path)
                     && !self.patterns.excludes(&child.path, child.is_folder)
                 {
-                    self.include_item(child);
+                    self.include_if_ignored(child);
                 }
             }
         } else if target_path.symlink_metadata().is_err() {
@@ -291,7 +297,7 @@ impl IncludeSearch<'_> {
 }
 
 /// Returns the direct children of a folder.
-pub fn list_folder(folder: &RepoPath, folder_path: &Path) -> impl Iterator<Item = IncludedPath> {
+pub fn folder_children(folder: &RepoPath, folder_path: &Path) -> impl Iterator<Item = IncludedPath> {
     let entries = std::fs::read_dir(folder_path).into_iter().flatten().flatten();
     entries.map(|entry| IncludedPath {
         path: folder.join(entry.file_name().as_bytes()),
@@ -307,7 +313,7 @@ fn read_index(repo: &Repo, dir: &Path) -> Result<File, Error> {
 }
 
 /// Returns the line of an exclude file that matches exactly one path from the top.
-pub fn exclude_line(path: &RepoPath) -> Vec<u8> {
+pub fn exact_exclude_line(path: &RepoPath) -> Vec<u8> {
     let mut line = b"/".to_vec();
     for byte in path.as_bytes() {
         if GLOB_BYTES.contains(byte) || *byte == b' ' {
@@ -368,6 +374,6 @@ mod tests {
 
     #[test]
     fn an_exclude_line_names_one_path() {
-        assert_eq!(exclude_line(&RepoPath::new("a b/[x]*.env ")), b"/a\\ b/\\[x]\\*.env\\ ");
+        assert_eq!(exact_exclude_line(&RepoPath::new("a b/[x]*.env ")), b"/a\\ b/\\[x]\\*.env\\ ");
     }
 }

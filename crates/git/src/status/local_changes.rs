@@ -36,8 +36,8 @@ impl LocalChangesHint {
         if flagged.iter().any(is_affected) {
             let assumed = paths_where(&|entry| entry.assume_unchanged && is_affected(entry));
             return LocalChangesHint::Unflag {
-                assumed,
-                skipped: paths_where(&|entry| entry.skip_worktree && is_affected(entry)),
+                assume_unchanged: assumed,
+                skip_worktree: paths_where(&|entry| entry.skip_worktree && is_affected(entry)),
             };
         }
         let replacements = untracked_replacements(repo, dir);
@@ -58,7 +58,7 @@ impl LocalChangesHint {
         let exists = |path: &RepoPath| path.to_fs_path(dir).symlink_metadata().is_ok();
         let assumed = paths_where(&|entry| entry.assume_unchanged && exists(&entry.path));
         if !assumed.is_empty() {
-            return LocalChangesHint::Commit { assumed };
+            return LocalChangesHint::Commit { assume_unchanged: assumed };
         }
         if announced.iter().any(exists) {
             return LocalChangesHint::IntentToAdd;
@@ -96,7 +96,7 @@ fn untracked_replacements(repo: &Repo, dir: &Path) -> Vec<RepoPath> {
         let call = repo.git_in(dir).args(["--literal-pathspecs", "ls-files", "-z", "--"]);
         call.arg(OsStr::from_bytes(path.as_bytes()))
             .run()
-            .is_ok_and(|out| out.fields().any(|field| field == path.as_bytes()))
+            .is_ok_and(|out| out.nul_separated_fields().any(|field| field == path.as_bytes()))
     };
     replacements.retain(|path| is_folder(path) || !is_tracked(path));
     replacements

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::untracked_folders::empty_folders_at;
 use crate::base::folders::exists_in_real_folder;
 use crate::history::tree_diff::{Change, tree_changes};
-use crate::index::file_modes::{PathMode, needed_modes, unusual_modes};
+use crate::index::file_modes::{PathMode, modes_for_written_files, unusual_modes};
 use crate::index::index_flags;
 use crate::index::index_flags::FlaggedEntry;
 use crate::index::sparse_patterns::{SparseExceptions, SparsePatterns};
@@ -88,7 +88,7 @@ impl LocalState {
         let patterns = SparsePatterns::load(repo, dir, &git_dir)?;
         if let Some(patterns) = &patterns {
             // A sparse directory entry leaves out its files as the patterns require.
-            let is_listed = index_flags::entry_lookup(repo, &index);
+            let is_listed = index_flags::index_entry_predicate(repo, &index);
             let indexed_paths: HashSet<&RepoPath> =
                 removed_paths.iter().copied().filter(|path| is_listed(path)).collect();
             state.record_pattern_exceptions(dir, patterns, &flagged, &indexed_paths);
@@ -210,12 +210,15 @@ impl LocalState {
 
     /// Returns the files that a sparse checkout has to show or leave out against its patterns.
     pub(crate) fn pattern_exceptions(&self) -> SparseExceptions<'_> {
-        SparseExceptions { included: self.shown.iter().collect(), excluded: self.left_out.iter().collect() }
+        SparseExceptions {
+            shown_against_patterns: self.shown.iter().collect(),
+            absent_against_patterns: self.left_out.iter().collect(),
+        }
     }
 
     /// Returns the permission bits of files that `changes` write, and of the folders above them.
     pub(crate) fn changed_file_modes(&self, changes: &[Change]) -> Vec<PathMode> {
-        needed_modes(&self.modes, changes)
+        modes_for_written_files(&self.modes, changes)
     }
 
     /// Returns the flags of files that `changes` write.

@@ -20,6 +20,7 @@ pub struct Scope {
     globs: Vec<Glob>,
 }
 
+/// One glob of a scope.
 #[derive(Debug, Clone)]
 struct Glob {
     /// Glob as the user wrote it.
@@ -28,7 +29,7 @@ struct Glob {
     /// every path.
     pattern: Option<Pattern>,
     /// Whether the glob ends in a slash, so that it matches folders and no file of that name.
-    dir_only: bool,
+    matches_folders_only: bool,
     /// Path of the folder or file that the glob consists of, if it is one entirely; empty for the top of the
     /// repository.
     entire_path: Option<Vec<u8>>,
@@ -59,8 +60,8 @@ impl Scope {
         let mut folders: BTreeSet<Vec<u8>> = matching.filter_map(|path| parent(path.as_bytes())).collect();
         for glob in &self.globs {
             let folder_prefix = [glob.literal_prefix.as_slice(), b"/"].concat();
-            let is_folder =
-                glob.dir_only || files.iter().any(|path| path.as_bytes().starts_with(&folder_prefix));
+            let is_folder = glob.matches_folders_only
+                || files.iter().any(|path| path.as_bytes().starts_with(&folder_prefix));
             let folder =
                 if is_folder { Some(glob.literal_prefix.clone()) } else { parent(&glob.literal_prefix) };
             folders.extend(folder.filter(|folder| !folder.is_empty()));
@@ -80,11 +81,13 @@ impl Scope {
 
     /// Returns the first glob without a wildcard that is neither one of `files` nor a folder above one of
     /// them.
-    pub fn first_absent(&self, files: &[RepoPath]) -> Option<&str> {
+    pub fn first_absent_glob(&self, files: &[RepoPath]) -> Option<&str> {
         let exists = |glob: &Glob| {
             let mut suffixes =
                 files.iter().filter_map(|path| path.as_bytes().strip_prefix(glob.literal_prefix.as_slice()));
-            suffixes.any(|suffix| suffix.first().map_or(!glob.dir_only, |next_byte| *next_byte == b'/'))
+            suffixes.any(|suffix| {
+                suffix.first().map_or(!glob.matches_folders_only, |next_byte| *next_byte == b'/')
+            })
         };
         let mut names = self.globs.iter().filter(|glob| glob.is_literal_path());
         names.find(|glob| !exists(glob)).map(|glob| glob.text.as_str())
@@ -132,12 +135,13 @@ impl Glob {
         Ok(Glob {
             text: text.to_owned(),
             pattern: Pattern::from_bytes_without_negation(&path),
-            dir_only: text.ends_with('/') && !path.is_empty(),
+            matches_folders_only: text.ends_with('/') && !path.is_empty(),
             entire_path: entire_path(&path),
             literal_prefix: literal_prefix(&components),
         })
     }
 
+    /// Returns whether a path is part of the glob.
     fn contains(&self, path: &[u8]) -> bool {
         let Some(pattern) = &self.pattern else { return true };
         let matches = |path: &[u8]| {
@@ -146,7 +150,7 @@ impl Glob {
             modes.into_iter().any(|mode| pattern.matches(BStr::new(path), mode | Mode::IGNORE_CASE))
         };
         let mut folders = path.iter().enumerate().filter(|(_, b)| **b == b'/').map(|(at, _)| &path[..at]);
-        (!self.dir_only && matches(path)) || folders.any(matches)
+        (!self.matches_folders_only && matches(path)) || folders.any(matches)
     }
 
     /// Returns whether the glob is the path of one file or folder, without pattern characters.
@@ -242,7 +246,7 @@ mod tests {
     #[test]
     fn finds_named_paths_that_are_absent() {
         let files = ["src/pay/api.rs", "README.md"].map(RepoPath::new);
-        let first_absent = |globs: &[&str]| scope(globs).first_absent(&files).map(ToOwned::to_owned);
+        let first_absent = |globs: &[&str]| scope(globs).first_absent_glob(&files).map(ToOwned::to_owned);
         for existing in [
             &["README.md"][..],
             &["./src/pay/api.rs", "src/pay/", "new/*.md"],

@@ -17,7 +17,7 @@ use crate::repository::worktree_context::WorktreeContext;
 use crate::{Error, Repo, RepoPath};
 
 /// Kind of a file or folder that may not be read.
-const UNREADABLE: &str = "not readable";
+const UNREADABLE_KIND: &str = "not readable";
 
 /// Path that a snapshot cannot hold, so that it stays in the worktree.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -42,12 +42,12 @@ impl UncapturedPath {
 
     /// Creates the entry for a file or folder that this user may not read.
     pub fn unreadable(path: RepoPath) -> UncapturedPath {
-        UncapturedPath::new(path, UNREADABLE)
+        UncapturedPath::new(path, UNREADABLE_KIND)
     }
 
     /// Returns whether the path is listed because this user may not read it.
     pub fn is_unreadable(&self) -> bool {
-        self.kind == UNREADABLE
+        self.kind == UNREADABLE_KIND
     }
 }
 
@@ -97,7 +97,7 @@ pub(crate) fn special_files_beside_tracked(
 }
 
 /// Removes ignored paths: a server's socket at an ignored path is no user's change.
-pub(crate) fn without_ignored(
+pub(crate) fn without_ignored_paths(
     tree: &WorktreeContext<'_>,
     mut uncaptured: Vec<UncapturedPath>,
 ) -> Result<Vec<UncapturedPath>, Error> {
@@ -111,9 +111,9 @@ pub(crate) fn without_ignored(
         .git_in(tree.dir)
         .args(["check-ignore", "-z", "--stdin"])
         .input(nul_separated(uncaptured.iter().map(|l| &l.path)))
-        .accept(&[1])
+        .accept_exit_codes(&[1])
         .run()?;
-    let ignored: BTreeSet<RepoPath> = out.fields().map(RepoPath::new).collect();
+    let ignored: BTreeSet<RepoPath> = out.nul_separated_fields().map(RepoPath::new).collect();
     uncaptured.retain(|l| !ignored.contains(&l.path));
     Ok(uncaptured)
 }
@@ -136,8 +136,8 @@ fn tracked_folders(repo: &Repo, dir: &Path, index: &Path) -> Result<BTreeSet<Opt
     if let Ok(index_file) = index_file {
         index_file.entries().iter().filter(|e| !e.mode.is_sparse()).for_each(|e| add(e.path(&index_file)));
     } else {
-        let out = repo.git_in(dir).args(["ls-files", "-z"]).index(index).run()?;
-        out.fields().for_each(add);
+        let out = repo.git_in(dir).args(["ls-files", "-z"]).use_index(index).run()?;
+        out.nul_separated_fields().for_each(add);
     }
     Ok(folders)
 }

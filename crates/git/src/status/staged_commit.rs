@@ -21,7 +21,7 @@ fn add_paths(repo: &Repo, dir: &Path, paths: &[RepoPath], extra_arg: Option<&str
     // Git refuses a path that exists neither on disk nor in the index, as after a staged removal.
     let staged = StagedEntries::read(repo, dir, &missing)?;
     let paths: Vec<RepoPath> =
-        present.into_iter().chain(missing.into_iter().filter(|path| staged.contains(path))).collect();
+        present.into_iter().chain(missing.into_iter().filter(|path| staged.has_entry(path))).collect();
     // Without a path, git would add all of them.
     if paths.is_empty() {
         return Ok(());

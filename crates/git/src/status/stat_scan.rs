@@ -15,7 +15,8 @@ use crate::{CommitId, Repo, RepoPath};
 pub(crate) struct StatScan {
     dir: PathBuf,
     index: PathBuf,
-    head: gix::ObjectId,
+    /// Tree that counts as HEAD's: that of HEAD's commit, or of the commit given in its place.
+    head_tree: gix::ObjectId,
     hash: gix::hash::Kind,
     objects: gix::OdbHandle,
     /// Whether names with different spelling may name the same file, by case or Unicode form.
@@ -36,7 +37,7 @@ impl StatScan {
         let folds_names = folding_settings.iter().any(|key| repo.setting_bool(key) == Some(true));
         let index = git_dir.join("index");
         let (hash, objects) = (repo.gix.object_hash(), repo.gix.objects.clone());
-        Some(StatScan { dir: dir.to_owned(), index, head, hash, objects, folds_names })
+        Some(StatScan { dir: dir.to_owned(), index, head_tree: head, hash, objects, folds_names })
     }
 
     /// Returns whether the index holds HEAD's tree and each file matches the index. With `check_untracked`,
@@ -47,7 +48,7 @@ impl StatScan {
     /// size, owner and inode are those in the index, and the index was written in a later second. Otherwise
     /// the file is read.
     pub fn is_clean(&self, check_untracked: bool, use_threads: bool) -> bool {
-        let Some(index) = self.head_index() else { return false };
+        let Some(index) = self.read_index_matching_head() else { return false };
         StatusWalk::new(&self.dir, &index, check_untracked).confirm_clean(use_threads)
     }
 
@@ -59,9 +60,9 @@ impl StatScan {
         saved_stamps: Option<Vec<u8>>,
         now: SystemTime,
     ) -> (Option<Vec<StatusEntry>>, Option<Vec<u8>>) {
-        let Some(index) = self.head_index() else { return (None, None) };
+        let Some(index) = self.read_index_matching_head() else { return (None, None) };
         let top = rustix::fs::open(&self.dir, OPEN_FOLDER_FLAGS, rustix::fs::Mode::empty());
-        let mut folders = top.ok().and_then(|top| FolderStamps::new(saved_stamps, self.head, top, now));
+        let mut folders = top.ok().and_then(|top| FolderStamps::new(saved_stamps, self.head_tree, top, now));
         let found = StatusWalk::new(&self.dir, &index, true).list_changes(&mut folders);
         let found = found.filter(|found| self.are_names_reliable(found));
         let new_stamps = found.as_ref().and(folders.as_ref()).and_then(FolderStamps::to_bytes);
@@ -71,9 +72,9 @@ impl StatScan {
     /// Returns the differences from HEAD, the ignored and untracked content next to tracked files, and
     /// whether the index can be rewritten in its own format. Reads every folder. Returns `None` if a part of
     /// the result is uncertain.
-    pub(crate) fn find_all_files(&self) -> Option<(Vec<StatusEntry>, UntrackedContent, bool)> {
-        let index = self.head_index()?;
-        let (found, other_files) = StatusWalk::new(&self.dir, &index, true).list_everything()?;
+    pub(crate) fn find_changes_and_untracked(&self) -> Option<(Vec<StatusEntry>, UntrackedContent, bool)> {
+        let index = self.read_index_matching_head()?;
+        let (found, other_files) = StatusWalk::new(&self.dir, &index, true).list_changes_and_untracked()?;
         self.are_names_reliable(&found).then(|| (found, other_files, index.is_rewritable()))
     }
 
@@ -82,7 +83,7 @@ impl StatScan {
     /// result is uncertain.
     pub(crate) fn compare_with_index(&self) -> Option<(Vec<StatusEntry>, UntrackedContent)> {
         let index = RawIndex::read(&self.index, self.hash)?;
-        let (found, other_files) = StatusWalk::new(&self.dir, &index, true).list_everything()?;
+        let (found, other_files) = StatusWalk::new(&self.dir, &index, true).list_changes_and_untracked()?;
         (self.are_names_reliable(&found) && !other_files.has_nested_ignored).then_some((found, other_files))
     }
 
@@ -94,16 +95,16 @@ impl StatScan {
     }
 
     /// Reads the index; none if it cannot be read or does not certainly equal HEAD's tree.
-    fn head_index(&self) -> Option<RawIndex> {
+    fn read_index_matching_head(&self) -> Option<RawIndex> {
         let reader = || TreeReader::new(self.objects.clone());
-        RawIndex::read(&self.index, self.hash).filter(|index| index.equals_tree(self.head, reader))
+        RawIndex::read(&self.index, self.hash).filter(|index| index.equals_tree(self.head_tree, reader))
     }
 
     /// Returns whether the index equals HEAD's tree and has no flagged entries, and the files of its entries
     /// at `paths` are unchanged. Files at other paths are not checked.
-    pub(crate) fn has_unchanged_files<'p>(&self, paths: impl Iterator<Item = &'p RepoPath>) -> bool {
-        let Some(index) = self.head_index() else { return false };
-        if !index.offsets().iter().all(|at| index.entry(*at).is_compared_by_git()) {
+    pub(crate) fn are_unchanged_from_head<'p>(&self, paths: impl Iterator<Item = &'p RepoPath>) -> bool {
+        let Some(index) = self.read_index_matching_head() else { return false };
+        if !index.entry_offsets().iter().all(|at| index.entry(*at).is_compared_by_git()) {
             return false;
         }
         let walk = StatusWalk::new(&self.dir, &index, false);

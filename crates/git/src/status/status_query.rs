@@ -28,7 +28,7 @@ pub fn status(repo: &Repo, dir: &Path, untracked: bool) -> Result<WorktreeStatus
 
 /// Returns whether the index certainly holds a commit's tree, and the files of `changes` match the index.
 /// HEAD is not considered.
-pub(crate) fn is_certainly_at(
+pub(crate) fn index_certainly_at(
     repo: &Repo,
     dir: &Path,
     git_dir: &Path,
@@ -36,7 +36,7 @@ pub(crate) fn is_certainly_at(
     changes: &[Change],
 ) -> bool {
     let scan = StatScan::with_commit(repo, dir, git_dir, commit);
-    scan.is_some_and(|scan| scan.has_unchanged_files(changes.iter().map(|change| &change.path)))
+    scan.is_some_and(|scan| scan.are_unchanged_from_head(changes.iter().map(|change| &change.path)))
 }
 
 /// Returns the statuses of many worktrees, untracked files included; none if the folder is missing or git
@@ -107,7 +107,7 @@ pub(crate) fn query_git_status(
         .arg(if untracked { "--untracked-files=all" } else { "--untracked-files=no" })
         .args(["--ignore-submodules=none", "--no-ahead-behind"])
         .run()?;
-    Ok(WorktreeStatus { entries: out.fields().filter_map(parse_status_line).collect() })
+    Ok(WorktreeStatus { entries: out.nul_separated_fields().filter_map(parse_status_line).collect() })
 }
 
 fn parse_status_line(field: &[u8]) -> Option<StatusEntry> {
@@ -126,8 +126,8 @@ fn parse_status_line(field: &[u8]) -> Option<StatusEntry> {
     Some(StatusEntry {
         kind,
         path: RepoPath::new(path.strip_suffix(b"/").unwrap_or(path)),
-        nested,
-        submodule: kind != StatusKind::Untracked && field.get(5) == Some(&b'S'),
+        is_nested_repo: nested,
+        is_submodule: kind != StatusKind::Untracked && field.get(5) == Some(&b'S'),
     })
 }
 
@@ -144,7 +144,7 @@ pub(crate) fn changed_paths_since(repo: &Repo, dir: &Path, commit: CommitId) -> 
         .run()?;
     // Unlike `diff-files`, this reads a file again whose times alone are different.
     let unstaged = repo.git_in(dir).args(["diff", "--no-ext-diff"]).args(options).arg("--").run()?;
-    Ok(staged.fields().chain(unstaged.fields()).map(RepoPath::new).collect())
+    Ok(staged.nul_separated_fields().chain(unstaged.nul_separated_fields()).map(RepoPath::new).collect())
 }
 
 /// Returns the edited files whose index entry is flagged, split by `dirty` into two lists. The first has
@@ -174,7 +174,7 @@ impl Repo {
         let out = self
             .git_in(dir)
             .args(["rev-parse", "--verify", "--quiet", "HEAD^{commit}"])
-            .accept(&[1])
+            .accept_exit_codes(&[1])
             .run()?;
         Ok(CommitId::from_hex(out.trimmed_stdout().as_bytes()))
     }
@@ -207,7 +207,7 @@ impl Repo {
             .args(["diff-index", "--cached", "--quiet", "--ita-invisible-in-index"])
             .arg(commit.to_string())
             .arg("--")
-            .accept(&[1])
+            .accept_exit_codes(&[1])
             .run()?;
         Ok(out.code == 0)
     }
@@ -223,7 +223,11 @@ impl Repo {
         let command = self.git_in(dir).args(["diff-index", "--cached", "-z", "--name-only", "--no-renames"]);
         let command =
             command.args(["--ignore-submodules=none", "--ita-invisible-in-index"]).arg(to.to_string());
-        Ok(!command.arg("--").run()?.fields().any(|path| changed.contains(&RepoPath::new(path))))
+        Ok(!command
+            .arg("--")
+            .run()?
+            .nul_separated_fields()
+            .any(|path| changed.contains(&RepoPath::new(path))))
     }
 
     /// Returns the paths with an intent-to-add entry (`git add -N`) in `index`, or in the index of the
@@ -244,7 +248,7 @@ impl Repo {
         // Only an intent-to-add file is an addition between index and worktree.
         let command =
             self.git_in(dir).args(["diff-files", "-z", "--name-only", "--diff-filter=A", "--no-renames"]);
-        Ok(command.index(&file).run()?.fields().map(RepoPath::new).collect())
+        Ok(command.use_index(&file).run()?.nul_separated_fields().map(RepoPath::new).collect())
     }
 
     /// Returns commits that a worktree refers to apart from its branch: HEAD and its reflog, ORIG_HEAD, and
@@ -285,12 +289,12 @@ mod tests {
         let unmerged = parse_status_line(format!("u UU N... 1 2 3 4 {id} {id} {id} x y").as_bytes()).unwrap();
         assert_eq!((unmerged.kind, unmerged.path), (StatusKind::Unmerged, RepoPath::new("x y")));
         let nested = parse_status_line(b"? sub repo/").unwrap();
-        assert!(nested.nested);
+        assert!(nested.is_nested_repo);
         assert_eq!(nested.path, RepoPath::new("sub repo"));
         assert!(
             parse_status_line(format!("1 .M SC.. 160000 160000 160000 {id} {id} sub").as_bytes())
                 .unwrap()
-                .submodule
+                .is_submodule
         );
     }
 }

@@ -38,7 +38,7 @@ pub(crate) struct StatusWalk<'a> {
     top: &'a Path,
     index: &'a RawIndex,
     /// Ignore rules; `None` when untracked files do not matter.
-    ignored: Option<Mutex<IgnoreRules<'a>>>,
+    ignore_rules: Option<Mutex<IgnoreRules<'a>>>,
     /// Minimum number of files below a folder for which the folder becomes a separate chunk of the walk.
     chunk_size: usize,
     /// Whether changed paths are listed; otherwise the walk stops at the first change.
@@ -78,7 +78,7 @@ struct WalkResult {
     /// Changed paths, unordered.
     changes: Vec<StatusEntry>,
     /// Stamps of folders that contain no other names than the index, from an earlier walk.
-    folders: Option<FolderStamps>,
+    folder_stamps: Option<FolderStamps>,
     /// Content that is not tracked.
     untracked: UntrackedContent,
 }
@@ -105,7 +105,7 @@ impl<'a> StatusWalk<'a> {
         StatusWalk {
             top,
             index,
-            ignored: untracked.then(|| Mutex::new(IgnoreRules::with_all_files(top, index.hash_kind()))),
+            ignore_rules: untracked.then(|| Mutex::new(IgnoreRules::with_all_files(top, index.hash_kind()))),
             chunk_size: usize::MAX,
             lists_changes: false,
             lists_everything: false,
@@ -134,15 +134,15 @@ impl<'a> StatusWalk<'a> {
     /// `folders` is the folder cache, which the walk reads and updates.
     pub(crate) fn list_changes(mut self, folders: &mut Option<FolderStamps>) -> Option<Vec<StatusEntry>> {
         self.lists_changes = true;
-        let mut found = WalkResult { folders: folders.take(), ..WalkResult::default() };
-        let is_certain = self.walk_chunk(0, self.index.offsets(), &mut found);
-        *folders = found.folders;
+        let mut found = WalkResult { folder_stamps: folders.take(), ..WalkResult::default() };
+        let is_certain = self.walk_chunk(0, self.index.entry_offsets(), &mut found);
+        *folders = found.folder_stamps;
         is_certain.then(|| sort_in_git_order(found.changes))
     }
 
     /// Returns all differences from the index and all untracked and ignored content, using many threads;
     /// `None` when part of the result is uncertain.
-    pub(crate) fn list_everything(mut self) -> Option<(Vec<StatusEntry>, UntrackedContent)> {
+    pub(crate) fn list_changes_and_untracked(mut self) -> Option<(Vec<StatusEntry>, UntrackedContent)> {
         (self.chunk_size, self.lists_changes, self.lists_everything) = (MIN_FILES_PER_CHUNK, true, true);
         let chunks = self.split_into_chunks();
         let given_up = AtomicBool::new(false);
@@ -167,7 +167,7 @@ impl<'a> StatusWalk<'a> {
     /// Splits the index into folders that threads can walk independently. Each chunk is the length of the
     /// folder's name with its slash, and the offsets of the entries below it.
     fn split_into_chunks(&self) -> Vec<(usize, &[u32])> {
-        let mut chunks = vec![(0, self.index.offsets())];
+        let mut chunks = vec![(0, self.index.entry_offsets())];
         let mut next = 0;
         while self.chunk_size < usize::MAX
             && let Some((folder_path_len, entries)) = chunks.get(next).copied()
@@ -185,25 +185,27 @@ impl<'a> StatusWalk<'a> {
         chunks
     }
 
-    /// Removes the first child of a folder from `remaining` and returns its name and content.
+    /// Removes the first child of a folder from `remaining_offsets` and returns its name and content.
     fn take_first_child<'e>(
         &'e self,
         folder_path_len: usize,
-        remaining: &mut &'e [u32],
+        remaining_offsets: &mut &'e [u32],
     ) -> Option<(&'e [u8], IndexChild<'e>)> {
-        let first_entry = self.index.entry(*remaining.first()?);
+        let first_entry = self.index.entry(*remaining_offsets.first()?);
         let path = first_entry.path();
         let name = path.get(folder_path_len..)?;
         let Some(end) = name.iter().position(|byte| *byte == b'/') else {
-            *remaining = &remaining[1..];
+            *remaining_offsets = &remaining_offsets[1..];
             return Some((name, IndexChild::File(first_entry)));
         };
-        let (children, later) =
-            remaining.split_at(self.index.count_with_prefix(remaining, &path[..=folder_path_len + end]));
-        *remaining = later;
+        let (children, later) = remaining_offsets
+            .split_at(self.index.count_with_prefix(remaining_offsets, &path[..=folder_path_len + end]));
+        *remaining_offsets = later;
         Some((&name[..end], IndexChild::Folder(children)))
     }
 
+    /// Walks the folder of a chunk as `walk_folder` does. A missing folder counts as one with all files
+    /// deleted.
     fn walk_chunk(&self, folder_path_len: usize, entries: &[u32], found: &mut WalkResult) -> bool {
         let path = entries.first().map_or(&[][..], |first| self.index.path(*first));
         let dir = self.top.join(OsStr::from_bytes(path.get(..folder_path_len).unwrap_or_default()));
@@ -241,33 +243,33 @@ impl<'a> StatusWalk<'a> {
     }
 
     /// Returns whether the open folder matches the index, apart from differences that were listed and from
-    /// subfolders that are separate chunks. `entries` are all index entries below the folder.
+    /// subfolders that are separate chunks. `entry_offsets` are all index entries below the folder.
     /// `folder_path_len` is the length of its name in the index, with the slash. Names are resolved relative
     /// to the open folder, which is faster than resolving paths.
     fn walk_folder(
         &self,
-        dir: &Path,
+        folder_path: &Path,
         folder_fd: OwnedFd,
         folder_path_len: usize,
-        entries: &[u32],
+        entry_offsets: &[u32],
         found: &mut WalkResult,
     ) -> bool {
-        let metadata = found.folders.as_ref().and_then(|_| rustix::fs::fstat(&folder_fd).ok());
-        let is_known = match (&mut found.folders, &metadata) {
-            (Some(folders), Some(meta)) => folders.is_unchanged(meta),
+        let metadata = found.folder_stamps.as_ref().and_then(|_| rustix::fs::fstat(&folder_fd).ok());
+        let is_known = match (&mut found.folder_stamps, &metadata) {
+            (Some(folders), Some(meta)) => folders.is_next_unchanged(meta),
             _ => false,
         };
-        let position = found.folders.as_ref().map(FolderStamps::last_position);
-        let reads_names = self.ignored.is_some() && !is_known;
+        let position = found.folder_stamps.as_ref().map(FolderStamps::last_position);
+        let reads_names = self.ignore_rules.is_some() && !is_known;
         let mut names = Vec::new();
-        let mut remaining = entries;
+        let mut remaining = entry_offsets;
         while let Some((name, inside)) = self.take_first_child(folder_path_len, &mut remaining) {
             let matches_index = match inside {
                 IndexChild::File(entry) => {
-                    self.check_file(entry, dir, &folder_fd, OsStr::from_bytes(name), found)
+                    self.accept_file(entry, folder_path, &folder_fd, OsStr::from_bytes(name), found)
                 }
                 IndexChild::Folder(below) => {
-                    self.walk_subfolder(dir, &folder_fd, name, folder_path_len, below, found)
+                    self.walk_subfolder(folder_path, &folder_fd, name, folder_path_len, below, found)
                 }
             };
             if !matches_index {
@@ -277,13 +279,13 @@ impl<'a> StatusWalk<'a> {
                 names.push(name);
             }
         }
-        let Some(ignored) = self.ignored.as_ref().filter(|_| reads_names) else {
+        let Some(ignored) = self.ignore_rules.as_ref().filter(|_| reads_names) else {
             return remaining.is_empty();
         };
-        match self.has_only_names(dir, folder_fd, NameSet::new(names), ignored, found) {
+        match self.find_unindexed_names(folder_path, folder_fd, NameSet::new(names), ignored, found) {
             Some(has_no_others) => {
                 if let (Some(folders), Some(position), Some(meta), true) =
-                    (&mut found.folders, position, &metadata, has_no_others)
+                    (&mut found.folder_stamps, position, &metadata, has_no_others)
                 {
                     folders.record_clean(position, meta);
                 }
@@ -294,46 +296,46 @@ impl<'a> StatusWalk<'a> {
     }
 
     /// Returns whether a subfolder of an open folder matches the index, apart from listed differences and
-    /// separate chunks. `entries` are all index entries below it.
+    /// separate chunks. `entry_offsets` are all index entries below it.
     fn walk_subfolder(
         &self,
-        dir: &Path,
+        parent_path: &Path,
         parent_fd: &OwnedFd,
         name: &[u8],
         folder_path_len: usize,
-        entries: &[u32],
+        entry_offsets: &[u32],
         found: &mut WalkResult,
     ) -> bool {
         let folder_name = OsStr::from_bytes(name);
         match open_folder(parent_fd, folder_name) {
-            Ok(_) | Err(Errno::NOENT) if entries.len() >= self.chunk_size => true,
+            Ok(_) | Err(Errno::NOENT) if entry_offsets.len() >= self.chunk_size => true,
             Ok(folder_fd) => self.walk_folder(
-                &dir.join(folder_name),
+                &parent_path.join(folder_name),
                 folder_fd,
                 folder_path_len + name.len() + 1,
-                entries,
+                entry_offsets,
                 found,
             ),
             Err(Errno::NOENT) if self.lists_changes => {
-                if let Some(folders) = &mut found.folders {
+                if let Some(folders) = &mut found.folder_stamps {
                     folders.mark_incomplete();
                 }
-                self.list_missing_folder(folder_path_len + name.len() + 1, entries, found)
+                self.list_missing_folder(folder_path_len + name.len() + 1, entry_offsets, found)
             }
             Err(_) => false,
         }
     }
 
     /// Returns whether the file of an entry is unchanged or its change was listed.
-    fn check_file(
+    fn accept_file(
         &self,
         entry: RawEntry<'_>,
-        dir: &Path,
+        folder_path: &Path,
         folder_fd: &OwnedFd,
         name: &OsStr,
         found: &mut WalkResult,
     ) -> bool {
-        match self.compare_with_entry(entry, dir, folder_fd, name) {
+        match self.compare_with_entry(entry, folder_path, folder_fd, name) {
             FileState::Unchanged => true,
             FileState::Edited if self.lists_changes => found.add_change(edited_kind(), entry.path()),
             FileState::Missing if self.lists_changes => found.add_change(deleted_kind(), entry.path()),
@@ -348,12 +350,12 @@ impl<'a> StatusWalk<'a> {
 
     /// Returns whether a folder contains only `names`. `Some(false)` means that all other names are ignored
     /// or were listed; `None` means that git has to decide.
-    fn has_only_names(
+    fn find_unindexed_names(
         &self,
-        dir: &Path,
+        folder_path: &Path,
         folder_fd: OwnedFd,
         mut names: NameSet<'_>,
-        ignored: &Mutex<IgnoreRules<'_>>,
+        ignore_rules: &Mutex<IgnoreRules<'_>>,
         found: &mut WalkResult,
     ) -> Option<bool> {
         let mut has_no_others = true;
@@ -361,7 +363,10 @@ impl<'a> StatusWalk<'a> {
             let entry = entry.ok()?;
             let name = entry.file_name().to_bytes();
             // The top folder holds git's own folder, or the link to it.
-            if matches!(name, b"." | b"..") || names.contains(name) || (dir == self.top && name == b".git") {
+            if matches!(name, b"." | b"..")
+                || names.contains(name)
+                || (folder_path == self.top && name == b".git")
+            {
                 continue;
             }
             // In any other folder, git skips `.git` and may treat the folder as a nested repository.
@@ -369,13 +374,13 @@ impl<'a> StatusWalk<'a> {
                 return None;
             }
             has_no_others = false;
-            let path = dir.join(OsStr::from_bytes(name));
+            let path = folder_path.join(OsStr::from_bytes(name));
             let kind = path.symlink_metadata().ok()?.file_type();
             let is_folder = kind.is_dir();
             if self.lists_everything && !is_folder && !kind.is_file() && !kind.is_symlink() {
                 return None;
             }
-            let mut rules = ignored.lock().ok()?;
+            let mut rules = ignore_rules.lock().ok()?;
             let has_more = rules.has_unaccepted(&path, is_folder, &mut |below, entry_class| {
                 let name = below.strip_prefix(self.top).map(|below| below.as_os_str().as_bytes());
                 name.is_ok_and(|name| self.accept_untracked(name, entry_class, below == path, found))
@@ -419,7 +424,12 @@ impl<'a> StatusWalk<'a> {
 impl WalkResult {
     /// Adds a changed path; returns false when there are so many that git has to list them.
     fn add_change(&mut self, kind: Differs, path: &[u8]) -> bool {
-        self.changes.push(StatusEntry { kind, path: RepoPath::new(path), nested: false, submodule: false });
+        self.changes.push(StatusEntry {
+            kind,
+            path: RepoPath::new(path),
+            is_nested_repo: false,
+            is_submodule: false,
+        });
         self.changes.len() <= MAX_PATHS_LISTED
     }
 }
@@ -433,10 +443,12 @@ fn sort_in_git_order(mut paths: Vec<StatusEntry>) -> Vec<StatusEntry> {
     paths
 }
 
+/// Returns the kind of an unstaged edit.
 fn edited_kind() -> Differs {
     Differs::Tracked { staged: false, unstaged: true, deleted: false }
 }
 
+/// Returns the kind of an unstaged deletion.
 fn deleted_kind() -> Differs {
     Differs::Tracked { staged: false, unstaged: true, deleted: true }
 }

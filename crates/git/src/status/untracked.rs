@@ -14,7 +14,7 @@ impl Repo {
             .args(["ls-files", "-z", "--full-name", "--"])
             .arg(path.to_fs_path(Path::new("")));
         let out = command.env("GIT_LITERAL_PATHSPECS", "1").run()?;
-        Ok(out.fields().map(RepoPath::new).collect())
+        Ok(out.nul_separated_fields().map(RepoPath::new).collect())
     }
 
     /// Returns those of these paths that ignore rules match, tracked or not.
@@ -24,8 +24,8 @@ impl Repo {
             .args(["check-ignore", "--no-index", "-z", "--stdin"])
             .input(nul_separated(paths));
         // Exit code 1 means that no path matches.
-        let out = command.accept(&[1]).run()?;
-        Ok(out.fields().map(RepoPath::new).collect())
+        let out = command.accept_exit_codes(&[1]).run()?;
+        Ok(out.nul_separated_fields().map(RepoPath::new).collect())
     }
 
     /// Removes `paths` from the index of a worktree and commits that with `message`. The files on disk are

@@ -11,13 +11,14 @@ use super::special_files::UncapturedPath;
 use super::stat_scan::StatScan;
 use super::worktree_scan::WorktreeScan;
 use super::worktree_status::WorktreeStatus;
-use crate::index::sparse_entries::absent_file_folders;
+use crate::index::sparse_entries::folders_above_absent_files;
 use crate::repository::worktree_context::WorktreeContext;
 use crate::{Error, Repo, RepoPath};
 
 /// Returns the empty folders of a clean worktree.
 pub fn empty_folders(tree: &WorktreeContext<'_>, scan: &WorktreeScan) -> Result<Vec<RepoPath>, Error> {
-    Ok(scan_untracked_folders(tree, &WorktreeStatus::default(), &[], scan, scan.untracked_folders())?.empty)
+    Ok(scan_untracked_folders(tree, &WorktreeStatus::default(), &[], scan, scan.untracked_folders())?
+        .empty_folders)
 }
 
 /// Returns the empty folders of the worktree at `dir` that are at one of `new_paths` or above it. git removes
@@ -42,29 +43,29 @@ pub(crate) fn empty_folders_at<'c>(
             }
         }
     }
-    contents.empty.sort();
-    contents.empty.dedup();
-    contents.empty
+    contents.empty_folders.sort();
+    contents.empty_folders.dedup();
+    contents.empty_folders
 }
 
 /// Contents of folders in which git tracks no file.
 #[derive(Default)]
 pub(crate) struct UntrackedContents {
     /// Folders without contents.
-    pub empty: Vec<RepoPath>,
+    pub empty_folders: Vec<RepoPath>,
     /// Special files, and folders that cannot be read.
-    pub(crate) non_files: Vec<UncapturedPath>,
+    pub(crate) uncaptured_paths: Vec<UncapturedPath>,
 }
 
-/// Scans the untracked folders of a worktree for empty folders and special files. `known_folders` are the
-/// untracked folders, if known; otherwise git lists them. Ignored folders are scanned only for empty ones and
-/// only if they contain no file, because a commit may have a file there.
+/// Scans the untracked folders of a worktree for empty folders and special files. `known_untracked_folders`
+/// are the untracked folders, if known; otherwise git lists them. Ignored folders are scanned only for empty
+/// ones and only if they contain no file, because a commit may have a file there.
 pub(crate) fn scan_untracked_folders(
     tree: &WorktreeContext<'_>,
     dirty: &WorktreeStatus,
     hidden: &[RepoPath],
     scan: &WorktreeScan,
-    known_folders: Option<&[RepoPath]>,
+    known_untracked_folders: Option<&[RepoPath]>,
 ) -> Result<UntrackedContents, Error> {
     let dir = tree.dir;
     let mut contents = UntrackedContents::default();
@@ -78,7 +79,7 @@ pub(crate) fn scan_untracked_folders(
             contents.scan_folder(dir, &folder);
         }
     }
-    if let Some(folders) = known_folders {
+    if let Some(folders) = known_untracked_folders {
         for folder in folders {
             contents.scan_folder(dir, folder);
         }
@@ -87,19 +88,19 @@ pub(crate) fn scan_untracked_folders(
             contents.scan_folder(dir, &folder);
         }
         let mut sparse_contents = UntrackedContents::default();
-        for folder in absent_file_folders(tree)? {
+        for folder in folders_above_absent_files(tree)? {
             sparse_contents.scan_folder(dir, &folder);
         }
         // Their other contents are found with the untracked files.
-        contents.empty.append(&mut sparse_contents.empty);
+        contents.empty_folders.append(&mut sparse_contents.empty_folders);
     }
     for folder in scan.ignored_paths(tree.repo, dir)? {
         if tree.off_limits.as_ref() != Some(&folder) && has_only_folders(&folder.to_fs_path(dir)) {
             contents.scan_folder(dir, &folder);
         }
     }
-    contents.empty.sort();
-    contents.empty.dedup();
+    contents.empty_folders.sort();
+    contents.empty_folders.dedup();
     Ok(contents)
 }
 
@@ -115,7 +116,7 @@ impl Repo {
     /// Returns untracked paths in the worktree at `dir` that this user may not read: files listed in `dirty`,
     /// and folders, which git treats as empty. No snapshot contains them.
     pub fn unreadable_paths(&self, dir: &Path, dirty: &WorktreeStatus) -> Result<Vec<RepoPath>, Error> {
-        let files = dirty.untracked().filter(|e| !e.nested).map(|e| &e.path);
+        let files = dirty.untracked().filter(|e| !e.is_nested_repo).map(|e| &e.path);
         let mut all = special_files::unreadable_paths(dir, files);
         // A clean result proves that every folder is readable.
         if StatScan::open(self, dir).is_some_and(|scan| scan.is_clean(true, true)) {
@@ -126,7 +127,11 @@ impl Repo {
             contents.scan_folder(dir, &folder);
         }
         all.extend(
-            contents.non_files.into_iter().filter(UncapturedPath::is_unreadable).map(|entry| entry.path),
+            contents
+                .uncaptured_paths
+                .into_iter()
+                .filter(UncapturedPath::is_unreadable)
+                .map(|entry| entry.path),
         );
         Ok(all)
     }
@@ -135,7 +140,7 @@ impl Repo {
 fn list_untracked_folders(repo: &Repo, dir: &Path) -> Result<Vec<RepoPath>, Error> {
     let call = repo.git_in(dir);
     let out = call.args(["ls-files", "--others", "--directory", "--exclude-standard", "-z"]).run()?;
-    Ok(out.fields().filter_map(|field| field.strip_suffix(b"/")).map(RepoPath::new).collect())
+    Ok(out.nul_separated_fields().filter_map(|field| field.strip_suffix(b"/")).map(RepoPath::new).collect())
 }
 
 impl UntrackedContents {
@@ -148,7 +153,7 @@ impl UntrackedContents {
         let entries = match std::fs::read_dir(&path) {
             Ok(entries) => entries,
             Err(e) if e.kind() == ErrorKind::PermissionDenied => {
-                self.non_files.push(UncapturedPath::unreadable(folder.clone()));
+                self.uncaptured_paths.push(UncapturedPath::unreadable(folder.clone()));
                 return;
             }
             Err(_) => return,
@@ -161,11 +166,11 @@ impl UntrackedContents {
             if kind.is_dir() {
                 self.scan_folder(root, &child);
             } else if let Some(description) = special_files::special_kind(kind) {
-                self.non_files.push(UncapturedPath::new(child, description));
+                self.uncaptured_paths.push(UncapturedPath::new(child, description));
             }
         }
         if is_empty {
-            self.empty.push(folder.clone());
+            self.empty_folders.push(folder.clone());
         }
     }
 }

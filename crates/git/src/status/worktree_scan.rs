@@ -29,8 +29,11 @@ pub(crate) struct ScanFacts {
     /// Whether the index file can be rewritten in its own format: it has only entries and cached trees, and
     /// shares none with another file.
     pub(crate) is_index_rewritable: bool,
-    commit: CommitId,
+    /// Commit of HEAD at the time of the scan.
+    head_commit: CommitId,
+    /// Differences from HEAD.
     entries: Vec<StatusEntry>,
+    /// Ignored and untracked content next to tracked files.
     untracked: UntrackedContent,
 }
 
@@ -45,13 +48,13 @@ impl WorktreeScan {
         &self.restored_ignored
     }
 
-    /// Returns the facts, if the worktree's index still has this version and its commit is `commit`.
+    /// Returns the facts, if the worktree's index still has this version and its commit is `head_commit`.
     pub(crate) fn facts_if_current(
         &self,
         index: Option<FileVersion>,
-        commit: CommitId,
+        head_commit: CommitId,
     ) -> Option<&ScanFacts> {
-        self.facts.as_ref().filter(|all| Some(all.index_version) == index && all.commit == commit)
+        self.facts.as_ref().filter(|all| Some(all.index_version) == index && all.head_commit == head_commit)
     }
 
     /// Returns untracked files and folders that git ignores; a folder stands for everything in it.
@@ -69,7 +72,11 @@ impl WorktreeScan {
             return Ok(Vec::new());
         }
         let out = repo.git_in(dir).args(["ls-files", "--others", "--exclude-standard", "-z"]).run()?;
-        Ok(out.fields().filter_map(|field| field.strip_suffix(b"/")).map(RepoPath::new).collect())
+        Ok(out
+            .nul_separated_fields()
+            .filter_map(|field| field.strip_suffix(b"/"))
+            .map(RepoPath::new)
+            .collect())
     }
 
     /// Returns the topmost untracked folders, which contain no tracked file and are not ignored; none if the
@@ -87,7 +94,7 @@ impl ScanFacts {
         let index_file = git_dir.join("index");
         let index = FileVersion::read(&index_file).ok()??;
         let commit = repo.read_head_commit(dir)?;
-        let found = StatScan::with_commit(repo, dir, git_dir, commit)?.find_all_files()?;
+        let found = StatScan::with_commit(repo, dir, git_dir, commit)?.find_changes_and_untracked()?;
         let (entries, mut untracked, is_simple) = found;
         if FileVersion::read(&index_file).ok()? != Some(index) || repo.read_head_commit(dir) != Some(commit) {
             return None;
@@ -104,7 +111,13 @@ impl ScanFacts {
         }
         untracked.ignored.sort();
         untracked.untracked_folders.sort();
-        Some(ScanFacts { index_version: index, is_index_rewritable: is_simple, commit, entries, untracked })
+        Some(ScanFacts {
+            index_version: index,
+            is_index_rewritable: is_simple,
+            head_commit: commit,
+            entries,
+            untracked,
+        })
     }
 
     /// Returns the differences from HEAD.
@@ -125,12 +138,12 @@ pub(crate) fn query_ignored(repo: &Repo, dir: &Path) -> Result<Vec<RepoPath>, Er
     let list_args = ["ls-files", "-z", "--others", "--ignored", "--exclude-standard"];
     let out = repo.git_in(dir).args(list_args).arg("--directory").run()?;
     let mut paths: Vec<RepoPath> =
-        out.fields().map(|f| RepoPath::new(f.strip_suffix(b"/").unwrap_or(f))).collect();
+        out.nul_separated_fields().map(|f| RepoPath::new(f.strip_suffix(b"/").unwrap_or(f))).collect();
     // With `--directory`, git leaves out a folder that stands in the place of a file of the index.
     let replaced_files = files_replaced_by_folders(repo, dir)?;
     if !replaced_files.is_empty() {
         let listed = repo.git_in(dir).args(list_args).run()?;
-        let inside = listed.fields().map(RepoPath::new);
+        let inside = listed.nul_separated_fields().map(RepoPath::new);
         paths.extend(inside.filter(|path| path.parents().any(|up| replaced_files.contains(&up))));
         paths.sort();
         paths.dedup();
@@ -142,7 +155,7 @@ pub(crate) fn query_ignored(repo: &Repo, dir: &Path) -> Result<Vec<RepoPath>, Er
 fn files_replaced_by_folders(repo: &Repo, dir: &Path) -> Result<BTreeSet<RepoPath>, Error> {
     let out = repo.git_in(dir).args(["ls-files", "-z", "--stage"]).run()?;
     // A submodule is a folder.
-    let files = out.fields().filter(|field| !field.starts_with(b"160000 "));
+    let files = out.nul_separated_fields().filter(|field| !field.starts_with(b"160000 "));
     let paths = files.filter_map(|field| Some(RepoPath::new(field.splitn(2, |b| *b == b'\t').nth(1)?)));
     Ok(paths.filter(|path| path.to_fs_path(dir).symlink_metadata().is_ok_and(|meta| meta.is_dir())).collect())
 }
@@ -212,7 +225,7 @@ mod tests {
                 git add -A; git commit -qm first",
             );
             test_repo.run_script("repo", &format!("({change}) >/dev/null 2>&1"));
-            let (dir, git_dir) = (test_repo.top.join("repo"), test_repo.top.join("repo/.git"));
+            let (dir, git_dir) = (test_repo.parent_dir.join("repo"), test_repo.parent_dir.join("repo/.git"));
             let repo = Repo::discover(&dir).unwrap();
             let scan = WorktreeScan::scan(&repo, &dir, &git_dir);
             assert_eq!(scan.facts.is_some(), *is_certain, "{change}");
@@ -249,7 +262,7 @@ mod tests {
             "repo",
             "echo a >a; git add -A; git commit -qm first; git commit -qm other --allow-empty",
         );
-        let (dir, git_dir) = (test_repo.top.join("repo"), test_repo.top.join("repo/.git"));
+        let (dir, git_dir) = (test_repo.parent_dir.join("repo"), test_repo.parent_dir.join("repo/.git"));
         let repo = Repo::discover(&dir).unwrap();
         let id = |name: &str| {
             CommitId::from_hex(test_repo.run_script("repo", &format!("git rev-parse {name}")).as_bytes())

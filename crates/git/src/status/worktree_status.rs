@@ -30,16 +30,16 @@ pub struct StatusEntry {
     /// Path from the top of the worktree, without the trailing `/` of an embedded repository.
     pub path: RepoPath,
     /// Whether the path is an embedded repository, which git cannot add as files.
-    pub nested: bool,
+    pub is_nested_repo: bool,
     /// Whether the path is a submodule.
-    pub submodule: bool,
+    pub is_submodule: bool,
 }
 
 impl StatusEntry {
     /// Returns whether a submodule differs only in its content or checked-out commit, without a staged
     /// change. Such a change stays in the submodule's folder, whatever the index records.
-    pub fn is_inside_submodule(&self) -> bool {
-        self.submodule && !matches!(self.kind, StatusKind::Tracked { staged: true, .. })
+    pub fn is_only_inside_submodule(&self) -> bool {
+        self.is_submodule && !matches!(self.kind, StatusKind::Tracked { staged: true, .. })
     }
 }
 

@@ -17,23 +17,23 @@ use crate::{Error, Oid, Repo, RepoPath};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WorktreeDefect {
     /// HEAD names neither a branch nor a commit, as after a power failure.
-    Head,
+    NoValidHead,
     /// The index is missing or truncated.
-    Index,
+    NoIndex,
     /// The index is empty, although the commit has files.
-    Entries,
+    EmptyIndex,
     /// The index has files, and none of them exists.
-    Files,
+    NoFiles,
 }
 
 impl WorktreeDefect {
     /// Describes the defect in words that follow "lane 'x':".
     pub fn describe(self) -> &'static str {
         match self {
-            WorktreeDefect::Head => "its worktree is broken: HEAD names neither a branch nor a commit",
-            WorktreeDefect::Index => "its worktree is broken: it has no index that git can read",
-            WorktreeDefect::Entries => "its worktree is broken: its index is empty and its commit is not",
-            WorktreeDefect::Files => "its worktree is broken: none of its files is there",
+            WorktreeDefect::NoValidHead => "its worktree is broken: HEAD names neither a branch nor a commit",
+            WorktreeDefect::NoIndex => "its worktree is broken: it has no index that git can read",
+            WorktreeDefect::EmptyIndex => "its worktree is broken: its index is empty and its commit is not",
+            WorktreeDefect::NoFiles => "its worktree is broken: none of its files is there",
         }
     }
 
@@ -42,22 +42,22 @@ impl WorktreeDefect {
     pub fn repair_command(self, repo: &Repo, dir: &Path, branch: &str) -> String {
         let dir_shown = shell_quote_path(dir);
         match self {
-            WorktreeDefect::Head => {
+            WorktreeDefect::NoValidHead => {
                 let head = repo.worktree_git_dir(dir).map(|git_dir| git_dir.join("HEAD")).unwrap_or_default();
                 format!("echo 'ref: refs/heads/{branch}' > {}", shell_quote_path(&head))
             }
-            WorktreeDefect::Index | WorktreeDefect::Entries => {
+            WorktreeDefect::NoIndex | WorktreeDefect::EmptyIndex => {
                 let how = if has_files(dir) { "reset" } else { "reset --hard" };
                 let reset = format!("git -C {dir_shown} {how}");
                 let index =
                     repo.worktree_git_dir(dir).map(|git_dir| git_dir.join("index")).unwrap_or_default();
-                match self == WorktreeDefect::Index && index.exists() {
+                match self == WorktreeDefect::NoIndex && index.exists() {
                     // An unreadable index prevents git from writing a new one.
                     true => format!("{} && {reset}", rename_command(&index, "unreadable")),
                     false => reset,
                 }
             }
-            WorktreeDefect::Files => format!("git -C {dir_shown} checkout-index --all"),
+            WorktreeDefect::NoFiles => format!("git -C {dir_shown} checkout-index --all"),
         }
     }
 }
@@ -80,7 +80,7 @@ impl Repo {
         if !self.is_reftable() {
             let head = read_head_lossy(&git_dir);
             if !head.starts_with("ref: ") && Oid::from_hex(head.as_bytes()).is_none() {
-                return Ok(Some(WorktreeDefect::Head));
+                return Ok(Some(WorktreeDefect::NoValidHead));
             }
         }
         let commit = if self.is_reftable() { self.head_commit(dir)? } else { self.read_head_commit(dir) };
@@ -90,9 +90,9 @@ impl Repo {
             return Ok(None);
         }
         let file = git_dir.join("index");
-        let Some(entries) = count_entries(&file) else { return Ok(Some(WorktreeDefect::Index)) };
+        let Some(entries) = count_entries(&file) else { return Ok(Some(WorktreeDefect::NoIndex)) };
         if entries == 0 {
-            return Ok(Some(WorktreeDefect::Entries));
+            return Ok(Some(WorktreeDefect::EmptyIndex));
         }
         // One existing file is enough; most commits have one at the top.
         let exists_at_top = |(name, item): (&gix::bstr::BStr, crate::repository::tree_reader::TreeItem)| {
@@ -104,9 +104,9 @@ impl Repo {
         }
         let options = gix::index::decode::Options::default();
         let Ok(index) = File::at(&file, self.gix.object_hash(), true, options) else {
-            return Ok(Some(WorktreeDefect::Index));
+            return Ok(Some(WorktreeDefect::NoIndex));
         };
-        Ok((index.link().is_none() && lacks_all_files(&index, dir)).then_some(WorktreeDefect::Files))
+        Ok((index.link().is_none() && lacks_all_files(&index, dir)).then_some(WorktreeDefect::NoFiles))
     }
 }
 
@@ -119,8 +119,8 @@ impl Repo {
         if count_entries(&self.worktree_git_dir(dir)?.join("index")).is_some() {
             return Ok(());
         }
-        let repair = WorktreeDefect::Index.repair_command(self, dir, "");
-        Err(Error::Unusable(UnusableError::NoIndex { dir: dir.to_owned(), repair }))
+        let repair = WorktreeDefect::NoIndex.repair_command(self, dir, "");
+        Err(Error::Unusable(UnusableError::NoIndex { dir: dir.to_owned(), repair_command: repair }))
     }
 }
 

@@ -23,7 +23,7 @@ const LANE_HOOKS: &[&str] = &[
 ];
 
 /// Maximum depth to which folders with refs are searched for lock files and broken refs.
-const MAX_LOCK_DEPTH: usize = 12;
+const MAX_REF_FOLDER_DEPTH: usize = 12;
 
 /// git's record of one linked worktree.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -103,7 +103,7 @@ impl Repo {
             return out;
         }
         for prefix in prefixes {
-            visit_files(&self.common_dir().join(prefix), MAX_LOCK_DEPTH, &mut |path| {
+            visit_files(&self.common_dir().join(prefix), MAX_REF_FOLDER_DEPTH, &mut |path| {
                 let name = path.strip_prefix(self.common_dir()).unwrap_or(path).to_string_lossy();
                 if is_broken_ref_file(path) && !is_lock(path) {
                     out.push(name.into_owned());
@@ -183,7 +183,7 @@ impl Repo {
         visit_files(common, 0, &mut add_lock);
         visit_files(&common.join("worktrees"), 1, &mut add_lock);
         for folder in ["refs", "reftable"] {
-            visit_files(&common.join(folder), MAX_LOCK_DEPTH, &mut add_lock);
+            visit_files(&common.join(folder), MAX_REF_FOLDER_DEPTH, &mut add_lock);
         }
         out.sort();
         out

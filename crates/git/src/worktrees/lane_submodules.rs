@@ -26,9 +26,9 @@ struct SubmoduleLevel {
     /// Git directory of the checkout.
     git_dir: PathBuf,
     /// Git directory from which the checkout's repository was copied.
-    origin: PathBuf,
+    origin_git_dir: PathBuf,
     /// Prefix of the checkout's paths, relative to the top of the worktree.
-    prefix: String,
+    path_prefix: String,
 }
 
 /// Submodule of a commit: name, path and commit id.
@@ -54,8 +54,8 @@ impl Repo {
         let top = SubmoduleLevel {
             dir: dir.to_owned(),
             git_dir: self.worktree_git_dir(dir)?,
-            origin: self.common_dir().to_owned(),
-            prefix: String::new(),
+            origin_git_dir: self.common_dir().to_owned(),
+            path_prefix: String::new(),
         };
         let mut levels = vec![top];
         while let Some(level) = levels.pop() {
@@ -83,7 +83,7 @@ impl Repo {
         let staged = self.git_in(&level.dir).args(["ls-files", "--stage", "-z"]).run()?;
         let mut gitlinks = Vec::new();
         let mut has_gitmodules = false;
-        for field in staged.fields() {
+        for field in staged.nul_separated_fields() {
             let Some(tab) = field.iter().position(|b| *b == b'\t') else { continue };
             let path = RepoPath::new(&field[tab + 1..]);
             let mut words = field[..tab].split(|b| *b == b' ');
@@ -123,7 +123,7 @@ impl Repo {
             let name = key.strip_prefix("submodule.")?.strip_suffix(".path")?;
             Some((name.to_owned(), RepoPath::new(&field[key_end + 1..])))
         };
-        output.fields().filter_map(entry).collect()
+        output.nul_separated_fields().filter_map(entry).collect()
     }
 
     /// Copies a submodule's repository from the main checkout and checks out its commit. The error is the
@@ -136,7 +136,7 @@ impl Repo {
         if !is_safe_name(&submodule.name) {
             return Err("its name in .gitmodules is none that git takes".to_owned());
         }
-        let origin = submodule_git_dir(&level.origin, &submodule.name);
+        let origin = submodule_git_dir(&level.origin_git_dir, &submodule.name);
         let git_dir = submodule_git_dir(&level.git_dir, &submodule.name);
         let is_repository = |dir: &Path| dir.join("HEAD").symlink_metadata().is_ok();
         let modules_dir = level.git_dir.join("modules");
@@ -145,7 +145,7 @@ impl Repo {
         {
             return Err("its repository would lie in that of another one".to_owned());
         }
-        let Some(origin) = find_real_repository(&level.origin, &origin) else {
+        let Some(origin) = find_real_repository(&level.origin_git_dir, &origin) else {
             return Err(
                 "the main checkout has not got it; there: git submodule update --init --recursive".to_owned()
             );
@@ -161,10 +161,10 @@ impl Repo {
         }
         let dir = submodule.path.to_fs_path(&level.dir);
         let sublevel = SubmoduleLevel {
-            prefix: format!("{}/", level.display_path(&submodule.path)),
+            path_prefix: format!("{}/", level.display_path(&submodule.path)),
             dir,
             git_dir,
-            origin,
+            origin_git_dir: origin,
         };
         self.clone_submodule(&sublevel, &commit)
             .inspect_err(|_| sublevel.remove_partial_copy())
@@ -173,7 +173,7 @@ impl Repo {
     }
 
     fn clone_submodule(&self, sublevel: &SubmoduleLevel, commit: &str) -> Result<(), Error> {
-        let SubmoduleLevel { dir, git_dir, origin, .. } = sublevel;
+        let SubmoduleLevel { dir, git_dir, origin_git_dir: origin, .. } = sublevel;
         if let Some(parent_dir) = git_dir.parent() {
             std::fs::create_dir_all(parent_dir).map_err(Error::io("create", parent_dir))?;
         }
@@ -193,8 +193,11 @@ impl Repo {
             .args(["+refs/remotes/*:refs/remotes/*", "^refs/remotes/*/HEAD"])
             .mutating()
             .run()?;
-        let branch =
-            self.git_in(dir).args(["symbolic-ref", "--quiet", "--short", "HEAD"]).accept(&[1]).run()?;
+        let branch = self
+            .git_in(dir)
+            .args(["symbolic-ref", "--quiet", "--short", "HEAD"])
+            .accept_exit_codes(&[1])
+            .run()?;
         // Files of git-lfs are not copied, and would be fetched from the network.
         let checkout = self.git_in(dir).env("GIT_LFS_SKIP_SMUDGE", "1");
         checkout.args(["checkout", "--quiet", "--force", "--detach", commit]).mutating().run()?;
@@ -203,7 +206,7 @@ impl Repo {
             self.git_in(dir)
                 .args(["branch", "--quiet", "-D", "--"])
                 .arg(branch)
-                .accept(&[1])
+                .accept_exit_codes(&[1])
                 .mutating()
                 .run()?;
         }
@@ -213,7 +216,8 @@ impl Repo {
 
     /// Copies the settings by which the origin reaches its remote and its own submodules.
     fn copy_remote_settings(&self, sublevel: &SubmoduleLevel) -> Result<(), Error> {
-        let remote = self.local_setting(&sublevel.origin, "remote.origin.url").filter(|url| is_safe_url(url));
+        let remote =
+            self.local_setting(&sublevel.origin_git_dir, "remote.origin.url").filter(|url| is_safe_url(url));
         let write_setting = |key: &str, value: &str| {
             self.git_in(&sublevel.dir).args(["config", "--local", key, value]).mutating().run().map(drop)
         };
@@ -222,11 +226,11 @@ impl Repo {
             None => drop(self.git_in(&sublevel.dir).args(["remote", "remove", "origin"]).mutating().run()?),
         }
         let origin_settings = self
-            .git_in_submodule(&sublevel.origin)
+            .git_in_submodule(&sublevel.origin_git_dir)
             .args(["config", "-z", "--local", "--get-regexp", r"^submodule\..*\.(url|active)$"])
-            .accept(&[1])
+            .accept_exit_codes(&[1])
             .run()?;
-        for field in origin_settings.fields() {
+        for field in origin_settings.nul_separated_fields() {
             let text = String::from_utf8_lossy(field);
             if let Some((key, value)) = text.split_once('\n').filter(|(_, value)| is_safe_url(value)) {
                 write_setting(key, value)?;
@@ -280,7 +284,7 @@ impl Repo {
             let head = self
                 .git_in_submodule(origin)
                 .args(["rev-parse", "--verify", "--quiet", "HEAD"])
-                .accept(&[1])
+                .accept_exit_codes(&[1])
                 .run()?;
             tips.extend(head.stdout);
             let check_args = ["cat-file", "--batch-check=%(objecttype) %(objectname)"];
@@ -303,8 +307,9 @@ impl Repo {
 }
 
 impl SubmoduleLevel {
+    /// Returns a path in this checkout as text relative to the top of the worktree.
     fn display_path(&self, path: &RepoPath) -> String {
-        format!("{}{path}", self.prefix)
+        format!("{}{path}", self.path_prefix)
     }
 
     /// Removes the repository and the files of a copy that failed.

@@ -41,7 +41,7 @@ impl Repo {
     }
 
     fn effective_setting(&self, dir: &Path, key: &str) -> Option<String> {
-        let output = self.git_in(dir).args(["config", "--get", key]).accept(&[1]).run().ok()?;
+        let output = self.git_in(dir).args(["config", "--get", key]).accept_exit_codes(&[1]).run().ok()?;
         (output.code == 0).then(|| output.trimmed_stdout())
     }
 }

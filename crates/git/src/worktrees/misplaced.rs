@@ -55,7 +55,7 @@ impl Repo {
     /// Returns the folder that git has recorded for the worktree `id` of a branch, if `path` is no longer a
     /// worktree of this repository: `git worktree move` and `git worktree repair` write only git's own
     /// record.
-    pub fn moved_worktree(&self, path: &Path, id: &str, branch: &str) -> Option<PathBuf> {
+    pub fn recorded_new_location(&self, path: &Path, id: &str, branch: &str) -> Option<PathBuf> {
         if self.is_linked_worktree(path) {
             return None;
         }

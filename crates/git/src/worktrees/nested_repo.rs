@@ -26,8 +26,8 @@ pub struct NestedRepo {
 
 impl Repo {
     /// Returns the first repository below the worktree `top`, whose git directory is `admin`, that has
-    /// unsaved work as defined by [`Repo::nested_repo_with_work`].
-    pub fn find_nested_work(&self, top: &Path, admin: &Path) -> Option<NestedRepo> {
+    /// unsaved work as defined by [`Repo::repo_with_unsaved_work`].
+    pub fn find_repo_with_unsaved_work(&self, top: &Path, admin: &Path) -> Option<NestedRepo> {
         let mut folders = vec![top.to_owned()];
         while let Some(folder) = folders.pop() {
             let children: Vec<PathBuf> = std::fs::read_dir(&folder)
@@ -37,7 +37,7 @@ impl Repo {
                 .map(|entry| entry.path())
                 .collect();
             if folder != top
-                && let Some(found) = self.nested_repo_with_work(&folder, admin)
+                && let Some(found) = self.repo_with_unsaved_work(&folder, admin)
             {
                 return Some(found);
             }
@@ -55,7 +55,7 @@ impl Repo {
     /// Returns the repository in a folder of the worktree whose git directory is `admin`, if it has commits
     /// that none of its remotes has, or changes that none of its commits contains. A repository that cannot
     /// be read counts as having work. No program that its settings name is run.
-    pub fn nested_repo_with_work(&self, folder: &Path, admin: &Path) -> Option<NestedRepo> {
+    pub fn repo_with_unsaved_work(&self, folder: &Path, admin: &Path) -> Option<NestedRepo> {
         let nested = if is_bare(folder) {
             NestedRepo { folder: folder.to_owned(), git_dir: folder.to_owned(), work_dir: None }
         } else if folder.join(".git").symlink_metadata().is_ok() {
@@ -77,8 +77,9 @@ impl Repo {
                 .env("GIT_NO_LAZY_FETCH", "1")
                 .args(disabled_settings.iter().flat_map(|setting| ["-c", setting]))
         };
-        let has_output =
-            |args: &[&str]| Ok::<_, Error>(!git_command().args(args).accept(&[1]).run()?.stdout.is_empty());
+        let has_output = |args: &[&str]| {
+            Ok::<_, Error>(!git_command().args(args).accept_exit_codes(&[1]).run()?.stdout.is_empty())
+        };
         // A linked worktree shares its commits, except those that only its HEAD reaches; a submodule of a
         // lane is a copy.
         let is_linked = nested.git_dir.join("commondir").is_file();

@@ -22,7 +22,7 @@ impl Repo {
     ///
     /// # Errors
     /// Fails if a file cannot be written; all files written before are removed.
-    pub(crate) fn add_worktree_natively(
+    pub(crate) fn add_worktree_in_process(
         &self,
         path: &Path,
         branch: &str,
@@ -30,12 +30,12 @@ impl Repo {
         let Some(name) = path.file_name().filter(|name| is_plain_ref_component(name.as_bytes())) else {
             return Ok(false);
         };
-        if !self.can_add_worktree_natively() || !is_empty_folder(path) {
+        if !self.can_add_in_process() || !is_empty_folder(path) {
             return Ok(false);
         }
         let Ok(path) = path.canonicalize() else { return Ok(false) };
         let worktrees = WorktreeList::read(self)?;
-        if worktrees.at(&path).is_some() || worktrees.on_branch(branch).next().is_some() {
+        if worktrees.with_top_folder(&path).is_some() || worktrees.on_branch(branch).next().is_some() {
             return Ok(false);
         }
         let Ok(common) = self.common_dir().canonicalize() else { return Ok(false) };
@@ -58,7 +58,7 @@ impl Repo {
 
     /// Returns whether `git worktree add` would write only the files that git-proq writes here, with ordinary
     /// permissions.
-    fn can_add_worktree_natively(&self) -> bool {
+    fn can_add_in_process(&self) -> bool {
         self.gix.config_snapshot().string("worktree.useRelativePaths").is_none() && self.has_plain_file_refs()
     }
 }
@@ -130,13 +130,13 @@ mod tests {
         }
 
         fn repo(&self) -> Repo {
-            Repo::discover(&self.0.top.join("repo")).unwrap()
+            Repo::discover(&self.0.parent_dir.join("repo")).unwrap()
         }
 
         /// Creates a branch and an empty folder of the same name.
         fn create_branch_and_folder(&self, name: &str) -> PathBuf {
             self.git(&format!("update-ref --create-reflog refs/heads/b/{name} HEAD"));
-            let path = self.0.top.join(name);
+            let path = self.0.parent_dir.join(name);
             std::fs::create_dir(&path).unwrap();
             path
         }
@@ -144,7 +144,7 @@ mod tests {
         /// Returns whether the worktree was added without git.
         fn adds_worktree(&self, name: &str) -> bool {
             let path = self.create_branch_and_folder(name);
-            let added = self.repo().add_worktree_natively(&path, &format!("b/{name}")).unwrap();
+            let added = self.repo().add_worktree_in_process(&path, &format!("b/{name}")).unwrap();
             assert!(added || is_empty_folder(&path), "{name}");
             added
         }
@@ -153,7 +153,8 @@ mod tests {
         /// replaced by `NAME`.
         fn worktree_files(&self, name: &str) -> BTreeMap<String, Option<String>> {
             let mut files = BTreeMap::new();
-            let mut pending = vec![self.0.top.join("repo/.git/worktrees").join(name), self.0.top.join(name)];
+            let mut pending =
+                vec![self.0.parent_dir.join("repo/.git/worktrees").join(name), self.0.parent_dir.join(name)];
             while let Some(path) = pending.pop() {
                 let text =
                     std::fs::read(&path).map(|bytes| String::from_utf8(bytes).unwrap().replace(name, "NAME"));
@@ -204,9 +205,9 @@ mod tests {
         let fixture = WorktreeFixture::new();
         fixture.create_branch_and_folder("odd");
         for name in [".hidden", "a.lock", "a b", "\u{fc}", "a..b"] {
-            let path = fixture.0.top.join(name);
+            let path = fixture.0.parent_dir.join(name);
             std::fs::create_dir(&path).unwrap();
-            assert!(!fixture.repo().add_worktree_natively(&path, "b/odd").unwrap(), "{name}");
+            assert!(!fixture.repo().add_worktree_in_process(&path, "b/odd").unwrap(), "{name}");
         }
         for (index, setting) in [
             ("core.sharedRepository", "group"),
@@ -221,7 +222,7 @@ mod tests {
             assert!(!fixture.adds_worktree(&format!("set-{index}")), "{}", setting.0);
             fixture.git(&format!("config --unset {}", setting.0));
         }
-        let hook = fixture.0.top.join("repo/.git/hooks/reference-transaction");
+        let hook = fixture.0.parent_dir.join("repo/.git/hooks/reference-transaction");
         std::fs::create_dir_all(hook.parent().unwrap()).unwrap();
         std::fs::write(&hook, "").unwrap();
         assert!(!fixture.adds_worktree("hooked"));
@@ -229,12 +230,12 @@ mod tests {
         let repo = fixture.repo();
         let path = fixture.create_branch_and_folder("full");
         std::fs::write(path.join("file"), "").unwrap();
-        assert!(!repo.add_worktree_natively(&path, "b/full").unwrap());
+        assert!(!repo.add_worktree_in_process(&path, "b/full").unwrap());
         let path = fixture.create_branch_and_folder("there");
-        std::fs::create_dir_all(fixture.0.top.join("repo/.git/worktrees/there")).unwrap();
-        assert!(!repo.add_worktree_natively(&path, "b/there").unwrap());
+        std::fs::create_dir_all(fixture.0.parent_dir.join("repo/.git/worktrees/there")).unwrap();
+        assert!(!repo.add_worktree_in_process(&path, "b/there").unwrap());
         let path = fixture.create_branch_and_folder("twice");
-        assert!(!repo.add_worktree_natively(&path, "main").unwrap());
+        assert!(!repo.add_worktree_in_process(&path, "main").unwrap());
         assert!(fixture.adds_worktree("plain"));
     }
 }

@@ -12,7 +12,7 @@ use gix::index::File;
 use gix::index::entry::Stat;
 
 use super::worktree::{Worktree, WorktreeList};
-use crate::base::parallel::{parallel_map, parallel_map_with, thread_count};
+use crate::base::parallel::{max_thread_count, parallel_map, parallel_map_with};
 use crate::index::raw_index::edit::IndexWriter;
 use crate::repository::shared_repository::Sharing;
 use crate::status::stat_scan::StatScan;
@@ -183,7 +183,7 @@ impl Repo {
         }
         let matches_source = matches_head && index.entries().len() == entry_count;
         let clean_source =
-            (matches_source && self.matches_commit(&source, commit, &index, copied)).then_some(source);
+            (matches_source && self.source_matches_commit(&source, commit, &index, copied)).then_some(source);
         Ok(Ok(PopulateOutcome { copied, written, git_reason, clean_source }))
     }
 
@@ -201,7 +201,7 @@ impl Repo {
 
     /// Returns whether each file of a checkout, and its index, match `commit`. `copied` of its files were
     /// checked while copying. The others are read if `index` marks all of them as doubtful.
-    fn matches_commit(&self, dir: &Path, commit: CommitId, index: &File, copied: usize) -> bool {
+    fn source_matches_commit(&self, dir: &Path, commit: CommitId, index: &File, copied: usize) -> bool {
         let entries = index.entries();
         let doubtful: Vec<RepoPath> = entries
             .iter()
@@ -214,7 +214,8 @@ impl Repo {
         }
         let git_dir = self.worktree_git_dir(dir).ok();
         let scan_worktree = || git_dir.and_then(|git_dir| StatScan::with_commit(self, dir, &git_dir, commit));
-        doubtful.is_empty() || scan_worktree().is_some_and(|scan| scan.has_unchanged_files(doubtful.iter()))
+        doubtful.is_empty()
+            || scan_worktree().is_some_and(|scan| scan.are_unchanged_from_head(doubtful.iter()))
     }
 
     /// Finds the checkout that provides most files, with its index: one at this commit first, then the main
@@ -223,7 +224,7 @@ impl Repo {
         let worktrees = WorktreeList::read(self)?;
         let mut candidates: Vec<&Worktree> = worktrees
             .iter()
-            .filter(|w| !w.bare && w.prunable.is_none() && !dirs.contains(&w.path.as_path()))
+            .filter(|w| !w.bare && w.prunable_reason.is_none() && !dirs.contains(&w.path.as_path()))
             .collect();
         // Any other checkout is better than none, and the others come from the main one. The HEAD of each is
         // read once: agents commit concurrently, and a sort with changing keys has no order.
@@ -317,7 +318,8 @@ fn write_index(
 /// Splits the entries into chunks, with more chunks than threads so that no thread is left with the last one
 /// alone.
 fn chunk_ranges(entries: usize) -> Vec<Range<usize>> {
-    let chunk_len = entries.div_ceil(thread_count() * 2).clamp(MIN_ENTRIES_PER_CHUNK, MAX_ENTRIES_PER_CHUNK);
+    let chunk_len =
+        entries.div_ceil(max_thread_count() * 2).clamp(MIN_ENTRIES_PER_CHUNK, MAX_ENTRIES_PER_CHUNK);
     (0..entries).step_by(chunk_len).map(|start| start..entries.min(start + chunk_len)).collect()
 }
 

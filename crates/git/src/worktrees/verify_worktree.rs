@@ -5,10 +5,10 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use super::worktree;
-use super::worktree_reset::{has_baseline, is_real_folder, remove_blocking_ignore_files, reset_folders};
+use super::worktree_reset::{clean_folders, has_baseline, is_real_folder, remove_blocking_ignore_files};
 use crate::base::head::Head;
 use crate::base::path::nul_separated;
-use crate::hooks::hook::NO_HOOKS;
+use crate::hooks::hook::NO_HOOKS_OPTIONS;
 use crate::{CommitId, Error, Repo, RepoPath};
 
 /// git options for a complete checkout. No setting may leave out or hide files, or split the index. Each file
@@ -41,12 +41,12 @@ struct StatusSummary {
 impl Repo {
     /// Creates a verify worktree, without files yet. Nothing may exist at `path`.
     pub fn add_verify_worktree(&self, path: &Path, commit: CommitId) -> Result<(), Error> {
-        worktree::add_without_checkout(self.git().args(NO_HOOKS), path, &Head::Detached(commit))?;
+        worktree::add_without_checkout(self.git().args(NO_HOOKS_OPTIONS), path, &Head::Detached(commit))?;
         // git copies the patterns of a sparse checkout, but checks need the entire tree.
         let admin = self.worktree_git_dir(path)?;
         if admin.join("config.worktree").exists() {
             let unset = ["config", "--worktree", "--unset-all", "core.sparseCheckout"];
-            self.git_in(path).args(unset).mutating().accept(&[5]).run()?;
+            self.git_in(path).args(unset).mutating().accept_exit_codes(&[5]).run()?;
         }
         match std::fs::remove_file(admin.join("info/sparse-checkout")) {
             Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Error::io("remove", &admin)(e)),
@@ -113,7 +113,7 @@ impl Repo {
             self.rewrite_tracked_files(dir, &admin)?;
             summary = self.read_status_summary(dir, &admin)?;
         }
-        reset_folders(dir, &summary.ignored, &index_names)?;
+        clean_folders(dir, &summary.ignored, &index_names)?;
         Repo::save_baseline(&admin, &conversion)
     }
 
@@ -152,12 +152,13 @@ impl Repo {
         let dot_relative = |path: &RepoPath| RepoPath::new([b"./", path.as_bytes()].concat());
         let queried: Vec<RepoPath> = folders.iter().map(dot_relative).collect();
         let command = command.args(["check-ignore", "-z", "--stdin"]).input(nul_separated(&queried));
-        let out = command.accept(&[1]).mutating().run()?;
-        let ignored: HashSet<RepoPath> = out.fields().map(RepoPath::new).collect();
+        let out = command.accept_exit_codes(&[1]).mutating().run()?;
+        let ignored: HashSet<RepoPath> = out.nul_separated_fields().map(RepoPath::new).collect();
         folders.retain(|path| !ignored.contains(&dot_relative(path)));
         Ok(folders)
     }
 
+    /// Resets index and tracked files of a verify worktree to HEAD.
     fn reset_hard(&self, dir: &Path, admin: &Path) -> Result<(), Error> {
         let command = self
             .hookless_git_with_git_dir(dir, admin)
@@ -183,9 +184,12 @@ impl Repo {
             .args(more_args)
             .mutating()
             .run()?;
-        let ignored = out.fields().filter_map(|line| line.strip_prefix(b"!! "));
+        let ignored = out.nul_separated_fields().filter_map(|line| line.strip_prefix(b"!! "));
         let ignored: HashSet<_> =
             ignored.map(|path| RepoPath::new(path.strip_suffix(b"/").unwrap_or(path))).collect();
-        Ok(StatusSummary { has_changes: out.fields().any(|line| !line.starts_with(b"!! ")), ignored })
+        Ok(StatusSummary {
+            has_changes: out.nul_separated_fields().any(|line| !line.starts_with(b"!! ")),
+            ignored,
+        })
     }
 }

@@ -17,17 +17,17 @@ pub struct Worktree {
     /// Top folder of the worktree.
     pub path: PathBuf,
     /// Commit of HEAD, if the list included it.
-    head: Option<CommitId>,
+    listed_head_commit: Option<CommitId>,
     /// Full name of the ref that HEAD names.
     head_ref: Option<String>,
     /// Branch that HEAD names, without `refs/heads/`; none when detached.
     pub branch: Option<String>,
     /// Branch that `branch` refers to if it is a symbolic ref: the worktree is on that branch.
-    target_branch: Option<String>,
+    symbolic_target_branch: Option<String>,
     /// Reason of `git worktree lock`, possibly empty; none when the worktree is not locked.
-    pub locked: Option<String>,
+    pub lock_reason: Option<String>,
     /// Reason why git would prune the worktree; none when it would not.
-    pub prunable: Option<String>,
+    pub prunable_reason: Option<String>,
     /// Whether this entry is the repository itself, without a checkout.
     pub bare: bool,
 }
@@ -85,16 +85,16 @@ impl WorktreeList {
             let Some(path) = link.parent().map(|path| folders.resolve(path)) else { continue };
             // The worktree was removed since it was listed.
             let Ok(mut worktree) = load_worktree(&admin, path) else { continue };
-            worktree.locked =
+            worktree.lock_reason =
                 std::fs::read_to_string(admin.join("locked")).ok().map(|t| t.trim_end().to_owned());
-            if worktree.locked.is_none() && !link.exists() {
-                worktree.prunable = Some("its folder is gone".to_owned());
+            if worktree.lock_reason.is_none() && !link.exists() {
+                worktree.prunable_reason = Some("its folder is gone".to_owned());
             }
             worktrees.push(worktree);
         }
         for worktree in &mut worktrees {
             let Some(branch) = &worktree.branch else { continue };
-            worktree.target_branch =
+            worktree.symbolic_target_branch =
                 Some(repo.resolve_symbolic_branch(branch)).filter(|behind| behind != branch);
         }
         Ok(WorktreeList(worktrees))
@@ -106,14 +106,14 @@ impl WorktreeList {
     }
 
     /// Returns the worktree whose top folder is `path`.
-    pub fn at(&self, path: &Path) -> Option<&Worktree> {
+    pub fn with_top_folder(&self, path: &Path) -> Option<&Worktree> {
         self.0.iter().find(|w| w.path == path)
     }
 
     /// Returns the worktrees that are on `branch`, without prunable ones: HEAD names the branch, or a
     /// symbolic ref to it.
     pub fn on_branch<'a>(&'a self, branch: &'a str) -> impl Iterator<Item = &'a Worktree> {
-        self.0.iter().filter(move |w| w.is_on(branch) && w.prunable.is_none())
+        self.0.iter().filter(move |w| w.is_on_branch(branch) && w.prunable_reason.is_none())
     }
 }
 
@@ -143,31 +143,31 @@ impl ResolvedFolders {
 impl Worktree {
     /// Returns the commit of HEAD; none on an unborn branch or in a bare repository.
     pub fn head(&self, repo: &Repo) -> Result<Option<CommitId>, Error> {
-        match (self.head, &self.head_ref) {
+        match (self.listed_head_commit, &self.head_ref) {
             (None, Some(name)) => repo.ref_tip(name),
             (head, _) => Ok(head),
         }
     }
 
     /// Returns whether HEAD names this branch, or a symbolic ref that refers to it.
-    pub fn is_on(&self, branch: &str) -> bool {
-        [&self.branch, &self.target_branch].into_iter().any(|on| on.as_deref() == Some(branch))
+    pub fn is_on_branch(&self, branch: &str) -> bool {
+        [&self.branch, &self.symbolic_target_branch].into_iter().any(|on| on.as_deref() == Some(branch))
     }
 
     /// Returns the branch that a commit in this worktree moves; none when HEAD is detached.
     pub fn target_branch(&self) -> Option<&String> {
-        self.target_branch.as_ref().or(self.branch.as_ref())
+        self.symbolic_target_branch.as_ref().or(self.branch.as_ref())
     }
 
     fn with_path(path: PathBuf) -> Worktree {
         Worktree {
             path,
-            head: None,
+            listed_head_commit: None,
             head_ref: None,
             branch: None,
-            target_branch: None,
-            locked: None,
-            prunable: None,
+            symbolic_target_branch: None,
+            lock_reason: None,
+            prunable_reason: None,
             bare: false,
         }
     }
@@ -181,7 +181,7 @@ fn load_worktree(git_dir: &Path, path: PathBuf) -> Result<Worktree, Error> {
         worktree.head_ref = Some(name.to_owned());
         worktree.branch = Some(name.strip_prefix("refs/heads/").unwrap_or(name).to_owned());
     } else {
-        worktree.head = text.parse().ok();
+        worktree.listed_head_commit = text.parse().ok();
     }
     Ok(worktree)
 }
@@ -200,10 +200,10 @@ fn parse_worktree_list(bytes: &[u8]) -> Vec<Worktree> {
         }
         let Some(last) = worktrees.last_mut() else { continue };
         match key {
-            b"HEAD" => last.head = CommitId::from_hex(value).filter(|id| !id.is_null()),
+            b"HEAD" => last.listed_head_commit = CommitId::from_hex(value).filter(|id| !id.is_null()),
             b"branch" => last.branch = Some(text().trim_start_matches("refs/heads/").to_owned()),
-            b"locked" => last.locked = Some(text()),
-            b"prunable" => last.prunable = Some(text()),
+            b"locked" => last.lock_reason = Some(text()),
+            b"prunable" => last.prunable_reason = Some(text()),
             b"bare" => last.bare = true,
             _ => {}
         }
@@ -215,7 +215,7 @@ impl Repo {
     /// Creates a worktree without files, at an empty or missing folder: on an existing branch, or detached.
     pub fn add_worktree(&self, path: &Path, head: &Head) -> Result<(), Error> {
         match head {
-            Head::Branch(name) if self.add_worktree_natively(path, name)? => {}
+            Head::Branch(name) if self.add_worktree_in_process(path, name)? => {}
             _ => add_without_checkout(self.git(), path, head)?,
         }
         self.sync_worktree(path)
@@ -243,7 +243,7 @@ impl Repo {
     /// separate index file.
     pub fn write_commit_files(&self, dir: &Path, commit: CommitId, index: &Path) -> Result<(), Error> {
         let command =
-            self.git_in(dir).env("GIT_DIR", self.common_dir()).env("GIT_WORK_TREE", dir).index(index);
+            self.git_in(dir).env("GIT_DIR", self.common_dir()).env("GIT_WORK_TREE", dir).use_index(index);
         let command = command.args(["-c", "core.sparseCheckout=false", "-c", "core.bare=false"]);
         command.args(["read-tree", "-m", "-u"]).arg(commit.to_string()).mutating().run().map(drop)
     }
@@ -315,10 +315,10 @@ mod tests {
         let list = WorktreeList(parse_worktree_list(text.as_bytes()));
         assert_eq!(list.iter().count(), 3);
         assert_eq!(list.on_branch("main").count(), 1);
-        let second = list.at(Path::new("/l a")).unwrap();
+        let second = list.with_top_folder(Path::new("/l a")).unwrap();
         assert_eq!(second.branch, None);
-        assert_eq!(second.locked.as_deref(), Some("why not"));
-        assert!(list.at(Path::new("/b")).unwrap().bare);
+        assert_eq!(second.lock_reason.as_deref(), Some("why not"));
+        assert!(list.with_top_folder(Path::new("/b")).unwrap().bare);
     }
 
     #[test]
@@ -351,8 +351,8 @@ mod tests {
         let normalized = |mut list: Vec<Worktree>| {
             list.sort_by(|a, b| a.path.cmp(&b.path));
             for worktree in &mut list {
-                worktree.prunable = worktree.prunable.take().map(|_| String::new());
-                worktree.head = worktree.head(&repo).unwrap();
+                worktree.prunable_reason = worktree.prunable_reason.take().map(|_| String::new());
+                worktree.listed_head_commit = worktree.head(&repo).unwrap();
                 worktree.head_ref = None;
             }
             list

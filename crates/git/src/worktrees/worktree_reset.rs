@@ -39,7 +39,7 @@ pub struct IndexListing {
     /// Paths of the folders of submodules.
     submodules: Vec<RepoPath>,
     /// Content id and path of each attribute file, NUL-terminated.
-    attributes: Vec<u8>,
+    attribute_file_ids: Vec<u8>,
 }
 
 impl Repo {
@@ -107,7 +107,7 @@ impl Repo {
         let file = baseline.join(CONVERSION_KEY_FILE);
         std::fs::write(&file, conversion_key).map_err(Error::io("write", &file))?;
         let temp_path = baseline.join("index.new");
-        scratch_index::copy(&index, &temp_path)?;
+        scratch_index::copy_with_mtime(&index, &temp_path)?;
         std::fs::rename(&temp_path, baseline.join(scratch_index::INDEX_NAME))
             .map_err(Error::io("write", &temp_path))
     }
@@ -129,7 +129,7 @@ impl Repo {
                 submodules.push(entry_path);
             }
         }
-        Ok(IndexListing { index: index_file, submodules, attributes })
+        Ok(IndexListing { index: index_file, submodules, attribute_file_ids: attributes })
     }
 
     /// Returns whether a commit has a folder at `path`; `false` if the commit cannot be read.
@@ -148,7 +148,7 @@ impl Repo {
     pub fn conversion_key(&self, dir: &Path, listing: &IndexListing) -> Result<Vec<u8>, Error> {
         let mut key = self.conversion_config(dir)?;
         key.push(0);
-        key.extend_from_slice(&listing.attributes);
+        key.extend_from_slice(&listing.attribute_file_ids);
         Ok(key)
     }
 }
@@ -168,7 +168,7 @@ impl IndexListing {
         let mut folders: Vec<(PathBuf, Option<RepoPath>)> = vec![(dir.to_owned(), None)];
         while let Some((folder, path)) = folders.pop() {
             for entry in std::fs::read_dir(&folder).map_err(Error::io("read", &folder))? {
-                let (name, kind, file) = entry_parts(entry, &folder)?;
+                let (name, kind, file) = name_kind_and_path(entry, &folder)?;
                 let entry_path = match &path {
                     None => RepoPath::new(name.as_bytes()),
                     Some(path) => path.join(name.as_bytes()),
@@ -253,7 +253,7 @@ impl IndexListing {
 
 /// Walks all folders of a worktree except ignored ones, and removes special files and nested `.git`, which
 /// git skips. Sets the permissions of new ones on the walked folders and the tracked files.
-pub(crate) fn reset_folders(
+pub(crate) fn clean_folders(
     dir: &Path,
     ignored: &HashSet<RepoPath>,
     listing: &IndexListing,
@@ -263,7 +263,7 @@ pub(crate) fn reset_folders(
     while let Some((folder, path)) = folders.pop() {
         apply_mode(&folder, modes.folder)?;
         for entry in std::fs::read_dir(&folder).map_err(Error::io("read", &folder))? {
-            let (name, kind, file) = entry_parts(entry, &folder)?;
+            let (name, kind, file) = name_kind_and_path(entry, &folder)?;
             let entry_path = match &path {
                 None if name == ".git" => continue,
                 None => RepoPath::new(name.as_bytes()),
@@ -287,7 +287,7 @@ pub(crate) fn remove_blocking_ignore_files(dir: &Path, folders: &[RepoPath]) -> 
         // git cannot read such a folder either.
         let Ok(entries) = std::fs::read_dir(&folder) else { continue };
         for entry in entries {
-            let (name, kind, file) = entry_parts(entry, &folder)?;
+            let (name, kind, file) = name_kind_and_path(entry, &folder)?;
             if is_special_file(kind) && name == ".gitignore" {
                 remove_any(&file, Some(kind))?;
             } else if kind.is_dir() && name != ".git" {
@@ -312,7 +312,8 @@ fn is_special_file(kind: FileType) -> bool {
     !(kind.is_dir() || kind.is_file() || kind.is_symlink())
 }
 
-fn entry_parts(
+/// Returns the name, kind and path of an entry that was read from `folder`.
+fn name_kind_and_path(
     entry: std::io::Result<DirEntry>,
     folder: &Path,
 ) -> Result<(OsString, FileType, PathBuf), Error> {
@@ -357,6 +358,7 @@ impl DefaultModes {
     }
 }
 
+/// Sets permission bits on a path; does nothing if it is missing or a link.
 fn apply_mode(path: &Path, mode: u32) -> Result<(), Error> {
     let meta = match path.symlink_metadata() {
         // Two names that the file system treats as one have only one file.
@@ -370,6 +372,7 @@ fn apply_mode(path: &Path, mode: u32) -> Result<(), Error> {
     set.map_err(Error::io("set the permissions of", path))
 }
 
+/// Copies a file; does nothing if it does not exist.
 fn copy_if_exists(from: &Path, to: &Path) -> Result<(), Error> {
     match std::fs::copy(from, to) {
         Err(e) if e.kind() != ErrorKind::NotFound => Err(Error::io("copy", from)(e)),
@@ -377,6 +380,7 @@ fn copy_if_exists(from: &Path, to: &Path) -> Result<(), Error> {
     }
 }
 
+/// Removes a file, or a folder with its contents if `kind` is a folder.
 fn remove_any(path: &Path, kind: Option<FileType>) -> Result<(), Error> {
     let removed = match kind.is_some_and(|kind| kind.is_dir()) {
         true => std::fs::remove_dir_all(path),

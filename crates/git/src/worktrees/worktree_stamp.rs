@@ -16,7 +16,7 @@ use crate::{Error, Repo, RepoPath};
 pub struct WorktreeStamp {
     /// Hash of HEAD, the index entries and the stat data of every differing file. Two equal values mean that
     /// none of them changed.
-    pub value: u64,
+    pub state_hash: u64,
     /// Ignored files and folders; a folder stands for everything in it.
     pub ignored: Vec<RepoPath>,
 }
@@ -50,12 +50,12 @@ impl WorktreeStamp {
         for path in &dirty_paths {
             hash_file(&path.to_fs_path(dir), &mut hasher);
         }
-        Ok(WorktreeStamp { value: hasher.finish(), ignored })
+        Ok(WorktreeStamp { state_hash: hasher.finish(), ignored })
     }
 }
 
 fn hash_entries(entries: &RawIndex, hasher: &mut DefaultHasher) {
-    for at in entries.offsets() {
+    for at in entries.entry_offsets() {
         let entry = entries.entry(*at);
         (entry.path(), entry.mode(), entry.id(), entry.is_compared_by_git()).hash(hasher);
     }

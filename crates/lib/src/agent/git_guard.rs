@@ -40,7 +40,7 @@ use crate::lane::Project;
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct GitGuard {
-    dir: PathBuf,
+    guard_dir: PathBuf,
 }
 
 impl GitGuard {
@@ -53,36 +53,36 @@ impl GitGuard {
         project: &Project,
         lane: &AnyLane,
         run_number: RunNumber,
-        dir: &Path,
+        work_dir: &Path,
     ) -> Result<GitGuard, Error> {
         remove_stale_guards(project, &lane.name)?;
         let layout = project.store.layout();
-        let guard = GitGuard { dir: layout.git_guard(&lane.name, run_number) };
-        create_private_dir(&guard.dir)?;
-        let repository_hooks = project.repo.hook_names(dir)?;
+        let guard = GitGuard { guard_dir: layout.git_guard(&lane.name, run_number) };
+        create_private_dir(&guard.guard_dir)?;
+        let repository_hooks = project.repo.hook_names(work_dir)?;
         let record = GitGuardRecord {
             lane: lane.name.clone(),
             branch: lane.commit_branch().map(str::to_owned),
             works_in_place: lane.works_in_place(),
-            is_read_only: is_read_only(&project.store, lane, run_number),
-            git_dir: project.repo.worktree_git_dir(dir)?,
+            is_read_only: is_read_only_run(&project.store, lane, run_number),
+            git_dir: project.repo.worktree_git_dir(work_dir)?,
             repository_hooks,
             settings: Some(guarded_settings::read_guarded_settings(project, &project.layers)?),
         };
         // The baselines precede the guard's record, whose file time is the start of the run.
-        worktree_baseline::save_baseline(project, lane, &guard.dir);
-        lost_refs::record_refs(&project.repo, &guard.dir);
-        record.save(&Layout::git_guard_record(&guard.dir))?;
-        shims::write_shims(&guard.dir, project.git_proq_path()?, &record.repository_hooks)?;
+        worktree_baseline::save_baseline(project, lane, &guard.guard_dir);
+        lost_refs::record_refs(&project.repo, &guard.guard_dir);
+        record.save(&Layout::git_guard_record(&guard.guard_dir))?;
+        shims::write_shims(&guard.guard_dir, project.git_proq_path()?, &record.repository_hooks)?;
         Ok(guard)
     }
 
     /// Returns the environment variable that makes the agent's git use the guard's hooks. The code that
     /// starts a program removes an inherited variable of this name, so its value need not be retained.
-    pub fn env(&self) -> (&'static str, OsString) {
+    pub fn hooks_env_var(&self) -> (&'static str, OsString) {
         (
             injected_config::CONFIG_VARIABLE,
-            injected_config::hooks_path_parameter(&Layout::git_guard_hooks(&self.dir)),
+            injected_config::hooks_path_parameter(&Layout::git_guard_hooks(&self.guard_dir)),
         )
     }
 
@@ -92,11 +92,11 @@ impl GitGuard {
     pub fn finish(project: &Project, lane: &AnyLane, run_number: RunNumber) -> Option<String> {
         let dir = project.store.layout().git_guard(&lane.name, run_number);
         save_refs::save_pending_refs(project, &dir);
-        let hold_result = guarded_settings::hold_auto_merges(project, &lane.name, &dir);
+        let hold_result = guarded_settings::hold_auto_merges_if_changed(project, &lane.name, &dir);
         let hook_note = hold_result.as_ref().ok().and_then(Option::as_deref);
         let state_note = shared_changes::report_shared_changes(project, lane, &dir, hook_note);
         let reported_files = escape::report_changed_files(project, lane, run_number, &dir);
-        worktree_baseline::report_changes(project, lane, &dir, &reported_files);
+        worktree_baseline::report_unexplained_changes(project, lane, &dir, &reported_files);
         if let Err(e) = lost_refs::save_lost_refs(project, lane, &dir) {
             project.listener.warn(format!("what is gone from branches or the stash could not be kept: {e}"));
         }
@@ -109,7 +109,7 @@ impl GitGuard {
 }
 
 /// Returns whether a run is read-only. A run whose record cannot be read counts as one that may write.
-fn is_read_only(store: &Store, lane: &AnyLane, run_number: RunNumber) -> bool {
+fn is_read_only_run(store: &Store, lane: &AnyLane, run_number: RunNumber) -> bool {
     let run = RunRecord::load_if_exists(&store.layout().run_record(&lane.name, run_number)).ok().flatten();
     run.and_then(|run| run.permission).is_some_and(|level| level == Permission::Read.to_string())
 }
@@ -124,7 +124,7 @@ fn remove_stale_guards(project: &Project, lane: &LaneName) -> Result<(), Error> 
         if guarded_lane == *lane || !layout.has_lane_record(&guarded_lane) {
             let guard_dir = layout.entry_dir("fences", &name);
             save_refs::save_pending_refs(project, &guard_dir);
-            guarded_settings::hold_auto_merges(project, &guarded_lane, &guard_dir)?;
+            guarded_settings::hold_auto_merges_if_changed(project, &guarded_lane, &guard_dir)?;
             remove_tree(&guard_dir)?;
         }
     }

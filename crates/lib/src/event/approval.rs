@@ -32,7 +32,7 @@ const SET_UP_KIND: &str = "setup";
 pub struct ShellCommand {
     /// Hash of kind and command line.
     pub id: String,
-    /// Use of the command: `verify`, `conflict-agent`, `setup`, `hook run.ended`.
+    /// Setting or hook that runs the command: `verify`, `conflict-agent`, `setup`, `hook run.ended`.
     pub kind: Cow<'static, str>,
     /// Command line for the shell.
     pub line: String,
@@ -61,7 +61,7 @@ impl<'a> Approvals<'a> {
     }
 
     /// Returns the current commands of `verify.commands`, in order.
-    pub fn verify_commands(&self, layers: &Layers, lines: &[String]) -> Vec<ShellCommand> {
+    pub fn commands_for_verify(&self, layers: &Layers, lines: &[String]) -> Vec<ShellCommand> {
         let source_file = repository_source(layers, "verify.commands");
         lines.iter().map(|line| self.build_command(VERIFY_KIND.into(), line, source_file.clone())).collect()
     }
@@ -87,7 +87,7 @@ impl<'a> Approvals<'a> {
         let agent = settings.conflict_agent.as_ref().map(|agent| self.conflict_agent_command(layers, agent));
         let hooks = layers.hook_events().flat_map(|event| self.hook_commands(layers, event));
         let set_up = self.set_up_commands(layers, settings);
-        let checks = self.verify_commands(layers, &settings.verify_commands);
+        let checks = self.commands_for_verify(layers, &settings.verify_commands);
         checks.into_iter().chain(agent).chain(hooks).chain(set_up).collect()
     }
 
@@ -112,7 +112,7 @@ impl<'a> Approvals<'a> {
     }
 
     /// Returns a command of a plan. `source_file` is the file of the plan, if that comes with a repository.
-    pub(crate) fn plan_command(
+    pub(crate) fn command_of_plan(
         &self,
         kind: &'static str,
         line: &str,
@@ -121,6 +121,7 @@ impl<'a> Approvals<'a> {
         self.build_command(kind.into(), line, source_file)
     }
 
+    /// Returns a command with its id and approval; one without `source_file` is the user's own and approved.
     fn build_command(
         &self,
         kind: Cow<'static, str>,
@@ -139,6 +140,7 @@ impl<'a> Approvals<'a> {
         self.record.approved.iter().any(|a| a.id == id && a.kind == kind && a.command == line)
     }
 
+    /// Returns the hash of kind and command line as hex; empty when hashing fails.
     fn command_id(&self, kind: &str, line: &str) -> String {
         let blob_id = self.repo.blob_id(format!("{kind}\0{line}").as_bytes());
         blob_id.map(|id| id.to_string()).unwrap_or_default()
@@ -165,6 +167,7 @@ fn repository_source(layers: &Layers, name: &str) -> Option<PathBuf> {
     repository_file(layers.get(Key::find(name)?).1)
 }
 
+/// Returns the repository's file that `origin` names; none for a setting of the user, git or environment.
 fn repository_file(origin: &Origin) -> Option<PathBuf> {
     match origin {
         Origin::Repository(path) => Some(path.clone()),

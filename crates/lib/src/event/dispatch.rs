@@ -108,7 +108,8 @@ fn finish_if_delivered(store: &Store, lock: LockGuard) -> Result<Option<(LockGua
 struct DispatchRound<'a, E> {
     common_dir: &'a Path,
     open: OpenRepo<'a, E>,
-    path: PathBuf,
+    /// Path of the cursor file.
+    cursor_path: PathBuf,
     cursor: Mutex<DispatchCursor>,
     /// Whether each sink has no work, by its position in [`SINK_NAMES`].
     idle: Mutex<[bool; SINK_NAMES.len()]>,
@@ -120,12 +121,12 @@ fn deliver_all<E: From<Error> + Send>(
     common_dir: &Path,
     store: &Store,
     open: OpenRepo<'_, E>,
-    last: u64,
+    last_number: u64,
 ) -> Result<(), E> {
     let round = DispatchRound {
         common_dir,
         open,
-        path: store.layout().dispatch_cursor(),
+        cursor_path: store.layout().dispatch_cursor(),
         cursor: Mutex::new(DispatchCursor::load_if_due(store)?.unwrap_or_default()),
         idle: Mutex::default(),
     };
@@ -146,7 +147,7 @@ fn deliver_all<E: From<Error> + Send>(
     // Events that cannot be read, because a later program wrote them or the disk lost them, count as
     // delivered.
     for sink_name in SINK_NAMES {
-        round.record_delivery(sink_name, last)?;
+        round.record_delivery(sink_name, last_number)?;
     }
     Ok(())
 }
@@ -164,6 +165,7 @@ impl<E> Drop for MarkSinkIdleOnDrop<'_, '_, E> {
 }
 
 impl<E> DispatchRound<'_, E> {
+    /// Delivers events to one sink until no sink has any work.
     fn run_sink(&self, sink_index: usize, sink_name: &str) -> Result<(), E>
     where
         E: From<Error>,
@@ -203,12 +205,13 @@ impl<E> DispatchRound<'_, E> {
         idle_flags.iter().all(|idle| *idle)
     }
 
+    /// Saves in the cursor that a sink has received all events up to `number`.
     fn record_delivery(&self, sink_name: &str, number: u64) -> Result<(), Error> {
         let mut cursor = self.cursor.lock().unwrap_or_else(PoisonError::into_inner);
         if cursor.last_delivered(sink_name) >= number {
             return Ok(());
         }
         cursor.advance(sink_name, number, &SINK_NAMES);
-        cursor.save(&self.path)
+        cursor.save(&self.cursor_path)
     }
 }

@@ -141,7 +141,7 @@ pub fn run(
     let input = format!("{}\n", context.json);
     HookResult(start.run_captured(
         input.into_bytes(),
-        CaptureOptions { limit, grace: TERMINATION_GRACE, max_bytes: MAX_OUTPUT_BYTES },
+        CaptureOptions { limit, grace: TERMINATION_GRACE, max_output_bytes: MAX_OUTPUT_BYTES },
         should_stop,
     ))
 }

@@ -204,7 +204,8 @@ impl EventLog<'_> {
         serde_json::to_writer(&mut line, &entry)
             .map_err(|e| Error::Broken { path: path.clone(), source: Box::new(e) })?;
         line.push(b'\n');
-        let is_full = tail.length > 0 && tail.length + line.len() as u64 > self.limits.max_file_size;
+        let is_full =
+            tail.file_length > 0 && tail.file_length + line.len() as u64 > self.limits.max_file_size;
         // If the file cannot be rotated, the log continues in it.
         if is_full && self.rotate(&path, n).is_ok() {
             append_bytes(&path, &line, true)?;
@@ -213,7 +214,7 @@ impl EventLog<'_> {
             if !(tail.bytes.is_empty() || tail.bytes.ends_with(b"\n")) {
                 line.insert(0, b'\n');
             }
-            append_bytes(&path, &line, tail.length == 0)?;
+            append_bytes(&path, &line, tail.file_length == 0)?;
         }
         Ok(n)
     }
@@ -277,9 +278,11 @@ pub fn last_event_number(store: &Store) -> Result<u64, Error> {
 #[derive(Default)]
 struct Tail {
     bytes: Vec<u8>,
-    length: u64,
+    /// Length of the whole file in bytes.
+    file_length: u64,
 }
 
+/// Reads the end of a file; an empty tail when the file is missing.
 fn read_tail(path: &Path) -> Result<Tail, Error> {
     let mut file = match proq_base::regular_file::open_store_file(path) {
         Ok(file) => file,
@@ -291,7 +294,7 @@ fn read_tail(path: &Path) -> Result<Tail, Error> {
     file.seek(SeekFrom::Start(length.saturating_sub(TAIL_BYTES)))
         .and_then(|_| file.read_to_end(&mut bytes))
         .map_err(Error::io("read", path))?;
-    Ok(Tail { bytes, length })
+    Ok(Tail { bytes, file_length: length })
 }
 
 /// Line of the event log, parsed only for its number: this program may not know the event's kind.
@@ -300,6 +303,7 @@ struct NumberedLine {
     n: u64,
 }
 
+/// Returns the event number of a line of the log; none for a damaged line.
 fn parse_number(line: &[u8]) -> Option<u64> {
     // A damaged log may have very many lines that are not JSON objects.
     if line.first() != Some(&b'{') {
@@ -308,17 +312,19 @@ fn parse_number(line: &[u8]) -> Option<u64> {
     serde_json::from_slice::<NumberedLine>(line).ok().map(|line| line.n)
 }
 
+/// Returns the number of the last event in a log file; none when it has no readable line.
 fn last_number_in(path: &Path) -> Result<Option<u64>, Error> {
     let find_last = |bytes: &[u8]| bytes.rsplit(|b| *b == b'\n').find_map(parse_number);
     let tail = read_tail(path)?;
     match find_last(&tail.bytes) {
-        None if tail.length > TAIL_BYTES => {
+        None if tail.file_length > TAIL_BYTES => {
             Ok(find_last(&std::fs::read(path).map_err(Error::io("read", path))?))
         }
         found => Ok(found),
     }
 }
 
+/// Returns the number of the first event in a log file; none when it has no readable line.
 fn first_number_in(path: &Path) -> std::io::Result<Option<u64>> {
     let mut lines = BufReader::new(proq_base::regular_file::open_store_file(path)?);
     let mut line = Vec::new();

@@ -95,7 +95,7 @@ impl Sink for LocalNotifier {
     }
 
     fn deliver(&self, store: &Store, event: &Event) {
-        if !self.notify.includes(&event.name.to_text(), event.state.as_deref()) {
+        if !self.notify.notifies_about(&event.name.to_text(), event.state.as_deref()) {
             return;
         }
         let event_label = format!("{} {}", event.n, event.name.to_text());

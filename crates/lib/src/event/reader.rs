@@ -93,6 +93,7 @@ impl<'a> EventReader<'a> {
     }
 }
 
+/// Opens a file of the log; none when it does not exist.
 fn open_if_exists(path: &Path) -> Result<Option<File>, Error> {
     match proq_base::regular_file::open_store_file(path) {
         Ok(file) => Ok(Some(file)),
@@ -101,6 +102,7 @@ fn open_if_exists(path: &Path) -> Result<Option<File>, Error> {
     }
 }
 
+/// Returns whether two open files have the same device and inode number.
 fn is_same_file(first: &File, second: &File) -> std::io::Result<bool> {
     let id = |file: &File| file.metadata().map(|meta| (meta.dev(), meta.ino()));
     Ok(id(first)? == id(second)?)

@@ -24,9 +24,11 @@ pub(super) trait Sink {
 
 /// Hooks of events: commands from the settings, then the executable in `proq/hooks/`.
 pub struct Hooks {
+    /// Folder `proq/hooks/` with the executables.
     folder: PathBuf,
     commands_by_event: Vec<(String, Vec<ShellCommand>)>,
     working_dir: PathBuf,
+    /// Time limit of one hook.
     timeout: Duration,
 }
 
@@ -42,7 +44,7 @@ impl Hooks {
         let lines =
             layers.hook_events().map(|event| (event.to_owned(), approvals.hook_commands(layers, event)));
         Hooks {
-            folder: store.layout().hooks(),
+            folder: store.layout().user_hooks(),
             commands_by_event: lines.collect(),
             working_dir: repo.command_dir().to_owned(),
             timeout: settings.hook_timeout,

@@ -14,7 +14,7 @@ const MAX_MESSAGE_CHARS: usize = 200;
 
 /// Returns the sequences to write to the terminal of this process at an event; empty when none are enabled.
 pub fn terminal_sequences(notify: &NotifySettings, event: &Event, dir: &Path) -> String {
-    if !notify.includes(&event.name.to_text(), event.state.as_deref()) {
+    if !notify.notifies_about(&event.name.to_text(), event.state.as_deref()) {
         return String::new();
     }
     let desktop = match notify.desktop {
@@ -26,6 +26,8 @@ pub fn terminal_sequences(notify: &NotifySettings, event: &Event, dir: &Path) ->
     build_sequences(notify, desktop, event, inside_tmux)
 }
 
+/// Returns the escape sequences for title and notice at an event; empty when none are enabled. `inside_tmux`
+/// wraps the notice for tmux.
 fn build_sequences(
     notify: &NotifySettings,
     desktop: DesktopNotifier,

@@ -26,7 +26,7 @@ pub(crate) fn is_hook_event(event: &str) -> bool {
 
 /// Returns whether a hook is set for an event, or for an action without an event (`pre-…`).
 pub fn has_hook(store: &Store, layers: &Layers, event: &str) -> bool {
-    layers.hook_commands(event).is_some() || is_executable_file(&store.layout().hook(event))
+    layers.hook_commands(event).is_some() || is_executable_file(&store.layout().user_hook(event))
 }
 
 /// Returns whether any sink wants an event.
@@ -34,7 +34,8 @@ pub fn is_due(store: &Store, layers: &Layers, notify: &NotifySettings, event: &E
     let name = event.name.to_text();
     let has_webhook = notify.webhook.is_some() || notify.slack.is_some();
     let is_notified = || {
-        notify.includes(&name, event.state.as_deref()) && (has_webhook || LocalNotifier::is_enabled(notify))
+        notify.notifies_about(&name, event.state.as_deref())
+            && (has_webhook || LocalNotifier::is_enabled(notify))
     };
     !are_hooks_disabled() && (has_hook(store, layers, &name) || is_notified())
 }

@@ -31,6 +31,7 @@ pub(super) enum PayloadFormat {
 pub(super) struct WebhookSink {
     notify: NotifySettings,
     url: String,
+    /// Format of the request body, by the kind of service.
     payload_format: PayloadFormat,
     /// Name of the repository's folder, because one address may receive events of many repositories.
     repository: String,
@@ -47,6 +48,7 @@ impl WebhookSink {
         addresses.into_iter().filter_map(post).collect()
     }
 
+    /// Returns the JSON of the request body for an event.
     fn payload(&self, event: &Event) -> Value {
         match self.payload_format {
             PayloadFormat::Event => {
@@ -71,7 +73,7 @@ impl Sink for WebhookSink {
     }
 
     fn deliver(&self, store: &Store, event: &Event) {
-        if !self.notify.includes(&event.name.to_text(), event.state.as_deref()) {
+        if !self.notify.notifies_about(&event.name.to_text(), event.state.as_deref()) {
             return;
         }
         let payload = self.payload(event).to_string();
@@ -101,6 +103,10 @@ struct SendError {
     is_retryable: bool,
 }
 
+/// Posts `payload` to `url` once.
+///
+/// # Errors
+/// The reason never contains the address, which is a secret.
 fn send(url: &str, payload: &str) -> Result<(), SendError> {
     let agent: ureq::Agent = ureq::Agent::config_builder()
         .timeout_global(Some(REQUEST_TIMEOUT))

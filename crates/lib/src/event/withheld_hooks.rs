@@ -53,6 +53,7 @@ pub(super) fn is_withheld(layout: &Layout, event: &str, line: &str) -> bool {
         })
 }
 
+/// Returns the line of the list for a hook: event, space, command line.
 fn hook_entry(event: &str, line: &str) -> String {
     format!("{event} {}", line.trim())
 }

@@ -15,12 +15,13 @@ use crate::swarm::batch::scheduler;
 /// Checks the folders, lanes and branches of batches.
 pub(super) fn check(context: &CheckContext<'_>) -> Vec<Finding> {
     let mut out = folders_without_record(context);
-    out.extend(check_lanes(context));
+    out.extend(lanes_of_unknown_batches(context));
     out.extend(check_unknown_batch_branches(context));
     out.extend(interrupted_batches(context));
     out
 }
 
+/// Returns whether a batch has a record, or its lock is held while one is created.
 fn is_known_batch(context: &CheckContext<'_>, id: &BatchId) -> bool {
     let layout = context.project.store.layout();
     let is_locked = context.project.store.locks().is_held(&LockName::Batch(id.clone())).unwrap_or(true);
@@ -43,7 +44,8 @@ fn folders_without_record(context: &CheckContext<'_>) -> Vec<Finding> {
         .collect()
 }
 
-fn check_lanes(context: &CheckContext<'_>) -> Vec<Finding> {
+/// Finds lanes that belong to a batch without a record.
+fn lanes_of_unknown_batches(context: &CheckContext<'_>) -> Vec<Finding> {
     let mut out = Vec::new();
     for lane in &context.lanes {
         let Some(membership) =
@@ -89,6 +91,7 @@ fn interrupted_batches(context: &CheckContext<'_>) -> Vec<Finding> {
         .collect()
 }
 
+/// Finds branches of batches without a record.
 fn check_unknown_batch_branches(context: &CheckContext<'_>) -> Vec<Finding> {
     let prefix = format!("refs/heads/{}/batch-", context.project.settings.branch_prefix);
     let mut out = Vec::new();

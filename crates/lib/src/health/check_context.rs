@@ -21,10 +21,10 @@ use crate::lane::{Error, Project};
 /// State of a repository at one moment.
 pub(super) struct CheckContext<'a> {
     pub(super) project: &'a Project,
-    /// Lanes whose records can be read.
+    /// Owned lanes whose records can be read.
     pub(super) lanes: Vec<LaneRecord>,
-    /// Lanes whose agents only read the repository.
-    pub(super) read_only_lanes: Vec<AnyLane>,
+    /// Guest lanes whose records can be read: read-only and in-place ones.
+    pub(super) guest_lanes: Vec<AnyLane>,
     /// Names of all entries of the store's `lanes` folder, whether or not their records can be read.
     pub(super) lane_names: Vec<String>,
     /// Branches and git-proq's own refs, by full name.
@@ -38,8 +38,9 @@ pub(super) struct CheckContext<'a> {
     /// Snapshots whose records can be read, by id.
     pub(super) snapshots: BTreeMap<String, SnapshotRecord>,
     /// Findings about records that could not be read.
-    pub(super) unreadable: Vec<Finding>,
-    locked: BTreeSet<LaneName>,
+    pub(super) unreadable_records: Vec<Finding>,
+    /// Lanes whose run lock is held now.
+    locked_lanes: BTreeSet<LaneName>,
     /// Whether the folder with the names of the lanes cannot be read.
     are_lanes_unreadable: bool,
 }
@@ -51,35 +52,35 @@ impl<'a> CheckContext<'a> {
         let mut context = CheckContext {
             project,
             lanes: Vec::new(),
-            read_only_lanes: Vec::new(),
+            guest_lanes: Vec::new(),
             lane_names: layout.entry_names("lanes"),
             refs: BTreeMap::new(),
             registrations: project.repo.worktree_registrations(),
             preview: None,
             head: project.repo.main_head(),
             snapshots: BTreeMap::new(),
-            unreadable: Vec::new(),
-            locked: BTreeSet::new(),
+            unreadable_records: Vec::new(),
+            locked_lanes: BTreeSet::new(),
             are_lanes_unreadable: false,
         };
         if let Some(denied) = file_access::first_inaccessible(&layout.lanes()) {
             let e = store::Error::io("read", &denied)(std::io::ErrorKind::PermissionDenied.into());
             let found = Finding::from_error("lane-record", "the records of the lanes", &e);
-            context.unreadable.push(found.with_left_reason("which lanes there are is not known"));
+            context.unreadable_records.push(found.with_left_reason("which lanes there are is not known"));
             context.are_lanes_unreadable = true;
         }
         context.refs.extend(project.repo.refs_with_prefixes(&["refs/heads/", "refs/proq/"])?);
         for name in context.lane_names.clone() {
             let record = layout.record_of_lane_entry(&name);
             let found = context.read_record::<AnyLane>("lane-record", format!("lane '{name}'"), &record);
-            context.read_only_lanes.extend(found.clone().filter(|lane| lane.purpose().is_some()));
+            context.guest_lanes.extend(found.clone().filter(|lane| lane.purpose().is_some()));
             context
                 .lanes
-                .extend(found.and_then(|lane| project.with_current_location(lane).into_worktree_lane().ok()));
+                .extend(found.and_then(|lane| project.with_current_location(lane).into_owned_lane().ok()));
             if let Ok(name) = LaneName::parse(&name)
                 && project.store.locks().is_held(&LockName::Run(name.clone()))?
             {
-                context.locked.insert(name);
+                context.locked_lanes.insert(name);
             }
         }
         for id in layout.entry_names("snaps") {
@@ -104,7 +105,8 @@ impl<'a> CheckContext<'a> {
             Ok(found) => found,
             Err(e) => {
                 let reason = "what it held is for a person to judge";
-                self.unreadable.push(Finding::from_error(check, subject, &e).with_left_reason(reason));
+                self.unreadable_records
+                    .push(Finding::from_error(check, subject, &e).with_left_reason(reason));
                 None
             }
         }
@@ -122,7 +124,7 @@ impl<'a> CheckContext<'a> {
 
     /// Returns whether a process is creating, removing or running the lane with this folder name.
     pub(super) fn is_locked(&self, lane: &str) -> bool {
-        self.locked.contains(lane)
+        self.locked_lanes.contains(lane)
     }
 
     /// Returns whether a lane is just being created or removed.

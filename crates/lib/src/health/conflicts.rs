@@ -61,10 +61,10 @@ fn check_resolution(context: &CheckContext<'_>, lane: &LaneRecord) -> Option<Fin
             let reason = "what is laid out is for a person to judge";
             return Some(Finding::from_error("resolve-record", subject, &e).with_left_reason(reason));
         }
-        Ok(Some(resolution)) if !project.repo.is_registered_worktree(&resolution.path) => {
+        Ok(Some(resolution)) if !project.repo.is_registered_worktree(&resolution.worktree_path) => {
             format!(
                 "{}, where the conflict of lane '{name}' is laid out, is no worktree any more",
-                resolution.path.display()
+                resolution.worktree_path.display()
             )
         }
         Ok(Some(_)) if !context.refs.contains_key(&ResolutionRecord::ref_name(name)) => {

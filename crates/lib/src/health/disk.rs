@@ -10,9 +10,9 @@ use super::finding::Finding;
 use super::repair::Repair;
 use crate::lane::worktree::lanes_folder::files_missing_exclude;
 
-/// Free space below which a landing will fail sooner or later ([`LOW_SPACE_BYTES`]), and below which commands
-/// fail now ([`CRITICAL_SPACE_BYTES`]).
+/// Free space in bytes below which a landing will fail sooner or later.
 const LOW_SPACE_BYTES: u64 = 1 << 30;
+/// Free space in bytes below which commands fail now.
 const CRITICAL_SPACE_BYTES: u64 = 100 << 20;
 
 /// Checks git-proq's folder `proq/`, its file system, the free space, and the ignore rules for the lanes'
@@ -28,7 +28,7 @@ pub(super) fn check(context: &CheckContext<'_>) -> Vec<Finding> {
             out.extend(free_space(&dir).and_then(|free| check_free_space(&dir, free)));
         }
     }
-    out.extend(check_ignored(context));
+    out.extend(check_lanes_folder_ignored(context));
     out.extend(git_clean_note(context));
     out
 }
@@ -45,11 +45,13 @@ fn storage_folders(context: &CheckContext<'_>) -> Vec<PathBuf> {
         .collect()
 }
 
+/// Returns the id of the disk that a path is on; none when it cannot be read.
 fn device_id(path: &Path) -> Option<u64> {
     use std::os::unix::fs::MetadataExt;
     std::fs::metadata(path).ok().map(|meta| meta.dev())
 }
 
+/// Checks that the folder `proq/` belongs to the user and that nobody else can read it.
 fn check_access(context: &CheckContext<'_>) -> Option<Finding> {
     let layout = context.project.store.layout();
     let (found, root) = (layout.store_access()?, layout.root());
@@ -75,6 +77,7 @@ fn check_access(context: &CheckContext<'_>) -> Option<Finding> {
     )
 }
 
+/// Checks that the store's file system is writable and has the features that git-proq needs.
 fn check_file_system(context: &CheckContext<'_>) -> Vec<Finding> {
     let root = context.project.store.layout().root();
     let dir = if root.exists() { root } else { context.project.repo.common_dir() };
@@ -121,6 +124,7 @@ fn check_file_system(context: &CheckContext<'_>) -> Vec<Finding> {
     out
 }
 
+/// Checks the free space of the disk of `dir`, in bytes.
 fn check_free_space(dir: &Path, free: u64) -> Option<Finding> {
     let text = format!("{} MB are free on the disk of {}", free >> 20, dir.display());
     let subject = dir.display().to_string();
@@ -141,7 +145,8 @@ fn check_free_space(dir: &Path, free: u64) -> Option<Finding> {
     }
 }
 
-fn check_ignored(context: &CheckContext<'_>) -> Vec<Finding> {
+/// Finds exclude files without the line that keeps the lanes' folder out of `git status`.
+fn check_lanes_folder_ignored(context: &CheckContext<'_>) -> Vec<Finding> {
     let missing = files_missing_exclude(context.project);
     let found = missing.into_iter().map(|file| {
         let message =
@@ -153,6 +158,7 @@ fn check_ignored(context: &CheckContext<'_>) -> Vec<Finding> {
     found.collect()
 }
 
+/// Notes that `git clean -ffdx` would delete the lanes inside the main checkout; none without such lanes.
 fn git_clean_note(context: &CheckContext<'_>) -> Option<Finding> {
     let main = context.project.repo.main_worktree()?;
     let lanes_inside = context.lanes.iter().filter(|lane| lane.path.starts_with(main)).count();

@@ -78,10 +78,12 @@ impl Report {
         !self.findings.iter().any(|f| f.severity == Severity::Error && !f.fixed)
     }
 
+    /// Returns whether a finding is an error or a warning.
     fn has_problems(&self) -> bool {
         self.findings.iter().any(Finding::is_problem)
     }
 
+    /// Returns check, subject and message of each error and warning.
     fn problems(&self) -> Vec<(&str, &str, &str)> {
         let problems = self.findings.iter().filter(|f| f.is_problem());
         problems.map(|f| (f.check, f.subject.as_str(), f.message.as_str())).collect()
@@ -119,7 +121,11 @@ pub fn examine(dir: &Path, fix: bool) -> Report {
     }
     report.findings.extend(general_findings);
     report.findings.extend(
-        recovery_log.messages.take().into_iter().map(|text| Finding::info("recovery", "recovery", text)),
+        recovery_log
+            .recovery_warnings
+            .take()
+            .into_iter()
+            .map(|text| Finding::info("recovery", "recovery", text)),
     );
     report.findings.sort_by_key(|f| (f.fixed, f.severity));
     report
@@ -173,13 +179,16 @@ fn open_repository(dir: &Path, listener: Listener, out: &mut Vec<Finding>) -> Op
 /// anyway.
 #[derive(Default)]
 struct RecoveryLog {
-    pending: Rc<RefCell<Vec<String>>>,
-    messages: RefCell<Vec<String>>,
+    /// Warnings since the last recovery began.
+    latest_warnings: Rc<RefCell<Vec<String>>>,
+    /// Warnings of all recoveries.
+    recovery_warnings: RefCell<Vec<String>>,
 }
 
 impl RecoveryLog {
+    /// Returns a listener that collects warnings here.
     fn listener(&self) -> Listener {
-        let pending = Rc::clone(&self.pending);
+        let pending = Rc::clone(&self.latest_warnings);
         Listener::new(move |note| {
             if let Note::Warning(text) = note {
                 pending.borrow_mut().push(text.clone());
@@ -187,10 +196,12 @@ impl RecoveryLog {
         })
     }
 
+    /// Recovers crashed operations and keeps the warnings of that. Returns findings for those that cannot be
+    /// recovered.
     fn recover(&self, project: &Project) -> Vec<Finding> {
-        self.pending.take();
+        self.latest_warnings.take();
         let found = operations::recover_operations(project);
-        self.messages.borrow_mut().extend(self.pending.take());
+        self.recovery_warnings.borrow_mut().extend(self.latest_warnings.take());
         found
     }
 }
@@ -230,6 +241,7 @@ fn downgrade_problems(mut report: Report, command: &str) -> Report {
     report
 }
 
+/// Recovers crashed operations and runs all checks once; `initial` has the version of git and the agents.
 fn run_checks(project: &Project, initial: &CheckedItems, recovery_log: &RecoveryLog) -> Report {
     let unfinished = recovery_log.recover(project);
     let context = match CheckContext::read(project) {
@@ -242,7 +254,7 @@ fn run_checks(project: &Project, initial: &CheckedItems, recovery_log: &Recovery
         }
     };
     let mut findings = unfinished;
-    findings.extend(context.unreadable.iter().cloned());
+    findings.extend(context.unreadable_records.iter().cloned());
     for check in [
         lanes::check,
         batches::check,
@@ -278,6 +290,7 @@ fn run_checks(project: &Project, initial: &CheckedItems, recovery_log: &Recovery
     Report { findings, checked }
 }
 
+/// Returns the finding that the state of the repository cannot be read.
 fn unreadable_repository(e: &Error) -> Finding {
     Finding::from_error("repository", "the repository", e).with_left_reason("nothing could be looked at")
 }

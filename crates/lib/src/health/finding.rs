@@ -29,7 +29,7 @@ pub struct Finding {
     pub subject: String,
     /// What is wrong and what that means, in one line.
     pub message: String,
-    /// The single most useful command.
+    /// The single most useful command, for the user to run; none where there is none.
     pub help: Option<String>,
     /// Whether a safe repair exists.
     pub fixable: bool,

@@ -23,14 +23,15 @@ pub(super) fn installed_version(dir: &Path) -> (Option<String>, Vec<Finding>) {
 /// Checks what the repository's git configuration means for lanes.
 pub(super) fn check(context: &CheckContext<'_>) -> Vec<Finding> {
     let mut out = Vec::new();
-    out.extend(check_expiry(context));
-    out.extend(check_mirrors(context));
-    out.extend(hooks_note(context));
-    out.extend(check_prefix(context));
+    out.extend(check_gc_expiry(context));
+    out.extend(check_mirror_remotes(context));
+    out.extend(lane_hooks_note(context));
+    out.extend(check_lane_prefix(context));
     out
 }
 
-fn check_expiry(context: &CheckContext<'_>) -> Vec<Finding> {
+/// Finds settings by which `git gc` deletes new objects or worktrees of absent disks at once.
+fn check_gc_expiry(context: &CheckContext<'_>) -> Vec<Finding> {
     let mut out = Vec::new();
     for (key, effect) in [
         ("gc.pruneExpire", "every clean-up of git's takes what a command of an agent is just making"),
@@ -45,7 +46,8 @@ fn check_expiry(context: &CheckContext<'_>) -> Vec<Finding> {
     out
 }
 
-fn check_mirrors(context: &CheckContext<'_>) -> Vec<Finding> {
+/// Finds mirror remotes, to which a push would upload git-proq's refs with uncommitted work.
+fn check_mirror_remotes(context: &CheckContext<'_>) -> Vec<Finding> {
     let found = context.project.repo.mirror_remotes().into_iter().map(|name| {
         let message =
             format!("a push to '{name}' uploads every ref, and with refs/proq/* your uncommitted work");
@@ -56,7 +58,8 @@ fn check_mirrors(context: &CheckContext<'_>) -> Vec<Finding> {
     found.collect()
 }
 
-fn hooks_note(context: &CheckContext<'_>) -> Option<Finding> {
+/// Notes which hooks of the repository run for actions in lanes; none without any.
+fn lane_hooks_note(context: &CheckContext<'_>) -> Option<Finding> {
     let hooks = context.project.repo.lane_hooks();
     if hooks.is_empty() {
         return None;
@@ -66,7 +69,8 @@ fn hooks_note(context: &CheckContext<'_>) -> Option<Finding> {
     Some(Finding::info("hooks", "hooks", message))
 }
 
-fn check_prefix(context: &CheckContext<'_>) -> Option<Finding> {
+/// Finds a branch with the name of the lane prefix, which prevents the branches of all lanes.
+fn check_lane_prefix(context: &CheckContext<'_>) -> Option<Finding> {
     let prefix = &context.project.settings.branch_prefix;
     context.branch_tip(prefix)?;
     let message =

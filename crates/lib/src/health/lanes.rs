@@ -37,12 +37,12 @@ pub(super) fn check(context: &CheckContext<'_>) -> Vec<Finding> {
             out.extend(check_landing(context, lane));
         }
     }
-    for lane in &context.read_only_lanes {
+    for lane in &context.guest_lanes {
         out.extend(check_state(context, lane));
         out.extend(check_runs(context, lane));
     }
     out.extend(folders_without_record(context));
-    out.extend(check_history(context));
+    out.extend(check_removed_lane_records(context));
     out
 }
 
@@ -50,6 +50,8 @@ fn lane_subject<P>(lane: &LaneRecord<P>) -> String {
     format!("lane '{}'", lane.name)
 }
 
+/// Checks that the record is in the folder of its lane's name, and that no other lane has its branch or
+/// folder.
 fn check_record_name(context: &CheckContext<'_>, lane: &LaneRecord) -> Vec<Finding> {
     let mut out = Vec::new();
     if !context.has_lane(lane.name.as_str()) {
@@ -72,6 +74,7 @@ fn check_record_name(context: &CheckContext<'_>, lane: &LaneRecord) -> Vec<Findi
     out
 }
 
+/// Checks that the lane's branch exists and is no symbolic ref.
 fn check_branch(context: &CheckContext<'_>, lane: &LaneRecord) -> Vec<Finding> {
     let mut out = Vec::new();
     let LaneRecord { name, base, .. } = lane;
@@ -108,6 +111,7 @@ fn check_branch(context: &CheckContext<'_>, lane: &LaneRecord) -> Vec<Finding> {
     out
 }
 
+/// Checks that the lane's folder exists and is its worktree.
 fn check_folder(context: &CheckContext<'_>, lane: &LaneRecord) -> Vec<Finding> {
     let name = &lane.name;
     let misplaced = find_folder_fault(context.project, lane);
@@ -165,6 +169,7 @@ fn misplaced_finding(context: &CheckContext<'_>, lane: &LaneRecord, found: &Lane
     }
 }
 
+/// Checks git's registration of the lane's worktree: its id, and the branch that it is on.
 fn check_registration(
     context: &CheckContext<'_>,
     lane: &LaneRecord,
@@ -199,6 +204,7 @@ fn check_registration(
     out
 }
 
+/// Finds a lane whose recorded state is not its effective one, or whose supervisor is gone.
 fn check_state<P>(context: &CheckContext<'_>, lane: &LaneRecord<P>) -> Option<Finding> {
     let name = &lane.name;
     match effective_state(context.project, lane) {
@@ -226,6 +232,7 @@ fn check_state<P>(context: &CheckContext<'_>, lane: &LaneRecord<P>) -> Option<Fi
     }
 }
 
+/// Finds runs of the lane whose record is missing or unreadable.
 fn check_runs<P>(context: &CheckContext<'_>, lane: &LaneRecord<P>) -> Vec<Finding> {
     let layout = context.project.store.layout();
     let mut out = Vec::new();
@@ -249,8 +256,9 @@ fn check_runs<P>(context: &CheckContext<'_>, lane: &LaneRecord<P>) -> Vec<Findin
     out
 }
 
+/// Finds preview edits that the lane waits for and of which neither record nor ref is left.
 fn check_preview_edits(context: &CheckContext<'_>, lane: &LaneRecord) -> Vec<Finding> {
-    let missing = lane.preview_edits.iter().filter(|id| !context.has_snapshot(id));
+    let missing = lane.preview_edit_snapshots.iter().filter(|id| !context.has_snapshot(id));
     missing
         .map(|id| {
             let message = format!("lane '{}' waits for edits of a preview ({id}) that are nowhere: neither record nor ref is left", lane.name);
@@ -260,6 +268,7 @@ fn check_preview_edits(context: &CheckContext<'_>, lane: &LaneRecord) -> Vec<Fin
         .collect()
 }
 
+/// Finds a landed lane whose landing commit is no longer on its base.
 fn check_landing(context: &CheckContext<'_>, lane: &LaneRecord) -> Option<Finding> {
     let landed = lane.landed.as_ref()?;
     let repo = &context.project.repo;
@@ -303,7 +312,8 @@ fn folders_without_record(context: &CheckContext<'_>) -> Vec<Finding> {
         .collect()
 }
 
-fn check_history(context: &CheckContext<'_>) -> Vec<Finding> {
+/// Finds removed lanes whose record is missing or unreadable.
+fn check_removed_lane_records(context: &CheckContext<'_>) -> Vec<Finding> {
     let layout = context.project.store.layout();
     let mut out = Vec::new();
     for removed_lane in layout.entry_names("history") {

@@ -7,7 +7,7 @@ use proq_base::explain::shell_quote_path as quoted;
 use proq_base::lane_name::LaneName;
 use proq_base::process::identity::start_time_of;
 use proq_git::worktrees::health_probe::lock_owner_pid;
-use proq_store::base::id::id_process;
+use proq_store::base::id::pid_from_id;
 use proq_store::records::lane::LaneRecord;
 
 use super::check_context::CheckContext;
@@ -31,11 +31,13 @@ pub(super) fn check(context: &CheckContext<'_>) -> Vec<Finding> {
     out
 }
 
+/// Returns the time since a file was modified; none when the file is missing.
 fn age(path: &Path) -> Option<Duration> {
     let modified = path.symlink_metadata().ok()?.modified().ok()?;
     Some(SystemTime::now().duration_since(modified).unwrap_or_default())
 }
 
+/// Returns whether no process with this id exists.
 fn has_exited(pid: u32) -> bool {
     start_time_of(pid).is_none()
 }
@@ -54,6 +56,8 @@ fn lane_of_lock(context: &CheckContext<'_>, lock: &Path) -> Option<LaneName> {
     (modified_at(lock)? <= run_end).then(|| lane.name.clone())
 }
 
+/// Checks a git lock file: returns a finding if its process has exited, or it is old or left by a finished
+/// run.
 fn check_lock_file(context: &CheckContext<'_>, lock: &Path) -> Option<Finding> {
     let age = age(lock)?;
     let owner = lock_owner_pid(lock);
@@ -71,11 +75,12 @@ fn check_lock_file(context: &CheckContext<'_>, lock: &Path) -> Option<Finding> {
     )
 }
 
+/// Finds partly written files in the store whose process has exited.
 fn unfinished_files(context: &CheckContext<'_>) -> Vec<Finding> {
     let mut out = Vec::new();
     for file in context.project.store.layout().unfinished_files() {
         let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        if !id_process(&name).is_some_and(has_exited) {
+        if !pid_from_id(&name).is_some_and(has_exited) {
             continue;
         }
         let message =

@@ -8,8 +8,9 @@ use super::finding::Finding;
 /// Checks that the main checkout has an index.
 pub(super) fn check(context: &CheckContext<'_>) -> Vec<Finding> {
     let repo = &context.project.repo;
-    let lacks_index =
-        |main: &&std::path::Path| matches!(repo.find_worktree_defect(main), Ok(Some(WorktreeDefect::Index)));
+    let lacks_index = |main: &&std::path::Path| {
+        matches!(repo.find_worktree_defect(main), Ok(Some(WorktreeDefect::NoIndex)))
+    };
     let index_error =
         repo.main_worktree().filter(lacks_index).and_then(|main| repo.require_index(main).err());
     let found = index_error.map(|e| {

@@ -29,7 +29,7 @@ pub(super) fn check(context: &CheckContext<'_>) -> Vec<Finding> {
         match (is_managed(name), repo.has_object(*id)) {
             (true, true) => tips.push(*id),
             (false, true) => user_tips.push(*id),
-            (true, false) => out.push(missing_commit(name, *id)),
+            (true, false) => out.push(missing_commit_finding(name, *id)),
             // `git fsck` is for the user's own branches.
             (false, false) => {}
         }
@@ -40,13 +40,15 @@ pub(super) fn check(context: &CheckContext<'_>) -> Vec<Finding> {
     out
 }
 
-fn missing_commit(name: &str, id: Oid) -> Finding {
+fn missing_commit_finding(name: &str, id: Oid) -> Finding {
     let message = format!("{name} names commit {}, which git has lost", id.short());
     Finding::error("objects", name, message)
         .with_help(format!("git fetch --all && git cat-file -t {id}"))
         .with_left_reason("another clone or a backup may have it")
 }
 
+/// Finds objects that git has lost and that `tips`, those of git-proq's refs, need. Objects that `user_tips`
+/// reach are left out: they are for `git fsck`.
 fn check_objects(context: &CheckContext<'_>, tips: &[Oid], user_tips: &[Oid]) -> Option<Finding> {
     let subject = "objects";
     let found = match context.project.repo.missing_objects(tips, user_tips) {

@@ -40,6 +40,8 @@ pub(super) fn recover_operations(project: &Project) -> Vec<Finding> {
     out
 }
 
+/// Returns the finding about an operation that cannot be recovered, with the reason and the command that
+/// helps.
 fn unfinished_finding(store: &Store, stuck: &StuckOperation, recovery_error: Option<&Error>) -> Finding {
     let id = stuck.dir.file_name().unwrap_or_default().to_string_lossy();
     let subject = format!("operation {id}");
@@ -51,7 +53,7 @@ fn unfinished_finding(store: &Store, stuck: &StuckOperation, recovery_error: Opt
             return match e {
                 // The complete folder: without the journal, git-proq does not know about the files beside it.
                 store::Error::Broken { .. } => {
-                    let parked_path = store.layout().parked_work_dir(&id);
+                    let parked_path = store.layout().parked_scratch_dir(&id);
                     found.with_help(format!("mv {} {}", quoted(&stuck.dir), quoted(&parked_path)))
                 }
                 _ => found,
@@ -65,7 +67,9 @@ fn unfinished_finding(store: &Store, stuck: &StuckOperation, recovery_error: Opt
             let found = Finding::from_error(OPERATION_CHECK, subject, e).with_left_reason("it is not over");
             return Finding { severity: Severity::Warning, ..found };
         }
-        Some(e @ Error::RecoveryFailed { command, .. }) if *command == header.command => {
+        Some(e @ Error::RecoveryFailed { interrupted_command: command, .. })
+            if *command == header.command =>
+        {
             return Finding::from_error(OPERATION_CHECK, subject, e)
                 .with_left_reason("going on might overwrite something");
         }
@@ -74,7 +78,7 @@ fn unfinished_finding(store: &Store, stuck: &StuckOperation, recovery_error: Opt
     };
     let message = format!(
         "`{}` (process {}, begun {}) was cut short and is not put right yet{reason}",
-        header.command, header.pid, header.at
+        header.command, header.pid, header.started_at
     );
     Finding::error(OPERATION_CHECK, subject, message)
         .with_help("git proq doctor")
@@ -104,7 +108,7 @@ pub(super) fn check(context: &CheckContext<'_>) -> Vec<Finding> {
                         .with_left_reason("it cannot be made again"),
                 );
             }
-            Ok(Some(entry)) if entry.finished.is_none() => {
+            Ok(Some(entry)) if entry.end_and_recovered.is_none() => {
                 let message = format!(
                     "{} has lost its end, so operation {number} (`{}`) may not be whole",
                     path.display(),
@@ -124,7 +128,7 @@ pub(super) fn check(context: &CheckContext<'_>) -> Vec<Finding> {
 
 /// Returns the command that is running now, described as text.
 pub(super) fn running_command(store: &Store) -> Option<String> {
-    let dirs = store.layout().live_work_dirs();
+    let dirs = store.layout().live_scratch_dirs();
     let read_entry = |dir: &std::path::PathBuf| {
         OperationEntry::read(&proq_store::operations::journal::Journal::path_in(dir)).ok().flatten()
     };

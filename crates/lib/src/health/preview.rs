@@ -30,14 +30,17 @@ fn preview_subject(preview: &PreviewRecord) -> String {
     format!("preview of '{}'", preview.lane)
 }
 
+/// Returns whether HEAD of the main checkout is where the preview was entered from.
 fn is_back_at_origin(context: &CheckContext<'_>, preview: &PreviewRecord) -> bool {
     context.head.as_ref() == Some(&preview.previous_head)
 }
 
+/// Returns whether HEAD of the main checkout is on the preview's branch.
 fn is_on_preview_branch(context: &CheckContext<'_>, preview: &PreviewRecord) -> bool {
     context.head == Some(Head::Branch(preview.branch.clone()))
 }
 
+/// Finds a preview whose origin, the branch that it was entered from, is missing.
 fn check_origin(context: &CheckContext<'_>, preview: &PreviewRecord) -> Option<Finding> {
     let Head::Branch(branch) = &preview.previous_head else { return None };
     if context.branch_tip(branch).is_some() {
@@ -52,6 +55,7 @@ fn check_origin(context: &CheckContext<'_>, preview: &PreviewRecord) -> Option<F
     )
 }
 
+/// Finds a preview whose lane is missing.
 fn check_lane(context: &CheckContext<'_>, preview: &PreviewRecord) -> Option<Finding> {
     if context.has_lane(preview.lane.as_str()) || is_back_at_origin(context, preview) {
         return None;
@@ -60,8 +64,9 @@ fn check_lane(context: &CheckContext<'_>, preview: &PreviewRecord) -> Option<Fin
     Some(Finding::warning("preview-lane", preview_subject(preview), message).with_help(RETURN_COMMAND))
 }
 
+/// Finds a preview whose branch is missing, or that the user left by hand.
 fn check_head(context: &CheckContext<'_>, preview: &PreviewRecord) -> Option<Finding> {
-    let changes_wait = preview.snapshot.as_ref().is_some_and(|id| context.is_awaiting_restore(id));
+    let changes_wait = preview.parked_snapshot.as_ref().is_some_and(|id| context.is_awaiting_restore(id));
     let wait_note = if changes_wait { "; your own changes wait" } else { "" };
     if is_on_preview_branch(context, preview) {
         return context.branch_tip(&preview.branch).is_none().then(|| {
@@ -86,8 +91,9 @@ fn check_head(context: &CheckContext<'_>, preview: &PreviewRecord) -> Option<Fin
     })
 }
 
+/// Finds a preview whose parked changes are lost: neither record nor ref of the snapshot is left.
 fn check_saved_changes(context: &CheckContext<'_>, preview: &PreviewRecord) -> Option<Finding> {
-    let id = preview.snapshot.as_ref().filter(|id| !context.has_snapshot(id))?;
+    let id = preview.parked_snapshot.as_ref().filter(|id| !context.has_snapshot(id))?;
     // At the origin, an interrupted command has already restored it and did not close the preview.
     if is_back_at_origin(context, preview) {
         return None;
@@ -103,6 +109,7 @@ fn check_saved_changes(context: &CheckContext<'_>, preview: &PreviewRecord) -> O
     )
 }
 
+/// Finds a main checkout that is on a preview branch while no preview is open.
 fn unrecorded_preview(context: &CheckContext<'_>) -> Option<Finding> {
     let Some(Head::Branch(branch)) = &context.head else { return None };
     // A record that cannot be read has already been reported.

@@ -69,6 +69,7 @@ impl Repair {
     }
 }
 
+/// Records the crash of a run whose supervisor is gone; does nothing while a process of the run is alive.
 fn finish_run(project: &Project, name: &LaneName) -> Result<(), Error> {
     // The lock belongs to the supervisor, or to a command that continues the lane.
     let Some(_lock) = project.store.locks().try_acquire(&LockName::Run(name.clone()))? else {
@@ -94,22 +95,24 @@ fn finish_run(project: &Project, name: &LaneName) -> Result<(), Error> {
     Ok(())
 }
 
+/// Removes a lost snapshot from the preview edits that the lane waits for, unless some part of it exists.
 fn forget_edits(project: &Project, lane: &LaneName, snapshot: &str) -> Result<(), Error> {
     let is_present = project.store.layout().snapshot(snapshot).exists()
         || project.repo.ref_tip(&SnapshotRecord::ref_name(snapshot))?.is_some();
     if !is_present {
-        project.update_lane(lane, |record| record.preview_edits.retain(|id| id != snapshot))?;
+        project.update_lane(lane, |record| record.preview_edit_snapshots.retain(|id| id != snapshot))?;
     }
     Ok(())
 }
 
+/// Deletes the record of a preview that the checkout has left and that holds no changes.
 fn close_preview(project: &Project) -> Result<(), Error> {
     let path = project.store.layout().preview_record();
     let main = project.repo.require_main()?.to_owned();
     let _checkout = locked_worktree::LockedWorktree::lock(project, &main)?;
     let Some(preview) = PreviewRecord::load_if_exists(&path)? else { return Ok(()) };
     let is_back_at_origin = project.repo.main_head() == Some(preview.previous_head);
-    let changes_wait = match &preview.snapshot {
+    let changes_wait = match &preview.parked_snapshot {
         Some(id) => {
             project.find_unrestored_snap(id)?.is_some() || project.orphaned_snap_commit(id)?.is_some()
         }

@@ -14,7 +14,7 @@ use crate::lane::Project;
 
 /// Reports settings that are unknown and have no effect.
 pub(super) fn unknown_settings(layers: &Layers) -> Vec<Finding> {
-    let found = layers.unknown_keys().iter().map(|key| {
+    let found = layers.listed_unknown_keys().iter().map(|key| {
         let message = format!("setting {key} is unknown and has no effect");
         Finding::warning("setting", key.clone(), message).with_help("git proq config list")
     });

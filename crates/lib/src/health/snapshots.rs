@@ -31,6 +31,7 @@ fn snapshot_subject(id: &str) -> String {
     format!("snapshot {id}")
 }
 
+/// Checks that the commit of a snapshot exists and that its ref is at the commit.
 fn check_refs(context: &CheckContext<'_>, id: &str, snap: &SnapshotRecord) -> Option<Finding> {
     let commit = snap.snapshot.commit;
     let name = SnapshotRecord::ref_name(id);
@@ -74,6 +75,7 @@ fn check_refs(context: &CheckContext<'_>, id: &str, snap: &SnapshotRecord) -> Op
     }
 }
 
+/// Checks that the index saved with a snapshot exists and starts as an index does.
 fn check_raw_index(context: &CheckContext<'_>, id: &str, snap: &SnapshotRecord) -> Option<Finding> {
     let file = context.project.store.layout().snapshot(id).join("index");
     let bytes = proq_base::regular_file::read_store_file(&file).unwrap_or_default();
@@ -91,6 +93,7 @@ fn check_raw_index(context: &CheckContext<'_>, id: &str, snap: &SnapshotRecord) 
     )
 }
 
+/// Finds snapshot refs without a record.
 fn unrecorded_refs(context: &CheckContext<'_>) -> Vec<Finding> {
     let has_record = |id: &str| context.project.store.layout().snapshot(id).join("snap.toml").exists();
     let unrecorded = context.refs_below("refs/proq/snap/").filter(|(id, _)| !has_record(id));
@@ -99,7 +102,7 @@ fn unrecorded_refs(context: &CheckContext<'_>) -> Vec<Finding> {
             "the record of snapshot {id} is gone; the changes are safe, but no command of git-proq finds them"
         );
         let apply_command = format!("git stash apply {}", tip.short());
-        let preview = context.preview.as_ref().filter(|open| open.snapshot.as_deref() == Some(id));
+        let preview = context.preview.as_ref().filter(|open| open.parked_snapshot.as_deref() == Some(id));
         // The changes belong to the branch that was checked out before the preview.
         let help = if preview.is_some() { format!("git proq preview --back && {apply_command}") } else { apply_command };
         Finding::error("snapshot-record", snapshot_subject(id), message).with_help(help).with_left_reason(format!(
@@ -144,16 +147,18 @@ fn check_folders(context: &CheckContext<'_>) -> Vec<Finding> {
     out
 }
 
+/// Returns whether a folder exists and is not empty.
 fn has_entries(dir: &Path) -> bool {
     std::fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_some())
 }
 
+/// Notes snapshots that were not restored and that no preview or lane waits for; none without any.
 fn unclaimed_snapshots(context: &CheckContext<'_>) -> Option<Finding> {
     let awaited: BTreeSet<&String> = context
         .lanes
         .iter()
-        .flat_map(|lane| &lane.preview_edits)
-        .chain(context.preview.as_ref().and_then(|open| open.snapshot.as_ref()))
+        .flat_map(|lane| &lane.preview_edit_snapshots)
+        .chain(context.preview.as_ref().and_then(|open| open.parked_snapshot.as_ref()))
         .collect();
     let unclaimed: Vec<&SnapshotRecord> = context
         .snapshots

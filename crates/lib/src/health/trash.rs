@@ -49,6 +49,7 @@ pub(super) fn check(context: &CheckContext<'_>) -> Vec<Finding> {
     out
 }
 
+/// Checks that the folder and git's admin folder of a trash entry are where its record says.
 fn check_entry(
     context: &CheckContext<'_>,
     subject: &str,
@@ -59,7 +60,7 @@ fn check_entry(
     let lane = &record.lane;
     // Another lane may have reused the folder.
     let is_reused = dir.join("given.toml").exists();
-    if let Some(worktree) = record.worktree.as_ref().filter(|w| !w.exists() && !is_reused) {
+    if let Some(worktree) = record.current_path.as_ref().filter(|w| !w.exists() && !is_reused) {
         let message =
             format!("the folder of removed lane '{lane}' is not at {}, where it was put", worktree.display());
         out.push(
@@ -67,13 +68,13 @@ fn check_entry(
                 .with_help(format!("ls -la {}", quoted(dir)))
                 .with_left_reason("somebody may have moved it on purpose"),
         );
-    } else if record.worktree.is_some() && !record.worktree_id.is_empty() && !dir.join("admin").exists() {
+    } else if record.current_path.is_some() && !record.worktree_id.is_empty() && !dir.join("admin").exists() {
         let message =
             format!("git's part of removed lane '{lane}' is not in the trash; its files are, as plain files");
         out.push(Finding::warning("trash-files", subject, message).with_help(format!("ls {}", quoted(dir))));
     }
     // For an expired entry, other refs have the commits, or `gc` would have kept this ref.
-    let is_expired = record.at.is_older_than(context.project.settings.trash_keep);
+    let is_expired = record.removed_at.is_older_than(context.project.settings.trash_keep);
     let is_missing = |saved: &&String| !is_expired && !context.refs.contains_key(*saved);
     if let Some(saved_ref) = record.saved_ref.as_ref().filter(is_missing) {
         let message = format!("{saved_ref}, which keeps the commits of removed lane '{lane}', is gone");

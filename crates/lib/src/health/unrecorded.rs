@@ -32,6 +32,7 @@ fn is_lane_locked(context: &CheckContext<'_>, name: &str) -> bool {
     LaneName::parse(name).is_ok_and(is_held)
 }
 
+/// Finds lane branches and preview branches that belong to no lane on record.
 fn check_branches(context: &CheckContext<'_>) -> Vec<Finding> {
     let project = context.project;
     let prefix = format!("refs/heads/{}/", project.settings.branch_prefix);
@@ -71,6 +72,7 @@ fn check_branches(context: &CheckContext<'_>) -> Vec<Finding> {
     out
 }
 
+/// Finds a worktree at a lane's path that no lane has on record; `found` is git's registration of it.
 fn check_registration(context: &CheckContext<'_>, found: &WorktreeRegistration) -> Option<Finding> {
     let name = context.project.lane_name_at(&found.path, found.branch.as_deref())?;
     let is_known =
@@ -103,7 +105,7 @@ fn check_registration(context: &CheckContext<'_>, found: &WorktreeRegistration) 
 /// Finds folders in the lanes' folder of the main checkout that are no worktrees.
 fn check_folders(context: &CheckContext<'_>) -> Vec<Finding> {
     let lanes_folder = context.project.lanes_dir();
-    let removed = removed_in_place(context);
+    let removed = trash_on_other_disks(context);
     let mut out = Vec::new();
     for entry in std::fs::read_dir(&lanes_folder).into_iter().flatten().flatten() {
         let path = entry.path();
@@ -126,11 +128,11 @@ fn check_folders(context: &CheckContext<'_>) -> Vec<Finding> {
     out
 }
 
-/// Returns the folders of removed lanes that could not be moved to the trash because it is on another disk.
-fn removed_in_place(context: &CheckContext<'_>) -> Vec<std::path::PathBuf> {
+/// Returns the folders of trash entries that are outside of the trash, because it is on another disk.
+fn trash_on_other_disks(context: &CheckContext<'_>) -> Vec<std::path::PathBuf> {
     let layout = context.project.store.layout();
     let record = |name: &String| {
         TrashRecord::load_if_exists(&layout.entry_dir("trash", name).join("trash.toml")).ok().flatten()
     };
-    layout.entry_names("trash").iter().filter_map(record).filter_map(|record| record.worktree).collect()
+    layout.entry_names("trash").iter().filter_map(record).filter_map(|record| record.current_path).collect()
 }

@@ -47,7 +47,7 @@ pub fn enter_preview(project: &Project, name: &LaneName) -> Result<EnterResult, 
     let main = project.repo.require_main()?.to_owned();
     project.lane(name.as_str())?;
     operate(project, "preview", |op| {
-        let checkout = op.checkout(&main)?;
+        let checkout = op.lock_worktree(&main)?;
         in_place_guard::require_no_in_place_run(project)?;
         // The record is read again under the lock.
         let lane = project.lane(name.as_str())?;
@@ -58,19 +58,26 @@ pub fn enter_preview(project: &Project, name: &LaneName) -> Result<EnterResult, 
     })
 }
 
+/// Returns the tip of a lane's branch.
+///
+/// # Errors
+/// [`Error::LaneBranchGone`].
 pub(super) fn require_lane_tip(repo: &Repo, lane: &LaneRecord) -> Result<CommitId, Error> {
     repo.branch_tip(&lane.kind.branch)?.ok_or_else(|| Error::LaneBranchGone { lane: lane.name.clone() })
 }
 
+/// Entering the preview of one lane, as part of an operation.
 struct PreviewEntry<'a, 'p> {
     op: &'a Operation<'p>,
     main: &'a Path,
     checkout: &'a LockedWorktree<'p>,
     lane: &'a LaneRecord,
+    /// Tip of the lane's branch, which is shown.
     tip: CommitId,
 }
 
 impl PreviewEntry<'_, '_> {
+    /// Shows the lane, from whatever the main checkout is on: the user's branch, or another preview.
     fn show_lane(&self, current: &MainCheckoutHead) -> Result<EnterResult, Error> {
         let Some(preview) = main_checkout::load_preview(&self.op.project.store)? else {
             return self.enter_from_own_branch(current);
@@ -79,7 +86,7 @@ impl PreviewEntry<'_, '_> {
             PreviewState::Shown if preview.lane == self.lane.name => Ok(EnterResult {
                 tip: preview.tip,
                 previous_head: preview.previous_head,
-                changes_parked: preview.snapshot.is_some(),
+                changes_parked: preview.parked_snapshot.is_some(),
                 restored_edits: 0,
                 was_shown: true,
             }),
@@ -97,6 +104,7 @@ impl PreviewEntry<'_, '_> {
         }
     }
 
+    /// Enters the preview from a branch or commit of the user, and parks uncommitted changes.
     fn enter_from_own_branch(&self, current: &MainCheckoutHead) -> Result<EnterResult, Error> {
         let reason = format!("changes on {} before the preview of {}", current.head, self.lane.name);
         let scan = self.checkout.scan();
@@ -129,6 +137,7 @@ impl PreviewEntry<'_, '_> {
         self.finish(record, current)
     }
 
+    /// Enters the preview from that of another lane; the user's parked changes stay parked.
     fn enter_from_preview(
         &self,
         previous: &PreviewRecord,
@@ -142,7 +151,7 @@ impl PreviewEntry<'_, '_> {
         let mut record = self.create_record(
             previous.previous_head.clone(),
             previous.previous_commit,
-            previous.snapshot.clone(),
+            previous.parked_snapshot.clone(),
             ignored,
         );
         record.empty_dirs.clone_from(&previous.empty_dirs);
@@ -156,6 +165,8 @@ impl PreviewEntry<'_, '_> {
         self.finish(record, current)
     }
 
+    /// Creates the record of the preview, without local state. `commit` is that of `previous_head`,
+    /// `snapshot` the id of the parked changes.
     fn create_record(
         &self,
         previous_head: Head,
@@ -174,7 +185,7 @@ impl PreviewEntry<'_, '_> {
             previous_head,
             previous_commit: commit,
             is_branch_shared: false,
-            snapshot,
+            parked_snapshot: snapshot,
         }
     }
 
@@ -213,6 +224,7 @@ impl PreviewEntry<'_, '_> {
         Ok(self.op.delete_ref(ref_name, old)?)
     }
 
+    /// Restores earlier edits, schedules hook and event, and returns the result.
     fn finish(&self, record: PreviewRecord, current: &MainCheckoutHead) -> Result<EnterResult, Error> {
         let edits = self.restore_edits()?;
         let (main, from, tip) = (self.main.to_owned(), current.commit, self.tip);
@@ -225,7 +237,7 @@ impl PreviewEntry<'_, '_> {
         Ok(EnterResult {
             tip: self.tip,
             previous_head: record.previous_head,
-            changes_parked: record.snapshot.is_some(),
+            changes_parked: record.parked_snapshot.is_some(),
             restored_edits: edits,
             was_shown: false,
         })
@@ -235,14 +247,16 @@ impl PreviewEntry<'_, '_> {
     /// snapshots.
     fn restore_edits(&self) -> Result<usize, Error> {
         let mut restored = 0;
-        for id in &self.lane.preview_edits {
+        for id in &self.lane.preview_edit_snapshots {
             // A missing snapshot was restored before by a process that was interrupted before it could record
             // that.
             let Some(edit_snapshot) = self.op.project.find_unrestored_snap(id)? else {
                 if let Some(commit) = self.op.project.orphaned_snap_commit(id)? {
                     self.op.project.listener.warn(format!("the record of edits of an earlier preview is gone; bring them back: git stash apply {}", commit.short()));
                 }
-                self.op.update_lane(&self.lane.name, |lane| lane.preview_edits.retain(|edit| edit != id))?;
+                self.op.update_lane(&self.lane.name, |lane| {
+                    lane.preview_edit_snapshots.retain(|edit| edit != id);
+                })?;
                 continue;
             };
             match self.restore_edit(id) {
@@ -254,6 +268,7 @@ impl PreviewEntry<'_, '_> {
         Ok(restored)
     }
 
+    /// Warns that edits of an earlier preview conflict, with the git command that restores `commit`.
     fn warn_edits_saved(&self, commit: CommitId, conflicts: &[RepoPath]) {
         self.op.project.listener.warn(format!(
             "edits of an earlier preview do not fit any more; they are kept: {} {}",
@@ -262,8 +277,10 @@ impl PreviewEntry<'_, '_> {
         ));
     }
 
+    /// Restores the edits in snapshot `id` and removes it from the lane's record. Returns the outcome, and
+    /// the commit that holds the edits.
     fn restore_edit(&self, id: &String) -> Result<(RestoreOutcome, CommitId), lane::Error> {
-        let forget_edit = |lane: &mut AnyLane| lane.preview_edits.retain(|edit| edit != id);
+        let forget_edit = |lane: &mut AnyLane| lane.preview_edit_snapshots.retain(|edit| edit != id);
         let record_steps = self.op.lane_record_step(&self.lane.name, forget_edit)?.into_iter().collect();
         self.op.restore_then(self.main, id, self.tip, record_steps)
     }

@@ -57,12 +57,12 @@ pub enum Error {
     /// Files are in the way of the user's parked changes.
     #[error(
         "your changes from before the preview are kept, but these stand in their way: {}",
-        error::list_paths(paths)
+        error::list_paths(blocking_paths)
     )]
     #[hint("move them aside, then bring your changes back: git proq preview --back")]
     ChangesObstructed {
         /// Files that are in the way.
-        paths: Vec<git::RepoPath>,
+        blocking_paths: Vec<git::RepoPath>,
     },
     /// The lane's branch is missing.
     #[error("lane '{lane}' cannot be shown: its branch is gone; nothing was changed")]

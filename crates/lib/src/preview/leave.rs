@@ -37,7 +37,7 @@ pub struct LeaveResult {
     /// Branch or commit that the checkout is on now.
     pub head: Head,
     /// Outcome of restoring the user's own changes; none if there were none.
-    pub restored: Option<RestoreOutcome>,
+    pub restore_outcome: Option<RestoreOutcome>,
     /// Commit of the snapshot that still has the user's changes, if they conflicted.
     pub conflicting_snapshot: Option<CommitId>,
     /// Edits made during the preview, parked for the next one, as a commit that `git stash apply` reads.
@@ -60,7 +60,7 @@ impl LeaveResult {
 
     /// Returns the paths that kept the user's changes from being restored.
     pub fn conflicts(&self) -> &[RepoPath] {
-        match &self.restored {
+        match &self.restore_outcome {
             Some(RestoreOutcome::Conflict(paths)) => paths,
             _ => &[],
         }
@@ -82,7 +82,7 @@ fn leave_matching(
 ) -> Result<Option<LeaveResult>, Error> {
     let project = op.project;
     let main = project.repo.require_main()?.to_owned();
-    let checkout = op.checkout(&main)?;
+    let checkout = op.lock_worktree(&main)?;
     // Read under the lock: another process may have left the preview since, or opened another one.
     let Some(preview) = main_checkout::load_preview(&project.store)?.filter(is_match) else {
         return Ok(None);
@@ -105,6 +105,7 @@ pub fn leave_preview_of(op: &Operation<'_>, lane: &LaneName) -> Result<Option<Le
     }
 }
 
+/// Leaves a preview that the checkout shows: returns to where it was entered from, with the parked changes.
 fn leave_shown(
     op: &Operation<'_>,
     checkout: &LockedWorktree<'_>,
@@ -138,7 +139,7 @@ pub(super) fn state_to_restore(
     checkout: &LockedWorktree<'_>,
     preview: &PreviewRecord,
 ) -> Result<LocalState, Error> {
-    let saved_index = preview.snapshot.as_ref().map(|id| project.saved_index_path(checkout.dir(), id));
+    let saved_index = preview.parked_snapshot.as_ref().map(|id| project.saved_index_path(checkout.dir(), id));
     let flags = match saved_index {
         // Without a snapshot there were no flags and no changes.
         None => LocalState::default(),
@@ -173,6 +174,7 @@ pub(super) fn require_origin_free(repo: &Repo, preview: &PreviewRecord) -> Resul
     }
 }
 
+/// Restores the user's parked changes at the commit `origin`, and removes the preview's record.
 fn restore_user_changes(
     op: &Operation<'_>,
     checkout: &LockedWorktree<'_>,
@@ -182,13 +184,13 @@ fn restore_user_changes(
     let mut result = LeaveResult {
         lane: preview.lane.clone(),
         head: preview.previous_head.clone(),
-        restored: None,
+        restore_outcome: None,
         conflicting_snapshot: None,
         saved_edits: None,
     };
     // A missing snapshot was restored before by a process that was interrupted before it could close the
     // preview.
-    let mut user_snapshot = match &preview.snapshot {
+    let mut user_snapshot = match &preview.parked_snapshot {
         Some(id) => op.project.find_unrestored_snap(id)?,
         None => None,
     };
@@ -204,7 +206,7 @@ fn restore_user_changes(
         if matches!(restored, RestoreOutcome::Conflict(_)) {
             result.conflicting_snapshot = Some(commit);
         }
-        result.restored = Some(restored);
+        result.restore_outcome = Some(restored);
     }
     checkout.create_folders(&preview.empty_dirs);
     main_checkout::delete_preview_record(op)?;
@@ -220,7 +222,7 @@ fn restore_user_changes(
 /// Warns, once the checkout has left the preview, how to restore the user's changes if the record of their
 /// snapshot is missing.
 fn warn_without_record(op: &Operation<'_>, preview: &PreviewRecord) -> Result<(), Error> {
-    let Some(id) = &preview.snapshot else { return Ok(()) };
+    let Some(id) = &preview.parked_snapshot else { return Ok(()) };
     let (name, folder) = (SnapshotRecord::ref_name(id), op.project.store.layout().snapshot(id));
     let message = match op.project.orphaned_snap_commit(id)? {
         Some(commit) => format!(
@@ -256,9 +258,10 @@ fn warn_lost(op: &Operation<'_>, lost: &SnapshotRecord) {
 /// obstacles, would be wrong while the user's changes are parked.
 fn changes_obstructed(e: lane::Error) -> Error {
     match e {
-        lane::Error::Git(git::Error::LocalChanges { paths, .. } | git::Error::Obstructed { paths, .. }) => {
-            Error::ChangesObstructed { paths }
-        }
+        lane::Error::Git(
+            git::Error::LocalChanges { overlapping_paths: paths, .. }
+            | git::Error::Obstructed { obstructing_paths: paths, .. },
+        ) => Error::ChangesObstructed { blocking_paths: paths },
         other => other.into(),
     }
 }
@@ -284,7 +287,7 @@ pub(super) fn park_edits(
     let main = op.project.repo.require_main()?;
     let reason = format!("edits made in the preview of {}", preview.lane);
     let initial_folders = initial_empty_folders(op.project, preview)?;
-    let checkout = op.checkout(main)?;
+    let checkout = op.lock_worktree(main)?;
     let scan = checkout.scan();
     let Some(edit_snapshot) =
         op.snapshot_files_or_sparse(main, current.commit, &reason, &preview.ignored, &scan)?
@@ -296,7 +299,7 @@ pub(super) fn park_edits(
         return Ok(ParkedEdits { commit: None, empty_folders: folders });
     };
     if op.project.lane(preview.lane.as_str()).is_ok() {
-        op.update_lane(&preview.lane, |lane| lane.preview_edits.push(edit_snapshot.id.clone()))?;
+        op.update_lane(&preview.lane, |lane| lane.preview_edit_snapshots.push(edit_snapshot.id.clone()))?;
     } else {
         op.project.listener.warn(format!(
             "lane '{}' is gone; the edits made in its preview are kept: git stash apply {}",
@@ -312,7 +315,7 @@ pub(super) fn park_edits(
 /// Returns the empty folders that the checkout had before the preview.
 fn initial_empty_folders(project: &Project, preview: &PreviewRecord) -> Result<Vec<RepoPath>, Error> {
     let snapshot =
-        preview.snapshot.as_ref().map(|id| project.find_unrestored_snap(id)).transpose()?.flatten();
+        preview.parked_snapshot.as_ref().map(|id| project.find_unrestored_snap(id)).transpose()?.flatten();
     Ok([preview.empty_dirs.clone(), snapshot.map(|snap| snap.snapshot.empty_dirs).unwrap_or_default()]
         .concat())
 }
@@ -330,7 +333,9 @@ fn carry_or_save_commits(
             // The move is undone if the preview cannot be left, so the message waits for the end of the
             // operation.
             op.defer(move |project| {
-                project.listener.step(format!("the commits made in the preview are in lane '{lane}' now"));
+                project
+                    .listener
+                    .step_done(format!("the commits made in the preview are in lane '{lane}' now"));
             });
             return Ok(());
         }
@@ -355,6 +360,7 @@ enum CarryOutcome {
     Impossible,
 }
 
+/// Moves commits made in the preview to the lane's branch and worktree, where that is a fast-forward.
 fn carry_commits_to_lane(
     op: &Operation<'_>,
     preview: &PreviewRecord,

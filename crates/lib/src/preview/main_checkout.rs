@@ -40,9 +40,15 @@ impl MainCheckoutHead {
         }
     }
 
+    /// Reads the commit of the main checkout once. `head` is the branch that HEAD names; none for a detached
+    /// HEAD.
+    ///
+    /// # Errors
+    /// [`Error::NoCommit`] or [`Error::OnUnbornBranch`] when no commit is checked out.
     fn read_once(project: &Project, main: &Path, head: Option<Head>) -> Result<MainCheckoutHead, Error> {
         let worktrees = WorktreeList::read(&project.repo)?;
-        let worktree = worktrees.iter().next().filter(|w| w.path == main).or_else(|| worktrees.at(main));
+        let worktree =
+            worktrees.iter().next().filter(|w| w.path == main).or_else(|| worktrees.with_top_folder(main));
         let worktree = worktree.ok_or(Error::NoCommit)?;
         fail_points::hit("desk.head");
         let Some(commit) = worktree.head(&project.repo)? else {
@@ -151,7 +157,7 @@ pub fn preview_status(project: &Project) -> Result<Option<PreviewStatus>, Error>
         has_commits: tip.is_some_and(|tip| tip != preview.tip),
         lane: preview.lane.clone(),
         previous_head: preview.previous_head.to_string(),
-        has_parked_changes: preview.snapshot.is_some(),
+        has_parked_changes: preview.parked_snapshot.is_some(),
         is_shown,
     }))
 }
@@ -185,7 +191,7 @@ pub(super) fn delete_preview_record(op: &Operation<'_>) -> Result<(), Error> {
 
 /// Returns the step that removes the record of a preview.
 pub(super) fn delete_preview_record_step(op: &Operation<'_>) -> Result<Step, Error> {
-    Ok(op.record_step(&op.project.store.layout().preview_record(), None)?)
+    Ok(op.write_record_step(&op.project.store.layout().preview_record(), None)?)
 }
 
 /// Runs the repository's post-checkout hook as `git switch` would. A failing hook is only a warning, because

@@ -38,9 +38,9 @@ pub struct PreviewPlan {
     /// Lane that would be shown; none when the preview is left.
     pub lane: Option<LaneName>,
     /// Branch, commit or preview that the main checkout is on.
-    pub current: String,
+    pub current_head: String,
     /// Branch or commit that the main checkout would be on.
-    pub target: String,
+    pub target_head: String,
     /// Number of tracked files that would change.
     pub changed_files: usize,
     /// Paths of changes that would be parked.
@@ -80,18 +80,18 @@ pub fn plan_preview(project: &Project, action: PreviewAction<'_>) -> Result<Prev
     let parked_paths = if action == PreviewAction::Refresh { Vec::new() } else { status.paths() };
     let may_conflict = match &preview {
         // The snapshot of the parked changes keeps that commit.
-        Some(preview) if action == PreviewAction::Leave && preview.snapshot.is_some() => {
+        Some(preview) if action == PreviewAction::Leave && preview.parked_snapshot.is_some() => {
             project.repo.tree_of(preview.previous_commit)? != project.repo.tree_of(target)?
         }
         _ => false,
     };
     Ok(PreviewPlan {
         lane,
-        current,
-        target: to,
+        current_head: current,
+        target_head: to,
         changed_files: tree_diff::tree_changes(&project.repo, main_checkout.commit, target)?.len(),
         parked_paths,
-        has_parked_changes: preview.is_some_and(|open| open.snapshot.is_some()),
+        has_parked_changes: preview.is_some_and(|open| open.parked_snapshot.is_some()),
         may_conflict,
     })
 }
@@ -150,13 +150,13 @@ fn require_unobstructed(
 ) -> Result<(), Error> {
     let unmerged = status.unmerged();
     if !unmerged.is_empty() {
-        return Err(git::Error::Unmerged { dir: checkout.dir().to_owned(), paths: unmerged }.into());
+        return Err(git::Error::Unmerged { dir: checkout.dir().to_owned(), unmerged_paths: unmerged }.into());
     }
     let is_ignored = |path: &RepoPath| {
         let ignored_paths = preview.map(|open| open.ignored.as_slice()).unwrap_or_default();
         ignored_paths.contains(path) || path.parents().any(|parent| ignored_paths.contains(&parent))
     };
-    let parked_entries = status.untracked().filter(|entry| !entry.nested && !is_ignored(&entry.path));
+    let parked_entries = status.untracked().filter(|entry| !entry.is_nested_repo && !is_ignored(&entry.path));
     let parked_paths: HashSet<RepoPath> = parked_entries.map(|entry| entry.path.clone()).collect();
     Ok(checkout.check_transition_once_parked((from, to), &parked_paths)?)
 }

@@ -31,13 +31,13 @@ pub struct RefreshResult {
 pub fn refresh_preview(project: &Project) -> Result<RefreshResult, Error> {
     operate(project, "preview --refresh", |op| {
         let main = project.repo.require_main()?.to_owned();
-        let _checkout = op.checkout(&main)?;
+        let _checkout = op.lock_worktree(&main)?;
         let mut preview = main_checkout::load_preview(&project.store)?.ok_or(Error::NoOpenPreview)?;
         let current = MainCheckoutHead::read(project, &main)?;
         main_checkout::require_shown(&project.repo, &preview, &current)?;
         let lane = project.lane(preview.lane.as_str())?;
         let (from, tip) = (current.commit, refresh_target(project, &preview, &current)?);
-        let has_parked_changes = preview.snapshot.is_some();
+        let has_parked_changes = preview.parked_snapshot.is_some();
         let result =
             RefreshResult { lane: lane.name.clone(), old_commit: from, new_commit: tip, has_parked_changes };
         if tip == from {

@@ -48,9 +48,14 @@ pub fn remove_previewed_lane(
     let preview_work = main_checkout::work_only_in_preview(project, name)?;
     if !preview_work.is_empty() && !force {
         let (name, why) = (name.to_owned(), preview_work);
-        return Err(
-            lane::Error::RemovalRefused { name, why, busy: false, force_helps: true, hint: None }.into()
-        );
+        return Err(lane::Error::RemovalRefused {
+            name,
+            reasons: why,
+            busy: false,
+            force_helps: true,
+            hint: None,
+        }
+        .into());
     }
     let left_preview = leave_preview_of(op, name)?;
     // The lane is read again under the lock: leaving the preview may have moved commits or edits to it.

@@ -43,7 +43,7 @@ pub fn refuse_moved_lanes(project: &Project, bases: &BTreeSet<&str>, attempted: 
         {
             continue;
         }
-        if lane.auto_merge_refusal.as_ref().is_none_or(|before| before.message != reason) {
+        if lane.auto_merge_refusal.as_ref().is_none_or(|before| before.refusal_reason != reason) {
             record_refused_merge(project, &lane, &reason, Exit::Refused);
             out.push(refusal_message(lane.name.as_str(), &reason));
         }
@@ -60,7 +60,7 @@ fn unlocked_auto_merge_lanes(
     let locks = project.store.locks();
     let is_free = |lane: &LaneRecord| !locks.is_held(&LockName::AutoMerge(lane.name.clone())).unwrap_or(true);
     // A lane's landing lock exists before the lane can be done, and most repositories have none.
-    let names = locks.auto_merge_lanes().into_iter();
+    let names = locks.lanes_with_auto_merge_file().into_iter();
     let lanes = names.filter_map(|name| project.lane(name.as_str()).ok());
     let lanes = lanes.filter(|lane| bases.contains(lane.base.as_str()));
     // A lane whose status cannot be read is left to a later landing.
@@ -95,8 +95,9 @@ pub fn auto_merge_status(project: &Project, lane: &LaneRecord) -> Result<AutoMer
     }
     Ok(match effective_state(project, lane)?.0 {
         LaneState::Done => {
-            if let Some(refusal) = lane.auto_merge_refusal.as_ref().filter(|refused| refused.is_final) {
-                return Ok(AutoMergeStatus::Blocked(refusal.message.clone()));
+            if let Some(refusal) = lane.auto_merge_refusal.as_ref().filter(|refused| refused.is_refusal_final)
+            {
+                return Ok(AutoMergeStatus::Blocked(refusal.refusal_reason.clone()));
             }
             // A git guard folder that still exists means that what the run changed outside of its lane could
             // not be recorded.
@@ -107,7 +108,7 @@ pub fn auto_merge_status(project: &Project, lane: &LaneRecord) -> Result<AutoMer
                 return Ok(AutoMergeStatus::Blocked(reason));
             }
             let tip = project.repo.branch_tip(&lane.kind.branch)?;
-            let moved = moved_since_run(&project.store, lane, tip)?.map(AutoMergeStatus::BranchMoved);
+            let moved = moved_since_run_reason(&project.store, lane, tip)?.map(AutoMergeStatus::BranchMoved);
             moved
                 .or_else(|| undelivered_reason(&project.store, &lane.name).map(AutoMergeStatus::Blocked))
                 .unwrap_or(AutoMergeStatus::Ready)
@@ -126,7 +127,7 @@ pub fn auto_merge_status(project: &Project, lane: &LaneRecord) -> Result<AutoMer
 ///
 /// # Errors
 /// Fails when the run's record cannot be read.
-pub(crate) fn moved_since_run(
+pub(crate) fn moved_since_run_reason(
     store: &Store,
     lane: &LaneRecord,
     tip: Option<CommitId>,
@@ -172,7 +173,12 @@ pub(crate) fn undelivered_reason(store: &Store, lane: &LaneName) -> Option<Strin
 /// Fails when the lane's record cannot be written.
 pub(crate) fn hold_auto_merge(project: &Project, lane: &LaneRecord, reason: &str) -> Result<(), Error> {
     let exit = Exit::Refused.code();
-    let refusal = AutoMergeRefusal { at: now(), message: reason.to_owned(), exit_code: exit, is_final: true };
+    let refusal = AutoMergeRefusal {
+        refused_at: now(),
+        refusal_reason: reason.to_owned(),
+        landing_exit_code: exit,
+        is_refusal_final: true,
+    };
     project.update_lane(&lane.name, |record| record.auto_merge_refusal = Some(refusal)).map(drop)
 }
 
@@ -182,9 +188,13 @@ pub fn record_refused_merge<P>(project: &Project, lane: &LaneRecord<P>, reason: 
     let (at, message, exit) = (now(), reason.to_owned(), exit.code());
     let updated = project.update_lane(&lane.name, |record| {
         if record.is_same_lane(lane) {
-            let lasting = record.auto_merge_refusal.as_ref().is_some_and(|before| before.is_final);
-            record.auto_merge_refusal =
-                Some(AutoMergeRefusal { at, message, exit_code: exit, is_final: lasting });
+            let lasting = record.auto_merge_refusal.as_ref().is_some_and(|before| before.is_refusal_final);
+            record.auto_merge_refusal = Some(AutoMergeRefusal {
+                refused_at: at,
+                refusal_reason: message,
+                landing_exit_code: exit,
+                is_refusal_final: lasting,
+            });
         }
     });
     let lane = updated.ok().filter(|record| record.is_same_lane(lane));
@@ -199,7 +209,7 @@ fn refusal_message(name: &str, reason: &str) -> String {
 
 /// Disables auto-merge of the lanes whose landing is being undone: the next landing would restore what the
 /// user has just undone. `steps` are the steps of the undone operation.
-pub(crate) fn disable_auto_merge<'s>(
+pub(crate) fn disable_undone_auto_merge<'s>(
     op: &Operation<'_>,
     steps: impl Iterator<Item = &'s Step>,
 ) -> Result<(), Error> {
@@ -210,7 +220,7 @@ pub(crate) fn disable_auto_merge<'s>(
         let Some(lane) = AnyLane::load_if_exists(&layout.lane_record(&name))? else { continue };
         if lane.auto_merge {
             op.update_lane(&name, |record| record.auto_merge = false)?;
-            op.project.listener.step(format!("lane '{name}' does not land by itself any more"));
+            op.project.listener.step_done(format!("lane '{name}' does not land by itself any more"));
         }
     }
     Ok(())

@@ -69,16 +69,16 @@ pub(crate) fn leftovers_to_commit(
     if let Some(missing) = project.repo.find_worktree_defect(&lane.path)? {
         return Err(Error::UncommittableWork {
             name: lane.name.clone(),
-            why: vec![missing.describe().to_owned()],
+            uncommittable: vec![missing.describe().to_owned()],
         });
     }
     let dirty = status(&project.repo, &lane.path, true)?;
     // For a submodule with changes inside, a commit here has nothing to record.
-    let entries: Vec<&StatusEntry> = dirty.entries.iter().filter(|e| !e.submodule).collect();
+    let entries: Vec<&StatusEntry> = dirty.entries.iter().filter(|e| !e.is_submodule).collect();
     let mut reasons: Vec<String> =
         dirty.unmerged().iter().map(|path| format!("{path} is unmerged")).collect();
     for entry in &entries {
-        if entry.nested {
+        if entry.is_nested_repo {
             reasons.push(format!("{} is a repository of its own", entry.path));
         } else {
             reasons.extend(uncommittable_reason(&project.settings, lane, &entry.path));
@@ -93,7 +93,7 @@ pub(crate) fn leftovers_to_commit(
     }
     reasons.extend(head_ownership::foreign_head_reason(project, lane)?);
     if !reasons.is_empty() {
-        return Err(Error::UncommittableWork { name: lane.name.clone(), why: reasons });
+        return Err(Error::UncommittableWork { name: lane.name.clone(), uncommittable: reasons });
     }
     Ok(paths)
 }
@@ -116,7 +116,7 @@ pub(crate) fn move_nested_repo_command(
         number += 1;
     }
     // A linked worktree has to be moved by git, which records its path.
-    let command = if worktrees.at(&from).is_some() { "git worktree move" } else { "mv" };
+    let command = if worktrees.with_top_folder(&from).is_some() { "git worktree move" } else { "mv" };
     format!("{command} {} {}", shell_quote_path(&from), shell_quote_path(&to))
 }
 
@@ -187,7 +187,7 @@ fn has_conflict_markers<P>(lane: &LaneRecord<P>, path: &RepoPath) -> bool {
 }
 
 /// Returns whether a text has the three marker lines of a conflict, in order.
-pub(crate) fn contains_conflict(text: &[u8]) -> bool {
+pub(crate) fn contains_conflict_markers(text: &[u8]) -> bool {
     let mut markers = ConflictMarkerScanner::default();
     text.split(|b| *b == b'\n').any(|line| markers.scan_line(line))
 }
@@ -225,11 +225,11 @@ mod tests {
 
     #[test]
     fn requires_all_three_markers_in_order() {
-        assert!(contains_conflict(b"a\n<<<<<<< ours\nb\n=======\nc\n>>>>>>> theirs\n"));
-        assert!(contains_conflict(b"<<<<<<<<<<< ours\r\n===========\r\n>>>>>>>>>>> theirs\r\n"));
-        assert!(!contains_conflict(b"<<<<<<<<<<< ours\n=======\n>>>>>>> theirs\n"));
-        assert!(!contains_conflict(b"Title\n=======\n"));
-        assert!(!contains_conflict(b">>>>>>> x\n=======\n<<<<<<< y\n"));
-        assert!(!contains_conflict(b"    <<<<<<< x\n=======\n>>>>>>> y\n"));
+        assert!(contains_conflict_markers(b"a\n<<<<<<< ours\nb\n=======\nc\n>>>>>>> theirs\n"));
+        assert!(contains_conflict_markers(b"<<<<<<<<<<< ours\r\n===========\r\n>>>>>>>>>>> theirs\r\n"));
+        assert!(!contains_conflict_markers(b"<<<<<<<<<<< ours\n=======\n>>>>>>> theirs\n"));
+        assert!(!contains_conflict_markers(b"Title\n=======\n"));
+        assert!(!contains_conflict_markers(b">>>>>>> x\n=======\n<<<<<<< y\n"));
+        assert!(!contains_conflict_markers(b"    <<<<<<< x\n=======\n>>>>>>> y\n"));
     }
 }

@@ -45,7 +45,7 @@ pub struct CurrentLane {
     /// Record of the lane.
     pub lane: AnyLane,
     /// Whether the process works in the worktree where the lane's conflict is resolved.
-    pub is_resolving: bool,
+    pub is_in_resolve_worktree: bool,
 }
 
 /// Finds the lane that the current process works in, by the worktree of its working directory. `claimed` is
@@ -59,12 +59,12 @@ pub fn find_current_lane(project: &Project, claimed: Option<&str>) -> Result<Cur
     let detected = worktree.map(|dir| find_lane_at(project, dir, claimed)).transpose()?.flatten();
     match (detected, claimed) {
         (Some(current), Some(claimed)) if current.lane.name != claimed => {
-            Err(Error::LaneMismatch { here: current.lane.name, claimed: sanitize_name(claimed) })
+            Err(Error::LaneMismatch { actual_lane: current.lane.name, claimed_lane: sanitize_name(claimed) })
         }
         (Some(current), _) => Ok(current),
         (None, claimed) => Err(Error::NoLaneHere {
             dir: worktree.unwrap_or(project.repo.command_dir()).to_owned(),
-            claimed: claimed.map(sanitize_name),
+            claimed_lane: claimed.map(sanitize_name),
         }),
     }
 }
@@ -73,18 +73,20 @@ fn sanitize_name(name: &str) -> String {
     name.chars().filter(|c| !c.is_control()).take(80).collect()
 }
 
+/// Finds the lane that works in `worktree`: by its worktree or resolve worktree, else the busy guest lane
+/// `claimed`. None when there is none.
 fn find_lane_at(
     project: &Project,
     worktree: &Path,
     claimed: Option<&str>,
 ) -> Result<Option<CurrentLane>, Error> {
     let is_here = |dir: &Path| dir == worktree || dir.canonicalize().is_ok_and(|dir| dir == worktree);
-    for lane in project.lanes()? {
+    for lane in project.owned_lanes()? {
         if is_here(&lane.path) {
-            return Ok(Some(CurrentLane { lane: lane.into_any(), is_resolving: false }));
+            return Ok(Some(CurrentLane { lane: lane.into_any(), is_in_resolve_worktree: false }));
         }
         if is_here(&project.resolution_dir(&lane.name)) {
-            return Ok(Some(CurrentLane { lane: lane.into_any(), is_resolving: true }));
+            return Ok(Some(CurrentLane { lane: lane.into_any(), is_in_resolve_worktree: true }));
         }
     }
     // A read-only agent has no worktree, and there may be many in one. Only its environment identifies it,
@@ -93,7 +95,7 @@ fn find_lane_at(
     let reader = reader.filter(|lane| lane.purpose().is_some() && is_here(&lane.path));
     Ok(match reader {
         Some(lane) if effective_state(project, &lane)?.0.is_busy() => {
-            Some(CurrentLane { lane, is_resolving: false })
+            Some(CurrentLane { lane, is_in_resolve_worktree: false })
         }
         _ => None,
     })

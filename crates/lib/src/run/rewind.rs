@@ -19,15 +19,17 @@ pub(crate) struct RewindOutcome {
     /// Ref that keeps the commits of the run.
     pub saved_ref: Option<String>,
     /// Snapshot id of the uncommitted changes. Ignored files stay in the worktree.
-    pub snap: Option<String>,
+    pub snapshot_id: Option<String>,
 }
 
 impl RewindOutcome {
     /// Describes where the work was saved, with the commands that show it, or `None` if there was none.
     pub fn describe(&self) -> Option<String> {
         let saved = self.saved_ref.as_ref().map(|name| format!("its commits are kept: git log {name}"));
-        let snap =
-            self.snap.as_ref().map(|id| format!("what was uncommitted is kept: git proq snap show {id}"));
+        let snap = self
+            .snapshot_id
+            .as_ref()
+            .map(|id| format!("what was uncommitted is kept: git proq snap show {id}"));
         let parts: Vec<String> = saved.into_iter().chain(snap).collect();
         (!parts.is_empty()).then(|| parts.join("; "))
     }
@@ -72,7 +74,7 @@ pub(crate) fn rewind_lane(
     reason: &str,
 ) -> Result<RewindOutcome, Error> {
     let worktrees = WorktreeList::read(&project.repo)?;
-    let on_branch = worktrees.at(&lane.path).is_some_and(|w| w.is_on(&lane.kind.branch));
+    let on_branch = worktrees.with_top_folder(&lane.path).is_some_and(|w| w.is_on_branch(&lane.kind.branch));
     let tip = project.repo.branch_tip(&lane.kind.branch)?.filter(|_| on_branch);
     let tip =
         tip.ok_or_else(|| Error::OffBranch { name: lane.name.clone(), branch: lane.kind.branch.clone() })?;
@@ -91,6 +93,6 @@ pub(crate) fn rewind_lane(
         if tip != target {
             op.transition(&lane.path, tip, target, RefMove::Branch(lane.kind.branch.clone()))?;
         }
-        Ok(RewindOutcome { saved_ref, snap })
+        Ok(RewindOutcome { saved_ref, snapshot_id: snap })
     })
 }

@@ -30,7 +30,7 @@ impl Project {
     pub fn lock_idle_lane(&self, name_or_branch: &str) -> Result<(LaneRecord, LockGuard), Error> {
         let (lane, lock) = self.lock_any_idle_lane(self.lane(name_or_branch)?.name.as_str())?;
         let name = lane.name.clone();
-        let lane = lane.into_worktree_lane().map_err(|purpose| Error::NoLaneBranch { name, purpose })?;
+        let lane = lane.into_owned_lane().map_err(|purpose| Error::NoLaneBranch { name, purpose })?;
         Ok((lane, lock))
     }
 

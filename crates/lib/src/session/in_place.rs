@@ -19,7 +19,7 @@ use proq_store::records::lane::AnyLane;
 use proq_store::records::preview::PreviewRecord;
 use proq_store::records::snapshot::SnapshotRecord;
 
-use super::in_place_baseline::record_baseline;
+use super::in_place_baseline::capture_baseline;
 use crate::lane::operation::locked_worktree::LockedWorktree;
 use crate::lane::parking::snapshot_store;
 use crate::lane::state::in_place_guard::lane_running_in_place;
@@ -42,7 +42,9 @@ pub fn require_in_place_possible(project: &Project, lane: &LaneName, branch: &st
     if let Some(other) = lane_running_in_place(project, Some(lane))? {
         return Err(in_place_run_error(&other));
     }
-    if let Some(git_operation) = open_operation::find_open_operation(&project.repo.worktree_git_dir(main)?) {
+    if let Some(git_operation) =
+        open_operation::find_open_git_operation(&project.repo.worktree_git_dir(main)?)
+    {
         return refused(
             format!("a {} is under way in the main checkout", git_operation.command),
             "finish it, or give it up, with git; see: git status",
@@ -107,7 +109,7 @@ pub(crate) fn start_in_place_run<'p>(
     let layout = project.store.layout();
     let checkout = LockedWorktree::lock(project, &lane.path)?;
     require_in_place_possible(project, &lane.name, &lane.base)?;
-    write_atomically(&layout.in_place_lane_file(), format!("{}\n", lane.name).as_bytes())?;
+    write_atomically(&layout.last_in_place_lane_file(), format!("{}\n", lane.name).as_bytes())?;
     fail_points::hit("in-place.noted");
     let unborn = || Error::UnbornBranch { branch: lane.base.clone() };
     let head = project.repo.head_commit(&lane.path)?.ok_or_else(unborn)?;
@@ -121,7 +123,7 @@ pub(crate) fn start_in_place_run<'p>(
     let saved_ref = format!("refs/proq/saved/{}-{}", lane.name, new_id());
     project.repo.create_ref(&saved_ref, head, &format!("git-proq: before lane {} works here", lane.name))?;
     fail_points::hit("in-place.kept");
-    record_baseline(project, &checkout, saved_ref, snap)?
+    capture_baseline(project, &checkout, saved_ref, snap)?
         .save(&layout.run_checkout_baseline(&lane.name, run_number))?;
     fail_points::hit("in-place.begun");
     Ok(checkout)
@@ -132,7 +134,7 @@ pub(crate) fn start_in_place_run<'p>(
 ///
 /// # Errors
 /// Fails when the last run's record cannot be read or the next one cannot be written.
-pub(crate) fn continue_in_place_run(store: &Store, lane: &AnyLane) -> Result<(), Error> {
+pub(crate) fn carry_baseline_to_next_run(store: &Store, lane: &AnyLane) -> Result<(), Error> {
     let layout = store.layout();
     let baseline = CheckoutBaseline::load(&layout.run_checkout_baseline(&lane.name, lane.last_run))?;
     Ok(baseline.save(&layout.run_checkout_baseline(&lane.name, lane.last_run.next()))?)

@@ -18,10 +18,11 @@ use crate::lane::{Error, Project};
 
 /// Upper limit of ignored files and folders whose inode ids are recorded, so that they are recognized after a
 /// rename.
-const MAX_IGNORED_IDS: usize = 10_000;
+const MAX_IGNORED_PATHS: usize = 10_000;
 
-/// Records the uncommitted and ignored files of the main checkout before a run.
-pub(crate) fn record_baseline(
+/// Returns the baseline of the main checkout before a run: its uncommitted and ignored files. `saved_ref`
+/// keeps the current commit, and `snap` is the id of the snapshot.
+pub(crate) fn capture_baseline(
     project: &Project,
     checkout: &LockedWorktree<'_>,
     saved_ref: String,
@@ -34,7 +35,7 @@ pub(crate) fn record_baseline(
     paths.extend(checkout.hidden_edits()?);
     let files = paths.into_iter().map(|path| file_baseline(dir, path)).collect();
     Ok(CheckoutBaseline {
-        kept_ref: saved_ref,
+        head_keep_ref: saved_ref,
         snapshot_id: snap,
         ignored_paths: ignored,
         ignored_content_ids: ignored_ids,
@@ -70,13 +71,13 @@ fn inode_ids(meta: &Metadata) -> Vec<String> {
     std::iter::once(with_creation_time).chain(meta.is_file().then_some(with_size_and_mtime)).collect()
 }
 
-/// Returns the inode ids of `paths` and of everything below them, limited by `MAX_IGNORED_IDS`. The folder
+/// Returns the inode ids of `paths` and of everything below them, limited by `MAX_IGNORED_PATHS`. The folder
 /// `lanes` is left out, since lanes are not part of the checkout.
 fn inode_ids_below(dir: &Path, paths: &[RepoPath], lanes: &Path) -> Vec<String> {
     let mut queue: Vec<PathBuf> = paths.iter().map(|path| path.to_fs_path(dir)).collect();
     // Breadth first: when the limit is reached, the top of every path is recorded in any case.
     let mut next = 0;
-    while next < queue.len() && queue.len() < MAX_IGNORED_IDS {
+    while next < queue.len() && queue.len() < MAX_IGNORED_PATHS {
         let current = queue[next].clone();
         next += 1;
         if current != lanes && current.symlink_metadata().is_ok_and(|meta| meta.is_dir()) {
@@ -85,7 +86,7 @@ fn inode_ids_below(dir: &Path, paths: &[RepoPath], lanes: &Path) -> Vec<String> 
             );
         }
     }
-    queue.truncate(MAX_IGNORED_IDS.max(paths.len()));
+    queue.truncate(MAX_IGNORED_PATHS.max(paths.len()));
     queue
         .iter()
         .filter(|path| *path != lanes)
@@ -98,12 +99,14 @@ fn inode_ids_below(dir: &Path, paths: &[RepoPath], lanes: &Path) -> Vec<String> 
 /// ignored then.
 pub(crate) struct UserFiles<'a> {
     dir: &'a Path,
+    /// State of the main checkout before the run.
     baseline: &'a CheckoutBaseline,
     /// Uncommitted files, and ignored files and folders.
     paths: BTreeSet<&'a RepoPath>,
     /// Parent folders of all `paths`.
     parent_dirs: BTreeSet<RepoPath>,
-    ids: HashSet<&'a str>,
+    /// Inode ids of all `paths`, by which they are recognized after a rename.
+    known_inode_ids: HashSet<&'a str>,
 }
 
 impl<'a> UserFiles<'a> {
@@ -112,8 +115,8 @@ impl<'a> UserFiles<'a> {
             baseline.dirty_files.iter().map(|file| &file.path).chain(&baseline.ignored_paths).collect();
         let parent_dirs = paths.iter().flat_map(|path| path.parents()).collect();
         let ids = baseline.dirty_files.iter().flat_map(|file| &file.content_ids).map(String::as_str);
-        let ids = ids.chain(baseline.ignored_content_ids.iter().map(String::as_str)).collect();
-        UserFiles { dir, baseline, paths, parent_dirs, ids }
+        let known_inode_ids = ids.chain(baseline.ignored_content_ids.iter().map(String::as_str)).collect();
+        UserFiles { dir, baseline, paths, parent_dirs, known_inode_ids }
     }
 
     /// Returns whether a path belongs to the user: it is one of `paths`, is below one, or is now in the place
@@ -126,9 +129,10 @@ impl<'a> UserFiles<'a> {
             || path.parents().any(|up| self.has_known_inode(&up))
     }
 
+    /// Returns whether the file at `path` is one of the user's files from before the run, perhaps renamed.
     fn has_known_inode(&self, path: &RepoPath) -> bool {
         let meta = path.to_fs_path(self.dir).symlink_metadata();
-        meta.is_ok_and(|meta| inode_ids(&meta).iter().any(|id| self.ids.contains(id.as_str())))
+        meta.is_ok_and(|meta| inode_ids(&meta).iter().any(|id| self.known_inode_ids.contains(id.as_str())))
     }
 
     /// Returns the user's files that have changed, are missing, or became visible to git's status since the

@@ -26,7 +26,7 @@ impl InPlaceFinisher<'_> {
     /// embedded repositories, which it cannot.
     pub(crate) fn split_committable(&self, dirty: &WorktreeStatus) -> (Vec<RepoPath>, Vec<RepoPath>) {
         let nested: BTreeSet<&RepoPath> =
-            dirty.entries.iter().filter(|e| e.nested).map(|e| &e.path).collect();
+            dirty.entries.iter().filter(|e| e.is_nested_repo).map(|e| &e.path).collect();
         self.run_changes(dirty).into_iter().partition(|path| !nested.contains(path))
     }
 
@@ -42,7 +42,7 @@ impl InPlaceFinisher<'_> {
             let reason = "git's index is gone there, so nothing is committed for it; make it anew: git reset";
             return Ok(Some(reason.to_owned()));
         }
-        if let Some(git_operation) = open_operation::find_open_operation(&git_dir) {
+        if let Some(git_operation) = open_operation::find_open_git_operation(&git_dir) {
             return Ok(Some(format!(
                 "a {} is under way there, so nothing is committed for it",
                 git_operation.command
@@ -61,7 +61,7 @@ impl InPlaceFinisher<'_> {
     }
 
     /// Stages and commits `paths`. Where git refuses, the index entries of these paths are restored.
-    pub fn commit(&mut self, head: CommitId, paths: &[RepoPath], message: &str) -> Result<(), Error> {
+    pub fn commit_paths(&mut self, head: CommitId, paths: &[RepoPath], message: &str) -> Result<(), Error> {
         let (repo, dir) = (&self.project.repo, &self.lane.path);
         let mut paths = paths.to_vec();
         for attempts_left in (0..MAX_COMMIT_ATTEMPTS).rev() {
@@ -117,10 +117,13 @@ impl InPlaceFinisher<'_> {
         Ok(())
     }
 
+    /// Stages those of `paths` that are not fully staged yet.
     fn stage(&self, paths: &[RepoPath]) -> Result<(), Error> {
         Ok(staged_commit::stage_paths(&self.project.repo, &self.lane.path, &self.not_fully_staged(paths)?)?)
     }
 
+    /// Commits what is staged. Refuses if it contains the user's files, or if HEAD is on another branch than
+    /// the run's.
     fn commit_staged(&mut self, head: CommitId, paths: &[RepoPath], message: &str) -> Result<(), Error> {
         let (repo, dir) = (&self.project.repo, &self.lane.path);
         // A path that was a file when the paths were listed may be a folder with the user's files now.
@@ -138,7 +141,7 @@ impl InPlaceFinisher<'_> {
                 hint: String::new(),
             });
         }
-        let is_inside = |e: &&StatusEntry| e.is_inside_submodule() && paths.contains(&e.path);
+        let is_inside = |e: &&StatusEntry| e.is_only_inside_submodule() && paths.contains(&e.path);
         let submodule_paths: Vec<RepoPath> =
             dirty.entries.iter().filter(is_inside).map(|e| e.path.clone()).collect();
         if !submodule_paths.is_empty() {

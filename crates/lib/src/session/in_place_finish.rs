@@ -76,6 +76,7 @@ pub(crate) fn finish_in_place_run(
     Ok(finisher.outcome)
 }
 
+/// Work at the end of an in-place run: its commit, the record of its branch move, and notes for the user.
 pub(crate) struct InPlaceFinisher<'a> {
     pub project: &'a Project,
     pub lane: &'a AnyLane,
@@ -100,6 +101,7 @@ impl<'a> InPlaceFinisher<'a> {
         self.outcome.notes.push(text);
     }
 
+    /// Returns the current status of the main checkout, with untracked files.
     pub fn status(&self) -> Result<WorktreeStatus, Error> {
         Ok(status_query::status(&self.project.repo, &self.lane.path, true)?)
     }
@@ -151,7 +153,7 @@ impl<'a> InPlaceFinisher<'a> {
             match (self.commit_blocker(&dirty, &paths)?, message) {
                 (Some(reason), _) => self.add_note(reason),
                 (None, None) => self.add_note(format!("it left uncommitted: {}", error::list_paths(&paths))),
-                (None, Some(message)) => self.commit(head, &paths, message)?,
+                (None, Some(message)) => self.commit_paths(head, &paths, message)?,
             }
         }
         Ok(())
@@ -173,6 +175,7 @@ impl<'a> InPlaceFinisher<'a> {
         text
     }
 
+    /// Adds a note that these files of the user changed during the run, unless there are none.
     fn note_changed_user_files(&mut self, paths: &[RepoPath]) {
         if !paths.is_empty() {
             let (names, hint) = (error::list_paths(paths), self.baseline_hint(paths));
@@ -193,7 +196,7 @@ impl<'a> InPlaceFinisher<'a> {
             ));
             return Ok(());
         };
-        let saved_ref = &self.baseline.kept_ref;
+        let saved_ref = &self.baseline.head_keep_ref;
         match repo.ref_tip(saved_ref)? {
             Some(saved_tip) if repo.is_ancestor(saved_tip, to)? => {
                 repo.delete_ref(saved_ref, saved_tip, "git-proq: its branch has it")?;
@@ -218,7 +221,7 @@ impl<'a> InPlaceFinisher<'a> {
         let mut user_paths: Vec<RepoPath> = changed.into_iter().map(|change| change.path).collect();
         user_paths.retain(|path| self.user_files.contains(path));
         if user_paths.is_empty() {
-            return self.record_operation(from, to);
+            return self.record_move_operation(from, to);
         }
         let (names, hint) = (error::list_paths(&user_paths), self.baseline_hint(&user_paths));
         self.add_note(format!(
@@ -230,14 +233,14 @@ impl<'a> InPlaceFinisher<'a> {
     }
 
     /// Writes an operation for a branch that has moved already: it performs no work and can only be undone.
-    fn record_operation(&self, from: CommitId, to: CommitId) -> Result<(), Error> {
+    fn record_move_operation(&self, from: CommitId, to: CommitId) -> Result<(), Error> {
         // No user typed the command line of this process, so the header names the run.
         let mut header = OperationHeader::new("in-place");
         header.command = format!("run {} of lane {}", self.run.number, self.lane.name);
         operate_with_header(self.project, header, |op| {
             op.retain_commit(from)?;
             let (dir, branch) = (self.lane.path.clone(), self.lane.base.clone());
-            op.perform_forward(vec![Step::AgentCommits { dir, branch, from, to }]).map(drop)
+            op.perform_irreversibly(vec![Step::RecordAgentCommits { dir, branch, from, to }]).map(drop)
         })?;
         fail_points::hit("in-place.filed");
         Ok(())

@@ -78,7 +78,7 @@ fn main_checkout_target(project: &Project) -> Result<ReadTarget, Error> {
     let repo = &project.repo;
     let dir = repo.require_main()?.to_owned();
     let worktrees = WorktreeList::read(repo)?;
-    let branch = worktrees.at(&dir).and_then(|worktree| worktree.target_branch().cloned());
+    let branch = worktrees.with_top_folder(&dir).and_then(|worktree| worktree.target_branch().cloned());
     let rev_name = displayed_branch(project, branch);
     let commit = repo.head_commit(&dir)?.ok_or_else(|| Error::UnbornBranch { branch: rev_name.clone() })?;
     Ok(ReadTarget { dir, rev_name, commit })
@@ -151,19 +151,19 @@ pub fn plan_guest_lane<'a>(
 pub fn create_guest_lane(
     project: &Project,
     plan: &GuestLanePlan<'_>,
-    files: &[PathBuf],
+    attachments: &[PathBuf],
 ) -> Result<(AnyLane, LockGuard), Error> {
     project.run_pre_spawn_hooks(&plan.name, &plan.target.rev_name)?;
     let layout = project.store.layout();
     create_private_dir(&layout.lanes())?;
     let request = &plan.request;
     let (name, lock) = lock_name(project, &plan.name, request.name.as_ref(), request.prompt)?;
-    let lane = new_record(project, &name, plan);
+    let lane = new_guest_record(project, &name, plan);
     let scratch = layout.create_scratch()?;
     let draft = scratch.path().join("lane");
     create_private_dir(&draft)?;
     write_atomically(&draft.join("task.md"), request.prompt.as_bytes())?;
-    crate::lane::messages::attached_files::copy_into(&draft.join("attachments"), files)?;
+    crate::lane::messages::attached_files::copy_into(&draft.join("attachments"), attachments)?;
     lane.save(&draft.join("lane.toml"))?;
     fail_points::hit("look.drafted");
     let lane_dir = layout.lane(&name);
@@ -174,7 +174,8 @@ pub fn create_guest_lane(
     Ok((lane, lock))
 }
 
-fn new_record(project: &Project, name: &LaneName, plan: &GuestLanePlan<'_>) -> AnyLane {
+/// Returns the record of the planned guest lane under the name that it finally gets.
+fn new_guest_record(project: &Project, name: &LaneName, plan: &GuestLanePlan<'_>) -> AnyLane {
     let request = &plan.request;
     let is_detached = matches!(request.location, ReadLocation::Detached(_));
     let path = if is_detached { project.detached_dir(name) } else { plan.target.dir.clone() };
@@ -191,10 +192,10 @@ fn new_record(project: &Project, name: &LaneName, plan: &GuestLanePlan<'_>) -> A
 /// [`Error::RemovalRefused`] while its agent runs. Nothing was changed then.
 pub fn remove_guest_lane(op: &Operation<'_>, lane: &AnyLane, reason: RemovalReason) -> Result<String, Error> {
     let project = op.project;
-    require_not_busy(project, lane)?;
+    require_idle_for_removal(project, lane)?;
     op.hold(project.store.locks().acquire(&LockName::Run(lane.name.clone()))?);
     if project.store.locks().is_held(&LockName::AgentAlive(lane.name.clone()))? {
-        require_not_busy(project, lane)?;
+        require_idle_for_removal(project, lane)?;
     }
     // This process holds the lane's run lock, which would make a crashed run appear to be running.
     let lane = project.close_crashed_run(project.any_lane(lane.name.as_str())?)?;
@@ -226,14 +227,14 @@ pub fn forget_unstarted_lane(project: &Project, lane: &AnyLane) -> Result<(), Er
 ///
 /// # Errors
 /// [`Error::RemovalRefused`].
-pub fn require_not_busy(project: &Project, lane: &AnyLane) -> Result<(), Error> {
+pub fn require_idle_for_removal(project: &Project, lane: &AnyLane) -> Result<(), Error> {
     let reason = match effective_state(project, lane)?.0 {
         LaneState::Orphaned => "its agent lives on without a supervisor",
         state if state.is_busy() => "its agent is running",
         _ => return Ok(()),
     };
     let (name, reasons) = (lane.name.clone(), vec![reason.to_owned()]);
-    Err(Error::RemovalRefused { name, why: reasons, busy: true, force_helps: true, hint: None })
+    Err(Error::RemovalRefused { name, reasons, busy: true, force_helps: true, hint: None })
 }
 
 /// Returns the last answer in a lane's record folder `dir`, with the number of its run.

@@ -16,13 +16,13 @@ use proq_store::base::id::new_id;
 use proq_store::base::operation_number::OperationNumber;
 use proq_store::locks::lock::LockName;
 use proq_store::records::lane::LaneRecord;
-use proq_store::records::snapshot::{AutomaticInfo, SnapshotRecord};
+use proq_store::records::snapshot::{AutomaticSnapshotInfo, SnapshotRecord};
 use proq_store::records::step::Step;
 
 use super::ignored_files::IgnoredFiles;
 use super::retention::{SNAPSHOT_SPACING, prune_snapshots};
 use crate::event::log::{Event, EventName};
-use crate::lane::context::shared_state::{changed_settings, shared_settings};
+use crate::lane::context::shared_state::{list_changed_settings, shared_settings};
 use crate::lane::execution::recovery;
 use crate::lane::operation::locked_worktree::LockedWorktree;
 use crate::lane::operation::op_log_view::{last_finished_operation, worktrees_parked_since};
@@ -121,6 +121,7 @@ struct AutoSnapshots {
 /// State of one worktree at its last snapshot.
 #[derive(Clone)]
 struct SnapshottedState {
+    /// Hash of everything that a snapshot of the worktree would copy.
     fingerprint: u64,
     /// Id of the snapshot taken in this state; none when nothing was uncommitted.
     snapshot: Option<String>,
@@ -173,6 +174,7 @@ impl ParkMarkers {
 
 /// Worktrees in which changes were parked on purpose.
 struct ParkedChanges {
+    /// Worktrees in which an operation parked or restored changes.
     worktrees: BTreeSet<PathBuf>,
     /// Number of the newest operation that `worktrees` takes into account.
     last_operation: OperationNumber,
@@ -181,7 +183,8 @@ struct ParkedChanges {
 }
 
 impl ParkedChanges {
-    fn contains(&self, project: &Project, dir: &Path) -> Result<bool, Error> {
+    /// Returns whether changes were parked on purpose in the worktree at `dir`, by an operation or a stash.
+    fn includes_worktree(&self, project: &Project, dir: &Path) -> Result<bool, Error> {
         let is_stashed = self.stashed_on.is_some() && project.repo.head_commit(dir)? == self.stashed_on;
         // Checks operations that started later: running ones first, then finished ones. In the other order,
         // one could finish between the two checks.
@@ -201,6 +204,7 @@ pub(crate) struct WatchedWorktree<'a> {
     /// The lane of the worktree; none for the main checkout.
     pub lane: Option<&'a LaneRecord>,
     pub dir: &'a Path,
+    /// Worktrees in which changes were parked since the last pass.
     parked_changes: &'a ParkedChanges,
 }
 
@@ -219,7 +223,7 @@ impl AutoSnapshots {
             );
         }
         self.report_changed_settings(project);
-        let lanes = project.lanes()?;
+        let lanes = project.owned_lanes()?;
         for lane in &lanes {
             self.report_missing_worktree(project, lane, parked_changes.worktrees.contains(&lane.path));
         }
@@ -292,7 +296,7 @@ impl AutoSnapshots {
     fn report_changed_settings(&mut self, project: &Project) {
         let settings = shared_settings(&project.repo);
         let before = self.known_settings.replace(settings.clone());
-        if let Some(changed) = before.and_then(|before| changed_settings(&before, &settings)) {
+        if let Some(changed) = before.and_then(|before| list_changed_settings(&before, &settings)) {
             let message = format!("{changed} of the repository changed while agents were at work");
             project.emit_event(Event::new(EventName::RepositoryChanged, message));
         }
@@ -322,12 +326,14 @@ impl AutoSnapshots {
         }
     }
 
+    /// Takes a snapshot if the worktree changed; turns an error into a warning.
     fn snapshot_or_warn(&mut self, project: &Project, worktree: &WatchedWorktree<'_>) {
         if let Err(e) = self.snapshot_worktree(project, worktree) {
             project.listener.warn(e.to_string());
         }
     }
 
+    /// Takes a snapshot of a worktree that changed since the last one, and reports changes that it has lost.
     fn snapshot_worktree(&mut self, project: &Project, worktree: &WatchedWorktree<'_>) -> Result<(), Error> {
         let name = worktree.lane.map(|lane| lane.name.clone());
         if worktree.is_missing() {
@@ -347,7 +353,7 @@ impl AutoSnapshots {
         let previous_id = previous.and_then(|known| known.snapshot);
         if let Some(id) = &previous_id
             && !has_autostash(&scan.git_dir)
-            && !worktree.parked_changes.contains(project, worktree.dir)?
+            && !worktree.parked_changes.includes_worktree(project, worktree.dir)?
         {
             worktree.report_loss(project, id, Some(&scan.git_dir))?;
         }
@@ -366,10 +372,12 @@ struct ScanResult {
 }
 
 impl WatchedWorktree<'_> {
-    pub fn describe(&self) -> String {
+    /// Returns "the main checkout" or "lane" with its name, for a message.
+    pub fn describe_worktree(&self) -> String {
         self.lane.map_or_else(|| "the main checkout".to_owned(), |lane| format!("lane '{}'", lane.name))
     }
 
+    /// Returns whether the worktree has no `.git`.
     fn is_missing(&self) -> bool {
         self.dir.join(".git").symlink_metadata().is_err()
     }
@@ -391,7 +399,7 @@ impl WatchedWorktree<'_> {
         let stamp = WorktreeStamp::read(&project.repo, self.dir, &git_dir)?;
         let byte_limit = project.settings.snapshot_ignored;
         let ignored = IgnoredFiles::scan(self.dir, &stamp.ignored, &project.lanes_dir(), byte_limit);
-        let fingerprint = stamp.value ^ ignored.fingerprint.rotate_left(1);
+        let fingerprint = stamp.state_hash ^ ignored.fingerprint.rotate_left(1);
         Ok(Some(ScanResult { git_dir, ignored, fingerprint }))
     }
 
@@ -407,19 +415,20 @@ impl WatchedWorktree<'_> {
             return Ok(SnapshottedState { fingerprint: *value, snapshot: None });
         };
         let layout = project.store.layout();
-        let reason = format!("uncommitted in {} while agents were at work", self.describe());
+        let reason = format!("uncommitted in {} while agents were at work", self.describe_worktree());
         let checkout = LockedWorktree::lock(project, self.dir)?;
         let id = new_id();
-        let previous_copies = previous_id.map(|id| layout.snapshot_ignored(id));
-        let copied = ignored.copy_to(self.dir, &layout.snapshot_ignored(&id), previous_copies.as_deref())?;
+        let previous_copies = previous_id.map(|id| layout.snapshot_ignored_files(id));
+        let copied =
+            ignored.copy_to(self.dir, &layout.snapshot_ignored_files(&id), previous_copies.as_deref())?;
         // A file that was written to during the copy is copied at the next pass.
         let fingerprint = if copied.len() == ignored.files.len() { *value } else { !*value };
         let nothing_ignored = copied.is_empty();
-        let automatic = AutomaticInfo {
+        let automatic = AutomaticSnapshotInfo {
             lane: self.lane.map(|lane| lane.name.clone()),
             is_in_event: false,
-            ignored: copied,
-            too_large: ignored.too_large.clone(),
+            copied_ignored_files: copied,
+            too_large: ignored.over_limit.clone(),
         };
         let save = |snapshot, raw_index: &Path| {
             let record = SnapshotRecord {

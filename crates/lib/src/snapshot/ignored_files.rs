@@ -23,8 +23,8 @@ const MAX_FILES: usize = 5_000;
 pub(crate) struct IgnoredFiles {
     /// Files and symbolic links, in the order of the scan.
     pub files: Vec<RepoPath>,
-    /// Files and folders beyond the limits; nothing in them is copied.
-    pub too_large: Vec<RepoPath>,
+    /// Files and folders that exceed the limit on bytes or on the number of files; nothing in them is copied.
+    pub over_limit: Vec<RepoPath>,
     /// Hash that is equal for two scans between which no file of `files` changed.
     pub fingerprint: u64,
 }
@@ -41,16 +41,16 @@ impl IgnoredFiles {
                 lanes_dir,
                 remaining_bytes,
                 remaining_files: MAX_FILES - found.files.len(),
-                entries: Vec::new(),
+                collected_files: Vec::new(),
             };
             if collector.add(root) {
                 remaining_bytes = collector.remaining_bytes;
-                for (path, state) in collector.entries {
+                for (path, state) in collector.collected_files {
                     (&path, state).hash(&mut hasher);
                     found.files.push(path);
                 }
             } else {
-                found.too_large.push(root.clone());
+                found.over_limit.push(root.clone());
             }
         }
         found.fingerprint = hasher.finish();
@@ -58,9 +58,9 @@ impl IgnoredFiles {
     }
 
     /// Copies the files of the worktree at `dir` to the folder `to`, which is created if there is anything to
-    /// copy. A file that is unchanged (by mode, size and time) since an earlier call copied it to `previous`
-    /// becomes a hard link to that copy. Returns the files that were copied; a file that was written to at
-    /// the same time is not.
+    /// copy. A file that is unchanged (by mode, size and time) since an earlier call copied it to
+    /// `previous_dir` becomes a hard link to that copy. Returns the files that were copied; a file that was
+    /// written to at the same time is not.
     ///
     /// # Errors
     /// Fails when a folder below `to` cannot be created.
@@ -68,7 +68,7 @@ impl IgnoredFiles {
         &self,
         dir: &Path,
         to: &Path,
-        previous: Option<&Path>,
+        previous_dir: Option<&Path>,
     ) -> Result<Vec<RepoPath>, Error> {
         let mut copied = Vec::new();
         if !self.files.is_empty() {
@@ -79,8 +79,9 @@ impl IgnoredFiles {
             if let Some(folder) = target.parent() {
                 fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
             }
-            let unchanged =
-                previous.map(|before| path.to_fs_path(before)).filter(|kept| is_unchanged_copy(kept, &from));
+            let unchanged = previous_dir
+                .map(|before| path.to_fs_path(before))
+                .filter(|kept| is_unchanged_copy(kept, &from));
             let linked = unchanged.is_some_and(|kept| fs::hard_link(kept, &target).is_ok());
             if linked || copy_file_or_link(&from, &target) {
                 copied.push(path.clone());
@@ -127,7 +128,8 @@ struct FileCollector<'a> {
     remaining_bytes: u64,
     /// Number of files that may still be added.
     remaining_files: usize,
-    entries: Vec<(RepoPath, FileState)>,
+    /// Files added so far, each with its state.
+    collected_files: Vec<(RepoPath, FileState)>,
 }
 
 /// Result of `lstat` for a file: mode, size, inode, and the times of its content and of its last change with
@@ -157,7 +159,7 @@ impl FileCollector<'_> {
         (self.remaining_files, self.remaining_bytes) =
             (self.remaining_files - 1, self.remaining_bytes - meta.size());
         let (content, change) = ((meta.mtime(), meta.mtime_nsec()), (meta.ctime(), meta.ctime_nsec()));
-        self.entries.push((path.clone(), (meta.mode(), meta.size(), meta.ino(), content, change)));
+        self.collected_files.push((path.clone(), (meta.mode(), meta.size(), meta.ino(), content, change)));
         true
     }
 }
@@ -182,18 +184,19 @@ fn copy_file_or_link(from: &Path, to: &Path) -> bool {
         return symlink(target, to).is_ok();
     }
     let (Some(source), Some(target)) = (OpenParent::open(from), OpenParent::open(to)) else { return false };
-    let (from, to) = ((source.dir.as_fd(), source.name), (target.dir.as_fd(), target.name));
+    let (from, to) = ((source.dir.as_fd(), source.file_name), (target.dir.as_fd(), target.file_name));
     copy_file_at(from, to, &mut |_| true).is_ok()
 }
 
 /// The open parent folder of a file, and the file's name in it.
 struct OpenParent<'a> {
     dir: File,
-    name: &'a OsStr,
+    file_name: &'a OsStr,
 }
 
 impl<'a> OpenParent<'a> {
+    /// Opens the parent folder of `path`; none when that fails or there is no parent.
     fn open(path: &'a Path) -> Option<OpenParent<'a>> {
-        Some(OpenParent { dir: File::open(path.parent()?).ok()?, name: path.file_name()? })
+        Some(OpenParent { dir: File::open(path.parent()?).ok()?, file_name: path.file_name()? })
     }
 }

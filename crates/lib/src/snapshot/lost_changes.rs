@@ -32,12 +32,14 @@ impl WatchedWorktree<'_> {
         if lost.is_empty() {
             return Ok(());
         }
-        snapshot_store::mark_in_event(&project.store, id)?;
+        snapshot_store::mark_named_by_event(&project.store, id)?;
         let summary = match git_dir {
-            Some(_) => format!("uncommitted changes in {} are gone: {}", self.describe(), list_paths(&lost)),
+            Some(_) => {
+                format!("uncommitted changes in {} are gone: {}", self.describe_worktree(), list_paths(&lost))
+            }
             None => format!(
                 "the folder of {} is gone with uncommitted changes: {}",
-                self.describe(),
+                self.describe_worktree(),
                 list_paths(&lost)
             ),
         };
@@ -67,9 +69,9 @@ impl WatchedWorktree<'_> {
                 WorktreeStatus::default(),
             ),
         };
-        let head = head.unwrap_or(snapshot.base);
+        let head = head.unwrap_or(snapshot.head_commit);
         let mut edited = if has_worktree {
-            self.paths_committed_since(repo, snapshot.base, head)?
+            self.paths_committed_since(repo, snapshot.head_commit, head)?
         } else {
             BTreeSet::new()
         };
@@ -80,7 +82,7 @@ impl WatchedWorktree<'_> {
             changed_paths(repo, snapshot.work_tree, snapshot.index_tree)?,
             changed_paths(repo, head, snapshot.index_tree)?,
         );
-        for change in changes_with_content(repo, snapshot.base, snapshot.index_tree)? {
+        for change in changes_with_content(repo, snapshot.head_commit, snapshot.index_tree)? {
             let is_reset = index_only.contains(&change.path) && not_in_head.contains(&change.path);
             let is_edited = staged.contains(&change.path) || edited.contains(&change.path);
             if is_reset && !is_edited && !self.has_content_of(repo, &change) {
@@ -89,7 +91,7 @@ impl WatchedWorktree<'_> {
         }
         edited.extend(dirty.paths());
         let not_in_head = changed_paths(repo, head, snapshot.work_tree)?;
-        for change in changes_with_content(repo, snapshot.base, snapshot.work_tree)? {
+        for change in changes_with_content(repo, snapshot.head_commit, snapshot.work_tree)? {
             let is_reverted = !edited.contains(&change.path) && not_in_head.contains(&change.path);
             if is_reverted || has_worktree && self.is_file_missing(&change.path) {
                 lost.insert(change.path);
@@ -98,7 +100,7 @@ impl WatchedWorktree<'_> {
         if let Some(tree) = snapshot.untracked_tree {
             lost.extend(self.lost_untracked_paths(repo, tree, head, &edited, has_worktree)?);
         }
-        let ignored = record.automatic.iter().flat_map(|automatic| automatic.ignored.iter());
+        let ignored = record.automatic.iter().flat_map(|automatic| automatic.copied_ignored_files.iter());
         lost.extend(ignored.filter(|path| self.is_file_missing(path)).cloned());
         Ok(lost.into_iter().collect())
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use proq_base::lane_name::LaneName;
 use proq_store::base::clock::{Moment, now};
-use proq_store::records::snapshot::AutomaticInfo;
+use proq_store::records::snapshot::AutomaticSnapshotInfo;
 
 use crate::lane::parking::snapshot_store;
 use crate::lane::{Error, Project};
@@ -27,7 +27,8 @@ pub(super) fn prune_snapshots(project: &Project, lane: Option<&LaneName>) -> Res
     for id in project.snap_ids()?.into_iter().rev() {
         let Ok(Some(record)) = project.find_any_snap(&id) else { continue };
         // A snapshot that was restored to a worktree is kept like any other: an undo may need it.
-        let is_own = |automatic: &AutomaticInfo| automatic.lane.as_ref() == lane && !automatic.is_in_event;
+        let is_own =
+            |automatic: &AutomaticSnapshotInfo| automatic.lane.as_ref() == lane && !automatic.is_in_event;
         if record.is_copy && record.automatic.as_ref().is_some_and(is_own) {
             all.push((id, record.at));
         }

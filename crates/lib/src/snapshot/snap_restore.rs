@@ -95,18 +95,19 @@ pub fn restore_snapshot(project: &Project, view: &SnapView, dry_run: bool) -> Re
     operate(project, "snap restore", |op| restore_in_operation(op, view, dry_run))
 }
 
+/// Restores a snapshot as part of `op`; with `dry_run`, only forecasts the outcome.
 fn restore_in_operation(op: &Operation<'_>, view: &SnapView, dry_run: bool) -> Result<RestoreReport, Error> {
     let project = op.project;
     let id = &view.record.id;
     if let SnapState::AwaitsPreviewExit(lane) = &view.state {
-        return Err(Error::SnapshotAwaited { id: id.clone(), lane: lane.clone() });
+        return Err(Error::SnapshotAwaited { snapshot_id: id.clone(), lane: lane.clone() });
     }
     let dir = target_worktree(project, view, dry_run)?;
-    let checkout = op.checkout(&dir)?;
-    let head = project.repo.head_commit(&dir)?.ok_or_else(|| Error::NoHead { id: id.clone() })?;
+    let checkout = op.lock_worktree(&dir)?;
+    let head = project.repo.head_commit(&dir)?.ok_or_else(|| Error::NoHead { snapshot_id: id.clone() })?;
     let unmerged = status_query::status(&project.repo, &dir, false)?.unmerged();
     if !unmerged.is_empty() {
-        return Err(git::Error::Unmerged { dir, paths: unmerged }.into());
+        return Err(git::Error::Unmerged { dir, unmerged_paths: unmerged }.into());
     }
     let mut intent_to_add = project.repo.intent_to_add_paths(&dir, None)?;
     intent_to_add.retain(|path| !view.record.snapshot.intent_to_add.contains(path));
@@ -123,7 +124,7 @@ fn restore_in_operation(op: &Operation<'_>, view: &SnapView, dry_run: bool) -> R
         apply_snapshot(op, &dir, view, head)
     };
     let outcome = outcome.map_err(|e| match &e {
-        Error::Git(git::Error::LocalChanges { paths, .. })
+        Error::Git(git::Error::LocalChanges { overlapping_paths: paths, .. })
             if restore_forecast::foreign_staged_paths(&project.repo, &dir, head, &view.record.snapshot)
                 .is_ok_and(|staged| staged == *paths) =>
         {
@@ -139,8 +140,8 @@ fn restore_in_operation(op: &Operation<'_>, view: &SnapView, dry_run: bool) -> R
     if let Some(automatic) = view.record.automatic.as_ref().filter(|_| !dry_run)
         && !matches!(outcome, RestoreOutcome::Conflict(_))
     {
-        let copies = project.store.layout().snapshot_ignored(id);
-        blocked_ignored = ignored_files::restore_ignored(&dir, &copies, &automatic.ignored)?;
+        let copies = project.store.layout().snapshot_ignored_files(id);
+        blocked_ignored = ignored_files::restore_ignored(&dir, &copies, &automatic.copied_ignored_files)?;
     }
     let parked_dir = snapshot_store::parked_dir(&project.store, id)?;
     let ignored = view.record.snapshot.ignored.iter();
@@ -159,7 +160,7 @@ fn staged_error(repo: &Repo, dir: &Path, id: &str, paths: Vec<RepoPath>) -> Erro
 /// Returns the top folder of the worktree to which a snapshot is restored.
 fn target_worktree(project: &Project, view: &SnapView, dry_run: bool) -> Result<PathBuf, Error> {
     let id = &view.record.id;
-    let no_worktree = || Error::NoWorktree { id: id.clone() };
+    let no_worktree = || Error::NoWorktree { snapshot_id: id.clone() };
     let Some(automatic) = &view.record.automatic else {
         return Ok(project.repo.current_worktree().ok_or_else(no_worktree)?.to_owned());
     };
@@ -194,6 +195,11 @@ fn recreate_worktree(project: &Project, lane: &LaneRecord) -> Result<(), Error> 
     populated
 }
 
+/// Saves the present changes, restores the snapshot of `view` to the worktree at `head`, and marks it as
+/// restored.
+///
+/// # Errors
+/// [`Error::RestoreConflict`]; the worktree is unchanged then.
 fn apply_snapshot(
     op: &Operation<'_>,
     dir: &Path,
@@ -209,7 +215,8 @@ fn apply_snapshot(
         let exists = |path: &&RepoPath| path.to_fs_path(dir).symlink_metadata().is_ok();
         let folders = snapshot.empty_dirs.iter().filter(|path| path.to_fs_path(dir).is_dir());
         before.empty_dirs.extend(folders.cloned());
-        before.ignored = snapshot.ignored.iter().map(|file| &file.path).filter(exists).cloned().collect();
+        before.colliding_ignored =
+            snapshot.ignored.iter().map(|file| &file.path).filter(exists).cloned().collect();
         op.mark_not_restored(id)?;
         let outcome = op.restore(dir, id, head, Some(before))?;
         if let RestoreOutcome::Conflict(paths) = outcome {
@@ -219,7 +226,7 @@ fn apply_snapshot(
         }
         op.mark_restored(id)?;
         if let SnapState::AwaitsNextPreview(lane) = &view.state {
-            op.update_lane(lane, |lane| lane.preview_edits.retain(|edit| edit != id))?;
+            op.update_lane(lane, |lane| lane.preview_edit_snapshots.retain(|edit| edit != id))?;
         }
         Ok(outcome)
     });

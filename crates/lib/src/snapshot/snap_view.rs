@@ -9,7 +9,7 @@ use proq_git::{CommitId, RepoPath};
 use proq_store::base::record::Record;
 use proq_store::records::lane::LaneRecord;
 use proq_store::records::preview::PreviewRecord;
-use proq_store::records::snapshot::{AutomaticInfo, SnapshotRecord};
+use proq_store::records::snapshot::{AutomaticSnapshotInfo, SnapshotRecord};
 
 use crate::lane::{Error, Project};
 
@@ -81,13 +81,13 @@ pub fn find_snap(project: &Project, prefix: &str) -> Result<SnapView, Error> {
     ids.retain(|id| if is_exact { id == prefix } else { !prefix.is_empty() && id.starts_with(prefix) });
     let shortened = || prefix.chars().take(80).collect();
     match ids.as_slice() {
-        [] => Err(Error::UnknownSnapshot { id: shortened() }),
+        [] => Err(Error::UnknownSnapshot { snapshot_id: shortened() }),
         [id] => {
             let record = project.load_snap(id)?;
             project.require_snap_commit(&record)?;
             Ok(SnapView { state: Waiters::load(project)?.state(&record), record })
         }
-        _ => Err(Error::AmbiguousSnapshot { id: shortened(), ids }),
+        _ => Err(Error::AmbiguousSnapshot { snapshot_id: shortened(), matching_ids: ids }),
     }
 }
 
@@ -95,7 +95,8 @@ pub fn find_snap(project: &Project, prefix: &str) -> Result<SnapView, Error> {
 /// folder is missing and a snapshot that an event names has the changes.
 pub fn restore_folder_command(project: &Project, lane: &LaneRecord) -> Option<String> {
     let holds_folder = |snap: &SnapshotRecord| {
-        let is_of_lane = |found: &AutomaticInfo| found.is_in_event && found.lane.as_ref() == Some(&lane.name);
+        let is_of_lane =
+            |found: &AutomaticSnapshotInfo| found.is_in_event && found.lane.as_ref() == Some(&lane.name);
         (snap.is_copy || snap.restored.is_none())
             && snap.at >= lane.created
             && snap.automatic.as_ref().is_some_and(is_of_lane)
@@ -115,20 +116,23 @@ struct Waiters {
 }
 
 impl Waiters {
+    /// Reads the record of the open preview and those of the lanes.
     fn load(project: &Project) -> Result<Waiters, Error> {
         let open_preview = PreviewRecord::load_if_exists(&project.store.layout().preview_record())?;
-        Ok(Waiters { open_preview, lanes: project.lanes()? })
+        Ok(Waiters { open_preview, lanes: project.owned_lanes()? })
     }
 
+    /// Returns the state of a snapshot, depending on whether the preview or a lane waits for it.
     fn state(&self, snap: &SnapshotRecord) -> SnapState {
         if snap.restored.is_some() {
             return if snap.is_copy { SnapState::CopyOnly } else { SnapState::Restored };
         }
-        if let Some(open) = self.open_preview.as_ref().filter(|open| open.snapshot.as_ref() == Some(&snap.id))
+        if let Some(open) =
+            self.open_preview.as_ref().filter(|open| open.parked_snapshot.as_ref() == Some(&snap.id))
         {
             return SnapState::AwaitsPreviewExit(open.lane.clone());
         }
-        match self.lanes.iter().find(|lane| lane.preview_edits.contains(&snap.id)) {
+        match self.lanes.iter().find(|lane| lane.preview_edit_snapshots.contains(&snap.id)) {
             Some(lane) => SnapState::AwaitsNextPreview(lane.name.clone()),
             None => SnapState::Saved,
         }
@@ -141,7 +145,7 @@ impl SnapView {
         let snap = &self.record.snapshot;
         let mut files: Vec<SnapFile> = Vec::new();
         for (from, to, column) in
-            [(snap.base.oid(), snap.index_tree, 0), (snap.index_tree.oid(), snap.work_tree, 1)]
+            [(snap.head_commit.oid(), snap.index_tree, 0), (snap.index_tree.oid(), snap.work_tree, 1)]
         {
             for change in tree_changes(repo, from, to)? {
                 let letter = change.status_letter();
@@ -163,7 +167,7 @@ impl SnapView {
     }
 
     /// Returns the paths that the snapshot could not hold and that stayed in the worktree.
-    pub fn left_out(&self) -> &[UncapturedPath] {
+    pub fn uncaptured_paths(&self) -> &[UncapturedPath] {
         &self.record.snapshot.uncaptured
     }
 

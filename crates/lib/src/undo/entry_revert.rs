@@ -45,7 +45,7 @@ impl EntryRevert<'_, '_> {
 
     /// Locks the lanes whose records are restored or removed.
     pub(crate) fn lock_moved_lanes(&self) -> Result<(), Error> {
-        for name in self.moved_lanes() {
+        for name in self.lanes_with_moved_records() {
             if !self.run_locks.borrow().contains_key(&name) {
                 let lock = recovery::run_lock_after_recovery(self.op.project, &name, None)?;
                 self.run_locks.borrow_mut().insert(name, lock);
@@ -56,13 +56,13 @@ impl EntryRevert<'_, '_> {
 
     /// Returns the names of the lanes whose records are restored or removed. No run may start in them, and
     /// their trash entries must not be deleted concurrently.
-    fn moved_lanes(&self) -> BTreeSet<LaneName> {
+    fn lanes_with_moved_records(&self) -> BTreeSet<LaneName> {
         let lanes = self.op.project.store.layout().lanes();
         let lane_name = |path: &Path| {
             let is_lane = path.parent() == Some(&lanes);
             LaneName::parse(path.file_name().filter(|_| is_lane)?.to_str()?).ok()
         };
-        let open_lanes = self.op.project.lanes().unwrap_or_default();
+        let open_lanes = self.op.project.owned_lanes().unwrap_or_default();
         // Files of a lane that stays.
         let lane_containing = |path: &Path| {
             let lane = open_lanes.iter().find(|lane| path.starts_with(&lane.path) && *path != *lane.path);
@@ -78,6 +78,7 @@ impl EntryRevert<'_, '_> {
         self.entry.applied_steps().filter_map(step_lane).collect()
     }
 
+    /// Returns whether HEAD of the worktree at `dir` is `head`, the same branch or detached commit.
     pub fn has_head(&self, dir: &Path, head: &Head) -> Result<bool, Error> {
         Ok(self.op.project.repo.worktree_head(dir)?.as_ref() == Some(head))
     }

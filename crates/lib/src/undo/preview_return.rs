@@ -29,18 +29,18 @@ pub(crate) fn origin_branch_elsewhere(repo: &Repo, open: &PreviewRecord) -> Resu
     existing_worktree_on_branch(repo, origin_branch, main)
 }
 
-/// Returns a worktree besides `main` that is on `branch` and whose folder exists.
+/// Returns a worktree besides `except` that is on `branch` and whose folder exists; none without one.
 ///
 /// # Errors
 /// Fails when the worktrees cannot be listed.
 pub(crate) fn existing_worktree_on_branch(
     repo: &Repo,
     branch: &str,
-    main: Option<&Path>,
+    except: Option<&Path>,
 ) -> Result<Option<PathBuf>, Error> {
     let worktrees = WorktreeList::read(repo)?;
     let branch = &repo.resolve_symbolic_branch(branch);
-    let mut others = worktrees.on_branch(branch).filter(|other| Some(other.path.as_path()) != main);
+    let mut others = worktrees.on_branch(branch).filter(|other| Some(other.path.as_path()) != except);
     Ok(others.find(|other| other.path.exists()).map(|other| other.path.clone()))
 }
 
@@ -56,7 +56,7 @@ impl EntryRevert<'_, '_> {
         if *from != open.previous_head {
             return Ok(());
         }
-        if let Some(id) = &open.snapshot
+        if let Some(id) = &open.parked_snapshot
             && project.orphaned_snap_commit(id)?.is_some()
         {
             return Err(UndoError::PreviewRecordMissing.into());
@@ -78,7 +78,7 @@ impl EntryRevert<'_, '_> {
             }
         }
         match entered_preview {
-            Some(entered) if entered.snapshot != open.snapshot => {
+            Some(entered) if entered.parked_snapshot != open.parked_snapshot => {
                 Err(UndoError::PreviewChangesReplaced.into())
             }
             _ => Ok(()),

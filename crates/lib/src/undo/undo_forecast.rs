@@ -40,7 +40,8 @@ pub(crate) struct UndoForecast {
 }
 
 impl UndoForecast {
-    fn affects(&self, path: &Path) -> bool {
+    /// Returns whether the revert would have moved or removed `path` or a folder above it.
+    fn moves_or_removes(&self, path: &Path) -> bool {
         let ends = self.moves.iter().flat_map(|(from, to)| [from, to]);
         ends.chain(&self.removed_paths).any(|changed| path.starts_with(changed))
     }
@@ -97,6 +98,7 @@ impl EntryRevert<'_, '_> {
         steps.into_iter().rev().try_for_each(|step| self.check_step(step, forecast, is_newest))
     }
 
+    /// Checks whether one step can be reverted, and records the effect in `forecast`.
     fn check_step(&self, step: &Step, forecast: &mut UndoForecast, is_newest: bool) -> Result<(), Error> {
         match (step, moved_branch(step)) {
             (_, Some((branch, Some(old), Some(new)))) => self.check_branch(branch, old, new, forecast),
@@ -112,7 +114,7 @@ impl EntryRevert<'_, '_> {
                 Ok(())
             }
             (Step::RestoreSnapshot { dir, .. } | Step::ClearWorktree { dir, .. }, _)
-                if is_newest && !forecast.affects(dir) =>
+                if is_newest && !forecast.moves_or_removes(dir) =>
             {
                 refuse_missing_worktree(&self.op.project.repo, step)?;
                 forecast.record_snapshot_step(step);
@@ -123,10 +125,10 @@ impl EntryRevert<'_, '_> {
                 Ok(())
             }
             (Step::MovePath { from, to }, _) => {
-                if is_newest && !forecast.affects(to) && to.symlink_metadata().is_err() {
+                if is_newest && !forecast.moves_or_removes(to) && to.symlink_metadata().is_err() {
                     return Err(Error::PathMissing { path: to.clone() });
                 }
-                if is_newest && !forecast.affects(from) && from.symlink_metadata().is_ok() {
+                if is_newest && !forecast.moves_or_removes(from) && from.symlink_metadata().is_ok() {
                     return Err(Error::PathTaken { path: from.clone() });
                 }
                 forecast.moves.push((from.clone(), to.clone()));
@@ -202,7 +204,7 @@ impl EntryRevert<'_, '_> {
         } else {
             AnyLane::load_if_exists(&current_record)?
         };
-        let Some(Ok(lane)) = loaded.map(AnyLane::into_worktree_lane) else { return Ok(()) };
+        let Some(Ok(lane)) = loaded.map(AnyLane::into_owned_lane) else { return Ok(()) };
         let mut evidence = match is_unmoved {
             true => gather_evidence(project, &lane, &WorktreeList::read(&project.repo)?)?,
             false => RemovalEvidence::default(),
@@ -225,6 +227,8 @@ impl EntryRevert<'_, '_> {
         }
     }
 
+    /// Checks whether `branch`, which an operation moved from `old` to `new`, can be moved back, with the
+    /// worktrees that are on it, and records the effect in `forecast`.
     fn check_branch(
         &self,
         branch: &str,
@@ -236,19 +240,21 @@ impl EntryRevert<'_, '_> {
         let branch = &branch_to_move(self.op.project, branch);
         let name = format!("refs/heads/{branch}");
         let Some(tip) = self.forecast_tip(&name, forecast)? else {
-            return Err(UndoError::BranchGone { branch: branch.to_owned(), tip: new }.into());
+            return Err(UndoError::BranchGone { branch: branch.to_owned(), last_tip: new }.into());
         };
         self.require_unshared(branch, tip, old, new)?;
         if tip != old {
             for worktree in WorktreeList::read(repo)?.on_branch(branch) {
                 let local_state = self.dropped_state(&worktree.path, new);
-                self.op.checkout(&worktree.path)?.check_undo_transition(tip, old, &local_state)?;
+                self.op.lock_worktree(&worktree.path)?.check_undo_transition(tip, old, &local_state)?;
             }
         }
         forecast.ref_tips.insert(name, Some(old));
         Ok(())
     }
 
+    /// Checks whether the ref `name` can be moved back from `new` to `old`, and records the effect in
+    /// `forecast`. None stands for a missing ref.
     fn check_ref(
         &self,
         name: &str,
@@ -260,7 +266,7 @@ impl EntryRevert<'_, '_> {
         if tip != new && tip != old {
             let reason =
                 tip.map_or_else(|| "it is gone".to_owned(), |tip| format!("it is at {}", tip.short()));
-            return Err(git::Error::RefNotMoved { name: name.to_owned(), reason }.into());
+            return Err(git::Error::RefNotMoved { ref_name: name.to_owned(), reason }.into());
         }
         forecast.ref_tips.insert(name.to_owned(), old);
         Ok(())

@@ -60,7 +60,7 @@ pub fn undo(project: &Project, planned: &UndoPlan, force: bool) -> Result<(), Er
         UndoTarget::LastUndo => "op redo",
     });
     match planned.target {
-        UndoTarget::LastUndo => header.redoes = planned.numbers.first().copied(),
+        UndoTarget::LastUndo => header.reverted_undo = planned.numbers.first().copied(),
         _ => header.undoes.clone_from(&planned.numbers),
     }
     fail_points::hit("undo.chosen");
@@ -72,8 +72,8 @@ pub fn undo(project: &Project, planned: &UndoPlan, force: bool) -> Result<(), Er
         let result = log.effective_entries(&planned.numbers)?.into_iter().try_for_each(|(number, entry)| {
             let revert = EntryRevert { op, entry, number, force, run_locks: &run_locks };
             revert
-                .run()
-                .and_then(|()| auto_merge::disable_auto_merge(op, entry.applied_steps()))
+                .revert()
+                .and_then(|()| auto_merge::disable_undone_auto_merge(op, entry.applied_steps()))
                 .map_err(|e| planned.refusal(number, e))
         });
         run_locks.into_inner().into_values().for_each(|lock| op.hold(lock));
@@ -88,14 +88,15 @@ fn lock_worktrees(op: &Operation<'_>, log: &OpLog, numbers: &[OperationNumber]) 
         for dir in
             entry.applied_steps().filter_map(Step::changed_worktree).filter(|dir| dir.join(".git").exists())
         {
-            op.checkout(dir)?;
+            op.lock_worktree(dir)?;
         }
     }
     Ok(())
 }
 
 impl EntryRevert<'_, '_> {
-    fn run(&self) -> Result<(), Error> {
+    /// Reverts the operation: removes the lanes that it created, and reverts its other steps, newest first.
+    fn revert(&self) -> Result<(), Error> {
         let mut steps: Vec<&Step> = self.entry.applied_steps().collect();
         let created = self.created_lanes();
         for lane in created.iter().rev() {
@@ -118,7 +119,7 @@ impl EntryRevert<'_, '_> {
                 (Step::Checkout { dir, ref_move: RefMove::Switch { from, .. }, .. }, _) => {
                     // The lock is held until the operation finishes, so that nothing lands on the branch
                     // concurrently.
-                    let _checkout = self.op.checkout(dir)?;
+                    let _checkout = self.op.lock_worktree(dir)?;
                     self.refuse_edits(dir)?;
                     self.refuse_moved_branches(step)?;
                     self.require_preview_return(step)?;
@@ -136,6 +137,7 @@ impl EntryRevert<'_, '_> {
         Ok(())
     }
 
+    /// Removes a lane that the operation created. Refuses if the lane has later work, unless forced.
     fn remove_created_lane(&self, name: &LaneName) -> Result<(), Error> {
         let (lane, lock) = self.lock_created_lane(name)?;
         self.run_locks.borrow_mut().insert(name.to_owned(), lock);
@@ -152,13 +154,13 @@ impl EntryRevert<'_, '_> {
         let repo = &self.op.project.repo;
         let branch = &branch_to_move(self.op.project, branch);
         let Some(tip) = repo.branch_tip(branch)? else {
-            return Err(UndoError::BranchGone { branch: branch.to_owned(), tip: new }.into());
+            return Err(UndoError::BranchGone { branch: branch.to_owned(), last_tip: new }.into());
         };
         if tip == old {
             // The user has already reverted everything with git, except for empty folders.
             for worktree in WorktreeList::read(repo)?.on_branch(branch) {
                 let state = self.dropped_state(&worktree.path, new);
-                self.op.checkout(&worktree.path)?.create_folders(&state.empty_dirs);
+                self.op.lock_worktree(&worktree.path)?.create_folders(&state.empty_dirs);
             }
             return Ok(());
         }
@@ -171,7 +173,7 @@ impl EntryRevert<'_, '_> {
         self.op.set_reflog_message(format!("git-proq: operation {} undone", self.number));
         // No preview may be opened or left from here until this operation finishes or has been reverted.
         // Otherwise the main checkout could be on the branch without following its move.
-        let _main = repo.main_worktree().map(|dir| self.op.checkout(dir)).transpose()?;
+        let _main = repo.main_worktree().map(|dir| self.op.lock_worktree(dir)).transpose()?;
         let worktrees = WorktreeList::read(repo)?;
         let dirs: Vec<PathBuf> = worktrees.on_branch(branch).map(|w| w.path.clone()).collect();
         let Some((first, others)) = dirs.split_first() else {
@@ -179,7 +181,7 @@ impl EntryRevert<'_, '_> {
             return self.op.perform(Step::MoveRef { name, old: Some(tip), new: Some(old) }).map(drop);
         };
         for dir in others {
-            self.op.checkout(dir)?.check_undo_transition(tip, old, &self.dropped_state(dir, new))?;
+            self.op.lock_worktree(dir)?.check_undo_transition(tip, old, &self.dropped_state(dir, new))?;
         }
         let revert_worktree = |dir: &Path, mv| {
             self.op.revert_transition(dir, (tip, old), mv, &self.dropped_state(dir, new), &[])

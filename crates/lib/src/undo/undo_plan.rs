@@ -28,10 +28,10 @@ pub enum UndoTarget {
 pub struct UndoPlan {
     /// Numbers of the operations, newest first.
     pub numbers: Vec<OperationNumber>,
-    /// Command line of the newest operation.
-    pub command: String,
+    /// Command line by which the newest of the operations was started.
+    pub newest_command: String,
     /// Whether all of the operations were started in this terminal session.
-    pub is_own_session: bool,
+    pub is_same_terminal: bool,
     /// Selection by which the operations were chosen.
     pub target: UndoTarget,
 }
@@ -44,12 +44,13 @@ pub fn plan(project: &Project, target: UndoTarget) -> Result<UndoPlan, Error> {
     plan_from_log(&OpLog::read(project), target)
 }
 
+/// Selects the operations of an undo from the log.
 fn plan_from_log(log: &OpLog, target: UndoTarget) -> Result<UndoPlan, Error> {
     let numbers: Vec<OperationNumber> = match target {
         UndoTarget::Last(requested) => {
             let last = log.active_operations().next().map(|l| l.number);
             if let Some(requested) = requested {
-                op_log_view::require(log, requested)?;
+                op_log_view::require_operation(log, requested)?;
                 if last != Some(requested) {
                     return Err(UndoError::NotLast { requested, last }.into());
                 }
@@ -58,7 +59,7 @@ fn plan_from_log(log: &OpLog, target: UndoTarget) -> Result<UndoPlan, Error> {
         }
         UndoTarget::After(number) => {
             if number != OperationNumber::NONE {
-                op_log_view::require(log, number)?;
+                op_log_view::require_operation(log, number)?;
             }
             log.active_operations().map(|l| l.number).filter(|n| *n > number).collect()
         }
@@ -69,8 +70,8 @@ fn plan_from_log(log: &OpLog, target: UndoTarget) -> Result<UndoPlan, Error> {
         .map(|l| l.entry.header.command.clone())
         .ok_or(UndoError::NothingToUndo { redo: target == UndoTarget::LastUndo })?;
     let is_own_session =
-        numbers.iter().filter_map(|n| log.find(*n)).all(|l| l.entry.header.is_from_this_session());
-    Ok(UndoPlan { numbers, command, is_own_session, target })
+        numbers.iter().filter_map(|n| log.find(*n)).all(|l| l.entry.header.is_from_this_terminal());
+    Ok(UndoPlan { numbers, newest_command: command, is_same_terminal: is_own_session, target })
 }
 
 impl UndoPlan {

@@ -24,7 +24,7 @@ impl EntryRevert<'_, '_> {
         let project = self.op.project;
         let removes_lane =
             |lane: &LaneRecord, step: &Step| matches!(step, Step::MovePath { to, .. } if *to == lane.path);
-        for lane in project.lanes()? {
+        for lane in project.owned_lanes()? {
             if !self.entry.applied_steps().any(|step| removes_lane(&lane, step)) || !lane.path.exists() {
                 continue;
             }
@@ -41,7 +41,7 @@ impl EntryRevert<'_, '_> {
         let project = self.op.project;
         let Some(head) = project.repo.head_commit(dir)? else { return Ok(false) };
         let is_held =
-            self.op.checkout(dir)?.write_snapshot(head, "uncommitted work", &[], |contents, _| {
+            self.op.lock_worktree(dir)?.write_snapshot(head, "uncommitted work", &[], |contents, _| {
                 let ids = project.snap_ids()?;
                 Ok(ids
                     .iter()
@@ -61,14 +61,14 @@ impl EntryRevert<'_, '_> {
         };
         let mut dirty_state = status_query::status(&project.repo, dir, true)?;
         // Changes inside a submodule stay there, whichever branch is checked out.
-        dirty_state.entries.retain(|entry| !entry.is_inside_submodule() && !is_ignored(&entry.path));
+        dirty_state.entries.retain(|entry| !entry.is_only_inside_submodule() && !is_ignored(&entry.path));
         let mut paths = dirty_state.paths();
-        let checkout = self.op.checkout(dir)?;
+        let checkout = self.op.lock_worktree(dir)?;
         let hidden = checkout.hidden_changes()?;
         paths.extend(hidden.into_iter().filter(|path| !is_ignored(path)));
         // The preview's record may already be restored; HEAD is switched last.
         let worktrees = WorktreeList::read(&project.repo)?;
-        let branch = worktrees.at(dir).and_then(|worktree| worktree.branch.as_deref());
+        let branch = worktrees.with_top_folder(dir).and_then(|worktree| worktree.branch.as_deref());
         let in_preview = branch.is_some_and(|branch| project.previewed_lane(branch).is_some());
         let is_restored = |step: &Step| matches!(step, Step::RestoreSnapshot { dir: restored_dir, .. } if restored_dir == dir);
         if paths.is_empty() && !in_preview && !self.entry.applied_steps().any(is_restored) {
@@ -81,7 +81,7 @@ impl EntryRevert<'_, '_> {
             return Ok(());
         }
         let remedy = local_changes_hint::LocalChangesHint::detect(&project.repo, dir, &paths);
-        let flag_remedy = (!in_preview && remedy.is_flagged()).then_some(remedy);
+        let flag_remedy = (!in_preview && remedy.has_flag_hidden_files()).then_some(remedy);
         Err(UndoError::WorktreeEdits { dir: dir.to_owned(), paths, in_preview, flag_remedy }.into())
     }
 
@@ -118,7 +118,7 @@ impl EntryRevert<'_, '_> {
             (None, Some(lane)) if has_record(&lane) => Some(format!("git proq preview {lane}")),
             (None, _) => None,
         };
-        Err(UndoError::CurrentBranchMoved { branch, tip, alternative }.into())
+        Err(UndoError::CurrentBranchMoved { branch, tip, alternative_command: alternative }.into())
     }
 
     /// Refuses to revert a switch of HEAD from a branch that is missing, because HEAD would be on a branch
@@ -134,7 +134,7 @@ impl EntryRevert<'_, '_> {
                 ref_move: RefMove::Switch { from: Head::Branch(branch), .. },
                 ..
             } if tip_of(branch)?.is_none() => {
-                Err(UndoError::BranchGone { branch: branch.clone(), tip: *tip }.into())
+                Err(UndoError::BranchGone { branch: branch.clone(), last_tip: *tip }.into())
             }
             _ => Ok(()),
         }
@@ -167,7 +167,9 @@ impl EntryRevert<'_, '_> {
             return Ok(());
         }
         match repo.remote_branch_with(new)? {
-            Some(remote) => Err(UndoError::Pushed { branch: branch.to_owned(), remote }.into()),
+            Some(remote) => {
+                Err(UndoError::Pushed { branch: branch.to_owned(), remote_branch: remote }.into())
+            }
             None => Ok(()),
         }
     }

@@ -155,9 +155,9 @@ proptest! {
         tasks.extend((size..size + extra).map(|n| build_task(n, &[n - 1])));
         tasks.reverse();
         match DependencyGraph::from_plan(&plan_of_tasks(tasks)) {
-            Err(PlanError::DependencyCycle { names, .. }) => {
-                prop_assert_eq!(names.len(), size + 1);
-                prop_assert_eq!(&names[0], &names[size]);
+            Err(PlanError::DependencyCycle { cycle_names, .. }) => {
+                prop_assert_eq!(cycle_names.len(), size + 1);
+                prop_assert_eq!(&cycle_names[0], &cycle_names[size]);
             }
             other => prop_assert!(false, "{:?}", other.map(|_| ())),
         }

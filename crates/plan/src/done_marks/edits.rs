@@ -11,8 +11,10 @@ use crate::stories;
 /// A replacement for a range of bytes of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TextEdit {
+    /// Bytes of the text that are replaced; empty for an insertion.
     pub range: Range<usize>,
-    pub text: String,
+    /// Text to put in their place.
+    pub replacement: String,
 }
 
 /// The way in which a file marks an entry as done.
@@ -21,7 +23,7 @@ pub(crate) struct DoneStyle {
     /// The text between a key and its value.
     separator: &'static str,
     /// The key to add to an entry that has none for its status.
-    key: &'static str,
+    status_key: &'static str,
     /// The value that means done.
     done_value: String,
 }
@@ -29,7 +31,7 @@ pub(crate) struct DoneStyle {
 impl DoneStyle {
     /// Returns the style of a plan in TOML.
     pub fn toml() -> DoneStyle {
-        DoneStyle { separator: " = ", key: "done", done_value: "true".to_owned() }
+        DoneStyle { separator: " = ", status_key: "done", done_value: "true".to_owned() }
     }
 
     /// Returns the style of a list of stories: the one that other stories in the list use.
@@ -45,8 +47,8 @@ impl DoneStyle {
             (None, _) => "done".to_owned(),
         };
         match uses_passes {
-            true => DoneStyle { separator: ": ", key: "passes", done_value: "true".to_owned() },
-            false => DoneStyle { separator: ": ", key: "status", done_value },
+            true => DoneStyle { separator: ": ", status_key: "passes", done_value: "true".to_owned() },
+            false => DoneStyle { separator: ": ", status_key: "status", done_value },
         }
     }
 
@@ -55,13 +57,13 @@ impl DoneStyle {
         let NodeValue::Table(entries) = &node.value else { return None };
         let replacements = entries
             .iter()
-            .filter_map(|entry| self.replace_value(locator, entry))
+            .filter_map(|entry| self.status_replacement(locator, entry))
             .collect::<Option<Vec<TextEdit>>>()?;
         if !replacements.is_empty() {
             return Some(replacements);
         }
         let id = entries.iter().find(|entry| entry.key == "id")?;
-        self.insert_pair(locator, id).map(|edit| vec![edit])
+        self.insert_status(locator, id).map(|edit| vec![edit])
     }
 
     /// Returns the replacement for the value of `entry`, if its key holds the status. The inner option is
@@ -70,10 +72,10 @@ impl DoneStyle {
         clippy::option_option,
         reason = "of no matter here, and of matter but not to be found, are two things"
     )]
-    fn replace_value(&self, locator: &TextLocator<'_>, entry: &TableEntry) -> Option<Option<TextEdit>> {
+    fn status_replacement(&self, locator: &TextLocator<'_>, entry: &TableEntry) -> Option<Option<TextEdit>> {
         let new_value = match (entry.key.as_str(), &entry.node.value) {
             ("done" | "passes", NodeValue::Bool(false)) => "true",
-            ("status", NodeValue::Text(_)) if self.key == "status" => self.done_value.as_str(),
+            ("status", NodeValue::Text(_)) if self.status_key == "status" => self.done_value.as_str(),
             _ => return None,
         };
         let offset = locator.byte_offset(&entry.node.location);
@@ -89,15 +91,15 @@ impl DoneStyle {
             NodeValue::Text(word) => old_value == Some(word),
             _ => old_value.is_some_and(|old| old.eq_ignore_ascii_case("false")),
         };
-        Some(
-            is_found
-                .then(|| TextEdit { range: value_start..value_start + length, text: new_value.to_owned() }),
-        )
+        Some(is_found.then(|| TextEdit {
+            range: value_start..value_start + length,
+            replacement: new_value.to_owned(),
+        }))
     }
 
     /// Returns the edit that inserts a status after the entry's id: on a new line, or on the same line where
     /// more text follows there.
-    fn insert_pair(&self, locator: &TextLocator<'_>, id: &TableEntry) -> Option<TextEdit> {
+    fn insert_status(&self, locator: &TextLocator<'_>, id: &TableEntry) -> Option<TextEdit> {
         let text = locator.text();
         let value_start = locator.byte_offset(&id.node.location);
         let after_start = text.get(value_start..)?;
@@ -110,9 +112,9 @@ impl DoneStyle {
         let value_end = value_start + length + 2 * quote_len;
         let line_end = text.get(value_end..)?.find('\n').map_or(text.len(), |n| value_end + n);
         let after_value = text.get(value_end..line_end)?.trim();
-        let pair = format!("{}{}{}", self.key, self.separator, self.done_value);
+        let pair = format!("{}{}{}", self.status_key, self.separator, self.done_value);
         if !after_value.is_empty() && !after_value.starts_with('#') {
-            return Some(TextEdit { range: value_end..value_end, text: format!(", {pair}") });
+            return Some(TextEdit { range: value_end..value_end, replacement: format!(", {pair}") });
         }
         let key_start = locator.byte_offset(&id.location);
         let line_start = text.get(..key_start)?.rfind('\n').map_or(0, |n| n + 1);
@@ -123,7 +125,7 @@ impl DoneStyle {
             Some(line) => (line.len(), "\r\n"),
             None => (line_end, "\n"),
         };
-        Some(TextEdit { range: insert_at..insert_at, text: format!("{newline}{indent}{pair}") })
+        Some(TextEdit { range: insert_at..insert_at, replacement: format!("{newline}{indent}{pair}") })
     }
 }
 
@@ -137,6 +139,6 @@ pub(crate) fn tick_box(locator: &TextLocator<'_>, location: &SourceLocation) -> 
     let text = locator.text().get(line_start..)?.split('\n').next().unwrap_or_default();
     let item = Line { offset: line_start, text }.item().filter(|item| item.ticked == Some(false))?;
     // No bracket comes before the box, because the mark of an item is a dash or a number.
-    let tick_offset = line_start + text.get(..item.text_offset)?.find(UNTICKED_BOX)? + 1;
-    Some(vec![TextEdit { range: tick_offset..tick_offset + 1, text: "x".to_owned() }])
+    let tick_offset = line_start + text.get(..item.text_offset_in_line)?.find(UNTICKED_BOX)? + 1;
+    Some(vec![TextEdit { range: tick_offset..tick_offset + 1, replacement: "x".to_owned() }])
 }

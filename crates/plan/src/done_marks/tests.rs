@@ -14,7 +14,7 @@ fn mark_tasks(format: PlanFormat, milestone: &str, text: &str, done: &[&str]) ->
 
 /// Returns the lines that changed, with `-` and `+`.
 fn changed_lines(format: PlanFormat, milestone: &str, text: &str, done: &[&str]) -> String {
-    let MarkedFile { text: new, missing } = mark_tasks(format, milestone, text, done);
+    let MarkedFile { text: new, unmarked_tasks: missing } = mark_tasks(format, milestone, text, done);
     assert_eq!(missing, Vec::<String>::new());
     let (old, new): (Vec<&str>, Vec<&str>) = (text.split('\n').collect(), new.split('\n').collect());
     let removed = old.iter().filter(|line| !new.contains(line)).map(|line| format!("-{line}\n"));
@@ -37,7 +37,7 @@ fn ticks_boxes_of_roadmap() {
 #[test]
 fn ticks_the_named_one_of_equal_items() {
     let text = "# One\n- [ ] Fix it\n- [ ] Fix it\n";
-    let MarkedFile { text: new, missing } =
+    let MarkedFile { text: new, unmarked_tasks: missing } =
         mark_tasks(PlanFormat::Roadmap, "One", text, &["fix-it-2=Fix it"]);
     assert_eq!((new.as_str(), missing.len()), ("# One\n- [ ] Fix it\n- [x] Fix it\n", 0));
 }
@@ -48,7 +48,7 @@ fn reports_missing_tasks_and_marks_the_others() {
     let marked =
         mark_tasks(PlanFormat::Roadmap, "One", text, &["first=First", "second=Second", "other=Former title"]);
     assert_eq!(marked.text, "# One\n- [x] First\n- [ ] Other\n");
-    assert_eq!(marked.missing, ["second", "other"]);
+    assert_eq!(marked.unmarked_tasks, ["second", "other"]);
     let ticked = "# One\n- [x] First\n";
     let file =
         PlanFile { format: PlanFormat::Roadmap, name: &Arc::from("plan"), text: ticked, milestone: "Gone" };
@@ -81,7 +81,7 @@ fn marks_stories_in_the_style_of_their_file() {
 fn leaves_entry_that_cannot_be_marked_safely() {
     let text = "- id: A\n  title: One\n  status: \"to\\x64o\"\n- id: B\n  title: Two\n  status: open\n";
     let marked = mark_tasks(PlanFormat::Stories, "", text, &["A", "B"]);
-    assert_eq!(marked.missing, ["A"]);
+    assert_eq!(marked.unmarked_tasks, ["A"]);
     assert_eq!(marked.text, text.replace("open", "done"));
 }
 
@@ -134,14 +134,14 @@ proptest! {
             .tasks()
             .enumerate()
             .filter(|(at, _)| which >> (at % 16) & 1 == 1)
-            .map(|(_, spot)| (spot.task.name(), spot.task.title.clone()))
+            .map(|(_, spot)| (spot.task.full_name(), spot.task.title.clone()))
             .collect();
         let chosen: Vec<(&str, &str)> = chosen.iter().map(|(id, title)| (id.as_str(), title.as_str())).collect();
         let noted = mark_done(file, &chosen).unwrap();
-        prop_assert_eq!(&noted.missing, &Vec::<String>::new());
+        prop_assert_eq!(&noted.unmarked_tasks, &Vec::<String>::new());
         let after = PlanFile { text: &noted.text, ..file }.parse().unwrap();
         for (before, after) in plan.tasks().zip(after.tasks()) {
-            let name = before.task.name();
+            let name = before.task.full_name();
             prop_assert_eq!(after.task.done, before.task.done || chosen.iter().any(|(id, _)| *id == name));
         }
         // Marking the same tasks again changes nothing.

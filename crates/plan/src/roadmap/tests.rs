@@ -77,7 +77,7 @@ fn items_include_text_below_them() {
     let prompts: Vec<&str> = tasks.iter().map(|task| task.prompt.as_str()).collect();
     let below = "A\n\nmore\n\n    code\n\n```\n- [ ] no\n```\n- [x] one\n  - [ ] two\n- plain";
     assert_eq!(prompts, [below, "B", "C\n\nlazy"]);
-    assert_eq!(tasks[0].progress, Some(Progress { done: 1, total: 2 }));
+    assert_eq!(tasks[0].progress, Some(BoxProgress { done: 1, total: 2 }));
     assert_eq!(tasks.iter().map(|task| task.done).collect::<Vec<_>>(), [false, false, true]);
     assert_eq!(tasks[1].location.to_string(), "R.md:12:7");
 }

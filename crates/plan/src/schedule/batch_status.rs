@@ -49,6 +49,7 @@ impl State {
         }
     }
 
+    /// Lets running tasks finish and land, and starts nothing more; the batch finishes after that.
     pub(crate) fn wind_down(&mut self) {
         if matches!(self.status, BatchStatus::Running | BatchStatus::Pausing(_) | BatchStatus::Paused(_)) {
             self.status = BatchStatus::WindingDown;
@@ -76,11 +77,11 @@ impl State {
         };
         for task in 0..self.tasks.len() {
             let has_run = matches!(self.task_phase(task), TaskPhase::Starting | TaskPhase::Running);
-            let pending_stop = self.tasks[task].stop_request;
+            let pending_stop = self.tasks[task].stop_request_is_hard;
             if (has_run || self.counters.resolving.contains(&task))
                 && pending_stop.is_none_or(|was_hard| hard && !was_hard)
             {
-                self.tasks[task].stop_request = Some(hard);
+                self.tasks[task].stop_request_is_hard = Some(hard);
                 self.push_stop(task, hard);
             }
         }
@@ -97,7 +98,7 @@ impl State {
     }
 
     /// Requests every action that is possible in the current state.
-    pub fn advance(&mut self) {
+    pub fn request_due_actions(&mut self) {
         if matches!(self.status, BatchStatus::NotStarted | BatchStatus::Finished(_)) {
             return;
         }
@@ -122,7 +123,7 @@ impl State {
 
     /// Finishes or pauses the batch. The caller has checked that nothing is under way.
     fn finish_or_pause(&mut self) {
-        let all_settled = self.counters.unsettled == 0;
+        let all_settled = self.counters.unsettled_count == 0;
         match self.status {
             BatchStatus::Running if all_settled => self.finish(self.settled_outcome()),
             BatchStatus::Running if !self.is_within_budget() => self.mark_paused(PauseReason::BudgetSpent),
@@ -141,8 +142,9 @@ impl State {
         }
     }
 
+    /// Returns the outcome of a batch of settled tasks: complete if all are on the branch, else partial.
     fn settled_outcome(&self) -> BatchOutcome {
-        if self.counters.on_branch == self.tasks.len() {
+        if self.counters.on_branch_count == self.tasks.len() {
             BatchOutcome::Complete
         } else {
             BatchOutcome::Partial
@@ -155,11 +157,13 @@ impl State {
         if self.settled_outcome() == BatchOutcome::Complete { BatchOutcome::Complete } else { otherwise }
     }
 
+    /// Sets the batch to paused, and requests that this is recorded.
     fn mark_paused(&mut self, reason: PauseReason) {
         self.status = BatchStatus::Paused(reason);
         self.actions.push(Action::MarkPaused { reason });
     }
 
+    /// Finishes the batch: releases its claims, and removes or retains its lanes.
     fn finish(&mut self, outcome: BatchOutcome) {
         self.status = BatchStatus::Finished(outcome);
         for task in 0..self.tasks.len() {
@@ -167,7 +171,11 @@ impl State {
         }
         for lane in self.open_lanes.clone() {
             // A resumed batch may continue in a lane that has work.
-            if self.lane_has_work(lane) { self.retain_lane(lane) } else { self.release_lane(lane) }
+            if self.lane_has_unlanded_work(lane) {
+                self.report_retained_lane(lane);
+            } else {
+                self.release_lane(lane);
+            }
         }
         self.touched_lanes.clear();
         self.actions.push(Action::MarkFinished { outcome });

@@ -59,7 +59,7 @@ impl State {
         let mut order = tasks.to_vec();
         // Ordered by when their runs ended: the lower tasks of a lane come first, and each task comes after
         // its dependencies.
-        order.sort_unstable_by_key(|task| self.tasks[*task].done_order);
+        order.sort_unstable_by_key(|task| self.tasks[*task].ready_to_land_order);
         let mut landing_together = BTreeSet::new();
         order.retain(|task| {
             let dependencies = &self.work.tasks()[*task].depends_on;
@@ -83,6 +83,7 @@ impl State {
         true
     }
 
+    /// Settles tasks whose landing has succeeded. Tasks that were not landing are ignored.
     pub(crate) fn on_landed(&mut self, tasks: &[usize]) {
         let is_landing = |task: &usize| {
             self.tasks.get(*task).is_some_and(|task_state| matches!(task_state.phase, TaskPhase::Landing(_)))
@@ -93,7 +94,7 @@ impl State {
         }
         self.branch_updates += 1;
         for task in tasks {
-            self.tasks[task].landed_at = self.branch_updates;
+            self.tasks[task].landed_update = self.branch_updates;
             self.settle_task(task, TaskPhase::Landed);
         }
     }
@@ -132,12 +133,14 @@ impl State {
         if !(self.may_start_agents() || self.status == BatchStatus::WindingDown && self.is_within_budget()) {
             return;
         }
-        for task in std::mem::take(&mut self.counters.open_conflicts) {
+        for task in std::mem::take(&mut self.counters.conflicts_without_agent) {
             self.set_phase(task, TaskPhase::Conflict { is_resolving: true });
             self.actions.push(Action::StartResolution { task });
         }
     }
 
+    /// Queues a task to land alone, now that its conflict is resolved or the cause of its failed checks is
+    /// repaired.
     pub(crate) fn on_conflict_resolved(&mut self, task: usize) {
         let Some(task_state) = self.tasks.get_mut(task) else { return };
         let was_given_up = matches!(
@@ -147,7 +150,7 @@ impl State {
         if !was_given_up && !matches!(task_state.phase, TaskPhase::Conflict { .. }) {
             return;
         }
-        task_state.stop_request = None;
+        task_state.stop_request_is_hard = None;
         self.queue_single_landing(task);
         if was_given_up {
             self.reactivate_settled_task(task);
@@ -181,8 +184,8 @@ impl State {
         }
         self.update_lane(lane, |it| it.failed_task = None);
         self.set_lane_use(lane, LaneUse::Retired);
-        self.done_count += 1;
-        (self.tasks[task].done_order, self.tasks[task].failures) = (self.done_count, 0);
+        self.ready_to_land_count += 1;
+        (self.tasks[task].ready_to_land_order, self.tasks[task].failures) = (self.ready_to_land_count, 0);
         self.queue_single_landing(task);
         self.reactivate_settled_task(task);
     }
@@ -196,12 +199,13 @@ impl State {
         }
     }
 
+    /// Fails a task whose conflict stays unresolved. If only its agent was stopped, another one may start.
     pub(crate) fn on_conflict_given_up(&mut self, task: usize) {
         let Some(task_state) = self.tasks.get_mut(task) else { return };
         if !matches!(task_state.phase, TaskPhase::Conflict { .. }) {
             return;
         }
-        if task_state.stop_request.take().is_some() {
+        if task_state.stop_request_is_hard.take().is_some() {
             // The agent that resolved the conflict was stopped. Another one starts if the batch continues.
             self.set_phase(task, TaskPhase::Conflict { is_resolving: false });
         } else {
@@ -235,9 +239,10 @@ impl State {
         self.reopen_batch();
     }
 
+    /// Abandons the unlanded work of all tasks that depend on a task, so that they run again.
     fn abandon_work_based_on(&mut self, task: usize) {
         for dependent in 0..self.tasks.len() {
-            if !self.work.graph().depends_on(dependent, task) {
+            if !self.work.graph().waits_for(dependent, task) {
                 continue;
             }
             self.tasks[dependent].was_interrupted = false;

@@ -19,6 +19,7 @@ pub(crate) enum LaneUse {
 /// A lane of the batch, as the scheduler tracks it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScheduledLane {
+    /// Use of the lane at present: set-up, a run, none, retired or removed.
     pub(crate) current_use: LaneUse,
     /// The tasks that ran in the lane, in order.
     pub tasks: Vec<usize>,

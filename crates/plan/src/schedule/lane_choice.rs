@@ -16,12 +16,12 @@ impl State {
     /// Returns the lane in which a task can run now, if any. A bundle stays in its lane. A task that is alone
     /// in its bundle prefers the lane of its last run, but does not wait for that lane.
     pub(crate) fn choose_lane(&self, task: usize) -> Option<LaneChoice> {
-        let bundle = self.layout.bundle[task];
+        let bundle = self.order.bundle[task];
         if let Some(lane) = self.lane_by_bundle.get(&bundle) {
             if self.can_run_in(task, *lane) {
                 return Some(LaneChoice::Existing(*lane));
             }
-            if self.layout.bundle_sizes[bundle] > 1 {
+            if self.order.bundle_sizes[bundle] > 1 {
                 return None;
             }
         }
@@ -37,7 +37,7 @@ impl State {
                 let is_same_family = |lane: &usize| {
                     let it = &self.lanes[*lane];
                     it.unlanded_count == 0
-                        && it.family == self.layout.family[task]
+                        && it.family == self.order.family[task]
                         && !self.is_lane_reserved(*lane)
                 };
                 suitable_lanes()
@@ -60,7 +60,7 @@ impl State {
 
     /// Returns whether the tasks of a bundle have to wait, since their lane is in use.
     pub(crate) fn is_bundle_busy(&self, bundle: usize) -> bool {
-        self.layout.bundle_sizes[bundle] > 1
+        self.order.bundle_sizes[bundle] > 1
             && self.lane_by_bundle.get(&bundle).is_some_and(|lane| !self.lanes[*lane].is_free())
     }
 
@@ -78,21 +78,21 @@ impl State {
         }
         let lane_contains = |dependency: &usize| {
             if self.task_phase(*dependency).is_on_branch() {
-                self.tasks[*dependency].landed_at <= it.base_updates
+                self.tasks[*dependency].landed_update <= it.base_updates
             } else {
                 self.has_unlanded_work_in(*dependency, lane)
             }
         };
         // All unlanded work of a lane belongs to one stage.
         let top_task = it.tasks.iter().rev().find(|other| self.has_unlanded_work_in(**other, lane));
-        top_task.is_none_or(|top_task| self.layout.stage[*top_task] == self.layout.stage[task])
+        top_task.is_none_or(|top_task| self.order.stage[*top_task] == self.order.stage[task])
             && dependencies.iter().all(lane_contains)
     }
 
     /// Returns whether a waiting bundle has to continue in this lane.
     fn is_lane_reserved(&self, lane: usize) -> bool {
         self.lanes[lane].tasks.iter().any(|task| {
-            let bundle = self.layout.bundle[*task];
+            let bundle = self.order.bundle[*task];
             self.lane_by_bundle.get(&bundle) == Some(&lane) && self.counters.unsettled_by_bundle[bundle] > 0
         })
     }
@@ -105,7 +105,7 @@ impl State {
 
     /// Returns whether a lane without unlanded work may still be needed for a task.
     pub(crate) fn is_lane_needed(&self, lane: usize) -> bool {
-        if self.counters.unsettled == 0 {
+        if self.counters.unsettled_count == 0 {
             return false;
         }
         let within_limit = self.open_lanes.len() <= self.options.max_parallel.max(1);

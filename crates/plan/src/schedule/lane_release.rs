@@ -12,6 +12,7 @@ impl State {
         }
     }
 
+    /// Releases or retains one lane, where that is due.
     fn tidy_lane(&mut self, lane: usize) {
         let it = &self.lanes[lane];
         if it.unlanded_count > 0 {
@@ -19,7 +20,7 @@ impl State {
                 self.has_unlanded_work_in(*task, lane) && self.task_phase(*task).could_not_land()
             };
             if it.current_use == LaneUse::Retired && !it.retain_reported && it.tasks.iter().any(is_stuck) {
-                self.retain_lane(lane);
+                self.report_retained_lane(lane);
             }
             return;
         }
@@ -37,7 +38,7 @@ impl State {
 
     /// Returns whether a lane contains work that has not landed, including abandoned work and that of a
     /// failed run.
-    pub(crate) fn lane_has_work(&self, lane: usize) -> bool {
+    pub(crate) fn lane_has_unlanded_work(&self, lane: usize) -> bool {
         let it = &self.lanes[lane];
         let is_open = |task: usize| !self.task_phase(task).is_on_branch();
         // A retired lane may contain abandoned work of multiple tasks, which run again in other lanes.
@@ -48,11 +49,11 @@ impl State {
 
     /// Ends the use of a lane: it is retired if it has work, and removed otherwise.
     pub(crate) fn release_lane(&mut self, lane: usize) {
-        if self.lane_has_work(lane) {
+        if self.lane_has_unlanded_work(lane) {
             if self.lanes[lane].current_use != LaneUse::Retired {
                 self.set_lane_use(lane, LaneUse::Retired);
             }
-            self.retain_lane(lane);
+            self.report_retained_lane(lane);
         } else {
             self.set_lane_use(lane, LaneUse::Removed);
             self.actions.push(Action::DiscardLane { lane });
@@ -60,7 +61,7 @@ impl State {
     }
 
     /// Reports, once, that a lane is not removed.
-    pub(crate) fn retain_lane(&mut self, lane: usize) {
+    pub(crate) fn report_retained_lane(&mut self, lane: usize) {
         if !self.lanes[lane].retain_reported {
             self.lanes[lane].retain_reported = true;
             self.actions.push(Action::RetainLane { lane });
@@ -72,8 +73,8 @@ impl State {
         self.update_lane(lane, |it| it.current_use = new_use);
         if matches!(new_use, LaneUse::Retired | LaneUse::Removed) {
             for task in &self.lanes[lane].tasks {
-                if self.lane_by_bundle.get(&self.layout.bundle[*task]) == Some(&lane) {
-                    self.lane_by_bundle.remove(&self.layout.bundle[*task]);
+                if self.lane_by_bundle.get(&self.order.bundle[*task]) == Some(&lane) {
+                    self.lane_by_bundle.remove(&self.order.bundle[*task]);
                 }
             }
         }

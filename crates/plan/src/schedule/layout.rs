@@ -13,9 +13,10 @@ pub struct ScheduleOrder {
     /// By task, its stage. A stage starts when the stages before it are finished. Where tasks land together,
     /// those of one stage do.
     pub stage: Vec<usize>,
+    /// Number of stages.
     pub(crate) stage_count: usize,
     /// By task, the last stage of its phase.
-    pub(crate) last_stage: Vec<usize>,
+    pub(crate) last_stage_of_phase: Vec<usize>,
     /// By task, its bundle. The tasks of a bundle run one after the other, in one lane.
     pub(crate) bundle: Vec<usize>,
     /// By bundle, its number of tasks.
@@ -38,13 +39,13 @@ impl ScheduleOrder {
             let last = last_by_phase.entry(*phase).or_default();
             *last = (*last).max(*stage);
         }
-        let last_stage = phase.iter().map(|phase| last_by_phase[phase]).collect();
+        let last_stage_of_phase = phase.iter().map(|phase| last_by_phase[phase]).collect();
         let (bundle, bundle_sizes) = task_bundles(work, options.mode, &stage);
         let mut family = UnionFind::new(work.tasks().len());
-        for group in work.overlaps() {
+        for group in work.overlap_groups() {
             group.windows(2).for_each(|pair| family.union(pair[0], pair[1]));
         }
-        let tasks_by_rank = rank_tasks(work, options, &phase, &stage);
+        let tasks_by_rank = tasks_in_start_order(work, options, &phase, &stage);
         let mut rank = vec![0; tasks_by_rank.len()];
         for (position, task) in tasks_by_rank.iter().enumerate() {
             rank[*task] = position;
@@ -52,7 +53,7 @@ impl ScheduleOrder {
         ScheduleOrder {
             stage,
             stage_count,
-            last_stage,
+            last_stage_of_phase,
             bundle,
             bundle_sizes,
             family: family.group_numbers().0,
@@ -97,7 +98,7 @@ fn task_stages(work: &Workload, mode: LandingMode, phase: &[usize]) -> (Vec<usiz
 /// Returns the bundle of each task, and the size of each bundle.
 fn task_bundles(work: &Workload, mode: LandingMode, stage: &[usize]) -> (Vec<usize>, Vec<usize>) {
     let mut groups = UnionFind::new(stage.len());
-    for group in work.overlaps() {
+    for group in work.overlap_groups() {
         for (index, task) in group.iter().enumerate() {
             for other in &group[..index] {
                 // A dependent starts after its dependency has landed, so the two never conflict.
@@ -127,8 +128,13 @@ fn task_bundles(work: &Workload, mode: LandingMode, stage: &[usize]) -> (Vec<usi
     groups.group_numbers()
 }
 
-/// Returns all tasks in the order in which they start.
-fn rank_tasks(work: &Workload, options: &BatchOptions, phase: &[usize], stage: &[usize]) -> Vec<usize> {
+/// Returns the numbers of all tasks in the order in which they start.
+fn tasks_in_start_order(
+    work: &Workload,
+    options: &BatchOptions,
+    phase: &[usize],
+    stage: &[usize],
+) -> Vec<usize> {
     let tasks = work.tasks();
     // By task, the weight of the heaviest path from it to the end of the plan.
     let mut path_weight = vec![0_u64; tasks.len()];
@@ -151,6 +157,7 @@ fn rank_tasks(work: &Workload, options: &BatchOptions, phase: &[usize], stage: &
 
 /// Union-find over the numbers from 0: disjoint groups of members that are joined directly or through others.
 struct UnionFind {
+    /// By member, its parent in its group; the root of a group is its own parent.
     parents: Vec<usize>,
 }
 
@@ -159,6 +166,7 @@ impl UnionFind {
         UnionFind { parents: (0..count).collect() }
     }
 
+    /// Returns the root of a member's group, and shortens the path to it.
     fn find_root(&mut self, mut member: usize) -> usize {
         while self.parents[member] != member {
             self.parents[member] = self.parents[self.parents[member]];
@@ -167,6 +175,7 @@ impl UnionFind {
         member
     }
 
+    /// Joins the groups of two members.
     fn union(&mut self, first: usize, second: usize) {
         let (first_root, second_root) = (self.find_root(first), self.find_root(second));
         self.parents[first_root.max(second_root)] = first_root.min(second_root);

@@ -13,8 +13,9 @@ use super::task_phase::{FailureReason, TaskPhase};
 const MAX_START_FAILURES: u32 = 3;
 
 impl State {
+    /// Marks a task as running, if this run of it was about to start.
     pub(crate) fn on_run_started(&mut self, task: usize, attempt: u32) {
-        if self.run_lane(task, attempt).is_some() && self.task_phase(task) == TaskPhase::Starting {
+        if self.lane_of_current_run(task, attempt).is_some() && self.task_phase(task) == TaskPhase::Starting {
             (self.tasks[task].was_interrupted, self.tasks[task].start_failures) = (false, 0);
             self.set_phase(task, TaskPhase::Running);
             if let Some(lane) = self.tasks[task].lane {
@@ -23,9 +24,10 @@ impl State {
         }
     }
 
+    /// Handles the end of a task's current run. Any other run is ignored.
     pub(crate) fn on_run_ended(&mut self, task: usize, attempt: u32, end: TaskRunEnd) {
-        let Some(lane) = self.run_lane(task, attempt) else { return };
-        let was_stopped = self.tasks[task].stop_request.take().is_some();
+        let Some(lane) = self.lane_of_current_run(task, attempt) else { return };
+        let was_stopped = self.tasks[task].stop_request_is_hard.take().is_some();
         if end != TaskRunEnd::NotStarted {
             self.update_lane(lane, |it| it.failed_task = None);
             (self.tasks[task].was_interrupted, self.tasks[task].start_failures) = (false, 0);
@@ -34,15 +36,15 @@ impl State {
         match end {
             TaskRunEnd::NotStarted => self.on_run_not_started(task, was_stopped),
             TaskRunEnd::Done => {
-                self.done_count += 1;
-                self.tasks[task].done_order = self.done_count;
+                self.ready_to_land_count += 1;
+                self.tasks[task].ready_to_land_order = self.ready_to_land_count;
                 if !self.skip_if_blocked(task, true) {
                     self.set_phase(task, TaskPhase::ReadyToLand);
                 }
             }
             TaskRunEnd::AlreadyDone => {
                 // The evidence that the task was already done had landed when the run started.
-                self.tasks[task].landed_at = self.lanes[lane].base_updates;
+                self.tasks[task].landed_update = self.lanes[lane].base_updates;
                 self.settle_task(task, TaskPhase::AlreadyDone);
             }
             TaskRunEnd::NoChange => self.settle_task(task, TaskPhase::NoChange),
@@ -79,6 +81,7 @@ impl State {
         }
     }
 
+    /// Counts a failed run of a task, and then runs the task again, sets it aside or fails it.
     fn on_run_failed(&mut self, task: usize, class: RunClass) {
         if class != RunClass::Stopped {
             self.tasks[task].failures += 1;

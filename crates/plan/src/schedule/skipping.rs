@@ -21,6 +21,7 @@ impl State {
         }
     }
 
+    /// Skips a task because of the task `cause`, and releases the claim on it.
     fn skip_task(&mut self, task: usize, cause: usize, has_work: bool) {
         self.set_phase(task, TaskPhase::Skipped { has_work });
         self.tasks[task].skip_cause = Some(cause);
@@ -53,7 +54,7 @@ impl State {
     pub(crate) fn undo_skips(&mut self, redone_task: Option<usize>) {
         for task in self.work.graph().topological_order().to_vec() {
             let TaskPhase::Skipped { has_work } = self.task_phase(task) else { continue };
-            let is_outdated = redone_task.is_some_and(|redone| self.work.graph().depends_on(task, redone));
+            let is_outdated = redone_task.is_some_and(|redone| self.work.graph().waits_for(task, redone));
             if has_work && is_outdated {
                 self.abandon_work(task);
             }

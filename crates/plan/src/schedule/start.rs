@@ -19,10 +19,10 @@ impl State {
         };
         let mut next_head = (0, 0);
         while let Some((rank, bundle)) = self.bundle_heads.range(next_head..).next().copied() {
-            if self.layout.stage[self.layout.tasks_by_rank[rank]] > last_stage {
+            if self.order.stage[self.order.tasks_by_rank[rank]] > last_stage {
                 break;
             }
-            if self.counters.active >= self.run_limit() {
+            if self.counters.active_count >= self.run_limit() {
                 self.push_queued(last_stage);
                 return true;
             }
@@ -31,7 +31,7 @@ impl State {
                 continue;
             }
             let choose = |rank: &usize| {
-                let task = self.layout.tasks_by_rank[*rank];
+                let task = self.order.tasks_by_rank[*rank];
                 self.choose_lane(task).map(|choice| (task, choice))
             };
             match self.ready_by_bundle[&bundle].iter().find_map(choose) {
@@ -47,16 +47,16 @@ impl State {
     /// phase with a conflict. None when all stages are finished.
     fn last_stage_to_start(&self) -> Option<usize> {
         let first_open = self.counters.first_open_stage()?;
-        let conflicts = self.counters.open_conflicts.iter().chain(&self.counters.resolving);
-        let conflict_limit = conflicts.map(|task| self.layout.last_stage[*task]).min();
+        let conflicts = self.counters.conflicts_without_agent.iter().chain(&self.counters.resolving);
+        let conflict_limit = conflicts.map(|task| self.order.last_stage_of_phase[*task]).min();
         Some(conflict_limit.map_or(first_open, |limit| first_open.min(limit)))
     }
 
     /// Reports, once, each task that is ready and only waits for capacity.
     fn push_queued(&mut self, last_stage: usize) {
         while let Some(rank) = self.unreported_ready.first().copied() {
-            let task = self.layout.tasks_by_rank[rank];
-            if self.layout.stage[task] > last_stage {
+            let task = self.order.tasks_by_rank[rank];
+            if self.order.stage[task] > last_stage {
                 break;
             }
             self.unreported_ready.remove(&rank);
@@ -72,7 +72,7 @@ impl State {
             current_use: LaneUse::SettingUp(task),
             tasks: vec![task],
             load: u64::from(self.work.tasks()[task].weight),
-            family: self.layout.family[task],
+            family: self.order.family[task],
             base_updates: self.branch_updates,
             unlanded_count: 0,
             landing_count: 0,
@@ -86,8 +86,9 @@ impl State {
         self.actions.push(Action::SetUpLane { lane });
     }
 
+    /// Assigns a lane to a task and its bundle, and claims the task.
     fn assign_lane(&mut self, task: usize, lane: usize) {
-        self.lane_by_bundle.insert(self.layout.bundle[task], lane);
+        self.lane_by_bundle.insert(self.order.bundle[task], lane);
         self.last_lane = lane;
         let task_state = &mut self.tasks[task];
         task_state.claimed_here = true;
@@ -96,6 +97,7 @@ impl State {
         }
     }
 
+    /// Starts the next run of a task in a lane.
     fn start_run(&mut self, task: usize, lane: usize) {
         let weight = u64::from(self.work.tasks()[task].weight);
         let branch_updates = self.branch_updates;
@@ -139,6 +141,7 @@ impl State {
         self.actions.push(Action::StartRun { task, lane, attempt, base });
     }
 
+    /// Starts the run that a lane was set up for, or returns its task to the waiting ones.
     pub(crate) fn on_lane_set_up(&mut self, lane: usize) {
         let Some(LaneUse::SettingUp(task)) = self.lanes.get(lane).map(|it| it.current_use) else { return };
         self.set_lane_use(lane, LaneUse::Idle);
@@ -146,14 +149,15 @@ impl State {
             return;
         }
         // Capacity may have decreased since, or the batch may no longer be allowed to start agents.
-        let can_start = self.counters.active <= self.run_limit() && self.may_start_agents();
-        if can_start && self.tasks[task].unmet_count == 0 && !self.tasks[task].claimed_elsewhere {
+        let can_start = self.counters.active_count <= self.run_limit() && self.may_start_agents();
+        if can_start && self.tasks[task].unmet_dependency_count == 0 && !self.tasks[task].claimed_elsewhere {
             self.start_run(task, lane);
         } else {
             self.return_to_waiting(task);
         }
     }
 
+    /// Removes a lane that could not be set up, and fails its task unless the batch is stopping.
     pub(crate) fn on_lane_set_up_failed(&mut self, lane: usize) {
         let Some(LaneUse::SettingUp(task)) = self.lanes.get(lane).map(|it| it.current_use) else { return };
         self.set_lane_use(lane, LaneUse::Removed);

@@ -21,11 +21,12 @@ pub struct State {
     /// Options with which the batch runs; the user may change the budget in them.
     pub options: BatchOptions,
     /// Order and grouping of the tasks, fixed before the first run.
-    pub layout: ScheduleOrder,
+    pub order: ScheduleOrder,
     /// State of each task, by task number.
     pub tasks: Vec<TaskState>,
     /// All lanes of the batch by lane number, including those that were removed.
     pub lanes: Vec<ScheduledLane>,
+    /// Number of the next landing.
     pub(crate) next_landing: usize,
     /// Number of updates of the batch's branch: landings, and landings that were undone.
     pub branch_updates: u32,
@@ -36,6 +37,7 @@ pub struct State {
     pub capacity: Option<usize>,
     /// Cost of the batch so far.
     pub spent_nanos: NanoDollars,
+    /// Counts and sets of tasks by phase, updated with each change of a phase.
     pub(crate) counters: Counters,
     /// Ranks of the tasks that are ready to run, by bundle.
     pub(crate) ready_by_bundle: BTreeMap<usize, BTreeSet<usize>>,
@@ -52,7 +54,7 @@ pub struct State {
     /// The lane that got a run last.
     pub(crate) last_lane: usize,
     /// Number of times that work became ready to land. It orders the tasks of a landing.
-    pub(crate) done_count: usize,
+    pub(crate) ready_to_land_count: usize,
     /// Lanes that changed since they were last tidied.
     pub(crate) touched_lanes: BTreeSet<usize>,
     /// Actions that the current event has requested so far.
@@ -105,16 +107,16 @@ pub struct TaskState {
     pub base: Option<RunBase>,
     /// Whether the last run was stopped because the batch was. The next run then continues from its work.
     pub(crate) was_interrupted: bool,
-    /// Value of `branch_updates` after which the task's result is on the batch's branch.
-    pub landed_at: u32,
-    /// Value of `done_count` when the task's work became ready to land.
-    pub(crate) done_order: usize,
+    /// Value of `branch_updates` from which on the task's result is on the batch's branch; not a time.
+    pub landed_update: u32,
+    /// Value of `ready_to_land_count` when the task's work became ready to land.
+    pub(crate) ready_to_land_order: usize,
     /// Number of direct dependencies without a result on which the task could build.
-    pub(crate) unmet_count: usize,
+    pub(crate) unmet_dependency_count: usize,
     /// The task that causes this one to be skipped.
     pub skip_cause: Option<usize>,
     /// Whether the requested stop of the task's agent is immediate. None when no stop is requested.
-    pub(crate) stop_request: Option<bool>,
+    pub(crate) stop_request_is_hard: Option<bool>,
     /// Whether the task is landing again, with the same work, after its checks failed. The failure policy was
     /// applied then, and does not apply again.
     pub(crate) is_recheck: bool,
@@ -135,11 +137,11 @@ impl State {
             lane: None,
             base: None,
             was_interrupted: false,
-            landed_at: 0,
-            done_order: 0,
-            unmet_count: task.depends_on.len(),
+            landed_update: 0,
+            ready_to_land_order: 0,
+            unmet_dependency_count: task.depends_on.len(),
             skip_cause: None,
-            stop_request: None,
+            stop_request_is_hard: None,
             is_recheck: false,
         };
         let mut state = State {
@@ -165,10 +167,10 @@ impl State {
             single_landings: BTreeSet::new(),
             open_lanes: BTreeSet::new(),
             last_lane: 0,
-            done_count: 0,
+            ready_to_land_count: 0,
             touched_lanes: BTreeSet::new(),
             actions: Vec::new(),
-            layout,
+            order: layout,
         };
         for task in 0..state.tasks.len() {
             state.counters.add_task(state.membership(task), TaskPhase::Waiting);
@@ -178,7 +180,7 @@ impl State {
     }
 
     /// Returns the state of a batch after these events.
-    pub fn fold<'a>(
+    pub fn replay_events<'a>(
         work: &Workload,
         options: &BatchOptions,
         events: impl IntoIterator<Item = &'a ScheduleEvent>,
@@ -193,7 +195,7 @@ impl State {
     #[must_use]
     pub fn handle(&mut self, event: &ScheduleEvent) -> Vec<Action> {
         self.apply_event(event);
-        self.advance();
+        self.request_due_actions();
         std::mem::take(&mut self.actions)
     }
 
@@ -203,6 +205,7 @@ impl State {
         self.actions.clear();
     }
 
+    /// Changes the state as an event requires.
     fn apply_event(&mut self, event: &ScheduleEvent) {
         match event {
             ScheduleEvent::BatchStarted => self.start_batch(),
@@ -238,12 +241,13 @@ impl State {
         self.tasks[task].phase
     }
 
+    /// Returns the groups in which a task is counted.
     fn membership(&self, task: usize) -> TaskMembership {
         TaskMembership {
             task,
-            stage: self.layout.stage[task],
-            family: self.layout.family[task],
-            bundle: self.layout.bundle[task],
+            stage: self.order.stage[task],
+            family: self.order.family[task],
+            bundle: self.order.bundle[task],
         }
     }
 
@@ -267,7 +271,7 @@ impl State {
             (self.satisfies_dependents(old_phase), self.satisfies_dependents(phase));
         if was_satisfied != is_satisfied {
             for dependent in self.work.graph().dependents(task).to_vec() {
-                let unmet_count = &mut self.tasks[dependent].unmet_count;
+                let unmet_count = &mut self.tasks[dependent].unmet_dependency_count;
                 *unmet_count = if is_satisfied { *unmet_count - 1 } else { *unmet_count + 1 };
                 self.update_ready(dependent);
             }
@@ -285,9 +289,9 @@ impl State {
     /// Adds a task to the ready ones or removes it, as its state requires.
     pub(crate) fn update_ready(&mut self, task: usize) {
         let task_state = &self.tasks[task];
-        let (rank, bundle) = (self.layout.rank[task], self.layout.bundle[task]);
+        let (rank, bundle) = (self.order.rank[task], self.order.bundle[task]);
         let is_ready = task_state.phase == TaskPhase::Waiting
-            && task_state.unmet_count == 0
+            && task_state.unmet_dependency_count == 0
             && !task_state.claimed_elsewhere;
         let ready_ranks = self.ready_by_bundle.entry(bundle).or_default();
         let old_first = ready_ranks.first().copied();
@@ -307,6 +311,7 @@ impl State {
         }
     }
 
+    /// Records whether another batch has claimed a task.
     fn set_claimed_elsewhere(&mut self, task: usize, claimed: bool) {
         if task < self.tasks.len() {
             self.tasks[task].claimed_elsewhere = claimed;
@@ -314,8 +319,8 @@ impl State {
         }
     }
 
-    /// Returns the lane of a task's current run, if `attempt` is that run.
-    pub fn run_lane(&self, task: usize, attempt: u32) -> Option<usize> {
+    /// Returns the lane of a task's current run; none if `attempt` is not that run.
+    pub fn lane_of_current_run(&self, task: usize, attempt: u32) -> Option<usize> {
         let task_state = self.tasks.get(task)?;
         let is_current = task_state.attempts == attempt
             && matches!(task_state.phase, TaskPhase::Starting | TaskPhase::Running)

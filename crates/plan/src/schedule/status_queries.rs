@@ -43,8 +43,8 @@ impl State {
         }
     }
 
-    /// Returns the dependencies of a task whose work is not on the batch's branch yet.
-    pub fn unmet_dependencies(&self, task: usize) -> Vec<usize> {
+    /// Returns the dependencies of a task whose work is not on the batch's branch yet, even if it is done.
+    pub fn unlanded_dependencies(&self, task: usize) -> Vec<usize> {
         let dependencies = &self.work.tasks()[task].depends_on;
         dependencies
             .iter()
@@ -60,7 +60,7 @@ impl State {
 
     /// Returns whether a stop of the task's run or of its conflict resolution has been requested.
     pub fn is_stopping(&self, task: usize) -> bool {
-        self.tasks[task].stop_request.is_some()
+        self.tasks[task].stop_request_is_hard.is_some()
     }
 
     /// Returns the status of the batch in one word: `new`, `running`, `pausing`, `paused`, `stopping`,
@@ -110,8 +110,8 @@ impl State {
         self.final_outcome().map(|_| TaskOutcome::Unfinished(unfinished))
     }
 
-    /// Returns the task that a lane is being set up for.
-    pub fn set_up_task(&self, lane: usize) -> Option<usize> {
+    /// Returns the task that a lane is being set up for; none if the lane is not being set up.
+    pub fn task_of_lane_set_up(&self, lane: usize) -> Option<usize> {
         match self.lanes.get(lane)?.current_use {
             LaneUse::SettingUp(task) => Some(task),
             _ => None,

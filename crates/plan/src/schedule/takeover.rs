@@ -39,6 +39,7 @@ impl State {
         }
     }
 
+    /// Requests again to record a settled task as such, and to release the claim on it.
     fn repeat_mark_actions(&mut self, task: usize) {
         let task_state = &self.tasks[task];
         match (task_state.phase, task_state.skip_cause) {
@@ -54,6 +55,7 @@ impl State {
         }
     }
 
+    /// Requests again to create, remove or retain a lane, as its use requires.
     fn repeat_lane_actions(&mut self, lane: usize) {
         let lane_entry = &self.lanes[lane];
         match lane_entry.current_use {
@@ -69,6 +71,7 @@ impl State {
         }
     }
 
+    /// Requests again the landings that have no result yet.
     fn repeat_landings(&mut self) {
         let mut landings: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for (task, task_state) in self.tasks.iter().enumerate() {
@@ -77,7 +80,7 @@ impl State {
             }
         }
         for (landing, mut tasks) in landings {
-            tasks.sort_unstable_by_key(|task| self.tasks[*task].done_order);
+            tasks.sort_unstable_by_key(|task| self.tasks[*task].ready_to_land_order);
             self.actions.push(Action::Land { landing, tasks });
         }
     }
@@ -94,6 +97,7 @@ impl State {
         }
     }
 
+    /// Requests again the start, the conflict resolution or the stop that is due for a task.
     fn repeat_task_actions(&mut self, task: usize) {
         match self.task_phase(task) {
             TaskPhase::Starting if self.may_start_agents() => {
@@ -102,12 +106,12 @@ impl State {
                 }
             }
             TaskPhase::Starting => return self.cancel_start(task),
-            TaskPhase::Conflict { is_resolving: true } if self.tasks[task].stop_request.is_none() => {
+            TaskPhase::Conflict { is_resolving: true } if self.tasks[task].stop_request_is_hard.is_none() => {
                 self.actions.push(Action::StartResolution { task });
             }
             _ => {}
         }
-        if let Some(hard) = self.tasks[task].stop_request {
+        if let Some(hard) = self.tasks[task].stop_request_is_hard {
             self.push_stop(task, hard);
         }
     }
@@ -117,7 +121,7 @@ impl State {
     fn cancel_start(&mut self, task: usize) {
         let task_state = &mut self.tasks[task];
         task_state.attempts -= 1;
-        task_state.stop_request = None;
+        task_state.stop_request_is_hard = None;
         if let Some(lane) = task_state.lane {
             self.set_lane_use(lane, LaneUse::Idle);
         }

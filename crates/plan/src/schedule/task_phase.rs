@@ -56,7 +56,7 @@ pub enum TaskPhase {
 
 impl TaskPhase {
     /// Returns whether the task counts as a concurrent run.
-    pub fn is_active(self) -> bool {
+    pub fn counts_as_run(self) -> bool {
         matches!(self, TaskPhase::Preparing | TaskPhase::Starting | TaskPhase::Running)
     }
 

@@ -34,7 +34,8 @@ pub struct Phase {
 pub struct Workload {
     tasks: Vec<ScheduledTask>,
     phases: Vec<Phase>,
-    overlaps: Vec<Vec<usize>>,
+    /// Groups of tasks that change the same files.
+    overlap_groups: Vec<Vec<usize>>,
     graph: DependencyGraph,
 }
 
@@ -82,7 +83,7 @@ impl Workload {
             return Err(WorkloadError::NotInOnePhase(task));
         }
         let graph = DependencyGraph::new(&tasks).map_err(WorkloadError::Cycle)?;
-        Ok(Workload { tasks, phases, overlaps, graph })
+        Ok(Workload { tasks, phases, overlap_groups: overlaps, graph })
     }
 
     /// Returns the tasks, by number.
@@ -96,8 +97,8 @@ impl Workload {
     }
 
     /// Returns the groups of tasks that change the same files.
-    pub fn overlaps(&self) -> &[Vec<usize>] {
-        &self.overlaps
+    pub fn overlap_groups(&self) -> &[Vec<usize>] {
+        &self.overlap_groups
     }
 
     /// Returns the dependency graph of the tasks.
@@ -170,15 +171,15 @@ impl DependencyGraph {
         &self.topological_order
     }
 
-    /// Returns whether `task` has to wait for `other`. No task waits for the dependencies of a task that was
-    /// done before the batch.
-    pub fn depends_on(&self, task: usize, other: usize) -> bool {
+    /// Returns whether `task` has to wait for `other`, directly or through others. No task waits for the
+    /// dependencies of a task that was done before the batch.
+    pub fn waits_for(&self, task: usize, other: usize) -> bool {
         self.ancestor_bits[task][other / 64] >> (other % 64) & 1 == 1
     }
 
     /// Returns whether one of the two tasks has to wait for the other.
     pub(crate) fn are_ordered(&self, first: usize, second: usize) -> bool {
-        self.depends_on(first, second) || self.depends_on(second, first)
+        self.waits_for(first, second) || self.waits_for(second, first)
     }
 }
 
@@ -212,8 +213,8 @@ mod tests {
         let graph = DependencyGraph::new(&tasks(&[&[2], &[0], &[], &[0, 1]])).unwrap();
         assert_eq!(graph.topological_order(), [2, 0, 1, 3]);
         assert_eq!(graph.dependents(0), [1, 3]);
-        assert!(graph.depends_on(3, 2) && !graph.depends_on(2, 3) && graph.are_ordered(2, 3));
-        assert!(!graph.depends_on(1, 1));
+        assert!(graph.waits_for(3, 2) && !graph.waits_for(2, 3) && graph.are_ordered(2, 3));
+        assert!(!graph.waits_for(1, 1));
     }
 
     #[test]
@@ -221,8 +222,8 @@ mod tests {
         let mut tasks = tasks(&[&[], &[0], &[1], &[2]]);
         tasks[1].done = true;
         let graph = DependencyGraph::new(&tasks).unwrap();
-        assert!(graph.depends_on(2, 1) && graph.depends_on(3, 1) && graph.depends_on(3, 2));
-        assert!(!graph.depends_on(2, 0) && !graph.are_ordered(0, 3));
+        assert!(graph.waits_for(2, 1) && graph.waits_for(3, 1) && graph.waits_for(3, 2));
+        assert!(!graph.waits_for(2, 0) && !graph.are_ordered(0, 3));
     }
 
     #[test]

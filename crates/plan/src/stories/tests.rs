@@ -134,7 +134,7 @@ fn reads_every_supported_story_form() {
     assert_eq!(plan.summary, "Shop");
     let prompt = "One\n\nAs a clerk\nI want one.\n\nIt is done when:\n- it is there\n- it works";
     assert_eq!((tasks[0].id.as_str(), tasks[0].prompt.as_str(), tasks[0].done), ("7", prompt, false));
-    assert_eq!(tasks[0].progress, Some(Progress { done: 1, total: 2 }));
+    assert_eq!(tasks[0].progress, Some(BoxProgress { done: 1, total: 2 }));
     assert_eq!((tasks[1].title.as_str(), tasks[1].needs[0].name.as_str(), tasks[1].done), ("2", "7", true));
     assert_eq!((tasks[2].needs.len(), tasks[2].done), (0, true));
     assert_eq!(tasks[1].location.to_string(), "s.yaml:18:10");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use proq_base::terminal_text;
 
-use crate::plan::is_name;
+use crate::plan::is_task_or_area_name;
 use crate::plan_error::PlanError;
 use crate::source_file;
 
@@ -57,8 +57,11 @@ pub struct TaskLayout<'a> {
 impl TaskLayout<'_> {
     /// Returns whether an area has this name.
     pub(crate) fn has_area(&self, name: &str) -> bool {
-        let is_folder =
-            || is_name(name) && name != ARCHIVE_FOLDER && self.top.join(self.tasks_dir).join(name).is_dir();
+        let is_folder = || {
+            is_task_or_area_name(name)
+                && name != ARCHIVE_FOLDER
+                && self.top.join(self.tasks_dir).join(name).is_dir()
+        };
         self.areas.iter().any(|(area, _)| area == name) || is_folder()
     }
 
@@ -67,7 +70,7 @@ impl TaskLayout<'_> {
         match self.read_optional_text(path)? {
             Some(text) => Ok(text),
             None => Err(PlanError::SourceNotFound {
-                name: display_path(self.top, path).to_string(),
+                source_name: display_path(self.top, path).to_string(),
                 hint: String::new(),
             }),
         }
@@ -117,5 +120,5 @@ pub(crate) fn id_from_folder_name(name: &str) -> Option<&str> {
     } else {
         name
     };
-    is_name(id).then_some(id)
+    is_task_or_area_name(id).then_some(id)
 }

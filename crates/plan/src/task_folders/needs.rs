@@ -14,6 +14,7 @@ use crate::plan_error::PlanError;
 pub(crate) struct TaskSelection<'c> {
     /// The folder that relative sources start from.
     pub dir: &'c Path,
+    /// Sources that the user named.
     pub sources: &'c [String],
     /// The folders of the tasks in the plan.
     pub(crate) selected: &'c BTreeSet<PathBuf>,
@@ -31,7 +32,9 @@ impl TaskSelection<'_> {
 
 /// All task folders, indexed by lowercase task id.
 pub struct TaskIndex<'f> {
+    /// Task folders of all areas.
     folders: &'f [TaskFolder],
+    /// Indexes of the folders with each id, in lowercase.
     by_id: BTreeMap<String, Vec<usize>>,
 }
 
@@ -61,7 +64,7 @@ impl<'f> TaskIndex<'f> {
         need: Need,
         selection: &TaskSelection<'_>,
     ) -> Result<Option<Need>, PlanError> {
-        let needed = match self.find_by_name(folder, &need.name).as_slice() {
+        let needed = match self.matching_folders(folder, &need.name).as_slice() {
             [] => {
                 return Err(PlanError::UnknownNeed {
                     location: need.location,
@@ -76,7 +79,7 @@ impl<'f> TaskIndex<'f> {
                     location: need.location,
                     task: folder.task_name(),
                     need: need.name,
-                    all: matches.iter().map(|index| self.folders[*index].task_name()).collect(),
+                    candidates: matches.iter().map(|index| self.folders[*index].task_name()).collect(),
                 });
             }
         };
@@ -100,13 +103,13 @@ impl<'f> TaskIndex<'f> {
     /// Returns the names of `needs` that match no done task.
     pub fn open_needs(&self, folder: &TaskFolder, needs: &[Need]) -> Vec<String> {
         let is_open = |need: &&Need| {
-            !self.find_by_name(folder, &need.name).iter().any(|index| self.folders[*index].done)
+            !self.matching_folders(folder, &need.name).iter().any(|index| self.folders[*index].done)
         };
         needs.iter().filter(is_open).map(|need| need.name.clone()).collect()
     }
 
     /// Returns the tasks that a name matches; a task of the same area takes precedence.
-    fn find_by_name(&self, folder: &TaskFolder, name: &str) -> Vec<usize> {
+    fn matching_folders(&self, folder: &TaskFolder, name: &str) -> Vec<usize> {
         let (area, id) = match name.split_once('/') {
             Some((area, id)) => (Some(area.to_lowercase()), id),
             None => (None, name),
@@ -122,6 +125,7 @@ impl<'f> TaskIndex<'f> {
         }
     }
 
+    /// Returns the name of the task that `name` most likely means; none if no id is similar.
     fn suggest_name(&self, folder: &TaskFolder, name: &str) -> Option<String> {
         let others = || self.folders.iter().filter(|other| other.path != folder.path);
         let id = name.rsplit('/').next().unwrap_or(name);

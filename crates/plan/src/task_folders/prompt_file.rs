@@ -9,8 +9,8 @@ use proq_git as git;
 use proq_git::status::scope;
 
 use super::needs::TaskIndex;
-use crate::plan::{Need, SourceNote, is_name};
-use crate::plan::{Progress, Size};
+use crate::plan::{BoxProgress, Size};
+use crate::plan::{Need, SourceNote, is_task_or_area_name};
 use crate::plan_error::{PlanError, SourceLocation};
 use crate::source_node::TextLocator;
 use crate::task_status::TaskProgress;
@@ -29,7 +29,7 @@ pub struct ParsedPrompt {
     /// Amount of work that the task takes; medium if the file names no size.
     pub size: Size,
     /// Review level of the task, from 0 to 3; none if the file names no level.
-    pub review: Option<u8>,
+    pub review_level: Option<u8>,
     /// Oddities of the file that do not prevent the task from running.
     pub notes: Vec<SourceNote>,
 }
@@ -37,8 +37,11 @@ pub struct ParsedPrompt {
 /// A section of the prompt file that has a meaning for the plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Section {
+    /// The section `Dependencies`.
     Needs,
+    /// The section `File scope`.
     Scope,
+    /// Any other section, which is ignored.
     Other,
 }
 
@@ -50,7 +53,7 @@ pub fn parse(file: &Arc<str>, text: &str, task_index: &TaskIndex<'_>) -> Result<
     let locator = TextLocator::new(file, text);
     let mut out = ParsedPrompt::default();
     let mut section = Section::Other;
-    for line in markdown::lines(text) {
+    for line in markdown::lines_outside_code(text) {
         let locate_in_line = |offset: usize| locator.locate(line.offset + offset);
         if let Some(heading) = line.heading() {
             match (heading.level, &out.title) {
@@ -59,7 +62,7 @@ pub fn parse(file: &Arc<str>, text: &str, task_index: &TaskIndex<'_>) -> Result<
                 _ => {}
             }
             if let Some(level) = value_after_label(heading.text, "review level") {
-                out.review = Some(parse_review_level(level, &locate_in_line(0))?);
+                out.review_level = Some(parse_review_level(level, &locate_in_line(0))?);
             }
             continue;
         }
@@ -69,7 +72,7 @@ pub fn parse(file: &Arc<str>, text: &str, task_index: &TaskIndex<'_>) -> Result<
                 continue;
             }
             Some((label, value)) if label.eq_ignore_ascii_case("review level") => {
-                out.review = Some(parse_review_level(value, &locate_in_line(0))?);
+                out.review_level = Some(parse_review_level(value, &locate_in_line(0))?);
                 continue;
             }
             _ => {}
@@ -107,7 +110,7 @@ impl ParsedPrompt {
         locate_in_line: &dyn Fn(usize) -> SourceLocation,
         task_index: &TaskIndex<'_>,
     ) {
-        let (offset, text) = line.item().map_or((0, line.text), |item| (item.text_offset, item.text));
+        let (offset, text) = line.item().map_or((0, line.text), |item| (item.text_offset_in_line, item.text));
         let text = text.trim();
         if text.is_empty() || text.starts_with('>') {
             return;
@@ -148,13 +151,13 @@ impl ParsedPrompt {
         if is_prose || glob.is_empty() {
             let text =
                 format!("this names no file, and is passed over: {}", terminal_text::escape_line(item.text));
-            self.notes.push(SourceNote { location: locate_in_line(item.text_offset), text });
+            self.notes.push(SourceNote { location: locate_in_line(item.text_offset_in_line), text });
             return Ok(());
         }
         if let Err(git::Error::InvalidGlob { reason: why, .. }) = scope::Scope::parse(&[glob.to_owned()]) {
             let message = format!("'{}' is no glob: {why}", terminal_text::escape_line(glob));
             return Err(PlanError::invalid(
-                &locate_in_line(item.text_offset),
+                &locate_in_line(item.text_offset_in_line),
                 message,
                 "name files of this repository, as in `src/pay/`",
             ));
@@ -174,8 +177,9 @@ fn leading_task_names<'t>(text: &'t str, is_labeled: bool, task_index: &TaskInde
         let ends_with_colon = word.ends_with(':');
         let word = markdown::strip_emphasis(word.trim_end_matches(['.', ':']));
         let after_word = after_word.trim_start();
-        let is_valid_name =
-            word.split_once('/').map_or(is_name(word), |(area, id)| is_name(area) && is_name(id));
+        let is_valid_name = word.split_once('/').map_or(is_task_or_area_name(word), |(area, id)| {
+            is_task_or_area_name(area) && is_task_or_area_name(id)
+        });
         let ends_list =
             ends_with_colon || after_word.is_empty() || after_word.starts_with(['(', '—', '–', '-', ':']);
         let next = after_word
@@ -199,13 +203,14 @@ fn leading_task_names<'t>(text: &'t str, is_labeled: bool, task_index: &TaskInde
     }
 }
 
-/// Counts the ticked boxes: of steps where the text has any, else of all items.
-pub(crate) fn parse_progress(text: &str) -> Option<Progress> {
+/// Counts the ticked boxes: of steps where the text has any, else of all items. None without boxes.
+pub(crate) fn parse_progress(text: &str) -> Option<BoxProgress> {
     let status = TaskProgress::parse(text);
-    Some(Progress { done: status.boxes_ticked(), total: status.boxes_total() })
+    Some(BoxProgress { done: status.boxes_ticked(), total: status.boxes_total() })
         .filter(|progress| progress.total > 0)
 }
 
+/// Returns the section that a heading starts.
 fn parse_section(heading: &str) -> Section {
     match heading.to_lowercase().as_str() {
         "dependencies" => Section::Needs,
@@ -220,6 +225,7 @@ fn value_after_label<'t>(text: &'t str, label: &str) -> Option<&'t str> {
     text[prefix.len()..].trim_start().strip_prefix(':').map(str::trim)
 }
 
+/// Parses the first word of a text as a size; fails for any other word.
 fn parse_size(text: &str, location: &SourceLocation) -> Result<Size, PlanError> {
     let word = text.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
     Size::parse(word).ok_or_else(|| {
@@ -231,6 +237,7 @@ fn parse_size(text: &str, location: &SourceLocation) -> Result<Size, PlanError> 
     })
 }
 
+/// Parses the first word of a text as a review level from 0 to 3; fails for any other word.
 fn parse_review_level(text: &str, location: &SourceLocation) -> Result<u8, PlanError> {
     let word = text.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
     word.parse::<u8>().ok().filter(|level| *level <= 3).ok_or_else(|| {
@@ -245,7 +252,7 @@ fn parse_review_level(text: &str, location: &SourceLocation) -> Result<u8, PlanE
 /// Returns whether a word has the usual form of an id: letters, a dash and a number.
 fn has_id_form(word: &str) -> bool {
     let Some((letters, number)) = word.rsplit_once('-') else { return false };
-    is_name(word)
+    is_task_or_area_name(word)
         && letters.starts_with(|c: char| c.is_ascii_alphabetic())
         && number.starts_with(|c: char| c.is_ascii_digit())
 }

@@ -8,7 +8,7 @@ use proq_base::explain::Explain;
 use super::layout::id_from_folder_name;
 use super::*;
 use crate::dependency_graph::DependencyGraph;
-use crate::plan::{Progress, Size};
+use crate::plan::{BoxProgress, Size};
 
 /// A repository with the given files.
 struct TestRepo {
@@ -40,7 +40,7 @@ impl TestRepo {
     /// Returns the names of the plan's tasks.
     #[track_caller]
     fn task_names(&self, sources: &[&str]) -> Vec<String> {
-        self.read_plan(sources).unwrap().tasks().map(|spot| spot.task.name()).collect()
+        self.read_plan(sources).unwrap().tasks().map(|spot| spot.task.full_name()).collect()
     }
 
     /// Returns the error and hints for a plan that is not valid.
@@ -229,9 +229,9 @@ fn reads_title_size_review_scope_and_progress() {
                 - `src/a.rs` (new) and `b`\n- src/b/ — all\n- docs\n- any other file\n- **None**\n\n### Step 1: x\n- [x] one\n\
                 #### Part\n- [ ] two\n## End\n- [ ] three\n";
     let (task, notes) = read_task_and_notes(text);
-    assert_eq!((task.title.as_str(), task.size, task.review), ("A title: with more", Size::S, Some(2)));
+    assert_eq!((task.title.as_str(), task.size, task.review_level), ("A title: with more", Size::S, Some(2)));
     assert_eq!(task.scope, ["src/a.rs", "src/b/", "docs"]);
-    assert_eq!(task.progress, Some(Progress { done: 1, total: 2 }));
+    assert_eq!(task.progress, Some(BoxProgress { done: 1, total: 2 }));
     assert_eq!(task.prompt, text);
     assert_eq!(
         notes,
@@ -266,7 +266,7 @@ fn does_not_follow_links_out_of_repository() {
     link("../../lib/A-3", "tasks/a/A-3-inside");
     link("../../../gone", "tasks/a/A-4-gone");
     let plan = tree.read_plan(&["all"]).unwrap();
-    let names: Vec<String> = plan.tasks().map(|spot| spot.task.name()).collect();
+    let names: Vec<String> = plan.tasks().map(|spot| spot.task.full_name()).collect();
     assert_eq!(names, ["a/A-1", "a/A-3"]);
     let notes: Vec<String> = plan.source_notes.iter().map(ToString::to_string).collect();
     assert_eq!(

@@ -9,7 +9,7 @@ use super::layout::{
     ALL_AREAS, ARCHIVE_FOLDER, DONE_MARK, PROMPT_FILE, TaskFolder, TaskLayout, display_path,
     id_from_folder_name,
 };
-use crate::plan::{MAX_TASKS, SourceNote, is_name};
+use crate::plan::{MAX_TASKS, SourceNote, is_task_or_area_name};
 use crate::plan_error::{PlanError, SourceLocation};
 
 /// State of a walk over areas and task folders.
@@ -17,9 +17,11 @@ pub(crate) struct TaskWalk<'h> {
     layout: &'h TaskLayout<'h>,
     /// The folders of areas by name.
     areas: BTreeMap<String, PathBuf>,
+    /// Task folders that were found.
     folders: Vec<TaskFolder>,
-    /// The folders that were scanned.
-    scanned: BTreeSet<PathBuf>,
+    /// Folders of areas that were scanned.
+    scanned_dirs: BTreeSet<PathBuf>,
+    /// Notes on oddities that were found.
     notes: Vec<SourceNote>,
 }
 
@@ -30,7 +32,7 @@ impl<'h> TaskWalk<'h> {
             layout,
             areas: BTreeMap::new(),
             folders: Vec::new(),
-            scanned: BTreeSet::new(),
+            scanned_dirs: BTreeSet::new(),
             notes: Vec::new(),
         };
         let tasks_dir = layout.top.join(layout.tasks_dir);
@@ -38,14 +40,14 @@ impl<'h> TaskWalk<'h> {
             for (name, path) in walk.list_subfolders(&real)? {
                 if path.join(PROMPT_FILE).exists() {
                     walk.add_folder(None, &name, path, false)?;
-                } else if is_name(&name) && name != ARCHIVE_FOLDER {
+                } else if is_task_or_area_name(&name) && name != ARCHIVE_FOLDER {
                     walk.areas.insert(name, path);
                 } else if name != ARCHIVE_FOLDER {
                     walk.add_note(&path, "this cannot be the name of an area, so it was passed over");
                 }
             }
             walk.scan_archive(None, &real)?;
-            walk.scanned.insert(real);
+            walk.scanned_dirs.insert(real);
         }
         for (name, folder) in layout.areas {
             let path = layout.top.join(folder);
@@ -81,13 +83,13 @@ impl<'h> TaskWalk<'h> {
             self.scan_single_task(&folder)?;
             return Ok(vec![folder]);
         }
-        if !self.scanned.contains(&folder) {
+        if !self.scanned_dirs.contains(&folder) {
             let name = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-            let name = if is_name(&name) { name } else { "tasks".to_owned() };
+            let name = if is_task_or_area_name(&name) { name } else { "tasks".to_owned() };
             self.scan_area(&name, &folder)?;
         }
         let paths = self.task_paths_in(&folder);
-        if paths.is_empty() { Err(PlanError::NoTasks { name: source.to_owned() }) } else { Ok(paths) }
+        if paths.is_empty() { Err(PlanError::NoTasks { source_name: source.to_owned() }) } else { Ok(paths) }
     }
 
     /// Returns all task folders, sorted by area and id, with the notes. Fails when an area has an id twice.
@@ -111,6 +113,7 @@ impl<'h> TaskWalk<'h> {
         Ok((self.folders, self.notes))
     }
 
+    /// Returns the folders of the tasks that lie below an area's folder.
     fn task_paths_in(&self, area: &Path) -> Vec<PathBuf> {
         self.folders.iter().map(|f| f.path.clone()).filter(|path| path.starts_with(area)).collect()
     }
@@ -124,7 +127,7 @@ impl<'h> TaskWalk<'h> {
         let name = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let parent = folder.parent().unwrap_or(folder);
         let area = parent.file_name().map(|area| area.to_string_lossy().into_owned());
-        let area = area.filter(|area| is_name(area) && parent != self.layout.top);
+        let area = area.filter(|area| is_task_or_area_name(area) && parent != self.layout.top);
         match area {
             Some(area) => self.scan_area(&area, parent),
             None => self.add_folder(None, &name, folder.to_owned(), false),
@@ -133,7 +136,7 @@ impl<'h> TaskWalk<'h> {
 
     /// Scans the folder of an area, once.
     fn scan_area(&mut self, name: &str, path: &Path) -> Result<(), PlanError> {
-        if !self.scanned.insert(path.to_owned()) {
+        if !self.scanned_dirs.insert(path.to_owned()) {
             return Ok(());
         }
         for (folder, path) in self.list_subfolders(path)? {
@@ -144,6 +147,7 @@ impl<'h> TaskWalk<'h> {
         self.scan_archive(Some(name), path)
     }
 
+    /// Adds the tasks in the archive below `path`, if it has one.
     fn scan_archive(&mut self, area: Option<&str>, path: &Path) -> Result<(), PlanError> {
         let Some(archive) =
             self.layout.resolve_inside(&path.join(ARCHIVE_FOLDER))?.filter(|archive| archive.is_dir())
@@ -156,6 +160,7 @@ impl<'h> TaskWalk<'h> {
         Ok(())
     }
 
+    /// Adds a task folder, or a note where its name is not valid.
     fn add_folder(
         &mut self,
         area: Option<&str>,
@@ -168,7 +173,7 @@ impl<'h> TaskWalk<'h> {
             return Ok(());
         };
         if self.folders.len() >= MAX_TASKS {
-            return Err(PlanError::TooManyTasks { limit: MAX_TASKS });
+            return Err(PlanError::TooManyTasks { max_tasks: MAX_TASKS });
         }
         let done = archived || self.layout.resolve_inside(&path.join(DONE_MARK))?.is_some();
         self.folders.push(TaskFolder {
@@ -205,6 +210,7 @@ impl<'h> TaskWalk<'h> {
         Ok(out)
     }
 
+    /// Adds a note about a path.
     fn add_note(&mut self, path: &Path, text: &str) {
         let location = SourceLocation { file: display_path(self.layout.top, path), line: 0, column: 0 };
         self.notes.push(SourceNote { location, text: text.to_owned() });
@@ -218,7 +224,7 @@ impl<'h> TaskWalk<'h> {
             None if areas.is_empty() => String::new(),
             None => format!("the areas are: {}", areas.join(", ")),
         };
-        PlanError::SourceNotFound { name: source.to_owned(), hint }
+        PlanError::SourceNotFound { source_name: source.to_owned(), hint }
     }
 }
 

@@ -232,17 +232,18 @@ fn innermost_agent_and_model_apply() {
 
 #[test]
 fn template_is_valid_and_contains_every_key() {
-    let plan = parse(TEMPLATE).unwrap();
+    let plan = parse(PLAN_TEMPLATE).unwrap();
     let graph = DependencyGraph::from_plan(&plan).unwrap();
     assert_eq!(graph.waves(), [vec![0, 1], vec![2]]);
     assert!(plan.tasks().all(|spot| plan.task_agent(spot).is_some()));
     for table_schema in [&PLAN_SCHEMA, &PHASE_SCHEMA, &GROUP_SCHEMA, &TASK_SCHEMA] {
         for field in table_schema.fields {
             let key = field.key;
-            let is_in_template = TEMPLATE.lines().map(|line| line.trim_start_matches("# ")).any(|line| {
-                line.starts_with(&format!("{key} = "))
-                    || line.starts_with('[') && line.contains(&format!("{key}]"))
-            });
+            let is_in_template =
+                PLAN_TEMPLATE.lines().map(|line| line.trim_start_matches("# ")).any(|line| {
+                    line.starts_with(&format!("{key} = "))
+                        || line.starts_with('[') && line.contains(&format!("{key}]"))
+                });
             assert!(is_in_template, "{}: {key}", table_schema.noun);
         }
     }

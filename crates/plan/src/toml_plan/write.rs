@@ -7,6 +7,7 @@ use crate::plan::Plan;
 /// Version of the format.
 pub(crate) const FORMAT_VERSION: i64 = 1;
 
+/// A plan with the version of the format, as it is written.
 #[derive(Serialize)]
 struct TomlPlan<'p> {
     format: i64,

@@ -55,6 +55,7 @@ pub fn write_without_dir_sync(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     replace(path, bytes)
 }
 
+/// Writes and syncs a temporary file, and renames it to `path`. Neither creates nor syncs the parent folder.
 fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let parent = path.parent().unwrap_or(Path::new("."));
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -76,7 +77,7 @@ fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
 
 /// Replaces a file that can be regenerated, without any sync. A power cut may leave arbitrary contents, which
 /// the readers detect.
-pub fn write_cache(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+pub fn write_unsynced(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let parent = path.parent().unwrap_or(Path::new("."));
     create_private_dir(parent)?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -88,9 +89,9 @@ pub fn write_cache(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     })
 }
 
-/// Removes the temporary files that a killed writer left next to `path`. The caller must keep all other
+/// Removes the temporary files that a killed writer of `path` left next to it. The caller must keep all other
 /// writers of `path` out.
-pub fn remove_temp_files(path: &Path) -> std::io::Result<()> {
+pub fn remove_temp_files_of(path: &Path) -> std::io::Result<()> {
     let prefix = format!(".{}.", path.file_name().unwrap_or_default().to_string_lossy());
     let Some(Ok(entries)) = path.parent().map(std::fs::read_dir) else { return Ok(()) };
     for entry in entries.flatten() {

@@ -21,7 +21,7 @@ pub struct Moment(Timestamp);
 /// as older for that reason.
 pub fn now() -> Moment {
     let shown = system_time();
-    loaded_history().and_then(|known| known.newest).map_or(shown, |newest| shown.max(newest))
+    loaded_history().and_then(|known| known.newest_time).map_or(shown, |newest| shown.max(newest))
 }
 
 /// Returns the time of the system clock, or of the variable that replaces it in tests.
@@ -42,8 +42,8 @@ const MAX_RECORDED_JUMPS: usize = 128;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ClockHistory {
     /// Newest time at which a command has run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    newest: Option<Moment>,
+    #[serde(rename = "newest", default, skip_serializing_if = "Option::is_none")]
+    newest_time: Option<Moment>,
     /// Forward jumps of the clock by more than [`MAX_COUNTED_GAP`], oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[serde(rename = "leaps")]
@@ -53,13 +53,16 @@ pub(crate) struct ClockHistory {
 /// Forward jump of the clock between one command and the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct ClockJump {
+    /// Newest time that was observed before the jump.
     from: Moment,
+    /// First time that was observed after the jump.
     to: Moment,
 }
 
 /// Clock history of the repository that this process works in.
 static CLOCK_HISTORY: RwLock<Option<ClockHistory>> = RwLock::new(None);
 
+/// Returns the clock history of the repository that this process works in; none until it is loaded.
 fn loaded_history() -> Option<ClockHistory> {
     CLOCK_HISTORY.read().ok()?.clone()
 }
@@ -72,17 +75,17 @@ pub(crate) fn set_clock_history(history: Option<ClockHistory>) {
 }
 
 impl ClockHistory {
-    /// Adds an observed system time. Returns the new history, or none where nothing has to be saved.
-    pub fn observe(&self, shown: Moment) -> Option<ClockHistory> {
-        let Some(newest) = self.newest else {
-            return Some(ClockHistory { newest: Some(shown), jumps: self.jumps.clone() });
+    /// Returns the history with an observed system time added; none where nothing has to be saved.
+    pub fn with_observed_time(&self, shown: Moment) -> Option<ClockHistory> {
+        let Some(newest) = self.newest_time else {
+            return Some(ClockHistory { newest_time: Some(shown), jumps: self.jumps.clone() });
         };
         if shown < newest {
             // A clock that returns to a time before a forward jump was wrong in between.
             let jump_index = self.jumps.iter().position(|leap| leap.from <= shown && shown < leap.to)?;
             let ClockJump { from, .. } = self.jumps[jump_index];
             return Some(
-                ClockHistory { newest: Some(from), jumps: self.jumps[..jump_index].to_vec() }
+                ClockHistory { newest_time: Some(from), jumps: self.jumps[..jump_index].to_vec() }
                     .advance_to(shown),
             );
         }
@@ -91,11 +94,12 @@ impl ClockHistory {
 
     /// Moves the newest time forward to `shown` and records a jump where the gap is too long.
     fn advance_to(mut self, shown: Moment) -> ClockHistory {
-        if let Some(from) = self.newest.filter(|newest| shown.duration_since(*newest) > MAX_COUNTED_GAP) {
+        if let Some(from) = self.newest_time.filter(|newest| shown.duration_since(*newest) > MAX_COUNTED_GAP)
+        {
             self.jumps.push(ClockJump { from, to: shown });
             self.jumps.drain(..self.jumps.len().saturating_sub(MAX_RECORDED_JUMPS));
         }
-        ClockHistory { newest: Some(shown), jumps: self.jumps }
+        ClockHistory { newest_time: Some(shown), jumps: self.jumps }
     }
 
     /// Returns the minimum age of a record written at `at`. Every jump since then counts for
@@ -239,35 +243,40 @@ mod tests {
         let moment = |text: &str| Moment(text.parse().unwrap());
         let (past, first, later) =
             (moment("1970-01-01T00:10:00Z"), moment("2026-11-01T00:00:00Z"), moment("2026-11-02T00:00:00Z"));
-        let times = ClockHistory::default().observe(first).unwrap();
+        let times = ClockHistory::default().with_observed_time(first).unwrap();
         // The clock falls back: the newest time stays, and so do all records written from then on.
-        assert_eq!(times.observe(past), None);
+        assert_eq!(times.with_observed_time(past), None);
         let days = |count: u64| Duration::from_hours(24 * count);
         // The clock was wrong from the start.
-        let times = ClockHistory::default().observe(past).unwrap().observe(first).unwrap();
+        let times =
+            ClockHistory::default().with_observed_time(past).unwrap().with_observed_time(first).unwrap();
         assert_eq!((times.min_age(past, first), times.min_age(first, later)), (days(1), days(1)));
-        let times = times.observe(later).unwrap();
+        let times = times.with_observed_time(later).unwrap();
         assert_eq!((times.min_age(past, later), times.min_age(later, later)), (days(2), days(0)));
         // The clock jumps far ahead and returns.
-        let ahead = times.observe(moment("2031-01-01T00:00:00Z")).unwrap();
+        let ahead = times.with_observed_time(moment("2031-01-01T00:00:00Z")).unwrap();
         assert_eq!(ahead.min_age(later, moment("2031-01-01T00:00:00Z")), days(1));
         let third = moment("2026-11-03T00:00:00Z");
-        let back = ahead.observe(third).unwrap();
-        assert_eq!((back.newest, back.min_age(first, third)), (Some(third), days(2)));
+        let back = ahead.with_observed_time(third).unwrap();
+        assert_eq!((back.newest_time, back.min_age(first, third)), (Some(third), days(2)));
         // A few weeks without a command count as one day, even where the clock is set back a little
         // afterwards.
-        let weeks = times.observe(moment("2026-12-24T00:00:00Z")).unwrap();
-        assert_eq!(weeks.observe(moment("2026-12-24T00:59:00Z")), None);
+        let weeks = times.with_observed_time(moment("2026-12-24T00:00:00Z")).unwrap();
+        assert_eq!(weeks.with_observed_time(moment("2026-12-24T00:59:00Z")), None);
         let (eve, day) = (moment("2026-12-23T23:00:00Z"), moment("2026-12-24T23:00:00Z"));
         assert_eq!(weeks.min_age(later, moment("2026-12-24T00:00:00Z")), days(1));
-        let weeks = weeks.observe(eve).unwrap();
-        assert_eq!((weeks.newest, weeks.min_age(first, eve)), (Some(eve), days(2)));
-        assert_eq!(weeks.observe(day).unwrap().min_age(first, day), days(3));
+        let weeks = weeks.with_observed_time(eve).unwrap();
+        assert_eq!((weeks.newest_time, weeks.min_age(first, eve)), (Some(eve), days(2)));
+        assert_eq!(weeks.with_observed_time(day).unwrap().min_age(first, day), days(3));
         // A record written within a gap, as by a clock that was ahead, gets the remainder of the gap.
-        assert_eq!(times.observe(day).unwrap().min_age(moment("2026-12-24T11:00:00Z"), day), days(1) / 2);
+        assert_eq!(
+            times.with_observed_time(day).unwrap().min_age(moment("2026-12-24T11:00:00Z"), day),
+            days(1) / 2
+        );
         // One day of work every week.
-        let weekly =
-            (1..40).fold(times, |times, week| times.observe(later.saturating_add(days(7) * week)).unwrap());
+        let weekly = (1..40).fold(times, |times, week| {
+            times.with_observed_time(later.saturating_add(days(7) * week)).unwrap()
+        });
         assert_eq!(weekly.min_age(later, later.saturating_add(days(7) * 39)), days(39));
     }
 

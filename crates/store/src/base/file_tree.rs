@@ -16,6 +16,8 @@ pub fn size_on_disk(path: &Path) -> u64 {
     sum_disk_usage(path, &mut HashSet::new())
 }
 
+/// Sums the bytes that a file or folder takes. A file with additional hard links counts once:
+/// `counted_inodes` has the device and inode of those that were counted.
 fn sum_disk_usage(path: &Path, counted_inodes: &mut HashSet<(u64, u64)>) -> u64 {
     let Ok(meta) = path.symlink_metadata() else { return 0 };
     // Additional hard links of one file take no space.
@@ -52,6 +54,7 @@ pub fn remove_tree(path: &Path) -> Result<(), Error> {
     }
 }
 
+/// Gives the owner all permissions of a folder and of all folders below it. Ignores failures.
 fn make_dirs_writable(dir: &Path) {
     let Ok(meta) = dir.symlink_metadata() else { return };
     if !meta.is_dir() {

@@ -12,7 +12,7 @@ pub fn new_id() -> String {
 }
 
 /// Parses the process id from an id of the form `time-process-count`.
-pub fn id_process(id: &str) -> Option<u32> {
+pub fn pid_from_id(id: &str) -> Option<u32> {
     parse_id(id).map(|(_, process)| process)
 }
 
@@ -21,6 +21,7 @@ pub fn id_created_at(id: &str) -> Option<Moment> {
     parse_id(id).map(|(at, _)| at)
 }
 
+/// Parses the creation time and the process id from an id. Text before the time is ignored.
 fn parse_id(id: &str) -> Option<(Moment, u32)> {
     let mut parts = id.rsplitn(3, '-');
     parts.next()?.parse::<u32>().ok()?;
@@ -36,12 +37,12 @@ mod tests {
 
     #[test]
     fn id_names_its_process() {
-        assert_eq!(id_process(".lane.toml.20260102-030405-123-0"), Some(123));
-        assert_eq!(id_process(&new_id()), Some(std::process::id()));
+        assert_eq!(pid_from_id(".lane.toml.20260102-030405-123-0"), Some(123));
+        assert_eq!(pid_from_id(&new_id()), Some(std::process::id()));
         let created_at = id_created_at(&format!("some-lane-{}", new_id())).unwrap();
         assert!(now().duration_since(created_at).as_secs() < 60);
         for text in ["", ".gitignore", "lane-1-2", "20260102-030405-x-0", "a-b-c"] {
-            assert_eq!(id_process(text), None, "{text}");
+            assert_eq!(pid_from_id(text), None, "{text}");
         }
     }
 }

@@ -50,7 +50,7 @@ pub trait Record: Serialize + DeserializeOwned {
 
     /// Replaces a record without syncing it, for records that may be lost in a power cut.
     fn save_unsynced(&self, path: &Path) -> Result<(), Error> {
-        atomic::write_cache(path, self.to_toml(path)?.as_bytes())
+        atomic::write_unsynced(path, self.to_toml(path)?.as_bytes())
     }
 
     /// Replaces a record atomically and durably.

@@ -32,14 +32,14 @@ impl LockHolder {
     pub(crate) fn this_process() -> LockHolder {
         LockHolder {
             pid: std::process::id(),
-            command: command_line(std::env::args_os().skip(1)),
+            command: displayed_command(std::env::args_os().skip(1)),
             since: now(),
             host: host_name(),
         }
     }
 
-    /// Returns the path of the side file that names the holder of a lock.
-    pub(crate) fn side_file(lock: &Path) -> PathBuf {
+    /// Returns the path of the file, next to a lock, that names the lock's holder.
+    pub(crate) fn holder_file_of(lock: &Path) -> PathBuf {
         lock.with_extension("holder")
     }
 
@@ -48,8 +48,8 @@ impl LockHolder {
     ///
     /// # Errors
     /// Fails where the side file is not a regular file: a write would follow a link, or block on a pipe.
-    pub(crate) fn write_side_file(lock: &Path) -> Result<(), Error> {
-        let (holder, file) = (LockHolder::this_process(), LockHolder::side_file(lock));
+    pub(crate) fn write_holder_file(lock: &Path) -> Result<(), Error> {
+        let (holder, file) = (LockHolder::this_process(), LockHolder::holder_file_of(lock));
         let Ok(text) = toml::to_string(&holder) else { return Ok(()) };
         match regular_file::overwrite(&file, format!("format = {}\n{text}", LockHolder::FORMAT).as_bytes()) {
             Err(e) if e.kind() == std::io::ErrorKind::InvalidInput => Err(Error::io("write", &file)(e)),
@@ -59,14 +59,14 @@ impl LockHolder {
 
     /// Describes the process that acquired the lock last.
     pub(crate) fn describe_last_holder(lock: &Path) -> String {
-        let Ok(Some(holder)) = LockHolder::load_if_exists(&LockHolder::side_file(lock)) else {
+        let Ok(Some(holder)) = LockHolder::load_if_exists(&LockHolder::holder_file_of(lock)) else {
             return "another process".to_owned();
         };
         format!("`{}` {}", holder.command, holder.process_text(&holder.since.to_string()))
     }
 
-    /// Describes the process and its start in local time, in parentheses.
-    pub fn to_text(&self) -> String {
+    /// Describes the process, and in local time since when it holds the lock, in parentheses.
+    pub fn describe_process(&self) -> String {
         self.process_text(&self.since.to_local_text())
     }
 
@@ -77,9 +77,10 @@ impl LockHolder {
 
     /// Returns whether the process is stopped by job control. False where this is not known.
     pub fn is_suspended(&self) -> bool {
-        self.is_on_this_host() && is_process_stopped(self.pid)
+        self.is_on_this_host() && is_process_suspended(self.pid)
     }
 
+    /// Describes the process in parentheses; `since` is the time from which it holds the lock.
     fn process_text(&self, since: &str) -> String {
         let on_host = if self.is_on_this_host() { String::new() } else { format!(" on {}", self.host) };
         let suspended_note =
@@ -90,7 +91,7 @@ impl LockHolder {
 
 /// Returns the command line as a user would type it, shortened. An internal command of git-proq is shown as
 /// the equivalent user command, or by its role.
-fn command_line(args: impl Iterator<Item = std::ffi::OsString>) -> String {
+fn displayed_command(args: impl Iterator<Item = std::ffi::OsString>) -> String {
     const MAX_COMMAND_CHARS: usize = 160;
     let argv: Vec<String> = args.map(|a| a.to_string_lossy().into_owned()).collect();
     match argv.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
@@ -119,7 +120,7 @@ fn host_name() -> String {
 }
 
 /// Returns whether a process is stopped by job control, read from `/proc`. False on systems without it.
-fn is_process_stopped(pid: u32) -> bool {
+fn is_process_suspended(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(')').is_some_and(|(_, after_name)| after_name.trim_start().starts_with(['T', 't']))
 }
@@ -128,7 +129,7 @@ fn is_process_stopped(pid: u32) -> bool {
 /// was started outside of it, the id is 0, which is no process id. rustix's `getsid` must not receive 0, so
 /// the id is read from `/proc`.
 #[cfg(target_os = "linux")]
-pub(crate) fn terminal_session() -> Option<i32> {
+pub(crate) fn terminal_session_id() -> Option<i32> {
     parse_session_id(&std::fs::read_to_string("/proc/self/stat").ok()?)
 }
 

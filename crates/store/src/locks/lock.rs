@@ -50,7 +50,7 @@ pub enum LockName {
     /// One of the check worktrees, by its number.
     CheckWorktree(usize),
     /// Worktree for the repository's hooks.
-    Hooks,
+    HookWorktree,
     /// Automatic snapshots, held while agents run. No process waits for it.
     Snapshots,
     /// Lane that merges automatically, from before its run ends until its landing has finished.
@@ -74,6 +74,7 @@ pub enum LockName {
 }
 
 impl LockName {
+    /// Returns the path of the lock file, relative to the folder of locks.
     fn relative_path(&self) -> PathBuf {
         match self {
             LockName::Store => "store.lock".into(),
@@ -84,7 +85,7 @@ impl LockName {
             LockName::Merge => "merge.lock".into(),
             LockName::Worktree(id) => format!("tree-{id}.lock").into(),
             LockName::CheckWorktree(n) => format!("slot-{n}.lock").into(),
-            LockName::Hooks => "hooks.lock".into(),
+            LockName::HookWorktree => "hooks.lock".into(),
             // Not in the same folder as the short-lived locks, whose holders are searched for.
             LockName::Overseer => "supervisor/agent.lock".into(),
             LockName::Snapshots => "supervisor/snapshots.lock".into(),
@@ -111,7 +112,7 @@ impl LockName {
             LockName::Merge => "the landing".into(),
             LockName::Worktree(id) => format!("the worktree '{id}'"),
             LockName::CheckWorktree(n) => format!("worktree {n} for checks"),
-            LockName::Hooks => "the worktree for hooks".into(),
+            LockName::HookWorktree => "the worktree for hooks".into(),
             LockName::Overseer => "the place of the supervising agent".into(),
             LockName::Snapshots => "automatic snapshots".into(),
             LockName::Ledger => "the list of tasks that batches have".into(),
@@ -143,25 +144,27 @@ pub enum WaitLimit {
 /// Locks of one repository.
 #[derive(Debug, Clone)]
 pub struct Locks {
+    /// Folder of the lock files.
     dir: PathBuf,
     listener: Listener,
-    limit: WaitLimit,
+    /// Time that [`Locks::acquire`] waits at most.
+    default_limit: WaitLimit,
 }
 
 impl Locks {
     /// Creates the locks in the folder `dir`, with a default timeout of 30 seconds.
     pub fn new(dir: PathBuf, listener: Listener) -> Locks {
-        Locks { dir, listener, limit: WaitLimit::AtMost(Duration::from_secs(30)) }
+        Locks { dir, listener, default_limit: WaitLimit::AtMost(Duration::from_secs(30)) }
     }
 
-    /// Sets the timeout of [`Locks::acquire`].
-    pub(crate) fn set_limit(&mut self, limit: WaitLimit) {
-        self.limit = limit;
+    /// Sets the time that [`Locks::acquire`] waits at most.
+    pub(crate) fn set_default_limit(&mut self, limit: WaitLimit) {
+        self.default_limit = limit;
     }
 
     /// Acquires a lock, waiting up to the default timeout. Reports the current holder while it waits.
     pub fn acquire(&self, name: &LockName) -> Result<LockGuard, Error> {
-        self.acquire_within(name, self.limit)
+        self.acquire_within(name, self.default_limit)
     }
 
     /// Acquires a lock, waiting up to `limit`.
@@ -210,7 +213,7 @@ impl Locks {
     /// `holder` describe, for the error, what the process blocks and what it is.
     pub fn wait_for_scratch_release(&self, dir: &Path, resource: &str, holder: &str) -> Result<(), Error> {
         let Ok(file) = File::open(dir) else { return Ok(()) };
-        let limit = match self.limit {
+        let limit = match self.default_limit {
             WaitLimit::NoWait => Some(Duration::ZERO),
             WaitLimit::AtMost(limit) => Some(limit),
             WaitLimit::Forever => None,
@@ -237,7 +240,7 @@ impl Locks {
         name: &LockName,
         notify: impl FnOnce(Result<(), Error>) + Send + 'static,
     ) -> Result<(), Error> {
-        let path = self.path(name);
+        let path = self.lock_path(name);
         let file = match proq_base::regular_file::open_store_file(&path) {
             Ok(file) => file,
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
@@ -259,17 +262,18 @@ impl Locks {
     /// Creates the guard of a lock that a file descriptor inherited from the parent process already holds.
     pub fn adopt(&self, name: &LockName, file: File) -> LockGuard {
         // The lock is held whether or not its side file can be written.
-        drop(LockHolder::write_side_file(&self.dir.join(name.relative_path())));
+        drop(LockHolder::write_holder_file(&self.dir.join(name.relative_path())));
         LockGuard { file }
     }
 
     /// Returns the path of a lock's file.
-    pub fn path(&self, name: &LockName) -> PathBuf {
+    pub fn lock_path(&self, name: &LockName) -> PathBuf {
         self.dir.join(name.relative_path())
     }
 
-    /// Lists the lanes that were ever set to merge automatically, by name. Some of them may no longer exist.
-    pub fn auto_merge_lanes(&self) -> Vec<LaneName> {
+    /// Lists, by name, the lanes with a lock file for automatic merges: those that were ever set to merge
+    /// automatically. Some of them may no longer exist.
+    pub fn lanes_with_auto_merge_file(&self) -> Vec<LaneName> {
         let entries = std::fs::read_dir(self.dir.join("lanes")).into_iter().flatten().flatten();
         let name = |file: std::ffi::OsString| {
             LaneName::parse(file.to_str()?.strip_suffix(AUTO_MERGE_LOCK_SUFFIX)?).ok()
@@ -298,8 +302,9 @@ pub struct LockGuard {
 }
 
 impl LockGuard {
+    /// Creates the guard of a lock that `file` holds, and records this process as its holder.
     fn new(file: File, path: &Path) -> Result<LockGuard, Error> {
-        LockHolder::write_side_file(path)?;
+        LockHolder::write_holder_file(path)?;
         Ok(LockGuard { file })
     }
 
@@ -344,7 +349,7 @@ pub(crate) fn acquire_file_lock(
             Err(TryLockError::Error(e)) => return Err(Error::io("lock", path)(e)),
             Err(TryLockError::WouldBlock) => {}
         }
-        proq_base::interrupt::check()?;
+        proq_base::interrupt::require_no_signal()?;
         let waited = since.elapsed();
         let is_timed_out = match limit {
             WaitLimit::NoWait => true,

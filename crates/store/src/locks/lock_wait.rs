@@ -31,8 +31,8 @@ pub(crate) fn wait_for_release(file: File, limit: Option<Duration>) -> io::Resul
     let since = Instant::now();
     let (mut wake_receiver, mut wake_sender) = UnixStream::pair()?;
     // From here on a signal wakes this thread; an earlier one is reported by `check`.
-    let _signal_wake = interrupt::register_pipe(&wake_sender)?;
-    if interrupt::check().is_err() {
+    let _signal_wake = interrupt::register_signal_pipe(&wake_sender)?;
+    if interrupt::require_no_signal().is_err() {
         return Ok(WaitOutcome::Signal);
     }
     let waiter = std::thread::Builder::new().spawn(move || {
@@ -49,7 +49,7 @@ pub(crate) fn wait_for_release(file: File, limit: Option<Duration>) -> io::Resul
         }
         wake_receiver.set_read_timeout(remaining)?;
         match wake_receiver.read(&mut [0]) {
-            Ok(_) if interrupt::check().is_err() => return Ok(WaitOutcome::Signal),
+            Ok(_) if interrupt::require_no_signal().is_err() => return Ok(WaitOutcome::Signal),
             Ok(_) => return waiter.join().unwrap_or(Ok(())).map(|()| WaitOutcome::Free),
             Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
             // Interrupted by the signal that is read next, or by one that stopped this process temporarily.

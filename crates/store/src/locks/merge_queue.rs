@@ -180,7 +180,8 @@ impl Ticket {
         let own_landing =
             queue_entries.find(|place| place.holder.is_on_this_host() && is_ancestor(place.holder.pid));
         own_landing.map_or(Ok(()), |queue_entry| {
-            let landing = format!("{} {}", queue_entry.request.describe(), queue_entry.holder.to_text());
+            let landing =
+                format!("{} {}", queue_entry.request.describe(), queue_entry.holder.describe_process());
             Err(Error::QueueDeadlock { landing, hook: std::env::var(GIT_HOOK_ENV).ok() })
         })
     }
@@ -191,7 +192,9 @@ impl Ticket {
         let mut predecessors = queue.iter().filter(|(number, _)| *number < self.number);
         let Some((_, first)) = predecessors.next() else { return Ok("another landing".to_owned()) };
         let first = match first {
-            Some(place) => format!("the landing of {} {}", place.request.describe(), place.holder.to_text()),
+            Some(place) => {
+                format!("the landing of {} {}", place.request.describe(), place.holder.describe_process())
+            }
             None => "another landing".to_owned(),
         };
         Ok(match predecessors.count() {
@@ -289,6 +292,7 @@ fn ticket_numbers(dir: &Path) -> Result<Vec<u64>, Error> {
     Ok(out)
 }
 
+/// Returns the paths of all files in the folder of tickets, in any order; none where it is missing.
 fn ticket_files(dir: &Path) -> Result<Vec<PathBuf>, Error> {
     let dir_entries = match std::fs::read_dir(dir) {
         Ok(found) => found,

@@ -15,6 +15,7 @@ pub struct LockWaitSet {
     receiver: Receiver<WaitResult>,
 }
 
+/// Number of a lock that is free now, or the error of the wait for it.
 type WaitResult = Result<usize, Error>;
 
 impl LockWaitSet {
@@ -28,7 +29,7 @@ impl LockWaitSet {
     ///
     /// # Errors
     /// Fails when the lock cannot be opened, or no thread can be started.
-    pub fn add(&self, number: usize, locks: &Locks, name: &LockName) -> Result<(), Error> {
+    pub fn add_lock(&self, number: usize, locks: &Locks, name: &LockName) -> Result<(), Error> {
         let sender = self.sender.clone();
         locks.notify_when_free(name, move |waited| drop(sender.send(waited.map(|()| number))))
     }
@@ -63,7 +64,7 @@ mod tests {
         let b = locks.acquire(&names[1]).unwrap();
         let waits = LockWaitSet::new();
         for (number, name) in names.iter().enumerate() {
-            waits.add(number, &locks, name).unwrap();
+            waits.add_lock(number, &locks, name).unwrap();
         }
         // The third lock was never held.
         assert_eq!(waits.next_free(None).unwrap(), Some(2));

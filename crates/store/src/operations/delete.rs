@@ -31,6 +31,7 @@ impl Layout {
 pub struct PendingDeletion(ScratchDir);
 
 impl PendingDeletion {
+    /// Returns the path that the item was moved to.
     fn moved_path(&self) -> PathBuf {
         self.0.path().join("gone")
     }
@@ -62,7 +63,7 @@ mod tests {
         }
         layout.delete(&dir).unwrap();
         assert!(!dir.exists() && mine.join("file").exists());
-        assert_eq!(std::fs::read_dir(layout.work_dir()).unwrap().count(), 0);
+        assert_eq!(std::fs::read_dir(layout.scratch_root()).unwrap().count(), 0);
         layout.delete(&dir).unwrap();
     }
 }

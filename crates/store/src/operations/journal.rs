@@ -32,13 +32,14 @@ pub struct Journal {
     file: File,
     path: PathBuf,
     scratch: ScratchDir,
+    /// Contents of the journal so far.
     entry: OperationEntry,
     /// Lines that could not be written; they precede the next line that is written.
     unwritten_lines: Vec<JournalLine>,
     /// Length of the complete lines in the file, in bytes.
     complete_lines_len: u64,
-    /// Finished steps whose lines are not known to be on disk yet.
-    ended_steps: Vec<usize>,
+    /// Numbers of finished steps whose lines are not known to be on disk yet.
+    unsynced_ended_steps: Vec<usize>,
 }
 
 impl Journal {
@@ -54,11 +55,11 @@ impl Journal {
         first: JournalLine,
     ) -> Result<Journal, Error> {
         let path = Journal::path_in(scratch.path());
-        header.root = store_root_above(&path).map(Path::to_owned);
+        header.store_root = store_root_above(&path).map(Path::to_owned);
         let file = OpenOptions::new().read(true).append(true).create_new(true).open(&path);
         let file = file.map_err(Error::io("create", &path))?;
         file.lock().map_err(Error::io("lock", &path))?;
-        let entry = OperationEntry { header: header.clone(), steps: Vec::new(), finished: None };
+        let entry = OperationEntry { header: header.clone(), steps: Vec::new(), end_and_recovered: None };
         let mut journal = Journal {
             file,
             path,
@@ -66,9 +67,9 @@ impl Journal {
             entry,
             unwritten_lines: Vec::new(),
             complete_lines_len: 0,
-            ended_steps: Vec::new(),
+            unsynced_ended_steps: Vec::new(),
         };
-        journal.write(&[JournalLine::Open(header), first])?;
+        journal.append_lines(&[JournalLine::Open(header), first])?;
         journal.file.sync_data().map_err(Error::io("sync", &journal.path))?;
         atomic::sync_dir(journal.scratch.path())?;
         if let Some(work) = journal.scratch.path().parent() {
@@ -109,7 +110,7 @@ impl Journal {
             entry,
             unwritten_lines: Vec::new(),
             complete_lines_len: length,
-            ended_steps: Vec::new(),
+            unsynced_ended_steps: Vec::new(),
         }))
     }
 
@@ -147,10 +148,10 @@ impl Journal {
     /// Writes planned steps durably and returns the number of the first one.
     pub fn record_plan(&mut self, line: JournalLine) -> Result<usize, Error> {
         let first = self.entry.steps.len();
-        self.write(&[line])?;
+        self.append_lines(&[line])?;
         self.file.sync_data().map_err(Error::io("sync", &self.path))?;
         fail_points::hit("journal.planned");
-        for n in std::mem::take(&mut self.ended_steps) {
+        for n in std::mem::take(&mut self.unsynced_ended_steps) {
             drop(std::fs::remove_dir_all(self.scratch.path().join(n.to_string())));
         }
         Ok(first)
@@ -161,13 +162,13 @@ impl Journal {
     /// is written. The folder of a finished step shows the step's progress as long as the line may be lost.
     /// It is therefore removed with the next plan, when the line is on disk.
     pub fn record_progress(&mut self, line: JournalLine) -> bool {
-        let written = self.write(std::slice::from_ref(&line)).is_ok();
+        let written = self.append_lines(std::slice::from_ref(&line)).is_ok();
         match line {
             line if !written => {
                 self.entry.apply_line(line.clone());
                 self.unwritten_lines.push(line);
             }
-            JournalLine::Done(n) | JournalLine::Undone(n) => self.ended_steps.push(n),
+            JournalLine::Done(n) | JournalLine::Undone(n) => self.unsynced_ended_steps.push(n),
             _ => {}
         }
         written
@@ -175,8 +176,8 @@ impl Journal {
 
     /// Writes the last line and moves the journal to the operation log. Returns its number there.
     pub fn finish(&mut self, at: Moment, recovered: bool) -> Result<OperationNumber, Error> {
-        if self.entry.finished.is_none() {
-            self.write(&[JournalLine::End { at, recovered }])?;
+        if self.entry.end_and_recovered.is_none() {
+            self.append_lines(&[JournalLine::End { at, recovered }])?;
             self.file.sync_data().map_err(Error::io("sync", &self.path))?;
         }
         fail_points::hit("journal.ended");
@@ -195,6 +196,7 @@ impl Journal {
         drop(self);
     }
 
+    /// Moves the journal to the operation log under the next free number.
     fn move_to_log(&self) -> Result<OperationNumber, Error> {
         let log = self.scratch.layout();
         crate::base::atomic::create_private_dir(&log.operations())?;
@@ -212,7 +214,8 @@ impl Journal {
         Ok(number)
     }
 
-    fn write(&mut self, lines: &[JournalLine]) -> Result<(), Error> {
+    /// Appends lines, after those that could not be written before, and applies them to the contents.
+    fn append_lines(&mut self, lines: &[JournalLine]) -> Result<(), Error> {
         let mut bytes = Vec::new();
         for line in self.unwritten_lines.iter().chain(lines) {
             serde_json::to_writer(&mut bytes, line)
@@ -248,6 +251,8 @@ fn truncate_torn_line(file: &mut File, path: &Path) -> Result<(), Error> {
     Ok(())
 }
 
+/// Locks the journal once the git processes of a crashed operation have exited. Fails after
+/// [`GIT_EXIT_TIMEOUT`].
 fn lock_after_git_exits(file: &File, path: &Path) -> Result<(), Error> {
     let since = Instant::now();
     loop {

@@ -22,7 +22,8 @@ pub struct OperationHeader {
     /// Unique id of the operation.
     pub id: String,
     /// Time at which the operation started.
-    pub at: Moment,
+    #[serde(rename = "at")]
+    pub started_at: Moment,
     /// Command line of the operation.
     pub command: String,
     /// Kind of operation, as a word: `merge`.
@@ -32,22 +33,27 @@ pub struct OperationHeader {
     /// Host name.
     pub host: String,
     /// Id of the terminal session that the process belongs to; none where it is unknown.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub session: Option<i32>,
+    #[serde(rename = "session", default, skip_serializing_if = "Option::is_none")]
+    pub terminal_session: Option<i32>,
     /// Operations that this one undoes, by their numbers in the log.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub undoes: Vec<OperationNumber>,
-    /// Number of the undo that this operation reverts.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub redoes: Option<OperationNumber>,
+    /// Number of the undo that this operation reverts; none if this operation is no redo.
+    #[serde(rename = "redoes", default, skip_serializing_if = "Option::is_none")]
+    pub reverted_undo: Option<OperationNumber>,
     /// Command that the operation is a part of, if all operations of that command are undone together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "together")]
     pub command_group: Option<String>,
-    /// Path of the `proq` folder at that time. A repository that is moved or copied keeps its operations, so
-    /// their paths must be adapted.
-    #[serde(default, with = "crate::paths::path_form::option", skip_serializing_if = "Option::is_none")]
-    pub root: Option<PathBuf>,
+    /// Path of the `proq` folder when the operation started. A repository that is moved or copied keeps its
+    /// operations, so their paths must be adapted.
+    #[serde(
+        rename = "root",
+        default,
+        with = "crate::paths::path_form::option",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub store_root: Option<PathBuf>,
 }
 
 impl OperationHeader {
@@ -57,23 +63,23 @@ impl OperationHeader {
         OperationHeader {
             format: FORMAT,
             id: crate::base::id::new_id(),
-            at: me.since,
+            started_at: me.since,
             command: me.command,
             kind: kind.to_owned(),
             pid: me.pid,
             host: me.host,
-            session: crate::locks::holder::terminal_session(),
+            terminal_session: crate::locks::holder::terminal_session_id(),
             undoes: Vec::new(),
-            redoes: None,
+            reverted_undo: None,
             command_group: None,
-            root: None,
+            store_root: None,
         }
     }
 
     /// Returns whether the operation was started in the terminal session of this process.
-    pub fn is_from_this_session(&self) -> bool {
+    pub fn is_from_this_terminal(&self) -> bool {
         let current = OperationHeader::new("");
-        (&self.host, self.session) == (&current.host, current.session)
+        (&self.host, self.terminal_session) == (&current.host, current.terminal_session)
     }
 
     /// Returns whether the process of the operation ran on this machine.
@@ -103,7 +109,7 @@ pub enum JournalLine {
         /// Number of the earlier step that the steps of this line undo.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[serde(rename = "of")]
-        reverts: Option<usize>,
+        reverted_step: Option<usize>,
     },
     /// The step with this number has been taken.
     Done(usize),
@@ -139,9 +145,9 @@ pub struct PlannedStep {
     pub status: StepStatus,
     /// Number of the first step that was planned together with this one, if recovery completes all of them.
     pub roll_forward_start: Option<usize>,
-    /// Number of the step that this one undoes.
-    pub reverts: Option<usize>,
-    /// Linked worktree that the step changes.
+    /// Number of the earlier step that this one undoes; none for a step of the operation itself.
+    pub reverted_step: Option<usize>,
+    /// Linked worktree that the step changes; none if it changes none.
     pub worktree: Option<WorktreeId>,
     /// Whether the linked worktree of the step could not be located.
     pub is_worktree_missing: bool,
@@ -154,8 +160,8 @@ pub struct OperationEntry {
     pub header: OperationHeader,
     /// Steps, in order.
     pub steps: Vec<PlannedStep>,
-    /// Time at which the operation finished, and whether another process finished it.
-    pub finished: Option<(Moment, bool)>,
+    /// Time at which the operation finished, and whether another process finished it; none until then.
+    pub end_and_recovered: Option<(Moment, bool)>,
 }
 
 impl OperationEntry {
@@ -185,12 +191,12 @@ impl OperationEntry {
         if header.format > FORMAT {
             return Err(Error::NewerFormat { path: path.to_owned(), found: header.format, known: FORMAT });
         }
-        let mut entry = OperationEntry { header, steps: Vec::new(), finished: None };
+        let mut entry = OperationEntry { header, steps: Vec::new(), end_and_recovered: None };
         for line in lines {
             entry.apply_line(serde_json::from_slice(line).map_err(broken)?);
         }
         if let Some((recorded_root, current_root)) =
-            entry.header.root.as_deref().zip(store_root_above(path)).filter(|(a, b)| a != b)
+            entry.header.store_root.as_deref().zip(store_root_above(path)).filter(|(a, b)| a != b)
         {
             let (recorded_repo, current_repo) = (repository_dir(recorded_root), repository_dir(current_root));
             entry.steps.iter_mut().for_each(|planned| planned.step.relocate(recorded_repo, current_repo));
@@ -202,24 +208,25 @@ impl OperationEntry {
     pub fn apply_line(&mut self, line: JournalLine) {
         match line {
             JournalLine::Open(_) => {}
-            JournalLine::Plan { steps, worktrees, roll_forward: forward, reverts: of } => {
+            JournalLine::Plan { steps, worktrees, roll_forward: forward, reverted_step: of } => {
                 let roll_forward_start = forward.then_some(self.steps.len());
                 let worktrees = worktrees.into_iter().chain(std::iter::repeat(None));
                 self.steps.extend(steps.into_iter().zip(worktrees).map(|(step, worktree)| PlannedStep {
                     step,
                     status: StepStatus::Pending,
                     roll_forward_start,
-                    reverts: of,
+                    reverted_step: of,
                     worktree,
                     is_worktree_missing: false,
                 }));
             }
             JournalLine::Done(n) => self.set_status(n, StepStatus::Done),
             JournalLine::Undone(n) => self.set_status(n, StepStatus::Undone),
-            JournalLine::End { at, recovered } => self.finished = Some((at, recovered)),
+            JournalLine::End { at, recovered } => self.end_and_recovered = Some((at, recovered)),
         }
     }
 
+    /// Sets the progress of step `n`. A number without a step is ignored.
     fn set_status(&mut self, n: usize, status: StepStatus) {
         if let Some(planned) = self.steps.get_mut(n) {
             planned.status = status;
@@ -229,8 +236,9 @@ impl OperationEntry {
     /// Returns the steps that have been taken and were not undone, without temporary steps and steps that
     /// undo others.
     pub fn applied_steps(&self) -> impl DoubleEndedIterator<Item = &Step> {
-        let is_applied =
-            |p: &&PlannedStep| p.status == StepStatus::Done && p.reverts.is_none() && !p.step.is_temporary();
+        let is_applied = |p: &&PlannedStep| {
+            p.status == StepStatus::Done && p.reverted_step.is_none() && !p.step.moves_pending_ref()
+        };
         self.steps.iter().filter(is_applied).map(|p| &p.step)
     }
 }

@@ -27,28 +27,29 @@ pub struct ScratchDir {
     dir: PathBuf,
     /// Open folder whose kernel lock shows other processes that this one is alive.
     _alive: File,
+    /// Whether dropping this value leaves the folder in place.
     is_retained: bool,
 }
 
 impl Layout {
     /// Creates an empty scratch folder and locks it.
     pub fn create_scratch(&self) -> Result<ScratchDir, Error> {
-        create_private_dir(&self.work_dir())?;
+        create_private_dir(&self.scratch_root())?;
         for _ in 1..MAX_CREATE_ATTEMPTS {
-            let dir = self.work_dir().join(new_id());
+            let dir = self.scratch_root().join(new_id());
             std::fs::create_dir(&dir).map_err(Error::io("create", &dir))?;
             // Git needs absolute paths without links; the path of a temporary folder often has one. Between
             // these two lines, a process that removes abandoned folders may have removed this one.
-            if let Some(scratch) = claim(self, &dir.canonicalize().unwrap_or(dir))? {
+            if let Some(scratch) = lock_scratch_dir(self, &dir.canonicalize().unwrap_or(dir))? {
                 return Ok(scratch);
             }
         }
-        Err(Error::io("hold a folder in", &self.work_dir())(std::io::ErrorKind::NotFound.into()))
+        Err(Error::io("hold a folder in", &self.scratch_root())(std::io::ErrorKind::NotFound.into()))
     }
 
-    /// Locks the folders in `work/` whose process has exited and returns them, oldest first.
+    /// Locks the scratch folders whose process has exited, and returns them, oldest first.
     pub fn claim_orphans(&self) -> Result<Vec<ScratchDir>, Error> {
-        let work = self.work_dir();
+        let work = self.scratch_root();
         let entries = match std::fs::read_dir(&work) {
             Ok(entries) => entries,
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -58,33 +59,33 @@ impl Layout {
         dirs.sort();
         let mut out = Vec::new();
         for dir in dirs {
-            out.extend(claim(self, &dir.canonicalize().unwrap_or(dir))?);
+            out.extend(lock_scratch_dir(self, &dir.canonicalize().unwrap_or(dir))?);
         }
         Ok(out)
     }
 }
 
 impl Layout {
-    /// Lists the folders in `work/` whose process is alive.
-    pub fn live_work_dirs(&self) -> Vec<PathBuf> {
-        let entries = std::fs::read_dir(self.work_dir()).into_iter().flatten().flatten();
+    /// Lists the scratch folders whose process is alive.
+    pub fn live_scratch_dirs(&self) -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(self.scratch_root()).into_iter().flatten().flatten();
         let is_locked = |dir: &PathBuf| {
             File::open(dir).is_ok_and(|f| matches!(f.try_lock_shared(), Err(TryLockError::WouldBlock)))
         };
         entries.map(|e| e.path()).filter(is_locked).collect()
     }
 
-    /// Lists the folders in `work/` whose process is alive and is not this one.
-    pub fn other_live_work_dirs(&self) -> Vec<PathBuf> {
-        let mut dirs = self.live_work_dirs();
+    /// Lists the scratch folders of other live processes.
+    pub fn other_live_scratch_dirs(&self) -> Vec<PathBuf> {
+        let mut dirs = self.live_scratch_dirs();
         let held_dirs = HELD_DIRS.lock().unwrap_or_else(PoisonError::into_inner);
         dirs.retain(|dir| !dir.canonicalize().is_ok_and(|dir| held_dirs.contains(&dir)));
         dirs
     }
 }
 
-/// Locks a folder. None when another process holds it or it does not exist any more.
-fn claim(layout: &Layout, dir: &Path) -> Result<Option<ScratchDir>, Error> {
+/// Locks a scratch folder. None when another process holds it or it does not exist any more.
+fn lock_scratch_dir(layout: &Layout, dir: &Path) -> Result<Option<ScratchDir>, Error> {
     let Ok(alive) = File::open(dir) else { return Ok(None) };
     match alive.try_lock() {
         Ok(()) => {}
@@ -146,14 +147,14 @@ mod tests {
         assert!(layout.claim_orphans().unwrap().is_empty());
         let mine = layout.create_scratch().unwrap();
         assert!(layout.claim_orphans().unwrap().is_empty());
-        std::fs::create_dir(layout.work_dir().join("left")).unwrap();
+        std::fs::create_dir(layout.scratch_root().join("left")).unwrap();
         let orphans = layout.claim_orphans().unwrap();
         assert_eq!(orphans.len(), 1);
-        assert_eq!((layout.live_work_dirs().len(), layout.other_live_work_dirs().len()), (2, 0));
+        assert_eq!((layout.live_scratch_dirs().len(), layout.other_live_scratch_dirs().len()), (2, 0));
         assert!(layout.claim_orphans().unwrap().is_empty(), "an orphan has one finder");
         drop(orphans);
         let path = mine.path().to_owned();
         drop(mine);
-        assert!(!path.exists() && std::fs::read_dir(layout.work_dir()).unwrap().next().is_none());
+        assert!(!path.exists() && std::fs::read_dir(layout.scratch_root()).unwrap().next().is_none());
     }
 }

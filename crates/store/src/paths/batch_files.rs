@@ -39,12 +39,12 @@ impl Layout {
     }
 
     /// Returns the folder with copies of the files that a batch's plan was read from.
-    pub fn batch_sources(&self, id: &BatchId) -> PathBuf {
+    pub fn batch_source_copies(&self, id: &BatchId) -> PathBuf {
         self.batch(id).join("sources")
     }
 
     /// Returns the path of a batch's log of events, as JSON lines.
-    pub fn batch_log(&self, id: &BatchId) -> PathBuf {
+    pub fn batch_event_log(&self, id: &BatchId) -> PathBuf {
         self.batch(id).join("log.jsonl")
     }
 
@@ -84,7 +84,7 @@ impl Layout {
     }
 
     /// Returns the path of the record that names the process setting up a batch's lane.
-    pub fn batch_lane_set_up_record(&self, id: &BatchId, lane: usize) -> PathBuf {
+    pub fn batch_lane_set_up_process(&self, id: &BatchId, lane: usize) -> PathBuf {
         self.batch(id).join(format!("warm/{lane}.toml"))
     }
 

@@ -20,14 +20,14 @@ impl Layout {
         self.root().join("dispatch.toml")
     }
 
-    /// Returns the folder of the user's hooks, each named after its event.
-    pub fn hooks(&self) -> PathBuf {
+    /// Returns the folder of the user's hooks for events, each named after its event. These are no git hooks.
+    pub fn user_hooks(&self) -> PathBuf {
         self.root().join("hooks")
     }
 
-    /// Returns the path of the hook for an event.
-    pub fn hook(&self, event: &str) -> PathBuf {
-        self.hooks().join(event)
+    /// Returns the path of the user's hook for an event.
+    pub fn user_hook(&self, event: &str) -> PathBuf {
+        self.user_hooks().join(event)
     }
 
     /// Returns the path of the list of hooks that were set while an agent ran.

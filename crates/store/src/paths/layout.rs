@@ -86,8 +86,8 @@ impl Layout {
         self.root.join("supervisor/settings.json")
     }
 
-    /// Returns the folder of removed lanes, named `name@N`.
-    pub fn history(&self) -> PathBuf {
+    /// Returns the folder of the records of removed lanes, in subfolders named `name@N`.
+    pub fn removed_lanes(&self) -> PathBuf {
         self.root.join("history")
     }
 
@@ -145,26 +145,26 @@ impl Layout {
     }
 
     /// Returns the folder of the data that a lane's agent retains between runs.
-    pub fn agent_dir(&self, name: &LaneName) -> PathBuf {
+    pub fn agent_data_dir(&self, name: &LaneName) -> PathBuf {
         self.lane(name).join("agent")
     }
 
     /// Returns the folder of the files attached to a lane's task.
-    pub fn attachments(&self, name: &LaneName) -> PathBuf {
+    pub fn task_attachments(&self, name: &LaneName) -> PathBuf {
         self.lane(name).join("attachments")
     }
 
     /// Name, in a lane's folder, of the folder with files attached to later messages. It has a subfolder for
     /// each message.
-    pub const MESSAGE_FILES_DIR: &'static str = "said-files";
+    pub const MESSAGE_ATTACHMENTS_DIR: &'static str = "said-files";
 
     /// Returns the folder of the files attached to a removed lane's task, by the lane's name in the history.
     pub fn removed_lane_attachments(&self, removed_name: &str) -> PathBuf {
-        self.history().join(removed_name).join("attachments")
+        self.removed_lanes().join(removed_name).join("attachments")
     }
 
     /// Returns the path of the file with the name of the lane whose agent worked in the main checkout last.
-    pub fn in_place_lane_file(&self) -> PathBuf {
+    pub fn last_in_place_lane_file(&self) -> PathBuf {
         self.root.join("in-place")
     }
 
@@ -195,7 +195,7 @@ impl Layout {
     }
 
     /// Returns the path of the copy of a user's file that a plan has overwritten.
-    pub fn replaced_plan_file(&self, id: &str) -> PathBuf {
+    pub fn overwritten_file_copy(&self, id: &str) -> PathBuf {
         self.root.join(format!("replaced/{id}"))
     }
 
@@ -215,7 +215,7 @@ impl Layout {
     }
 
     /// Returns the folder of the copies of ignored files in an automatic snapshot.
-    pub fn snapshot_ignored(&self, id: &str) -> PathBuf {
+    pub fn snapshot_ignored_files(&self, id: &str) -> PathBuf {
         self.snapshot(id).join("ignored")
     }
 
@@ -257,7 +257,7 @@ impl Layout {
 
     /// Returns the path of a marker that is created once it has been reported that the run moved HEAD in
     /// worktree `tree`.
-    pub fn git_guard_head_move_mark(guard_dir: &Path, tree: &str) -> PathBuf {
+    pub fn git_guard_head_move_reported(guard_dir: &Path, tree: &str) -> PathBuf {
         guard_dir.join(format!("told-{tree}"))
     }
 
@@ -289,7 +289,7 @@ impl Layout {
         self.root.join("clock.toml")
     }
 
-    /// Returns the path of the cache of the git program that was found suitable.
+    /// Returns the path of the cache of git programs whose versions were found suitable.
     pub fn git_version_cache(&self) -> PathBuf {
         self.root.join("cache/git.toml")
     }
@@ -306,7 +306,7 @@ impl Layout {
     }
 
     /// Returns the path of the marker of the last attempt to have git write a commit graph.
-    pub fn commit_graph_attempt(&self) -> PathBuf {
+    pub fn commit_graph_attempt_marker(&self) -> PathBuf {
         self.root.join("cache/commit-graph")
     }
 
@@ -330,13 +330,13 @@ impl Layout {
         self.root.join("locks")
     }
 
-    /// Returns the folder of the scratch folders of active processes.
-    pub fn work_dir(&self) -> PathBuf {
+    /// Returns the folder that contains the scratch folders of all processes.
+    pub fn scratch_root(&self) -> PathBuf {
         self.root.join("work")
     }
 
     /// Returns the path that a scratch folder is moved to if the user has to inspect it.
-    pub fn parked_work_dir(&self, id: &str) -> PathBuf {
+    pub fn parked_scratch_dir(&self, id: &str) -> PathBuf {
         self.root.join(format!("aside-{id}"))
     }
 

@@ -18,6 +18,7 @@ pub fn to_text(path: &Path) -> String {
     }
 }
 
+/// Parses a path from the text that [`to_text`] returns; fails if an escaped path is malformed.
 fn from_text<E: serde::de::Error>(text: String) -> Result<PathBuf, E> {
     let Some(escaped) = text.strip_prefix(ESCAPE_PREFIX) else { return Ok(PathBuf::from(text)) };
     let path: RepoPath =

@@ -47,13 +47,13 @@ impl Layout {
     }
 
     /// Returns the path of the log of the automatic merge after a run.
-    pub fn landing_log(&self, name: &LaneName, run: RunNumber) -> PathBuf {
-        self.lane(name).join(Layout::landing_log_in_lane(run))
+    pub fn auto_merge_log(&self, name: &LaneName, run: RunNumber) -> PathBuf {
+        self.lane(name).join(Layout::auto_merge_log_in_lane(run))
     }
 
     /// Returns the path of the log of the automatic merge after a run, relative to a lane's folder.
     /// That may be the folder of a removed lane.
-    pub fn landing_log_in_lane(run: RunNumber) -> PathBuf {
+    pub fn auto_merge_log_in_lane(run: RunNumber) -> PathBuf {
         Path::new("runs").join(format!("{run}.merge.log"))
     }
 
@@ -112,18 +112,24 @@ impl Layout {
     }
 
     /// Returns the path of the copy of STATUS.md from before a run of a task folder.
-    pub fn run_status_before(&self, name: &LaneName, run: RunNumber) -> PathBuf {
+    pub fn status_md_before_run(&self, name: &LaneName, run: RunNumber) -> PathBuf {
         self.run_dir(name, run).join("status.md")
     }
 
     /// Returns the path of the copy of STATUS.md from after a run whose work was reverted.
-    pub fn run_status_after(&self, name: &LaneName, run: RunNumber) -> PathBuf {
+    pub fn status_md_after_run(&self, name: &LaneName, run: RunNumber) -> PathBuf {
         self.run_dir(name, run).join("status-left.md")
     }
 
     /// Returns the path of a saved task file. When a task restarts after a run, its former files are saved
     /// below a folder named `folder`.
-    pub fn run_leftover_file(&self, name: &LaneName, run: RunNumber, folder: &str, file: &Path) -> PathBuf {
+    pub fn run_former_task_file(
+        &self,
+        name: &LaneName,
+        run: RunNumber,
+        folder: &str,
+        file: &Path,
+    ) -> PathBuf {
         self.run_dir(name, run).join("left").join(folder).join(file)
     }
 

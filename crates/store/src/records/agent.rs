@@ -40,9 +40,9 @@ pub struct ActivityRecord {
     pub activity: Activity,
     /// Start of the activity.
     pub since: Moment,
-    /// Description, by the agent, of what it waits for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub message: Option<String>,
+    /// Description, by the agent, of what it waits for; none if it gave none.
+    #[serde(rename = "message", default, skip_serializing_if = "Option::is_none")]
+    pub waits_for: Option<String>,
     /// Number of times that failed checks prevented the end of the turn since the last message from the user.
     #[serde(default)]
     #[serde(rename = "sent_back")]

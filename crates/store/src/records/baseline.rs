@@ -35,7 +35,7 @@ pub struct DirtyFile {
 pub struct CheckoutBaseline {
     /// Ref that keeps the commit that was checked out.
     #[serde(rename = "keeper")]
-    pub kept_ref: String,
+    pub head_keep_ref: String,
     /// Snapshot of the uncommitted changes; none when there were none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "snap")]
@@ -116,8 +116,8 @@ pub struct WorktreeBaselineRecord {
     #[serde(rename = "others")]
     pub other_lanes: Vec<BaselineLane>,
     /// Settings in the repository's `config`, and its hooks, each with a value that changes with its content.
-    #[serde(default)]
-    pub settings: BTreeMap<String, String>,
+    #[serde(rename = "settings", default)]
+    pub config_fingerprints: BTreeMap<String, String>,
     /// Number of the last operation in the operation log.
     #[serde(rename = "operation")]
     pub last_operation: OperationNumber,

@@ -35,7 +35,8 @@ pub struct RunTask {
     /// Id of the batch.
     pub batch: BatchId,
     /// Number of the task in the batch, from 0.
-    pub number: usize,
+    #[serde(rename = "number")]
+    pub task_number: usize,
     /// Name of the task, `area/ID`.
     pub task: String,
     /// Number of the task's attempt in this batch, from 1.

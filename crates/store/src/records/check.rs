@@ -21,7 +21,7 @@ pub struct FailedCheckRecord {
     /// Lane whose task the command belongs to; none for a command of every landing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "task_of")]
-    pub task_lane: Option<LaneName>,
+    pub command_lane: Option<LaneName>,
     /// Description of how the command exited.
     #[serde(rename = "ended")]
     pub exit_text: String,
@@ -30,13 +30,15 @@ pub struct FailedCheckRecord {
     pub lanes_below: Vec<LaneName>,
     /// Tree on which the command failed.
     pub tree: TreeId,
-    /// Tip that the base should get by the landing, which left this lane out.
-    pub base_tip: CommitId,
+    /// Tip of the base after the landing that left this lane out.
+    #[serde(rename = "base_tip")]
+    pub base_tip_after_landing: CommitId,
     /// Tip of the lane.
     #[serde(rename = "theirs")]
     pub lane_tip: CommitId,
     /// Time of the failure.
-    pub at: Moment,
+    #[serde(rename = "at")]
+    pub failed_at: Moment,
     /// Output of the command, as a file next to this record.
     #[serde(with = "crate::paths::path_form")]
     pub log: PathBuf,
@@ -55,7 +57,8 @@ pub struct VerifyCacheRecord {
     /// Commands, in order.
     pub commands: Vec<String>,
     /// Time of the success.
-    pub at: Moment,
+    #[serde(rename = "at")]
+    pub passed_at: Moment,
 }
 
 impl Record for VerifyCacheRecord {

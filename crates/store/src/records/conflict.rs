@@ -31,20 +31,25 @@ pub struct ConflictRecord {
     pub onto: String,
     /// Commit that the lane was merged into: the base, or the stack on top of it.
     pub ours: CommitId,
-    /// Tip of the base when the conflict was recorded.
-    pub base_tip: CommitId,
+    /// Tip of the base after the landing that captured the conflict.
+    #[serde(rename = "base_tip")]
+    pub base_tip_after_landing: CommitId,
     /// Tip of the lane.
     pub theirs: CommitId,
     /// Merged tree, with conflict markers.
-    pub tree: TreeId,
+    #[serde(rename = "tree")]
+    pub merged_tree: TreeId,
     /// Time of the conflict.
-    pub at: Moment,
-    /// Number of times that a landing captured a conflict of the lane, this one included.
-    pub attempts: u32,
+    #[serde(rename = "at")]
+    pub captured_at: Moment,
+    /// Number of times that a landing has captured a conflict of the lane, this one included.
+    #[serde(rename = "attempts")]
+    pub capture_count: u32,
     /// Conflicted paths.
     pub paths: Vec<RepoPath>,
     /// Messages of git about the conflicts.
-    pub messages: Vec<String>,
+    #[serde(rename = "messages")]
+    pub git_messages: Vec<String>,
     /// All stages of all conflicted paths.
     pub stages: Vec<ConflictStage>,
 }
@@ -72,20 +77,23 @@ pub struct ResolutionRecord {
     pub lane: LaneName,
     /// Branch that the lane lands on.
     pub onto: String,
-    /// Top folder of the worktree.
-    #[serde(with = "crate::paths::path_form")]
-    pub path: PathBuf,
+    /// Top folder of the worktree in which the conflict is resolved.
+    #[serde(rename = "path", with = "crate::paths::path_form")]
+    pub worktree_path: PathBuf,
     /// Name of git's admin folder for the worktree.
     pub worktree_id: String,
     /// Tip of the lane: the merge's first parent.
-    pub tip: CommitId,
+    #[serde(rename = "tip")]
+    pub lane_tip: CommitId,
     /// Tip of the branch that the lane lands on, which is merged into the lane.
-    pub base: CommitId,
+    #[serde(rename = "base")]
+    pub onto_tip: CommitId,
     /// Tree of git's automatic merge, with conflict markers.
     #[serde(rename = "merged")]
     pub merged_tree: TreeId,
     /// Start of the resolution.
-    pub at: Moment,
+    #[serde(rename = "at")]
+    pub started_at: Moment,
     /// Agent that resolves the conflict; none for the user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
@@ -93,7 +101,8 @@ pub struct ResolutionRecord {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refusals: Vec<String>,
     /// Messages of git about each conflict.
-    pub messages: Vec<String>,
+    #[serde(rename = "messages")]
+    pub git_messages: Vec<String>,
     /// Conflicted paths.
     pub paths: Vec<ConflictedPath>,
 }

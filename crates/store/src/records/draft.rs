@@ -52,7 +52,8 @@ impl RunCosts {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DraftApproval {
     /// Hash of the approved plan.
-    pub plan: String,
+    #[serde(rename = "plan")]
+    pub plan_hash: String,
     /// Time of the approval.
     pub at: Moment,
 }
@@ -91,10 +92,10 @@ pub struct DraftRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "plan")]
     pub plan_number: Option<u64>,
-    /// Reason why the last answer is not a valid plan.
+    /// Reason why the agent's last answer is not a valid plan; none if it is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "wrong")]
-    pub rejection: Option<String>,
+    pub invalid_answer_reason: Option<String>,
     /// Approval of the plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "approved")]
@@ -152,8 +153,9 @@ pub struct ProposalsRecord {
     #[serde(default)]
     #[serde(rename = "approved")]
     pub is_approved: bool,
-    /// Time of the last change.
-    pub at: Moment,
+    /// Time of the last change of the proposals.
+    #[serde(rename = "at")]
+    pub changed_at: Moment,
     /// Proposed dependencies.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needs: Vec<ProposedNeed>,

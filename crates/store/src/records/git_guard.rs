@@ -43,7 +43,7 @@ pub struct GuardedSettings {
     /// Values that change with each setting and each hook, by the name that messages use for it.
     #[serde(default)]
     #[serde(rename = "all")]
-    pub values: BTreeMap<String, String>,
+    pub fingerprints: BTreeMap<String, String>,
     /// State of the `proq.toml` of the main checkout, whose edits apply immediately. None in a record of an
     /// older program.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -59,7 +59,8 @@ pub struct LandingInfo {
     /// Tip of the lane that landed.
     pub tip: CommitId,
     /// Time of the landing.
-    pub at: Moment,
+    #[serde(rename = "at")]
+    pub landed_at: Moment,
     /// Method of the landing.
     #[serde(default = "by_merge")]
     pub method: MergeStrategy,
@@ -74,16 +75,18 @@ fn by_merge() -> MergeStrategy {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AutoMergeRefusal {
     /// Time of the refusal.
-    pub at: Moment,
+    #[serde(rename = "at")]
+    pub refused_at: Moment,
     /// Why the automatic merge was refused.
-    pub message: String,
-    /// Exit code of the landing.
+    #[serde(rename = "message")]
+    pub refusal_reason: String,
+    /// Exit code of the landing that was refused.
     #[serde(rename = "exit")]
-    pub exit_code: u8,
-    /// Whether the merge is not attempted again.
+    pub landing_exit_code: u8,
+    /// Whether the automatic merge is not attempted again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[serde(rename = "lasting")]
-    pub is_final: bool,
+    pub is_refusal_final: bool,
 }
 
 /// Branch and worktree of a lane that can land.
@@ -136,7 +139,7 @@ pub struct GuestLane {
 
 /// Kind of a lane: with a branch and a worktree, or without.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "PlaceForm", into = "PlaceForm")]
+#[serde(try_from = "LaneKindForm", into = "LaneKindForm")]
 pub enum LaneKind {
     /// Lane with a branch and a worktree.
     Owned(LaneWorktree),
@@ -150,21 +153,25 @@ pub type AnyLane = LaneRecord<LaneKind>;
 
 /// Serialized form of a [`LaneKind`], as keys of the lane's record.
 #[derive(Serialize, Deserialize)]
-struct PlaceForm {
+struct LaneKindForm {
+    /// Purpose of a guest lane; none for an owned lane.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     mode: Option<LanePurpose>,
+    /// Whether the agent of a guest lane runs in a detached worktree.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     isolated: bool,
+    /// Branch of an owned lane, without `refs/heads/`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     branch: Option<String>,
+    /// Name of git's admin folder for the worktree of an owned lane.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     worktree_id: Option<String>,
 }
 
-impl TryFrom<PlaceForm> for LaneKind {
+impl TryFrom<LaneKindForm> for LaneKind {
     type Error = &'static str;
 
-    fn try_from(form: PlaceForm) -> Result<LaneKind, Self::Error> {
+    fn try_from(form: LaneKindForm) -> Result<LaneKind, Self::Error> {
         match (form.mode, form.branch, form.worktree_id) {
             (None, Some(branch), Some(worktree_id)) if !form.isolated => {
                 Ok(LaneKind::Owned(LaneWorktree { branch, worktree_id }))
@@ -177,17 +184,17 @@ impl TryFrom<PlaceForm> for LaneKind {
     }
 }
 
-impl From<LaneKind> for PlaceForm {
-    fn from(kind: LaneKind) -> PlaceForm {
+impl From<LaneKind> for LaneKindForm {
+    fn from(kind: LaneKind) -> LaneKindForm {
         match kind {
-            LaneKind::Owned(LaneWorktree { branch, worktree_id }) => PlaceForm {
+            LaneKind::Owned(LaneWorktree { branch, worktree_id }) => LaneKindForm {
                 mode: None,
                 isolated: false,
                 branch: Some(branch),
                 worktree_id: Some(worktree_id),
             },
             LaneKind::Guest(GuestLane { purpose, detached: apart }) => {
-                PlaceForm { mode: Some(purpose), isolated: apart, branch: None, worktree_id: None }
+                LaneKindForm { mode: Some(purpose), isolated: apart, branch: None, worktree_id: None }
             }
         }
     }
@@ -223,17 +230,18 @@ pub struct LaneRecord<P = LaneWorktree> {
     pub last_run: RunNumber,
     /// Creation time of the lane.
     pub created: Moment,
-    /// Time of the last change of state.
-    pub updated: Moment,
+    /// Time of the last change of the lane's state.
+    #[serde(rename = "updated")]
+    pub state_changed_at: Moment,
     /// Shell command lines that must succeed before the lane lands.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<String>,
     /// Files that the lane is expected to change, as globs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scope: Vec<String>,
-    /// Snapshots of edits made during previews of the lane, oldest first.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub preview_edits: Vec<String>,
+    /// Ids of the snapshots of edits made during previews of the lane, oldest first.
+    #[serde(rename = "preview_edits", default, skip_serializing_if = "Vec::is_empty")]
+    pub preview_edit_snapshots: Vec<String>,
     /// Whether the run changed nothing because its task had been done before. The state is `done` then.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[serde(rename = "already")]
@@ -279,10 +287,10 @@ impl<P> LaneRecord<P> {
             agent: None,
             last_run: RunNumber::NONE,
             created: now(),
-            updated: now(),
+            state_changed_at: now(),
             checks: Vec::new(),
             scope: Vec::new(),
-            preview_edits: Vec::new(),
+            preview_edit_snapshots: Vec::new(),
             already_done: false,
             auto_merge: false,
             group: None,
@@ -294,7 +302,7 @@ impl<P> LaneRecord<P> {
     }
 
     /// Returns whether another lane that can still land has the same base, so that the two may conflict.
-    pub fn shares_base_with<Q>(&self, other: &LaneRecord<Q>) -> bool {
+    pub fn may_conflict_with<Q>(&self, other: &LaneRecord<Q>) -> bool {
         other.base == self.base && other.name != self.name && !other.state.is_closed()
     }
 
@@ -312,10 +320,10 @@ impl<P> LaneRecord<P> {
             agent: self.agent,
             last_run: self.last_run,
             created: self.created,
-            updated: self.updated,
+            state_changed_at: self.state_changed_at,
             checks: self.checks,
             scope: self.scope,
-            preview_edits: self.preview_edits,
+            preview_edit_snapshots: self.preview_edit_snapshots,
             already_done: self.already_done,
             auto_merge: self.auto_merge,
             group: self.group,
@@ -343,7 +351,7 @@ impl LaneRecord {
 
 impl AnyLane {
     /// Converts the record to the record type for owned lanes. Fails with the purpose of a guest lane.
-    pub fn into_worktree_lane(self) -> Result<LaneRecord, LanePurpose> {
+    pub fn into_owned_lane(self) -> Result<LaneRecord, LanePurpose> {
         match self.kind.clone() {
             LaneKind::Owned(tree) => Ok(self.with_kind(tree)),
             LaneKind::Guest(look) => Err(look.purpose),
@@ -355,7 +363,7 @@ impl AnyLane {
         let old_state = self.state;
         edit(&mut self);
         if self.state != old_state {
-            self.updated = now();
+            self.state_changed_at = now();
         }
         self
     }
@@ -413,10 +421,10 @@ mod tests {
         let parse = |more: &str| toml::from_str::<AnyLane>(&format!("{COMMON_KEYS}{more}"));
         let own = parse("branch = \"proq/x\"\nworktree_id = \"x1\"").unwrap();
         assert_eq!((own.branch(), own.purpose()), (Some("proq/x"), None));
-        assert_eq!(own.clone().into_worktree_lane().unwrap().into_any(), own);
+        assert_eq!(own.clone().into_owned_lane().unwrap().into_any(), own);
         let look = parse("mode = \"plan\"").unwrap();
         assert_eq!((look.branch(), look.purpose()), (None, Some(LanePurpose::Plan)));
-        assert_eq!(look.clone().into_worktree_lane().unwrap_err(), LanePurpose::Plan);
+        assert_eq!(look.clone().into_owned_lane().unwrap_err(), LanePurpose::Plan);
         let detached = parse("mode = \"answer\"\nisolated = true").unwrap();
         assert!(detached.is_detached() && !look.is_detached());
         for lane in [own, look, detached] {

@@ -10,11 +10,13 @@ use crate::base::run_number::RunNumber;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MessageRecord {
     /// Time at which the message was sent.
-    pub at: Moment,
+    #[serde(rename = "at")]
+    pub sent_at: Moment,
     /// Agent that the message is for.
     pub agent: String,
     /// Last run of the lane when the message was sent.
-    pub run: RunNumber,
+    #[serde(rename = "run")]
+    pub last_run: RunNumber,
     /// Conversation that the message is for, by the number of its first run.
     #[serde(rename = "talk")]
     pub conversation: RunNumber,
@@ -33,7 +35,8 @@ impl Record for MessageRecord {
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeliveredRecord {
     /// Names of the messages' files.
-    pub messages: Vec<String>,
+    #[serde(rename = "messages")]
+    pub message_files: Vec<String>,
 }
 
 impl Record for DeliveredRecord {

@@ -59,15 +59,15 @@ pub struct SetUpRecord {
     #[serde(rename = "port")]
     pub ports: Option<Ports>,
     /// Process mark of all processes that the set-up commands start.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mark: Option<String>,
+    #[serde(rename = "mark", default, skip_serializing_if = "Option::is_none")]
+    pub process_mark: Option<String>,
     /// Process id of the current set-up command, which is also the id of its process group.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pid: Option<u32>,
-    /// Value that distinguishes the process from a later one with the same id.
+    #[serde(rename = "pid", default, skip_serializing_if = "Option::is_none")]
+    pub command_pid: Option<u32>,
+    /// Start time of the current set-up command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "birth")]
-    pub start_time: Option<String>,
+    pub command_start_time: Option<String>,
 }
 
 impl Record for SetUpRecord {

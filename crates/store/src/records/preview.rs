@@ -31,9 +31,9 @@ pub struct PreviewRecord {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[serde(rename = "is_shared")]
     pub is_branch_shared: bool,
-    /// Snapshot of the user's changes from before the preview.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub snapshot: Option<String>,
+    /// Id of the snapshot of the user's parked changes; none when there were none.
+    #[serde(rename = "snapshot", default, skip_serializing_if = "Option::is_none")]
+    pub parked_snapshot: Option<String>,
     /// Paths that git ignored before the preview, and nested repositories. The lane may have other ignore
     /// rules, or a file at such a path; these paths still do not count as edits.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

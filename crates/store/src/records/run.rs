@@ -18,21 +18,23 @@ use crate::base::run_number::RunNumber;
 /// Limits of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunLimits {
-    /// Maximum duration.
+    /// Maximum duration of the run; none for no limit.
     #[serde(
+        rename = "time",
         default,
         with = "proq_base::time_form::seconds::option",
         skip_serializing_if = "Option::is_none"
     )]
-    pub time: Option<Duration>,
-    /// Maximum time without progress.
+    pub max_duration: Option<Duration>,
+    /// Maximum time without progress; none for no limit.
     #[serde(
+        rename = "stall",
         default,
         with = "proq_base::time_form::seconds::option",
         skip_serializing_if = "Option::is_none"
     )]
-    pub stall: Option<Duration>,
-    /// Maximum cost.
+    pub max_stall: Option<Duration>,
+    /// Maximum cost of the run; none for no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<NanoDollars>,
 }
@@ -42,7 +44,7 @@ pub struct RunLimits {
 pub struct SupervisorProcess {
     /// Process id.
     pub pid: u32,
-    /// Value that distinguishes the process from a later one with the same id.
+    /// Start time of the supervisor process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "birth")]
     pub start_time: Option<String>,
@@ -91,9 +93,9 @@ pub struct RunSummary {
 }
 
 impl RunSummary {
-    /// Adds the usage of an earlier run: tokens, cost, turns and tool calls. All other values are those of
-    /// this run.
-    pub fn with_usage_of(self, earlier: &RunSummary) -> RunSummary {
+    /// Returns this summary with the tokens, cost, turns and tool calls of an earlier run added. All other
+    /// values are those of this run.
+    pub fn plus_usage_of(self, earlier: &RunSummary) -> RunSummary {
         let sum = |a: Option<u64>, b: Option<u64>| a.zip(b).map(|(a, b)| a.saturating_add(b)).or(a).or(b);
         let (tokens, cost) = (self.tokens.zip(earlier.tokens), self.cost.zip(earlier.cost));
         RunSummary {
@@ -132,11 +134,11 @@ pub struct RunRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// Session id that was chosen before the start. The agent's output names the actual session.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub session: Option<String>,
+    #[serde(rename = "session", default, skip_serializing_if = "Option::is_none")]
+    pub chosen_session: Option<String>,
     /// Whether the run resumes an earlier session.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub resumed: bool,
+    #[serde(rename = "resumed", default, skip_serializing_if = "std::ops::Not::not")]
+    pub resumes_session: bool,
     /// Whether the user attends the run and can approve actions.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub interactive: bool,
@@ -164,12 +166,12 @@ pub struct RunRecord {
     /// started.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[serde(rename = "tells")]
-    pub message_ids: Vec<String>,
+    pub prompt_message_ids: Vec<String>,
     /// Number of deliveries of messages to the running process. The messages are in a folder next to this
     /// record.
-    #[serde(default, skip_serializing_if = "is_nought")]
+    #[serde(default, skip_serializing_if = "is_default")]
     #[serde(rename = "told")]
-    pub delivered_count: u32,
+    pub delivery_count: u32,
     /// Command that the user named for an agent whose profile has none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[serde(rename = "own")]
@@ -183,12 +185,12 @@ pub struct RunRecord {
     /// Time at which the run started.
     pub started: Moment,
     /// Process mark of the run: value of the environment variable `PROQ_RUN` of all its processes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mark: Option<String>,
+    #[serde(rename = "mark", default, skip_serializing_if = "Option::is_none")]
+    pub process_mark: Option<String>,
     /// Process id of the agent, which is also the id of its process group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
-    /// Value that distinguishes the process from a later one with the same id.
+    /// Start time of the agent's process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "birth")]
     pub start_time: Option<String>,
@@ -217,8 +219,8 @@ pub struct RunRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tip_after: Option<CommitId>,
     /// Number of processes that the run left running and that git-proq terminated.
-    #[serde(default)]
-    pub strays: usize,
+    #[serde(rename = "strays", default)]
+    pub stopped_strays: usize,
     /// Summary of the run as its agent reported it.
     #[serde(default)]
     #[serde(rename = "account")]
@@ -231,7 +233,7 @@ pub struct RunRecord {
     #[serde(default)]
     pub limits: RunLimits,
     /// Part of the budget that earlier attempts have used.
-    #[serde(default, skip_serializing_if = "is_nought")]
+    #[serde(default, skip_serializing_if = "is_default")]
     #[serde(rename = "spent_before")]
     pub budget_spent_before: NanoDollars,
     /// Batch task that the run is for.
@@ -243,13 +245,14 @@ pub struct RunRecord {
     pub step_run: Option<StepRun>,
 }
 
-fn is_nought<N: Default + PartialEq>(n: &N) -> bool {
+/// Returns whether a number is zero, so that the record leaves it out.
+fn is_default<N: Default + PartialEq>(n: &N) -> bool {
     *n == N::default()
 }
 
 impl RunRecord {
-    /// Returns the budget that is left when the run starts.
-    pub fn budget_left(&self) -> Option<NanoDollars> {
+    /// Returns the budget that is left when the run starts; none without a budget.
+    pub fn budget_left_at_start(&self) -> Option<NanoDollars> {
         self.limits.budget.map(|budget| budget.saturating_sub(self.budget_spent_before))
     }
 
@@ -260,9 +263,9 @@ impl RunRecord {
         self.conversation.unwrap_or(self.number)
     }
 
-    /// Returns the cost of the run and its budget, if the budget is used up.
+    /// Returns the cost of the run and the budget that was left at its start, if the cost has reached it.
     pub fn exceeded_budget(&self) -> Option<(NanoDollars, NanoDollars)> {
-        let (cost, budget) = (self.summary.cost?.nanos, self.budget_left()?);
+        let (cost, budget) = (self.summary.cost?.nanos, self.budget_left_at_start()?);
         (cost >= budget).then_some((cost, budget))
     }
 

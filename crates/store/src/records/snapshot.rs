@@ -28,24 +28,24 @@ pub struct SnapshotRecord {
     pub is_copy: bool,
     /// Details of an automatic snapshot, taken while agents ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub automatic: Option<AutomaticInfo>,
+    pub automatic: Option<AutomaticSnapshotInfo>,
     /// Snapshot whose folder has the parked files, if this one is that snapshot with later changes to those
     /// files. None when the files are in this snapshot's own folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "files_in")]
-    pub parked_files_in: Option<String>,
+    pub parked_files_snapshot: Option<String>,
     /// Snapshot that this one was derived from on another commit. A restore of that snapshot gets its
     /// original changes, unless the derived ones were edited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "stands_for")]
-    pub replaces: Option<String>,
+    pub derived_from: Option<String>,
     /// Content of the snapshot.
     pub snapshot: Snapshot,
 }
 
 /// Details of an automatic snapshot beyond its content.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AutomaticInfo {
+pub struct AutomaticSnapshotInfo {
     /// Lane whose worktree the snapshot is of; none for the main checkout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lane: Option<LaneName>,
@@ -54,8 +54,8 @@ pub struct AutomaticInfo {
     #[serde(rename = "named")]
     pub is_in_event: bool,
     /// Ignored files whose copies are next to the record.
-    #[serde(default)]
-    pub ignored: Vec<RepoPath>,
+    #[serde(rename = "ignored", default)]
+    pub copied_ignored_files: Vec<RepoPath>,
     /// Ignored files and folders that were too large to copy.
     #[serde(default)]
     pub too_large: Vec<RepoPath>,
@@ -76,8 +76,8 @@ impl SnapshotRecord {
             restored: None,
             is_copy: false,
             automatic: None,
-            parked_files_in: None,
-            replaces: None,
+            parked_files_snapshot: None,
+            derived_from: None,
             snapshot,
         }
     }

@@ -57,9 +57,9 @@ pub enum Step {
         #[serde(rename = "brings")]
         restored_state: LocalState,
     },
-    /// Note that an agent moved the branch of a worktree. This step changes nothing.
+    /// Record that an agent moved the branch of a worktree. This step changes nothing.
     #[serde(rename = "worked")]
-    AgentCommits {
+    RecordAgentCommits {
         /// Top folder of the worktree.
         #[serde(with = "crate::paths::path_form")]
         dir: PathBuf,
@@ -145,8 +145,8 @@ pub enum Step {
     #[serde(rename = "reuse")]
     ReuseTrash {
         /// Path of the trash entry.
-        #[serde(with = "crate::paths::path_form")]
-        entry: PathBuf,
+        #[serde(rename = "entry", with = "crate::paths::path_form")]
+        trash_entry: PathBuf,
         /// Folder of the new lane, which git has registered.
         #[serde(with = "crate::paths::path_form")]
         dir: PathBuf,
@@ -155,8 +155,8 @@ pub enum Step {
     #[serde(rename = "regrow")]
     RecreateTrash {
         /// Path of the trash entry.
-        #[serde(with = "crate::paths::path_form")]
-        entry: PathBuf,
+        #[serde(rename = "entry", with = "crate::paths::path_form")]
+        trash_entry: PathBuf,
         /// Commit whose files the folder had.
         tip: CommitId,
     },
@@ -184,8 +184,8 @@ pub struct PreRestoreState {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub empty_dirs: Vec<RepoPath>,
     /// Ignored files that already existed and that the restored snapshot also contains.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub ignored: Vec<RepoPath>,
+    #[serde(rename = "ignored", default, skip_serializing_if = "Vec::is_empty")]
+    pub colliding_ignored: Vec<RepoPath>,
 }
 
 /// Prefix of the refs that keep an operation's objects while the operation is active.
@@ -196,14 +196,14 @@ impl Step {
     pub fn relocate(&mut self, old_root: &Path, new_root: &Path) {
         let paths: [Option<&mut PathBuf>; 2] = match self {
             Step::Checkout { dir, .. }
-            | Step::AgentCommits { dir, .. }
+            | Step::RecordAgentCommits { dir, .. }
             | Step::ClearWorktree { dir, .. }
             | Step::RestoreSnapshot { dir, .. }
             | Step::CreateWorktree { dir, .. }
             | Step::CreateResolveWorktree { dir, .. } => [Some(dir), None],
             Step::MovePath { from, to } => [Some(from), Some(to)],
-            Step::ReuseTrash { entry, dir } => [Some(entry), Some(dir)],
-            Step::RecreateTrash { entry, .. } => [Some(entry), None],
+            Step::ReuseTrash { trash_entry: entry, dir } => [Some(entry), Some(dir)],
+            Step::RecreateTrash { trash_entry: entry, .. } => [Some(entry), None],
             // The path of a record is relative to `proq/`.
             Step::MoveRef { .. }
             | Step::KeepRef { .. }
@@ -236,9 +236,9 @@ impl Step {
         format!("{PENDING_REF_PREFIX}{id}")
     }
 
-    /// Returns whether the step only moves a pending ref, the temporary ref of an operation. Such a step
-    /// leaves no change once the operation has finished.
-    pub fn is_temporary(&self) -> bool {
+    /// Returns whether the step moves the pending ref of an operation. Such a step leaves no change once the
+    /// operation has finished.
+    pub fn moves_pending_ref(&self) -> bool {
         matches!(self, Step::MoveRef { name, .. } if name.starts_with(PENDING_REF_PREFIX))
     }
 }

@@ -48,5 +48,5 @@ pub struct StepRun {
     /// Fingerprint of the lane before a review.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "traces")]
-    pub lane_fingerprint: Option<String>,
+    pub fingerprint_before_review: Option<String>,
 }

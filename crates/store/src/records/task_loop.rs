@@ -193,10 +193,10 @@ pub struct TaskLoopRecord {
     /// Duration of the lane's runs before the task loop, which do not count towards its limits.
     #[serde(default, with = "proq_base::time_form::seconds")]
     #[serde(rename = "seconds_before")]
-    pub duration_before: Duration,
+    pub duration_before_loop: Duration,
     /// Cost of the lane's runs before the task loop, which do not count towards its limits.
-    #[serde(default)]
-    pub cost_before: NanoDollars,
+    #[serde(rename = "cost_before", default)]
+    pub cost_before_loop: NanoDollars,
     /// Last review with a verdict.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_review: Option<LastReview>,

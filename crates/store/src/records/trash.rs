@@ -15,13 +15,19 @@ pub struct TrashRecord {
     /// Name of the lane.
     pub lane: LaneName,
     /// Time of the removal.
-    pub at: Moment,
-    /// Former path of the worktree.
-    #[serde(with = "crate::paths::path_form")]
-    pub path: PathBuf,
-    /// Current path of the worktree.
-    #[serde(default, with = "crate::paths::path_form::option", skip_serializing_if = "Option::is_none")]
-    pub worktree: Option<PathBuf>,
+    #[serde(rename = "at")]
+    pub removed_at: Moment,
+    /// Path of the worktree before the lane was removed.
+    #[serde(rename = "path", with = "crate::paths::path_form")]
+    pub former_path: PathBuf,
+    /// Current path of the moved worktree; none where there was no folder to move.
+    #[serde(
+        rename = "worktree",
+        default,
+        with = "crate::paths::path_form::option",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub current_path: Option<PathBuf>,
     /// Name of git's admin folder, which is next to this record as `admin`.
     pub worktree_id: String,
     /// Branch of the lane, without `refs/heads/`.
@@ -51,9 +57,11 @@ impl Record for TrashRecord {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReusedTrashRecord {
     /// Lane that reused the folder.
-    pub lane: LaneName,
+    #[serde(rename = "lane")]
+    pub reusing_lane: LaneName,
     /// Time of the reuse.
-    pub at: Moment,
+    #[serde(rename = "at")]
+    pub reused_at: Moment,
     /// Files of the removed lane that the reused folder still contained, as display text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[serde(rename = "kept")]

@@ -13,7 +13,7 @@ impl Store {
     pub fn load_clock_history(&self) {
         let loaded = ClockHistory::load_if_exists(&self.layout().clock_record()).ok().flatten();
         // The current system time counts for read-only commands too.
-        set_clock_history(loaded.map(|times| times.observe(system_time()).unwrap_or(times)));
+        set_clock_history(loaded.map(|times| times.with_observed_time(system_time()).unwrap_or(times)));
     }
 
     /// Saves the current system time in the clock history, if it adds anything. Called before a command
@@ -24,7 +24,7 @@ impl Store {
         }
         let file = self.layout().clock_record();
         let times = ClockHistory::load_if_exists(&file).ok().flatten().unwrap_or_default();
-        let Some(times) = times.observe(system_time()) else { return };
+        let Some(times) = times.with_observed_time(system_time()) else { return };
         // In a repository that is not writable, no record is written either, so a failure does not matter.
         drop(times.save(&file));
         set_clock_history(Some(times));

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, RenameFlags, renameat_with, statvfs};
 
 use crate::Error;
-use crate::base::id::{id_process, new_id};
+use crate::base::id::{new_id, pid_from_id};
 use crate::locks::lock::{LockName, Locks};
 use crate::paths::layout::Layout;
 
@@ -96,8 +96,8 @@ impl Layout {
         Ok(dir.join(format!("{}-{}", name.trim_start_matches('.'), new_id())))
     }
 
-    /// Lists the files that were moved to the trash because they were unfinished.
-    pub fn parked_files(&self) -> Vec<PathBuf> {
+    /// Lists the unfinished files that were moved to the trash.
+    pub fn parked_unfinished_files(&self) -> Vec<PathBuf> {
         let entries = std::fs::read_dir(self.trash().join(UNFINISHED_DIR)).into_iter().flatten().flatten();
         let mut out: Vec<PathBuf> = entries.map(|e| e.path()).collect();
         out.sort();
@@ -119,6 +119,7 @@ impl Layout {
     }
 }
 
+/// Adds the temporary files of a folder, and of its subfolders down to `depth` levels, to `out`.
 fn collect_unfinished(dir: &Path, depth: usize, out: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
@@ -126,7 +127,7 @@ fn collect_unfinished(dir: &Path, depth: usize, out: &mut Vec<PathBuf>) {
             Ok(kind) if kind.is_dir() && depth > 0 && !name.starts_with('.') => {
                 collect_unfinished(&entry.path(), depth - 1, out);
             }
-            Ok(kind) if kind.is_file() && name.starts_with('.') && id_process(&name).is_some() => {
+            Ok(kind) if kind.is_file() && name.starts_with('.') && pid_from_id(&name).is_some() => {
                 out.push(entry.path());
             }
             _ => {}
@@ -138,7 +139,7 @@ impl Locks {
     /// Returns whether a command is running right now: it holds one of the locks that are held for a short
     /// time. Tickets do not count, because landings and waiting processes hold them for long.
     pub fn is_any_command_lock_held(&self) -> bool {
-        let store = self.path(&LockName::Store);
+        let store = self.lock_path(&LockName::Store);
         let dir = store.parent().unwrap_or(Path::new(""));
         std::fs::read_dir(dir).into_iter().flatten().flatten().any(|entry| {
             let path = entry.path();
@@ -147,6 +148,7 @@ impl Locks {
     }
 }
 
+/// Returns whether a process holds the lock on a file; false if the file cannot be opened.
 fn is_locked(path: &Path) -> bool {
     proq_base::regular_file::open_store_file(path)
         .is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
@@ -161,6 +163,7 @@ pub fn probe_file_system(dir: &Path) -> std::io::Result<FileSystemFeatures> {
     features
 }
 
+/// Probes the features in an empty folder, which the caller removes.
 fn probe_in_dir(dir: &Path) -> std::io::Result<FileSystemFeatures> {
     let (first_path, second_path) = (dir.join("a"), dir.join("b"));
     let first = File::create_new(&first_path)?;

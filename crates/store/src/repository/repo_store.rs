@@ -44,7 +44,7 @@ impl Store {
 
     /// Sets the timeout for locks.
     pub fn set_lock_limit(&mut self, limit: WaitLimit) {
-        self.locks.set_limit(limit);
+        self.locks.set_default_limit(limit);
     }
 
     /// Returns the paths of the store.

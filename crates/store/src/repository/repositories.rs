@@ -17,11 +17,13 @@ const LIST_LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 /// Handle of the file that lists the user's repositories with lanes.
 #[derive(Debug, Clone)]
 pub struct RepositoryList {
+    /// Path of the file that has the list.
     file: PathBuf,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct RepositoryListFile {
+    /// Repositories, oldest entry first.
     #[serde(default)]
     repository: Vec<RepositoryEntry>,
 }
@@ -77,6 +79,7 @@ impl RepositoryList {
         self.update(|entries| entries.retain(|entry| !is_gone(&entry.git_dir)))
     }
 
+    /// Edits the list under its lock. Nothing is written when the edit changes nothing.
     fn update(&self, edit: impl FnOnce(&mut Vec<RepositoryEntry>)) -> Result<(), Error> {
         let _lock = self.lock()?;
         let mut listed = RepositoryListFile::load_if_exists(&self.file)?.unwrap_or_default();
@@ -85,6 +88,7 @@ impl RepositoryList {
         if listed == before { Ok(()) } else { listed.save(&self.file) }
     }
 
+    /// Acquires the lock of the list, waiting up to [`LIST_LOCK_TIMEOUT`].
     fn lock(&self) -> Result<LockGuard, Error> {
         let file = self.file.with_extension("lock");
         acquire_file_lock(

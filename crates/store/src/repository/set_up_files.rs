@@ -10,7 +10,7 @@ use proq_base::lane_name::LaneName;
 use proq_git::RepoPath;
 
 use crate::Error;
-use crate::base::atomic::write_cache;
+use crate::base::atomic::write_unsynced;
 use crate::paths::layout::Layout;
 
 impl Layout {
@@ -54,7 +54,7 @@ impl Layout {
             text.extend_from_slice(path.as_bytes());
             text.push(0);
         }
-        write_cache(&self.copied_files_list(name), &text)
+        write_unsynced(&self.copied_files_list(name), &text)
     }
 
     /// Loads the list of files that were copied into a lane. An unreadable list counts as empty.
@@ -64,6 +64,7 @@ impl Layout {
     }
 }
 
+/// Parses `SIZE SECONDS NANOS PATH`; none for a malformed line.
 fn parse_copied_file(line: &[u8]) -> Option<(RepoPath, FileStamp)> {
     let mut parts = line.splitn(4, |b| *b == b' ');
     let mut number = || OsStr::from_bytes(parts.next()?).to_str()?.parse::<i64>().ok();

@@ -30,7 +30,8 @@ pub enum ClientLine {
     #[serde(rename = "refuses")]
     ToolRefused {
         /// Id of the tool call.
-        call: String,
+        #[serde(rename = "call")]
+        call_id: String,
         /// Name of the tool.
         tool: String,
         /// Reason for the refusal.
@@ -73,7 +74,7 @@ mod tests {
         let client_lines = [
             request(None, None),
             request(Some(text()), Some(text())),
-            ClientLine::ToolRefused { call: text(), tool: text(), reason: text() },
+            ClientLine::ToolRefused { call_id: text(), tool: text(), reason: text() },
             ClientLine::Note { text: text() },
             ClientLine::Failure { text: text() },
             ClientLine::NoMoreRequests,

@@ -25,7 +25,9 @@ const MAX_LAST_TEXT_BYTES: usize = 500;
 #[derive(Default)]
 pub struct EventCollector {
     progress: Progress,
-    queue: Vec<StreamEvent>,
+    /// Events that no caller has received yet.
+    undelivered_events: Vec<StreamEvent>,
+    /// Totals of the session before this run.
     earlier_totals: SessionTotals,
     prices: Prices,
     /// Last reported counters of the session (tokens and cost), for agents whose counters continue from run
@@ -72,23 +74,24 @@ impl EventCollector {
 
     /// Moves the collected events to `out`.
     pub fn drain(&mut self, out: &mut Vec<StreamEvent>) {
-        out.append(&mut self.queue);
-        self.queue.shrink_to(64);
+        out.append(&mut self.undelivered_events);
+        self.undelivered_events.shrink_to(64);
     }
 
+    /// Adds an event, after the pending chunks.
     fn push(&mut self, event: StreamEvent) {
-        self.flush();
-        self.queue.push(event);
+        self.flush_chunks();
+        self.undelivered_events.push(event);
     }
 
     /// Emits the pending chunks of text or reasoning as one event.
-    pub fn flush(&mut self) {
+    pub fn flush_chunks(&mut self) {
         if let Some((text, is_thinking)) = self.pending_chunk.take() {
             if is_thinking {
-                self.queue.push(StreamEvent::Thinking { text, parent: None });
+                self.undelivered_events.push(StreamEvent::Thinking { text, parent_call: None });
             } else {
                 self.answer = Some(text.clone());
-                self.queue.push(StreamEvent::Text { text, parent: None });
+                self.undelivered_events.push(StreamEvent::Text { text, parent_call: None });
             }
         }
     }
@@ -129,7 +132,7 @@ impl EventCollector {
             self.progress.last_text = Some(truncate(&text, MAX_LAST_TEXT_BYTES));
             self.answer = Some(text.clone());
         }
-        self.push(StreamEvent::Text { text, parent: parent.map(|p| truncate(p, MAX_NAME_BYTES)) });
+        self.push(StreamEvent::Text { text, parent_call: parent.map(|p| truncate(p, MAX_NAME_BYTES)) });
     }
 
     /// Adds a chunk to the pending text or reasoning, which is emitted as one event before the next event.
@@ -138,7 +141,7 @@ impl EventCollector {
             *pending_is_thinking != is_thinking
                 || pending_text.len().saturating_add(text.len()) > MAX_TEXT_BYTES
         }) {
-            self.flush();
+            self.flush_chunks();
         }
         let (pending_text, _) = self.pending_chunk.get_or_insert_with(|| (String::new(), is_thinking));
         pending_text.push_str(&truncate(text, MAX_TEXT_BYTES));
@@ -154,7 +157,7 @@ impl EventCollector {
     pub(crate) fn add_thinking(&mut self, text: &str, parent: Option<&str>) {
         if !text.trim().is_empty() {
             let parent = parent.map(|p| truncate(p, MAX_NAME_BYTES));
-            self.push(StreamEvent::Thinking { text: truncate(text, MAX_TEXT_BYTES), parent });
+            self.push(StreamEvent::Thinking { text: truncate(text, MAX_TEXT_BYTES), parent_call: parent });
         }
     }
 
@@ -164,7 +167,12 @@ impl EventCollector {
         self.progress.tool_calls += 1;
         self.progress.last_tool = Some(name.clone());
         let parent = parent.map(|p| truncate(p, MAX_NAME_BYTES));
-        self.push(StreamEvent::ToolUse { id: truncate(id, MAX_NAME_BYTES), name, input, parent });
+        self.push(StreamEvent::ToolUse {
+            id: truncate(id, MAX_NAME_BYTES),
+            name,
+            input,
+            parent_call: parent,
+        });
     }
 
     /// Adds the result of a tool call.
@@ -216,6 +224,7 @@ impl EventCollector {
         self.update_cost(Cost { nanos, estimated: false });
     }
 
+    /// Sets the cost of the run so far, and adds an event if it changed.
     fn update_cost(&mut self, cost: Cost) {
         if self.progress.cost != Some(cost) {
             self.progress.cost = Some(cost);
@@ -226,7 +235,7 @@ impl EventCollector {
     /// Records `total`, the tokens of all runs of the session, and returns the share of this run: the
     /// increase over the earlier totals. If a counter has decreased, the agent has started to count from
     /// zero. If the earlier totals are outdated, the share is what was counted during this run.
-    pub(crate) fn record_session_usage(&mut self, total: Tokens) -> Tokens {
+    pub(crate) fn run_usage_from_session(&mut self, total: Tokens) -> Tokens {
         self.session_counters.0 = Some(total);
         let counted_in_run = self.progress.tokens;
         if self.earlier_totals.is_outdated && self.resumes_known_session() {
@@ -242,7 +251,7 @@ impl EventCollector {
 
     /// Records `total`, the cost of all runs of the session, and returns the share of this run. `None` if the
     /// earlier totals are outdated.
-    pub(crate) fn record_session_cost(&mut self, total: NanoDollars) -> Option<NanoDollars> {
+    pub(crate) fn run_cost_from_session(&mut self, total: NanoDollars) -> Option<NanoDollars> {
         self.session_counters.1 = Some(total);
         if self.earlier_totals.is_outdated && self.resumes_known_session() {
             return None;
@@ -252,6 +261,7 @@ impl EventCollector {
         Some(total.checked_sub(earlier_cost).unwrap_or(total))
     }
 
+    /// Returns whether the run's session is the one that the earlier totals belong to.
     fn resumes_known_session(&self) -> bool {
         self.progress.session.is_some() && self.progress.session == self.earlier_totals.session
     }
@@ -261,7 +271,7 @@ impl EventCollector {
         let size = size.filter(|s| *s > 0).or(self.progress.context_size);
         if (self.progress.context_used, self.progress.context_size) != (Some(used), size) {
             (self.progress.context_used, self.progress.context_size) = (Some(used), size);
-            self.push(StreamEvent::Context { used, size });
+            self.push(StreamEvent::Context { tokens_in_context: used, context_size: size });
         }
     }
 
@@ -282,7 +292,7 @@ impl EventCollector {
     }
 
     /// Adds an event for a message that was sent to the agent and starts another turn.
-    pub(crate) fn add_message(&mut self, text: &str) {
+    pub(crate) fn add_sent_message(&mut self, text: &str) {
         self.push(StreamEvent::MessageSent { text: truncate(text, MAX_TEXT_BYTES) });
     }
 
@@ -334,7 +344,7 @@ impl EventCollector {
     /// Sets the end of the run that the agent reports. `answer` is the agent's last message, where the report
     /// contains it.
     pub(crate) fn set_end(&mut self, end: RunEnd, answer: Option<&str>) {
-        self.flush();
+        self.flush_chunks();
         let ok = end.class == super::run_end::ExitClass::Done;
         if ok {
             self.error = None;
@@ -353,7 +363,7 @@ impl EventCollector {
     }
 
     /// Adds an event for a line that no parser interprets. `kind` names the type of the line.
-    pub(crate) fn add_unknown(&mut self, kind: &str) {
+    pub(crate) fn add_unknown_line(&mut self, kind: &str) {
         self.push(StreamEvent::Unknown { kind: truncate(kind, MAX_NAME_BYTES) });
     }
 
@@ -368,7 +378,7 @@ impl EventCollector {
         if mentions_error(line) || !self.last_non_event_line.as_deref().is_some_and(mentions_error) {
             self.last_non_event_line = Some(truncate(line, MAX_MESSAGE_BYTES));
         }
-        self.add_unknown("no event");
+        self.add_unknown_line("no event");
     }
 
     /// Returns the message of the last error; the last line that is not an event where there was none.
@@ -405,7 +415,7 @@ impl EventCollector {
         texts.into_iter().flatten().map(String::len).sum::<usize>()
             + refusal_bytes
             + self.pending_chunk.as_ref().map_or(0, |(text, _)| text.len())
-            + self.queue.len() * size_of::<StreamEvent>()
+            + self.undelivered_events.len() * size_of::<StreamEvent>()
     }
 }
 
@@ -424,7 +434,7 @@ pub fn is_session_id(text: &str) -> bool {
 /// appears again.
 #[derive(Default)]
 pub(crate) struct RecentIds {
-    entries: VecDeque<(String, Tokens)>,
+    ids_with_usage: VecDeque<(String, Tokens)>,
 }
 
 impl RecentIds {
@@ -440,8 +450,8 @@ impl RecentIds {
     /// one.
     pub(crate) fn record_usage_increase(&mut self, name: &str, reported: Tokens) -> Option<Tokens> {
         let entry = match self.find_or_insert(name) {
-            Some(at) => self.entries.get_mut(at),
-            None => self.entries.back_mut(),
+            Some(at) => self.ids_with_usage.get_mut(at),
+            None => self.ids_with_usage.back_mut(),
         };
         let (_, previous) = entry?;
         let increase = reported.increase_since(*previous).filter(|more| !more.is_zero())?;
@@ -452,12 +462,12 @@ impl RecentIds {
     /// Returns the position of an id; none for a new one, which is inserted as the last entry.
     fn find_or_insert(&mut self, name: &str) -> Option<usize> {
         let name = self::display_name(name);
-        let position = self.entries.iter().position(|(known, _)| *known == name);
+        let position = self.ids_with_usage.iter().position(|(known, _)| *known == name);
         if position.is_none() {
-            if self.entries.len() == Self::CAPACITY {
-                self.entries.pop_front();
+            if self.ids_with_usage.len() == Self::CAPACITY {
+                self.ids_with_usage.pop_front();
             }
-            self.entries.push_back((name, Tokens::default()));
+            self.ids_with_usage.push_back((name, Tokens::default()));
         }
         position
     }

@@ -26,16 +26,16 @@ pub enum StreamEvent {
         /// Text of the agent or its subagent, truncated to a bound.
         text: String,
         /// Tool call whose subagent wrote the text.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        parent: Option<String>,
+        #[serde(rename = "parent", skip_serializing_if = "Option::is_none")]
+        parent_call: Option<String>,
     },
     /// Reasoning of the agent.
     Thinking {
         /// Text of the reasoning, truncated to a bound.
         text: String,
         /// Tool call whose subagent produced the reasoning.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        parent: Option<String>,
+        #[serde(rename = "parent", skip_serializing_if = "Option::is_none")]
+        parent_call: Option<String>,
     },
     /// A tool was called.
     ToolUse {
@@ -46,8 +46,8 @@ pub enum StreamEvent {
         /// Input of the tool.
         input: Value,
         /// Tool call whose subagent made this call.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        parent: Option<String>,
+        #[serde(rename = "parent", skip_serializing_if = "Option::is_none")]
+        parent_call: Option<String>,
     },
     /// Result of a tool call.
     ToolResult {
@@ -65,10 +65,11 @@ pub enum StreamEvent {
     /// Fill level of the model's context.
     Context {
         /// Number of tokens in the context.
-        used: u64,
+        #[serde(rename = "used")]
+        tokens_in_context: u64,
         /// Number of tokens that fit into the context.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        size: Option<u64>,
+        #[serde(rename = "size", skip_serializing_if = "Option::is_none")]
+        context_size: Option<u64>,
     },
     /// A further message was sent to the agent, in the same process.
     #[serde(rename = "told")]

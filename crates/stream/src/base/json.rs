@@ -34,10 +34,12 @@ pub fn parse_bounded(line: &[u8]) -> Option<Value> {
 }
 
 struct BoundedValueSeed<'a> {
+    /// Number of values that may still be parsed.
     remaining_values: &'a Cell<usize>,
 }
 
 impl BoundedValueSeed<'_> {
+    /// Takes one value off the remaining number; false if none remains.
     fn try_consume(&self) -> bool {
         let remaining = self.remaining_values.get();
         self.remaining_values.set(remaining.saturating_sub(1));
@@ -138,8 +140,8 @@ pub(crate) fn count_at(value: &Value, path: &str) -> Option<u64> {
     number.as_u64().or_else(|| number.as_f64().map(|n| n as u64))
 }
 
-/// Returns the amount of dollars at a path.
-pub(crate) fn nanos_at(value: &Value, path: &str) -> Option<NanoDollars> {
+/// Returns the amount of money at a path, where the value is a number of dollars.
+pub(crate) fn dollars_at(value: &Value, path: &str) -> Option<NanoDollars> {
     value.pointer(path).and_then(Value::as_f64).map(NanoDollars::from_dollars)
 }
 
@@ -161,6 +163,7 @@ pub(crate) fn content_text(value: &Value) -> String {
     truncate(&out, MAX_OUTPUT_BYTES)
 }
 
+/// Appends the texts in a value, one per line, up to the size limit.
 fn append_content_text(value: &Value, out: &mut String) {
     if out.len() > MAX_OUTPUT_BYTES {
         return;
@@ -184,13 +187,16 @@ fn append_content_text(value: &Value, out: &mut String) {
     }
 }
 
-/// Returns a tool's input at a path, with long texts truncated and the total size bounded.
-pub(crate) fn input_at(value: &Value, path: &str) -> Value {
+/// Returns a tool's input at a path, with long texts truncated and the total size bounded; null if it is
+/// missing.
+pub(crate) fn tool_input_at(value: &Value, path: &str) -> Value {
     let mut remaining_bytes = MAX_TOOL_INPUT_BYTES;
-    value.pointer(path).map_or(Value::Null, |v| bound_value(v, &mut remaining_bytes))
+    value.pointer(path).map_or(Value::Null, |v| truncate_value(v, &mut remaining_bytes))
 }
 
-fn bound_value(value: &Value, remaining_bytes: &mut usize) -> Value {
+/// Returns a value with its texts truncated, and takes its size off `remaining_bytes`. What no longer fits is
+/// left out.
+fn truncate_value(value: &Value, remaining_bytes: &mut usize) -> Value {
     *remaining_bytes = remaining_bytes.saturating_sub(8);
     match value {
         Value::String(text) => {
@@ -204,7 +210,7 @@ fn bound_value(value: &Value, remaining_bytes: &mut usize) -> Value {
                 if *remaining_bytes == 0 {
                     break;
                 }
-                out.push(bound_value(item, remaining_bytes));
+                out.push(truncate_value(item, remaining_bytes));
             }
             Value::Array(out)
         }
@@ -215,7 +221,7 @@ fn bound_value(value: &Value, remaining_bytes: &mut usize) -> Value {
                     break;
                 }
                 *remaining_bytes = remaining_bytes.saturating_sub(key.len());
-                out.insert(key.clone(), bound_value(item, remaining_bytes));
+                out.insert(key.clone(), truncate_value(item, remaining_bytes));
             }
             Value::Object(out)
         }

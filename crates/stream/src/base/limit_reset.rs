@@ -83,6 +83,7 @@ pub(crate) fn reset_from_epoch(number: u64) -> Option<LimitReset> {
     unix_seconds::to_time(seconds).filter(|_| is_plausible).map(LimitReset::At)
 }
 
+/// Parses seconds or milliseconds since 1970 at the start of a text; none for fewer than ten digits.
 fn parse_epoch(text: &str) -> Option<LimitReset> {
     let digits: String = text.trim_start().chars().take_while(char::is_ascii_digit).collect();
     if digits.len() < 10 { None } else { reset_from_epoch(digits.parse().ok()?) }

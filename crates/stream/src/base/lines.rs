@@ -19,8 +19,10 @@ pub enum Line<'a> {
 /// Splitter of a byte stream into lines; it buffers an incomplete line.
 #[derive(Default)]
 pub struct LineSplitter {
+    /// Bytes of the incomplete line so far.
     partial: Vec<u8>,
-    is_skipping: bool,
+    /// Whether the bytes belong to a line that exceeds the size limit, up to its line break.
+    is_in_too_long_line: bool,
 }
 
 impl LineSplitter {
@@ -34,11 +36,11 @@ impl LineSplitter {
             let (chunk, next) = remaining.split_at(length);
             remaining = next;
             let (chunk, ends_line) = chunk.strip_suffix(b"\n").map_or((chunk, false), |part| (part, true));
-            if self.is_skipping {
-                self.is_skipping = !ends_line;
+            if self.is_in_too_long_line {
+                self.is_in_too_long_line = !ends_line;
             } else if self.partial.len() + chunk.len() > MAX_LINE_BYTES {
                 self.partial = Vec::new();
-                self.is_skipping = !ends_line;
+                self.is_in_too_long_line = !ends_line;
                 on_line(Line::TooLong);
             } else if !ends_line {
                 self.append_partial(chunk);
@@ -53,12 +55,12 @@ impl LineSplitter {
 
     /// Returns whether the bytes so far end with a line break, or there were none.
     pub fn is_at_line_start(&self) -> bool {
-        self.partial.is_empty() && !self.is_skipping
+        self.partial.is_empty() && !self.is_in_too_long_line
     }
 
     /// Ends the stream: passes the last line to `on_line` if it has no line break.
     pub fn finish(&mut self, mut on_line: impl FnMut(Line<'_>)) {
-        self.is_skipping = false;
+        self.is_in_too_long_line = false;
         if !self.partial.is_empty() {
             self.emit_partial(&mut on_line);
         }
@@ -70,6 +72,7 @@ impl LineSplitter {
         self.partial.capacity()
     }
 
+    /// Appends bytes to the incomplete line.
     fn append_partial(&mut self, chunk: &[u8]) {
         let needed = self.partial.len() + chunk.len();
         if needed > self.partial.capacity() {
@@ -79,6 +82,7 @@ impl LineSplitter {
         self.partial.extend_from_slice(chunk);
     }
 
+    /// Passes the buffered line to `on_line` and empties the buffer.
     fn emit_partial(&mut self, on_line: &mut impl FnMut(Line<'_>)) {
         on_line(Line::Complete(&self.partial));
         if self.partial.capacity() > MAX_RETAINED_CAPACITY {

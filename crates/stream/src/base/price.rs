@@ -9,28 +9,36 @@ use serde::Deserialize;
 
 /// Prices of one model per million tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "Dollars")]
+#[serde(try_from = "PriceInDollars")]
 pub struct Price {
+    /// Price of a million input tokens that were neither read from a cache nor written to one.
     input: NanoDollars,
+    /// Price of a million input tokens that were read from a cache.
     cached_input: NanoDollars,
+    /// Price of a million input tokens that were written to a cache.
     cache_write: NanoDollars,
+    /// Price of a million output tokens.
     output: NanoDollars,
 }
 
 /// Prices of one model as configured: US dollars per million tokens.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Dollars {
+struct PriceInDollars {
+    /// Dollars per million input tokens.
     input: f64,
+    /// Dollars per million input tokens read from a cache; none for the price of `input`.
     cached: Option<f64>,
+    /// Dollars per million input tokens written to a cache; none for the price of `input`.
     cache_write: Option<f64>,
+    /// Dollars per million output tokens.
     output: f64,
 }
 
-impl TryFrom<Dollars> for Price {
+impl TryFrom<PriceInDollars> for Price {
     type Error = String;
 
-    fn try_from(entry: Dollars) -> Result<Price, String> {
+    fn try_from(entry: PriceInDollars) -> Result<Price, String> {
         let to_price = |name: &str, dollars: f64| {
             if dollars.is_finite() && (0.0..=1e6).contains(&dollars) {
                 Ok(NanoDollars::from_dollars(dollars))
@@ -89,20 +97,21 @@ impl Price {
 /// Table of prices by model.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Prices {
-    entries: Vec<(String, Price)>,
+    /// Globs of model names, each with the price of the models that it matches.
+    prices_by_glob: Vec<(String, Price)>,
 }
 
 impl FromIterator<(String, Price)> for Prices {
     /// Creates a table from entries: a model name, in which `*` matches any characters, and its price.
     fn from_iter<I: IntoIterator<Item = (String, Price)>>(entries: I) -> Prices {
-        Prices { entries: entries.into_iter().collect() }
+        Prices { prices_by_glob: entries.into_iter().collect() }
     }
 }
 
 impl Prices {
     /// Returns whether no price is configured.
     pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+        self.prices_by_glob.is_empty()
     }
 
     /// Finds the price of a model by the matching entry with the most literal characters. A name like
@@ -110,7 +119,7 @@ impl Prices {
     pub fn find_price(&self, model: &str) -> Option<&Price> {
         let base_name = model.rsplit('/').next().filter(|short| *short != model);
         [Some(model), base_name].into_iter().flatten().find_map(|name| {
-            let matching = self.entries.iter().filter(|(glob, _)| glob_matches(glob, name));
+            let matching = self.prices_by_glob.iter().filter(|(glob, _)| glob_matches(glob, name));
             matching
                 .max_by_key(|(glob, _)| glob.chars().filter(|c| *c != '*').count())
                 .map(|(_, price)| price)

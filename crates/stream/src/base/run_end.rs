@@ -67,7 +67,7 @@ pub enum ExitClass {
 
 impl FailureKind {
     /// Returns the class of a run that ended with this kind of failure.
-    fn class(self) -> ExitClass {
+    fn exit_class(self) -> ExitClass {
         match self {
             FailureKind::RateLimit => ExitClass::RateLimited,
             FailureKind::TokenLimit => ExitClass::TokenLimit,
@@ -100,7 +100,7 @@ impl RunEnd {
 
     /// Creates the end of a failed run; the kind of failure determines the class.
     pub fn failed(failure: FailureKind, text: &str) -> RunEnd {
-        RunEnd { failure: Some(failure), ..RunEnd::with_class(failure.class(), text) }
+        RunEnd { failure: Some(failure), ..RunEnd::with_class(failure.exit_class(), text) }
     }
 
     /// Creates an end with this class; a blank text counts as none.

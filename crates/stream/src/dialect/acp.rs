@@ -13,7 +13,7 @@ use crate::base::collector::{EventCollector, RecentIds};
 use crate::base::failure_kind::FailureKind;
 use crate::base::failure_kind::classify_failure;
 use crate::base::json::{
-    MAX_NAME_BYTES, content_text, count_at, input_at, list_at, nanos_at, text_at, truncate,
+    MAX_NAME_BYTES, content_text, count_at, dollars_at, list_at, text_at, tool_input_at, truncate,
 };
 use crate::base::parser::{Parser, tokens_from_total_input};
 use crate::base::run_end::RunEnd;
@@ -33,13 +33,15 @@ pub(crate) struct AcpParser {
     pending_requests: VecDeque<PendingRequest>,
     /// How the last turn ended, or what prevented one. It becomes the end of the run when the client sends no
     /// further prompt.
-    end: Option<RunEnd>,
+    last_turn_end: Option<RunEnd>,
     /// Announced tool calls that are not emitted yet, since their input arrives later.
     announced_calls: VecDeque<AnnouncedCall>,
+    /// Ids of tool calls that were emitted, or that a replay contained.
     emitted_call_ids: RecentIds,
+    /// Ids of tool calls whose results were emitted, or that a replay contained.
     finished_call_ids: RecentIds,
     /// Id of the message that the last chunk belongs to.
-    current_message: Option<String>,
+    current_message_id: Option<String>,
     /// State of the first turn in a loaded session, in which some agents replay the session's past.
     replay: Option<SessionReplay>,
     /// Tool and message of the last permission that the client refused. `None` once the agent has produced
@@ -47,6 +49,7 @@ pub(crate) struct AcpParser {
     last_refusal: Option<(String, String)>,
     /// Sum of the usage in message chunks, since the last reply that reported usage.
     chunk_usage: Tokens,
+    /// Sum of the usage in replies.
     reply_usage: Tokens,
 }
 
@@ -62,12 +65,15 @@ struct SessionReplay {
     held_updates: Vec<Value>,
 }
 
+/// Request of the client that has no reply yet.
 struct PendingRequest {
     id: u64,
     method: String,
+    /// Session that the request resumes.
     session: Option<String>,
 }
 
+/// Tool call that was announced and is not emitted yet.
 struct AnnouncedCall {
     id: String,
     name: String,
@@ -83,7 +89,7 @@ impl Parser for AcpParser {
             Some("session/update") => {
                 collector.set_session(text_at(line, "/params/sessionId").unwrap_or_default(), None);
                 let update = &line["params"]["update"];
-                if !self.is_replayed_update(update, collector) {
+                if !self.take_replayed_update(update, collector) {
                     self.handle_update(update, collector);
                 }
             }
@@ -91,7 +97,7 @@ impl Parser for AcpParser {
                 self.end_replay(collector);
                 self.handle_permission_request(line, collector);
             }
-            Some(other) => collector.add_unknown(other),
+            Some(other) => collector.add_unknown_line(other),
             None => self.handle_reply(line, collector),
         }
     }
@@ -103,7 +109,7 @@ impl Parser for AcpParser {
                     self.replay = Some(SessionReplay::default());
                 }
                 if method == "session/prompt" {
-                    self.end = None;
+                    self.last_turn_end = None;
                     self.last_refusal = None;
                     collector.clear_end();
                     match &mut self.replay {
@@ -115,10 +121,10 @@ impl Parser for AcpParser {
                     self.pending_requests.push_back(PendingRequest { id, method, session });
                 }
                 if let Some(message) = message {
-                    collector.add_message(&message);
+                    collector.add_sent_message(&message);
                 }
             }
-            Ok(ClientLine::ToolRefused { call, tool, reason }) => {
+            Ok(ClientLine::ToolRefused { call_id: call, tool, reason }) => {
                 collector.add_refusal(Some(&call), &tool, &reason);
                 self.last_refusal = Some((tool, reason));
             }
@@ -126,10 +132,10 @@ impl Parser for AcpParser {
             Ok(ClientLine::Failure { text }) => {
                 let failure = classify_failure(None, &text);
                 collector.set_error(failure, &text);
-                self.end = Some(RunEnd::failed(failure, &text));
+                self.last_turn_end = Some(RunEnd::failed(failure, &text));
             }
             Ok(ClientLine::NoMoreRequests) => self.emit_end(collector),
-            Err(_) => collector.add_unknown("no word of the client's"),
+            Err(_) => collector.add_unknown_line("no word of the client's"),
         }
     }
 
@@ -146,8 +152,8 @@ impl Parser for AcpParser {
 impl AcpParser {
     /// Emits the end of the last turn as the end of the run, since nothing more follows.
     fn emit_end(&mut self, collector: &mut EventCollector) {
-        if let Some(end) = self.end.take() {
-            collector.flush();
+        if let Some(end) = self.last_turn_end.take() {
+            collector.flush_chunks();
             let answer = collector.answer.clone();
             collector.set_end(end, answer.as_deref());
         }
@@ -159,7 +165,7 @@ impl AcpParser {
         let index = self.pending_requests.iter().position(|request| Some(request.id) == id);
         let is_reply = line.get("result").is_some() || line.get("error").is_some();
         let Some(request) = index.filter(|_| is_reply).and_then(|at| self.pending_requests.remove(at)) else {
-            return collector.add_unknown("no message");
+            return collector.add_unknown_line("no message");
         };
         // An agent replies in order: once it has answered a request after the session was loaded, the replay
         // is complete.
@@ -170,7 +176,7 @@ impl AcpParser {
             Some(error) if matches!(request.method.as_str(), "session/load" | "session/set_mode") => {
                 collector.add_warning(&format!("{} was refused: {}", request.method, describe_error(error)));
             }
-            Some(error) => self.end = Some(record_error(error, collector)),
+            Some(error) => self.last_turn_end = Some(record_error(error, collector)),
             None => {
                 if let Some(session) = &request.session {
                     collector.set_session(session, None);
@@ -180,10 +186,10 @@ impl AcpParser {
         }
     }
 
-    /// Returns whether an update replays the session's past, or is held back because it may. Some agents
-    /// start their replay only after the first prompt: the user's messages, the agent's messages, and tool
-    /// calls that are already finished when announced.
-    fn is_replayed_update(&mut self, update: &Value, collector: &mut EventCollector) -> bool {
+    /// Takes an update that replays the session's past, or holds it back because it may; false for new
+    /// output. Some agents start their replay only after the first prompt: the user's messages, the agent's
+    /// messages, and tool calls that are already finished when announced.
+    fn take_replayed_update(&mut self, update: &Value, collector: &mut EventCollector) -> bool {
         let kind = text_at(update, "/sessionUpdate").unwrap_or_default();
         let Some(replay) = self.replay.as_mut() else { return false };
         if !replay.turn_started {
@@ -237,6 +243,7 @@ impl AcpParser {
         }
     }
 
+    /// Handles an update that is new output.
     fn handle_update(&mut self, update: &Value, collector: &mut EventCollector) {
         match text_at(update, "/sessionUpdate").unwrap_or("no update") {
             "agent_message_chunk" => {
@@ -252,8 +259,8 @@ impl AcpParser {
                 collector.set_model(text_at(update, "/_meta/_claude~1model").unwrap_or_default());
                 collector.set_context(count_at(update, "/used").unwrap_or(0), count_at(update, "/size"));
                 let is_usd = text_at(update, "/cost/currency").is_none_or(|c| c == "USD");
-                let total = nanos_at(update, "/cost/amount").filter(|_| is_usd);
-                if let Some(run_cost) = total.and_then(|total| collector.record_session_cost(total)) {
+                let total = dollars_at(update, "/cost/amount").filter(|_| is_usd);
+                if let Some(run_cost) = total.and_then(|total| collector.run_cost_from_session(total)) {
                     collector.set_cost(run_cost);
                 }
             }
@@ -263,10 +270,11 @@ impl AcpParser {
             | "session_info_update"
             | "config_option_update"
             | "current_mode_update" => {}
-            other => collector.add_unknown(other),
+            other => collector.add_unknown_line(other),
         }
     }
 
+    /// Adds a chunk of the agent's text, or of its reasoning with `is_thought`.
     fn handle_chunk(&mut self, update: &Value, is_thought: bool, collector: &mut EventCollector) {
         let chunk_text = text_at(update, "/content/text").unwrap_or_default();
         if chunk_text.is_empty() {
@@ -276,9 +284,9 @@ impl AcpParser {
             self.last_refusal = None;
         }
         let message_id = text_at(update, "/messageId").map(|id| truncate(id, MAX_NAME_BYTES));
-        if message_id != self.current_message {
-            collector.flush();
-            self.current_message = message_id;
+        if message_id != self.current_message_id {
+            collector.flush_chunks();
+            self.current_message_id = message_id;
         }
         collector.add_chunk(chunk_text, is_thought);
     }
@@ -292,7 +300,7 @@ impl AcpParser {
         let index = self.announced_calls.iter().position(|call| call.id == id);
         match index.and_then(|at| self.announced_calls.remove(at)) {
             Some(mut call) => {
-                let new_input = input_at(update, "/rawInput");
+                let new_input = tool_input_at(update, "/rawInput");
                 let has_new_input = has_content(&new_input);
                 if has_new_input {
                     call.input = new_input;
@@ -376,8 +384,8 @@ impl AcpParser {
             self.chunk_usage = Tokens::default();
             collector.set_usage(self.reply_usage);
         }
-        collector.flush();
-        self.end = Some(match stop_reason {
+        collector.flush_chunks();
+        self.last_turn_end = Some(match stop_reason {
             // Some agents end their turn in the middle of their work when a permission is refused.
             "end_turn" if self.last_refusal.is_some() => {
                 let (tool, refusal_message) = self.last_refusal.take().unwrap_or_default();
@@ -402,6 +410,7 @@ fn describe_error(error: &Value) -> String {
     if details.is_empty() { message.to_owned() } else { format!("{message}: {details}") }
 }
 
+/// Records the error in a reply, and returns the end of the run that it means.
 fn record_error(error: &Value, collector: &mut EventCollector) -> RunEnd {
     let error_text = describe_error(error);
     // The protocol's own error code for a missing login.
@@ -411,6 +420,7 @@ fn record_error(error: &Value, collector: &mut EventCollector) -> RunEnd {
     RunEnd::failed(failure, &error_text)
 }
 
+/// Returns whether a value is an object with fields, or any other value but null.
 fn has_content(value: &Value) -> bool {
     value.as_object().map_or(!value.is_null(), |fields| !fields.is_empty())
 }
@@ -418,7 +428,7 @@ fn has_content(value: &Value) -> bool {
 /// Returns the input of a tool call. Where no input is reported, returns an object with the call's title, if
 /// it has one.
 fn call_input(call: &Value) -> Value {
-    let raw_input = input_at(call, "/rawInput");
+    let raw_input = tool_input_at(call, "/rawInput");
     match text_at(call, "/title") {
         Some(title) if !has_content(&raw_input) => {
             serde_json::json!({ "title": truncate(title, MAX_NAME_BYTES) })

@@ -26,6 +26,7 @@ const AIDER_FRAME_PATH: &str = "aider/coders/";
 /// long lines at 80 columns, even within a path.
 #[derive(Default)]
 struct PythonException {
+    /// Whether a frame of the traceback is in Aider's own code.
     is_from_aider: bool,
     /// Last few characters of the traceback's frames so far, joined without line breaks, to find a path that
     /// is split over two lines.
@@ -50,7 +51,9 @@ fn is_exception_line(line: &str) -> bool {
 /// Parser for Aider's lines. Aider exits with 0 on most errors.
 #[derive(Default)]
 pub(crate) struct AiderParser {
+    /// Last part of the output since the header or the last answer.
     output_tail: TextTail,
+    /// Output before the last line of token counts.
     answer: Option<String>,
     /// An error message that continues over several lines.
     pending_error: Option<String>,
@@ -71,7 +74,7 @@ impl Parser for AiderParser {
                 error_text.push_str(&truncate(&line, MAX_MESSAGE_BYTES));
                 return;
             }
-            self.finish_error(collector);
+            self.emit_pending_error(collector);
         }
         self.track_exception(&line);
         if line.starts_with("litellm.") {
@@ -82,7 +85,7 @@ impl Parser for AiderParser {
             collector.set_model(model.split(" with ").next().unwrap_or(model));
         } else if HEADER_PREFIXES.iter().any(|head| line.starts_with(head)) {
             self.output_tail.take();
-            collector.add_unknown("header");
+            collector.add_unknown_line("header");
         } else if let Some(figures) = line.strip_prefix("Tokens: ") {
             // The answer is complete now; later lines report the edits made from it.
             self.answer = self.output_tail.take();
@@ -100,7 +103,7 @@ impl Parser for AiderParser {
     }
 
     fn finish(&mut self, collector: &mut EventCollector, exit: Exit) -> Option<RunEnd> {
-        self.finish_error(collector);
+        self.emit_pending_error(collector);
         if let Some(exception) =
             self.exception.take().filter(|candidate| candidate.is_from_aider && collector.error.is_none())
         {
@@ -143,7 +146,8 @@ impl AiderParser {
         exception.frames_tail.drain(..tail_start);
     }
 
-    fn finish_error(&mut self, collector: &mut EventCollector) {
+    /// Emits the pending error message, if there is one.
+    fn emit_pending_error(&mut self, collector: &mut EventCollector) {
         if let Some(message) = self.pending_error.take() {
             self.output_tail.take();
             collector.set_error(classify_failure(None, &message), &message);

@@ -12,7 +12,7 @@ use crate::base::client_line::ClientLine;
 use crate::base::collector::{EventCollector, RecentIds};
 use crate::base::failure_kind::FailureKind;
 use crate::base::failure_kind::classify_failure;
-use crate::base::json::{content_text, count_at, flag_at, input_at, list_at, nanos_at, text_at};
+use crate::base::json::{content_text, count_at, dollars_at, flag_at, list_at, text_at, tool_input_at};
 use crate::base::limit_reset;
 use crate::base::parser::{Parser, event_type};
 use crate::base::run_end::RunEnd;
@@ -22,6 +22,7 @@ use crate::base::run_end::{Exit, ExitClass};
 /// usage of one message, so only the increase counts.
 #[derive(Default)]
 pub(crate) struct ClaudeParser {
+    /// Last reported usage of recent messages, by message id.
     message_usages: RecentIds,
     /// Usage and cost that results have reported for this run.
     reported: ReportedTotals,
@@ -51,7 +52,7 @@ impl Parser for ClaudeParser {
             "control_request" => parse_permission_request(line, collector),
             "rate_limit_event" => parse_rate_limit(line, collector),
             "thinking" | "stream_event" | "control_response" | "control_cancel_request" | "keep_alive" => {}
-            kind => collector.add_unknown(kind),
+            kind => collector.add_unknown_line(kind),
         }
     }
 
@@ -62,7 +63,7 @@ impl Parser for ClaudeParser {
             Ok(ClientLine::Request { message: Some(message), .. }) => {
                 self.previous_end = collector.end.clone().or(self.previous_end.take());
                 collector.clear_end();
-                collector.add_message(&message);
+                collector.add_sent_message(&message);
             }
             _ => self.parse_event(line, collector),
         }
@@ -95,7 +96,7 @@ pub(crate) fn parse_system_line(line: &Value, collector: &mut EventCollector) {
         }
         "notification" => collector.add_warning(text_at(line, "/text").unwrap_or_default()),
         "hook_started" | "hook_progress" | "hook_response" | "status" => {}
-        other => collector.add_unknown(&format!("system/{other}")),
+        other => collector.add_unknown_line(&format!("system/{other}")),
     }
 }
 
@@ -110,11 +111,11 @@ pub(crate) fn add_content_blocks(line: &Value, collector: &mut EventCollector) {
             "tool_use" | "server_tool_use" | "mcp_tool_use" => collector.add_tool_call(
                 text_at(block, "/id").unwrap_or_default(),
                 text_at(block, "/name").unwrap_or("a tool"),
-                input_at(block, "/input"),
+                tool_input_at(block, "/input"),
                 parent,
             ),
             "redacted_thinking" => {}
-            other => collector.add_unknown(&format!("assistant/{other}")),
+            other => collector.add_unknown_line(&format!("assistant/{other}")),
         }
     }
 }
@@ -159,11 +160,12 @@ fn sum_model_usage(value: &Value, path: &str) -> Option<(Tokens, NanoDollars)> {
             output: get("/outputTokens"),
             reasoning: get("/thinkingTokens"),
         };
-        (tokens.plus(model_tokens), cost.saturating_add(nanos_at(model, "/costUSD").unwrap_or_default()))
+        (tokens.plus(model_tokens), cost.saturating_add(dollars_at(model, "/costUSD").unwrap_or_default()))
     }))
 }
 
 impl ClaudeParser {
+    /// Handles a message of the agent or a subagent: its content blocks and usage, or an error of the API.
     fn parse_assistant_line(&mut self, line: &Value, collector: &mut EventCollector) {
         let is_main_agent = text_at(line, "/parent_tool_use_id").is_none();
         if is_main_agent {
@@ -217,11 +219,12 @@ impl ClaudeParser {
         collector.set_end(result_end(line), text_at(line, "/result"));
     }
 
+    /// Sets the usage and the cost of the run from a result line.
     fn update_usage_and_cost(&mut self, line: &Value, collector: &mut EventCollector) {
         let session_sums = sum_model_usage(line, "/modelUsage");
-        let run_tokens = session_sums.map(|(tokens, _)| collector.record_session_usage(tokens));
+        let run_tokens = session_sums.map(|(tokens, _)| collector.run_usage_from_session(tokens));
         let reported_cost =
-            nanos_at(line, "/total_cost_usd").and_then(|total| collector.record_session_cost(total));
+            dollars_at(line, "/total_cost_usd").and_then(|total| collector.run_cost_from_session(total));
         let (tokens, cost) =
             if let Some((tokens, cost)) = sum_model_usage(line, "/model_usage_since_last_result") {
                 self.reported.tokens = self.reported.tokens.plus(tokens);
@@ -270,11 +273,12 @@ fn parse_permission_request(line: &Value, collector: &mut EventCollector) {
         collector.add_permission_request(
             text_at(line, "/request_id").unwrap_or_default(),
             text_at(line, "/request/tool_name").unwrap_or("a tool"),
-            input_at(line, "/request/input"),
+            tool_input_at(line, "/request/input"),
         );
     }
 }
 
+/// Handles a report that a rate limit is reached or near.
 fn parse_rate_limit(line: &Value, collector: &mut EventCollector) {
     let kind = text_at(line, "/rate_limit_info/rateLimitType").unwrap_or("rate");
     match text_at(line, "/rate_limit_info/status").unwrap_or_default() {
@@ -293,11 +297,11 @@ fn parse_cursor_tool_call(line: &Value, collector: &mut EventCollector) {
     let id = text_at(line, "/call_id").unwrap_or_default();
     let Some((name, call)) = line.get("tool_call").and_then(Value::as_object).and_then(|c| c.iter().next())
     else {
-        return collector.add_unknown("tool_call");
+        return collector.add_unknown_line("tool_call");
     };
     let name = name.strip_suffix("ToolCall").unwrap_or(name);
     match text_at(line, "/subtype").unwrap_or_default() {
-        "started" => collector.add_tool_call(id, name, input_at(call, "/args"), None),
+        "started" => collector.add_tool_call(id, name, tool_input_at(call, "/args"), None),
         "completed" => {
             let output = call.get("result").map(content_text).unwrap_or_default();
             if call.pointer("/result/rejected").is_some()
@@ -307,6 +311,6 @@ fn parse_cursor_tool_call(line: &Value, collector: &mut EventCollector) {
             }
             collector.add_tool_result(id, call.pointer("/result/success").is_some(), &output);
         }
-        other => collector.add_unknown(&format!("tool_call/{other}")),
+        other => collector.add_unknown_line(&format!("tool_call/{other}")),
     }
 }

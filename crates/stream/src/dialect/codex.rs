@@ -4,13 +4,14 @@ use serde_json::Value;
 
 use crate::base::collector::{EventCollector, RecentIds};
 use crate::base::failure_kind::classify_failure;
-use crate::base::json::{content_text, count_at, input_at, list_at, text_at};
+use crate::base::json::{content_text, count_at, list_at, text_at, tool_input_at};
 use crate::base::parser::{Parser, event_type, tokens_from_total_input};
 use crate::base::run_end::RunEnd;
 
 /// Parser for Codex' lines. Codex reports neither its model nor a price.
 #[derive(Default)]
 pub(crate) struct CodexParser {
+    /// Ids of the items whose tool calls were emitted.
     started_items: RecentIds,
 }
 
@@ -28,7 +29,7 @@ impl Parser for CodexParser {
                 collector.set_end(RunEnd::failed(classify_failure(None, message), message), None);
             }
             "error" => parse_error(text_at(line, "/message").unwrap_or_default(), collector),
-            kind => collector.add_unknown(kind),
+            kind => collector.add_unknown_line(kind),
         }
     }
 }
@@ -44,7 +45,7 @@ fn parse_turn_completed(line: &Value, collector: &mut EventCollector) {
             get("output_tokens"),
             get("reasoning_output_tokens"),
         );
-        let run_usage = collector.record_session_usage(total);
+        let run_usage = collector.run_usage_from_session(total);
         collector.set_usage(run_usage);
     }
     let answer = collector.answer.clone();
@@ -74,6 +75,7 @@ impl CodexParser {
         }
     }
 
+    /// Handles a completed item: text, reasoning, a warning, or a tool call with its result.
     fn complete_item(&mut self, item: &Value, collector: &mut EventCollector) {
         match event_type(item) {
             "agent_message" => collector.add_text(text_at(item, "/text").unwrap_or_default(), None),
@@ -84,7 +86,7 @@ impl CodexParser {
                 self.start_item(item, collector);
                 finish_item(item, collector);
             }
-            kind => collector.add_unknown(&format!("item/{kind}")),
+            kind => collector.add_unknown_line(&format!("item/{kind}")),
         }
     }
 }
@@ -93,18 +95,19 @@ impl CodexParser {
 fn tool_name_and_input(item: &Value) -> Option<(String, Value)> {
     let kind = event_type(item);
     Some(match kind {
-        "command_execution" => (kind.to_owned(), input_at(item, "/command")),
-        "file_change" => (kind.to_owned(), input_at(item, "/changes")),
-        "web_search" => (kind.to_owned(), input_at(item, "/query")),
+        "command_execution" => (kind.to_owned(), tool_input_at(item, "/command")),
+        "file_change" => (kind.to_owned(), tool_input_at(item, "/changes")),
+        "web_search" => (kind.to_owned(), tool_input_at(item, "/query")),
         "mcp_tool_call" => {
             let (server, tool) =
                 (text_at(item, "/server").unwrap_or("?"), text_at(item, "/tool").unwrap_or("?"));
-            (format!("{server}.{tool}"), input_at(item, "/arguments"))
+            (format!("{server}.{tool}"), tool_input_at(item, "/arguments"))
         }
         _ => return None,
     })
 }
 
+/// Emits the result of a tool call, and a refusal if the call was declined.
 fn finish_item(item: &Value, collector: &mut EventCollector) {
     let id = text_at(item, "/id").unwrap_or_default();
     let status = text_at(item, "/status").unwrap_or("completed");

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::base::collector::EventCollector;
 use crate::base::failure_kind::classify_failure;
-use crate::base::json::{MAX_NAME_BYTES, content_text, count_at, flag_at, input_at, text_at, truncate};
+use crate::base::json::{MAX_NAME_BYTES, content_text, count_at, flag_at, text_at, tool_input_at, truncate};
 use crate::base::parser::{Parser, event_type, tokens_from_total_input};
 use crate::base::run_end::RunEnd;
 
@@ -59,7 +59,7 @@ impl Parser for CopilotParser {
             }
             "session.warning" => collector.add_warning(text_at(data, "/message").unwrap_or_default()),
             "user.message" | "assistant.turn_end" | "session.info" => {}
-            kind => collector.add_unknown(kind),
+            kind => collector.add_unknown_line(kind),
         }
     }
 }
@@ -85,6 +85,7 @@ fn parse_result(line: &Value, collector: &mut EventCollector) {
 }
 
 impl CopilotParser {
+    /// Emits a tool call and remembers it as open.
     fn start_tool(&mut self, data: &Value, collector: &mut EventCollector) {
         let id = text_at(data, "/toolCallId").unwrap_or_default();
         let name = text_at(data, "/toolName").unwrap_or("a tool");
@@ -92,9 +93,15 @@ impl CopilotParser {
             self.open_calls.pop_front();
         }
         self.open_calls.push_back((truncate(id, MAX_NAME_BYTES), truncate(name, MAX_NAME_BYTES)));
-        collector.add_tool_call(id, name, input_at(data, "/arguments"), text_at(data, "/parentToolCallId"));
+        collector.add_tool_call(
+            id,
+            name,
+            tool_input_at(data, "/arguments"),
+            text_at(data, "/parentToolCallId"),
+        );
     }
 
+    /// Emits the result of a tool call, a refusal if it was denied, and the fill of the context.
     fn complete_tool(&mut self, data: &Value, collector: &mut EventCollector) {
         let id = text_at(data, "/toolCallId").unwrap_or_default();
         let open_call =

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::base::collector::EventCollector;
 use crate::base::failure_kind::FailureKind;
 use crate::base::failure_kind::classify_failure;
-use crate::base::json::{content_text, count_at, flag_at, input_at, text_at};
+use crate::base::json::{content_text, count_at, flag_at, text_at, tool_input_at};
 use crate::base::parser::{Parser, event_type, tokens_from_total_input};
 use crate::base::run_end::Exit;
 use crate::base::run_end::RunEnd;
@@ -25,7 +25,7 @@ impl Parser for GeminiParser {
             "tool_use" => collector.add_tool_call(
                 text_at(line, "/tool_id").unwrap_or_default(),
                 text_at(line, "/tool_name").unwrap_or("a tool"),
-                input_at(line, "/parameters"),
+                tool_input_at(line, "/parameters"),
                 None,
             ),
             "tool_result" => parse_tool_result(line, collector),
@@ -38,7 +38,7 @@ impl Parser for GeminiParser {
                 }
             }
             "result" => parse_result(line, collector),
-            kind => collector.add_unknown(kind),
+            kind => collector.add_unknown_line(kind),
         }
     }
 
@@ -140,7 +140,7 @@ fn parse_result(line: &Value, collector: &mut EventCollector) {
         output_tokens.saturating_add(reasoning_tokens),
         reasoning_tokens,
     ));
-    collector.flush();
+    collector.flush_chunks();
     if text_at(line, "/status") == Some("success") {
         let answer = collector.answer.clone();
         return collector.set_end(RunEnd::done(), answer.as_deref());

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::base::collector::EventCollector;
 use crate::base::failure_kind::FailureKind;
 use crate::base::failure_kind::classify_failure;
-use crate::base::json::{content_text, count_at, input_at, nanos_at, text_at};
+use crate::base::json::{content_text, count_at, dollars_at, text_at, tool_input_at};
 use crate::base::parser::{Parser, event_type};
 use crate::base::run_end::RunEnd;
 use crate::base::run_end::{Exit, ExitClass};
@@ -27,6 +27,7 @@ pub(crate) struct OpenCodeParser {
     empty_steps: u32,
     /// Whether the stream had an error event: opencode exits with 1 after one, even where it recovered.
     had_error: bool,
+    /// Cost of all steps so far.
     cost: NanoDollars,
 }
 
@@ -45,7 +46,7 @@ impl Parser for OpenCodeParser {
                 self.had_error = true;
                 parse_error(&line["error"], collector);
             }
-            kind => collector.add_unknown(kind),
+            kind => collector.add_unknown_line(kind),
         }
     }
 
@@ -99,7 +100,7 @@ impl OpenCodeParser {
         self.last_step_reason = Some(crate::base::json::truncate(reason, 64));
         collector.add_turn();
         collector.add_usage(step_usage);
-        self.cost = self.cost.saturating_add(nanos_at(part, "/cost").unwrap_or_default());
+        self.cost = self.cost.saturating_add(dollars_at(part, "/cost").unwrap_or_default());
         // A zero cost for used tokens means that opencode knows no price, not that they are free.
         if !self.cost.is_zero() {
             collector.set_cost(self.cost);
@@ -123,7 +124,7 @@ impl OpenCodeParser {
 fn parse_tool_call(part: &Value, collector: &mut EventCollector) {
     let id = text_at(part, "/callID").unwrap_or_default();
     let name = text_at(part, "/tool").unwrap_or("a tool");
-    collector.add_tool_call(id, name, input_at(part, "/state/input"), None);
+    collector.add_tool_call(id, name, tool_input_at(part, "/state/input"), None);
     match text_at(part, "/state/status").unwrap_or_default() {
         "completed" => {
             collector.add_tool_result(

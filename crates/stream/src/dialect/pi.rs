@@ -10,7 +10,7 @@ use crate::base::collector::EventCollector;
 use crate::base::failure_kind::FailureKind;
 use crate::base::failure_kind::classify_failure;
 use crate::base::json::{
-    MAX_MESSAGE_BYTES, content_text, count_at, flag_at, input_at, list_at, nanos_at, text_at, truncate,
+    MAX_MESSAGE_BYTES, content_text, count_at, dollars_at, flag_at, list_at, text_at, tool_input_at, truncate,
 };
 use crate::base::parser::{Parser, event_type};
 use crate::base::run_end::ExitClass;
@@ -20,8 +20,11 @@ use crate::base::run_end::RunEnd;
 /// ended.
 #[derive(Default)]
 pub(crate) struct PiParser {
+    /// Reason for which the last message ended, as Pi reports it.
     stop_reason: Option<String>,
+    /// Error in the last message; empty without one.
     error_message: String,
+    /// Cost of all messages so far.
     cost: NanoDollars,
     /// Whether the last message reports usage, and all its counters are zero.
     has_zero_usage: bool,
@@ -41,7 +44,7 @@ impl Parser for PiParser {
             "tool_execution_start" => collector.add_tool_call(
                 text_at(line, "/toolCallId").unwrap_or_default(),
                 text_at(line, "/toolName").unwrap_or("a tool"),
-                input_at(line, "/args"),
+                tool_input_at(line, "/args"),
                 None,
             ),
             "tool_execution_end" => collector.add_tool_result(
@@ -67,7 +70,7 @@ impl Parser for PiParser {
             | "compaction_start"
             | "compaction_end"
             | "queue_update" => {}
-            kind => collector.add_unknown(kind),
+            kind => collector.add_unknown_line(kind),
         }
     }
 
@@ -87,7 +90,7 @@ impl PiParser {
                 "text" => collector.add_text(text_at(block, "/text").unwrap_or_default(), None),
                 "thinking" => collector.add_thinking(text_at(block, "/thinking").unwrap_or_default(), None),
                 "toolCall" => {}
-                other => collector.add_unknown(&format!("message_end/{other}")),
+                other => collector.add_unknown_line(&format!("message_end/{other}")),
             }
         }
         let get = |name: &str| count_at(message, &format!("/usage/{name}")).unwrap_or(0);
@@ -101,7 +104,7 @@ impl PiParser {
         self.has_zero_usage = message.get("usage").is_some() && message_usage.is_zero();
         self.has_no_content = list_at(message, "/content").is_empty();
         collector.add_usage(message_usage);
-        self.cost = self.cost.saturating_add(nanos_at(message, "/usage/cost/total").unwrap_or_default());
+        self.cost = self.cost.saturating_add(dollars_at(message, "/usage/cost/total").unwrap_or_default());
         // A zero cost for used tokens means that Pi knows no price, not that they are free.
         if !self.cost.is_zero() {
             collector.set_cost(self.cost);

@@ -28,7 +28,7 @@ impl Parser for QwenParser {
             "user" => add_tool_results(line, collector),
             "result" => parse_result_line(line, collector),
             "stream_event" | "control_request" | "control_response" => {}
-            kind => collector.add_unknown(kind),
+            kind => collector.add_unknown_line(kind),
         }
     }
 
@@ -97,7 +97,7 @@ fn parse_result_line(line: &Value, collector: &mut EventCollector) {
         collector.add_refusal(text_at(denial, "/tool_use_id"), tool, "it was not allowed");
     }
     if let Some(total) = usage_at(line, "/usage") {
-        let run_usage = collector.record_session_usage(total);
+        let run_usage = collector.run_usage_from_session(total);
         collector.set_usage(run_usage);
     }
     let subtype = text_at(line, "/subtype").unwrap_or_default();

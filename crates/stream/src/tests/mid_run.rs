@@ -15,8 +15,9 @@ fn progress_before_result(dialect: Dialect, bytes: &[u8]) -> Progress {
     let mut progress = Progress::default();
     for line in bytes.split_inclusive(|b| *b == b'\n') {
         let mut events = Vec::new();
-        reader.feed(line, &mut events);
-        if reader.is_finished() || events.iter().any(|event| matches!(event, StreamEvent::Result { .. })) {
+        reader.feed_stdout(line, &mut events);
+        if reader.has_reported_end() || events.iter().any(|event| matches!(event, StreamEvent::Result { .. }))
+        {
             break;
         }
         progress = reader.progress().clone();
@@ -55,7 +56,7 @@ fn claude_reports_context_size_with_first_result() {
     let bytes = recorded_stream("claude", "ok");
     assert_eq!(progress_before_result(Dialect::Claude, &bytes).context_percent(), None);
     let mut reader = OutputReader::new(Dialect::Claude, &SessionTotals::default());
-    reader.feed(&bytes, &mut Vec::new());
+    reader.feed_stdout(&bytes, &mut Vec::new());
     assert!(reader.progress().context_percent().is_some());
     assert_eq!(Dialect::Claude.context_reporting(), ContextReporting::AfterFirstTurn);
 }

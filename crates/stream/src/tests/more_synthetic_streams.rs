@@ -21,7 +21,7 @@ fn adds_copilot_usage_file_to_tokens() {
     let run = |before: &SessionTotals, file: &[u8]| {
         let mut reader = OutputReader::new(Dialect::Copilot, before);
         let mut events = Vec::new();
-        reader.feed(&recorded_stream("copilot", "ok"), &mut events);
+        reader.feed_stdout(&recorded_stream("copilot", "ok"), &mut events);
         reader.read_usage_file(file, &mut events);
         (reader.finish(exit(0), &mut events), events)
     };
@@ -42,7 +42,7 @@ fn adds_copilot_usage_file_to_tokens() {
 fn reports_context_percent_when_size_is_known() {
     let context_percent_at_end = |agent: &str, scenario: &str, dialect| {
         let mut reader = OutputReader::new(dialect, &SessionTotals::default());
-        reader.feed(&recorded_stream(agent, scenario), &mut Vec::new());
+        reader.feed_stdout(&recorded_stream(agent, scenario), &mut Vec::new());
         reader.progress().context_percent()
     };
     assert_eq!(context_percent_at_end("copilot", "mcp", Dialect::Copilot), Some(10));
@@ -55,7 +55,7 @@ fn reports_context_percent_when_size_is_known() {
     let mut reader = OutputReader::new(Dialect::Claude, &small_context);
     let text = String::from_utf8(recorded_stream("claude", "resume")).unwrap();
     for line in text.lines().take(2) {
-        reader.feed(format!("{line}\n").as_bytes(), &mut Vec::new());
+        reader.feed_stdout(format!("{line}\n").as_bytes(), &mut Vec::new());
     }
     assert_eq!(reader.progress().context_percent(), Some(10));
 }
@@ -67,11 +67,11 @@ fn joins_gemini_text_deltas() {
     let (a, b) = (delta("one "), delta("two"));
     let mut reader = OutputReader::new(Dialect::Gemini, &SessionTotals::default());
     let mut events = Vec::new();
-    reader.feed(format!("{a}\n{b}\n").as_bytes(), &mut events);
+    reader.feed_stdout(format!("{a}\n{b}\n").as_bytes(), &mut events);
     assert_eq!(events, []);
     assert_eq!(reader.progress().last_text.as_deref(), Some("one two"));
     let summary = reader.finish(exit(0), &mut events);
-    assert_eq!(events, [StreamEvent::Text { text: "one two".to_owned(), parent: None }]);
+    assert_eq!(events, [StreamEvent::Text { text: "one two".to_owned(), parent_call: None }]);
     assert_eq!((summary.class, summary.answer.as_deref()), (ExitClass::Interrupted, Some("one two")));
 }
 
@@ -391,8 +391,8 @@ fn excludes_window_usage_from_next_run() {
     assert_eq!(run(&SessionTotals::default()).tokens.input, 3100);
     // Copilot reports the usage of its session only at its end.
     let mut reader = OutputReader::new(Dialect::Copilot, &stale_totals);
-    reader.feed(br#"{"type":"session.start","data":{"sessionId":"s"}}"#, &mut Vec::new());
-    reader.feed(b"\n", &mut Vec::new());
+    reader.feed_stdout(br#"{"type":"session.start","data":{"sessionId":"s"}}"#, &mut Vec::new());
+    reader.feed_stdout(b"\n", &mut Vec::new());
     let usage_file = br#"{"modelMetrics":{"m":{"usage":{"inputTokens":4200,"outputTokens":1}}}}"#;
     reader.read_usage_file(usage_file, &mut Vec::new());
     assert!(reader.progress().tokens.is_zero());

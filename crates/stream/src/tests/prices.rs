@@ -101,7 +101,7 @@ fn prices_only_agents_that_report_no_cost() {
         let mut reader = OutputReader::new(dialect, &SessionTotals::default())
             .with_prices(table.clone(), model.map(str::to_owned));
         let mut events = Vec::new();
-        reader.feed(&recorded_stream(agent, "ok"), &mut events);
+        reader.feed_stdout(&recorded_stream(agent, "ok"), &mut events);
         (reader.finish(exit_status, &mut events), events)
     };
     let (codex, events) = run(Dialect::Codex, "codex", Some("gpt-5"), exit(0));
@@ -122,7 +122,7 @@ fn costs_after_each_line(output_lines: &[String]) -> Vec<Option<(u64, bool)>> {
     let mut reader = OutputReader::new(Dialect::Claude, &SessionTotals::default())
         .with_prices(table, Some("big".to_owned()));
     let cost_after = |line: &String| {
-        reader.feed(format!("{line}\n").as_bytes(), &mut Vec::new());
+        reader.feed_stdout(format!("{line}\n").as_bytes(), &mut Vec::new());
         reader.progress().cost.map(|cost| (cost.nanos.0, cost.estimated))
     };
     output_lines.iter().map(cost_after).collect()

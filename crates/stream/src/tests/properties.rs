@@ -32,11 +32,11 @@ fn parse_in_pieces(dialect: Dialect, bytes: &[u8], piece_lengths: &[usize]) -> (
     let mut remaining = bytes;
     for piece_length in piece_lengths.iter().cycle().take(bytes.len().min(400)) {
         let (piece, after) = remaining.split_at((*piece_length).min(remaining.len()));
-        reader.feed(piece, &mut events);
+        reader.feed_stdout(piece, &mut events);
         assert!(reader.memory_bytes() <= bytes.len() + MAX_BYTES_BESIDE_LINE);
         remaining = after;
     }
-    reader.feed(remaining, &mut events);
+    reader.feed_stdout(remaining, &mut events);
     let summary = reader.finish(exit(0), &mut events);
     (events, summary)
 }
@@ -184,16 +184,16 @@ fn gigabyte_line_stays_within_memory_bound() {
     for dialect in ALL_DIALECTS {
         let mut reader = OutputReader::new(dialect, &SessionTotals::default());
         let mut events = Vec::new();
-        reader.feed(b"{\"type\":\"", &mut events);
+        reader.feed_stdout(b"{\"type\":\"", &mut events);
         for _ in 0..1024 {
-            reader.feed(&chunk, &mut events);
+            reader.feed_stdout(&chunk, &mut events);
             assert!(
                 reader.memory_bytes() <= MAX_LINE_BYTES + MAX_BYTES_BESIDE_LINE,
                 "{}",
                 reader.memory_bytes()
             );
         }
-        reader.feed(b"\"}\n{\"type\":\"next\"}\n", &mut events);
+        reader.feed_stdout(b"\"}\n{\"type\":\"next\"}\n", &mut events);
         assert!(reader.memory_bytes() <= MAX_BYTES_BESIDE_LINE);
         assert_eq!(events.len(), 2);
         assert_eq!(events[0], StreamEvent::Unknown { kind: "too long".to_owned() });
@@ -234,8 +234,8 @@ fn bounds_events_and_memory_of_hostile_lines() {
         for dialect in ALL_DIALECTS {
             let mut reader = OutputReader::new(dialect, &SessionTotals::default());
             let mut events = Vec::new();
-            reader.feed(line.as_bytes(), &mut events);
-            reader.feed(b"\n", &mut events);
+            reader.feed_stdout(line.as_bytes(), &mut events);
+            reader.feed_stdout(b"\n", &mut events);
             assert!(reader.memory_bytes() <= MAX_BYTES_BESIDE_LINE, "{dialect:?}");
             assert!(events.len() <= 20_000, "{dialect:?}: {}", events.len());
             let events_bytes: usize = events.iter().map(|e| serde_json::to_string(e).unwrap().len()).sum();

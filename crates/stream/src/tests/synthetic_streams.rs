@@ -95,12 +95,10 @@ fn links_subagent_text_to_parent_tool_call() {
         .replace("msg_stub000005", "msg_sub");
     let (events, summary) =
         parse_lines(Dialect::Claude, &[text.lines().nth(2).unwrap(), last, &subagent_line], exit(0));
-    assert!(
-        events.contains(&StreamEvent::Text {
-            text: "deep inside".to_owned(),
-            parent: Some("toolu_1".to_owned())
-        })
-    );
+    assert!(events.contains(&StreamEvent::Text {
+        text: "deep inside".to_owned(),
+        parent_call: Some("toolu_1".to_owned())
+    }));
     assert_eq!(summary.answer.unwrap(), "All done");
     assert_eq!(summary.tokens.input, 2800);
     // A subagent that continues after the result does not revoke the result.
@@ -117,11 +115,11 @@ fn two_turns_in_one_process_are_added_up() {
     let all = format!("{text}{text}");
     let mut reader = OutputReader::new(Dialect::Claude, &SessionTotals::default());
     let mut events = Vec::new();
-    reader.feed(text.as_bytes(), &mut events);
-    assert!(reader.is_finished());
-    reader.feed(all.lines().nth(1).unwrap().as_bytes(), &mut events);
-    reader.feed(b"\n", &mut events);
-    assert!(!reader.is_finished());
+    reader.feed_stdout(text.as_bytes(), &mut events);
+    assert!(reader.has_reported_end());
+    reader.feed_stdout(all.lines().nth(1).unwrap().as_bytes(), &mut events);
+    reader.feed_stdout(b"\n", &mut events);
+    assert!(!reader.has_reported_end());
     let (_, summary) = parse_stream(Dialect::Claude, &SessionTotals::default(), all.as_bytes(), exit(0));
     assert_eq!((summary.tokens.input, summary.cost.unwrap().nanos.0), (4200, 20_960_000));
 }
@@ -168,7 +166,7 @@ fn reads_cursor_tool_calls_without_tokens() {
         id: "t1".to_owned(),
         name: "read".to_owned(),
         input: serde_json::json!({"path": "a"}),
-        parent: None
+        parent_call: None
     }));
     assert_eq!((summary.class, summary.tool_calls, summary.refusals.len()), (ExitClass::Done, 2, 1));
     assert_eq!((summary.tokens, summary.cost), (Tokens::default(), None));
@@ -179,15 +177,15 @@ fn detects_opencode_retrying_without_end() {
     let cut = recorded_stream("opencode", "stream-cut-loops");
     let mut reader = OutputReader::new(Dialect::OpenCode, &SessionTotals::default());
     let mut events = Vec::new();
-    reader.feed(&cut, &mut events);
+    reader.feed_stdout(&cut, &mut events);
     assert_eq!(reader.runaway_reason(), None);
-    reader.feed(&cut, &mut events);
+    reader.feed_stdout(&cut, &mut events);
     assert_eq!(reader.runaway_reason().unwrap(), "the model's answer broke off 4 times in a row");
     let summary = reader.finish(signal(15), &mut events);
     assert_eq!((summary.class, summary.failure), (ExitClass::Unavailable, Some(FailureKind::Provider)));
     // One complete step in between, and the run is not a runaway.
     let mut reader = OutputReader::new(Dialect::OpenCode, &SessionTotals::default());
-    reader.feed(&[cut.clone(), recorded_stream("opencode", "ok"), cut].concat(), &mut events);
+    reader.feed_stdout(&[cut.clone(), recorded_stream("opencode", "ok"), cut].concat(), &mut events);
     assert_eq!(reader.runaway_reason(), None);
 }
 

@@ -18,21 +18,24 @@ pub(crate) struct LaneList {
     pub(crate) stored: StoredInfo,
     pub(crate) unrecorded_worktrees: Vec<PathBuf>,
     /// Batches that no scheduler runs now, and whose branches have commits that their bases lack.
-    pub(crate) unlanded: Vec<UnlandedBatch>,
+    pub(crate) unlanded_batches: Vec<UnlandedBatch>,
     /// The conflict forecast; `None` if it failed.
     pub(crate) forecast: Option<Forecast>,
 }
 
 /// Data of a list that is available at once, from records.
 pub(crate) struct StoredInfo {
-    pub(crate) past: Vec<(String, AnyLane)>,
+    /// Removed lanes, each by its name in the history (`name@N`); empty unless requested.
+    pub(crate) past_lanes: Vec<(String, AnyLane)>,
+    /// The open preview, if there is one.
     pub(crate) preview: Option<PreviewStatus>,
     /// Usage of all runs of a lane, by lane name; `None` unless requested.
     pub(crate) usage: Option<BTreeMap<LaneName, RunSummary>>,
     /// Progress of the tasks that are folders with steps, by lane name.
-    pub(crate) tasks: BTreeMap<LaneName, LoopStatus>,
+    pub(crate) task_loops: BTreeMap<LaneName, LoopStatus>,
 }
 
+/// Returns what a lane has lost: `worktree`, `branch`, both or nothing.
 pub(crate) fn missing_parts(view: &LaneView) -> Vec<&'static str> {
     let mut out = Vec::new();
     if view.is_folder_missing {
@@ -44,6 +47,7 @@ pub(crate) fn missing_parts(view: &LaneView) -> Vec<&'static str> {
     out
 }
 
+/// Returns whether the main checkout shows the lane now.
 pub(crate) fn is_previewed(stored: &StoredInfo, name: &LaneName) -> bool {
     stored.preview.as_ref().is_some_and(|s| s.is_shown && s.lane == *name)
 }

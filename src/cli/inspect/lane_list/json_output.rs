@@ -47,6 +47,7 @@ struct LaneRow {
     ahead: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     behind: Option<usize>,
+    /// Number of files with uncommitted changes; `None` if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     uncommitted: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -59,13 +60,16 @@ struct LaneRow {
     #[serde(skip_serializing_if = "Option::is_none")]
     task: Option<LoopStatus>,
     /// Number of messages that wait for the lane's agent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    waiting: Option<usize>,
+    #[serde(rename = "waiting", skip_serializing_if = "Option::is_none")]
+    pending_message_count: Option<usize>,
+    /// Whether the main checkout shows the lane.
     previewed: bool,
-    missing: Vec<&'static str>,
+    /// What the lane has lost: `worktree`, `branch`, both or nothing.
+    #[serde(rename = "missing")]
+    missing_parts: Vec<&'static str>,
     /// The reason why the lane's worktree is broken.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    broken: Option<&'static str>,
+    #[serde(rename = "broken", skip_serializing_if = "Option::is_none")]
+    worktree_defect: Option<&'static str>,
     created: String,
     updated: String,
 }
@@ -73,27 +77,31 @@ struct LaneRow {
 #[derive(Serialize)]
 pub(crate) struct ListOutput {
     lanes: Vec<LaneRow>,
+    /// Lane of the open preview.
     #[serde(skip_serializing_if = "Option::is_none")]
     preview: Option<LaneName>,
+    /// Paths of unrecorded worktrees.
     unrecorded: Vec<String>,
     /// Ids of the batches that no scheduler runs now, with work that has not landed on their bases.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     unlanded_batches: Vec<BatchId>,
 }
 
+/// Converts a loaded list to its JSON output.
 pub(crate) fn to_output(lane_list: &LaneList) -> ListOutput {
     let mut lanes: Vec<LaneRow> = lane_list.views.iter().map(|view| view_row(lane_list, view)).collect();
-    for (name, lane) in &lane_list.stored.past {
+    for (name, lane) in &lane_list.stored.past_lanes {
         lanes.push(LaneRow { name: name.clone(), ..record_row(lane) });
     }
     ListOutput {
         lanes,
         preview: lane_list.stored.preview.as_ref().map(|s| s.lane.clone()),
         unrecorded: lane_list.unrecorded_worktrees.iter().map(|p| path_form::to_text(p)).collect(),
-        unlanded_batches: lane_list.unlanded.iter().map(|open| open.batch.id.clone()).collect(),
+        unlanded_batches: lane_list.unlanded_batches.iter().map(|open| open.batch.id.clone()).collect(),
     }
 }
 
+/// Returns the row of a present lane, with what its inspection found.
 fn view_row(lane_list: &LaneList, view: &LaneView) -> LaneRow {
     LaneRow {
         state: view.state,
@@ -103,16 +111,17 @@ fn view_row(lane_list: &LaneList, view: &LaneView) -> LaneRow {
         behind: view.distance.map(|d| d.behind),
         uncommitted: view.dirty.as_ref().map(|d| d.entries.len()),
         conflicts: LaneConflicts::from_forecast(lane_list.forecast.as_ref(), &view.lane.name),
-        waiting: Some(view.pending_messages).filter(|n| *n > 0),
-        task: lane_list.stored.tasks.get(&view.lane.name).cloned(),
+        pending_message_count: Some(view.pending_messages).filter(|n| *n > 0),
+        task: lane_list.stored.task_loops.get(&view.lane.name).cloned(),
         usage: lane_list.stored.usage.as_ref().and_then(|all| all.get(&view.lane.name)).cloned(),
         previewed: is_previewed(&lane_list.stored, &view.lane.name),
-        missing: missing_parts(view),
-        broken: view.broken.map(WorktreeDefect::describe),
+        missing_parts: missing_parts(view),
+        worktree_defect: view.worktree_defect.map(WorktreeDefect::describe),
         ..record_row(&view.lane)
     }
 }
 
+/// Returns the row of a lane from its record alone, as for a removed lane: nothing that needs an inspection.
 fn record_row(lane: &AnyLane) -> LaneRow {
     LaneRow {
         name: lane.name.to_string(),
@@ -133,11 +142,11 @@ fn record_row(lane: &AnyLane) -> LaneRow {
         conflicts: None,
         usage: None,
         task: None,
-        waiting: None,
+        pending_message_count: None,
         previewed: false,
-        missing: Vec::new(),
-        broken: None,
+        missing_parts: Vec::new(),
+        worktree_defect: None,
         created: lane.created.to_string(),
-        updated: lane.updated.to_string(),
+        updated: lane.state_changed_at.to_string(),
     }
 }

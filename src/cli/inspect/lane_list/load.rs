@@ -25,37 +25,38 @@ use crate::cli::terminal::usage;
 /// Time limit of the conflict forecast in a list. Conflicts that are unknown by then are left blank.
 const FORECAST_TIME_LIMIT: Duration = Duration::from_millis(150);
 
-/// Loads all data of a list. Paints what is known so far, if a painter is given.
+/// Loads all data of a list: with `all` also removed lanes, with `wide` also usage. Paints what is known so
+/// far, if a painter is given.
 pub(crate) fn load_list(
     project: &Project,
     all: bool,
     wide: bool,
-    paint: Option<ListPainter>,
+    painter: Option<ListPainter>,
 ) -> Result<LaneList, Failure> {
     let mut lanes = project.all_lanes()?;
     lanes.sort_by_cached_key(attempts::group_sort_key);
     let lane_records: Vec<LaneRecord> =
-        lanes.iter().filter_map(|lane| lane.clone().into_worktree_lane().ok()).collect();
+        lanes.iter().filter_map(|lane| lane.clone().into_owned_lane().ok()).collect();
     let unrecorded_worktrees =
         list::unrecorded_worktrees(project, &lane_records, &WorktreeList::read(&project.repo)?)?;
     let layout = project.store.layout();
     let lane_usage = |lane: &AnyLane| {
-        Some((lane.name.clone(), usage::lane_summary(&layout.lane(&lane.name), lane.last_run)?))
+        Some((lane.name.clone(), usage::summed_lane_usage(&layout.lane(&lane.name), lane.last_run)?))
     };
     let task_progress = |lane: &AnyLane| {
-        let status = loop_status::read_status(&layout.lane(&lane.name), lane);
+        let status = loop_status::read_loop_status(&layout.lane(&lane.name), lane);
         Some((lane.name.clone(), status.ok().flatten()?))
     };
     let stored = StoredInfo {
-        tasks: lanes.iter().filter_map(task_progress).collect(),
+        task_loops: lanes.iter().filter_map(task_progress).collect(),
         usage: wide.then(|| lanes.iter().filter_map(lane_usage).collect()),
-        past: if all { project.all_past_lanes() } else { Vec::new() },
+        past_lanes: if all { project.all_past_lanes() } else { Vec::new() },
         preview: main_checkout::preview_status(project)?,
     };
-    let mut paint = paint;
+    let mut paint = painter;
     let mut repaint = |progress: &LaneViewProgress<'_, Option<Forecast>>| {
         if let Some(paint) = &mut paint {
-            let forecast = progress.extra.and_then(Option::as_ref);
+            let forecast = progress.extra_result.and_then(Option::as_ref);
             let (views, compared, inspected) =
                 (progress.views, progress.compared_count, Some(progress.inspected));
             paint.paint_if_due(|| {
@@ -83,5 +84,5 @@ pub(crate) fn load_list(
         commit_graph::start_commit_graph_if_due(project);
     }
     let unlanded = batch_landing::list_unlanded_batches(project);
-    Ok(LaneList { views, stored, unrecorded_worktrees, unlanded, forecast })
+    Ok(LaneList { views, stored, unrecorded_worktrees, unlanded_batches: unlanded, forecast })
 }

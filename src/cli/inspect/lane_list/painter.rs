@@ -22,14 +22,14 @@ const PAINT_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A terminal, or a substitute in tests, that a list is painted on.
 trait Canvas {
-    /// Returns the height and width in characters.
-    fn size(&self) -> (usize, usize);
+    /// Returns the height and the width in characters, in this order.
+    fn height_and_width(&self) -> (usize, usize);
     /// Writes `text` in one write and flushes it.
     fn write_text(&mut self, text: &str);
 }
 
 impl Canvas for Term {
-    fn size(&self) -> (usize, usize) {
+    fn height_and_width(&self) -> (usize, usize) {
         let (height, width) = Term::size(self);
         (height.into(), width.into())
     }
@@ -51,7 +51,7 @@ pub(crate) struct ListPainter {
 impl ListPainter {
     /// Creates a painter for the terminal of this process; `None` if the output is JSON or quiet, or if the
     /// terminal cannot move its cursor.
-    pub(crate) fn open_terminal(ui: Ui) -> Option<ListPainter> {
+    pub(crate) fn for_terminal(ui: Ui) -> Option<ListPainter> {
         let term = Term::stdout();
         let can_move_cursor = std::env::var_os("TERM").is_some_and(|name| !name.is_empty() && name != "dumb");
         (term.is_term() && can_move_cursor && !ui.json && !ui.quiet).then(|| ListPainter::new(Box::new(term)))
@@ -70,7 +70,7 @@ impl ListPainter {
     }
 
     fn paint(&mut self, lines: &[String]) {
-        let (height, width) = self.canvas.size();
+        let (height, width) = self.canvas.height_and_width();
         // A character in the last column makes some terminals start a new line. The last line is reserved for
         // the cursor.
         let (rows, columns) = (height.saturating_sub(1), width.saturating_sub(1));
@@ -104,9 +104,10 @@ impl ListPainter {
         self.painted_widths.iter().map(|line| line.div_ceil(width.max(1)).max(1)).sum()
     }
 
+    /// Erases the painted lines.
     fn erase(&mut self) {
         if !self.painted_widths.is_empty() {
-            let width = self.canvas.size().1;
+            let width = self.canvas.height_and_width().1;
             // Lines are cleared one by one, because some terminals move a screen that is cleared at once into
             // their scrollback.
             let (cursor_up, lines) =
@@ -183,7 +184,7 @@ mod tests {
     struct SharedScreen(Rc<RefCell<Screen>>);
 
     impl Canvas for SharedScreen {
-        fn size(&self) -> (usize, usize) {
+        fn height_and_width(&self) -> (usize, usize) {
             self.0.borrow().size
         }
 

@@ -20,7 +20,7 @@ pub(crate) fn list_json(project: &Project, all: bool) -> Result<serde_json::Valu
 /// Returns the list of a repository as a table; `None` without lanes.
 pub(crate) fn list_table(project: &Project, all: bool) -> Result<Option<String>, Failure> {
     let lane_list = load_list(project, all, false, None)?;
-    let is_empty = lane_list.views.is_empty() && lane_list.stored.past.is_empty();
+    let is_empty = lane_list.views.is_empty() && lane_list.stored.past_lanes.is_empty();
     Ok((!is_empty).then(|| render_table(&lane_list)))
 }
 

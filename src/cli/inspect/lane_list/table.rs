@@ -12,10 +12,10 @@ use super::data::{LaneList, StoredInfo, is_previewed, missing_parts};
 use crate::cli::terminal::{table, ui, usage};
 
 /// Index of the conflicts column.
-const CONFLICTS_COLUMN: usize = 5;
+const CONFLICTS_COLUMN_INDEX: usize = 5;
 
 /// Placeholder of a cell whose data is still loading.
-const UNKNOWN_YET: &str = "…";
+const LOADING_PLACEHOLDER: &str = "…";
 
 /// The data from which the table is made.
 pub(crate) struct TableInput<'a> {
@@ -48,19 +48,27 @@ pub(crate) fn lane_table_lines(input: &TableInput<'_>) -> Vec<String> {
             format!("{}{mark}", view.lane.name),
             state_text(input.stored, view),
             view.lane.agent.clone().unwrap_or_else(|| "-".into()),
-            if index < input.compared_count { commits_text(view) } else { UNKNOWN_YET.to_owned() },
-            if input.is_inspected(index) { changes_text(view) } else { UNKNOWN_YET.to_owned() },
+            if index < input.compared_count {
+                ahead_behind_or_purpose_text(view)
+            } else {
+                LOADING_PLACEHOLDER.to_owned()
+            },
+            if input.is_inspected(index) {
+                uncommitted_or_missing_text(view)
+            } else {
+                LOADING_PLACEHOLDER.to_owned()
+            },
             LaneConflicts::from_forecast(input.forecast, &view.lane.name)
                 .map_or_else(String::new, |conflicts| conflicts.to_text()),
-            ui::short_duration(now.duration_since(view.lane.updated)),
-            if previous.is_some_and(|previous| is_same_task(previous, &view.lane)) {
+            ui::short_duration(now.duration_since(view.lane.state_changed_at)),
+            if previous.is_some_and(|previous| is_same_group_and_title(previous, &view.lane)) {
                 "\"".into()
             } else {
                 distinct_title(&view.lane)
             },
         ]);
     }
-    for (name, lane) in &input.stored.past {
+    for (name, lane) in &input.stored.past_lanes {
         rows.push(vec![
             name.clone(),
             ui::styled_state(lane.state),
@@ -68,7 +76,7 @@ pub(crate) fn lane_table_lines(input: &TableInput<'_>) -> Vec<String> {
             lane.purpose().map_or_else(|| "-".to_owned(), |purpose| purpose.to_string()),
             "-".into(),
             String::new(),
-            ui::short_duration(now.duration_since(lane.updated)),
+            ui::short_duration(now.duration_since(lane.state_changed_at)),
             distinct_title(lane),
         ]);
     }
@@ -76,9 +84,9 @@ pub(crate) fn lane_table_lines(input: &TableInput<'_>) -> Vec<String> {
     // Without any conflict, the column is dropped to give the titles more width.
     let is_conflict = |p: &report::ForecastPair| p.result.is_conflict();
     if !input.forecast.is_some_and(|f| f.pairs.iter().any(is_conflict)) {
-        head.remove(CONFLICTS_COLUMN);
+        head.remove(CONFLICTS_COLUMN_INDEX);
         for row in &mut rows {
-            row.remove(CONFLICTS_COLUMN);
+            row.remove(CONFLICTS_COLUMN_INDEX);
         }
     }
     if let Some(usage) = &input.stored.usage {
@@ -86,7 +94,7 @@ pub(crate) fn lane_table_lines(input: &TableInput<'_>) -> Vec<String> {
             .views
             .iter()
             .map(|view| view.lane.name.as_str())
-            .chain(input.stored.past.iter().map(|(n, _)| n.as_str()));
+            .chain(input.stored.past_lanes.iter().map(|(n, _)| n.as_str()));
         add_usage_columns(&mut head, &mut rows, &names.map(|name| usage.get(name)).collect::<Vec<_>>());
     }
     table::render_lines(&head, rows)
@@ -114,14 +122,16 @@ fn add_usage_columns(head: &mut Vec<&str>, rows: &mut [Vec<String>], usage: &[Op
 /// Also shows that the agent waits for approval or is idle.
 fn state_text(stored: &StoredInfo, view: &LaneView) -> String {
     let mut state = ui::styled_state(view.state);
-    if let Some(task) = stored.tasks.get(&view.lane.name) {
+    if let Some(task) = stored.task_loops.get(&view.lane.name) {
         state = format!("{state} {}/{}", task.boxes_ticked, task.boxes_total);
     }
     state.extend(view.activity.and_then(ui::activity_suffix));
     if view.pending_messages == 0 { state } else { format!("{state}, {} to tell", view.pending_messages) }
 }
 
-fn changes_text(view: &LaneView) -> String {
+/// Formats the number of uncommitted files, `-` for none, `?` if unknown; or which part of the lane is
+/// missing.
+fn uncommitted_or_missing_text(view: &LaneView) -> String {
     match (missing_parts(view).as_slice(), &view.dirty) {
         ([], None) if view.lane.purpose().is_some() => "-".to_owned(),
         ([], Some(dirt)) if dirt.is_clean() => "-".to_owned(),
@@ -132,7 +142,7 @@ fn changes_text(view: &LaneView) -> String {
 }
 
 /// Returns whether both lanes are attempts of one group with the same title.
-fn is_same_task(a: &AnyLane, b: &AnyLane) -> bool {
+fn is_same_group_and_title(a: &AnyLane, b: &AnyLane) -> bool {
     a.group.is_some() && a.group == b.group && a.title == b.title
 }
 
@@ -141,8 +151,9 @@ pub(crate) fn distinct_title(lane: &AnyLane) -> String {
     if lane.name == lane.title.as_str() { String::new() } else { lane.title.clone() }
 }
 
-/// Formats how many commits a lane is ahead and behind of its base, or its purpose if it has nothing to land.
-fn commits_text(view: &LaneView) -> String {
+/// Formats how many commits a lane is ahead of and behind its base, `?` if unknown; or its purpose, if it has
+/// nothing to land.
+fn ahead_behind_or_purpose_text(view: &LaneView) -> String {
     if let Some(purpose) = view.lane.purpose() {
         return purpose.to_string();
     }

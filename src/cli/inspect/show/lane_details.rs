@@ -24,18 +24,25 @@ use crate::cli::terminal::usage;
 
 /// Everything that `git proq show` prints about a lane, apart from the record of the lane itself.
 pub(crate) struct LaneDetails {
-    pub(crate) task: String,
+    /// Text of the task; empty if there is none.
+    pub(crate) task_text: String,
     pub(crate) runs: Vec<RunRecord>,
     pub(crate) task_loop: Option<LoopStatus>,
-    pub(crate) waiting: Vec<MessageRecord>,
+    /// Messages sent to the lane's agent and not delivered yet.
+    pub(crate) pending_messages: Vec<MessageRecord>,
     pub(crate) report: Option<ReportRecord>,
+    /// Captured conflict, while the lane's state is still that.
     pub(crate) conflict: Option<ConflictRecord>,
-    pub(crate) check: Option<FailedCheckRecord>,
-    pub(crate) resolving: Option<ResolutionRecord>,
+    /// Check that the lane failed, while its state is still that.
+    pub(crate) failed_check: Option<FailedCheckRecord>,
+    /// Open resolution of the lane's conflict.
+    pub(crate) open_resolution: Option<ResolutionRecord>,
+    /// Whether the base has the lane's changes although git-proq did not land them.
     pub(crate) landed_by_hand: bool,
     /// Text of the last answer, and the file that holds it.
     pub(crate) last_answer: Option<(String, PathBuf)>,
-    pub(crate) dir: PathBuf,
+    /// Folder of the lane's records.
+    pub(crate) record_dir: PathBuf,
 }
 
 impl LaneDetails {
@@ -53,24 +60,28 @@ impl LaneDetails {
         let is_check_current = lane.state == LaneState::CheckFailed
             && view.is_none_or(|view| view.state == LaneState::CheckFailed);
         Ok(LaneDetails {
-            task: proq_base::regular_file::read_store_text(dir.join("task.md")).unwrap_or_default(),
+            task_text: proq_base::regular_file::read_store_text(dir.join("task.md")).unwrap_or_default(),
             runs: load_runs(&dir, lane.last_run)?,
-            task_loop: loop_status::read_status(&dir, lane)?,
-            waiting: inbox::pending_messages(&dir)?.into_iter().map(|pending| pending.record).collect(),
+            task_loop: loop_status::read_loop_status(&dir, lane)?,
+            pending_messages: inbox::pending_messages(&dir)?
+                .into_iter()
+                .map(|pending| pending.record)
+                .collect(),
             report: ReportRecord::load_if_exists(&dir.join(Layout::REPORT_FILE))?,
             conflict: ConflictRecord::load_if_exists(&dir.join("conflict.toml"))?
                 .filter(|_| is_conflict_current),
-            check: FailedCheckRecord::load_if_exists(&dir.join("check.toml"))?.filter(|_| is_check_current),
-            resolving: ResolutionRecord::load_if_exists(&dir.join("resolve.toml"))?,
+            failed_check: FailedCheckRecord::load_if_exists(&dir.join("check.toml"))?
+                .filter(|_| is_check_current),
+            open_resolution: ResolutionRecord::load_if_exists(&dir.join("resolve.toml"))?,
             last_answer: guest_lane_output::last_answer(&dir, lane)?,
             landed_by_hand: view.map_or(Ok(false), |view| is_landed_by_hand(repo, view))?,
-            dir,
+            record_dir: dir,
         })
     }
 
     /// Returns the path of the log of the landing after `run`. The file exists only if there was one.
     pub(crate) fn landing_log(&self, run: &RunRecord) -> PathBuf {
-        self.dir.join(Layout::landing_log_in_lane(run.number))
+        self.record_dir.join(Layout::auto_merge_log_in_lane(run.number))
     }
 }
 
@@ -81,11 +92,12 @@ fn is_landed_by_hand(repo: &Repo, view: &LaneView) -> Result<bool, Failure> {
     Ok(repo.has_equivalent_changes(base, tip)?)
 }
 
+/// Loads the records of runs 1 to `last_run`, each with its usage so far. Missing records are left out.
 fn load_runs(dir: &Path, last_run: RunNumber) -> Result<Vec<RunRecord>, Failure> {
     let mut out = Vec::new();
     for n in RunNumber::first().through(last_run) {
         let run = RunRecord::load_if_exists(&dir.join(format!("runs/{n}.toml")))?;
-        out.extend(run.map(|run| RunRecord { summary: usage::current_summary(dir, &run), ..run }));
+        out.extend(run.map(|run| RunRecord { summary: usage::run_usage(dir, &run), ..run }));
     }
     Ok(out)
 }

@@ -10,7 +10,8 @@ use proq_store::records::step_run::StepPhase;
 use super::lane_details::LaneDetails;
 use crate::cli::terminal::{ui, usage};
 
-/// Prints the outcome, reason and usage of each run, then the messages that are still pending.
+/// Prints the outcome, reason and usage of each run, their total usage, and the pending messages. `is_busy`
+/// means that the last run still goes on; `activity` is that of its agent.
 pub(crate) fn print_runs(
     print_field: &dyn Fn(&str, &str),
     details: &LaneDetails,
@@ -20,11 +21,11 @@ pub(crate) fn print_runs(
     for run in &details.runs {
         let outcome_text = describe_run(run, is_busy && Some(run) == details.runs.last(), activity);
         print_field(&format!("run {}", run.number), &outcome_text);
-        if run.delivered_count > 0 {
-            let times_text = if run.delivered_count == 1 {
+        if run.delivery_count > 0 {
+            let times_text = if run.delivery_count == 1 {
                 "once".to_owned()
             } else {
-                format!("{} times", run.delivered_count)
+                format!("{} times", run.delivery_count)
             };
             print_field("", &format!("told more {times_text} while it was at work"));
         }
@@ -42,8 +43,8 @@ pub(crate) fn print_runs(
 
 /// Prints the pending messages in full, because nobody has read them yet.
 fn print_pending_messages(print_field: &dyn Fn(&str, &str), details: &LaneDetails) {
-    for message in &details.waiting {
-        let MessageRecord { agent, conversation: talk, at, text, .. } = message;
+    for message in &details.pending_messages {
+        let MessageRecord { agent, conversation: talk, sent_at: at, text, .. } = message;
         print_field(
             "waits",
             &format!("to be told to {agent}, in the conversation of run {talk}; sent at {at}"),
@@ -71,6 +72,7 @@ fn activity_prefix(activity: Option<Activity>) -> &'static str {
     }
 }
 
+/// Describes how a run ended, or that it goes on, with its duration and purpose.
 fn describe_run(run: &RunRecord, is_running: bool, activity: Option<Activity>) -> String {
     let outcome_text = match (run.outcome, run.exit_code, run.signal) {
         (None, ..) if !is_running => "nobody has written how it ended".to_owned(),
@@ -99,7 +101,7 @@ fn describe_run(run: &RunRecord, is_running: bool, activity: Option<Activity>) -
             }
         },
     };
-    let strays_suffix = match run.strays {
+    let strays_suffix = match run.stopped_strays {
         0 => String::new(),
         n => format!(", {} that it had left were ended", ui::pluralize(n, "process")),
     };

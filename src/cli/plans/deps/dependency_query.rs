@@ -15,10 +15,10 @@ use proq_store::records::draft::ProposalsRecord;
 use proq_store::records::lane::{AnyLane, LanePurpose};
 use proq_store::records::lane_state::LaneState;
 
-use crate::cli::arguments::candidates::agent_names;
+use crate::cli::arguments::candidates::installed_agent_names;
 use crate::cli::arguments::plan_source::PlanSource;
 use crate::cli::invocation::caller;
-use crate::cli::invocation::confirm::{cannot_prompt_user, confirm};
+use crate::cli::invocation::confirm::{cannot_prompt_user, require_confirmation};
 use crate::cli::invocation::context::CommandContext;
 use crate::cli::invocation::failure::Failure;
 use crate::cli::runs::answer_loop::{AnswerHandler, follow_until_answered};
@@ -29,7 +29,7 @@ use crate::cli::terminal::usage;
 #[command(next_help_heading = "Dependencies that are missing")]
 pub(crate) struct DependencyQueryArgs {
     /// Have AGENT look for those that are missing; it looks at the repository and changes nothing
-    #[arg(long, value_name = "AGENT", add = ArgValueCompleter::new(agent_names))]
+    #[arg(long, value_name = "AGENT", add = ArgValueCompleter::new(installed_agent_names))]
     pub(crate) agent: Option<String>,
     /// The model that it is asked to use
     #[arg(long, value_name = "MODEL", requires = "agent")]
@@ -47,7 +47,7 @@ pub(crate) struct DependencyQueryArgs {
 
 /// Prompts an agent for missing dependencies of a plan, unless its earlier answer is saved. Returns the plan
 /// with the proposed dependencies, and whether the user has approved them.
-pub(crate) fn find_missing(
+pub(crate) fn find_missing_needs(
     context: &CommandContext,
     project: &Project,
     (source, options): (&PlanSource, &DependencyQueryArgs),
@@ -62,10 +62,10 @@ pub(crate) fn find_missing(
     let query = AgentQuery { project, agent, model, purpose: LanePurpose::Answer, revision: None };
     let missing = MissingNeedsSearch::new(query, &loaded_plan.plan)?;
     let saved = missing.load_record()?.filter(|_| !options.refresh);
-    let unread = saved.as_ref().map(|record| missing.unread_lane(record)).transpose()?.flatten();
+    let unread = saved.as_ref().map(|record| missing.lane_with_pending_answer(record)).transpose()?.flatten();
     let record = match saved {
         Some(record) if record.is_answer_read && unread.is_none() => {
-            let (when, by) = (record.at, terminal_text::escape_line(&record.agent));
+            let (when, by) = (record.changed_at, terminal_text::escape_line(&record.agent));
             context.ui.status(format!("{by} was asked before, at {when}; --refresh asks anew"));
             record
         }
@@ -85,14 +85,15 @@ pub(crate) fn find_missing(
 }
 
 /// Handler of the agent's answers: checks each proposed dependency against the plan.
-struct DependencyAnswers<'m, 'a> {
-    missing: &'m MissingNeedsSearch<'a>,
+struct DependencyAnswerHandler<'m, 'a> {
+    search: &'m MissingNeedsSearch<'a>,
     agent: &'m str,
     loaded_plan: LoadedPlan,
-    rejected: Vec<String>,
+    /// Dependencies in the last answer that were rejected, each as a line with the reason.
+    rejected_needs: Vec<String>,
 }
 
-impl AnswerHandler for DependencyAnswers<'_, '_> {
+impl AnswerHandler for DependencyAnswerHandler<'_, '_> {
     fn agent_name(&self) -> &str {
         self.agent
     }
@@ -102,21 +103,22 @@ impl AnswerHandler for DependencyAnswers<'_, '_> {
     }
 
     fn process_answer(&mut self, lane: &AnyLane, state: LaneState) -> Result<AnswerOutcome, Failure> {
-        let (outcome, rejected) = self.missing.record_answer(lane, state, self.loaded_plan.clone())?;
-        self.rejected = rejected;
+        let (outcome, rejected) = self.search.record_answer(lane, state, self.loaded_plan.clone())?;
+        self.rejected_needs = rejected;
         Ok(outcome)
     }
 
     fn retry(&mut self, lane: &AnyLane, outcome: &AnswerOutcome) -> Result<Option<AnyLane>, Failure> {
         match outcome {
             AnswerOutcome::Invalid { reason, answer } => {
-                Ok(Some(self.missing.reject_answer(lane, answer, reason)?))
+                Ok(Some(self.search.reject_answer(lane, answer, reason)?))
             }
             _ => Ok(None),
         }
     }
 }
 
+/// Follows the agent's run until it answers with dependencies, and returns the saved proposals.
 fn query_agent(
     context: &CommandContext,
     project: &Project,
@@ -124,7 +126,8 @@ fn query_agent(
     agent: &str,
     (lane, loaded_plan): (AnyLane, LoadedPlan),
 ) -> Result<ProposalsRecord, Failure> {
-    let mut handler = DependencyAnswers { missing, agent, loaded_plan, rejected: Vec::new() };
+    let mut handler =
+        DependencyAnswerHandler { search: missing, agent, loaded_plan, rejected_needs: Vec::new() };
     let (lane, outcome) = follow_until_answered(context, project, lane, &mut handler)?;
     if let AnswerOutcome::Invalid { reason, .. } | AnswerOutcome::NoAnswer { reason } = outcome {
         let file = project.store.layout().run_answer(&lane.name, lane.last_run);
@@ -138,10 +141,10 @@ fn query_agent(
         }
         .into());
     }
-    for reason in &handler.rejected {
+    for reason in &handler.rejected_needs {
         context.ui.warn(format!("not taken: {}", terminal_text::escape_line(reason)));
     }
-    if let Err(e) = missing.close_lane(&lane) {
+    if let Err(e) = missing.remove_lane(&lane) {
         // A leftover lane does no harm.
         context.ui.warn(terminal_text::escape_line(&e.to_string()));
     }
@@ -151,12 +154,12 @@ fn query_agent(
 
 /// Returns one line for each missing dependency that was found.
 pub(crate) fn describe_proposals(loaded_plan: &LoadedPlan) -> Vec<String> {
-    let names: Vec<String> = loaded_plan.plan.tasks().map(|spot| spot.task.name()).collect();
+    let names: Vec<String> = loaded_plan.plan.tasks().map(|spot| spot.task.full_name()).collect();
     let line = |edge: &plan_source::ProposedEdge| {
         let reason = if edge.reason.is_empty() { String::new() } else { format!(": {}", edge.reason) };
         terminal_text::escape_line(&format!("{} after {}{reason}", names[edge.task], names[edge.needed]))
     };
-    loaded_plan.proposed_needs.iter().map(line).collect()
+    loaded_plan.approved_needs.iter().map(line).collect()
 }
 
 /// Prompts the user to approve the missing dependencies that an agent proposed, and saves the approval. From
@@ -181,7 +184,7 @@ pub(crate) fn approve_proposals(
             let command = format!("git proq deps --agent {agent} --yes {}", source.source_names().join(" "));
             return Err(DraftError::ApprovalRequired { question: what, approve_command: command }.into());
         }
-        confirm(&format!("use {count} of {agent}'s from now on? [y/N] "))?;
+        require_confirmation(&format!("use {count} of {agent}'s from now on? [y/N] "))?;
     }
     let record = missing.approve(record)?;
     if !context.ui.json {

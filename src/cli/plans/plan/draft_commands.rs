@@ -9,10 +9,10 @@ use proq_lib::swarm::planner::drafts::Draft;
 use proq_plan::toml_plan::write;
 
 use super::plan_file;
-use super::plan_file::{OutputFile, save_draft};
+use super::plan_file::{OutputFile, write_draft_plan};
 use super::{draft_conversation, draft_list};
 use crate::cli::invocation::caller;
-use crate::cli::invocation::confirm::{cannot_prompt_user, confirm};
+use crate::cli::invocation::confirm::{cannot_prompt_user, require_confirmation};
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::failure::Failure;
 use crate::cli::plans::plan_args::PlanArgs;
@@ -49,22 +49,24 @@ fn save_plan(
         args.source.source_names().is_empty() || args.source.draft_name(context, &project.store).is_some();
     let path = if is_draft {
         let draft = draft_session::refresh_draft(project, &args.resolve_draft_name(project)?)?.0;
-        save_draft(context, &project.store, args, &draft, target)?
+        write_draft_plan(context, &project.store, args, &draft, target)?
     } else {
         let found = args.source.read_plan(context, project, "git proq plan -o plan.toml DRAFT")?;
         let header = [format!("From {}.", args.source.source_names().join(" "))];
-        let text = plan_file::with_comments(
+        let text = plan_file::with_header_comments(
             &write::plan_to_toml(&found.plan),
             &header,
-            &args.draft_args.target_text(),
+            &args.draft_args.output_file_text(),
         );
         target.write(context, &project.store, &text)?
     };
     if context.ui.json {
         context.ui.print_json(serde_json::json!({ "saved": proq_store::paths::path_form::to_text(&path) }));
     } else {
-        context.ui.print_line(format!("wrote {}", args.draft_args.target_text()));
-        context.ui.hint(format!("see what it comes to: git proq plan {}", args.draft_args.target_text()));
+        context.ui.print_line(format!("wrote {}", args.draft_args.output_file_text()));
+        context
+            .ui
+            .hint(format!("see what it comes to: git proq plan {}", args.draft_args.output_file_text()));
     }
     Ok(Exit::Success)
 }
@@ -78,7 +80,7 @@ fn approve_draft(context: &CommandContext, project: &Project, args: &PlanArgs) -
         return Err(DraftError::AgentRunning { name }.into());
     }
     if draft.plan.is_none() {
-        return Err(DraftError::NoPlan { name, why: draft.record.rejection }.into());
+        return Err(DraftError::NoPlan { name, why: draft.record.invalid_answer_reason }.into());
     }
     if !context.ui.json {
         draft_conversation::show_draft(context, project, args, &draft, &[])?;
@@ -105,5 +107,5 @@ fn confirm_approval(context: &CommandContext, name: &str) -> Result<(), Failure>
         }
         .into());
     }
-    confirm(&format!("let draft '{name}' be run? [y/N] "))
+    require_confirmation(&format!("let draft '{name}' be run? [y/N] "))
 }

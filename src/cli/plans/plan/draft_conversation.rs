@@ -22,7 +22,7 @@ use proq_store::records::lane_state::LaneState;
 use serde::Serialize;
 
 use super::draft_list::DraftRow;
-use super::plan_file::{OutputFile, save_draft};
+use super::plan_file::{OutputFile, write_draft_plan};
 use super::{json_output, tree};
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::failure::Failure;
@@ -40,10 +40,12 @@ const MAX_SOURCE_FILE_BYTES: u64 = 4 * 1024 * 1024;
 #[derive(Serialize)]
 struct DraftOutput<'a> {
     draft: DraftRow,
+    /// Changes from the plan before; empty for a new draft.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     changes: &'a [PlanChange],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    saved: Option<String>,
+    /// Path of the file that the plan was written to.
+    #[serde(rename = "saved", skip_serializing_if = "Option::is_none")]
+    saved_path: Option<String>,
     #[serde(flatten)]
     plan: json_output::PlanOutput,
 }
@@ -67,11 +69,11 @@ pub(crate) fn create_draft(
     let draft_args = &args.draft_args;
     if goal.trim().is_empty() {
         let example = "git proq plan --ai \"payments by card\"";
-        return Err(UsageError::Missing { problem: "the plan needs a goal", example }.into());
+        return Err(UsageError::MissingArgument { problem: "the plan needs a goal", example }.into());
     }
     let source_file = draft_args.from.as_deref().map(|file| read_source_file(context, file)).transpose()?;
     let project = context.project_for_write()?;
-    let agent = agent_query::choose_agent(&project, draft_args.agent.as_deref())?;
+    let agent = agent_query::choose_read_only_agent(&project, draft_args.agent.as_deref())?;
     let model = draft_args.model.as_deref();
     let query =
         AgentQuery { project: &project, agent: &agent, model, purpose: LanePurpose::Plan, revision: None };
@@ -88,7 +90,7 @@ pub(crate) fn create_draft(
     let (draft_session, lane) = request.start()?;
     new_lane::register_repository(&project);
     context.ui.status(format!("{agent} makes a plan: draft '{}'", draft_session.record.name));
-    finish_draft(context, &project, args, draft_session, (lane, None), target)
+    await_and_show_draft(context, &project, args, draft_session, (lane, None), target)
 }
 
 /// Has the agent of a draft change its plan.
@@ -100,7 +102,9 @@ pub(crate) fn change_draft(
 ) -> CommandResult {
     if text.trim().is_empty() {
         let example = "git proq plan --feedback \"the migration goes first\"";
-        return Err(UsageError::Missing { problem: "there is nothing to say to the plan", example }.into());
+        return Err(
+            UsageError::MissingArgument { problem: "there is nothing to say to the plan", example }.into()
+        );
     }
     let project = context.project_for_write()?;
     let name = args.resolve_draft_name(&project)?;
@@ -112,7 +116,7 @@ pub(crate) fn change_draft(
     let lane = draft_session.send_feedback(text)?;
     context.ui.status(format!("{} changes draft '{name}'", draft_session.record.agent));
     let previous_plan = draft.plan.map(|plan| plan.loaded.plan);
-    finish_draft(context, &project, args, draft_session, (lane, previous_plan), target)
+    await_and_show_draft(context, &project, args, draft_session, (lane, previous_plan), target)
 }
 
 /// Reads the file given with `--from`.
@@ -142,14 +146,14 @@ fn print_dry_run(context: &CommandContext, request: &DraftRequest<'_>, agent: &s
 }
 
 /// Handler of the agent's answers, for a new draft and for a change.
-struct DraftConversation<'m, 'a> {
+struct DraftAnswerHandler<'m, 'a> {
     draft_session: &'m mut DraftSession<'a>,
     store: &'a Store,
     /// Whether the conversation was already restarted once.
     was_restarted: bool,
 }
 
-impl AnswerHandler for DraftConversation<'_, '_> {
+impl AnswerHandler for DraftAnswerHandler<'_, '_> {
     fn agent_name(&self) -> &str {
         &self.draft_session.record.agent
     }
@@ -179,9 +183,9 @@ impl AnswerHandler for DraftConversation<'_, '_> {
     }
 }
 
-/// Follows the conversation until the agent answers with a plan, and shows it. `previous_plan` is the plan
-/// before a change.
-fn finish_draft<'a>(
+/// Follows the conversation until the agent answers with a plan, saves the plan to `target`, and shows it.
+/// `previous_plan` is the plan before a change.
+fn await_and_show_draft<'a>(
     context: &CommandContext,
     project: &'a Project,
     args: &PlanArgs,
@@ -190,7 +194,7 @@ fn finish_draft<'a>(
     target: Option<&OutputFile>,
 ) -> CommandResult {
     let mut conversation =
-        DraftConversation { draft_session: &mut draft_session, store: &project.store, was_restarted: false };
+        DraftAnswerHandler { draft_session: &mut draft_session, store: &project.store, was_restarted: false };
     let (lane, outcome) = follow_until_answered(context, project, lane, &mut conversation)?;
     if let AnswerOutcome::Invalid { reason, .. } | AnswerOutcome::NoAnswer { reason } = outcome {
         return Err(DraftError::InvalidAnswer {
@@ -210,7 +214,7 @@ fn finish_draft<'a>(
         _ => Vec::new(),
     };
     let saved = match target {
-        Some(target) => Some(save_draft(context, &project.store, args, &draft, target)?),
+        Some(target) => Some(write_draft_plan(context, &project.store, args, &draft, target)?),
         None => None,
     };
     if context.ui.json {
@@ -222,7 +226,7 @@ fn finish_draft<'a>(
         context.ui.status("the plan is as it was");
     }
     if saved.is_some() {
-        context.ui.status(format!("wrote {}", args.draft_args.target_text()));
+        context.ui.status(format!("wrote {}", args.draft_args.output_file_text()));
     }
     context.ui.hint(format!(
         "change it: git proq plan --feedback \"…\" {name}   keep it: git proq plan -o plan.toml {name}"
@@ -243,7 +247,7 @@ pub(crate) fn show_saved_draft(
     if is_busy && !context.ui.json {
         context.ui.status(format!("{} is at work on it", terminal_text::escape_line(&draft.record.agent)));
         context.ui.hint(format!("wait for it: git proq wait {name}"));
-    } else if let (Some(rejection), false) = (&draft.record.rejection, context.ui.json) {
+    } else if let (Some(rejection), false) = (&draft.record.invalid_answer_reason, context.ui.json) {
         context
             .ui
             .warn(format!("what was answered last is no plan: {}", terminal_text::escape_line(rejection)));
@@ -283,16 +287,16 @@ fn print_json(
 ) -> CommandResult {
     let name = draft.record.name.clone();
     let Some(plan) = &draft.plan else {
-        return Err(DraftError::NoPlan { name, why: draft.record.rejection.clone() }.into());
+        return Err(DraftError::NoPlan { name, why: draft.record.invalid_answer_reason.clone() }.into());
     };
     let sources = [name];
     let view = compute_view(project, &plan.loaded, &sources, &args.batch_options(&project.settings.swarm))?;
     let is_busy = draft_session::is_agent_busy(project, &draft.record)?;
     let row = DraftRow::from_draft(draft, drafts::is_approved(&project.repo, draft), is_busy);
-    context.ui.print_long_json(DraftOutput {
+    context.ui.print_ordered_json(DraftOutput {
         draft: row,
         changes,
-        saved,
+        saved_path: saved,
         plan: json_output::build_output(&view),
     });
     Ok(Exit::Success)

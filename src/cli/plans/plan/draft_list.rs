@@ -17,6 +17,7 @@ use crate::cli::terminal::{table, ui, usage};
 pub(crate) struct DraftRow {
     name: String,
     goal: String,
+    /// File given with `--from`.
     #[serde(skip_serializing_if = "Option::is_none")]
     from: Option<String>,
     agent: String,
@@ -28,9 +29,11 @@ pub(crate) struct DraftRow {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[serde(rename = "wrong")]
     rejection: Option<String>,
+    /// Number of tasks in the plan; 0 without a plan.
     tasks: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     session: Option<String>,
+    /// Feedback that the user gave, oldest first.
     feedback: Vec<String>,
     costs: RunCosts,
     created: Moment,
@@ -55,7 +58,7 @@ impl DraftRow {
             from: record.source_file,
             agent: record.agent,
             model: record.model,
-            rejection: record.rejection,
+            rejection: record.invalid_answer_reason,
             session: record.session,
             feedback: record.feedback,
             created: record.created,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use proq_plan::plan::{PhaseOrder, Progress, Size};
+use proq_plan::plan::{BoxProgress, PhaseOrder, Size};
 use serde::Serialize;
 
 use crate::cli::plans::plan_view::PlanView;
@@ -13,8 +13,9 @@ pub(crate) struct PlanOutput {
     summary: String,
     warnings: Vec<String>,
     criteria: Vec<String>,
+    /// Remarks of the plan's reader about its source.
     #[serde(rename = "remarks")]
-    notes: Vec<String>,
+    source_notes: Vec<String>,
     phases: Vec<Phase>,
     tasks: Vec<Task>,
     /// Names of the open tasks of each wave.
@@ -25,7 +26,8 @@ pub(crate) struct PlanOutput {
     shared_lanes: Vec<SharedLane>,
     max_parallel: usize,
     /// Maximum number of lanes that are active at the same time.
-    lanes: usize,
+    #[serde(rename = "lanes")]
+    max_active_lanes: usize,
     /// Maximum number of active lanes if `max_parallel` did not cap it.
     #[serde(rename = "could_be_lanes")]
     max_lanes_without_limit: usize,
@@ -47,6 +49,7 @@ struct TimeEstimate {
     from_runs: usize,
 }
 
+/// Dependency that an agent found missing: `task` needs `needs`.
 #[derive(Serialize)]
 struct ProposedNeed {
     task: String,
@@ -98,10 +101,12 @@ struct Task {
     model: Option<String>,
     checks: Vec<String>,
     done: bool,
+    /// Review level of the task, from 0 to 3.
     #[serde(skip_serializing_if = "Option::is_none")]
     review: Option<u8>,
+    /// Ticked boxes of a task folder, and the number of all boxes.
     #[serde(skip_serializing_if = "Option::is_none")]
-    steps: Option<Progress>,
+    steps: Option<BoxProgress>,
     /// Phase of the task, counted from 1.
     phase: usize,
     /// Wave of the task, counted from 1; none for a task that is done.
@@ -136,6 +141,7 @@ struct FileOverlap {
 #[derive(Serialize)]
 struct CriticalPath {
     tasks: Vec<String>,
+    /// Summed weight of the tasks on the path.
     weight: usize,
     /// Summed weight of all open tasks.
     #[serde(rename = "of")]
@@ -149,7 +155,7 @@ pub(crate) fn build_output(view: &PlanView<'_>) -> PlanOutput {
             .sharing
             .overlaps
             .iter()
-            .filter(|overlap| view.sharing.lane_root(overlap.tasks[0]) == lane[0]);
+            .filter(|overlap| view.sharing.first_task_of_lane(overlap.tasks[0]) == lane[0]);
         let file_overlap = |overlap: &proq_plan::lane_sharing::FileOverlap| FileOverlap {
             tasks: overlap.tasks.map(|task| view.task_name(task)),
             globs: overlap.globs.clone(),
@@ -162,13 +168,13 @@ pub(crate) fn build_output(view: &PlanView<'_>) -> PlanOutput {
         summary: plan.summary.clone(),
         warnings: plan.warnings.clone(),
         criteria: plan.criteria.clone(),
-        notes: plan.source_notes.iter().map(ToString::to_string).collect(),
+        source_notes: plan.source_notes.iter().map(ToString::to_string).collect(),
         phases: plan.phases.iter().map(phase_output).collect(),
         tasks: task_outputs(view),
         waves: view.waves.iter().map(|wave| view.task_names(wave)).collect(),
         proposed: view
             .loaded
-            .proposed_needs
+            .approved_needs
             .iter()
             .map(|edge| ProposedNeed {
                 task: view.task_name(edge.task),
@@ -182,12 +188,12 @@ pub(crate) fn build_output(view: &PlanView<'_>) -> PlanOutput {
             .map(|lane| SharedLane { tasks: view.task_names(lane), overlaps: overlaps_of(lane) })
             .collect(),
         max_parallel: view.max_parallel,
-        lanes: view.max_active_lanes(),
+        max_active_lanes: view.max_active_lanes(),
         max_lanes_without_limit: view.sharing.max_concurrent_lanes(&view.waves),
         critical_path: CriticalPath {
             tasks: view.task_names(&view.critical_path.tasks),
             weight: view.critical_path.weight,
-            total_weight: view.open_weight(),
+            total_weight: view.weight_of_open_tasks(),
         },
         time: time_estimate(view),
     }
@@ -209,7 +215,7 @@ fn phase_output(phase: &proq_plan::plan::Phase) -> Phase {
         agent: group.agent.clone(),
         model: group.model.clone(),
         prompt: group.prompt.clone(),
-        tasks: group.tasks.iter().map(proq_plan::plan::Task::name).collect(),
+        tasks: group.tasks.iter().map(proq_plan::plan::Task::full_name).collect(),
     };
     Phase {
         title: phase.title.clone(),
@@ -223,7 +229,7 @@ fn task_outputs(view: &PlanView<'_>) -> Vec<Task> {
     let task_output = |(position, entry): (usize, &proq_plan::plan::PlanTask<'_>)| {
         let task = entry.task;
         Task {
-            name: task.name(),
+            name: task.full_name(),
             id: task.id.clone(),
             area: task.area.clone(),
             title: task.title.clone(),
@@ -235,7 +241,7 @@ fn task_outputs(view: &PlanView<'_>) -> Vec<Task> {
             model: view.plan().task_model(*entry).map(ToOwned::to_owned),
             checks: task.checks.clone(),
             done: task.done,
-            review: task.review,
+            review: task.review_level,
             steps: task.progress,
             phase: entry.phase + 1,
             wave: waves[position],

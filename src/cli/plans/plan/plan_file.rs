@@ -17,6 +17,7 @@ use crate::cli::plans::plan_args::PlanArgs;
 /// File that a plan will be written to.
 pub(crate) struct OutputFile {
     path: PathBuf,
+    /// Whether an existing file is replaced.
     force: bool,
 }
 
@@ -53,7 +54,7 @@ impl OutputFile {
         text: &str,
     ) -> Result<PathBuf, Failure> {
         let path = &self.path;
-        match create_file(path, text) {
+        match create_new_file(path, text) {
             Ok(()) => return Ok(path.clone()),
             Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists && self.force => {}
             Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {
@@ -69,7 +70,7 @@ impl OutputFile {
         if previous_content == text.as_bytes() {
             return Ok(path.clone());
         }
-        let backup_path = store.layout().replaced_plan_file(&new_id());
+        let backup_path = store.layout().overwritten_file_copy(&new_id());
         create_private_dir(backup_path.parent().unwrap_or(&backup_path))?;
         write_in_existing_dir(&backup_path, &previous_content)?;
         let permissions = real_path.metadata().map(|meta| meta.permissions());
@@ -82,7 +83,7 @@ impl OutputFile {
 }
 
 /// Writes a file that must not exist yet. A partly written file is removed.
-pub(crate) fn create_file(path: &Path, text: &str) -> std::io::Result<()> {
+pub(crate) fn create_new_file(path: &Path, text: &str) -> std::io::Result<()> {
     let mut out = std::fs::File::create_new(path)?;
     std::io::Write::write_all(&mut out, text.as_bytes()).inspect_err(|_| {
         // A partly written plan is of no use.
@@ -91,7 +92,7 @@ pub(crate) fn create_file(path: &Path, text: &str) -> std::io::Result<()> {
 }
 
 /// Returns a plan in TOML with a header of comments.
-pub(crate) fn with_comments(text: &str, header: &[String], file: &str) -> String {
+pub(crate) fn with_header_comments(text: &str, header: &[String], file: &str) -> String {
     let comment = |line: &str| format!("# {}", terminal_text::escape_line(line)).trim_end().to_owned();
     let mut lines: Vec<String> = header.iter().flat_map(|text| text.lines()).map(comment).collect();
     lines.push("#".to_owned());
@@ -112,7 +113,7 @@ pub(crate) fn with_comments(text: &str, header: &[String], file: &str) -> String
 }
 
 /// Writes a draft's plan to the output file.
-pub(crate) fn save_draft(
+pub(crate) fn write_draft_plan(
     context: &CommandContext,
     store: &Store,
     args: &PlanArgs,
@@ -120,14 +121,19 @@ pub(crate) fn save_draft(
     target: &OutputFile,
 ) -> Result<PathBuf, Failure> {
     let record = &draft.record;
-    let no_plan = || DraftError::NoPlan { name: record.name.clone(), why: record.rejection.clone() };
+    let no_plan =
+        || DraftError::NoPlan { name: record.name.clone(), why: record.invalid_answer_reason.clone() };
     let plan = draft.plan.as_ref().ok_or_else(no_plan)?;
     let mut header = vec![
         format!("A plan by {}, made with git proq plan --ai (draft {}).", record.agent, record.name),
         format!("Goal: {}", record.goal.trim()),
     ];
     header.extend(record.source_file.as_ref().map(|from| format!("From: {from}")));
-    target.write(context, store, &with_comments(&plan.text, &header, &args.draft_args.target_text()))
+    target.write(
+        context,
+        store,
+        &with_header_comments(&plan.text, &header, &args.draft_args.output_file_text()),
+    )
 }
 
 #[cfg(test)]
@@ -136,8 +142,11 @@ mod tests {
 
     #[test]
     fn escapes_line_ends_in_comments() {
-        let text =
-            with_comments("format = 1\n", &["a\rformat = 2\nagent = 'x'\u{2028}y".to_owned()], "p.toml");
+        let text = with_header_comments(
+            "format = 1\n",
+            &["a\rformat = 2\nagent = 'x'\u{2028}y".to_owned()],
+            "p.toml",
+        );
         let plan: toml::Table = toml::from_str(&text).unwrap();
         assert_eq!(plan.len(), 1, "{text}");
         assert!(text.starts_with("# a\\rformat = 2\n# agent = 'x'\\u{2028}y\n#\n"), "{text}");

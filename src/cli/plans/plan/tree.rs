@@ -7,7 +7,7 @@ use console::style;
 use proq_base::terminal_text;
 use proq_plan::plan::{PhaseOrder, PlanTask};
 
-use crate::cli::plans::plan_text::{lanes_text, push_list, push_shared_lanes};
+use crate::cli::plans::plan_text::{lane_count_text, push_list, push_shared_lanes};
 use crate::cli::plans::plan_view::PlanView;
 use crate::cli::terminal::ui;
 
@@ -90,7 +90,7 @@ fn push_task(
     let _ = writeln!(
         out,
         "{indent}{branch} {} {} {}",
-        style(terminal_text::escape_line(&task.name())).bold(),
+        style(terminal_text::escape_line(&task.full_name())).bold(),
         terminal_text::escape_line(&task.title),
         style(format!("({})", notes.join(", "))).dim()
     );
@@ -123,7 +123,7 @@ fn summary_text(view: &PlanView<'_>) -> String {
         "{}, {}. {}\n",
         ui::pluralize(view.tasks.len(), "task"),
         ui::pluralize(view.waves.len(), "wave"),
-        lanes_text(view)
+        lane_count_text(view)
     );
     push_shared_lanes(&mut out, view);
     if !view.critical_path.tasks.is_empty() {
@@ -132,7 +132,7 @@ fn summary_text(view: &PlanView<'_>) -> String {
             out,
             "Longest way: {path_text} ({} of {} by size)",
             view.critical_path.weight,
-            view.open_weight()
+            view.weight_of_open_tasks()
         );
     }
     out

@@ -156,7 +156,7 @@ impl Server {
     async fn spawn(&self, Parameters(request): Parameters<SpawnRequest>) -> CallToolResult {
         // The command line accepts any program on PATH as an agent. The tool accepts only agents that the
         // user has set up.
-        match self.agent_names().await {
+        match self.known_agent_names().await {
             Ok(known) if known.contains(&request.agent) => {}
             Ok(known) => {
                 return error_result(&format!(
@@ -242,7 +242,7 @@ impl Server {
     }
 
     /// Returns the names of the agents that are set up.
-    async fn agent_names(&self) -> Result<Vec<String>, String> {
+    async fn known_agent_names(&self) -> Result<Vec<String>, String> {
         let output = self.run_program(&CommandLine::with_json("agents").into_args(), Vec::new()).await?;
         let answer: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
         let rows = answer["agents"].as_array().into_iter().flatten();

@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use proq_base::config::choices::Uncommitted;
+use proq_base::config::choices::UncommittedPolicy;
 use proq_base::diagnostics::Listener;
 use proq_base::lane_name::LaneName;
 use proq_git::status::status_query;
@@ -48,9 +48,9 @@ struct DryRunPlan {
     report: Value,
     /// Names of the lanes that would be tried, in order.
     lanes: Vec<String>,
-    /// State that the plan depends on: lanes and bases with their tips, settings, checks, remotes and
-    /// forecast results.
-    basis: String,
+    /// Text that changes with everything that the plan depends on: lanes and bases with their tips, settings,
+    /// checks, remotes and forecast results.
+    state_fingerprint: String,
 }
 
 impl MergeRequest {
@@ -67,7 +67,7 @@ impl Server {
     /// Lands the plan that the request's token belongs to; without a matching token, returns a new plan and
     /// lands nothing.
     pub(crate) async fn land_or_plan(&self, request: MergeRequest) -> CallToolResult {
-        let plan = match self.make_plan(&request).await {
+        let plan = match self.make_dry_run_plan(&request).await {
             Ok(plan) => plan,
             Err(reason) => return error_result(&reason),
         };
@@ -86,10 +86,10 @@ impl Server {
 
     /// Makes a dry run, and reads the state that it depends on before and after. A state that changes between
     /// the two reads matches no later plan.
-    async fn make_plan(&self, request: &MergeRequest) -> Result<DryRunPlan, String> {
+    async fn make_dry_run_plan(&self, request: &MergeRequest) -> Result<DryRunPlan, String> {
         let before = RepoState::read(&self.dir)?;
         let command = request.merge_command().flag("--dry-run", true).flag("--all", request.lanes.is_empty());
-        let report = self.run_json(command.positional_args(&request.lanes)).await?;
+        let report = self.run_and_parse_json(command.positional_args(&request.lanes)).await?;
         let after = RepoState::read(&self.dir)?;
         let rows = || report["lanes"].as_array().into_iter().flatten();
         let text_of = |row: &Value, key: &str| row[key].as_str().unwrap_or_default().to_owned();
@@ -112,10 +112,11 @@ impl Server {
         for pointer in ["/checks/commands", "/checks/tasks", "/checks/unapproved", "/pushed", "/stopped"] {
             basis.push_str(&format!("{:?}\n", report.pointer(pointer)));
         }
-        Ok(DryRunPlan { report, lanes, basis })
+        Ok(DryRunPlan { report, lanes, state_fingerprint: basis })
     }
 
-    async fn run_json(&self, command: CommandLine) -> Result<Value, String> {
+    /// Runs a command and parses its JSON output; fails with the error text if the command failed.
+    async fn run_and_parse_json(&self, command: CommandLine) -> Result<Value, String> {
         let output = self.run_program(&command.into_args(), Vec::new()).await?;
         let stdout = String::from_utf8_lossy(&output.stdout);
         let stderr = String::from_utf8_lossy(&output.stderr);
@@ -140,7 +141,7 @@ impl RepoState {
             let project = Project::open(dir, Listener::silent())?;
             let repo = &project.repo;
             let mut lanes = BTreeMap::new();
-            for lane in project.lanes()? {
+            for lane in project.owned_lanes()? {
                 let (tip, base) = (repo.branch_tip(&lane.kind.branch)?, repo.branch_tip(&lane.base)?);
                 // A lane whose worktree cannot be read counts as unchanged as long as it stays unreadable.
                 let uncommitted = uncommitted_state(&project, &lane.path).unwrap_or_else(|e| e.to_string());
@@ -157,7 +158,7 @@ impl RepoState {
 /// landing may commit them; otherwise the result is empty.
 fn uncommitted_state(project: &Project, dir: &Path) -> Result<String, lane::Error> {
     let mut out = String::new();
-    if project.settings.uncommitted != Uncommitted::Commit || !dir.is_dir() {
+    if project.settings.uncommitted != UncommittedPolicy::Commit || !dir.is_dir() {
         return Ok(out);
     }
     for path in status_query::status(&project.repo, dir, true)?.paths() {
@@ -173,7 +174,7 @@ fn uncommitted_state(project: &Project, dir: &Path) -> Result<String, lane::Erro
 /// Returns the token of a plan. Its hash is keyed by the server's random state, so only the server that
 /// showed the plan can create it.
 fn plan_token(hasher: &RandomState, request: &MergeRequest, plan: &DryRunPlan) -> String {
-    let inputs = (&request.strategy, &request.verify, request.atomic, &plan.lanes, &plan.basis);
+    let inputs = (&request.strategy, &request.verify, request.atomic, &plan.lanes, &plan.state_fingerprint);
     format!("{:016x}", hasher.hash_one(inputs))
 }
 

@@ -38,12 +38,12 @@ impl Server {
 
 /// Returns a tool result that reports an error. `reason` has the hints in it.
 pub(crate) fn error_result(reason: &str) -> CallToolResult {
-    CallToolResult::error(vec![ContentBlock::text(truncate(reason))])
+    CallToolResult::error(vec![ContentBlock::text(truncate_to_max_output(reason))])
 }
 
 /// Returns a successful tool result with `text`, truncated if it is too long.
 pub(crate) fn text_result(text: &str) -> CallToolResult {
-    CallToolResult::success(vec![ContentBlock::text(truncate(text))])
+    CallToolResult::success(vec![ContentBlock::text(truncate_to_max_output(text))])
 }
 
 /// Converts the output of a git-proq command to a tool result. Exit codes about lanes, such as a conflict or
@@ -55,8 +55,8 @@ pub(crate) fn tool_result(output: &CapturedOutput) -> CallToolResult {
         Some(reason) => error_result(&reason),
         None if stderr.trim().is_empty() => text_result(stdout.trim_end()),
         None => CallToolResult::success(vec![
-            ContentBlock::text(truncate(stdout.trim_end())),
-            ContentBlock::text(truncate(stderr.trim_end())),
+            ContentBlock::text(truncate_to_max_output(stdout.trim_end())),
+            ContentBlock::text(truncate_to_max_output(stderr.trim_end())),
         ]),
     }
 }
@@ -89,7 +89,7 @@ fn describe_error(answer: &Value) -> String {
 }
 
 /// Returns `text`, truncated at a character boundary to [`MAX_OUTPUT_BYTES`] with a note on the rest.
-fn truncate(text: &str) -> String {
+fn truncate_to_max_output(text: &str) -> String {
     if text.len() <= MAX_OUTPUT_BYTES {
         return text.to_owned();
     }
@@ -116,8 +116,8 @@ mod tests {
 
     #[test]
     fn truncates_long_output_with_a_note() {
-        let long = truncate(&"ü".repeat(MAX_OUTPUT_BYTES));
+        let long = truncate_to_max_output(&"ü".repeat(MAX_OUTPUT_BYTES));
         assert!(long.len() < MAX_OUTPUT_BYTES + 100 && long.ends_with("ask for less at a time"));
-        assert_eq!(truncate("short"), "short");
+        assert_eq!(truncate_to_max_output("short"), "short");
     }
 }

@@ -64,6 +64,7 @@ struct SuperviseOutput<'a> {
 struct LaunchPlan {
     agent: Overseer,
     program: PathBuf,
+    /// Id of the session: that to resume, or a new one.
     session: String,
     resume: bool,
     prompt: String,
@@ -80,12 +81,12 @@ pub(crate) fn run(context: &CommandContext, args: &Oversee) -> CommandResult {
     let launch_plan = plan_launch(&project, args, last_record)?;
     let settings = layout.overseer_settings();
     let command = launch_plan.agent.build_command(&OverseerOptions {
-        program_path: project.git_proq_path()?,
+        git_proq_path: project.git_proq_path()?,
         prompt: &launch_plan.prompt,
         session: &launch_plan.session,
         resume: launch_plan.resume,
-        tools: TOOLS_WITHOUT_CONFIRMATION,
-        settings: &settings,
+        allowed_tools: TOOLS_WITHOUT_CONFIRMATION,
+        settings_path: &settings,
     })?;
     if args.dry_run {
         print_plan(context, &launch_plan, &command);
@@ -108,6 +109,8 @@ pub(crate) fn run(context: &CommandContext, args: &Oversee) -> CommandResult {
     Ok(Exit::Agent)
 }
 
+/// Chooses the agent (given, last or first installed), its session and its prompt. `last_record` is that of
+/// the last supervising agent.
 fn plan_launch(
     project: &Project,
     args: &Oversee,

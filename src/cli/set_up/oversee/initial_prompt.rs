@@ -47,12 +47,12 @@ pub(crate) fn build_prompt(project: &Project, rules_known: bool) -> Result<Strin
     }
     out.push_str("The current lanes, with titles and reports as written by their tasks and agents:\n");
     for (name, brief) in briefs.iter().take(MAX_LANES_LISTED) {
-        out.push_str(&format!("- {}\n", shorten(brief)));
+        out.push_str(&format!("- {}\n", first_line_shortened(brief)));
         // A report that cannot be read is skipped. The agent gets the error when it reads the lane with the
         // tools.
         let report = ReportRecord::load_if_exists(&project.store.layout().lane_report(name)).ok().flatten();
         for step in report.iter().flat_map(|report| &report.human_steps).take(5) {
-            out.push_str(&format!("  step for a person: \"{}\"\n", shorten(step)));
+            out.push_str(&format!("  step for a person: \"{}\"\n", first_line_shortened(step)));
         }
     }
     if briefs.len() > MAX_LANES_LISTED {
@@ -61,7 +61,8 @@ pub(crate) fn build_prompt(project: &Project, rules_known: bool) -> Result<Strin
     Ok(out)
 }
 
-fn shorten(text: &str) -> String {
+/// Returns the first line of a text, cut to the longest length that the prompt quotes.
+fn first_line_shortened(text: &str) -> String {
     let line = terminal_text::escape_line(text.lines().next().unwrap_or_default());
     match line.char_indices().nth(HALF_MAX_TEXT_CHARS * 2) {
         Some((end, _)) => format!("{}…", &line[..end]),

@@ -16,5 +16,5 @@ fn finds_keys_in_git_spelling() {
     assert_eq!(Key::find("agent.stop-grace").unwrap().name, "agent.stop_grace");
     assert_eq!(Key::find("agent.stopGrace").unwrap().name, "agent.stop_grace");
     assert!(Key::find("agent.nothing").is_none());
-    assert_eq!(Key::find("lock.timeout").unwrap().env_var(), "PROQ_LOCK_TIMEOUT");
+    assert_eq!(Key::find("lock.timeout").unwrap().env_var_name(), "PROQ_LOCK_TIMEOUT");
 }

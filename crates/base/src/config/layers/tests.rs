@@ -77,10 +77,10 @@ fn reads_tables_from_user_file() {
     let read = || Layers::read(None, Some(dir.path()), &[], &|_| None);
     std::fs::write(&file, "[prices.\"claude-*\"]\ninput = 3\n[agents.x]\nprogram = 'x'\n").unwrap();
     let layers = read().unwrap();
-    assert_eq!(layers.unknown_keys(), [""; 0]);
-    let (prices, path) = layers.table("prices").unwrap();
+    assert_eq!(layers.listed_unknown_keys(), [""; 0]);
+    let (prices, path) = layers.user_table("prices").unwrap();
     assert_eq!((prices["claude-*"]["input"].as_integer(), path), (Some(3), file.as_path()));
-    assert!(layers.table("agents").is_some());
+    assert!(layers.user_table("agents").is_some());
     std::fs::write(&file, "agents = 1\n").unwrap();
     assert!(matches!(read(), Err(Error::NotATable { .. })));
 }
@@ -97,9 +97,9 @@ fn rejects_bad_values_forbidden_keys_and_broken_files() {
     std::fs::write(&file, "[agents.claude]\nprogram = 'evil'\n").unwrap();
     assert!(matches!(read(), Err(Error::NotForRepository { key, .. }) if key == "agents"));
     std::fs::write(&file, "[merge").unwrap();
-    assert!(matches!(read(), Err(Error::Toml { .. })));
+    assert!(matches!(read(), Err(Error::InvalidToml { .. })));
     std::fs::write(&file, "[merge]\nnew_thing = 1\n").unwrap();
-    assert_eq!(read().unwrap().unknown_keys().len(), 1);
+    assert_eq!(read().unwrap().listed_unknown_keys().len(), 1);
 }
 
 #[test]

@@ -23,7 +23,7 @@ impl CheckoutFixture {
     fn new() -> CheckoutFixture {
         let test_repo = TestRepo::new();
         test_repo.run_script(".", "mkdir held");
-        let (dir, scratch) = (test_repo.top.join("repo"), test_repo.top.join("held"));
+        let (dir, scratch) = (test_repo.parent_dir.join("repo"), test_repo.parent_dir.join("held"));
         CheckoutFixture { repo: Repo::discover(&dir).unwrap(), test_repo, dir, scratch }
     }
 
@@ -78,7 +78,7 @@ impl CheckoutFixture {
     /// index's cached trees.
     fn worktree_dump(&self, dir: &str) -> String {
         let files = "find . -path ./.git -prune -o -printf '%p %y %m\n' | sort; find . -path ./.git -prune -o -type f -print0 | sort -z | xargs -0 sha1sum";
-        let index = CachedTreeDump::read(self.test_repo.top.join(dir).join(".git/index"));
+        let index = CachedTreeDump::read(self.test_repo.parent_dir.join(dir).join(".git/index"));
         format!(
             "{}\n{}\n{index}",
             self.run_script(dir, files),

@@ -3,11 +3,11 @@
 
 use std::collections::HashSet;
 
-use super::{ABSENT_LIST, AppliedChanges, remove_new_folders};
+use super::{AppliedChanges, NEWLY_SHOWN_LIST, remove_new_folders};
 use crate::base::folders::exists_in_real_folder;
 use crate::base::path_list;
-use crate::checkout::obstructions::{Obstruction, detect_obstruction, preserve_obstructions};
-use crate::checkout::partial_files::may_be_written_by_git;
+use crate::checkout::obstructions::{Obstruction, obstruction_after_cleanup, preserve_obstructions};
+use crate::checkout::partial_files::is_missing_or_git_written;
 use crate::checkout::quarantine::{Quarantine, differing_files, matches_blob};
 use crate::history::tree_diff::tree_attribute_files;
 use crate::history::tree_diff::{Change, TreeFile};
@@ -20,15 +20,17 @@ impl AppliedChanges<'_> {
     /// as written by git.
     fn find_obstructions(&self, tree: &WorktreeContext<'_>) -> Vec<Obstruction> {
         let is_known = |obstruction: &Obstruction, change: &Change| {
-            let is_from =
-                |side| may_be_written_by_git(tree, &obstruction.path, side, self.target).unwrap_or(false);
+            let is_from = |side| {
+                is_missing_or_git_written(tree, &obstruction.path, side, self.target_commit_or_tree)
+                    .unwrap_or(false)
+            };
             obstruction.is_replaceable
-                && (self.replaced.is_same_or_identical(self.dir, &obstruction.path)
+                && (self.replaced_files.is_same_or_identical(self.dir, &obstruction.path)
                     || change.new.is_some_and(is_from))
         };
-        let returning = self.changes.iter().filter(|c| self.replaced.contains(&c.path));
+        let returning = self.changes.iter().filter(|c| self.replaced_files.contains(&c.path));
         let obstructions =
-            returning.filter_map(|change| Some((detect_obstruction(self.dir, &change.path)?, change)));
+            returning.filter_map(|change| Some((obstruction_after_cleanup(self.dir, &change.path)?, change)));
         obstructions.filter(|(found, change)| !is_known(found, change)).map(|(found, _)| found).collect()
     }
 
@@ -40,7 +42,7 @@ impl AppliedChanges<'_> {
     /// not deleted then.
     pub fn undo(self, tree: &WorktreeContext<'_>) -> Result<(), Error> {
         let result = self
-            .remove_new_files(tree)
+            .move_new_files_to_scratch(tree)
             .and_then(|()| self.restore_replaced(tree, &self.find_obstructions(tree)));
         result.map_err(|source| self.restore_failed_error(tree, source))
     }
@@ -52,12 +54,13 @@ impl AppliedChanges<'_> {
     /// [`Error::RestoreFailed`] when the undo failed too.
     pub(crate) fn undo_and_save(self, tree: &WorktreeContext<'_>) -> Result<Option<CommitId>, Error> {
         let result = self
-            .remove_new_files(tree)
+            .move_new_files_to_scratch(tree)
             .and_then(|()| preserve_obstructions(tree, self.find_obstructions(tree)));
         let result = result.and_then(|saved| self.restore_replaced(tree, &[]).map(|()| saved));
         result.map_err(|source| self.restore_failed_error(tree, source))
     }
 
+    /// Returns the error of an undo that failed because of `source`; it names the scratch folder.
     pub(crate) fn restore_failed_error(&self, tree: &WorktreeContext<'_>, source: Error) -> Error {
         Error::RestoreFailed {
             dir: self.dir.to_owned(),
@@ -68,10 +71,10 @@ impl AppliedChanges<'_> {
 
     /// Moves the new files that git wrote from the worktree to the scratch folder. Files with other content
     /// than git's are not touched.
-    fn remove_new_files(&self, tree: &WorktreeContext<'_>) -> Result<(), Error> {
+    fn move_new_files_to_scratch(&self, tree: &WorktreeContext<'_>) -> Result<(), Error> {
         let arrived = Quarantine::create_unused(tree.scratch, "arrived")?;
         let absent: HashSet<RepoPath> =
-            path_list::read_path_list(&tree.scratch.join(ABSENT_LIST))?.into_iter().collect();
+            path_list::read_path_list(&tree.scratch.join(NEWLY_SHOWN_LIST))?.into_iter().collect();
         let is_new = |c: &&Change| c.old.is_none() || absent.contains(&c.path);
         let expected: Vec<(RepoPath, TreeFile)> = self
             .changes
@@ -106,15 +109,15 @@ impl AppliedChanges<'_> {
             obstructions.iter().any(|s| s.path == *path || path.parents().any(|up| up == s.path))
         };
         let mut edited = Vec::new();
-        for change in self.changes.iter().filter(|c| self.replaced.contains(&c.path)) {
-            if self.replaced.is_same_file(self.dir, &change.path) {
+        for change in self.changes.iter().filter(|c| self.replaced_files.contains(&c.path)) {
+            if self.replaced_files.is_same_file(self.dir, &change.path) {
                 continue;
             }
             if !is_obstructed(&change.path) {
-                self.replaced.move_out_replacing(self.dir, &change.path)?;
+                self.replaced_files.move_out_replacing(self.dir, &change.path)?;
             } else if change
                 .old
-                .is_some_and(|side| !self.replaced.matches_blob(tree.repo, &change.path, side))
+                .is_some_and(|side| !self.replaced_files.matches_blob(tree.repo, &change.path, side))
             {
                 // The original was edited, and another file was then created in its place: both are retained.
                 edited.push(change.path.clone());
@@ -122,7 +125,7 @@ impl AppliedChanges<'_> {
         }
         match edited.is_empty() {
             true => Ok(()),
-            false => Err(Error::Raced { dir: self.dir.to_owned(), paths: edited }),
+            false => Err(Error::Raced { dir: self.dir.to_owned(), raced_paths: edited }),
         }
     }
 
@@ -136,7 +139,9 @@ impl AppliedChanges<'_> {
     ) -> Vec<RepoPath> {
         paths.retain(|path| {
             let side = expected.iter().find(|(p, _)| p == path).map(|(_, side)| *side);
-            !side.is_some_and(|side| may_be_written_by_git(tree, path, side, self.target).unwrap_or(false))
+            !side.is_some_and(|side| {
+                is_missing_or_git_written(tree, path, side, self.target_commit_or_tree).unwrap_or(false)
+            })
         });
         paths
     }
@@ -150,7 +155,7 @@ impl AppliedChanges<'_> {
     ) -> Result<Vec<RepoPath>, Error> {
         let index_file = tree.scratch.join("check-arrived");
         let paths = || expected.iter().map(|(p, _)| p);
-        let attributes = || tree_attribute_files(tree.repo, self.target, paths());
+        let attributes = || tree_attribute_files(tree.repo, self.target_commit_or_tree, paths());
         differing_files(tree.repo, &tree.git_dir, self.dir, &index_file, expected, &attributes)
     }
 }

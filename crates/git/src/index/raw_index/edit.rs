@@ -33,12 +33,12 @@ impl RawIndex {
         let mut writer = IndexWriter::new(self.hash_kind, self.bytes.len() + extra_len);
         writer.out.copy_from_slice(&self.bytes[..HEADER_LEN]);
         let mut copied_to = HEADER_LEN;
-        writer.count = self.offsets.len();
+        writer.entry_count = self.entry_offsets.len();
         for edit in edits {
             let old_range = self.entry_range(edit.path.as_bytes());
             writer.out.extend_from_slice(&self.bytes[copied_to..old_range.start]);
             copied_to = old_range.end;
-            writer.count -= usize::from(!old_range.is_empty());
+            writer.entry_count -= usize::from(!old_range.is_empty());
             if let Some((stat, mode, id)) = &edit.new {
                 writer.add(edit.path.as_bytes(), stat, *mode, id);
             }
@@ -51,10 +51,10 @@ impl RawIndex {
     /// inserted.
     fn entry_range(&self, path: &[u8]) -> Range<usize> {
         let start_of = |n: usize| {
-            let offset = self.offsets.get(n).and_then(|at| usize::try_from(*at).ok());
+            let offset = self.entry_offsets.get(n).and_then(|at| usize::try_from(*at).ok());
             offset.unwrap_or(self.entries_end)
         };
-        match self.offsets.binary_search_by(|at| self.path(*at).cmp(path)) {
+        match self.entry_offsets.binary_search_by(|at| self.path(*at).cmp(path)) {
             Ok(n) => start_of(n)..start_of(n + 1),
             Err(n) => start_of(n)..start_of(n),
         }
@@ -64,7 +64,7 @@ impl RawIndex {
 /// Writer of an index, entry by entry in sorted order.
 pub(crate) struct IndexWriter {
     out: Vec<u8>,
-    count: usize,
+    entry_count: usize,
     hash: Kind,
 }
 
@@ -73,7 +73,7 @@ impl IndexWriter {
     pub fn new(hash: Kind, capacity: usize) -> IndexWriter {
         let mut out = Vec::with_capacity(capacity);
         out.extend_from_slice(b"DIRC\0\0\0\x02\0\0\0\0");
-        IndexWriter { out, count: 0, hash }
+        IndexWriter { out, entry_count: 0, hash }
     }
 
     /// Appends the entry of a path with its stat data, mode and id.
@@ -90,13 +90,13 @@ impl IndexWriter {
         self.out.extend_from_slice(path);
         let padded_len = (self.out.len() - start + 8) & !7;
         self.out.resize(start + padded_len, 0);
-        self.count += 1;
+        self.entry_count += 1;
     }
 
     /// Returns the bytes of the finished index with the cached trees, and with an end-of-entries extension if
     /// `with_end_marker` is set.
     pub fn finish(mut self, cached_trees: Option<&Tree>, with_end_marker: bool) -> Result<Vec<u8>, Error> {
-        self.out[8..HEADER_LEN].copy_from_slice(&to_u32_bytes(self.count));
+        self.out[8..HEADER_LEN].copy_from_slice(&to_u32_bytes(self.entry_count));
         let end = self.out.len();
         if let Some(cached_trees) = cached_trees {
             cached_trees.write_to(&mut self.out).map_err(Error::object("the new index"))?;
@@ -187,11 +187,11 @@ mod tests {
         };
         let edit_lines: String = edits.iter().filter(|(_, stays)| !stays).map(edit_line).collect::<String>()
             + &edits.iter().filter(|(_, stays)| *stays).map(edit_line).collect::<String>();
-        std::fs::write(test_repo.top.join("before"), base_lines).unwrap();
-        std::fs::write(test_repo.top.join("after"), edit_lines).unwrap();
+        std::fs::write(test_repo.parent_dir.join("before"), base_lines).unwrap();
+        std::fs::write(test_repo.parent_dir.join("after"), edit_lines).unwrap();
         test_repo.run_script("repo", "rm -f .git/index; git update-index --index-info <../before; git write-tree; cp .git/index ../base
             git update-index --index-info <../after; git write-tree");
-        let read = |path: &str| RawIndex::read(&test_repo.top.join(path), Kind::Sha1).unwrap();
+        let read = |path: &str| RawIndex::read(&test_repo.parent_dir.join(path), Kind::Sha1).unwrap();
         let git_index = read("repo/.git/index");
         let id = ObjectId::from_hex(new.as_bytes()).unwrap();
         let edits: Vec<IndexEdit<'_>> = edits
@@ -202,7 +202,7 @@ mod tests {
             })
             .collect();
         let written_bytes = read("base").with_edits(&edits, &git_index.cached_trees().unwrap()).unwrap();
-        let git_bytes = std::fs::read(test_repo.top.join("repo/.git/index")).unwrap();
+        let git_bytes = std::fs::read(test_repo.parent_dir.join("repo/.git/index")).unwrap();
         assert!(written_bytes == git_bytes, "{settings}, {} edits", edits.len());
     }
 }

@@ -20,7 +20,7 @@ impl RawIndex {
         }
         let Some(cached_trees) = self.cached_trees() else { return false };
         let mut comparison = TreeComparison { index: self, reader: reader(), trees_left: MAX_TREES_READ };
-        comparison.folder_equals_tree(&mut Vec::new(), self.offsets(), Some(&cached_trees), id)
+        comparison.folder_equals_tree(&mut Vec::new(), self.entry_offsets(), Some(&cached_trees), id)
     }
 }
 
@@ -33,32 +33,32 @@ struct TreeComparison<'a> {
 }
 
 impl TreeComparison<'_> {
-    /// Returns whether `entries`, all entries below the folder `path`, equal the tree `id`. `cached` is the
-    /// index's cached tree of that folder.
+    /// Returns whether `entry_offsets`, all entries below the folder `path`, equal the tree `tree_id`.
+    /// `cached` is the index's cached tree of that folder.
     fn folder_equals_tree(
         &mut self,
         path: &mut Vec<u8>,
-        entries: &[u32],
+        entry_offsets: &[u32],
         cached: Option<&Tree>,
-        id: ObjectId,
+        tree_id: ObjectId,
     ) -> bool {
-        let count = u32::try_from(entries.len()).ok();
+        let count = u32::try_from(entry_offsets.len()).ok();
         if cached.is_some_and(|cached_tree| {
-            cached_tree.id == id && cached_tree.num_entries.is_some() && cached_tree.num_entries == count
+            cached_tree.id == tree_id && cached_tree.num_entries.is_some() && cached_tree.num_entries == count
         }) {
             return true;
         }
         let Some(trees_left) = self.trees_left.checked_sub(1) else { return false };
         self.trees_left = trees_left;
-        let Ok(items) = self.reader.tree(id) else { return false };
+        let Ok(items) = self.reader.tree(tree_id) else { return false };
         let (prefix_len, mut matched) = (path.len(), 0);
         for (name, item) in items.iter() {
             path.truncate(prefix_len);
             path.extend_from_slice(name);
             let is_equal = if item.is_tree() {
                 path.push(b'/');
-                let following =
-                    &entries[entries.partition_point(|at| self.index.path(*at) < path.as_slice())..];
+                let following = &entry_offsets
+                    [entry_offsets.partition_point(|at| self.index.path(*at) < path.as_slice())..];
                 let children = &following[..self.index.count_with_prefix(following, path)];
                 matched += children.len();
                 let cached_child = cached.and_then(|cached_parent| {
@@ -77,7 +77,7 @@ impl TreeComparison<'_> {
             }
         }
         path.truncate(prefix_len);
-        matched == entries.len()
+        matched == entry_offsets.len()
     }
 }
 
@@ -117,11 +117,11 @@ mod tests {
             let test_repo = TestRepo::new();
             test_repo.run_script("repo", "mkdir -p d/e x; for n in a b d/c d/e/f d.x d-h x/1; do echo $n >$n; done; git add -A; git commit -qm first");
             test_repo.run_script("repo", &format!("({script}) >/dev/null 2>&1 || true"));
-            let repo = Repo::discover(&test_repo.top.join("repo")).unwrap();
+            let repo = Repo::discover(&test_repo.parent_dir.join("repo")).unwrap();
             let tree =
                 ObjectId::from_hex(test_repo.run_script("repo", "git rev-parse HEAD^{tree}").as_bytes())
                     .unwrap();
-            let index = RawIndex::read(&test_repo.top.join("repo/.git/index"), tree.kind()).unwrap();
+            let index = RawIndex::read(&test_repo.parent_dir.join("repo/.git/index"), tree.kind()).unwrap();
             assert_eq!(
                 index.equals_tree(tree, || TreeReader::new(repo.gix.objects.clone())),
                 *expected,

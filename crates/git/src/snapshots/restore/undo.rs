@@ -1,10 +1,10 @@
 //! Undo of a restore that failed or was interrupted, by the recorded list of the files that the restore puts
 //! in place.
 
-use super::{HEAD_FILES_DIR, SnapshotRestore};
+use super::{DISPLACED_HEAD_FILES_DIR, SnapshotRestore};
 use crate::base::folders::{is_file_in_real_folder, remove_empty_parents};
 use crate::base::path_list;
-use crate::checkout::obstructions::{Obstruction, detect_obstruction, preserve_obstructions};
+use crate::checkout::obstructions::{Obstruction, obstruction_after_cleanup, preserve_obstructions};
 use crate::checkout::quarantine::{Quarantine, differing_files, matches_blob};
 use crate::checkout::transition::{AppliedChanges, REPLACED_DIR, record_new_folders, remove_new_folders};
 use crate::history::tree_diff::tree_attribute_files;
@@ -40,7 +40,7 @@ impl SnapshotRestore<'_> {
         if !self.tree.scratch.join(REPLACED_DIR).exists() {
             let displaced = self.snapshot_files.tracked.iter().filter(|c| c.old.is_some());
             let displaced: Vec<Change> = displaced.chain(&self.sparse_changes.removed).cloned().collect();
-            let displaced_head_files = Quarantine::open(&self.tree.scratch.join(HEAD_FILES_DIR))?;
+            let displaced_head_files = Quarantine::open(&self.tree.scratch.join(DISPLACED_HEAD_FILES_DIR))?;
             let placed = self.retain_placed_files(placed, &displaced, &displaced_head_files)?;
             let foreign_commit = save_obstructions(self.find_foreign_files(&placed))?;
             let obstruction_commit =
@@ -97,8 +97,9 @@ impl SnapshotRestore<'_> {
         displaced_head_files: &Quarantine,
     ) -> Vec<RepoPath> {
         let expected: Vec<_> = displaced.iter().filter_map(|c| Some((c.path.clone(), c.old?))).collect();
-        let attributes =
-            || tree_attribute_files(self.tree.repo, self.snapshot.base, expected.iter().map(|(p, _)| p));
+        let attributes = || {
+            tree_attribute_files(self.tree.repo, self.snapshot.head_commit, expected.iter().map(|(p, _)| p))
+        };
         let changed = displaced_head_files.differing_files(self.tree, &expected, &attributes);
         changed.unwrap_or_else(|_| {
             let has_changed = |(path, side): &&(RepoPath, TreeFile)| {
@@ -193,7 +194,7 @@ impl SnapshotRestore<'_> {
             displaced.iter().filter(|c| displaced_head_files.contains(&c.path)).collect();
         let (mut obstructions, mut returning, mut replaced) = (Vec::new(), Vec::new(), Vec::new());
         for change in moved_away {
-            match detect_obstruction(self.tree.dir, &change.path) {
+            match obstruction_after_cleanup(self.tree.dir, &change.path) {
                 Some(obstruction) if obstruction.is_replaceable => replaced.push((change, obstruction)),
                 obstruction => {
                     obstructions.extend(obstruction);

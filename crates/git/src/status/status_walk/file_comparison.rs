@@ -42,7 +42,7 @@ impl StatusWalk<'_> {
     pub(crate) fn compare_with_entry(
         &self,
         entry: RawEntry<'_>,
-        dir: &Path,
+        folder_path: &Path,
         folder_fd: &OwnedFd,
         name: &OsStr,
     ) -> FileState {
@@ -74,7 +74,8 @@ impl StatusWalk<'_> {
         if kind.is_file() && entry.size() != 0 && entry.size() != index_stat(&meta).size {
             return FileState::Edited;
         }
-        self.content_matches(entry, &dir.join(name)).map_or(FileState::Unknown, FileState::ContentCompared)
+        self.content_matches(entry, &folder_path.join(name))
+            .map_or(FileState::Unknown, FileState::ContentCompared)
     }
 
     /// Returns whether the file's bytes equal the entry's blob; `None` when there is too much to read.

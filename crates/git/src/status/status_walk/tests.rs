@@ -32,8 +32,8 @@ impl LaneFixture {
     }
 
     fn is_clean(&self, untracked: bool) -> bool {
-        let repo = Repo::discover(&self.0.top.join("repo")).unwrap();
-        let Some(scan) = StatScan::open(&repo, &self.0.top.join("lane")) else { return false };
+        let repo = Repo::discover(&self.0.parent_dir.join("repo")).unwrap();
+        let Some(scan) = StatScan::open(&repo, &self.0.parent_dir.join("lane")) else { return false };
         let clean = scan.is_clean(untracked, true);
         assert_eq!(scan.is_clean(untracked, false), clean, "in parts and as a whole");
         clean
@@ -45,15 +45,15 @@ impl LaneFixture {
         folder_cache: Option<Vec<u8>>,
         now: SystemTime,
     ) -> (Option<Vec<StatusEntry>>, Option<Vec<u8>>) {
-        let repo = Repo::discover(&self.0.top.join("repo")).unwrap();
-        let scan = StatScan::open(&repo, &self.0.top.join("lane"));
+        let repo = Repo::discover(&self.0.parent_dir.join("repo")).unwrap();
+        let scan = StatScan::open(&repo, &self.0.parent_dir.join("lane"));
         scan.map(|scan| scan.find_changes(folder_cache, now)).unwrap_or_default()
     }
 
     /// Returns the changes that git lists.
     fn git_status(&self) -> Vec<StatusEntry> {
         let program = Program::find().unwrap();
-        query_git_status(&program, &self.0.top.join("lane"), true).unwrap().entries
+        query_git_status(&program, &self.0.parent_dir.join("lane"), true).unwrap().entries
     }
 }
 
@@ -131,8 +131,8 @@ fn leaves_doubtful_worktrees_to_git() {
 fn reads_files_as_young_as_index() {
     let fixture = LaneFixture::new();
     fixture.sh("cd lane; echo A >a");
-    let index = fixture.0.top.join("repo/.git/worktrees/lane/index");
-    let file = std::fs::metadata(fixture.0.top.join("lane/a")).unwrap();
+    let index = fixture.0.parent_dir.join("repo/.git/worktrees/lane/index");
+    let file = std::fs::metadata(fixture.0.parent_dir.join("lane/a")).unwrap();
     let mut bytes = std::fs::read(&index).unwrap();
     let path = bytes.windows(3).position(|w| w == b"\x01a\0").unwrap() + 1;
     let entry = path - 62;

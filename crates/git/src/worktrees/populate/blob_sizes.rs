@@ -16,6 +16,7 @@ pub struct BlobSizes {
     records: Vec<BlobRecord>,
     /// Position in `records` of the first record for each value of the first two id bytes.
     bucket_starts: Vec<u32>,
+    /// Whether records were added since the cache was parsed.
     changed: bool,
 }
 
@@ -34,7 +35,7 @@ impl BlobSizes {
     }
 
     /// Returns whether the blob of an entry is known to be as long as the entry's file.
-    pub fn contains(&self, record: &BlobRecord) -> bool {
+    pub fn is_known(&self, record: &BlobRecord) -> bool {
         let at = bucket_number(record);
         let [start, end] =
             [at, at + 1].map(|at| self.bucket_starts.get(at).map_or(0, |start| *start as usize));

@@ -8,8 +8,8 @@ use gix::bstr::ByteSlice;
 use gix::glob::Pattern;
 use gix::index::File;
 
-use crate::index::no_conversion::is_written_verbatim;
-use crate::repository::attributes::{Rule, any_rule_matches, attribute_files};
+use crate::index::no_conversion::is_verbatim_attribute_line;
+use crate::repository::attributes::{AttributePattern, any_rule_matches, attribute_files_outside_tree};
 use crate::repository::open_settings;
 use crate::repository::settings::has_build_specific_config;
 use crate::{BlobId, Error, Repo};
@@ -84,7 +84,7 @@ pub(crate) fn checkout_requirement(repo: &Repo, dir: &Path) -> CheckoutRequireme
 }
 
 /// Attribute rules by which git may write files in another form than in the repository, by folder.
-pub(crate) struct ConversionRules(Vec<(Vec<u8>, Vec<Rule>)>);
+pub(crate) struct ConversionRules(Vec<(Vec<u8>, Vec<AttributePattern>)>);
 
 impl ConversionRules {
     /// Loads the rules from the attributes of an index and from the attribute files outside of it. `None`
@@ -94,7 +94,7 @@ impl ConversionRules {
     /// Fails when an object cannot be read.
     pub fn load(repo: &Repo, index: &File) -> Result<Option<ConversionRules>, Error> {
         let mut rules_by_folder = Vec::new();
-        for file in attribute_files(repo) {
+        for file in attribute_files_outside_tree(repo) {
             match std::fs::read(&file) {
                 Ok(text) => rules_by_folder.push((Vec::new(), parse_conversion_rules(&text))),
                 Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
@@ -122,13 +122,13 @@ impl ConversionRules {
 }
 
 /// Parses the lines of an attributes file that may make git convert files.
-fn parse_conversion_rules(text: &[u8]) -> Vec<Rule> {
-    let lines = text.lines().filter(|line| !is_written_verbatim(line));
+fn parse_conversion_rules(text: &[u8]) -> Vec<AttributePattern> {
+    let lines = text.lines().filter(|line| !is_verbatim_attribute_line(line));
     lines.map(parse_pattern).collect()
 }
 
 /// Parses the pattern of a line; `None` where it is not certain which paths it matches.
-fn parse_pattern(line: &[u8]) -> Rule {
+fn parse_pattern(line: &[u8]) -> AttributePattern {
     let first = line.split(u8::is_ascii_whitespace).find(|word| !word.is_empty())?;
     // A quoted pattern may contain blanks, and a macro adds attributes on every line that uses it.
     if first.starts_with(b"\"") || first.starts_with(b"[") || !first.is_ascii() {

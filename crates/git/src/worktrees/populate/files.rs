@@ -72,8 +72,10 @@ pub(crate) struct PopulateWorker<'a> {
 /// Folder that is open in the source, if it exists there, and in each target once something is created in it.
 struct OpenFolder {
     /// Length of the folder's path, with the slash.
-    path_len: usize,
+    folder_path_len: usize,
+    /// Open folder of the source; `None` if the source lacks it.
     source: Option<OwnedFd>,
+    /// Open folder of each new worktree; empty until something is created in the folder.
     targets: Vec<OwnedFd>,
 }
 
@@ -86,7 +88,7 @@ impl<'a> PopulateWorker<'a> {
         let open_top = |dir: &&Path| rustix::fs::open(*dir, OPEN_FOLDER_FLAGS, rustix::fs::Mode::empty());
         let targets = job.targets.iter().map(open_top).collect::<rustix::io::Result<_>>()?;
         let top = OpenFolder {
-            path_len: 0,
+            folder_path_len: 0,
             source: job.source.as_ref().and_then(|dir| open_top(dir).ok()),
             targets,
         };
@@ -135,13 +137,17 @@ impl<'a> PopulateWorker<'a> {
     fn enter_folder(&mut self, path: &[u8]) {
         while !path.starts_with(&self.folder_path) {
             self.folders.pop();
-            self.folder_path.truncate(self.folders.last().map_or(0, |folder| folder.path_len));
+            self.folder_path.truncate(self.folders.last().map_or(0, |folder| folder.folder_path_len));
         }
         while let Some(end) = path[self.folder_path.len()..].iter().position(|b| *b == b'/') {
             let name = OsStr::from_bytes(&path[self.folder_path.len()..][..end]);
             let source = self.folders.last().and_then(|last| open_folder(last.source.as_ref()?, name).ok());
             self.folder_path.extend_from_slice(&path[self.folder_path.len()..][..=end]);
-            self.folders.push(OpenFolder { path_len: self.folder_path.len(), source, targets: Vec::new() });
+            self.folders.push(OpenFolder {
+                folder_path_len: self.folder_path.len(),
+                source,
+                targets: Vec::new(),
+            });
         }
     }
 
@@ -152,7 +158,8 @@ impl<'a> PopulateWorker<'a> {
             if let (Some(parent), Some(folder)) = (parents.last(), children.first_mut())
                 && folder.targets.is_empty()
             {
-                let name = OsStr::from_bytes(&self.folder_path[parent.path_len..folder.path_len - 1]);
+                let name =
+                    OsStr::from_bytes(&self.folder_path[parent.folder_path_len..folder.folder_path_len - 1]);
                 folder.targets = parent
                     .targets
                     .iter()
@@ -219,6 +226,7 @@ impl<'a> PopulateWorker<'a> {
         Ok(None)
     }
 
+    /// Counts a created file as written from objects, or else as copied.
     fn count_file(&self, written: bool) {
         let counter = if written { &self.job.written } else { &self.job.copied };
         counter.fetch_add(1, Relaxed);
@@ -237,7 +245,7 @@ impl<'a> PopulateWorker<'a> {
     /// Returns whether the blob of an entry is as long as its file.
     fn blob_has_file_size(&mut self, entry: &Entry) -> bool {
         let size_record = blob_record(entry);
-        if self.job.sizes.contains(&size_record) {
+        if self.job.sizes.is_known(&size_record) {
             return true;
         }
         let is_same_size = self.blob_size(entry) == Some(entry.stat.size.into());
@@ -349,7 +357,7 @@ fn copy_sparse_file(mut source: &File, target: &File) -> Result<bool> {
     source.rewind()?;
     match copy_content(source, &meta, target, &mut |_| true) {
         Ok(()) => Ok(true),
-        Err(CopyError::Changed) => Ok(false),
+        Err(CopyError::SourceChanged) => Ok(false),
         Err(e) => Err(std::io::Error::other(e)),
     }
 }

@@ -34,7 +34,7 @@ const MAX_BYTES_READ: u64 = 64 << 20;
 pub struct ScanResult {
     /// Index positions of entries whose files have the right content and have to be written again all the
     /// same. They have hard links or other permissions, or git would write them in another form.
-    pub(crate) rewrite: Vec<usize>,
+    pub(crate) positions_to_rewrite: Vec<usize>,
     /// Paths that are not in the index, without the top-level `.git`; a directory without tracked files is
     /// one item.
     pub untracked: Vec<IncludedPath>,
@@ -55,7 +55,7 @@ pub(crate) fn scan_folder(
         top,
         index,
         umask: mask,
-        verbatim,
+        is_known_verbatim: verbatim,
         bytes_read: AtomicU64::new(0),
         rejection: OnceLock::new(),
     };
@@ -74,7 +74,7 @@ pub(crate) fn scan_folder(
     }
     let mut merged = ScanResult::default();
     for result in results {
-        merged.rewrite.extend(result.rewrite);
+        merged.positions_to_rewrite.extend(result.positions_to_rewrite);
         merged.untracked.extend(result.untracked);
     }
     merged.untracked.sort();
@@ -100,8 +100,9 @@ struct FolderScan<'a> {
     index: &'a File,
     umask: u32,
     /// For each entry, whether its file is known to be the bytes of its blob; empty where nothing is known.
-    verbatim: Vec<bool>,
+    is_known_verbatim: Vec<bool>,
     bytes_read: AtomicU64,
+    /// First reason why the folder cannot be reused, if there is one.
     rejection: OnceLock<&'static str>,
 }
 
@@ -151,7 +152,7 @@ impl ScanWorker<'_> {
             match inside {
                 FolderChild::File(entry) => {
                     if matches!(self.classify_file(entry, &open, file_name)?, FileDisposition::Rewrite) {
-                        self.result.rewrite.push(self.entry_position(entry));
+                        self.result.positions_to_rewrite.push(self.entry_position(entry));
                     }
                 }
                 FolderChild::Folder(child_entries) => {
@@ -226,7 +227,8 @@ impl ScanWorker<'_> {
         }
         let default_mode = if executable { 0o777 } else { 0o666 } & !self.scan.umask;
         let has_default_mode = kind.is_symlink() || meta.st_mode & 0o7777 == default_mode;
-        let is_verbatim = || self.scan.verbatim.get(self.entry_position(entry)).is_some_and(|exact| *exact);
+        let is_verbatim =
+            || self.scan.is_known_verbatim.get(self.entry_position(entry)).is_some_and(|exact| *exact);
         let can_stay = stat_matches
             && has_default_mode
             && meta.st_nlink == 1

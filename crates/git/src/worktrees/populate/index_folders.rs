@@ -47,17 +47,17 @@ impl<'a> IndexFolders<'a> {
     /// Removes the first child of a folder from `remaining` and returns its name and content.
     pub(crate) fn take_first_child<'e>(
         &self,
-        prefix_len: usize,
+        folder_path_len: usize,
         remaining: &mut &'e [Entry],
     ) -> Option<(&'a [u8], FolderChild<'e>)> {
         let first_entry = remaining.first()?;
         let path: &[u8] = first_entry.path(self.0);
-        let name = path.get(prefix_len..)?;
+        let name = path.get(folder_path_len..)?;
         let Some(end) = name.find_byte(b'/') else {
             *remaining = &remaining[1..];
             return Some((name, FolderChild::File(first_entry)));
         };
-        let prefix = &path[..=prefix_len + end];
+        let prefix = &path[..=folder_path_len + end];
         let child_count = remaining.iter().take_while(|e| e.path(self.0).starts_with(prefix)).count();
         let (children, later) = remaining.split_at(child_count);
         *remaining = later;

@@ -15,11 +15,11 @@ const REPORT_INTERVAL: Duration = Duration::from_millis(200);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PopulateProgress {
     /// Number of files that exist, and number of all files.
-    pub files: (usize, usize),
+    pub files_done_and_total: (usize, usize),
     /// Number of bytes written and of all bytes, as far as the source checkout's index has sizes.
-    pub bytes: (u64, u64),
+    pub bytes_done_and_total: (u64, u64),
     /// Whether the count is of files that a filter still works on.
-    pub filtered: bool,
+    pub is_filtering: bool,
 }
 
 impl PopulateProgress {
@@ -40,9 +40,9 @@ impl PopulateProgress {
         let (done_text, total_text) = rest.split_once(')')?.0.split_once('/')?;
         let (written, total): (usize, usize) = (done_text.parse().ok()?, total_text.parse().ok()?);
         Some(PopulateProgress {
-            files: (done_checkouts * total + written, total_checkouts * total),
-            bytes: (0, 0),
-            filtered,
+            files_done_and_total: (done_checkouts * total + written, total_checkouts * total),
+            bytes_done_and_total: (0, 0),
+            is_filtering: filtered,
         })
     }
 }
@@ -53,14 +53,16 @@ pub type OnProgress<'a> = &'a dyn Fn(&PopulateProgress);
 /// Sending end of the progress channel, for the threads that write files.
 pub(crate) struct ProgressSender<'a> {
     entries: &'a [Entry],
-    sender: Sender<(usize, u64)>,
+    /// Channel for the number of files and bytes of each finished chunk.
+    finished_chunks: Sender<(usize, u64)>,
 }
 
 /// Receiving end of the progress channel, for the thread that waits.
 pub(crate) struct ProgressReceiver {
     progress: PopulateProgress,
     chunks_left: usize,
-    receiver: Receiver<(usize, u64)>,
+    /// Channel with the number of files and bytes of each finished chunk.
+    finished_chunks: Receiver<(usize, u64)>,
     started: Instant,
 }
 
@@ -70,11 +72,18 @@ pub(crate) fn progress_channel<'a>(
     chunks: &[Range<usize>],
 ) -> (ProgressSender<'a>, ProgressReceiver) {
     let (sender, receiver) = channel();
-    let progress =
-        PopulateProgress { files: (0, entries.len()), bytes: (0, total_bytes(entries)), filtered: false };
-    let progress_receiver =
-        ProgressReceiver { progress, chunks_left: chunks.len(), receiver, started: Instant::now() };
-    (ProgressSender { entries, sender }, progress_receiver)
+    let progress = PopulateProgress {
+        files_done_and_total: (0, entries.len()),
+        bytes_done_and_total: (0, total_bytes(entries)),
+        is_filtering: false,
+    };
+    let progress_receiver = ProgressReceiver {
+        progress,
+        chunks_left: chunks.len(),
+        finished_chunks: receiver,
+        started: Instant::now(),
+    };
+    (ProgressSender { entries, finished_chunks: sender }, progress_receiver)
 }
 
 /// Returns the total length of the entries' files.
@@ -101,7 +110,7 @@ impl Drop for ChunkGuard<'_> {
         // A thread that panics does not work on other chunks, so the receiver must not wait for those.
         let files = if std::thread::panicking() { usize::MAX } else { self.chunk.len() };
         // The receiver exists for as long as any chunk is in work.
-        let _is_received = self.sender.sender.send((files, total_bytes(self.chunk)));
+        let _is_received = self.sender.finished_chunks.send((files, total_bytes(self.chunk)));
     }
 }
 
@@ -110,7 +119,7 @@ impl ProgressReceiver {
     pub(crate) fn report_until_done(mut self, on_progress: OnProgress<'_>) {
         let mut last_report = None;
         while self.chunks_left > 0 {
-            let update = self.receiver.recv_timeout(REPORT_INTERVAL);
+            let update = self.finished_chunks.recv_timeout(REPORT_INTERVAL);
             let is_due =
                 last_report.is_none_or(|reported_at: Instant| reported_at.elapsed() >= REPORT_INTERVAL);
             if is_due && self.started.elapsed() >= REPORT_DELAY {
@@ -121,8 +130,8 @@ impl ProgressReceiver {
                 Ok((usize::MAX, _)) | Err(RecvTimeoutError::Disconnected) => return,
                 Ok((files, bytes)) => {
                     self.chunks_left -= 1;
-                    self.progress.files.0 += files;
-                    self.progress.bytes.0 += bytes;
+                    self.progress.files_done_and_total.0 += files;
+                    self.progress.bytes_done_and_total.0 += bytes;
                 }
                 Err(RecvTimeoutError::Timeout) => {}
             }
@@ -136,8 +145,10 @@ mod tests {
 
     #[test]
     fn parses_progress_lines_of_git() {
-        let read =
-            |line| PopulateProgress::from_git(line, 1, 3).map(|so_far| (so_far.files, so_far.filtered));
+        let read = |line| {
+            PopulateProgress::from_git(line, 1, 3)
+                .map(|so_far| (so_far.files_done_and_total, so_far.is_filtering))
+        };
         assert_eq!(read("Updating files:  42% (126/300)"), Some(((426, 900), false)));
         assert_eq!(read("Updating files: 100% (300/300), done."), Some(((600, 900), false)));
         assert_eq!(read("Filtering content:  50% (1/2), 1.20 MiB | 3.00 MiB/s"), Some(((3, 6), true)));

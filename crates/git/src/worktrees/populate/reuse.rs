@@ -19,7 +19,7 @@ use super::progress::OnProgress;
 use super::target_index::{TargetIndex, matches_tree};
 use super::{ContinueCheck, MAX_FILES_FROM_OBJECTS, chunk_ranges, write_index};
 use crate::base::parallel::parallel_map;
-use crate::repository::open_operation::find_open_operation;
+use crate::repository::open_operation::find_open_git_operation;
 use crate::status::ignore_rules::IgnoreRules;
 use crate::status::included_files::IncludedPath;
 use crate::status::status_walk::UNCHECKED_ENTRY_FLAGS;
@@ -52,9 +52,9 @@ pub struct ReusePlan {
     conversions: ConversionRules,
     requirement: CheckoutRequirement,
     /// Paths to remove first, each with whether it is the empty folder of a submodule.
-    stale: Vec<(RepoPath, bool)>,
+    stale_paths: Vec<(RepoPath, bool)>,
     /// Path of the retired folder's old index, if the new index would be identical.
-    same_index: Option<PathBuf>,
+    identical_old_index: Option<PathBuf>,
 }
 
 /// Counts of kept and written files after a folder was reused for a worktree.
@@ -92,7 +92,7 @@ impl Repo {
         let hash = self.gix.object_hash();
         let (retired_index, verbatim) = std::thread::scope(|scope| {
             let verbatim_thread = scope.spawn(|| read_verbatim_index(retired.git_dir, hash));
-            (self.retired_index(retired, new_dir), verbatim_thread.join().ok().flatten())
+            (self.requirement_and_old_index(retired, new_dir), verbatim_thread.join().ok().flatten())
         });
         let (requirement, old) = match retired_index {
             Ok(found) => found,
@@ -105,7 +105,7 @@ impl Repo {
             Ok(seen) => seen,
             Err(reason) => return Ok(Err(reason)),
         };
-        let rewrite: HashSet<usize> = scan.rewrite.into_iter().collect();
+        let rewrite: HashSet<usize> = scan.positions_to_rewrite.into_iter().collect();
         let Some(old_conversions) = ConversionRules::load(self, &old)? else {
             return Ok(Err("a file with attributes cannot be read"));
         };
@@ -117,7 +117,7 @@ impl Repo {
         if is_same && !old.entries().iter().any(|e| old_conversions.may_convert(e.path(&old))) {
             let same_index = Some(retired.git_dir.join("index"));
             let plan = ReusePlan::new(scan.untracked, old, old_conversions, requirement);
-            return Ok(Ok(ReusePlan { same_index, ..plan }));
+            return Ok(Ok(ReusePlan { identical_old_index: same_index, ..plan }));
         }
         let Some(TargetIndex(index)) =
             TargetIndex::from_index(self.tree_reader(), old.clone(), TreeId(tree))?
@@ -128,8 +128,9 @@ impl Repo {
             return Ok(Err("a file with attributes cannot be read"));
         };
         let mut plan = ReusePlan::new(scan.untracked, index, conversions, requirement);
-        let new_count =
-            plan.match_entries(&old, |at, path| rewrite.contains(&at) || old_conversions.may_convert(path));
+        let new_count = plan.compare_with_old_index(&old, |at, path| {
+            rewrite.contains(&at) || old_conversions.may_convert(path)
+        });
         if new_count > MAX_FILES_FROM_OBJECTS {
             return Ok(Err("too much has changed since"));
         }
@@ -141,12 +142,12 @@ impl Repo {
     /// Returns why a retired folder cannot be reused for a worktree with the settings of the one at
     /// `settings_dir`; `None` if no reason is known. Reads none of the folder's files.
     pub fn reuse_obstacle(&self, retired: &RetiredWorktree<'_>, settings_dir: &Path) -> Option<&'static str> {
-        self.retired_index(retired, settings_dir).err()
+        self.requirement_and_old_index(retired, settings_dir).err()
     }
 
     /// Returns the conversion settings of the worktree at `new_dir` and the index of the retired folder, or
     /// the reason why the folder cannot be reused.
-    fn retired_index(
+    fn requirement_and_old_index(
         &self,
         retired: &RetiredWorktree<'_>,
         new_dir: &Path,
@@ -192,7 +193,7 @@ fn has_special_state(git_dir: &Path) -> bool {
     let is_shared_index =
         |entry: std::fs::DirEntry| entry.file_name().as_encoded_bytes().starts_with(b"sharedindex.");
     SPECIAL_ADMIN_FILES.iter().any(exists)
-        || find_open_operation(git_dir).is_some()
+        || find_open_git_operation(git_dir).is_some()
         || std::fs::read_dir(git_dir).into_iter().flatten().flatten().any(is_shared_index)
 }
 
@@ -204,18 +205,25 @@ impl ReusePlan {
         conversions: ConversionRules,
         requirement: CheckoutRequirement,
     ) -> ReusePlan {
-        ReusePlan { untracked, index, conversions, requirement, stale: Vec::new(), same_index: None }
+        ReusePlan {
+            untracked,
+            index,
+            conversions,
+            requirement,
+            stale_paths: Vec::new(),
+            identical_old_index: None,
+        }
     }
 
     /// Compares the folder's old index with the new one: copies stat data of files that stay and records
     /// files to remove. Returns the number of files to write.
-    fn match_entries(&mut self, old: &File, must_rewrite: impl Fn(usize, &[u8]) -> bool) -> usize {
+    fn compare_with_old_index(&mut self, old: &File, must_rewrite: impl Fn(usize, &[u8]) -> bool) -> usize {
         let is_submodule = |at: usize| old.entries()[at].mode == Mode::COMMIT;
         let path_of = |at: usize| old.entries().get(at).map(|e| e.path(old));
         let (mut old_at, mut new_count) = (0, 0);
         for (entry, path) in self.index.entries_mut_with_paths() {
             while path_of(old_at).is_some_and(|known| known < path) {
-                self.stale.extend(
+                self.stale_paths.extend(
                     path_of(old_at).map(|known| (RepoPath::new(known.to_vec()), is_submodule(old_at))),
                 );
                 old_at += 1;
@@ -227,14 +235,14 @@ impl ReusePlan {
                 if is_same_blob && !must_rewrite(old_at, path) && !self.conversions.may_convert(path) {
                     entry.stat = known.stat;
                 } else {
-                    self.stale.push((RepoPath::new(path.to_vec()), is_submodule(old_at)));
+                    self.stale_paths.push((RepoPath::new(path.to_vec()), is_submodule(old_at)));
                 }
                 old_at += 1;
             }
             new_count += usize::from(entry.stat == Stat::default());
         }
         while let Some(known) = path_of(old_at) {
-            self.stale.push((RepoPath::new(known.to_vec()), is_submodule(old_at)));
+            self.stale_paths.push((RepoPath::new(known.to_vec()), is_submodule(old_at)));
             old_at += 1;
         }
         new_count
@@ -285,7 +293,7 @@ impl ReusePlan {
         on_progress: OnProgress<'_>,
     ) -> Result<ReuseOutcome, Error> {
         let count = self.index.entries().len();
-        if let Some(old_index) = &self.same_index {
+        if let Some(old_index) = &self.identical_old_index {
             install_index(old_index, &repo.worktree_git_dir(dir)?)?;
             return Ok(ReuseOutcome { kept: count, written: 0, git_reason: None });
         }
@@ -323,7 +331,7 @@ impl ReusePlan {
     /// Removes the files that the new worktree does not keep, and the directories that are empty afterwards.
     fn remove_stale_files(&self, dir: &Path) -> Result<(), Error> {
         let mut folders = BTreeSet::new();
-        for (path, is_submodule) in &self.stale {
+        for (path, is_submodule) in &self.stale_paths {
             let file_path = path.to_fs_path(dir);
             let removed = if *is_submodule {
                 std::fs::remove_dir(&file_path)

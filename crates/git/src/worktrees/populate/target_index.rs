@@ -21,7 +21,7 @@ struct TreeWalk<'a> {
     reader: &'a TreeReader,
     index: &'a File,
     /// For each entry of the index, whether the tree has the same blob there.
-    matching: Vec<bool>,
+    is_same_in_tree: Vec<bool>,
     /// Path, mode and id of tree items that the index does not have.
     missing: Vec<(BString, Mode, gix::ObjectId)>,
 }
@@ -40,9 +40,9 @@ impl TargetIndex {
             return Ok(None);
         }
         let keep = vec![false; index.entries().len()];
-        let mut walk = TreeWalk { reader, index: &index, matching: keep, missing: Vec::new() };
+        let mut walk = TreeWalk { reader, index: &index, is_same_in_tree: keep, missing: Vec::new() };
         walk.compare_tree(&mut BString::default(), index.tree(), tree.0)?;
-        let TreeWalk { matching: keep, missing: add, .. } = walk;
+        let TreeWalk { is_same_in_tree: keep, missing: add, .. } = walk;
         let doubtful: Vec<bool> = index.entries().iter().map(|e| is_doubtful(&index, e)).collect();
         for (entry, doubtful) in index.entries_mut().iter_mut().zip(doubtful) {
             entry.flags = Flags::empty();
@@ -72,9 +72,9 @@ pub(crate) fn matches_tree(reader: &TreeReader, index: &File, tree: TreeId) -> R
         return Ok(false);
     }
     let mut walk =
-        TreeWalk { reader, index, matching: vec![false; index.entries().len()], missing: Vec::new() };
+        TreeWalk { reader, index, is_same_in_tree: vec![false; index.entries().len()], missing: Vec::new() };
     walk.compare_tree(&mut BString::default(), index.tree(), tree.0)?;
-    Ok(walk.missing.is_empty() && walk.matching.iter().all(|kept| *kept))
+    Ok(walk.missing.is_empty() && walk.is_same_in_tree.iter().all(|kept| *kept))
 }
 
 /// Returns whether an index entry does not prove what its file is: it is flagged, conflicted or racy.
@@ -91,16 +91,16 @@ impl TreeWalk<'_> {
         &mut self,
         path: &mut BString,
         cached: Option<&Cached>,
-        id: gix::ObjectId,
+        tree_id: gix::ObjectId,
     ) -> Result<(), Error> {
-        if let Some(known) = cached.filter(|known| known.id == id)
+        if let Some(known) = cached.filter(|known| known.id == tree_id)
             && let Some(range) = self.index.prefixed_entries_range(path.as_bstr())
             && known.num_entries == u32::try_from(range.len()).ok()
         {
-            self.matching[range].fill(true);
+            self.is_same_in_tree[range].fill(true);
             return Ok(());
         }
-        let items = self.reader.tree(id)?;
+        let items = self.reader.tree(tree_id)?;
         let prefix_len = path.len();
         for (name, item) in items.iter() {
             path.extend_from_slice(name);
@@ -112,7 +112,7 @@ impl TreeWalk<'_> {
             } else {
                 let mode = Mode::from(item.mode);
                 match self.index.entry_index_by_path_and_stage(path.as_bstr(), Stage::Unconflicted) {
-                    Some(at) if self.has_same_blob(at, mode, item.id) => self.matching[at] = true,
+                    Some(at) if self.has_same_blob(at, mode, item.id) => self.is_same_in_tree[at] = true,
                     _ => self.missing.push((path.clone(), mode, item.id)),
                 }
             }

@@ -51,9 +51,9 @@ impl PopulateFixture {
     /// Creates worktrees with the given folder names at HEAD of the main checkout, and populates them in
     /// process.
     fn populate(&self, names: &[&str]) -> PopulateOutcome {
-        let repo = Repo::discover(&self.0.top.join("repo")).unwrap();
+        let repo = Repo::discover(&self.0.parent_dir.join("repo")).unwrap();
         let commit = CommitId::from_hex(self.sh("git rev-parse HEAD").as_bytes()).unwrap();
-        let dirs: Vec<PathBuf> = names.iter().map(|name| self.0.top.join(name)).collect();
+        let dirs: Vec<PathBuf> = names.iter().map(|name| self.0.parent_dir.join(name)).collect();
         for dir in &dirs {
             repo.add_worktree(dir, &Head::Detached(commit)).unwrap();
         }
@@ -99,16 +99,17 @@ fn copies_worktree_with_fresh_index() {
     let scene = PopulateFixture::new();
     let filled = scene.populate(&["one"]);
     let files: usize = scene.sh("git ls-files | wc -l").parse().unwrap();
-    let unchanged = Some(scene.0.top.join("repo"));
+    let unchanged = Some(scene.0.parent_dir.join("repo"));
     assert_eq!(
         filled,
         PopulateOutcome { copied: files, written: 0, git_reason: None, clean_source: unchanged }
     );
-    let metadata = |dir: &str, file: &str| std::fs::metadata(scene.0.top.join(dir).join(file)).unwrap();
+    let metadata =
+        |dir: &str, file: &str| std::fs::metadata(scene.0.parent_dir.join(dir).join(file)).unwrap();
     assert_eq!(metadata("one", "d/n1.txt").mtime(), metadata("repo", "d/n1.txt").mtime());
     assert_ne!(metadata("one", "d/n1.txt").ino(), metadata("repo", "d/n1.txt").ino());
     // A `git status` that rewrites the index would have read a file again.
-    let index = scene.0.top.join("repo/.git/worktrees/one/index");
+    let index = scene.0.parent_dir.join("repo/.git/worktrees/one/index");
     let before = std::fs::metadata(&index).unwrap().ino();
     assert_eq!(scene.0.run_script("one", "git status --porcelain"), "");
     assert_eq!(std::fs::metadata(&index).unwrap().ino(), before);
@@ -242,9 +243,9 @@ fn leaves_submodule_folders_as_git_does() {
 fn falls_back_to_git_without_source_checkout() {
     let scene = PopulateFixture::new();
     scene.sh("git clone -q --bare . ../bare; mv ../bare/* .git/ 2>/dev/null || true; git config core.bare true; rm -rf [a-z]* ");
-    let repo = Repo::discover(&scene.0.top.join("repo/.git")).unwrap();
+    let repo = Repo::discover(&scene.0.parent_dir.join("repo/.git")).unwrap();
     let commit = repo.branch_tip("main").unwrap().unwrap();
-    let dir = scene.0.top.join("one");
+    let dir = scene.0.parent_dir.join("one");
     repo.add_worktree(&dir, &Head::Detached(commit)).unwrap();
     assert!(
         repo.populate_worktrees(&[&dir], commit, &mut BlobSizes::default(), &|| true, &|_| ())
@@ -254,11 +255,11 @@ fn falls_back_to_git_without_source_checkout() {
     );
     assert_eq!(scene.0.run_script("one", "git status --porcelain"), "");
     // A file is in the way: the started work is removed, and git does all of it.
-    let (scene, other) = (PopulateFixture::new(), scene.0.top.join("unused"));
+    let (scene, other) = (PopulateFixture::new(), scene.0.parent_dir.join("unused"));
     assert!(!other.exists());
-    let repo = Repo::discover(&scene.0.top.join("repo")).unwrap();
+    let repo = Repo::discover(&scene.0.parent_dir.join("repo")).unwrap();
     let commit = repo.branch_tip("main").unwrap().unwrap();
-    let dir = scene.0.top.join("two");
+    let dir = scene.0.parent_dir.join("two");
     repo.add_worktree(&dir, &Head::Detached(commit)).unwrap();
     std::fs::write(dir.join("a"), "in the way").unwrap();
     assert!(
@@ -366,7 +367,7 @@ fn puts_every_entry_into_one_chunk() {
         assert_eq!(all, (0..entries).collect::<Vec<_>>());
         assert!(shares.iter().all(|share| share.len() <= MAX_ENTRIES_PER_CHUNK));
         assert!(
-            entries < thread_count() * MIN_ENTRIES_PER_CHUNK || shares.len() >= thread_count(),
+            entries < max_thread_count() * MIN_ENTRIES_PER_CHUNK || shares.len() >= max_thread_count(),
             "{entries}: {shares:?}"
         );
     }

@@ -22,15 +22,15 @@ const PROTOCOL_VERSION: u64 = 1;
 #[derive(Debug, Clone)]
 pub(super) struct ClientConfig {
     /// Directory that the agent works in.
-    pub(super) dir: PathBuf,
+    pub(super) work_dir: PathBuf,
     /// Name of the lane.
     pub(super) lane: LaneName,
     /// Number of the run.
     pub(super) run_number: RunNumber,
     /// Path of the git-proq program.
-    pub(super) program_path: PathBuf,
+    pub(super) git_proq_path: PathBuf,
     /// Session to resume; none to create a new session.
-    pub(super) session: Option<String>,
+    pub(super) session_to_resume: Option<String>,
     /// The first prompt.
     pub(super) prompt: String,
     /// Prompt that replaces `prompt` when the earlier session cannot be resumed, so that a new one is
@@ -40,7 +40,7 @@ pub(super) struct ClientConfig {
 
 /// Action that the driver must perform for the client.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Action {
+pub(super) enum ClientAction {
     /// Send this message to the agent.
     Send(Value),
     /// Write this entry to the run's log.
@@ -79,16 +79,19 @@ impl RequestKind {
 pub(super) struct Client {
     config: ClientConfig,
     policy: ToolPolicy,
+    /// Tool calls that the agent has described.
     calls: RecentCalls,
     /// Number of requests that were sent; also the id of the last one.
     request_count: u64,
     /// The request that has no response yet.
     pending_request: Option<RequestKind>,
+    /// Id of the current session; none before it is created or loaded.
     session: Option<String>,
     /// Whether a new session was created because the earlier one could not be resumed.
     is_replacement_session: bool,
     /// Whether the agent was sent messages and has not reacted to them.
     awaits_reaction: bool,
+    /// Whether the driver has cancelled the current turn or the conversation.
     is_cancelled: bool,
     is_finished: bool,
 }
@@ -110,7 +113,7 @@ impl Client {
     }
 
     /// Returns the actions that log and send the first request of the protocol, `initialize`.
-    pub(super) fn initialize(&mut self) -> Vec<Action> {
+    pub(super) fn initialize(&mut self) -> Vec<ClientAction> {
         let client_info =
             json!({ "name": "git-proq", "title": "git-proq", "version": env!("CARGO_PKG_VERSION") });
         // The client offers neither files nor terminals: the agent uses its own, in its lane.
@@ -120,19 +123,22 @@ impl Client {
     }
 
     /// Returns the actions that send the agent a further message after its turn has finished.
-    pub(super) fn send_message(&mut self, text: &str) -> Vec<Action> {
+    pub(super) fn send_message(&mut self, text: &str) -> Vec<ClientAction> {
         self.awaits_reaction = true;
         self.send_prompt(text, Some(text.to_owned()))
     }
 
     /// Returns the actions that cancel the agent's current turn. Without one, returns the actions that finish
     /// the conversation.
-    pub(super) fn cancel(&mut self) -> Vec<Action> {
+    pub(super) fn cancel(&mut self) -> Vec<ClientAction> {
         let is_prompt_pending = self.pending_request == Some(RequestKind::Prompt) && !self.is_cancelled;
         self.is_cancelled = true;
         match &self.session {
             Some(session) if is_prompt_pending => {
-                vec![Action::Send(rpc::notification("session/cancel", &json!({ "sessionId": session })))]
+                vec![ClientAction::Send(rpc::notification(
+                    "session/cancel",
+                    &json!({ "sessionId": session }),
+                ))]
             }
             _ => self.finish(),
         }
@@ -146,18 +152,18 @@ impl Client {
 
     /// Returns the actions that log the end of the conversation and close the agent's input; none when it is
     /// already finished.
-    pub(super) fn finish(&mut self) -> Vec<Action> {
+    pub(super) fn finish(&mut self) -> Vec<ClientAction> {
         match std::mem::replace(&mut self.is_finished, true) {
             true => Vec::new(),
-            false => vec![Action::Log(ClientLine::NoMoreRequests), Action::CloseInput],
+            false => vec![ClientAction::Log(ClientLine::NoMoreRequests), ClientAction::CloseInput],
         }
     }
 
     /// Processes a line of the agent's output and returns the resulting actions.
-    pub(super) fn receive_line(&mut self, line: &RelayedLine) -> Vec<Action> {
+    pub(super) fn receive_line(&mut self, line: &RelayedLine) -> Vec<ClientAction> {
         let RelayedLine::Complete(line) = line else {
             let text = "it wrote a line of more than 8 MiB, which was not looked at".to_owned();
-            return vec![Action::Log(ClientLine::Note { text })];
+            return vec![ClientAction::Log(ClientLine::Note { text })];
         };
         match RpcMessage::parse(line) {
             // Only the last request can be pending.
@@ -179,33 +185,42 @@ impl Client {
         }
     }
 
-    fn send_request(&mut self, kind: RequestKind, params: &Value, message: Option<String>) -> Vec<Action> {
+    /// Returns the actions that log and send a request. `message` is the user's message in it, for the log.
+    fn send_request(
+        &mut self,
+        kind: RequestKind,
+        params: &Value,
+        message: Option<String>,
+    ) -> Vec<ClientAction> {
         self.request_count += 1;
         self.pending_request = Some(kind);
         let method = kind.method().to_owned();
-        let session = self.config.session.clone().filter(|_| kind == RequestKind::LoadSession);
+        let session = self.config.session_to_resume.clone().filter(|_| kind == RequestKind::LoadSession);
         let entry = ClientLine::Request { id: self.request_count, method, session, message };
-        vec![Action::Log(entry), Action::Send(rpc::request(self.request_count, kind.method(), params))]
+        vec![
+            ClientAction::Log(entry),
+            ClientAction::Send(rpc::request(self.request_count, kind.method(), params)),
+        ]
     }
 
-    fn handle_response(&mut self, kind: RequestKind, response: Result<Value, Value>) -> Vec<Action> {
+    fn handle_response(&mut self, kind: RequestKind, response: Result<Value, Value>) -> Vec<ClientAction> {
         match (kind, response) {
             (RequestKind::Initialize, Ok(result)) => self.handle_initialized(&result),
             (RequestKind::NewSession, Ok(result)) => match result["sessionId"].as_str() {
                 Some(session) => {
                     self.session = Some(session.to_owned());
-                    self.set_mode(&result)
+                    self.set_mode_or_send_task(&result)
                 }
                 None => self.fail("it made a session without a name"),
             },
             (RequestKind::LoadSession, Ok(result)) => {
-                self.session.clone_from(&self.config.session);
-                self.set_mode(&result)
+                self.session.clone_from(&self.config.session_to_resume);
+                self.set_mode_or_send_task(&result)
             }
             (RequestKind::LoadSession, Err(_)) => {
                 self.replace_session("the session could not be loaded, so a new one begins")
             }
-            (RequestKind::SetMode, _) => self.send_task(),
+            (RequestKind::SetMode, _) => self.send_first_prompt(),
             (RequestKind::Prompt, Ok(result)) => {
                 let mut out = self.take_delivery_confirmation();
                 // An agent whose turn was ended by a limit or by a cancellation gets no further prompt.
@@ -214,7 +229,7 @@ impl Client {
                     Some("end_turn" | "refusal" | "max_turn_requests")
                 );
                 out.extend(if can_continue && !self.is_cancelled {
-                    vec![Action::ContinueAfterTurn]
+                    vec![ClientAction::ContinueAfterTurn]
                 } else {
                     self.finish()
                 });
@@ -229,7 +244,7 @@ impl Client {
         }
     }
 
-    fn handle_initialized(&mut self, result: &Value) -> Vec<Action> {
+    fn handle_initialized(&mut self, result: &Value) -> Vec<ClientAction> {
         if result["protocolVersion"].as_u64() != Some(PROTOCOL_VERSION) {
             let version = &result["protocolVersion"];
             return self
@@ -237,33 +252,32 @@ impl Client {
         }
         let can_load =
             result.pointer("/agentCapabilities/loadSession").and_then(Value::as_bool) == Some(true);
-        match &self.config.session {
+        match &self.config.session_to_resume {
             None => self.request_new_session(),
             Some(_) if !can_load => self.replace_session("it cannot go on in a session, so a new one begins"),
             Some(session) => {
-                let params =
-                    json!({ "sessionId": session, "cwd": self.config.dir, "mcpServers": self.mcp_servers() });
+                let params = json!({ "sessionId": session, "cwd": self.config.work_dir, "mcpServers": self.mcp_servers() });
                 self.send_request(RequestKind::LoadSession, &params, None)
             }
         }
     }
 
-    fn replace_session(&mut self, reason: &str) -> Vec<Action> {
+    fn replace_session(&mut self, reason: &str) -> Vec<ClientAction> {
         self.is_replacement_session = true;
-        let mut out = vec![Action::Log(ClientLine::Note { text: reason.to_owned() })];
+        let mut out = vec![ClientAction::Log(ClientLine::Note { text: reason.to_owned() })];
         out.extend(self.request_new_session());
         out
     }
 
-    fn request_new_session(&mut self) -> Vec<Action> {
-        let params = json!({ "cwd": self.config.dir, "mcpServers": self.mcp_servers() });
+    fn request_new_session(&mut self) -> Vec<ClientAction> {
+        let params = json!({ "cwd": self.config.work_dir, "mcpServers": self.mcp_servers() });
         self.send_request(RequestKind::NewSession, &params, None)
     }
 
     /// Returns the list of MCP servers for a session: the server of git-proq, whose variables name the lane
     /// and the run.
     fn mcp_servers(&self) -> Value {
-        let ClientConfig { lane, run_number, program_path, .. } = &self.config;
+        let ClientConfig { lane, run_number, git_proq_path: program_path, .. } = &self.config;
         let env = json!([
             { "name": "PROQ_LANE", "value": lane },
             { "name": "PROQ_ATTEMPT", "value": run_number.to_string() },
@@ -273,17 +287,19 @@ impl Client {
 
     /// Selects a mode in which the agent requests permission, if the agent offers one; otherwise sends the
     /// task.
-    fn set_mode(&mut self, result: &Value) -> Vec<Action> {
+    fn set_mode_or_send_task(&mut self, result: &Value) -> Vec<ClientAction> {
         match (select_mode(&result["modes"], self.policy.level), &self.session) {
             (Some(mode), Some(session)) => {
                 let params = json!({ "sessionId": session, "modeId": mode });
                 self.send_request(RequestKind::SetMode, &params, None)
             }
-            _ => self.send_task(),
+            _ => self.send_first_prompt(),
         }
     }
 
-    fn send_task(&mut self) -> Vec<Action> {
+    /// Returns the actions that send the first prompt; those that finish the conversation after a
+    /// cancellation.
+    fn send_first_prompt(&mut self) -> Vec<ClientAction> {
         if self.is_cancelled {
             return self.finish();
         }
@@ -292,24 +308,31 @@ impl Client {
         self.send_prompt(&text, None)
     }
 
-    fn send_prompt(&mut self, text: &str, message: Option<String>) -> Vec<Action> {
+    /// Returns the actions that send a prompt. `message` is the user's message in it, for the log.
+    fn send_prompt(&mut self, text: &str, message: Option<String>) -> Vec<ClientAction> {
         let params = json!({ "sessionId": self.session, "prompt": [{ "type": "text", "text": text }] });
         self.send_request(RequestKind::Prompt, &params, message)
     }
 
-    fn fail(&mut self, reason: &str) -> Vec<Action> {
-        let mut out = vec![Action::Log(ClientLine::Failure { text: reason.to_owned() })];
+    /// Returns the actions that log a failure and finish the conversation.
+    fn fail(&mut self, reason: &str) -> Vec<ClientAction> {
+        let mut out = vec![ClientAction::Log(ClientLine::Failure { text: reason.to_owned() })];
         out.extend(self.finish());
         out
     }
 
-    /// Returns [`Action::ConfirmDelivery`] at the agent's first reaction to the messages sent last, and
+    /// Returns [`ClientAction::ConfirmDelivery`] at the agent's first reaction to the messages sent last, and
     /// nothing at later calls.
-    fn take_delivery_confirmation(&mut self) -> Vec<Action> {
-        if std::mem::take(&mut self.awaits_reaction) { vec![Action::ConfirmDelivery] } else { Vec::new() }
+    fn take_delivery_confirmation(&mut self) -> Vec<ClientAction> {
+        if std::mem::take(&mut self.awaits_reaction) {
+            vec![ClientAction::ConfirmDelivery]
+        } else {
+            Vec::new()
+        }
     }
 
-    fn handle_update(&mut self, params: &Value) -> Vec<Action> {
+    /// Processes a `session/update` of the agent, which may be its reaction to the messages sent last.
+    fn handle_update(&mut self, params: &Value) -> Vec<ClientAction> {
         let update = &params["update"];
         match update["sessionUpdate"].as_str() {
             // These updates do not belong to a turn.
@@ -328,15 +351,17 @@ impl Client {
         self.take_delivery_confirmation()
     }
 
-    fn answer_request(&mut self, id: &Value, method: &str, params: &Value) -> Vec<Action> {
+    /// Returns the actions that answer a request of the agent: a permission request by the tool policy, any
+    /// other with an error.
+    fn answer_request(&mut self, id: &Value, method: &str, params: &Value) -> Vec<ClientAction> {
         if method != "session/request_permission" {
             let message = format!("there is no {method} here");
-            return vec![Action::Send(rpc::error_response(id, METHOD_NOT_FOUND, &message))];
+            return vec![ClientAction::Send(rpc::error_response(id, METHOD_NOT_FOUND, &message))];
         }
         let call = self.calls.record_update(&params["toolCall"]);
         let policy_refusal = match self.is_cancelled {
             true => Some("its run is being stopped".to_owned()),
-            false => self.policy.refusal(call),
+            false => self.policy.refusal_reason(call),
         };
         let (tool, call_id) = (call.tool_label().to_owned(), call.id().to_owned());
         let option = choose_option(&params["options"], policy_refusal.is_none(), self.policy.level)
@@ -348,8 +373,8 @@ impl Client {
             None => json!({ "outcome": "cancelled" }),
         };
         let log_entry =
-            refusal.map(|reason| Action::Log(ClientLine::ToolRefused { call: call_id, tool, reason }));
-        let response = Action::Send(rpc::response(id, &json!({ "outcome": outcome })));
+            refusal.map(|reason| ClientAction::Log(ClientLine::ToolRefused { call_id, tool, reason }));
+        let response = ClientAction::Send(rpc::response(id, &json!({ "outcome": outcome })));
         log_entry.into_iter().chain([response]).collect()
     }
 }

@@ -27,7 +27,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::unix::pipe::Receiver;
 use tokio::process::{ChildStdin, ChildStdout};
 
-use super::client::{Action, Client, ClientConfig};
+use super::client::{Client, ClientAction, ClientConfig};
 use super::relay::OutputRelay;
 use super::tool_policy::ToolPolicy;
 use crate::agent::Error;
@@ -53,7 +53,7 @@ const OUTPUT_DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Exit code or signal with which the driver process ends, so that the supervisor sees how the agent exited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AgentExit {
+pub enum DriverExit {
     /// Exit with this code.
     Code(i32),
     /// End by this signal.
@@ -79,8 +79,8 @@ pub fn run_protocol_agent(
     run_number: RunNumber,
     command: &[OsString],
     handles: DriverHandles,
-) -> Result<AgentExit, Error> {
-    let runtime_error = |source| process::Error::Start { program: "the event loop".into(), source };
+) -> Result<DriverExit, Error> {
+    let runtime_error = |source| process::Error::NotStarted { program: "the event loop".into(), source };
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(runtime_error)?;
     runtime.block_on(async {
@@ -98,7 +98,7 @@ enum ShutdownProgress {
     /// The agent was sent a request to end its turn.
     Cancelling,
     /// The agent's input is closed.
-    Closing,
+    InputClosed,
     /// The agent was sent SIGTERM.
     Terminating,
     /// The agent was sent SIGKILL.
@@ -111,7 +111,7 @@ struct Driver<'a> {
     run_number: RunNumber,
     stop_grace: Duration,
     child: AsyncChild,
-    pid: u32,
+    agent_pid: u32,
     stdin: Option<ChildStdin>,
     stdout: Option<ChildStdout>,
     relay: OutputRelay<File>,
@@ -127,12 +127,16 @@ struct Driver<'a> {
     /// Messages that were sent to the agent and to which it has not reacted. No other process delivers
     /// messages until it has.
     pending_messages: Option<ClaimedMessages>,
+    /// How far the driver is in ending the agent.
     shutdown: ShutdownProgress,
-    /// Whether the run is being stopped on request.
-    is_stopped: bool,
-    deadline: Option<Instant>,
-    exit_status: Option<ExitStatus>,
-    buffer: Vec<u8>,
+    /// Whether a stop was requested before the agent's input was closed.
+    is_stop_requested: bool,
+    /// Time at which the driver uses the next means of ending the agent, or stops waiting for the output of
+    /// an exited one; none while it waits for neither.
+    escalation_deadline: Option<Instant>,
+    /// Exit status of the agent; none while it runs.
+    agent_exit_status: Option<ExitStatus>,
+    output_buffer: Vec<u8>,
 }
 
 /// Occurrence to which the driver reacts: a signal, input or output, an exit, or a passed deadline.
@@ -178,7 +182,7 @@ impl<'a> Driver<'a> {
             store: &project.store,
             run_number,
             stop_grace: project.settings.stop_grace,
-            pid: child.id().unwrap_or_default(),
+            agent_pid: child.id().unwrap_or_default(),
             stdin: child.stdin.take(),
             stdout: child.stdout.take(),
             child,
@@ -192,22 +196,22 @@ impl<'a> Driver<'a> {
             conversation: run.conversation_number(),
             pending_messages: None,
             shutdown: ShutdownProgress::Running,
-            is_stopped: false,
-            deadline: None,
-            exit_status: None,
-            buffer: vec![0; READ_BUFFER_SIZE],
+            is_stop_requested: false,
+            escalation_deadline: None,
+            agent_exit_status: None,
+            output_buffer: vec![0; READ_BUFFER_SIZE],
             lane,
         })
     }
 
-    async fn run(&mut self) -> Result<AgentExit, Error> {
+    async fn run(&mut self) -> Result<DriverExit, Error> {
         loop {
             match self.next_event().await {
-                DriverEvent::StopRequested => self.stop(),
+                DriverEvent::StopRequested => self.stop_or_escalate(),
                 DriverEvent::SupervisorGone => (self.supervisor_pipe, self.accepts_messages) = (None, false),
                 DriverEvent::OutputRead(Ok(0) | Err(_)) => {
                     self.stdout = None;
-                    if let Some(line) = self.relay.finish() {
+                    if let Some(line) = self.relay.finish_last_line() {
                         let actions = self.client.receive_line(&line);
                         self.perform(actions);
                     }
@@ -218,14 +222,15 @@ impl<'a> Driver<'a> {
                 // The agent no longer reads its input. Its exit, or the end of its output, follows.
                 DriverEvent::InputWritten(Err(_)) => self.stdin = None,
                 DriverEvent::AgentExited(status) => {
-                    let wait_error = |source| process::Error::Start { program: "the agent".into(), source };
-                    self.exit_status = Some(status.map_err(wait_error)?);
-                    self.deadline = Some(Instant::now() + OUTPUT_DRAIN_TIMEOUT);
+                    let wait_error =
+                        |source| process::Error::NotStarted { program: "the agent".into(), source };
+                    self.agent_exit_status = Some(status.map_err(wait_error)?);
+                    self.escalation_deadline = Some(Instant::now() + OUTPUT_DRAIN_TIMEOUT);
                 }
                 DriverEvent::DeadlinePassed => self.escalate(),
             }
-            if let Some(status) = self.exit_status.filter(|_| self.stdout.is_none()) {
-                return Ok(self.agent_exit(status));
+            if let Some(status) = self.agent_exit_status.filter(|_| self.stdout.is_none()) {
+                return Ok(self.driver_exit(status));
             }
         }
     }
@@ -238,9 +243,9 @@ impl<'a> Driver<'a> {
             stdout,
             outbox,
             child,
-            buffer,
-            deadline,
-            exit_status,
+            output_buffer: buffer,
+            escalation_deadline: deadline,
+            agent_exit_status: exit_status,
             ..
         } = self;
         let can_read = !outbox.is_full();
@@ -277,25 +282,26 @@ impl<'a> Driver<'a> {
         }
     }
 
+    /// Processes the first `length` bytes of the buffer, which were just read from the agent's output.
     fn process_output(&mut self, length: usize) {
-        self.relay.feed(self.buffer.get(..length).unwrap_or_default());
+        self.relay.feed(self.output_buffer.get(..length).unwrap_or_default());
         while let Some(line) = self.relay.next_line() {
             let actions = self.client.receive_line(&line);
             self.perform(actions);
         }
     }
 
-    fn perform(&mut self, actions: Vec<Action>) {
+    fn perform(&mut self, actions: Vec<ClientAction>) {
         for action in actions {
             match action {
-                Action::Send(message) => self.outbox.push(&message),
-                Action::Log(entry) => self.relay.write_entry(&entry),
-                Action::ConfirmDelivery => self.confirm_delivery(),
-                Action::ContinueAfterTurn => {
-                    let next_actions = self.next_turn();
+                ClientAction::Send(message) => self.outbox.push(&message),
+                ClientAction::Log(entry) => self.relay.write_entry(&entry),
+                ClientAction::ConfirmDelivery => self.confirm_delivery(),
+                ClientAction::ContinueAfterTurn => {
+                    let next_actions = self.next_turn_or_finish();
                     self.perform(next_actions);
                 }
-                Action::CloseInput => self.close_input(),
+                ClientAction::CloseInput => self.close_input(),
             }
         }
     }
@@ -303,7 +309,7 @@ impl<'a> Driver<'a> {
     /// Returns the actions after a finished turn: send the messages that wait in the inbox for this
     /// conversation, or finish. While this process lives, the supervisor waits for its exit and takes no
     /// messages. Without a supervisor this process takes none either.
-    fn next_turn(&mut self) -> Vec<Action> {
+    fn next_turn_or_finish(&mut self) -> Vec<ClientAction> {
         if !self.accepts_messages {
             return self.client.finish();
         }
@@ -331,12 +337,12 @@ impl<'a> Driver<'a> {
 
     /// Requests that the agent ends its turn. On a repeated request, continues with the next means of ending
     /// the agent.
-    fn stop(&mut self) {
+    fn stop_or_escalate(&mut self) {
         match self.shutdown {
             ShutdownProgress::Running => {
                 let actions = self.client.cancel();
                 self.shutdown = ShutdownProgress::Cancelling;
-                self.deadline = Some(Instant::now() + self.stop_grace / 3);
+                self.escalation_deadline = Some(Instant::now() + self.stop_grace / 3);
                 self.perform(actions);
             }
             _ => self.escalate(),
@@ -349,10 +355,10 @@ impl<'a> Driver<'a> {
             return;
         }
         self.stdin = None;
-        self.is_stopped = self.shutdown == ShutdownProgress::Cancelling;
-        self.shutdown = ShutdownProgress::Closing;
-        if self.exit_status.is_none() {
-            self.deadline = Some(Instant::now() + self.exit_wait_limit());
+        self.is_stop_requested = self.shutdown == ShutdownProgress::Cancelling;
+        self.shutdown = ShutdownProgress::InputClosed;
+        if self.agent_exit_status.is_none() {
+            self.escalation_deadline = Some(Instant::now() + self.exit_wait_limit());
         }
     }
 
@@ -360,14 +366,16 @@ impl<'a> Driver<'a> {
     /// run is being stopped, the supervisor ends the run once the stop grace has passed, so each means gets a
     /// third of it.
     fn exit_wait_limit(&self) -> Duration {
-        if self.is_stopped { self.stop_grace / 3 } else { EXIT_WAIT_LIMIT }
+        if self.is_stop_requested { self.stop_grace / 3 } else { EXIT_WAIT_LIMIT }
     }
 
+    /// Uses the next means of ending the agent: closed input, SIGTERM, SIGKILL. After its exit, stops waiting
+    /// for more output.
     fn escalate(&mut self) {
-        if self.exit_status.is_some() {
+        if self.agent_exit_status.is_some() {
             // Another process holds the agent's output open.
             self.stdout = None;
-            if let Some(line) = self.relay.finish() {
+            if let Some(line) = self.relay.finish_last_line() {
                 let actions = self.client.receive_line(&line);
                 self.perform(actions);
             }
@@ -375,29 +383,29 @@ impl<'a> Driver<'a> {
         }
         match self.shutdown {
             ShutdownProgress::Running | ShutdownProgress::Cancelling => self.close_input(),
-            ShutdownProgress::Closing => {
+            ShutdownProgress::InputClosed => {
                 // An error means that the agent has just exited and needs no signal.
-                let _already_exited = signals::terminate_process(self.pid);
+                let _already_exited = signals::terminate_process(self.agent_pid);
                 self.shutdown = ShutdownProgress::Terminating;
-                self.deadline = Some(Instant::now() + self.exit_wait_limit());
+                self.escalation_deadline = Some(Instant::now() + self.exit_wait_limit());
             }
             ShutdownProgress::Terminating | ShutdownProgress::Killed => {
                 let _already_exited = self.child.start_kill();
                 self.shutdown = ShutdownProgress::Killed;
-                self.deadline = None;
+                self.escalation_deadline = None;
             }
         }
     }
 
-    /// Returns success when the conversation was finished by this process, and otherwise the agent's exit
-    /// code or signal. Only the exit of an agent that ended the conversation itself carries a result.
-    fn agent_exit(&self, status: ExitStatus) -> AgentExit {
+    /// Returns the exit of the driver process: success when this process has finished the conversation, and
+    /// otherwise the agent's exit code or signal.
+    fn driver_exit(&self, status: ExitStatus) -> DriverExit {
         if self.client.is_finished() {
-            return AgentExit::Code(0);
+            return DriverExit::Code(0);
         }
         match (status.signal(), status.code()) {
-            (Some(signal), _) => AgentExit::Signal(signal),
-            (None, code) => AgentExit::Code(code.unwrap_or(1)),
+            (Some(signal), _) => DriverExit::Signal(signal),
+            (None, code) => DriverExit::Code(code.unwrap_or(1)),
         }
     }
 }
@@ -411,11 +419,11 @@ fn load_client_config(project: &Project, lane: &AnyLane, run: &RunRecord) -> Res
     let prompt = read(&prompt_file)?;
     let restart_prompt_file = layout.run_restart_prompt(&lane.name, run.number);
     Ok(ClientConfig {
-        dir,
+        work_dir: dir,
         lane: lane.name.clone(),
         run_number: run.number,
-        program_path: project.git_proq_path()?.to_owned(),
-        session: run.session.clone().filter(|_| run.resumed),
+        git_proq_path: project.git_proq_path()?.to_owned(),
+        session_to_resume: run.chosen_session.clone().filter(|_| run.resumes_session),
         prompt,
         restart_prompt: restart_prompt_file.exists().then(|| read(&restart_prompt_file)).transpose()?,
     })
@@ -426,9 +434,9 @@ fn load_tool_policy(
     project: &Project,
     lane: &AnyLane,
     run: &RunRecord,
-    dir: &Path,
+    work_dir: &Path,
 ) -> Result<ToolPolicy, Error> {
     let level = run.permission.as_deref().and_then(Permission::from_name).unwrap_or_default();
-    let dir = dir.canonicalize().map_err(lane::Error::io("find", dir))?;
+    let dir = work_dir.canonicalize().map_err(lane::Error::io("find", work_dir))?;
     Ok(ToolPolicy { level, lane_dir: dir, checks: lane_checks(project, lane)? })
 }

@@ -4,7 +4,7 @@ use std::path::{Component, Path, PathBuf};
 
 /// Returns `path` relative to the canonical folder `dir`, with links and `..` resolved; none when it leads
 /// out of the folder or through a dangling link. The last components of the path need not exist.
-pub(super) fn resolve_within(dir: &Path, path: &Path) -> Option<PathBuf> {
+pub(super) fn resolve_relative_within(dir: &Path, path: &Path) -> Option<PathBuf> {
     let joined = dir.join(path);
     let mut existing = joined.as_path();
     let mut missing = Vec::new();
@@ -42,8 +42,9 @@ mod tests {
         for (link, to) in [("out", ".."), ("dangling", "/nowhere/at/all"), ("own", "sub")] {
             std::os::unix::fs::symlink(to, lane.join(link)).unwrap();
         }
-        let inside =
-            |path: &str| resolve_within(&lane, Path::new(path)).map(|p| p.to_string_lossy().into_owned());
+        let inside = |path: &str| {
+            resolve_relative_within(&lane, Path::new(path)).map(|p| p.to_string_lossy().into_owned())
+        };
         assert_eq!(inside("new/file").as_deref(), Some("new/file"));
         assert_eq!(inside(&lane.join("sub/x").display().to_string()).as_deref(), Some("sub/x"));
         assert_eq!(inside("sub/../x").as_deref(), Some("x"));

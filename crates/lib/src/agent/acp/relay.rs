@@ -19,10 +19,11 @@ pub(super) enum RelayedLine {
 /// Copies an agent's output to a log.
 pub(super) struct OutputRelay<W> {
     log: W,
-    /// Bytes that were received; those before `start` are in the log.
-    unlogged: Vec<u8>,
-    start: usize,
-    /// Number of bytes after `start` that hold no line break.
+    /// Bytes of the agent's output that were received; the first `logged_len` of them are in the log.
+    received: Vec<u8>,
+    /// Number of bytes at the start of `received` that are in the log.
+    logged_len: usize,
+    /// Number of bytes after the logged ones that are known to hold no line break.
     searched_len: usize,
     /// Whether the log ends inside a line that is too long to be held.
     is_in_long_line: bool,
@@ -37,8 +38,8 @@ impl<W: Write> OutputRelay<W> {
     pub(super) fn new(log: W) -> OutputRelay<W> {
         OutputRelay {
             log,
-            unlogged: Vec::new(),
-            start: 0,
+            received: Vec::new(),
+            logged_len: 0,
             searched_len: 0,
             is_in_long_line: false,
             queued_entries: Vec::new(),
@@ -49,36 +50,36 @@ impl<W: Write> OutputRelay<W> {
     /// Adds bytes of the agent's output, split at any position. Call `next_line` afterwards until it returns
     /// none.
     pub(super) fn feed(&mut self, bytes: &[u8]) {
-        self.unlogged.drain(..self.start);
-        self.start = 0;
-        self.unlogged.extend_from_slice(bytes);
+        self.received.drain(..self.logged_len);
+        self.logged_len = 0;
+        self.received.extend_from_slice(bytes);
     }
 
     /// Logs the next line and returns it; none when no line is complete.
     pub(super) fn next_line(&mut self) -> Option<RelayedLine> {
-        let unsearched = self.unlogged.get(self.start + self.searched_len..).unwrap_or_default();
+        let unsearched = self.received.get(self.logged_len + self.searched_len..).unwrap_or_default();
         let end = unsearched
             .iter()
             .position(|byte| *byte == b'\n')
-            .map(|offset| self.start + self.searched_len + offset + 1);
+            .map(|offset| self.logged_len + self.searched_len + offset + 1);
         match end {
             Some(end) => Some(self.take_line(end)),
-            None if self.is_in_long_line || self.unlogged.len() - self.start > MAX_LINE_BYTES => {
-                let chunk = self.unlogged.split_off(self.start);
+            None if self.is_in_long_line || self.received.len() - self.logged_len > MAX_LINE_BYTES => {
+                let chunk = self.received.split_off(self.logged_len);
                 self.release_buffer();
                 self.log_partial_line(chunk);
                 None
             }
             None => {
-                self.searched_len = self.unlogged.len() - self.start;
+                self.searched_len = self.received.len() - self.logged_len;
                 None
             }
         }
     }
 
     /// Logs and returns the agent's last line if it has no line break. Call it at the end of the output.
-    pub(super) fn finish(&mut self) -> Option<RelayedLine> {
-        if self.start == self.unlogged.len() && !self.is_in_long_line {
+    pub(super) fn finish_last_line(&mut self) -> Option<RelayedLine> {
+        if self.logged_len == self.received.len() && !self.is_in_long_line {
             return None;
         }
         self.feed(b"\n");
@@ -97,9 +98,9 @@ impl<W: Write> OutputRelay<W> {
 
     /// Removes the bytes up to `end`, the end of a line, from the buffer, logs them, and returns the line.
     fn take_line(&mut self, end: usize) -> RelayedLine {
-        let line = self.unlogged.get(self.start..end).unwrap_or_default().to_vec();
-        (self.start, self.searched_len) = (end, 0);
-        if self.start == self.unlogged.len() {
+        let line = self.received.get(self.logged_len..end).unwrap_or_default().to_vec();
+        (self.logged_len, self.searched_len) = (end, 0);
+        if self.logged_len == self.received.len() {
             self.release_buffer();
         }
         if self.is_in_long_line {
@@ -109,19 +110,20 @@ impl<W: Write> OutputRelay<W> {
             self.write_log(&entries);
             return RelayedLine::TooLong;
         }
-        self.write_log(&escape_line(line.clone()));
+        self.write_log(&escape_client_prefix(line.clone()));
         RelayedLine::Complete(line)
     }
 
     /// Logs a part of a line that is too long.
     fn log_partial_line(&mut self, chunk: Vec<u8>) {
-        let escaped_chunk = if self.is_in_long_line { chunk } else { escape_line(chunk) };
+        let escaped_chunk = if self.is_in_long_line { chunk } else { escape_client_prefix(chunk) };
         self.is_in_long_line = true;
         self.write_log(&escaped_chunk);
     }
 
+    /// Frees the buffer, all of whose bytes are in the log.
     fn release_buffer(&mut self) {
-        (self.unlogged, self.start, self.searched_len) = (Vec::new(), 0, 0);
+        (self.received, self.logged_len, self.searched_len) = (Vec::new(), 0, 0);
     }
 
     /// Writes bytes to the log. Bytes that cannot be written are missing in the log: a full disk is no reason
@@ -136,7 +138,7 @@ impl<W: Write> OutputRelay<W> {
     /// Returns the number of bytes that the relay holds in memory.
     #[cfg(test)]
     pub(super) fn memory_use(&self) -> usize {
-        self.unlogged.capacity() + self.queued_entries.capacity()
+        self.received.capacity() + self.queued_entries.capacity()
     }
 
     /// Returns the log.
@@ -149,7 +151,7 @@ impl<W: Write> OutputRelay<W> {
 /// Returns a line of the agent as it is logged. A line that looks like an entry of the client gets a leading
 /// space, which changes nothing for a JSON reader. A line that already has such spaces gets one more, so that
 /// they can be removed again.
-fn escape_line(mut line: Vec<u8>) -> Vec<u8> {
+fn escape_client_prefix(mut line: Vec<u8>) -> Vec<u8> {
     let spaces = line.iter().take_while(|byte| **byte == b' ').count();
     if line.get(spaces..).is_some_and(|text| text.starts_with(CLIENT_LINE_PREFIX)) {
         line.insert(0, b' ');

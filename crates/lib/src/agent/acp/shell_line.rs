@@ -31,7 +31,7 @@ pub(super) fn parse_commands(line: &str) -> Option<Vec<Vec<String>>> {
                 parser.end_command();
             }
             '$' | '`' | '<' | '>' | '|' | '&' | '(' | ')' | '\\' => return None,
-            '~' if parser.word.is_none() => return None,
+            '~' if parser.current_word.is_none() => return None,
             c if c.is_ascii_whitespace() => parser.end_word(),
             c => parser.push_char(Some(c)),
         }
@@ -43,25 +43,28 @@ pub(super) fn parse_commands(line: &str) -> Option<Vec<Vec<String>>> {
 /// The words and commands that were parsed so far.
 #[derive(Default)]
 struct LineParser {
+    /// Complete commands, each as its words.
     commands: Vec<Vec<String>>,
-    words: Vec<String>,
-    word: Option<String>,
+    /// Complete words of the current command.
+    current_words: Vec<String>,
+    /// Characters of the current word; none between words.
+    current_word: Option<String>,
 }
 
 impl LineParser {
     /// Adds a character to the current word. Without a character it only starts a word, as empty quotes do.
     fn push_char(&mut self, character: Option<char>) {
-        self.word.get_or_insert_default().extend(character);
+        self.current_word.get_or_insert_default().extend(character);
     }
 
     fn end_word(&mut self) {
-        self.words.extend(self.word.take());
+        self.current_words.extend(self.current_word.take());
     }
 
     fn end_command(&mut self) {
         self.end_word();
-        if !self.words.is_empty() {
-            self.commands.push(std::mem::take(&mut self.words));
+        if !self.current_words.is_empty() {
+            self.commands.push(std::mem::take(&mut self.current_words));
         }
     }
 }

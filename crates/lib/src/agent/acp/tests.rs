@@ -10,7 +10,7 @@ use proq_stream::base::client_line::{CLIENT_LINE_PREFIX, ClientLine};
 use proq_stream::base::lines::MAX_LINE_BYTES;
 use serde_json::{Value, json};
 
-use super::client::{Action, Client, ClientConfig};
+use super::client::{Client, ClientAction, ClientConfig};
 use super::relay::{OutputRelay, RelayedLine};
 use super::tool_policy::ToolPolicy;
 use crate::agent::profiles::profile::permission::Permission;
@@ -54,7 +54,7 @@ fn relay_in_chunks(bytes: &[u8], chunk_sizes: &[usize]) -> (Vec<u8>, Vec<ClientL
     while let Some(line) = relay.next_line() {
         collect_line(&mut relay, line);
     }
-    if let Some(line) = relay.finish() {
+    if let Some(line) = relay.finish_last_line() {
         collect_line(&mut relay, line);
     }
     (relay.log().clone(), entries, lines)
@@ -163,11 +163,11 @@ fn log_starts_new_line_after_failed_write() {
 
 fn test_client(session: Option<&str>) -> Client {
     let config = ClientConfig {
-        dir: PathBuf::from("/lane"),
+        work_dir: PathBuf::from("/lane"),
         lane: LaneName::parse("x").unwrap(),
         run_number: RunNumber::first(),
-        program_path: PathBuf::from("/bin/git-proq"),
-        session: session.map(str::to_owned),
+        git_proq_path: PathBuf::from("/bin/git-proq"),
+        session_to_resume: session.map(str::to_owned),
         prompt: "go on".to_owned(),
         restart_prompt: Some("all of it".to_owned()),
     };
@@ -177,15 +177,15 @@ fn test_client(session: Option<&str>) -> Client {
     )
 }
 
-fn receive(client: &mut Client, message: &Value) -> Vec<Action> {
+fn receive(client: &mut Client, message: &Value) -> Vec<ClientAction> {
     client.receive_line(&RelayedLine::Complete(message.to_string().into_bytes()))
 }
 
 /// Returns the messages that are sent to the agent.
-fn sent_messages(actions: &[Action]) -> Vec<&Value> {
+fn sent_messages(actions: &[ClientAction]) -> Vec<&Value> {
     actions
         .iter()
-        .filter_map(|action| if let Action::Send(message) = action { Some(message) } else { None })
+        .filter_map(|action| if let ClientAction::Send(message) = action { Some(message) } else { None })
         .collect()
 }
 
@@ -219,7 +219,7 @@ fn delivery_is_confirmed_by_first_reaction() {
     let _ = receive(&mut client, &json!({"id": 2, "result": {"sessionId": "s"}}));
     assert_eq!(
         receive(&mut client, &json!({"id": 3, "result": {"stopReason": "end_turn"}})),
-        [Action::ContinueAfterTurn]
+        [ClientAction::ContinueAfterTurn]
     );
     let _ = client.send_message("more");
     let update =
@@ -227,10 +227,10 @@ fn delivery_is_confirmed_by_first_reaction() {
     assert_eq!(receive(&mut client, &update("available_commands_update")), []);
     // A second response to a request that already has one.
     assert_eq!(receive(&mut client, &json!({"id": 3, "result": {"stopReason": "end_turn"}})), []);
-    assert_eq!(receive(&mut client, &update("agent_thought_chunk")), [Action::ConfirmDelivery]);
+    assert_eq!(receive(&mut client, &update("agent_thought_chunk")), [ClientAction::ConfirmDelivery]);
     assert_eq!(receive(&mut client, &update("agent_thought_chunk")), []);
     let actions = receive(&mut client, &json!({"id": 4, "result": {"stopReason": "max_tokens"}}));
-    assert_eq!(actions, [Action::Log(ClientLine::NoMoreRequests), Action::CloseInput]);
+    assert_eq!(actions, [ClientAction::Log(ClientLine::NoMoreRequests), ClientAction::CloseInput]);
 }
 
 /// Generates messages of every kind, valid and invalid.
@@ -292,11 +292,11 @@ proptest! {
             if n == cancelled_at {
                 actions.extend(client.cancel());
             }
-            if actions.contains(&Action::ContinueAfterTurn) {
+            if actions.contains(&ClientAction::ContinueAfterTurn) {
                 actions.extend(client.send_message("more"));
             }
             requests += sent_messages(&actions).iter().filter(|m| m.get("id").is_some() && m.get("method").is_some()).count();
-            finish_count += actions.iter().filter(|action| **action == Action::CloseInput).count();
+            finish_count += actions.iter().filter(|action| **action == ClientAction::CloseInput).count();
         }
         prop_assert!(finish_count <= 1 && requests <= all.len() + 1);
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::lane_path::resolve_within;
+use super::lane_path::resolve_relative_within;
 use super::shell_line;
 use crate::agent::profiles::profile::permission::Permission;
 
@@ -50,13 +50,16 @@ pub(super) struct ToolPolicy {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct ToolCall {
     id: String,
-    kind: String,
+    /// Kind of tool in the protocol's words, such as `edit` or `execute`; empty when unknown.
+    tool_kind: String,
     /// All names by which the agent called the tool.
-    names: Vec<String>,
+    tool_names: Vec<String>,
+    /// Paths that the call names.
     paths: Vec<PathBuf>,
     /// The most recent title of the call.
     title: Option<String>,
-    command: Option<String>,
+    /// Shell line that the call runs, if it names one.
+    command_line: Option<String>,
 }
 
 impl ToolCall {
@@ -67,8 +70,8 @@ impl ToolCall {
 
     /// Returns the name of the tool for a message to the user.
     pub(super) fn tool_label(&self) -> &str {
-        match self.kind.as_str() {
-            "" | "other" => self.names.first().map_or("a tool", String::as_str),
+        match self.tool_kind.as_str() {
+            "" | "other" => self.tool_names.first().map_or("a tool", String::as_str),
             kind => kind,
         }
     }
@@ -77,11 +80,11 @@ impl ToolCall {
     fn update(&mut self, call: &Value) {
         let text = |value: &Value, path: &str| value.pointer(path).and_then(Value::as_str).map(str::to_owned);
         if let Some(kind) = text(call, "/kind") {
-            self.kind = kind;
+            self.tool_kind = kind;
         }
         for path in ["/name", "/_meta/toolName", "/_meta/claudeCode/toolName", "/title"] {
-            let name = text(call, path).filter(|name| !self.names.contains(name));
-            self.names.extend(name);
+            let name = text(call, path).filter(|name| !self.tool_names.contains(name));
+            self.tool_names.extend(name);
         }
         self.title = text(call, "/title").or(self.title.take());
         let lists = [("/locations", None), ("/content", Some("diff"))];
@@ -94,21 +97,21 @@ impl ToolCall {
         self.paths.extend(PATH_FIELDS.iter().filter_map(|name| raw_input[*name].as_str()).map(PathBuf::from));
         if let Some(line) = to_shell_line(&raw_input["command"]).or_else(|| to_shell_line(&raw_input["cmd"]))
         {
-            self.command = Some(line);
+            self.command_line = Some(line);
         }
         self.paths.truncate(MAX_REMEMBERED_CALLS);
-        self.names.truncate(MAX_REMEMBERED_CALLS);
+        self.tool_names.truncate(MAX_REMEMBERED_CALLS);
     }
 
     /// Returns the shell line of the call. Some agents have it only in the title.
     fn shell_line(&self) -> Option<&str> {
-        self.command.as_deref().or(self.title.as_deref())
+        self.command_line.as_deref().or(self.title.as_deref())
     }
 
     fn is_proq_tool(&self) -> bool {
         let is_proq_name =
             |name: &String| name.contains("proq") && PROQ_TOOLS.iter().any(|tool| name.contains(tool));
-        self.names.iter().any(is_proq_name)
+        self.tool_names.iter().any(is_proq_name)
     }
 }
 
@@ -151,13 +154,13 @@ impl RecentCalls {
 
 impl ToolPolicy {
     /// Returns the reason why a call is not allowed; none when it is allowed.
-    pub(super) fn refusal(&self, call: &ToolCall) -> Option<String> {
+    pub(super) fn refusal_reason(&self, call: &ToolCall) -> Option<String> {
         if self.level == Permission::Full {
             return None;
         }
         let level = self.level;
         let exceeds_level = |action: &str| Some(format!("permission {level} does not allow it to {action}"));
-        match (call.kind.as_str(), level) {
+        match (call.tool_kind.as_str(), level) {
             ("think", _) => None,
             ("read" | "search", _) => self.path_refusal(call),
             ("edit" | "delete" | "move", Permission::Edit) => {
@@ -173,8 +176,10 @@ impl ToolPolicy {
         }
     }
 
+    /// Returns the reason to refuse a call with a path outside the lane; none when all are inside.
     fn path_refusal(&self, call: &ToolCall) -> Option<String> {
-        let outside_path = call.paths.iter().find(|path| resolve_within(&self.lane_dir, path).is_none())?;
+        let outside_path =
+            call.paths.iter().find(|path| resolve_relative_within(&self.lane_dir, path).is_none())?;
         Some(format!("{} is not in its lane", outside_path.display()))
     }
 
@@ -185,7 +190,7 @@ impl ToolPolicy {
             return Some("it does not say which file it would change".to_owned());
         }
         let is_git_file = |path: &PathBuf| {
-            resolve_within(&self.lane_dir, path).is_some_and(|path| path.starts_with(".git"))
+            resolve_relative_within(&self.lane_dir, path).is_some_and(|path| path.starts_with(".git"))
         };
         call.paths.iter().any(is_git_file).then(|| "git's own files are not to be changed".to_owned())
     }
@@ -207,13 +212,15 @@ impl ToolPolicy {
         }
     }
 
+    /// Returns whether a command of a shell line is allowed: git without `git config`, `cd` within the lane,
+    /// or one of the lane's checks.
     fn is_allowed_command(&self, words: &[String]) -> bool {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         match words.as_slice() {
             // A git setting can hold a command.
             ["git", "config", ..] => false,
             ["git", "--no-pager", sub, ..] | ["git", sub, ..] if !sub.starts_with('-') => true,
-            ["cd", dir] => resolve_within(&self.lane_dir, Path::new(dir)).is_some(),
+            ["cd", dir] => resolve_relative_within(&self.lane_dir, Path::new(dir)).is_some(),
             _ => self.checks.iter().filter_map(|check| shell_line::parse_commands(check)).any(|check| {
                 matches!(check.as_slice(), [check_words] if check_words.iter().map(String::as_str).eq(words.iter().copied()))
             }),

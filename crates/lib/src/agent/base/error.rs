@@ -55,14 +55,14 @@ pub enum Error {
         "say which: git proq spawn {agent} \"what to do\" -- CMD ARGS…"
     )]
     #[hint("describe yours in your configuration: [agents.NAME] with like = \"{agent}\" and a program")]
-    NoProgram {
+    ProfileWithoutProgram {
         /// Name of the agent.
         agent: String,
     },
     /// A file of the user that cannot be merged with the file that git-proq would put in its place.
     #[error("what {path} says ({key}) cannot be joined with what the agent is to be told there: {reason}", path = .path.display())]
     #[hint("make {} a JSON object without comments", path.display())]
-    CannotMergeFile {
+    CannotMergeUserFile {
         /// Environment variable that names the file.
         key: String,
         /// Path of the user's file.
@@ -175,7 +175,7 @@ pub enum Error {
         "what waits is for another conversation of lane '{lane}' ({agent}) than the one that goes on there; nothing was sent"
     )]
     #[hint("when that run has ended: git proq wait {lane} && git proq send {lane}")]
-    OtherConversation {
+    MessagesForOtherConversation {
         /// Name of the lane.
         lane: LaneName,
         /// Agent whose conversation the messages are for.
@@ -361,15 +361,17 @@ impl Error {
     /// other error unchanged.
     pub fn into_command_in_lane(self, lane: &LaneName, command: &[OsString]) -> Error {
         match self {
-            Error::UnexpectedCommand { agent } | Error::NoProgram { agent } if agent == "command" => {
-                Error::command_in_lane(lane, command)
+            Error::UnexpectedCommand { agent } | Error::ProfileWithoutProgram { agent }
+                if agent == "command" =>
+            {
+                Error::command_in_lane_error(lane, command)
             }
             other => other,
         }
     }
 
     /// Returns the error for a command in an existing lane.
-    pub fn command_in_lane(lane: &LaneName, command: &[OsString]) -> Error {
+    pub fn command_in_lane_error(lane: &LaneName, command: &[OsString]) -> Error {
         let quoted_words: Vec<String> =
             command.iter().map(|argument| shell_quote(&argument.to_string_lossy())).collect();
         let command = if quoted_words.is_empty() { "CMD ARGS…".to_owned() } else { quoted_words.join(" ") };

@@ -47,7 +47,7 @@ pub(crate) struct RunClock {
     limits: Limits,
     started: Instant,
     /// Time of the last progress.
-    last_activity: Instant,
+    last_progress: Instant,
     /// Time when the agent reported that it is done.
     done_since: Option<Instant>,
 }
@@ -55,17 +55,17 @@ pub(crate) struct RunClock {
 impl RunClock {
     /// Creates the clock of a run that starts at `now`.
     pub fn start(limits: Limits, now: Instant) -> RunClock {
-        RunClock { limits, started: now, last_activity: now, done_since: None }
+        RunClock { limits, started: now, last_progress: now, done_since: None }
     }
 
     /// Records progress of the run.
-    pub(crate) fn record_activity(&mut self, now: Instant) {
-        self.last_activity = now;
+    pub(crate) fn record_progress(&mut self, now: Instant) {
+        self.last_progress = now;
     }
 
     /// Returns the time since the last progress.
     pub(crate) fn idle_time(&self, now: Instant) -> Duration {
-        now.saturating_duration_since(self.last_activity)
+        now.saturating_duration_since(self.last_progress)
     }
 
     /// Records whether the agent has reported that it is done. Another turn may start after that.
@@ -87,7 +87,7 @@ impl RunClock {
     /// limits.
     pub(crate) fn next_deadline(&self) -> Option<(Instant, StopCause)> {
         let time = self.limits.time.map(|limit| (self.started + limit, StopCause::TimeLimit));
-        let stall = self.limits.stall.map(|limit| (self.last_activity + limit, StopCause::Stall));
+        let stall = self.limits.stall.map(|limit| (self.last_progress + limit, StopCause::Stall));
         let linger = self.done_since.map(|since| (since + self.limits.linger, StopCause::DoneButRunning));
         // A run whose agent is done is not stalled.
         let stall = stall.filter(|_| linger.is_none());
@@ -124,9 +124,9 @@ mod tests {
         let limits = Limits { time: Some(5 * MINUTE), stall: Some(2 * MINUTE), ..Limits::default() };
         let (mut clock, start) = new_clock(limits);
         assert_eq!(clock.next_deadline(), Some((start + 2 * MINUTE, StopCause::Stall)));
-        clock.record_activity(start + MINUTE);
+        clock.record_progress(start + MINUTE);
         assert_eq!(clock.next_deadline(), Some((start + 3 * MINUTE, StopCause::Stall)));
-        clock.record_activity(start + 4 * MINUTE);
+        clock.record_progress(start + 4 * MINUTE);
         assert_eq!(clock.next_deadline(), Some((start + 5 * MINUTE, StopCause::TimeLimit)));
     }
 

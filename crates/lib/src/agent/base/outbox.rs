@@ -13,7 +13,7 @@ const MAX_QUEUED_MESSAGES: usize = 256;
 pub(crate) struct Outbox {
     lines: VecDeque<Vec<u8>>,
     /// Number of bytes of the first line that are written.
-    written_bytes: usize,
+    written_of_first_line: usize,
 }
 
 impl Outbox {
@@ -26,15 +26,15 @@ impl Outbox {
 
     /// Returns the bytes to write next: the unwritten part of the first line.
     pub(crate) fn next_bytes(&self) -> Option<&[u8]> {
-        self.lines.front().and_then(|line| line.get(self.written_bytes..))
+        self.lines.front().and_then(|line| line.get(self.written_of_first_line..))
     }
 
     /// Removes written bytes from the queue.
     pub fn consume(&mut self, bytes: usize) {
-        self.written_bytes += bytes;
-        if self.lines.front().is_some_and(|line| line.len() <= self.written_bytes) {
+        self.written_of_first_line += bytes;
+        if self.lines.front().is_some_and(|line| line.len() <= self.written_of_first_line) {
             self.lines.pop_front();
-            self.written_bytes = 0;
+            self.written_of_first_line = 0;
         }
     }
 

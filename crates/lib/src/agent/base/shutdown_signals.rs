@@ -16,7 +16,8 @@ impl ShutdownSignals {
     /// Registers the signal handlers. No later signal is missed.
     pub(crate) fn listen() -> Result<ShutdownSignals, Error> {
         let register = |kind| {
-            signal(kind).map_err(|source| process::Error::Start { program: "the supervisor".into(), source })
+            signal(kind)
+                .map_err(|source| process::Error::NotStarted { program: "the supervisor".into(), source })
         };
         let signals = [
             register(SignalKind::terminate())?,

@@ -17,7 +17,7 @@ use proq_stream::reader::Dialect;
 
 use crate::agent::Error;
 use crate::agent::profiles::profile::permission::Permission;
-use crate::agent::profiles::profile::{Profile, PromptDelivery, StrayPolicy, check_text};
+use crate::agent::profiles::profile::{Profile, PromptDelivery, StrayPolicy, refuse_nul_byte};
 use crate::agent::profiles::profile_catalog::find_profile;
 use crate::agent::profiles::template::PlaceholderValues;
 use crate::agent::tmux::tmux_window;
@@ -45,8 +45,8 @@ pub struct RunOptions {
 }
 
 impl RunOptions {
-    /// Returns whether no permission, model, number of turns or limit is given.
-    pub fn is_unspecified(&self) -> bool {
+    /// Returns whether no permission, model, number of turns or limit is given. Other options do not count.
+    pub fn has_no_agent_options(&self) -> bool {
         self.permission.is_none()
             && self.model.is_none()
             && self.max_turns.is_none()
@@ -81,7 +81,7 @@ pub struct AgentCommand {
     /// Part of the budget that earlier tries used.
     pub budget_spent_before: NanoDollars,
     /// Batch task that the run works at.
-    pub batch: Option<RunTask>,
+    pub batch_task: Option<RunTask>,
     /// Step of a task folder that the run executes.
     pub step_run: Option<StepRun>,
     /// Checks of the lane, which the agent's permission rules may name.
@@ -103,16 +103,16 @@ impl AgentCommand {
         project: &Project,
         agent: &str,
         prompt: &str,
-        dir: &Path,
+        program_base_dir: &Path,
         options: &RunOptions,
     ) -> Result<AgentCommand, Error> {
         let settings = &project.settings;
         let permission = effective_permission(settings, options)?;
         let profile = find_profile(&project.layers, agent)?;
         let (program, user_args) = match options.agent_command.split_first() {
-            None => (find_profile_program(&profile, agent, dir)?, None),
+            None => (find_profile_program(&profile, agent, program_base_dir)?, None),
             Some((program, args)) if profile.needs_command() => {
-                (find_program(program, dir)?, Some(args.to_vec()))
+                (find_program(program, program_base_dir)?, Some(args.to_vec()))
             }
             Some(_) => return Err(Error::UnexpectedCommand { agent: agent.to_owned() }),
         };
@@ -149,7 +149,7 @@ impl AgentCommand {
             conversation: None,
             message_ids: Vec::new(),
             budget_spent_before: NanoDollars::ZERO,
-            batch: None,
+            batch_task: None,
             step_run: None,
             checks: Vec::new(),
             program,
@@ -164,7 +164,7 @@ impl AgentCommand {
         settings: &Settings,
         argv: &[OsString],
         prompt: &str,
-        dir: &Path,
+        program_base_dir: &Path,
         options: &RunOptions,
     ) -> Result<AgentCommand, Error> {
         let (program, args) = argv.split_first().ok_or(Error::NoCommand)?;
@@ -172,11 +172,11 @@ impl AgentCommand {
             let reason = "takes an agent: nothing keeps a command of yours from changing things";
             return Err(Error::InvalidReadOnlyRun { purpose: purpose.to_string(), reason });
         }
-        check_text(prompt)?;
+        refuse_nul_byte(prompt)?;
         if options.in_window {
             tmux_window::find_tmux()?;
         }
-        let program_path = find_program(program, dir)?;
+        let program_path = find_program(program, program_base_dir)?;
         Ok(AgentCommand {
             agent: "command".to_owned(),
             permission: Permission::default(),
@@ -189,7 +189,7 @@ impl AgentCommand {
             conversation: None,
             message_ids: Vec::new(),
             budget_spent_before: NanoDollars::ZERO,
-            batch: None,
+            batch_task: None,
             step_run: None,
             checks: Vec::new(),
             program: program_path,
@@ -215,7 +215,7 @@ impl AgentCommand {
 
     /// Returns the command for a task of a batch.
     pub(crate) fn with_batch_task(self, batch: Option<RunTask>) -> AgentCommand {
-        AgentCommand { batch, ..self }
+        AgentCommand { batch_task: batch, ..self }
     }
 
     /// Returns the command for a step of a task folder.
@@ -259,7 +259,7 @@ impl AgentCommand {
 
     /// Returns the command line that the user gave for an agent whose profile has none; empty for all other
     /// commands.
-    pub(crate) fn agent_command_line(&self) -> Vec<String> {
+    pub(crate) fn user_agent_command(&self) -> Vec<String> {
         let Some(args) = self.user_args.as_ref().filter(|_| self.uses_protocol()) else { return Vec::new() };
         let program = self.program.as_os_str();
         std::iter::once(program)
@@ -379,9 +379,9 @@ fn effective_limits(
 ) -> RunLimits {
     let nonzero = |limit: Option<Duration>| limit.filter(|time| !time.is_zero());
     RunLimits {
-        time: nonzero(requested.time.or(settings.max_time)),
+        max_duration: nonzero(requested.max_duration.or(settings.max_time)),
         // The output in a window is for the user; git-proq does not read it.
-        stall: nonzero(requested.stall.or(settings.stall_limit)).filter(|_| !in_window),
+        max_stall: nonzero(requested.max_stall.or(settings.stall_limit)).filter(|_| !in_window),
         budget: requested.budget.or(settings.run_budget).filter(|cost| !cost.is_zero() && !in_window),
     }
 }
@@ -396,7 +396,7 @@ fn find_program(program: &OsString, dir: &Path) -> Result<PathBuf, Error> {
 /// Returns the path of the program of a profile.
 pub(crate) fn find_profile_program(profile: &Profile, agent: &str, dir: &Path) -> Result<PathBuf, Error> {
     if profile.program.is_empty() {
-        return Err(Error::NoProgram { agent: agent.to_owned() });
+        return Err(Error::ProfileWithoutProgram { agent: agent.to_owned() });
     }
     profile.find_program(dir)
 }

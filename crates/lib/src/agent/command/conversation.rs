@@ -22,7 +22,7 @@ pub fn refuse_while_resolving(project: &Project, lane: &AnyLane) -> Result<(), E
 }
 
 /// Finds the last run of a lane that worked at its task and can be continued: its session is known, or will
-/// be soon. With `conversation`, only runs of that conversation count.
+/// be soon. With `conversation`, only runs of that conversation count. None without such a run.
 pub(crate) fn last_conversation_run(
     store: &Store,
     lane: &AnyLane,
@@ -51,7 +51,7 @@ pub(crate) fn last_conversation_run(
 
 /// Finds the command that you gave for a lane's agent when the agent's profile has none. Returns an empty
 /// list without one.
-pub fn find_user_command(store: &Store, lane: &AnyLane) -> Result<Vec<OsString>, Error> {
+pub fn find_user_agent_command(store: &Store, lane: &AnyLane) -> Result<Vec<OsString>, Error> {
     let layout = store.layout();
     for run_number in RunNumber::first().through(lane.last_run).rev() {
         let run = RunRecord::load_if_exists(&layout.run_record(&lane.name, run_number))?;

@@ -30,7 +30,11 @@ pub(crate) struct RestartCounter {
 impl RestartCounter {
     /// Counts a run that was ended because its context was full. Returns the number of the first such run if
     /// a further run is allowed; none otherwise.
-    pub(crate) fn count_run(&mut self, run_number: RunNumber, max_runs: u32) -> Option<RunNumber> {
+    pub(crate) fn count_context_full_run(
+        &mut self,
+        run_number: RunNumber,
+        max_runs: u32,
+    ) -> Option<RunNumber> {
         self.run_count += 1;
         let first = *self.first_run.get_or_insert(run_number);
         (self.run_count < max_runs).then_some(first)
@@ -44,10 +48,14 @@ pub(crate) const TOO_LONG_REASON: &str = "became too long";
 pub(crate) const NOT_RESUMABLE_REASON: &str = "cannot be gone on with";
 
 /// Returns the run with which the conversation of `run` began.
-pub(crate) fn find_first_run(store: &Store, lane: &AnyLane, run: RunRecord) -> Result<RunRecord, Error> {
+pub(crate) fn first_run_of_conversation(
+    store: &Store,
+    lane: &AnyLane,
+    run: RunRecord,
+) -> Result<RunRecord, Error> {
     let mut first = run;
-    while first.resumed {
-        match find_previous_run(store, lane, &first)? {
+    while first.resumes_session {
+        match previous_run_in_conversation(store, lane, &first)? {
             Some(earlier) => first = earlier,
             None => break,
         }
@@ -55,8 +63,13 @@ pub(crate) fn find_first_run(store: &Store, lane: &AnyLane, run: RunRecord) -> R
     Ok(first)
 }
 
-/// Returns the run before this one in its conversation.
-fn find_previous_run(store: &Store, lane: &AnyLane, run: &RunRecord) -> Result<Option<RunRecord>, Error> {
+/// Returns the run before `run` in its conversation, without those that resolve a conflict; none for the
+/// first one.
+fn previous_run_in_conversation(
+    store: &Store,
+    lane: &AnyLane,
+    run: &RunRecord,
+) -> Result<Option<RunRecord>, Error> {
     for run_number in RunNumber::first().through(run.number.previous()).rev() {
         let earlier = RunRecord::load_if_exists(&store.layout().run_record(&lane.name, run_number))?;
         if let Some(earlier) = earlier.filter(|before| {
@@ -87,7 +100,7 @@ fn later_messages(store: &Store, lane: &AnyLane, first: &RunRecord) -> Result<Ve
     let layout = store.layout();
     let mut out = Vec::new();
     for run in conversation_runs(store, lane, first)? {
-        if run.has_prompt_override && run.resumed {
+        if run.has_prompt_override && run.resumes_session {
             let prompt_file = layout.run_prompt_override(&lane.name, run.number);
             out.push(
                 proq_base::regular_file::read_store_text(&prompt_file)
@@ -101,7 +114,7 @@ fn later_messages(store: &Store, lane: &AnyLane, first: &RunRecord) -> Result<Ve
 
 /// Composes the prompt of a new conversation: the prompt of `first`, later messages, and the progress since.
 /// `reason` is the end of a clause about the earlier conversation.
-pub(crate) fn compose_prompt(
+pub(crate) fn compose_fresh_prompt(
     project: &Project,
     lane: &AnyLane,
     first: &RunRecord,
@@ -113,7 +126,7 @@ pub(crate) fn compose_prompt(
     };
     let mut out = read(layout.task_prompt(&lane.name))?.trim_end().to_owned();
     out.push_str(&attachment_list(&project.store, &lane.name)?);
-    if first.has_prompt_override && !first.resumed {
+    if first.has_prompt_override && !first.resumes_session {
         // The prompt of a run with its own prompt already contains the task.
         out = read(layout.run_prompt_override(&lane.name, first.number))?;
     }
@@ -124,14 +137,14 @@ pub(crate) fn compose_prompt(
         "\n\n# Progress so far\n\nThis task was started in an earlier conversation, which {reason}. "
     ));
     match lane.commit_branch() {
-        Some(branch) => out.push_str(&describe_worktree(&project.repo, lane, branch)?),
+        Some(branch) => out.push_str(&describe_lane_progress(&project.repo, lane, branch)?),
         None => out.push_str(&collect_answers(&project.store, lane, first)?),
     }
     Ok(out)
 }
 
 /// Describes the progress in the worktree and on its branch.
-fn describe_worktree(repo: &Repo, lane: &AnyLane, branch: &str) -> Result<String, Error> {
+fn describe_lane_progress(repo: &Repo, lane: &AnyLane, branch: &str) -> Result<String, Error> {
     let mut out =
         "Its results are in this worktree. Continue from there and do not repeat finished work.\n".to_owned();
     let tip = repo.branch_tip(branch)?.unwrap_or(lane.start);
@@ -179,9 +192,9 @@ mod tests {
         let mut counter = RestartCounter::default();
         let third = RunNumber::new(3);
         assert_eq!(
-            [3, 5, 6].map(|number| counter.count_run(RunNumber::new(number), 3)),
+            [3, 5, 6].map(|number| counter.count_context_full_run(RunNumber::new(number), 3)),
             [Some(third), Some(third), None]
         );
-        assert_eq!(RestartCounter::default().count_run(RunNumber::first(), 0), None);
+        assert_eq!(RestartCounter::default().count_context_full_run(RunNumber::first(), 0), None);
     }
 }

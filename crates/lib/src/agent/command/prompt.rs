@@ -37,6 +37,7 @@ pub fn build_prompt(
     Ok(RunPrompt { prompt: command.profile().escape_command_prompt(run_prompt.prompt), ..run_prompt })
 }
 
+/// Composes the prompt and the rules of a run, without regard to prefixes that the agent takes for a command.
 fn compose_prompt(
     project: &Project,
     lane: &AnyLane,

@@ -20,7 +20,7 @@ use crate::lane::Project;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct StartupQuestion {
     /// Text of the question, a clause such as "whether it may trust the folder".
-    pub text: &'static str,
+    pub clause: &'static str,
     /// Whether the saved answers prove that the agent will show this question.
     is_sure: bool,
 }
@@ -31,22 +31,23 @@ const TRUST_QUESTION: &str = "whether you trust this repository";
 /// Folder with Codex's settings, of a repository or of the user.
 const CODEX_DIR: &str = ".codex";
 
-/// Returns the question that an agent will show in its window when it starts in `dir`.
+/// Returns the question that an agent will, or may, show in its window when it starts in `dir`; none when it
+/// shows no question.
 pub(crate) fn startup_question(
     repo: &Repo,
     profile: &Profile,
     level: Permission,
     dir: &Path,
 ) -> Option<StartupQuestion> {
-    let certain = |text| Some(StartupQuestion { text, is_sure: true });
+    let certain = |text| Some(StartupQuestion { clause: text, is_sure: true });
     let dirs = [repo.command_dir(), dir];
     match profile.window.trust_question {
         TrustQuestion::Never => None,
         TrustQuestion::Possible => {
-            Some(StartupQuestion { text: "whether you trust the folder", is_sure: false })
+            Some(StartupQuestion { clause: "whether you trust the folder", is_sure: false })
         }
-        TrustQuestion::Claude => certain(claude_question(&ClaudeState::load(profile), level, &dirs)?),
-        TrustQuestion::Codex if trusted_repo_dir(repo, profile, dir).is_some() => None,
+        TrustQuestion::Claude => certain(claude_question(&SavedClaudeState::load(profile), level, &dirs)?),
+        TrustQuestion::Codex if dir_to_trust_for_run(repo, profile, dir).is_some() => None,
         TrustQuestion::Codex => {
             (!is_trusted_by_codex(profile, repo.command_dir())).then_some(TRUST_QUESTION).and_then(certain)
         }
@@ -57,7 +58,7 @@ pub(crate) fn startup_question(
 /// other agents. With Codex settings in the repository it returns none, and the user has to answer: trust
 /// would put those settings into effect. Without them, trust permits nothing of the repository that would not
 /// run without it.
-pub(crate) fn trusted_repo_dir<'p>(repo: &'p Repo, profile: &Profile, dir: &Path) -> Option<&'p Path> {
+pub(crate) fn dir_to_trust_for_run<'p>(repo: &'p Repo, profile: &Profile, dir: &Path) -> Option<&'p Path> {
     let repo_dir = repo.command_dir();
     let lacks_codex_dir = |dir: &Path| dir.join(CODEX_DIR).symlink_metadata().is_err();
     (profile.window.trust_question == TrustQuestion::Codex
@@ -66,8 +67,9 @@ pub(crate) fn trusted_repo_dir<'p>(repo: &'p Repo, profile: &Profile, dir: &Path
     .then_some(repo_dir)
 }
 
-/// Records the expected activity of a run in a window, before its agent has reported any.
-pub(crate) fn record_expected_question(
+/// Records the activity of a run in a window that is expected before its agent reports any: waiting for an
+/// answer, or unknown. Records nothing where the agent's reports suffice.
+pub(crate) fn record_expected_activity(
     project: &Project,
     lane: &AnyLane,
     command: &AgentCommand,
@@ -82,7 +84,7 @@ pub(crate) fn record_expected_question(
     match expected.filter(|_| profile.known_activities().contains(&Activity::NeedsApproval)) {
         // The agent's first report replaces this one.
         Some(question) => {
-            let message = Some(format!("asks {}", question.text));
+            let message = Some(format!("asks {}", question.clause));
             activity::record_initial_activity(
                 &project.store,
                 lane,
@@ -104,7 +106,7 @@ impl AgentCommand {
         let profile = self.profile();
         let question = startup_question(repo, profile, self.permission, repo.command_dir());
         question.filter(|_| self.in_window && !self.is_user_command()).map(
-            |StartupQuestion { text, is_sure }| match is_sure {
+            |StartupQuestion { clause: text, is_sure }| match is_sure {
                 true => format!(
                     "{} will ask in its window {text}, and waits until you have answered: git proq attach",
                     self.agent
@@ -139,15 +141,17 @@ impl AgentCommand {
     }
 }
 
-/// Answers of the user that Claude Code has saved.
-struct ClaudeState {
+/// Files in which Claude Code has saved the user's answers and settings.
+struct SavedClaudeState {
+    /// Content of `.claude.json`; null when it cannot be read.
     config: serde_json::Value,
+    /// Content of `settings.json`; null when it cannot be read.
     settings: serde_json::Value,
 }
 
-impl ClaudeState {
+impl SavedClaudeState {
     /// Reads the files of Claude Code. An unreadable file counts as empty.
-    fn load(profile: &Profile) -> ClaudeState {
+    fn load(profile: &Profile) -> SavedClaudeState {
         let read_json = |path: PathBuf| {
             let bytes = std::fs::read(path).unwrap_or_default();
             serde_json::from_slice(&bytes).unwrap_or_default()
@@ -155,15 +159,16 @@ impl ClaudeState {
         let home = agent_env_path(profile, "HOME").unwrap_or_default();
         let config_dir = agent_env_path(profile, "CLAUDE_CONFIG_DIR");
         let settings = config_dir.clone().unwrap_or_else(|| home.join(".claude")).join("settings.json");
-        ClaudeState {
+        SavedClaudeState {
             config: read_json(config_dir.unwrap_or(home).join(".claude.json")),
             settings: read_json(settings),
         }
     }
 }
 
-/// Returns the first question that Claude Code will show. Trust in a folder includes all folders below it.
-fn claude_question(claude: &ClaudeState, level: Permission, dirs: &[&Path]) -> Option<&'static str> {
+/// Returns the first question that Claude Code will show; none when all are answered. Trust in a folder
+/// includes all folders below it.
+fn claude_question(claude: &SavedClaudeState, level: Permission, dirs: &[&Path]) -> Option<&'static str> {
     let is_true = |value: &serde_json::Value| value.as_bool() == Some(true);
     let mut ancestors = dirs.iter().flat_map(|dir| dir.ancestors()).filter_map(Path::to_str);
     let is_trusted = ancestors.any(|dir| is_true(&claude.config["projects"][dir]["hasTrustDialogAccepted"]));
@@ -202,7 +207,7 @@ mod tests {
     use super::*;
 
     fn question_for(config: &serde_json::Value, level: Permission) -> Option<&'static str> {
-        let claude = ClaudeState { config: config.clone(), settings: serde_json::Value::Null };
+        let claude = SavedClaudeState { config: config.clone(), settings: serde_json::Value::Null };
         claude_question(&claude, level, &[Path::new("/a/repo"), Path::new("/a/repo/.proq-worktrees/x")])
     }
 

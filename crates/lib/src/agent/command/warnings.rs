@@ -15,7 +15,7 @@ use crate::agent::profiles::profile_catalog::load_prices;
 use crate::lane::Project;
 
 /// Settings that have an effect only on a run whose output git-proq reads.
-const OUTPUT_SETTINGS: [&str; 5] =
+const OUTPUT_DEPENDENT_SETTINGS: [&str; 5] =
     ["agent.budget", "agent.context_stop", "agent.context_warn", "agent.max_turns", "agent.stall"];
 
 /// Settings that apply when the model's context is nearly full.
@@ -35,7 +35,7 @@ impl AgentCommand {
     pub fn warnings(&self, project: &Project) -> Result<Vec<String>, Error> {
         let all = [
             self.unrestricted_warning(),
-            self.window_warning(&project.layers),
+            self.window_settings_warning(&project.layers),
             self.unsupported_settings_warning(&project.layers),
             self.stop_gate_warning(&project.settings),
             self.budget_warning(&project.layers)?,
@@ -66,8 +66,9 @@ impl AgentCommand {
     }
 
     /// Warns that settings the user made have no effect on a run in a tmux window.
-    fn window_warning(&self, layers: &Layers) -> Option<String> {
-        let ignored_settings = list_explicit_settings(layers, OUTPUT_SETTINGS).filter(|_| self.in_window);
+    fn window_settings_warning(&self, layers: &Layers) -> Option<String> {
+        let ignored_settings =
+            list_explicit_settings(layers, OUTPUT_DEPENDENT_SETTINGS).filter(|_| self.in_window);
         ignored_settings.map(|names| {
             format!(
                 "in a window nothing is read of what {} says, so this cannot hold there: {names}; agent.max_time does",
@@ -85,7 +86,7 @@ impl AgentCommand {
         let profile = self.profile();
         // Settings that a window disables have a separate warning.
         let unsupported_options = OPTION_SETTINGS.into_iter().filter(|(key, option)| {
-            !(profile.has_option(option) || self.in_window && OUTPUT_SETTINGS.contains(key))
+            !(profile.has_option(option) || self.in_window && OUTPUT_DEPENDENT_SETTINGS.contains(key))
         });
         let unsupported_rules = RULES_SETTINGS.into_iter().filter(|_| profile.prompt_only);
         let ignored_settings =

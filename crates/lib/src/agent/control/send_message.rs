@@ -14,7 +14,7 @@ use crate::agent::Error;
 use crate::agent::command::conversation::{last_conversation_run, refuse_while_resolving};
 use crate::agent::launch::prepare_run::build_message_command;
 use crate::agent::launch::start_supervisor::launch_with_messages;
-use crate::agent::profiles::profile::check_text;
+use crate::agent::profiles::profile::refuse_nul_byte;
 use crate::agent::profiles::profile_catalog::find_profile;
 use crate::lane::Project;
 use crate::lane::messages::inbox;
@@ -32,7 +32,7 @@ pub enum SendOutcome {
 
 impl SendOutcome {
     /// Returns the outcome that sending a message now would have.
-    pub fn forecast(project: &Project, lane: &AnyLane) -> Result<SendOutcome, Error> {
+    pub fn predict(project: &Project, lane: &AnyLane) -> Result<SendOutcome, Error> {
         Ok(if effective_state(project, lane)?.0.is_busy() {
             SendOutcome::Queued
         } else {
@@ -52,8 +52,8 @@ pub struct Recipient {
     conversation: RunNumber,
     /// Whether the conversation ran in a window, which no longer exists.
     pub was_interactive: bool,
-    /// Warning about the money already spent, to show before the agent continues.
-    pub warning: Option<String>,
+    /// Warning that the last run exceeded its budget, to show before the agent continues; none otherwise.
+    pub budget_warning: Option<String>,
 }
 
 /// Finds the recipient of a message to a lane. Without `text`, the message is the oldest one that waits.
@@ -63,7 +63,7 @@ pub struct Recipient {
 /// message waits.
 pub fn find_recipient(project: &Project, lane: &AnyLane, text: Option<&str>) -> Result<Recipient, Error> {
     if let Some(text) = text {
-        check_text(text)?;
+        refuse_nul_byte(text)?;
     }
     let queued = match text {
         Some(_) => None,
@@ -87,7 +87,10 @@ pub fn find_recipient(project: &Project, lane: &AnyLane, text: Option<&str>) -> 
         && state.is_busy()
         && last_run.conversation_number() != queued.conversation
     {
-        return Err(Error::OtherConversation { lane: lane.name.clone(), agent: queued.agent.clone() });
+        return Err(Error::MessagesForOtherConversation {
+            lane: lane.name.clone(),
+            agent: queued.agent.clone(),
+        });
     }
     let run = match &queued {
         Some(queued) => last_conversation_run(&project.store, lane, Some(queued.conversation))?,
@@ -109,7 +112,7 @@ pub fn find_recipient(project: &Project, lane: &AnyLane, text: Option<&str>) -> 
     });
     Ok(Recipient {
         conversation: run.conversation_number(),
-        warning,
+        budget_warning: warning,
         was_interactive: run.interactive,
         agent: run.agent,
         session: run.summary.session,
@@ -195,9 +198,9 @@ fn add_to_inbox(
 
 fn new_message_record(lane: &AnyLane, recipient: &Recipient, text: &str) -> MessageRecord {
     MessageRecord {
-        at: now(),
+        sent_at: now(),
         agent: recipient.agent.clone(),
-        run: lane.last_run,
+        last_run: lane.last_run,
         conversation: recipient.conversation,
         session: recipient.session.clone(),
         text: text.to_owned(),

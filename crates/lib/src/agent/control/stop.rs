@@ -116,7 +116,7 @@ fn stop_supervised_run(project: &Project, lane: &AnyLane, deadline: Instant) -> 
         if !was_signaled {
             was_signaled = signal_supervisor(&project.store, lane)?;
         }
-        if !was_signaled && let Some(finished_lane) = lane_after_finished_run(project, lane)? {
+        if !was_signaled && let Some(finished_lane) = lane_if_run_superseded(project, lane)? {
             return Ok(finished_lane);
         }
         if Instant::now() > deadline {
@@ -146,8 +146,8 @@ pub fn has_live_supervisor(store: &Store, lane: &AnyLane) -> Result<bool, Error>
     Ok(live_supervisor(store, lane)?.is_some())
 }
 
-/// Returns the supervisor of a lane's last run, if it is alive. While a supervisor prepares the next run,
-/// only the record of the run before names it, so that record is read too.
+/// Returns the supervisor of a lane's last run; none when it does not live. While a supervisor prepares the
+/// next run, only the record of the run before names it, so that record is read too.
 fn live_supervisor(store: &Store, lane: &AnyLane) -> Result<Option<SupervisorProcess>, Error> {
     for run_number in [lane.last_run, lane.last_run.previous()] {
         let run = RunRecord::load_if_exists(&store.layout().run_record(&lane.name, run_number))?;
@@ -163,7 +163,7 @@ fn live_supervisor(store: &Store, lane: &AnyLane) -> Result<Option<SupervisorPro
 
 /// Returns the lane with the state and detail of the given lane's run, once that run has ended and another
 /// one has started. `None` otherwise.
-fn lane_after_finished_run(project: &Project, lane: &AnyLane) -> Result<Option<AnyLane>, Error> {
+fn lane_if_run_superseded(project: &Project, lane: &AnyLane) -> Result<Option<AnyLane>, Error> {
     if project.any_lane(lane.name.as_str())?.last_run == lane.last_run {
         return Ok(None);
     }
@@ -183,22 +183,22 @@ fn stop_orphaned_run(project: &Project, lane: &AnyLane) -> Result<AnyLane, Error
     {
         survived = !signals::stop_group(pid, project.settings.stop_grace);
     }
-    if let (Some(mark), false) = (&run.mark, run.keeps_strays) {
+    if let (Some(mark), false) = (&run.process_mark, run.keeps_strays) {
         // A shell that the agent's tools started has its own session, and does not always hold the lock.
         strays::stop_marked_processes(mark, project.settings.stop_grace);
     }
     let lock = LockName::AgentAlive(lane.name.clone());
-    if is_still_locked(&project.store, &lock)? {
+    if is_locked_after_wait(&project.store, &lock)? {
         // Holders inherited the lock from the agent, so they belong to it, whatever session they moved to.
-        signals::stop_lock_holders(&project.store.locks().path(&lock), project.settings.stop_grace);
+        signals::stop_lock_holders(&project.store.locks().lock_path(&lock), project.settings.stop_grace);
     }
-    if is_still_locked(&project.store, &lock)? {
+    if is_locked_after_wait(&project.store, &lock)? {
         let seconds = project.settings.stop_grace.as_secs();
         return Err(match survived {
             true => Error::StillRunning { lane: lane.name.clone(), seconds },
             false => Error::UnknownLeftoverProcess {
                 lane: lane.name.clone(),
-                file: project.store.locks().path(&lock),
+                file: project.store.locks().lock_path(&lock),
             },
         });
     }
@@ -217,7 +217,7 @@ fn stop_orphaned_run(project: &Project, lane: &AnyLane) -> Result<AnyLane, Error
 
 /// Returns whether a lock is still held after its holders have had time to disappear: a killed process
 /// appears as ended while its threads, and with them its locks, still exist.
-fn is_still_locked(store: &Store, lock: &LockName) -> Result<bool, Error> {
+fn is_locked_after_wait(store: &Store, lock: &LockName) -> Result<bool, Error> {
     let since = Instant::now();
     while store.locks().is_held(lock)? {
         if since.elapsed() > LOCK_RELEASE_TIMEOUT {

@@ -16,7 +16,7 @@ use crate::lane::context::lane_records;
 use crate::lane::inspection::idle_lane;
 
 /// Interval at which the states of interactive agents are read. It is short because the user is waiting.
-const SCREEN_POLL_INTERVAL: Duration = Duration::from_millis(250);
+const INTERACTIVE_POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Condition that ends the wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,7 +70,7 @@ pub fn wait_for_lanes(
     let (locks, lock_waits) = (project.store.locks(), LockWaitSet::new());
     let (mut all, mut held_locks) = (Vec::new(), Vec::new());
     for lane in requested {
-        let (current, lock) = read_lane(project, lane)?;
+        let (current, lock) = read_waited_lane(project, lane)?;
         all.push(current);
         held_locks.push(lock);
     }
@@ -81,7 +81,7 @@ pub fn wait_for_lanes(
         return Ok(all);
     }
     for (index, lock) in held_locks.iter().enumerate() {
-        lock.iter().try_for_each(|lock| lock_waits.add(index, locks, lock))?;
+        lock.iter().try_for_each(|lock| lock_waits.add_lock(index, locks, lock))?;
     }
     let mut reported = 0;
     loop {
@@ -94,13 +94,14 @@ pub fn wait_for_lanes(
             return Ok(all);
         }
         // No lock signals that an interactive agent has ended its turn.
-        let poll_interval = all.iter().any(|waited| waited.is_interactive).then_some(SCREEN_POLL_INTERVAL);
+        let poll_interval =
+            all.iter().any(|waited| waited.is_interactive).then_some(INTERACTIVE_POLL_INTERVAL);
         let Some(index) = lock_waits.next_free(remaining.into_iter().chain(poll_interval).min())? else {
             if remaining.is_some_and(|remaining| poll_interval.is_none_or(|interval| remaining <= interval)) {
                 return Ok(all);
             }
             for (waited, lane) in all.iter_mut().zip(requested).filter(|(waited, _)| waited.is_interactive) {
-                *waited = read_lane(project, lane)?.0;
+                *waited = read_waited_lane(project, lane)?.0;
                 if until == WaitUntil::Any && waited.is_finished {
                     on_finished(waited);
                     return Ok(all);
@@ -108,11 +109,11 @@ pub fn wait_for_lanes(
             }
             continue;
         };
-        let (current, lock) = read_lane(project, &requested[index])?;
+        let (current, lock) = read_waited_lane(project, &requested[index])?;
         all[index] = current;
         match lock {
             // The run lock is free, but the agent is still alive.
-            Some(lock) => lock_waits.add(index, locks, &lock)?,
+            Some(lock) => lock_waits.add_lock(index, locks, &lock)?,
             None if until == WaitUntil::Any => {
                 on_finished(&all[index]);
                 return Ok(all);
@@ -124,7 +125,7 @@ pub fn wait_for_lanes(
 
 /// Reads a lane's current state, and the lock that is held while its run lasts. Returns no lock when the run
 /// has finished.
-fn read_lane(project: &Project, requested: &AnyLane) -> Result<(WaitedLane, Option<LockName>), Error> {
+fn read_waited_lane(project: &Project, requested: &AnyLane) -> Result<(WaitedLane, Option<LockName>), Error> {
     // A lane with automatic merge may be gone right after its run.
     let (_, lane) = lane_records::load_present_or_past_lane(project, requested)?;
     let (state, detail) = idle_lane::displayed_state(project, &lane)?;

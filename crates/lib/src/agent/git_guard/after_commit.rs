@@ -8,13 +8,13 @@ use proq_base::lane_name::LaneName;
 use proq_base::process::command_builder::CommandBuilder;
 use proq_base::process::strays::RUN_CONTEXT_VARS;
 use proq_store::Store;
-use proq_store::base::atomic::write_cache;
+use proq_store::base::atomic::write_unsynced;
 use proq_store::base::record::Record;
 use proq_store::locks::lock::{LockGuard, LockName};
 use proq_store::records::lane::LaneRecord;
 use proq_store::records::preview::PreviewRecord;
 
-use super::hook_call::Hook;
+use super::hook_call::HookCall;
 use crate::event::log::EventName;
 use crate::lane::Project;
 
@@ -23,15 +23,15 @@ const MAX_SUBJECT_CHARS: usize = 72;
 
 /// Emits an event about a commit that a lane's agent made, and starts the check of its effects. Failures are
 /// ignored, since they are no reason to disturb the commit.
-pub(super) fn handle_agent_commit(dir: &Path, hook: &Hook<'_>) {
+pub(super) fn handle_agent_commit(dir: &Path, hook: &HookCall<'_>) {
     // During a rebase, which makes many commits, HEAD is not on the lane's branch.
-    let detached = hook.repo.head().is_some_and(|head| !head.starts_with("ref: "));
+    let detached = hook.repo.head_content().is_some_and(|head| !head.starts_with("ref: "));
     if detached || hook.repo.git_dir != hook.record.git_dir {
         return;
     }
     let Ok(project) = Project::open(dir, Listener::silent()) else { return };
     if let Ok(lane) = project.lane(hook.record.lane.as_str()) {
-        announce_commit(&project, &lane);
+        announce_and_check_commit(&project, &lane);
     }
 }
 
@@ -40,11 +40,13 @@ pub(super) fn handle_agent_commit(dir: &Path, hook: &Hook<'_>) {
 pub fn handle_user_commit(project: &Project) {
     let Some(worktree) = project.repo.current_worktree() else { return };
     if let Ok(Some(lane)) = project.lane_at(worktree) {
-        announce_commit(project, &lane);
+        announce_and_check_commit(project, &lane);
     }
 }
 
-fn announce_commit(project: &Project, lane: &LaneRecord) {
+/// Emits an event about the newest commit of a lane's branch, and starts the check of its effects. Does
+/// nothing while HEAD is not on the branch.
+fn announce_and_check_commit(project: &Project, lane: &LaneRecord) {
     // During a rebase HEAD is not on the branch, and the branch has not moved yet.
     let Ok(Some(head)) = project.repo.current_head_name() else { return };
     let Ok(Some(tip)) = project.repo.branch_tip(&lane.kind.branch) else { return };
@@ -64,14 +66,14 @@ fn announce_commit(project: &Project, lane: &LaneRecord) {
 fn affects_preview_or_lanes(project: &Project, lane: &LaneRecord) -> bool {
     let preview = PreviewRecord::load_if_exists(&project.store.layout().preview_record()).ok().flatten();
     preview.is_some_and(|open| open.lane == lane.name)
-        || project.lanes().is_ok_and(|lanes| lanes.iter().any(|other| lane.shares_base_with(other)))
+        || project.owned_lanes().is_ok_and(|lanes| lanes.iter().any(|other| lane.may_conflict_with(other)))
 }
 
 /// Starts a process that checks how a lane's new commits affect the preview and other lanes. A process that
 /// is already running checks them too, so no second one is started.
 fn start_commit_check(project: &Project, lane: &LaneRecord) {
     let store = &project.store;
-    if write_cache(&store.layout().new_commit_marker(&lane.name), b"").is_err() {
+    if write_unsynced(&store.layout().new_commit_marker(&lane.name), b"").is_err() {
         return;
     }
     if store.locks().is_held(&LockName::NewCommits(lane.name.clone())).unwrap_or(true) {

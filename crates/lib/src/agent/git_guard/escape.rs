@@ -21,7 +21,7 @@ use proq_store::base::run_number::RunNumber;
 use proq_store::paths::layout::Layout;
 use proq_store::records::lane::AnyLane;
 
-use super::hook_call::Hook;
+use super::hook_call::HookCall;
 use super::log_lines::for_each_line;
 use super::ref_update::RefUpdate;
 use crate::event::log::{Certainty, Event, EventName};
@@ -53,8 +53,8 @@ impl OtherWorktree {
 }
 
 /// Reports that git in the run wrote HEAD of the main checkout or of another lane, once per run and worktree.
-pub(super) fn report_head_change(dir: &Path, hook: &Hook<'_>, input: &[u8]) {
-    let Some(head) = hook.repo.head() else { return };
+pub(super) fn report_head_change(dir: &Path, hook: &HookCall<'_>, input: &[u8]) {
+    let Some(head) = hook.repo.head_content() else { return };
     let target_ref = head.strip_prefix("ref: ");
     // A worktree that is being created elsewhere has a HEAD too, and git does not name the worktree of an
     // update.
@@ -68,7 +68,7 @@ pub(super) fn report_head_change(dir: &Path, hook: &Hook<'_>, input: &[u8]) {
     }
     let Ok(project) = Project::open(dir, Listener::silent()) else { return };
     let Some(worktree) = find_worktree(&project, &hook.repo.git_dir) else { return };
-    let report_mark = Layout::git_guard_head_move_mark(
+    let report_mark = Layout::git_guard_head_move_reported(
         &hook.guard_dir,
         worktree.lane.as_ref().map_or("@main", LaneName::as_str),
     );
@@ -81,12 +81,13 @@ pub(super) fn report_head_change(dir: &Path, hook: &Hook<'_>, input: &[u8]) {
     emit_outside_change(&project, lane, &worktree, message, Vec::new(), Certainty::Certain);
 }
 
+/// Finds the main checkout or a lane's worktree by its git directory; none for any other worktree.
 fn find_worktree(project: &Project, git_dir: &Path) -> Option<OtherWorktree> {
     if git_dir == project.repo.common_dir() {
         return Some(OtherWorktree { lane: None, root: project.repo.main_worktree()?.to_owned() });
     }
     let id = git_dir.file_name()?.to_str()?;
-    let lanes = project.lanes().ok()?;
+    let lanes = project.owned_lanes().ok()?;
     let lane = lanes.into_iter().find(|lane| lane.kind.worktree_id == id)?;
     Some(OtherWorktree { lane: Some(lane.name), root: lane.path })
 }
@@ -103,7 +104,7 @@ pub(super) fn report_changed_files(
     let mut reported = ReportedPaths::new();
     let Ok(run_start) = Layout::git_guard_record(guard_dir).metadata() else { return reported };
     let log = project.store.layout().run_log(&lane.name, run_number);
-    let worktrees = list_other_worktrees(project, lane);
+    let worktrees = list_other_idle_worktrees(project, lane);
     let named_paths = find_named_paths(&log, &worktrees, &project.lanes_dir());
     for (worktree, named_paths) in worktrees.into_iter().zip(named_paths) {
         let is_changed = |path: &RepoPath| changed_since(&path.to_fs_path(&worktree.root), &run_start);
@@ -128,7 +129,8 @@ pub(super) fn report_changed_files(
     reported
 }
 
-fn list_other_worktrees(project: &Project, lane: &AnyLane) -> Vec<OtherWorktree> {
+/// Lists the worktrees in which no agent works: the main checkout, and those of other lanes.
+fn list_other_idle_worktrees(project: &Project, lane: &AnyLane) -> Vec<OtherWorktree> {
     let main = project
         .repo
         .main_worktree()
@@ -137,7 +139,7 @@ fn list_other_worktrees(project: &Project, lane: &AnyLane) -> Vec<OtherWorktree>
             !lane.works_in_place() && matches!(in_place_guard::lane_running_in_place(project, None), Ok(None))
         })
         .map(|root| OtherWorktree { lane: None, root: root.to_owned() });
-    let other_lanes = project.lanes().unwrap_or_default().into_iter();
+    let other_lanes = project.owned_lanes().unwrap_or_default().into_iter();
     let idle_lanes = other_lanes.filter(|other| {
         other.name != lane.name
             && !other.state.is_claimed()
@@ -219,6 +221,7 @@ fn add_path(path: &[u8], out: &mut BTreeSet<RepoPath>) {
     }
 }
 
+/// Returns the offset of the first occurrence of `needle`; none without one.
 fn find_bytes(text: &[u8], needle: &[u8]) -> Option<usize> {
     let first_byte = *needle.first()?;
     let mut start = 0;
@@ -231,6 +234,7 @@ fn find_bytes(text: &[u8], needle: &[u8]) -> Option<usize> {
     None
 }
 
+/// Emits an event about a change that a run made, with this certainty, in another worktree.
 pub(super) fn emit_outside_change(
     project: &Project,
     lane: &LaneName,

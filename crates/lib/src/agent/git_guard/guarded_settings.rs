@@ -20,7 +20,7 @@ use crate::agent::Error;
 use crate::event::withheld_hooks;
 use crate::lane;
 use crate::lane::Project;
-use crate::lane::context::shared_state::{changed_settings, shared_settings};
+use crate::lane::context::shared_state::{list_changed_settings, shared_settings};
 use crate::run::auto_merge;
 
 /// Prefixes of the setting keys that decide what may land, or which commands run during a landing.
@@ -47,7 +47,7 @@ pub(super) fn read_guarded_settings(
         .collect();
     let is_hook_entry = |name: &str| name.starts_with("hook ") || name == "setting core.hookspath";
     values.extend(shared_settings(&project.repo).into_iter().filter(|(name, _)| is_hook_entry(name)));
-    for entry in std::fs::read_dir(project.store.layout().hooks()).into_iter().flatten().flatten() {
+    for entry in std::fs::read_dir(project.store.layout().user_hooks()).into_iter().flatten().flatten() {
         if let Ok(meta) = entry.path().metadata() {
             let fingerprint =
                 format!("{} {}.{} {:o}", meta.size(), meta.mtime(), meta.mtime_nsec(), meta.mode());
@@ -55,7 +55,11 @@ pub(super) fn read_guarded_settings(
         }
     }
     let settings_file = Some(project.settings_file_state(layers)?);
-    Ok(GuardedSettings { hook_lines: withheld_hooks::user_hook_lines(layers), values, settings_file })
+    Ok(GuardedSettings {
+        hook_lines: withheld_hooks::user_hook_lines(layers),
+        fingerprints: values,
+        settings_file,
+    })
 }
 
 /// Returns the name of a key in git's configuration.
@@ -70,7 +74,7 @@ fn git_key_name(key: String) -> String {
 ///
 /// # Errors
 /// Fails when a hold cannot be written. The caller must not remove the guard then.
-pub(super) fn hold_auto_merges(
+pub(super) fn hold_auto_merges_if_changed(
     project: &Project,
     lane: &LaneName,
     guard_dir: &Path,
@@ -79,7 +83,7 @@ pub(super) fn hold_auto_merges(
         .ok()
         .and_then(|repo| Project::load_layers(Some(&repo)).ok());
     let current = layers.and_then(|layers| read_guarded_settings(project, &layers).ok());
-    let (hook_note, _) = hold_auto_merges_since(
+    let (hook_note, _) = hold_if_changed_since_start(
         project,
         &GuardedRun { lane, is_supervisor_dead: false },
         guard_dir,
@@ -92,9 +96,10 @@ pub(super) fn hold_auto_merges(
         let other_guard_dir = layout.entry_dir("fences", &name);
         let is_running = project.store.locks().is_held(&LockName::Run(other.clone()))?;
         let run = GuardedRun { lane: &other, is_supervisor_dead: !is_running };
-        let (_, holds_merges) = hold_auto_merges_since(project, &run, &other_guard_dir, current.as_ref())?;
+        let (_, holds_merges) =
+            hold_if_changed_since_start(project, &run, &other_guard_dir, current.as_ref())?;
         if let (false, true, Some(current)) = (is_running, holds_merges, &current) {
-            reset_guarded_settings(&other_guard_dir, current);
+            update_recorded_settings(&other_guard_dir, current);
         }
     }
     Ok(hook_note)
@@ -102,7 +107,7 @@ pub(super) fn hold_auto_merges(
 
 /// Replaces the guarded settings in the record of a guard whose supervisor was killed, since no process
 /// finishes its run. All changes until now have been handled, so they are not handled twice.
-fn reset_guarded_settings(guard_dir: &Path, current: &GuardedSettings) {
+fn update_recorded_settings(guard_dir: &Path, current: &GuardedSettings) {
     let path = Layout::git_guard_record(guard_dir);
     if let Ok(Some(mut record)) = GitGuardRecord::load_if_exists(&path)
         && record.settings.as_ref().is_some_and(|before| before != current)
@@ -122,8 +127,9 @@ struct GuardedRun<'a> {
 }
 
 /// Withholds new hooks until approval, and holds the automatic merges of all lanes, if guarded settings
-/// changed since a run started. Returns a note about new hooks, and whether any lane was newly held.
-fn hold_auto_merges_since(
+/// changed since the run's guard recorded them. `current` is none for unreadable settings. Returns a note
+/// about new hooks, and whether any lane was newly held.
+fn hold_if_changed_since_start(
     project: &Project,
     run: &GuardedRun<'_>,
     guard_dir: &Path,
@@ -141,9 +147,11 @@ fn hold_auto_merges_since(
         withheld_hooks::withhold_hooks(&project.store, new_lines)?;
     }
     let is_held =
-        |lane: &LaneRecord| lane.auto_merge_refusal.as_ref().is_some_and(|refused| refused.is_final);
-    for lane in
-        project.lanes()?.iter().filter(|lane| lane.auto_merge && !lane.state.is_closed() && !is_held(lane))
+        |lane: &LaneRecord| lane.auto_merge_refusal.as_ref().is_some_and(|refused| refused.is_refusal_final);
+    for lane in project
+        .owned_lanes()?
+        .iter()
+        .filter(|lane| lane.auto_merge && !lane.state.is_closed() && !is_held(lane))
     {
         let name = &lane.name;
         let run_label = if name == run.lane { "it".to_owned() } else { format!("lane '{}'", run.lane) };
@@ -172,9 +180,9 @@ fn describe_changes(
     let (Some(old_file), Some(new_file)) = (&before.settings_file, &current.settings_file) else {
         return None;
     };
-    let mut values = current.values.clone();
+    let mut values = current.fingerprints.clone();
     if !project.is_same_settings_file(old_file, new_file).unwrap_or(false) {
         values.insert("file proq.toml".to_owned(), String::new());
     }
-    changed_settings(&before.values, &values)
+    list_changed_settings(&before.fingerprints, &values)
 }

@@ -10,7 +10,7 @@ use proq_base::process::exec_target::ExecTarget;
 use proq_git::hooks::hook_repo;
 use proq_git::program::injected_config;
 
-use super::hook_call::Hook;
+use super::hook_call::HookCall;
 use super::{after_commit, escape, post_commit_hook, ref_policy, ref_update, save_refs};
 use crate::agent::Error;
 use crate::lane::Project;
@@ -39,7 +39,7 @@ pub struct HookOutcome {
 /// repository had none.
 pub fn run_hook(dir: &Path, shim: &Path, args: &[OsString]) -> Result<HookOutcome, Error> {
     let name = shim.file_name().and_then(OsStr::to_str).unwrap_or_default();
-    let Some(hook) = Hook::load(dir, shim, args) else {
+    let Some(hook) = HookCall::load(dir, shim, args) else {
         return run_repository_hook(dir, name, args);
     };
     match name {
@@ -49,10 +49,7 @@ pub fn run_hook(dir: &Path, shim: &Path, args: &[OsString]) -> Result<HookOutcom
             let repository_hook =
                 if hook.has_repository_hook(name) { hook_repo::find_repo_hook(dir, name)? } else { None };
             // The hook of `git proq hooks install` announces the commit itself.
-            if !repository_hook
-                .as_ref()
-                .is_some_and(|file| post_commit_hook::is_installed_hook(&dir.join(file)))
-            {
+            if !repository_hook.as_ref().is_some_and(|file| post_commit_hook::is_proq_hook(&dir.join(file))) {
                 after_commit::handle_agent_commit(dir, &hook);
             }
             exec_repository_hook(repository_hook, args)
@@ -78,13 +75,13 @@ fn hook_command(file: &Path, args: &[OsString]) -> ExecTarget {
     ExecTarget::new(
         file,
         args,
-        (injected_config::CONFIG_VARIABLE, injected_config::user_parameters().as_deref()),
+        (injected_config::CONFIG_VARIABLE, injected_config::user_config_parameters().as_deref()),
     )
 }
 
 /// Handles a call of the `reference-transaction` hook. Git calls it up to three times per change, and most
 /// changes need no decision, so checks that open no repository come first.
-fn handle_reference_transaction(dir: &Path, hook: &Hook<'_>) -> Result<HookOutcome, Error> {
+fn handle_reference_transaction(dir: &Path, hook: &HookCall<'_>) -> Result<HookOutcome, Error> {
     let has_own_hook = hook.has_repository_hook(REFERENCE_TRANSACTION_HOOK);
     let step = hook.args.first().and_then(|arg| arg.to_str()).unwrap_or_default();
     let is_outside = hook.is_outside_own_worktree();
@@ -114,7 +111,7 @@ fn handle_reference_transaction(dir: &Path, hook: &Hook<'_>) -> Result<HookOutco
 
 /// Checks a push into the repository itself before it starts, because the receiving git writes the refs
 /// without this run's git guard.
-fn handle_push(dir: &Path, hook: &Hook<'_>) -> Result<HookOutcome, Error> {
+fn handle_push(dir: &Path, hook: &HookCall<'_>) -> Result<HookOutcome, Error> {
     let mut input = Vec::new();
     drop(std::io::stdin().read_to_end(&mut input));
     if hook.args.get(1).is_some_and(|destination| hook.repo.is_push_target(dir, destination)) {
@@ -129,7 +126,7 @@ fn handle_push(dir: &Path, hook: &Hook<'_>) -> Result<HookOutcome, Error> {
 /// Runs the repository's own hook, if it has one, with the input that was already read.
 fn forward_to_repository_hook(
     dir: &Path,
-    hook: &Hook<'_>,
+    hook: &HookCall<'_>,
     name: &str,
     input: &[u8],
 ) -> Result<HookOutcome, Error> {

@@ -9,23 +9,23 @@ use proq_store::paths::layout::Layout;
 use proq_store::records::git_guard::GitGuardRecord;
 
 /// Call of a hook shim by git in place of the repository's own hook, with the run's guard and the repository.
-pub(super) struct Hook<'a> {
+pub(super) struct HookCall<'a> {
     pub(super) guard_dir: PathBuf,
     pub(super) record: GitGuardRecord,
     pub(super) repo: HookRepo,
     pub(super) args: &'a [OsString],
 }
 
-impl Hook<'_> {
+impl HookCall<'_> {
     /// Loads the hook's record and repository; none where git runs in a different repository than the run's.
-    pub(super) fn load<'a>(dir: &Path, shim: &Path, args: &'a [OsString]) -> Option<Hook<'a>> {
+    pub(super) fn load<'a>(dir: &Path, shim: &Path, args: &'a [OsString]) -> Option<HookCall<'a>> {
         let (guard_dir, common_dir) = Layout::git_guard_of_hook(shim)?;
         let repo = HookRepo::detect(dir)?;
         if repo.common_dir != common_dir.canonicalize().ok()? {
             return None;
         }
         let record = GitGuardRecord::load_if_exists(&Layout::git_guard_record(&guard_dir)).ok().flatten()?;
-        Some(Hook { guard_dir, record, repo, args })
+        Some(HookCall { guard_dir, record, repo, args })
     }
 
     /// Returns whether git runs outside the run's own worktree. The main checkout counts as outside for a run

@@ -132,7 +132,7 @@ struct KnownMoves<'a> {
     /// which agents were running.
     trusted_worktrees: Vec<PathBuf>,
     /// Last HEAD move of each worktree at the start of the run, in the format of [`HEAD_MOVES_LIST`].
-    initial_heads: String,
+    initial_head_moves: String,
 }
 
 impl KnownMoves<'_> {
@@ -152,7 +152,7 @@ impl KnownMoves<'_> {
             (BTreeSet::new(), BTreeSet::from([full_name(&lane.base)]));
         let worktrees = WorktreeList::read(&project.repo)?;
         let mut trusted_worktrees = user_worktrees(project, &worktrees);
-        for other in project.lanes()?.into_iter().filter(|other| other.name != lane.name) {
+        for other in project.owned_lanes()?.into_iter().filter(|other| other.name != lane.name) {
             watched_branches.insert(full_name(&other.base));
             let branch = full_name(&other.kind.branch);
             if concurrent_runs.lanes.contains(&other.name) {
@@ -175,7 +175,7 @@ impl KnownMoves<'_> {
             busy_branches,
             watched_branches,
             trusted_worktrees,
-            initial_heads,
+            initial_head_moves: initial_heads,
         }))
     }
 
@@ -203,13 +203,14 @@ impl KnownMoves<'_> {
         let is_explained = |(name, old): &(&str, Oid)| {
             let moves = self.operation_moves.get(*name);
             moves.is_some_and(|moves| {
-                moves.from.iter().any(|from| from.oid() == *old)
-                    || moves.is_open
+                moves.old_tips.iter().any(|from| from.oid() == *old)
+                    || moves.is_pending
                     || self.busy_branches.contains(*name)
             })
         };
-        let settled_moves = self.operation_moves.iter().filter(|(_, moves)| !moves.is_open);
-        let settled_tips = settled_moves.filter_map(|(name, moves)| Some((name.as_str(), moves.to?.oid())));
+        let settled_moves = self.operation_moves.iter().filter(|(_, moves)| !moves.is_pending);
+        let settled_tips =
+            settled_moves.filter_map(|(name, moves)| Some((name.as_str(), moves.new_tip?.oid())));
         let mut entries: Vec<(&str, Oid)> =
             recorded.iter().copied().filter(|entry| !is_explained(entry)).collect();
         entries.extend(settled_tips);
@@ -219,6 +220,7 @@ impl KnownMoves<'_> {
         entries
     }
 
+    /// Returns whether an operation, or an agent that was running, may have moved the branch `name`.
     fn has_known_move(&self, name: &str) -> bool {
         self.operation_moves.contains_key(name) || self.busy_branches.contains(name)
     }
@@ -230,7 +232,7 @@ impl KnownMoves<'_> {
         self.trusted_worktrees.iter().any(|dir| {
             let mut moves = self.repo.reflog(dir, "HEAD").unwrap_or_default();
             let first_old = moves.iter().position(|step| {
-                self.initial_heads.split(ENTRY_SEPARATOR).any(|line| line == head_move_line(dir, step))
+                self.initial_head_moves.split(ENTRY_SEPARATOR).any(|line| line == head_move_line(dir, step))
             });
             let new_count = first_old.unwrap_or(moves.len());
             moves.truncate(new_count + 1);
@@ -252,7 +254,7 @@ impl KnownMoves<'_> {
 
 /// Returns the worktrees that belong to no lane.
 fn user_worktrees(project: &Project, worktrees: &WorktreeList) -> Vec<PathBuf> {
-    let lanes = project.lanes().unwrap_or_default();
+    let lanes = project.owned_lanes().unwrap_or_default();
     let all = worktrees.iter().map(|worktree| worktree.path.clone());
     all.filter(|path| lanes.iter().all(|lane| lane.path != *path)).collect()
 }
@@ -262,6 +264,8 @@ fn head_move_line(dir: &Path, step: &ReflogEntry) -> String {
     format!("{} {} {}", step.new_id, unix_seconds::from_time(step.time), dir.display())
 }
 
+/// Emits an event about a ref that was lost or moved during a run, from the value `old` to `current`; none if
+/// it was deleted. `saved_ref` keeps the old value.
 fn emit_ref_loss(
     project: &Project,
     lane: &AnyLane,

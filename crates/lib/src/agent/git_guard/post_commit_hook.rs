@@ -45,7 +45,9 @@ pub struct PostCommitHook {
     pub path: PathBuf,
     /// State of the file at that path.
     pub state: HookState,
+    /// Path of the backup of an earlier hook, whether or not it exists.
     backup: PathBuf,
+    /// Content of the hook; empty where it cannot be read or does not exist.
     content: Vec<u8>,
 }
 
@@ -77,13 +79,13 @@ impl PostCommitHook {
     /// Refuses any hooks folder outside the repository's git directory. A hook among the project's files
     /// would be part of everyone's commits, or be overwritten by the tool that created the folder. A folder
     /// outside the repository may serve all of the user's repositories.
-    fn require_repository_folder(&self, repo: &Repo) -> Result<(), Error> {
-        let folder = resolve_existing(self.path.parent().unwrap_or(&self.path));
-        if folder.starts_with(resolve_existing(repo.common_dir())) {
+    fn require_folder_in_git_dir(&self, repo: &Repo) -> Result<(), Error> {
+        let folder = resolve_existing_prefix(self.path.parent().unwrap_or(&self.path));
+        if folder.starts_with(resolve_existing_prefix(repo.common_dir())) {
             return Ok(());
         }
         match repo.main_worktree() {
-            Some(top) if folder.starts_with(resolve_existing(top)) => {
+            Some(top) if folder.starts_with(resolve_existing_prefix(top)) => {
                 Err(Error::HooksInProjectFiles { folder })
             }
             _ => Err(Error::HooksOutsideRepository { folder }),
@@ -95,7 +97,7 @@ impl PostCommitHook {
     /// # Errors
     /// Fails as [`PostCommitHook::install`] does.
     pub fn check_installable(&self, repo: &Repo) -> Result<(), Error> {
-        self.require_repository_folder(repo)?;
+        self.require_folder_in_git_dir(repo)?;
         let is_backup_taken = self.backup.symlink_metadata().is_ok() && !self.is_backup_same_file();
         match self.state == HookState::Foreign && is_backup_taken {
             true => Err(Error::HookBackupExists { path: self.backup.clone() }),
@@ -203,16 +205,16 @@ impl PostCommitHook {
 }
 
 /// Returns the canonical path of a folder, of which only a part may exist.
-fn resolve_existing(folder: &Path) -> PathBuf {
+fn resolve_existing_prefix(folder: &Path) -> PathBuf {
     match (folder.canonicalize(), folder.parent(), folder.file_name()) {
         (Ok(real), ..) => real,
-        (Err(_), Some(parent), Some(name)) => resolve_existing(parent).join(name),
+        (Err(_), Some(parent), Some(name)) => resolve_existing_prefix(parent).join(name),
         _ => folder.to_owned(),
     }
 }
 
 /// Returns whether a file is the hook that [`PostCommitHook::install`] writes.
-pub(super) fn is_installed_hook(hook: &Path) -> bool {
+pub(super) fn is_proq_hook(hook: &Path) -> bool {
     std::fs::read(hook).is_ok_and(|text| text.starts_with(HOOK_HEADER))
 }
 

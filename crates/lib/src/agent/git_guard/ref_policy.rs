@@ -9,7 +9,7 @@ use proq_git::hooks::hook_repo::HookRepo;
 use proq_git::{CommitId, Oid};
 use proq_store::base::id::new_id;
 
-use super::hook_call::Hook;
+use super::hook_call::HookCall;
 use super::ref_update::{RefUpdate, is_zero_id};
 use super::save_refs;
 use crate::lane::Project;
@@ -26,13 +26,13 @@ const WORKTREE_REF_PREFIXES: [&str; 3] = ["refs/worktree/", "refs/bisect/", "ref
 /// messages of a refusal; none when the updates are allowed. HEAD, remote-tracking branches and refs in the
 /// worktree's own folder belong to the agent. A read-only run may write only HEAD and the refs of its
 /// worktree.
-pub(super) fn check_updates(dir: &Path, hook: &Hook<'_>, input: &[u8]) -> Option<Vec<String>> {
+pub(super) fn check_updates(dir: &Path, hook: &HookCall<'_>, input: &[u8]) -> Option<Vec<String>> {
     // `pack-refs` removes the loose file of a ref once its value is in `packed-refs`.
     let is_prune = |update: &RefUpdate<'_>| {
         let is_removal = hook.is_prepared_transaction() && update.is_deletion() && !is_zero_id(update.old);
         is_removal && hook.repo.is_ref_prune(update.name.as_bytes(), update.old)
     };
-    let needs_decision = |update: &RefUpdate<'_>| is_restricted(update, hook) && !is_prune(update);
+    let needs_decision = |update: &RefUpdate<'_>| targets_protected_ref(update, hook) && !is_prune(update);
     let updates: Vec<RefUpdate<'_>> = RefUpdate::parse_all(input).filter(needs_decision).collect();
     if updates.is_empty() {
         return None;
@@ -63,11 +63,13 @@ enum UpdateDecision {
     AllowAfterSave(Option<Oid>),
 }
 
-fn refusal_line(hook: &Hook<'_>, reason: &str) -> String {
+fn refusal_line(hook: &HookCall<'_>, reason: &str) -> String {
     format!("git-proq: refused: {reason}; the agent of lane '{}' may not write it", hook.record.lane)
 }
 
-fn is_restricted(update: &RefUpdate<'_>, hook: &Hook<'_>) -> bool {
+/// Returns whether an update concerns a ref that the run may not simply write: a shared one for a run with a
+/// branch, and every ref of the repository for a read-only run.
+fn targets_protected_ref(update: &RefUpdate<'_>, hook: &HookCall<'_>) -> bool {
     let name = update.name;
     let is_lane_branch =
         hook.record.branch.is_some() && name.strip_prefix(HEADS_PREFIX) == hook.record.branch.as_deref();
@@ -86,11 +88,13 @@ fn is_restricted(update: &RefUpdate<'_>, hook: &Hook<'_>) -> bool {
     is_shared && !is_writable_branch
 }
 
-fn is_read_only_run(hook: &Hook<'_>) -> bool {
+/// Returns whether the hook belongs to a run that may write no ref of the repository.
+fn is_read_only_run(hook: &HookCall<'_>) -> bool {
     hook.record.branch.is_none() || hook.record.is_read_only
 }
 
-fn decide_update(project: &Project, hook: &Hook<'_>, update: &RefUpdate<'_>) -> UpdateDecision {
+/// Decides on one ref update that [`check_updates`] cannot let pass at once.
+fn decide_update(project: &Project, hook: &HookCall<'_>, update: &RefUpdate<'_>) -> UpdateDecision {
     let current = match project.repo.ref_object(update.name) {
         Ok(current) => current,
         Err(e) => {
@@ -126,7 +130,7 @@ fn decide_update(project: &Project, hook: &Hook<'_>, update: &RefUpdate<'_>) -> 
 /// ref is one.
 fn ref_refusal(
     project: &Project,
-    hook: &Hook<'_>,
+    hook: &HookCall<'_>,
     update: &RefUpdate<'_>,
     current: Option<Oid>,
     branch: Option<&str>,
@@ -142,7 +146,7 @@ fn ref_refusal(
         return Some(vec![refusal_line(hook, &format!("branch {branch} would be a symbolic ref"))]);
     }
     if branch == Some(lane_branch.as_str()) {
-        return main_branch_refusal(&project.repo, hook, update, current)
+        return in_place_branch_refusal(&project.repo, hook, update, current)
             .map(|reason| vec![refusal_line(hook, &reason)]);
     }
     let reason = match branch {
@@ -162,9 +166,9 @@ fn ref_refusal(
 /// Returns why an in-place run may not update the branch of the main checkout, as the start of a sentence;
 /// none where it may. The branch may move anywhere, and commits that it leaves behind are saved. It may not
 /// be deleted.
-fn main_branch_refusal(
+fn in_place_branch_refusal(
     repo: &Repo,
-    hook: &Hook<'_>,
+    hook: &HookCall<'_>,
     update: &RefUpdate<'_>,
     current: Option<Oid>,
 ) -> Option<String> {
@@ -189,7 +193,7 @@ fn main_branch_refusal(
 /// Returns a clause about who owns a branch: another lane, git-proq, a base or the main checkout. None if the
 /// branch has no owner.
 fn describe_branch_owner(project: &Project, hook_repo: &HookRepo, branch: &str) -> Option<String> {
-    let lanes = project.lanes().unwrap_or_default();
+    let lanes = project.owned_lanes().unwrap_or_default();
     if let Some(lane) = lanes.iter().find(|lane| lane.kind.branch == branch) {
         return Some(format!("branch {branch} is that of lane '{}'", lane.name));
     }
@@ -203,7 +207,8 @@ fn describe_branch_owner(project: &Project, hook_repo: &HookRepo, branch: &str) 
         HookRepo { git_dir: hook_repo.common_dir.clone(), common_dir: hook_repo.common_dir.clone() };
     let head_branch =
         |head: &str| Some(project.repo.resolve_symbolic_branch(head.strip_prefix("ref: refs/heads/")?));
-    let is_checked_out = main_repo.head().is_some_and(|head| head_branch(&head).as_deref() == Some(branch));
+    let is_checked_out =
+        main_repo.head_content().is_some_and(|head| head_branch(&head).as_deref() == Some(branch));
     (is_checked_out && project.repo.main_worktree().is_some())
         .then(|| format!("branch {branch} is checked out in the main checkout"))
 }
@@ -211,7 +216,7 @@ fn describe_branch_owner(project: &Project, hook_repo: &HookRepo, branch: &str) 
 /// Returns the messages that refuse an update of the stash, which all worktrees share, and saves the refused
 /// entry; none when the update is allowed. Allowed is only the entry that git restores automatically after a
 /// rebase or merge, because git can put it nowhere else.
-fn stash_refusal(repo: &Repo, hook: &Hook<'_>, update: &RefUpdate<'_>) -> Option<Vec<String>> {
+fn stash_refusal(repo: &Repo, hook: &HookCall<'_>, update: &RefUpdate<'_>) -> Option<Vec<String>> {
     let lane = &hook.record.lane;
     let refusal = format!(
         "git-proq: refused: the stash is one for all worktrees; the agent of lane '{lane}' may not write it"

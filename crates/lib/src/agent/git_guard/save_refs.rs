@@ -10,7 +10,7 @@ use proq_git::{CommitId, Oid, Repo};
 use proq_store::base::id::new_id;
 use proq_store::paths::layout::Layout;
 
-use super::hook_call::Hook;
+use super::hook_call::HookCall;
 use super::ref_update::RefUpdate;
 use crate::event::log::{Certainty, Event, EventName};
 use crate::lane::Project;
@@ -24,14 +24,14 @@ const SAVED_REFS_LIST: &str = "kept";
 const PENDING_REFS_LIST: &str = "to-keep";
 const SAVED_PREFIX: &str = "refs/proq/saved/";
 /// Maximum number of characters of a ref's name in a restore command.
-const MAX_NAME_CHARS: usize = 50;
+const MAX_RESTORED_NAME_CHARS: usize = 50;
 
 /// Saves the old values of branches and tags, each given with its current object, and emits events about
 /// them. Refs that the run itself has written are not saved, nor those that only move forward. Returns the
 /// reason why a value cannot be saved, as the start of a sentence; the updates must be refused then.
 pub(super) fn save_old_values(
     project: &Project,
-    hook: &Hook<'_>,
+    hook: &HookCall<'_>,
     updates: &[(&RefUpdate<'_>, Option<Oid>)],
 ) -> Option<String> {
     let mut saved_updates = Vec::new();
@@ -53,7 +53,7 @@ pub(super) fn save_old_values(
 /// already is.
 fn save_old_value(
     repo: &Repo,
-    hook: &Hook<'_>,
+    hook: &HookCall<'_>,
     update: &RefUpdate<'_>,
     current: Option<Oid>,
 ) -> std::io::Result<Option<String>> {
@@ -88,7 +88,7 @@ fn save_old_value(
 
 /// Queues an object for which the ref `saved_ref` is created once git has released the lock of `packed-refs`,
 /// which all refs share.
-pub(super) fn queue_save(hook: &Hook<'_>, object: Oid, saved_ref: &str) -> std::io::Result<()> {
+pub(super) fn queue_save(hook: &HookCall<'_>, object: Oid, saved_ref: &str) -> std::io::Result<()> {
     append_line(&Layout::git_guard_list(&hook.guard_dir, PENDING_REFS_LIST), &format!("{object} {saved_ref}"))
 }
 
@@ -105,7 +105,7 @@ fn is_last_written(written_list: &Path, name: &str, current: Oid) -> bool {
 
 /// Returns whether the list of saved refs has a line with this prefix whose saving ref exists with the value
 /// `current`, or is queued.
-fn is_saved(repo: &Repo, hook: &Hook<'_>, saved_list: &Path, prefix: &str, current: Oid) -> bool {
+fn is_saved(repo: &Repo, hook: &HookCall<'_>, saved_list: &Path, prefix: &str, current: Oid) -> bool {
     let text = std::fs::read_to_string(saved_list).unwrap_or_default();
     let Some(saved_ref) = text.lines().rev().find_map(|line| line.strip_prefix(prefix)) else { return false };
     let pending = std::fs::read_to_string(Layout::git_guard_list(&hook.guard_dir, PENDING_REFS_LIST))
@@ -114,7 +114,8 @@ fn is_saved(repo: &Repo, hook: &Hook<'_>, saved_list: &Path, prefix: &str, curre
         || pending.lines().any(|line| line == format!("{current} {saved_ref}"))
 }
 
-fn emit_ref_change(project: &Project, hook: &Hook<'_>, update: &RefUpdate<'_>, saved_ref: &str) {
+/// Emits an event about a branch or tag that the agent deletes or moves, and whose value `saved_ref` keeps.
+fn emit_ref_change(project: &Project, hook: &HookCall<'_>, update: &RefUpdate<'_>, saved_ref: &str) {
     let lane = &hook.record.lane;
     let (kind, name) = split_ref_name(update.name);
     let verb = if update.is_deletion() { "deletes" } else { "moves" };
@@ -160,8 +161,12 @@ pub(super) fn alternate_restore_command(repo: &Repo, name: &str, target: &str) -
         (_, short) => ("branch", short),
     };
     // The flat name holds no slash, so that no part of it is another ref's name.
-    let flat_name: String =
-        short.replace('/', "-").trim_start_matches(['-', '.']).chars().take(MAX_NAME_CHARS).collect();
+    let flat_name: String = short
+        .replace('/', "-")
+        .trim_start_matches(['-', '.'])
+        .chars()
+        .take(MAX_RESTORED_NAME_CHARS)
+        .collect();
     let names = (1..).map(|count: u32| match count {
         1 => format!("{flat_name}-kept"),
         count => format!("{flat_name}-kept-{count}"),
@@ -170,7 +175,7 @@ pub(super) fn alternate_restore_command(repo: &Repo, name: &str, target: &str) -
         let full = format!("refs/{}/{name}", if kind == "tag" { "tags" } else { "heads" });
         repo.refs_with_prefix(&full).is_ok_and(|refs| refs.is_empty())
     };
-    let free_name = names.take(100).find(is_free).filter(|name| Repo::is_branch_name(name));
+    let free_name = names.take(100).find(is_free).filter(|name| Repo::is_valid_branch_name(name));
     free_name.map_or_else(
         || format!("git log {target}"),
         |free_name| format!("git {kind} {} {target}", shell_quote(&free_name)),

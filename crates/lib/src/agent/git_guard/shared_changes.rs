@@ -11,7 +11,7 @@ use proq_store::records::lane::AnyLane;
 use super::worktree_baseline::has_own_worktree;
 use crate::event::log::{Certainty, Event, EventName};
 use crate::lane::Project;
-use crate::lane::context::shared_state::{changed_settings, list_names, shared_settings};
+use crate::lane::context::shared_state::{list_changed_settings, list_names, shared_settings};
 
 /// Emits an event about shared settings, hooks and worktrees that changed since the run started. The text
 /// `consequence` is appended to its message. Returns a note for the lane's state.
@@ -23,7 +23,7 @@ pub(super) fn report_shared_changes(
 ) -> Option<String> {
     let baseline =
         WorktreeBaselineRecord::load_if_exists(&Layout::git_guard_baseline(guard_dir)).ok().flatten()?;
-    let changed = changed_settings(&baseline.settings, &shared_settings(&project.repo));
+    let changed = list_changed_settings(&baseline.config_fingerprints, &shared_settings(&project.repo));
     let lost_worktrees: Vec<String> =
         baseline.other_lanes.iter().filter_map(|other| lane_label_if_worktree_lost(project, other)).collect();
     let mut parts = Vec::new();

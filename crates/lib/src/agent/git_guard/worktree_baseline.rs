@@ -45,7 +45,7 @@ pub(super) fn save_baseline(project: &Project, lane: &AnyLane, guard_dir: &Path)
     let recorded = worktrees.into_iter().zip(statuses).filter_map(|((worktree, last_run), status)| {
         let status = status.filter(|status| status.entries.len() <= MAX_FILES_PER_WORKTREE)?;
         let head = project.repo.head_commit(&worktree.root).ok()?;
-        let files = status.paths().into_iter().map(|path| read_baseline_file(&worktree.root, path)).collect();
+        let files = status.paths().into_iter().map(|path| stat_for_baseline(&worktree.root, path)).collect();
         Some(BaselineWorktree { lane: worktree.lane, last_run, dir: worktree.root, head, files })
     });
     let other_lanes = other_lanes(project, lane);
@@ -58,7 +58,7 @@ pub(super) fn save_baseline(project: &Project, lane: &AnyLane, guard_dir: &Path)
                 last_run: other.last_run,
             })
             .collect(),
-        settings: shared_settings(&project.repo),
+        config_fingerprints: shared_settings(&project.repo),
         last_operation: last_operation_number(&project.store),
         idle_worktrees: recorded.collect(),
     };
@@ -79,6 +79,7 @@ fn other_lanes(project: &Project, lane: &AnyLane) -> impl Iterator<Item = AnyLan
     project.all_lanes().unwrap_or_default().into_iter().filter(move |other| other.name != name)
 }
 
+/// Returns the number of the newest operation in the operation log; the default when there is none.
 fn last_operation_number(store: &Store) -> OperationNumber {
     store.layout().operation_numbers().last().copied().unwrap_or_default()
 }
@@ -90,9 +91,9 @@ fn idle_worktrees(project: &Project, lane: &AnyLane) -> Vec<(OtherWorktree, RunN
         !lane.works_in_place() && matches!(in_place_guard::lane_running_in_place(project, None), Ok(None))
     });
     let main = main.map(|top| (OtherWorktree { lane: None, root: top.to_owned() }, RunNumber::NONE));
-    let mut idle: Vec<LaneRecord> = project.lanes().unwrap_or_default();
+    let mut idle: Vec<LaneRecord> = project.owned_lanes().unwrap_or_default();
     idle.retain(|other| other.name != lane.name && is_idle(&project.store, other));
-    idle.sort_by_key(|other| std::cmp::Reverse(other.updated));
+    idle.sort_by_key(|other| std::cmp::Reverse(other.state_changed_at));
     let mut remaining_bytes = MAX_TOTAL_INDEX_BYTES;
     let fits = |other: &LaneRecord| {
         let index = project.repo.worktree_git_dir(&other.path).map(|dir| dir.join("index"));
@@ -112,6 +113,7 @@ fn idle_worktrees(project: &Project, lane: &AnyLane) -> Vec<(OtherWorktree, RunN
     main.into_iter().chain(lanes).collect()
 }
 
+/// Returns whether nothing runs in a lane that has a folder and is not closed.
 fn is_idle<P>(store: &Store, lane: &LaneRecord<P>) -> bool {
     let is_held = |lock| store.locks().is_held(&lock).unwrap_or(true);
     !lane.state.is_busy()
@@ -122,7 +124,7 @@ fn is_idle<P>(store: &Store, lane: &LaneRecord<P>) -> bool {
 }
 
 /// Returns the current stat data of a file for the baseline; empty for a missing file.
-fn read_baseline_file(top: &Path, path: RepoPath) -> BaselineFile {
+fn stat_for_baseline(top: &Path, path: RepoPath) -> BaselineFile {
     let meta = path.to_fs_path(top).symlink_metadata().ok();
     let state = meta.map(|meta| {
         let file_state = format!("{} {}.{} {}", meta.size(), meta.mtime(), meta.mtime_nsec(), meta.ino());
@@ -133,7 +135,12 @@ fn read_baseline_file(top: &Path, path: RepoPath) -> BaselineFile {
 }
 
 /// Reports the changed files of each worktree in the baseline, except for those in `reported`.
-pub(super) fn report_changes(project: &Project, lane: &AnyLane, guard_dir: &Path, reported: &ReportedPaths) {
+pub(super) fn report_unexplained_changes(
+    project: &Project,
+    lane: &AnyLane,
+    guard_dir: &Path,
+    reported: &ReportedPaths,
+) {
     let Ok(Some(record)) = WorktreeBaselineRecord::load_if_exists(&Layout::git_guard_baseline(guard_dir))
     else {
         return;
@@ -179,6 +186,7 @@ pub(super) struct ConcurrentRuns {
 }
 
 impl ConcurrentRuns {
+    /// Finds the lanes that were busy at the start of the run, or have begun a run since.
     pub(super) fn detect(
         project: &Project,
         lane: &AnyLane,
@@ -210,9 +218,9 @@ impl ConcurrentRuns {
     }
 }
 
-/// Returns the files of a worktree that differ from the baseline, without the paths in `reported`.
-/// Differences between the commits checked out then and now are left out too, because git or the operation
-/// log records who moved HEAD.
+/// Returns the files of a worktree that differ from the baseline, without the paths in `reported`; none when
+/// the worktree cannot be read. Differences between the commits checked out then and now are left out too,
+/// because git or the operation log records who moved HEAD.
 fn find_unexplained_changes(
     repo: &Repo,
     worktree: &BaselineWorktree,
@@ -231,7 +239,7 @@ fn find_unexplained_changes(
         !before.contains_key(path) && changed_since(&path.to_fs_path(&worktree.dir), start_metadata)
     };
     let modified =
-        worktree.files.iter().filter(|file| read_baseline_file(&worktree.dir, file.path.clone()) != **file);
+        worktree.files.iter().filter(|file| stat_for_baseline(&worktree.dir, file.path.clone()) != **file);
     let modified = modified.map(|file| file.path.clone());
     let changed: BTreeSet<RepoPath> = modified.chain(status.paths().into_iter().filter(is_new)).collect();
     Some(changed.into_iter().filter(|path| !explained.contains(path)).collect())

@@ -148,7 +148,8 @@ pub fn handle_hook_event(
     let changed = previous.as_ref().is_none_or(|record| record.activity != activity);
     let known_session = previous.as_ref().and_then(|record| record.session.clone());
     let session = input.pi_session.clone().filter(|id| is_session_id(id)).or(known_session);
-    let record = ActivityRecord { activity, since: now(), message: message.clone(), refused_stops, session };
+    let record =
+        ActivityRecord { activity, since: now(), waits_for: message.clone(), refused_stops, session };
     if previous.is_none_or(|before| ActivityRecord { since: record.since, ..before } != record) {
         record.save_unsynced(&path)?;
     }
@@ -175,17 +176,18 @@ pub(crate) fn record_initial_activity(
     message: Option<String>,
 ) -> Result<(), crate::agent::Error> {
     let path = store.layout().run_activity(&lane.name, run_number);
-    Ok(ActivityRecord { activity, since: now(), message, refused_stops: 0, session: None }.save(&path)?)
+    Ok(ActivityRecord { activity, since: now(), waits_for: message, refused_stops: 0, session: None }
+        .save(&path)?)
 }
 
 /// Emits an event if the activity recorded at the start of a run is that the agent needs an approval by the
 /// user.
-pub(crate) fn report_initial_approval(project: &Project, lane: &AnyLane, run_number: RunNumber) {
+pub(crate) fn emit_initial_needs_approval(project: &Project, lane: &AnyLane, run_number: RunNumber) {
     let record = ActivityRecord::load_if_exists(&project.store.layout().run_activity(&lane.name, run_number))
         .ok()
         .flatten();
     if let Some(record) = record.filter(|record| record.activity == Activity::NeedsApproval) {
-        emit_activity(project, lane, record.activity, record.message.as_deref());
+        emit_activity(project, lane, record.activity, record.waits_for.as_deref());
     }
 }
 

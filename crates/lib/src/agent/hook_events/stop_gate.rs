@@ -39,7 +39,7 @@ pub fn lane_checks(project: &Project, lane: &AnyLane) -> Result<Vec<String>, Err
 pub fn merge_checks(project: &Project, base: &str, task_checks: &[String]) -> Result<Vec<String>, Error> {
     let approvals = Approvals::load(&project.repo, &project.store)?;
     let checks = project.landing_checks(base)?;
-    let configured = approvals.verify_commands(&checks.layers, &checks.commands);
+    let configured = approvals.commands_for_verify(&checks.layers, &checks.commands);
     let mut out: Vec<String> = configured.into_iter().filter(|c| c.approved).map(|c| c.line).collect();
     out.extend(task_checks.iter().filter(|line| !out.contains(line)).cloned().collect::<Vec<_>>());
     Ok(out)
@@ -88,7 +88,7 @@ fn run_check(project: &Project, lane: &AnyLane, check: &str, log: &Path) -> Resu
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|source| process::Error::Start { program: check.to_owned(), source })?;
+        .map_err(|source| process::Error::NotStarted { program: check.to_owned(), source })?;
     let mut watched = start_check(project, lane, check, log)?;
     Ok(runtime.block_on(watched.wait_for_exit())?)
 }

@@ -27,7 +27,7 @@ pub struct FolderTask {
     /// Files to copy into the lane, with their contents.
     pub files: Vec<TaskFile>,
     /// Batch task that the folder belongs to; none for a task outside of a batch.
-    pub batch: Option<RunTask>,
+    pub batch_task: Option<RunTask>,
     /// Text added to the prompt of each run that works at the task; empty outside of a batch.
     pub extra_prompt: String,
 }
@@ -60,7 +60,7 @@ impl FolderTask {
             review_level: review_level.min(2),
             reviewer: reviewer.or_else(|| settings.swarm.reviewer.clone()),
             files: read_task_files(dir)?,
-            batch: None,
+            batch_task: None,
             extra_prompt: String::new(),
         })
     }
@@ -68,7 +68,7 @@ impl FolderTask {
     /// Returns the task as part of a batch. `extra_prompt` is added to the prompt of the runs that work at
     /// it.
     pub(crate) fn with_batch_task(self, batch: RunTask, extra_prompt: String) -> FolderTask {
-        FolderTask { batch: Some(batch), extra_prompt, ..self }
+        FolderTask { batch_task: Some(batch), extra_prompt, ..self }
     }
 
     /// Describes the task and its reviews in one line.
@@ -90,7 +90,7 @@ impl FolderTask {
         if self.review_level == 0 {
             return Ok(());
         }
-        let worker_command = worker.agent_command_line();
+        let worker_command = worker.user_agent_command();
         let (agent, options) =
             reviewer_options(self.reviewer.as_deref(), &worker.agent, &worker_command, worker.model.clone());
         AgentCommand::from_profile(project, &agent, &self.title, project.repo.command_dir(), &options)

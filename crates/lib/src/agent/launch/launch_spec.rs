@@ -33,13 +33,13 @@ pub enum PromptSource<'a> {
     /// This text, which starts or continues a conversation. The run works in the lane's worktree.
     Text(&'a str),
     /// This prompt for the lane's conflict. The run works in the resolve worktree.
-    Conflict(&'a str),
+    ConflictPrompt(&'a str),
 }
 
 impl PromptSource<'_> {
     /// Returns whether the run resolves the lane's conflict.
     pub fn resolves_conflict(self) -> bool {
-        matches!(self, PromptSource::Conflict(_))
+        matches!(self, PromptSource::ConflictPrompt(_))
     }
 }
 
@@ -55,7 +55,7 @@ pub struct LaunchSpec {
 }
 
 /// Writes the prompt and the files of a run, and expands its command line.
-pub fn prepare(
+pub fn prepare_launch_spec(
     project: &Project,
     lane: &AnyLane,
     command: &AgentCommand,
@@ -69,7 +69,7 @@ pub fn prepare(
     let run_prompt = compose_run_prompt(project, lane, command, run_number, &checks, prompt_source)?;
     write_atomically(&prompt_file, run_prompt.prompt.as_bytes())?;
     let run_dir = layout.run_dir(&lane.name, run_number);
-    let records_dir = layout.agent_dir(&lane.name);
+    let records_dir = layout.agent_data_dir(&lane.name);
     create_private_dir(&run_dir)?;
     create_private_dir(&records_dir)?;
     write_restart_prompt(project, lane, command, run_number, &checks, prompt_source)?;
@@ -90,7 +90,7 @@ pub fn prepare(
     values.set("prompt_file", prompt_file);
     values.set_optional(
         "trusted_dir",
-        startup_question::trusted_repo_dir(&project.repo, command.profile(), &dir),
+        startup_question::dir_to_trust_for_run(&project.repo, command.profile(), &dir),
     );
     values.set("common_dir", project.repo.common_dir());
     values.set("git_dir", project.repo.worktree_git_dir(&dir)?);
@@ -167,7 +167,7 @@ fn task_file(
 
 /// Returns the environment variables with the batch task of a run.
 fn batch_task_env(command: &AgentCommand) -> Vec<(String, OsString)> {
-    let Some(run_task) = &command.batch else { return Vec::new() };
+    let Some(run_task) = &command.batch_task else { return Vec::new() };
     vec![
         ("PROQ_BATCH".to_owned(), run_task.batch.as_str().into()),
         ("PROQ_TASK".to_owned(), run_task.task.clone().into()),
@@ -185,7 +185,7 @@ fn compose_run_prompt(
     prompt_source: PromptSource<'_>,
 ) -> Result<RunPrompt, Error> {
     match prompt_source {
-        PromptSource::Conflict(prompt) => Ok(RunPrompt { rules: None, prompt: prompt.to_owned() }),
+        PromptSource::ConflictPrompt(prompt) => Ok(RunPrompt { rules: None, prompt: prompt.to_owned() }),
         PromptSource::Task => build_prompt(project, lane, command, checks, None),
         PromptSource::Text(text) => {
             let file = project.store.layout().run_prompt_override(&lane.name, run_number);
@@ -228,8 +228,8 @@ fn compose_restart_prompt(
 ) -> Result<String, Error> {
     let history = match conversation::last_conversation_run(&project.store, lane, command.conversation)? {
         Some(run) => {
-            let first = fresh_conversation::find_first_run(&project.store, lane, run)?;
-            fresh_conversation::compose_prompt(
+            let first = fresh_conversation::first_run_of_conversation(&project.store, lane, run)?;
+            fresh_conversation::compose_fresh_prompt(
                 project,
                 lane,
                 &first,
@@ -255,7 +255,7 @@ fn write_profile_files(
         let Some(template) = profile.files.get(name) else { continue };
         let Some(text) = values.expand(OsStr::new(template)) else { continue };
         let text = match agent_env::merged_file_text(&profile.env_file, name, text) {
-            Err(e @ Error::CannotMergeFile { .. }) => {
+            Err(e @ Error::CannotMergeUserFile { .. }) => {
                 let consequence = "its own file counts, so it has no tools of ours and says nothing by hooks";
                 listener.warn(format!("{}: {e}; {consequence}", command.display_name()));
                 continue;

@@ -49,8 +49,8 @@ impl Launcher {
         }
     }
 
-    /// Requests the agent to stop. The protocol client receives a signal and requests the agent to finish its
-    /// turn, which a signal to the agent would not do.
+    /// Requests the agent in the process group `group` to stop. The protocol client receives a signal and
+    /// requests the agent to finish its turn, which a signal to the agent would not do.
     pub(crate) fn request_stop(self, group: u32) {
         match self {
             Launcher::Pipe | Launcher::OpenStdin | Launcher::Window => signals::terminate_group(group),

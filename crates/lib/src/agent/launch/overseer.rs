@@ -10,7 +10,7 @@ use crate::agent::Error;
 use crate::agent::profiles::agent_env;
 use crate::agent::profiles::agent_env::EnvVar;
 use crate::agent::profiles::profile::permission::Permission;
-use crate::agent::profiles::profile::{Profile, SupervisorProfile};
+use crate::agent::profiles::profile::{OverseerProfile, Profile};
 use crate::agent::profiles::profile_catalog::load_profiles;
 use crate::agent::profiles::template::{PlaceholderValues, has_placeholder};
 
@@ -20,14 +20,14 @@ pub struct Overseer {
     /// Name of the agent.
     pub name: String,
     profile: Profile,
-    config: SupervisorProfile,
+    config: OverseerProfile,
 }
 
 /// Options of the start of an overseer.
 #[derive(Debug)]
 pub struct OverseerOptions<'a> {
     /// Path of git-proq, which serves the tools.
-    pub program_path: &'a Path,
+    pub git_proq_path: &'a Path,
     /// First prompt.
     pub prompt: &'a str,
     /// Session id.
@@ -35,9 +35,9 @@ pub struct OverseerOptions<'a> {
     /// Whether the session is resumed; otherwise it is started.
     pub resume: bool,
     /// Tools that the agent may use without approval.
-    pub tools: &'a [&'a str],
+    pub allowed_tools: &'a [&'a str],
     /// Path of the agent's settings file, if it takes one.
-    pub settings: &'a Path,
+    pub settings_path: &'a Path,
 }
 
 /// Command that starts an overseer.
@@ -82,21 +82,21 @@ impl Overseer {
     /// Builds the command that starts the agent with these options.
     ///
     /// # Errors
-    /// [`Error::CannotMergeFile`] when the agent's settings file would replace an existing one.
+    /// [`Error::CannotMergeUserFile`] when the agent's settings file would replace an existing one.
     pub fn build_command(&self, options: &OverseerOptions<'_>) -> Result<OverseerCommand, Error> {
         let mut values = PlaceholderValues::default();
-        values.set("exe", options.program_path);
+        values.set("exe", options.git_proq_path);
         values.set("prompt", options.prompt);
         values.set("session", options.session);
-        values.set("settings", options.settings);
+        values.set("settings", options.settings_path);
         let env_names: serde_json::Value = exportable_variables().collect();
         values.set("variables", env_names.to_string());
-        values.set_list("tool", options.tools.iter().map(|tool| (*tool).to_owned()).collect());
+        values.set_list("tool", options.allowed_tools.iter().map(|tool| (*tool).to_owned()).collect());
         let template = if options.resume { &self.config.resume } else { &self.config.start };
         let mut env = agent_env::expand_env(&self.config.env, &values);
-        env.extend(agent_env::json_env(&self.config.env_json, &values));
-        let settings = self.config.settings.as_ref().and_then(|text| values.expand(text.as_ref()));
-        env.extend(agent_env::file_env(&self.config.env_file, "settings", options.settings));
+        env.extend(agent_env::merged_json_env(&self.config.env_json, &values));
+        let settings = self.config.settings_text.as_ref().and_then(|text| values.expand(text.as_ref()));
+        env.extend(agent_env::file_env(&self.config.env_file, "settings", options.settings_path));
         let join_with_user_file = |text| agent_env::merged_file_text(&self.config.env_file, "settings", text);
         Ok(OverseerCommand {
             args: self.profile.expand_args(template, Permission::default(), &values),
@@ -138,12 +138,12 @@ mod tests {
         let overseers = Overseer::load_all(&Layers::default()).unwrap();
         let (program_path, settings) = (Path::new("/a b/git-\"proq\""), Path::new("/s/settings.json"));
         let options = OverseerOptions {
-            program_path,
+            git_proq_path: program_path,
             prompt: "Hello",
             session: "ID",
             resume,
-            tools: &["list", "show"],
-            settings,
+            allowed_tools: &["list", "show"],
+            settings_path: settings,
         };
         overseers.iter().find(|overseer| overseer.name == name).unwrap().build_command(&options).unwrap()
     }

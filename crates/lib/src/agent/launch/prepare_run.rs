@@ -100,8 +100,13 @@ pub(crate) fn prepare_retry(
     let text = proq_base::regular_file::read_store_text(&prompt_file)
         .map_err(lane::Error::io("read", &prompt_file))?;
     // A run that resumed a conversation resumes it again; any other starts a new one.
-    let command =
-        command_from_run(project, lane.purpose(), run, &text, run.session.clone().filter(|_| run.resumed))?;
+    let command = command_from_run(
+        project,
+        lane.purpose(),
+        run,
+        &text,
+        run.chosen_session.clone().filter(|_| run.resumes_session),
+    )?;
     let command = command.with_budget_spent(spent);
     prepare_run(
         project,
@@ -119,11 +124,14 @@ pub(crate) fn prepare_fresh_run(
     first: &RunRecord,
     spent: NanoDollars,
 ) -> Result<RunSpec, Error> {
-    let text = fresh_conversation::compose_prompt(project, lane, first, fresh_conversation::TOO_LONG_REASON)?;
+    let text =
+        fresh_conversation::compose_fresh_prompt(project, lane, first, fresh_conversation::TOO_LONG_REASON)?;
     let command = command_from_run(project, lane.purpose(), first, &text, None)?.with_budget_spent(spent);
     prepare_run(project, lane, &command, PromptSource::Text(&text))
 }
 
+/// Prepares the lane's next run with `command` in this supervisor: writes its record and files, and sets the
+/// lane to `starting`.
 pub(crate) fn prepare_run(
     project: &Project,
     lane: &AnyLane,
@@ -131,7 +139,7 @@ pub(crate) fn prepare_run(
     prompt_source: PromptSource<'_>,
 ) -> Result<RunSpec, Error> {
     if lane.works_in_place() {
-        in_place::continue_in_place_run(&project.store, lane)?;
+        in_place::carry_baseline_to_next_run(&project.store, lane)?;
     }
     let (lane, launch_spec) = prepare_launch(project, lane, command, prompt_source)?;
     RunSpec::load(project, &lane, lane.last_run, launch_spec.argv, launch_spec.env)
@@ -188,8 +196,8 @@ pub(crate) fn prepare_launch(
     let run_number = lane.last_run.next();
     let resolves = prompt_source.resolves_conflict();
     lanes_folder::exclude_patterns(&project.repo, &command.profile().agent_files)?;
-    let launch_spec = launch_spec::prepare(project, lane, command, run_number, prompt_source)?;
-    startup_question::record_expected_question(project, lane, command, run_number)?;
+    let launch_spec = launch_spec::prepare_launch_spec(project, lane, command, run_number, prompt_source)?;
+    startup_question::record_expected_activity(project, lane, command, run_number)?;
     let has_prompt_override = matches!(prompt_source, PromptSource::Text(_));
     let step_run = command
         .step_run

@@ -34,9 +34,9 @@ pub struct RunSpec {
     /// Environment variables in addition to those of this process.
     pub env: Vec<(String, OsString)>,
     /// Working folder.
-    pub dir: PathBuf,
+    pub work_dir: PathBuf,
     /// File that the agent reads as standard input.
-    pub stdin: Option<PathBuf>,
+    pub stdin_file: Option<PathBuf>,
     /// Format of the agent's output.
     pub dialect: Dialect,
     /// Limits of the run.
@@ -92,13 +92,13 @@ impl RunSpec {
             run_number,
             argv,
             env,
-            dir,
-            stdin: run.prompt_on_stdin.then_some(prompt_file),
+            work_dir: dir,
+            stdin_file: run.prompt_on_stdin.then_some(prompt_file),
             dialect,
             limits: Limits {
-                time: run.limits.time,
-                stall: run.limits.stall,
-                budget: run.budget_left(),
+                time: run.limits.max_duration,
+                stall: run.limits.max_stall,
+                budget: run.budget_left_at_start(),
                 linger: project.settings.linger,
             },
             resolves_conflict: run.resolves_conflict,
@@ -111,7 +111,7 @@ impl RunSpec {
             command_prefixes,
             conversation: run.conversation_number(),
             claimed_messages: Cell::default(),
-            totals_before: load_session_totals(&project.store, lane, &run)?,
+            totals_before: load_totals_before_run(&project.store, lane, &run)?,
             model: run.model.clone(),
             prices: profile_catalog::load_prices(&project.layers)?,
         })
@@ -134,24 +134,25 @@ pub(crate) fn work_dir_and_prompt_file(
     project: &Project,
     lane: &AnyLane,
     run_number: RunNumber,
-    resolves: bool,
+    resolves_conflict: bool,
 ) -> (PathBuf, PathBuf) {
-    let dir = if resolves { project.resolution_dir(&lane.name) } else { lane.path.clone() };
+    let dir = if resolves_conflict { project.resolution_dir(&lane.name) } else { lane.path.clone() };
     (dir, project.store.layout().run_prompt(&lane.name, run_number))
 }
 
 /// Returns the totals of a run's session at the end of the session's previous run.
-fn load_session_totals(store: &Store, lane: &AnyLane, run: &RunRecord) -> Result<SessionTotals, Error> {
+fn load_totals_before_run(store: &Store, lane: &AnyLane, run: &RunRecord) -> Result<SessionTotals, Error> {
     let layout = store.layout();
-    for run_number in RunNumber::first().through(run.number.previous()).rev().filter(|_| run.resumed) {
+    for run_number in RunNumber::first().through(run.number.previous()).rev().filter(|_| run.resumes_session)
+    {
         let Some(earlier_run) = RunRecord::load_if_exists(&layout.run_record(&lane.name, run_number))? else {
             continue;
         };
-        if earlier_run.summary.session.is_some() && earlier_run.summary.session == run.session {
+        if earlier_run.summary.session.is_some() && earlier_run.summary.session == run.chosen_session {
             let totals = earlier_run.session_totals.unwrap_or_default();
             // The usage of a session in a window is not read.
             return Ok(match earlier_run.interactive {
-                true => SessionTotals { session: run.session.clone(), is_outdated: true, ..totals },
+                true => SessionTotals { session: run.chosen_session.clone(), is_outdated: true, ..totals },
                 false => totals,
             });
         }

@@ -64,7 +64,7 @@ pub(crate) fn launch_to_resolve(
     command: &AgentCommand,
     prompt: &str,
 ) -> Result<AnyLane, Error> {
-    start_supervisor(project, lane, lock, command, PromptSource::Conflict(prompt))
+    start_supervisor(project, lane, lock, command, PromptSource::ConflictPrompt(prompt))
 }
 
 /// Starts a run with `prompt` instead of the lane's task, in a new conversation, as [`launch`] does. Without
@@ -130,7 +130,7 @@ pub fn start_supervisor(
     for (key, value) in &launch_spec.env {
         start = start.env(key, value);
     }
-    let failure = wait_for_start(start, &log, "supervisor");
+    let failure = spawn_and_await_start(start, &log, "supervisor");
     fail_points::hit("launch.heard");
     let result = match failure {
         None => Ok(project.any_lane(lane.name.as_str())?),
@@ -143,7 +143,7 @@ pub fn start_supervisor(
 /// Starts a process and waits for its first line of output. Returns none when the line is `STARTED_LINE`,
 /// otherwise the reason of the failure. The reason contains `process_name` and the end of the process's error
 /// log.
-pub fn wait_for_start(start: CommandBuilder, log: &Path, process_name: &str) -> Option<String> {
+pub fn spawn_and_await_start(start: CommandBuilder, log: &Path, process_name: &str) -> Option<String> {
     let mut child = match start.spawn_detached_piped() {
         Ok(child) => child,
         Err(e) => return Some(e.to_string()),

@@ -23,29 +23,29 @@ use crate::run::lane_costs;
 impl ActiveTask<'_> {
     /// Builds the command and the prompt of one run, and saves the number of its conversation in the record
     /// of the task loop.
-    pub(crate) fn prepare_step_run(
+    pub(crate) fn build_step_command(
         &mut self,
         project: &Project,
         lane: &AnyLane,
         phase: StepPhase,
-        number: u32,
+        step_number: u32,
     ) -> Result<(AgentCommand, String), Error> {
         let limits = self.remaining_limits(&project.store, lane)?;
         let status = self.status()?;
-        let step = status.step(number).cloned().unwrap_or_default();
+        let step = status.step(step_number).cloned().unwrap_or_default();
         let prompt = self.folder().read_text(PROMPT_FILE)?.unwrap_or_default();
         let record = self.record();
-        let requested_changes = self.requested_changes(phase, number);
+        let requested_changes = self.requested_changes(phase, step_number);
         let step_prompt = StepPrompt {
             title: &record.title,
             folder: self.folder(),
-            prompt: &prompt,
+            task_prompt: &prompt,
             extra_prompt: &record.extra_prompt,
             phase,
             step: &step,
             requested_changes: requested_changes.as_deref(),
-            commit_range: self.commits_of_step(&project.repo, lane, number)?,
-            exclude_status: record.exclude_status,
+            commit_range: self.step_commit_range(&project.repo, lane, step_number)?,
+            is_status_ignored_by_git: record.exclude_status,
         };
         let prompt_text = step_prompt.render();
         let (agent, options) = match phase.is_review() {
@@ -65,7 +65,13 @@ impl ActiveTask<'_> {
             &RunOptions { limits, ..options },
         )?;
         let iteration = record.iterations + u32::from(!phase.is_review());
-        let step_run = StepRun { phase, step: number, iteration, was_clean: false, lane_fingerprint: None };
+        let step_run = StepRun {
+            phase,
+            step: step_number,
+            iteration,
+            was_clean: false,
+            fingerprint_before_review: None,
+        };
         let batch = record.batch.clone();
         let conversation = *self.record_mut().conversation.get_or_insert(lane.last_run.next());
         self.save()?;
@@ -77,16 +83,17 @@ impl ActiveTask<'_> {
 
     /// Returns the range of a step's commits: the tip before the step, or else before the task, and the
     /// current tip. `None` for a lane without a branch tip.
-    fn commits_of_step(
+    fn step_commit_range(
         &self,
         repo: &Repo,
         lane: &AnyLane,
-        number: u32,
+        step_number: u32,
     ) -> Result<Option<(proq_git::CommitId, proq_git::CommitId)>, Error> {
         let Some(tip) = lane.branch().map(|branch| repo.branch_tip(branch)).transpose()?.flatten() else {
             return Ok(None);
         };
-        let from = self.record().step(number).and_then(|step| step.start_tip).unwrap_or(self.record().start);
+        let from =
+            self.record().step(step_number).and_then(|step| step.start_tip).unwrap_or(self.record().start);
         Ok(Some((from, tip)))
     }
 
@@ -96,9 +103,9 @@ impl ActiveTask<'_> {
         let record = self.record();
         let spent = lane_costs::total_costs(store, lane)?;
         let cost = spent.cost.map(|cost| cost.nanos).unwrap_or_default();
-        let duration = spent.duration.saturating_sub(record.duration_before);
-        let time = record.limits.time.map(|limit| limit.saturating_sub(duration));
-        let cost = cost.saturating_sub(record.cost_before);
+        let duration = spent.duration.saturating_sub(record.duration_before_loop);
+        let time = record.limits.max_duration.map(|limit| limit.saturating_sub(duration));
+        let cost = cost.saturating_sub(record.cost_before_loop);
         let budget = record.limits.budget.map(|limit| limit.saturating_sub(cost));
         let loop_finished =
             |reason: &str| Err(Error::TaskLoopStopped { lane: lane.name.clone(), reason: reason.to_owned() });
@@ -106,9 +113,9 @@ impl ActiveTask<'_> {
             (Some(Duration::ZERO), _) => loop_finished("it took longer than it may"),
             (_, Some(NanoDollars::ZERO)) => loop_finished("it cost more than it may"),
             _ => Ok(RunLimits {
-                time: time.or(Some(Duration::ZERO)),
+                max_duration: time.or(Some(Duration::ZERO)),
                 budget: budget.or(Some(NanoDollars::ZERO)),
-                stall: record.limits.stall.or(Some(Duration::ZERO)),
+                max_stall: record.limits.max_stall.or(Some(Duration::ZERO)),
             }),
         }
     }

@@ -32,7 +32,7 @@ use crate::run::lane_costs;
 /// All callers that run such tasks start here. The caller creates the lane as for any other task, with the
 /// text of PROMPT.md as its prompt. The supervisor then continues from run to run until the task is done,
 /// fails, or is stopped. The result is the lane's state and detail, as for any run;
-/// [`crate::agent::task_loop::loop_status::read_status()`] returns the progress. To stop it gracefully, see
+/// [`crate::agent::task_loop::loop_status::read_loop_status()`] returns the progress. To stop it gracefully, see
 /// [`crate::agent::control::stop::stop_after_wrap_up()`].
 ///
 /// Uncommitted files of the task that the lane already has were left by an attempt whose work was reverted.
@@ -61,7 +61,7 @@ pub fn launch_task_loop(
     if exclusions.exclude_folder || exclusions.exclude_status {
         let (layout, leftovers_id) = (project.store.layout(), new_id());
         let saved_path =
-            |file: &Path| layout.run_leftover_file(&lane.name, lane.last_run, &leftovers_id, file);
+            |file: &Path| layout.run_former_task_file(&lane.name, lane.last_run, &leftovers_id, file);
         folder.move_leftovers_away(&task.files, exclusions.exclude_folder, &saved_path)?;
         fail_points::hit("packet.cleared");
     }
@@ -103,11 +103,11 @@ fn new_loop_record(
         folder: task.folder.clone(),
         title: task.title.clone(),
         agent: command.agent.clone(),
-        agent_command: command.agent_command_line(),
+        agent_command: command.user_agent_command(),
         permission: command.permission_level(),
         model: command.model.clone(),
         max_turns: command.max_turns,
-        batch: task.batch.clone(),
+        batch: task.batch_task.clone(),
         extra_prompt: task.extra_prompt.clone(),
         review_level: task.review_level,
         reviewer: task.reviewer.clone(),
@@ -122,8 +122,8 @@ fn new_loop_record(
         boxes_ticked: 0,
         boxes_total: 0,
         limits: command.limits,
-        duration_before: spent.duration,
-        cost_before: spent.cost.map(|cost| cost.nanos).unwrap_or_default(),
+        duration_before_loop: spent.duration,
+        cost_before_loop: spent.cost.map(|cost| cost.nanos).unwrap_or_default(),
         last_review: None,
         steps: Vec::new(),
     })
@@ -180,7 +180,7 @@ pub fn resume_task_loop(
             class,
             detail: run.detail.as_deref(),
             answer: answer.as_deref(),
-            counts_as_failure: class == RunClass::Done,
+            missing_verdict_is_failure: class == RunClass::Done,
         };
         if let Some(reason) = active.record_run(&run, finished)? {
             return Err(Error::TaskLoopStopped { lane: lane.name.clone(), reason });
@@ -190,14 +190,14 @@ pub fn resume_task_loop(
     let record = active.record_mut();
     record.idle_iterations = 0;
     if let Some(command) = new_command {
-        (record.agent, record.agent_command) = (command.agent.clone(), command.agent_command_line());
+        (record.agent, record.agent_command) = (command.agent.clone(), command.user_agent_command());
         (record.permission, record.model, record.max_turns) =
             (command.permission_level(), command.model.clone(), command.max_turns);
         record.limits = command.limits;
     }
     // The limits apply to what is used from now on.
-    record.duration_before = spent.duration;
-    record.cost_before = spent.cost.map(|cost| cost.nanos).unwrap_or_default();
+    record.duration_before_loop = spent.duration;
+    record.cost_before_loop = spent.cost.map(|cost| cost.nanos).unwrap_or_default();
     active.save()?;
     start_next_run(project, lane, lock, &mut active)
 }
@@ -211,7 +211,7 @@ fn start_next_run(
 ) -> Result<LoopStart, Error> {
     match active.next_action()? {
         NextAction::Run { phase, step } => {
-            let (command, prompt) = active.prepare_step_run(project, lane, phase, step)?;
+            let (command, prompt) = active.build_step_command(project, lane, phase, step)?;
             Ok(LoopStart::Running(start_supervisor(
                 project,
                 lane,
@@ -240,7 +240,7 @@ pub(crate) fn prepare_next_step(project: &Project, lane: &AnyLane) -> Result<Run
         ActiveTask::find(project, lane)?.ok_or_else(|| loop_finished("its record is gone".to_owned()))?;
     match active.next_action()? {
         NextAction::Run { phase, step } => {
-            let (command, prompt) = active.prepare_step_run(project, lane, phase, step)?;
+            let (command, prompt) = active.build_step_command(project, lane, phase, step)?;
             prepare_run(project, lane, &command, PromptSource::Text(&prompt))
         }
         NextAction::Done => Err(loop_finished("nothing is left of it".to_owned())),

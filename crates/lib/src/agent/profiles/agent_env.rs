@@ -17,15 +17,15 @@ pub(crate) type EnvVar = (String, OsString);
 pub(crate) fn profile_env(profile: &Profile, level: Permission, values: &PlaceholderValues) -> Vec<EnvVar> {
     let no_level_env = BTreeMap::new();
     let level_env = profile.permission.level_settings(level).map_or(&no_level_env, |level| &level.env);
-    let env_defaults = profile.env_default.iter().filter(|(key, _)| user_value(key).is_none());
+    let env_defaults = profile.env_default.iter().filter(|(key, _)| user_env_value(key).is_none());
     let mut out = expand_env(env_defaults.chain(&profile.env).chain(level_env), values);
-    out.extend(json_env(&profile.env_json, values));
+    out.extend(merged_json_env(&profile.env_json, values));
     out
 }
 
 /// Returns the variables that an agent gets only in a window.
 pub(crate) fn window_env(profile: &Profile, values: &PlaceholderValues) -> Vec<EnvVar> {
-    expand_env(profile.window.env_default.iter().filter(|(key, _)| user_value(key).is_none()), values)
+    expand_env(profile.window.env_default.iter().filter(|(key, _)| user_env_value(key).is_none()), values)
 }
 
 /// Expands the placeholders in variables. A variable whose placeholder has no value is left out.
@@ -39,9 +39,12 @@ pub(crate) fn expand_env<'a>(
 
 /// Expands variables that each hold a JSON object, and merges each one over the user's object of the same
 /// name. For each, another variable saves the user's value.
-pub(crate) fn json_env(variables: &BTreeMap<String, String>, values: &PlaceholderValues) -> Vec<EnvVar> {
+pub(crate) fn merged_json_env(
+    variables: &BTreeMap<String, String>,
+    values: &PlaceholderValues,
+) -> Vec<EnvVar> {
     let merge_with_user = |(key, ours): EnvVar| {
-        let user_text = user_value(&key);
+        let user_text = user_env_value(&key);
         let merged = user_text.as_deref().and_then(|base| merge_json_text(base, &ours)).unwrap_or(ours);
         [saved_user_var(&key, user_text), (key, merged)]
     };
@@ -51,15 +54,17 @@ pub(crate) fn json_env(variables: &BTreeMap<String, String>, values: &Placeholde
 /// Returns each variable that names git-proq's JSON file `file`, set to `path`. For each, another variable
 /// saves the user's value.
 pub(crate) fn file_env(variables: &BTreeMap<String, EnvFile>, file: &str, path: &Path) -> Vec<EnvVar> {
-    let matching = variables.iter().filter(|(_, env_file)| env_file.file == file);
-    matching.flat_map(|(key, _)| [saved_user_var(key, user_value(key)), (key.clone(), path.into())]).collect()
+    let matching = variables.iter().filter(|(_, env_file)| env_file.file_key == file);
+    matching
+        .flat_map(|(key, _)| [saved_user_var(key, user_env_value(key)), (key.clone(), path.into())])
+        .collect()
 }
 
 /// Returns the text for git-proq's JSON file `file`: `ours`, merged over the file that the user's variable
 /// names, or over the first fallback path that exists.
 ///
 /// # Errors
-/// Returns [`Error::CannotMergeFile`] when the user's file cannot be read or is no JSON object, because its
+/// Returns [`Error::CannotMergeUserFile`] when the user's file cannot be read or is no JSON object, because its
 /// settings would be lost.
 pub(crate) fn merged_file_text(
     variables: &BTreeMap<String, EnvFile>,
@@ -67,14 +72,17 @@ pub(crate) fn merged_file_text(
     ours: OsString,
 ) -> Result<OsString, Error> {
     let mut text = ours;
-    for (key, env_file) in variables.iter().filter(|(_, candidate)| candidate.file == file) {
-        let base_path = user_value(key).or_else(|| {
+    for (key, env_file) in variables.iter().filter(|(_, candidate)| candidate.file_key == file) {
+        let base_path = user_env_value(key).or_else(|| {
             let fallback = env_file.fallback_paths.iter().find(|path| Path::new(path).exists());
             fallback.map(OsString::from)
         });
         let Some(path) = base_path else { continue };
-        let merge_failed =
-            |reason: String| Error::CannotMergeFile { key: key.clone(), path: path.clone().into(), reason };
+        let merge_failed = |reason: String| Error::CannotMergeUserFile {
+            key: key.clone(),
+            path: path.clone().into(),
+            reason,
+        };
         match std::fs::read(&path) {
             Ok(bytes) => {
                 let base_text = String::from_utf8_lossy(&bytes).into_owned();
@@ -94,12 +102,14 @@ fn saved_user_key(key: &str) -> String {
     format!("PROQ_USERS_{key}")
 }
 
-/// Returns the user's value of a variable, also where this process belongs to a run of git-proq.
-fn user_value(key: &str) -> Option<OsString> {
+/// Returns the user's value of an environment variable, also where this process belongs to a run of git-proq;
+/// none when it is unset or empty.
+fn user_env_value(key: &str) -> Option<OsString> {
     let value = std::env::var_os(saved_user_key(key)).or_else(|| std::env::var_os(key));
     value.filter(|text| !text.is_empty())
 }
 
+/// Returns the variable that saves the user's value of `key`, empty without a value.
 fn saved_user_var(key: &str, value: Option<OsString>) -> EnvVar {
     (saved_user_key(key), value.unwrap_or_default())
 }

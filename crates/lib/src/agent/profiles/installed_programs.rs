@@ -84,20 +84,23 @@ struct CachedVersion {
     args: Vec<String>,
     /// Fingerprint that differs when another file replaces the program. It includes the ctime, because
     /// package managers give files old mtimes.
-    stamp: String,
+    #[serde(rename = "stamp")]
+    fingerprint: String,
     #[serde(rename = "at")]
     checked_at: Moment,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     version: Option<String>,
 }
 
+/// Finds the program of a profile, with its version from the cache or else from the program itself. None when
+/// it is not installed.
 fn probe_program(profile: &Profile, dir: &Path, cache: &VersionCache) -> Option<CachedVersion> {
     let path = find_executable(&profile.program, dir).ok()?;
     let meta = path.metadata().ok()?;
     let stamp = format!("{} {} {} {}", meta.size(), meta.ino(), meta.mtime(), meta.ctime());
-    let args = profile.version.clone();
+    let args = profile.version_args.clone();
     let is_current =
-        |entry: &&CachedVersion| entry.path == path && entry.args == args && entry.stamp == stamp;
+        |entry: &&CachedVersion| entry.path == path && entry.args == args && entry.fingerprint == stamp;
     if let Some(entry) = cache.program.iter().find(is_current)
         && !entry.checked_at.is_older_than(if entry.version.is_some() {
             CACHE_TTL
@@ -112,7 +115,7 @@ fn probe_program(profile: &Profile, dir: &Path, cache: &VersionCache) -> Option<
         version: output.as_deref().and_then(find_version),
         path,
         args,
-        stamp,
+        fingerprint: stamp,
         checked_at: now(),
     })
 }
@@ -123,7 +126,7 @@ fn read_version_output(path: &Path, args: &[String]) -> Option<String> {
     let start = CommandBuilder::new(path, Path::new("/")).args(args);
     let result = start.run_captured(
         Vec::new(),
-        CaptureOptions { limit: VERSION_TIMEOUT, grace: STOP_GRACE, max_bytes: MAX_OUTPUT_BYTES },
+        CaptureOptions { limit: VERSION_TIMEOUT, grace: STOP_GRACE, max_output_bytes: MAX_OUTPUT_BYTES },
         &|| false,
     );
     result.outcome.is_ok_and(ExitOutcome::is_success).then_some(result.output)
@@ -142,6 +145,7 @@ fn find_version(output: &str) -> Option<String> {
     version.map(ToOwned::to_owned)
 }
 
+/// Returns the path of the version cache in the user's cache folder; none without a home folder.
 fn cache_file() -> Option<PathBuf> {
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|p| p.is_absolute());
     let cache = cache.or_else(|| std::env::home_dir().map(|home| home.join(".cache")))?;

@@ -75,14 +75,15 @@ pub struct Profile {
     /// Model that is requested when the user names none.
     pub model: Option<String>,
     /// Arguments that make the agent print its version.
-    pub version: Vec<String>,
+    #[serde(rename = "version")]
+    pub version_args: Vec<String>,
     /// Versions of the agent that this profile was tested with.
     #[serde(rename = "tried")]
     pub tested_versions: Vec<String>,
     /// Whether the profile was written from the agent's documentation alone, without a program to test.
     pub documented_only: bool,
     /// How the agent is started as the supervisor of all lanes; none where it cannot be.
-    pub supervise: Option<SupervisorProfile>,
+    pub supervise: Option<OverseerProfile>,
     /// Differences that apply when the agent runs in a tmux window.
     pub window: WindowProfile,
     /// Activities that the agent's hooks report.
@@ -100,7 +101,7 @@ pub struct Profile {
 /// How an agent is started on the user's terminal as the supervisor of all lanes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct SupervisorProfile {
+pub struct OverseerProfile {
     /// Arguments for a new session.
     pub start: Vec<String>,
     /// Arguments that resume the session `{session}`; empty where the session's id cannot be chosen in
@@ -112,7 +113,8 @@ pub struct SupervisorProfile {
     /// environment has there.
     pub(crate) env_json: BTreeMap<String, String>,
     /// Content of a file that git-proq writes first; the placeholder `{settings}` expands to its path.
-    pub settings: Option<String>,
+    #[serde(rename = "settings")]
+    pub settings_text: Option<String>,
     /// Environment variables that name the file with `settings`. Content of the user's own file is retained.
     pub env_file: BTreeMap<String, EnvFile>,
 }
@@ -122,7 +124,8 @@ pub struct SupervisorProfile {
 #[serde(deny_unknown_fields, default)]
 pub struct EnvFile {
     /// Key of the profile's file that the variable names.
-    pub file: String,
+    #[serde(rename = "file")]
+    pub file_key: String,
     /// Paths that the agent reads when the variable is not set; the first existing one counts.
     #[serde(rename = "otherwise")]
     pub(crate) fallback_paths: Vec<String>,
@@ -181,8 +184,7 @@ pub struct Capabilities {
     pub two_way: bool,
     /// Whether the agent accepts the lane's rules separately from the prompt.
     pub(crate) reads_system_prompt: bool,
-    /// Creates the default profile of a program that no profile describes: the program gets the task as its
-    /// last argument.
+    /// Whether the agent has permission levels of its own, which limit what it may do.
     pub permissions: bool,
 }
 
@@ -250,7 +252,7 @@ impl Profile {
     }
 
     /// Removes capabilities that the profile's own templates do not support.
-    pub(crate) fn without_unsupported(mut self) -> Profile {
+    pub(crate) fn without_unsupported_features(mut self) -> Profile {
         let can_read_prompts = self.prompt == PromptDelivery::Stdin
             && self.dialect == Dialect::Claude
             && self.has_option(TWO_WAY_GROUP);
@@ -286,9 +288,9 @@ impl Profile {
         if prompt.trim().is_empty() {
             return refuse("is empty", "say what to do: git proq spawn AGENT \"implement payments\"");
         }
-        check_text(prompt)?;
+        refuse_nul_byte(prompt)?;
         if self.prompt == PromptDelivery::Argument {
-            check_argument(prompt)?;
+            check_prompt_as_argument(prompt)?;
         }
         Ok(())
     }
@@ -296,7 +298,7 @@ impl Profile {
     /// Refuses a prompt that cannot be delivered on a terminal, where it is always an argument.
     pub(crate) fn check_interactive_prompt(&self, prompt: &str) -> Result<(), Error> {
         self.check_prompt(prompt)?;
-        check_argument(prompt)
+        check_prompt_as_argument(prompt)
     }
 
     /// Expands the groups and placeholders of a template into arguments.
@@ -435,7 +437,7 @@ fn group_name(word: &str) -> Option<&str> {
 }
 
 /// Refuses a prompt that cannot be an argument: one that is too long or begins with '-'.
-fn check_argument(prompt: &str) -> Result<(), Error> {
+fn check_prompt_as_argument(prompt: &str) -> Result<(), Error> {
     let refuse = |reason, hint| Err(Error::InvalidPrompt { reason, hint });
     if prompt.len() > MAX_ARGUMENT_BYTES {
         return refuse(
@@ -450,7 +452,7 @@ fn check_argument(prompt: &str) -> Result<(), Error> {
 }
 
 /// Refuses a prompt with a NUL byte: no argument can contain one, and a log that shows one misleads.
-pub(crate) fn check_text(prompt: &str) -> Result<(), Error> {
+pub(crate) fn refuse_nul_byte(prompt: &str) -> Result<(), Error> {
     if prompt.contains('\0') {
         return Err(Error::InvalidPrompt {
             reason: "holds a NUL byte",

@@ -29,8 +29,8 @@ const MAX_LIKE_DEPTH: usize = 8;
 /// # Errors
 /// [`Error::InvalidProfile`] with the file and the key that is invalid.
 pub fn load_profiles(layers: &Layers) -> Result<BTreeMap<String, Profile>, Error> {
-    let built_in = parse_built_in();
-    let Some((user_table, path)) = layers.table(PROFILES_TABLE) else {
+    let built_in = parse_built_in_profiles();
+    let Some((user_table, path)) = layers.user_table(PROFILES_TABLE) else {
         return parse_profiles(&built_in, Path::new(""));
     };
     let names: Vec<&String> = built_in.keys().chain(user_table.keys()).collect();
@@ -38,7 +38,7 @@ pub fn load_profiles(layers: &Layers) -> Result<BTreeMap<String, Profile>, Error
     for name in names {
         all.insert(
             name.clone(),
-            Value::Table(resolve_table(&built_in, user_table, name, path, MAX_LIKE_DEPTH)?),
+            Value::Table(resolve_profile_table(&built_in, user_table, name, path, MAX_LIKE_DEPTH)?),
         );
     }
     parse_profiles(&all, path)
@@ -54,7 +54,7 @@ pub(crate) fn find_profile(layers: &Layers, agent: &str) -> Result<Profile, Erro
 /// # Errors
 /// [`Error::InvalidProfile`] with the file and the entry that is invalid.
 pub(crate) fn load_prices(layers: &Layers) -> Result<Prices, Error> {
-    let Some((user_table, path)) = layers.table(PRICES_TABLE) else { return Ok(Prices::default()) };
+    let Some((user_table, path)) = layers.user_table(PRICES_TABLE) else { return Ok(Prices::default()) };
     let entries = user_table.iter().map(|(model, entry)| {
         let price = match entry {
             Value::String(text) => text.parse::<Price>(),
@@ -67,7 +67,7 @@ pub(crate) fn load_prices(layers: &Layers) -> Result<Prices, Error> {
 }
 
 /// Parses the built-in profiles. An invalid built-in file is a bug that the tests find.
-fn parse_built_in() -> Table {
+fn parse_built_in_profiles() -> Table {
     toml::from_str(BUILT_IN_PROFILES).unwrap_or_default()
 }
 
@@ -77,7 +77,7 @@ fn profile_error(path: &Path, key: String, reason: impl Into<String>) -> Error {
 
 /// Returns the table of one profile: the user's entries on top of the profile that their `like` names, or
 /// else of the built-in profile of the same name.
-fn resolve_table(
+fn resolve_profile_table(
     built_in: &Table,
     user_table: &Table,
     name: &str,
@@ -107,7 +107,7 @@ fn resolve_table(
                     format!("there is no agent '{like}'"),
                 ));
             }
-            let mut base = resolve_table(built_in, user_table, &like, path, depth - 1)?;
+            let mut base = resolve_profile_table(built_in, user_table, &like, path, depth - 1)?;
             // The entry `tried` is about the other profile only.
             base.remove("tried");
             base
@@ -142,7 +142,7 @@ fn parse_profiles(all: &Table, path: &Path) -> Result<BTreeMap<String, Profile>,
         if let Some((key, reason)) = profile.validation_error() {
             return Err(profile_error(path, format!("{PROFILES_TABLE}.{name}.{key}"), reason));
         }
-        out.insert(name.clone(), profile.without_unsupported());
+        out.insert(name.clone(), profile.without_unsupported_features());
     }
     Ok(out)
 }

@@ -36,22 +36,24 @@ impl RunWatcher<'_> {
             true => open(&layout.run_stderr(name, self.run_number))?,
             false => open(&layout.run_log(name, self.run_number))?,
         };
-        let git_guard = GitGuard::prepare(self.project, self.lane, self.run_number, &spec.dir)?;
-        let (variable, guard_value) = git_guard.env();
+        let git_guard = GitGuard::prepare(self.project, self.lane, self.run_number, &spec.work_dir)?;
+        let (variable, guard_value) = git_guard.hooks_env_var();
         let mut command = self.build_command()?.env(variable, guard_value).with_output_files(log, stderr);
         for (key, value) in &spec.env {
             command = command.env(key, value);
         }
         command = command.env(strays::RUN_MARK_VAR, self.process_mark);
-        if let Some(file) = spec.stdin.as_ref().filter(|_| spec.launcher != Launcher::OpenStdin) {
+        if let Some(file) = spec.stdin_file.as_ref().filter(|_| spec.launcher != Launcher::OpenStdin) {
             command = command.stdin(File::open(file).map_err(lane::Error::io("read", file))?);
         }
         let (command, stdin_pipe) = spec.launcher.attach_stdin_pipe(command)?;
         let alive_lock = self.project.store.locks().acquire(&LockName::AgentAlive(name.clone()))?;
         // Inherited on purpose: while one of the agent's processes holds the lock file open, the run has not
         // finished. This process has one thread, so nothing else can be started while the flag is off.
-        let failed =
-            |e: rustix::io::Errno| process::Error::Start { program: "the agent".into(), source: e.into() };
+        let failed = |e: rustix::io::Errno| process::Error::NotStarted {
+            program: "the agent".into(),
+            source: e.into(),
+        };
         fcntl_setfd(alive_lock.file(), FdFlags::empty()).map_err(failed)?;
         Ok((command.spawn_in_group_async()?, stdin_pipe))
     }
@@ -63,9 +65,9 @@ impl RunWatcher<'_> {
         let (program, args) = spec.argv.split_first().ok_or(Error::NoCommand)?;
         Ok(match spec.launcher {
             Launcher::Pipe | Launcher::OpenStdin | Launcher::Window => {
-                CommandBuilder::new(program.as_ref(), &spec.dir).args(args)
+                CommandBuilder::new(program.as_ref(), &spec.work_dir).args(args)
             }
-            Launcher::Protocol => CommandBuilder::new(self.project.git_proq_path()?, &spec.dir)
+            Launcher::Protocol => CommandBuilder::new(self.project.git_proq_path()?, &spec.work_dir)
                 .args(["_acp", "--lane", self.lane.name.as_str(), "--attempt"])
                 .args([self.run_number.to_string(), "--".to_owned()])
                 .args(spec.argv.iter().cloned()),

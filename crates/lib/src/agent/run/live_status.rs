@@ -15,6 +15,7 @@ const WRITE_INTERVAL: Duration = Duration::from_secs(1);
 /// Writer of the status file of one run.
 pub(crate) struct LiveStatusFile {
     path: PathBuf,
+    /// Time of the next write; none when nothing has changed.
     write_due: Option<Instant>,
 }
 

@@ -6,21 +6,21 @@ use proq_stream::base::event::StreamEvent;
 
 /// Counter of the requests of one run that were sent again.
 #[derive(Debug, Default)]
-pub(crate) struct RetryTracker {
+pub(crate) struct RequestRetryTracker {
     /// Number of retries so far.
-    count: u64,
+    retry_count: u64,
     /// Value of `count` at the last report.
-    reported_count: u64,
+    count_at_last_report: u64,
     /// Reason for the last retry, as long as the agent has produced no output since.
     pending_reason: Option<String>,
 }
 
-impl RetryTracker {
+impl RequestRetryTracker {
     /// Updates the counter with an event of the run.
     pub fn observe(&mut self, event: &StreamEvent) {
         match event {
             StreamEvent::Retry { reason: why, .. } => {
-                self.count += 1;
+                self.retry_count += 1;
                 self.pending_reason = Some(terminal_text::escape_line(why));
             }
             StreamEvent::Text { .. }
@@ -35,17 +35,18 @@ impl RetryTracker {
     /// Returns the report that is due now, if any: one for the first retry, and one each time the number has
     /// doubled, so that hours of retries do not flood the log.
     pub(crate) fn next_report(&mut self) -> Option<String> {
-        let is_due =
-            self.count > 0 && self.count >= self.reported_count * 2 && self.count > self.reported_count;
+        let is_due = self.retry_count > 0
+            && self.retry_count >= self.count_at_last_report * 2
+            && self.retry_count > self.count_at_last_report;
         let reason = self.pending_reason.as_ref().filter(|_| is_due)?;
-        self.reported_count = self.count;
-        Some(format!("sends its request again{}: {reason}", count_suffix(self.count)))
+        self.count_at_last_report = self.retry_count;
+        Some(format!("sends its request again{}: {reason}", count_suffix(self.retry_count)))
     }
 
     /// Describes the retry that the run ended in; none when the agent has produced output since.
     pub fn describe(&self) -> Option<String> {
         let reason = self.pending_reason.as_ref()?;
-        Some(format!("it was sending its request again{}: {reason}", count_suffix(self.count)))
+        Some(format!("it was sending its request again{}: {reason}", count_suffix(self.retry_count)))
     }
 }
 
@@ -63,7 +64,7 @@ mod tests {
 
     #[test]
     fn reports_first_retry_and_each_doubling() {
-        let mut retries = RetryTracker::default();
+        let mut retries = RequestRetryTracker::default();
         assert_eq!((retries.next_report(), retries.describe()), (None, None));
         let reports: Vec<Option<String>> = (1..=8)
             .map(|n| {
@@ -82,7 +83,7 @@ mod tests {
             reports[7].as_deref().unwrap().starts_with("sends its request again, 8 times so far: status 8")
         );
         assert!(retries.describe().unwrap().starts_with("it was sending its request again, 8 times so far"));
-        retries.observe(&StreamEvent::Text { text: "On it".to_owned(), parent: None });
+        retries.observe(&StreamEvent::Text { text: "On it".to_owned(), parent_call: None });
         assert_eq!((retries.next_report(), retries.describe()), (None, None));
     }
 }

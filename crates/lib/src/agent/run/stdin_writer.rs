@@ -38,7 +38,7 @@ pub(crate) struct StdinWriter {
     /// messages until it has.
     pending_messages: Option<ClaimedMessages>,
     /// Whether the reader of the run's log has read the log entry of the pending messages.
-    is_logged: bool,
+    is_log_entry_read: bool,
     /// Whether the agent gets messages after its task.
     accepts_messages: bool,
     /// Number of messages that were sent.
@@ -53,9 +53,9 @@ impl StdinWriter {
     /// # Errors
     /// Fails when the task cannot be read.
     pub fn start(spec: &RunSpec, pipe: PipeWriter) -> Result<StdinWriter, Error> {
-        let pipe_error = |source| process::Error::Start { program: "the agent".into(), source };
+        let pipe_error = |source| process::Error::NotStarted { program: "the agent".into(), source };
         let mut outbox = Outbox::default();
-        if let Some(file) = &spec.stdin {
+        if let Some(file) = &spec.stdin_file {
             let text =
                 proq_base::regular_file::read_store_text(file).map_err(lane::Error::io("read", file))?;
             outbox.push(&prompt_line(&text));
@@ -100,17 +100,18 @@ impl StdinWriter {
     }
 
     /// Sends the agent, after a finished turn, the messages that wait in the lane's inbox for its
-    /// conversation, or closes its input. `log` is the run's log, which is not inside a line.
+    /// conversation. Closes its input if none wait or `may_continue` is false. `log` is the run's log, which
+    /// is not inside a line.
     pub(crate) fn handle_turn_end(
         &mut self,
         store: &Store,
         lane: &AnyLane,
         conversation: RunNumber,
-        is_done: bool,
+        may_continue: bool,
         log: &Path,
     ) {
         let is_wrapping_up = store.layout().lane_wrap_up_marker(&lane.name).exists();
-        if !self.accepts_messages || !is_done || is_wrapping_up || !self.has_reader() {
+        if !self.accepts_messages || !may_continue || is_wrapping_up || !self.has_reader() {
             self.pipe = None;
             return;
         }
@@ -123,7 +124,7 @@ impl StdinWriter {
                     return;
                 }
                 self.outbox.push(&prompt_line(&text));
-                (self.pending_messages, self.is_logged) = (Some(messages), false);
+                (self.pending_messages, self.is_log_entry_read) = (Some(messages), false);
             }
             // The supervisor finds the fault of the inbox and reports it.
             Ok(_) | Err(_) => self.pipe = None,
@@ -160,14 +161,14 @@ impl StdinWriter {
         event: &StreamEvent,
     ) -> bool {
         match event {
-            StreamEvent::MessageSent { .. } => self.is_logged = true,
+            StreamEvent::MessageSent { .. } => self.is_log_entry_read = true,
             // These events do not belong to a turn.
             StreamEvent::Session { .. }
             | StreamEvent::Warning { .. }
             | StreamEvent::Unknown { .. }
             | StreamEvent::Retry { .. } => {}
-            _ if self.is_logged => {
-                self.is_logged = false;
+            _ if self.is_log_entry_read => {
+                self.is_log_entry_read = false;
                 let Some(messages) = self.pending_messages.take() else { return false };
                 if Inbox::new(store, lane).record_delivered(run_number, &messages).is_err() {
                     // The messages still wait in the inbox, and would be found again at the end of each turn.

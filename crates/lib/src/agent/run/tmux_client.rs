@@ -16,7 +16,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::net::unix::OwnedReadHalf;
 use tokio::net::{UnixListener, UnixStream};
 
-use super::watch::{Hint, RunExit, RunWatcher, SIGKILL_WAIT_STATUS};
+use super::watch::{ExitHint, RunExit, RunWatcher, SIGKILL_WAIT_STATUS};
 use crate::agent::Error;
 use crate::agent::base::limits::{StopCause, wait_until};
 use crate::agent::base::shutdown_signals::ShutdownSignals;
@@ -32,7 +32,7 @@ use crate::lane::state::crash_reason;
 const FIRST_MESSAGE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Connection to the pane process, from which the supervisor receives messages.
-struct PaneProcess {
+struct PaneConnection {
     /// Id of the pane process, and of the process group that it leads.
     pid: u32,
     lines: Lines<BufReader<OwnedReadHalf>>,
@@ -72,11 +72,11 @@ pub async fn run(
         tmux_window::close_window(&window, process_group);
         return Err(e);
     }
-    activity::report_initial_approval(watch.project, watch.lane, watch.run_number);
+    activity::emit_initial_needs_approval(watch.project, watch.lane, watch.run_number);
     let (status, cause) = wait_for_end(watch, &mut pane, shutdown).await;
     let strays = watch.end_all_processes(process_group);
     tmux_window::close_window(&window, process_group);
-    let hint = write_final_screen(watch).map(Hint::Screen);
+    let hint = write_final_screen(watch).map(ExitHint::Screen);
     let mut reader = watch.spec.new_output_reader();
     let exit = Exit { code: status.code(), signal: status.signal() };
     let summary = reader.finish(exit, &mut Vec::new());
@@ -112,33 +112,36 @@ fn socket_dir(watch: &RunWatcher<'_>) -> PathBuf {
 /// Encodes as JSON what the pane process starts: argument vector, environment and working directory.
 fn encode_launch_request(watch: &RunWatcher<'_>) -> Result<Vec<u8>, Error> {
     let spec = watch.spec;
-    let git_guard = GitGuard::prepare(watch.project, watch.lane, watch.run_number, &spec.dir)?;
-    let (variable, hooks) = git_guard.env();
+    let git_guard = GitGuard::prepare(watch.project, watch.lane, watch.run_number, &spec.work_dir)?;
+    let (variable, hooks) = git_guard.hooks_env_var();
     let mut env = LaunchRequest::inherited_env();
     env.extend(spec.env.iter().map(|(key, value)| (key.into(), value.clone())));
     env.push((variable.into(), hooks));
     env.push((strays::RUN_MARK_VAR.into(), watch.process_mark.into()));
-    let launch_request = LaunchRequest { argv: spec.argv.clone(), env, dir: spec.dir.clone().into() };
+    let launch_request = LaunchRequest { argv: spec.argv.clone(), env, dir: spec.work_dir.clone().into() };
     serde_json::to_vec(&launch_request).map_err(|e| Error::WindowFailed { reason: e.to_string() })
 }
 
 /// Accepts the connection of the pane process, sends it the launch request, and waits for its report. Fails
 /// when it reports that the agent could not be started.
-async fn accept_pane_process(listener: &UnixListener, launch_request: &[u8]) -> Result<PaneProcess, Error> {
+async fn accept_pane_process(
+    listener: &UnixListener,
+    launch_request: &[u8],
+) -> Result<PaneConnection, Error> {
     let connection_error = |e: std::io::Error| Error::WindowFailed { reason: e.to_string() };
     let (stream, _) = listener.accept().await.map_err(connection_error)?;
     let (read_half, mut write_half) = UnixStream::into_split(stream);
     write_half.write_all(launch_request).await.map_err(connection_error)?;
     write_half.shutdown().await.map_err(connection_error)?;
-    let mut pane = PaneProcess { pid: 0, lines: BufReader::new(read_half).lines() };
+    let mut pane = PaneConnection { pid: 0, lines: BufReader::new(read_half).lines() };
     match pane.next_message().await {
-        Some(PaneMessage::Started(pid)) => Ok(PaneProcess { pid, ..pane }),
+        Some(PaneMessage::Started(pid)) => Ok(PaneConnection { pid, ..pane }),
         Some(PaneMessage::Failed(why)) => Err(Error::WindowFailed { reason: why }),
         _ => Err(Error::WindowFailed { reason: "it was closed at once".to_owned() }),
     }
 }
 
-impl PaneProcess {
+impl PaneConnection {
     /// Receives the next message of the process; none when the process is gone.
     async fn next_message(&mut self) -> Option<PaneMessage> {
         let line = self.lines.next_line().await.ok()??;
@@ -160,7 +163,7 @@ impl PaneProcess {
 
 async fn wait_for_end(
     watch: &RunWatcher<'_>,
-    pane: &mut PaneProcess,
+    pane: &mut PaneConnection,
     shutdown: &mut ShutdownSignals,
 ) -> (ExitStatus, Option<StopCause>) {
     let deadline = watch.limits.time.and_then(|time| Instant::now().checked_add(time));

@@ -16,7 +16,7 @@ use proq_stream::reader::OutputReader;
 use proq_stream::summary::Summary;
 
 use super::live_status::LiveStatusFile;
-use super::retries::RetryTracker;
+use super::retries::RequestRetryTracker;
 use super::stdin_writer::StdinWriter;
 use super::tail::Tail;
 use crate::agent::Error;
@@ -50,11 +50,11 @@ pub struct RunExit {
     /// Error that made it impossible to watch the run, if git-proq ended the run because of one.
     pub(crate) watch_error: Option<String>,
     /// Hint at why the run ended, for a run whose output does not explain it.
-    pub hint: Option<Hint>,
+    pub hint: Option<ExitHint>,
 }
 
 /// Hint at why a run ended.
-pub enum Hint {
+pub enum ExitHint {
     /// The agent was only retrying failing requests at the end. The text describes them.
     Retrying(String),
     /// The agent had produced no output for this long when its run ended.
@@ -84,12 +84,13 @@ struct WatchState {
     log_tail: Tail,
     /// Reader of the agent's standard error, for dialects that report useful facts there.
     stderr_tail: Option<Tail>,
-    retries: RetryTracker,
+    retries: RequestRetryTracker,
     reader: OutputReader,
     clock: RunClock,
     live_file: LiveStatusFile,
     stdin_writer: StdinWriter,
-    events: Vec<StreamEvent>,
+    /// Events that were read from the log and are not handled yet.
+    unhandled_events: Vec<StreamEvent>,
     /// Id of the session, until it is in the run's record.
     unrecorded_session: Option<String>,
     /// Number of delivered follow-up prompts that are not in the run's record yet.
@@ -99,13 +100,16 @@ struct WatchState {
     /// Whether the file that requests the agent to wrap up was created.
     is_wrap_up_requested: bool,
     /// Tip of the lane and modification time of STATUS.md at the last check.
-    last_activity: LaneActivity,
+    last_progress_marks: ProgressMarks,
 }
 
+/// Marks by which progress of a lane's work is recognized.
 #[derive(PartialEq, Eq)]
-struct LaneActivity {
+struct ProgressMarks {
+    /// Tip of the lane's branch; none without a branch.
     tip: Option<proq_git::CommitId>,
-    status_modified: Option<std::time::SystemTime>,
+    /// Modification time of STATUS.md; none without the file.
+    status_file_mtime: Option<std::time::SystemTime>,
 }
 
 impl RunWatcher<'_> {
@@ -154,13 +158,13 @@ impl RunWatcher<'_> {
         let usage_file =
             self.project.store.layout().run_dir(&self.lane.name, self.run_number).join("usage.json");
         if let Ok(bytes) = proq_base::regular_file::read_store_file(usage_file) {
-            watch_state.reader.read_usage_file(&bytes, &mut watch_state.events);
+            watch_state.reader.read_usage_file(&bytes, &mut watch_state.unhandled_events);
         }
         let exit = Exit { code: status.code(), signal: status.signal() };
-        let summary = watch_state.reader.finish(exit, &mut watch_state.events);
+        let summary = watch_state.reader.finish(exit, &mut watch_state.unhandled_events);
         let account = run_spec::final_summary(watch_state.reader.progress(), &summary, None);
         watch_state.live_file.remove();
-        let hint = watch_state.retries.describe().map_or(Hint::Silent(silence), Hint::Retrying);
+        let hint = watch_state.retries.describe().map_or(ExitHint::Silent(silence), ExitHint::Retrying);
         Ok(RunExit {
             status,
             cause,
@@ -185,17 +189,17 @@ impl RunWatcher<'_> {
                 .reports_on_stderr()
                 .then(|| Tail::open(&stderr_path).ok())
                 .flatten(),
-            retries: RetryTracker::default(),
+            retries: RequestRetryTracker::default(),
             reader: self.spec.new_output_reader(),
             clock: RunClock::start(self.limits, Instant::now()),
             live_file: LiveStatusFile::new(layout.run_live_view(&self.lane.name, self.run_number)),
             stdin_writer,
-            events: Vec::new(),
+            unhandled_events: Vec::new(),
             unrecorded_session: None,
             unrecorded_prompts: 0,
             watch_error: None,
             is_wrap_up_requested: false,
-            last_activity: self.read_activity(),
+            last_progress_marks: self.read_progress_marks(),
         })
     }
 
@@ -232,7 +236,7 @@ impl RunWatcher<'_> {
                     self.record_session(state);
                 }
                 () = wait_until(limit_at) => {
-                    if let Some((_, cause)) = next_limit && !self.has_new_activity(state, cause) {
+                    if let Some((_, cause)) = next_limit && !self.has_new_progress(state, cause) {
                         return WaitOutcome::Stop(cause);
                     }
                 }
@@ -248,11 +252,11 @@ impl RunWatcher<'_> {
     /// closes its standard input.
     fn continue_after_turn(&self, state: &mut WatchState) {
         let reader = &state.reader;
-        if state.stdin_writer.awaits_turn_end() && reader.is_finished() && reader.is_at_line_start() {
+        if state.stdin_writer.awaits_turn_end() && reader.has_reported_end() && reader.is_at_line_start() {
             let log_path = self.project.store.layout().run_log(&self.lane.name, self.run_number);
             let is_budget_spent = state.clock.is_budget_used_up(cost_so_far(reader.progress()));
             let (conversation, is_done) =
-                (self.spec.conversation, reader.has_succeeded() && !is_budget_spent);
+                (self.spec.conversation, reader.has_reported_success() && !is_budget_spent);
             state.stdin_writer.handle_turn_end(
                 &self.project.store,
                 self.lane,
@@ -276,10 +280,10 @@ impl RunWatcher<'_> {
             if chunk.is_empty() {
                 return false;
             }
-            state.reader.feed(chunk, &mut state.events);
+            state.reader.feed_stdout(chunk, &mut state.unhandled_events);
             let now = Instant::now();
-            state.clock.record_activity(now);
-            state.clock.set_done(state.reader.is_finished(), now);
+            state.clock.record_progress(now);
+            state.clock.set_done(state.reader.has_reported_end(), now);
             state.live_file.schedule_write();
             self.handle_events(state);
         }
@@ -290,7 +294,9 @@ impl RunWatcher<'_> {
     fn read_stderr(&self, state: &mut WatchState) {
         loop {
             match state.stderr_tail.as_mut().map(Tail::read_chunk) {
-                Some(Ok(chunk)) if !chunk.is_empty() => state.reader.feed_stderr(chunk, &mut state.events),
+                Some(Ok(chunk)) if !chunk.is_empty() => {
+                    state.reader.feed_stderr(chunk, &mut state.unhandled_events);
+                }
                 Some(Ok(_)) | None => break,
                 Some(Err(_)) => {
                     state.stderr_tail = None;
@@ -305,7 +311,7 @@ impl RunWatcher<'_> {
     /// at once.
     fn handle_events(&self, state: &mut WatchState) {
         let known_prompts = state.unrecorded_prompts;
-        for event in state.events.drain(..) {
+        for event in state.unhandled_events.drain(..) {
             state.retries.observe(&event);
             state.unrecorded_prompts += u32::from(state.stdin_writer.observe_event(
                 &self.project.store,
@@ -345,7 +351,7 @@ impl RunWatcher<'_> {
         let saved = RunRecord::load(&path).and_then(|mut run| {
             let original = run.clone();
             run.summary.session = state.unrecorded_session.clone().or(run.summary.session);
-            run.delivered_count += state.unrecorded_prompts;
+            run.delivery_count += state.unrecorded_prompts;
             if run != original {
                 run.save(&path)?;
             }
@@ -357,6 +363,7 @@ impl RunWatcher<'_> {
         }
     }
 
+    /// Returns the cause for which the run must stop now; none while it may continue.
     fn find_stop_cause(&self, state: &WatchState) -> Option<StopCause> {
         if state.watch_error.is_some() {
             return Some(StopCause::WatchFailed);
@@ -365,7 +372,9 @@ impl RunWatcher<'_> {
             return Some(StopCause::RepeatedOutput);
         }
         // An agent that has finished its last turn costs nothing more, and its result counts.
-        if !state.reader.is_finished() && state.clock.exceeds_budget(cost_so_far(state.reader.progress())) {
+        if !state.reader.has_reported_end()
+            && state.clock.exceeds_budget(cost_so_far(state.reader.progress()))
+        {
             return Some(StopCause::OverBudget);
         }
         self.is_context_filled_to(state, self.project.settings.context_stop).then_some(StopCause::ContextFull)
@@ -376,7 +385,7 @@ impl RunWatcher<'_> {
     fn is_context_filled_to(&self, state: &WatchState, limit: Option<u64>) -> bool {
         let percent = state.reader.progress().context_percent();
         !self.spec.resolves_conflict
-            && !state.reader.is_finished()
+            && !state.reader.has_reported_end()
             && limit.zip(percent).is_some_and(|(limit, percent)| percent >= limit)
     }
 
@@ -393,27 +402,28 @@ impl RunWatcher<'_> {
 
     /// Returns whether a run that is about to be stopped as stalled has a new commit or a changed STATUS.md.
     /// Always false for other causes. Records the activity in the run's clock.
-    fn has_new_activity(&self, state: &mut WatchState, cause: StopCause) -> bool {
+    fn has_new_progress(&self, state: &mut WatchState, cause: StopCause) -> bool {
         if cause != StopCause::Stall {
             return false;
         }
-        let activity = self.read_activity();
-        let is_new = activity != state.last_activity;
+        let activity = self.read_progress_marks();
+        let is_new = activity != state.last_progress_marks;
         if is_new {
-            state.last_activity = activity;
-            state.clock.record_activity(Instant::now());
+            state.last_progress_marks = activity;
+            state.clock.record_progress(Instant::now());
         }
         is_new
     }
 
-    fn read_activity(&self) -> LaneActivity {
-        let status_metadata = std::fs::metadata(self.spec.dir.join("STATUS.md"));
-        LaneActivity {
+    /// Reads the current tip of the lane and modification time of its STATUS.md.
+    fn read_progress_marks(&self) -> ProgressMarks {
+        let status_metadata = std::fs::metadata(self.spec.work_dir.join("STATUS.md"));
+        ProgressMarks {
             tip: self
                 .lane
                 .commit_branch()
                 .and_then(|branch| self.project.repo.branch_tip(branch).ok().flatten()),
-            status_modified: status_metadata.and_then(|meta| meta.modified()).ok(),
+            status_file_mtime: status_metadata.and_then(|meta| meta.modified()).ok(),
         }
     }
 }

@@ -77,5 +77,5 @@ fn first_missing_path(repo: &Repo, lane: &LaneRecord) -> Result<Option<String>, 
         return Ok(None);
     }
     let tracked_files = tree_diff::tree_paths(repo, lane.start)?;
-    Ok(Scope::parse(&lane.scope)?.first_absent(&tracked_files).map(ToOwned::to_owned))
+    Ok(Scope::parse(&lane.scope)?.first_absent_glob(&tracked_files).map(ToOwned::to_owned))
 }

@@ -24,7 +24,7 @@ use crate::agent::base::limits::StopCause;
 use crate::agent::hook_events::activity::reported_session;
 use crate::agent::launch::launcher::Launcher;
 use crate::agent::launch::run_spec::RunSpec;
-use crate::agent::run::watch::{Hint, RunExit};
+use crate::agent::run::watch::{ExitHint, RunExit};
 use crate::agent::task_loop::active_task::completes_iteration;
 use crate::event::log;
 use crate::lane;
@@ -98,6 +98,7 @@ impl RunClassifier<'_> {
         Ok(lane)
     }
 
+    /// Writes the outcome, exit and summary of the run to its record, and returns the record.
     fn write_run_record(&self, outcome: &RunOutcome) -> Result<RunRecord, Error> {
         let path = self.project.store.layout().run_record(&self.lane.name, self.run_number);
         let mut run = RunRecord::load(&path)?;
@@ -113,7 +114,7 @@ impl RunClassifier<'_> {
             Some(branch) => self.project.repo.branch_tip(branch).ok().flatten(),
             None => self.project.repo.head_commit(&self.lane.path).ok().flatten(),
         };
-        run.strays = self.run_exit.stray_count;
+        run.stopped_strays = self.run_exit.stray_count;
         let recorded_session = run.summary.session.take();
         let session = recorded_session
             .or_else(|| reported_session(&self.project.store, &self.lane.name, self.run_number));
@@ -152,7 +153,7 @@ impl RunClassifier<'_> {
             record.detail.clone_from(&outcome.detail);
             record.already_done = outcome.was_already_done;
             // A refusal that is not lasting was about the run before; one that waits for a person stays.
-            record.auto_merge_refusal.take_if(|refused| !refused.is_final);
+            record.auto_merge_refusal.take_if(|refused| !refused.is_refusal_final);
         })?;
         drop(store);
         self.project.emit(log::EventName::RunEnded, Some(&lane), outcome_line(&lane, outcome));
@@ -162,7 +163,7 @@ impl RunClassifier<'_> {
     /// Copies the lane's uncommitted work to a snapshot, and returns the error if that fails. A lane with a
     /// conflict gets no snapshot, because a snapshot cannot hold unmerged paths.
     fn save_leftovers(&self) -> Option<Error> {
-        let lane = self.lane.clone().into_worktree_lane().ok()?;
+        let lane = self.lane.clone().into_owned_lane().ok()?;
         let repo = &self.project.repo;
         let is_complete = || {
             repo.is_registered_worktree(&lane.path)
@@ -237,10 +238,10 @@ impl RunClassifier<'_> {
         let failed = run_exit.cause.is_none() && run_exit.status.code().is_some_and(|code| code != 0);
         let is_out_of_time = run_exit.cause == Some(StopCause::TimeLimit);
         let stderr_is_relevant = match (run_exit.cause, &run_exit.hint) {
-            (None, Some(Hint::Screen(last_text))) if failed => {
+            (None, Some(ExitHint::Screen(last_text))) if failed => {
                 return Some(format!("its window ended with: {last_text}"));
             }
-            (Some(StopCause::TimeLimit | StopCause::Stall), Some(Hint::Retrying(last_text))) => {
+            (Some(StopCause::TimeLimit | StopCause::Stall), Some(ExitHint::Retrying(last_text))) => {
                 return Some(last_text.clone());
             }
             (None, _) => self.spec.dialect.reports_outcome() && run_exit.summary.lacks_error_text,
@@ -252,7 +253,7 @@ impl RunClassifier<'_> {
         }
         match (&run_exit.hint, self.spec.limits.time) {
             // Silence is typical of an agent that does not report the requests that it sends again.
-            (Some(Hint::Silent(time)), Some(limit)) if is_out_of_time && *time >= limit / 2 => {
+            (Some(ExitHint::Silent(time)), Some(limit)) if is_out_of_time && *time >= limit / 2 => {
                 Some(format!("it had written nothing for {} s", time.as_secs()))
             }
             _ => None,
@@ -267,9 +268,9 @@ impl RunClassifier<'_> {
 
     /// Classifies the run by evidence: the state `done` needs a successful exit and a result to show.
     fn classify_by_evidence(&self) -> Result<RunOutcome, Error> {
-        match self.lane.clone().into_worktree_lane() {
+        match self.lane.clone().into_owned_lane() {
             Ok(lane) => self.classify_by_commits(&lane),
-            Err(LanePurpose::InPlace) => self.classify_by_changes(),
+            Err(LanePurpose::InPlace) => self.classify_in_place_run(),
             Err(purpose) => self.classify_by_answer(purpose),
         }
     }
@@ -309,8 +310,9 @@ impl RunClassifier<'_> {
         Ok(outcome)
     }
 
-    /// Classifies a run in the main checkout: its result is what differs from the state before the run.
-    fn classify_by_changes(&self) -> Result<RunOutcome, Error> {
+    /// Finishes and classifies a run in the main checkout: commits its changes if the settings permit that.
+    /// Its result is what differs from the state before the run.
+    fn classify_in_place_run(&self) -> Result<RunOutcome, Error> {
         let mut outcome = self.classify_exit();
         let succeeded = outcome.state == LaneState::Done;
         let run = RunRecord::load(&self.project.store.layout().run_record(&self.lane.name, self.run_number))?;

@@ -138,7 +138,7 @@ fn reacquire_landing_lock(project: &Project, lane: &AnyLane) -> Option<LockGuard
 /// start is ignored.
 fn start_overlap_check(project: &Project, lane: &AnyLane) {
     let Ok(program_path) = project.git_proq_path() else { return };
-    if project.lanes().is_ok_and(|lanes| lanes.iter().any(|other| lane.shares_base_with(other))) {
+    if project.owned_lanes().is_ok_and(|lanes| lanes.iter().any(|other| lane.may_conflict_with(other))) {
         let start = CommandBuilder::new(program_path, project.repo.command_dir()).args([
             "_overlaps",
             "--lane",

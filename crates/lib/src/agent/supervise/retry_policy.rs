@@ -14,7 +14,7 @@ pub(crate) struct RetryPolicy {
     pub crash_retries: u32,
     /// Wait before the first retry of a run that a rate limit or an unavailable service ended. The wait
     /// doubles with each further retry.
-    pub backoff: Duration,
+    pub first_backoff: Duration,
 }
 
 /// Maximum wait between two tries.
@@ -29,7 +29,7 @@ impl RetryPolicy {
         RetryPolicy {
             rate_limit_retries: settings.rate_limit_retries,
             crash_retries: settings.crash_retries,
-            backoff: settings.backoff,
+            first_backoff: settings.backoff,
         }
     }
 
@@ -40,7 +40,7 @@ impl RetryPolicy {
     }
 
     /// Returns the wait before the next try; none when the run is not retried. `past_classes` holds the exit
-    /// classes of the task's consecutive runs, the latest one last. Tries of each class are counted
+    /// classes of the consecutive failed runs, the latest one last. Tries of each class are counted
     /// separately.
     pub(crate) fn next_wait(&self, past_classes: &[RunClass]) -> Option<Duration> {
         let last_class = *past_classes.last()?;
@@ -49,9 +49,9 @@ impl RetryPolicy {
         let (max_retries, wait) = match last_class {
             RunClass::RateLimited | RunClass::Unavailable => {
                 let factor = 1_u32.checked_shl(tries - 1).unwrap_or(u32::MAX);
-                (self.rate_limit_retries, self.backoff.saturating_mul(factor).min(MAX_WAIT))
+                (self.rate_limit_retries, self.first_backoff.saturating_mul(factor).min(MAX_WAIT))
             }
-            RunClass::Crashed => (self.crash_retries, CRASH_WAIT.min(self.backoff)),
+            RunClass::Crashed => (self.crash_retries, CRASH_WAIT.min(self.first_backoff)),
             // The failure would recur, at the same cost.
             RunClass::Done
             | RunClass::Failed
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     const POLICY: RetryPolicy =
-        RetryPolicy { rate_limit_retries: 3, crash_retries: 2, backoff: Duration::from_secs(30) };
+        RetryPolicy { rate_limit_retries: 3, crash_retries: 2, first_backoff: Duration::from_secs(30) };
 
     fn wait_seconds(class: RunClass) -> Vec<u64> {
         let mut past_classes = Vec::new();

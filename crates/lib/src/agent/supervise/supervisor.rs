@@ -26,7 +26,7 @@ use super::already_done::TaskCompletion;
 use super::auto_snapshots;
 use super::classify::{RunClassifier, RunOutcome, append_detail};
 use super::follow_up::FollowUp;
-use super::supervisor_start::{adopt_lock, record_start, reply_to_starter};
+use super::supervisor_start::{adopt_lock_from_stdin, record_start, reply_to_starter};
 use crate::agent::Error;
 use crate::agent::base::shutdown_signals::ShutdownSignals;
 use crate::agent::command::fresh_conversation::RestartCounter;
@@ -54,13 +54,13 @@ pub fn supervise(
     run_number: RunNumber,
     argv: Vec<OsString>,
 ) -> Result<(), Error> {
-    signals::start_session();
+    signals::start_process_session();
     strays::adopt_orphans();
-    let lock = adopt_lock(&project.store, &LockName::Run(name.to_owned()))?;
+    let lock = adopt_lock_from_stdin(&project.store, &LockName::Run(name.to_owned()))?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|source| process::Error::Start { program: "the event loop".into(), source })?;
+        .map_err(|source| process::Error::NotStarted { program: "the event loop".into(), source })?;
     // Before any agent exists, so that no early signal is missed.
     let shutdown_signals = {
         let _runtime_context = runtime.enter();
@@ -142,7 +142,7 @@ impl Supervisor<'_> {
             undelivered = self.has_messages(spec).then(|| BUDGET_SPENT_REASON.to_owned());
         }
         if can_receive && self.has_messages(spec) {
-            undelivered = self.continue_with_messages(&finished_run, &verdict)?;
+            undelivered = self.finish_before_message_run(&finished_run, &verdict)?;
             if undelivered.is_none() {
                 return Ok(NextRun::Message);
             }
@@ -192,7 +192,7 @@ impl Supervisor<'_> {
                 return Ok(NextRun::End);
             }
             // A message arrived between the check and the write.
-            undelivered = self.continue_with_messages(finished_run, &verdict)?;
+            undelivered = self.finish_before_message_run(finished_run, &verdict)?;
             if undelivered.is_none() {
                 return Ok(NextRun::Message);
             }
@@ -200,6 +200,7 @@ impl Supervisor<'_> {
         }
     }
 
+    /// Starts the agent, records its start, watches it to its end, and keeps the snapshot process running.
     fn run_and_watch(&mut self, spec: &RunSpec) -> Result<RunExit, Error> {
         let (project, lane) = (self.project, self.lane.clone());
         let limits = spec.limits;
@@ -246,8 +247,9 @@ impl Supervisor<'_> {
             return NextRun::End;
         }
         if verdict.class == RunClass::ContextFull {
-            let first_run_number =
-                self.restart_counter.count_run(spec.run_number, self.project.settings.max_chained_runs);
+            let first_run_number = self
+                .restart_counter
+                .count_context_full_run(spec.run_number, self.project.settings.max_chained_runs);
             let note = if first_run_number.is_some() {
                 "it goes on in a new conversation"
             } else {
@@ -261,7 +263,7 @@ impl Supervisor<'_> {
 
     /// Marks a run without changes as done when its task was already done before.
     fn check_already_done(&mut self, spec: &RunSpec, verdict: &mut RunOutcome) {
-        let Ok(lane) = self.lane.clone().into_worktree_lane() else { return };
+        let Ok(lane) = self.lane.clone().into_owned_lane() else { return };
         let check = already_done::check_already_done(
             self.project,
             &lane,
@@ -292,7 +294,7 @@ impl Supervisor<'_> {
         match result {
             Ok(spec) => Ok(Some(spec)),
             Err(e) => {
-                self.end_lane(LaneState::Failed, &format!("it could not go on in a new conversation: {e}"))?;
+                self.end_run(LaneState::Failed, &format!("it could not go on in a new conversation: {e}"))?;
                 Ok(None)
             }
         }
@@ -308,12 +310,12 @@ impl Supervisor<'_> {
         let reason = describe_with_causes(&e);
         drop(mark_run_not_started(&self.project.store, &self.lane.name, spec.run_number, &reason));
         let ended = match self.last_verdict.as_ref().map(|(run_number, _)| *run_number == spec.run_number) {
-            Some(true) if spec.resolves_conflict => self.end_lane(LaneState::Conflict, &reason),
+            Some(true) if spec.resolves_conflict => self.end_run(LaneState::Conflict, &reason),
             Some(true) => {
                 self.end_with_last_verdict(&format!("not all of that could be written down: {reason}"))
             }
             Some(false) => self.end_with_last_verdict(&describe_undelivered(&e)),
-            None => self.end_lane(
+            None => self.end_run(
                 lane_state::state_after_run(&self.project.store, &self.lane.name, LaneState::Failed),
                 &reason,
             ),

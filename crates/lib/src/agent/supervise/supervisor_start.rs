@@ -30,17 +30,17 @@ pub(crate) fn record_start(
     lane: &AnyLane,
     run_number: RunNumber,
     process_group: u32,
-    mark: &str,
+    process_mark: &str,
 ) -> Result<AnyLane, Error> {
     fail_points::hit("run.begun");
     let path = project.store.layout().run_record(&lane.name, run_number);
     let mut run = RunRecord::load(&path)?;
     // The agent has its messages now. They are marked before its process is recorded: if git-proq is killed
     // in between, no message is sent twice.
-    Inbox::new(&project.store, &lane.name).mark_delivered(&run.message_ids)?;
+    Inbox::new(&project.store, &lane.name).mark_delivered(&run.prompt_message_ids)?;
     run.pid = Some(process_group);
     run.start_time = identity::start_time_of(process_group);
-    run.mark = Some(mark.to_owned());
+    run.process_mark = Some(process_mark.to_owned());
     let supervisor_pid = std::process::id();
     run.supervisor = Some(run::SupervisorProcess {
         pid: supervisor_pid,
@@ -57,8 +57,8 @@ pub(crate) fn record_start(
 
 /// Takes over the lock whose file is this process's standard input. Replaces standard input by /dev/null, so
 /// that no agent inherits the lock.
-pub fn adopt_lock(store: &Store, name: &LockName) -> Result<LockGuard, Error> {
-    let start_error = |source| process::Error::Start { program: "the supervisor".into(), source };
+pub fn adopt_lock_from_stdin(store: &Store, name: &LockName) -> Result<LockGuard, Error> {
+    let start_error = |source| process::Error::NotStarted { program: "the supervisor".into(), source };
     let stdin = std::io::stdin().as_fd().try_clone_to_owned().map_err(start_error)?;
     let null = File::open("/dev/null").map_err(start_error)?;
     rustix::stdio::dup2_stdin(&null).map_err(|e| start_error(e.into()))?;

@@ -5,7 +5,7 @@ use proq_base::fail_points;
 use proq_base::run_class::RunClass;
 use proq_plan::task_status;
 use proq_plan::task_status::TaskProgress;
-use proq_store::base::atomic::{remove_temp_files, write as write_atomically};
+use proq_store::base::atomic::{remove_temp_files_of, write as write_atomically};
 use proq_store::base::record::Record;
 use proq_store::base::run_number::RunNumber;
 use proq_store::records::lane::{AnyLane, LaneRecord};
@@ -43,7 +43,7 @@ pub(crate) struct FinishedRun<'a> {
     pub answer: Option<&'a str>,
     /// Whether a review without a verdict counts as a failure of the reviewer. Otherwise the review is
     /// repeated.
-    pub(crate) counts_as_failure: bool,
+    pub(crate) missing_verdict_is_failure: bool,
 }
 
 impl<'a> ActiveTask<'a> {
@@ -57,7 +57,7 @@ impl<'a> ActiveTask<'a> {
         else {
             return Ok(None);
         };
-        let Ok(lane) = lane.clone().into_worktree_lane() else { return Ok(None) };
+        let Ok(lane) = lane.clone().into_owned_lane() else { return Ok(None) };
         let folder = LaneTaskFolder::new(&lane.path, &record.folder);
         Ok(Some(ActiveTask { project, lane, folder, record }))
     }
@@ -100,7 +100,7 @@ impl<'a> ActiveTask<'a> {
     pub(crate) fn prepare_folder(&self) -> Result<(), Error> {
         let status_path = self.lane.path.join(self.folder.path_in_worktree(STATUS_FILE));
         // Temporary files of a killed process.
-        remove_temp_files(&status_path).map_err(lane::Error::io("look beside", &status_path))?;
+        remove_temp_files_of(&status_path).map_err(lane::Error::io("look beside", &status_path))?;
         self.folder.exclude_from_commits(&self.project.repo, self.exclusions())?;
         let current_text = self.folder.read_text(STATUS_FILE)?;
         if current_text.as_deref().is_some_and(|text| TaskProgress::parse(text).boxes_total() > 0) {
@@ -126,20 +126,21 @@ impl<'a> ActiveTask<'a> {
         }
     }
 
-    fn status_before(&self, run_number: RunNumber) -> String {
-        let path = self.project.store.layout().run_status_before(&self.lane.name, run_number);
+    /// Returns the text that STATUS.md had before a run; empty when it was not saved.
+    fn status_text_before(&self, run_number: RunNumber) -> String {
+        let path = self.project.store.layout().status_md_before_run(&self.lane.name, run_number);
         proq_base::regular_file::read_store_text(path).unwrap_or_default()
     }
 
     /// Restores STATUS.md to its text before a run. Text that differs is first saved in the run's
     /// folder.
     pub(crate) fn restore_status(&self, run_number: RunNumber) -> Result<(), Error> {
-        let (before, current) = (self.status_before(run_number), self.folder.read_text(STATUS_FILE)?);
+        let (before, current) = (self.status_text_before(run_number), self.folder.read_text(STATUS_FILE)?);
         if current.as_ref() == Some(&before) {
             return Ok(());
         }
         if let Some(current) = current {
-            let saved_path = self.project.store.layout().run_status_after(&self.lane.name, run_number);
+            let saved_path = self.project.store.layout().status_md_after_run(&self.lane.name, run_number);
             write_atomically(&saved_path, current.as_bytes())?;
         }
         self.folder.write_status(&before)
@@ -176,8 +177,8 @@ impl<'a> ActiveTask<'a> {
             self.tick_only_box(run)?;
         }
         if completes_iteration(finished.class) {
-            let status_changed =
-                self.folder.read_text(STATUS_FILE)?.unwrap_or_default() != self.status_before(run.number);
+            let status_changed = self.folder.read_text(STATUS_FILE)?.unwrap_or_default()
+                != self.status_text_before(run.number);
             self.apply_run_result(run, &step_run, status_changed, Err(String::new()))?;
         }
         Ok(None)
@@ -203,6 +204,8 @@ impl<'a> ActiveTask<'a> {
         self.folder.write_status(&task_status::tick_first_box(&text))
     }
 
+    /// Records a finished review after reverting what changed in the lane meanwhile. Returns the reason why
+    /// the task cannot continue, or `None`.
     fn record_review(
         &mut self,
         run: &RunRecord,
@@ -217,7 +220,8 @@ impl<'a> ActiveTask<'a> {
             }
             RevertOutcome::Reverted(saved_location) => Some(saved_location),
             RevertOutcome::Unchanged
-                if self.folder.read_text(STATUS_FILE)?.as_ref() != Some(&self.status_before(run.number)) =>
+                if self.folder.read_text(STATUS_FILE)?.as_ref()
+                    != Some(&self.status_text_before(run.number)) =>
             {
                 Some(format!("its {STATUS_FILE} is as it was before"))
             }
@@ -248,7 +252,7 @@ impl<'a> ActiveTask<'a> {
                 Err(format!("{} ended without a judgement ({reason})", run.agent))
             }
         };
-        if verdict.is_err() && !finished.counts_as_failure {
+        if verdict.is_err() && !finished.missing_verdict_is_failure {
             return Ok(None);
         }
         if verdict.is_ok() {
@@ -276,6 +280,7 @@ impl<'a> ActiveTask<'a> {
         )
     }
 
+    /// Updates and saves the record of the task loop with the result of a run.
     fn apply_run_result(
         &mut self,
         run: &RunRecord,
@@ -285,8 +290,14 @@ impl<'a> ActiveTask<'a> {
     ) -> Result<(), Error> {
         fail_points::hit("step.ended");
         let tip = self.project.repo.branch_tip(&self.lane.kind.branch)?.unwrap_or(run.tip_before);
-        let result =
-            RunResult { run: run.number, step_run, tip_before: run.tip_before, tip, status_changed, verdict };
+        let result = RunResult {
+            run: run.number,
+            step_run,
+            tip_before: run.tip_before,
+            tip_after: tip,
+            status_changed,
+            verdict,
+        };
         let status = self.status()?;
         loop_planner::apply_run(&mut self.record, &result, &status);
         self.save()?;
@@ -360,7 +371,7 @@ pub(crate) fn save_state_before_run(
     step_run: StepRun,
 ) -> Result<StepRun, Error> {
     let Some(active) = ActiveTask::find(project, lane)? else { return Ok(step_run) };
-    let path = project.store.layout().run_status_before(&lane.name, run_number);
+    let path = project.store.layout().status_md_before_run(&lane.name, run_number);
     write_atomically(&path, active.folder.read_text(STATUS_FILE)?.unwrap_or_default().as_bytes())?;
     review::with_state_before_review(&project.repo, &active.lane, step_run)
 }

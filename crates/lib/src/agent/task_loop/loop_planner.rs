@@ -47,7 +47,7 @@ pub(crate) struct RunResult<'a> {
     /// Tip of the lane before the run.
     pub tip_before: CommitId,
     /// Tip of the lane after the run.
-    pub tip: CommitId,
+    pub tip_after: CommitId,
     /// Whether the run changed STATUS.md.
     pub(crate) status_changed: bool,
     /// Verdict of a review, or the reason why the review has no verdict. Unused for other runs.
@@ -71,7 +71,7 @@ fn apply_worker_run(record: &mut TaskLoopRecord, result: &RunResult<'_>, status:
     // Commits alone are no progress: an agent that never ticks a box would continue forever. A revision that
     // a reviewer requested has no box.
     let has_revision = record.step(step).is_some_and(|step| step.code_review == ReviewState::Revise)
-        && result.tip != record.last_tip;
+        && result.tip_after != record.last_tip;
     if status.boxes_ticked() > record.boxes_ticked || has_revision || has_new_plan {
         record.idle_iterations = 0;
     } else if iteration > record.iterations {
@@ -79,7 +79,7 @@ fn apply_worker_run(record: &mut TaskLoopRecord, result: &RunResult<'_>, status:
         record.idle_iterations += 1;
     }
     record.iterations = record.iterations.max(iteration);
-    record.last_tip = result.tip;
+    record.last_tip = result.tip_after;
     // A box that is ticked again is no progress.
     record.boxes_ticked = record.boxes_ticked.max(status.boxes_ticked());
     let step = record.step_mut(step);

@@ -62,7 +62,7 @@ pub struct ReviewSummary {
 ///
 /// # Errors
 /// Fails when the record of the task loop cannot be read.
-pub fn read_status(dir: &Path, lane: &AnyLane) -> Result<Option<LoopStatus>, Error> {
+pub fn read_loop_status(dir: &Path, lane: &AnyLane) -> Result<Option<LoopStatus>, Error> {
     let Some(record) = TaskLoopRecord::load_if_exists(&dir.join(Layout::TASK_LOOP_RECORD))? else {
         return Ok(None);
     };

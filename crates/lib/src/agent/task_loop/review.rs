@@ -37,7 +37,7 @@ pub(super) fn with_state_before_review(
     let was_clean = status_query::status(repo, &lane.path, true)?.is_clean();
     Ok(StepRun {
         was_clean,
-        lane_fingerprint: Some(hash_fingerprint(&LaneFingerprint::capture(repo, lane)?)),
+        fingerprint_before_review: Some(hash_fingerprint(&LaneFingerprint::capture(repo, lane)?)),
         ..step_run
     })
 }
@@ -59,7 +59,9 @@ pub(super) fn revert_review_changes(
     if let Some(head_problem) = head_ownership::move_branch_to_head(project, lane)? {
         return Ok(failed(&head_problem));
     }
-    if Some(hash_fingerprint(&LaneFingerprint::capture(&project.repo, lane)?)) == step_run.lane_fingerprint {
+    if Some(hash_fingerprint(&LaneFingerprint::capture(&project.repo, lane)?))
+        == step_run.fingerprint_before_review
+    {
         return Ok(RevertOutcome::Unchanged);
     }
     if !step_run.was_clean {
@@ -73,6 +75,7 @@ pub(super) fn revert_review_changes(
     }
 }
 
+/// Returns a fingerprint as 16 hex digits for the run's record.
 fn hash_fingerprint(fingerprint: &LaneFingerprint) -> String {
     let mut hasher = DefaultHasher::new();
     format!("{fingerprint:?}").hash(&mut hasher);

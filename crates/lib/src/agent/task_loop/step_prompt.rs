@@ -17,7 +17,7 @@ pub(crate) struct StepPrompt<'a> {
     pub title: &'a str,
     pub folder: &'a LaneTaskFolder,
     /// Content of PROMPT.md.
-    pub prompt: &'a str,
+    pub task_prompt: &'a str,
     pub phase: StepPhase,
     pub step: &'a TaskStep,
     /// Additional text for runs that plan or work; reviewers do not get it.
@@ -26,8 +26,8 @@ pub(crate) struct StepPrompt<'a> {
     pub(crate) requested_changes: Option<&'a str>,
     /// Commits to review: the tip before the step, which is not part of them, and the last commit.
     pub(crate) commit_range: Option<(CommitId, CommitId)>,
-    /// Whether git leaves STATUS.md out of commits.
-    pub exclude_status: bool,
+    /// Whether git ignores STATUS.md in the lane, so that the agent must not commit it.
+    pub is_status_ignored_by_git: bool,
 }
 
 /// Returns the label of a step: its number, and its title where it has one.
@@ -64,8 +64,8 @@ impl StepPrompt<'_> {
                 truncate(review.trim(), MAX_REVIEW_BYTES)
             ));
         }
-        if self.prompt.len() <= MAX_INLINE_TASK_BYTES {
-            out.push_str(&format!("\n# The complete task\n\n{}\n", self.prompt.trim()));
+        if self.task_prompt.len() <= MAX_INLINE_TASK_BYTES {
+            out.push_str(&format!("\n# The complete task\n\n{}\n", self.task_prompt.trim()));
         }
         if !self.extra_prompt.is_empty() && !self.phase.is_review() {
             out.push_str(&format!("\n# Context\n\n{}\n", self.extra_prompt.trim()));
@@ -78,7 +78,7 @@ impl StepPrompt<'_> {
         format!(
             "- The task is in `{}`. Read it first{}.\n- The progress is in `{}`: boxes, and notes below each step. Read that file too.\n",
             self.folder.path_in_worktree(PROMPT_FILE),
-            if self.prompt.len() <= MAX_INLINE_TASK_BYTES { ", or below" } else { "" },
+            if self.task_prompt.len() <= MAX_INLINE_TASK_BYTES { ", or below" } else { "" },
             self.folder.path_in_worktree(STATUS_FILE)
         )
     }
@@ -92,7 +92,7 @@ impl StepPrompt<'_> {
 
     fn closing_rules(&self) -> String {
         let mut out = String::new();
-        if self.exclude_status {
+        if self.is_status_ignored_by_git {
             out.push_str(&format!(
                 "- git ignores `{}`: never add it with -f. git-proq saves it anyway.\n",
                 self.folder.path_in_worktree(STATUS_FILE)

@@ -38,7 +38,8 @@ const GITIGNORE_HEADER: &str = "# Written by git-proq: what lies here is for thi
 /// File of a task folder, with its content.
 #[derive(Debug, Clone)]
 pub struct TaskFile {
-    path: PathBuf,
+    /// Path of the file, relative to the task folder.
+    path_in_folder: PathBuf,
     bytes: Vec<u8>,
     is_executable: bool,
 }
@@ -46,7 +47,7 @@ pub struct TaskFile {
 impl TaskFile {
     /// Returns whether the file is STATUS.md.
     pub(crate) fn is_status(&self) -> bool {
-        self.path == Path::new(STATUS_FILE)
+        self.path_in_folder == Path::new(STATUS_FILE)
     }
 }
 
@@ -78,7 +79,7 @@ pub(crate) fn read_task_files(dir: &Path) -> Result<Vec<TaskFile>, Error> {
                 let (bytes, meta) = read_file(&path, remaining_bytes)?;
                 remaining_bytes = remaining_bytes.saturating_sub(bytes.len() as u64);
                 out.push(TaskFile {
-                    path: relative_path,
+                    path_in_folder: relative_path,
                     bytes,
                     is_executable: meta.permissions().mode() & 0o111 != 0,
                 });
@@ -99,7 +100,7 @@ pub(crate) fn read_task_files(dir: &Path) -> Result<Vec<TaskFile>, Error> {
 #[derive(Debug, Clone)]
 pub(crate) struct LaneTaskFolder {
     /// Top of the worktree.
-    top: PathBuf,
+    worktree_top: PathBuf,
     /// Path of the folder, relative to `top`.
     relative_path: String,
 }
@@ -116,7 +117,7 @@ pub(crate) struct CommitExclusions {
 impl LaneTaskFolder {
     /// Returns the task folder at `relative_path` below the top of a worktree.
     pub fn new(top: &Path, relative_path: &str) -> LaneTaskFolder {
-        LaneTaskFolder { top: top.to_owned(), relative_path: relative_path.to_owned() }
+        LaneTaskFolder { worktree_top: top.to_owned(), relative_path: relative_path.to_owned() }
     }
 
     /// Returns the path of a file in the folder, relative to the top of the worktree.
@@ -130,8 +131,8 @@ impl LaneTaskFolder {
 
     /// Returns the path of the folder after checking that no symbolic link leads elsewhere. None if the
     /// folder is missing and `create` is false.
-    fn resolve(&self, create: bool) -> Result<Option<PathBuf>, Error> {
-        let mut path = self.top.clone();
+    fn resolve_without_links(&self, create: bool) -> Result<Option<PathBuf>, Error> {
+        let mut path = self.worktree_top.clone();
         for component in Path::new(&self.relative_path).components() {
             let Component::Normal(name) = component else {
                 return Err(folder_error(
@@ -154,8 +155,9 @@ impl LaneTaskFolder {
         Ok(Some(path))
     }
 
+    /// Returns the path of the folder, which is created if it is missing.
     fn create_dirs(&self) -> Result<PathBuf, Error> {
-        Ok(self.resolve(true)?.unwrap_or_else(|| self.top.join(&self.relative_path)))
+        Ok(self.resolve_without_links(true)?.unwrap_or_else(|| self.worktree_top.join(&self.relative_path)))
     }
 
     /// Returns the text of a file in the folder; none if the file is missing.
@@ -163,7 +165,7 @@ impl LaneTaskFolder {
     /// # Errors
     /// [`Error::InvalidTaskFolder`] for an entry that is not a regular file, or is too large.
     pub fn read_text(&self, file: &str) -> Result<Option<String>, Error> {
-        let Some(dir) = self.resolve(false)? else { return Ok(None) };
+        let Some(dir) = self.resolve_without_links(false)? else { return Ok(None) };
         let path = dir.join(file);
         match path.symlink_metadata() {
             Ok(_) => {
@@ -182,20 +184,20 @@ impl LaneTaskFolder {
 
     /// Saves a reviewer's answer in the subfolder of the reviews.
     pub(crate) fn write_review(&self, name: &str, text: &str) -> Result<(), Error> {
-        let reviews = LaneTaskFolder::new(&self.top, &self.path_in_worktree(REVIEWS_DIR));
+        let reviews = LaneTaskFolder::new(&self.worktree_top, &self.path_in_worktree(REVIEWS_DIR));
         Ok(write_in_existing_dir(&reviews.create_dirs()?.join(name), text.as_bytes())?)
     }
 
     /// Writes those of `files` that are missing in the folder. Existing ones are not changed.
     pub(crate) fn write_missing_files(&self, files: &[TaskFile]) -> Result<(), Error> {
         for file in files {
-            let parent = file.path.parent().filter(|parent| *parent != Path::new(""));
+            let parent = file.path_in_folder.parent().filter(|parent| *parent != Path::new(""));
             let parent_path = match parent {
                 Some(parent) => self.path_in_worktree(&parent.to_string_lossy()),
                 None => self.relative_path.clone(),
             };
-            let Some(name) = file.path.file_name() else { continue };
-            let path = LaneTaskFolder::new(&self.top, &parent_path).create_dirs()?.join(name);
+            let Some(name) = file.path_in_folder.file_name() else { continue };
+            let path = LaneTaskFolder::new(&self.worktree_top, &parent_path).create_dirs()?.join(name);
             if path.symlink_metadata().is_ok() {
                 continue;
             }
@@ -218,14 +220,15 @@ impl LaneTaskFolder {
         saved_path: &dyn Fn(&Path) -> PathBuf,
     ) -> Result<(), Error> {
         let mut names: Vec<&Path> =
-            files.iter().filter(|_| include_all).map(|file| file.path.as_path()).collect();
+            files.iter().filter(|_| include_all).map(|file| file.path_in_folder.as_path()).collect();
         if !names.contains(&Path::new(STATUS_FILE)) {
             names.push(Path::new(STATUS_FILE));
         }
         for name in names {
-            let task_file = files.iter().find(|file| file.path == name);
+            let task_file = files.iter().find(|file| file.path_in_folder == name);
             let parent = name.parent().unwrap_or(Path::new("")).to_string_lossy();
-            let Some(dir) = LaneTaskFolder::new(&self.top, &self.path_in_worktree(&parent)).resolve(false)?
+            let Some(dir) = LaneTaskFolder::new(&self.worktree_top, &self.path_in_worktree(&parent))
+                .resolve_without_links(false)?
             else {
                 continue;
             };
@@ -252,7 +255,8 @@ impl LaneTaskFolder {
 
     /// Determines which parts of the folder must not be committed: those that git does not track in the lane.
     pub(crate) fn detect_exclusions(&self, repo: &Repo) -> Result<CommitExclusions, Error> {
-        let tracked = repo.tracked_paths_below(&self.top, &RepoPath::new(self.relative_path.clone()))?;
+        let tracked =
+            repo.tracked_paths_below(&self.worktree_top, &RepoPath::new(self.relative_path.clone()))?;
         let exclude_status = !tracked.contains(&self.repo_path(STATUS_FILE));
         Ok(CommitExclusions { exclude_folder: tracked.is_empty(), exclude_status })
     }
@@ -275,7 +279,8 @@ impl LaneTaskFolder {
             .filter(|file| exclusions.exclude_folder || *file != PROMPT_FILE)
             .map(|file| self.repo_path(file))
             .collect();
-        let all_ignored = || Ok::<_, Error>(repo.ignored_among(&self.top, &probes)?.len() == probes.len());
+        let all_ignored =
+            || Ok::<_, Error>(repo.ignored_among(&self.worktree_top, &probes)?.len() == probes.len());
         if all_ignored()? {
             return Ok(());
         }
@@ -309,7 +314,8 @@ impl LaneTaskFolder {
         if !exclusions.exclude_status && !exclusions.exclude_folder {
             return Ok(false);
         }
-        let mut tracked = repo.tracked_paths_below(&self.top, &RepoPath::new(self.relative_path.clone()))?;
+        let mut tracked =
+            repo.tracked_paths_below(&self.worktree_top, &RepoPath::new(self.relative_path.clone()))?;
         let reviews = self.path_in_worktree(REVIEWS_DIR) + "/";
         let generated = [self.repo_path(STATUS_FILE), self.repo_path(GITIGNORE)];
         tracked.retain(|path| {
@@ -320,7 +326,7 @@ impl LaneTaskFolder {
         if tracked.is_empty() {
             return Ok(false);
         }
-        repo.commit_untracking(&self.top, &tracked, message)?;
+        repo.commit_untracking(&self.worktree_top, &tracked, message)?;
         Ok(true)
     }
 

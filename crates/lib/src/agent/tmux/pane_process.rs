@@ -89,7 +89,7 @@ pub(crate) enum PaneMessage {
 /// Fails when the connection to the supervisor cannot be made or read. Every other failure is reported to the
 /// supervisor.
 pub fn run_pane_process(store: &Store, lane: &LaneName, run_number: RunNumber) -> Result<(), Error> {
-    let failed = |source| process::Error::Start { program: "the window's event loop".into(), source };
+    let failed = |source| process::Error::NotStarted { program: "the window's event loop".into(), source };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
     runtime.block_on(run_agent(store, lane, run_number))
 }
@@ -166,7 +166,7 @@ fn start_agent(store: &Store, lane: &LaneName, bytes: &[u8]) -> Result<(AsyncChi
     let alive_lock = store.locks().acquire(&LockName::AgentAlive(lane.to_owned()))?;
     // Inherited on purpose, as without a window. This process starts nothing else while the agent lives.
     let failed =
-        |e: rustix::io::Errno| process::Error::Start { program: "the agent".into(), source: e.into() };
+        |e: rustix::io::Errno| process::Error::NotStarted { program: "the agent".into(), source: e.into() };
     fcntl_setfd(alive_lock.file(), FdFlags::empty()).map_err(failed)?;
     let child = command.spawn_on_terminal()?;
     Ok((child, alive_lock))

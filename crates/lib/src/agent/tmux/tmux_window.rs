@@ -32,8 +32,11 @@ const NEW_WINDOW_FORMAT: &str = "#{pane_id} #{socket_path}";
 const CAPTURE_START_LINE: &str = "-200";
 
 /// Limits for reading tmux's output. They are small because the end of a run is delayed by it.
-const TMUX_READ_LIMITS: CaptureOptions =
-    CaptureOptions { limit: Duration::from_secs(2), grace: Duration::from_millis(200), max_bytes: 1 << 20 };
+const TMUX_READ_LIMITS: CaptureOptions = CaptureOptions {
+    limit: Duration::from_secs(2),
+    grace: Duration::from_millis(200),
+    max_output_bytes: 1 << 20,
+};
 
 /// Finds the tmux program.
 ///

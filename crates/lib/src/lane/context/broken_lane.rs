@@ -26,7 +26,7 @@ pub(crate) fn missing_git_data(repo: &Repo, lane: &AnyLane) -> Result<Option<Wor
 /// [`Error::Broken`].
 pub(crate) fn require_intact_worktree(project: &Project, lane: &AnyLane) -> Result<(), Error> {
     let name = lane.name.clone();
-    if let Ok(lane) = lane.clone().into_worktree_lane()
+    if let Ok(lane) = lane.clone().into_owned_lane()
         && let Some(problem) = find_folder_fault(project, &lane)
     {
         return Err(BrokenLane {

@@ -15,7 +15,7 @@ const RETRY_INTERVAL: Duration = Duration::from_hours(24);
 /// Starts writing a commit graph in the background, if a long history has none and the last attempt is old
 /// enough. The graph only speeds up other commands, so errors are ignored.
 pub fn start_commit_graph_if_due(project: &Project) {
-    let marker = project.store.layout().commit_graph_attempt();
+    let marker = project.store.layout().commit_graph_attempt_marker();
     let attempted_at = marker.metadata().and_then(|meta| meta.modified()).ok();
     let is_expired = attempted_at.is_some_and(|at| at.elapsed().is_ok_and(|age| age >= RETRY_INTERVAL));
     if attempted_at.is_some() && !is_expired || !project.repo.lacks_commit_graph() {

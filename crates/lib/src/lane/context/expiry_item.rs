@@ -19,7 +19,7 @@ pub enum ExpiryKind {
     /// Saved refs, whose commits other refs keep too.
     SavedRefs,
     /// Refs that keep objects for operations which no longer exist.
-    KeeperRefs,
+    OrphanOperationRefs,
     /// Cached results of passed checks.
     VerifyCache,
     /// Files that crashed processes left half written.
@@ -33,7 +33,7 @@ impl ExpiryKind {
         ExpiryKind::Snapshots,
         ExpiryKind::Operations,
         ExpiryKind::SavedRefs,
-        ExpiryKind::KeeperRefs,
+        ExpiryKind::OrphanOperationRefs,
         ExpiryKind::VerifyCache,
         ExpiryKind::TempFiles,
     ];
@@ -44,13 +44,13 @@ impl ExpiryKind {
 pub struct ExpiredItem {
     /// Name of the item.
     pub name: String,
-    /// Time from which the age of the item counts.
-    pub since: Moment,
+    /// Time from which the age of the item counts: when it was removed, restored, finished or written.
+    pub age_start: Moment,
     /// Type of the item, with the data that deleting it needs.
     pub source: ItemSource,
 }
 
-/// Type of an expired item, with the data that deleting it needs.
+/// Kind of an expired item, with the path, number or commit that deleting it needs.
 #[derive(Debug)]
 pub enum ItemSource {
     /// An entry of the trash, and the folder on another disk that belongs to it.
@@ -67,35 +67,35 @@ pub enum ItemSource {
     /// A saved ref, whose commits other refs keep too, with its tip.
     SavedRef(Oid),
     /// A ref of an operation that no longer exists, with its tip.
-    KeeperRef(Oid),
-    /// A file or folder.
-    TempPath(PathBuf),
+    OrphanOperationRef(Oid),
+    /// A file or folder of the store, by its path: a cached check result, or what a crashed process left.
+    StorePath(PathBuf),
 }
 
 /// An item that is old but is retained.
 #[derive(Debug)]
 pub struct RetainedItem {
-    /// Name of the item.
+    /// Name of the item: of a trash entry, snapshot, operation, ref or file.
     pub name: String,
     /// Reason why the item is retained.
     pub reason: String,
-    /// Command that deletes the item or resolves the reason.
-    pub command: Option<String>,
+    /// Command that deletes the item or resolves the reason; none where there is none.
+    pub remedy_command: Option<String>,
 }
 
 impl RetainedItem {
     /// Creates the entry for an item that cannot be read.
     pub fn unreadable(name: impl Into<String>, error: &dyn Explain) -> RetainedItem {
-        let command = error.hints().first().map(ToString::to_string);
-        RetainedItem { name: name.into(), reason: error.to_string(), command }
+        let remedy_command = error.hints().first().map(ToString::to_string);
+        RetainedItem { name: name.into(), reason: error.to_string(), remedy_command }
     }
 }
 
-/// Old items of one kind.
+/// Expired items of one kind, and the old ones that are retained nevertheless.
 #[derive(Debug, Default)]
 pub struct ExpiryScan {
     /// Items that can be deleted, oldest first.
     pub expired: Vec<ExpiredItem>,
-    /// Items that are retained.
+    /// Items that are old enough but are retained, with the reason.
     pub retained: Vec<RetainedItem>,
 }

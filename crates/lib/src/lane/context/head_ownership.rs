@@ -8,7 +8,7 @@ use proq_base::explain::shell_quote_path;
 use proq_base::lane_name::LaneName;
 use proq_git::CommitId;
 use proq_git::Repo;
-use proq_git::base::error_hints::ref_removal_command;
+use proq_git::base::error_hints::broken_ref_removal_command;
 use proq_git::history::tree_diff::tree_changes;
 use proq_git::status::status_query::status;
 use proq_git::worktrees::worktree::{Worktree, WorktreeList};
@@ -30,7 +30,7 @@ const MAX_LOG_SKEW: Duration = Duration::from_secs(1);
 pub(crate) fn move_branch_to_head(project: &Project, lane: &LaneRecord) -> Result<Option<String>, Error> {
     let repo = &project.repo;
     let worktrees = WorktreeList::read(repo)?;
-    let Some(worktree) = worktrees.at(&lane.path).filter(|_| lane.path.exists()) else {
+    let Some(worktree) = worktrees.with_top_folder(&lane.path).filter(|_| lane.path.exists()) else {
         return Ok(Some("its worktree is gone".to_owned()));
     };
     if let Some(symbolic) = find_symbolic_branch(repo, lane)? {
@@ -94,8 +94,10 @@ pub fn recreate_branch_command(project: &Project, lane: &LaneRecord) -> Option<S
         let unprefixed = name.strip_prefix(&prefix).unwrap_or(name);
         format!("git branch -m {} {}", quoted(name), quoted(unprefixed))
     };
-    let remove_file =
-        project.repo.is_broken_branch(branch).then(|| ref_removal_command(&format!("refs/heads/{branch}")));
+    let remove_file = project
+        .repo
+        .is_broken_branch(branch)
+        .then(|| broken_ref_removal_command(&format!("refs/heads/{branch}")));
     Some(blocking.map(rename_away).chain(remove_file).chain([recreate]).collect::<Vec<_>>().join(" && "))
 }
 
@@ -132,7 +134,7 @@ fn last_commit_on_branch(log: &str, branch: &str) -> Option<CommitId> {
 pub(crate) fn foreign_head_reason(project: &Project, lane: &LaneRecord) -> Result<Option<String>, Error> {
     let repo = &project.repo;
     let worktrees = WorktreeList::read(repo)?;
-    let Some(worktree) = worktrees.at(&lane.path) else { return Ok(None) };
+    let Some(worktree) = worktrees.with_top_folder(&lane.path) else { return Ok(None) };
     if let Some(symbolic) = find_symbolic_branch(repo, lane)? {
         return Ok(Some(symbolic.describe()));
     }
@@ -150,7 +152,7 @@ pub(crate) fn foreign_head_reason(project: &Project, lane: &LaneRecord) -> Resul
         // A commit on a symbolic ref is a commit on its target branch.
         Some(branch) => {
             repo.symbolic_target(branch)?.is_none()
-                && !is_known_elsewhere(project, &worktrees, lane, branch)?
+                && !is_branch_used_elsewhere(project, &worktrees, lane, branch)?
                 && is_created_here(repo, lane, branch)?
         }
         None => true,
@@ -167,9 +169,9 @@ pub(crate) fn foreign_head_reason(project: &Project, lane: &LaneRecord) -> Resul
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct OffBranch {
     /// Branch or detached HEAD that the worktree is on.
-    pub location: String,
+    pub current_head: String,
     /// Whether commits made there still become part of the lane's branch.
-    pub(crate) can_commit: bool,
+    pub(crate) commits_reach_lane: bool,
     /// Command that returns the worktree to the lane's branch, with its uncommitted changes.
     pub(crate) return_command: String,
 }
@@ -182,7 +184,8 @@ pub(crate) struct OffBranch {
 pub(crate) fn find_off_branch(project: &Project, lane: &LaneRecord) -> Result<Option<OffBranch>, Error> {
     let repo = &project.repo;
     let worktrees = WorktreeList::read(repo)?;
-    let Some(worktree) = worktrees.at(&lane.path).filter(|worktree| !is_on_lane_branch(worktree, lane))
+    let Some(worktree) =
+        worktrees.with_top_folder(&lane.path).filter(|worktree| !is_on_lane_branch(worktree, lane))
     else {
         return Ok(None);
     };
@@ -196,7 +199,11 @@ pub(crate) fn find_off_branch(project: &Project, lane: &LaneRecord) -> Result<Op
     let switch = format!("{detach_prefix}{git} switch {}", lane.kind.branch);
     let Some(head) = worktree.head(repo)? else {
         let location = worktree.branch.clone().unwrap_or_else(|| "no commit".to_owned());
-        return Ok(Some(OffBranch { location, can_commit: false, return_command: switch }));
+        return Ok(Some(OffBranch {
+            current_head: location,
+            commits_reach_lane: false,
+            return_command: switch,
+        }));
     };
     // Git keeps uncommitted changes on a switch, except in files that differ between the two commits.
     let changed = tree_changes(repo, head, tip)?;
@@ -207,7 +214,11 @@ pub(crate) fn find_off_branch(project: &Project, lane: &LaneRecord) -> Result<Op
         false => switch,
     };
     let can_commit = foreign_head_reason(project, lane)?.is_none();
-    Ok(Some(OffBranch { location: describe_head(worktree, head), can_commit, return_command }))
+    Ok(Some(OffBranch {
+        current_head: describe_head(worktree, head),
+        commits_reach_lane: can_commit,
+        return_command,
+    }))
 }
 
 /// Saves the last commit of a lane whose branch is missing under a ref, if only the log of its worktree's
@@ -226,10 +237,12 @@ pub(crate) fn save_last_commit(project: &Project, lane: &LaneRecord) -> Result<O
     Ok(Some(last))
 }
 
+/// Returns whether HEAD of the worktree names the lane's branch.
 fn is_on_lane_branch(worktree: &Worktree, lane: &LaneRecord) -> bool {
-    worktree.is_on(&lane.kind.branch)
+    worktree.is_on_branch(&lane.kind.branch)
 }
 
+/// Returns the branch of a worktree, or "a detached HEAD" with the short id of `head`.
 fn describe_head(worktree: &Worktree, head: CommitId) -> String {
     worktree.branch.clone().unwrap_or_else(|| format!("a detached HEAD ({})", head.short()))
 }
@@ -245,7 +258,7 @@ fn is_lane_work(repo: &Repo, lane: &LaneRecord, head: CommitId) -> Result<bool, 
 }
 
 /// Returns whether a branch is a base or belongs to another lane, or is checked out in another worktree.
-fn is_known_elsewhere(
+fn is_branch_used_elsewhere(
     project: &Project,
     worktrees: &WorktreeList,
     lane: &LaneRecord,
@@ -253,7 +266,8 @@ fn is_known_elsewhere(
 ) -> Result<bool, Error> {
     let mut others = worktrees.iter().filter(|worktree| worktree.path != lane.path);
     let shown = others.any(|worktree| worktree.branch.as_deref() == Some(branch));
-    Ok(shown || project.lanes()?.iter().any(|other| other.base == branch || other.kind.branch == branch))
+    Ok(shown
+        || project.owned_lanes()?.iter().any(|other| other.base == branch || other.kind.branch == branch))
 }
 
 /// Returns whether a branch was created when the lane's worktree switched to it.
@@ -278,7 +292,7 @@ fn find_lane_with_commits(
     let mut excluded = vec![tip];
     excluded.extend(repo.branch_tip(&lane.base)?);
     let count = repo.count_ahead_of_all(head, &excluded)?;
-    for other in project.lanes()?.iter().filter(|other| other.name != lane.name) {
+    for other in project.owned_lanes()?.iter().filter(|other| other.name != lane.name) {
         let Some(theirs) = repo.branch_tip(&other.kind.branch)? else { continue };
         if repo.count_ahead_of_all(head, &[&excluded[..], &[theirs]].concat())? < count {
             return Ok(Some(other.name.clone()));

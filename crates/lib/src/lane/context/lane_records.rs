@@ -11,10 +11,10 @@ use proq_store::records::lane::{AnyLane, LaneKind, LaneRecord};
 use crate::lane::{Error, Project};
 
 impl Project {
-    /// Returns all lanes on record that have a branch to land, by name. An unreadable record causes a warning
-    /// and is left out.
-    pub fn lanes(&self) -> Result<Vec<LaneRecord>, Error> {
-        Ok(self.all_lanes()?.into_iter().filter_map(|lane| lane.into_worktree_lane().ok()).collect())
+    /// Returns all owned lanes on record, by name; guest lanes are left out. An unreadable record causes a
+    /// warning and is left out.
+    pub fn owned_lanes(&self) -> Result<Vec<LaneRecord>, Error> {
+        Ok(self.all_lanes()?.into_iter().filter_map(|lane| lane.into_owned_lane().ok()).collect())
     }
 
     /// Returns all lanes on record by name, including those without their own branch. An unreadable record
@@ -49,7 +49,7 @@ impl Project {
     pub fn lane(&self, name_or_branch: &str) -> Result<LaneRecord, Error> {
         let lane = self.any_lane(name_or_branch)?;
         let name = lane.name.clone();
-        lane.into_worktree_lane().map_err(|purpose| Error::NoLaneBranch { name, purpose })
+        lane.into_owned_lane().map_err(|purpose| Error::NoLaneBranch { name, purpose })
     }
 
     /// Returns the lane with this name or branch, of any kind.
@@ -90,32 +90,33 @@ impl Project {
     /// so its lane is returned unchanged.
     pub(crate) fn with_current_location(&self, mut lane: AnyLane) -> AnyLane {
         let LaneKind::Owned(tree) = &lane.kind else { return lane };
-        if let Some(path) = self.repo.moved_worktree(&lane.path, &tree.worktree_id, &tree.branch) {
+        if let Some(path) = self.repo.recorded_new_location(&lane.path, &tree.worktree_id, &tree.branch) {
             lane.path = path;
         }
         lane.base = self.repo.resolve_symbolic_branch(&lane.base);
         lane
     }
 
-    /// Returns a removed lane by its past name `name@N`, with its folder in the history.
+    /// Returns a removed lane by its past name `name@N`, with its folder in the history; none when the name
+    /// has another form or there is no record.
     pub fn past_lane(&self, past_name: &str) -> Result<Option<(PathBuf, AnyLane)>, Error> {
         let Some((name, number)) = past_name.split_once('@') else { return Ok(None) };
         if LaneName::parse(name).is_err() || number.parse::<u32>().is_err() {
             return Ok(None);
         }
-        let dir = self.store.layout().history().join(past_name);
+        let dir = self.store.layout().removed_lanes().join(past_name);
         Ok(AnyLane::load_if_exists(&dir.join("lane.toml"))?.map(|record| (dir, record)))
     }
 
     /// Returns the removed lanes that had a branch to land, as `(name@N, record)`, by name.
-    pub fn past_lanes(&self) -> Vec<(String, LaneRecord)> {
+    pub fn past_owned_lanes(&self) -> Vec<(String, LaneRecord)> {
         let past = self.all_past_lanes().into_iter();
-        past.filter_map(|(name, lane)| Some((name, lane.into_worktree_lane().ok()?))).collect()
+        past.filter_map(|(name, lane)| Some((name, lane.into_owned_lane().ok()?))).collect()
     }
 
-    /// Returns all removed lanes as `(name@N, record)`, by name.
+    /// Returns all removed lanes as `(name@N, record)`, by name. An unreadable record is left out.
     pub fn all_past_lanes(&self) -> Vec<(String, AnyLane)> {
-        let dir = self.store.layout().history();
+        let dir = self.store.layout().removed_lanes();
         let Ok(entries) = std::fs::read_dir(&dir) else { return Vec::new() };
         let mut out = Vec::new();
         for name in entries.flatten().filter_map(|e| e.file_name().into_string().ok()) {
@@ -127,9 +128,9 @@ impl Project {
         out
     }
 
-    /// Returns the lane whose worktree contains `dir`.
+    /// Returns the owned lane whose worktree contains `dir`; none outside of any.
     pub(crate) fn lane_at(&self, dir: &Path) -> Result<Option<LaneRecord>, Error> {
-        Ok(self.lanes()?.into_iter().find(|lane| dir.starts_with(&lane.path)))
+        Ok(self.owned_lanes()?.into_iter().find(|lane| dir.starts_with(&lane.path)))
     }
 
     /// Changes a lane's record under the lock on records, based on the text on disk at that moment.
@@ -152,6 +153,7 @@ impl Project {
         Ok(record)
     }
 
+    /// Returns the lane with the name most similar to `name`, for a hint; none when none is similar enough.
     fn similar_name(&self, name: &str) -> Result<Option<LaneName>, Error> {
         let lanes = self.all_lanes()?;
         let best = lanes
@@ -179,6 +181,6 @@ pub fn load_present_or_past_lane<P>(
         return Ok((layout.lane(&present.name), present));
     }
     let past = project.all_past_lanes().into_iter().rfind(|(_, past)| past.is_same_lane(lane));
-    let past = past.map(|(name, past)| (layout.history().join(name), past));
+    let past = past.map(|(name, past)| (layout.removed_lanes().join(name), past));
     past.ok_or_else(|| Error::UnknownLane { name: lane.name.to_string(), similar: None })
 }

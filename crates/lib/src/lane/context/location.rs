@@ -52,7 +52,7 @@ impl LaneLocation {
             None => project.repo.command_dir().join(OsStr::from_bytes(parent_part)),
         };
         Ok(LaneLocation {
-            folder: resolve_existing(&folder),
+            folder: resolve_existing_prefix(&folder),
             name_prefix: name_pattern[..placeholder_at].to_owned(),
             name_suffix: name_suffix.to_owned(),
         })
@@ -132,11 +132,12 @@ impl Project {
             return Ok(true);
         }
         let worktrees = WorktreeList::read(&self.repo)?;
-        let worktree = worktrees.at(dir).filter(|here| here.path != self.repo.command_dir());
+        let worktree = worktrees.with_top_folder(dir).filter(|here| here.path != self.repo.command_dir());
         Ok(worktree.is_some_and(|here| self.lane_name_at(dir, here.branch.as_deref()).is_some()))
     }
 }
 
+/// Returns whether a folder has a `.git`, as the top of a checkout or worktree.
 fn is_checkout(dir: &Path) -> bool {
     dir.join(".git").symlink_metadata().is_ok()
 }
@@ -154,6 +155,7 @@ fn expand_repo_placeholder(text: &[u8], repo: &[u8]) -> Vec<u8> {
     out
 }
 
+/// Returns the offset of the first `needle` in `text`; `needle` is not empty.
 fn find_bytes(text: &[u8], needle: &[u8]) -> Option<usize> {
     text.windows(needle.len()).position(|window| window == needle)
 }
@@ -170,7 +172,7 @@ fn repo_folder_name(repo: &Repo) -> Vec<u8> {
 }
 
 /// Resolves symbolic links and `..` in the part of a path that exists. The rest is appended as written.
-fn resolve_existing(path: &Path) -> PathBuf {
+fn resolve_existing_prefix(path: &Path) -> PathBuf {
     let mut out = PathBuf::new();
     for component in path.components() {
         match component {

@@ -21,9 +21,10 @@ pub enum LaneFolderFault {
     /// The folder is a worktree of another repository, of which this one is a copy.
     Foreign {
         /// Other repository.
-        repo: PathBuf,
-        /// Folder of the copied worktree, and the admin folder that belongs to it.
-        copy: Option<(PathBuf, PathBuf)>,
+        other_repo: PathBuf,
+        /// Folder of the lane's worktree that was copied along with this repository, and git's admin folder
+        /// of it here; none when one of the two is missing.
+        copied_worktree: Option<(PathBuf, PathBuf)>,
     },
     /// Another kind of file is at the folder's path.
     NotAFolder(&'static str),
@@ -49,7 +50,7 @@ impl LaneFolderFault {
             LaneFolderFault::Absent => format!(
                 "its folder is not at {path}; it may have been moved with the repository, or lie on a disk that is not there"
             ),
-            LaneFolderFault::Foreign { repo, .. } => {
+            LaneFolderFault::Foreign { other_repo: repo, .. } => {
                 format!("{path} is a worktree of another repository, {}", repo.display())
             }
             LaneFolderFault::NotAFolder(file_kind) => format!("{path} is {file_kind}, not a folder"),
@@ -71,7 +72,7 @@ impl LaneFolderFault {
 
     /// Returns whether this fault forbids removing the lane even with force, because its folder would be left
     /// behind or belongs to another user or repository.
-    pub(crate) fn is_veto(&self) -> bool {
+    pub(crate) fn forbids_removal(&self) -> bool {
         matches!(
             self,
             LaneFolderFault::MovedWithRepo(_)
@@ -86,8 +87,12 @@ impl LaneFolderFault {
         Some(match self {
             LaneFolderFault::MovedWithRepo(to) => repair_command(repo, lane, to),
             LaneFolderFault::Absent => return None,
-            LaneFolderFault::Foreign { copy: Some((folder, admin)), .. } => link_command(folder, admin),
-            LaneFolderFault::Foreign { copy: None, .. } => format!("git proq discard --force {}", lane.name),
+            LaneFolderFault::Foreign { copied_worktree: Some((folder, admin)), .. } => {
+                link_command(folder, admin)
+            }
+            LaneFolderFault::Foreign { copied_worktree: None, .. } => {
+                format!("git proq discard --force {}", lane.name)
+            }
             LaneFolderFault::NotAFolder(_) | LaneFolderFault::Unrecorded(_) => recreate_command(repo, lane),
             LaneFolderFault::Unlinked(true) => {
                 let dot_git = lane.path.join(".git");
@@ -138,7 +143,10 @@ pub fn find_folder_fault(project: &Project, lane: &LaneRecord) -> Option<LaneFol
         let copy = repo
             .find_moved_with_repo(path, |admin| admin.canonicalize().is_ok_and(|admin| admin == other_admin));
         let repo_shown = common.parent().filter(|_| common.ends_with(".git")).unwrap_or(&common).to_owned();
-        return Some(LaneFolderFault::Foreign { repo: repo_shown, copy: copy.zip(repo.admin_dir(id)) });
+        return Some(LaneFolderFault::Foreign {
+            other_repo: repo_shown,
+            copied_worktree: copy.zip(repo.admin_dir(id)),
+        });
     }
     let is_recorded = repo.worktree_admin_dir(path).is_some();
     let dot_git = path.join(".git").symlink_metadata().ok();

@@ -51,11 +51,11 @@ impl Project {
         let repo = Repo::discover(dir)?;
         Store::refuse_links(repo.common_dir())?;
         let layers = Project::load_layers(Some(&repo))?;
-        for key in layers.unknown_keys() {
+        for key in layers.listed_unknown_keys() {
             listener.warn(format!("unknown setting {key}"));
         }
-        if layers.unlisted_unknown_keys() > 0 {
-            listener.warn(format!("and {} more unknown settings", layers.unlisted_unknown_keys()));
+        if layers.unlisted_unknown_count() > 0 {
+            listener.warn(format!("and {} more unknown settings", layers.unlisted_unknown_count()));
         }
         let mut unknown_hooks = layers.hook_events().filter(|event| !trigger::is_hook_event(event));
         for event in unknown_hooks.by_ref().take(MAX_UNKNOWN_HOOKS_LISTED) {
@@ -124,7 +124,7 @@ impl Project {
         }
         let version = self.repo.version()?;
         if let Some(program) = program.filter(|_| self.store.layout().root().exists()) {
-            cache.programs.retain(|k| k.path != program.path);
+            cache.programs.retain(|k| k.program_path != program.program_path);
             cache.programs.push(CachedGitVersion { version: version.to_string(), ..program });
             // This is a cache: a read-only repository works without it.
             drop(cache.save(&file));
@@ -136,6 +136,7 @@ impl Project {
     /// another location, those of read-only lanes, and those of conflict resolutions. It is never below a git
     /// directory, where some agents lose their permission rules.
     pub(crate) fn lanes_dir(&self) -> PathBuf {
+        /// Name of the folder that contains worktrees.
         const FOLDER_NAME: &str = ".proq-worktrees";
         if let Some(main) = self.repo.main_worktree() {
             let dir = main.join(FOLDER_NAME);
@@ -219,6 +220,7 @@ impl Project {
 /// Cache of the versions of git programs.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct GitVersionCache {
+    /// Known versions, one for each git program.
     #[serde(rename = "git")]
     programs: Vec<CachedGitVersion>,
 }
@@ -230,27 +232,34 @@ impl Record for GitVersionCache {
 /// Version of one git program, valid while its mtime and size stay the same.
 #[derive(Debug, Serialize, Deserialize)]
 struct CachedGitVersion {
-    path: PathBuf,
+    /// Path of the git program.
+    #[serde(rename = "path")]
+    program_path: PathBuf,
     /// Modification time in whole seconds.
     #[serde(rename = "changed", with = "unix_seconds")]
     modified: SystemTime,
+    /// Size of the program's file in bytes.
     size: u64,
+    /// Version of git; empty until it is known.
     version: String,
 }
 
 impl CachedGitVersion {
+    /// Reads mtime and size of the git program at `path`, without its version; none when the file is
+    /// unreadable.
     fn from_program(path: &Path) -> Option<CachedGitVersion> {
         let meta = std::fs::metadata(path).ok()?;
         let since_epoch = meta.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
         Some(CachedGitVersion {
-            path: path.to_owned(),
+            program_path: path.to_owned(),
             modified: UNIX_EPOCH + Duration::from_secs(since_epoch.as_secs()),
             size: meta.len(),
             version: String::new(),
         })
     }
 
+    /// Returns whether path, mtime and size are equal, so that the cached version is valid.
     fn is_same_program(&self, other: &CachedGitVersion) -> bool {
-        (&self.path, self.modified, self.size) == (&other.path, other.modified, other.size)
+        (&self.program_path, self.modified, self.size) == (&other.program_path, other.modified, other.size)
     }
 }

@@ -31,9 +31,9 @@ pub(crate) fn shared_settings(repo: &Repo) -> BTreeMap<String, String> {
     all
 }
 
-/// Returns the names that differ between two results of [`shared_settings`], as a list for a sentence; `None`
-/// if they are equal.
-pub(crate) fn changed_settings(
+/// Returns the names of the settings and hooks that differ between two results of [`shared_settings`], as a
+/// list for a sentence; `None` if they are equal.
+pub(crate) fn list_changed_settings(
     before: &BTreeMap<String, String>,
     now: &BTreeMap<String, String>,
 ) -> Option<String> {

@@ -78,7 +78,11 @@ impl Project {
             if let Hook::Shell(command) = hook
                 && let (false, Some(path)) = (command.approved, &command.source_file)
             {
-                return Err(Error::UnapprovedHook { path: path.clone(), name, line: command.line.clone() });
+                return Err(Error::UnapprovedHook {
+                    settings_file: path.clone(),
+                    hook_name: name,
+                    command_line: command.line.clone(),
+                });
             }
         }
         let mut env = env;
@@ -86,12 +90,13 @@ impl Project {
         let hook_input = HookContext { json: payload, env, dir: self.repo.command_dir().to_owned() };
         let timeout = self.settings.hook_timeout;
         for hook in &hooks {
-            let outcome = run_hook(hook, &hook_input, timeout, &|| proq_base::interrupt::check().is_err());
-            proq_base::interrupt::check()?;
+            let outcome =
+                run_hook(hook, &hook_input, timeout, &|| proq_base::interrupt::require_no_signal().is_err());
+            proq_base::interrupt::require_no_signal()?;
             log_hook(&self.store, name, &hook.label(), &outcome.exit_text(), outcome.output());
             if !outcome.is_success() {
                 return Err(Error::HookVetoed {
-                    name,
+                    hook_name: name,
                     reason: join_output_lines(outcome.output()).unwrap_or_else(|| outcome.exit_text()),
                 });
             }

@@ -8,7 +8,7 @@ use proq_base::fail_points;
 use proq_base::lane_name::LaneName;
 use proq_git::CommitId;
 use proq_git::Repo;
-use proq_git::base::error_hints::ref_removal_command;
+use proq_git::base::error_hints::broken_ref_removal_command;
 use proq_git::base::head::Head;
 use proq_git::history::commit::NewCommit;
 use proq_git::hooks::hook::run_hook;
@@ -37,7 +37,7 @@ use crate::lane::worktree::{checkout_mode, lanes_folder, rollback_create};
 use crate::lane::{Error, Project};
 
 /// Number of suffixes tried for a name made from a prompt before giving up.
-pub const MAX_NAME_ATTEMPTS: u32 = 1000;
+pub const MAX_NAMES_TRIED: u32 = 1000;
 
 /// Request for a new lane.
 #[derive(Debug, Clone)]
@@ -53,7 +53,7 @@ pub struct NewLane<'a> {
     /// Start commit and target branch.
     pub base: Base,
     /// Worktree whose uncommitted changes of tracked files become the lane's first commit.
-    pub carry: Option<PathBuf>,
+    pub carry_from: Option<PathBuf>,
     /// Shell command lines that must succeed on the lane before it lands.
     pub checks: Vec<String>,
     /// Globs of the files that the lane is expected to change.
@@ -93,14 +93,14 @@ pub struct LanePlan<'a> {
 /// A new lane whose name is still locked.
 #[derive(Debug)]
 #[must_use]
-pub struct Created {
+pub struct CreatedLane {
     /// Record of the lane.
     pub lane: LaneRecord,
-    /// Run lock of the lane's name.
-    pub lock: LockGuard,
+    /// Run lock of the new lane, held since before its creation.
+    pub run_lock: LockGuard,
     /// A checkout that was found, while the lane was created, to have no uncommitted changes of tracked
     /// files.
-    pub unchanged: Option<PathBuf>,
+    pub unchanged_checkout: Option<PathBuf>,
 }
 
 /// Checks a request for a lane and chooses its name, without creating anything.
@@ -136,6 +136,7 @@ pub(crate) fn choose_name(
 }
 
 impl<'a> LanePlan<'a> {
+    /// Plans a lane of this name: derives branch and path, and applies the setting for sparse checkouts.
     fn new(project: &Project, name: LaneName, mut request: NewLane<'a>) -> Result<LanePlan<'a>, Error> {
         request.sparse |= project.settings.lane_checkout.sparse && !request.scope.is_empty();
         let branch = project.lane_branch(&name);
@@ -174,13 +175,14 @@ impl<'a> LanePlan<'a> {
     }
 }
 
+/// Refuses a name that a lane has, or whose branch or worktree path exists.
 fn require_free_name(project: &Project, name: &LaneName) -> Result<(), Error> {
     if project.store.layout().lane(name).exists() {
         return Err(Error::NameTaken { name: name.clone() });
     }
     let branch = project.lane_branch(name);
     if project.repo.branch_tip(&branch)?.is_some() || project.repo.is_broken_branch(&branch) {
-        return Err(branch_taken(&project.repo, branch));
+        return Err(branch_taken_error(&project.repo, branch));
     }
     let path = project.location()?.worktree_path(name);
     if path.symlink_metadata().is_ok() {
@@ -190,20 +192,25 @@ fn require_free_name(project: &Project, name: &LaneName) -> Result<(), Error> {
 }
 
 /// Returns the error for a branch that exists already, with the command that frees its name.
-fn branch_taken(repo: &Repo, branch: String) -> Error {
+fn branch_taken_error(repo: &Repo, branch: String) -> Error {
     let name = format!("refs/heads/{branch}");
     let free_command = if repo.symbolic_target(&branch).is_ok_and(|alias| alias.is_some()) {
         format!("remove the symbolic ref: git symbolic-ref -d {}", shell_quote(&name))
     } else if repo.is_broken_branch(&branch) {
-        format!("remove its file, which holds no commit: {}", ref_removal_command(&name))
+        format!("remove its file, which holds no commit: {}", broken_ref_removal_command(&name))
     } else {
         format!("rename the branch: git branch -m {} NEW-NAME", shell_quote(&branch))
     };
     Error::BranchTaken { branch, free_command }
 }
 
+/// Returns the first free name of `preferred`, `preferred-2`, `preferred-3` and so on whose run lock nobody
+/// holds.
+///
+/// # Errors
+/// [`Error::NameTaken`] when all [`MAX_NAMES_TRIED`] names are taken.
 fn find_free_name(project: &Project, preferred: &LaneName) -> Result<LaneName, Error> {
-    for n in 1..MAX_NAME_ATTEMPTS {
+    for n in 1..MAX_NAMES_TRIED {
         let name = preferred.numbered(n);
         let is_held = project.store.locks().is_held(&LockName::Run(name.clone()))?;
         if !is_held && require_free_name(project, &name).is_ok() {
@@ -215,13 +222,13 @@ fn find_free_name(project: &Project, preferred: &LaneName) -> Result<LaneName, E
 
 /// Creates the lane. When another process takes a name that the user did not request, the next free one is
 /// used.
-pub fn create_lane(project: &Project, plan: &LanePlan<'_>) -> Result<Created, Error> {
+pub fn create_lane(project: &Project, plan: &LanePlan<'_>) -> Result<CreatedLane, Error> {
     require_set_up_approved(project, plan.request.set_up)?;
     project.run_pre_spawn_hooks(&plan.name, &plan.request.base.branch)?;
     create_private_dir(project.store.layout().root())?;
     let (plan, lock) = lock_plan_name(project, plan)?;
     let (lane, unchanged) = operate(project, "spawn", |op| create_one_lane(op, &plan))?;
-    Ok(Created { lane, lock, unchanged })
+    Ok(CreatedLane { lane, run_lock: lock, unchanged_checkout: unchanged })
 }
 
 /// Removes a lane, with everything in it saved, and creates it again as requested, under its name and in one
@@ -237,6 +244,8 @@ pub fn recreate_lane(
     Ok((removed, create_one_lane(op, &plan)?.0))
 }
 
+/// Takes the run lock of a planned lane. Returns the plan with another name where the planned one was taken
+/// and the user did not request it.
 pub(crate) fn lock_plan_name<'a>(
     project: &Project,
     plan: &LanePlan<'a>,
@@ -255,7 +264,7 @@ pub fn lock_name(
     name_source: &str,
 ) -> Result<(LaneName, LockGuard), Error> {
     let mut name = name.clone();
-    for _ in 0..MAX_NAME_ATTEMPTS {
+    for _ in 0..MAX_NAMES_TRIED {
         let held = project.store.locks().try_acquire(&LockName::Run(name.clone()))?;
         let free = require_free_name(project, &name);
         match (held, free, requested) {
@@ -269,22 +278,24 @@ pub fn lock_name(
     Err(Error::NameTaken { name: name.clone() })
 }
 
+/// Creates one planned lane. Returns its record, and a checkout that was found without uncommitted changes.
 fn create_one_lane(op: &Operation<'_>, plan: &LanePlan<'_>) -> Result<(LaneRecord, Option<PathBuf>), Error> {
     let steps = LaneCreation { op, plan };
     let start = steps.create_branch_and_worktree()?;
     let unchanged = prepare_worktrees(op, &[(plan, start)])?;
-    Ok((steps.save_lane(start)?, unchanged))
+    Ok((steps.finish_creation(start)?, unchanged))
 }
 
-/// Creates the planned lanes together; their files are written in one pass.
-pub(crate) fn create_planned(
+/// Creates the planned lanes together; their files are written in one pass. Returns their records, and a
+/// checkout that was found without uncommitted changes.
+pub(crate) fn create_planned_lanes(
     op: &Operation<'_>,
     plans: &[LanePlan<'_>],
 ) -> Result<(Vec<LaneRecord>, Option<PathBuf>), Error> {
     let create_worktree = |plan| Ok((plan, LaneCreation { op, plan }.create_branch_and_worktree()?));
     let started = plans.iter().map(create_worktree).collect::<Result<Vec<_>, Error>>()?;
     let unchanged = prepare_worktrees(op, &started)?;
-    let save_lane = |(plan, start)| LaneCreation { op, plan }.save_lane(start);
+    let save_lane = |(plan, start)| LaneCreation { op, plan }.finish_creation(start);
     Ok((started.into_iter().map(save_lane).collect::<Result<_, _>>()?, unchanged))
 }
 
@@ -300,11 +311,18 @@ fn prepare_worktrees(
         worktrees.push(EmptyWorktree { name: &plan.name, dir: &plan.path, start: *start });
     }
     let prepared = populate_lanes::populate_lanes(op, &worktrees).and_then(
-        |PopulateOutcome { retained_paths: kept, unchanged }| {
+        |PopulateOutcome { retained_paths: kept, unchanged_checkout: unchanged }| {
             for ((plan, _), kept) in started.iter().zip(&kept) {
                 let (name, base) = (&plan.name, plan.request.base.branch.as_str());
-                LaneSetUp { project, name, branch: &plan.branch, base, dir: &plan.path, retained: kept }
-                    .run(plan.request.set_up)?;
+                LaneSetUp {
+                    project,
+                    name,
+                    branch: &plan.branch,
+                    base,
+                    dir: &plan.path,
+                    retained_paths: kept,
+                }
+                .run(plan.request.set_up)?;
             }
             Ok(unchanged)
         },
@@ -327,6 +345,7 @@ fn remove_created(project: &Project, plan: &LanePlan<'_>) {
     drop(project.repo.forget_worktree(&plan.path));
 }
 
+/// Creation of one planned lane, as part of an operation.
 struct LaneCreation<'a, 'p> {
     op: &'a Operation<'p>,
     plan: &'a LanePlan<'a>,
@@ -336,7 +355,7 @@ impl LaneCreation<'_, '_> {
     /// Creates the branch and a worktree of it without files; returns the commit that both are at.
     fn create_branch_and_worktree(&self) -> Result<CommitId, Error> {
         let (project, plan) = (self.op.project, self.plan);
-        let start = match &plan.request.carry {
+        let start = match &plan.request.carry_from {
             None => plan.request.base.start,
             Some(dir) => self.commit_carried_changes(dir)?,
         };
@@ -357,7 +376,7 @@ impl LaneCreation<'_, '_> {
 
     /// Saves the record of a lane whose worktree has its files; schedules the post-checkout hook and emits
     /// the event.
-    fn save_lane(&self, start: CommitId) -> Result<LaneRecord, Error> {
+    fn finish_creation(&self, start: CommitId) -> Result<LaneRecord, Error> {
         let plan = self.plan;
         let lane = self.save_record()?;
         let (path, zero, tip) = (plan.path.clone(), start.null().to_string(), start.to_string());
@@ -383,6 +402,8 @@ impl LaneCreation<'_, '_> {
         added
     }
 
+    /// Adds the worktree to git without files, sets up its sparse checkout, and writes the prompt to the
+    /// store.
     fn add_worktree(&self, start: CommitId) -> Result<(), Error> {
         let (project, plan) = (self.op.project, self.plan);
         {
@@ -403,11 +424,13 @@ impl LaneCreation<'_, '_> {
     fn explain_blocked_branch(&self, e: Error) -> Error {
         let project = self.op.project;
         if let Ok(Some(_)) = project.repo.branch_tip(&self.plan.branch) {
-            return branch_taken(&project.repo, self.plan.branch.clone());
+            return branch_taken_error(&project.repo, self.plan.branch.clone());
         }
         let below = project.repo.refs_with_prefix(&format!("refs/heads/{}/", self.plan.branch));
         match below.ok().and_then(|refs| refs.into_iter().next()) {
-            Some((name, _)) => branch_taken(&project.repo, name.trim_start_matches("refs/heads/").to_owned()),
+            Some((name, _)) => {
+                branch_taken_error(&project.repo, name.trim_start_matches("refs/heads/").to_owned())
+            }
             None => e,
         }
     }
@@ -439,6 +462,7 @@ impl LaneCreation<'_, '_> {
         Ok(commit.write(repo, None)?)
     }
 
+    /// Writes the first record of the lane, and removes the temporary one of its set-up.
     fn save_record(&self) -> Result<LaneRecord, Error> {
         let (project, plan) = (self.op.project, self.plan);
         let git_dir = project.repo.worktree_git_dir(&plan.path)?;

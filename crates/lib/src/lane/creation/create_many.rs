@@ -3,10 +3,10 @@
 use proq_base::lane_name::LaneName;
 use proq_store::base::atomic::create_private_dir;
 
-use super::create::{Created, LanePlan, NewLane, plan_lane};
-use super::create::{MAX_NAME_ATTEMPTS, create_planned, lock_plan_name};
+use super::create::{CreatedLane, LanePlan, NewLane, plan_lane};
+use super::create::{MAX_NAMES_TRIED, create_planned_lanes, lock_plan_name};
 use crate::lane::execution::run_operation::operate;
-use crate::lane::inspection::attempts::group_attempts;
+use crate::lane::inspection::attempts::attempts_of_group;
 use crate::lane::worktree::set_up::commands::require_set_up_approved;
 use crate::lane::{Error, Project};
 
@@ -21,7 +21,7 @@ pub fn plan_attempts<'a>(
     agents: &[Option<String>],
 ) -> Result<Vec<LanePlan<'a>>, Error> {
     let preferred = request.name.clone().unwrap_or_else(|| LaneName::from_prompt(request.name_source()));
-    for n in 1..MAX_NAME_ATTEMPTS {
+    for n in 1..MAX_NAMES_TRIED {
         match plan_group(project, &preferred.numbered(n), request, agents) {
             Err(e) if request.name.is_none() && e.is_taken() => {}
             other => return other,
@@ -30,6 +30,10 @@ pub fn plan_attempts<'a>(
     Err(Error::NameTaken { name: preferred.clone() })
 }
 
+/// Plans the lanes `group-1`, `group-2` and so on, one for each of `agents`.
+///
+/// # Errors
+/// [`Error::NameTaken`] or [`Error::GroupTaken`] when a lane or an older group has the name.
 fn plan_group<'a>(
     project: &Project,
     group: &LaneName,
@@ -39,7 +43,7 @@ fn plan_group<'a>(
     if project.store.layout().lane(group).exists() {
         return Err(Error::NameTaken { name: group.clone() });
     }
-    if let Some(existing) = group_attempts(project, group.as_str())?.first() {
+    if let Some(existing) = attempts_of_group(project, group.as_str())?.first() {
         return Err(Error::GroupTaken { group: group.to_string(), lane: existing.name.clone() });
     }
     let plan_attempt = |(agent, number): (&Option<String>, usize)| {
@@ -60,7 +64,7 @@ pub fn create_attempts<'a>(
     request: &NewLane<'a>,
     agents: &[Option<String>],
     mut plans: Vec<LanePlan<'a>>,
-) -> Result<Vec<Created>, Error> {
+) -> Result<Vec<CreatedLane>, Error> {
     require_set_up_approved(project, request.set_up)?;
     for plan in &plans {
         project.run_pre_spawn_hooks(&plan.name, &request.base.branch)?;
@@ -76,8 +80,9 @@ pub fn create_attempts<'a>(
             Err(e) => return Err(e),
         }
     };
-    let (lanes, unchanged) = operate(project, "spawn", |op| create_planned(op, &plans))?;
-    let to_created = |(lane, lock)| Created { lane, lock, unchanged: unchanged.clone() };
+    let (lanes, unchanged) = operate(project, "spawn", |op| create_planned_lanes(op, &plans))?;
+    let to_created =
+        |(lane, lock)| CreatedLane { lane, run_lock: lock, unchanged_checkout: unchanged.clone() };
     Ok(lanes.into_iter().zip(locks).map(to_created).collect())
 }
 
@@ -86,7 +91,7 @@ pub fn create_attempts<'a>(
 ///
 /// # Errors
 /// Fails when one lane cannot be created; then none is.
-pub(crate) fn create_lanes(project: &Project, plans: &[LanePlan<'_>]) -> Result<Vec<Created>, Error> {
+pub(crate) fn create_lanes(project: &Project, plans: &[LanePlan<'_>]) -> Result<Vec<CreatedLane>, Error> {
     for plan in plans {
         require_set_up_approved(project, plan.request.set_up)?;
         project.run_pre_spawn_hooks(&plan.name, &plan.base().branch)?;
@@ -94,7 +99,8 @@ pub(crate) fn create_lanes(project: &Project, plans: &[LanePlan<'_>]) -> Result<
     create_private_dir(project.store.layout().root())?;
     let locked: Vec<_> = plans.iter().map(|plan| lock_plan_name(project, plan)).collect::<Result<_, _>>()?;
     let (plans, locks): (Vec<_>, Vec<_>) = locked.into_iter().unzip();
-    let (lanes, unchanged) = operate(project, "spawn", |op| create_planned(op, &plans))?;
-    let to_created = |(lane, lock)| Created { lane, lock, unchanged: unchanged.clone() };
+    let (lanes, unchanged) = operate(project, "spawn", |op| create_planned_lanes(op, &plans))?;
+    let to_created =
+        |(lane, lock)| CreatedLane { lane, run_lock: lock, unchanged_checkout: unchanged.clone() };
     Ok(lanes.into_iter().zip(locks).map(to_created).collect())
 }

@@ -37,7 +37,7 @@ pub struct SyncPlan {
     /// Paths that differ, and were changed in the lane or were never copied.
     pub conflicting: Vec<RepoPath>,
     /// Files and folders to copy; those in `conflicting` only with force.
-    entries: Vec<IncludedPath>,
+    paths_to_copy: Vec<IncludedPath>,
 }
 
 impl SyncPlan {
@@ -67,14 +67,14 @@ pub fn plan(project: &Project, lane: &LaneRecord) -> Result<SyncPlan, Error> {
     let found = includes.find_included(&wanted.copies, false);
     warn_unignored(&project.listener, "copied", &found.not_ignored);
     for unused in wanted.describe_unused_patterns(&includes) {
-        project.listener.step(unused);
+        project.listener.step_done(unused);
     }
     let copies = project.store.layout().load_copied_files(&lane.name).into_iter().collect();
     let mut comparison = Comparison {
         includes: &includes,
         wanted: &wanted,
         linked: &linked,
-        copies,
+        copy_stamps: copies,
         main,
         lane,
         plan: SyncPlan::default(),
@@ -109,7 +109,7 @@ pub fn sync(
     drop(refresh_env_file(project, &lane.clone().into_any()));
     let Some(main) = project.repo.main_worktree() else { return Ok(()) };
     let is_selected = |included: &&IncludedPath| force || !planned.conflicting.contains(&included.path);
-    let all: Vec<IncludedPath> = planned.entries.iter().filter(is_selected).cloned().collect();
+    let all: Vec<IncludedPath> = planned.paths_to_copy.iter().filter(is_selected).cloned().collect();
     let links = planned.missing_links.iter().chain(
         planned.conflicting.iter().filter(|path| force && all.iter().all(|included| included.path != **path)),
     );
@@ -156,7 +156,7 @@ pub fn sync(
     Ok(project.store.layout().save_copied_files(&lane.name, &known)?)
 }
 
-/// Creates a symbolic link below a folder that belongs to git-proq.
+/// Creates the symbolic link `path` below `root` to the same path of the main checkout `main`.
 fn create_link(root: &Path, main: &Path, path: &RepoPath) -> Result<(), Error> {
     let link_path = path.to_fs_path(root);
     if let Some(folder) = link_path.parent() {
@@ -170,13 +170,15 @@ struct Comparison<'a> {
     includes: &'a IncludeSource<'a>,
     wanted: &'a WantedFilePatterns,
     linked: &'a [RepoPath],
-    copies: HashMap<RepoPath, FileStamp>,
+    /// Stamps of the files that were copied to the lane, as they were then.
+    copy_stamps: HashMap<RepoPath, FileStamp>,
     main: &'a Path,
     lane: &'a LaneRecord,
     plan: SyncPlan,
 }
 
 impl Comparison<'_> {
+    /// Compares one path with the lane's, folders recursively, and adds what differs to the plan.
     fn compare_entry(&mut self, included: &IncludedPath) {
         let (from, to) = (included.path.to_fs_path(self.main), included.path.to_fs_path(&self.lane.path));
         let is_not_dir =
@@ -188,7 +190,7 @@ impl Comparison<'_> {
         };
         let Ok(ours) = to.symlink_metadata() else {
             self.plan.missing.push(included.path.clone());
-            return self.plan.entries.push(included.clone());
+            return self.plan.paths_to_copy.push(included.clone());
         };
         if theirs.is_dir() && ours.is_dir() {
             let entries = std::fs::read_dir(&from).into_iter().flatten().flatten();
@@ -216,15 +218,16 @@ impl Comparison<'_> {
         }
         if ours.is_file()
             && theirs.is_file()
-            && self.copies.get(&included.path) == Some(&FileStamp::from_metadata(&ours))
+            && self.copy_stamps.get(&included.path) == Some(&FileStamp::from_metadata(&ours))
         {
             self.plan.outdated.push(included.path.clone());
         } else {
             self.plan.conflicting.push(included.path.clone());
         }
-        self.plan.entries.push(included.clone());
+        self.plan.paths_to_copy.push(included.clone());
     }
 
+    /// Returns whether a path inside a copied folder is to be copied: no pattern, git or link excludes it.
     fn is_wanted(&self, included: &IncludedPath) -> bool {
         !self.includes.is_off_limits(&included.path)
             && !self.includes.is_tracked(&included.path)

@@ -67,7 +67,7 @@ pub enum Error {
     #[error("{} exists already and belongs to no lane; nothing was made", path.display())]
     #[hint("move it away, or choose another name with -n")]
     PathTaken {
-        /// Path of the new worktree.
+        /// Path of the new worktree, at which a file or folder exists.
         path: PathBuf,
     },
     /// No lane has that name.
@@ -112,28 +112,28 @@ pub enum Error {
         name: LaneName,
     },
     /// A hook vetoed the command.
-    #[error("{name} said no: {reason}; nothing was changed")]
+    #[error("{hook_name} said no: {reason}; nothing was changed")]
     #[decision]
     #[hint("all that it wrote is in proq/hooks.log below the git directory")]
-    #[hint("or do it without asking {name}: --no-hooks")]
+    #[hint("or do it without asking {hook_name}: --no-hooks")]
     HookVetoed {
         /// Event name of the hook.
-        name: &'static str,
+        hook_name: &'static str,
         /// Output of the hook, or its exit status.
         reason: String,
     },
     /// A veto hook comes from the repository and is not approved.
-    #[error("{} wants to be asked first ({name}: {line}), which you have not approved; nothing was changed", path.display())]
+    #[error("{} wants to be asked first ({hook_name}: {command_line}), which you have not approved; nothing was changed", settings_file.display())]
     #[decision]
     #[hint("let it run: git proq approve")]
     #[hint("or leave it out: --no-hooks")]
     UnapprovedHook {
         /// Settings file that defines the hook.
-        path: PathBuf,
+        settings_file: PathBuf,
         /// Event name of the hook.
-        name: &'static str,
+        hook_name: &'static str,
         /// Command line of the hook.
-        line: String,
+        command_line: String,
     },
     /// The operating system refuses the path of the running git-proq.
     #[error("could not read git-proq")]
@@ -156,7 +156,7 @@ pub enum Error {
     /// The branch to land on does not exist.
     #[error("there is no branch '{branch}' to land on; nothing was changed")]
     #[hint("see what there is: git branch")]
-    NoBranch {
+    NoOntoBranch {
         /// Name of the missing branch.
         branch: String,
     },
@@ -180,7 +180,7 @@ pub enum Error {
         branch: String,
     },
     /// Removing the lane would lose work, or might lose it.
-    #[error("lane '{name}' was kept: {}", why.join("; "))]
+    #[error("lane '{name}' was kept: {}", reasons.join("; "))]
     #[decision]
     #[hint(with = hint.clone())]
     #[hint(if *busy, "stop its agent: git proq stop {name}")]
@@ -192,23 +192,23 @@ pub enum Error {
         /// Name of the lane.
         name: LaneName,
         /// Reasons against the removal, one phrase each.
-        why: Vec<String>,
+        reasons: Vec<String>,
         /// Whether the lane's agent is alive.
         busy: bool,
         /// Whether `--force` would remove the lane, saving everything first.
         force_helps: bool,
-        /// Further hint.
+        /// Hint that resolves a reason or repairs the worktree; none where there is none.
         hint: Option<String>,
     },
     /// The lane has uncommitted work that must not be committed as it is.
-    #[error("lane '{name}' has work that cannot be committed: {}", why.join("; "))]
+    #[error("lane '{name}' has work that cannot be committed: {}", uncommittable.join("; "))]
     #[decision]
     #[hint("look at it: git proq show {name}")]
     UncommittableWork {
         /// Name of the lane.
         name: LaneName,
         /// Work that cannot be committed, one phrase each.
-        why: Vec<String>,
+        uncommittable: Vec<String>,
     },
     /// The lane's worktree is not on the lane's branch.
     #[error("the worktree of lane '{name}' is not on its branch {branch}; nothing was changed")]
@@ -220,22 +220,22 @@ pub enum Error {
         branch: String,
     },
     /// The working directory of the process is in no lane.
-    #[error("this is no lane: {}{}", dir.display(), describe_claimed_lane(claimed.as_deref()))]
+    #[error("this is no lane: {}{}", dir.display(), describe_claimed_lane(claimed_lane.as_deref()))]
     #[hint("do this in a lane's worktree; see the lanes: git proq list")]
     NoLaneHere {
         /// Working directory of the process.
         dir: PathBuf,
         /// Lane that `PROQ_LANE` names.
-        claimed: Option<String>,
+        claimed_lane: Option<String>,
     },
     /// The working directory of the process is in another lane than `PROQ_LANE` names.
-    #[error("this is lane '{here}', and PROQ_LANE says '{claimed}'; nothing was changed")]
-    #[hint("go back to the worktree of '{claimed}': git proq show {claimed}")]
+    #[error("this is lane '{actual_lane}', and PROQ_LANE says '{claimed_lane}'; nothing was changed")]
+    #[hint("go back to the worktree of '{claimed_lane}': git proq show {claimed_lane}")]
     LaneMismatch {
         /// Lane of the working directory.
-        here: LaneName,
+        actual_lane: LaneName,
         /// Lane that `PROQ_LANE` names.
-        claimed: String,
+        claimed_lane: String,
     },
     /// The agent's report cannot be saved.
     #[error("the report {reason}; what was reported before stays")]
@@ -245,43 +245,43 @@ pub enum Error {
         reason: String,
     },
     /// No snapshot has that id.
-    #[error("there is no snapshot '{id}'")]
+    #[error("there is no snapshot '{snapshot_id}'")]
     #[hint("see all: git proq snap list")]
     UnknownSnapshot {
         /// The given id.
-        id: String,
+        snapshot_id: String,
     },
     /// The given id is the beginning of more than one snapshot id.
-    #[error("'{id}' is the beginning of {} snapshots: {}", ids.len(), ids.join(", "))]
+    #[error("'{snapshot_id}' is the beginning of {} snapshots: {}", matching_ids.len(), matching_ids.join(", "))]
     #[hint("type more of the id; see all: git proq snap list")]
     AmbiguousSnapshot {
         /// The given id.
-        id: String,
+        snapshot_id: String,
         /// Ids that begin with the given one.
-        ids: Vec<String>,
+        matching_ids: Vec<String>,
     },
     /// The open preview will restore the snapshot when it is left.
-    #[error("snapshot {id} comes back when the preview of '{lane}' is left; nothing was changed")]
+    #[error("snapshot {snapshot_id} comes back when the preview of '{lane}' is left; nothing was changed")]
     #[hint("go back: git proq preview --back")]
     SnapshotAwaited {
         /// Id of the snapshot.
-        id: String,
+        snapshot_id: String,
         /// Lane of the open preview.
         lane: LaneName,
     },
     /// There is no worktree to which a snapshot could be restored.
-    #[error("this is no worktree, so snapshot {id} cannot come back here; nothing was changed")]
-    #[hint("name one: git proq -C DIR snap restore {id}")]
+    #[error("this is no worktree, so snapshot {snapshot_id} cannot come back here; nothing was changed")]
+    #[hint("name one: git proq -C DIR snap restore {snapshot_id}")]
     NoWorktree {
         /// Id of the snapshot.
-        id: String,
+        snapshot_id: String,
     },
     /// The worktree has no commit onto which a snapshot could be restored.
-    #[error("this worktree has no commit yet to bring snapshot {id} back onto; nothing was changed")]
+    #[error("this worktree has no commit yet to bring snapshot {snapshot_id} back onto; nothing was changed")]
     #[hint("make a first commit: git commit --allow-empty -m 'Start'")]
     NoHead {
         /// Id of the snapshot.
-        id: String,
+        snapshot_id: String,
     },
     /// A file could not be read, written or moved.
     #[error("could not {verb} {}", path.display())]
@@ -323,13 +323,13 @@ pub enum Error {
         snapshot: git::CommitId,
     },
     /// An operation of a crashed process could not be recovered.
-    #[error("`{command}` was cut short and could not be put right yet; nothing else was begun")]
+    #[error("`{interrupted_command}` was cut short and could not be put right yet; nothing else was begun")]
     #[exit(with = source.exit())]
     #[hint(with = source.hints())]
     #[hint("nothing is lost; any git proq command tries again")]
     RecoveryFailed {
         /// Command line that was interrupted.
-        command: String,
+        interrupted_command: String,
         /// Reason why the recovery failed.
         #[source]
         source: Box<Error>,
@@ -339,7 +339,7 @@ pub enum Error {
     #[hint("have it put right, or see why it cannot be: git proq doctor")]
     StuckStep,
     /// An operation cannot be undone, for the reason in `source`.
-    #[error("operation {number}{}: {}; nothing was changed", refusal_clause(*redo), without_assurance(source))]
+    #[error("operation {number}{}: {}; nothing was changed", refusal_clause(*redo), strip_nothing_changed(source))]
     #[exit(with = source.exit())]
     #[hint(with = refusal_hints(*number, forced_command.as_deref(), source))]
     CannotUndo {
@@ -414,7 +414,8 @@ impl Error {
         matches!(self, Error::StuckStep | Error::Git(git::Error::RestoreFailed { .. }))
     }
 
-    /// Returns whether the user's changes block the operation, rather than a temporary failure.
+    /// Returns whether changes of the user or of another program block the operation, so that repeating it
+    /// does not help.
     pub fn is_refusal(&self) -> bool {
         match self {
             Error::Git(e) => e.is_refusal(),
@@ -429,8 +430,8 @@ impl Error {
 
 /// Returns whether local changes, other files or another operation of git are in the way.
 fn is_local_obstacle(error: &git::Error) -> bool {
-    use git::Error::{LocalChanges, Obstructed, OpenOperation};
-    matches!(error, LocalChanges { .. } | Obstructed { .. } | OpenOperation { .. })
+    use git::Error::{LocalChanges, Obstructed, OperationInProgress};
+    matches!(error, LocalChanges { .. } | Obstructed { .. } | OperationInProgress { .. })
 }
 
 /// Returns the purpose as a noun phrase with its article, for use in a sentence.
@@ -455,7 +456,7 @@ fn refusal_clause(redo: bool) -> &'static str {
 
 /// Returns an error's text without its "nothing was changed", which the outer error states for the entire
 /// undo.
-fn without_assurance(e: &Error) -> String {
+fn strip_nothing_changed(e: &Error) -> String {
     let text = e.to_string();
     let trimmed =
         text.strip_suffix("; nothing was changed").or_else(|| text.strip_suffix("; nothing was made"));
@@ -485,7 +486,7 @@ fn refusal_hints(
         }
         // A commit would build on the commits to undo, so only a stash is suggested.
         (Error::Git(git::Error::LocalChanges { dir, hint: remedy, .. }), _) => {
-            vec![remedy.stash_hint(dir)]
+            vec![remedy.hint_without_commit(dir)]
         }
         (Error::PathMissing { .. }, _) => {
             vec![format!("see what of it is still there: git proq op show {number}").into()]

@@ -10,13 +10,13 @@ use proq_base::process::limited_process::ExitOutcome;
 #[derive(Debug, thiserror::Error, Explain)]
 pub enum SetUpError {
     /// Commands that came with the repository are not approved by the user.
-    #[error("{} has lane.setup commands that you have not approved: {}; nothing was made", path.display(), commands.join("; "))]
+    #[error("{} has lane.setup commands that you have not approved: {}; nothing was made", settings_file.display(), commands.join("; "))]
     #[decision]
     #[hint("let them run: git proq approve")]
     #[hint("or leave them out: git proq spawn --no-setup …")]
     Unapproved {
         /// Settings file that names the commands.
-        path: PathBuf,
+        settings_file: PathBuf,
         /// Command lines.
         commands: Vec<String>,
     },
@@ -43,10 +43,12 @@ pub enum SetUpError {
     },
 }
 
+/// Returns the last line of output as a clause after a colon; empty if there is none.
 fn output_suffix(last_output: &str) -> String {
     if last_output.is_empty() { String::new() } else { format!(": {last_output}") }
 }
 
+/// Returns the clause that no lane was created; empty where the lane existed before.
 fn undone_suffix(is_rolled_back: bool) -> &'static str {
     if is_rolled_back { "; no new lane was made" } else { "" }
 }

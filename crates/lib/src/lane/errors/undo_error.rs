@@ -54,23 +54,23 @@ pub enum UndoError {
     },
     /// The branch that the checkout switched to has moved, independently of the operation to undo.
     #[error("'{branch}' has moved on to {} since", tip.short())]
-    #[hint(if let Some(command) = alternative, "do this instead: {command}")]
+    #[hint(if let Some(command) = alternative_command, "do this instead: {command}")]
     CurrentBranchMoved {
         /// Name of the branch.
         branch: String,
         /// Current tip of the branch.
         tip: git::CommitId,
         /// Command that comes closest to the undo.
-        alternative: Option<String>,
+        alternative_command: Option<String>,
     },
     /// The branch to which the checkout would return, or whose landing would be undone, is missing.
     #[error("there is no branch '{branch}' any more")]
-    #[hint("make it again: git branch {branch} {tip}")]
+    #[hint("make it again: git branch {branch} {last_tip}")]
     BranchGone {
         /// Name of the branch.
         branch: String,
         /// Last known tip of the branch.
-        tip: git::CommitId,
+        last_tip: git::CommitId,
     },
     /// The checkout is on neither of the two branches of the switch to undo.
     #[error("{} is not on '{branch}' any more", dir.display())]
@@ -106,16 +106,16 @@ pub enum UndoError {
     #[hint("leave the preview instead: git proq preview --back")]
     PreviewRecordMissing,
     /// A remote already has the commits to undo.
-    #[error("'{branch}' was pushed: {remote} has it")]
+    #[error("'{branch}' was pushed: {remote_branch} has it")]
     Pushed {
         /// Name of the branch.
         branch: String,
         /// Remote-tracking branch that has the commits.
-        remote: String,
+        remote_branch: String,
     },
     /// Uncommitted changes would mix with the restored ones.
     #[error("there are uncommitted changes in {}: {}", dir.display(), error::list_paths(paths))]
-    #[hint(if let Some(remedy) = flag_remedy, "{}", remedy.stash_hint(dir))]
+    #[hint(if let Some(remedy) = flag_remedy, "{}", remedy.hint_without_commit(dir))]
     #[hint(else if *in_preview, "set them aside for its next preview: git proq preview --back")]
     #[hint(else, "set them aside first: git -C {} stash push --include-untracked", shell_quote_path(dir))]
     WorktreeEdits {

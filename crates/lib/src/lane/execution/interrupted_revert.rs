@@ -47,17 +47,17 @@ impl Operation<'_> {
         Ok(snapshot.stages.is_none()
             && snapshot.empty_dirs.iter().all(is_known_empty_dir)
             && snapshot.intent_to_add.iter().all(is_known_intent)
-            && snapshot.unique_paths(repo, &known)?.is_empty()
+            && snapshot.paths_not_in_others(repo, &known)?.is_empty()
             // Flags that cannot be read prove nothing.
-            && index_flags::has_only_known_flags(repo, dir, &index(&new), &indexes).unwrap_or(false))
+            && index_flags::has_only_flags_of(repo, dir, &index(&new), &indexes).unwrap_or(false))
     }
 }
 
 /// Marks each step as reverted whose inverse has happened, even if a killed process did not record that.
-pub(crate) fn mark_reverted(op: &Operation<'_>) -> Result<(), Error> {
+pub(crate) fn mark_reverted_steps(op: &Operation<'_>) -> Result<(), Error> {
     let Some(entry) = op.journal_entry() else { return Ok(()) };
     for planned in entry.steps.iter().filter(|p| p.status == StepStatus::Done) {
-        if let Some(target) = planned.reverts
+        if let Some(target) = planned.reverted_step
             && entry.steps[target].status == StepStatus::Done
             && completes_inverse(&planned.step, &entry.steps[target].step)
         {
@@ -95,7 +95,7 @@ fn completes_inverse(step: &Step, target: &Step) -> bool {
 pub(crate) fn delete_redundant_snapshots(op: &Operation<'_>) -> Result<(), Error> {
     let Some(entry) = op.journal_entry() else { return Ok(()) };
     for planned in entry.steps.iter().filter(|p| p.status == StepStatus::Done) {
-        let (Step::TakeSnapshot { id, .. }, Some(target)) = (&planned.step, planned.reverts) else {
+        let (Step::TakeSnapshot { id, .. }, Some(target)) = (&planned.step, planned.reverted_step) else {
             continue;
         };
         if op.is_redundant_snapshot(id, &entry.steps[target].step)? {

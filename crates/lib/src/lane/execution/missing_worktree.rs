@@ -30,6 +30,7 @@ pub(crate) fn refuse_missing_or_replaced(op: &Operation<'_>, step: &Step) -> Res
     refuse_step_if(is_missing_or_replaced(op, step)?, step)
 }
 
+/// Refuses a step if `is_missing`, with the path of its worktree; allows a step that changes no worktree.
 fn refuse_step_if(is_missing: bool, step: &Step) -> Result<(), Error> {
     match step.changed_worktree().filter(|_| is_missing) {
         Some(dir) => Err(Error::PathMissing { path: dir.to_owned() }),
@@ -93,7 +94,7 @@ pub(crate) fn recover_step_without_worktree(
 /// Returns whether a step updates a worktree whose branch an earlier step moved, and that worktree is
 /// missing. Where git still has it on record, it may exist elsewhere; a warning then names the command that
 /// updates it.
-pub(crate) fn is_follower_missing(op: &Operation<'_>, step: &Step) -> bool {
+pub(crate) fn is_following_worktree_gone(op: &Operation<'_>, step: &Step) -> bool {
     let Step::Checkout { dir, from, to, ref_move: RefMove::Nothing, .. } = step else { return false };
     if !is_missing_or_replaced(op, step).unwrap_or(false) {
         return false;
@@ -119,7 +120,7 @@ fn step_admin_dir(op: &Operation<'_>, step: &Step) -> Option<PathBuf> {
     }
 }
 
-/// Returns the entry of a step in the journal of its operation.
+/// Returns the journal's entry of a step, with status and worktree id; none when it is not in the journal.
 fn planned_step(op: &Operation<'_>, step: &Step) -> Option<PlannedStep> {
     op.journal_entry()?.steps.into_iter().find(|planned| planned.step == *step)
 }

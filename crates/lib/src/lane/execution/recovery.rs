@@ -24,7 +24,7 @@ use proq_store::operations::operation_entry::{
 use proq_store::operations::scratch::ScratchDir;
 use proq_store::records::step::Step;
 
-use super::interrupted_revert::{delete_redundant_snapshots, mark_reverted};
+use super::interrupted_revert::{delete_redundant_snapshots, mark_reverted_steps};
 use super::{missing_worktree, steps};
 use crate::lane::operation::journaled_operation::{Operation, StepFunctions, first_revertible_step};
 use crate::lane::operation::locked_worktree::LockedWorktree;
@@ -35,7 +35,7 @@ use crate::lane::{Error, Project};
 /// Functions for the steps of all operations.
 pub(crate) static STEP_FUNCTIONS: StepFunctions = StepFunctions {
     lock_worktree: |project, dir| LockedWorktree::lock(project, dir),
-    check: steps::check,
+    check: steps::require_step_allowed,
     apply: steps::apply,
     invert: steps::invert,
     recover: steps::recover_step,
@@ -83,7 +83,7 @@ pub fn claim_orphans(project: &Project) -> Result<Vec<ScratchDir>, Error> {
         } else {
             // Temporary files are removed with the folder; a git process killed at the same time may have
             // left a lock.
-            ref_recovery::recover_deletion_locks(&project.repo, orphan.path())?;
+            ref_recovery::recover_ref_deletion_locks(&project.repo, orphan.path())?;
         }
     }
     orphans.retain(|orphan| Journal::path_in(orphan.path()).exists());
@@ -189,28 +189,34 @@ pub(crate) fn is_operation_running(store: &Store, is_relevant: impl Fn(&Step) ->
     running_operations(store, &is_relevant).next().is_some()
 }
 
+/// Returns the unfinished operations of other live processes that have a relevant step, each with its scratch
+/// folder and header.
 fn running_operations(
     store: &Store,
     is_relevant: &impl Fn(&Step) -> bool,
 ) -> impl Iterator<Item = (PathBuf, OperationHeader)> {
-    store.layout().other_live_work_dirs().into_iter().filter_map(move |dir| {
+    store.layout().other_live_scratch_dirs().into_iter().filter_map(move |dir| {
         let entry = OperationEntry::read(&Journal::path_in(&dir)).ok().flatten()?;
         let is_running =
-            entry.finished.is_none() && entry.steps.iter().any(|planned| is_relevant(&planned.step));
+            entry.end_and_recovered.is_none() && entry.steps.iter().any(|planned| is_relevant(&planned.step));
         is_running.then_some((dir, entry.header))
     })
 }
 
+/// Recovers one operation of a crashed process, logs it, and reports the outcome to the user.
+///
+/// # Errors
+/// [`Error::RecoveryFailed`]; the operation is then left to the next command.
 fn recover_operation(project: &Project, journal: Journal) -> Result<(), Error> {
     let header = journal.entry().header.clone();
-    let has_ended = journal.entry().finished.is_some();
+    let has_ended = journal.entry().end_and_recovered.is_some();
     let op = Operation::new(project, &STEP_FUNCTIONS, header, Some(journal));
     let mut unmoved = Vec::new();
     // An operation that has ended only lacks its entry in the log.
     if !has_ended && let Err(e) = classify_and_revert(&op, &mut unmoved) {
-        let command = command_text(&op);
+        let command = operation_command_for_user(&op);
         op.leave_unfinished();
-        return Err(Error::RecoveryFailed { command, source: Box::new(e) });
+        return Err(Error::RecoveryFailed { interrupted_command: command, source: Box::new(e) });
     }
     let entry = op.journal_entry();
     let number = op.finish(true)?;
@@ -238,13 +244,13 @@ fn classify_and_revert(op: &Operation<'_>, unmoved: &mut Vec<usize>) -> Result<(
     }
     // Partly written files must be completed first: a revert would take them for the user's changes.
     mend_worktrees(op, truncated_files::repair_truncated_files)?;
-    mark_reverted(op)?;
-    finish_forward_steps(op);
+    mark_reverted_steps(op)?;
+    finish_irreversible_steps(op);
     match revert_all(op) {
         Err(e) if e.is_refusal() => {
             op.project.listener.warn(format!(
                 "`{}` was cut short and cannot be taken back as a whole: {e}; what is left of it stands",
-                command_text(op)
+                operation_command_for_user(op)
             ));
             Ok(())
         }
@@ -294,7 +300,9 @@ fn mend_worktrees(op: &Operation<'_>, mend: MendFn) -> Result<(), Error> {
         }
     }
     for (dir, n, wrote) in worktrees.into_iter().filter(|(dir, ..)| dir.exists()) {
-        let (Some((_, scratch)), Ok(checkout)) = (op.step_and_scratch(n), op.checkout(dir)) else { continue };
+        let (Some((_, scratch)), Ok(checkout)) = (op.step_and_scratch(n), op.lock_worktree(dir)) else {
+            continue;
+        };
         // At the end of a revert a snapshot may be gone. Without it, nobody knows which files are the user's
         // own.
         let wrote: Vec<WorktreeStep> = wrote.into_iter().map_while(|wrote| wrote).collect();
@@ -312,14 +320,14 @@ fn is_disk_full(e: &Error) -> bool {
     matches!(source.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
 }
 
-/// Completes the steps that follow a step which cannot be reverted.
-fn finish_forward_steps(op: &Operation<'_>) {
+/// Applies the open steps that follow a step which has happened and cannot be reverted.
+fn finish_irreversible_steps(op: &Operation<'_>) {
     let Some(entry) = op.journal_entry() else { return };
     for (n, planned) in entry.steps.iter().enumerate().take(first_revertible_step(&entry)) {
         let is_done = |first: usize| entry.steps[first].status == StepStatus::Done;
         if planned.status != StepStatus::Done && planned.roll_forward_start.is_some_and(is_done) {
             match op.step_and_scratch(n) {
-                Some((step, _)) if missing_worktree::is_follower_missing(op, &step) => {
+                Some((step, _)) if missing_worktree::is_following_worktree_gone(op, &step) => {
                     let _ = op.record_line(JournalLine::Undone(n));
                 }
                 _ => op.apply_following_step(n, true),
@@ -328,13 +336,14 @@ fn finish_forward_steps(op: &Operation<'_>) {
     }
 }
 
-fn command_text(op: &Operation<'_>) -> String {
-    op.journal_entry().map_or_else(String::new, |e| typed_command(&e.header.command).into_owned())
+/// Returns the command by which a user repeats an operation; empty when its journal is unreadable.
+fn operation_command_for_user(op: &Operation<'_>) -> String {
+    op.journal_entry().map_or_else(String::new, |e| command_for_user(&e.header.command).into_owned())
 }
 
 /// Returns the command a user types to repeat `command`: an automatic merge is repeated by `git proq merge`
 /// with the same lanes.
-fn typed_command(command: &str) -> Cow<'_, str> {
+fn command_for_user(command: &str) -> Cow<'_, str> {
     let lane_args = ["run-ended", "retry"]
         .iter()
         .find_map(|trigger| command.strip_prefix("git proq merge --auto ")?.strip_prefix(trigger));
@@ -347,7 +356,7 @@ fn report_recovery(
     project: &Project,
     entry: &OperationEntry,
     number: Option<OperationNumber>,
-    unmoved: &[usize],
+    unmoved_steps: &[usize],
 ) {
     let prefix = &project.settings.branch_prefix;
     // A user cannot repeat the command of an internal process.
@@ -356,8 +365,9 @@ fn report_recovery(
         false => "there is nothing to do".to_owned(),
     };
     let all_steps = entry.steps.iter().enumerate();
-    let reverted = all_steps
-        .filter(|(n, p)| p.status == StepStatus::Undone && p.reverts.is_none() && !unmoved.contains(n));
+    let reverted = all_steps.filter(|(n, p)| {
+        p.status == StepStatus::Undone && p.reverted_step.is_none() && !unmoved_steps.contains(n)
+    });
     let reverted_steps = reverted.map(|(_, planned)| &planned.step);
     let (outcome, advice) = if entry.applied_steps().next().is_none() {
         let begun_text = op_log_view::describe_steps(reverted_steps, prefix)
@@ -378,8 +388,8 @@ fn report_recovery(
             if undo_hint.is_empty() { rerun_advice } else { format!("{rerun_advice}, or {undo_hint}") },
         )
     };
-    let OperationHeader { command, pid, at, .. } = &entry.header;
-    let command = typed_command(command);
+    let OperationHeader { command, pid, started_at: at, .. } = &entry.header;
+    let command = command_for_user(command);
     project
         .listener
         .warn(format!("`{command}` was cut short (process {pid}, begun {at})\n  {outcome}\n  {advice}"));

@@ -36,11 +36,12 @@ use crate::lane::{Error, Project};
 
 /// Refuses a step that changes the files of the main checkout while an agent runs there, or whose worktree is
 /// missing.
-pub fn check(op: &Operation<'_>, step: &Step) -> Result<(), Error> {
+pub fn require_step_allowed(op: &Operation<'_>, step: &Step) -> Result<(), Error> {
     require_step_not_in_place(op, step)?;
     missing_worktree::refuse_missing_worktree(&op.project.repo, step)
 }
 
+/// Refuses a step that changes the main checkout's files while an agent runs there, and locks that checkout.
 fn require_step_not_in_place(op: &Operation<'_>, step: &Step) -> Result<(), Error> {
     match step {
         Step::Checkout { dir, .. } | Step::ClearWorktree { dir, .. } | Step::RestoreSnapshot { dir, .. }
@@ -48,7 +49,7 @@ fn require_step_not_in_place(op: &Operation<'_>, step: &Step) -> Result<(), Erro
         {
             // The checkout's lock is held until the operation ends, so that no in-place run can start before
             // that.
-            op.checkout(dir)?;
+            op.lock_worktree(dir)?;
             require_no_in_place_run(op.project)
         }
         _ => Ok(()),
@@ -74,7 +75,7 @@ pub fn apply(op: &Operation<'_>, step: &Step, scratch: &Path) -> Result<StepOutc
                 RefMove::Switch { from, to } => format!("checkout: moving from {from} to {to}"),
                 _ => op.reflog_message(),
             };
-            let checkout = op.checkout(dir)?;
+            let checkout = op.lock_worktree(dir)?;
             let local_state = local_state.with_modes(drops);
             checkout
                 .with_context(scratch, |tree| {
@@ -86,7 +87,7 @@ pub fn apply(op: &Operation<'_>, step: &Step, scratch: &Path) -> Result<StepOutc
         Step::ClearWorktree { dir, snapshot_id: snap } => {
             let snapshot = op.load_snapshot(snap)?;
             let parked_dir = snapshot_store::parked_dir(&project.store, snap)?;
-            let checkout = op.checkout(dir)?;
+            let checkout = op.lock_worktree(dir)?;
             let save_files = |saved| anchor_saved_files(project, saved, "written meanwhile");
             checkout.with_context(scratch, |tree| {
                 Ok(clear::clear_worktree(tree, &snapshot, &parked_dir, &save_files)?)
@@ -101,39 +102,41 @@ pub fn apply(op: &Operation<'_>, step: &Step, scratch: &Path) -> Result<StepOutc
             write_record(&project.store, step)?;
         }
         Step::MovePath { from, to } => rename_no_replace(from, to)?,
-        Step::RecreateTrash { entry, tip } => pool::recreate_folder(&project.repo, entry, *tip, scratch)?,
+        Step::RecreateTrash { trash_entry: entry, tip } => {
+            pool::recreate_folder(&project.repo, entry, *tip, scratch)?;
+        }
         // The data of these steps does not describe all of their work. The planner of the step does it, or it
         // has already been done.
         Step::TakeSnapshot { .. }
         | Step::CreateWorktree { .. }
         | Step::ReuseTrash { .. }
         | Step::CreateResolveWorktree { .. }
-        | Step::AgentCommits { .. } => {}
+        | Step::RecordAgentCommits { .. } => {}
     }
     Ok(StepOutcome::Done)
 }
 
-/// Restores the snapshot `snap` to the worktree at `dir`, which is at `head`. If that fails, the empty folders
-/// of the state `before` are created again.
+/// Restores a snapshot, given by its id, to the worktree at `dir`, which is at `head`. If that fails, the
+/// empty folders of the state `before` are created again.
 fn apply_restore(
     op: &Operation<'_>,
     dir: &Path,
-    snap: &str,
+    snapshot_id: &str,
     head: CommitId,
     before: Option<&PreRestoreState>,
     scratch: &Path,
 ) -> Result<RestoreOutcome, Error> {
     let project = op.project;
-    let snapshot = op.load_snapshot(snap)?;
-    let raw_index = project.saved_index_path(dir, snap);
-    let parked_dir = snapshot_store::parked_dir(&project.store, snap)?;
-    let checkout = op.checkout(dir)?;
+    let snapshot = op.load_snapshot(snapshot_id)?;
+    let raw_index = project.saved_index_path(dir, snapshot_id);
+    let parked_dir = snapshot_store::parked_dir(&project.store, snapshot_id)?;
+    let checkout = op.lock_worktree(dir)?;
     let empty_dirs = before.map_or(&[][..], |before| &before.empty_dirs);
     let restored = checkout
         .with_context(scratch, |tree| Ok(restore::restore(tree, &snapshot, head, &parked_dir, &raw_index)?))
         .inspect_err(|_| checkout.create_folders(empty_dirs))?;
     // Empty folders would block files that are parked under this name again.
-    snapshot_store::prune_parked_folders(&project.store, snap);
+    snapshot_store::prune_parked_folders(&project.store, snapshot_id);
     Ok(restored)
 }
 
@@ -174,7 +177,7 @@ fn refuse_checked_out_branch(repo: &Repo, name: &str) -> Result<(), Error> {
         None => Ok(()),
         Some(worktree) => {
             let reason = format!("{} is on it", worktree.path.display());
-            Err(git::Error::RefNotMoved { name: branch.to_owned(), reason }.into())
+            Err(git::Error::RefNotMoved { ref_name: branch.to_owned(), reason }.into())
         }
     }
 }
@@ -190,7 +193,7 @@ pub fn invert(op: &Operation<'_>, step: &Step) -> Result<(), Error> {
         // complete in its trash entry.
         Step::KeepRef { .. }
         | Step::TakeSnapshot { is_retaken: true, .. }
-        | Step::AgentCommits { .. }
+        | Step::RecordAgentCommits { .. }
         | Step::ReuseTrash { .. }
         | Step::RecreateTrash { .. } => Ok(()),
         Step::Checkout { dir, from, to, ref_move: mv, dropped_state: drops, restored_state: local_state } => {
@@ -200,8 +203,8 @@ pub fn invert(op: &Operation<'_>, step: &Step) -> Result<(), Error> {
         Step::TakeSnapshot { id, .. } => op.mark_restored(id),
         Step::ClearWorktree { dir, snapshot_id: snap } => {
             let snapshot = op.load_snapshot(snap)?;
-            let head = op.project.repo.head_commit(dir)?.unwrap_or(snapshot.base);
-            match op.restore_cleared(dir, snap, head)? {
+            let head = op.project.repo.head_commit(dir)?.unwrap_or(snapshot.head_commit);
+            match op.unpark_snapshot_files(dir, snap, head)? {
                 RestoreOutcome::Exact | RestoreOutcome::Merged => {
                     // Older files may have been moved out of the way, and return to this place.
                     snapshot_store::prune_parked_folders(&op.project.store, snap);
@@ -247,7 +250,7 @@ pub(crate) fn finish_inverse(op: &Operation<'_>, step: &Step) -> Result<(), Erro
         return Ok(());
     }
     op.remove_restored_folders(dir, snap, before)?;
-    op.checkout(dir)?.create_folders(&before.empty_dirs);
+    op.lock_worktree(dir)?.create_folders(&before.empty_dirs);
     Ok(())
 }
 
@@ -262,7 +265,7 @@ fn restore_preview_empty_folders(op: &Operation<'_>, step: &Step) -> Result<(), 
     let Some(main) = op.project.repo.main_worktree().filter(|_| !record.empty_dirs.is_empty()) else {
         return Ok(());
     };
-    op.checkout(main)?.create_folders(&record.empty_dirs);
+    op.lock_worktree(main)?.create_folders(&record.empty_dirs);
     Ok(())
 }
 
@@ -310,7 +313,7 @@ pub(crate) fn recover_step(op: &Operation<'_>, step: &Step, scratch: &Path) -> R
         return missing_worktree::recover_step_without_worktree(op, step, scratch);
     }
     let recovery = match step {
-        Step::AgentCommits { .. } => return Ok(true),
+        Step::RecordAgentCommits { .. } => return Ok(true),
         Step::MoveRef { name, old, new } => {
             ref_recovery::recover_ref_locks(&project.repo, name, *new, scratch)?;
             return Ok(new != old && project.repo.ref_tip(name)? == *new);
@@ -327,14 +330,14 @@ pub(crate) fn recover_step(op: &Operation<'_>, step: &Step, scratch: &Path) -> R
         Step::MovePath { from, to } => {
             return Ok(from.symlink_metadata().is_err() && to.symlink_metadata().is_ok());
         }
-        Step::ReuseTrash { entry, dir } => return pool::recover_reuse(entry, dir),
-        Step::RecreateTrash { entry, .. } => return pool::recover_recreate(entry),
+        Step::ReuseTrash { trash_entry: entry, dir } => return pool::recover_reuse(entry, dir),
+        Step::RecreateTrash { trash_entry: entry, .. } => return pool::recover_recreate(entry),
         Step::CreateWorktree { dir, lane, start } | Step::CreateResolveWorktree { dir, lane, start } => {
             rollback_create::roll_back_killed_creation(project, dir, lane, *start, scratch)?;
             return Ok(false);
         }
         Step::Checkout { dir, from, to, ref_move: mv, .. } => {
-            let checkout = op.checkout(dir)?;
+            let checkout = op.lock_worktree(dir)?;
             let recover = |tree: &worktree_context::WorktreeContext<'_>| {
                 Ok(recovery::recover_transition(tree, *from, *to, mv)?)
             };
@@ -347,33 +350,33 @@ pub(crate) fn recover_step(op: &Operation<'_>, step: &Step, scratch: &Path) -> R
             recover_snapshot_step(op, step, dir, snap, scratch)?
         }
     };
-    for saved in recovery.saved {
+    for saved in recovery.saved_commits {
         anchor_saved_files(project, saved, "written after the crash")?;
     }
     Ok(recovery.is_done)
 }
 
-/// Recovers a step that was parking the files of the snapshot `snap`, or restoring them, in the worktree at
-/// `dir`.
+/// Recovers a step that was parking the files of a snapshot, given by its id, or restoring them, in the
+/// worktree at `dir`.
 fn recover_snapshot_step(
     op: &Operation<'_>,
     step: &Step,
     dir: &Path,
-    snap: &str,
+    snapshot_id: &str,
     scratch: &Path,
 ) -> Result<RecoveredStep, Error> {
     let project = op.project;
-    let snapshot = op.load_snapshot(snap)?;
-    let parked_dir = snapshot_store::parked_dir(&project.store, snap)?;
-    let raw_index = project.saved_index_path(dir, snap);
-    let recovery = op.checkout(dir)?.with_context(scratch, |tree| match step {
+    let snapshot = op.load_snapshot(snapshot_id)?;
+    let parked_dir = snapshot_store::parked_dir(&project.store, snapshot_id)?;
+    let raw_index = project.saved_index_path(dir, snapshot_id);
+    let recovery = op.lock_worktree(dir)?.with_context(scratch, |tree| match step {
         Step::RestoreSnapshot { head, .. } => {
             Ok(recovery::recover_restore(tree, &snapshot, *head, &parked_dir, &raw_index)?)
         }
         _ => Ok(recovery::recover_clear(tree, &snapshot, &parked_dir)?),
     })?;
     if matches!(step, Step::RestoreSnapshot { .. }) {
-        snapshot_store::prune_parked_folders(&project.store, snap);
+        snapshot_store::prune_parked_folders(&project.store, snapshot_id);
     }
     Ok(recovery)
 }

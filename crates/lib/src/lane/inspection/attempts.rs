@@ -19,8 +19,8 @@ pub fn group_sort_key<P>(lane: &LaneRecord<P>) -> (String, bool, usize, String) 
 ///
 /// # Errors
 /// Fails when the lanes cannot be read.
-pub fn group_attempts(project: &Project, group: &str) -> Result<Vec<LaneRecord>, Error> {
-    let mut lanes = project.lanes()?;
+pub fn attempts_of_group(project: &Project, group: &str) -> Result<Vec<LaneRecord>, Error> {
+    let mut lanes = project.owned_lanes()?;
     lanes.retain(|lane| lane.group.as_deref() == Some(group));
     lanes.sort_by_key(group_sort_key);
     Ok(lanes)
@@ -32,7 +32,7 @@ pub fn group_attempts(project: &Project, group: &str) -> Result<Vec<LaneRecord>,
 /// # Errors
 /// [`Error::UnknownLane`] when a name is neither a lane nor a group.
 pub fn lanes_by_name(project: &Project, names: &[String]) -> Result<Vec<LaneRecord>, Error> {
-    resolve_names(names, |name| project.lane(name), |group| group_attempts(project, group))
+    resolve_names(names, |name| project.lane(name), |group| attempts_of_group(project, group))
 }
 
 /// Returns the lanes with these names, as [`lanes_by_name`] does, but includes guest lanes.
@@ -41,10 +41,11 @@ pub fn lanes_by_name(project: &Project, names: &[String]) -> Result<Vec<LaneReco
 /// As [`lanes_by_name`].
 pub fn any_lanes_by_name(project: &Project, names: &[String]) -> Result<Vec<AnyLane>, Error> {
     let find_attempts =
-        |group: &str| Ok(group_attempts(project, group)?.into_iter().map(LaneRecord::into_any).collect());
+        |group: &str| Ok(attempts_of_group(project, group)?.into_iter().map(LaneRecord::into_any).collect());
     resolve_names(names, |name| project.any_lane(name), find_attempts)
 }
 
+/// Returns the lanes that `names` stand for, each once, in order: a lane, or else all attempts of a group.
 fn resolve_names<P>(
     names: &[String],
     find_lane: impl Fn(&str) -> Result<LaneRecord<P>, Error>,

@@ -34,20 +34,24 @@ pub fn resolve(project: &Project, base: Option<&str>, onto: Option<&str>) -> Res
     let branch = match base {
         Some(base) => {
             let name = base.strip_prefix("refs/heads/").unwrap_or(base);
-            if !Repo::is_branch_name(name) || repo.branch_tip(name)?.is_none() {
+            if !Repo::is_valid_branch_name(name) || repo.branch_tip(name)?.is_none() {
                 repo.require_commit(base)?;
                 return Err(Error::NeedsOnto { reason: format!("'{base}' is not a branch") });
             }
             repo.resolve_symbolic_branch(name)
         }
-        None => current_base(project)?,
+        None => default_base(project)?,
     };
     let start = require_base_tip(project, &branch)?;
     Ok(Base { branch, start })
 }
 
-/// Returns the branch on which a command acts when the user names none.
-pub(crate) fn current_base(project: &Project) -> Result<String, Error> {
+/// Returns the branch on which a command acts when the user names none: the base of the lane it runs in, the
+/// branch that the open preview was entered from, or else the current branch.
+///
+/// # Errors
+/// [`Error::NeedsOnto`] for a detached HEAD, [`Error::UnbornBranch`].
+pub(crate) fn default_base(project: &Project) -> Result<String, Error> {
     let repo = &project.repo;
     if let Some(here) = repo.current_worktree()
         && let Some(lane) = project.lane_at(here)?
@@ -83,12 +87,16 @@ pub(crate) fn current_base(project: &Project) -> Result<String, Error> {
     }
 }
 
+/// Returns the tip of a branch that lanes can land on.
+///
+/// # Errors
+/// [`Error::ReservedBranch`] for a branch of git-proq, [`Error::NoOntoBranch`] for a missing one.
 fn require_base_tip(project: &Project, branch: &str) -> Result<CommitId, Error> {
     if project.is_managed_branch(branch) {
         return Err(Error::ReservedBranch { branch: branch.to_owned() });
     }
-    if !Repo::is_branch_name(branch) {
-        return Err(Error::NoBranch { branch: branch.to_owned() });
+    if !Repo::is_valid_branch_name(branch) {
+        return Err(Error::NoOntoBranch { branch: branch.to_owned() });
     }
-    project.repo.branch_tip(branch)?.ok_or_else(|| Error::NoBranch { branch: branch.to_owned() })
+    project.repo.branch_tip(branch)?.ok_or_else(|| Error::NoOntoBranch { branch: branch.to_owned() })
 }

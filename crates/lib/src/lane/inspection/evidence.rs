@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use proq_base::explain::shell_quote_path;
 use proq_git::merge::tree_merge::{exact_merge_tree, merge_commits};
 use proq_git::repository::objects::TempObjectStore;
-use proq_git::repository::open_operation::find_open_operation;
+use proq_git::repository::open_operation::find_open_git_operation;
 use proq_git::status::status_query::status;
 use proq_git::status::worktree_status::WorktreeStatus;
 use proq_git::worktrees::worktree::{Worktree, WorktreeList};
@@ -78,13 +78,13 @@ impl RemovalEvidence {
     }
 
     /// Records the problem with the lane's folder.
-    fn record_misplaced(&mut self, repo: &Repo, lane: &LaneRecord, problem: &LaneFolderFault) {
+    fn record_folder_fault(&mut self, repo: &Repo, lane: &LaneRecord, problem: &LaneFolderFault) {
         let description = Some(problem.describe(lane));
         self.repair_command = problem.fix_command(repo, lane);
         self.is_foreign_folder = matches!(problem, LaneFolderFault::Foreign { .. });
         match problem {
             LaneFolderFault::Absent => self.absence_reason = description,
-            problem if problem.is_veto() => self.registration_mismatch = description,
+            problem if problem.forbids_removal() => self.registration_mismatch = description,
             _ => self.broken_reason = description,
         }
     }
@@ -186,8 +186,9 @@ pub fn gather(
     let repo = &project.repo;
     let mut evidence = inspect_worktree(project, lane, worktrees, None)?;
     evidence.branch_used_in = other_worktree_on_branch(lane, worktrees);
-    evidence.resolve_dir = project.find_resolution(&lane.name)?.map(|open| open.path);
-    let snaps = lane.preview_edits.iter().filter_map(|id| project.find_unrestored_snap(id).ok().flatten());
+    evidence.resolve_dir = project.find_resolution(&lane.name)?.map(|open| open.worktree_path);
+    let snaps =
+        lane.preview_edit_snapshots.iter().filter_map(|id| project.find_unrestored_snap(id).ok().flatten());
     evidence.preview_edits = snaps.map(|snap| snap.snapshot.commit).collect();
     if evidence.is_worktree_intact() {
         evidence.resident_processes = processes_in_dir(&lane.path);
@@ -239,12 +240,12 @@ pub(crate) fn inspect_worktree(
         busy_state: is_busy.then_some(state),
         ..RemovalEvidence::default()
     };
-    let worktree = worktrees.at(&lane.path);
-    evidence.lock_reason = worktree.and_then(|worktree| worktree.locked.clone());
+    let worktree = worktrees.with_top_folder(&lane.path);
+    evidence.lock_reason = worktree.and_then(|worktree| worktree.lock_reason.clone());
     let is_below = |path: &PathBuf| path.starts_with(&lane.path) && *path != *lane.path && path.exists();
     evidence.nested_worktrees = worktrees.iter().map(|other| other.path.clone()).filter(is_below).collect();
     if let Some(problem) = find_folder_fault(project, lane) {
-        evidence.record_misplaced(repo, lane, &problem);
+        evidence.record_folder_fault(repo, lane, &problem);
         return Ok(evidence);
     }
     if evidence.is_folder_missing {
@@ -252,7 +253,7 @@ pub(crate) fn inspect_worktree(
     }
     let Some(worktree) = worktree else {
         // Another process is creating or removing the worktree now.
-        evidence.record_misplaced(repo, lane, &LaneFolderFault::Unrecorded(false));
+        evidence.record_folder_fault(repo, lane, &LaneFolderFault::Unrecorded(false));
         return Ok(evidence);
     };
     if let Some(symbolic) = crate::lane::context::symbolic_branch::find_symbolic_branch(repo, lane)? {
@@ -266,7 +267,7 @@ pub(crate) fn inspect_worktree(
         evidence.repair_command = Some(missing.repair_command(repo, &lane.path, &lane.kind.branch));
         return Ok(evidence);
     }
-    evidence.open_git_operation = find_open_operation(&git_dir).map(|open| open.command);
+    evidence.open_git_operation = find_open_git_operation(&git_dir).map(|open| open.command);
     evidence.dirty_state = dirty_state.map_or_else(|| status(repo, &lane.path, true), Ok)?;
     evidence.detached_work = find_detached_work(repo, lane, worktree, evidence.tip)?;
     evidence.unpushed_submodules = repo.submodules_with_own_commits(&git_dir);
@@ -303,7 +304,7 @@ fn find_detached_work(
     worktree: &Worktree,
     tip: Option<CommitId>,
 ) -> Result<Option<(String, CommitId)>, Error> {
-    if worktree.is_on(&lane.kind.branch) {
+    if worktree.is_on_branch(&lane.kind.branch) {
         return Ok(None);
     }
     let Some(head) = worktree.head(repo)? else { return Ok(None) };

@@ -23,7 +23,7 @@ pub const IDLE_DETAIL: &str = "its agent is idle in its window";
 /// conflict is over. Code that is about to change the lane must use [`effective_state`].
 pub fn displayed_state(project: &Project, lane: &AnyLane) -> Result<(LaneState, Option<String>), Error> {
     let current = conflict_validity::correct_outdated_state(project, lane, effective_state(project, lane)?);
-    let idle_with_work = match lane.clone().into_worktree_lane() {
+    let idle_with_work = match lane.clone().into_owned_lane() {
         Ok(lane) => current.0 == LaneState::Running && is_idle_with_work(project, &lane)?,
         Err(_) => false,
     };

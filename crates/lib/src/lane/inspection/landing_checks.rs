@@ -40,7 +40,7 @@ pub struct LandingChecks<'p> {
 ///
 /// # Errors
 /// See [`Project::landing_checks`].
-pub fn current_layers(project: &Project) -> Result<Cow<'_, Layers>, Error> {
+pub fn default_base_layers(project: &Project) -> Result<Cow<'_, Layers>, Error> {
     match resolve_base(project, None, None) {
         Ok(base) => project.branch_layers(&base.branch),
         Err(_) => Ok(Cow::Borrowed(&project.layers)),
@@ -64,12 +64,15 @@ impl Project {
         Ok(LandingChecks { layers, commands, timeout })
     }
 
+    /// Returns the settings layers with the checks of the `proq.toml` that is committed on `branch`, or for
+    /// the branch of a batch on its base. Returns those of the main checkout where the branch is missing or
+    /// the file is in no commit.
     fn branch_layers(&self, branch: &str) -> Result<Cow<'_, Layers>, Error> {
         let checkout_layers = Ok(Cow::Borrowed(&self.layers));
         let branch = self.batch_base(branch)?.unwrap_or_else(|| branch.to_owned());
         // A landing may have changed the file since it was read. A later edit does not count, because an
         // agent may have made it.
-        if self.is_checkout_file_unchanged() && self.repo.main_checkout_branch()?.as_ref() == Some(&branch) {
+        if self.is_settings_file_unchanged() && self.repo.main_checkout_branch()?.as_ref() == Some(&branch) {
             return checkout_layers;
         }
         let Some(tip) = self.repo.branch_tip(&branch)? else { return checkout_layers };
@@ -77,7 +80,7 @@ impl Project {
         let text = self.committed_settings_text(tip, Path::new(&name))?;
         // A file that is in no commit belongs to the user, whichever branch is checked out.
         if text.is_none()
-            && self.layers.checkout_file_text().is_some()
+            && self.layers.checkout_settings_text().is_some()
             && !self.is_settings_file_committed()?
         {
             return checkout_layers;
@@ -86,8 +89,8 @@ impl Project {
     }
 
     /// Returns whether the main checkout has a `proq.toml` that is unchanged since the settings were read.
-    fn is_checkout_file_unchanged(&self) -> bool {
-        let (Some(text_read), Some(main)) = (self.layers.checkout_file_text(), self.repo.main_worktree())
+    fn is_settings_file_unchanged(&self) -> bool {
+        let (Some(text_read), Some(main)) = (self.layers.checkout_settings_text(), self.repo.main_worktree())
         else {
             return false;
         };
@@ -117,7 +120,7 @@ impl Project {
         let Some(main) = self.repo.main_worktree() else { return Ok(SettingsFile::default()) };
         let branch = self.repo.main_checkout_branch()?;
         let committed = self.committed_settings_id(self.repo.head_commit(main)?)?;
-        let checkout_id = layers.checkout_file_text().and_then(|text| self.text_blob_id(text.as_bytes()));
+        let checkout_id = layers.checkout_settings_text().and_then(|text| self.text_blob_id(text.as_bytes()));
         Ok(SettingsFile { branch, committed, on_disk: checkout_id })
     }
 
@@ -155,6 +158,7 @@ impl Project {
             .and_then(|bytes| self.text_blob_id(&bytes)))
     }
 
+    /// Returns the blob id of a text with its line endings normalized to LF; none when hashing fails.
     fn text_blob_id(&self, bytes: &[u8]) -> Option<BlobId> {
         match std::str::from_utf8(bytes) {
             Ok(text) => self.repo.blob_id(text.replace("\r\n", "\n").as_bytes()),
@@ -169,6 +173,7 @@ impl Project {
         Ok(self.settings_file_entry(head)?.is_some())
     }
 
+    /// Returns the tree entry of a commit's `proq.toml`; none when the commit has no such file.
     fn settings_file_entry(&self, commit: CommitId) -> Result<Option<tree_diff::TreeFile>, Error> {
         let paths = std::iter::once(RepoPath::new(SETTINGS_FILE_NAME.as_bytes())).collect();
         let files = tree_diff::tree_files(&self.repo, commit, &paths)?;
@@ -178,7 +183,7 @@ impl Project {
     /// Returns the text of a commit's `proq.toml`, or `None` if it has none. Errors name the file `name`.
     fn committed_settings_text(&self, commit: CommitId, name: &Path) -> Result<Option<String>, Error> {
         let Some(entry) = self.settings_file_entry(commit)? else { return Ok(None) };
-        let read_error = |source| config::Error::Read { path: name.to_owned(), source };
+        let read_error = |source| config::Error::UnreadableFile { path: name.to_owned(), source };
         if !entry.is_file() {
             return Err(read_error(regular_file::invalid_input("it is no regular file")).into());
         }

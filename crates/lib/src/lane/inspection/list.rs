@@ -39,8 +39,8 @@ pub struct LaneView {
     pub tip: Option<CommitId>,
     /// Whether the lane's worktree folder is missing.
     pub is_folder_missing: bool,
-    /// Missing part of the worktree, if the worktree is broken.
-    pub broken: Option<WorktreeDefect>,
+    /// Part of git's data that the worktree lacks; none for an intact worktree.
+    pub worktree_defect: Option<WorktreeDefect>,
     /// Commits ahead of and behind the base, or `None` if the branch or the base is missing.
     pub distance: Option<Distance>,
     /// Number of messages that are not yet delivered to the lane's agent.
@@ -58,7 +58,7 @@ pub struct LaneViewProgress<'a, M> {
     /// For each view, whether its worktree has been inspected.
     pub inspected: &'a [bool],
     /// Result of the caller's extra work, once it is available.
-    pub extra: Option<&'a M>,
+    pub extra_result: Option<&'a M>,
 }
 
 /// Maximum time between two progress reports.
@@ -136,7 +136,7 @@ impl PendingViews {
                 views: &self.views,
                 compared_count: at + 1,
                 inspected: &self.inspected,
-                extra: None,
+                extra_result: None,
             });
         }
         Ok(())
@@ -160,11 +160,12 @@ impl PendingViews {
                 views,
                 compared_count: views.len(),
                 inspected,
-                extra: Some(extra),
+                extra_result: Some(extra),
             });
         }
     }
 
+    /// Records the uncommitted changes of the view at `index`, whose worktree has been inspected.
     fn record_result(&mut self, (index, dirty): (usize, Option<WorktreeStatus>)) {
         self.views[index].dirty = dirty;
         self.inspected[index] = true;
@@ -176,7 +177,7 @@ impl PendingViews {
 fn apply_displayed_state(project: &Project, mut view: LaneView) -> Result<LaneView, Error> {
     (view.state, view.detail) =
         conflict_validity::correct_outdated_state(project, &view.lane, (view.state, view.detail));
-    let Ok(lane) = view.lane.clone().into_worktree_lane() else { return Ok(view) };
+    let Ok(lane) = view.lane.clone().into_owned_lane() else { return Ok(view) };
     let is_resting = view.state == LaneState::Running
         && view.dirty.is_some()
         && super::idle_lane::is_agent_idle(&project.store, &lane)
@@ -208,7 +209,7 @@ fn uninspected_view(project: &Project, lane: AnyLane) -> Result<LaneView, Error>
         activity,
         tip,
         is_folder_missing: folder_gone,
-        broken,
+        worktree_defect: broken,
         distance: None,
         pending_messages,
         dirty: None,

@@ -49,7 +49,7 @@ pub fn overlapping_lanes(
     scope: &Scope,
 ) -> Result<Vec<OverlappingLane>, Error> {
     let mut lanes = Vec::new();
-    for lane in project.lanes()? {
+    for lane in project.owned_lanes()? {
         let is_busy = effective_state(project, &lane)?.0.is_busy();
         lanes.push((lane, is_busy));
     }
@@ -91,6 +91,7 @@ fn unlanded_paths(repo: &Repo, lane: &LaneRecord) -> Result<Vec<RepoPath>, Error
     Ok(tree_diff::tree_changes(repo, from, tip)?.into_iter().map(|change| change.path).collect())
 }
 
+/// Returns the paths of all files of the commit `start`, read once into `files`.
 fn start_files<'f>(
     repo: &Repo,
     start: CommitId,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use proq_base::lane_name::LaneName;
 use proq_store::Store;
-use proq_store::base::atomic::write_cache;
+use proq_store::base::atomic::write_unsynced;
 use proq_store::paths::layout::Layout;
 
 /// Maximum time that writing a cache file takes. An older temporary file was left by a process that crashed.
@@ -40,12 +40,13 @@ impl StatusCache {
     /// lane. Write errors are ignored, since they only make the next scan slower.
     pub fn save(&self, index: usize, bytes: &[u8]) {
         let Some(name) = self.names.get(index) else { return };
-        let saved = write_cache(&self.layout.worktree_scan_cache(name), bytes);
+        let saved = write_unsynced(&self.layout.worktree_scan_cache(name), bytes);
         if saved.is_ok() && !self.is_swept.swap(true, Ordering::Relaxed) {
             self.sweep();
         }
     }
 
+    /// Removes the cache files of lanes that have no record, and temporary files that crashed writers left.
     fn sweep(&self) {
         for entry in std::fs::read_dir(self.layout.worktree_scan_caches()).into_iter().flatten().flatten() {
             let name = entry.file_name();
@@ -61,6 +62,7 @@ impl StatusCache {
     }
 }
 
+/// Returns whether a temporary file is older than [`MAX_WRITE_TIME`], so that nobody writes it any more.
 fn is_abandoned(path: &Path) -> bool {
     let age = path.symlink_metadata().and_then(|meta| meta.modified()).map(|time| time.elapsed());
     age.is_ok_and(|age| age.is_ok_and(|age| age > MAX_WRITE_TIME))

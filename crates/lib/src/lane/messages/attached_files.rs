@@ -15,7 +15,7 @@ use crate::lane::Error;
 
 /// Lists the files that are attached to the task of the lane `name`.
 pub fn attachments(store: &Store, name: &LaneName) -> Result<Vec<PathBuf>, Error> {
-    list_files(&store.layout().attachments(name))
+    list_files(&store.layout().task_attachments(name))
 }
 
 /// Lists the files that were attached to the task of a removed lane, by its name in the history.
@@ -23,6 +23,7 @@ pub fn past_attachments(store: &Store, past: &str) -> Result<Vec<PathBuf>, Error
     list_files(&store.layout().removed_lane_attachments(past))
 }
 
+/// Returns the paths of all entries of a folder, sorted; none when the folder is missing.
 fn list_files(dir: &Path) -> Result<Vec<PathBuf>, Error> {
     let entries = match std::fs::read_dir(dir) {
         Ok(entries) => entries,
@@ -39,7 +40,7 @@ fn list_files(dir: &Path) -> Result<Vec<PathBuf>, Error> {
 /// # Errors
 /// Fails when a file cannot be read, or when two files have the same name.
 pub fn attach(store: &Store, name: &LaneName, files: &[PathBuf]) -> Result<(), Error> {
-    copy_into(&store.layout().attachments(name), files)
+    copy_into(&store.layout().task_attachments(name), files)
 }
 
 /// Copies files into a folder, and creates the folder if there are any.
@@ -54,6 +55,7 @@ pub fn copy_into(dir: &Path, files: &[PathBuf]) -> Result<(), Error> {
     Ok(())
 }
 
+/// Copies a regular file into the folder `dir` under its name, which must be free there.
 fn copy_file(file: &Path, dir: &Path) -> Result<(), Error> {
     let name =
         file.file_name().ok_or_else(|| Error::io("copy", file)(std::io::ErrorKind::InvalidInput.into()))?;
@@ -85,7 +87,7 @@ impl MessageFiles {
         // Creates no parent folders: the folder of a lane that is being removed must not be created again.
         let create_dir =
             |dir: &Path| DirBuilder::new().mode(0o700).create(dir).map_err(Error::io("create", dir));
-        let parent = store.layout().lane(lane).join(Layout::MESSAGE_FILES_DIR);
+        let parent = store.layout().lane(lane).join(Layout::MESSAGE_ATTACHMENTS_DIR);
         if !parent.is_dir() {
             create_dir(&parent)?;
         }

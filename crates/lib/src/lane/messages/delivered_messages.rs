@@ -25,22 +25,22 @@ impl Inbox<'_> {
     pub(crate) fn record_delivered(
         &self,
         run_number: RunNumber,
-        taken: &ClaimedMessages,
+        claimed: &ClaimedMessages,
     ) -> Result<(), Error> {
-        let run_folder = self.lane_dir().join(Layout::run_messages_in_lane(run_number));
+        let run_folder = self.lane_store_dir().join(Layout::run_messages_in_lane(run_number));
         let delivery = run_folder.join((sorted_entries(&run_folder)?.len() + 1).to_string());
-        for item in &taken.messages {
+        for item in &claimed.messages {
             let path = delivery.join(format!("{}{MESSAGE_SUFFIX}", item.id));
             write_atomically(&path, item.record.to_toml(&path)?.as_bytes())?;
         }
         fail_points::hit("inbox.told-at-work");
-        self.mark_delivered(&taken.ids())
+        self.mark_delivered(&claimed.ids())
     }
 
     /// Moves the messages that a run received while it was running back to the inbox, in their former order.
     /// Used when the work of that run was undone.
     pub(crate) fn requeue(&self, run_number: RunNumber) -> Result<(), Error> {
-        let folder = self.lane_dir();
+        let folder = self.lane_store_dir();
         let deliveries = sorted_entries(&folder.join(Layout::run_messages_in_lane(run_number)))?;
         if deliveries.is_empty() {
             return Ok(());

@@ -81,7 +81,7 @@ impl<'a> Inbox<'a> {
     /// Returns the number of pending messages of all conversations.
     pub fn count(&self) -> usize {
         // An inbox that cannot be read may hold a message.
-        pending_ids(&self.lane_dir()).map_or(1, |ids| ids.len())
+        pending_ids(&self.lane_store_dir()).map_or(1, |ids| ids.len())
     }
 
     /// Returns the pending messages, oldest first.
@@ -89,7 +89,7 @@ impl<'a> Inbox<'a> {
     /// # Errors
     /// Fails when one message cannot be read: none is skipped.
     pub fn read(&self) -> Result<Vec<InboxMessage>, Error> {
-        pending_messages(&self.lane_dir())
+        pending_messages(&self.lane_store_dir())
     }
 
     /// Returns whether a message is pending for this conversation. An unreadable inbox counts as one with a
@@ -119,7 +119,7 @@ impl<'a> Inbox<'a> {
         // Ids sort by time; the random part distinguishes two messages of the same moment.
         let sent_nanos = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
         let id = format!("{sent_nanos:024}-{}", new_id());
-        let dir = self.lane_dir().join(Layout::INBOX_DIR);
+        let dir = self.lane_store_dir().join(Layout::INBOX_DIR);
         match DirBuilder::new().mode(0o700).create(&dir) {
             Err(e) if e.kind() != std::io::ErrorKind::AlreadyExists => {
                 return Err(Error::io("create", &dir)(e));
@@ -137,10 +137,10 @@ impl<'a> Inbox<'a> {
             return Ok(());
         }
         let _lock = self.store.locks().acquire(&LockName::Store)?;
-        let folder = self.lane_dir();
+        let folder = self.lane_store_dir();
         let path = folder.join(Layout::DELIVERED_RECORD);
         let mut delivered = DeliveredRecord::load_if_exists(&path)?.unwrap_or_default();
-        delivered.messages.extend_from_slice(ids);
+        delivered.message_files.extend_from_slice(ids);
         write_in_existing_dir(&path, delivered.to_toml(&path)?.as_bytes())?;
         fail_points::hit("inbox.told");
         // When a message file remains, the record of its delivery remains too.
@@ -151,10 +151,11 @@ impl<'a> Inbox<'a> {
     /// Removes an undelivered message again, on behalf of its sender.
     pub(crate) fn retract(&self, id: &str) -> Result<(), Error> {
         let _lock = self.store.locks().acquire(&LockName::Store)?;
-        remove_message(&self.lane_dir(), id)
+        remove_message(&self.lane_store_dir(), id)
     }
 
-    pub(crate) fn lane_dir(&self) -> PathBuf {
+    /// Returns the lane's folder in the store, which contains its inbox.
+    pub(crate) fn lane_store_dir(&self) -> PathBuf {
         self.store.layout().lane(self.lane)
     }
 }
@@ -200,7 +201,7 @@ pub(crate) fn pending_ids(folder: &Path) -> Result<Vec<String>, Error> {
     if !ids.is_empty() {
         let delivered =
             DeliveredRecord::load_if_exists(&folder.join(Layout::DELIVERED_RECORD))?.unwrap_or_default();
-        ids.retain(|id| !delivered.messages.contains(id));
+        ids.retain(|id| !delivered.message_files.contains(id));
     }
     ids.sort();
     Ok(ids)
@@ -211,7 +212,7 @@ pub(crate) fn pending_ids(folder: &Path) -> Result<Vec<String>, Error> {
 pub(crate) fn remove_delivered(folder: &Path) -> Result<(), Error> {
     let path = folder.join(Layout::DELIVERED_RECORD);
     let Some(delivered) = DeliveredRecord::load_if_exists(&path)? else { return Ok(()) };
-    delivered.messages.iter().try_for_each(|id| remove_message(folder, id))?;
+    delivered.message_files.iter().try_for_each(|id| remove_message(folder, id))?;
     std::fs::remove_file(&path).map_err(Error::io("remove", &path))
 }
 

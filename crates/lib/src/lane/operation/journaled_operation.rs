@@ -71,8 +71,10 @@ pub struct Operation<'p> {
     pub header: RefCell<OperationHeader>,
     /// Reflog message of ref changes whose step has none.
     reflog_message: RefCell<Option<String>>,
+    /// Journal of the operation; none before its first step.
     journal: RefCell<Option<Journal>>,
-    checkouts: RefCell<Vec<Rc<LockedWorktree<'p>>>>,
+    /// Worktrees that are locked until the operation ends.
+    locked_worktrees: RefCell<Vec<Rc<LockedWorktree<'p>>>>,
     /// Number of the step that the steps planned now revert.
     pub(crate) reverted_step: Cell<Option<usize>>,
     /// Snapshots taken by this process, by id: only the process that took a snapshot knows the index it was
@@ -103,7 +105,7 @@ impl<'p> Operation<'p> {
             header: RefCell::new(header),
             reflog_message: RefCell::default(),
             journal: RefCell::new(journal),
-            checkouts: RefCell::default(),
+            locked_worktrees: RefCell::default(),
             reverted_step: Cell::default(),
             taken_snapshots: RefCell::default(),
             is_store_locked: Cell::default(),
@@ -124,23 +126,23 @@ impl<'p> Operation<'p> {
     }
 
     /// Returns the worktree at `dir`, locked until this operation ends.
-    pub fn checkout(&self, dir: &Path) -> Result<Rc<LockedWorktree<'p>>, Error> {
-        if let Some(known) = self.checkouts.borrow().iter().find(|c| c.dir() == dir) {
+    pub fn lock_worktree(&self, dir: &Path) -> Result<Rc<LockedWorktree<'p>>, Error> {
+        if let Some(known) = self.locked_worktrees.borrow().iter().find(|c| c.dir() == dir) {
             return Ok(Rc::clone(known));
         }
         let checkout = Rc::new((self.functions.lock_worktree)(self.project, dir)?);
-        self.checkouts.borrow_mut().push(Rc::clone(&checkout));
+        self.locked_worktrees.borrow_mut().push(Rc::clone(&checkout));
         Ok(checkout)
     }
 
     /// Calls `inspect` with the worktree at `dir`, which is locked only during the call unless the operation
     /// holds it already.
-    pub(crate) fn with_checkout<T>(
+    pub(crate) fn with_locked_worktree<T>(
         &self,
         dir: &Path,
         inspect: impl FnOnce(&LockedWorktree<'_>) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let known = self.checkouts.borrow().iter().find(|c| c.dir() == dir).cloned();
+        let known = self.locked_worktrees.borrow().iter().find(|c| c.dir() == dir).cloned();
         if let Some(known) = known {
             inspect(&known)
         } else {
@@ -153,6 +155,7 @@ impl<'p> Operation<'p> {
         *self.reflog_message.borrow_mut() = Some(message.into());
     }
 
+    /// Returns the message for git's reflogs; by default the kind of the operation.
     pub(crate) fn reflog_message(&self) -> String {
         let default_message = || format!("git-proq: {}", self.header.borrow().kind);
         self.reflog_message.borrow().clone().unwrap_or_else(default_message)
@@ -200,16 +203,16 @@ impl<'p> Operation<'p> {
         if self.is_reverting() {
             return Ok(());
         }
-        proq_base::interrupt::check()?;
+        proq_base::interrupt::require_no_signal()?;
         for step in steps {
             (self.functions.check)(self, step)?;
         }
         // Recovery of that step will also revert everything after it.
-        if self.has_open_step() { Err(Error::StuckStep) } else { Ok(()) }
+        if self.has_stuck_step() { Err(Error::StuckStep) } else { Ok(()) }
     }
 
-    /// Returns whether a step could neither be completed nor reverted.
-    fn has_open_step(&self) -> bool {
+    /// Returns whether a step is still pending in the journal: it could be neither completed nor reverted.
+    fn has_stuck_step(&self) -> bool {
         let journal = self.journal.borrow();
         journal.as_ref().is_some_and(|j| j.entry().steps.iter().any(|p| p.status == StepStatus::Pending))
     }
@@ -217,7 +220,7 @@ impl<'p> Operation<'p> {
     /// Runs steps that belong together. Once the first is done, the operation cannot be reverted past it, and
     /// the others follow, also after a crash. An error of one following step is reported and does not stop
     /// the next.
-    pub(crate) fn perform_forward(&self, steps: Vec<Step>) -> Result<StepOutcome, Error> {
+    pub(crate) fn perform_irreversibly(&self, steps: Vec<Step>) -> Result<StepOutcome, Error> {
         self.require_can_start(&steps)?;
         let count = steps.len();
         let first = self.plan_steps(steps, true)?;
@@ -249,10 +252,16 @@ impl<'p> Operation<'p> {
         }
     }
 
+    /// Writes steps to the journal, creating it for the first ones, and returns the number of the first. With
+    /// `forward`, the others are completed even after a crash once the first has happened.
     fn plan_steps(&self, steps: Vec<Step>, forward: bool) -> Result<usize, Error> {
         let worktrees = self.step_worktree_ids(&steps);
-        let line =
-            JournalLine::Plan { steps, worktrees, roll_forward: forward, reverts: self.reverted_step.get() };
+        let line = JournalLine::Plan {
+            steps,
+            worktrees,
+            roll_forward: forward,
+            reverted_step: self.reverted_step.get(),
+        };
         let mut journal = self.journal.borrow_mut();
         if let Some(journal) = journal.as_mut() {
             return Ok(journal.record_plan(line)?);
@@ -345,7 +354,7 @@ impl<'p> Operation<'p> {
     /// # Errors
     /// [`Error::StuckStep`] if the next command will revert the operation.
     pub fn finish(&self, recovered: bool) -> Result<Option<OperationNumber>, Error> {
-        if self.has_open_step() {
+        if self.has_stuck_step() {
             let is_in_effect = self.journal_entry().is_some_and(|e| {
                 e.steps.iter().rposition(|p| p.status == StepStatus::Pending)
                     < Some(first_revertible_step(&e))
@@ -368,18 +377,21 @@ impl<'p> Operation<'p> {
         Ok(end_result.map(Some)?)
     }
 
-    /// Reverts the steps from number `since` on that `is_selected` accepts, newest first, back to the point
-    /// of no return.
+    /// Reverts the done steps that `is_selected` accepts, newest first, down to the given number, but none
+    /// before the point of no return.
     pub(crate) fn revert_steps(
         &self,
-        since: usize,
+        first_step: usize,
         is_selected: impl Fn(&Step) -> bool,
     ) -> Result<(), Error> {
         let Some(entry) = self.journal_entry() else { return Ok(()) };
-        let from = since.max(first_revertible_step(&entry));
+        let from = first_step.max(first_revertible_step(&entry));
         for n in (from..entry.steps.len()).rev() {
             let planned = &entry.steps[n];
-            if planned.status == StepStatus::Done && planned.reverts.is_none() && is_selected(&planned.step) {
+            if planned.status == StepStatus::Done
+                && planned.reverted_step.is_none()
+                && is_selected(&planned.step)
+            {
                 self.run_as_inverse_of(n, || self.invert(&planned.step))?;
                 let _ = self.record_line(JournalLine::Undone(n));
             }
@@ -402,7 +414,7 @@ impl<'p> Operation<'p> {
 
     /// Ends the operation by reverting it, except for the steps that cannot be reverted.
     pub(crate) fn revert_and_end(&self) {
-        if self.has_open_step() {
+        if self.has_stuck_step() {
             self.project
                 .listener
                 .warn("what was begun could not all be taken back; the next command tries again");

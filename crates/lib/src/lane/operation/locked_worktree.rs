@@ -69,7 +69,7 @@ impl<'a> LockedWorktree<'a> {
         incoming_state: &LocalState,
     ) -> Result<(), Error> {
         self.with_temp_context("check", |tree| {
-            Ok(preconditions::require_unobstructed(tree, from, to, None, incoming_state)?)
+            Ok(preconditions::preflight_transition(tree, from, to, None, incoming_state)?)
         })
     }
 
@@ -82,7 +82,7 @@ impl<'a> LockedWorktree<'a> {
         temp_objects: Option<&TempObjectStore>,
     ) -> Result<(), Error> {
         self.with_temp_context("check", |tree| {
-            Ok(preconditions::require_unobstructed(tree, from, to, temp_objects, &LocalState::default())?)
+            Ok(preconditions::preflight_transition(tree, from, to, temp_objects, &LocalState::default())?)
         })
     }
 
@@ -94,7 +94,7 @@ impl<'a> LockedWorktree<'a> {
         parked_paths: &HashSet<RepoPath>,
     ) -> Result<(), Error> {
         self.with_temp_context("check", |tree| {
-            Ok(preconditions::require_unobstructed_when_clean(tree, commits, parked_paths)?)
+            Ok(preconditions::preflight_once_clean(tree, commits, parked_paths)?)
         })
     }
 
@@ -103,24 +103,24 @@ impl<'a> LockedWorktree<'a> {
         WorktreeScan::scan(&self.project.repo, &self.dir, &self.git_dir)
     }
 
-    /// Writes everything that differs from HEAD, which is at `base`, to git's objects, and passes the
+    /// Writes everything that differs from HEAD, which is at `head`, to git's objects, and passes the
     /// snapshot and the raw index to `save`. Untracked files at or below `excluded` are left out. Returns
     /// none when nothing differs.
     pub(crate) fn write_snapshot<T>(
         &self,
-        base: CommitId,
+        head: CommitId,
         reason: &str,
         excluded: &[RepoPath],
         save: impl FnOnce(Snapshot, &Path) -> Result<T, Error>,
     ) -> Result<Option<T>, Error> {
-        self.write_snapshot_from_scan(base, reason, excluded, &self.scan(), save)
+        self.write_snapshot_from_scan(head, reason, excluded, &self.scan(), save)
     }
 
     /// Writes a snapshot as [`LockedWorktree::write_snapshot_from_scan`] does; where nothing differs from
     /// HEAD, writes one that records this.
     pub(crate) fn write_snapshot_always<T>(
         &self,
-        base: CommitId,
+        head: CommitId,
         reason: &str,
         excluded: &[RepoPath],
         scan: &WorktreeScan,
@@ -128,10 +128,10 @@ impl<'a> LockedWorktree<'a> {
     ) -> Result<T, Error> {
         let message = format!("git-proq: {reason}");
         self.with_temp_context("snapshot", |tree| {
-            let found = snapshot::capture(tree, base, &message, excluded, scan)?;
+            let found = snapshot::capture(tree, head, &message, excluded, scan)?;
             let snapshot = match found {
                 Some(snapshot) => snapshot,
-                None => snapshot::capture_unchanged(tree, base, &message, scan)?,
+                None => snapshot::capture_unchanged(tree, head, &message, scan)?,
             };
             save(snapshot, &tree.scratch.join("raw-index"))
         })
@@ -140,14 +140,14 @@ impl<'a> LockedWorktree<'a> {
     /// Writes a snapshot as [`LockedWorktree::write_snapshot`] does, from a scan that was just made.
     pub(crate) fn write_snapshot_from_scan<T>(
         &self,
-        base: CommitId,
+        head: CommitId,
         reason: &str,
         excluded: &[RepoPath],
         scan: &WorktreeScan,
         save: impl FnOnce(Snapshot, &Path) -> Result<T, Error>,
     ) -> Result<Option<T>, Error> {
         self.with_temp_context("snapshot", |tree| {
-            let found = snapshot::capture(tree, base, &format!("git-proq: {reason}"), excluded, scan)?;
+            let found = snapshot::capture(tree, head, &format!("git-proq: {reason}"), excluded, scan)?;
             found.map(|snapshot| save(snapshot, &tree.scratch.join("raw-index"))).transpose()
         })
     }
@@ -157,15 +157,15 @@ impl<'a> LockedWorktree<'a> {
     /// HEAD.
     pub(crate) fn write_unmerged_snapshot<T>(
         &self,
-        base: CommitId,
+        head: CommitId,
         reason: &str,
         even_if_unchanged: bool,
         save: impl FnOnce(Snapshot, &Path) -> Result<T, Error>,
     ) -> Result<Option<T>, Error> {
         let (message, scan) = (format!("git-proq: {reason}"), self.scan());
         self.with_temp_context("snapshot", |tree| {
-            let snapshot = match snapshot::capture_unmerged(tree, base, &message, &scan)? {
-                None if even_if_unchanged => Some(snapshot::capture_unchanged(tree, base, &message, &scan)?),
+            let snapshot = match snapshot::capture_unmerged(tree, head, &message, &scan)? {
+                None if even_if_unchanged => Some(snapshot::capture_unchanged(tree, head, &message, &scan)?),
                 found => found,
             };
             snapshot.map(|snapshot| save(snapshot, &tree.scratch.join("raw-index"))).transpose()

@@ -49,9 +49,10 @@ impl OpLog {
         log
     }
 
+    /// Adds an operation, newer than all others, and updates which of them are undone.
     fn add(&mut self, number: OperationNumber, entry: OperationEntry) {
         let undone_numbers = entry.header.undoes.clone();
-        if let Some(undo) = entry.header.redoes {
+        if let Some(undo) = entry.header.reverted_undo {
             for n in self.find(undo).map(|l| l.entry.header.undoes.clone()).unwrap_or_default() {
                 self.redo_by_operation.insert(n, number);
                 self.set_undone(n, false);
@@ -64,6 +65,7 @@ impl OpLog {
         self.operations.push(LoggedOperation { number, entry, is_undone: false });
     }
 
+    /// Sets whether the operation with this number is undone; ignored when the log does not have it.
     fn set_undone(&mut self, number: OperationNumber, undone: bool) {
         if let Some(logged) = self.operations.iter_mut().find(|l| l.number == number) {
             logged.is_undone = undone;
@@ -87,6 +89,7 @@ impl OpLog {
         self.find(self.effective_number(number)).map(|l| &l.entry)
     }
 
+    /// Returns the number of the redo that repeated an operation, or the operation's own.
     fn effective_number(&self, number: OperationNumber) -> OperationNumber {
         self.redo_by_operation.get(&number).copied().unwrap_or(number)
     }
@@ -134,13 +137,17 @@ impl OpLog {
 }
 
 impl LoggedOperation {
+    /// Returns whether the operation is neither an undo nor a redo.
     fn is_original(&self) -> bool {
-        self.entry.header.undoes.is_empty() && self.entry.header.redoes.is_none()
+        self.entry.header.undoes.is_empty() && self.entry.header.reverted_undo.is_none()
     }
 }
 
 /// Returns the operation with the number that the user gave.
-pub fn require(log: &OpLog, number: OperationNumber) -> Result<&LoggedOperation, Error> {
+///
+/// # Errors
+/// [`UndoError::NoOperation`].
+pub fn require_operation(log: &OpLog, number: OperationNumber) -> Result<&LoggedOperation, Error> {
     Ok(log.find(number).ok_or(UndoError::NoOperation { number })?)
 }
 
@@ -173,7 +180,7 @@ pub(crate) fn describe_steps<'s>(steps: impl Iterator<Item = &'s Step>, prefix: 
             Step::MovePath { from, to } => {
                 removed.extend(moved_lane_name((from, "proq/lanes"), (to, "proq/history")));
                 restored.extend(moved_lane_name((to, "proq/lanes"), (from, "proq/history")));
-                minor_effects.extend(is_given_file(from).then(|| "files given to a lane".to_owned()));
+                minor_effects.extend(is_sync_source(from).then(|| "files given to a lane".to_owned()));
             }
             Step::Checkout { ref_move: RefMove::Switch { from, to }, .. } => {
                 other_effects.push(describe_switch(from, to, prefix));
@@ -227,13 +234,14 @@ fn moved_lane_name(active: (&Path, &str), past: (&Path, &str)) -> Option<String>
     Some(name.to_string_lossy().split('@').next().unwrap_or_default().to_owned())
 }
 
-/// Returns whether the path is in the trash folder with files that an operation is about to move back into a
-/// lane.
-fn is_given_file(from: &Path) -> bool {
+/// Returns whether the path is in the folder for new files of a trash entry, from which `sync` moves files to
+/// a lane.
+fn is_sync_source(from: &Path) -> bool {
     let parts: Vec<_> = from.iter().collect();
     parts.windows(4).any(|part| (part[0] == "trash") && (part[2] == "worktree") && (part[3] == "new"))
 }
 
+/// Describes a switch of HEAD: to the preview of a lane, back from one, or between two branches or commits.
 fn describe_switch(from: &Head, to: &Head, prefix: &str) -> String {
     let previewed_lane = |head: &Head| match head {
         Head::Branch(name) => {
@@ -254,7 +262,7 @@ pub(crate) fn moved_branch(step: &Step) -> Option<(&str, Option<CommitId>, Optio
     match step {
         Step::MoveRef { name, old, new } => Some((name.strip_prefix("refs/heads/")?, *old, *new)),
         Step::Checkout { from, to, ref_move: RefMove::Branch(branch), .. }
-        | Step::AgentCommits { branch, from, to, .. } => Some((branch, Some(*from), Some(*to))),
+        | Step::RecordAgentCommits { branch, from, to, .. } => Some((branch, Some(*from), Some(*to))),
         _ => None,
     }
 }
@@ -266,7 +274,7 @@ pub(crate) fn last_finished_operation(store: &Store) -> OperationNumber {
     let last = layout.operation_numbers().last().copied().unwrap_or_default();
     let is_open = matches!(
         OperationEntry::read(&layout.operation(last)),
-        Ok(Some(OperationEntry { finished: None, .. }))
+        Ok(Some(OperationEntry { end_and_recovered: None, .. }))
     );
     if is_open { last.previous() } else { last }
 }
@@ -275,11 +283,11 @@ pub(crate) fn last_finished_operation(store: &Store) -> OperationNumber {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct BranchMoves {
     /// Commits that the operations moved the branch away from.
-    pub from: BTreeSet<CommitId>,
+    pub old_tips: BTreeSet<CommitId>,
     /// Commit where the last of them left the branch; none where it removed the branch.
-    pub to: Option<CommitId>,
-    /// Whether one of them is still running.
-    pub is_open: bool,
+    pub new_tip: Option<CommitId>,
+    /// Whether one of their steps on the branch is pending.
+    pub is_pending: bool,
 }
 
 /// Returns the branches that operations after number `last` created, moved or removed.
@@ -294,9 +302,9 @@ pub(crate) fn branches_moved_since(store: &Store, last: OperationNumber) -> BTre
             continue;
         }
         let moves = moves_by_branch.entry(branch.to_owned()).or_default();
-        moves.from.extend(old);
-        moves.to = new;
-        moves.is_open |= planned.status == StepStatus::Pending;
+        moves.old_tips.extend(old);
+        moves.new_tip = new;
+        moves.is_pending |= planned.status == StepStatus::Pending;
     }
     moves_by_branch
 }
@@ -312,7 +320,7 @@ pub(crate) fn worktrees_parked_since(
     let mut all_finished = true;
     for number in layout.operation_numbers().into_iter().filter(|number| *number > last) {
         let Ok(Some(entry)) = OperationEntry::read(&layout.operation(number)) else { continue };
-        all_finished &= entry.finished.is_some();
+        all_finished &= entry.end_and_recovered.is_some();
         if all_finished {
             last_finished = number;
         }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use proq_base::fail_points;
 use proq_base::lane_name::LaneName;
 use proq_store::Store;
-use proq_store::base::atomic::{remove_temp_files, write as write_atomically};
+use proq_store::base::atomic::{remove_temp_files_of, write as write_atomically};
 use proq_store::base::record::Record;
 use proq_store::locks::lock::{LockGuard, LockName};
 use proq_store::records::lane::AnyLane;
@@ -40,6 +40,7 @@ impl Operation<'_> {
         self.replace_record(path, None)
     }
 
+    /// Replaces the text of a record, or deletes it when `new` is none, under the lock on records.
     fn replace_record(&self, path: &Path, new: Option<String>) -> Result<(), Error> {
         let _lock = self.lock_store()?;
         self.replace_record_locked(path, new)
@@ -55,6 +56,8 @@ impl Operation<'_> {
         Ok(Some(StoreLock { is_locked: &self.is_store_locked, _guard: guard }))
     }
 
+    /// Replaces the text of a record, or deletes it when `new` is none. The lock on records is held. Nothing
+    /// is journaled when the text is the same.
     fn replace_record_locked(&self, path: &Path, new: Option<String>) -> Result<(), Error> {
         let old = read_record_text(path)?;
         if old == new {
@@ -64,8 +67,9 @@ impl Operation<'_> {
         self.perform_record_locked(&Step::WriteRecord { path, old, new })
     }
 
-    /// Returns the step that replaces the current text of a record by `new`.
-    pub(crate) fn record_step(&self, path: &Path, new: Option<String>) -> Result<Step, Error> {
+    /// Returns the step that replaces the present text of a record by `new`, or deletes it when `new` is
+    /// none.
+    pub(crate) fn write_record_step(&self, path: &Path, new: Option<String>) -> Result<Step, Error> {
         Ok(Step::WriteRecord { path: self.store_relative_path(path), old: read_record_text(path)?, new })
     }
 
@@ -80,7 +84,7 @@ impl Operation<'_> {
         let record = before.clone().with_change(change);
         match record == before {
             true => Ok(None),
-            false => self.record_step(&path, Some(record.to_toml(&path)?)).map(Some),
+            false => self.write_record_step(&path, Some(record.to_toml(&path)?)).map(Some),
         }
     }
 
@@ -110,7 +114,7 @@ pub(crate) fn recover_record(op: &Operation<'_>, path: &Path, new: Option<&str>)
     let project = op.project;
     let _lock = op.lock_store()?;
     let file = project.store.layout().root().join(path);
-    remove_temp_files(&file).map_err(Error::io("remove", &file))?;
+    remove_temp_files_of(&file).map_err(Error::io("remove", &file))?;
     let text = read_record_text(&file)?;
     if text.is_none() {
         remove_empty_record_folder(&project.store, &file);

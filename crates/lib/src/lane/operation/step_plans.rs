@@ -68,11 +68,11 @@ impl Operation<'_> {
         &self,
         dir: &Path,
         (from, to): (CommitId, CommitId),
-        mv: RefMove,
+        ref_move: RefMove,
         local_state: &LocalState,
         dropped_dirs: &[RepoPath],
     ) -> Result<(), Error> {
-        let mut step = self.transition_step(dir, from, to, mv);
+        let mut step = self.transition_step(dir, from, to, ref_move);
         if let Step::Checkout { restored_state: step_restored_state, dropped_state: drops, .. } = &mut step {
             step_restored_state.clone_from(local_state);
             drops.empty_dirs.extend_from_slice(dropped_dirs);

@@ -24,17 +24,17 @@ impl Operation<'_> {
         self.perform(Step::ClearWorktree { dir: dir.to_owned(), snapshot_id: snap.to_owned() }).map(drop)
     }
 
-    /// Saves everything that differs from HEAD in a worktree whose HEAD is `base`; returns none when nothing
+    /// Saves everything that differs from HEAD in a worktree whose HEAD is `head`; returns none when nothing
     /// differs. Untracked files at or below `excluded` are not the user's changes and stay in place.
     pub(crate) fn take_snapshot(
         &self,
         dir: &Path,
-        base: CommitId,
+        head: CommitId,
         reason: &str,
         excluded: &[RepoPath],
     ) -> Result<Option<SnapshotRecord>, Error> {
-        let scan = self.checkout(dir)?.scan();
-        self.snapshot_from_scan(dir, base, reason, excluded, &scan)
+        let scan = self.lock_worktree(dir)?.scan();
+        self.snapshot_from_scan(dir, head, reason, excluded, &scan)
     }
 
     /// Saves everything that differs from HEAD in a worktree, as [`Operation::take_snapshot`] does, from a
@@ -42,13 +42,13 @@ impl Operation<'_> {
     pub(crate) fn snapshot_from_scan(
         &self,
         dir: &Path,
-        base: CommitId,
+        head: CommitId,
         reason: &str,
         excluded: &[RepoPath],
         scan: &WorktreeScan,
     ) -> Result<Option<SnapshotRecord>, Error> {
         let save = |snapshot: Snapshot, raw_index: &Path| self.save_new_snapshot(reason, snapshot, raw_index);
-        self.checkout(dir)?.write_snapshot_from_scan(base, reason, excluded, scan, save)
+        self.lock_worktree(dir)?.write_snapshot_from_scan(head, reason, excluded, scan, save)
     }
 
     /// Takes the snapshot of [`Operation::snapshot_from_scan`]. Where no file differs, takes one of the files
@@ -56,18 +56,18 @@ impl Operation<'_> {
     pub(crate) fn snapshot_files_or_sparse(
         &self,
         dir: &Path,
-        base: CommitId,
+        head: CommitId,
         reason: &str,
         excluded: &[RepoPath],
         scan: &WorktreeScan,
     ) -> Result<Option<SnapshotRecord>, Error> {
-        if let Some(snap) = self.snapshot_from_scan(dir, base, reason, excluded, scan)? {
+        if let Some(snap) = self.snapshot_from_scan(dir, head, reason, excluded, scan)? {
             return Ok(Some(snap));
         }
-        if !self.checkout(dir)?.has_sparse_deviations()? {
+        if !self.lock_worktree(dir)?.has_sparse_deviations()? {
             return Ok(None);
         }
-        self.snapshot_index(dir, base, reason, excluded, scan).map(Some)
+        self.snapshot_index(dir, head, reason, excluded, scan).map(Some)
     }
 
     /// Takes a snapshot of a worktree in which no file differs from HEAD. The snapshot saves the index, which
@@ -75,15 +75,16 @@ impl Operation<'_> {
     pub(crate) fn snapshot_index(
         &self,
         dir: &Path,
-        base: CommitId,
+        head: CommitId,
         reason: &str,
         excluded: &[RepoPath],
         scan: &WorktreeScan,
     ) -> Result<SnapshotRecord, Error> {
         let save = |snapshot: Snapshot, raw_index: &Path| self.save_new_snapshot(reason, snapshot, raw_index);
-        self.checkout(dir)?.write_snapshot_always(base, reason, excluded, scan, save)
+        self.lock_worktree(dir)?.write_snapshot_always(head, reason, excluded, scan, save)
     }
 
+    /// Saves a captured snapshot with its index, and returns its new record.
     fn save_new_snapshot(
         &self,
         reason: &str,
@@ -95,10 +96,10 @@ impl Operation<'_> {
         Ok(record)
     }
 
-    /// Restores a snapshot that was parked from a worktree at `head`: the inverse of
+    /// Restores a snapshot whose files were parked from a worktree at `head`: the inverse of
     /// [`Operation::park_snapshot_files`]. First saves the present flags, folders or files of a sparse
     /// checkout if restoring would change them, so that the restore can be reverted.
-    pub(crate) fn restore_cleared(
+    pub(crate) fn unpark_snapshot_files(
         &self,
         dir: &Path,
         id: &str,
@@ -122,12 +123,13 @@ impl Operation<'_> {
             (!folders.is_empty()).then_some(PreRestoreState {
                 snapshot_id: None,
                 empty_dirs,
-                ignored: Vec::new(),
+                colliding_ignored: Vec::new(),
             })
         };
         self.restore(dir, id, head, before)
     }
 
+    /// Saves a snapshot with its index under the id of `record`, and returns the id.
     pub(crate) fn save_snapshot(&self, record: SnapshotRecord, raw_index: &Path) -> Result<String, Error> {
         self.save_snapshot_with_files(record, raw_index, |_| Ok(()))
     }
@@ -167,11 +169,12 @@ impl Operation<'_> {
         Ok(())
     }
 
+    /// Returns the step that marks a snapshot as restored now; none when it has no record.
     fn mark_restored_step(&self, id: &str) -> Result<Option<Step>, Error> {
         let path = self.project.store.layout().snapshot(id).join("snap.toml");
         let Some(snap) = SnapshotRecord::load_if_exists(&path)? else { return Ok(None) };
         let text = SnapshotRecord { restored: Some(now()), ..snap }.to_toml(&path)?;
-        self.record_step(&path, Some(text)).map(Some)
+        self.write_record_step(&path, Some(text)).map(Some)
     }
 
     /// Records that a snapshot is about to be restored to a worktree again, so that expiry does not delete
@@ -217,7 +220,7 @@ impl Operation<'_> {
         following_steps: Vec<Step>,
     ) -> Result<(RestoreOutcome, CommitId), Error> {
         let repo = &self.project.repo;
-        let is_exact = repo.tree_of(head)? == repo.tree_of(self.load_snapshot(id)?.base)?;
+        let is_exact = repo.tree_of(head)? == repo.tree_of(self.load_snapshot(id)?.head_commit)?;
         let renewed_id = self.renew_snapshot(dir, id)?;
         let mut steps = vec![Step::RestoreSnapshot {
             dir: dir.to_owned(),
@@ -233,7 +236,7 @@ impl Operation<'_> {
         let outcome = if is_exact {
             self.perform_until_conflict(steps)?
         } else {
-            self.perform_forward(steps)?.into_restored()
+            self.perform_irreversibly(steps)?.into_restored()
         };
         snapshot_store::prune_parked_folders(&self.project.store, id);
         self.warn_of_unrestored_ignored(&renewed_id, &outcome);
@@ -275,16 +278,16 @@ impl Operation<'_> {
     /// written to since, else `id`.
     fn renew_snapshot(&self, dir: &Path, id: &str) -> Result<String, Error> {
         let old = self.project.load_snap(id)?;
-        let checkout = self.checkout(dir)?;
+        let checkout = self.lock_worktree(dir)?;
         let parked_dir = snapshot_store::parked_dir(&self.project.store, id)?;
         let Some(snapshot) = checkout.renew_snapshot(&old.snapshot, &parked_dir)? else {
             return Ok(id.to_owned());
         };
-        let files_in = Some(old.parked_files_in.clone().unwrap_or_else(|| id.to_owned()));
+        let files_in = Some(old.parked_files_snapshot.clone().unwrap_or_else(|| id.to_owned()));
         let record = SnapshotRecord {
             id: new_id(),
             at: now(),
-            parked_files_in: files_in,
+            parked_files_snapshot: files_in,
             ..derived_record(&old, snapshot)
         };
         checkout.copy_index(&self.project.saved_index_path(dir, id), |raw_index| {
@@ -298,11 +301,11 @@ impl Operation<'_> {
     pub(crate) fn snapshot_before_restore(
         &self,
         dir: &Path,
-        base: CommitId,
+        head: CommitId,
         reason: &str,
         incoming_id: &str,
     ) -> Result<PreRestoreState, Error> {
-        let checkout = self.checkout(dir)?;
+        let checkout = self.lock_worktree(dir)?;
         let scan = checkout.scan();
         let excluded = preview_ignored_files(self.project, dir)?;
         let save = |snapshot: Snapshot, raw_index: &Path| {
@@ -317,21 +320,27 @@ impl Operation<'_> {
         let snap = if self.project.repo.sparse_patterns(dir).is_some()
             || !self.has_snapshot_flags(dir, incoming_id)?
         {
-            Some(checkout.write_snapshot_always(base, reason, &excluded, &scan, save)?)
+            Some(checkout.write_snapshot_always(head, reason, &excluded, &scan, save)?)
         } else {
-            checkout.write_snapshot_from_scan(base, reason, &excluded, &scan, save)?
+            checkout.write_snapshot_from_scan(head, reason, &excluded, &scan, save)?
         };
         Ok(PreRestoreState {
             snapshot_id: snap,
             empty_dirs: checkout.find_empty_folders(&scan)?,
-            ignored: Vec::new(),
+            colliding_ignored: Vec::new(),
         })
     }
 }
 
 /// Returns a record like `old` for another snapshot; the caller sets its id and time.
 pub(crate) fn derived_record(old: &SnapshotRecord, snapshot: Snapshot) -> SnapshotRecord {
-    SnapshotRecord { parked_files_in: None, replaces: None, is_copy: false, snapshot, ..old.clone() }
+    SnapshotRecord {
+        parked_files_snapshot: None,
+        derived_from: None,
+        is_copy: false,
+        snapshot,
+        ..old.clone()
+    }
 }
 
 /// Returns the files of the main checkout that were ignored when its preview was opened. Under a lane's

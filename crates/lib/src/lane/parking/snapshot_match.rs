@@ -19,7 +19,7 @@ impl Operation<'_> {
     /// Returns whether the index of a worktree has the flags that it had when snapshot `id` was taken. Only
     /// flags set by hand count.
     pub(crate) fn has_snapshot_flags(&self, dir: &Path, id: &str) -> Result<bool, Error> {
-        self.checkout(dir)?.has_same_user_flags(&self.project.saved_index_path(dir, id))
+        self.lock_worktree(dir)?.has_same_user_flags(&self.project.saved_index_path(dir, id))
     }
 
     /// Returns the id of a snapshot that already holds the current contents of a worktree: `old`, or one that
@@ -34,10 +34,12 @@ impl Operation<'_> {
         let project = self.project;
         let mut ids = vec![old.id.clone()];
         if let Some(entry) = self.journal_entry().filter(|_| self.is_reverting()) {
-            ids.extend(entry.steps.iter().filter(|p| p.reverts.is_some()).filter_map(|p| match &p.step {
-                Step::TakeSnapshot { id, .. } if p.status == StepStatus::Done => Some(id.clone()),
-                _ => None,
-            }));
+            ids.extend(entry.steps.iter().filter(|p| p.reverted_step.is_some()).filter_map(
+                |p| match &p.step {
+                    Step::TakeSnapshot { id, .. } if p.status == StepStatus::Done => Some(id.clone()),
+                    _ => None,
+                },
+            ));
         }
         for id in ids {
             let Ok(snap) = project.load_snap(&id) else { continue };
@@ -45,7 +47,7 @@ impl Operation<'_> {
             let index = project.saved_index_path(dir, &id);
             if snap.snapshot.has_same_content(current)
                 && !snapshot_store::parked_dir(&project.store, &id)?.join("files").exists()
-                && self.checkout(dir)?.has_same_flags(&index, raw_index)?
+                && self.lock_worktree(dir)?.has_same_flags(&index, raw_index)?
             {
                 return Ok(Some(id));
             }
@@ -62,7 +64,7 @@ impl Operation<'_> {
         current: &Snapshot,
     ) -> Result<bool, Error> {
         let repo = &self.project.repo;
-        let (base_tree, head_tree) = (repo.tree_of(old.base)?, repo.tree_of(head)?);
+        let (base_tree, head_tree) = (repo.tree_of(old.head_commit)?, repo.tree_of(head)?);
         if base_tree == head_tree || current.ignored != old.ignored {
             return Ok(false);
         }
@@ -82,7 +84,7 @@ impl Operation<'_> {
             dir,
             &snapshot_store::parked_dir(&self.project.store, &snap.id)?,
         ) && self
-            .checkout(dir)?
+            .lock_worktree(dir)?
             .has_same_flags_of_present_entries(&self.project.saved_index_path(dir, &snap.id))?)
     }
 }

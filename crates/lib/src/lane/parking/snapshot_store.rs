@@ -40,7 +40,7 @@ pub(crate) fn save_snapshot(
 pub fn parked_dir(store: &Store, id: &str) -> Result<PathBuf, Error> {
     let layout = store.layout();
     let record = SnapshotRecord::load_if_exists(&layout.snapshot(id).join("snap.toml"))?;
-    Ok(layout.snapshot(record.and_then(|snap| snap.parked_files_in).as_deref().unwrap_or(id)))
+    Ok(layout.snapshot(record.and_then(|snap| snap.parked_files_snapshot).as_deref().unwrap_or(id)))
 }
 
 /// Recovers a snapshot whose creation was interrupted, and returns whether it is complete. It is complete if
@@ -145,7 +145,7 @@ pub fn find_expired(project: &Project) -> Result<ExpiryScan, Error> {
             Ok(Some(SnapshotRecord { restored: Some(at), .. }))
                 if at.is_older_than(project.settings.op_keep) && !is_snap_needed_in_place(project, &id)? =>
             {
-                expired.expired.push(ExpiredItem { name: id, since: at, source: ItemSource::Snapshot });
+                expired.expired.push(ExpiredItem { name: id, age_start: at, source: ItemSource::Snapshot });
             }
             Ok(_) => {}
         }
@@ -153,8 +153,8 @@ pub fn find_expired(project: &Project) -> Result<ExpiryScan, Error> {
     Ok(expired)
 }
 
-/// Records that an event names an automatic snapshot.
-pub(crate) fn mark_in_event(store: &Store, id: &str) -> Result<(), Error> {
+/// Marks an automatic snapshot as named by an event, so that it is retained; a missing one is ignored.
+pub(crate) fn mark_named_by_event(store: &Store, id: &str) -> Result<(), Error> {
     let _lock = store.locks().acquire(&LockName::Store)?;
     let path = store.layout().snapshot(id).join("snap.toml");
     let Some(mut snap) = SnapshotRecord::load_if_exists(&path)? else { return Ok(()) };
@@ -199,7 +199,7 @@ pub fn delete_expired(project: &Project, id: &str) -> Result<bool, Error> {
             .find_unrestored_snap(&other)
             .ok()
             .flatten()
-            .is_some_and(|snap| snap.parked_files_in.as_deref() == Some(id))
+            .is_some_and(|snap| snap.parked_files_snapshot.as_deref() == Some(id))
         {
             return Ok(false);
         }

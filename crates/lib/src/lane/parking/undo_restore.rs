@@ -33,17 +33,17 @@ impl Operation<'_> {
     ) -> Result<Option<String>, Error> {
         let old = self.project.load_snap(id)?;
         // git-proq takes the lock before it reads HEAD: what lands until then is not a user edit.
-        let checkout = self.checkout(dir)?;
-        let base = self.project.repo.head_commit(dir)?.unwrap_or(old.snapshot.base);
+        let checkout = self.lock_worktree(dir)?;
+        let base = self.project.repo.head_commit(dir)?.unwrap_or(old.snapshot.head_commit);
         let save = |snapshot: Snapshot, raw_index: &Path| {
             let awaited_id = self.awaited_id_and_restore_command(&old)?.map(|(id, _)| id);
             // Once the content differs, only another snapshot can hold what was merged and the result of the
             // merge.
             let is_awaited = |snap: &Option<String>| awaited_id.is_some() && awaited_id == *snap;
-            if is_awaited(&old.replaces) && !self.is_restore_untouched(dir, &old)? {
+            if is_awaited(&old.derived_from) && !self.is_restore_untouched(dir, &old)? {
                 return self.save_separate_snapshot(&old, before, snapshot, raw_index);
             }
-            let is_renewed = is_awaited(&old.parked_files_in);
+            let is_renewed = is_awaited(&old.parked_files_snapshot);
             if self.is_merged_restore(&old.snapshot, base, &snapshot)?
                 && self.is_restore_untouched(dir, &old)?
             {
@@ -52,7 +52,7 @@ impl Operation<'_> {
             if !is_renewed
                 && let Some(same_id) = self.find_matching_snapshot(dir, &old, &snapshot, raw_index)?
             {
-                let snapshot = snapshot.with_commit_of(&self.project.load_snap(&same_id)?.snapshot);
+                let snapshot = snapshot.with_id_of_equal(&self.project.load_snap(&same_id)?.snapshot);
                 self.taken_snapshots.borrow_mut().insert(same_id.clone(), snapshot);
                 return Ok(same_id);
             }
@@ -98,15 +98,15 @@ impl Operation<'_> {
             id: new_id(),
             at: now(),
             restored: Some(now()),
-            replaces: Some(awaited_id.unwrap_or(&old.id).to_owned()),
+            derived_from: Some(awaited_id.unwrap_or(&old.id).to_owned()),
             ..derived_record(old, snapshot)
         };
         let parked_dir = snapshot_store::parked_dir(&self.project.store, &old.id)?;
-        let checkout = self.checkout(dir)?;
+        let checkout = self.lock_worktree(dir)?;
         let id = self.save_snapshot_with_files(record, raw_index, |_| {
             checkout.copy_restored_untracked(&old.snapshot, &parked_dir)
         })?;
-        if old.parked_files_in.is_some() {
+        if old.parked_files_snapshot.is_some() {
             self.save_renewed_again(dir, old, awaited_id)?;
         }
         Ok(id)
@@ -120,16 +120,16 @@ impl Operation<'_> {
         old: &SnapshotRecord,
         awaited_id: Option<&str>,
     ) -> Result<(), Error> {
-        let files_in = old.parked_files_in.clone();
+        let files_in = old.parked_files_snapshot.clone();
         let record = SnapshotRecord {
             id: new_id(),
             at: now(),
             restored: None,
-            parked_files_in: files_in,
+            parked_files_snapshot: files_in,
             ..derived_record(old, old.snapshot.clone())
         };
         let index = self.project.saved_index_path(dir, &old.id);
-        let id = self.checkout(dir)?.copy_index(&index, |raw| self.save_snapshot(record, raw))?;
+        let id = self.lock_worktree(dir)?.copy_index(&index, |raw| self.save_snapshot(record, raw))?;
         awaited_id.map_or(Ok(()), |waiting| self.replace_awaited(waiting, &id))
     }
 
@@ -141,7 +141,7 @@ impl Operation<'_> {
         before: &PreRestoreState,
     ) -> Result<(), Error> {
         let old = self.project.load_snap(id)?;
-        self.checkout(dir)?.remove_empty_folders(&old.snapshot.empty_dirs, &before.empty_dirs);
+        self.lock_worktree(dir)?.remove_empty_folders(&old.snapshot.empty_dirs, &before.empty_dirs);
         Ok(())
     }
 
@@ -159,7 +159,7 @@ impl Operation<'_> {
         if let Some(before) = before.and_then(|before| before.snapshot_id.as_deref()) {
             known_snapshots.push(self.load_snapshot(before)?);
         }
-        let new_paths = snapshot.unique_paths(&self.project.repo, &known_snapshots)?;
+        let new_paths = snapshot.paths_not_in_others(&self.project.repo, &known_snapshots)?;
         let awaited = self.awaited_id_and_restore_command(old)?;
         // No git object holds an ignored file, so this snapshot may be the only copy.
         let is_needed = !new_paths.is_empty() || !snapshot.ignored.is_empty() || awaited.is_some();
@@ -197,7 +197,7 @@ impl Operation<'_> {
         match self.is_reverting() {
             true => self.project.listener.warn(text),
             // The operation may still be rolled back.
-            false => self.defer(move |project| project.listener.step(text)),
+            false => self.defer(move |project| project.listener.step_done(text)),
         }
     }
 
@@ -208,7 +208,7 @@ impl Operation<'_> {
         &self,
         snap: &SnapshotRecord,
     ) -> Result<Option<(String, String)>, Error> {
-        for id in std::iter::once(&snap.id).chain(&snap.parked_files_in).chain(&snap.replaces) {
+        for id in std::iter::once(&snap.id).chain(&snap.parked_files_snapshot).chain(&snap.derived_from) {
             if let Some(restore_command) = self.awaited_restore_command(id)? {
                 return Ok(Some((id.clone(), restore_command)));
             }
@@ -220,11 +220,11 @@ impl Operation<'_> {
     /// nothing waits for it.
     pub(crate) fn awaited_restore_command(&self, id: &str) -> Result<Option<String>, Error> {
         let open = PreviewRecord::load_if_exists(&self.project.store.layout().preview_record())?;
-        if open.is_some_and(|open| open.snapshot.as_deref() == Some(id)) {
+        if open.is_some_and(|open| open.parked_snapshot.as_deref() == Some(id)) {
             return Ok(Some("git proq preview --back".to_owned()));
         }
-        let lanes = self.project.lanes()?;
-        let lane = lanes.iter().find(|lane| lane.preview_edits.iter().any(|edit| edit == id));
+        let lanes = self.project.owned_lanes()?;
+        let lane = lanes.iter().find(|lane| lane.preview_edit_snapshots.iter().any(|edit| edit == id));
         Ok(lane.map(|lane| format!("git proq preview {}", lane.name)))
     }
 
@@ -233,15 +233,15 @@ impl Operation<'_> {
     fn replace_awaited(&self, old: &str, new: &str) -> Result<(), Error> {
         let path = self.project.store.layout().preview_record();
         if let Some(mut open) = PreviewRecord::load_if_exists(&path)?
-            && open.snapshot.as_deref() == Some(old)
+            && open.parked_snapshot.as_deref() == Some(old)
         {
-            open.snapshot = Some(new.to_owned());
+            open.parked_snapshot = Some(new.to_owned());
             self.save_record(&open, &path)?;
         }
-        for lane in self.project.lanes()? {
-            if lane.preview_edits.iter().any(|edit| edit == old) {
+        for lane in self.project.owned_lanes()? {
+            if lane.preview_edit_snapshots.iter().any(|edit| edit == old) {
                 self.update_lane(&lane.name, |lane| {
-                    lane.preview_edits
+                    lane.preview_edit_snapshots
                         .iter_mut()
                         .filter(|edit| *edit == old)
                         .for_each(|edit| new.clone_into(edit));
@@ -262,16 +262,16 @@ pub(crate) fn restore_previous_state(
 ) -> Result<(), Error> {
     if let Some(snap) = &before.snapshot_id {
         let snapshot = op.load_snapshot(snap)?;
-        let head = op.project.repo.head_commit(dir)?.unwrap_or(snapshot.base);
+        let head = op.project.repo.head_commit(dir)?.unwrap_or(snapshot.head_commit);
         if let RestoreOutcome::Conflict(paths) = op.restore(dir, snap, head, None)? {
             return Err(Error::RestoreConflict { dir: dir.to_owned(), paths, snapshot: snapshot.commit });
         }
     }
-    let checkout = op.checkout(dir)?;
-    if let Some(taken_snap) = taken_snap.filter(|_| !before.ignored.is_empty()) {
+    let checkout = op.lock_worktree(dir)?;
+    if let Some(taken_snap) = taken_snap.filter(|_| !before.colliding_ignored.is_empty()) {
         checkout.restore_parked_files(
             &snapshot_store::parked_dir(&op.project.store, &taken_snap)?,
-            &before.ignored,
+            &before.colliding_ignored,
         )?;
         snapshot_store::prune_parked_folders(&op.project.store, &taken_snap);
     }

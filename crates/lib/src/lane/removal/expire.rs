@@ -22,7 +22,7 @@ pub fn find_expired(project: &Project, kind: ExpiryKind) -> Result<ExpiryScan, E
         ExpiryKind::Snapshots => snapshot_store::find_expired(project),
         ExpiryKind::Operations => Ok(op_log_expiry::expired_operations(project)),
         ExpiryKind::SavedRefs => saved_refs::find_expired(project),
-        ExpiryKind::KeeperRefs => {
+        ExpiryKind::OrphanOperationRefs => {
             Ok(ExpiryScan { expired: op_log_expiry::expired_orphan_refs(project)?, retained: Vec::new() })
         }
         ExpiryKind::VerifyCache => Ok(verify_cache_expiry::find_expired(&project.store)),
@@ -41,8 +41,8 @@ impl ExpiredItem {
             }
             ItemSource::Snapshot => size_on_disk(&layout.snapshot(&self.name)),
             ItemSource::Operation(number) => size_on_disk(&layout.operation(*number)),
-            ItemSource::SavedRef(_) | ItemSource::KeeperRef(_) => 0,
-            ItemSource::TempPath(path) => size_on_disk(path),
+            ItemSource::SavedRef(_) | ItemSource::OrphanOperationRef(_) => 0,
+            ItemSource::StorePath(path) => size_on_disk(path),
         }
     }
 
@@ -54,10 +54,10 @@ impl ExpiredItem {
         }
         // If git is killed with this process, this folder identifies its leftover locks.
         let scratch = project.store.layout().create_scratch()?;
-        ref_recovery::record_deletions(scratch.path(), &refs);
+        ref_recovery::record_ref_deletions(scratch.path(), &refs);
         let deleted = self.delete_item(project);
         if deleted.is_err() {
-            ref_recovery::recover_deletion_locks(&project.repo, scratch.path())?;
+            ref_recovery::recover_ref_deletion_locks(&project.repo, scratch.path())?;
         }
         deleted
     }
@@ -67,11 +67,12 @@ impl ExpiredItem {
         Ok(match &self.source {
             ItemSource::Snapshot => vec![SnapshotRecord::ref_name(&self.name)],
             ItemSource::Operation(number) => op_log_expiry::operation_refs(store, *number)?,
-            ItemSource::SavedRef(_) | ItemSource::KeeperRef(_) => vec![self.name.clone()],
-            ItemSource::Trash { .. } | ItemSource::TempPath(_) => Vec::new(),
+            ItemSource::SavedRef(_) | ItemSource::OrphanOperationRef(_) => vec![self.name.clone()],
+            ItemSource::Trash { .. } | ItemSource::StorePath(_) => Vec::new(),
         })
     }
 
+    /// Deletes the item by the rules of its kind. Returns false when it no longer exists or is no longer old.
     fn delete_item(&self, project: &Project) -> Result<bool, Error> {
         match &self.source {
             ItemSource::Trash { dir, other_disk_dir: beside } => {
@@ -80,8 +81,10 @@ impl ExpiredItem {
             ItemSource::Snapshot => snapshot_store::delete_expired(project, &self.name),
             ItemSource::Operation(number) => op_log_expiry::delete_operation(project, *number),
             ItemSource::SavedRef(tip) => saved_refs::delete_if_redundant(&project.repo, &self.name, *tip),
-            ItemSource::KeeperRef(tip) => op_log_expiry::delete_orphan_ref(project, &self.name, *tip),
-            ItemSource::TempPath(path) => Ok(project.store.layout().delete(path).map(|()| true)?),
+            ItemSource::OrphanOperationRef(tip) => {
+                op_log_expiry::delete_orphan_ref(project, &self.name, *tip)
+            }
+            ItemSource::StorePath(path) => Ok(project.store.layout().delete(path).map(|()| true)?),
         }
     }
 }

@@ -39,18 +39,18 @@ pub(crate) fn expired_operations(project: &Project) -> ExpiryScan {
                 expired.retained.push(RetainedItem {
                     name: number.to_string(),
                     reason: "it holds nothing".to_owned(),
-                    command: help,
+                    remedy_command: help,
                 });
                 break;
             }
             Ok(Some(entry)) => {
-                let at = entry.finished.map_or(entry.header.at, |(at, _)| at);
+                let at = entry.end_and_recovered.map_or(entry.header.started_at, |(at, _)| at);
                 if !at.is_older_than(project.settings.op_keep) {
                     break;
                 }
                 expired.expired.push(ExpiredItem {
                     name: number.to_string(),
-                    since: at,
+                    age_start: at,
                     source: ItemSource::Operation(number),
                 });
             }
@@ -85,6 +85,7 @@ pub(crate) fn operation_refs(store: &Store, number: OperationNumber) -> Result<V
     Ok(entry.map(refs_of_entry).unwrap_or_default())
 }
 
+/// Returns the names of the refs that keep commits for the operation of this entry.
 fn refs_of_entry(entry: OperationEntry) -> Vec<String> {
     let prefix = format!("{OPERATION_REF_PREFIX}{}-", entry.header.id);
     let own_ref = |step: Step| match step {
@@ -99,15 +100,15 @@ fn refs_of_entry(entry: OperationEntry) -> Vec<String> {
 pub(crate) fn expired_orphan_refs(project: &Project) -> Result<Vec<ExpiredItem>, Error> {
     let mut orphans = Vec::new();
     for (name, tip) in project.repo.refs_with_prefix(OPERATION_REF_PREFIX)? {
-        if let Some(at) = owner_id(&name).and_then(id_created_at)
+        if let Some(at) = operation_id_of_ref(&name).and_then(id_created_at)
             && at.is_older_than(project.settings.op_keep)
         {
-            orphans.push(ExpiredItem { name, since: at, source: ItemSource::KeeperRef(tip) });
+            orphans.push(ExpiredItem { name, age_start: at, source: ItemSource::OrphanOperationRef(tip) });
         }
     }
     if !orphans.is_empty() {
         let known_ids = known_operation_ids(&project.store)?;
-        orphans.retain(|s| owner_id(&s.name).is_some_and(|id| !known_ids.contains(id)));
+        orphans.retain(|s| operation_id_of_ref(&s.name).is_some_and(|id| !known_ids.contains(id)));
     }
     Ok(orphans)
 }
@@ -115,7 +116,7 @@ pub(crate) fn expired_orphan_refs(project: &Project) -> Result<Vec<ExpiredItem>,
 /// Deletes an orphaned operation ref, unless it belongs to an operation by now or has moved.
 pub(crate) fn delete_orphan_ref(project: &Project, name: &str, tip: Oid) -> Result<bool, Error> {
     let _lock = project.store.locks().acquire(&LockName::Store)?;
-    let Some(id) = owner_id(name) else { return Ok(false) };
+    let Some(id) = operation_id_of_ref(name) else { return Ok(false) };
     if known_operation_ids(&project.store)?.contains(id) {
         return Ok(false);
     }
@@ -123,8 +124,9 @@ pub(crate) fn delete_orphan_ref(project: &Project, name: &str, tip: Oid) -> Resu
     Ok(true)
 }
 
-/// Returns the id of the operation that a ref is named after: the part before the last hyphen.
-fn owner_id(name: &str) -> Option<&str> {
+/// Returns the id of the operation that a ref is named after: the part before the last hyphen; none for
+/// another name.
+fn operation_id_of_ref(name: &str) -> Option<&str> {
     let (id, _number) = name.strip_prefix(OPERATION_REF_PREFIX)?.rsplit_once('-')?;
     Some(id)
 }
@@ -135,14 +137,14 @@ fn known_operation_ids(store: &Store) -> Result<HashSet<String>, Error> {
     let layout = store.layout();
     let paths_in =
         |dir: &Path| std::fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
-    let journals = paths_in(&layout.work_dir())
+    let journals = paths_in(&layout.scratch_root())
         .chain(paths_in(layout.root()))
         .filter(|path| path.is_dir())
         .map(|dir| Journal::path_in(&dir));
     let log = layout.operation_numbers().into_iter().map(|n| layout.operation(n));
     // The ref of a step is named after the scratch folder of its process.
-    let step_ids =
-        paths_in(&layout.work_dir()).filter_map(|dir| Some(format!("step-{}", dir.file_name()?.to_str()?)));
+    let step_ids = paths_in(&layout.scratch_root())
+        .filter_map(|dir| Some(format!("step-{}", dir.file_name()?.to_str()?)));
     let mut ids: HashSet<String> = step_ids.collect();
     for file in journals.chain(log) {
         if let Some(entry) = OperationEntry::read(&file)? {

@@ -46,9 +46,9 @@ pub struct RemovedLane {
     /// Snapshot commit of the uncommitted changes, readable by `git stash apply`.
     pub uncommitted_snapshot: Option<CommitId>,
     /// Files that could not be read and are in no snapshot. The trash keeps the lane's folder for them.
-    pub unreadable: Vec<RepoPath>,
+    pub unreadable_paths: Vec<RepoPath>,
     /// Number of messages that the lane's agent never received. They move to the history with the lane.
-    pub undelivered: usize,
+    pub undelivered_messages: usize,
     /// Path of the lane's trash entry.
     pub trash_entry: PathBuf,
     /// Phrase for the part of the lane's folder that is in the trash; `None` if there was no folder.
@@ -103,7 +103,7 @@ pub(crate) fn remove_locked(
             let notice = format!(
                 "{subject} never told to the agent of '{name}'; git proq show {history_name} shows what was sent"
             );
-            project.listener.step(notice);
+            project.listener.step_done(notice);
         });
     }
     let verb = if reason == RemovalReason::Discard { "discarded" } else { "cleaned up" };
@@ -119,8 +119,8 @@ pub(crate) fn remove_locked(
         off_branch_commit: evidence.detached_work,
         saved_ref,
         uncommitted_snapshot,
-        unreadable: evidence.unreadable_paths,
-        undelivered,
+        unreadable_paths: evidence.unreadable_paths,
+        undelivered_messages: undelivered,
         trash_entry,
         trash_contents,
     })
@@ -160,7 +160,7 @@ pub fn refuse_removal(lane: &LaneRecord, evidence: &RemovalEvidence, force: bool
     let force_helps = vetoes.is_empty();
     Err(Error::RemovalRefused {
         name: lane.name.clone(),
-        why: vetoes.into_iter().chain(objections).collect(),
+        reasons: vetoes.into_iter().chain(objections).collect(),
         busy,
         force_helps,
         hint: evidence.hint(),
@@ -186,7 +186,7 @@ fn save_everything(
         add_unreachable(repo, &mut tips, commits)?;
         return Ok((tips, None));
     }
-    let checkout = op.checkout(&lane.path)?;
+    let checkout = op.lock_worktree(&lane.path)?;
     let mut uncommitted = None;
     if (!evidence.dirty_state.is_clean() || !evidence.hidden_edits.is_empty())
         && let Some(head) = repo.head_commit(&lane.path)?
@@ -221,6 +221,8 @@ fn add_unreachable(repo: &Repo, tips: &mut Vec<CommitId>, commits: Vec<CommitId>
     Ok(())
 }
 
+/// Creates a saved ref that keeps all of `tips`, several by a commit with them as parents. Returns the ref;
+/// none without tips.
 fn anchor_tips(op: &Operation<'_>, lane: &LaneRecord, tips: &[CommitId]) -> Result<Option<String>, Error> {
     let name = format!("refs/proq/saved/{}-{}", lane.name, new_id());
     match tips {
@@ -262,9 +264,9 @@ fn move_to_trash(
     let admin = project.repo.worktree_admin_dir(&lane.path);
     let record = TrashRecord {
         lane: lane.name.clone(),
-        at: now(),
-        path: lane.path.clone(),
-        worktree: None,
+        removed_at: now(),
+        former_path: lane.path.clone(),
+        current_path: None,
         worktree_id: lane.kind.worktree_id.clone(),
         branch: lane.kind.branch.clone(),
         tip: evidence.tip,
@@ -289,7 +291,7 @@ pub(crate) fn move_to_history<P>(
     let state = if reason == RemovalReason::Discard { LaneState::Discarded } else { lane.state };
     op.update_lane(&lane.name, |record| record.state = state)?;
     let _lock = op.project.store.locks().acquire(&LockName::Store)?;
-    let history = layout.history();
+    let history = layout.removed_lanes();
     std::fs::create_dir_all(&history).map_err(Error::io("create", &history))?;
     let mut n = 1;
     let history_name = loop {

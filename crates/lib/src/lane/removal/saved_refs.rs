@@ -11,6 +11,7 @@ use crate::lane::context::expiry_item::{ExpiredItem, ExpiryScan, ItemSource, Ret
 use crate::lane::worktree::trash;
 use crate::lane::{Error, Project};
 
+/// Prefix of the refs that keep commits which a command would otherwise lose.
 const SAVED_REF_PREFIX: &str = "refs/proq/saved/";
 
 /// Finds the saved refs that are older than the setting `op.keep` and whose commits other refs also keep.
@@ -23,7 +24,7 @@ pub fn find_expired(project: &Project) -> Result<ExpiryScan, Error> {
             None => expired.retained.push(RetainedItem {
                 name,
                 reason: "its name tells no time".to_owned(),
-                command: help,
+                remedy_command: help,
             }),
             Some(at) if at.is_older_than(project.settings.op_keep) => candidates.push((name, tip, at)),
             Some(_) => {}
@@ -48,11 +49,11 @@ pub fn find_expired(project: &Project) -> Result<ExpiryScan, Error> {
     candidates.sort_by_key(|(_, _, at)| *at);
     for (name, tip, at) in candidates {
         if is_redundant(&project.repo, tip, &unreached) {
-            expired.expired.push(ExpiredItem { name, since: at, source: ItemSource::SavedRef(tip) });
+            expired.expired.push(ExpiredItem { name, age_start: at, source: ItemSource::SavedRef(tip) });
         } else {
             let help = Some(format!("git update-ref -d {name}"));
             let reason = "no branch or tag has its commits".to_owned();
-            expired.retained.push(RetainedItem { name, reason, command: help });
+            expired.retained.push(RetainedItem { name, reason, remedy_command: help });
         }
     }
     Ok(expired)

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use proq_base::process::identity::start_time_of;
 use proq_store::base::clock::Moment;
-use proq_store::base::id::{id_created_at, id_process};
+use proq_store::base::id::{id_created_at, pid_from_id};
 
 use crate::lane::Project;
 use crate::lane::context::expiry_item::{ExpiredItem, ExpiryScan, ItemSource};
@@ -31,7 +31,7 @@ pub fn find_expired(project: &Project) -> ExpiryScan {
             add_if_older(file, MIN_TEMP_AGE);
         }
     }
-    for path in layout.parked_files() {
+    for path in layout.parked_unfinished_files() {
         add_if_older(path, trash_age);
     }
     for section in ["snaps", "trash"] {
@@ -46,17 +46,19 @@ pub fn find_expired(project: &Project) -> ExpiryScan {
     }
     let to_item = |(path, at): (PathBuf, Moment)| {
         let name = path.strip_prefix(layout.root()).unwrap_or(&path).display().to_string();
-        ExpiredItem { name, since: at, source: ItemSource::TempPath(path) }
+        ExpiredItem { name, age_start: at, source: ItemSource::StorePath(path) }
     };
     ExpiryScan { expired: found.into_iter().map(to_item).collect(), retained: Vec::new() }
 }
 
+/// Returns the last component of a path as text.
 fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
+/// Returns whether the process named in a temporary file's name has exited.
 fn has_dead_writer(path: &Path) -> bool {
-    id_process(&file_name(path)).is_some_and(|pid| start_time_of(pid).is_none())
+    pid_from_id(&file_name(path)).is_some_and(|pid| start_time_of(pid).is_none())
 }
 
 /// Returns whether a snapshot's folder contains only copies: its record was not written, and no file was

@@ -18,7 +18,8 @@ pub struct TrashUsage {
     /// Disk usage of the entries, in bytes.
     pub bytes: u64,
     /// Lanes whose folders wait to be reused by new lanes.
-    pub waiting: Vec<LaneName>,
+    #[serde(rename = "waiting")]
+    pub reusable_folders: Vec<LaneName>,
 }
 
 /// Returns the contents and size of the trash, without the entries named in `except`.
@@ -30,10 +31,10 @@ pub fn trash_usage(project: &Project, except: &[String]) -> Result<TrashUsage, E
     dirs.retain(|dir| !except.contains(&entry_name(dir)));
     for dir in &dirs {
         let record = TrashRecord::load_if_exists(&dir.join("trash.toml")).ok().flatten();
-        let outside = record.and_then(|record| record.worktree).filter(|w| !is_part_of_entry(w, dir));
+        let outside = record.and_then(|record| record.current_path).filter(|w| !is_part_of_entry(w, dir));
         out.bytes += size_on_disk(dir) + outside.as_deref().map_or(0, size_on_disk);
     }
-    Ok(TrashUsage { count: dirs.len(), waiting: pool::available_lanes(project)?, ..out })
+    Ok(TrashUsage { count: dirs.len(), reusable_folders: pool::available_lanes(project)?, ..out })
 }
 
 /// Returns a clause that names the lanes whose folders wait for reuse; empty without any.

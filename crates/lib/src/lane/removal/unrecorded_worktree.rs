@@ -28,7 +28,9 @@ use crate::lane::{Error, Project};
 /// removed it has finished.
 pub fn remove_unrecorded(project: &Project, path: &Path, dry_run: bool) -> Result<bool, Error> {
     let lane_name_in = |worktrees: &WorktreeList| {
-        worktrees.at(path).and_then(|worktree| project.lane_name_at(path, worktree.branch.as_deref()))
+        worktrees
+            .with_top_folder(path)
+            .and_then(|worktree| project.lane_name_at(path, worktree.branch.as_deref()))
     };
     let Some(name) = lane_name_in(&WorktreeList::read(&project.repo)?) else { return Ok(false) };
     // An unfinished creation by a killed process is rolled back by recovery while the lock is taken, so it is
@@ -39,11 +41,12 @@ pub fn remove_unrecorded(project: &Project, path: &Path, dry_run: bool) -> Resul
         return Ok(false);
     }
     let worktrees = WorktreeList::read(&project.repo)?;
-    let Some(worktree) = worktrees.at(path).filter(|_| lane_name_in(&worktrees).as_ref() == Some(&name))
+    let Some(worktree) =
+        worktrees.with_top_folder(path).filter(|_| lane_name_in(&worktrees).as_ref() == Some(&name))
     else {
         return Ok(false);
     };
-    let base = crate::lane::inspection::base::current_base(project)?;
+    let base = crate::lane::inspection::base::default_base(project)?;
     let Base { branch: base, start } = crate::lane::inspection::base::resolve(project, Some(&base), None)?;
     let location = LaneWorktree {
         branch: worktree.branch.clone().unwrap_or_else(|| project.lane_branch(&name)),
@@ -101,9 +104,9 @@ pub(crate) fn trash_registration(project: &Project, name: &LaneName, path: &Path
         }
         let record = TrashRecord {
             lane: name.clone(),
-            at: now(),
-            path: path.to_owned(),
-            worktree: None,
+            removed_at: now(),
+            former_path: path.to_owned(),
+            current_path: None,
             worktree_id: admin.file_name().unwrap_or_default().to_string_lossy().into_owned(),
             branch: format!("{}/{name}", project.settings.branch_prefix),
             tip: tips.first().copied(),
@@ -140,7 +143,7 @@ mod tests {
             name_hint: None,
             agent: None,
             base: resolve_base(&project, None, None).unwrap(),
-            carry: None,
+            carry_from: None,
             checks: Vec::new(),
             scope: Vec::new(),
             sparse: false,

@@ -21,11 +21,11 @@ pub fn find_expired(store: &Store) -> ExpiryScan {
     for path in files.into_iter().filter(|p| p.extension().is_some_and(|e| e == "toml")) {
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         match VerifyCacheRecord::load_if_exists(&path) {
-            Ok(Some(cached)) if cached.at.is_older_than(VERIFY_CACHE_LIFETIME) => {
+            Ok(Some(cached)) if cached.passed_at.is_older_than(VERIFY_CACHE_LIFETIME) => {
                 found.expired.push(ExpiredItem {
                     name,
-                    since: cached.at,
-                    source: ItemSource::TempPath(path),
+                    age_start: cached.passed_at,
+                    source: ItemSource::StorePath(path),
                 });
             }
             Ok(_) => {}

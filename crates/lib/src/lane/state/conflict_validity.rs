@@ -16,7 +16,7 @@ use crate::lane::{Error, Project};
 pub fn is_conflict_current(repo: &Repo, branch: &str, conflict: &ConflictRecord) -> Result<bool, Error> {
     let (tip, base) = (repo.branch_tip(branch)?, repo.branch_tip(&conflict.onto)?);
     match base {
-        Some(base) if (tip, base) == (Some(conflict.theirs), conflict.base_tip) => {
+        Some(base) if (tip, base) == (Some(conflict.theirs), conflict.base_tip_after_landing) => {
             // An older record names the base as it was before other lanes landed with this conflict.
             Ok(repo.is_ancestor(conflict.ours, base)?)
         }

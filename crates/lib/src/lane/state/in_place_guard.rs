@@ -20,7 +20,7 @@ pub(crate) fn lane_running_in_place(
     project: &Project,
     except: Option<&LaneName>,
 ) -> Result<Option<LaneName>, Error> {
-    let marker = project.store.layout().in_place_lane_file();
+    let marker = project.store.layout().last_in_place_lane_file();
     let name = match proq_base::regular_file::read_store_text(&marker) {
         Ok(name) => LaneName::parse(name.trim()),
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
@@ -61,6 +61,7 @@ pub(crate) fn require_branch_not_in_place(project: &Project, branch: &str) -> Re
     if is_affected { Err(in_place_run_error(&lane)) } else { Ok(()) }
 }
 
+/// Returns the error for a command that must wait until the agent of this lane leaves the main checkout.
 pub(crate) fn in_place_run_error(lane: &LaneName) -> Error {
     Error::InPlaceRefused {
         reason: format!("the agent of lane '{lane}' works in the main checkout"),
@@ -70,7 +71,7 @@ pub(crate) fn in_place_run_error(lane: &LaneName) -> Error {
 
 /// Returns the branch that is checked out in the worktree at `dir`.
 pub(crate) fn checked_out_branch(repo: &Repo, dir: &Path) -> Result<Option<String>, Error> {
-    Ok(WorktreeList::read(repo)?.at(dir).and_then(|worktree| worktree.target_branch().cloned()))
+    Ok(WorktreeList::read(repo)?.with_top_folder(dir).and_then(|worktree| worktree.target_branch().cloned()))
 }
 
 /// Returns whether a run in the main checkout needs the snapshot `id`, however old the snapshot is.

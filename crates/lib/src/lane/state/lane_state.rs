@@ -76,7 +76,7 @@ pub fn last_activity<P>(store: &Store, lane: &LaneRecord<P>) -> Option<Activity>
 fn describe_activity<P>(store: &Store, lane: &LaneRecord<P>) -> Option<String> {
     let path = store.layout().run_activity(&lane.name, lane.last_run);
     let record = ActivityRecord::load_if_exists(&path).ok()??;
-    let message_suffix = record.message.map(|text| format!(": {text}")).unwrap_or_default();
+    let message_suffix = record.waits_for.map(|text| format!(": {text}")).unwrap_or_default();
     match record.activity {
         Activity::Working => None,
         Activity::NeedsApproval => Some(format!("needs approval{message_suffix}")),

@@ -47,6 +47,6 @@ fn worktree_lock(path: &Path) -> Option<LockName> {
     let name = path.file_name()?.to_str()?;
     match name.strip_prefix("slot-") {
         Some(number) => number.parse().ok().map(LockName::CheckWorktree),
-        None => (name == "hooks").then_some(LockName::Hooks),
+        None => (name == "hooks").then_some(LockName::HookWorktree),
     }
 }

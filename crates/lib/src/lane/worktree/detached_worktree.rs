@@ -45,6 +45,7 @@ pub(crate) fn open_detached_worktree(project: &Project, lane: &AnyLane) -> Resul
     created
 }
 
+/// Adds a detached worktree at the commit `start` to git, and writes its files.
 fn create_detached_worktree(project: &Project, dir: &Path, start: CommitId) -> Result<(), Error> {
     {
         let _lock = project.store.locks().acquire(&LockName::WorktreeList)?;
@@ -55,7 +56,7 @@ fn create_detached_worktree(project: &Project, dir: &Path, start: CommitId) -> R
         project.repo.add_worktree(dir, &Head::Detached(start))?;
     }
     fail_points::hit("look.added");
-    proq_base::interrupt::check()?;
+    proq_base::interrupt::require_no_signal()?;
     populate_worktrees(project, &[dir], start)?;
     Ok(())
 }
@@ -71,7 +72,7 @@ pub(crate) fn close_detached_worktree(project: &Project, lane: &AnyLane) -> Resu
     if dir.symlink_metadata().is_err() && project.repo.worktree_admin_dir(dir).is_none() {
         return Ok(());
     }
-    report_changes(project, lane)?;
+    save_and_report_changes(project, lane)?;
     roll_back_worktree(project, dir, &lane.name, lane.start)?;
     fail_points::hit("look.closed");
     // Fails, as intended, while the worktree of another run is in this folder.
@@ -79,7 +80,8 @@ pub(crate) fn close_detached_worktree(project: &Project, lane: &AnyLane) -> Resu
     Ok(())
 }
 
-fn report_changes(project: &Project, lane: &AnyLane) -> Result<(), Error> {
+/// Saves commits that a read-only agent made under a ref, and emits events for them and for changed files.
+fn save_and_report_changes(project: &Project, lane: &AnyLane) -> Result<(), Error> {
     let (repo, dir) = (&project.repo, &lane.path);
     if !repo.is_registered_worktree(dir) {
         return Ok(());
@@ -114,6 +116,7 @@ fn report_changes(project: &Project, lane: &AnyLane) -> Result<(), Error> {
     Ok(())
 }
 
+/// Emits the event that a read-only agent made commits or changed files; `violation` is a verb phrase.
 fn emit_escape_event(project: &Project, lane: &AnyLane, violation: &str, paths: Vec<RepoPath>) {
     let message = format!("the agent of lane '{}' was to look at a worktree, and {violation}", lane.name);
     let mut event = Event::new(log::EventName::LaneEscape, message);
@@ -136,6 +139,7 @@ pub(crate) fn sweep_detached_worktrees(project: &Project) {
     }
 }
 
+/// Removes the detached worktree of the lane `name`, unless a process of its run is alive.
 fn sweep_worktree(project: &Project, name: &LaneName) -> Result<(), Error> {
     let locks = project.store.locks();
     let Some(_lock) = locks.try_acquire(&LockName::Run(name.clone()))? else { return Ok(()) };

@@ -43,6 +43,7 @@ fn exclude_line(relative: &Path) -> String {
     format!("/{}/", relative.display())
 }
 
+/// Returns whether a line of `text`, without white space around it, is `line`.
 fn has_line(text: &[u8], line: &[u8]) -> bool {
     text.split(|b| *b == b'\n').any(|l| l.trim_ascii() == line)
 }

@@ -14,11 +14,11 @@ use proq_base::fail_points;
 use proq_base::lane_name::LaneName;
 use proq_git::Repo;
 use proq_git::base::fsync;
-use proq_git::status::included_files::{IncludePatterns, IncludedPath, list_folder};
+use proq_git::status::included_files::{IncludePatterns, IncludedPath, folder_children};
 use proq_git::worktrees::populate::reuse::{RetiredWorktree, ReusePlan};
 use proq_git::{CommitId, RepoPath};
 use proq_store::Store;
-use proq_store::base::atomic::{remove_temp_files, rename_no_replace, sync_dir};
+use proq_store::base::atomic::{remove_temp_files_of, rename_no_replace, sync_dir};
 use proq_store::base::clock::now;
 use proq_store::base::id::id_created_at;
 use proq_store::base::record::Record;
@@ -33,8 +33,8 @@ use super::trash::PARKED_FOLDER;
 use crate::lane::operation::journaled_operation::Operation;
 use crate::lane::{Error, Project};
 
-/// Record in a trash entry that names the lane which got the folder.
-const GIVEN_RECORD_FILE: &str = "given.toml";
+/// Record in a trash entry that names the lane which reuses the entry's folder.
+const REUSE_RECORD_FILE: &str = "given.toml";
 /// Saved `.git` file of the landed lane's worktree.
 const SAVED_GITFILE: &str = "gitlink";
 /// Worktree folder in a trash entry, before it is reused and after it is recreated.
@@ -42,16 +42,20 @@ const WORKTREE_FOLDER: &str = "worktree";
 
 /// Trash entry whose worktree folder may be reusable.
 struct PoolEntry {
-    dir: PathBuf,
-    folder: PathBuf,
-    admin: PathBuf,
+    /// Folder of the trash entry.
+    entry_dir: PathBuf,
+    /// Retired worktree folder.
+    worktree_dir: PathBuf,
+    /// Git's admin folder of the retired worktree, in the trash.
+    admin_dir: PathBuf,
     record: TrashRecord,
+    /// Commit that the retired worktree is at.
     tip: CommitId,
 }
 
 impl PoolEntry {
     fn retired_worktree(&self) -> RetiredWorktree<'_> {
-        RetiredWorktree { dir: &self.folder, git_dir: &self.admin, tip: self.tip }
+        RetiredWorktree { dir: &self.worktree_dir, git_dir: &self.admin_dir, tip: self.tip }
     }
 }
 
@@ -61,7 +65,8 @@ pub(crate) struct ReusedFolder {
     previous_lane: LaneName,
     /// Untracked paths that stay in the folder.
     pub(crate) retained_paths: Vec<RepoPath>,
-    reusable: ReusePlan,
+    /// Plan of the files that are reused and written.
+    reuse_plan: ReusePlan,
 }
 
 impl ReusedFolder {
@@ -73,7 +78,7 @@ impl ReusedFolder {
     pub(crate) fn update_files(&mut self, project: &Project, dir: &Path) -> Result<bool, Error> {
         let name = dir.file_name().unwrap_or_default().to_string_lossy();
         let outcome = with_progress(&project.listener, &name, |report| {
-            self.reusable.apply(&project.repo, dir, &proq_base::interrupt::has_no_signal, report)
+            self.reuse_plan.apply(&project.repo, dir, &proq_base::interrupt::has_no_signal, report)
         })?;
         let Some(outcome) = outcome else {
             self.retained_paths.clear();
@@ -111,7 +116,7 @@ pub(crate) fn reuse_folder(
             Ok(Ok(reused)) => return Ok(Some(reused)),
             Ok(Err(reason)) => report_unused(reason),
             Err(e) => {
-                proq_base::interrupt::check()?;
+                proq_base::interrupt::require_no_signal()?;
                 report_unused(e.to_string());
             }
         }
@@ -184,13 +189,13 @@ fn youngest_entries(project: &Project, limit: usize) -> Result<Vec<PoolEntry>, E
     let to_pool_entry = |(_, dir): (_, PathBuf)| {
         let record = TrashRecord::load_if_exists(&dir.join("trash.toml")).ok()??;
         let is_inside_entry =
-            record.worktree.as_ref().is_some_and(|folder| trash::is_part_of_entry(folder, &dir));
+            record.current_path.as_ref().is_some_and(|folder| trash::is_part_of_entry(folder, &dir));
         let is_folder = |name: &str| dir.join(name).symlink_metadata().is_ok_and(|meta| meta.is_dir());
         let is_reusable =
             record.reusable && is_inside_entry && !trash::is_expired(&project.settings, &record);
         let tip = record.tip.filter(|_| is_reusable && is_folder(WORKTREE_FOLDER) && is_folder("admin"))?;
         let (folder, admin) = (dir.join(WORKTREE_FOLDER), dir.join("admin"));
-        Some(PoolEntry { dir, folder, admin, record, tip })
+        Some(PoolEntry { entry_dir: dir, worktree_dir: folder, admin_dir: admin, record, tip })
     };
     Ok(dirs.into_iter().rev().filter_map(to_pool_entry).take(limit).collect())
 }
@@ -198,7 +203,7 @@ fn youngest_entries(project: &Project, limit: usize) -> Result<Vec<PoolEntry>, E
 /// Returns the reason why a folder cannot move to `target_dir`, as far as that is visible from outside the
 /// folder.
 fn unavailable_reason(store: &Store, entry: &PoolEntry, target_dir: &Path) -> Result<Option<String>, Error> {
-    let folder = &entry.folder;
+    let folder = &entry.worktree_dir;
     let device = |path: &Path| path.symlink_metadata().ok().map(|meta| meta.dev());
     if device(folder) != device(target_dir) {
         return Ok(Some("it is on another disk".to_owned()));
@@ -231,20 +236,21 @@ fn claim_entry(
         Ok(reusable) => reusable,
         Err(reason) => return Ok(Err(reason.to_owned())),
     };
-    let (retained_paths, removed_paths) = split_loose_files(&project.settings, &entry.folder, &reusable, dir);
-    let step = Step::ReuseTrash { entry: entry.dir.clone(), dir: dir.to_owned() };
+    let (retained_paths, removed_paths) =
+        split_uncommitted_files(&project.settings, &entry.worktree_dir, &reusable, dir);
+    let step = Step::ReuseTrash { trash_entry: entry.entry_dir.clone(), dir: dir.to_owned() };
     let record = ReusedTrashRecord {
-        lane: new.name.to_owned(),
-        at: now(),
+        reusing_lane: new.name.to_owned(),
+        reused_at: now(),
         carried_files: retained_paths.iter().map(ToString::to_string).collect(),
     };
-    op.perform_with(step, |_| move_folder_to_lane(&entry.dir, dir, &record, &removed_paths))?;
-    Ok(Ok(ReusedFolder { previous_lane: entry.record.lane.clone(), retained_paths, reusable }))
+    op.perform_with(step, |_| move_folder_to_lane(&entry.entry_dir, dir, &record, &removed_paths))?;
+    Ok(Ok(ReusedFolder { previous_lane: entry.record.lane.clone(), retained_paths, reuse_plan: reusable }))
 }
 
-/// Splits the files that are in no commit into those that stay in the folder and those that are removed from
-/// it.
-fn split_loose_files(
+/// Splits the untracked and ignored files of a retired worktree into those that the new lane retains and
+/// those that are removed.
+fn split_uncommitted_files(
     settings: &Settings,
     folder: &Path,
     reusable: &ReusePlan,
@@ -254,29 +260,32 @@ fn split_loose_files(
     // The env file has the names and ports of the landed lane, so it is never retained.
     let env_file = settings.set_up.env_file.as_deref().map(RepoPath::new);
     let mut has_room = reusable.untracked_filter(new_dir);
-    let mut sorter = LooseFileSorter {
+    let mut sorter = UncommittedFileSorter {
         folder,
         patterns: &patterns,
         env_file,
-        has_room: &mut has_room,
+        is_free_and_ignored: &mut has_room,
         retained: Vec::new(),
         removed: Vec::new(),
     };
     reusable.untracked.iter().for_each(|file| sorter.classify(file));
-    let LooseFileSorter { retained, removed, .. } = sorter;
+    let UncommittedFileSorter { retained, removed, .. } = sorter;
     (retained, removed)
 }
 
-struct LooseFileSorter<'a> {
+/// Sorts untracked and ignored files of a retired worktree into retained and removed ones.
+struct UncommittedFileSorter<'a> {
     folder: &'a Path,
     patterns: &'a IncludePatterns,
     env_file: Option<RepoPath>,
-    has_room: &'a mut dyn FnMut(&IncludedPath) -> bool,
+    /// Whether git ignores the path in the new worktree, and no file of its commit needs the path.
+    is_free_and_ignored: &'a mut dyn FnMut(&IncludedPath) -> bool,
     retained: Vec<RepoPath>,
     removed: Vec<RepoPath>,
 }
 
-impl LooseFileSorter<'_> {
+impl UncommittedFileSorter<'_> {
+    /// Adds a file or folder to the retained or the removed paths; splits a folder that has both.
     fn classify(&mut self, file: &IncludedPath) {
         if self.patterns.is_empty() {
             return self.removed.push(file.path.clone());
@@ -286,15 +295,15 @@ impl LooseFileSorter<'_> {
         let contains_env_file =
             self.env_file.as_ref().is_some_and(|env_file| env_file.parents().any(|up| up == *path));
         let is_named = self.patterns.includes(path, file.is_folder) && !is_env_file;
-        let may_stay = is_named && (self.has_room)(file);
+        let may_stay = is_named && (self.is_free_and_ignored)(file);
         let must_split = contains_env_file
-            || (may_stay && self.patterns.has_exceptions())
+            || (may_stay && self.patterns.has_negative_patterns())
             || (!may_stay && self.patterns.may_match_below(path.as_bytes()));
         if !file.is_folder || !must_split {
             return if may_stay { self.retained.push(path.clone()) } else { self.removed.push(path.clone()) };
         }
         let (retained_before, removed_before) = (self.retained.len(), self.removed.len());
-        for child in list_folder(path, &path.to_fs_path(self.folder)) {
+        for child in folder_children(path, &path.to_fs_path(self.folder)) {
             self.classify(&child);
         }
         // A folder without retained files is removed as one path.
@@ -314,7 +323,7 @@ fn move_folder_to_lane(
     removed_paths: &[RepoPath],
 ) -> Result<(), Error> {
     let (folder, parked) = (entry.join(WORKTREE_FOLDER), entry.join(PARKED_FOLDER));
-    record.save(&entry.join(GIVEN_RECORD_FILE))?;
+    record.save(&entry.join(REUSE_RECORD_FILE))?;
     fail_points::hit("pool.claimed");
     std::fs::create_dir(&parked).or_else(allow_already_exists).map_err(Error::io("create", &parked))?;
     for path in removed_paths {
@@ -352,6 +361,7 @@ fn copy_gitlink(from: &Path, to: &Path) -> Result<(), Error> {
     copied.map_err(Error::io("write", to))
 }
 
+/// Turns the error that a file exists already into success.
 fn allow_already_exists(e: std::io::Error) -> std::io::Result<()> {
     if e.kind() == ErrorKind::AlreadyExists { Ok(()) } else { Err(e) }
 }
@@ -383,8 +393,8 @@ fn restore_parked_files(entry: &Path) -> Result<(), Error> {
         merge_folders(&parked, &entry.join(WORKTREE_FOLDER))?;
     }
     fail_points::hit("regrow.merged");
-    let record = entry.join(GIVEN_RECORD_FILE);
-    remove_temp_files(&record).map_err(Error::io("remove", &record))?;
+    let record = entry.join(REUSE_RECORD_FILE);
+    remove_temp_files_of(&record).map_err(Error::io("remove", &record))?;
     match std::fs::remove_file(&record) {
         Err(e) if e.kind() != ErrorKind::NotFound => Err(Error::io("remove", &record)(e)),
         _ => Ok(()),
@@ -429,13 +439,14 @@ pub(crate) fn with_recreated_folder(
     let _pool = project.store.locks().acquire(&LockName::Pool)?;
     let record = TrashRecord::load_if_exists(&entry.join("trash.toml"))?;
     if from.symlink_metadata().is_err()
-        && let Some(given) = ReusedTrashRecord::load_if_exists(&entry.join(GIVEN_RECORD_FILE))?
+        && let Some(given) = ReusedTrashRecord::load_if_exists(&entry.join(REUSE_RECORD_FILE))?
         && let Some((lane, tip)) = record.and_then(|record| Some((record.lane, record.tip?)))
     {
-        op.perform(Step::RecreateTrash { entry: entry.to_owned(), tip }).map(drop)?;
-        project
-            .listener
-            .step(format!("the folder of '{lane}' was given to '{}' and is made anew", given.lane));
+        op.perform(Step::RecreateTrash { trash_entry: entry.to_owned(), tip }).map(drop)?;
+        project.listener.step_done(format!(
+            "the folder of '{lane}' was given to '{}' and is made anew",
+            given.reusing_lane
+        ));
         if !given.carried_files.is_empty() {
             let names = given.carried_files.join(", ");
             project.listener.warn(format!("what pool.keep names is not in it any more: {names}"));

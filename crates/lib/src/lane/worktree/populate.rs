@@ -9,7 +9,7 @@ use proq_git::CommitId;
 use proq_git::worktrees::populate::PopulateOutcome;
 use proq_git::worktrees::populate::blob_sizes::BlobSizes;
 use proq_git::worktrees::populate::progress::{OnProgress, PopulateProgress};
-use proq_store::base::atomic::write_cache;
+use proq_store::base::atomic::write_unsynced;
 
 use crate::lane::{Error, Project};
 
@@ -35,7 +35,7 @@ pub fn populate_worktrees(
         repo.populate_worktrees(dirs, commit, &mut sizes, &proq_base::interrupt::has_no_signal, report)
     })?;
     if let Some(bytes) = sizes.changed_bytes() {
-        drop(write_cache(&cache_path, bytes));
+        drop(write_unsynced(&cache_path, bytes));
     }
     repo.sync_indexes(dirs)?;
     Ok(populated)
@@ -54,14 +54,18 @@ pub(crate) fn with_progress<T>(
     listener.progress("");
     if result.is_err() {
         // The error of a git that was stopped does not name the interrupt.
-        proq_base::interrupt::check()?;
+        proq_base::interrupt::require_no_signal()?;
     }
     Ok(result?)
 }
 
 /// Describes the progress in one line.
 fn describe_progress(label: &str, so_far: &PopulateProgress) -> String {
-    let PopulateProgress { files: (files_written, files), bytes: (bytes_written, bytes), filtered } = so_far;
+    let PopulateProgress {
+        files_done_and_total: (files_written, files),
+        bytes_done_and_total: (bytes_written, bytes),
+        is_filtering: filtered,
+    } = so_far;
     let suffix = if *filtered { " through a filter" } else { "" };
     let line =
         format!("{label}: {} of {} files{suffix}", group_thousands(*files_written), group_thousands(*files));
@@ -101,14 +105,26 @@ mod tests {
 
     #[test]
     fn describes_progress_in_one_line() {
-        let so_far =
-            |files, bytes| describe_progress("x", &PopulateProgress { files, bytes, filtered: false });
+        let so_far = |files, bytes| {
+            describe_progress(
+                "x",
+                &PopulateProgress {
+                    files_done_and_total: files,
+                    bytes_done_and_total: bytes,
+                    is_filtering: false,
+                },
+            )
+        };
         assert_eq!(
             so_far((12_345, 38_570), (83_999_999, 261_000_000)),
             "x: 12,345 of 38,570 files, 83 of 261 MB"
         );
         assert_eq!(so_far((0, 600), (0, 2400)), "x: 0 of 600 files");
-        let filtered = PopulateProgress { files: (1, 2), bytes: (0, 0), filtered: true };
+        let filtered = PopulateProgress {
+            files_done_and_total: (1, 2),
+            bytes_done_and_total: (0, 0),
+            is_filtering: true,
+        };
         assert_eq!(describe_progress("x", &filtered), "x: 1 of 2 files through a filter");
         assert_eq!([7, 1000, 1_234_567].map(group_thousands), ["7", "1,000", "1,234,567"]);
     }

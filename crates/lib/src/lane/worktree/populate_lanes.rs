@@ -16,7 +16,7 @@ pub struct PopulateOutcome {
     /// Paths per worktree that a reused folder has in addition to the files of the commit.
     pub(crate) retained_paths: Vec<Vec<RepoPath>>,
     /// A checkout that was found, while files were written, to have no uncommitted changes of tracked files.
-    pub unchanged: Option<PathBuf>,
+    pub unchanged_checkout: Option<PathBuf>,
 }
 
 /// Populates new worktrees, from the lane pool where possible.
@@ -31,7 +31,7 @@ pub(crate) fn populate_lanes(
     let project = op.project;
     let (mut retained_paths, mut remaining) = (Vec::new(), Vec::new());
     for worktree in worktrees {
-        proq_base::interrupt::check()?;
+        proq_base::interrupt::require_no_signal()?;
         let mut pooled = pool::reuse_folder(op, worktree)?;
         let is_complete = match &mut pooled {
             Some(pooled_folder) => pooled_folder.update_files(project, worktree.dir)?,
@@ -45,12 +45,12 @@ pub(crate) fn populate_lanes(
     let mut unchanged = None;
     for lanes in remaining.chunk_by(|a, b| a.start == b.start) {
         let dirs: Vec<&Path> = lanes.iter().map(|lane| lane.dir).collect();
-        proq_base::interrupt::check()?;
+        proq_base::interrupt::require_no_signal()?;
         let populated = populate_worktrees(project, &dirs, lanes[0].start)?;
         project.listener.detail(format!("files: {}", populated.describe()));
         fail_points::hit("worktree.filled");
         unchanged = populated.clean_source;
     }
-    proq_base::interrupt::check()?;
-    Ok(PopulateOutcome { retained_paths, unchanged })
+    proq_base::interrupt::require_no_signal()?;
+    Ok(PopulateOutcome { retained_paths, unchanged_checkout: unchanged })
 }

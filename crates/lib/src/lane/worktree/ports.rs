@@ -70,6 +70,9 @@ fn ports_of_other_lanes(store: &Store, name: &str) -> Vec<Ports> {
     others.filter_map(lane_ports).collect()
 }
 
+/// Returns a free block of ports that overlaps none of `others`, after leaving out `skip` unclaimed blocks.
+/// The search starts at a position derived from repository and `name`. None when there is none, or ports are
+/// off.
 fn find_free_block(project: &Project, name: &str, others: &[Ports], skip: usize) -> Option<Ports> {
     let (from, to) = project.settings.port_range?;
     let blocks = (to - from + 1) / PORT_COUNT;

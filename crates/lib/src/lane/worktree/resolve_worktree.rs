@@ -70,7 +70,7 @@ pub(crate) fn open_resolution(
     let mut messages = Vec::new();
     op.perform_with(step, |scratch| {
         rollback_create::create_folder(&dir, scratch)?;
-        let outcome = start_merge(project, &dir, onto, (tip, base));
+        let outcome = create_merging_worktree(project, &dir, onto, (tip, base));
         if outcome.is_err() {
             drop(rollback_create::roll_back_worktree(project, &dir, &lane.name, tip));
         }
@@ -89,20 +89,22 @@ pub(crate) fn open_resolution(
         lane: lane.name.clone(),
         onto: onto.to_owned(),
         worktree_id: git_dir.file_name().unwrap_or_default().to_string_lossy().into_owned(),
-        path: dir,
-        tip,
-        base,
+        worktree_path: dir,
+        lane_tip: tip,
+        onto_tip: base,
         merged_tree: merged,
-        at: now(),
+        started_at: now(),
         agent: None,
         refusals: Vec::new(),
-        messages,
+        git_messages: messages,
         paths,
     };
     Ok(record)
 }
 
-fn start_merge(
+/// Adds a worktree at `tip`, writes its files, and starts git's merge of `base` there. Returns git's messages
+/// about the merge.
+fn create_merging_worktree(
     project: &Project,
     dir: &Path,
     onto: &str,
@@ -113,9 +115,9 @@ fn start_merge(
         project.repo.add_worktree(dir, &Head::Detached(tip))?;
     }
     fail_points::hit("resolve.added");
-    proq_base::interrupt::check()?;
+    proq_base::interrupt::require_no_signal()?;
     populate_worktrees(project, &[dir], tip)?;
-    proq_base::interrupt::check()?;
+    proq_base::interrupt::require_no_signal()?;
     let messages = project.repo.start_merge(dir, onto, base)?;
     fail_points::hit("resolve.merged");
     Ok(messages)
@@ -128,12 +130,12 @@ fn read_conflict(repo: &Repo, dir: &Path) -> Result<(Vec<ConflictedPath>, TreeId
         let is_regular_file = matches!(stage.side.mode, 0o100_644 | 0o100_755);
         match paths.iter_mut().find(|p| p.path == stage.path) {
             Some(existing) => {
-                existing.stages.push(stage.number);
+                existing.stages.push(stage.stage_number);
                 existing.all_regular &= is_regular_file;
             }
             None => paths.push(ConflictedPath {
                 path: stage.path,
-                stages: vec![stage.number],
+                stages: vec![stage.stage_number],
                 all_regular: is_regular_file,
             }),
         }
@@ -149,9 +151,14 @@ pub(crate) fn close_resolution(
     known_commits: &[CommitId],
 ) -> Result<ClosedResolution, Error> {
     let project = op.project;
-    let saved_ref =
-        anchor_contents(op, &record.lane, &record.path, &[record.tip, record.base], known_commits)?;
-    let trash_entry = move_to_trash(op, &record.lane, &record.path, saved_ref.as_deref())?;
+    let saved_ref = anchor_contents(
+        op,
+        &record.lane,
+        &record.worktree_path,
+        &[record.lane_tip, record.onto_tip],
+        known_commits,
+    )?;
+    let trash_entry = move_to_trash(op, &record.lane, &record.worktree_path, saved_ref.as_deref())?;
     let name = ResolutionRecord::ref_name(&record.lane);
     if let Some(tip) = project.repo.ref_tip(&name)? {
         op.retain_commit(tip)?;
@@ -181,9 +188,9 @@ fn move_to_trash(
     };
     let record = TrashRecord {
         lane: lane.clone(),
-        at: now(),
-        path: dir.to_owned(),
-        worktree: None,
+        removed_at: now(),
+        former_path: dir.to_owned(),
+        current_path: None,
         worktree_id: admin
             .as_deref()
             .and_then(Path::file_name)
@@ -216,7 +223,7 @@ pub(crate) fn undo_open_resolution(
         let reasons = vec!["its agent is running".to_owned()];
         return Err(Error::RemovalRefused {
             name: record.name,
-            why: reasons,
+            reasons,
             busy: true,
             force_helps: false,
             hint: None,
@@ -239,7 +246,7 @@ fn anchor_contents(
     if !repo.is_registered_worktree(dir) {
         return Ok(None);
     }
-    let checkout = op.checkout(dir)?;
+    let checkout = op.lock_worktree(dir)?;
     let mut known_trees: Vec<TreeId> = repo.auto_merge_tree(dir).ok().into_iter().collect();
     for commit in known_commits {
         known_trees.push(repo.tree_of(*commit)?);

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use proq_base::fail_points;
 use proq_base::lane_name::LaneName;
 use proq_git::Repo;
-use proq_git::checkout::partial_files::is_partial_copy;
+use proq_git::checkout::partial_files::is_full_or_partial_copy;
 use proq_git::checkout::quarantine::matches_blob;
 use proq_git::history::tree_diff::{TreeFile, tree_files};
 use proq_git::{CommitId, RepoPath};
@@ -69,6 +69,7 @@ fn create_on_other_disk(dir: &Path, scratch: &Path) -> std::io::Result<()> {
     renamed
 }
 
+/// Notes the identity of a folder that was just created, so that a rollback recognizes it.
 fn note_created(dir: &Path, scratch: &Path) -> Result<(), Error> {
     let path = scratch.join(CREATED_NOTE);
     let text = folder_identity(dir).unwrap_or_default();
@@ -83,6 +84,7 @@ fn write_note(path: &Path, text: &[u8]) -> std::io::Result<()> {
     file.sync_all()
 }
 
+/// Returns device and inode number of a folder, as text; none when it is missing.
 fn folder_identity(dir: &Path) -> Option<String> {
     dir.symlink_metadata().ok().map(|m| format!("{} {}", m.dev(), m.ino()))
 }
@@ -105,7 +107,7 @@ pub(crate) fn roll_back_killed_creation(
     let present = folder_identity(dir);
     // A folder other than the created one belongs to another program, and so does git's record of it.
     if created.is_none() || (present.is_some() && present != created) {
-        return save_task(project, lane);
+        return save_prompt_to_trash(project, lane);
     }
     roll_back_worktree(project, dir, lane, start)
 }
@@ -132,12 +134,12 @@ pub(crate) fn roll_back_worktree(
     if let Some(admin) = admin.filter(|admin| admin.exists()) {
         std::fs::remove_dir_all(&admin).map_err(Error::io("remove", &admin))?;
     }
-    save_task(project, lane)
+    save_prompt_to_trash(project, lane)
 }
 
-/// Saves the task of a lane without a record to the trash: the prompt is the user's own text, possibly a long
-/// one. Removes the lane's folder otherwise.
-fn save_task(project: &Project, lane: &LaneName) -> Result<(), Error> {
+/// Moves the folder of a lane without a record to the trash if it has a prompt, which is the user's own text;
+/// deletes the folder otherwise.
+fn save_prompt_to_trash(project: &Project, lane: &LaneName) -> Result<(), Error> {
     let layout = project.store.layout();
     let (folder, task) = (layout.lane(lane), layout.task_prompt(lane));
     if !folder.exists() || layout.has_lane_record(lane) {
@@ -211,5 +213,7 @@ fn is_git_output_or_prefix(
     let reference_dir = scratch.path().join("whole");
     std::fs::create_dir(&reference_dir).map_err(Error::io("create", &reference_dir))?;
     project.repo.write_commit_files(&reference_dir, start, &scratch.path().join("index"))?;
-    Ok(paths.iter().all(|path| is_partial_copy(&path.to_fs_path(dir), &path.to_fs_path(&reference_dir))))
+    Ok(paths
+        .iter()
+        .all(|path| is_full_or_partial_copy(&path.to_fs_path(dir), &path.to_fs_path(&reference_dir))))
 }

@@ -35,7 +35,7 @@ pub struct LaneSetUp<'a> {
     /// Worktree of the lane.
     pub dir: &'a Path,
     /// Paths retained from the lane that had the folder before.
-    pub retained: &'a [RepoPath],
+    pub retained_paths: &'a [RepoPath],
 }
 
 impl LaneSetUp<'_> {
@@ -52,13 +52,13 @@ impl LaneSetUp<'_> {
             return Ok(());
         }
         self.copy_submodules()?;
-        files::copy_and_link(self.project, self.name, self.dir, self.retained)?;
+        files::copy_and_link(self.project, self.name, self.dir, self.retained_paths)?;
         fail_points::hit("set-up.copied");
         let lane_env = LaneEnv {
             name: self.name,
             branch: Some(self.branch),
             base: self.base,
-            port,
+            ports: port,
             dir: Some(self.dir),
         };
         env::write_env_files(self.project, &lane_env);
@@ -95,7 +95,7 @@ impl LaneSetUp<'_> {
             ));
         }
         fail_points::hit("set-up.submodules");
-        Ok(proq_base::interrupt::check()?)
+        Ok(proq_base::interrupt::require_no_signal()?)
     }
 
     /// Reserves ports for the lane. No other lane gets them concurrently, however long the other steps take.

@@ -14,7 +14,7 @@ use proq_git::RepoPath;
 use proq_git::base::error::list_paths;
 use proq_git::worktrees::nested_repo::NestedRepo;
 use proq_store::Store;
-use proq_store::base::atomic::{create_private_dir, remove_temp_files};
+use proq_store::base::atomic::{create_private_dir, remove_temp_files_of};
 use proq_store::base::clock::now;
 use proq_store::base::file_tree::remove_tree;
 use proq_store::base::id::{id_created_at, new_id};
@@ -38,15 +38,15 @@ pub(crate) fn move_worktree(
 ) -> Result<PathBuf, Error> {
     let dir = new_entry_path(&op.project.store, &record.lane);
     let file = dir.join("trash.toml");
-    if !is_foreign && record.path.symlink_metadata().is_ok() {
-        let to = if is_on_other_disk(&record.path, &op.project.store) {
-            sibling_path(&record.path)
+    if !is_foreign && record.former_path.symlink_metadata().is_ok() {
+        let to = if is_on_other_disk(&record.former_path, &op.project.store) {
+            sibling_path(&record.former_path)
         } else {
             dir.join("worktree")
         };
-        record.worktree = Some(to.clone());
+        record.current_path = Some(to.clone());
         op.save_record(&record, &file)?;
-        op.move_path(&record.path, &to)?;
+        op.move_path(&record.former_path, &to)?;
         fail_points::hit("trash.moved");
     } else {
         op.save_record(&record, &file)?;
@@ -71,9 +71,9 @@ pub(crate) fn move_incomplete_worktree(
     let to = if is_on_other_disk(path, store) { sibling_path(path) } else { dir.join("worktree") };
     let record = TrashRecord {
         lane: lane.clone(),
-        at: now(),
-        path: path.to_owned(),
-        worktree: exists.then(|| to.clone()),
+        removed_at: now(),
+        former_path: path.to_owned(),
+        current_path: exists.then(|| to.clone()),
         worktree_id: admin.and_then(Path::file_name).unwrap_or_default().to_string_lossy().into_owned(),
         branch: String::new(),
         tip: None,
@@ -117,9 +117,9 @@ impl FileExchange {
         let worktree = if is_separate { exchange_dir.clone() } else { entry_dir.join("worktree") };
         let record = TrashRecord {
             lane: lane.name.clone(),
-            at: now(),
-            path: lane.path.clone(),
-            worktree: Some(worktree),
+            removed_at: now(),
+            former_path: lane.path.clone(),
+            current_path: Some(worktree),
             worktree_id: String::new(),
             branch: String::new(),
             tip: None,
@@ -184,7 +184,7 @@ fn remove_started_entries(store: &Store, lane: &LaneName) -> Result<(), Error> {
             |id: &str| id.split('-').count() == 4 && id.chars().all(|c| c == '-' || c.is_ascii_digit());
         let record = dir.join("trash.toml");
         if id.is_some_and(is_id) && is_only_started(&dir, &record) {
-            remove_temp_files(&record).map_err(Error::io("remove", &record))?;
+            remove_temp_files_of(&record).map_err(Error::io("remove", &record))?;
             drop(std::fs::remove_file(&record));
             // Fails, as intended, if the folder has other entries.
             drop(std::fs::remove_dir(&dir));
@@ -201,7 +201,7 @@ fn is_only_started(dir: &Path, record: &Path) -> bool {
     let mut entries = std::fs::read_dir(dir).into_iter().flatten();
     existing.branch.is_empty()
         && entries.all(|entry| entry.is_ok_and(|entry| entry.path() == record))
-        && !existing.worktree.as_ref().is_some_and(exists)
+        && !existing.current_path.as_ref().is_some_and(exists)
 }
 
 /// Returns the path for a new entry. Saving its record creates the folder.
@@ -236,31 +236,31 @@ pub fn find_expired(project: &Project) -> Result<ExpiryScan, Error> {
                     || id_created_at(&name).is_some_and(|at| !at.is_older_than(keep)) => {}
             Ok(None) => expired.retained.push(RetainedItem {
                 reason: "no record tells when it was removed".to_owned(),
-                command: Some(format!("ls -la {}", shell_quote_path(&dir))),
+                remedy_command: Some(format!("ls -la {}", shell_quote_path(&dir))),
                 name,
             }),
             Ok(Some(record)) if !is_expired(&project.settings, &record) => {}
             Ok(Some(record)) => {
-                let outside = record.worktree.clone().filter(|w| !is_part_of_entry(w, &dir));
+                let outside = record.current_path.clone().filter(|w| !is_part_of_entry(w, &dir));
                 if let Some(unknown) = outside.as_ref().filter(|w| !has_sibling_name(w)) {
                     let reason =
                         format!("its record names {}, which git-proq did not make", unknown.display());
-                    expired.retained.push(RetainedItem { name, reason, command: None });
+                    expired.retained.push(RetainedItem { name, reason, remedy_command: None });
                 } else if let Some(retained_entry) = retained_for_unreadable(&project.repo, &dir, &record)
-                    .or_else(|| retained_for_nested_repo(&project.repo, &dir, record.worktree.as_deref()))
+                    .or_else(|| retained_for_nested_repo(&project.repo, &dir, record.current_path.as_deref()))
                 {
                     expired.retained.push(RetainedItem { name, ..retained_entry });
                 } else {
                     expired.expired.push(ExpiredItem {
                         name,
-                        since: record.at,
+                        age_start: record.removed_at,
                         source: ItemSource::Trash { dir, other_disk_dir: outside },
                     });
                 }
             }
         }
     }
-    expired.expired.sort_by(|a, b| (a.since, &a.name).cmp(&(b.since, &b.name)));
+    expired.expired.sort_by(|a, b| (a.age_start, &a.name).cmp(&(b.age_start, &b.name)));
     Ok(expired)
 }
 
@@ -271,7 +271,7 @@ const NESTED_REPO_NOTE: &str = "holds";
 /// Returns the reason to retain an entry with files that could not be read when the lane was removed, so that
 /// no snapshot has them.
 fn retained_for_unreadable(repo: &Repo, dir: &Path, record: &TrashRecord) -> Option<RetainedItem> {
-    let worktree = record.worktree.as_deref()?;
+    let worktree = record.current_path.as_deref()?;
     let is_gone = |path: &RepoPath| {
         let is_not_found = |e: std::io::Error| {
             matches!(e.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory)
@@ -285,7 +285,7 @@ fn retained_for_unreadable(repo: &Repo, dir: &Path, record: &TrashRecord) -> Opt
     (!unreadable.is_empty()).then(|| RetainedItem {
         name: String::new(),
         reason,
-        command: Some(move_out_command(repo, entry_path)),
+        remedy_command: Some(move_out_command(repo, entry_path)),
     })
 }
 
@@ -311,11 +311,11 @@ fn retained_for_nested_repo(repo: &Repo, dir: &Path, worktree: Option<&Path>) ->
         .map(|text| PathBuf::from(OsStr::from_bytes(&text)));
     let admin = dir.join("admin");
     // The work may have been pushed or moved away since.
-    let found = noted_repo.and_then(|path| repo.nested_repo_with_work(&path, &admin)).or_else(|| {
+    let found = noted_repo.and_then(|path| repo.repo_with_unsaved_work(&path, &admin)).or_else(|| {
         let worktree = outside.map_or_else(|| dir.join("worktree"), Path::to_owned);
         // The second folder holds files that were in no commit when another lane reused the folder.
         let search_roots = [worktree, dir.join(PARKED_FOLDER)];
-        let found = search_roots.iter().find_map(|top| repo.find_nested_work(top, &admin))?;
+        let found = search_roots.iter().find_map(|top| repo.find_repo_with_unsaved_work(top, &admin))?;
         // If writing the note fails, the next search takes as long as this one.
         drop(std::fs::write(&note_path, found.folder.as_os_str().as_bytes()));
         Some(found)
@@ -329,7 +329,7 @@ fn retained_for_nested_repo(repo: &Repo, dir: &Path, worktree: Option<&Path>) ->
     Some(RetainedItem {
         name: String::new(),
         reason: format!("{} is a repository with work that is nowhere else{commits}", folder.display()),
-        command: Some(move_out_command(repo, entry_path)),
+        remedy_command: Some(move_out_command(repo, entry_path)),
     })
 }
 
@@ -347,8 +347,9 @@ pub(crate) fn list_entries(store: &Store) -> Result<Vec<PathBuf>, Error> {
     Ok(entries.flatten().map(|e| e.path()).filter(is_entry).collect())
 }
 
+/// Returns whether an entry is older than the setting `trash.keep`.
 pub(crate) fn is_expired(settings: &Settings, record: &TrashRecord) -> bool {
-    record.at.is_older_than(settings.trash_keep)
+    record.removed_at.is_older_than(settings.trash_keep)
 }
 
 /// Returns whether a folder is part of an entry, even if the repository was moved since.

@@ -13,7 +13,7 @@ pub(crate) type CommandNumbers = Vec<usize>;
 pub(crate) struct CheckCommands {
     command_lines: Vec<String>,
     /// Numbers of the commands that belong to tasks.
-    task_numbers: CommandNumbers,
+    task_command_numbers: CommandNumbers,
 }
 
 impl CheckCommands {
@@ -31,19 +31,19 @@ impl CheckCommands {
 
     /// Returns whether a command belongs to the task of a lane.
     pub(crate) fn is_task_command(&self, number: usize) -> bool {
-        self.task_numbers.contains(&number)
+        self.task_command_numbers.contains(&number)
     }
 
     /// Returns the numbers of the commands that check a state: first those of the base, then those of the
     /// tasks of the state's lanes in stack order, each once.
-    pub(crate) fn numbers_for<'l>(
+    pub(crate) fn numbers_for_state<'l>(
         &mut self,
         base: &[usize],
         task_commands: impl Iterator<Item = &'l [String]>,
     ) -> CommandNumbers {
         let mut out: CommandNumbers = base.to_vec();
         for line in task_commands.flatten() {
-            let number = self.task_number(line);
+            let number = self.task_command_number(line);
             // A line of both runs in the base's position, so that later commands can depend on it.
             match out.iter().position(|n| base.contains(n) && self.command_lines[*n] == *line) {
                 Some(position) => out[position] = number,
@@ -59,13 +59,14 @@ impl CheckCommands {
         numbers.iter().map(|n| self.command_lines[*n].clone()).collect()
     }
 
-    fn task_number(&mut self, line: &String) -> usize {
-        let known = self.task_numbers.iter().find(|number| self.command_lines[**number] == *line);
+    /// Returns the number of a command line of tasks, and adds the command if it is new.
+    fn task_command_number(&mut self, line: &String) -> usize {
+        let known = self.task_command_numbers.iter().find(|number| self.command_lines[**number] == *line);
         if let Some(number) = known {
             return *number;
         }
         self.command_lines.push(line.clone());
-        self.task_numbers.push(self.command_lines.len() - 1);
+        self.task_command_numbers.push(self.command_lines.len() - 1);
         self.command_lines.len() - 1
     }
 }
@@ -77,7 +78,7 @@ mod tests {
     fn numbers(commands: &mut CheckCommands, lanes: &[&[&str]]) -> CommandNumbers {
         let lanes: Vec<Vec<String>> =
             lanes.iter().map(|lane| lane.iter().map(|line| (*line).to_owned()).collect()).collect();
-        commands.numbers_for(&[0, 1], lanes.iter().map(Vec::as_slice))
+        commands.numbers_for_state(&[0, 1], lanes.iter().map(Vec::as_slice))
     }
 
     #[test]

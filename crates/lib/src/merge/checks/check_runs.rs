@@ -20,7 +20,7 @@ use proq_store::records::ports::Ports;
 use super::check_commands::CommandNumbers;
 use super::check_environment::check_environment;
 use super::check_worktree::CheckWorktree;
-use super::culprit_search::{CheckVerdict, is_irrelevant};
+use super::culprit_search::{CheckVerdict, is_prefix_irrelevant};
 use crate::lane::Project;
 use crate::merge::Error;
 
@@ -39,14 +39,14 @@ pub(crate) struct CheckRules<'a> {
     /// Command lines, by number.
     pub command_lines: &'a [String],
     /// Numbers of the commands whose failure is ignored.
-    pub(crate) tolerated: &'a [usize],
+    pub(crate) tolerated_commands: &'a [usize],
     /// Time limit of one command.
     pub time_limit: Duration,
 }
 
 /// Commit to check, and its commands.
 #[derive(Debug, Clone)]
-pub(crate) struct StateCheck {
+pub(crate) struct CommitCheck {
     pub commit: CommitId,
     /// Names of the lanes that the commit contains.
     pub lanes: Vec<LaneName>,
@@ -59,8 +59,8 @@ pub(crate) struct StateCheck {
 /// Command that failed twice.
 #[derive(Debug)]
 pub(crate) struct FailedCommand {
-    /// Number of the command.
-    pub command: usize,
+    /// Number of the command, as in [`CheckRules::command_lines`].
+    pub command_number: usize,
     /// Exit of the command.
     pub exit: ExitOutcome,
     /// End of the check's log: output of the failed command and of the commands before it.
@@ -70,8 +70,8 @@ pub(crate) struct FailedCommand {
 /// Result of checking a commit.
 #[derive(Debug)]
 pub(crate) enum CheckResult {
-    /// All commands succeeded. `flaky` is the number of a command that failed the first time.
-    Passed { flaky: Option<usize> },
+    /// All commands succeeded. `flaky_command` is the number of a command that failed the first time.
+    Passed { flaky_command: Option<usize> },
     /// One command failed twice.
     Failed(FailedCommand),
 }
@@ -80,7 +80,7 @@ impl CheckResult {
     fn verdict(&self) -> CheckVerdict {
         match self {
             CheckResult::Passed { .. } => CheckVerdict::Passed,
-            CheckResult::Failed(failure) => CheckVerdict::Failed(failure.command),
+            CheckResult::Failed(failure) => CheckVerdict::Failed(failure.command_number),
         }
     }
 }
@@ -90,17 +90,19 @@ impl CheckResult {
 pub(crate) struct CheckRuns {
     worktrees: Vec<CheckWorktree>,
     /// Number of times that commands were started on a commit.
-    pub count: usize,
+    pub run_count: usize,
 }
 
 /// Check of one commit that is currently running in a check worktree.
 struct RunningCheck {
+    /// Index of the check in the round.
     check_index: usize,
+    /// Index of the check worktree in [`CheckRuns`].
     worktree_index: usize,
     /// Index of the current command in the list of the check.
     command_index: usize,
-    /// Number of the command that failed the first time.
-    first_failure: Option<usize>,
+    /// Number of the command that failed the first time; none in the first attempt.
+    first_failed_command: Option<usize>,
     process: LimitedProcess,
 }
 
@@ -112,7 +114,7 @@ impl CheckRuns {
         &mut self,
         project: &Project,
         rules: CheckRules<'_>,
-        checks: &[StateCheck],
+        checks: &[CommitCheck],
         prefixes: &[usize],
         jobs: usize,
     ) -> Result<Vec<Option<CheckResult>>, Error> {
@@ -127,17 +129,18 @@ impl CheckRuns {
             worktree.worktree.require_intact(&project.repo, &task.lanes)?;
             worktree.worktree.detach_head(&project.repo, task.commit)
         });
-        let released = released.and_then(|()| Ok(project.repo.require_same_checkout()?));
+        let released = released.and_then(|()| Ok(project.repo.require_unmoved_checkout()?));
         // The error that ended the checks takes precedence over an error of the clean-up.
         result.and_then(|found| released.map(|()| found))
     }
 }
 
+/// One call of [`CheckRuns::run`], with the checks that are running now.
 struct CheckRound<'a> {
     runs: &'a mut CheckRuns,
     project: &'a Project,
     rules: CheckRules<'a>,
-    checks: &'a [StateCheck],
+    checks: &'a [CommitCheck],
     active: Vec<RunningCheck>,
     last_report: Option<Instant>,
 }
@@ -148,7 +151,7 @@ impl CheckRound<'_> {
         // The full stack is checked first: if it passes, no other result matters.
         let mut waiting: Vec<usize> = (0..self.checks.len()).collect();
         loop {
-            proq_base::interrupt::check()?;
+            proq_base::interrupt::require_no_signal()?;
             while self.active.len() < jobs
                 && let Some(task) = waiting.pop()
             {
@@ -168,8 +171,8 @@ impl CheckRound<'_> {
             }
             let verdicts: Vec<Option<CheckVerdict>> =
                 results.iter().map(|f| f.as_ref().map(CheckResult::verdict)).collect();
-            self.active.retain(|a| !is_irrelevant(a.check_index, prefixes, &verdicts));
-            waiting.retain(|task| !is_irrelevant(*task, prefixes, &verdicts));
+            self.active.retain(|a| !is_prefix_irrelevant(a.check_index, prefixes, &verdicts));
+            waiting.retain(|task| !is_prefix_irrelevant(*task, prefixes, &verdicts));
             if !self.active.is_empty() {
                 self.report_progress();
                 std::thread::sleep(POLL_INTERVAL);
@@ -177,44 +180,53 @@ impl CheckRound<'_> {
         }
     }
 
-    /// Starts the check of a commit in a free worktree.
-    fn start_check(&mut self, task: usize) -> Result<RunningCheck, Error> {
+    /// Starts the check at `check_index` in a free worktree.
+    fn start_check(&mut self, check_index: usize) -> Result<RunningCheck, Error> {
         let is_free = |n: &usize| self.active.iter().all(|a| a.worktree_index != *n);
         let slot = (0..self.active.len()).find(is_free).unwrap_or(self.active.len());
         if slot == self.runs.worktrees.len() {
             self.runs.worktrees.push(CheckWorktree::acquire(self.project, slot)?);
         }
-        let watched = self.start_in_worktree(task, slot, false)?;
+        let watched = self.start_in_worktree(check_index, slot, false)?;
         Ok(RunningCheck {
-            check_index: task,
+            check_index,
             worktree_index: slot,
             command_index: 0,
-            first_failure: None,
+            first_failed_command: None,
             process: watched,
         })
     }
 
+    /// Checks out a check's commit in a worktree and starts its first command. A retry continues the log of
+    /// the first attempt.
     fn start_in_worktree(
         &mut self,
-        task: usize,
-        slot: usize,
+        check_index: usize,
+        worktree_index: usize,
         is_retry: bool,
     ) -> Result<LimitedProcess, Error> {
-        self.runs.worktrees[slot].check_out(self.project, self.checks[task].commit)?;
-        self.runs.count += 1;
-        let log = self.project.store.layout().check_worktree_log(self.runs.worktrees[slot].number);
+        self.runs.worktrees[worktree_index].check_out(self.project, self.checks[check_index].commit)?;
+        self.runs.run_count += 1;
+        let log = self.project.store.layout().check_worktree_log(self.runs.worktrees[worktree_index].number);
         if is_retry {
             append_line(&log, RETRY_LINE)?;
         } else {
             atomic::write(&log, b"")?;
         }
-        let watched = self.start_command(task, slot, 0)?;
+        let watched = self.start_command(check_index, worktree_index, 0)?;
         self.last_report = None;
         Ok(watched)
     }
 
-    fn start_command(&self, task: usize, slot: usize, command_index: usize) -> Result<LimitedProcess, Error> {
-        let (project, task, slot) = (self.project, &self.checks[task], &self.runs.worktrees[slot]);
+    /// Starts a command of a check; `command_index` is its index in the check's list.
+    fn start_command(
+        &self,
+        check_index: usize,
+        worktree_index: usize,
+        command_index: usize,
+    ) -> Result<LimitedProcess, Error> {
+        let (project, task, slot) =
+            (self.project, &self.checks[check_index], &self.runs.worktrees[worktree_index]);
         let command_line = &self.rules.command_lines[task.commands[command_index]];
         let layout = project.store.layout();
         let log = append_line(&layout.check_worktree_log(slot.number), &format!("$ {command_line}"))?;
@@ -239,20 +251,20 @@ impl CheckRound<'_> {
         Ok(watched)
     }
 
-    /// Handles the exit of a check's command: starts the next command or a second attempt, or returns the
-    /// check's result.
+    /// Handles the exit of a command of the active check at `index`: starts the next command or a second
+    /// attempt, or returns the check's result.
     fn handle_command_exit(&mut self, index: usize, exit: ExitOutcome) -> Result<Option<CheckResult>, Error> {
         let RunningCheck {
             check_index: task,
             worktree_index: slot,
             command_index: at,
-            first_failure: failed,
+            first_failed_command: failed,
             ..
         } = self.active[index];
         let command = self.checks[task].commands[at];
-        if exit.is_success() || self.rules.tolerated.contains(&command) {
+        if exit.is_success() || self.rules.tolerated_commands.contains(&command) {
             if at + 1 == self.checks[task].commands.len() {
-                return Ok(Some(CheckResult::Passed { flaky: failed }));
+                return Ok(Some(CheckResult::Passed { flaky_command: failed }));
             }
             self.active[index].process = self.start_command(task, slot, at + 1)?;
             self.active[index].command_index += 1;
@@ -261,12 +273,12 @@ impl CheckRound<'_> {
         if failed.is_none() {
             self.active[index].process = self.start_in_worktree(task, slot, true)?;
             self.active[index].command_index = 0;
-            self.active[index].first_failure = Some(command);
+            self.active[index].first_failed_command = Some(command);
             return Ok(None);
         }
         let log =
-            read_tail(&self.project.store.layout().check_worktree_log(self.runs.worktrees[slot].number))?;
-        Ok(Some(CheckResult::Failed(FailedCommand { command, exit, log })))
+            read_log_tail(&self.project.store.layout().check_worktree_log(self.runs.worktrees[slot].number))?;
+        Ok(Some(CheckResult::Failed(FailedCommand { command_number: command, exit, log })))
     }
 
     /// Reports the current check and its duration.
@@ -281,7 +293,7 @@ impl CheckRound<'_> {
             1 => String::new(),
             n => format!(" (and {} more beside it)", n - 1),
         };
-        let retry_note = if first.first_failure.is_some() { ", once more" } else { "" };
+        let retry_note = if first.first_failed_command.is_some() { ", once more" } else { "" };
         self.project.listener.progress(format!(
             "checking {}{retry_note}: {} {}s{others}",
             describe_state(&task.onto, &task.lanes),
@@ -313,7 +325,8 @@ fn append_line(path: &Path, line: &str) -> Result<File, Error> {
     Ok(append().map_err(store::Error::io("write", path))?)
 }
 
-fn read_tail(path: &Path) -> Result<Vec<u8>, Error> {
+/// Returns the last [`MAX_LOG_BYTES`] bytes of a log.
+fn read_log_tail(path: &Path) -> Result<Vec<u8>, Error> {
     let read = || {
         let mut file = File::open(path)?;
         let size = file.metadata()?.len();
@@ -343,6 +356,6 @@ mod tests {
         let path = dir.path().join("log");
         let max_bytes = usize::try_from(MAX_LOG_BYTES).unwrap();
         std::fs::write(&path, [vec![b'a'; 10], vec![b'b'; max_bytes]].concat()).unwrap();
-        assert_eq!(read_tail(&path).unwrap(), vec![b'b'; max_bytes]);
+        assert_eq!(read_log_tail(&path).unwrap(), vec![b'b'; max_bytes]);
     }
 }

@@ -81,12 +81,13 @@ impl CheckWorktree {
 impl HeldWorktree {
     /// Acquires the worktree for the repository's hooks.
     pub(crate) fn acquire_for_hooks(project: &Project) -> Result<HeldWorktree, Error> {
-        HeldWorktree::acquire(project, &LockName::Hooks, "hooks")
+        HeldWorktree::acquire(project, &LockName::HookWorktree, "hooks")
     }
 
+    /// Locks the worktree called `name`, which need not exist yet.
     fn acquire(project: &Project, lock: &LockName, name: &str) -> Result<HeldWorktree, Error> {
         let lock = project.store.locks().acquire(lock)?;
-        Ok(HeldWorktree { dir: worktrees_dir(project)?.join(name), _lock: lock })
+        Ok(HeldWorktree { dir: ensure_worktrees_dir(project)?.join(name), _lock: lock })
     }
 
     /// Checks out a commit, with the files that a new worktree of the commit would have; ignored files stay.
@@ -95,11 +96,11 @@ impl HeldWorktree {
         let repo = &project.repo;
         if repo.is_intact_verify_worktree(&self.dir) && repo.reset_verify_worktree(&self.dir, commit).is_ok()
         {
-            return self.require_at(repo, commit);
+            return self.require_detached_at(repo, commit);
         }
         self.recreate(project, commit)?;
         repo.reset_verify_worktree(&self.dir, commit)?;
-        self.require_at(repo, commit)
+        self.require_detached_at(repo, commit)
     }
 
     /// Detaches HEAD of the worktree at `commit` if a command has switched to a branch. A branch that is
@@ -128,7 +129,11 @@ impl HeldWorktree {
         }
     }
 
-    fn require_at(&self, repo: &Repo, commit: CommitId) -> Result<(), Error> {
+    /// Refuses a worktree whose HEAD is not detached at `commit`.
+    ///
+    /// # Errors
+    /// [`Error::CheckoutFailed`].
+    fn require_detached_at(&self, repo: &Repo, commit: CommitId) -> Result<(), Error> {
         if repo.detached_head(&self.dir)? == Some(commit) {
             return Ok(());
         }
@@ -153,7 +158,10 @@ impl HeldWorktree {
 }
 
 /// Returns the folder of this repository's check worktrees, and creates it if it is missing.
-fn worktrees_dir(project: &Project) -> Result<PathBuf, Error> {
+///
+/// # Errors
+/// [`Error::NoHomeDir`], [`Error::CheckDirInsideRepo`] or [`Error::ForeignCheckDir`].
+fn ensure_worktrees_dir(project: &Project) -> Result<PathBuf, Error> {
     let dir = project.checks_dir().ok_or(Error::NoHomeDir)?;
     let repo = project.repo.common_dir();
     create_private_dir(&dir)?;
@@ -171,7 +179,7 @@ fn worktrees_dir(project: &Project) -> Result<PathBuf, Error> {
     );
     match proq_base::regular_file::read_store_text(&tag_file) {
         Ok(content) if content == text => Ok(dir),
-        Err(_) if is_empty(&dir) => {
+        Err(_) if is_empty_but_for_tag(&dir) => {
             atomic::write(&tag_file, text.as_bytes())?;
             Ok(dir)
         }
@@ -180,7 +188,7 @@ fn worktrees_dir(project: &Project) -> Result<PathBuf, Error> {
 }
 
 /// Returns whether a folder is empty, apart from an unfinished tag file of a killed process.
-fn is_empty(dir: &Path) -> bool {
+fn is_empty_but_for_tag(dir: &Path) -> bool {
     let is_relevant = |e: std::io::Result<std::fs::DirEntry>| {
         e.is_ok_and(|e| !e.file_name().to_string_lossy().starts_with(&format!(".{TAG_FILE}")))
     };

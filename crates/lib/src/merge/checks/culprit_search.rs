@@ -47,25 +47,29 @@ pub(crate) trait StackChecker {
 /// failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct ParallelWindow {
+    /// Number of prefixes to check in the next round.
     size: usize,
+    /// Number of prefixes that can be checked in parallel.
     max_size: usize,
 }
 
 impl ParallelWindow {
+    /// Adjusts the size after a round; `has_passed` is whether no prefix failed in it.
     fn adjust(&mut self, has_passed: bool) {
         self.size = if has_passed { (self.size + 1).min(self.max_size) } else { (self.size / 2).max(1) };
     }
 }
 
-/// Removes lanes until the full stack of `count` lanes passes. Up to `jobs` prefixes are checked in parallel.
+/// Removes lanes until the full stack of `lane_count` lanes passes. Up to `jobs` prefixes are checked in
+/// parallel.
 pub(crate) fn remove_culprits<B: StackChecker>(
     checker: &mut B,
-    count: usize,
+    lane_count: usize,
     jobs: usize,
 ) -> Result<(), B::Error> {
     let mut window = ParallelWindow { size: jobs.max(1), max_size: jobs.max(1) };
     let mut failing_commands = Vec::new();
-    let (mut count, mut passed_prefix) = (count, 0);
+    let (mut count, mut passed_prefix) = (lane_count, 0);
     // Smallest prefix that is known to fail.
     let mut failed_prefix: Option<usize> = None;
     while passed_prefix < count {
@@ -105,17 +109,21 @@ pub(crate) fn remove_culprits<B: StackChecker>(
     Ok(())
 }
 
-/// Returns the prefixes to check: the full stack and some shorter ones, or the points that divide the range
-/// below a failing prefix.
+/// Returns the lengths of at most `max_count` prefixes to check: the full stack and some shorter ones, or the
+/// points that divide the range below a failing prefix.
 fn choose_prefixes(
     passed_prefix: usize,
     failed_prefix: Option<usize>,
-    count: usize,
-    size: usize,
+    lane_count: usize,
+    max_count: usize,
 ) -> Vec<usize> {
     let mut prefixes: Vec<usize> = match failed_prefix {
-        None => (1..=size).map(|i| passed_prefix + ((count - passed_prefix) * i).div_ceil(size)).collect(),
-        Some(red) => (1..=size).map(|i| passed_prefix + (red - passed_prefix) * i / (size + 1)).collect(),
+        None => (1..=max_count)
+            .map(|i| passed_prefix + ((lane_count - passed_prefix) * i).div_ceil(max_count))
+            .collect(),
+        Some(red) => {
+            (1..=max_count).map(|i| passed_prefix + (red - passed_prefix) * i / (max_count + 1)).collect()
+        }
     };
     prefixes.retain(|p| *p > passed_prefix && failed_prefix.is_none_or(|red| *p < red));
     prefixes.dedup();
@@ -126,7 +134,11 @@ fn choose_prefixes(
 }
 
 /// Returns whether the verdict on the prefix at `index` no longer matters, given the verdicts so far.
-pub(crate) fn is_irrelevant(index: usize, prefixes: &[usize], verdicts: &[Option<CheckVerdict>]) -> bool {
+pub(crate) fn is_prefix_irrelevant(
+    index: usize,
+    prefixes: &[usize],
+    verdicts: &[Option<CheckVerdict>],
+) -> bool {
     let makes_irrelevant = |(other, verdict): (&usize, &Option<CheckVerdict>)| match verdict {
         // All prefixes below the greatest passing one are irrelevant.
         Some(CheckVerdict::Passed) => *other > prefixes[index],
@@ -210,7 +222,7 @@ mod tests {
             self.rounds.push(prefixes.len());
             let mut verdicts = vec![None; prefixes.len()];
             for index in (0..prefixes.len()).rev() {
-                if is_irrelevant(index, prefixes, &verdicts) {
+                if is_prefix_irrelevant(index, prefixes, &verdicts) {
                     continue;
                 }
                 verdicts[index] =
@@ -303,11 +315,12 @@ mod tests {
     fn decided_prefixes_are_irrelevant() {
         let (points, green, red) = ([2, 4, 6], Some(CheckVerdict::Passed), Some(CheckVerdict::Failed(0)));
         assert!(
-            is_irrelevant(0, &points, &[None, green, None])
-                && !is_irrelevant(2, &points, &[None, green, None])
+            is_prefix_irrelevant(0, &points, &[None, green, None])
+                && !is_prefix_irrelevant(2, &points, &[None, green, None])
         );
         assert!(
-            is_irrelevant(2, &points, &[None, red, None]) && !is_irrelevant(0, &points, &[None, red, None])
+            is_prefix_irrelevant(2, &points, &[None, red, None])
+                && !is_prefix_irrelevant(0, &points, &[None, red, None])
         );
     }
 

@@ -4,7 +4,7 @@
 use proq_git::CommitId;
 use proq_store::locks::lock::WaitLimit;
 
-use super::check_runs::{CheckResult, CheckRules, CheckRuns, StateCheck};
+use super::check_runs::{CheckResult, CheckRules, CheckRuns, CommitCheck};
 use crate::lane::Project;
 use crate::merge::Error;
 use crate::merge::queue::queue_turn::wait_in_queue;
@@ -46,16 +46,21 @@ pub(crate) enum VerifyResult {
 pub(crate) fn verify_command(project: &Project, request: &VerifyRequest<'_>) -> Result<VerifyResult, Error> {
     let _ticket = wait_in_queue(project, vec![request.queue_name.to_owned()], None, WaitLimit::Forever)?;
     let lines = [request.command.to_owned()];
-    let rules =
-        CheckRules { command_lines: &lines, tolerated: &[], time_limit: project.settings.verify_timeout };
+    let rules = CheckRules {
+        command_lines: &lines,
+        tolerated_commands: &[],
+        time_limit: project.settings.verify_timeout,
+    };
     let onto = request.branch.to_owned();
-    let task = StateCheck { commit: request.commit, lanes: Vec::new(), onto, commands: vec![0] };
+    let task = CommitCheck { commit: request.commit, lanes: Vec::new(), onto, commands: vec![0] };
     let results = CheckRuns::default().run(project, rules, &[task], &[0], 1)?;
     Ok(match results.into_iter().next().flatten() {
         Some(CheckResult::Failed(failure)) => {
             VerifyResult::Failed { exit: failure.exit.to_string(), log: failure.log }
         }
-        Some(CheckResult::Passed { flaky }) => VerifyResult::Passed { is_flaky: flaky.is_some() },
+        Some(CheckResult::Passed { flaky_command: flaky }) => {
+            VerifyResult::Passed { is_flaky: flaky.is_some() }
+        }
         None => VerifyResult::Failed { exit: "it was not run".to_owned(), log: Vec::new() },
     })
 }

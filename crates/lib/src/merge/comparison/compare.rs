@@ -102,7 +102,7 @@ pub fn compare_attempts(
     let checks = match check_source {
         CheckSource::Cached => dry_verify::cached_statuses(project, lanes)?,
         CheckSource::Run { extra_commands: more, jobs } => {
-            dry_verify::run_checks(project, lanes, more, jobs)?
+            dry_verify::check_lanes_alone(project, lanes, more, jobs)?
         }
     };
     let mut attempts = Vec::new();

@@ -7,7 +7,7 @@ use proq_base::lane_name::LaneName;
 use proq_git::RepoPath;
 use proq_git::base::error;
 use proq_store::Store;
-use proq_store::base::atomic::write_cache;
+use proq_store::base::atomic::write_unsynced;
 use proq_store::locks::lock::LockName;
 use proq_store::records::lane::LaneRecord;
 use serde::{Deserialize, Serialize};
@@ -27,9 +27,9 @@ const MAX_PATH_BYTES: usize = 8 * 1024;
 ///
 /// # Errors
 /// Fails when lanes or commits cannot be read.
-pub fn report_overlaps_of_lane(project: &Project, name: &LaneName) -> Result<(), Error> {
+pub fn emit_new_overlaps_of_lane(project: &Project, name: &LaneName) -> Result<(), Error> {
     let lane = project.lane(name.as_str())?;
-    let lanes = project.lanes()?;
+    let lanes = project.owned_lanes()?;
     let shares_base = |other: &&LaneRecord| other.base == lane.base && !other.state.is_closed();
     let other_lanes = lanes.iter().filter(shares_base).cloned().collect();
     let request = ForecastRequest {
@@ -39,7 +39,7 @@ pub fn report_overlaps_of_lane(project: &Project, name: &LaneName) -> Result<(),
         only_lane: Some(lane.name.clone()),
     };
     let lane_forecast = forecast_lanes(project, request)?;
-    report_overlaps(project, &lanes, &lane_forecast, false, Some(&lane.name))
+    emit_new_overlaps(project, &lanes, &lane_forecast, false, Some(&lane.name))
 }
 
 /// Emits an event for each two lanes that conflict in this forecast and did not in the last one. `lanes` are
@@ -48,7 +48,7 @@ pub fn report_overlaps_of_lane(project: &Project, name: &LaneName) -> Result<(),
 ///
 /// # Errors
 /// Fails when the store cannot be written.
-pub fn report_overlaps(
+pub fn emit_new_overlaps(
     project: &Project,
     lanes: &[LaneRecord],
     lane_forecast: &Forecast,
@@ -65,7 +65,7 @@ pub fn report_overlaps(
     let _lock = project.store.locks().acquire(&LockName::Store)?;
     let mut known = KnownOverlaps::read(&project.store);
     // A pair that another process reported concurrently may include a lane that did not exist before.
-    let lanes = project.lanes()?;
+    let lanes = project.owned_lanes()?;
     let Some(new_pairs) =
         OverlapUpdate::new(&lanes, lane_forecast, with_uncommitted).update_known(&mut known)
     else {
@@ -78,6 +78,7 @@ pub fn report_overlaps(
     known.save(&project.store)
 }
 
+/// Emits the event of a conflict between two lanes. It names `moved_lane` first, if that is one of them.
 fn emit_overlap(project: &Project, lanes: &[LaneRecord], pair: &ForecastPair, moved_lane: Option<&LaneName>) {
     let PairResult::Conflict { conflicts } = &pair.result else { return };
     let (lane_name, other_name) = match moved_lane == Some(&pair.theirs) {
@@ -108,6 +109,7 @@ struct KnownOverlaps {
     pairs: Vec<KnownOverlap>,
 }
 
+/// Two lanes that conflicted in the last forecast.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct KnownOverlap {
     /// Identities of both lanes as [`lane_identity`] returns them, sorted.
@@ -127,7 +129,7 @@ impl KnownOverlaps {
 
     fn save(&self, store: &Store) -> Result<(), Error> {
         let text = serde_json::to_vec(self).unwrap_or_default();
-        Ok(write_cache(&store.layout().overlap_cache(), &text)?)
+        Ok(write_unsynced(&store.layout().overlap_cache(), &text)?)
     }
 }
 
@@ -139,7 +141,7 @@ fn lane_identity(lane: &LaneRecord) -> String {
 /// Forecast to compare with the known conflicts.
 struct OverlapUpdate<'a> {
     /// Identity of each lane, by name.
-    ids: HashMap<&'a str, String>,
+    lane_identities: HashMap<&'a str, String>,
     lane_forecast: &'a Forecast,
     with_uncommitted: bool,
 }
@@ -150,8 +152,8 @@ impl<'a> OverlapUpdate<'a> {
         lane_forecast: &'a Forecast,
         with_uncommitted: bool,
     ) -> OverlapUpdate<'a> {
-        let ids = lanes.iter().map(|lane| (lane.name.as_str(), lane_identity(lane))).collect();
-        OverlapUpdate { ids, lane_forecast, with_uncommitted }
+        let lane_identities = lanes.iter().map(|lane| (lane.name.as_str(), lane_identity(lane))).collect();
+        OverlapUpdate { lane_identities, lane_forecast, with_uncommitted }
     }
 
     /// Updates the known pairs and returns the pairs to report; none if nothing has changed.
@@ -168,7 +170,7 @@ impl<'a> OverlapUpdate<'a> {
             match (pair.result.is_conflict(), positions.get(&sorted_pair(&pair.ours, pair.theirs.as_str()))) {
                 (true, Some(position)) => known.pairs[*position].with_uncommitted &= is_uncommitted(),
                 (true, None) => {
-                    let Some(lanes) = self.pair_ids(pair) else { continue };
+                    let Some(lanes) = self.pair_identities(pair) else { continue };
                     known.pairs.push(KnownOverlap { lanes, with_uncommitted: is_uncommitted() });
                     new_pairs.push(pair);
                 }
@@ -188,10 +190,10 @@ impl<'a> OverlapUpdate<'a> {
     /// Removes pairs with a lane that is gone or unchanged: a lane without any change conflicts with no
     /// other.
     fn remove_outdated(&self, known: &mut KnownOverlaps) {
-        let existing: HashSet<&String> = self.ids.values().collect();
+        let existing: HashSet<&String> = self.lane_identities.values().collect();
         let skipped = self.lane_forecast.skipped.iter();
         let unchanged: HashSet<&String> =
-            skipped.filter_map(|lane| self.ids.get(lane.lane.as_str())).collect();
+            skipped.filter_map(|lane| self.lane_identities.get(lane.lane.as_str())).collect();
         let is_outdated = |pair: &KnownOverlap| {
             (self.with_uncommitted || !pair.with_uncommitted)
                 && pair.lanes.iter().any(|lane| unchanged.contains(lane))
@@ -203,7 +205,8 @@ impl<'a> OverlapUpdate<'a> {
 
     /// Returns the position of each known pair, by the names of its lanes.
     fn positions_by_name(&self, known: &KnownOverlaps) -> HashMap<(&'a str, &'a str), usize> {
-        let names: HashMap<&String, &'a str> = self.ids.iter().map(|(name, id)| (id, *name)).collect();
+        let names: HashMap<&String, &'a str> =
+            self.lane_identities.iter().map(|(name, id)| (id, *name)).collect();
         let named_position = |(position, pair): (usize, &KnownOverlap)| {
             let [first, second] = pair.lanes.each_ref().map(|id| names.get(id).copied());
             Some((sorted_pair(first?, second?), position))
@@ -211,8 +214,9 @@ impl<'a> OverlapUpdate<'a> {
         known.pairs.iter().enumerate().filter_map(named_position).collect()
     }
 
-    fn pair_ids(&self, pair: &ForecastPair) -> Option<[String; 2]> {
-        let id = |lane: &str| self.ids.get(lane).cloned();
+    /// Returns the identities of both lanes, sorted; none if a lane no longer exists.
+    fn pair_identities(&self, pair: &ForecastPair) -> Option<[String; 2]> {
+        let id = |lane: &str| self.lane_identities.get(lane).cloned();
         let mut lanes = [id(&pair.ours)?, id(pair.theirs.as_str())?];
         lanes.sort();
         Some(lanes)

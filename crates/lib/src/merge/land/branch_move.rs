@@ -11,7 +11,7 @@ use proq_git::Repo;
 use proq_git::base::head::RefMove;
 use proq_git::hooks::hook::run_hook;
 use proq_git::repository::objects::TempObjectStore;
-use proq_git::repository::open_operation::find_open_operation;
+use proq_git::repository::open_operation::find_open_git_operation;
 use proq_git::worktrees::worktree::WorktreeList;
 use proq_store as store;
 use proq_store::locks::lock::{LockName, WaitLimit};
@@ -81,7 +81,7 @@ pub(crate) fn land_stack(
     }
     // Taken before the lanes' locks: a process that leaves the preview of a lane to remove it takes the two
     // locks in this order.
-    let _main = project.repo.main_worktree().map(|dir| op.checkout(dir)).transpose()?;
+    let _main = project.repo.main_worktree().map(|dir| op.lock_worktree(dir)).transpose()?;
     let mut run_locks = Vec::new();
     for lane in full_lanes() {
         match project.store.locks().acquire_within(&LockName::Run(lane.lane.name.clone()), RUN_LOCK_WAIT) {
@@ -102,18 +102,18 @@ pub(crate) fn land_stack(
 
 /// Returns whether a lane exists, is unchanged since it was stacked, and has no running agent.
 fn is_ready(project: &Project, candidate: &Candidate) -> Result<bool, Error> {
-    let Some(lane) = find_same_lane(project, &candidate.lane)? else { return Ok(false) };
+    let Some(lane) = find_current_record(project, &candidate.lane)? else { return Ok(false) };
     Ok(!effective_state(project, &lane)?.0.is_busy() && is_unmoved(project, candidate)?)
 }
 
 /// Returns whether a lane exists and its branch is where it was when it was stacked.
 fn is_unmoved(project: &Project, candidate: &Candidate) -> Result<bool, Error> {
-    let exists = find_same_lane(project, &candidate.lane)?.is_some();
+    let exists = find_current_record(project, &candidate.lane)?.is_some();
     Ok(exists && project.repo.branch_tip(&candidate.lane.kind.branch)? == Some(candidate.tip))
 }
 
 /// Returns the current record of a lane; none if it was removed, even if a new lane has its name.
-pub(crate) fn find_same_lane(project: &Project, lane: &LaneRecord) -> Result<Option<LaneRecord>, Error> {
+pub(crate) fn find_current_record(project: &Project, lane: &LaneRecord) -> Result<Option<LaneRecord>, Error> {
     match project.lane(lane.name.as_str()) {
         Ok(current) => Ok(Some(current).filter(|current| current.created == lane.created)),
         Err(lane::Error::UnknownLane { .. } | lane::Error::NoLaneBranch { .. }) => Ok(None),
@@ -133,30 +133,31 @@ pub(crate) struct BranchMove<'a> {
 }
 
 impl BranchMove<'_> {
+    /// Returns the move of a stack's base to the stack's tip.
     fn from_stack(stack: &Stack) -> BranchMove<'_> {
         BranchMove { onto: &stack.onto, from: stack.base, to: stack.tip() }
     }
 }
 
-/// Checks that the lowest `lanes` of a stack could land now, without changing anything. The merge commits may
-/// exist in `temp_objects` only.
+/// Checks that the lowest `lane_count` lanes of a stack could land now, without changing anything. The merge
+/// commits may exist in `temp_objects` only.
 ///
 /// # Errors
 /// Fails as `land_stack` would.
 pub fn preflight(
     op: &Operation<'_>,
     stack: &Stack,
-    lanes: usize,
+    lane_count: usize,
     temp_objects: Option<&TempObjectStore>,
 ) -> Result<(), Error> {
     let project = op.project;
-    let new_tip = stack.applied_lanes[..lanes].last().map_or(stack.base, |step| step.commit);
+    let new_tip = stack.applied_lanes[..lane_count].last().map_or(stack.base, |step| step.commit);
     let onto = &project.repo.resolve_symbolic_branch(&stack.onto);
     let branch_move = BranchMove { onto, to: new_tip, ..BranchMove::from_stack(stack) };
     let worktrees = WorktreeList::read(&project.repo)?;
-    require_no_operation(&project.repo, branch_move.onto, &worktrees)?;
+    require_no_git_operation(&project.repo, branch_move.onto, &worktrees)?;
     for worktree in worktrees.on_branch(branch_move.onto) {
-        let preconditions = op.with_checkout(&worktree.path, |tree| {
+        let preconditions = op.with_locked_worktree(&worktree.path, |tree| {
             tree.check_transition_to_temp(branch_move.from, branch_move.to, temp_objects)
         });
         preconditions.map_err(|e| explain_lane_on_base(project, branch_move.onto, e.into()))?;
@@ -171,7 +172,7 @@ fn explain_lane_on_base(project: &Project, onto: &str, e: Error) -> Error {
     let Error::Lane(lane::Error::Git(LocalChanges { dir, .. } | Obstructed { dir, .. })) = &e else {
         return e;
     };
-    let lanes = project.lanes().unwrap_or_default();
+    let lanes = project.owned_lanes().unwrap_or_default();
     let lane_on_base = lanes.iter().find(|lane| lane.path == *dir && lane.kind.branch != onto);
     match lane_on_base.map(|lane| (lane, head_ownership::find_off_branch(project, lane))) {
         Some((lane, Ok(Some(other_branch)))) => Error::LaneOnBase {
@@ -200,9 +201,9 @@ pub(crate) fn move_branch(
         BranchMove { onto: &project.repo.resolve_symbolic_branch(branch_move.onto), ..branch_move };
     // Held so that no preview starts or ends between listing the worktrees on the base and updating the last
     // of them. The preview would take an index that is still at the old tip for the user's own changes.
-    let _main = project.repo.main_worktree().map(|dir| op.checkout(dir)).transpose()?;
+    let _main = project.repo.main_worktree().map(|dir| op.lock_worktree(dir)).transpose()?;
     let worktrees = WorktreeList::read(&project.repo)?;
-    require_no_operation(&project.repo, branch_move.onto, &worktrees)?;
+    require_no_git_operation(&project.repo, branch_move.onto, &worktrees)?;
     project.repo.require_connected(branch_move.to, branch_move.from)?;
     let on_base: Vec<PathBuf> = worktrees.on_branch(branch_move.onto).map(|w| w.path.clone()).collect();
     if let Some(missing) = on_base.iter().find(|path| !path.exists()) {
@@ -210,11 +211,11 @@ pub(crate) fn move_branch(
     }
     // Every checkout of the base must be able to follow before the first one moves.
     for path in on_base.iter().skip(1) {
-        op.checkout(path)?.check_transition(branch_move.from, branch_move.to)?;
+        op.lock_worktree(path)?.check_transition(branch_move.from, branch_move.to)?;
     }
     let all_steps = landing_steps(op, branch_move, &on_base, record_steps);
     let result = match reversibility {
-        Reversibility::Irreversible => op.perform_forward(all_steps).map(drop),
+        Reversibility::Irreversible => op.perform_irreversibly(all_steps).map(drop),
         Reversibility::Reversible => all_steps.into_iter().try_for_each(|step| op.perform(step).map(drop)),
     };
     match result {
@@ -264,15 +265,22 @@ fn landing_steps(
     all_steps
 }
 
-/// Refuses while a worktree is in the middle of an operation that will move `base`. A worktree in mid-rebase
-/// counts as detached, and its branch moves when the rebase ends.
-pub(crate) fn require_no_operation(repo: &Repo, base: &str, worktrees: &WorktreeList) -> Result<(), Error> {
-    for worktree in worktrees.iter().filter(|w| w.prunable.is_none() && !w.bare) {
+/// Refuses while a worktree is in the middle of a git operation that will move `base`. A worktree in
+/// mid-rebase counts as detached, and its branch moves when the rebase ends.
+///
+/// # Errors
+/// [`Error::GitOperationInProgress`].
+pub(crate) fn require_no_git_operation(
+    repo: &Repo,
+    base: &str,
+    worktrees: &WorktreeList,
+) -> Result<(), Error> {
+    for worktree in worktrees.iter().filter(|w| w.prunable_reason.is_none() && !w.bare) {
         let Ok(git_dir) = repo.worktree_git_dir(&worktree.path) else { continue };
-        if let Some(operation) = find_open_operation(&git_dir)
+        if let Some(operation) = find_open_git_operation(&git_dir)
             && operation.branches.iter().any(|b| b == base)
         {
-            return Err(Error::OperationInProgress {
+            return Err(Error::GitOperationInProgress {
                 base: base.to_owned(),
                 operation: operation.command,
                 worktree: worktree.path.display().to_string(),
@@ -331,8 +339,8 @@ fn catch_up_command(e: &lane::Error, dir: &Path, BranchMove { onto, from, to }: 
             format!("rm {} && {read_tree}", shell_quote_path(lock))
         }
         // A stash would destroy an edit of a file with an `assume-unchanged` or `skip-worktree` flag.
-        lane::Error::Git(git::Error::LocalChanges { hint: remedy, .. }) if remedy.is_flagged() => {
-            remedy.stash_hint(dir).into_owned()
+        lane::Error::Git(git::Error::LocalChanges { hint: remedy, .. }) if remedy.has_flag_hidden_files() => {
+            remedy.hint_without_commit(dir).into_owned()
         }
         lane::Error::Git(git::Error::LocalChanges { .. } | git::Error::Raced { .. }) => {
             format!("{detach} && {git} stash && {checkout} && {git} stash pop")
@@ -352,12 +360,15 @@ pub(crate) fn run_post_merge_hooks(project: &Project, onto: &str) -> Result<(), 
     Ok(())
 }
 
-/// Verifies that every landed lane's commit is on the base. This is the last check before anything is cleaned
-/// up.
-pub(crate) fn verify_landed(repo: &Repo, stack: &Stack) -> Result<(), Error> {
+/// Refuses if the commit of a landed lane is not on the base. This is the last test before anything is
+/// cleaned up.
+///
+/// # Errors
+/// [`Error::LandingLost`].
+pub(crate) fn require_landed(repo: &Repo, stack: &Stack) -> Result<(), Error> {
     let commits: Vec<CommitId> = stack.applied_lanes.iter().map(|step| step.commit).collect();
     let missing = match repo.branch_tip(&stack.onto)? {
-        Some(tip) => repo.commits_outside(&commits, tip, stack.base)?,
+        Some(tip) => repo.commits_missing_from(&commits, tip, stack.base)?,
         None => commits,
     };
     // The commit of a lane contains all of the lane, because the stack was built from it.

@@ -46,7 +46,7 @@ impl LandingContext<'_, '_> {
         match op.attempt_or_revert(|| self.land_with_retries(onto, candidates)) {
             Ok(prepared) => {
                 report.order_notes.extend(prepared.order_notes);
-                report.lanes.extend(collect_outcomes(op, &prepared.verified, self.options.dry_run));
+                report.lanes.extend(emit_and_collect_outcomes(op, &prepared.verified, self.options.dry_run));
             }
             Err(e) if matches!(e.exit(), Exit::Signal(_)) => return Err(e),
             Err(e) => report.lanes.extend(refuse_all(onto, candidates, &e)),
@@ -54,6 +54,8 @@ impl LandingContext<'_, '_> {
         Ok(())
     }
 
+    /// Stacks, checks and lands the lanes of one base. Starts over when the base or a lane has moved, at most
+    /// [`MAX_ATTEMPTS`] times.
     fn land_with_retries(&mut self, onto: &str, candidates: &[Candidate]) -> Result<PreparedStack, Error> {
         let (op, mut last_reason, mut pending) = (self.op, None, PendingRef::default());
         let mut change_check = LocalChangeCheck::BeforeChecks;
@@ -97,7 +99,7 @@ impl LandingContext<'_, '_> {
                 prepared_stacks.push(self.prepare_stack(onto, group, pending, change_check)?);
             }
             if let Some(first_obstacle) = find_obstacle(report, &prepared_stacks) {
-                self.report_obstacle(prepared_stacks, &pending, &first_obstacle, report)?;
+                self.refuse_atomic_landing(prepared_stacks, &pending, &first_obstacle, report)?;
                 return Ok(());
             }
             let moved = if dry_run {
@@ -132,7 +134,7 @@ impl LandingContext<'_, '_> {
 
     /// Ends an atomic landing in which one lane cannot land: nothing lands, but conflicts and failed checks
     /// are recorded.
-    fn report_obstacle(
+    fn refuse_atomic_landing(
         &self,
         mut prepared_stacks: Vec<PreparedStack>,
         pending: &[PendingRef],
@@ -155,13 +157,14 @@ impl LandingContext<'_, '_> {
         let message = format!("it could land, but --atomic lands all or none, and '{lane}' {reason}");
         for (prepared, pending) in prepared_stacks.iter().zip(pending) {
             if !self.options.dry_run {
-                for step in
-                    failure_steps(self.op, &prepared.verified)?.into_iter().chain(pending.delete_step())
+                for step in failure_record_steps(self.op, &prepared.verified)?
+                    .into_iter()
+                    .chain(pending.delete_step())
                 {
                     drop(self.op.perform(step)?);
                 }
             }
-            let mut outcomes = collect_outcomes(self.op, &prepared.verified, self.options.dry_run);
+            let mut outcomes = emit_and_collect_outcomes(self.op, &prepared.verified, self.options.dry_run);
             for outcome in outcomes.iter_mut().filter(|line| line.result == Verdict::Landed) {
                 *outcome = LaneOutcome {
                     exit_code: Some(*exit),
@@ -185,7 +188,7 @@ fn move_base(
     let stack = &prepared.verified.stack;
     // The steps are computed late, from the records as they are then.
     let remaining_steps = || {
-        let mut steps = record_steps(op, &prepared.verified)?;
+        let mut steps = landing_record_steps(op, &prepared.verified)?;
         steps.extend(pending.delete_step());
         Ok(steps)
     };
@@ -225,6 +228,7 @@ fn find_obstacle(report: &LandingReport, prepared_stacks: &[PreparedStack]) -> O
     Some((lane.clone(), exit))
 }
 
+/// Returns a refusal of each candidate because of an error.
 fn refuse_all(onto: &str, candidates: &[Candidate], e: &Error) -> Vec<LaneOutcome> {
     candidates
         .iter()
@@ -239,7 +243,7 @@ fn refuse_all(onto: &str, candidates: &[Candidate], e: &Error) -> Vec<LaneOutcom
 
 /// Returns the steps that record a landing once the base has moved: landed lanes first, then conflicts and
 /// failed checks.
-fn record_steps(op: &Operation<'_>, verified: &VerifiedStack) -> Result<Vec<Step>, Error> {
+fn landing_record_steps(op: &Operation<'_>, verified: &VerifiedStack) -> Result<Vec<Step>, Error> {
     let stack = &verified.stack;
     let mut steps = Vec::new();
     for step in &stack.applied_lanes {
@@ -253,25 +257,26 @@ fn record_steps(op: &Operation<'_>, verified: &VerifiedStack) -> Result<Vec<Step
         steps.extend(conflict::removal_steps(op, &lane.name)?);
         steps.extend(failed_check::removal_step(op, &lane.name)?);
         let (commit, tip) = (step.commit, step.candidate.tip);
-        let landed = LandingInfo { commit, onto: stack.onto.clone(), tip, at: now(), method: stack.strategy };
+        let landed =
+            LandingInfo { commit, onto: stack.onto.clone(), tip, landed_at: now(), method: stack.strategy };
         steps.extend(op.lane_record_step(&lane.name, |record| {
             record.state = LaneState::Landed;
             record.detail = None;
             record.landed = Some(landed);
         })?);
     }
-    steps.extend(failure_steps(op, verified)?);
+    steps.extend(failure_record_steps(op, verified)?);
     Ok(steps)
 }
 
 /// Returns the steps that save conflicts and failed checks.
-fn failure_steps(op: &Operation<'_>, verified: &VerifiedStack) -> Result<Vec<Step>, Error> {
+fn failure_record_steps(op: &Operation<'_>, verified: &VerifiedStack) -> Result<Vec<Step>, Error> {
     let (stack, mut steps) = (&verified.stack, Vec::new());
     // A lane that was removed concurrently has no record to write to.
     let is_recorded = |candidate: &Candidate| {
         Ok::<_, Error>(
             verified.decides_lane_state(candidate)
-                && branch_move::find_same_lane(op.project, &candidate.lane)?.is_some(),
+                && branch_move::find_current_record(op.project, &candidate.lane)?.is_some(),
         )
     };
     for conflict in &stack.conflicts {
@@ -281,14 +286,18 @@ fn failure_steps(op: &Operation<'_>, verified: &VerifiedStack) -> Result<Vec<Ste
     }
     for failed in &verified.failed_lanes {
         if is_recorded(&failed.candidate)? {
-            steps.extend(failed.record_steps(op, stack)?);
+            steps.extend(failed.failed_check_steps(op, stack)?);
         }
     }
     Ok(steps)
 }
 
 /// Returns the outcomes of a stack and of its failed checks, and emits the events of the failed checks.
-fn collect_outcomes(op: &Operation<'_>, verified: &VerifiedStack, dry_run: bool) -> Vec<LaneOutcome> {
+fn emit_and_collect_outcomes(
+    op: &Operation<'_>,
+    verified: &VerifiedStack,
+    dry_run: bool,
+) -> Vec<LaneOutcome> {
     let mut out = stack_outcomes(&verified.stack, dry_run);
     for failed in &verified.failed_lanes {
         failed.emit_event(op);
@@ -303,7 +312,7 @@ fn announce_landing(op: &Operation<'_>, stack: &Stack) {
     if stack.applied_lanes.is_empty() {
         return;
     }
-    if let Err(e) = branch_move::verify_landed(&op.project.repo, stack) {
+    if let Err(e) = branch_move::require_landed(&op.project.repo, stack) {
         op.project.listener.warn(format!("'{}' has landed, but not as it should: {e}", stack.onto));
     }
     for step in &stack.applied_lanes {
@@ -319,6 +328,7 @@ fn announce_landing(op: &Operation<'_>, stack: &Stack) {
     });
 }
 
+/// Returns the outcomes of a stack's lanes: those decided before, those applied, and those in conflict.
 fn stack_outcomes(stack: &Stack, dry_run: bool) -> Vec<LaneOutcome> {
     let mut out = stack.decided.clone();
     for step in &stack.applied_lanes {

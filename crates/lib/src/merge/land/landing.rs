@@ -42,17 +42,18 @@ pub fn land_lanes(project: &Project, options: &LandingOptions<'_>) -> Result<Lan
     let QueueTurn { lanes, removed, ticket } = QueueTurn::wait(project, options)?;
     let mut gone: Vec<LaneOutcome> =
         removed.iter().map(|lane| removed_lane_outcome(project, lane, options)).collect();
-    verifier.reload(project)?;
+    verifier.reload_base_checks(project)?;
     let options = &LandingOptions { lanes: &lanes, ..*options };
     if let Some(onto) = options.onto
         && project.repo.branch_tip(onto)?.is_none()
     {
-        return Err(lane::Error::NoBranch { branch: onto.to_owned() }.into());
+        return Err(lane::Error::NoOntoBranch { branch: onto.to_owned() }.into());
     }
     // Agents continue to work until the landing's turn has come.
     let StoppedAgents { lanes: stopped, refused } = stop_agents(project, options)?;
     gone.extend(refused);
-    let options = &LandingOptions { stop: options.stop.map(|_| stopped.as_slice()), ..*options };
+    let options =
+        &LandingOptions { stopped_lanes: options.stopped_lanes.map(|_| stopped.as_slice()), ..*options };
     let mut report = operate(project, "merge", |op| land_by_base(op, options, &mut verifier, &gone))?;
     report.checks = verifier.into_summary();
     report.stopped.clone_from(&stopped);
@@ -68,20 +69,22 @@ pub fn land_lanes(project: &Project, options: &LandingOptions<'_>) -> Result<Lan
     Ok(report)
 }
 
+/// Lands lanes base by base, as part of one operation. `known_outcomes` are those of lanes that were removed
+/// or refused before.
 fn land_by_base(
     op: &Operation<'_>,
     options: &LandingOptions<'_>,
     verifier: &mut Verifier,
-    removed: &[LaneOutcome],
+    known_outcomes: &[LaneOutcome],
 ) -> Result<LandingReport, Error> {
     if let Some(refused) = automatic_refusal(op, options)? {
         return Ok(LandingReport { lanes: vec![refused], ..LandingReport::default() });
     }
     if !options.dry_run {
-        carry_preview_commits(op, options)?;
+        leave_preview_with_commits(op, options)?;
     }
     let mut sorted_lanes = classify_lanes(op, options)?;
-    sorted_lanes.set_known_outcomes(removed);
+    sorted_lanes.set_known_outcomes(known_outcomes);
     if !options.dry_run {
         leave_preview_of_landing(op, &sorted_lanes)?;
     }
@@ -98,7 +101,7 @@ fn land_by_base(
         }
     }
     if !options.dry_run && !options.keep_lanes {
-        clean_up(op, &mut report);
+        remove_landed_lanes(op, &mut report);
     }
     Ok(report)
 }
@@ -116,7 +119,7 @@ fn automatic_refusal(op: &Operation<'_>, options: &LandingOptions<'_>) -> Result
             return Ok(Some(LaneOutcome::refused(&lane.name, &lane.base, reason)));
         }
         let tip = op.project.repo.branch_tip(&lane.kind.branch)?;
-        if let Some(reason) = auto_merge::moved_since_run(&op.project.store, &lane, tip)? {
+        if let Some(reason) = auto_merge::moved_since_run_reason(&op.project.store, &lane, tip)? {
             return Ok(Some(LaneOutcome::refused(&lane.name, &lane.base, reason)));
         }
     }
@@ -125,7 +128,7 @@ fn automatic_refusal(op: &Operation<'_>, options: &LandingOptions<'_>) -> Result
 
 /// Leaves the preview of a requested lane if commits were made in it, because the lane's commits are only
 /// known then.
-fn carry_preview_commits(op: &Operation<'_>, options: &LandingOptions<'_>) -> Result<(), Error> {
+fn leave_preview_with_commits(op: &Operation<'_>, options: &LandingOptions<'_>) -> Result<(), Error> {
     let Some(status) = main_checkout::preview_status(op.project)?.filter(|status| status.has_commits) else {
         return Ok(());
     };
@@ -151,7 +154,7 @@ fn leave_preview_of_landing(op: &Operation<'_>, sorted_lanes: &ClassifiedLanes) 
 
 fn leave_preview(op: &Operation<'_>, lane: &LaneName) -> Result<(), Error> {
     if let Some(left) = leave::leave_preview_of(op, lane)? {
-        op.project.listener.step(format!(
+        op.project.listener.step_done(format!(
             "left the preview of '{}'; the main checkout is on {} again",
             left.lane, left.head
         ));
@@ -174,7 +177,7 @@ fn group_by_base(candidates: Vec<Candidate>) -> Vec<(String, Vec<Candidate>)> {
 
 /// Removes the lanes that are on their base now. A lane that cannot be removed is kept, with the reason in
 /// its outcome.
-fn clean_up(op: &Operation<'_>, report: &mut LandingReport) {
+fn remove_landed_lanes(op: &Operation<'_>, report: &mut LandingReport) {
     for outcome in &mut report.lanes {
         if outcome.cleaned_up || !matches!(outcome.result, Verdict::Landed | Verdict::AlreadyLanded) {
             continue;
@@ -184,14 +187,14 @@ fn clean_up(op: &Operation<'_>, report: &mut LandingReport) {
         }) {
             // An unknown lane was removed by another process.
             Ok(()) | Err(preview::Error::Lane(lane::Error::UnknownLane { .. })) => outcome.cleaned_up = true,
-            Err(e) => outcome.message = Some(kept_message(&e)),
+            Err(e) => outcome.message = Some(kept_lane_message(&e)),
         }
     }
 }
 
 /// Returns the message why a landed lane could not be removed. Assurances that nothing was changed are
 /// dropped: the removal changed nothing, but the landing did.
-fn kept_message(e: &preview::Error) -> String {
+fn kept_lane_message(e: &preview::Error) -> String {
     let mut reason = describe_with_causes(e);
     for assurance in ["; nothing was changed", "; nothing was moved", "; nothing was made"] {
         reason = reason.replace(assurance, "");
@@ -221,7 +224,7 @@ fn resolve_and_land(
         let resolved = match resolve_agent::resolve_by_agent(project, outcome.lane.as_str(), resolver) {
             Ok(resolved) => resolved,
             Err(e) => {
-                proq_base::interrupt::check()?;
+                proq_base::interrupt::require_no_signal()?;
                 outcome.hints = e.hints().iter().map(ToString::to_string).collect();
                 outcome.message = Some(e.to_string());
                 continue;
@@ -237,7 +240,7 @@ fn resolve_and_land(
             all: false,
             resolver: None,
             push: PushMode::Never,
-            stop: None,
+            stopped_lanes: None,
             strategy: Some(strategy),
             ..*options
         };

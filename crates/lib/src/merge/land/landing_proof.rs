@@ -42,10 +42,10 @@ pub(crate) fn proof_step(
     let proof = LandingProof {
         lane: part.lane.clone(),
         onto: stack.onto.clone(),
-        from: part.start,
-        to: part.end,
+        from: part.commit_before,
+        to: part.last_commit,
         commit: step.commit,
         at: now(),
     };
-    Ok(op.record_step(&part.proof_path, Some(proof.to_toml(&part.proof_path)?))?)
+    Ok(op.write_record_step(&part.proof_path, Some(proof.to_toml(&part.proof_path)?))?)
 }

@@ -29,7 +29,7 @@ pub(crate) fn is_file_obstacle(e: &Error) -> bool {
 ///
 /// # Errors
 /// An obstacle that keeps every lane from landing.
-pub(crate) fn first_obstructed(
+pub(crate) fn lowest_obstructed_lane(
     op: &Operation<'_>,
     stack: &Stack,
     temp_objects: Option<&TempObjectStore>,
@@ -55,6 +55,7 @@ pub(crate) fn first_obstructed(
     Ok(Some((candidate, outcome)))
 }
 
+/// Returns the refusal of a lane that cannot land because of files in a checkout of its base.
 fn obstructed_outcome(candidate: &Candidate, onto: &str, error: &Error) -> LaneOutcome {
     // Other lanes of the same landing may change something, so that note would be wrong.
     let text = describe_with_causes(error).replace("; nothing was changed", "");

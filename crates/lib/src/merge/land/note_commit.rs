@@ -38,7 +38,7 @@ impl NoteCommit<'_> {
         let mut last_reason = None;
         for _ in 0..MAX_ATTEMPTS {
             let mut new_commit = None;
-            let landing = operate(project, "note", |op| self.attempt(op, &mut new_commit))?;
+            let landing = operate(project, "note", |op| self.try_create(op, &mut new_commit))?;
             match landing {
                 LandAttempt::Landed => return Ok(new_commit),
                 LandAttempt::Outdated(reason) => last_reason = reason.or(last_reason),
@@ -47,10 +47,16 @@ impl NoteCommit<'_> {
         Err(Error::BaseKeptMoving { base: self.onto.to_owned(), attempts: MAX_ATTEMPTS, last: last_reason })
     }
 
-    fn attempt(&self, op: &Operation<'_>, new_commit: &mut Option<CommitId>) -> Result<LandAttempt, Error> {
+    /// Tries once to create the commit and move the branch; `new_commit` is set if the branch moved. Returns
+    /// [`LandAttempt::Landed`] without a commit if the tree would not change.
+    fn try_create(
+        &self,
+        op: &Operation<'_>,
+        new_commit: &mut Option<CommitId>,
+    ) -> Result<LandAttempt, Error> {
         let (project, repo) = (op.project, &op.project.repo);
         let tip = repo.branch_tip(self.onto)?;
-        let from = tip.ok_or_else(|| lane::Error::NoBranch { branch: self.onto.to_owned() })?;
+        let from = tip.ok_or_else(|| lane::Error::NoOntoBranch { branch: self.onto.to_owned() })?;
         let old_tree = repo.tree_of(from)?;
         let tree = repo.edit_tree(old_tree, &(self.tree_edits)(old_tree)?)?;
         if tree == old_tree {

@@ -30,7 +30,7 @@ pub(crate) struct PartsRequest<'a> {
     pub parts: &'a [LanePart],
     /// Branch to land on.
     pub onto: &'a str,
-    /// Whether the commands of the settings are skipped.
+    /// Whether nothing is checked, neither by the commands of the settings nor by those of the parts.
     pub no_checks: bool,
     /// Time to wait in the merge queue.
     pub queue_wait: WaitLimit,
@@ -62,7 +62,7 @@ pub(crate) fn land_parts(
     let mut report = LandingReport::default();
     let mut candidates = Vec::new();
     let tip = project.repo.branch_tip(parts_request.onto)?;
-    let tip = tip.ok_or_else(|| lane::Error::NoBranch { branch: parts_request.onto.to_owned() })?;
+    let tip = tip.ok_or_else(|| lane::Error::NoOntoBranch { branch: parts_request.onto.to_owned() })?;
     for part in parts_request.parts {
         match examine_part(project, part, parts_request.onto, tip)? {
             Ok(candidate) => candidates.push(candidate),
@@ -100,14 +100,14 @@ fn examine_part(
     let not_candidate =
         |outcome: LaneOutcome| Ok(Err(Box::new(LaneOutcome { part_key: Some(part.key), ..outcome })));
     if let Some(proof) = LandingProof::load_if_exists(&part.proof_path)?
-        && (proof.to, proof.onto.as_str()) == (part.end, onto)
+        && (proof.to, proof.onto.as_str()) == (part.last_commit, onto)
         && project.repo.is_ancestor(proof.commit, tip)?
     {
         let outcome = LaneOutcome::new(&part.lane, onto, Verdict::AlreadyLanded);
         return not_candidate(LaneOutcome { commit: Some(proof.commit), ..outcome });
     }
     let repo = &project.repo;
-    let changes = tree_diff::tree_changes(repo, part.start, part.end)?;
+    let changes = tree_diff::tree_changes(repo, part.commit_before, part.last_commit)?;
     if let Some(path) =
         changes.iter().find(|change| adds_conflict_markers(repo, change)).map(|c| c.path.clone())
     {
@@ -123,15 +123,15 @@ fn examine_part(
         return not_candidate(refused);
     }
     let lane = project.lane(part.lane.as_str())?;
-    if repo.merge_base(tip, part.end)?.is_none() {
+    if repo.merge_base(tip, part.last_commit)?.is_none() {
         return not_candidate(unrelated_history_refusal(&lane, onto));
     }
     Ok(Ok(Candidate {
         lane: LaneRecord { title: part.title.clone(), checks: part.checks.clone(), ..lane },
-        tip: part.end,
+        tip: part.last_commit,
         onto: onto.to_owned(),
-        conflict_count: 0,
-        commits: repo.count_ahead(part.end, part.start)?,
+        conflicted_landings: 0,
+        commits: repo.count_ahead(part.last_commit, part.commit_before)?,
         files: changes.len(),
         part: Some(part.clone()),
         pending_commit: None,

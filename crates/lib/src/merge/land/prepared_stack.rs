@@ -60,7 +60,7 @@ impl LandingContext<'_, '_> {
             false => None,
         };
         let tip = project.repo.branch_tip(onto)?;
-        let base = tip.ok_or_else(|| lane::Error::NoBranch { branch: onto.to_owned() })?;
+        let base = tip.ok_or_else(|| lane::Error::NoOntoBranch { branch: onto.to_owned() })?;
         let strategy = request.strategy(&project.settings);
         let verify_signatures = git_options::requires_signatures(&project.repo, onto, strategy)?;
         let mut candidates = refresh_candidates(project, group, request)?;
@@ -69,7 +69,7 @@ impl LandingContext<'_, '_> {
             onto,
             strategy,
             verify_signatures,
-            run_hooks: !request.no_verify,
+            run_hooks: !request.skip_hooks,
             merge_hook: &self.merge_hook,
             scratch: scratch.path(),
             temp_objects: temp_objects.as_ref(),
@@ -158,7 +158,7 @@ fn stack_in_order(
         if stack.applied_lanes.is_empty() || !is_checked {
             return Ok(arranged);
         }
-        match local_changes::first_obstructed(op, stack, context.temp_objects)? {
+        match local_changes::lowest_obstructed_lane(op, stack, context.temp_objects)? {
             None => return Ok(arranged),
             Some((candidate, refused)) => {
                 candidates.lanes.retain(|lane| !lane.is_same_part(&candidate));
@@ -206,7 +206,7 @@ fn refresh_candidates(
             out.lanes.push(candidate.clone());
             continue;
         }
-        let Some(lane) = branch_move::find_same_lane(project, &candidate.lane)? else {
+        let Some(lane) = branch_move::find_current_record(project, &candidate.lane)? else {
             out.dropped.push(removed_lane_outcome(project, &candidate.lane, options));
             continue;
         };
@@ -215,7 +215,7 @@ fn refresh_candidates(
         let tip = project.repo.branch_tip(&lane.kind.branch)?;
         if options.is_automatic
             && !is_busy
-            && let Some(reason) = auto_merge::moved_since_run(&project.store, &lane, tip)?
+            && let Some(reason) = auto_merge::moved_since_run_reason(&project.store, &lane, tip)?
         {
             out.dropped.push(LaneOutcome::refused(&lane.name, &candidate.onto, reason));
         } else if let (false, Some(tip)) = (is_busy, tip) {

@@ -21,6 +21,7 @@ pub(crate) fn push_bases(project: &Project, options: &LandingOptions<'_>, report
     report.pushed = branches.into_iter().map(|branch| push_branch(project, options, branch)).collect();
 }
 
+/// Pushes a base; in a dry run, only determines the remote.
 fn push_branch(project: &Project, options: &LandingOptions<'_>, branch: &str) -> PushReport {
     let report = PushReport { branch: branch.to_owned(), ..PushReport::default() };
     let failed = |report: PushReport, failure: PushFailure| PushReport {

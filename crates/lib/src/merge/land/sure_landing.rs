@@ -7,12 +7,12 @@ use proq_git::Repo;
 use proq_git::RepoPath;
 use proq_git::history::tree_diff;
 use proq_git::history::tree_diff::Change;
-use proq_git::repository::open_operation::find_open_operation;
+use proq_git::repository::open_operation::find_open_git_operation;
 use proq_git::status::status_query;
 use proq_git::worktrees::worktree::WorktreeList;
 use proq_store::records::lane::{LaneRecord, MergeStrategy};
 
-use super::branch_move::require_no_operation;
+use super::branch_move::require_no_git_operation;
 use crate::lane::Project;
 use crate::lane::state::in_place_guard;
 use crate::merge::Error;
@@ -27,6 +27,8 @@ pub fn is_sure_to_land(project: &Project, lanes: &[LaneRecord]) -> bool {
     lanes.iter().all(|lane| lane.checks.is_empty()) && has_no_obstacle(project, lanes).unwrap_or(false)
 }
 
+/// Returns whether no check of a base has to run, and nothing in the lanes or in checkouts of their bases may
+/// be in the way.
 fn has_no_obstacle(project: &Project, lanes: &[LaneRecord]) -> Result<bool, Error> {
     let worktrees = WorktreeList::read(&project.repo)?;
     let bases: BTreeSet<&str> = lanes.iter().map(|lane| lane.base.as_str()).collect();
@@ -58,10 +60,11 @@ fn landable_changes(
     let (Some(tip), Some(base)) = (repo.branch_tip(branch)?, repo.branch_tip(&lane.base)?) else {
         return Ok(None);
     };
-    let is_on_branch = worktrees.at(&lane.path).is_some_and(|worktree| worktree.is_on(branch));
+    let is_on_branch =
+        worktrees.with_top_folder(&lane.path).is_some_and(|worktree| worktree.is_on_branch(branch));
     let git_dir = repo.worktree_git_dir(&lane.path)?;
     if !is_on_branch
-        || find_open_operation(&git_dir).is_some()
+        || find_open_git_operation(&git_dir).is_some()
         || !repo.submodules_with_own_commits(&git_dir).is_empty()
     {
         return Ok(None);
@@ -85,7 +88,7 @@ fn can_base_move(
     let repo = &project.repo;
     let strategy = LandingOptions::from_lanes(&[]).strategy(&project.settings);
     in_place_guard::require_branch_not_in_place(project, base)?;
-    require_no_operation(repo, base, worktrees)?;
+    require_no_git_operation(repo, base, worktrees)?;
     // A rebase goes commit by commit. One commit may conflict where all together do not, and merge commits
     // are refused.
     if strategy == MergeStrategy::Rebase || requires_signatures(repo, base, strategy)? {
@@ -94,7 +97,7 @@ fn can_base_move(
     for dir in worktrees.on_branch(base).map(|worktree| &worktree.path) {
         let git_dir = repo.worktree_git_dir(dir)?;
         // Status does not show edits of files with an `assume-unchanged` or `skip-worktree` flag.
-        if find_open_operation(&git_dir).is_some() || repo.has_flagged_entries(dir, &git_dir)? {
+        if find_open_git_operation(&git_dir).is_some() || repo.has_flagged_entries(dir, &git_dir)? {
             return Ok(false);
         }
         let local_paths = status_query::status(repo, dir, true)?.paths();

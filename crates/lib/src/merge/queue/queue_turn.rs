@@ -46,8 +46,9 @@ impl QueueTurn {
     }
 }
 
-/// Enters the merge queue and waits for the turn. `lanes` are the names that the queue lists, of lanes or of
-/// what else is checked, and `onto` is the branch to land on, if one is given for all of them.
+/// Enters the merge queue, waits for the turn, and then recovers interrupted operations. `lanes` are the
+/// names that the queue lists, of lanes or of what else is checked, and `onto` is the branch to land on, if
+/// one is given for all of them.
 ///
 /// # Errors
 /// Fails if the wait timed out.

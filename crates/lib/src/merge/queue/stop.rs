@@ -31,11 +31,11 @@ pub(crate) struct StoppedAgents {
 /// its lane is refused.
 pub(crate) fn stop_agents(project: &Project, options: &LandingOptions<'_>) -> Result<StoppedAgents, Error> {
     let mut out = StoppedAgents::default();
-    if options.stop.is_none() && options.endable_sessions.is_empty() {
+    if options.stopped_lanes.is_none() && options.endable_sessions.is_empty() {
         return Ok(out);
     }
     let lanes: Vec<LaneRecord> = if options.all {
-        project.lanes()?
+        project.owned_lanes()?
     } else {
         options.lanes.iter().map(|name| project.lane(name)).collect::<Result<_, _>>()?
     };
@@ -45,17 +45,18 @@ pub(crate) fn stop_agents(project: &Project, options: &LandingOptions<'_>) -> Re
         }
         // The agent may have received another message since the caller found it idle.
         let is_endable = || options.endable_sessions.contains(&lane.name);
-        if options.stop.is_none() && !(is_endable() && idle_lane::is_idle_with_work(project, &lane)?) {
+        if options.stopped_lanes.is_none() && !(is_endable() && idle_lane::is_idle_with_work(project, &lane)?)
+        {
             continue;
         }
         if options.dry_run {
             out.lanes.push(lane.name);
             continue;
         }
-        proq_base::interrupt::check()?;
+        proq_base::interrupt::require_no_signal()?;
         match stop::stop(project, &lane.name) {
             Ok(_) => {
-                project.listener.step(format!("stopped the agent of '{}'", lane.name));
+                project.listener.step_done(format!("stopped the agent of '{}'", lane.name));
                 out.lanes.push(lane.name);
             }
             Err(agent::Error::NotRunning { .. }) => {}

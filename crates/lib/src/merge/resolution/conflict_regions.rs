@@ -11,7 +11,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 /// Splits a text into lines without their ends. A last line is the same with and without an end.
-pub fn lines(text: &[u8]) -> Vec<&[u8]> {
+pub fn split_lines(text: &[u8]) -> Vec<&[u8]> {
     let mut split_lines: Vec<&[u8]> = text.split(|b| *b == b'\n').collect();
     if split_lines.last().is_some_and(|last| last.is_empty()) {
         split_lines.pop();
@@ -71,7 +71,7 @@ impl<'a> MarkedText<'a> {
     pub fn parse(text: &'a [u8], ours: &str, theirs: &str) -> Option<MarkedText<'a>> {
         let mut marked = MarkedText { unconflicted: vec![Vec::new()], regions: Vec::new(), marker_size: 0 };
         let mut region_lines: Option<Vec<&[u8]>> = None;
-        for line in lines(text) {
+        for line in split_lines(text) {
             match region_lines.as_mut() {
                 None => {
                     match parse_marker(line, b'<').filter(|(_, label)| label.starts_with(ours.as_bytes())) {
@@ -104,7 +104,7 @@ impl<'a> MarkedText<'a> {
     ///
     /// # Errors
     /// The first line that is missing.
-    pub(crate) fn locate_regions(&self, result: &[&'a [u8]]) -> Result<Vec<Range<usize>>, &'a [u8]> {
+    pub(crate) fn locate_resolved_regions(&self, result: &[&'a [u8]]) -> Result<Vec<Range<usize>>, &'a [u8]> {
         let [first, .., last] = self.unconflicted.as_slice() else { return Err(b"") };
         if let Some(index) = first.iter().enumerate().position(|(n, line)| result.get(n) != Some(line)) {
             return Err(first[index]);
@@ -141,13 +141,13 @@ impl<'a> MarkedText<'a> {
         // conflict.
         let all_lines: Vec<&[u8]> =
             locations.iter().flat_map(|location| &result[location.clone()]).copied().collect();
-        let is_unambiguous = locations == self.locate_from_end(result);
+        let is_unambiguous = locations == self.locate_regions_from_end(result);
         let mut out = Vec::new();
         for (n, (region, location)) in self.regions.iter().zip(locations).enumerate() {
             let resolved_lines =
                 if is_unambiguous { &result[location.clone()] } else { all_lines.as_slice() };
             for side in [MergeSide::Ours, MergeSide::Theirs] {
-                if region.is_dropped(side, resolved_lines) {
+                if region.is_side_dropped(side, resolved_lines) {
                     out.push((n, side));
                 }
             }
@@ -155,13 +155,14 @@ impl<'a> MarkedText<'a> {
         out
     }
 
-    /// Locates the regions as [`MarkedText::locate_regions`] does, but from the end.
-    fn locate_from_end(&self, result: &[&'a [u8]]) -> Vec<Range<usize>> {
+    /// Locates the regions as [`MarkedText::locate_resolved_regions`] does, but from the end; empty where it
+    /// fails.
+    fn locate_regions_from_end(&self, result: &[&'a [u8]]) -> Vec<Range<usize>> {
         let reversed = |text: &[&'a [u8]]| text.iter().rev().copied().collect::<Vec<&'a [u8]>>();
         let plain = self.unconflicted.iter().rev().map(|part| reversed(part)).collect();
         let reversed_text =
             MarkedText { unconflicted: plain, regions: Vec::new(), marker_size: self.marker_size };
-        let locations = reversed_text.locate_regions(&reversed(result)).unwrap_or_default();
+        let locations = reversed_text.locate_resolved_regions(&reversed(result)).unwrap_or_default();
         locations
             .iter()
             .rev()
@@ -183,7 +184,7 @@ impl<'a> MarkedText<'a> {
             })
         };
         let known_markers: HashSet<&[u8]> =
-            sides.iter().flat_map(|side| lines(side)).filter(|l| is_marker(l)).collect();
+            sides.iter().flat_map(|side| split_lines(side)).filter(|l| is_marker(l)).collect();
         let mut leftover =
             result.iter().enumerate().filter(|(_, l)| is_marker(l) && !known_markers.contains(*l)).peekable();
         let (first, text) = leftover.peek().map(|(n, l)| (*n, **l))?;
@@ -192,7 +193,11 @@ impl<'a> MarkedText<'a> {
         for (_, line) in leftover {
             let _ = expected.next_if(|marker_char| line.starts_with(&[**marker_char]));
         }
-        Some(LeftoverMarkers { line: first + 1, text, is_full_conflict: expected.peek().is_none() })
+        Some(LeftoverMarkers {
+            line_number: first + 1,
+            line_text: text,
+            is_full_conflict: expected.peek().is_none(),
+        })
     }
 }
 
@@ -200,13 +205,14 @@ impl<'a> MarkedText<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LeftoverMarkers<'r> {
     /// Number of the first such line, counted from one.
-    pub line: usize,
+    pub line_number: usize,
     /// Text of that line.
-    pub text: &'r [u8],
+    pub line_text: &'r [u8],
     /// Whether the lines form a full conflict.
     pub(crate) is_full_conflict: bool,
 }
 
+/// Returns the index at which the lines of `section` start in `text`; none if it does not contain them.
 fn find_lines(text: &[&[u8]], section: &[&[u8]]) -> Option<usize> {
     if section.is_empty() {
         return Some(0);
@@ -214,6 +220,8 @@ fn find_lines(text: &[&[u8]], section: &[&[u8]]) -> Option<usize> {
     text.windows(section.len()).position(|window| window == section)
 }
 
+/// Splits the lines between the outer markers of a conflict into its sides. All of them become `ours`,
+/// without a base, if the inner markers are missing or ambiguous.
 fn parse_region<'a>(region_lines: &[&'a [u8]], marker_size: usize) -> ConflictRegion<'a> {
     let is_marker =
         |line: &&[u8], marker_char| parse_marker(line, marker_char).is_some_and(|(n, _)| n == marker_size);
@@ -238,7 +246,7 @@ fn parse_region<'a>(region_lines: &[&'a [u8]], marker_size: usize) -> ConflictRe
 impl ConflictRegion<'_> {
     /// Returns whether the resolved lines dropped a side's change: no word that only it added is left or, if
     /// it added none, every word that only it removed is back.
-    fn is_dropped(&self, which: MergeSide, resolved: &[&[u8]]) -> bool {
+    fn is_side_dropped(&self, which: MergeSide, resolved: &[&[u8]]) -> bool {
         let Some(base) = &self.base else { return false };
         let (side, other) = match which {
             MergeSide::Ours => (&self.ours, &self.theirs),
@@ -267,7 +275,7 @@ mod tests {
 
     /// Returns a single line that resembles a marker and is no full conflict.
     fn leftover_line(line: usize, text: &[u8]) -> Option<LeftoverMarkers<'_>> {
-        Some(LeftoverMarkers { line, text, is_full_conflict: false })
+        Some(LeftoverMarkers { line_number: line, line_text: text, is_full_conflict: false })
     }
 
     const TEXT: &[u8] =
@@ -280,10 +288,10 @@ mod tests {
     /// Returns the reason to refuse a result: the missing line, or the dropped sides.
     fn check_result(result: &str) -> Result<Vec<(usize, MergeSide)>, String> {
         let marked = marked();
-        let borrowed_lines = lines(result.as_bytes());
+        let borrowed_lines = split_lines(result.as_bytes());
         let to_text = |line: &[u8]| String::from_utf8_lossy(line).into_owned();
         let result_lines: Vec<&'static [u8]> = borrowed_lines.iter().map(|l| &*l.to_vec().leak()).collect();
-        let places = marked.locate_regions(&result_lines).map_err(to_text)?;
+        let places = marked.locate_resolved_regions(&result_lines).map_err(to_text)?;
         Ok(marked.dropped_sides(&result_lines, &places))
     }
 
@@ -325,7 +333,7 @@ mod tests {
 
     /// Returns the dropped sides when the full result is in place of the only conflict.
     fn sides_dropped<'a>(marked: &MarkedText<'a>, result: &[&'a [u8]]) -> Vec<(usize, MergeSide)> {
-        let places = marked.locate_regions(result).unwrap();
+        let places = marked.locate_resolved_regions(result).unwrap();
         marked.dropped_sides(result, &places)
     }
 
@@ -354,13 +362,13 @@ mod tests {
             b"<<<<<<< aa\none\n||||||| 1\n=======\ntwo\n>>>>>>> bb\n}\n<<<<<<< aa\nthree\n||||||| 1\n=======\nfour\n>>>>>>> bb\n";
         let marked = MarkedText::parse(text, "aa", "bb").unwrap();
         let result: [&[u8]; 6] = [b"one", b"}", b"two", b"}", b"three", b"four"];
-        let places = marked.locate_regions(&result).unwrap();
+        let places = marked.locate_resolved_regions(&result).unwrap();
         assert_eq!(marked.dropped_sides(&result, &places), []);
     }
 
     #[test]
     fn markers_that_a_side_had_are_not_leftover() {
-        let result = lines(b"Title\n=======\n<<<<<<< x\n");
+        let result = split_lines(b"Title\n=======\n<<<<<<< x\n");
         assert_eq!(
             MarkedText::find_leftover_markers(7, &result, &[b"=======\n"]),
             leftover_line(3, b"<<<<<<< x")

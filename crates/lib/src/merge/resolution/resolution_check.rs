@@ -10,7 +10,7 @@ use proq_git::merge::tree_merge::TreeMergeOutcome;
 use proq_git::{BlobId, Repo, RepoPath};
 use proq_store::records::conflict::{ConflictedPath, ResolutionRecord};
 
-use super::conflict_regions::{LeftoverMarkers, MarkedText, MergeSide, lines};
+use super::conflict_regions::{LeftoverMarkers, MarkedText, MergeSide, split_lines};
 use crate::merge::Error;
 use crate::merge::types::resolver::Allowance;
 
@@ -40,33 +40,38 @@ pub(crate) fn conflict_kind(path: &ConflictedPath, has_regions: bool) -> Conflic
 
 /// Git's own merge of both sides, to compare a resolution with.
 #[derive(Debug)]
-pub struct MergeReference {
+pub struct ReferenceMerge {
+    /// Id of the lane's tip, which labels the lane's side in the markers.
     tip: String,
+    /// Id of the base's tip, which labels the other side in the markers.
     base: String,
+    /// Outcome of git's merge.
     merged: TreeMergeOutcome,
-    files: Vec<(RepoPath, TreeFile)>,
+    /// Conflicted paths, each with the file that git's merge left: a text has markers.
+    conflicted_files: Vec<(RepoPath, TreeFile)>,
 }
 
-impl MergeReference {
+impl ReferenceMerge {
     /// Merges both sides again, in memory.
     pub fn compute(
         repo: &Repo,
         resolution: &ResolutionRecord,
         scratch: &std::path::Path,
-    ) -> Result<MergeReference, Error> {
-        let merged = tree_merge::merge_with_diff3_markers(repo, resolution.tip, resolution.base, scratch)?;
+    ) -> Result<ReferenceMerge, Error> {
+        let merged =
+            tree_merge::merge_with_diff3_markers(repo, resolution.lane_tip, resolution.onto_tip, scratch)?;
         let files = tree_files(repo, merged.tree, &conflicted_paths(resolution))?;
-        Ok(MergeReference {
-            tip: resolution.tip.to_string(),
-            base: resolution.base.to_string(),
+        Ok(ReferenceMerge {
+            tip: resolution.lane_tip.to_string(),
+            base: resolution.onto_tip.to_string(),
             merged,
-            files,
+            conflicted_files: files,
         })
     }
 
     /// Returns the text of a conflicted file with markers; none if the path is no file.
-    pub fn text(&self, repo: &Repo, path: &RepoPath) -> Result<Option<Vec<u8>>, Error> {
-        let side = self.files.iter().find(|(p, side)| p == path && !side.is_gitlink());
+    pub fn conflicted_text(&self, repo: &Repo, path: &RepoPath) -> Result<Option<Vec<u8>>, Error> {
+        let side = self.conflicted_files.iter().find(|(p, side)| p == path && !side.is_gitlink());
         Ok(side.map(|(_, side)| repo.blob(BlobId::from_oid(side.oid))).transpose()?)
     }
 
@@ -75,16 +80,17 @@ impl MergeReference {
         MarkedText::parse(text, &self.tip, &self.base)
     }
 
-    /// Returns the text of each side of a path.
+    /// Returns the texts of a path on both sides, the lane's first; without a side that has no file there.
     fn side_texts(&self, repo: &Repo, path: &RepoPath) -> Result<Vec<Vec<u8>>, Error> {
         let is_of_path =
-            |s: &&tree_merge::UnmergedStage| s.path == *path && s.number > 1 && !s.side.is_gitlink();
+            |s: &&tree_merge::UnmergedStage| s.path == *path && s.stage_number > 1 && !s.side.is_gitlink();
         let blobs =
             self.merged.stages.iter().filter(is_of_path).map(|s| repo.blob(BlobId::from_oid(s.side.oid)));
         Ok(blobs.collect::<Result<_, _>>()?)
     }
 }
 
+/// Returns the paths in conflict as a sorted set.
 fn conflicted_paths(resolution: &ResolutionRecord) -> BTreeSet<RepoPath> {
     resolution.conflicted_paths().into_iter().collect()
 }
@@ -93,7 +99,7 @@ fn conflicted_paths(resolution: &ResolutionRecord) -> BTreeSet<RepoPath> {
 pub(crate) struct ResolutionCheck<'a> {
     pub repo: &'a Repo,
     pub resolution: &'a ResolutionRecord,
-    pub reference: &'a MergeReference,
+    pub reference: &'a ReferenceMerge,
     pub allowance: &'a Allowance,
     /// Current contents of the worktree.
     pub(crate) worktree_contents: &'a WorktreeContents,
@@ -106,7 +112,7 @@ impl ResolutionCheck<'_> {
     /// Returns the reasons to refuse the resolution, one phrase each; empty if it is accepted.
     pub(crate) fn find_refusals(&self) -> Result<Vec<String>, Error> {
         let mut out = Vec::new();
-        for path in &self.worktree_contents.nested {
+        for path in &self.worktree_contents.nested_repos {
             out.push(format!("{path} is a repository of its own; move it away"));
         }
         let changes = tree_changes(self.repo, self.resolution.merged_tree, self.worktree_contents.tree)?;
@@ -137,6 +143,8 @@ impl ResolutionCheck<'_> {
         Some(format!("{path} {description} and is not in conflict; --allow {path} gives leave"))
     }
 
+    /// Returns the reason to refuse how a conflicted path was resolved. `current` is its file in the
+    /// worktree, and `change` the difference from git's merge.
     fn check_conflicted(
         &self,
         path: &ConflictedPath,
@@ -144,7 +152,7 @@ impl ResolutionCheck<'_> {
         change: Option<&Change>,
     ) -> Result<Option<String>, Error> {
         let name = &path.path;
-        let text = self.reference.text(self.repo, name)?;
+        let text = self.reference.conflicted_text(self.repo, name)?;
         let regions = text.as_deref().and_then(|text| self.reference.parse_regions(text));
         let marker_size = regions.as_ref().map_or(7, |m| m.marker_size);
         let bytes = match current.filter(|side| !side.is_gitlink()) {
@@ -154,9 +162,10 @@ impl ResolutionCheck<'_> {
         if let Some(bytes) = &bytes {
             let sides = self.reference.side_texts(self.repo, name)?;
             let sides: Vec<&[u8]> = sides.iter().map(Vec::as_slice).collect();
-            if let Some(reason) = self
-                .check_markers(name, MarkedText::find_leftover_markers(marker_size, &lines(bytes), &sides))
-            {
+            if let Some(reason) = self.check_markers(
+                name,
+                MarkedText::find_leftover_markers(marker_size, &split_lines(bytes), &sides),
+            ) {
                 return Ok(Some(reason));
             }
         } else if current.is_none() && is_on_both_sides(path) && !self.allowance.covers(name) {
@@ -167,7 +176,7 @@ impl ResolutionCheck<'_> {
         let is_undecided = change.is_none() && self.worktree_contents.unmerged.contains(name);
         let (marked, bytes) = match (conflict_kind(path, regions.is_some()), regions, bytes) {
             (ConflictKind::NotText(description), ..) => {
-                return Ok(self.check_decision(name, description, is_undecided));
+                return Ok(self.check_non_text_conflict(name, description, is_undecided));
             }
             _ if is_undecided => return Ok(Some(format!("{name} is as git left it, with its conflict"))),
             _ if self.allowance.covers(name) => return Ok(None),
@@ -180,13 +189,13 @@ impl ResolutionCheck<'_> {
         if change.is_some_and(is_mode_changed) {
             return Ok(Some(format!("{name} has another mode now; --allow {name} gives leave")));
         }
-        Ok(self.check_text(name, &marked, &lines(&bytes)))
+        Ok(self.check_text(name, &marked, &split_lines(&bytes)))
     }
 
     /// Refuses lines that resemble conflict markers. An allowance for the file accepts them as text, except
     /// for a full conflict that an agent left.
     fn check_markers(&self, name: &RepoPath, leftover: Option<LeftoverMarkers<'_>>) -> Option<String> {
-        let LeftoverMarkers { line, text, is_full_conflict: whole } = leftover?;
+        let LeftoverMarkers { line_number: line, line_text: text, is_full_conflict: whole } = leftover?;
         let is_final = self.is_by_agent && whole;
         if !is_final && self.allowance.covers(name) {
             return None;
@@ -196,9 +205,14 @@ impl ResolutionCheck<'_> {
         Some(format!("{name}:{line}: a conflict marker is left: {}{hint}", quote_line(text)))
     }
 
-    /// Refuses a conflict that cannot be resolved line by line if an agent resolved it, or if it is
-    /// undecided.
-    fn check_decision(&self, name: &RepoPath, description: &str, is_undecided: bool) -> Option<String> {
+    /// Returns the reason to refuse the decision of a conflict that cannot be resolved line by line: an agent
+    /// made it, or nobody has.
+    fn check_non_text_conflict(
+        &self,
+        name: &RepoPath,
+        description: &str,
+        is_undecided: bool,
+    ) -> Option<String> {
         if self.is_by_agent && !self.allowance.covers(name) {
             return Some(format!(
                 "{name} {description}, which is for a person to decide; --allow {name} gives leave"
@@ -209,13 +223,15 @@ impl ResolutionCheck<'_> {
         })
     }
 
+    /// Returns the reason to refuse a resolved text: lines outside of the conflicts were changed, or an agent
+    /// dropped a side.
     fn check_text(
         &self,
         name: &RepoPath,
         regions: &MarkedText<'_>,
         current_lines: &[&[u8]],
     ) -> Option<String> {
-        let locations = match regions.locate_regions(current_lines) {
+        let locations = match regions.locate_resolved_regions(current_lines) {
             Ok(places) => places,
             Err(line) => {
                 return Some(format!(
@@ -244,6 +260,7 @@ fn is_on_both_sides(path: &ConflictedPath) -> bool {
     [2, 3].iter().all(|side| path.stages.contains(side))
 }
 
+/// Quotes a line for a message, truncated to [`MAX_QUOTED_CHARS`].
 fn quote_line(text_line: &[u8]) -> String {
     let text = RepoPath::new(text_line.trim_ascii()).to_string();
     match text.char_indices().nth(MAX_QUOTED_CHARS) {

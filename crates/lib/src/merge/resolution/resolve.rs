@@ -8,7 +8,7 @@ use proq_git::base::head::RefMove;
 use proq_git::history::commit::NewCommit;
 use proq_git::merge::tree_merge;
 use proq_git::repository::objects::TempObjectStore;
-use proq_git::repository::open_operation::find_open_operation;
+use proq_git::repository::open_operation::find_open_git_operation;
 use proq_git::worktrees::worktree::WorktreeList;
 use proq_git::{CommitId, RepoPath, TreeId};
 use proq_store::Store;
@@ -20,7 +20,7 @@ use proq_store::records::lane::LaneRecord;
 use proq_store::records::lane_state::LaneState;
 use serde::Serialize;
 
-use super::resolution_check::{MergeReference, ResolutionCheck};
+use super::resolution_check::{ReferenceMerge, ResolutionCheck};
 use crate::event::log;
 use crate::lane;
 use crate::lane::Project;
@@ -74,8 +74,8 @@ pub fn open_for_user(project: &Project, name: &LaneName) -> Result<ResolutionSta
     let (lane, lock) = project.lock_idle_lane(name.as_str())?;
     let tip = project.repo.branch_tip(&lane.kind.branch)?;
     let path = project.store.layout().resolution_record(&lane.name);
-    if let Some(resolution) = project.find_resolution(&lane.name)?.filter(|open| Some(open.tip) == tip)
-        && project.repo.is_registered_worktree(&resolution.path)
+    if let Some(resolution) = project.find_resolution(&lane.name)?.filter(|open| Some(open.lane_tip) == tip)
+        && project.repo.is_registered_worktree(&resolution.worktree_path)
     {
         let resolution = ResolutionRecord { agent: None, ..resolution };
         operate(project, "resolve", |op| op.save_record(&resolution, &path))?;
@@ -96,9 +96,11 @@ pub(crate) fn open_resolution(
     let conflict_record = load_conflict(&project.store, &lane.name)?;
     let previous = project.find_resolution(&lane.name)?;
     if let (Some(_), Some(old)) = (agent, previous.as_ref().filter(|old| old.agent.is_none())) {
-        return Err(ResolveError::OpenByHand { lane: lane.name.clone(), dir: old.path.clone() }.into());
+        return Err(
+            ResolveError::OpenByHand { lane: lane.name.clone(), dir: old.worktree_path.clone() }.into()
+        );
     }
-    let sides = merge_sides(&project.repo, lane, &conflict_record.onto)?;
+    let sides = side_tips(&project.repo, lane, &conflict_record.onto)?;
     require_updatable(project, lane)?;
     let is_clean = is_clean_merge(project, sides)?;
     let start = operate(project, "resolve", |op| {
@@ -124,15 +126,20 @@ pub(crate) fn open_resolution(
     apply_resolution(project, &resolution, tree, "git").map(ResolutionStart::Resolved)
 }
 
-fn merge_sides(repo: &Repo, lane: &LaneRecord, onto: &str) -> Result<(CommitId, CommitId), Error> {
+/// Returns the tips of the lane's branch and of the branch `onto`.
+///
+/// # Errors
+/// Fails when one of the branches is gone.
+fn side_tips(repo: &Repo, lane: &LaneRecord, onto: &str) -> Result<(CommitId, CommitId), Error> {
     let Some(tip) = repo.branch_tip(&lane.kind.branch)? else {
         let reason = format!("its branch {} is gone", lane.kind.branch);
         return Err(ResolveError::LaneNotReady { lane: lane.name.clone(), reason }.into());
     };
     let base = repo.branch_tip(onto)?;
-    Ok((tip, base.ok_or_else(|| lane::Error::NoBranch { branch: onto.to_owned() })?))
+    Ok((tip, base.ok_or_else(|| lane::Error::NoOntoBranch { branch: onto.to_owned() })?))
 }
 
+/// Returns whether merging the lane's tip into the base's tip causes no conflict.
 fn is_clean_merge(project: &Project, (tip, base): (CommitId, CommitId)) -> Result<bool, Error> {
     let scratch = project.store.layout().create_scratch()?;
     let temp_objects = TempObjectStore::new(&project.repo, &scratch.path().join("objects"))?;
@@ -151,6 +158,7 @@ fn clear_ended_conflict(
     Ok(ResolvedConflict { lane, onto, commit: None, resolver: None, files: Vec::new() })
 }
 
+/// Removes the record of a lane's conflict, and puts the lane in state `done`.
 fn clear_conflict(op: &Operation<'_>, lane: &LaneName) -> Result<(), Error> {
     for step in conflict::removal_steps(op, lane)? {
         drop(op.perform(step)?);
@@ -162,6 +170,7 @@ fn clear_conflict(op: &Operation<'_>, lane: &LaneName) -> Result<(), Error> {
     Ok(())
 }
 
+/// Puts the lane in state `conflict`, with the conflict as its detail.
 fn set_conflict_state(
     op: &Operation<'_>,
     lane: &LaneRecord,
@@ -182,6 +191,7 @@ fn require_updatable(project: &Project, lane: &LaneRecord) -> Result<(), Error> 
     update_blocker(project, lane)?.map_or(Ok(()), |reason| Err(refused(reason)))
 }
 
+/// Returns the reason why the lane's worktree could not be updated to a new tip; none if it could.
 fn update_blocker(project: &Project, lane: &LaneRecord) -> Result<Option<String>, Error> {
     let evidence = evidence::inspect_worktree(project, lane, &WorktreeList::read(&project.repo)?, None)?;
     if evidence.is_folder_missing {
@@ -210,27 +220,29 @@ pub(crate) fn check_resolution(
 ) -> Result<(TreeId, Vec<String>), Error> {
     let repo = &project.repo;
     let refused = |why: &str| Ok((resolution.merged_tree, vec![why.to_owned()]));
-    if !repo.is_registered_worktree(&resolution.path) {
+    if !repo.is_registered_worktree(&resolution.worktree_path) {
         return refused("its worktree is gone");
     }
-    let git_dir = repo.worktree_git_dir(&resolution.path)?;
-    if let Some(operation) = find_open_operation(&git_dir).filter(|other| other.command != "merge") {
+    let git_dir = repo.worktree_git_dir(&resolution.worktree_path)?;
+    if let Some(operation) = find_open_git_operation(&git_dir).filter(|other| other.command != "merge") {
         return refused(&format!("a {} is under way there", operation.command));
     }
-    let head = repo.head_commit(&resolution.path)?.unwrap_or(resolution.tip);
-    if head == resolution.tip && repo.merge_head(&resolution.path)? != Some(resolution.base) {
+    let head = repo.head_commit(&resolution.worktree_path)?.unwrap_or(resolution.lane_tip);
+    if head == resolution.lane_tip && repo.merge_head(&resolution.worktree_path)? != Some(resolution.onto_tip)
+    {
         return refused("the merge was given up there, so that nothing tells what was decided");
     }
-    if !repo.is_ancestor(resolution.tip, head)? {
+    if !repo.is_ancestor(resolution.lane_tip, head)? {
         return refused("what is checked out there does not build on the lane any more");
     }
-    let worktree_contents = match LockedWorktree::lock(project, &resolution.path)?.write_worktree_tree() {
-        Ok(laid) => laid,
-        Err(lane::Error::Git(e)) if e.is_git_failure() => return refused(&e.to_string()),
-        Err(e) => return Err(e.into()),
-    };
+    let worktree_contents =
+        match LockedWorktree::lock(project, &resolution.worktree_path)?.write_worktree_tree() {
+            Ok(laid) => laid,
+            Err(lane::Error::Git(e)) if e.is_git_failure() => return refused(&e.to_string()),
+            Err(e) => return Err(e.into()),
+        };
     let scratch = project.store.layout().create_scratch()?;
-    let reference = MergeReference::compute(repo, resolution, scratch.path())?;
+    let reference = ReferenceMerge::compute(repo, resolution, scratch.path())?;
     let resolution_check = ResolutionCheck {
         repo,
         resolution,
@@ -255,13 +267,19 @@ pub fn continue_resolution(
     let resolution = require_open_resolution(project, &lane.name)?;
     let (tree, reasons) = check_resolution(project, &resolution, allowance, resolution.agent.is_some())?;
     if !reasons.is_empty() {
-        return Err(ResolveError::Refused { lane: lane.name, dir: resolution.path, why: reasons }.into());
+        return Err(
+            ResolveError::Refused { lane: lane.name, dir: resolution.worktree_path, why: reasons }.into()
+        );
     }
     let resolver =
         resolution.agent.as_ref().map_or_else(|| "hand".to_owned(), |agent| format!("hand, after {agent}"));
     apply_resolution(project, &resolution, tree, &resolver)
 }
 
+/// Returns the open resolution of a lane.
+///
+/// # Errors
+/// [`ResolveError::NoConflict`] or [`ResolveError::NotOpen`].
 pub(crate) fn require_open_resolution(project: &Project, lane: &LaneName) -> Result<ResolutionRecord, Error> {
     if let Some(resolution) = project.find_resolution(lane)? {
         return Ok(resolution);
@@ -281,6 +299,8 @@ pub fn abort_resolution(
     Ok((resolution, closed))
 }
 
+/// Closes a resolution with all its contents saved. A lane whose conflict is on record is in state `conflict`
+/// then.
 pub(crate) fn close_resolution(
     project: &Project,
     lane: &LaneRecord,
@@ -305,14 +325,15 @@ pub(crate) fn apply_resolution(
     operate(project, "resolve", |op| {
         let lane = project.lane(resolution.lane.as_str())?;
         let message = merge_message(&lane, resolution, resolver);
-        let commit = NewCommit { tree, parents: &[resolution.tip, resolution.base], message: &message };
+        let commit =
+            NewCommit { tree, parents: &[resolution.lane_tip, resolution.onto_tip], message: &message };
         let commit = commit.write(&project.repo, None)?;
         op.set_reflog_message(format!("git-proq resolve: {} into {}", resolution.onto, lane.kind.branch));
         let result = if let Some(reason) = update_blocker(project, &lane)? {
             Err(reason)
         } else {
             let ref_move = RefMove::Branch(lane.kind.branch.clone());
-            op.transition(&lane.path, resolution.tip, commit, ref_move).map_err(|e| e.to_string())
+            op.transition(&lane.path, resolution.lane_tip, commit, ref_move).map_err(|e| e.to_string())
         };
         if let Err(reason) = result {
             let saved_ref = format!("refs/proq/saved/{}-{}", lane.name, new_id());
@@ -320,7 +341,7 @@ pub(crate) fn apply_resolution(
             return Err(ResolveError::NotApplied { lane: lane.name, reason, saved_ref }.into());
         }
         // This is git's own cache: the next merge of the same two sides reuses the resolution.
-        if let Err(e) = project.repo.record_resolution(&resolution.path) {
+        if let Err(e) = project.repo.record_resolution(&resolution.worktree_path) {
             project.listener.warn(format!("rerere could not note the resolution: {e}"));
         }
         clear_conflict(op, &lane.name)?;

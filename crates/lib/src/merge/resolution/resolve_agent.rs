@@ -12,7 +12,7 @@ use proq_store::records::lane::LaneRecord;
 use proq_store::records::lane_state::LaneState;
 use proq_store::records::run::RunRecord;
 
-use super::resolution_check::{ConflictKind, MergeReference, conflict_kind};
+use super::resolution_check::{ConflictKind, ReferenceMerge, conflict_kind};
 use super::resolve;
 use super::resolve::{
     ResolutionStart, ResolvedConflict, apply_resolution, check_resolution, close_resolution, open_resolution,
@@ -62,7 +62,7 @@ pub fn resolve_by_agent(
             ResolutionStart::Open(open) => open,
             ResolutionStart::Resolved(resolved) => return Ok(resolved),
         };
-        let dir = resolution.path.clone();
+        let dir = resolution.worktree_path.clone();
         let reason = match run_attempt(project, &lane, lock, &resolution, resolver)? {
             AttemptOutcome::Resolved(resolved) => return Ok(resolved),
             AttemptOutcome::Refused(why) => why,
@@ -76,7 +76,7 @@ pub fn resolve_by_agent(
             let (lane, agent) = (lane.name, resolver.agent.to_owned());
             return Err(ResolveError::AttemptsExhausted { lane, agent, tries: attempts, reason, dir }.into());
         }
-        project.listener.step(format!("refused: {reason}"));
+        project.listener.step_done(format!("refused: {reason}"));
     }
 }
 
@@ -104,6 +104,7 @@ pub(crate) fn resume_by_agent(
     resolve_by_agent(project, name.as_str(), resolver)
 }
 
+/// Runs the agent once on an open resolution, waits for it, and applies the result if it is accepted.
 fn run_attempt(
     project: &Project,
     lane: &LaneRecord,
@@ -134,7 +135,7 @@ fn run_attempt(
     } else {
         format!("{} files", resolution.paths.len())
     };
-    project.listener.step(format!(
+    project.listener.step_done(format!(
         "{} resolves the conflict of {} with {} in {file_count}; follow it: git proq logs -f {}",
         resolver.agent, lane.name, resolution.onto, lane.name
     ));
@@ -165,6 +166,7 @@ fn conclude_attempt(
     Ok(AttemptOutcome::Refused(refusal_reasons.join("; ")))
 }
 
+/// Returns why a run failed, as a clause.
 fn failure_reason(project: &Project, name: &LaneName, run: &RunRecord) -> String {
     match (run.exit_code, run.signal) {
         (Some(code), _) => format!("it failed with exit code {code}"),
@@ -182,10 +184,10 @@ fn prepare_agent(
 ) -> Result<(AgentCommand, String), Error> {
     let repo = &project.repo;
     let scratch = project.store.layout().create_scratch()?;
-    let reference = MergeReference::compute(repo, resolution, scratch.path())?;
+    let reference = ReferenceMerge::compute(repo, resolution, scratch.path())?;
     let mut reasons = Vec::new();
     for path in resolution.paths.iter().filter(|p| !resolver.allowance.covers(&p.path)) {
-        let text = reference.text(repo, &path.path)?;
+        let text = reference.conflicted_text(repo, &path.path)?;
         let has_regions = text.as_deref().is_some_and(|text| reference.parse_regions(text).is_some());
         if let ConflictKind::NotText(description) = conflict_kind(path, has_regions) {
             reasons.push(format!("{0} {description} (--allow {0} lets the agent decide)", path.path));
@@ -214,7 +216,7 @@ fn prepare_agent(
 /// Waits until a run has finished. Ctrl-C stops the run first.
 fn wait_for_run(project: &Project, lane: &LaneName) -> Result<(), Error> {
     while effective_state(project, &project.lane(lane.as_str())?)?.0.is_busy() {
-        if let Err(interrupted) = proq_base::interrupt::check() {
+        if let Err(interrupted) = proq_base::interrupt::require_no_signal() {
             drop(stop::stop(project, lane)?);
             return Err(interrupted.into());
         }

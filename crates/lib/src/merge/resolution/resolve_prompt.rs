@@ -3,8 +3,8 @@
 use proq_git::{Repo, RepoPath};
 use proq_store::records::conflict::ResolutionRecord;
 
-use super::conflict_regions::{ConflictRegion, lines};
-use super::resolution_check::{ConflictKind, MergeReference, conflict_kind};
+use super::conflict_regions::{ConflictRegion, split_lines};
+use super::resolution_check::{ConflictKind, ReferenceMerge, conflict_kind};
 use crate::merge::Error;
 use crate::merge::types::resolver::Allowance;
 
@@ -24,7 +24,7 @@ const MAX_SIDE_CHARS: usize = 4_000;
 pub fn build_prompt(
     repo: &Repo,
     resolution: &ResolutionRecord,
-    reference: &MergeReference,
+    reference: &ReferenceMerge,
     task: &str,
     checks: &[String],
     allowance: &Allowance,
@@ -42,11 +42,11 @@ pub fn build_prompt(
     out.push_str(&commits_section(
         repo,
         "Commits of the lane that touch these files (`HEAD`, \"ours\")",
-        (resolution.tip, resolution.base),
+        (resolution.lane_tip, resolution.onto_tip),
         &names,
     )?);
     let theirs = format!("Commits on `{onto}` that touch these files (\"theirs\")");
-    out.push_str(&commits_section(repo, &theirs, (resolution.base, resolution.tip), &names)?);
+    out.push_str(&commits_section(repo, &theirs, (resolution.onto_tip, resolution.lane_tip), &names)?);
     out.push_str(&conflicts_section(repo, resolution, reference)?);
     out.push_str(&rules_section(resolution, allowance));
     if !checks.is_empty() {
@@ -66,10 +66,12 @@ pub fn build_prompt(
     Ok(out)
 }
 
+/// Returns a number of files in words: `one file`, `3 files`.
 fn describe_file_count(n: usize) -> String {
     if n == 1 { "one file".to_owned() } else { format!("{n} files") }
 }
 
+/// Returns the section with the commits of `tip` that `other` lacks and that touch these files.
 fn commits_section(
     repo: &Repo,
     title: &str,
@@ -90,17 +92,18 @@ fn commits_section(
     Ok(out)
 }
 
+/// Returns the section with git's messages and with the conflicts of each file.
 fn conflicts_section(
     repo: &Repo,
     resolution: &ResolutionRecord,
-    reference: &MergeReference,
+    reference: &ReferenceMerge,
 ) -> Result<String, Error> {
     let mut out = String::from("\n# The conflicts\n\n");
-    for message in &resolution.messages {
+    for message in &resolution.git_messages {
         out.push_str(&format!("- {message}\n"));
     }
     for path in &resolution.paths {
-        let text = reference.text(repo, &path.path)?;
+        let text = reference.conflicted_text(repo, &path.path)?;
         let marked = text.as_deref().and_then(|text| reference.parse_regions(text));
         let name = &path.path;
         if let ConflictKind::NotText(description) = conflict_kind(path, marked.is_some()) {
@@ -121,6 +124,7 @@ fn conflicts_section(
     Ok(out)
 }
 
+/// Quotes both sides of a conflict and their common ancestor.
 fn quote_region(region: &ConflictRegion<'_>, resolution: &ResolutionRecord) -> String {
     let join_lines = |side_lines: &[&[u8]]| {
         let texts: Vec<_> = side_lines.iter().map(|line| String::from_utf8_lossy(line)).collect();
@@ -140,6 +144,7 @@ fn quote_region(region: &ConflictRegion<'_>, resolution: &ResolutionRecord) -> S
     .concat()
 }
 
+/// Returns the section that says how to resolve the conflict and what may be changed.
 fn rules_section(resolution: &ResolutionRecord, allowance: &Allowance) -> String {
     let names: Vec<String> = resolution.paths.iter().map(|p| format!("`{}`", p.path)).collect();
     let mut out = format!(
@@ -163,7 +168,7 @@ fn rules_section(resolution: &ResolutionRecord, allowance: &Allowance) -> String
 fn truncate(text: &str, max_chars: usize) -> String {
     match text.char_indices().nth(max_chars) {
         Some((end, _)) => {
-            let line_count = lines(&text.as_bytes()[..end]).len();
+            let line_count = split_lines(&text.as_bytes()[..end]).len();
             format!("{}\n[… cut after {line_count} lines]", &text[..end])
         }
         None => text.to_owned(),

@@ -98,7 +98,7 @@ pub(crate) fn classify_lanes(
             None => examinations.push(examination),
             Some(reason) if options.all => out.skipped.push((examination.lane.name, reason)),
             Some(reason) => out.refused.push(LaneOutcome {
-                hints: examination.hints()?,
+                hints: examination.state_hints()?,
                 ..LaneOutcome::refused(&examination.lane.name, &examination.onto, reason)
             }),
         }
@@ -130,7 +130,7 @@ pub(crate) fn classify_lanes(
 fn requested_lanes(project: &Project, options: &LandingOptions<'_>) -> Result<Vec<LaneRecord>, Error> {
     let mut lanes = Vec::new();
     if options.all {
-        lanes = project.lanes()?;
+        lanes = project.owned_lanes()?;
         lanes.sort_by(|a, b| a.created.cmp(&b.created).then_with(|| a.name.cmp(&b.name)));
     } else if let Some(lane) = options.unrecorded_lane {
         lanes.push(lane.clone());
@@ -225,7 +225,8 @@ impl LaneExamination<'_, '_> {
     /// or too many deletions.
     fn check_changes(&self, examined: ExaminedLane) -> Result<Result<Candidate, Box<LaneOutcome>>, Error> {
         let (repo, lane) = (&self.project.repo, &self.lane);
-        let ExaminedLane { tip, base, ancestor: from, to_commit: would_commit } = examined;
+        let ExaminedLane { tip, base_tip: base, common_ancestor: from, status_to_commit: would_commit } =
+            examined;
         let changes = tree_diff::tree_changes(repo, from, tip)?;
         if !self.options.force
             && let Some(path) =
@@ -249,11 +250,11 @@ impl LaneExamination<'_, '_> {
             lane: lane.clone(),
             tip,
             onto: self.onto.clone(),
-            conflict_count: record.map_or(0, |r| r.attempts),
+            conflicted_landings: record.map_or(0, |r| r.capture_count),
             commits: repo.count_ahead(tip, base)?,
             files: changes.len(),
             part: None,
-            pending_commit: would_commit.map(|status| PendingCommit { status, ancestor: from }),
+            pending_commit: would_commit.map(|status| PendingCommit { status, common_ancestor: from }),
         }))
     }
 
@@ -264,7 +265,9 @@ impl LaneExamination<'_, '_> {
         Box::new(LaneOutcome::refused(&self.lane.name, &self.onto, reason))
     }
 
-    /// Returns the commits that may land, or the outcome with the reason why none may.
+    /// Examines the lane's branch and worktree, and handles uncommitted work as the setting
+    /// `merge.uncommitted` requires. Returns the commits that may land, or the outcome with the reason why
+    /// none may.
     fn examine(
         &self,
         status: Option<WorktreeStatus>,
@@ -314,25 +317,25 @@ impl LaneExamination<'_, '_> {
         self.check_against_base(base, to_commit)
     }
 
-    /// Compares the lane with the tip `base` of its base, after uncommitted work has been handled. Refuses
-    /// unrelated histories, and lanes that have no commits or have landed already.
+    /// Compares the lane with the tip of its base, after uncommitted work has been handled. Refuses unrelated
+    /// histories, and lanes that have no commits or have landed already.
     fn check_against_base(
         &self,
-        base: CommitId,
-        to_commit: Option<WorktreeStatus>,
+        base_tip: CommitId,
+        status_to_commit: Option<WorktreeStatus>,
     ) -> Result<Result<ExaminedLane, Box<LaneOutcome>>, Error> {
         let (project, lane) = (self.project, &self.lane);
         let refused = |why: String| Ok(Err(Box::new(LaneOutcome::refused(&lane.name, &self.onto, why))));
         let Some(tip) = project.repo.branch_tip(&lane.kind.branch)? else {
             return Ok(Err(self.refuse_incomplete(format!("its branch {} is gone", lane.kind.branch))));
         };
-        let Some(ancestor) = project.repo.merge_base(base, tip)? else {
+        let Some(ancestor) = project.repo.merge_base(base_tip, tip)? else {
             return Ok(Err(Box::new(unrelated_history_refusal(lane, &self.onto))));
         };
-        if to_commit.is_some() {
-            return Ok(Ok(ExaminedLane { tip, base, ancestor, to_commit }));
+        if status_to_commit.is_some() {
+            return Ok(Ok(ExaminedLane { tip, base_tip, common_ancestor: ancestor, status_to_commit }));
         }
-        if has_landed_on(lane, &project.repo, tip, base)? {
+        if has_landed_on(lane, &project.repo, tip, base_tip)? {
             let outcome = LaneOutcome::new(&lane.name, &self.onto, Verdict::AlreadyLanded);
             if tip != lane.start || lane.landed.is_some() {
                 return Ok(Err(Box::new(outcome)));
@@ -343,12 +346,12 @@ impl LaneExamination<'_, '_> {
             }
             return refused("it has no commits".to_owned());
         }
-        if project.repo.has_equivalent_changes(base, tip)? {
+        if project.repo.has_equivalent_changes(base_tip, tip)? {
             let message = Some("in other commits, by patch id".to_owned());
             let outcome = LaneOutcome::new(&lane.name, &self.onto, Verdict::AlreadyLanded);
             return Ok(Err(Box::new(LaneOutcome { message, ..outcome })));
         }
-        Ok(Ok(ExaminedLane { tip, base, ancestor, to_commit }))
+        Ok(Ok(ExaminedLane { tip, base_tip, common_ancestor: ancestor, status_to_commit }))
     }
 }
 
@@ -357,11 +360,11 @@ struct ExaminedLane {
     /// Tip of the lane's branch.
     tip: CommitId,
     /// Tip of the base.
-    base: CommitId,
+    base_tip: CommitId,
     /// Common ancestor of both tips.
-    ancestor: CommitId,
+    common_ancestor: CommitId,
     /// Uncommitted work that a landing would commit first; a dry run leaves it.
-    to_commit: Option<WorktreeStatus>,
+    status_to_commit: Option<WorktreeStatus>,
 }
 
 /// Returns whether a lane has its branch and its worktree.

@@ -77,7 +77,7 @@ impl LaneExamination<'_, '_> {
     }
 
     /// Returns hints for a lane that may not land because of its state.
-    pub fn hints(&self) -> Result<Vec<String>, Error> {
+    pub fn state_hints(&self) -> Result<Vec<String>, Error> {
         let (state, _) = effective_state(self.project, &self.lane)?;
         let action = match is_idle_with_work(self.project, &self.lane)? {
             true => "end its session and land it",
@@ -90,14 +90,18 @@ impl LaneExamination<'_, '_> {
     /// Returns whether `--stop` stopped the lane's agent for this landing, so that its stopped state is no
     /// reason to refuse it.
     fn was_stopped_to_land(&self) -> bool {
-        self.options.stop.is_some_and(|stopped| !self.options.all || stopped.contains(&self.lane.name))
+        self.options
+            .stopped_lanes
+            .is_some_and(|stopped| !self.options.all || stopped.contains(&self.lane.name))
     }
 
+    /// Returns whether the lane's worktree has uncommitted changes; false if it is gone.
     fn has_uncommitted(&self) -> Result<bool, Error> {
         let has_worktree = self.project.repo.is_registered_worktree(&self.lane.path);
         Ok(has_worktree && !status_query::status(&self.project.repo, &self.lane.path, true)?.is_clean())
     }
 
+    /// Returns whether the tip of the lane's branch differs from the lane's start.
     fn has_commits(&self) -> Result<bool, Error> {
         let tip = self.project.repo.branch_tip(&self.lane.kind.branch)?;
         Ok(tip.is_some_and(|tip| tip != self.lane.start))
@@ -116,7 +120,7 @@ impl LaneExamination<'_, '_> {
     fn is_failed_check_outdated(&self) -> Result<bool, Error> {
         let path = self.project.store.layout().failed_check_record(&self.lane.name);
         let Some(record) = FailedCheckRecord::load_if_exists(&path)? else { return Ok(true) };
-        if record.task_lane.is_none() {
+        if record.command_lane.is_none() {
             let base_commands = match self.options.no_checks {
                 true => Vec::new(),
                 false => self.project.landing_checks(&self.onto)?.commands,
@@ -129,9 +133,11 @@ impl LaneExamination<'_, '_> {
                 return Ok(true);
             }
         }
-        self.has_moved_since(record.lane_tip, record.base_tip, &record.onto)
+        self.has_moved_since(record.lane_tip, record.base_tip_after_landing, &record.onto)
     }
 
+    /// Returns whether the lane would now land on another branch than `onto`, or its tip is no longer `tip`,
+    /// or that of its base no longer `base`.
     fn has_moved_since(&self, tip: CommitId, base: CommitId, onto: &str) -> Result<bool, Error> {
         let repo = &self.project.repo;
         Ok(self.onto != onto
@@ -140,6 +146,7 @@ impl LaneExamination<'_, '_> {
     }
 }
 
+/// Returns the verb phrase for a stopped, failed or stalled lane: `was stopped` or `failed`.
 fn past_tense(state: LaneState) -> &'static str {
     match state {
         LaneState::Stopped => "was stopped",

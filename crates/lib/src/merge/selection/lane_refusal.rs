@@ -13,7 +13,7 @@ use crate::lane::Project;
 use crate::merge::Error;
 use crate::merge::types::options::LandingOptions;
 use crate::merge::types::outcome::{LaneOutcome, Verdict};
-use crate::run::leftovers::contains_conflict;
+use crate::run::leftovers::contains_conflict_markers;
 
 /// Returns the refusal of a lane whose history has no commit in common with that of the branch `onto`.
 pub(crate) fn unrelated_history_refusal(lane: &LaneRecord, onto: &str) -> LaneOutcome {
@@ -52,7 +52,7 @@ pub(crate) fn adds_conflict_markers(repo: &Repo, change: &Change) -> bool {
         let blob = side
             .filter(|s| s.is_file())
             .and_then(|s| repo.small_blob(BlobId::from_oid(s.oid), MAX_MARKER_SCAN_BYTES));
-        blob.is_some_and(|text| contains_conflict(&text))
+        blob.is_some_and(|text| contains_conflict_markers(&text))
     };
     has_markers(change.new) && !has_markers(change.old)
 }
@@ -65,10 +65,10 @@ pub(crate) fn refuse_second_pick(
     onto: &str,
 ) -> Result<Option<LaneOutcome>, Error> {
     let (Some(group), repo) = (&lane.group, &project.repo) else { return Ok(None) };
-    let removed_lanes = project.past_lanes().into_iter().map(|(_, past)| past);
-    for other in project.lanes()?.into_iter().chain(removed_lanes) {
+    let removed_lanes = project.past_owned_lanes().into_iter().map(|(_, past)| past);
+    for other in project.owned_lanes()?.into_iter().chain(removed_lanes) {
         let is_other = other.group.as_ref() == Some(group) && other.name != lane.name;
-        let Some(landed) = other.landed.filter(|landed| is_other && lane.created <= landed.at) else {
+        let Some(landed) = other.landed.filter(|landed| is_other && lane.created <= landed.landed_at) else {
             continue;
         };
         let Some(tip) = repo.branch_tip(&landed.onto)? else { continue };
@@ -88,7 +88,7 @@ pub(crate) fn removed_lane_outcome(
     options: &LandingOptions<'_>,
 ) -> LaneOutcome {
     let onto = options.onto.unwrap_or(&lane.base);
-    let removed_lanes = project.past_lanes().into_iter().map(|(_, past)| past);
+    let removed_lanes = project.past_owned_lanes().into_iter().map(|(_, past)| past);
     let landed = removed_lanes.filter(|past| past.name == lane.name && past.start == lane.start);
     let landed = landed.filter(|past| past.state == LaneState::Landed).find_map(|past| past.landed);
     if landed.is_some_and(|landed| landed.onto == onto) {

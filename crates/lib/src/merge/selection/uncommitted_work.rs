@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use proq_base::config::choices::Uncommitted;
+use proq_base::config::choices::UncommittedPolicy;
 use proq_base::explain::{Explain, shell_quote_path};
 use proq_git::base::error;
 use proq_git::base::local_changes_hint::LocalChangesHint;
@@ -42,7 +42,7 @@ impl LaneExamination<'_, '_> {
         };
         let refused_by_error =
             |e: lane::Error| refused(e.to_string(), e.hints().iter().map(ToString::to_string).collect());
-        let is_committed = project.settings.uncommitted != Uncommitted::Snapshot;
+        let is_committed = project.settings.uncommitted != UncommittedPolicy::Snapshot;
         if let Some(e) = project.repo.index_lock_error(&lane.path).filter(|_| is_committed) {
             let hints = e.hints().iter().map(ToString::to_string).collect();
             return refused(format!("it has uncommitted work: {names}; {e}"), hints);
@@ -51,29 +51,31 @@ impl LaneExamination<'_, '_> {
             return refused(format!("it has uncommitted work: {names}; {why}"), vec![hint]);
         }
         match project.settings.uncommitted {
-            Uncommitted::Commit if self.options.dry_run => {
+            UncommittedPolicy::Commit if self.options.dry_run => {
                 match leftovers_to_commit(project, lane, self.options.allow_deletions) {
                     Ok(paths) => Ok(Ok(!paths.is_empty())),
                     Err(e) => refused_by_error(e),
                 }
             }
-            Uncommitted::Snapshot if self.options.dry_run => Ok(Ok(false)),
-            Uncommitted::Refuse => refused(
+            UncommittedPolicy::Snapshot if self.options.dry_run => Ok(Ok(false)),
+            UncommittedPolicy::Refuse => refused(
                 format!("it has uncommitted work: {names}"),
                 commit_hints(&project.repo, lane, &evidence.dirty_state),
             ),
             // If this landing had been refused before, the landing has already committed what the lane's run
             // left.
-            Uncommitted::Commit if self.options.is_automatic && lane.auto_merge_refusal.is_some() => refused(
-                format!("it has uncommitted work that may not be its agent's: {names}"),
-                vec![format!("commit it and land the lane: git proq merge {}", lane.name)],
-            ),
-            Uncommitted::Commit => match self.commit_leftovers()? {
+            UncommittedPolicy::Commit if self.options.is_automatic && lane.auto_merge_refusal.is_some() => {
+                refused(
+                    format!("it has uncommitted work that may not be its agent's: {names}"),
+                    vec![format!("commit it and land the lane: git proq merge {}", lane.name)],
+                )
+            }
+            UncommittedPolicy::Commit => match self.commit_leftovers()? {
                 Ok(None) => Ok(Ok(false)),
                 Ok(Some(reason)) => refused(reason, Vec::new()),
                 Err(e) => refused_by_error(e),
             },
-            Uncommitted::Snapshot => {
+            UncommittedPolicy::Snapshot => {
                 self.take_snapshot()?;
                 Ok(Ok(false))
             }
@@ -121,17 +123,17 @@ impl LaneExamination<'_, '_> {
     /// embedded repository git would only commit a link to its commit.
     fn commit_refusal(&self, status: &WorktreeStatus) -> Result<Option<(String, String)>, Error> {
         let (project, lane) = (self.project, &self.lane);
-        if let Some(embedded) = status.entries.iter().find(|entry| entry.nested) {
+        if let Some(embedded) = status.entries.iter().find(|entry| entry.is_nested_repo) {
             let command =
                 leftovers::move_nested_repo_command(&project.repo, lane, &embedded.path, self.worktrees);
             let reason = format!("{} is a repository of its own", embedded.path);
             return Ok(Some((reason, format!("move it out of the lane first: {command}"))));
         }
-        let is_committed = project.settings.uncommitted == Uncommitted::Commit;
-        let other_branch =
-            head_ownership::find_off_branch(project, lane)?.filter(|off| !(is_committed && off.can_commit));
+        let is_committed = project.settings.uncommitted == UncommittedPolicy::Commit;
+        let other_branch = head_ownership::find_off_branch(project, lane)?
+            .filter(|off| !(is_committed && off.commits_reach_lane));
         Ok(other_branch.map(|off| {
-            let reason = format!("its worktree is on {}, not on {}", off.location, lane.kind.branch);
+            let reason = format!("its worktree is on {}, not on {}", off.current_head, lane.kind.branch);
             (reason, format!("bring it back to its branch first: {}", off.return_command))
         }))
     }

@@ -136,7 +136,7 @@ fn apply_by_strategy(
                 }
             };
             let text = message::merge_message(&candidate.lane);
-            apply_commit(context, tree, &[ours.commit, candidate.tip], &text, "merge")
+            create_commit_with_hooks(context, tree, &[ours.commit, candidate.tip], &text, "merge")
         }
         MergeStrategy::Squash => apply_squashed(context, ours.commit, candidate, since, merged_tree),
         MergeStrategy::Rebase => apply_rebased(context, ours, candidate, None),
@@ -156,7 +156,7 @@ fn apply_with_uncommitted(
     let worktree = UncommittedWorktree { dir, git_dir: repo.worktree_git_dir(dir)?, status: &pending.status };
     let theirs =
         uncommitted::write_uncommitted_trees(repo, temp_objects, context.scratch, &[worktree]).remove(0)?;
-    let trees = (repo.tree_of(pending.ancestor)?, ours.tree, theirs);
+    let trees = (repo.tree_of(pending.common_ancestor)?, ours.tree, theirs);
     let merged = tree_merge::merge_trees(repo, trees, context.scratch, Some(temp_objects))?;
     if !merged.is_clean {
         return Ok(ApplyOutcome::Conflict(merged));
@@ -166,7 +166,7 @@ fn apply_with_uncommitted(
     }
     let parents = [ours.commit, candidate.tip];
     let parents = if context.strategy == MergeStrategy::Merge { &parents[..] } else { &parents[..1] };
-    apply_commit(context, merged.tree, parents, &message::merge_message(&candidate.lane), "merge")
+    create_commit_with_hooks(context, merged.tree, parents, &message::merge_message(&candidate.lane), "merge")
 }
 
 /// Returns the commit that the candidate's part of a lane starts after, if the stack below does not contain
@@ -177,8 +177,9 @@ fn separate_part_start(
     candidate: &Candidate,
 ) -> Result<Option<CommitId>, Error> {
     let Some(part) = &candidate.part else { return Ok(None) };
-    let is_below = context.project.repo.is_ancestor_in_store(part.start, ours, context.temp_objects)?;
-    Ok((!is_below).then_some(part.start))
+    let is_below =
+        context.project.repo.is_ancestor_in_store(part.commit_before, ours, context.temp_objects)?;
+    Ok((!is_below).then_some(part.commit_before))
 }
 
 /// Applies all commits of the lane after `since` as one commit with the given tree.
@@ -192,11 +193,12 @@ fn apply_squashed(
     let repo = &context.project.repo;
     let commits = repo.commits_since(since, candidate.tip, context.temp_objects)?;
     let text = message::squash_message(repo, &candidate.lane, &commits)?;
-    apply_commit(context, tree, &[ours], &text, "squash")
+    create_commit_with_hooks(context, tree, &[ours], &text, "squash")
 }
 
-/// Creates one commit; the repository's hooks may change its message or refuse it.
-fn apply_commit(
+/// Creates one commit; the repository's hooks may change its message `text` or refuse it. `kind` is the
+/// message source that git passes to them: `merge` or `squash`.
+fn create_commit_with_hooks(
     context: StackContext<'_>,
     tree: TreeId,
     parents: &[CommitId],
@@ -261,7 +263,7 @@ fn apply_rebased(
     }
     let mut top = ours;
     for (parent, source) in steps {
-        proq_base::interrupt::check()?;
+        proq_base::interrupt::require_no_signal()?;
         match pick::pick(repo, (parent, source), top, context.scratch, context.temp_objects)? {
             PickOutcome::Commit(picked) => top = picked,
             PickOutcome::Empty => {}
@@ -279,6 +281,7 @@ fn apply_rebased(
     Ok(if top == ours { ApplyOutcome::AlreadyApplied } else { ApplyOutcome::Applied(top) })
 }
 
+/// Returns a commit's short id and subject: `1a2b3c4d (Fix the parser)`.
 fn commit_label(context: StackContext<'_>, commit: CommitId) -> Result<String, Error> {
     Ok(format!("{} ({})", commit.short(), context.project.repo.commit_subject(commit)?))
 }

@@ -21,8 +21,11 @@ type MergeHookResult = Result<TreeId, String>;
 /// than once.
 #[derive(Debug, Default)]
 pub(crate) struct PreMergeCommitHook {
-    folder: OnceCell<Option<PathBuf>>,
+    /// Folder of the hooks, looked up once; the inner value is none if there is no such hook.
+    hooks_folder: OnceCell<Option<PathBuf>>,
+    /// Worktree that the hook runs in; none before its first run.
     worktree: RefCell<Option<HeldWorktree>>,
+    /// Results by the tree of the stack, the merged tree and the lane's tip.
     results: RefCell<HashMap<(TreeId, TreeId, CommitId), MergeHookResult>>,
 }
 
@@ -39,11 +42,11 @@ impl PreMergeCommitHook {
         merged: TreeId,
     ) -> Result<MergeHookResult, Error> {
         let repo = &project.repo;
-        if self.folder.get().is_none() {
+        if self.hooks_folder.get().is_none() {
             let hooks_folder = repo.pre_merge_hook_folder()?;
-            self.folder.get_or_init(|| hooks_folder);
+            self.hooks_folder.get_or_init(|| hooks_folder);
         }
-        let Some(Some(folder)) = self.folder.get() else { return Ok(Ok(merged)) };
+        let Some(Some(folder)) = self.hooks_folder.get() else { return Ok(Ok(merged)) };
         let key = (ours.tree, merged, candidate.tip);
         if let Some(known) = self.results.borrow().get(&key) {
             return Ok(known.clone());
@@ -93,6 +96,7 @@ pub(crate) struct HookRefusal {
 }
 
 impl HookRefusal {
+    /// Creates the refusal by the hook of this name; `action` is what it did, as a verb phrase.
     fn from_hook(hook: &str, action: &str) -> HookRefusal {
         let hint = match hook {
             COMMIT_MSG => NO_VERIFY_HINT,

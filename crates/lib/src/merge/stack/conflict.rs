@@ -36,7 +36,7 @@ pub(crate) fn capture_steps(
     let conflict_commit = new_commit.write_as_proq(repo, None)?;
     let stages = conflict.merged.stages.iter().map(|stage| ConflictStage {
         path: stage.path.clone(),
-        stage: stage.number,
+        stage: stage.stage_number,
         mode: format!("{:06o}", stage.side.mode),
         oid: stage.side.oid,
     });
@@ -45,13 +45,13 @@ pub(crate) fn capture_steps(
         onto: stack.onto.clone(),
         ours: conflict.ours,
         // Tip of the base once this step is performed.
-        base_tip: stack.tip(),
+        base_tip_after_landing: stack.tip(),
         theirs: conflict.candidate.tip,
-        tree: conflict.merged.tree,
-        at: now(),
-        attempts: previous.map_or(0, |b| b.attempts) + 1,
+        merged_tree: conflict.merged.tree,
+        captured_at: now(),
+        capture_count: previous.map_or(0, |b| b.capture_count) + 1,
         paths: conflict.merged.conflicted_paths(),
-        messages: conflict.merged.messages.clone(),
+        git_messages: conflict.merged.messages.clone(),
         stages: stages.collect(),
     };
     let detail = format!("with {} in {}", stack.onto, error::list_paths(&record.paths));
@@ -65,7 +65,7 @@ pub(crate) fn capture_steps(
     if old_commit != Some(conflict_commit) {
         steps.push(Step::MoveRef { name: conflict_ref, old: old_commit, new: Some(conflict_commit) });
     }
-    steps.push(op.record_step(&path, Some(record.to_toml(&path)?))?);
+    steps.push(op.write_record_step(&path, Some(record.to_toml(&path)?))?);
     steps.extend(op.lane_record_step(&lane.name, |record| {
         record.state = state;
         record.detail = Some(detail);
@@ -85,11 +85,12 @@ pub(crate) fn removal_steps(op: &Operation<'_>, lane: &LaneName) -> Result<Vec<S
     }
     let path = op.project.store.layout().conflict_record(lane);
     if path.exists() {
-        steps.push(op.record_step(&path, None)?);
+        steps.push(op.write_record_step(&path, None)?);
     }
     Ok(steps)
 }
 
+/// Returns the full name of the ref that keeps a lane's conflict.
 fn ref_name(lane: &LaneName) -> String {
     format!("refs/proq/conflict/{lane}")
 }

@@ -40,8 +40,8 @@ const IGNORED_OPTIONS: &[&str] = &[
 /// base's own merge options.
 ///
 /// # Errors
-/// [`Error::MergeOption`] when the base has an option that a landing does not support. A rebase ignores merge
-/// options.
+/// [`Error::UnsupportedMergeOption`] when the base has an option that a landing does not support. A rebase
+/// ignores merge options.
 pub(crate) fn requires_signatures(repo: &Repo, base: &str, strategy: MergeStrategy) -> Result<bool, Error> {
     let mut required = repo.setting_bool("merge.verifySignatures") == Some(true);
     if strategy == MergeStrategy::Rebase {
@@ -53,7 +53,10 @@ pub(crate) fn requires_signatures(repo: &Repo, base: &str, strategy: MergeStrate
             "--no-verify-signatures" => required = false,
             known if IGNORED_OPTIONS.contains(&known) => {}
             option => {
-                return Err(Error::MergeOption { base: base.to_owned(), option: option.to_owned() });
+                return Err(Error::UnsupportedMergeOption {
+                    base: base.to_owned(),
+                    option: option.to_owned(),
+                });
             }
         }
     }

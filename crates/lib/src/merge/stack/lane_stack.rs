@@ -77,7 +77,7 @@ impl Stack {
         let mut tree = context.project.repo.tree_of(base)?;
         let mut included_parts = BTreeSet::new();
         for candidate in candidates {
-            proq_base::interrupt::check()?;
+            proq_base::interrupt::require_no_signal()?;
             if candidate
                 .part
                 .as_ref()

@@ -58,6 +58,7 @@ pub(crate) fn squash_message(
     Ok(format!("{}\n\n{}", text.trim_end(), trailers(lane, &co_authors)))
 }
 
+/// Returns the trailers of a landing's commit: lane, agent and co-authors, one a line.
 fn trailers(lane: &LaneRecord, co_authors: &[String]) -> String {
     let mut text = format!("Proq-Lane: {}\n", lane.name);
     if let Some(agent) = &lane.agent {

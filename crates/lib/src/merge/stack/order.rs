@@ -8,9 +8,9 @@ use std::cmp::Reverse;
 pub(crate) struct LaneWeight {
     /// Number of times that the lane did not land because of a conflict. Lanes with a higher number come
     /// first, so that no lane waits forever.
-    pub(crate) conflict_count: u32,
+    pub(crate) conflicted_landings: u32,
     /// Number of changed files.
-    pub files: usize,
+    pub file_count: usize,
 }
 
 /// Maximum number of lanes that are ordered by trying all subsets.
@@ -19,7 +19,7 @@ const MAX_LANES_EXACT: usize = 12;
 /// Returns the lanes by weight: most conflicts first, then the fewest files, then as given.
 pub(crate) fn sort_by_weight(weights: &[LaneWeight]) -> Vec<usize> {
     let mut indexes: Vec<usize> = (0..weights.len()).collect();
-    indexes.sort_by_key(|n| (Reverse(weights[*n].conflict_count), weights[*n].files, *n));
+    indexes.sort_by_key(|n| (Reverse(weights[*n].conflicted_landings), weights[*n].file_count, *n));
     indexes
 }
 
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     fn weights(files: &[usize]) -> Vec<LaneWeight> {
-        files.iter().map(|files| LaneWeight { conflict_count: 0, files: *files }).collect()
+        files.iter().map(|files| LaneWeight { conflicted_landings: 0, file_count: *files }).collect()
     }
 
     fn conflicts_in(pairs: &[(usize, usize)]) -> impl Fn(usize, usize) -> bool + '_ {
@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn lane_with_most_conflicts_goes_first() {
         let mut lane_weights = weights(&[1, 9]);
-        lane_weights[1].conflict_count = 2;
+        lane_weights[1].conflicted_landings = 2;
         assert_eq!(best_order(&lane_weights, &conflicts_in(&[(0, 1)])), [1, 0]);
     }
 

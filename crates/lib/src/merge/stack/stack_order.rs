@@ -34,8 +34,10 @@ pub(crate) fn build_ordered(
     candidates: &[Candidate],
     order: StackOrder,
 ) -> Result<OrderedStack, Error> {
-    let weights: Vec<LaneWeight> =
-        candidates.iter().map(|c| LaneWeight { conflict_count: c.conflict_count, files: c.files }).collect();
+    let weights: Vec<LaneWeight> = candidates
+        .iter()
+        .map(|c| LaneWeight { conflicted_landings: c.conflicted_landings, file_count: c.files })
+        .collect();
     let default_order = match order {
         StackOrder::Best => order::sort_by_weight(&weights),
         StackOrder::Given => (0..candidates.len()).collect(),
@@ -64,12 +66,14 @@ pub(crate) fn build_ordered(
     Ok(OrderedStack { stack: best_stack, lanes, order_notes })
 }
 
+/// Returns the indexes of the candidates, sorted by `key`.
 fn sorted_indexes<K: Ord>(candidates: &[Candidate], key: impl Fn(&Candidate) -> K) -> Vec<usize> {
     let mut indexes: Vec<usize> = (0..candidates.len()).collect();
     indexes.sort_by_key(|n| key(&candidates[*n]));
     indexes
 }
 
+/// Returns the candidates in the order of these indexes.
 fn reorder_candidates(candidates: &[Candidate], order: &[usize]) -> Vec<Candidate> {
     order.iter().map(|n| candidates[*n].clone()).collect()
 }
@@ -92,7 +96,7 @@ fn conflict_matrix(
     let mut out = BTreeMap::new();
     for (b, theirs) in candidates.iter().enumerate() {
         for (a, other) in candidates.iter().enumerate().take(b + 1) {
-            proq_base::interrupt::check()?;
+            proq_base::interrupt::require_no_signal()?;
             let ours = if a == b { base } else { other.tip };
             // An error of git counts as a conflict here; stacking the lane reports the error.
             let is_conflict =

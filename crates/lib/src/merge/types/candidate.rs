@@ -17,7 +17,7 @@ pub struct Candidate {
     /// Branch that the lane lands on.
     pub onto: String,
     /// Number of times that the lane did not land because of a conflict.
-    pub(crate) conflict_count: u32,
+    pub(crate) conflicted_landings: u32,
     /// Number of commits that the base lacks.
     pub commits: usize,
     /// Number of files that the commits change.
@@ -34,7 +34,7 @@ pub(crate) struct PendingCommit {
     /// Differences from HEAD.
     pub status: WorktreeStatus,
     /// Common ancestor of lane and base.
-    pub ancestor: CommitId,
+    pub common_ancestor: CommitId,
 }
 
 /// Part of a lane that lands separately: the commits between two of the lane's commits.
@@ -45,9 +45,9 @@ pub struct LanePart {
     /// Name of the lane.
     pub lane: LaneName,
     /// Commit before the part's first one.
-    pub start: CommitId,
+    pub commit_before: CommitId,
     /// Last commit of the part.
-    pub end: CommitId,
+    pub last_commit: CommitId,
     /// Title of the part, one line.
     pub title: String,
     /// Shell command lines that must succeed with the part.

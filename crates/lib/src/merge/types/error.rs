@@ -35,8 +35,8 @@ pub enum Error {
     },
     /// A worktree is in the middle of a git operation that will move the base.
     #[error("a {operation} of '{base}' is under way in {worktree}; nothing was moved")]
-    #[hint("finish it there, or give it up: {}", error_hints::abort_command(operation))]
-    OperationInProgress {
+    #[hint("finish it there, or give it up: {}", error_hints::git_abort_command(operation))]
+    GitOperationInProgress {
         /// Branch that the lanes would have landed on.
         base: String,
         /// Operation in progress.
@@ -60,7 +60,7 @@ pub enum Error {
     /// The base has an option in `branch.<name>.mergeOptions` that a landing does not support.
     #[error("branch.{base}.mergeOptions has {option}, which a landing does not take; nothing was moved")]
     #[hint("see where it is set: git config --show-origin --get branch.{base}.mergeOptions")]
-    MergeOption {
+    UnsupportedMergeOption {
         /// Branch with the option.
         base: String,
         /// Unsupported option.

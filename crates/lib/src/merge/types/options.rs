@@ -68,7 +68,7 @@ pub struct LandingOptions<'a> {
     pub allow_deletions: bool,
     /// Names of the lanes whose agents were stopped for this landing; none without `--stop`. A stopped lane
     /// then lands; with `all`, only if it was stopped for this landing.
-    pub stop: Option<&'a [LaneName]>,
+    pub stopped_lanes: Option<&'a [LaneName]>,
     /// Lanes whose agents' sessions may be ended, if the agents are done and idle when the landing's turn
     /// comes.
     pub endable_sessions: &'a [LaneName],
@@ -82,7 +82,7 @@ pub struct LandingOptions<'a> {
     /// Strategy to use instead of the setting.
     pub strategy: Option<MergeStrategy>,
     /// Whether the repository's hooks that can refuse are skipped.
-    pub no_verify: bool,
+    pub skip_hooks: bool,
     /// Order in which lanes are stacked.
     pub order: StackOrder,
     /// Whether all lanes land or none.
@@ -93,7 +93,7 @@ pub struct LandingOptions<'a> {
     pub dry_run: bool,
     /// Command lines to check with, after those of the settings.
     pub extra_checks: &'a [String],
-    /// Whether the commands of the settings are skipped.
+    /// Whether the commands of the settings and of the lanes' tasks are skipped; `extra_checks` still run.
     pub no_checks: bool,
     /// Number of states to check in parallel; none for the setting.
     pub jobs: Option<usize>,
@@ -116,13 +116,13 @@ impl<'a> LandingOptions<'a> {
             onto: None,
             force: false,
             allow_deletions: false,
-            stop: None,
+            stopped_lanes: None,
             endable_sessions: &[],
             pick: false,
             is_automatic: false,
             keep_lanes: true,
             strategy: None,
-            no_verify: false,
+            skip_hooks: false,
             order: StackOrder::Given,
             atomic: false,
             on_plan: &|_| {},
@@ -139,7 +139,7 @@ impl<'a> LandingOptions<'a> {
     /// Returns whether the landing would stop agents but is a dry run: lanes with a running agent are taken
     /// as they are.
     pub(crate) fn would_stop(&self) -> bool {
-        self.dry_run && self.stop.is_some()
+        self.dry_run && self.stopped_lanes.is_some()
     }
 
     /// Returns the branches that lanes may land on.
@@ -176,7 +176,7 @@ pub fn landing_bases(
     // The landing itself refuses an unknown lane.
     let mut records: Vec<LaneRecord> = lanes.iter().filter_map(|name| project.lane(name).ok()).collect();
     if all {
-        records.extend(project.lanes()?.into_iter().filter(|lane| !lane.state.is_closed()));
+        records.extend(project.owned_lanes()?.into_iter().filter(|lane| !lane.state.is_closed()));
     }
     Ok(records.into_iter().map(|lane| lane.base).collect())
 }

@@ -108,6 +108,7 @@ pub enum ResolveError {
     },
 }
 
+/// Returns a number of attempts in words: `one try`, `3 tries`.
 fn tries_in_words(tries: u32) -> String {
     if tries == 1 { "one try".to_owned() } else { format!("{tries} tries") }
 }

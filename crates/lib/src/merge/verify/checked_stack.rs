@@ -9,13 +9,13 @@ use proq_store::base::id::new_id;
 use proq_store::records::step::Step;
 
 use super::failed_check::{BlamedCommand, FailedLane};
-use super::verifier::{CheckState, StateVerdict, Verifier};
+use super::verifier::{StateVerdict, VerdictKey, Verifier};
 use super::verify_cache;
 use super::verify_cache::CheckInput;
 use crate::lane::operation::journaled_operation::Operation;
 use crate::merge::Error;
 use crate::merge::checks::check_commands::CommandNumbers;
-use crate::merge::checks::check_runs::{CheckResult, CheckRules, StateCheck};
+use crate::merge::checks::check_runs::{CheckResult, CheckRules, CommitCheck};
 use crate::merge::checks::culprit_search::{CheckVerdict, StackChecker, remove_culprits};
 use crate::merge::stack::lane_stack::Stack;
 use crate::merge::types::candidate::Candidate;
@@ -48,11 +48,14 @@ impl VerifiedStack {
 /// Ref that holds a stack during its check; no other ref leads to its commits.
 #[derive(Debug, Default)]
 pub(crate) struct PendingRef {
+    /// Full name of the ref; empty before it is first used.
     ref_name: String,
+    /// Commit that the ref points to; none before it is first used.
     tip: Option<CommitId>,
 }
 
 impl PendingRef {
+    /// Points the ref to `tip`, and creates it if it is missing.
     pub(crate) fn point_to(&mut self, op: &Operation<'_>, tip: CommitId) -> Result<(), Error> {
         if self.ref_name.is_empty() {
             self.ref_name = Step::pending_ref(&new_id());
@@ -64,51 +67,53 @@ impl PendingRef {
         Ok(())
     }
 
-    /// Returns the step that deletes the ref.
+    /// Returns the step that deletes the ref; none if it was never created.
     pub(crate) fn delete_step(&self) -> Option<Step> {
         self.tip.map(|tip| Step::MoveRef { name: self.ref_name.clone(), old: Some(tip), new: None })
     }
 }
 
 /// Stack that is being checked.
-pub(crate) struct CheckedStack<'a, 'p> {
+pub(crate) struct StackVerification<'a, 'p> {
     pub op: &'a Operation<'p>,
     pub(crate) verifier: &'a mut Verifier,
     pub pending: &'a mut PendingRef,
     pub(crate) rebuild: &'a dyn Fn(&[Candidate]) -> Result<Stack, Error>,
     pub candidates: Vec<Candidate>,
     pub stack: Stack,
-    /// Files and check commands of each prefix, from the prefix of one lane on.
-    pub states: Vec<CheckState>,
+    /// Key of each prefix's verdict, from the prefix of one lane on.
+    pub prefix_keys: Vec<VerdictKey>,
     pub(crate) failed_lanes: Vec<FailedLane>,
 }
 
-impl CheckedStack<'_, '_> {
-    /// Points the pending ref at the stack, and computes its states.
-    pub(crate) fn compute_check_states(&mut self) -> Result<(), Error> {
+impl StackVerification<'_, '_> {
+    /// Points the pending ref at the stack, and computes the verdict key of each prefix.
+    pub(crate) fn compute_verdict_keys(&mut self) -> Result<(), Error> {
         if !self.stack.applied_lanes.is_empty() {
             self.pending.point_to(self.op, self.stack.tip())?;
         }
         let inputs = CheckInput::from_stack(&self.op.project.repo, &self.stack, None)?;
         let (verifier, Stack { onto, applied_lanes: steps, .. }) = (&mut *self.verifier, &self.stack);
-        let state = |(index, input)| CheckState {
+        let state = |(index, input)| VerdictKey {
             input,
             commands: verifier.command_numbers_on(onto, &steps[..=index]),
         };
-        self.states = inputs.into_iter().enumerate().map(state).collect();
+        self.prefix_keys = inputs.into_iter().enumerate().map(state).collect();
         Ok(())
     }
 
+    /// Returns the names of the lowest `prefix` lanes.
     fn lane_names(&self, prefix: usize) -> Vec<LaneName> {
         self.stack.applied_lanes[..prefix].iter().map(|step| step.candidate.lane.name.clone()).collect()
     }
 
-    fn state_check(&self, prefix: usize) -> StateCheck {
-        StateCheck {
+    /// Returns the check of the lowest `prefix` lanes together.
+    fn commit_check(&self, prefix: usize) -> CommitCheck {
+        CommitCheck {
             commit: self.stack.applied_lanes[prefix - 1].commit,
             lanes: self.lane_names(prefix),
             onto: self.stack.onto.clone(),
-            commands: self.states[prefix - 1].commands.clone(),
+            commands: self.prefix_keys[prefix - 1].commands.clone(),
         }
     }
 
@@ -127,12 +132,12 @@ impl CheckedStack<'_, '_> {
     }
 }
 
-impl StackChecker for CheckedStack<'_, '_> {
+impl StackChecker for StackVerification<'_, '_> {
     type Error = Error;
 
     fn check_prefixes(&mut self, prefixes: &[usize]) -> Result<Vec<Option<CheckVerdict>>, Error> {
         let project = self.op.project;
-        let state = |prefix: usize| &self.states[prefix - 1];
+        let state = |prefix: usize| &self.prefix_keys[prefix - 1];
         let mut unknown = Vec::new();
         for prefix in prefixes {
             if self.verifier.find_verdict(project, state(*prefix)).is_none() {
@@ -141,8 +146,8 @@ impl StackChecker for CheckedStack<'_, '_> {
         }
         let full_stack = prefixes.last().map(|prefix| self.verifier.find_verdict(project, state(*prefix)));
         if !matches!(full_stack, Some(Some(StateVerdict::Passed))) && !unknown.is_empty() {
-            let states: Vec<CheckState> = unknown.iter().map(|prefix| state(*prefix).clone()).collect();
-            let checks: Vec<StateCheck> = unknown.iter().map(|prefix| self.state_check(*prefix)).collect();
+            let states: Vec<VerdictKey> = unknown.iter().map(|prefix| state(*prefix).clone()).collect();
+            let checks: Vec<CommitCheck> = unknown.iter().map(|prefix| self.commit_check(*prefix)).collect();
             self.verifier.run_checks(project, &states, &checks, &unknown)?;
         }
         let verdict = |prefix: &usize| self.verifier.verdicts.get(state(*prefix)).map(StateVerdict::verdict);
@@ -160,35 +165,37 @@ impl StackChecker for CheckedStack<'_, '_> {
         // The command may depend on the commands before it.
         let commands = verifier.command_numbers_on(&self.stack.onto, &[]);
         let commands: CommandNumbers = commands.into_iter().filter(|number| *number <= command).collect();
-        let state = CheckState { input, commands: commands.clone() };
+        let state = VerdictKey { input, commands: commands.clone() };
         if verify_cache::has_passed(project, &state.input, &verifier.commands.lines_of(&commands)) {
             return Ok(false);
         }
         let base_check =
-            StateCheck { commit: base, lanes: Vec::new(), onto: self.stack.onto.clone(), commands };
+            CommitCheck { commit: base, lanes: Vec::new(), onto: self.stack.onto.clone(), commands };
         let limit = verifier.time_limit_on(&project.settings, &self.stack.onto);
-        let mut tolerated = verifier.tolerated.clone();
+        let mut tolerated = verifier.tolerated_commands.clone();
         let failure = loop {
             let rules = CheckRules {
                 command_lines: verifier.commands.lines(),
-                tolerated: &tolerated,
+                tolerated_commands: &tolerated,
                 time_limit: limit,
             };
             let task = std::slice::from_ref(&base_check);
             match verifier.runs.run(project, rules, task, &[0], 1)?.pop().flatten() {
                 // An earlier command failed before this one was run.
-                Some(CheckResult::Failed(red)) if red.command != command && !red.exit.is_timeout() => {
-                    tolerated.push(red.command);
+                Some(CheckResult::Failed(red)) if red.command_number != command && !red.exit.is_timeout() => {
+                    tolerated.push(red.command_number);
                 }
                 Some(CheckResult::Failed(red)) => break red,
-                Some(CheckResult::Passed { flaky: None }) if tolerated.len() == verifier.tolerated.len() => {
+                Some(CheckResult::Passed { flaky_command: None })
+                    if tolerated.len() == verifier.tolerated_commands.len() =>
+                {
                     verifier.cache_passed(project, &state);
                     return Ok(false);
                 }
                 Some(CheckResult::Passed { .. }) | None => return Ok(false),
             }
         };
-        let command_line = &verifier.commands.lines()[failure.command];
+        let command_line = &verifier.commands.lines()[failure.command_number];
         if let ExitOutcome::TimedOut(limit) = failure.exit {
             let lanes = self.candidates.iter().map(|candidate| candidate.lane.name.clone()).collect();
             let (command, base) = (command_line.clone(), self.stack.onto.clone());
@@ -203,10 +210,10 @@ impl StackChecker for CheckedStack<'_, '_> {
 
     fn tolerate(&mut self, command: usize) {
         let verifier = &mut *self.verifier;
-        verifier.tolerated.push(command);
+        verifier.tolerated_commands.push(command);
         verifier
             .verdicts
-            .retain(|_, known| !matches!(known, StateVerdict::Failed(red) if red.command == command));
+            .retain(|_, known| !matches!(known, StateVerdict::Failed(red) if red.command_number == command));
         let command_line = verifier.commands.lines()[command].clone();
         if !verifier.summary.failing_on_base.contains(&command_line) {
             verifier.summary.failing_on_base.push(command_line);
@@ -215,12 +222,12 @@ impl StackChecker for CheckedStack<'_, '_> {
 
     fn remove_lane(&mut self, lane: usize) -> Result<(usize, usize), Error> {
         let candidate = self.stack.applied_lanes[lane].candidate.clone();
-        let state = &self.states[lane];
+        let state = &self.prefix_keys[lane];
         if let Some(StateVerdict::Failed(red)) = self.verifier.verdicts.get(state) {
-            let command_line = self.verifier.commands.lines()[red.command].clone();
+            let command_line = self.verifier.commands.lines()[red.command_number].clone();
             let blamed_command = BlamedCommand {
                 command: command_line,
-                task_lane: self.blamed_task_lane(lane + 1, red.command),
+                task_lane: self.blamed_task_lane(lane + 1, red.command_number),
             };
             self.failed_lanes.push(FailedLane::new(
                 candidate.clone(),
@@ -232,11 +239,11 @@ impl StackChecker for CheckedStack<'_, '_> {
         }
         self.candidates.retain(|other| !other.is_same_part(&candidate));
         self.stack = (self.rebuild)(&self.candidates)?;
-        self.compute_check_states()?;
+        self.compute_verdict_keys()?;
         let has_passed =
-            |state: &CheckState| matches!(self.verifier.verdicts.get(state), Some(StateVerdict::Passed));
-        let passed_count = self.states.iter().rposition(has_passed).map_or(0, |index| index + 1);
-        Ok((self.states.len(), passed_count))
+            |state: &VerdictKey| matches!(self.verifier.verdicts.get(state), Some(StateVerdict::Passed));
+        let passed_count = self.prefix_keys.iter().rposition(has_passed).map_or(0, |index| index + 1);
+        Ok((self.prefix_keys.len(), passed_count))
     }
 }
 
@@ -254,36 +261,36 @@ impl Verifier {
         if stack.applied_lanes.is_empty() || !self.has_commands_on(op.project, &stack)? {
             return Ok(VerifiedStack { stack, failed_lanes: Vec::new() });
         }
-        if self.current_base != Some(stack.base) && !self.tolerated.is_empty() {
-            self.tolerated.clear();
+        if self.current_base_tip != Some(stack.base) && !self.tolerated_commands.is_empty() {
+            self.tolerated_commands.clear();
             self.verdicts.clear();
         }
-        self.current_base = Some(stack.base);
+        self.current_base_tip = Some(stack.base);
         self.add_tasks_to_summary(&stack);
-        let initial_counts = (self.runs.count, stack.applied_lanes.len());
+        let initial_counts = (self.runs.run_count, stack.applied_lanes.len());
         let (count, jobs) = (stack.applied_lanes.len(), self.jobs);
         let candidates = candidates.to_vec();
-        let mut checker = CheckedStack {
+        let mut checker = StackVerification {
             op,
             verifier: self,
             pending,
             rebuild,
             candidates,
             stack,
-            states: Vec::new(),
+            prefix_keys: Vec::new(),
             failed_lanes: Vec::new(),
         };
-        checker.compute_check_states()?;
+        checker.compute_verdict_keys()?;
         remove_culprits(&mut checker, count, jobs)?;
-        let CheckedStack { stack, failed_lanes: failed, .. } = checker;
-        let runs = match self.runs.count - initial_counts.0 {
+        let StackVerification { stack, failed_lanes: failed, .. } = checker;
+        let runs = match self.runs.run_count - initial_counts.0 {
             0 => "known to be good".to_owned(),
             1 => "1 run".to_owned(),
             n => format!("{n} runs"),
         };
         let lanes =
             if initial_counts.1 == 1 { "1 lane".to_owned() } else { format!("{} lanes", initial_counts.1) };
-        op.project.listener.step(format!("checked {lanes} on {}: {runs}", stack.onto));
+        op.project.listener.step_done(format!("checked {lanes} on {}: {runs}", stack.onto));
         Ok(VerifiedStack { stack, failed_lanes: failed })
     }
 }

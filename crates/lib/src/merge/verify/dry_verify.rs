@@ -33,15 +33,16 @@ pub(crate) fn cached_statuses(project: &Project, lanes: &[LaneRecord]) -> Result
     lanes.iter().map(|lane| cached_status(project, lane)).collect()
 }
 
+/// Returns the check status of one lane, from the verify cache or the record of its failed check.
 fn cached_status(project: &Project, lane: &LaneRecord) -> Result<CheckStatus, Error> {
     let mut commands = CheckCommands::default();
     let base_numbers = commands.add_base_commands(project.landing_checks(&lane.base)?.commands);
-    let numbers = commands.numbers_for(&base_numbers, std::iter::once(lane.checks.as_slice()));
+    let numbers = commands.numbers_for_state(&base_numbers, std::iter::once(lane.checks.as_slice()));
     let command_lines = commands.lines_of(&numbers);
     if command_lines.is_empty() {
         return Ok(CheckStatus::NoChecks);
     }
-    let Some(input) = input_if_landed(project, lane)? else { return Ok(CheckStatus::Unknown) };
+    let Some(input) = check_input_if_landed(project, lane)? else { return Ok(CheckStatus::Unknown) };
     if verify_cache::has_passed(project, &input, &command_lines) {
         return Ok(CheckStatus::Passed);
     }
@@ -59,12 +60,12 @@ fn cached_status(project: &Project, lane: &LaneRecord) -> Result<CheckStatus, Er
 
 /// Returns the input of a check of the lane merged into its base; none if they conflict, or if the lane's
 /// branch or its base is missing. The repository does not change.
-fn input_if_landed(project: &Project, lane: &LaneRecord) -> Result<Option<CheckInput>, Error> {
-    let Some((base, candidate)) = single_candidate(&project.repo, lane)? else { return Ok(None) };
+fn check_input_if_landed(project: &Project, lane: &LaneRecord) -> Result<Option<CheckInput>, Error> {
+    let Some((base, candidate)) = base_tip_and_candidate(&project.repo, lane)? else { return Ok(None) };
     let scratch = project.store.layout().create_scratch()?;
     let temp_objects = TempObjectStore::new(&project.repo, &scratch.path().join("objects"))?;
     let (request, gate) = (
-        LandingOptions { no_verify: true, ..LandingOptions::from_lanes(&[]) },
+        LandingOptions { skip_hooks: true, ..LandingOptions::from_lanes(&[]) },
         PreMergeCommitHook::default(),
     );
     let context = StackContext {
@@ -78,7 +79,7 @@ fn input_if_landed(project: &Project, lane: &LaneRecord) -> Result<Option<CheckI
 
 /// Returns the tip of the lane's base and the lane as the only candidate; none if the lane's branch or its
 /// base is gone.
-fn single_candidate(repo: &Repo, lane: &LaneRecord) -> Result<Option<(CommitId, Candidate)>, Error> {
+fn base_tip_and_candidate(repo: &Repo, lane: &LaneRecord) -> Result<Option<(CommitId, Candidate)>, Error> {
     let (Some(tip), Some(base)) = (repo.branch_tip(&lane.kind.branch)?, repo.branch_tip(&lane.base)?) else {
         return Ok(None);
     };
@@ -86,7 +87,7 @@ fn single_candidate(repo: &Repo, lane: &LaneRecord) -> Result<Option<(CommitId, 
         lane: lane.clone(),
         tip,
         onto: lane.base.clone(),
-        conflict_count: 0,
+        conflicted_landings: 0,
         commits: 0,
         files: 0,
         part: None,
@@ -118,7 +119,7 @@ fn stack_context<'a>(
 
 /// Checks each lane on its base now, in the check worktrees. It waits in the merge queue, because landings
 /// use the same worktrees.
-pub(crate) fn run_checks(
+pub(crate) fn check_lanes_alone(
     project: &Project,
     lanes: &[LaneRecord],
     extra_checks: &[String],
@@ -127,24 +128,25 @@ pub(crate) fn run_checks(
     let names: Vec<String> = lanes.iter().map(|lane| lane.name.to_string()).collect();
     // Each lane is checked as if it were to land alone.
     let options =
-        LandingOptions { no_verify: true, extra_checks, jobs, ..LandingOptions::from_lanes(&names) };
+        LandingOptions { skip_hooks: true, extra_checks, jobs, ..LandingOptions::from_lanes(&names) };
     let mut verifier = Verifier::new(project, &options)?;
     let _ticket = wait_in_queue(project, names.clone(), None, WaitLimit::Forever)?;
     // The ref that holds a stack during the check is removed with the operation, which leaves no entry in the
     // log.
     operate(project, "compare", |op| {
-        lanes.iter().map(|lane| check_lane(op, &options, &mut verifier, lane)).collect()
+        lanes.iter().map(|lane| check_lane_alone(op, &options, &mut verifier, lane)).collect()
     })
 }
 
-fn check_lane(
+/// Checks what one lane would land alone; the status is unknown if the lane does not merge.
+fn check_lane_alone(
     op: &Operation<'_>,
     options: &LandingOptions<'_>,
     verifier: &mut Verifier,
     lane: &LaneRecord,
 ) -> Result<CheckStatus, Error> {
     let project = op.project;
-    let Some((base, candidate)) = single_candidate(&project.repo, lane)? else {
+    let Some((base, candidate)) = base_tip_and_candidate(&project.repo, lane)? else {
         return Ok(CheckStatus::Unknown);
     };
     let scratch = project.store.layout().create_scratch()?;

@@ -41,7 +41,7 @@ pub(crate) struct FailedLane {
     /// Names of the lanes below it in the stack.
     pub lanes_below: Vec<LaneName>,
     /// Tree on which the command fails.
-    pub tree: TreeId,
+    pub failing_tree: TreeId,
     /// Command that fails.
     pub(crate) blamed_command: BlamedCommand,
     /// Exit status and log of the failure.
@@ -55,16 +55,16 @@ impl FailedLane {
     pub fn new(
         candidate: Candidate,
         lanes_below: Vec<LaneName>,
-        tree: TreeId,
+        failing_tree: TreeId,
         blamed_command: BlamedCommand,
         failure: Rc<FailedCommand>,
     ) -> FailedLane {
-        FailedLane { candidate, lanes_below, tree, blamed_command, failure, log_id: new_id() }
+        FailedLane { candidate, lanes_below, failing_tree, blamed_command, failure, log_id: new_id() }
     }
 
     /// Returns the steps that put the lane in state `check-failed`. The log is written at once, outside of
     /// the steps, because no other record depends on it.
-    pub(crate) fn record_steps(&self, op: &Operation<'_>, stack: &Stack) -> Result<Vec<Step>, Error> {
+    pub(crate) fn failed_check_steps(&self, op: &Operation<'_>, stack: &Stack) -> Result<Vec<Step>, Error> {
         let layout = op.project.store.layout();
         let lane = &self.candidate.lane;
         let log = Layout::check_log_in_lane(&self.log_id);
@@ -73,17 +73,17 @@ impl FailedLane {
             lane: lane.name.clone(),
             onto: stack.onto.clone(),
             command: self.blamed_command.command.clone(),
-            task_lane: self.blamed_command.task_lane.clone(),
+            command_lane: self.blamed_command.task_lane.clone(),
             exit_text: self.failure.exit.to_string(),
             lanes_below: self.lanes_below.clone(),
-            tree: self.tree,
-            base_tip: stack.tip(),
+            tree: self.failing_tree,
+            base_tip_after_landing: stack.tip(),
             lane_tip: self.candidate.tip,
-            at: now(),
+            failed_at: now(),
             log,
         };
         let path = layout.failed_check_record(&lane.name);
-        let mut steps = vec![op.record_step(&path, Some(record.to_toml(&path)?))?];
+        let mut steps = vec![op.write_record_step(&path, Some(record.to_toml(&path)?))?];
         let description = self.describe();
         steps.extend(op.lane_record_step(&lane.name, |record| {
             record.state = LaneState::CheckFailed;
@@ -127,6 +127,7 @@ impl FailedLane {
         tail
     }
 
+    /// Describes the failure in a clause, with the lane whose task has the check.
     fn describe(&self) -> String {
         let (BlamedCommand { command, task_lane: task_of }, ended) =
             (&self.blamed_command, self.failure.exit);
@@ -143,5 +144,5 @@ impl FailedLane {
 /// Returns the step that removes the failed-check record of a lane that landed, if it has one.
 pub(crate) fn removal_step(op: &Operation<'_>, lane: &LaneName) -> Result<Option<Step>, Error> {
     let path = op.project.store.layout().failed_check_record(lane);
-    Ok(if path.exists() { Some(op.record_step(&path, None)?) } else { None })
+    Ok(if path.exists() { Some(op.write_record_step(&path, None)?) } else { None })
 }

@@ -15,7 +15,7 @@ use crate::lane::Project;
 use crate::merge::Error;
 use crate::merge::checks::check_commands::{CheckCommands, CommandNumbers};
 use crate::merge::checks::check_runs::{
-    CheckResult, CheckRules, CheckRuns, FailedCommand, StateCheck, describe_state,
+    CheckResult, CheckRules, CheckRuns, CommitCheck, FailedCommand, describe_state,
 };
 use crate::merge::checks::culprit_search::CheckVerdict;
 use crate::merge::stack::lane_stack::{AppliedLane, Stack};
@@ -31,15 +31,17 @@ pub(crate) struct Verifier {
     /// Commands of the options, which check each base.
     extra_commands: Vec<String>,
     /// Whether the commands of the settings and of the lanes' tasks are run.
-    use_configured: bool,
+    use_configured_checks: bool,
     dry_run: bool,
     pub jobs: usize,
     pub runs: CheckRuns,
     /// Verdicts by state. They depend on the tolerated commands of the current base, and are cleared when
     /// another base changes the tolerated commands.
-    pub verdicts: HashMap<CheckState, StateVerdict>,
-    pub(crate) current_base: Option<CommitId>,
-    pub(crate) tolerated: Vec<usize>,
+    pub verdicts: HashMap<VerdictKey, StateVerdict>,
+    /// Tip of the base that the tolerated commands were found on.
+    pub(crate) current_base_tip: Option<CommitId>,
+    /// Numbers of the commands whose failure is ignored, because they fail on the current base itself.
+    pub(crate) tolerated_commands: Vec<usize>,
     pub summary: CheckSummary,
 }
 
@@ -52,12 +54,12 @@ struct BaseChecks {
     /// Commands that are not approved.
     unapproved: Vec<String>,
     /// Tip of the base for which the checks were loaded; none before the landing has a tip.
-    loaded_for: Option<CommitId>,
+    loaded_for_tip: Option<CommitId>,
 }
 
-/// State to check: the input of a check of the base with some lanes, and the commands that apply to them.
+/// Key of a verdict: the input of a check of the base with some lanes, and the commands that apply to them.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct CheckState {
+pub(crate) struct VerdictKey {
     pub input: CheckInput,
     pub commands: CommandNumbers,
 }
@@ -70,10 +72,11 @@ pub(crate) enum StateVerdict {
 }
 
 impl StateVerdict {
+    /// Returns the verdict without the details of a failure.
     pub fn verdict(&self) -> CheckVerdict {
         match self {
             StateVerdict::Passed => CheckVerdict::Passed,
-            StateVerdict::Failed(failure) => CheckVerdict::Failed(failure.command),
+            StateVerdict::Failed(failure) => CheckVerdict::Failed(failure.command_number),
         }
     }
 }
@@ -90,13 +93,13 @@ impl Verifier {
             commands: CheckCommands::default(),
             base_checks: BTreeMap::new(),
             extra_commands,
-            use_configured: !options.no_checks,
+            use_configured_checks: !options.no_checks,
             dry_run: options.dry_run,
             jobs: options.jobs.unwrap_or(project.settings.verify_jobs),
             runs: CheckRuns::default(),
             verdicts: HashMap::new(),
-            current_base: None,
-            tolerated: Vec::new(),
+            current_base_tip: None,
+            tolerated_commands: Vec::new(),
             summary: CheckSummary::default(),
         };
         for base in options.landing_bases(project)? {
@@ -110,7 +113,7 @@ impl Verifier {
     ///
     /// # Errors
     /// Fails as [`Verifier::new`] does.
-    pub(crate) fn reload(&mut self, project: &Project) -> Result<(), Error> {
+    pub(crate) fn reload_base_checks(&mut self, project: &Project) -> Result<(), Error> {
         let bases: Vec<String> = self.base_checks.keys().cloned().collect();
         bases.iter().try_for_each(|base| self.load_base_checks(project, base, None))
     }
@@ -122,14 +125,15 @@ impl Verifier {
         base: &str,
         tip: Option<CommitId>,
     ) -> Result<(), Error> {
-        if tip.is_some() && self.base_checks.get(base).is_some_and(|checks| checks.loaded_for == tip) {
+        if tip.is_some() && self.base_checks.get(base).is_some_and(|checks| checks.loaded_for_tip == tip) {
             return Ok(());
         }
         let (mut commands, mut limit) = (Vec::new(), project.settings.verify_timeout);
-        if self.use_configured {
+        if self.use_configured_checks {
             let checks = project.landing_checks(base)?;
             let approvals = Approvals::load(&project.repo, &project.store)?;
-            (commands, limit) = (approvals.verify_commands(&checks.layers, &checks.commands), checks.timeout);
+            (commands, limit) =
+                (approvals.commands_for_verify(&checks.layers, &checks.commands), checks.timeout);
         }
         let unapproved_commands: Vec<&ShellCommand> = commands.iter().filter(|c| !c.approved).collect();
         let unapproved_lines = || unapproved_commands.iter().map(|c| c.line.clone());
@@ -150,8 +154,10 @@ impl Verifier {
         let has_same_lines = |checks: &&BaseChecks| self.commands.lines_of(&checks.commands) == command_lines;
         let known_numbers = self.base_checks.values().find(has_same_lines).map(|on| on.commands.clone());
         let commands = known_numbers.unwrap_or_else(|| self.commands.add_base_commands(command_lines));
-        self.base_checks
-            .insert(base.to_owned(), BaseChecks { commands, time_limit: limit, unapproved, loaded_for: tip });
+        self.base_checks.insert(
+            base.to_owned(),
+            BaseChecks { commands, time_limit: limit, unapproved, loaded_for_tip: tip },
+        );
         Ok(())
     }
 
@@ -168,14 +174,14 @@ impl Verifier {
             return None;
         }
         let unapproved = self.base_checks.into_values().flat_map(|on| on.unapproved).collect();
-        Some(CheckSummary { commands, unapproved, runs: self.runs.count, ..self.summary })
+        Some(CheckSummary { commands, unapproved, runs: self.runs.run_count, ..self.summary })
     }
 
     /// Adds the commands of the tasks of a stack's lanes to the summary.
     pub(crate) fn add_tasks_to_summary(&mut self, stack: &Stack) {
         for lane in stack.applied_lanes.iter().map(|step| &step.candidate.lane) {
             let is_noted = self.summary.tasks.iter().any(|noted| noted.lane == lane.name);
-            if self.use_configured && !lane.checks.is_empty() && !is_noted {
+            if self.use_configured_checks && !lane.checks.is_empty() && !is_noted {
                 let (lane, commands) = (lane.name.clone(), lane.checks.clone());
                 self.summary.tasks.push(TaskChecks { lane, commands });
             }
@@ -185,10 +191,10 @@ impl Verifier {
     /// Returns the numbers of the commands that check the base `onto` with the lanes of `steps`. The checks
     /// of the base must be loaded.
     pub(crate) fn command_numbers_on(&mut self, onto: &str, steps: &[AppliedLane]) -> CommandNumbers {
-        let steps = if self.use_configured { steps } else { &[] };
+        let steps = if self.use_configured_checks { steps } else { &[] };
         let base_numbers = self.base_checks.get(onto).map_or_else(Vec::new, |on| on.commands.clone());
         self.commands
-            .numbers_for(&base_numbers, steps.iter().map(|step| step.candidate.lane.checks.as_slice()))
+            .numbers_for_state(&base_numbers, steps.iter().map(|step| step.candidate.lane.checks.as_slice()))
     }
 
     /// Returns the time limit of a command on a base.
@@ -209,24 +215,24 @@ impl Verifier {
     pub(crate) fn run_checks(
         &mut self,
         project: &Project,
-        states: &[CheckState],
-        checks: &[StateCheck],
+        verdict_keys: &[VerdictKey],
+        checks: &[CommitCheck],
         prefixes: &[usize],
     ) -> Result<(), Error> {
         let limit = self.time_limit_on(&project.settings, checks.first().map_or("", |task| &task.onto));
         let rules = CheckRules {
             command_lines: self.commands.lines(),
-            tolerated: &self.tolerated,
+            tolerated_commands: &self.tolerated_commands,
             time_limit: limit,
         };
         let results = self.runs.run(project, rules, checks, prefixes, self.jobs)?;
-        for ((result, state), check) in results.into_iter().zip(states).zip(checks) {
+        for ((result, state), check) in results.into_iter().zip(verdict_keys).zip(checks) {
             match result {
                 None => {}
                 Some(CheckResult::Failed(red)) => {
                     drop(self.verdicts.insert(state.clone(), StateVerdict::Failed(Rc::new(red))));
                 }
-                Some(CheckResult::Passed { flaky }) => {
+                Some(CheckResult::Passed { flaky_command: flaky }) => {
                     self.verdicts.insert(state.clone(), StateVerdict::Passed);
                     match flaky {
                         Some(command) => self.report_flaky(&project.listener, command, check),
@@ -239,14 +245,15 @@ impl Verifier {
     }
 
     /// Adds a passed state to the cache for later landings, if no command was tolerated on it.
-    pub(crate) fn cache_passed(&self, project: &Project, state: &CheckState) {
-        if state.commands.iter().any(|command| self.tolerated.contains(command)) {
+    pub(crate) fn cache_passed(&self, project: &Project, state: &VerdictKey) {
+        if state.commands.iter().any(|command| self.tolerated_commands.contains(command)) {
             return;
         }
         verify_cache::save_passed(project, &state.input, &self.commands.lines_of(&state.commands));
     }
 
-    fn report_flaky(&mut self, listener: &Listener, command: usize, check: &StateCheck) {
+    /// Warns of a command that failed and then succeeded, and adds it to the summary.
+    fn report_flaky(&mut self, listener: &Listener, command: usize, check: &CommitCheck) {
         let command_line = &self.commands.lines()[command];
         listener.warn(format!(
             "`{command_line}` failed and then succeeded on the same files ({}): it is flaky",
@@ -257,8 +264,9 @@ impl Verifier {
         }
     }
 
-    /// Returns the verdict on a state, from this landing or the cache. A state without commands passes.
-    pub(crate) fn find_verdict(&mut self, project: &Project, state: &CheckState) -> Option<StateVerdict> {
+    /// Returns the verdict on a state, from this landing or the cache; none if it is not known. A state
+    /// without commands passes.
+    pub(crate) fn find_verdict(&mut self, project: &Project, state: &VerdictKey) -> Option<StateVerdict> {
         if let Some(verdict) = self.verdicts.get(state) {
             return Some(verdict.clone());
         }

@@ -47,7 +47,7 @@ impl CheckInput {
         for step in &stack.applied_lanes {
             let (lane, tip) = (&step.candidate.lane.name, step.candidate.tip);
             context.extend_from_slice(format!("{lane}\0{tip}\0").as_bytes());
-            context.extend(repo.describe_commits(step.commit, &[ours, tip], temp_objects)?);
+            context.extend(repo.comparable_description(step.commit, &[ours, tip], temp_objects)?);
             context.push(0);
             ours = step.commit;
             out.push(CheckInput { tree: step.tree, context: context.as_slice().into() });
@@ -56,6 +56,7 @@ impl CheckInput {
     }
 }
 
+/// Encodes the inputs that all states on a base share: branch, tip and the form of files.
 fn base_context(repo: &Repo, onto: &str, base: CommitId) -> Result<Vec<u8>, Error> {
     let conversion_key = repo.conversion_config(repo.command_dir())?;
     let mut context = format!("{onto}\0{base}\0{}\0", conversion_key.len()).into_bytes();
@@ -63,7 +64,8 @@ fn base_context(repo: &Repo, onto: &str, base: CommitId) -> Result<Vec<u8>, Erro
     Ok(context)
 }
 
-/// Returns the cache file for a state with these commands in this environment.
+/// Returns the cache file for a state with these commands in this environment; none if git cannot compute its
+/// id.
 fn cache_path(project: &Project, input: &CheckInput, commands: &[String]) -> Option<PathBuf> {
     let mut text = format!("{}\0{}\0{}\0", input.tree, input.context.len(), commands.join("\n")).into_bytes();
     text.extend_from_slice(&input.context);
@@ -84,13 +86,15 @@ pub(crate) fn has_passed(project: &Project, input: &CheckInput, commands: &[Stri
     VerifyCacheRecord::load_if_exists(&path).ok().flatten().is_some_and(|record| {
         record.tree == input.tree
             && record.commands == commands
-            && !record.at.is_older_than(VERIFY_CACHE_LIFETIME)
+            && !record.passed_at.is_older_than(VERIFY_CACHE_LIFETIME)
     })
 }
 
 /// Records that all commands passed on a state. A failure to write is ignored: this is a cache.
 pub(crate) fn save_passed(project: &Project, input: &CheckInput, commands: &[String]) {
     if let Some(path) = cache_path(project, input, commands) {
-        drop(VerifyCacheRecord { tree: input.tree, commands: commands.to_vec(), at: now() }.save(&path));
+        drop(
+            VerifyCacheRecord { tree: input.tree, commands: commands.to_vec(), passed_at: now() }.save(&path),
+        );
     }
 }

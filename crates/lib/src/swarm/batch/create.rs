@@ -51,7 +51,7 @@ pub struct NewBatch<'a> {
     /// The tasks, in the plan's order.
     pub tasks: Vec<BatchTask>,
     /// The plan in TOML.
-    pub plan: String,
+    pub plan_toml: String,
     /// The file to which the scheduler writes the progress.
     pub progress_file: Option<PathBuf>,
 }
@@ -125,9 +125,10 @@ fn reserve_id(project: &Project) -> Result<(BatchId, LockGuard), Error> {
             Err(e) => return Err(proq_store::Error::io("create", &layout.batch(&id))(e).into()),
         }
     }
-    Err(BatchError::Unknown { name: stem, known: Vec::new() }.into())
+    Err(BatchError::UnknownBatch { name: stem, known: Vec::new() }.into())
 }
 
+/// Returns the files that tasks were read from, sorted, each once.
 fn plan_files(tasks: &[BatchTask]) -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> = tasks.iter().map(|task| task.file.clone()).collect();
     files.sort();
@@ -135,6 +136,7 @@ fn plan_files(tasks: &[BatchTask]) -> Vec<PathBuf> {
     files
 }
 
+/// Writes the tasks of a batch, its plan, and copies of the plan's files.
 fn write_batch_files(
     store: &Store,
     id: &BatchId,
@@ -146,12 +148,12 @@ fn write_batch_files(
     let encode_error = |e| proq_store::Error::Broken { path: path.clone(), source: Box::new(e) };
     let text = serde_json::to_vec_pretty(&new.tasks).map_err(encode_error)?;
     write_atomically(&path, &text)?;
-    write_atomically(&layout.batch_plan(id), new.plan.as_bytes())?;
+    write_atomically(&layout.batch_plan(id), new.plan_toml.as_bytes())?;
     for (n, file) in files.iter().enumerate() {
         // git-proq has just read this file, and the tasks hold what it read, so a missing copy is no error.
         let Ok(text) = std::fs::read(file) else { continue };
         let name = file.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-        write_atomically(&layout.batch_sources(id).join(format!("{n}-{name}")), &text)?;
+        write_atomically(&layout.batch_source_copies(id).join(format!("{n}-{name}")), &text)?;
     }
     Ok(())
 }
@@ -190,6 +192,6 @@ pub fn find_batch(project: &Project, id_or_prefix: &str) -> Result<BatchRecord, 
     batches.retain(|batch| batch.id.as_str().starts_with(prefix));
     match (batches.len(), batches.pop()) {
         (1, Some(batch)) => Ok(batch),
-        _ => Err(BatchError::Unknown { name: prefix.to_owned(), known: known_ids }.into()),
+        _ => Err(BatchError::UnknownBatch { name: prefix.to_owned(), known: known_ids }.into()),
     }
 }

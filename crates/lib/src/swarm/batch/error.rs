@@ -12,9 +12,9 @@ use proq_store::base::operation_number::OperationNumber;
 #[derive(Debug, thiserror::Error, Explain)]
 pub enum BatchError {
     /// No batch has the given name, or more than one batch matches it.
-    #[error("there is no batch '{name}'{}", one_of(known))]
+    #[error("there is no batch '{name}'{}", known_ids_suffix(known))]
     #[hint("see all: git proq status --all")]
-    Unknown {
+    UnknownBatch {
         /// The name or prefix that was given.
         name: String,
         /// The ids of all batches.
@@ -270,11 +270,13 @@ pub enum BatchError {
     },
 }
 
+/// Returns a number of tasks in words: `1 task`, `3 tasks`.
 fn tasks(count: usize) -> String {
     if count == 1 { "1 task".to_owned() } else { format!("{count} tasks") }
 }
 
-fn one_of(known: &[BatchId]) -> String {
+/// Returns the clause that lists the known ids; empty if there are none.
+fn known_ids_suffix(known: &[BatchId]) -> String {
     if known.is_empty() { String::new() } else { format!("; there are {}", known.join(", ")) }
 }
 

@@ -12,7 +12,7 @@ use crate::swarm::Error;
 /// exist; if they do, the younger one comes last and counts.
 pub(crate) fn batch_lanes(project: &Project, batch: &BatchId) -> Result<Vec<(usize, LaneRecord)>, Error> {
     let mut out: Vec<(usize, LaneRecord)> = Vec::new();
-    for lane in project.lanes()? {
+    for lane in project.owned_lanes()? {
         let Some(membership) = lane.batch.as_ref().filter(|place| place.batch == *batch) else { continue };
         out.push((membership.lane, lane.clone()));
     }

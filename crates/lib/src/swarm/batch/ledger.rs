@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use proq_store::Error;
 use proq_store::Store;
-use proq_store::base::atomic::remove_temp_files;
+use proq_store::base::atomic::remove_temp_files_of;
 use proq_store::base::batch_id::BatchId;
 use proq_store::base::record::Record;
 use proq_store::locks::lock::LockName;
@@ -35,6 +35,7 @@ pub struct Ledger {
     entries: Vec<LedgerEntry>,
 }
 
+/// The entry of one task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct LedgerEntry {
     #[serde(flatten)]
@@ -66,7 +67,7 @@ impl Ledger {
     }
 
     /// Returns whether a batch has claimed any task.
-    pub fn has_batch(&self, batch: &BatchId) -> bool {
+    pub fn has_claims_of(&self, batch: &BatchId) -> bool {
         self.entries.iter().any(|entry| entry.batch.as_ref() == Some(batch))
     }
 
@@ -90,7 +91,7 @@ impl Ledger {
         ledger.entries = entries_by_key.into_values().collect();
         if ledger != before {
             // Removes temporary files of killed writers; the lock keeps all other writers out.
-            drop(remove_temp_files(&store.layout().batch_ledger()));
+            drop(remove_temp_files_of(&store.layout().batch_ledger()));
             ledger.save(&store.layout().batch_ledger())?;
         }
         Ok(result)
@@ -149,6 +150,7 @@ impl Ledger {
     }
 }
 
+/// Returns the entry of a task; a new one has no claim and no failures.
 fn entry_or_insert<'a>(
     entries: &'a mut BTreeMap<TaskKey, LedgerEntry>,
     key: &TaskKey,

@@ -90,9 +90,9 @@ pub struct EventFacts {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[serde(rename = "brought")]
     pub landed: Vec<TaskLanding>,
-    /// The tip of the batch's branch after the event.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tip: Option<CommitId>,
+    /// The tip of the batch's branch after the event; none if the event moves no branch.
+    #[serde(rename = "tip", skip_serializing_if = "Option::is_none")]
+    pub branch_tip: Option<CommitId>,
     /// The checks that passed before the tasks landed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[serde(rename = "checks")]
@@ -112,16 +112,16 @@ pub struct EventFacts {
     /// The task whose lane could not be created or set up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task: Option<usize>,
-    /// The other batch that has claimed the task.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub batch: Option<BatchId>,
+    /// The other batch that has claimed the event's task.
+    #[serde(rename = "batch", skip_serializing_if = "Option::is_none")]
+    pub claiming_batch: Option<BatchId>,
     /// Further explanation, as one line for a person.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
     /// The id of the control request that caused the event. The scheduler skips requests that are in the log.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[serde(rename = "wish")]
-    pub request: Option<String>,
+    pub request_id: Option<String>,
 }
 
 /// A task that landed, with its commit.
@@ -134,6 +134,7 @@ pub struct TaskLanding {
 }
 
 impl EventFacts {
+    /// Returns whether no detail is set.
     fn is_empty(&self) -> bool {
         *self == EventFacts::default()
     }
@@ -169,6 +170,7 @@ impl LogLine {
         }
     }
 
+    /// Returns the number of the line, from 1.
     fn number(&self) -> u64 {
         match self {
             LogLine::Entry(entry) => entry.n,
@@ -182,7 +184,9 @@ impl LogLine {
 pub(crate) struct BatchLog {
     file: File,
     path: PathBuf,
+    /// The length of the complete lines in the file, in bytes.
     length: u64,
+    /// The number of the last line; 0 if the log is empty.
     last_number: u64,
 }
 
@@ -215,7 +219,7 @@ impl BatchLog {
         facts: EventFacts,
     ) -> Result<LogLine, Error> {
         let entry = EventEntry { n: self.last_number + 1, at: now(), event: event.clone(), facts };
-        self.write_line(LogLine::Entry(Box::new(entry)))
+        self.append_line(LogLine::Entry(Box::new(entry)))
     }
 
     /// Appends a note about `tasks`.
@@ -224,10 +228,11 @@ impl BatchLog {
     /// Fails as [`BatchLog::append_event`] does.
     pub(crate) fn append_note(&mut self, note: &str, tasks: &[usize]) -> Result<LogLine, Error> {
         let note = proq_base::terminal_text::escape_line(note);
-        self.write_line(LogLine::Note { n: self.last_number + 1, at: now(), note, tasks: tasks.to_vec() })
+        self.append_line(LogLine::Note { n: self.last_number + 1, at: now(), note, tasks: tasks.to_vec() })
     }
 
-    fn write_line(&mut self, line: LogLine) -> Result<LogLine, Error> {
+    /// Appends a line and syncs the file. After a failure the file has its former length.
+    fn append_line(&mut self, line: LogLine) -> Result<LogLine, Error> {
         let write_error = |e| Error::io("write", &self.path)(e);
         let mut bytes = serde_json::to_vec(&line).map_err(|e| write_error(e.into()))?;
         bytes.push(b'\n');
@@ -262,6 +267,7 @@ pub(crate) fn read_log(path: &Path) -> Result<Vec<LogLine>, Error> {
     parse_lines(path, &text[..text.len() - partial_line_len(&text)])
 }
 
+/// Parses the lines of a log; `complete` ends with a newline or is empty.
 fn parse_lines(path: &Path, complete: &[u8]) -> Result<Vec<LogLine>, Error> {
     let lines = complete.split(|b| *b == b'\n').filter(|line| !line.is_empty());
     let parse_line = |line: &[u8]| {
@@ -322,7 +328,7 @@ impl LogTail {
         Ok(new_lines)
     }
 
-    /// Reads the complete lines after byte `start`.
+    /// Reads the complete lines after byte `start`, and moves `offset` to their end.
     fn read_complete_lines(&mut self, start: u64) -> Result<Vec<LogLine>, Error> {
         let mut text = Vec::new();
         File::open(&self.path)

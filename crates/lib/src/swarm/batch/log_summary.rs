@@ -19,9 +19,9 @@ pub(crate) struct TaskCommits {
     /// Name of the lane.
     pub lane: LaneName,
     /// Commit at which the task's work begins.
-    pub base: CommitId,
+    pub work_start: CommitId,
     /// Commit at which the task's work ends.
-    pub tip: CommitId,
+    pub work_end: CommitId,
 }
 
 /// Facts about a batch, collected from its log.
@@ -42,13 +42,13 @@ pub struct LogSummary {
     /// Last lane of each task.
     pub(crate) last_lanes: BTreeMap<usize, LaneName>,
     /// Last detail or note about each task.
-    pub details: BTreeMap<usize, String>,
+    pub last_details: BTreeMap<usize, String>,
     /// Details of each task's last run, for tasks whose last run succeeded.
     pub(crate) done_details: BTreeMap<usize, String>,
     /// Tasks that another batch has claimed, with that batch's id.
     pub claimed_elsewhere: BTreeMap<usize, BatchId>,
     /// Ids of the control requests that the log answers.
-    pub(crate) answered_requests: BTreeSet<String>,
+    pub(crate) answered_request_ids: BTreeSet<String>,
     /// Last recorded capacity for runs; none for no limit.
     pub(crate) run_capacity: Option<usize>,
     /// Whether the batch has begun.
@@ -68,31 +68,33 @@ impl LogSummary {
         match line {
             LogLine::Entry(entry) => self.apply_entry(entry),
             LogLine::Note { note, tasks, .. } => {
-                self.details.extend(tasks.iter().map(|task| (*task, note.clone())));
+                self.last_details.extend(tasks.iter().map(|task| (*task, note.clone())));
             }
         }
     }
 
+    /// Adds the facts of an event.
     fn apply_entry(&mut self, entry: &EventEntry) {
         let facts = &entry.facts;
-        self.answered_requests.extend(facts.request.clone());
+        self.answered_request_ids.extend(facts.request_id.clone());
         if let Some(task) = event_task(&entry.event) {
             if let Some(lane) = &facts.lane {
                 self.last_lanes.insert(task, lane.clone());
             }
             match &facts.detail {
-                Some(detail) => drop(self.details.insert(task, detail.clone())),
-                None => drop(self.details.remove(&task)),
+                Some(detail) => drop(self.last_details.insert(task, detail.clone())),
+                None => drop(self.last_details.remove(&task)),
             }
         }
         match &entry.event {
             ScheduleEvent::BatchStarted => self.has_begun = true,
             ScheduleEvent::LaneSetUpFailed { .. } => {
-                self.details.extend(facts.task.zip(facts.detail.clone()));
+                self.last_details.extend(facts.task.zip(facts.detail.clone()));
             }
             ScheduleEvent::CapacityChanged { capacity: room } => self.run_capacity = *room,
             ScheduleEvent::ClaimedElsewhere { task } => {
-                self.claimed_elsewhere.insert(*task, facts.batch.clone().unwrap_or_else(|| BatchId::new("")));
+                self.claimed_elsewhere
+                    .insert(*task, facts.claiming_batch.clone().unwrap_or_else(|| BatchId::new("")));
             }
             ScheduleEvent::ClaimEnded { task } => drop(self.claimed_elsewhere.remove(task)),
             ScheduleEvent::RunEnded { task, attempt, end } => {
@@ -116,15 +118,15 @@ impl LogSummary {
             }
             ScheduleEvent::FinishedByHand { task } => self.save_commits(*task, entry),
             ScheduleEvent::Landed { tasks } => {
-                self.branch_tips.extend(facts.tip);
-                self.details.retain(|task, _| !tasks.contains(task));
+                self.branch_tips.extend(facts.branch_tip);
+                self.last_details.retain(|task, _| !tasks.contains(task));
                 self.landed
                     .retain(|(task, _)| facts.landed.iter().all(|landed_task| landed_task.task != *task));
                 self.landed
                     .extend(facts.landed.iter().map(|landed_task| (landed_task.task, landed_task.commit)));
             }
             ScheduleEvent::LandingUndone { task, .. } => {
-                self.branch_tips.extend(facts.tip);
+                self.branch_tips.extend(facts.branch_tip);
                 self.landed.retain(|(landed, _)| landed != task);
             }
             _ => {}
@@ -134,10 +136,10 @@ impl LogSummary {
     /// Saves the range of a task's commits that an entry records.
     fn save_commits(&mut self, task: usize, entry: &EventEntry) {
         let previous = self.task_commits.get(&task);
-        let from = entry.facts.work_start.or(previous.map(|work| work.base));
+        let from = entry.facts.work_start.or(previous.map(|work| work.work_start));
         let lane = entry.facts.lane.clone().or_else(|| previous.map(|work| work.lane.clone()));
         if let (Some(lane), Some(from), Some(to)) = (lane, from, entry.facts.work_end) {
-            self.task_commits.insert(task, TaskCommits { lane, base: from, tip: to });
+            self.task_commits.insert(task, TaskCommits { lane, work_start: from, work_end: to });
         }
     }
 
@@ -149,7 +151,11 @@ impl LogSummary {
         if let (TaskRunEnd::Failed(_), Some(lane), Some(from)) = (end, &facts.lane, facts.work_start) {
             self.failed_commits.insert(
                 task,
-                TaskCommits { lane: lane.clone(), base: from, tip: facts.work_end.unwrap_or(from) },
+                TaskCommits {
+                    lane: lane.clone(),
+                    work_start: from,
+                    work_end: facts.work_end.unwrap_or(from),
+                },
             );
             self.last_failed_runs.extend(facts.run.map(|run| (task, run)));
         }

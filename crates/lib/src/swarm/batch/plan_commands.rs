@@ -46,7 +46,7 @@ pub fn collect_plan_commands(
     let mut out: Vec<ShellCommand> = Vec::new();
     let mut add_command = |kind, line: &str, file: &str| {
         if !out.iter().any(|existing| existing.kind == kind && existing.line == line) {
-            out.push(approvals.plan_command(kind, line, repository_file(file)));
+            out.push(approvals.command_of_plan(kind, line, repository_file(file)));
         }
     };
     for task in loaded.plan.tasks().map(|position| position.task).filter(|task| !task.done) {
@@ -59,7 +59,8 @@ pub fn collect_plan_commands(
     Ok(out)
 }
 
-/// Returns the plan's file if it lies in a repository, by its given path or by the path that links lead to.
+/// Returns `resolved`, the path of a plan's file, if the file lies in a repository by its given path or by
+/// the path that links lead to, or if it is missing; none for a file outside of any repository.
 fn file_in_repository(named: &Path, resolved: &Path) -> Option<PathBuf> {
     // A file that cannot be found under its path counts as in a repository, because its origin is unknown.
     let folder = named.parent().and_then(|folder| folder.canonicalize().ok());

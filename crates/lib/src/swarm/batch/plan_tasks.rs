@@ -22,9 +22,9 @@ pub struct TaskDefaults<'a> {
     /// The model of tasks that name none.
     pub model: Option<&'a str>,
     /// The folder that relative paths of plan files start from.
-    pub dir: &'a Path,
+    pub plan_dir: &'a Path,
     /// The top folder of the worktree.
-    pub top: &'a Path,
+    pub worktree_top: &'a Path,
     /// The ledger that counts earlier failures of each task.
     pub ledger: &'a Ledger,
 }
@@ -33,7 +33,7 @@ pub struct TaskDefaults<'a> {
 ///
 /// # Errors
 /// [`BatchError::NoAgent`] when a task that is not done has no agent.
-pub fn batch_tasks(loaded: &LoadedPlan, defaults: &TaskDefaults<'_>) -> Result<Vec<BatchTask>, Error> {
+pub fn build_batch_tasks(loaded: &LoadedPlan, defaults: &TaskDefaults<'_>) -> Result<Vec<BatchTask>, Error> {
     let plan = &loaded.plan;
     plan.tasks()
         .enumerate()
@@ -41,6 +41,7 @@ pub fn batch_tasks(loaded: &LoadedPlan, defaults: &TaskDefaults<'_>) -> Result<V
         .collect()
 }
 
+/// Converts the plan's task at `index`, with the values that it inherits from its group and the plan.
 fn build_batch_task(
     loaded: &LoadedPlan,
     plan: &Plan,
@@ -50,12 +51,17 @@ fn build_batch_task(
     let task = position.task;
     let agent = plan.task_agent(position).or(defaults.agent).map(ToOwned::to_owned);
     if agent.is_none() && !task.done {
-        return Err(BatchError::NoAgent { task: task.name() }.into());
+        return Err(BatchError::NoAgent { task: task.full_name() }.into());
     }
-    let file = task_file_path(loaded.format, Path::new(&*task.location.file), defaults.dir, defaults.top);
+    let file = task_file_path(
+        loaded.format,
+        Path::new(&*task.location.file),
+        defaults.plan_dir,
+        defaults.worktree_top,
+    );
     let milestone = if loaded.format == PlanFormat::Roadmap { plan.summary.clone() } else { String::new() };
     let mut batch_task = BatchTask {
-        name: task.name(),
+        name: task.full_name(),
         id: task.id.clone(),
         area: task.area.clone(),
         title: task.title.clone(),
@@ -65,9 +71,9 @@ fn build_batch_task(
         checks: task.checks.clone(),
         agent,
         model: plan.task_model(position).or(defaults.model).map(ToOwned::to_owned),
-        review: task.review,
+        review: task.review_level,
         line: if loaded.format == PlanFormat::Folders { 0 } else { task.location.line },
-        folder: task_folder(loaded.format, &file, defaults.top),
+        folder: task_folder(loaded.format, &file, defaults.worktree_top),
         needs: loaded.graph.needs(index).to_vec(),
         weight: u32::try_from(task.size.weight()).unwrap_or(1),
         failures: 0,
@@ -100,7 +106,7 @@ fn task_folder(format: PlanFormat, file: &Path, top: &Path) -> Option<PathBuf> {
 
 /// Returns the phases of a plan for the scheduler. The list is empty for a single parallel phase, in which
 /// any tasks may run concurrently.
-pub fn schedule_phases(plan: &Plan) -> Vec<Phase> {
+pub fn scheduler_phases(plan: &Plan) -> Vec<Phase> {
     let is_single_parallel =
         matches!(plan.phases.as_slice(), [only_phase] if only_phase.order == PhaseOrder::Parallel);
     if is_single_parallel {

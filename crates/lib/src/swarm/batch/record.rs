@@ -108,7 +108,7 @@ pub struct Batch {
     /// The tasks of the batch; the position of a task, from 0, is its number.
     pub tasks: Vec<BatchTask>,
     /// The tasks, phases and overlaps in the scheduler's form.
-    pub work: Workload,
+    pub workload: Workload,
 }
 
 impl Batch {
@@ -124,7 +124,7 @@ impl Batch {
         let work = tasks.iter().map(BatchTask::to_scheduled_task).collect();
         let work = Workload::new(work, record.phases.clone(), record.overlaps.clone())
             .map_err(|flaw| super::error::BatchError::InvalidTasks { id: id.clone(), flaw })?;
-        Ok(Batch { record, tasks, work })
+        Ok(Batch { record, tasks, workload: work })
     }
 
     /// Returns the id of the batch.
@@ -158,17 +158,17 @@ impl Batch {
     /// # Errors
     /// Fails when a line cannot be read.
     pub fn read_log_lines(&self, store: &Store) -> Result<Vec<LogLine>, Error> {
-        Ok(read_log(&store.layout().batch_log(&self.record.id))?)
+        Ok(read_log(&store.layout().batch_event_log(&self.record.id))?)
     }
 
     /// Returns a reader that follows the batch's log as it grows.
     pub fn log_tail(&self, store: &Store) -> LogTail {
-        LogTail::from_start(store.layout().batch_log(&self.record.id))
+        LogTail::from_start(store.layout().batch_event_log(&self.record.id))
     }
 
     /// Computes the state of the batch from these lines of its log.
     pub fn fold_state<'a>(&self, lines: impl IntoIterator<Item = &'a LogLine>) -> State {
         let events = lines.into_iter().filter_map(LogLine::event);
-        State::fold(&self.work, &self.record.options, events.collect::<Vec<&ScheduleEvent>>())
+        State::replay_events(&self.workload, &self.record.options, events.collect::<Vec<&ScheduleEvent>>())
     }
 }

@@ -41,7 +41,7 @@ fn refuse_unlanded_work(project: &Project, id: &BatchId, lanes: &[LaneRecord]) -
     for lane in lanes {
         match remove_lane::refuse_removal(lane, &evidence::gather(project, lane, &worktrees)?, false) {
             Ok(()) => {}
-            Err(lane::Error::RemovalRefused { name, why: reasons, .. }) => {
+            Err(lane::Error::RemovalRefused { name, reasons, .. }) => {
                 lanes_with_work.push(format!("'{name}' ({})", reasons.join("; ")));
             }
             Err(e) => return Err(e.into()),

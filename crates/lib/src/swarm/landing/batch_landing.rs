@@ -87,7 +87,7 @@ pub fn forecast_landing_lane(project: &Project, batch: &BatchRecord) -> Result<L
         }
         Ok(lane) => lane,
         Err(lane::Error::UnknownLane { .. }) => {
-            let summary = batch_summary(batch);
+            let summary = landing_lane_title(batch);
             let plan = create::plan_lane(project, landing_lane_spec(batch, &summary, tip)?)?;
             let title = create::clean_title(&summary).unwrap_or_else(|| plan.name.to_string());
             let tree = LaneWorktree { branch: plan.branch, worktree_id: plan.name.to_string() };
@@ -140,15 +140,16 @@ pub fn remove_landing_lane(project: &Project, name: &LaneName) -> Result<(), Err
     Ok(())
 }
 
+/// Creates a batch's landing lane at the commit `tip`.
 fn create_landing_lane(project: &Project, batch: &BatchRecord, tip: CommitId) -> Result<LaneRecord, Error> {
-    let summary = batch_summary(batch);
+    let summary = landing_lane_title(batch);
     Ok(create::create_lane(project, &create::plan_lane(project, landing_lane_spec(batch, &summary, tip)?)?)?
         .lane)
 }
 
 /// Returns the plan's summary, or the names of its sources if it has none. It is the title of the lane that
 /// lands the batch.
-fn batch_summary(batch: &BatchRecord) -> String {
+fn landing_lane_title(batch: &BatchRecord) -> String {
     if batch.summary.is_empty() { batch.sources.join(" ") } else { batch.summary.clone() }
 }
 
@@ -160,7 +161,7 @@ fn landing_lane_spec<'a>(batch: &BatchRecord, summary: &'a str, tip: CommitId) -
         name_hint: Some(summary),
         agent: None,
         base: Base { branch: batch.base.clone(), start: tip },
-        carry: None,
+        carry_from: None,
         checks: Vec::new(),
         scope: Vec::new(),
         sparse: false,
@@ -263,7 +264,7 @@ pub fn landing_hint(project: &Project, batch: &BatchRecord, purpose: &str) -> St
     }
     let worktrees = WorktreeList::read(&project.repo).ok();
     let main_branch =
-        worktrees.as_ref().and_then(|all| all.at(project.repo.main_worktree()?)?.branch.clone());
+        worktrees.as_ref().and_then(|all| all.with_top_folder(project.repo.main_worktree()?)?.branch.clone());
     let target_branch =
         main_branch.filter(|name| !project.is_managed_branch(name)).unwrap_or_else(|| "BRANCH".to_owned());
     format!("land it on {target_branch}: git proq merge --batch {id} --onto {target_branch}")
@@ -281,6 +282,7 @@ pub fn require_base(project: &Project, batch: &BatchRecord) -> Result<(), Error>
     Err(BatchError::BaseMissing { id, base, hint }.into())
 }
 
+/// Returns the state of an unlanded batch as a phrase; none if it has nothing left to land, or runs.
 fn unlanded_state_phrase(project: &Project, batch: &BatchRecord) -> Result<Option<&'static str>, Error> {
     if last_known_tip(project, batch)?.is_none_or(|tip| tip == batch.start)
         || find_landed_branch(project, batch)?.is_some()
@@ -331,16 +333,18 @@ pub(crate) fn find_landed_branch(project: &Project, batch: &BatchRecord) -> Resu
 /// Returns the landings of a batch's landing lane, on any branch.
 fn list_landings(project: &Project, id: &BatchId) -> Vec<LandingInfo> {
     let name = landing_lane_name(id);
-    let lanes = project.past_lanes().into_iter().map(|(_, lane)| lane).chain(project.lane(name.as_str()));
+    let lanes =
+        project.past_owned_lanes().into_iter().map(|(_, lane)| lane).chain(project.lane(name.as_str()));
     lanes.filter(|lane| lane.name == name.as_str()).filter_map(|lane| lane.landed).collect()
 }
 
-/// Returns the id of the batch whose landing lane has this name.
+/// Returns the id of the batch whose landing lane has this name; none for a name of another form.
 pub(crate) fn batch_id_of_landing_lane(lane: &LaneName) -> Option<BatchId> {
     lane.as_str().strip_prefix(LANDING_LANE_PREFIX).map(BatchId::new)
 }
 
-/// Returns the batch whose landing lane has this name, and the tips of its branch that have landed.
+/// Returns the batch whose landing lane has this name, and the tips of its branch that have landed; none if
+/// there is no such batch, or it was cleaned up.
 pub fn batch_of_landing_lane(project: &Project, lane: &LaneName) -> Option<(BatchRecord, Vec<CommitId>)> {
     let id = batch_id_of_landing_lane(lane)?;
     let batch = all_batches(project, false).into_iter().find(|batch| batch.id == id)?;

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use proq_base::config::choices::WhenLanded;
+use proq_base::config::choices::LandedTaskMarking;
 use proq_base::lane_name::LaneName;
 use proq_git::CommitId;
 use proq_plan::plan_format::PlanFormat;
@@ -34,9 +34,9 @@ pub fn mark_landed(
     tip: CommitId,
 ) -> Result<PlanMarks, Error> {
     let archive = match project.settings.swarm.when_landed {
-        WhenLanded::Archive => true,
-        WhenLanded::Nothing => return Ok(PlanMarks::default()),
-        WhenLanded::Mark => false,
+        LandedTaskMarking::Archive => true,
+        LandedTaskMarking::Nothing => return Ok(PlanMarks::default()),
+        LandedTaskMarking::Mark => false,
     };
     // A draft is no file of the user.
     let format = PlanFormat::from_name(&batch.format).filter(|format| *format != PlanFormat::Draft);
@@ -79,11 +79,13 @@ pub fn mark_landed(
     result.map(|_| new_marks).map_err(Error::from)
 }
 
+/// Returns a task in the form in which it is marked in its plan.
 fn landed_task(task: &BatchTask) -> LandedPlanTask<'_> {
     let folder = task.folder.as_ref().and_then(|_| task.file.parent());
     LandedPlanTask { name: &task.name, title: &task.title, folder }
 }
 
+/// Returns a batch's plan with `tasks` as the landed ones; `archive` is false.
 fn plan_with_landed<'a>(
     loaded: &'a Batch,
     format: PlanFormat,
@@ -126,6 +128,7 @@ pub(crate) fn load_marks(store: &Store, id: &BatchId) -> Option<PlanMarks> {
     serde_json::from_slice(&text).ok()
 }
 
+/// Returns the message of the commit that marks tasks as done.
 fn format_commit_message(id: &BatchId, tasks: &[LandedPlanTask<'_>]) -> String {
     let subject = match tasks {
         [only] => format!("task {}", only.name),

@@ -102,9 +102,11 @@ struct MarkTarget {
     path: PathBuf,
     /// The path relative to the root of the worktree that contains it; none outside of all worktrees.
     repo_path: Option<RepoPath>,
+    /// Whether the target is the plan's file or a task's folder.
     kind: TargetKind,
 }
 
+/// Kind of a mark target.
 enum TargetKind {
     /// A file with all tasks of the plan.
     File,
@@ -280,7 +282,10 @@ impl LandedPlan<'_> {
     }
 
     /// Returns a file's bytes with its tasks marked as done, and a phrase that names the tasks without an
-    /// entry in it.
+    /// entry in it. Nothing is written.
+    ///
+    /// # Errors
+    /// Describes why the file cannot be marked.
     fn mark_text(&self, path: &Path, bytes: &[u8]) -> Result<(Vec<u8>, Option<String>), String> {
         const BOM: &str = "\u{feff}";
         let text = std::str::from_utf8(bytes).map_err(|_| "it is no text any more".to_owned())?;
@@ -288,7 +293,8 @@ impl LandedPlan<'_> {
         let tasks: Vec<(&str, &str)> = self.tasks.iter().map(|task| (task.name, task.title)).collect();
         let name: Arc<str> = Arc::from(path.display().to_string());
         let file = done_marks::PlanFile { format: self.format, name: &name, text, milestone: self.milestone };
-        let MarkedFile { text, missing } = done_marks::mark_done(file, &tasks).map_err(|e| e.to_string())?;
+        let MarkedFile { text, unmarked_tasks: missing } =
+            done_marks::mark_done(file, &tasks).map_err(|e| e.to_string())?;
         let missing = (!missing.is_empty()).then(|| format!("no entry for: {}", missing.join(", ")));
         Ok((format!("{bom}{text}").into_bytes(), missing))
     }
@@ -397,6 +403,7 @@ fn is_parent_folder_or_free(repo: &Repo, tree: TreeId, path: &RepoPath) -> Resul
     }
 }
 
+/// Returns a path as text for the user, with control characters escaped.
 fn display_path(path: &Path) -> String {
     proq_base::terminal_text::escape_line(&path.display().to_string())
 }

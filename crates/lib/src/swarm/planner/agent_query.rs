@@ -27,7 +27,7 @@ use crate::session::read_only::{GuestLanePlan, GuestLaneRequest, ReadLocation};
 ///
 /// # Errors
 /// Fails with [`DraftError::NoAgent`] when no such agent is installed.
-pub fn choose_agent(project: &Project, requested: Option<&str>) -> Result<String, DraftError> {
+pub fn choose_read_only_agent(project: &Project, requested: Option<&str>) -> Result<String, DraftError> {
     if let Some(named) = requested {
         return Ok(named.to_owned());
     }
@@ -190,7 +190,7 @@ pub(crate) fn read_reply(store: &Store, lane: &AnyLane, state: LaneState) -> Res
 }
 
 /// Returns whether an answer was so long that its end was cut off.
-pub(super) fn is_truncated(text: &str) -> bool {
+pub(super) fn is_answer_truncated(text: &str) -> bool {
     text.len() >= MAX_ANSWER_LEN / 2 && text.trim_end().ends_with('…')
 }
 
@@ -200,7 +200,7 @@ pub fn failed_to_resume(store: &Store, lane: &AnyLane) -> bool {
     let run = RunRecord::load_if_exists(&store.layout().run_record(&lane.name, lane.last_run)).ok().flatten();
     run.is_some_and(|run| {
         use proq_base::run_class::RunClass::{Crashed, Failed};
-        run.resumed && matches!(run.class, Some(Failed | Crashed)) && run.summary.tool_calls == 0
+        run.resumes_session && matches!(run.class, Some(Failed | Crashed)) && run.summary.tool_calls == 0
     })
 }
 

@@ -53,6 +53,7 @@ pub fn parse_plan(text: &str) -> Result<LoadedPlan, String> {
     Err(rejection.map_or_else(|| "there is no JSON in it".to_owned(), |(_, message)| message))
 }
 
+/// Builds a draft's plan and its dependency graph from a node.
 fn build_loaded_plan(root: &SourceNode) -> Result<LoadedPlan, PlanError> {
     LoadedPlan::from_plan(PlanFormat::Draft, toml_plan::plan_from_node(root)?, || "it".to_owned())
 }
@@ -130,14 +131,17 @@ fn child_path(path: &str, segment: &str) -> String {
     if path.len() > MAX_PATH_BYTES { path.to_owned() } else { format!("{path}{segment}") }
 }
 
+/// Returns whether a value is null or a text without characters other than spaces.
 fn is_blank(value: &Json) -> bool {
     value.is_null() || value.as_str().is_some_and(|text| text.trim().is_empty())
 }
 
+/// Returns a key for a location, escaped and cut to [`MAX_KEY_CHARS`].
 fn truncate_key(key: &str) -> String {
     terminal_text::escape_line(&key.chars().take(MAX_KEY_CHARS).collect::<String>())
 }
 
+/// Returns the location of a JSON path; it has no line and no column.
 fn json_location(path: &str) -> SourceLocation {
     SourceLocation { file: Arc::from(path), line: 0, column: 0 }
 }
@@ -148,7 +152,7 @@ pub(crate) struct RawNeed {
     /// Name of the task that has to wait.
     pub task: String,
     /// Name of the task that has to be done before.
-    pub needs: String,
+    pub needed_task: String,
     /// Reason for the dependency, in one line; may be empty.
     pub reason: String,
 }
@@ -175,6 +179,7 @@ pub(crate) fn parse_needs(text: &str) -> Result<Vec<RawNeed>, String> {
     }
 }
 
+/// Parses a list of dependencies, or an object whose only value is such a list.
 fn need_list(json: Json) -> Result<Vec<RawNeed>, String> {
     let items = match json {
         Json::Array(items) => items,
@@ -188,6 +193,7 @@ fn need_list(json: Json) -> Result<Vec<RawNeed>, String> {
     items.iter().enumerate().map(|(n, item)| parse_need(n, item)).collect()
 }
 
+/// Parses the dependency at `index` of a list.
 fn parse_need(index: usize, item: &Json) -> Result<RawNeed, String> {
     let text =
         |key: &str| item.get(key).and_then(Json::as_str).map(str::trim).filter(|text| !text.is_empty());
@@ -197,7 +203,7 @@ fn parse_need(index: usize, item: &Json) -> Result<RawNeed, String> {
             .ok_or_else(|| format!("$[{index}] has no text '{key}', the ID of a task"))
     };
     let reason = first_line(text("because").unwrap_or_default());
-    Ok(RawNeed { task: required("task")?, needs: required("needs")?, reason })
+    Ok(RawNeed { task: required("task")?, needed_task: required("needs")?, reason })
 }
 
 #[cfg(test)]
@@ -267,7 +273,7 @@ mod tests {
 
     #[test]
     fn falls_back_to_empty_need_list() {
-        let need = RawNeed { task: "a".into(), needs: "b".into(), reason: "why".into() };
+        let need = RawNeed { task: "a".into(), needed_task: "b".into(), reason: "why".into() };
         let one = r#"[{"task": "a", "needs": "b", "because": "why\nso"}]"#;
         assert_eq!(parse_needs(&format!("a[0] is {one} and not []")).unwrap(), std::slice::from_ref(&need));
         assert_eq!(parse_needs(&format!("{{\"missing\": {one}}}")).unwrap(), [need]);

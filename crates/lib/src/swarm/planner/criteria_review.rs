@@ -167,6 +167,7 @@ pub(crate) fn parse_verdicts(text: &str, count: usize) -> Result<Vec<CriterionVe
     Err(rejection.unwrap_or_else(|| "there is no JSON in it".to_owned()))
 }
 
+/// Reads a list that has exactly one verdict on each of `count` criteria.
 fn verdicts_from_json(json: &Json, count: usize) -> Result<Vec<CriterionVerdict>, String> {
     let list_at = |key: &str| json.get(key).and_then(Json::as_array);
     let list = json.as_array().or_else(|| ["criteria", "results"].iter().find_map(|key| list_at(key)));
@@ -185,6 +186,7 @@ fn verdicts_from_json(json: &Json, count: usize) -> Result<Vec<CriterionVerdict>
     }
 }
 
+/// Reads one verdict, whose number is from 1 to `count`.
 fn verdict_from_json(entry: &Json, count: usize) -> Result<CriterionVerdict, String> {
     let first_value =
         |keys: &[&str]| keys.iter().find_map(|key| entry.get(*key)).cloned().unwrap_or_default();

@@ -124,7 +124,8 @@ impl<'a> DraftSession<'a> {
         Ok(DraftSession { project, record: drafts::read_draft(&project.store, name)?.record })
     }
 
-    fn prompt_path(&self) -> PathBuf {
+    /// Returns the file with the prompt that first requested the draft.
+    fn initial_prompt_path(&self) -> PathBuf {
         Layout::draft_prompt(&self.project.store.layout().plan_draft(&self.record.name))
     }
 
@@ -136,6 +137,7 @@ impl<'a> DraftSession<'a> {
         Ok(find_lane(&self.project.store, &self.record)?)
     }
 
+    /// Creates the draft's lane, records it in the draft, and starts the agent.
     fn start_in_new_lane(
         &mut self,
         query: &AgentQuery<'_>,
@@ -167,7 +169,7 @@ impl<'a> DraftSession<'a> {
     pub fn send_feedback(&mut self, text: &str) -> Result<AnyLane, DraftError> {
         let agent = self.record.agent.clone();
         let model = self.record.model.clone();
-        let query = self.query(&agent, model.as_deref());
+        let query = self.build_query(&agent, model.as_deref());
         let lane = match self.lane()? {
             Some(lane) if effective_state(self.project, &lane)?.0.is_busy() => {
                 return Err(DraftError::AgentRunning { name: lane.name.into() });
@@ -194,7 +196,7 @@ impl<'a> DraftSession<'a> {
     /// # Errors
     /// Fails when the agent cannot be started.
     pub fn retry_feedback(&self, lane: &AnyLane) -> Result<AnyLane, DraftError> {
-        let query = self.query(&self.record.agent, self.record.model.as_deref());
+        let query = self.build_query(&self.record.agent, self.record.model.as_deref());
         let text = self.record.feedback.last().cloned().unwrap_or_default();
         query.start_new_conversation(lane, &self.restart_prompt(&text)?)
     }
@@ -204,12 +206,13 @@ impl<'a> DraftSession<'a> {
     /// # Errors
     /// Fails when the agent cannot be started.
     pub fn reject_answer(&self, lane: &AnyLane, answer: &str, reason: &str) -> Result<AnyLane, DraftError> {
-        let query = self.query(&self.record.agent, self.record.model.as_deref());
+        let query = self.build_query(&self.record.agent, self.record.model.as_deref());
         let full_prompt = || Ok(prompt::full_rejection_prompt(&self.initial_prompt()?, answer, reason));
         query.send_follow_up(lane, &prompt::rejection_prompt(reason), full_prompt)
     }
 
-    fn query<'n>(&self, agent: &'n str, model: Option<&'n str>) -> AgentQuery<'n>
+    /// Returns a query to this agent for a plan, on what is checked out.
+    fn build_query<'n>(&self, agent: &'n str, model: Option<&'n str>) -> AgentQuery<'n>
     where
         'a: 'n,
     {
@@ -218,7 +221,7 @@ impl<'a> DraftSession<'a> {
 
     /// Reads the prompt with which the draft was first requested.
     fn initial_prompt(&self) -> Result<String, DraftError> {
-        let file = self.prompt_path();
+        let file = self.initial_prompt_path();
         Ok(proq_base::regular_file::read_store_text(&file).map_err(lane::Error::io("read", &file))?)
     }
 
@@ -257,7 +260,7 @@ impl<'a> DraftSession<'a> {
         );
         self.record =
             drafts::save_plan(self.project, &self.record.name, lane.last_run, plan.as_deref(), |record| {
-                record.rejection = rejection;
+                record.invalid_answer_reason = rejection;
                 record.costs = costs;
                 record.session = session.or(record.session.take());
             })?;
@@ -310,7 +313,7 @@ pub fn is_agent_busy(project: &Project, record: &DraftRecord) -> Result<bool, Dr
 
 /// Converts an agent's answer to the TOML form in which a draft's plan is saved.
 fn answer_to_toml(text: &str) -> Result<String, String> {
-    let parsed = parse_plan(text).map_err(|reason| match agent_query::is_truncated(text) {
+    let parsed = parse_plan(text).map_err(|reason| match agent_query::is_answer_truncated(text) {
         true => "it is too long, and its end was cut off: make it shorter than 48 KB".to_owned(),
         false => reason,
     })?;

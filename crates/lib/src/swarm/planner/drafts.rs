@@ -60,6 +60,7 @@ pub fn list_drafts(project: &Project) -> Result<Vec<DraftRecord>, DraftError> {
     Ok(out)
 }
 
+/// Returns the names of all drafts, sorted.
 fn draft_names(store: &Store) -> Result<Vec<String>, DraftError> {
     let dir = store.layout().plan_drafts();
     let entries = match std::fs::read_dir(&dir) {
@@ -101,6 +102,7 @@ pub fn read_draft(store: &Store, name: &str) -> Result<Draft, DraftError> {
     Ok(Draft { record, plan })
 }
 
+/// Parses the TOML text of a draft's plan.
 fn parse_draft_plan(name: &str, text: &str) -> Result<LoadedPlan, PlanError> {
     let plan = toml_plan::read(&Arc::from(name), text)?;
     LoadedPlan::from_plan(PlanFormat::Draft, plan, || name.to_owned())
@@ -113,7 +115,7 @@ pub fn is_approved(repo: &Repo, draft: &Draft) -> bool {
         .record
         .approval
         .as_ref()
-        .is_some_and(|approved| Some(&approved.plan) == plan_blob_id(repo, &plan.text).as_ref())
+        .is_some_and(|approved| Some(&approved.plan_hash) == plan_blob_id(repo, &plan.text).as_ref())
 }
 
 /// Approves the plan of a draft as it was shown. A plan that has changed since it was shown is not approved.
@@ -122,7 +124,8 @@ pub fn is_approved(repo: &Repo, draft: &Draft) -> bool {
 /// [`DraftError::NoPlan`], [`DraftError::ChangedSinceShown`].
 pub fn approve(project: &Project, shown: &Draft) -> Result<DraftRecord, DraftError> {
     let name = &shown.record.name;
-    let no_plan = || DraftError::NoPlan { name: name.clone(), why: shown.record.rejection.clone() };
+    let no_plan =
+        || DraftError::NoPlan { name: name.clone(), why: shown.record.invalid_answer_reason.clone() };
     let plan = shown.plan.as_ref().ok_or_else(no_plan)?;
     let blob_id = plan_blob_id(&project.repo, &plan.text).ok_or_else(no_plan)?;
     let store_lock = project.store.locks().acquire(&LockName::Store)?;
@@ -130,10 +133,11 @@ pub fn approve(project: &Project, shown: &Draft) -> Result<DraftRecord, DraftErr
         return Err(DraftError::ChangedSinceShown { name: name.clone() });
     }
     update_record_locked(project, name, &store_lock, |record| {
-        record.approval = Some(DraftApproval { plan: blob_id, at: now() });
+        record.approval = Some(DraftApproval { plan_hash: blob_id, at: now() });
     })
 }
 
+/// Returns the blob id by which a plan's text is approved; none if git cannot compute it.
 fn plan_blob_id(repo: &Repo, text: &str) -> Option<String> {
     repo.blob_id(text.as_bytes()).map(|id| id.to_string())
 }
@@ -164,7 +168,7 @@ pub fn create_draft(
             feedback: Vec::new(),
             last_read_run: RunNumber::NONE,
             plan_number: None,
-            rejection: None,
+            invalid_answer_reason: None,
             approval: None,
             change_number,
             created: now(),
@@ -209,6 +213,7 @@ pub(crate) fn update_record(
     update_record_locked(project, name, &store_lock, edit)
 }
 
+/// Reads a draft's record, applies `edit` and saves it. The caller passes the store's lock.
 fn update_record_locked(
     project: &Project,
     name: &str,

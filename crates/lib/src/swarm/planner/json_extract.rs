@@ -77,8 +77,11 @@ enum ScanResult {
 /// State of a scan over a text.
 struct Scanner<'t> {
     text: &'t str,
+    /// Offset in the text, in bytes, of the next character to scan.
     position: usize,
+    /// Scanned part of the value, in strict JSON syntax.
     json: String,
+    /// Brackets that close the open values, the innermost last.
     expected_closers: Vec<char>,
     /// Whether a comma was read that is written only if another value follows.
     pending_comma: bool,
@@ -144,6 +147,7 @@ impl Scanner<'_> {
         Err("it ends before it is closed")
     }
 
+    /// Copies a character, or a string as a whole, and keeps track of brackets.
     fn push_token(&mut self, c: char) -> Result<(), &'static str> {
         self.json.push(c);
         match c {

@@ -38,13 +38,13 @@ impl<'a> MissingNeedsSearch<'a> {
     /// states it.
     ///
     /// # Errors
-    /// Fails when git cannot hash the tasks.
+    /// [`DraftError::NoDrafts`] when git cannot hash the tasks.
     pub fn new(query: AgentQuery<'a>, plan: &Plan) -> Result<MissingNeedsSearch<'a>, DraftError> {
-        let record_path = proposed_needs::record_path(query.project, plan).ok_or(DraftError::NoDrafts)?;
+        let record_path = proposed_needs::proposals_path(query.project, plan).ok_or(DraftError::NoDrafts)?;
         Ok(MissingNeedsSearch { query, record_path, prompt: prompt::needs_prompt(plan) })
     }
 
-    /// Reads the record of earlier proposals for these tasks.
+    /// Reads the record of earlier proposals for these tasks; none if there is none.
     ///
     /// # Errors
     /// Fails when the record cannot be read.
@@ -70,7 +70,7 @@ impl<'a> MissingNeedsSearch<'a> {
                     lane_created,
                     is_answer_read: false,
                     is_approved: false,
-                    at: now(),
+                    changed_at: now(),
                     needs: Vec::new(),
                     costs: RunCosts::default(),
                 },
@@ -84,7 +84,7 @@ impl<'a> MissingNeedsSearch<'a> {
     ///
     /// # Errors
     /// Fails when the lane's record cannot be read.
-    pub fn unread_lane(&self, record: &ProposalsRecord) -> Result<Option<AnyLane>, DraftError> {
+    pub fn lane_with_pending_answer(&self, record: &ProposalsRecord) -> Result<Option<AnyLane>, DraftError> {
         let Some(name) = &record.lane else { return Ok(None) };
         let Some(lane) = agent_query::find_lane(&self.query.project.store, name, record.lane_created)? else {
             return Ok(None);
@@ -122,7 +122,7 @@ impl<'a> MissingNeedsSearch<'a> {
             Ok(raw_needs) => raw_needs,
             Err(reason) => return Ok((AnswerOutcome::Invalid { reason, answer }, Vec::new())),
         };
-        let (needs, rejected) = proposed_needs::select_valid(found, self.query.agent, raw_needs);
+        let (needs, rejected) = proposed_needs::select_valid_needs(found, self.query.agent, raw_needs);
         let was_approved = |previous: &ProposalsRecord| {
             let need_pairs = |needs: &[ProposedNeed]| -> Vec<(String, String)> {
                 needs.iter().map(|need| (need.task.clone(), need.needs.clone())).collect()
@@ -136,7 +136,7 @@ impl<'a> MissingNeedsSearch<'a> {
             lane_created: None,
             is_answer_read: true,
             is_approved: approved,
-            at: now(),
+            changed_at: now(),
             needs,
             costs: lane_costs::total_costs(&self.query.project.store, lane)?,
         };
@@ -148,7 +148,7 @@ impl<'a> MissingNeedsSearch<'a> {
     ///
     /// # Errors
     /// Fails when the lane cannot be removed.
-    pub fn close_lane(&self, lane: &AnyLane) -> Result<(), DraftError> {
+    pub fn remove_lane(&self, lane: &AnyLane) -> Result<(), DraftError> {
         operate(self.query.project, "deps", |op| {
             read_only::remove_guest_lane(op, lane, RemovalReason::Cleanup).map(drop)
         })?;
@@ -160,7 +160,7 @@ impl<'a> MissingNeedsSearch<'a> {
     /// # Errors
     /// Fails when the record cannot be written.
     pub fn approve(&self, record: ProposalsRecord) -> Result<ProposalsRecord, DraftError> {
-        let record = ProposalsRecord { is_approved: true, at: now(), ..record };
+        let record = ProposalsRecord { is_approved: true, changed_at: now(), ..record };
         record.save(&self.record_path)?;
         Ok(record)
     }
@@ -170,8 +170,8 @@ impl<'a> MissingNeedsSearch<'a> {
 ///
 /// # Errors
 /// Fails when the record cannot be removed.
-pub fn forget_proposals(project: &lane::Project, plan: &Plan) -> Result<bool, DraftError> {
-    let Some(record_path) = proposed_needs::record_path(project, plan) else { return Ok(false) };
+pub fn delete_proposals(project: &lane::Project, plan: &Plan) -> Result<bool, DraftError> {
+    let Some(record_path) = proposed_needs::proposals_path(project, plan) else { return Ok(false) };
     match std::fs::remove_file(&record_path) {
         Ok(()) => Ok(true),
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(false),

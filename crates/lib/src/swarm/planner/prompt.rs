@@ -17,7 +17,7 @@ const MAX_QUOTED_INPUT_BYTES: usize = 40 * 1024;
 const MAX_PLAN_BYTES: usize = 60 * 1024;
 /// Maximum length of the excerpt of one task's prompt, in characters, and of a plan's summary, in bytes. Each
 /// earlier feedback may be four times as long.
-const MAX_TASK_TEXT: usize = 1024;
+const MAX_EXCERPT_LEN: usize = 1024;
 
 /// A file that a plan is to be written from.
 #[derive(Debug, Clone)]
@@ -84,7 +84,7 @@ pub(crate) fn full_feedback_prompt(
         push_section(&mut out, "The current plan, in TOML", &plan_to_toml(plan), MAX_PLAN_BYTES);
     }
     for message in earlier {
-        push_section(&mut out, "Earlier feedback", message, MAX_TASK_TEXT * 4);
+        push_section(&mut out, "Earlier feedback", message, MAX_EXCERPT_LEN * 4);
     }
     push_section(&mut out, "New feedback", feedback, MAX_QUOTED_INPUT_BYTES);
     out.push_str("Answer with the complete plan, changed accordingly; leave the rest unchanged.\n");
@@ -116,9 +116,9 @@ pub(crate) fn needs_prompt(plan: &Plan) -> String {
     for plan_task in plan.tasks().filter(|spot| !spot.task.done) {
         let task = plan_task.task;
         let needs: Vec<&str> = task.needs.iter().map(|need| need.name.as_str()).collect();
-        let excerpt: String = task.prompt.chars().take(MAX_TASK_TEXT).collect();
+        let excerpt: String = task.prompt.chars().take(MAX_EXCERPT_LEN).collect();
         let entry = serde_json::json!({
-            "id": task.name(), "title": task.title, "phase": plan_task.phase + 1, "needs": needs, "scope": task.scope, "text": excerpt,
+            "id": task.full_name(), "title": task.title, "phase": plan_task.phase + 1, "needs": needs, "scope": task.scope, "text": excerpt,
         });
         tasks.push_str(&format!("{entry}\n"));
     }
@@ -134,7 +134,7 @@ pub(crate) fn needs_prompt(plan: &Plan) -> String {
 pub(crate) fn criteria_prompt(summary: &str, criteria: &[&str]) -> String {
     let mut out = "Are these criteria met by the files in this repository?\n\n# Assignment\n\nSeveral coding agents have carried out a plan, and their work is checked out here. Inspect it and determine for each criterion whether it is met. Rely on what you verified yourself, not on claims in documents; change nothing.\n\n".to_owned();
     if !summary.is_empty() {
-        push_section(&mut out, "Summary of the plan", summary, MAX_TASK_TEXT);
+        push_section(&mut out, "Summary of the plan", summary, MAX_EXCERPT_LEN);
     }
     let list: Vec<String> =
         criteria.iter().enumerate().map(|(n, text)| format!("{}. {text}\n", n + 1)).collect();

@@ -23,7 +23,8 @@ use crate::lane::Project;
 /// Maximum number of proposals that are read from one answer.
 const MAX_PROPOSALS: usize = 500;
 
-/// Returns a hash of the content of a plan's tasks. Their progress is not part of it.
+/// Returns a hash of the content of a plan's tasks; none if git cannot compute it. The tasks' progress is not
+/// part of it.
 pub(crate) fn plan_hash(repo: &Repo, plan: &Plan) -> Option<String> {
     let mut text = String::new();
     for plan_task in plan.tasks() {
@@ -48,8 +49,8 @@ pub(crate) fn plan_hash(repo: &Repo, plan: &Plan) -> Option<String> {
     repo.blob_id(text.as_bytes()).map(|id| id.to_string())
 }
 
-/// Returns the file that records the proposals for a plan's tasks.
-pub(crate) fn record_path(project: &Project, plan: &Plan) -> Option<PathBuf> {
+/// Returns the file that records the proposals for a plan's tasks; none if git cannot hash the tasks.
+pub(crate) fn proposals_path(project: &Project, plan: &Plan) -> Option<PathBuf> {
     plan_hash(&project.repo, plan).map(|hash| project.store.layout().dependency_proposals(&hash))
 }
 
@@ -57,8 +58,8 @@ pub(crate) fn record_path(project: &Project, plan: &Plan) -> Option<PathBuf> {
 ///
 /// # Errors
 /// Fails when the record of the proposals cannot be read.
-pub fn apply_approved(project: &Project, found: LoadedPlan) -> Result<LoadedPlan, DraftError> {
-    let Some(path) = record_path(project, &found.plan) else { return Ok(found) };
+pub fn add_approved_needs(project: &Project, found: LoadedPlan) -> Result<LoadedPlan, DraftError> {
+    let Some(path) = proposals_path(project, &found.plan) else { return Ok(found) };
     match ProposalsRecord::load_if_exists(&path)? {
         Some(record) if record.is_approved => Ok(with_proposals(found, &record).0),
         _ => Ok(found),
@@ -69,7 +70,7 @@ pub fn apply_approved(project: &Project, found: LoadedPlan) -> Result<LoadedPlan
 pub fn with_proposals(found: LoadedPlan, record: &ProposalsRecord) -> (LoadedPlan, Vec<String>) {
     let raw_needs = record.needs.iter().map(|need| RawNeed {
         task: need.task.clone(),
-        needs: need.needs.clone(),
+        needed_task: need.needs.clone(),
         reason: need.reason.clone(),
     });
     add_proposals(found, &record.agent, raw_needs.collect())
@@ -77,23 +78,25 @@ pub fn with_proposals(found: LoadedPlan, record: &ProposalsRecord) -> (LoadedPla
 
 /// Returns the dependencies proposed by an agent that fit a plan, and a description of the problem with each
 /// of the others.
-pub(crate) fn select_valid(
+pub(crate) fn select_valid_needs(
     found: LoadedPlan,
     agent: &str,
     raw_needs: Vec<RawNeed>,
 ) -> (Vec<ProposedNeed>, Vec<String>) {
     let (found, rejected) = add_proposals(found, agent, raw_needs);
-    let names: Vec<String> = found.plan.tasks().map(|spot| spot.task.name()).collect();
+    let names: Vec<String> = found.plan.tasks().map(|spot| spot.task.full_name()).collect();
     let to_need = |edge: &ProposedEdge| ProposedNeed {
         task: names[edge.task].clone(),
         needs: names[edge.needed].clone(),
         reason: edge.reason.clone(),
     };
-    (found.proposed_needs.iter().map(to_need).collect(), rejected)
+    (found.approved_needs.iter().map(to_need).collect(), rejected)
 }
 
+/// Adds proposed dependencies to a plan, all at once or, if they do not fit together, one by one. The second
+/// value describes those that do not fit.
 fn add_proposals(found: LoadedPlan, agent: &str, raw_needs: Vec<RawNeed>) -> (LoadedPlan, Vec<String>) {
-    let LoadedPlan { format, mut plan, mut graph, proposed_needs: mut proposed } = found;
+    let LoadedPlan { format, mut plan, mut graph, approved_needs: mut proposed } = found;
     let (mut rejected, mut edges) = (Vec::new(), Vec::new());
     let names = TaskNames::new(&plan);
     if raw_needs.len() > MAX_PROPOSALS {
@@ -120,7 +123,7 @@ fn add_proposals(found: LoadedPlan, agent: &str, raw_needs: Vec<RawNeed>) -> (Lo
     if let Ok((extended, extended_graph)) = with_needs(&plan, &edges) {
         proposed.append(&mut edges);
         return (
-            LoadedPlan { format, plan: extended, graph: extended_graph, proposed_needs: proposed },
+            LoadedPlan { format, plan: extended, graph: extended_graph, approved_needs: proposed },
             rejected,
         );
     }
@@ -133,13 +136,13 @@ fn add_proposals(found: LoadedPlan, agent: &str, raw_needs: Vec<RawNeed>) -> (Lo
             Err(reason) => rejected.push(reason),
         }
     }
-    (LoadedPlan { format, plan, graph, proposed_needs: proposed }, rejected)
+    (LoadedPlan { format, plan, graph, approved_needs: proposed }, rejected)
 }
 
 /// Returns a copy of the plan with additional dependencies, and its graph.
 fn with_needs(plan: &Plan, edges: &[ProposedEdge]) -> Result<(Plan, DependencyGraph), String> {
     let mut out = plan.clone();
-    let names: Vec<String> = plan.tasks().map(|spot| spot.task.name()).collect();
+    let names: Vec<String> = plan.tasks().map(|spot| spot.task.full_name()).collect();
     let tasks = out.phases.iter_mut().flat_map(|phase| &mut phase.groups).flat_map(|group| &mut group.tasks);
     let mut edges_by_task: BTreeMap<usize, Vec<&ProposedEdge>> = BTreeMap::new();
     for edge in edges {
@@ -173,12 +176,13 @@ impl TaskNames {
     fn new(plan: &Plan) -> TaskNames {
         let mut names = TaskNames { by_full_name: BTreeMap::new(), by_id: BTreeMap::new() };
         for (index, plan_task) in plan.tasks().enumerate() {
-            names.by_full_name.insert(plan_task.task.name().to_lowercase(), index);
+            names.by_full_name.insert(plan_task.task.full_name().to_lowercase(), index);
             names.by_id.entry(plan_task.task.id.to_lowercase()).or_default().push(index);
         }
         names
     }
 
+    /// Returns the index of the task with this name. The error describes why no single task has it.
     fn resolve(&self, name: &str) -> Result<usize, String> {
         let key = name.trim().to_lowercase();
         if let Some(index) = self.by_full_name.get(&key) {
@@ -200,10 +204,10 @@ impl TaskNames {
         graph: &DependencyGraph,
         raw: &RawNeed,
     ) -> Result<(usize, usize), String> {
-        let (task, need) = (self.resolve(&raw.task)?, self.resolve(&raw.needs)?);
+        let (task, need) = (self.resolve(&raw.task)?, self.resolve(&raw.needed_task)?);
         let ends: Vec<_> = [task, need].iter().filter_map(|index| plan.tasks().nth(*index)).collect();
         let [waiting, required] = ends.as_slice() else { return Err("there is no such task".to_owned()) };
-        let (name, other) = (waiting.task.name(), required.task.name());
+        let (name, other) = (waiting.task.full_name(), required.task.full_name());
         if task == need {
             return Err(format!("'{name}' cannot wait for itself"));
         }
@@ -237,7 +241,7 @@ mod tests {
     fn raw_needs(edges: &[(&str, &str)]) -> Vec<RawNeed> {
         let to_need = |(task, needs): &(&str, &str)| RawNeed {
             task: (*task).to_owned(),
-            needs: (*needs).to_owned(),
+            needed_task: (*needs).to_owned(),
             reason: String::new(),
         };
         edges.iter().map(to_need).collect()
@@ -256,7 +260,7 @@ mod tests {
             ("c", "c"),
             ("x/d", "c"),
         ];
-        let (accepted, rejected) = select_valid(plan(), "claude", raw_needs(&edges));
+        let (accepted, rejected) = select_valid_needs(plan(), "claude", raw_needs(&edges));
         let pairs: Vec<(&str, &str)> = accepted.iter().map(|n| (n.task.as_str(), n.needs.as_str())).collect();
         assert_eq!(pairs, [("c", "b"), ("x/d", "c")]);
         assert_eq!(
@@ -275,7 +279,8 @@ mod tests {
     fn rejects_needs_of_done_tasks_and_ambiguous_names() {
         let mut plan = found(&[("d", &[]), ("x/d", &[]), ("x/e", &[])]);
         plan.plan.phases[0].groups[0].tasks[0].done = true;
-        let (accepted, rejected) = select_valid(plan, "claude", raw_needs(&[("d", "x/d"), ("x/e", "d")]));
+        let (accepted, rejected) =
+            select_valid_needs(plan, "claude", raw_needs(&[("d", "x/d"), ("x/e", "d")]));
         assert!(accepted.is_empty(), "{accepted:?}");
         assert_eq!(rejected, ["'d' is done, and waits for nothing", "'d' cannot be named by 'x/e'"]);
     }
@@ -286,7 +291,7 @@ mod tests {
         let tasks: Vec<(&str, &[&str])> = names.iter().map(|name| (name.as_str(), &[][..])).collect();
         let edges: Vec<(&str, &str)> =
             names.windows(2).map(|two| (two[1].as_str(), two[0].as_str())).collect();
-        let (accepted, rejected) = select_valid(found(&tasks), "claude", raw_needs(&edges));
+        let (accepted, rejected) = select_valid_needs(found(&tasks), "claude", raw_needs(&edges));
         assert_eq!((accepted.len(), rejected.len()), (MAX_PROPOSALS, 1));
     }
 }

@@ -14,7 +14,7 @@ const CONVENTION_FILES: [&str; 3] = ["AGENTS.md", "CLAUDE.md", "CONTRIBUTING.md"
 /// Maximum length of the quoted conventions, in bytes.
 const MAX_CONVENTIONS_BYTES: usize = 16 * 1024;
 /// Maximum length of the file list, in bytes.
-const MAX_TREE_BYTES: usize = 12 * 1024;
+const MAX_FILE_LIST_BYTES: usize = 12 * 1024;
 /// Maximum number of recent commits that are listed.
 const MAX_LOG_COMMITS: usize = 30;
 /// Maximum length of the list of recent commits, in bytes.
@@ -45,8 +45,8 @@ pub(super) fn describe_repository(repo: &Repo, commit: CommitId) -> Result<Strin
             break;
         }
     }
-    push_section(&mut out, "Files", &file_list(&files), MAX_TREE_BYTES);
-    let log: Vec<String> = repo.recent_commits(commit, MAX_LOG_COMMITS)?;
+    push_section(&mut out, "Files", &file_list(&files), MAX_FILE_LIST_BYTES);
+    let log: Vec<String> = repo.recent_commit_lines(commit, MAX_LOG_COMMITS)?;
     push_section(&mut out, "Latest commits, newest first", &log.join("\n"), MAX_LOG_BYTES);
     Ok(out)
 }
@@ -78,7 +78,7 @@ fn code_fence(text: &str) -> String {
 fn file_list(files: &[RepoPath]) -> String {
     let names: Vec<String> = files.iter().map(ToString::to_string).collect();
     let full_list = names.join("\n");
-    if full_list.len() <= MAX_TREE_BYTES {
+    if full_list.len() <= MAX_FILE_LIST_BYTES {
         return full_list;
     }
     let mut listing = String::new();
@@ -97,7 +97,7 @@ fn file_list(files: &[RepoPath]) -> String {
             false => format!("{name}\n"),
         };
         let candidate: String = folders.iter().map(render).collect();
-        if depth > 1 && candidate.len() > MAX_TREE_BYTES || candidate == listing {
+        if depth > 1 && candidate.len() > MAX_FILE_LIST_BYTES || candidate == listing {
             break;
         }
         listing = candidate;
@@ -118,7 +118,7 @@ mod tests {
         assert_eq!(file_list(&paths(2)), "src/part-0/file-0.rs\nsrc/part-1/file-1.rs");
         let listing = file_list(&paths(20_000));
         assert!(listing.starts_with("src/part-0/ (500 files)\nsrc/part-1/ (500 files)\n"), "{listing}");
-        assert!(listing.len() <= MAX_TREE_BYTES);
+        assert!(listing.len() <= MAX_FILE_LIST_BYTES);
     }
 
     #[test]

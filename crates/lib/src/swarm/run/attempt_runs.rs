@@ -33,7 +33,7 @@ pub(super) struct AttemptResult {
     /// How the attempt ended.
     pub(super) end: TaskRunEnd,
     /// Commit at which the attempt's work begins.
-    pub(super) base: Option<CommitId>,
+    pub(super) work_start: Option<CommitId>,
     /// Tip of the lane after the attempt.
     pub(super) tip: Option<CommitId>,
     /// Details, in one line.
@@ -53,7 +53,7 @@ pub(crate) fn find_run_chain(
     for number in RunNumber::first().through(lane.last_run) {
         let Some(run) = RunRecord::load_if_exists(&layout.run_record(&lane.name, number))? else { continue };
         let belongs = run.batch.as_ref().is_some_and(|run_task| {
-            run_task.batch == *batch && (run_task.number, run_task.attempt) == (task, attempt)
+            run_task.batch == *batch && (run_task.task_number, run_task.attempt) == (task, attempt)
         });
         if belongs && !run.resolves_conflict {
             runs.push(run);
@@ -97,7 +97,7 @@ impl RunChain {
 
     /// Returns whether the supervisor of a task loop crashed before all steps were done: its locks are free,
     /// and no outcome was recorded.
-    pub(super) fn has_supervisor_crashed(&self) -> bool {
+    pub(super) fn has_task_loop_crashed(&self) -> bool {
         let has_no_outcome = |run: &RunRecord| is_supervisor_crash(run) || self.lane.state.is_claimed();
         self.is_task_loop() && self.is_latest_in_lane() && self.runs.last().is_some_and(has_no_outcome)
     }
@@ -139,7 +139,7 @@ impl RunChain {
         let last = self.runs.last();
         let failed_with = |class| AttemptResult {
             end: TaskRunEnd::Failed(class),
-            base: from,
+            work_start: from,
             tip: last.and_then(|run| run.tip_after),
             detail: match self.is_task_loop() && self.is_latest_in_lane() {
                 true => self.lane.detail.clone(),

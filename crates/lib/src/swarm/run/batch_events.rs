@@ -40,7 +40,7 @@ pub(super) fn emit_batch_event(
         }
         Action::MarkFailed { task, .. } => {
             let reason_suffix =
-                known.details.get(task).map(|detail| format!(": {detail}")).unwrap_or_default();
+                known.last_details.get(task).map(|detail| format!(": {detail}")).unwrap_or_default();
             (EventName::TaskFailed, format!("batch {id}: {} failed{reason_suffix}", batch.task_name(*task)))
         }
         _ => return,

@@ -52,7 +52,7 @@ impl Runner<'_> {
     /// Starts an agent that resolves a task's conflict. Where none can be started, queues the event that the
     /// conflict is given up, with the reason.
     pub(super) fn start_resolver(&mut self, task: usize) -> Result<(), Error> {
-        if !self.resolving.insert(task) {
+        if !self.resolving_tasks.insert(task) {
             return Ok(());
         }
         match self.prepare_resolver(task)? {
@@ -61,13 +61,13 @@ impl Runner<'_> {
                 std::thread::spawn(move || {
                     let (event, facts) = resolver_run.run(task);
                     // An interrupted resolution continues when the batch is resumed.
-                    if proq_base::interrupt::check().is_ok() {
+                    if proq_base::interrupt::require_no_signal().is_ok() {
                         drop(sender.send(RunnerEvent::ConflictFinished(task, event, Box::new(facts))));
                     }
                 });
             }
             Err(reason) => {
-                self.resolving.remove(&task);
+                self.resolving_tasks.remove(&task);
                 self.pending_events
                     .push_back((ScheduleEvent::ConflictGivenUp { task }, EventFacts::with_detail(reason)));
             }
@@ -75,6 +75,7 @@ impl Runner<'_> {
         Ok(())
     }
 
+    /// Returns the run of a resolver for a task. The inner error is the reason why none can be started.
     fn prepare_resolver(&self, task: usize) -> Result<Result<ResolverRun, String>, Error> {
         let Some(part) = self.find_lane_part(task, &[])? else {
             return Ok(Err("its lane is gone".to_owned()));
@@ -113,9 +114,9 @@ impl Runner<'_> {
 
     /// Returns the task right below another one in its lane, if that task has not landed.
     fn unlanded_task_below(&self, task: usize) -> Option<usize> {
-        let TaskCommits { lane, base: from, .. } = self.log_summary.task_commits.get(&task)?;
+        let TaskCommits { lane, work_start: from, .. } = self.log_summary.task_commits.get(&task)?;
         let is_below = |(other, work): &(&usize, &TaskCommits)| {
-            **other != task && work.lane == *lane && work.tip == *from
+            **other != task && work.lane == *lane && work.work_end == *from
         };
         let (below, _) = self.log_summary.task_commits.iter().find(is_below)?;
         let is_landed =
@@ -123,9 +124,10 @@ impl Runner<'_> {
         (!is_landed).then_some(*below)
     }
 
-    /// Stops the agent that resolves a conflict.
+    /// Stops the agent that resolves a task's conflict. If there is none, queues the event that the conflict
+    /// is given up.
     pub(super) fn stop_resolver(&mut self, task: usize, immediately: bool) -> Result<(), Error> {
-        if !self.resolving.contains(&task) {
+        if !self.resolving_tasks.contains(&task) {
             self.pending_events.push_back((ScheduleEvent::ConflictGivenUp { task }, EventFacts::default()));
             return Ok(());
         }
@@ -152,7 +154,7 @@ impl ResolverRun {
         match self.try_resolve() {
             Ok(result) => {
                 let lane = Some(self.part.lane.clone());
-                let (from, to) = (Some(self.part.start), Some(result.tip));
+                let (from, to) = (Some(self.part.commit_before), Some(result.tip));
                 let facts = EventFacts {
                     lane,
                     work_start: from,
@@ -173,6 +175,7 @@ impl ResolverRun {
         }
     }
 
+    /// Resolves the conflict, if it still exists. The error is the reason why it is not resolved.
     fn try_resolve(&self) -> Result<ResolverResult, String> {
         let to_text = |e: &dyn std::error::Error| e.to_string();
         let project = self.checks.open_project(&self.repo_dir)?;
@@ -181,7 +184,7 @@ impl ResolverRun {
         project.store.locks().wait_until_free(&LockName::Run(name.clone())).map_err(|e| to_text(&e))?;
         let is_open = project.find_resolution(name).map_err(|e| to_text(&e))?.is_some();
         if !is_open && self.land_if_no_conflict(&project).map_err(|e| to_text(&e))? {
-            return Ok(ResolverResult { tip: self.part.end, agent: None, cost: None });
+            return Ok(ResolverResult { tip: self.part.last_commit, agent: None, cost: None });
         }
         let (allowance, options) = (Allowance::default(), RunOptions::default());
         let resolver = Resolver {
@@ -201,7 +204,7 @@ impl ResolverRun {
         let resolver_runs =
             run_before.through(lane.last_run).filter_map(run_record).filter(|run| run.resolves_conflict);
         let cost = resolver_runs.filter_map(|run| run.summary.cost).reduce(Cost::plus);
-        Ok(ResolverResult { tip: tip.unwrap_or(self.part.end), agent: resolved.resolver, cost })
+        Ok(ResolverResult { tip: tip.unwrap_or(self.part.last_commit), agent: resolved.resolver, cost })
     }
 
     /// Moves the lane to the task's work and tries to land that work, which captures the conflict with the
@@ -211,9 +214,9 @@ impl ResolverRun {
         let name = &self.part.lane;
         {
             let (lane, _lock) = project.lock_idle_lane(name.as_str())?;
-            if project.repo.branch_tip(&lane.kind.branch)? != Some(self.part.end) {
+            if project.repo.branch_tip(&lane.kind.branch)? != Some(self.part.last_commit) {
                 let reason = format!("the conflict of {} is resolved first", self.part.title);
-                rewind::rewind_lane(project, &lane, self.part.end, &reason)?;
+                rewind::rewind_lane(project, &lane, self.part.last_commit, &reason)?;
             }
             proq_store::base::atomic::write(
                 &project.store.layout().task_prompt(name),
@@ -222,11 +225,11 @@ impl ResolverRun {
             project.update_lane(name, |record| {
                 record.title.clone_from(&self.title);
                 record.checks.clone_from(&self.part.checks);
-                record.start = self.part.start;
+                record.start = self.part.commit_before;
             })?;
         }
         let recorded = ConflictRecord::load_if_exists(&project.store.layout().conflict_record(name))?;
-        if recorded.is_some_and(|known| known.theirs == self.part.end) {
+        if recorded.is_some_and(|known| known.theirs == self.part.last_commit) {
             return Ok(false);
         }
         let parts = std::slice::from_ref(&self.part);

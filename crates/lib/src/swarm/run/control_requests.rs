@@ -66,7 +66,7 @@ impl Runner<'_> {
     pub(super) fn process_requests(&mut self) -> Result<(), Error> {
         for (path, request) in pending_requests(&self.project.store, self.batch.id()) {
             let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-            if !self.log_summary.answered_requests.contains(&name) {
+            if !self.log_summary.answered_request_ids.contains(&name) {
                 self.process_request(&request.kind, name)?;
             }
             std::fs::remove_file(&path).map_err(proq_store::Error::io("remove", &path))?;
@@ -74,8 +74,9 @@ impl Runner<'_> {
         Ok(())
     }
 
+    /// Processes a control request; `name` is its id.
     fn process_request(&mut self, kind: &ControlRequestKind, name: String) -> Result<(), Error> {
-        let facts = EventFacts { request: Some(name), ..EventFacts::default() };
+        let facts = EventFacts { request_id: Some(name), ..EventFacts::default() };
         let event = match kind {
             ControlRequestKind::Pause => ScheduleEvent::Pause,
             ControlRequestKind::Resume => {
@@ -83,7 +84,7 @@ impl Runner<'_> {
                 self.cancel_set_ups.store(false, Ordering::Relaxed);
                 self.continue_undone_tasks()?;
                 self.claim_open_tasks()?;
-                self.report_repairs()?;
+                self.process_manual_repairs()?;
                 ScheduleEvent::Resume
             }
             ControlRequestKind::Abort { hard } => {
@@ -102,17 +103,17 @@ impl Runner<'_> {
         self.process_pending_events()
     }
 
-    /// Reports tasks that the user has repaired or finished in their lanes since. Checks of unchanged work
-    /// run again, since the cause may have been repaired elsewhere.
-    fn report_repairs(&mut self) -> Result<(), Error> {
+    /// Queues and processes the events of tasks that the user has repaired or finished in their lanes since.
+    /// Checks of unchanged work run again, since the cause may have been repaired elsewhere.
+    fn process_manual_repairs(&mut self) -> Result<(), Error> {
         for task in 0..self.batch.tasks.len() {
-            if self.resolving.contains(&task) {
+            if self.resolving_tasks.contains(&task) {
                 continue;
             }
             let repair = find_repair(self.project, (&self.batch, &self.state, &self.log_summary), task)?;
             let detail = Some("by hand".to_owned());
             match repair {
-                ManualRepair::NewCommits(TaskCommits { lane, base: from, tip: to }) => {
+                ManualRepair::NewCommits(TaskCommits { lane, work_start: from, work_end: to }) => {
                     let (lane, from, to) = (Some(lane), Some(from), Some(to));
                     let facts =
                         EventFacts { lane, work_start: from, work_end: to, detail, ..EventFacts::default() };

@@ -85,6 +85,7 @@ impl Runner<'_> {
         }
     }
 
+    /// Runs the criteria that are commands and have no result yet, and saves the report after each.
     fn run_command_criteria(&self, report: &mut CriteriaReport, path: &Path) -> Result<(), Error> {
         let id = self.batch.id();
         for index in 0..report.criteria.len() {
@@ -121,7 +122,7 @@ impl Runner<'_> {
                     report.set_status(index, CriterionStatus::No, format!("it fails ({how})"));
                 }
                 Err(e) => {
-                    interrupt::check().map_err(store::Error::from)?;
+                    interrupt::require_no_signal().map_err(store::Error::from)?;
                     report.set_status(index, CriterionStatus::Unknown, format!("it could not be run: {e}"));
                 }
             }
@@ -130,6 +131,7 @@ impl Runner<'_> {
         Ok(())
     }
 
+    /// Lets the agent of the setting `swarm.verify_agent` judge the criteria that have no result yet.
     fn query_verify_agent(&self, report: &mut CriteriaReport, path: &Path) -> Result<(), Error> {
         let is_unverified = |index: &usize| report.criteria[*index].status.is_none();
         let unverified: Vec<usize> = (0..report.criteria.len()).filter(is_unverified).collect();
@@ -161,7 +163,7 @@ impl Runner<'_> {
         let verdicts_or_reason = match self.request_verdicts(&review, report, path) {
             Ok(verdicts_or_reason) => verdicts_or_reason,
             Err(e) => {
-                interrupt::check().map_err(store::Error::from)?;
+                interrupt::require_no_signal().map_err(store::Error::from)?;
                 Err(format!("it could not be asked: {e}"))
             }
         };
@@ -232,6 +234,7 @@ impl Runner<'_> {
         Ok(answer)
     }
 
+    /// Waits until the run in the lane has finished, reads the lane again, and returns its state.
     fn wait_for_answer(&self, lane: &mut AnyLane) -> Result<LaneState, DraftError> {
         loop {
             *lane = self.project.any_lane(lane.name.as_str())?;
@@ -240,7 +243,7 @@ impl Runner<'_> {
                 lane.detail = detail;
                 return Ok(state);
             }
-            interrupt::check().map_err(store::Error::from)?;
+            interrupt::require_no_signal().map_err(store::Error::from)?;
             std::thread::sleep(POLL_INTERVAL);
         }
     }

@@ -53,7 +53,9 @@ pub(super) struct LandingOrder {
 /// A landing order and its next attempt.
 struct PendingOrder {
     order: LandingOrder,
+    /// Number of attempts so far.
     attempts: usize,
+    /// Time of the next attempt.
     retry_at: Instant,
     /// Reason for which the last attempt failed.
     last_error: String,
@@ -62,6 +64,7 @@ struct PendingOrder {
 /// Handle of the thread that lands tasks.
 pub(super) struct LandingThread {
     pub(super) order_sender: Sender<LandingOrder>,
+    /// Whether orders that cannot land now are reported as conflicts instead of retried.
     no_retries: Arc<AtomicBool>,
 }
 
@@ -125,7 +128,7 @@ fn run_landing_thread(
             {
                 continue;
             }
-            if proq_base::interrupt::check().is_err() {
+            if proq_base::interrupt::require_no_signal().is_err() {
                 return;
             }
             if no_retries.load(Ordering::Relaxed) {
@@ -150,14 +153,14 @@ impl PendingOrder {
         let result = open_project().and_then(|project| land_order(&project, &self.order, &mut landing));
         *last_tip = landing.tip.or(*last_tip);
         self.order.remove_settled(&landing);
-        if !landing.landed_tasks.is_empty() || !landing.not_landed.is_empty() {
+        if !landing.landed_tasks.is_empty() || !landing.not_landed_events.is_empty() {
             drop(event_sender.send(RunnerEvent::LandingFinished(landing)));
         }
         let Err(reason) = result else { return false };
         if self.order.parts.is_empty() {
             return false;
         }
-        if self.last_error != reason && proq_base::interrupt::check().is_ok() {
+        if self.last_error != reason && proq_base::interrupt::require_no_signal().is_ok() {
             drop(event_sender.send(RunnerEvent::LandingDelayed(self.order.task_numbers(), reason.clone())));
             self.last_error = reason;
         }
@@ -173,13 +176,14 @@ impl PendingOrder {
             (ScheduleEvent::ConflictCaptured { task }, EventFacts::with_detail(&*self.last_error))
         });
         drop(event_sender.send(RunnerEvent::LandingFinished(LandingResult {
-            not_landed: not_landed.collect(),
+            not_landed_events: not_landed.collect(),
             ..LandingResult::default()
         })));
     }
 }
 
 impl LandingOrder {
+    /// Returns the numbers of the tasks that have still to land.
     fn task_numbers(&self) -> Vec<usize> {
         self.parts.iter().map(|part| part.key).collect()
     }
@@ -190,7 +194,7 @@ impl LandingOrder {
         let has_landed =
             |task: &usize| landing.landed_tasks.iter().any(|landed_task| landed_task.task == *task);
         let mut not_landed: Vec<usize> =
-            landing.not_landed.iter().filter_map(|(event, _)| event_task(event)).collect();
+            landing.not_landed_events.iter().filter_map(|(event, _)| event_task(event)).collect();
         for part in &mut self.parts {
             part.required_parts.retain(|need| !has_landed(need));
         }
@@ -233,7 +237,7 @@ fn land_order(project: &Project, order: &LandingOrder, landing: &mut LandingResu
             }
             Verdict::Conflict => {
                 landing
-                    .not_landed
+                    .not_landed_events
                     .push((ScheduleEvent::ConflictCaptured { task }, conflict_facts(lane_outcome)));
             }
             // For example a lock, a hook, or a branch that is in use.
@@ -242,12 +246,12 @@ fn land_order(project: &Project, order: &LandingOrder, landing: &mut LandingResu
             }
             Verdict::CheckFailed | Verdict::Refused => {
                 landing
-                    .not_landed
+                    .not_landed_events
                     .push((ScheduleEvent::CheckFailed { task }, failed_check_facts(lane_outcome)));
             }
         }
     }
-    landing.checks = required_checks(&base_checks, order, &landing.landed_tasks);
+    landing.passed_checks = required_checks(&base_checks, order, &landing.landed_tasks);
     delay_reason.map_or(Ok(()), Err)
 }
 
@@ -262,11 +266,11 @@ fn collect_unlanded_parts(
     let mut parts = Vec::new();
     for part in &order.parts {
         let task = part.key;
-        if let Some(commit) = find_manual_landing(project, batch_and_branch, &part.lane, part.end)? {
+        if let Some(commit) = find_manual_landing(project, batch_and_branch, &part.lane, part.last_commit)? {
             landing.landed_tasks.push(TaskLanding { task, commit });
         } else if find_batch_lane(project, batch_and_branch.0, &part.lane)?.is_none() {
             landing
-                .not_landed
+                .not_landed_events
                 .push((ScheduleEvent::CheckFailed { task }, EventFacts::with_detail("its lane is gone")));
         } else {
             parts.push(part.clone());
@@ -307,6 +311,7 @@ fn required_checks(
     all
 }
 
+/// Returns the details of a task's conflict for the batch's log.
 fn conflict_facts(lane_outcome: &LaneOutcome) -> EventFacts {
     EventFacts {
         lane: Some(lane_outcome.lane.clone()),
@@ -320,6 +325,7 @@ fn conflict_facts(lane_outcome: &LaneOutcome) -> EventFacts {
     }
 }
 
+/// Returns the details of a failed check, or of a permanent refusal, for the batch's log.
 fn failed_check_facts(lane_outcome: &LaneOutcome) -> EventFacts {
     EventFacts {
         lane: Some(lane_outcome.lane.clone()),

@@ -67,12 +67,16 @@ impl PreWarmCommand<'_> {
 
 /// A lane to set up, with its commands.
 struct LaneSetUpOrder {
-    dir: PathBuf,
+    /// Folder from which the repository is opened.
+    repo_dir: PathBuf,
     lane: LaneRecord,
+    /// Commands of `swarm.pre_warm` to run after those of `lane.setup`.
     commands: Vec<String>,
+    /// File that the commands' output is appended to.
     log: PathBuf,
     /// Path of the record that identifies the running command's process.
     process_record_path: PathBuf,
+    /// Whether the set-up has to end.
     cancelled: Arc<AtomicBool>,
 }
 
@@ -107,7 +111,7 @@ impl Runner<'_> {
             &[],
         )?;
         let order = LaneSetUpOrder {
-            dir: self.project.repo.command_dir().to_owned(),
+            repo_dir: self.project.repo.command_dir().to_owned(),
             lane: lane.clone(),
             commands,
             log: self.project.store.layout().batch_lane_set_up_log(self.batch.id(), number),
@@ -115,7 +119,7 @@ impl Runner<'_> {
                 .project
                 .store
                 .layout()
-                .batch_lane_set_up_record(self.batch.id(), number),
+                .batch_lane_set_up_process(self.batch.id(), number),
             cancelled: Arc::clone(&self.cancel_set_ups),
         };
         let event_sender = self.event_sender.clone();
@@ -148,7 +152,7 @@ impl Runner<'_> {
 impl LaneSetUpOrder {
     /// Runs the commands one after the other. The error is the reason why the lane is not set up.
     fn run_commands(&self) -> Result<(), String> {
-        let project = Project::open(&self.dir, proq_base::diagnostics::Listener::silent())
+        let project = Project::open(&self.repo_dir, proq_base::diagnostics::Listener::silent())
             .map_err(|e| e.to_string())?;
         create_private_dir(self.log.parent().unwrap_or(Path::new("."))).map_err(|e| e.to_string())?;
         let log = File::options().create(true).append(true).open(&self.log).map_err(|e| e.to_string())?;
@@ -173,6 +177,8 @@ impl LaneSetUpOrder {
         }
     }
 
+    /// Runs one command in the lane until it exits, is cancelled or times out. The error is the reason why it
+    /// did not succeed.
     fn run_command(&self, project: &Project, command: &str, log: &File) -> Result<(), String> {
         let (out, err) = (log.try_clone(), log.try_clone());
         let (out, err) = (out.map_err(|e| e.to_string())?, err.map_err(|e| e.to_string())?);
@@ -198,7 +204,7 @@ impl LaneSetUpOrder {
                 };
             }
             // Dropping the watched process stops it and everything that it has started.
-            if self.cancelled.load(Ordering::Relaxed) || interrupt::check().is_err() {
+            if self.cancelled.load(Ordering::Relaxed) || interrupt::require_no_signal().is_err() {
                 return Err(format!("`{command}` was stopped"));
             }
             std::thread::sleep(POLL_INTERVAL);
@@ -206,6 +212,7 @@ impl LaneSetUpOrder {
     }
 }
 
+/// Returns the commands in backquotes, separated by commas.
 fn quote_commands(commands: &[&String]) -> String {
     let quoted: Vec<String> = commands
         .iter()

@@ -54,7 +54,7 @@ impl Runner<'_> {
                 }
                 Ok(())
             }
-            Err(_) => Ok(proq_base::interrupt::check().map_err(proq_store::Error::from)?),
+            Err(_) => Ok(proq_base::interrupt::require_no_signal().map_err(proq_store::Error::from)?),
         }
     }
 
@@ -76,10 +76,11 @@ impl Runner<'_> {
             }
         };
         match result {
-            Ok(_) => drop(self.lane_errors.remove(&number)),
+            Ok(_) => drop(self.lane_creation_errors.remove(&number)),
             Err(e) => {
-                proq_base::interrupt::check().map_err(proq_store::Error::from)?;
-                self.lane_errors.insert(number, proq_base::terminal_text::escape_line(&e.to_string()));
+                proq_base::interrupt::require_no_signal().map_err(proq_store::Error::from)?;
+                self.lane_creation_errors
+                    .insert(number, proq_base::terminal_text::escape_line(&e.to_string()));
             }
         }
         Ok(())
@@ -91,15 +92,17 @@ impl Runner<'_> {
         let lane = self.find_lane(number)?;
         match &lane {
             Some(lane) if self.spawn_set_up(number, lane)? => Ok(()),
-            _ => self.report_set_up(number, None),
+            _ => self.queue_set_up_event(number, None),
         }
     }
 
     /// Queues the event that a lane is set up, or that its creation or set-up failed.
-    pub(super) fn report_set_up(&mut self, number: usize, failure: Option<String>) -> Result<(), Error> {
+    pub(super) fn queue_set_up_event(&mut self, number: usize, failure: Option<String>) -> Result<(), Error> {
         let failed_event = |reason: String| {
-            let facts =
-                EventFacts { task: self.state.set_up_task(number), ..EventFacts::with_detail(reason) };
+            let facts = EventFacts {
+                task: self.state.task_of_lane_set_up(number),
+                ..EventFacts::with_detail(reason)
+            };
             (ScheduleEvent::LaneSetUpFailed { lane: number }, facts)
         };
         if let Some(reason) = failure {
@@ -107,7 +110,7 @@ impl Runner<'_> {
             self.pending_events.push_back(event);
             return Ok(());
         }
-        let event = match (self.find_lane(number)?, self.lane_errors.get(&number)) {
+        let event = match (self.find_lane(number)?, self.lane_creation_errors.get(&number)) {
             (Some(lane), _) => (
                 ScheduleEvent::LaneSetUp { lane: number },
                 EventFacts { lane: Some(lane.name), ..EventFacts::default() },
@@ -116,7 +119,7 @@ impl Runner<'_> {
                 failed_event(creation_error.cloned().unwrap_or_else(|| "its lane is gone".to_owned()))
             }
         };
-        self.lane_errors.remove(&number);
+        self.lane_creation_errors.remove(&number);
         self.pending_events.push_back(event);
         Ok(())
     }
@@ -134,9 +137,10 @@ impl Runner<'_> {
             &create::plan_lane(self.project, self.new_lane_spec(number, task, start, set_up_level))?,
         )?;
         self.lane_names.insert(number, created.lane.name.clone());
-        Ok((created.lane, created.lock))
+        Ok((created.lane, created.run_lock))
     }
 
+    /// Returns the specification of the lane with this number, whose first task is `task`.
     fn new_lane_spec(
         &self,
         number: usize,
@@ -151,7 +155,7 @@ impl Runner<'_> {
             name_hint: Some(&batch_task.name),
             agent: batch_task.agent.clone(),
             base: LaneBase { branch: self.batch.record.branch.clone(), start },
-            carry: None,
+            carry_from: None,
             checks: batch_task.checks.clone(),
             scope: batch_task.scope.clone(),
             sparse: false,
@@ -170,7 +174,7 @@ impl Runner<'_> {
     pub(super) fn base_commit(&self, base: RunBase) -> Option<CommitId> {
         match base {
             RunBase::BranchTip(branch_updates) => self.log_summary.tip_after(branch_updates),
-            RunBase::OnTask(task) => self.log_summary.task_commits.get(&task).map(|work| work.tip),
+            RunBase::OnTask(task) => self.log_summary.task_commits.get(&task).map(|work| work.work_end),
         }
     }
 
@@ -190,7 +194,7 @@ impl Runner<'_> {
             Ok(held) => Ok(held),
             Err(Error::Lane(e @ lane::Error::Busy { .. })) => Err(e.into()),
             Err(e) => {
-                proq_base::interrupt::check().map_err(proq_store::Error::from)?;
+                proq_base::interrupt::require_no_signal().map_err(proq_store::Error::from)?;
                 // The worktree does not have its branch checked out: it is in the middle of a merge, or its
                 // HEAD is elsewhere.
                 self.log_note(&format!("lane '{}' is made anew: {e}", lane.name), &[task])?;
@@ -218,6 +222,8 @@ impl Runner<'_> {
         Ok(None)
     }
 
+    /// Locks a lane, and moves it to the commit `target` with everything in it saved, unless it is there and
+    /// clean.
     fn move_lane(
         &mut self,
         name: &LaneName,
@@ -245,7 +251,7 @@ impl Runner<'_> {
             return Ok(());
         };
         if let Err(e) = self.prepare_lane(number, task, target) {
-            proq_base::interrupt::check().map_err(proq_store::Error::from)?;
+            proq_base::interrupt::require_no_signal().map_err(proq_store::Error::from)?;
             // The reset is tried again before the next run starts there.
             self.log_note(&format!("lane '{}' is left as it is for now: {e}", lane.name), &[task])?;
         }
@@ -281,16 +287,16 @@ impl Runner<'_> {
         })?;
         let name = lane.name.clone();
         let lane =
-            updated.into_worktree_lane().map_err(|purpose| lane::Error::NoLaneBranch { name, purpose })?;
+            updated.into_owned_lane().map_err(|purpose| lane::Error::NoLaneBranch { name, purpose })?;
         checkout_mode::widen_sparse_cone(self.project, &lane)?;
         Ok(lane)
     }
 
     /// Removes a lane whose work has landed, unless the user or an agent has worked in it since.
-    pub(super) fn discard_lane(&mut self, number: usize) -> Result<(), Error> {
+    pub(super) fn remove_landed_lane(&mut self, number: usize) -> Result<(), Error> {
         let Some(lane) = self.find_lane(number)? else { return Ok(()) };
         if let Err(e) = self.remove_lane(&lane.name, false) {
-            proq_base::interrupt::check().map_err(proq_store::Error::from)?;
+            proq_base::interrupt::require_no_signal().map_err(proq_store::Error::from)?;
             self.log_note(&format!("lane '{}' stays: {e}", lane.name), &[])?;
         }
         Ok(())
@@ -302,7 +308,7 @@ impl Runner<'_> {
         if main_checkout::preview_status(self.project)?.is_some_and(|shown| shown.lane == *name) {
             return Err(lane::Error::RemovalRefused {
                 name: name.to_owned(),
-                why: vec!["the main checkout shows it".to_owned()],
+                reasons: vec!["the main checkout shows it".to_owned()],
                 busy: false,
                 force_helps: false,
                 hint: None,

@@ -48,9 +48,13 @@ const CAPACITY_POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// A run that the scheduler wants to start.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RunStart {
+    /// Number of the task.
     pub(super) task: usize,
+    /// Number of the lane.
     pub(super) lane: usize,
+    /// Number of the attempt, from 1.
     pub(super) attempt: u32,
+    /// Base of the run: a tip of the batch's branch, or the work of another task.
     pub(super) base: RunBase,
 }
 
@@ -58,23 +62,25 @@ pub(super) struct RunStart {
 pub(super) struct Runner<'p> {
     pub(super) project: &'p Project,
     pub(super) batch: Batch,
+    /// State of the scheduler after the events in the log.
     pub(super) state: State,
     pub(super) log_summary: LogSummary,
     pub(super) event_sender: Sender<RunnerEvent>,
     /// Names of the lanes, by lane number.
     pub(super) lane_names: BTreeMap<usize, LaneName>,
     /// Errors of lanes that could not be created, by lane number.
-    pub(super) lane_errors: BTreeMap<usize, String>,
+    pub(super) lane_creation_errors: BTreeMap<usize, String>,
     /// Runs that are to start and wait for capacity.
     pub(super) pending_starts: Vec<RunStart>,
     /// Runs that wait until their lane is idle, by task and attempt.
-    pub(super) waiting_for_lane: BTreeSet<(usize, u32)>,
+    pub(super) runs_waiting_for_lane: BTreeSet<(usize, u32)>,
     /// Runs whose end a thread waits for, by task and attempt.
     pub(super) watched_runs: BTreeSet<(usize, u32)>,
     pub(super) landing_thread: LandingThread,
+    /// Checks as the user had configured them when this process started.
     pub(super) checks: InitialChecks,
     /// Tasks whose conflict an agent resolves.
-    pub(super) resolving: BTreeSet<usize>,
+    pub(super) resolving_tasks: BTreeSet<usize>,
     /// Whether the set-up of lanes is cancelled.
     pub(super) cancel_set_ups: Arc<AtomicBool>,
     /// Events to log and pass to the scheduler next.
@@ -89,7 +95,7 @@ pub(super) struct Runner<'p> {
 ///
 /// # Errors
 /// When the batch cannot be read.
-pub fn run(
+pub fn run_batch(
     project: &Project,
     id: &BatchId,
     lock: LockGuard,
@@ -97,7 +103,7 @@ pub fn run(
 ) -> Result<(), Error> {
     interrupt::defer_signals();
     let batch = Batch::load(&project.store, id)?;
-    let (log, lines) = BatchLog::open(&project.store.layout().batch_log(id))?;
+    let (log, lines) = BatchLog::open(&project.store.layout().batch_event_log(id))?;
     let (event_sender, event_receiver) = mpsc::channel();
     forward_signals(&event_sender).map_err(|e| {
         crate::swarm::batch::error::BatchError::SchedulerNotStarted { id: id.clone(), reason: e.to_string() }
@@ -117,13 +123,13 @@ pub fn run(
         batch,
         event_sender,
         lane_names: BTreeMap::new(),
-        lane_errors: BTreeMap::new(),
+        lane_creation_errors: BTreeMap::new(),
         pending_starts: Vec::new(),
-        waiting_for_lane: BTreeSet::new(),
+        runs_waiting_for_lane: BTreeSet::new(),
         watched_runs: BTreeSet::new(),
         landing_thread,
         checks,
-        resolving: BTreeSet::new(),
+        resolving_tasks: BTreeSet::new(),
         cancel_set_ups: Arc::default(),
         pending_events: VecDeque::new(),
         event_receiver,
@@ -132,7 +138,7 @@ pub fn run(
     };
     let result = runner.start_or_take_over().and_then(|()| runner.run_loop());
     if let Err(e) = &result
-        && interrupt::check().is_ok()
+        && interrupt::require_no_signal().is_ok()
     {
         // The log then shows the user why no process continues the batch.
         drop(runner.log_note(&format!("nobody goes on with this batch any more: {e}"), &[]));
@@ -146,7 +152,7 @@ fn forward_signals(event_sender: &Sender<RunnerEvent>) -> std::io::Result<()> {
     let (mut signal_reader, signal_writer) = UnixStream::pair()?;
     wake::register_wake_pipe(&signal_writer)?;
     // The handler stays installed for as long as this process lives.
-    std::mem::forget(interrupt::register_pipe(&signal_writer)?);
+    std::mem::forget(interrupt::register_signal_pipe(&signal_writer)?);
     let event_sender = event_sender.clone();
     std::thread::Builder::new().spawn(move || {
         let _signal_writer = signal_writer;
@@ -188,7 +194,7 @@ impl Runner<'_> {
         loop {
             self.process_requests()?;
             self.process_pending_events()?;
-            interrupt::check().map_err(proq_store::Error::from)?;
+            interrupt::require_no_signal().map_err(proq_store::Error::from)?;
             let is_finished = self.state.final_outcome().is_some();
             if is_finished || self.state.pause_reason().is_some() {
                 if is_finished {
@@ -212,17 +218,18 @@ impl Runner<'_> {
         }
     }
 
+    /// Handles a message from a thread or a signal.
     fn handle_received(&mut self, received: RunnerEvent) -> Result<(), Error> {
         match received {
             RunnerEvent::Woken => self.retry_waiting(),
             RunnerEvent::RunFinished(task, attempt) => self.handle_run_end(task, attempt),
-            RunnerEvent::LandingFinished(landing) => self.report_landing(landing),
+            RunnerEvent::LandingFinished(landing) => self.queue_landing_events(landing),
             RunnerEvent::LandingDelayed(tasks, reason) => {
                 self.log_note(&format!("the landing is tried again: {reason}"), &tasks)
             }
-            RunnerEvent::SetUpFinished(lane, failure) => self.report_set_up(lane, failure),
+            RunnerEvent::SetUpFinished(lane, failure) => self.queue_set_up_event(lane, failure),
             RunnerEvent::ConflictFinished(task, event, facts) => {
-                self.resolving.remove(&task);
+                self.resolving_tasks.remove(&task);
                 self.pending_events.push_back((event, *facts));
                 Ok(())
             }
@@ -231,7 +238,7 @@ impl Runner<'_> {
 
     /// Retries claims and starts that others may have blocked.
     fn retry_waiting(&mut self) -> Result<(), Error> {
-        self.reclaim_tasks()?;
+        self.claim_released_tasks()?;
         self.refresh_capacity()?;
         self.start_waiting_runs()
     }
@@ -318,7 +325,7 @@ impl Runner<'_> {
                 Ok(value) => return Ok(value),
                 Err(e) => self.project.listener.warn(e.to_string()),
             }
-            interrupt::check().map_err(proq_store::Error::from)?;
+            interrupt::require_no_signal().map_err(proq_store::Error::from)?;
             // Without its folder the batch does not exist any more.
             if !self.project.store.layout().batch(self.batch.id()).is_dir() {
                 return Err(crate::swarm::batch::error::BatchError::CleanedUp {
@@ -330,6 +337,7 @@ impl Runner<'_> {
         }
     }
 
+    /// Carries out one action of the scheduler.
     fn execute_action(&mut self, action: &Action) -> Result<(), Error> {
         match action {
             Action::CreateLane { lane, task, branch_updates } => {
@@ -349,7 +357,7 @@ impl Runner<'_> {
             Action::StartResolution { task } => self.start_resolver(*task),
             Action::StopResolution { task, hard } => self.stop_resolver(*task, *hard),
             Action::ReleaseTask { task } => self.release_task(*task),
-            Action::DiscardLane { lane } => self.discard_lane(*lane),
+            Action::DiscardLane { lane } => self.remove_landed_lane(*lane),
             Action::MarkFinished { .. } | Action::MarkPaused { .. } | Action::MarkFailed { .. } => {
                 let report = match action {
                     Action::MarkFinished { outcome } => self.verify_criteria(*outcome)?,

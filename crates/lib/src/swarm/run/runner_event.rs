@@ -27,9 +27,9 @@ pub(super) struct LandingResult {
     /// The tasks that are on the branch now, each with its commit.
     pub(super) landed_tasks: Vec<TaskLanding>,
     /// An event with the reason for each task that cannot land.
-    pub(super) not_landed: Vec<(ScheduleEvent, EventFacts)>,
+    pub(super) not_landed_events: Vec<(ScheduleEvent, EventFacts)>,
     /// Current tip of the branch.
     pub(super) tip: Option<CommitId>,
-    /// The checks that succeeded on the tip.
-    pub(super) checks: Vec<String>,
+    /// The checks that succeeded before the tasks landed.
+    pub(super) passed_checks: Vec<String>,
 }

@@ -34,7 +34,7 @@ pub fn start_scheduler(project: &Project, id: &BatchId, lock: LockGuard) -> Resu
         .env(RUN_MARK_VAR, "")
         .stdin(lock.into_file())
         .with_stderr_file(File::options().append(true).create(true).open(&log).ok());
-    match start_supervisor::wait_for_start(process, &log, "scheduler") {
+    match start_supervisor::spawn_and_await_start(process, &log, "scheduler") {
         None => Ok(()),
         Some(reason) => Err(BatchError::SchedulerNotStarted { id: id.clone(), reason }.into()),
     }

@@ -32,11 +32,12 @@ impl Runner<'_> {
     }
 
     /// Claims the tasks that another batch had claimed, if it has released them.
-    pub(super) fn reclaim_tasks(&mut self) -> Result<(), Error> {
+    pub(super) fn claim_released_tasks(&mut self) -> Result<(), Error> {
         let claimed_elsewhere: Vec<usize> = self.log_summary.claimed_elsewhere.keys().copied().collect();
         if claimed_elsewhere.is_empty() { Ok(()) } else { self.claim_tasks(&claimed_elsewhere) }
     }
 
+    /// Claims tasks, and logs which of them another batch has claimed or has released.
     pub(super) fn claim_tasks(&mut self, tasks: &[usize]) -> Result<(), Error> {
         let keys: Vec<TaskKey> = tasks.iter().map(|task| self.batch.tasks[*task].key()).collect();
         let mut holders = Ledger::claim(&self.project.store, self.batch.id(), &keys)?;
@@ -46,7 +47,7 @@ impl Runner<'_> {
         for (task, holder) in tasks.iter().copied().zip(holders) {
             match (self.log_summary.claimed_elsewhere.get(&task), holder) {
                 (known_holder, Some(new_holder)) if known_holder != Some(&new_holder) => {
-                    let facts = EventFacts { batch: Some(new_holder), ..EventFacts::default() };
+                    let facts = EventFacts { claiming_batch: Some(new_holder), ..EventFacts::default() };
                     self.pending_events.push_back((ScheduleEvent::ClaimedElsewhere { task }, facts));
                 }
                 (Some(_), None) => {

@@ -56,7 +56,7 @@ impl Runner<'_> {
         let task = &self.batch.tasks[start.task];
         let task_ref = RunTask {
             batch: self.batch.id().clone(),
-            number: start.task,
+            task_number: start.task,
             task: task.name.clone(),
             attempt: start.attempt,
         };
@@ -93,7 +93,7 @@ impl Runner<'_> {
         task: usize,
         chain: &RunChain,
     ) -> Result<Option<Result<(), String>>, Error> {
-        if !chain.has_supervisor_crashed()
+        if !chain.has_task_loop_crashed()
             || chain.count_supervisor_crashes() > MAX_CRASH_RESTARTS
             || self.state.is_stopping(task)
         {
@@ -107,7 +107,7 @@ impl Runner<'_> {
         match task_loop_start::resume_task_loop(self.project, &lane.into_any(), lock, None) {
             Ok(LoopStart::Running(_) | LoopStart::Finished(_)) => Ok(Some(Ok(()))),
             Err(e) => {
-                proq_base::interrupt::check().map_err(proq_store::Error::from)?;
+                proq_base::interrupt::require_no_signal().map_err(proq_store::Error::from)?;
                 Ok(Some(Err(e.to_string())))
             }
         }

@@ -36,7 +36,8 @@ impl Runner<'_> {
         }
     }
 
-    /// Returns a task's own work as a part of its lane. None when the user has discarded that lane.
+    /// Returns a task's own work as a part of its lane. None when the lane is gone, or the log has no work of
+    /// the task.
     pub(super) fn find_lane_part(
         &self,
         task: usize,
@@ -46,14 +47,16 @@ impl Runner<'_> {
         Ok(self.find_lane_by_name(&part.lane)?.map(|_| part))
     }
 
+    /// Returns a task's own work as a part of its lane; none if the log has no work of the task. The part
+    /// requires those of `landing_tasks` that the task depends on.
     fn build_lane_part(&self, task: usize, landing_tasks: &[usize]) -> Option<LanePart> {
         let work = self.log_summary.task_commits.get(&task)?;
         let batch_task = &self.batch.tasks[task];
         Some(LanePart {
             key: task,
             lane: work.lane.clone(),
-            start: work.base,
-            end: work.tip,
+            commit_before: work.work_start,
+            last_commit: work.work_end,
             title: batch_task.title.clone(),
             checks: batch_task.checks.clone(),
             required_parts: batch_task
@@ -67,14 +70,20 @@ impl Runner<'_> {
     }
 
     /// Queues the events of a landing's result for the scheduler.
-    pub(super) fn report_landing(&mut self, landing: LandingResult) -> Result<(), Error> {
-        let LandingResult { landed_tasks, not_landed, tip, checks } = landing;
+    pub(super) fn queue_landing_events(&mut self, landing: LandingResult) -> Result<(), Error> {
+        let LandingResult { landed_tasks, not_landed_events: not_landed, tip, passed_checks: checks } =
+            landing;
         self.pending_events.extend(not_landed);
         if !landed_tasks.is_empty() {
             let tasks = landed_tasks.iter().map(|landed_task| landed_task.task).collect();
             self.pending_events.push_back((
                 ScheduleEvent::Landed { tasks },
-                EventFacts { landed: landed_tasks, tip, passed_checks: checks, ..EventFacts::default() },
+                EventFacts {
+                    landed: landed_tasks,
+                    branch_tip: tip,
+                    passed_checks: checks,
+                    ..EventFacts::default()
+                },
             ));
         }
         Ok(())

@@ -65,9 +65,9 @@ impl Runner<'_> {
             let (task, attempt) = (run.task, run.attempt);
             match self.launch_run(run) {
                 Ok(launched) => self.queue_launch_event((task, attempt), launched),
-                Err(Error::Lane(lane::Error::Busy { name })) => self.wait_for_idle_lane(run, &name)?,
+                Err(Error::Lane(lane::Error::Busy { name })) => self.requeue_for_idle_lane(run, &name)?,
                 Err(e) => {
-                    proq_base::interrupt::check().map_err(proq_store::Error::from)?;
+                    proq_base::interrupt::require_no_signal().map_err(proq_store::Error::from)?;
                     let facts = EventFacts {
                         lane: self.lane_names.get(&run.lane).cloned(),
                         ..EventFacts::with_detail(e.to_string())
@@ -107,9 +107,9 @@ impl Runner<'_> {
     /// Queues a run again until its lane is idle: an agent still runs there although its supervisor has
     /// exited, or another process started one. This counts as no attempt; the lane is inspected again each
     /// second.
-    fn wait_for_idle_lane(&mut self, run: RunStart, lane_name: &LaneName) -> Result<(), Error> {
+    fn requeue_for_idle_lane(&mut self, run: RunStart, lane_name: &LaneName) -> Result<(), Error> {
         self.pending_starts.push(run);
-        if self.waiting_for_lane.insert((run.task, run.attempt)) {
+        if self.runs_waiting_for_lane.insert((run.task, run.attempt)) {
             self.log_note(&format!("it waits: an agent is at work in lane '{lane_name}'"), &[run.task])?;
         }
         Ok(())
@@ -236,7 +236,7 @@ impl Runner<'_> {
             model: last_work.and_then(|run| run.summary.model.clone()),
             run: chain.runs.last().map(|run| run.number),
             run_started: chain.started_at(),
-            work_start: result.base,
+            work_start: result.work_start,
             work_end: result.tip,
             cost,
             tokens,
@@ -304,6 +304,7 @@ pub(super) fn folder_task_prompt(batch: &Batch, task: usize) -> String {
     format!("{group_prompt}{separator}{}", describe_position(batch, task))
 }
 
+/// Returns the sentences that tell an agent of its task's plan and of the tasks that it depends on.
 fn describe_position(batch: &Batch, task: usize) -> String {
     let item = &batch.tasks[task];
     let plan = match batch.record.summary.as_str() {

@@ -196,17 +196,20 @@ impl BatchHistory {
 /// Everything that the log reader collects besides the attempts.
 #[derive(Default)]
 struct LogTotals {
+    /// Tip of the batch's branch after the last landing or undone landing; none before.
     tip: Option<CommitId>,
     landings: Vec<LandingEvent>,
     obstacles: Vec<Obstacle>,
     notes: Vec<HistoryNote>,
+    /// Costs of conflict resolutions.
     other_costs: Vec<Cost>,
 }
 
+/// Reader that collects the history of a batch from its log.
 struct LogReader<'a> {
     batch: &'a Batch,
     /// Attempts by task index and attempt number.
-    runs: BTreeMap<(usize, u32), TaskAttempt>,
+    attempts: BTreeMap<(usize, u32), TaskAttempt>,
     totals: LogTotals,
 }
 
@@ -216,12 +219,13 @@ pub(crate) fn attempts_from_log(batch: &Batch, lines: &[LogLine]) -> Vec<TaskAtt
 }
 
 impl LogReader<'_> {
+    /// Returns the attempts in the order in which they started, and everything else that the log has.
     fn read_log(batch: &Batch, lines: &[LogLine]) -> (Vec<TaskAttempt>, LogTotals) {
-        let mut reader = LogReader { batch, runs: BTreeMap::new(), totals: LogTotals::default() };
+        let mut reader = LogReader { batch, attempts: BTreeMap::new(), totals: LogTotals::default() };
         for line in lines {
             reader.read_line(line);
         }
-        let mut runs: Vec<TaskAttempt> = reader.runs.into_values().collect();
+        let mut runs: Vec<TaskAttempt> = reader.attempts.into_values().collect();
         runs.sort_by_key(|run| run.began);
         (runs, reader.totals)
     }
@@ -236,18 +240,19 @@ impl LogReader<'_> {
         }
     }
 
+    /// Adds an event to the history.
     fn read_entry(&mut self, entry: &EventEntry) {
         let (at, facts) = (entry.at, &entry.facts);
         match &entry.event {
             ScheduleEvent::RunStarted { task, attempt } => {
                 // The earlier start failed, which does not count as an attempt.
-                if self.runs.get(&(*task, *attempt)).is_some_and(|run| run.ended.is_some()) {
-                    self.runs.remove(&(*task, *attempt));
+                if self.attempts.get(&(*task, *attempt)).is_some_and(|run| run.ended.is_some()) {
+                    self.attempts.remove(&(*task, *attempt));
                 }
-                self.update_run(*task, *attempt, entry);
+                self.update_attempt(*task, *attempt, entry);
             }
             ScheduleEvent::RunEnded { task, attempt, end } => {
-                let run = self.update_run(*task, *attempt, entry);
+                let run = self.update_attempt(*task, *attempt, entry);
                 run.ended = Some(at);
                 run.end = Some(describe_end(*end));
                 run.cost = facts.cost;
@@ -259,16 +264,16 @@ impl LogReader<'_> {
                 self.totals.landings.push(LandingEvent {
                     at,
                     tasks,
-                    tip: facts.tip,
+                    tip: facts.branch_tip,
                     checks: facts.passed_checks.clone(),
                 });
-                self.totals.tip = facts.tip.or(self.totals.tip);
+                self.totals.tip = facts.branch_tip.or(self.totals.tip);
             }
             ScheduleEvent::LandingUndone { task, .. } => {
                 let (text, tasks) =
                     ("its landing was taken back", vec![self.batch.task_name(*task).to_owned()]);
                 self.totals.notes.push(HistoryNote { at, text: text.to_owned(), tasks });
-                self.totals.tip = facts.tip.or(self.totals.tip);
+                self.totals.tip = facts.branch_tip.or(self.totals.tip);
             }
             ScheduleEvent::ConflictCaptured { task } | ScheduleEvent::CheckFailed { task } => {
                 self.totals.obstacles.push(Obstacle {
@@ -290,9 +295,9 @@ impl LogReader<'_> {
     }
 
     /// Returns the summary of an attempt, created if needed and updated from this entry.
-    fn update_run(&mut self, task: usize, attempt: u32, entry: &EventEntry) -> &mut TaskAttempt {
+    fn update_attempt(&mut self, task: usize, attempt: u32, entry: &EventEntry) -> &mut TaskAttempt {
         let (name, facts) = (self.batch.task_name(task), &entry.facts);
-        let run = self.runs.entry((task, attempt)).or_insert_with(|| TaskAttempt {
+        let run = self.attempts.entry((task, attempt)).or_insert_with(|| TaskAttempt {
             task: name.to_owned(),
             attempt,
             lane: String::new(),
@@ -326,6 +331,7 @@ impl LogReader<'_> {
     }
 }
 
+/// Returns the end of a run in words.
 fn describe_end(end: TaskRunEnd) -> AttemptEnd {
     let (has_succeeded, description) = match end {
         TaskRunEnd::Done => (true, "done".to_owned()),

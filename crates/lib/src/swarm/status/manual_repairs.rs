@@ -57,7 +57,7 @@ pub(crate) fn find_repair(
     };
     let Some(work) = work else { return Ok(ManualRepair::None) };
     let batch_and_branch = (batch.id(), batch.record.branch.as_str());
-    if find_manual_landing(project, batch_and_branch, &work.lane, work.tip)?.is_some() {
+    if find_manual_landing(project, batch_and_branch, &work.lane, work.work_end)?.is_some() {
         return Ok(ManualRepair::NewCommits(work.clone()));
     }
     let Some(lane) = find_batch_lane(project, batch.id(), &work.lane)? else { return Ok(ManualRepair::None) };
@@ -67,7 +67,7 @@ pub(crate) fn find_repair(
     if is_running || layout.resolution_record(&lane.name).exists() {
         return Ok(ManualRepair::None);
     }
-    if tip == work.tip {
+    if tip == work.work_end {
         return Ok(ManualRepair::Unchanged);
     }
     if !was_to_land {
@@ -79,10 +79,11 @@ pub(crate) fn find_repair(
     {
         return Ok(ManualRepair::None);
     }
-    let new_commits =
-        |from| ManualRepair::NewCommits(TaskCommits { lane: lane.name.clone(), base: from, tip });
-    if project.repo.is_ancestor(work.tip, tip)? {
-        return Ok(new_commits(work.base));
+    let new_commits = |from| {
+        ManualRepair::NewCommits(TaskCommits { lane: lane.name.clone(), work_start: from, work_end: tip })
+    };
+    if project.repo.is_ancestor(work.work_end, tip)? {
+        return Ok(new_commits(work.work_start));
     }
     Ok(find_rewritten_start(&project.repo, view, (task, work), tip)?.map_or(ManualRepair::None, new_commits))
 }
@@ -98,10 +99,10 @@ fn find_finished_work(
     let belongs_to_task = lane.batch.as_ref().is_some_and(|in_batch| in_batch.task == batch.task_name(task));
     let is_by_hand = known.last_failed_runs.get(&task) == Some(&lane.last_run);
     let ended_well = is_by_hand || lane.state == LaneState::Done;
-    if !belongs_to_task || !ended_well || tip == work.base || !repo.is_ancestor(work.base, tip)? {
+    if !belongs_to_task || !ended_well || tip == work.work_start || !repo.is_ancestor(work.work_start, tip)? {
         return Ok(ManualRepair::None);
     }
-    Ok(ManualRepair::NewCommits(TaskCommits { tip, ..work.clone() }))
+    Ok(ManualRepair::NewCommits(TaskCommits { work_end: tip, ..work.clone() }))
 }
 
 /// Finds where a task's work begins after its commits were amended or rebased; `tip` is the last new commit.
@@ -126,8 +127,8 @@ fn find_rewritten_start(
         return Ok(None);
     }
     // Work of other tasks that landed in other commits may lie below.
-    if repo.is_ancestor(work.base, tip)? && !repo.is_ancestor(work.base, branch)? {
-        return Ok(Some(work.base));
+    if repo.is_ancestor(work.work_start, tip)? && !repo.is_ancestor(work.work_start, branch)? {
+        return Ok(Some(work.work_start));
     }
     Ok(repo.merge_base(branch, tip)?)
 }
@@ -140,7 +141,7 @@ pub(crate) fn find_manual_landing(
     lane: &LaneName,
     work_tip: CommitId,
 ) -> Result<Option<CommitId>, Error> {
-    let past_lanes = project.past_lanes().into_iter().map(|(_, lane)| lane);
+    let past_lanes = project.past_owned_lanes().into_iter().map(|(_, lane)| lane);
     let is_own = |it: &LaneRecord| {
         it.name == *lane && it.batch.as_ref().is_some_and(|in_batch| in_batch.batch == *batch)
     };

@@ -7,12 +7,12 @@ use std::time::Duration;
 use proq_base::lane_name::LaneName;
 use proq_base::money::NanoDollars;
 use proq_base::usage::Tokens;
-use proq_plan::plan::Progress;
+use proq_plan::plan::BoxProgress;
 use proq_plan::schedule::action::{BatchOutcome, PauseReason};
 use proq_plan::schedule::state::State;
 use proq_plan::schedule::status_queries::TaskStatus;
 use proq_plan::schedule::task_phase::{FailureReason, TaskOutcome, UnfinishedPhase};
-use proq_store::base::atomic::write_cache;
+use proq_store::base::atomic::write_unsynced;
 use proq_store::base::batch_id::BatchId;
 use proq_store::base::clock::{Moment, now};
 use proq_store::base::record::Record;
@@ -24,7 +24,7 @@ use serde::Serialize;
 use super::manual_repairs::{ManualRepair, find_repair};
 use super::undone_landings::apply_undone_landings;
 use crate::agent::run::live_status::read_summary as read_live_summary;
-use crate::agent::task_loop::loop_status::{LoopStatus, read_status as read_loop_status};
+use crate::agent::task_loop::loop_status::{LoopStatus, read_loop_status};
 use crate::lane::Project;
 use crate::lane::state::lane_state::effective_state;
 use crate::swarm::batch::criteria_report::CriteriaReport;
@@ -41,7 +41,7 @@ const PLAIN_TEXT_DIALECT: &str = "text";
 const LOG_TAIL_BYTES: u64 = 2_000;
 
 /// Reason text of a batch that is paused because its budget is used up.
-pub const BUDGET_SPENT: &str = "it has cost what it may";
+pub const BUDGET_SPENT_REASON: &str = "it has cost what it may";
 
 /// Snapshot of a batch's progress.
 #[derive(Debug, Clone, Serialize)]
@@ -133,7 +133,7 @@ pub struct TaskProgress {
     pub attempts: u32,
     /// Number of ticked checkboxes of the task, while it runs step by step.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub boxes: Option<Progress>,
+    pub boxes: Option<BoxProgress>,
     /// Whether the user has repaired, finished or landed the task since, so that it lands when the batch
     /// continues.
     #[serde(skip)]
@@ -151,7 +151,7 @@ pub struct LaneProgress {
     pub state: LaneState,
     /// Number of ticked checkboxes of the task.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub boxes: Option<Progress>,
+    pub boxes: Option<BoxProgress>,
     /// Last activity of the lane's agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[serde(rename = "step")]
@@ -228,6 +228,7 @@ impl BatchProgress {
     }
 }
 
+/// Returns the outcome of a finished batch, or the reason of its pause; none while it runs.
 fn status_reason(batch: &Batch, state: &State) -> Option<String> {
     if let Some(outcome) = state.final_outcome() {
         let outcome_word = match outcome {
@@ -241,10 +242,11 @@ fn status_reason(batch: &Batch, state: &State) -> Option<String> {
     Some(match state.pause_reason()? {
         PauseReason::Requested => "asked".to_owned(),
         PauseReason::LandingFailed(task) => format!("{} cannot land", batch.task_name(task)),
-        PauseReason::BudgetSpent => BUDGET_SPENT.to_owned(),
+        PauseReason::BudgetSpent => BUDGET_SPENT_REASON.to_owned(),
     })
 }
 
+/// Counts the tasks, numbered from 0 to below `tasks`, by state.
 fn count_tasks(state: &State, tasks: usize) -> TaskCounts {
     let mut out = TaskCounts { tasks, ..TaskCounts::default() };
     for task in 0..tasks {
@@ -264,6 +266,7 @@ fn count_tasks(state: &State, tasks: usize) -> TaskCounts {
     out
 }
 
+/// Returns the progress of a task, without its checkboxes.
 fn task_progress(batch: &Batch, state: &State, known: &LogSummary, task: usize) -> TaskProgress {
     let batch_task = &batch.tasks[task];
     let (state_word, detail) = describe_task(batch, state, known, task);
@@ -287,7 +290,7 @@ fn describe_task(
     known: &LogSummary,
     task: usize,
 ) -> (&'static str, Option<String>) {
-    let logged_detail = || known.details.get(&task).cloned();
+    let logged_detail = || known.last_details.get(&task).cloned();
     match state.task_status(task) {
         TaskStatus::Waiting => describe_waiting(batch, state, known, task),
         TaskStatus::Preparing | TaskStatus::Starting => ("starting", logged_detail()),
@@ -329,6 +332,7 @@ fn describe_task(
     }
 }
 
+/// Describes a task that waits for another batch or for its dependencies, or is queued.
 fn describe_waiting(
     batch: &Batch,
     state: &State,
@@ -338,10 +342,10 @@ fn describe_waiting(
     if let Some(other) = known.claimed_elsewhere.get(&task) {
         return ("waiting", Some(format!("batch {other} has it")));
     }
-    let unmet = state.unmet_dependencies(task);
+    let unmet = state.unlanded_dependencies(task);
     if unmet.is_empty() {
         let was_run = state.attempts(task) > 0;
-        let detail = known.details.get(&task).filter(|_| was_run).cloned();
+        let detail = known.last_details.get(&task).filter(|_| was_run).cloned();
         return ("queued", detail);
     }
     let names: Vec<&str> = unmet.iter().take(3).map(|other| batch.task_name(*other)).collect();
@@ -349,6 +353,7 @@ fn describe_waiting(
     ("waiting", Some(format!("for {}{more}", names.join(", "))))
 }
 
+/// Returns the lanes of a batch in which an agent runs.
 fn active_lanes(project: &Project, batch: &Batch) -> Vec<LaneProgress> {
     let lanes = batch_lanes(project, batch.id()).unwrap_or_default();
     let mut out = Vec::new();
@@ -373,8 +378,10 @@ fn active_lanes(project: &Project, batch: &Batch) -> Vec<LaneProgress> {
         out.push(LaneProgress {
             task: lane.batch.as_ref().map_or_else(String::new, |in_batch| in_batch.task.clone()),
             state,
-            boxes: boxes
-                .map(|LoopStatus { boxes_ticked: done, boxes_total: of, .. }| Progress { done, total: of }),
+            boxes: boxes.map(|LoopStatus { boxes_ticked: done, boxes_total: of, .. }| BoxProgress {
+                done,
+                total: of,
+            }),
             activity: hook_activity.or_else(|| live.last_tool.clone()).or(last_output),
             elapsed: run.map_or(Duration::ZERO, |run| now().duration_since(run.started)),
             cost: live.cost.map(|cost| cost.nanos),
@@ -406,6 +413,6 @@ pub(crate) fn write_progress(path: &Path, progress: &BatchProgress) {
         progress: &'a BatchProgress,
     }
     if let Ok(text) = serde_json::to_vec_pretty(&ProgressFile { schema: 1, progress }) {
-        drop(write_cache(path, &text));
+        drop(write_unsynced(path, &text));
     }
 }

@@ -15,7 +15,7 @@ use proq_plan::schedule::workload::{ScheduledTask, Workload};
 use super::batch_history::attempts_from_log;
 use crate::lane::Project;
 use crate::swarm::batch::create::list_batches;
-use crate::swarm::batch::plan_tasks::schedule_phases;
+use crate::swarm::batch::plan_tasks::scheduler_phases;
 use crate::swarm::batch::record::Batch;
 
 /// Number of most recent batches from which the pace is computed.
@@ -28,7 +28,7 @@ const MIN_PACE_RUNS: usize = 3;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Simulation {
     /// Lane number of each task, from 1; none for a task that is done.
-    pub lanes: Vec<Option<usize>>,
+    pub lane_of_task: Vec<Option<usize>>,
     /// Total time of the plan, in units of one small task.
     pub makespan: usize,
 }
@@ -37,7 +37,7 @@ pub struct Simulation {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pace {
     /// Duration of a small task: the median over all runs, each divided by the weight of its task.
-    pub(crate) small_task: Duration,
+    pub(crate) median_small_task: Duration,
     /// Number of runs behind the median.
     pub sample_count: usize,
 }
@@ -58,11 +58,12 @@ impl Simulation {
             failures: 0,
             done: plan_task.task.done,
         });
-        let work = Workload::new(tasks.collect(), schedule_phases(plan), overlaps).ok()?;
+        let work = Workload::new(tasks.collect(), scheduler_phases(plan), overlaps).ok()?;
         Some(simulate(&work, options))
     }
 }
 
+/// Simulates a workload in which every run succeeds and lands.
 fn simulate(work: &Workload, options: &BatchOptions) -> Simulation {
     let mut state = State::new(work, options);
     let mut lanes = vec![None; work.tasks().len()];
@@ -87,7 +88,7 @@ fn simulate(work: &Workload, options: &BatchOptions) -> Simulation {
             }
         }
         let Some(Reverse((end, task, attempt))) = running.pop() else {
-            return Simulation { lanes, makespan: clock };
+            return Simulation { lane_of_task: lanes, makespan: clock };
         };
         clock = end;
         pending.push_back(ScheduleEvent::RunEnded { task, attempt, end: TaskRunEnd::Done });
@@ -104,20 +105,22 @@ impl Pace {
             for run in attempts_from_log(&batch, &lines) {
                 let has_succeeded = run.end.as_ref().is_some_and(|end| end.has_succeeded);
                 let task = batch.tasks.iter().position(|task| task.name == run.task);
-                let weight = task.map(|task| batch.work.tasks()[task].weight.max(1));
+                let weight = task.map(|task| batch.workload.tasks()[task].weight.max(1));
                 if let (true, Some(ended), Some(weight)) = (has_succeeded, run.ended, weight) {
                     durations.push(ended.duration_since(run.began) / weight);
                 }
             }
         }
         durations.sort_unstable();
-        (durations.len() >= MIN_PACE_RUNS)
-            .then(|| Pace { small_task: durations[durations.len() / 2], sample_count: durations.len() })
+        (durations.len() >= MIN_PACE_RUNS).then(|| Pace {
+            median_small_task: durations[durations.len() / 2],
+            sample_count: durations.len(),
+        })
     }
 
     /// Returns how long `count` small tasks take, one after the other.
     pub fn small_tasks_duration(&self, count: usize) -> Duration {
-        self.small_task.saturating_mul(u32::try_from(count).unwrap_or(u32::MAX))
+        self.median_small_task.saturating_mul(u32::try_from(count).unwrap_or(u32::MAX))
     }
 }
 
@@ -150,8 +153,8 @@ mod tests {
         let plan = build_work(&[(&[], 2), (&[], 2), (&[], 2)], vec![vec![0, 2]]);
         let simulated = simulate(&plan, &BatchOptions { max_parallel: 3, ..BatchOptions::default() });
         assert_eq!(simulated.makespan, 4);
-        assert_eq!(simulated.lanes[0], simulated.lanes[2]);
-        assert_ne!(simulated.lanes[0], simulated.lanes[1]);
+        assert_eq!(simulated.lane_of_task[0], simulated.lane_of_task[2]);
+        assert_ne!(simulated.lane_of_task[0], simulated.lane_of_task[1]);
     }
 
     #[test]
@@ -170,7 +173,10 @@ mod tests {
                         ..BatchOptions::default()
                     },
                 );
-                assert!(simulated.lanes.iter().all(Option::is_some), "{mode:?} {spread:?}: {simulated:?}");
+                assert!(
+                    simulated.lane_of_task.iter().all(Option::is_some),
+                    "{mode:?} {spread:?}: {simulated:?}"
+                );
                 // The longest path, or all tasks one after the other.
                 let expected = if matches!(mode, LandingMode::OneLane) { 8..=8 } else { 6..=8 };
                 assert!(expected.contains(&simulated.makespan), "{mode:?} {spread:?}: {simulated:?}");
@@ -189,6 +195,6 @@ mod tests {
         });
         let plan = Workload::new(tasks.to_vec(), Vec::new(), Vec::new()).unwrap();
         let simulated = simulate(&plan, &BatchOptions { max_parallel: 1, ..BatchOptions::default() });
-        assert_eq!(simulated, Simulation { lanes: vec![None, Some(1)], makespan: 4 });
+        assert_eq!(simulated, Simulation { lane_of_task: vec![None, Some(1)], makespan: 4 });
     }
 }

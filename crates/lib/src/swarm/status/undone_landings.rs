@@ -45,7 +45,8 @@ pub(crate) fn find_undone_landings(
         if !work_kept {
             redone_tasks.push(task);
         }
-        let facts = EventFacts { tip: Some(tip), ..EventFacts::with_detail("its landing was taken back") };
+        let facts =
+            EventFacts { branch_tip: Some(tip), ..EventFacts::with_detail("its landing was taken back") };
         out.push((ScheduleEvent::LandingUndone { task, work_kept }, facts));
     }
     Ok(out)
@@ -77,7 +78,7 @@ fn has_lane_with_work(
     task: usize,
 ) -> Result<bool, Error> {
     let Some(work) = known.task_commits.get(&task) else { return Ok(false) };
-    Ok(project.repo.has_object(work.tip) && find_batch_lane(project, batch.id(), &work.lane)?.is_some())
+    Ok(project.repo.has_object(work.work_end) && find_batch_lane(project, batch.id(), &work.lane)?.is_some())
 }
 
 /// Returns whether tasks of a batch landed and are no longer on its branch.

@@ -179,7 +179,7 @@ impl BatchSimulation {
 
     /// Replaces a killed process by another one, which reads the log and finds the runs that still exist.
     fn restart_process(&mut self) {
-        let folded = State::fold(&self.workload, &self.case.options, &self.log);
+        let folded = State::replay_events(&self.workload, &self.case.options, &self.log);
         assert!(folded == self.state, "folding the events makes another state");
         self.state = folded;
         self.pending.clear();

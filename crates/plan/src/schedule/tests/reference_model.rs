@@ -321,7 +321,7 @@ impl ReferenceModel {
     /// Asserts that no overlapping task runs, that earlier stages are finished except for conflicts, and that
     /// no earlier phase has a conflict.
     fn assert_may_start(&self, task: usize) {
-        for group in self.workload.overlaps().iter().filter(|group| group.contains(&task)) {
+        for group in self.workload.overlap_groups().iter().filter(|group| group.contains(&task)) {
             let conflicting = group
                 .iter()
                 .find(|other| self.running.contains_key(other) && self.stages[**other] == self.stages[task]);

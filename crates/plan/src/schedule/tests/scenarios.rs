@@ -283,7 +283,7 @@ fn state_is_a_fold_of_events() {
     let mut state = State::new(&workload, &options);
     for (index, event) in events.iter().enumerate() {
         assert!(!state.handle(event).is_empty() || *event == ScheduleEvent::Pause);
-        assert!(state == State::fold(&workload, &options, &events[..=index]));
+        assert!(state == State::replay_events(&workload, &options, &events[..=index]));
     }
 }
 

@@ -11,7 +11,12 @@ fn file_step(n: usize) -> Step {
 }
 
 fn plan(n: usize) -> JournalLine {
-    JournalLine::Plan { steps: vec![file_step(n)], worktrees: Vec::new(), roll_forward: false, reverts: None }
+    JournalLine::Plan {
+        steps: vec![file_step(n)],
+        worktrees: Vec::new(),
+        roll_forward: false,
+        reverted_step: None,
+    }
 }
 
 /// Adopts the journal that no process holds. A program that a concurrent test starts inherits all locks of
@@ -40,7 +45,7 @@ fn finished_journal_moves_to_log() {
     assert_eq!(read.applied_steps().count(), 1);
     assert_eq!(journal.finish(now(), false).unwrap(), OperationNumber::new(1));
     assert_eq!(list_operation_numbers(&layout.operations()), [OperationNumber::new(1)]);
-    assert!(std::fs::read_dir(layout.work_dir()).unwrap().next().is_none());
+    assert!(std::fs::read_dir(layout.scratch_root()).unwrap().next().is_none());
 }
 
 #[test]

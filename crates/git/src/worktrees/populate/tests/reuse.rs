@@ -8,10 +8,10 @@ impl PopulateFixture {
     /// Creates the worktree `lane` on a branch and runs scripts in it. Then moves its folder to `left` and
     /// its git directory to `admin`, as a retired worktree leaves them.
     fn retire_worktree(&self, deeds: &[&str]) {
-        let repo = Repo::discover(&self.0.top.join("repo")).unwrap();
+        let repo = Repo::discover(&self.0.parent_dir.join("repo")).unwrap();
         self.sh("git branch lane");
         let commit = CommitId::from_hex(self.sh("git rev-parse HEAD").as_bytes()).unwrap();
-        let dir = self.0.top.join("lane");
+        let dir = self.0.parent_dir.join("lane");
         repo.add_worktree(&dir, &Head::Branch("lane".to_owned())).unwrap();
         repo.populate_worktrees(&[&dir], commit, &mut BlobSizes::default(), &|| true, &|_| ()).unwrap();
         for deed in deeds {
@@ -25,7 +25,7 @@ impl PopulateFixture {
     /// of reused files, the number of written files, and whether git wrote any. The error is the reason why
     /// the folder cannot be reused.
     fn reuse_retired_folder(&self) -> Result<(usize, usize, bool), String> {
-        let top = &self.0.top;
+        let top = &self.0.parent_dir;
         let repo = Repo::discover(&top.join("repo")).unwrap();
         let id = |text: String| CommitId::from_hex(text.as_bytes()).unwrap();
         let (commit, tip) = (id(self.sh("git rev-parse HEAD")), id(self.0.run_script(".", "cat tip")));
@@ -81,7 +81,7 @@ fn reused_worktree_has_fresh_index() {
     // The files are as old as those that they were copied from, and the index is newer than all of them.
     let (kept, ..) = scene.reuse_retired_folder().unwrap();
     assert_eq!(kept.to_string(), scene.sh("git ls-files | wc -l"));
-    let index = scene.0.top.join("repo/.git/worktrees/one/index");
+    let index = scene.0.parent_dir.join("repo/.git/worktrees/one/index");
     let before = std::fs::metadata(&index).unwrap().ino();
     assert_eq!(scene.0.run_script("one", "git status --porcelain"), "");
     assert_eq!(std::fs::metadata(&index).unwrap().ino(), before);

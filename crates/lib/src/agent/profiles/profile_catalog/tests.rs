@@ -342,13 +342,16 @@ fn recorded_progress(name: &str, profile: &Profile) -> Option<Progress> {
     let bytes = files.iter().find_map(|file| std::fs::read(file).ok())?;
     let mut reader = OutputReader::new(profile.dialect, &proq_base::usage::SessionTotals::default());
     let mut events = Vec::new();
-    reader.feed(&bytes, &mut events);
+    reader.feed_stdout(&bytes, &mut events);
     if let Ok(usage) = std::fs::read(dir.join("usage-output-file.json")) {
         reader.read_usage_file(&usage, &mut events);
     }
     if name == "aider" {
         // The recording is of a model without a price.
-        reader.feed(b"Tokens: 1.2k sent, 50 received. Cost: $0.01 message, $0.02 session.\n", &mut events);
+        reader.feed_stdout(
+            b"Tokens: 1.2k sent, 50 received. Cost: $0.01 message, $0.02 session.\n",
+            &mut events,
+        );
     }
     let _ = reader.finish(Exit { code: Some(0), signal: None }, &mut events);
     Some(reader.progress().clone())

@@ -20,9 +20,9 @@ impl Supervisor<'_> {
         Inbox::new(&self.project.store, &self.lane.name).has_messages_for(spec.conversation)
     }
 
-    /// Writes the result of a run that is followed by a run with the waiting messages. If they cannot be
-    /// delivered, writes nothing and returns the reason.
-    pub(crate) fn continue_with_messages(
+    /// Writes the result of a run that a run with the waiting messages follows, and resets the retry state.
+    /// If the messages cannot be delivered, writes nothing and returns the reason.
+    pub(crate) fn finish_before_message_run(
         &mut self,
         finished_run: &RunClassifier<'_>,
         verdict: &RunOutcome,

@@ -74,26 +74,26 @@ impl Supervisor<'_> {
             }
         });
         if stopped {
-            self.end_lane(LaneState::Stopped, "stopped before it was tried again")?;
+            self.end_run(LaneState::Stopped, "stopped before it was tried again")?;
             return Ok(None);
         }
         let run = match self.rewind_for_retry(spec.run_number, retry.end_fingerprint) {
             Ok(run) => run,
             Err(reason) => {
-                self.end_lane(LaneState::Failed, &format!("it is not tried again: {reason}"))?;
+                self.end_run(LaneState::Failed, &format!("it is not tried again: {reason}"))?;
                 return Ok(None);
             }
         };
         // The work for messages received during the run was reverted too, so they wait again.
         let returned = Inbox::new(&self.project.store, &self.lane.name).requeue(spec.run_number);
         if let Err(e) = returned.map_err(|e| e.to_string()).and_then(|()| self.restore_status_file(spec)) {
-            self.end_lane(LaneState::Failed, &format!("it is not tried again: {e}"))?;
+            self.end_run(LaneState::Failed, &format!("it is not tried again: {e}"))?;
             return Ok(None);
         }
         match prepare_run::prepare_retry(self.project, &self.lane, &run, self.retry_state.spent_nanos) {
             Ok(retry_spec) => Ok(Some(retry_spec)),
             Err(e) => {
-                self.end_lane(LaneState::Failed, &format!("it could not be tried again: {e}"))?;
+                self.end_run(LaneState::Failed, &format!("it could not be tried again: {e}"))?;
                 Ok(None)
             }
         }
@@ -114,7 +114,7 @@ impl Supervisor<'_> {
     fn lane_fingerprint(&self) -> Result<Option<LaneFingerprint>, lane::Error> {
         self.lane
             .clone()
-            .into_worktree_lane()
+            .into_owned_lane()
             .ok()
             .map(|lane| LaneFingerprint::capture(&self.project.repo, &lane))
             .transpose()
@@ -142,7 +142,7 @@ impl Supervisor<'_> {
                 Err(e) => Err(e.to_string()),
             };
         }
-        let Ok(lane) = self.lane.clone().into_worktree_lane() else { return Ok(run) };
+        let Ok(lane) = self.lane.clone().into_owned_lane() else { return Ok(run) };
         let reason = format!("what run {run_number} of lane {} had done when it failed", lane.name);
         let rewind_outcome =
             rewind::rewind_lane(project, &lane, run.tip_before, &reason).map_err(|e| e.to_string())?;

@@ -99,22 +99,24 @@ impl Supervisor<'_> {
     }
 
     /// Records that the lane's run ended, with `state` as the lane's state and `reason` as its detail.
-    pub(crate) fn end_lane(&mut self, state: LaneState, reason: &str) -> Result<(), Error> {
-        self.end_lane_with(state, Some(reason.to_owned()), false)
+    pub(crate) fn end_run(&mut self, state: LaneState, reason: &str) -> Result<(), Error> {
+        self.end_run_with(state, Some(reason.to_owned()), false)
     }
 
-    pub(crate) fn end_lane_with(
+    /// Records that the lane's run ended with this state and detail. `already_done` is whether its task had
+    /// been done before.
+    pub(crate) fn end_run_with(
         &mut self,
         state: LaneState,
         detail: Option<String>,
-        already: bool,
+        already_done: bool,
     ) -> Result<(), Error> {
         let (project, name) = (self.project, self.lane.name.clone());
         self.lane = self.write_with_retries(|| {
             Ok(project.update_lane(&name, |record| {
                 record.state = state;
                 record.detail.clone_from(&detail);
-                record.already_done = already;
+                record.already_done = already_done;
             })?)
         })?;
         let message = format!("lane '{}': {state} ({})", self.lane.name, detail.unwrap_or_default());
@@ -125,11 +127,11 @@ impl Supervisor<'_> {
     /// Records that the lane's run ended with the last verdict, and adds `reason` to its detail.
     pub(crate) fn end_with_last_verdict(&mut self, reason: &str) -> Result<(), Error> {
         let Some((_, verdict)) = self.last_verdict.take() else {
-            return self.end_lane(LaneState::Failed, reason);
+            return self.end_run(LaneState::Failed, reason);
         };
         let detail = append_detail(verdict.detail, Some(reason.to_owned()));
         self.follow_up = FollowUp::prepare(&self.project.store, &self.lane, verdict.state, true);
-        self.end_lane_with(verdict.state, detail, verdict.was_already_done)
+        self.end_run_with(verdict.state, detail, verdict.was_already_done)
     }
 
     /// Returns whether a user requested that the lane stops once its current run has finished.

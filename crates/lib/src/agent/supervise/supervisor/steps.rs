@@ -36,7 +36,7 @@ impl Supervisor<'_> {
             class: verdict.class,
             detail: verdict.detail.as_deref(),
             answer: finished_run.run_exit.summary.answer.as_deref(),
-            counts_as_failure: counts_as_step_run(spec, verdict.class),
+            missing_verdict_is_failure: counts_as_step_run(spec, verdict.class),
         };
         self.write_with_retries(|| {
             let path = project.store.layout().run_record(&lane.name, spec.run_number);
@@ -101,7 +101,7 @@ impl Supervisor<'_> {
 
     /// Returns whether the task, which started at commit `start`, produced a commit or an uncommitted change.
     fn has_result(&self, start: Option<CommitId>) -> bool {
-        let Ok(lane) = self.lane.clone().into_worktree_lane() else { return true };
+        let Ok(lane) = self.lane.clone().into_owned_lane() else { return true };
         let tip = self.project.repo.branch_tip(&lane.kind.branch).ok().flatten();
         tip != start
             || !proq_git::status::status_query::status(&self.project.repo, &lane.path, true)
@@ -117,11 +117,11 @@ impl Supervisor<'_> {
                 Ok(Some(spec))
             }
             Err(Error::TaskLoopStopped { reason, .. }) => {
-                self.end_lane(LaneState::Failed, &reason)?;
+                self.end_run(LaneState::Failed, &reason)?;
                 Ok(None)
             }
             Err(e) => {
-                self.end_lane(LaneState::Failed, &format!("it could not go on with its next step: {e}"))?;
+                self.end_run(LaneState::Failed, &format!("it could not go on with its next step: {e}"))?;
                 Ok(None)
             }
         }

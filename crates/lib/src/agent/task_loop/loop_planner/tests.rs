@@ -35,8 +35,8 @@ fn record(level: u8) -> TaskLoopRecord {
         boxes_ticked: 0,
         boxes_total: 0,
         limits: RunLimits::default(),
-        duration_before: std::time::Duration::ZERO,
-        cost_before: proq_base::money::NanoDollars::ZERO,
+        duration_before_loop: std::time::Duration::ZERO,
+        cost_before_loop: proq_base::money::NanoDollars::ZERO,
         last_review: None,
         steps: Vec::new(),
     }
@@ -64,12 +64,12 @@ fn simulate_runs(record: &mut TaskLoopRecord, boxes: &mut [(usize, usize)], scri
             _ => Err("it crashed".to_owned()),
         };
         let iteration = record.iterations + u32::from(!phase.is_review());
-        let step_run = StepRun { phase, step, iteration, was_clean: true, lane_fingerprint: None };
+        let step_run = StepRun { phase, step, iteration, was_clean: true, fingerprint_before_review: None };
         let result = RunResult {
             run,
             step_run: &step_run,
             tip_before,
-            tip: oid(tip),
+            tip_after: oid(tip),
             status_changed: word == "plan",
             verdict,
         };

@@ -69,7 +69,7 @@ pub fn require_set_up_approved(project: &Project, level: SetUpLevel) -> Result<(
     match unapproved.first().and_then(|command| command.source_file.clone()) {
         Some(path) => {
             let commands = unapproved.into_iter().map(|command| command.line).collect();
-            Err(SetUpError::Unapproved { path, commands }.into())
+            Err(SetUpError::Unapproved { settings_file: path, commands }.into())
         }
         None => Ok(()),
     }
@@ -95,7 +95,7 @@ pub(crate) fn run_skipped_commands(
         name: &lane.name,
         branch: Some(&lane.kind.branch),
         base: &lane.base,
-        port: lane.ports,
+        ports: lane.ports,
         dir: Some(&lane.path),
     };
     let commands = CommandRunner { project, lane_env: &lane_env, dir: &lane.path, is_new: false };
@@ -111,10 +111,12 @@ pub(crate) fn stop_leftover_commands(store: &Store, name: &LaneName) {
     let Ok(Some(record)) = SetUpRecord::load_if_exists(&store.layout().set_up_record(name)) else {
         return;
     };
-    if let Some(mark) = &record.mark {
+    if let Some(mark) = &record.process_mark {
         stop_marked_processes(mark, LEFTOVER_STOP_GRACE);
     }
-    if let Some(pid) = record.pid.filter(|pid| is_same_process(*pid, record.start_time.as_deref())) {
+    if let Some(pid) =
+        record.command_pid.filter(|pid| is_same_process(*pid, record.command_start_time.as_deref()))
+    {
         stop_group(pid, LEFTOVER_STOP_GRACE);
     }
 }
@@ -147,7 +149,7 @@ impl CommandRunner<'_> {
             found => found?,
         };
         let previous = previous.unwrap_or_default();
-        let started = SetUpRecord { mark: Some(mark.clone()), ..previous };
+        let started = SetUpRecord { process_mark: Some(mark.clone()), ..previous };
         started.save_unsynced(&record)?;
         let run_line =
             |line: &String| self.run_command(line, &mut log, (&started, &mark), deadline, should_stop);
@@ -167,6 +169,10 @@ impl CommandRunner<'_> {
         Ok(Some(self.project.store.locks().acquire_within(&lock, WaitLimit::Forever)?))
     }
 
+    /// Runs one command line, with its output in `log`, until `deadline` or until `should_stop` returns true.
+    ///
+    /// # Errors
+    /// [`SetUpError::Failed`] when it fails or is stopped.
     fn run_command(
         &self,
         line: &str,
@@ -193,8 +199,11 @@ impl CommandRunner<'_> {
         let limit = deadline.saturating_duration_since(Instant::now());
         let mut child = start.spawn_limited(limit, project.settings.stop_grace)?;
         // If this process is killed, recovery stops the command by this record.
-        let running =
-            SetUpRecord { pid: Some(child.id()), start_time: child.start_time(), ..started.clone() };
+        let running = SetUpRecord {
+            command_pid: Some(child.id()),
+            command_start_time: child.start_time(),
+            ..started.clone()
+        };
         running.save_unsynced(&layout.set_up_record(name))?;
         fail_points::hit("set-up.command");
         let mut last_progress = Instant::now();
@@ -208,7 +217,7 @@ impl CommandRunner<'_> {
             if should_stop() {
                 return Err(proq_base::interrupt::Interrupted.into());
             }
-            proq_base::interrupt::check()?;
+            proq_base::interrupt::require_no_signal()?;
             if last_progress.elapsed() >= PROGRESS_INTERVAL {
                 last_progress = Instant::now();
                 let seconds = child.elapsed().as_secs();
@@ -218,6 +227,7 @@ impl CommandRunner<'_> {
         }
     }
 
+    /// Refuses the exit of a command that failed or timed out, with the last line of its output.
     fn check_exit(&self, line: &str, ended: ExitOutcome) -> Result<(), Error> {
         let ended = match ended {
             // The limit is reported in full, since the remaining time of the last command would mean nothing

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use proq_base::copy::{
-    CopyError, DirfdPath, FileStamp, copy_file_at, copy_link_at, set_times_at, wait_for_mtime_tick,
+    CopyError, EntryAt, FileStamp, copy_file_at, copy_link_at, set_times_at, wait_for_mtime_tick,
 };
 use proq_base::diagnostics::Listener;
 use proq_git::RepoPath;
@@ -55,6 +55,7 @@ enum ParentError {
 }
 
 impl CopyFailure {
+    /// Returns the failure of an entry that is skipped for this reason.
     fn skip(reason: &str) -> CopyFailure {
         CopyFailure::Skip(reason.to_owned())
     }
@@ -63,7 +64,7 @@ impl CopyFailure {
 impl From<CopyError> for CopyFailure {
     fn from(failed: CopyError) -> CopyFailure {
         match failed {
-            CopyError::Changed => CopyFailure::Changed,
+            CopyError::SourceChanged => CopyFailure::Changed,
             CopyError::Canceled => CopyFailure::Abort(proq_base::interrupt::Interrupted.into()),
             CopyError::Io(e) if is_disk_full(&e) => {
                 CopyFailure::Abort(Error::io("copy to the lane", Path::new("."))(e))
@@ -78,13 +79,16 @@ pub(crate) struct Copier<'a> {
     listener: &'a Listener,
     /// Predicate on path and "is a folder" for entries that are never copied, even inside a copied folder.
     is_excluded: &'a dyn Fn(&RepoPath, bool) -> bool,
-    from: OwnedFd,
-    to: OwnedFd,
+    /// Open top folder of the main checkout.
+    source_root: OwnedFd,
+    /// Open top folder of the lane.
+    target_root: OwnedFd,
     result: CopyResult,
     /// Paths that were written to while they were copied, for a second attempt.
-    retries: Vec<RepoPath>,
+    retry_paths: Vec<RepoPath>,
     started_at: Instant,
     last_progress: Option<Instant>,
+    /// Number of bytes copied so far.
     copied_bytes: u64,
 }
 
@@ -103,10 +107,10 @@ impl<'a> Copier<'a> {
         Ok(Copier {
             listener,
             is_excluded,
-            from: open(from)?,
-            to: open(to)?,
+            source_root: open(from)?,
+            target_root: open(to)?,
             result: CopyResult::default(),
-            retries: Vec::new(),
+            retry_paths: Vec::new(),
             started_at: Instant::now(),
             last_progress: None,
             copied_bytes: 0,
@@ -122,15 +126,15 @@ impl<'a> Copier<'a> {
         for included in all {
             self.copy_path(&included.path)?;
         }
-        let retries = std::mem::take(&mut self.retries);
+        let retries = std::mem::take(&mut self.retry_paths);
         if !retries.is_empty() {
             wait_for_mtime_tick();
         }
         for path in retries {
             self.copy_path(&path)?;
         }
-        for path in std::mem::take(&mut self.retries) {
-            self.skip(path, "it changes or goes while it is copied");
+        for path in std::mem::take(&mut self.retry_paths) {
+            self.record_skipped(path, "it changes or goes while it is copied");
         }
         if self.last_progress.is_some() {
             self.listener.progress("");
@@ -138,7 +142,8 @@ impl<'a> Copier<'a> {
         Ok(self.result)
     }
 
-    fn skip(&mut self, path: RepoPath, reason: impl Into<String>) {
+    /// Records a path as skipped, with the reason.
+    fn record_skipped(&mut self, path: RepoPath, reason: impl Into<String>) {
         self.result.skipped.push((path, reason.into()));
     }
 
@@ -164,20 +169,24 @@ impl<'a> Copier<'a> {
             Err(ParentError::InTarget(e)) if is_disk_full(&e.into()) => {
                 return Err(Error::io("copy to the lane", &path.to_fs_path(Path::new("")))(e.into()));
             }
-            Err(ParentError::InSource(e)) => self.skip(path.clone(), describe_errno(e)),
+            Err(ParentError::InSource(e)) => self.record_skipped(path.clone(), describe_errno(e)),
             Err(ParentError::InTarget(Errno::NOTDIR | Errno::LOOP)) => {
-                self.skip(path.clone(), "a folder above it is something else in the lane");
+                self.record_skipped(path.clone(), "a folder above it is something else in the lane");
             }
-            Err(ParentError::InTarget(e)) => self.skip(path.clone(), std::io::Error::from(e).to_string()),
+            Err(ParentError::InTarget(e)) => {
+                self.record_skipped(path.clone(), std::io::Error::from(e).to_string());
+            }
         }
         Ok(())
     }
 
+    /// Duplicates the descriptors of the two top folders: main checkout, then lane.
     fn clone_roots(&self) -> Result<(OwnedFd, OwnedFd), Errno> {
         let duplicate = |dir: &OwnedFd| rustix::io::fcntl_dupfd_cloexec(dir, 0);
-        Ok((duplicate(&self.from)?, duplicate(&self.to)?))
+        Ok((duplicate(&self.source_root)?, duplicate(&self.target_root)?))
     }
 
+    /// Sets the times of a copied folder to those in `stat`; errors are ignored.
     fn copy_folder_times(&self, folder: &RepoPath, stat: &Stat) {
         if let Ok((_, to)) = self.clone_roots()
             && let Ok(to) = openat(&to, as_os_path(folder), OPEN_FOLDER_FLAGS, Mode::empty())
@@ -205,11 +214,11 @@ impl<'a> Copier<'a> {
         name: &OsStr,
         depth: usize,
     ) -> Result<(), Error> {
-        proq_base::interrupt::check()?;
+        proq_base::interrupt::require_no_signal()?;
         match self.try_copy_entry(from, to, path, name, depth) {
             Ok(()) => {}
-            Err(CopyFailure::Changed) => self.retries.push(path.clone()),
-            Err(CopyFailure::Skip(reason)) => self.skip(path.clone(), reason),
+            Err(CopyFailure::Changed) => self.retry_paths.push(path.clone()),
+            Err(CopyFailure::Skip(reason)) => self.record_skipped(path.clone(), reason),
             Err(CopyFailure::Abort(Error::Io { verb, source, .. })) => {
                 return Err(Error::Io { verb, path: path.to_fs_path(Path::new("")), source });
             }
@@ -218,6 +227,8 @@ impl<'a> Copier<'a> {
         Ok(())
     }
 
+    /// Copies the entry `name` of one open folder to another: a file, a symbolic link or a folder. `path` is
+    /// its path in the checkout.
     fn try_copy_entry(
         &mut self,
         from: &OwnedFd,
@@ -230,7 +241,7 @@ impl<'a> Copier<'a> {
             Errno::NOENT => CopyFailure::Changed,
             e => CopyFailure::Skip(describe_errno(e)),
         })?;
-        let (source, target): (DirfdPath<'_>, DirfdPath<'_>) = ((from.as_fd(), name), (to.as_fd(), name));
+        let (source, target): (EntryAt<'_>, EntryAt<'_>) = ((from.as_fd(), name), (to.as_fd(), name));
         let outcome = match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => {
                 copy_file_at(source, target, &mut |bytes| self.report_progress(path, bytes))
@@ -247,6 +258,7 @@ impl<'a> Copier<'a> {
         }
     }
 
+    /// Copies a folder with its contents, at most [`MAX_DEPTH`] levels deep, and then its times.
     fn copy_folder(
         &mut self,
         (from, to): (&OwnedFd, &OwnedFd),
@@ -293,7 +305,7 @@ impl<'a> Copier<'a> {
             let (megabytes, files) = (self.copied_bytes / 1_000_000, self.result.files.len());
             self.listener.progress(format!("copying to the lane: {megabytes} MB, {files} files: {path}"));
         }
-        proq_base::interrupt::check().is_ok()
+        proq_base::interrupt::require_no_signal().is_ok()
     }
 }
 
@@ -318,6 +330,7 @@ fn read_names(folder: &OwnedFd) -> Result<Vec<OsString>, Errno> {
     Ok(names)
 }
 
+/// Returns the last component of a path.
 fn file_name(path: &RepoPath) -> OsString {
     let name = path.as_bytes().rsplit(|b| *b == b'/').next().unwrap_or_default();
     OsStr::from_bytes(name).to_owned()
@@ -327,11 +340,13 @@ fn as_os_path(path: &RepoPath) -> &OsStr {
     OsStr::from_bytes(path.as_bytes())
 }
 
+/// Returns whether no file can be written any more: disk or quota is full, or the file system is read-only.
 fn is_disk_full(e: &std::io::Error) -> bool {
     use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
     matches!(e.kind(), StorageFull | QuotaExceeded | FileTooLarge | ReadOnlyFilesystem)
 }
 
+/// Returns the reason why an entry was skipped, as a clause.
 fn describe_errno(e: Errno) -> String {
     match e {
         Errno::ACCESS | Errno::PERM => "it may not be read".to_owned(),
@@ -340,6 +355,7 @@ fn describe_errno(e: Errno) -> String {
     }
 }
 
+/// Returns the type of a special file as a noun phrase.
 fn describe_kind(kind: FileType) -> &'static str {
     match kind {
         FileType::Fifo => "a named pipe",

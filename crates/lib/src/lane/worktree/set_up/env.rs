@@ -12,7 +12,7 @@ use proq_base::lane_name::LaneName;
 use proq_git::Repo;
 use proq_git::RepoPath;
 use proq_git::status::included_files;
-use proq_store::base::atomic::{write_cache, write_in_existing_dir};
+use proq_store::base::atomic::{write_in_existing_dir, write_unsynced};
 use proq_store::locks::lock::LockName;
 use proq_store::records::lane::AnyLane;
 use proq_store::records::ports::Ports;
@@ -29,7 +29,8 @@ pub(crate) struct LaneEnv<'a> {
     pub branch: Option<&'a str>,
     /// Branch that the lane lands on.
     pub base: &'a str,
-    pub port: Option<Ports>,
+    /// Range of ports reserved for the lane; `None` if it has none.
+    pub ports: Option<Ports>,
     /// Worktree of the lane; `None` if it has no worktree of its own.
     pub dir: Option<&'a Path>,
 }
@@ -41,12 +42,13 @@ impl LaneEnv<'_> {
         all.extend(self.branch.map(|branch| ("PROQ_BRANCH", branch.into())));
         all.push(("PROQ_BASE", self.base.into()));
         all.push(("PROQ_ROOT", repo.command_dir().into()));
-        let ports = self.port.into_iter().flat_map(Ports::variables);
+        let ports = self.ports.into_iter().flat_map(Ports::variables);
         all.extend(ports.map(|(name, value)| (name, value.into())));
         all
     }
 
-    fn render(&self, repo: &Repo) -> Vec<u8> {
+    /// Returns the text of the environment file, one `NAME=value` a line.
+    fn render_env_file(&self, repo: &Repo) -> Vec<u8> {
         let mut text = Vec::new();
         for (name, value) in self.variables(repo) {
             text.extend_from_slice(name.as_bytes());
@@ -81,21 +83,26 @@ fn quote_value(value: &OsStr) -> Vec<u8> {
 
 /// Writes the environment files of a new lane. A failure to write one is a warning.
 pub(crate) fn write_env_files(project: &Project, lane_env: &LaneEnv<'_>) {
-    let text = lane_env.render(&project.repo);
+    let text = lane_env.render_env_file(&project.repo);
     let file = project.store.layout().lane_env_file(lane_env.name);
     // [`refresh_env_file`] writes the file again before each use if it is missing or outdated.
-    if let Err(e) = write_cache(&file, &text) {
+    if let Err(e) = write_unsynced(&file, &text) {
         project.listener.warn(format!("the lane's names and ports were not written down: {e}"));
     }
     let wanted = project.settings.set_up.env_file.as_deref().zip(lane_env.dir);
     if let Some((name, dir)) = wanted
-        && let Err(reason) = write_into_lane(project, name, dir, &text)
+        && let Err(reason) = write_env_file_in_lane(project, name, dir, &text)
     {
         project.listener.warn(format!("lane.env: '{name}' was not written: {reason}"));
     }
 }
 
-fn write_into_lane(project: &Project, name: &str, dir: &Path, text: &[u8]) -> Result<(), String> {
+/// Writes the environment file `name` into the lane's worktree `dir`, readable only by the user, and makes
+/// git ignore it.
+///
+/// # Errors
+/// The reason as a clause, such as a file that exists already.
+fn write_env_file_in_lane(project: &Project, name: &str, dir: &Path, text: &[u8]) -> Result<(), String> {
     let path = RepoPath::new(name);
     let file = path.to_fs_path(dir);
     if file.symlink_metadata().is_ok() {
@@ -116,7 +123,7 @@ pub(crate) fn exclude_path(project: &Project, dir: &Path, path: &RepoPath) -> Re
         return Ok(());
     }
     let _lock = project.store.locks().acquire(&LockName::WorktreeList)?;
-    lanes_folder::add_to_info_exclude(&project.repo, &included_files::exclude_line(path))
+    lanes_folder::add_to_info_exclude(&project.repo, &included_files::exact_exclude_line(path))
 }
 
 /// Writes the lane's environment file if it is outdated, and returns its path; `None` if that fails. The copy
@@ -127,11 +134,11 @@ pub(crate) fn refresh_env_file(project: &Project, lane: &AnyLane) -> Option<Path
         name: &lane.name,
         branch: lane.branch(),
         base: &lane.base,
-        port: lane.ports,
+        ports: lane.ports,
         dir: has_branch.then_some(lane.path.as_path()),
     };
     let file = project.store.layout().lane_env_file(&lane.name);
-    let (current, previous) = (lane_env.render(&project.repo), std::fs::read(&file).ok());
+    let (current, previous) = (lane_env.render_env_file(&project.repo), std::fs::read(&file).ok());
     if previous.as_ref() == Some(&current) {
         return Some(file);
     }

@@ -63,11 +63,11 @@ impl WantedFilePatterns {
         let copy_origin =
             |index: usize| if index < self.include_line_count { INCLUDE_FILE } else { "lane.copy" };
         let copies = includes
-            .unused_lines(&self.copies, false, MAX_NAMES_LISTED + 1)
+            .unmatched_lines(&self.copies, false, MAX_NAMES_LISTED + 1)
             .into_iter()
             .map(|(at, line)| (copy_origin(at), line));
         let links = includes
-            .unused_lines(&self.links, true, MAX_NAMES_LISTED + 1)
+            .unmatched_lines(&self.links, true, MAX_NAMES_LISTED + 1)
             .into_iter()
             .map(|(_, line)| ("lane.link", line));
         let describe = |(origin, line): (&str, String)| {
@@ -123,7 +123,7 @@ pub(crate) fn copy_and_link(
     for unused in wanted.describe_unused_patterns(&includes) {
         project.listener.detail(unused);
     }
-    report_given(&project.listener, "linked to", &linked);
+    report_added_files(&project.listener, "linked to", &linked);
     let all = exclude_linked(exclude_linked(found.included, &linked), retained);
     if all.is_empty() {
         return Ok(());
@@ -140,7 +140,7 @@ pub(crate) fn copy_and_link(
         return Ok(());
     }
     let copies: Vec<RepoPath> = all.into_iter().map(|included| included.path).collect();
-    report_given(&project.listener, "copied from", &copies);
+    report_added_files(&project.listener, "copied from", &copies);
     project.store.layout().save_copied_files(name, &copied.files)?;
     if let Err(e) = align_mtimes::align_mtimes(&project.repo, main, dir) {
         project
@@ -211,7 +211,7 @@ pub(crate) fn exclude_linked(all: Vec<IncludedPath>, linked: &[RepoPath]) -> Vec
 }
 
 /// Lists the files that a lane got, as a detail message.
-fn report_given(listener: &Listener, verb: &str, paths: &[RepoPath]) {
+fn report_added_files(listener: &Listener, verb: &str, paths: &[RepoPath]) {
     if !paths.is_empty() {
         listener.detail(format!("{verb} the main checkout: {}", error::list_paths(paths)));
     }

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use proq_git::Oid;
 use proq_git::merge::forecast::PathConflict;
-use proq_store::base::atomic::write_cache;
+use proq_store::base::atomic::write_unsynced;
 use proq_store::paths::layout::Layout;
 
 /// Maximum number of forecasts in the file; the most recently used ones are retained.
@@ -19,10 +19,12 @@ const END_MARK: &str = "end";
 /// Cached results of forecasts, computed in earlier calls and in this one, by key.
 #[derive(Debug, Default)]
 pub(crate) struct ForecastCache {
+    /// First line of the file: its format and the environment.
     header: String,
+    /// Cached lines by key.
     entries: HashMap<Oid, CachedLine>,
     /// Number of entries added since the file was read.
-    added: usize,
+    added_count: usize,
 }
 
 #[derive(Debug, Clone)]
@@ -31,7 +33,7 @@ struct CachedLine {
     text: String,
     /// Rank by last use: the line's position in the file counted from one, or zero if it was used in this
     /// call.
-    age: usize,
+    last_use_rank: usize,
 }
 
 impl ForecastCache {
@@ -39,17 +41,17 @@ impl ForecastCache {
     pub fn read(layout: &Layout, environment: Oid) -> ForecastCache {
         let header = format!("{FORMAT_NAME} {environment}");
         let text = proq_base::regular_file::read_store_text(layout.forecast_cache()).unwrap_or_default();
-        ForecastCache { entries: parse_entries(&text, &header).unwrap_or_default(), header, added: 0 }
+        ForecastCache { entries: parse_entries(&text, &header).unwrap_or_default(), header, added_count: 0 }
     }
 
-    /// Returns the cached conflicts of a merge.
-    pub fn find(&mut self, key: Oid) -> Option<Vec<PathConflict>> {
+    /// Returns the cached conflicts of a merge, empty for a clean one; none if the merge is not cached.
+    pub fn find_conflicts(&mut self, key: Oid) -> Option<Vec<PathConflict>> {
         let text = self.find_line(key)?;
         if text.is_empty() { Some(Vec::new()) } else { serde_json::from_str(text).ok() }
     }
 
     /// Adds the conflicts of a merge.
-    pub fn add(&mut self, key: Oid, conflicts: &[PathConflict]) {
+    pub fn add_conflicts(&mut self, key: Oid, conflicts: &[PathConflict]) {
         let text = if conflicts.is_empty() { Ok(String::new()) } else { serde_json::to_string(conflicts) };
         if let Ok(text) = text {
             self.add_line(key, text);
@@ -59,40 +61,44 @@ impl ForecastCache {
     /// Returns the cached text of a key, and records that it was used in this call.
     pub(crate) fn find_line(&mut self, key: Oid) -> Option<&str> {
         let line = self.entries.get_mut(&key)?;
-        line.age = 0;
+        line.last_use_rank = 0;
         Some(&line.text)
     }
 
     /// Adds the text of a key as one line of the cache.
     pub(crate) fn add_line(&mut self, key: Oid, text: String) {
-        self.entries.insert(key, CachedLine { text, age: 0 });
-        self.added += 1;
+        self.entries.insert(key, CachedLine { text, last_use_rank: 0 });
+        self.added_count += 1;
     }
 
     /// Writes the file if at least `min_added` entries were added. A store that cannot be written works
     /// without the cache.
     pub fn save(&self, layout: &Layout, min_added: usize) {
-        if self.added < min_added.max(1) || !layout.root().exists() {
+        if self.added_count < min_added.max(1) || !layout.root().exists() {
             return;
         }
         let mut lines: Vec<(&Oid, &CachedLine)> = self.entries.iter().collect();
-        lines.sort_by_key(|(key, line)| (line.age, **key));
+        lines.sort_by_key(|(key, line)| (line.last_use_rank, **key));
         lines.truncate(MAX_CACHED_FORECASTS);
         let mut out = format!("{}\n", self.header);
         for (key, line) in lines {
             let _ = writeln!(out, "{key} {}", line.text);
         }
         out.push_str(END_MARK);
-        drop(write_cache(&layout.forecast_cache(), out.as_bytes()));
+        drop(write_unsynced(&layout.forecast_cache(), out.as_bytes()));
     }
 }
 
+/// Parses the lines of a cache file; none if it has another header, is truncated or has a broken line.
 fn parse_entries(text: &str, header: &str) -> Option<HashMap<Oid, CachedLine>> {
     let lines = text.strip_prefix(header)?.strip_prefix('\n')?.strip_suffix(END_MARK)?;
     let mut entries = HashMap::new();
     for (index, line) in lines.lines().enumerate() {
         let (key, text) = line.split_once(' ')?;
-        entries.insert(Oid::from_hex(key.as_bytes())?, CachedLine { text: text.to_owned(), age: index + 1 });
+        entries.insert(
+            Oid::from_hex(key.as_bytes())?,
+            CachedLine { text: text.to_owned(), last_use_rank: index + 1 },
+        );
     }
     Some(entries)
 }
@@ -117,16 +123,20 @@ mod tests {
         let conflict =
             PathConflict { path: proq_git::RepoPath::new("a\nb"), kind: "contents".into(), hunks: vec![] };
         let mut cache = ForecastCache::read(&layout, id("c"));
-        cache.add(id("1"), &[]);
-        cache.add(id("2"), std::slice::from_ref(&conflict));
+        cache.add_conflicts(id("1"), &[]);
+        cache.add_conflicts(id("2"), std::slice::from_ref(&conflict));
         cache.save(&layout, 3);
         assert!(!layout.forecast_cache().exists(), "too little to be worth it");
         cache.save(&layout, 2);
         let mut reloaded = ForecastCache::read(&layout, id("c"));
-        assert_eq!(reloaded.find(id("1")), Some(vec![]));
-        assert_eq!(reloaded.find(id("2")), Some(vec![conflict]));
-        assert_eq!(reloaded.find(id("3")), None);
-        assert_eq!(ForecastCache::read(&layout, id("d")).find(id("1")), None, "other circumstances");
+        assert_eq!(reloaded.find_conflicts(id("1")), Some(vec![]));
+        assert_eq!(reloaded.find_conflicts(id("2")), Some(vec![conflict]));
+        assert_eq!(reloaded.find_conflicts(id("3")), None);
+        assert_eq!(
+            ForecastCache::read(&layout, id("d")).find_conflicts(id("1")),
+            None,
+            "other circumstances"
+        );
         let full_text = std::fs::read_to_string(layout.forecast_cache()).unwrap();
         for length in 0..full_text.len() {
             std::fs::write(layout.forecast_cache(), &full_text[..length]).unwrap();
@@ -140,11 +150,11 @@ mod tests {
         let layout = layout(root.path());
         let numbered = |n: usize| Oid::from_hex(format!("{n:040x}").as_bytes()).unwrap();
         let mut cache = ForecastCache::read(&layout, id("c"));
-        (1..=MAX_CACHED_FORECASTS).for_each(|n| cache.add(numbered(n), &[]));
+        (1..=MAX_CACHED_FORECASTS).for_each(|n| cache.add_conflicts(numbered(n), &[]));
         cache.save(&layout, 1);
         let mut cache = ForecastCache::read(&layout, id("c"));
-        assert!(cache.find(numbered(MAX_CACHED_FORECASTS)).is_some(), "the oldest, needed again");
-        cache.add(id("f"), &[]);
+        assert!(cache.find_conflicts(numbered(MAX_CACHED_FORECASTS)).is_some(), "the oldest, needed again");
+        cache.add_conflicts(id("f"), &[]);
         cache.save(&layout, 1);
         let cache = ForecastCache::read(&layout, id("c"));
         assert_eq!(cache.entries.len(), MAX_CACHED_FORECASTS);

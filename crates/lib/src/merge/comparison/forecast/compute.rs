@@ -52,16 +52,16 @@ pub fn forecast_lanes(project: &Project, request: ForecastRequest) -> Result<For
     }
     gathered.skip_unchanged();
     let mut pending_pairs = list_pairs(&project.repo, &gathered.groups, request.only_lane.as_ref())?;
-    set_disjoint_clean(&project.repo, &mut pending_pairs, temp_storage.objects(), deadline, &mut cache)?;
+    mark_disjoint_clean(&project.repo, &mut pending_pairs, temp_storage.objects(), deadline, &mut cache)?;
     for pair in pending_pairs.iter_mut().filter(|m| m.path_conflicts.is_none()) {
-        pair.cache_key = pair.compute_key(&project.repo)?;
-        pair.path_conflicts = pair.cache_key.and_then(|key| cache.find(key));
+        pair.cache_key = pair.compute_cache_key(&project.repo)?;
+        pair.path_conflicts = pair.cache_key.and_then(|key| cache.find_conflicts(key));
     }
     forecast_in_process(&project.repo, &mut pending_pairs, temp_storage.objects(), deadline, &mut cache)?;
     if deadline.is_none() {
         forecast_by_git(project, &mut pending_pairs, &mut temp_storage, &mut cache)?;
     }
-    proq_base::interrupt::check().map_err(Error::from)?;
+    proq_base::interrupt::require_no_signal().map_err(Error::from)?;
     cache.save(layout, if deadline.is_none() { 1 } else { MIN_ENTRIES_TO_SAVE });
     let pairs = pending_pairs.into_iter().map(PendingPair::into_forecast).collect();
     let GatheredLanes { groups, skipped: left_out } = gathered;
@@ -75,16 +75,19 @@ struct PendingPair<'g> {
     /// Lane that `theirs` would be merged into; none if that is the base itself.
     ours: Option<&'g ForecastLane>,
     theirs: &'g ForecastLane,
+    /// Common ancestor of both sides.
     common: CommonAncestor,
     /// Trees of the merge, if there is a single merge base.
     merge_input: Option<MergeInput>,
     /// Cache key, if the sides are not disjoint.
     cache_key: Option<Oid>,
+    /// Conflicting paths, empty for a clean merge; none while there is no result.
     path_conflicts: Option<Vec<PathConflict>>,
 }
 
 impl PendingPair<'_> {
-    fn compute_key(&self, repo: &Repo) -> Result<Option<Oid>, Error> {
+    /// Returns the cache key of the merge; none if both sides have no history in common.
+    fn compute_cache_key(&self, repo: &Repo) -> Result<Option<Oid>, Error> {
         let ids = match (self.common, self.merge_input) {
             (CommonAncestor::Unrelated, _) => return Ok(None),
             (_, Some(three)) => [three.base, three.ours, three.theirs].map(Oid::from).to_vec(),
@@ -98,6 +101,7 @@ impl PendingPair<'_> {
         repo.fingerprint(&id_bytes).map(Some).map_err(Error::from)
     }
 
+    /// Returns the pair with its outcome, which is unknown if there is no result.
     fn into_forecast(self) -> ForecastPair {
         ForecastPair {
             ours: self.ours.map_or_else(|| self.group.base.clone(), |s| s.compared.lane.to_string()),
@@ -139,6 +143,8 @@ fn list_pairs<'g>(
     Ok(out)
 }
 
+/// Pairs `theirs` with `ours` or, without `ours`, with the base. `trees` caches the trees of common
+/// ancestors.
 fn create_pair<'g>(
     repo: &Repo,
     group: &'g BaseGroup<'g>,
@@ -147,7 +153,7 @@ fn create_pair<'g>(
     trees: &mut HashMap<CommitId, TreeId>,
 ) -> Result<PendingPair<'g>, Error> {
     let common = match ours {
-        None => group.fork_points.common_with_base(&theirs.branch_fork)?,
+        None => group.fork_points.common_ancestor_with_base(&theirs.branch_fork)?,
         Some(ours) => group.fork_points.common_ancestor(&ours.branch_fork, &theirs.branch_fork)?,
     };
     let our_tree = ours.map_or(group.tree, |s| s.compared.tree);
@@ -166,7 +172,7 @@ fn create_pair<'g>(
 }
 
 /// Sets the result of pairs whose sides touched different paths: a clean merge.
-fn set_disjoint_clean(
+fn mark_disjoint_clean(
     repo: &Repo,
     pairs: &mut [PendingPair<'_>],
     temp_objects: Option<&TempObjectStore>,
@@ -196,7 +202,7 @@ fn forecast_in_process(
     let merges: Vec<MergeInput> = unresolved.iter().filter_map(|m| m.merge_input).collect();
     let results = forecast_merges(repo, temp_objects, &merges, deadline)?;
     for (pair, path_conflicts) in unresolved.into_iter().zip(results) {
-        pair.set_result(path_conflicts, cache);
+        pair.set_and_cache_result(path_conflicts, cache);
     }
     Ok(())
 }
@@ -241,15 +247,16 @@ fn forecast_by_git(
             GitForecast::Merged(clashes) => Some(clashes),
             GitForecast::Failed => None,
         };
-        pair.set_result(path_conflicts, cache);
+        pair.set_and_cache_result(path_conflicts, cache);
     }
     Ok(())
 }
 
 impl PendingPair<'_> {
-    fn set_result(&mut self, path_conflicts: Option<Vec<PathConflict>>, cache: &mut ForecastCache) {
+    /// Sets the result, none if it could not be computed, and adds it to the cache if the pair has a key.
+    fn set_and_cache_result(&mut self, path_conflicts: Option<Vec<PathConflict>>, cache: &mut ForecastCache) {
         if let (Some(key), Some(path_conflicts)) = (self.cache_key, &path_conflicts) {
-            cache.add(key, path_conflicts);
+            cache.add_conflicts(key, path_conflicts);
         }
         self.path_conflicts = path_conflicts;
     }

@@ -42,20 +42,21 @@ type TreeChange = (TreeId, TreeId);
 /// Distinct sides of many merges, each with the number of merges that it is part of.
 #[derive(Default)]
 struct TreeChanges {
+    /// Position of each side in `merge_counts`.
     positions: HashMap<TreeChange, usize>,
     /// Each side with the number of merges that it is part of.
-    counted: Vec<(TreeChange, usize)>,
+    merge_counts: Vec<(TreeChange, usize)>,
 }
 
 impl TreeChanges {
     /// Counts a side, and returns its position in the list.
     fn add(&mut self, base: TreeId, tree: TreeId) -> usize {
-        let next = self.counted.len();
+        let next = self.merge_counts.len();
         let position = *self.positions.entry((base, tree)).or_insert(next);
         if position == next {
-            self.counted.push(((base, tree), 0));
+            self.merge_counts.push(((base, tree), 0));
         }
-        self.counted[position].1 += 1;
+        self.merge_counts[position].1 += 1;
         position
     }
 
@@ -68,13 +69,13 @@ impl TreeChanges {
         deadline: Option<Instant>,
         cache: &mut ForecastCache,
     ) -> Result<Vec<Option<TouchedPaths>>, Error> {
-        let mut out = vec![None; self.counted.len()];
+        let mut out = vec![None; self.merge_counts.len()];
         let mut missing = Vec::new();
         for (position, ((base, tree), _)) in
-            self.counted.iter().enumerate().filter(|(_, (_, uses))| *uses >= MIN_MERGES_PER_SIDE)
+            self.merge_counts.iter().enumerate().filter(|(_, (_, uses))| *uses >= MIN_MERGES_PER_SIDE)
         {
             let key = repo.fingerprint(&[b"touched", base.as_bytes(), tree.as_bytes()])?;
-            out[position] = cache.find_line(key).and_then(TouchedPaths::from_line);
+            out[position] = cache.find_line(key).and_then(TouchedPaths::from_cache_line);
             if out[position].is_none() {
                 missing.push((position, key, (*base, *tree)));
             }
@@ -83,7 +84,7 @@ impl TreeChanges {
         for ((position, key, _), touched) in
             missing.into_iter().zip(touched_paths(repo, temp_objects, &sides, deadline)?)
         {
-            if let Some(line) = touched.as_ref().and_then(TouchedPaths::to_line) {
+            if let Some(line) = touched.as_ref().and_then(TouchedPaths::to_cache_line) {
                 cache.add_line(key, line);
             }
             out[position] = touched;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use proq_base::lane_name::LaneName;
 use proq_git::Repo;
-use proq_git::history::fork_points::{BranchFork, ForkPoints};
+use proq_git::history::fork_points::{BranchFork, ForkPointLookup};
 use proq_git::merge::uncommitted::{UncommittedWorktree, write_uncommitted_trees};
 use proq_git::repository::objects::TempObjectStore;
 use proq_git::status::status_query::query_statuses;
@@ -23,7 +23,9 @@ pub(crate) struct ForecastLane {
     pub compared: ComparedLane,
     /// Commits that the lane has on top of its base.
     pub(crate) branch_fork: BranchFork,
+    /// Branch of the lane.
     branch: String,
+    /// Worktree of the lane.
     path: PathBuf,
 }
 
@@ -36,7 +38,7 @@ pub(crate) struct BaseGroup<'a> {
     /// Tree of the base's tip.
     pub tree: TreeId,
     /// Commits at which lanes forked from the base.
-    pub fork_points: ForkPoints<'a>,
+    pub fork_points: ForkPointLookup<'a>,
     pub lanes: Vec<ForecastLane>,
 }
 
@@ -107,24 +109,25 @@ fn tree_and_fork(
     let line = key.and_then(|key| cache.find_line(key)?.split_once(';'));
     if let Some((tree, fork_text)) = line
         && let (Some(tree), Some(fork)) =
-            (TreeId::from_hex(tree.as_bytes()), BranchFork::from_line(tip, fork_text))
+            (TreeId::from_hex(tree.as_bytes()), BranchFork::from_cache_line(tip, fork_text))
     {
         return Ok((tree, fork));
     }
     let (tree, fork) = (repo.tree_of(tip)?, group.fork_points.find_fork(tip)?);
-    if let (Some(key), Some(line)) = (key, fork.to_line()) {
+    if let (Some(key), Some(line)) = (key, fork.to_cache_line()) {
         cache.add_line(key, format!("{tree};{line}"));
     }
     Ok((tree, fork))
 }
 
+/// Returns the group of a base, still without lanes; none if the base is gone.
 fn base_group<'a>(repo: &'a Repo, base: &str) -> Result<Option<BaseGroup<'a>>, Error> {
     let Some(tip) = repo.branch_tip(base)? else { return Ok(None) };
     Ok(Some(BaseGroup {
         base: base.to_owned(),
         tip,
         tree: repo.tree_of(tip)?,
-        fork_points: ForkPoints::new(repo, tip)?,
+        fork_points: ForkPointLookup::new(repo, tip)?,
         lanes: Vec::new(),
     }))
 }
@@ -209,6 +212,7 @@ impl GatheredLanes<'_> {
         self.skipped.sort_by(|a, b| a.lane.cmp(&b.lane));
     }
 
+    /// Notes in the lane's entry that its uncommitted work could not be read.
     fn note_unreadable(&mut self, lane: &LaneName, reason: &str) {
         if let Some(subject) = self.find_lane(lane) {
             subject.compared.note = Some(format!("its uncommitted work could not be read: {reason}"));
