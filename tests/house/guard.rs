@@ -1,6 +1,7 @@
 //! Rules about the sources: layers, which modules may print, start programs or exit, and length limits.
 
 pub(crate) mod source_code;
+mod store_paths;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -196,6 +197,13 @@ fn raw_terminal_output_is_limited_to_few_files() {
     let hooks =
         |path: &str| ["crates/git/src/program/command.rs", "crates/git/src/hooks/hook.rs"].contains(&path);
     assert_eq!(matching_lines(hooks, &["run_beside("]), [""; 0]);
+}
+
+/// `Layout` has a function for each file and folder below `proq/`. A name that is joined elsewhere, such as in
+/// a worktree, is listed in `store_paths.rs`.
+#[test]
+fn only_store_joins_paths_below_proq() {
+    assert_eq!(store_paths::misplaced_names(), [""; 0]);
 }
 
 #[test]

@@ -91,7 +91,7 @@ struct SetUpLogOutput<'a> {
 /// Returns the number of the lane's last run that has a landing log, or of its last run if none has one. No
 /// landing follows a run that resolved a conflict.
 fn last_run_with_landing(lane: &AnyLane, dir: &Path) -> RunNumber {
-    let has_log = |run: &RunNumber| dir.join(Layout::auto_merge_log_in_lane(*run)).exists();
+    let has_log = |run: &RunNumber| Layout::auto_merge_log_in(dir, *run).exists();
     RunNumber::first().through(lane.last_run).rev().find(has_log).unwrap_or(lane.last_run)
 }
 
@@ -108,8 +108,8 @@ pub(crate) fn run(context: &CommandContext, args: &Logs) -> CommandResult {
         .run
         .unwrap_or_else(|| if args.merge { last_run_with_landing(&lane, &dir) } else { lane.last_run });
     let path = match args.merge {
-        true => dir.join(Layout::auto_merge_log_in_lane(run)),
-        false => dir.join(format!("runs/{run}.log")),
+        true => Layout::auto_merge_log_in(&dir, run),
+        false => Layout::run_log_in(&dir, run),
     };
     if args.merge && !path.exists() {
         return Err(UsageError::NoAutoMerge { lane: lane.name }.into());
@@ -118,7 +118,7 @@ pub(crate) fn run(context: &CommandContext, args: &Logs) -> CommandResult {
         return Err(UsageError::NoSuchRun { lane: lane.name, run }.into());
     }
     if args.errors {
-        let errors = dir.join(format!("runs/{run}.err"));
+        let errors = Layout::run_stderr_in(&dir, run);
         if errors.exists() {
             let mut view = LogView::unstructured(false);
             let _ = print_log(context, &errors, &mut view)?;
@@ -126,7 +126,7 @@ pub(crate) fn run(context: &CommandContext, args: &Logs) -> CommandResult {
         }
         return Ok(Exit::Success);
     }
-    let record = RunRecord::load_if_exists(&dir.join(format!("runs/{run}.toml")))?;
+    let record = RunRecord::load_if_exists(&Layout::run_record_in(&dir, run))?;
     let mut view = match args.merge {
         true => LogView::unstructured(args.raw),
         false => LogView::from_record(record.as_ref(), args.raw),
@@ -163,7 +163,7 @@ fn hint_at_error_log(
     lane: &str,
     (run, last_run): (RunNumber, RunNumber),
 ) {
-    if dir.join(format!("runs/{run}.err")).metadata().is_ok_and(|errors| errors.len() > 0) {
+    if Layout::run_stderr_in(dir, run).metadata().is_ok_and(|errors| errors.len() > 0) {
         let run_option = if run == last_run { String::new() } else { format!(" --run {run}") };
         context.ui.hint(format!("see what it wrote as errors: git proq logs{run_option} --errors {lane}"));
     }
@@ -181,7 +181,7 @@ struct CheckLogOutput<'a> {
 
 /// Prints the output of the check that a lane failed.
 fn print_failed_check_log(context: &CommandContext, lane: &AnyLane, dir: &Path) -> CommandResult {
-    let Some(check) = FailedCheckRecord::load_if_exists(&dir.join("check.toml"))? else {
+    let Some(check) = FailedCheckRecord::load_if_exists(&Layout::failed_check_record_in(dir))? else {
         return Err(UsageError::NoFailedCheck { lane: lane.name.clone() }.into());
     };
     let path = dir.join(&check.log);
@@ -200,7 +200,7 @@ fn print_failed_check_log(context: &CommandContext, lane: &AnyLane, dir: &Path) 
 fn print_set_up_log(context: &CommandContext, project: &Project, name: &str) -> CommandResult {
     let found = find_lane_or_task_lane(project, name);
     let lane_log =
-        found.as_ref().ok().map(|(_, dir)| dir.join(Layout::SET_UP_LOG)).filter(|path| path.is_file());
+        found.as_ref().ok().map(|(_, dir)| Layout::set_up_log_in(dir)).filter(|path| path.is_file());
     // Only a valid lane name may become part of a path.
     let failed_log = LaneName::parse(name).ok().map(|name| project.store.layout().failed_set_up_log(&name));
     let lane = found.as_ref().map_or(name, |(lane, _)| lane.name.as_str());

@@ -20,6 +20,7 @@ use proq_lib::lane::state::lane_state;
 use proq_lib::run::auto_merge;
 use proq_lib::run::auto_merge::AutoMergeStatus;
 use proq_store::locks::lock::LockName;
+use proq_store::paths::layout::Layout;
 use proq_store::paths::path_form;
 use proq_store::records::agent::ReportRecord;
 use proq_store::records::check::FailedCheckRecord;
@@ -289,14 +290,11 @@ fn print_steps(print_field: &dyn Fn(&str, &str), task_loop: &LoopStatus) {
 /// Prints the log file of the last run, and its prompt file if the run resolves a conflict.
 fn print_last_run_files(print_field: &dyn Fn(&str, &str), details: &LaneDetails) {
     if let Some(run) = details.runs.last() {
-        print_field(
-            "log",
-            &details.record_dir.join(format!("runs/{}.log", run.number)).display().to_string(),
-        );
+        print_field("log", &Layout::run_log_in(&details.record_dir, run.number).display().to_string());
         if run.resolves_conflict {
             print_field(
                 "prompt",
-                &details.record_dir.join(format!("runs/{}.md", run.number)).display().to_string(),
+                &Layout::run_prompt_in(&details.record_dir, run.number).display().to_string(),
             );
         }
     }

@@ -33,8 +33,8 @@ struct PromptOutput<'a> {
 pub(crate) fn print_prompt(context: &CommandContext, lane: &AnyLane, dir: &Path) -> CommandResult {
     let run = lane.last_run;
     let no_run = || UsageError::NoSuchRun { lane: lane.name.clone(), run };
-    let prompt = read_if_exists(&dir.join(Layout::run_prompt_in_lane(run)))?.ok_or_else(no_run)?;
-    let rules = read_if_exists(&dir.join(Layout::run_rules_in_lane(run)))?;
+    let prompt = read_if_exists(&Layout::run_prompt_in(dir, run))?.ok_or_else(no_run)?;
+    let rules = read_if_exists(&Layout::run_rules_in(dir, run))?;
     let delivered = read_delivered(dir, run)?;
     if context.ui.json {
         context.ui.print_json(PromptOutput {

@@ -73,10 +73,10 @@ fn read_result(project: &Project, lane: &AnyLane) -> Result<AutoMergeResult, Fai
             .as_ref()
             .map_or(Exit::Refused, |refused| Exit::from_code(refused.landing_exit_code)),
     };
-    let run = RunRecord::load_if_exists(&dir.join(format!("runs/{}.toml", lane.last_run)))?;
+    let run = RunRecord::load_if_exists(&Layout::run_record_in(&dir, lane.last_run))?;
     Ok(AutoMergeResult {
         run_state: run.and_then(|run| run.outcome),
-        log_path: dir.join(Layout::auto_merge_log_in_lane(lane.last_run)),
+        log_path: Layout::auto_merge_log_in(&dir, lane.last_run),
         exit,
         has_no_landing_outcome: !is_removed
             && current.auto_merge

@@ -146,5 +146,5 @@ pub(crate) fn print_agent_text(context: &CommandContext, text: &str) {
 /// Returns the last answer of a lane, and the path of the file that contains it.
 pub(crate) fn last_answer(dir: &Path, lane: &AnyLane) -> Result<Option<(String, PathBuf)>, Failure> {
     let latest = read_only::last_answer(dir, lane)?;
-    Ok(latest.map(|(run, text)| (text, dir.join(Layout::run_answer_in_lane(run)))))
+    Ok(latest.map(|(run, text)| (text, Layout::run_answer_in(dir, run))))
 }

@@ -11,6 +11,7 @@ use proq_lib::lane::Project;
 use proq_lib::lane::context::lane_records;
 use proq_lib::lane::inspection::idle_lane;
 use proq_store::base::record::Record;
+use proq_store::paths::layout::Layout;
 use proq_store::records::lane::{AnyLane, LaneRecord};
 use proq_store::records::lane_state::LaneState;
 use proq_store::records::run::RunRecord;
@@ -127,7 +128,7 @@ pub(crate) fn follow_log(
         let (dir, lane) = lane_records::load_present_or_past_lane(project, lane)?;
         let (state, detail) = idle_lane::displayed_state(project, &lane)?;
         read_chunks(&mut file, consume).map_err(unreadable)?;
-        let next = dir.join(format!("runs/{}.log", run.next()));
+        let next = Layout::run_log_in(&dir, run.next());
         if lane.last_run > run && next.exists() {
             (file, run) = (proq_base::regular_file::open_store_file(&next).map_err(unreadable)?, run.next());
             continue;

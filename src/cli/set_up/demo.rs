@@ -13,6 +13,7 @@ use proq_base::explain::Exit;
 use proq_base::interrupt;
 use proq_base::process::command_builder::CommandBuilder;
 use proq_git::program::command;
+use proq_store::paths::layout::Layout;
 use serde::Serialize;
 
 use crate::cli::arguments::user_files::write_file_and_folders;
@@ -285,7 +286,7 @@ impl<'a> DemoRepo<'a> {
     /// Stops running agents and removes the folder. A second call does nothing.
     fn remove(&mut self) -> Result<(), Failure> {
         self.skips_removal_on_drop = true;
-        if self.repo_dir().join(".git/proq").exists() {
+        if Layout::new(&self.repo_dir().join(".git")).root().exists() {
             drop(self.prepare_command(&self.program_path, &["stop", "--all"]).run_with_output());
         }
         let (mut retries_left, pause) = REMOVE_RETRIES;

@@ -6,6 +6,7 @@ use proq_base::usage::{Cost, Tokens};
 use proq_lib::agent::run::live_status;
 use proq_store::base::record::Record;
 use proq_store::base::run_number::RunNumber;
+use proq_store::paths::layout::Layout;
 use proq_store::records::run::{RunRecord, RunSummary};
 
 /// Returns the usage summary of a run: the final one, or the live one so far while the run lasts.
@@ -13,7 +14,7 @@ pub(crate) fn run_usage(dir: &Path, run: &RunRecord) -> RunSummary {
     if run.ended.is_some() {
         return run.summary.clone();
     }
-    let live = live_status::read_summary(&dir.join(format!("runs/{}.live.json", run.number)));
+    let live = live_status::read_summary(&Layout::run_live_view_in(dir, run.number));
     RunSummary { session: live.session.clone().or_else(|| run.summary.session.clone()), ..live }
 }
 
@@ -21,7 +22,7 @@ pub(crate) fn run_usage(dir: &Path, run: &RunRecord) -> RunSummary {
 /// folder of the lane's records.
 pub(crate) fn summed_lane_usage(dir: &Path, last_run: RunNumber) -> Option<RunSummary> {
     let load_run =
-        |run: RunNumber| RunRecord::load_if_exists(&dir.join(format!("runs/{run}.toml"))).ok().flatten();
+        |run: RunNumber| RunRecord::load_if_exists(&Layout::run_record_in(dir, run)).ok().flatten();
     RunNumber::first()
         .through(last_run)
         .filter_map(load_run)

@@ -15,8 +15,57 @@ pub(crate) struct Source {
 }
 
 impl Source {
+    pub(crate) fn new(path: PathBuf, text: String) -> Source {
+        let (code, comments) = split_code_and_comments(&text);
+        let production = without_test_items(&code);
+        Source { path, text, code, production, comments }
+    }
+
     pub(crate) fn relative_path(&self) -> String {
         self.path.strip_prefix(root()).unwrap().display().to_string()
+    }
+
+    /// Returns the path below the repository without `.rs`.
+    fn module_path(&self) -> String {
+        self.relative_path().trim_end_matches(".rs").to_owned()
+    }
+
+    /// Returns whether the file is one of these modules, or in the folder of one.
+    pub(crate) fn is_one_of(&self, modules: &BTreeSet<String>) -> bool {
+        let path = self.module_path() + "/";
+        path.match_indices('/').any(|(end, _)| modules.contains(&path[..end]))
+    }
+
+    /// Returns the string literals of the production code.
+    pub(crate) fn string_literals(&self) -> Vec<StringLiteral> {
+        let lines = self.code.lines().zip(self.production.lines());
+        let is_production: Vec<bool> = lines.map(|(code, production)| code == production).collect();
+        let (mut out, mut before, mut line, mut rest) = (Vec::new(), String::new(), 0, &*self.text);
+        while let Some(c) = rest.chars().next() {
+            let literal_end =
+                raw_string_end(rest).or_else(|| rest.starts_with('"').then(|| string_end(rest)));
+            let end = if let Some(end) = literal_end {
+                if is_production[line] {
+                    let text = rest[..end].trim_matches(['r', '#']);
+                    let text = text[1..text.len() - 1].to_owned();
+                    out.push(StringLiteral { before: before.clone(), text });
+                }
+                end
+            } else if rest.starts_with("//") {
+                rest.find('\n').unwrap_or(rest.len())
+            } else if rest.starts_with("'\"'") {
+                3
+            } else if c == ';' {
+                before.clear();
+                1
+            } else {
+                before.extend((!c.is_whitespace()).then_some(c));
+                c.len_utf8()
+            };
+            line += rest[..end].matches('\n').count();
+            rest = &rest[end..];
+        }
+        out
     }
 
     /// Returns the path below the `src` folder of the file's crate.
@@ -29,6 +78,14 @@ impl Source {
     pub(crate) fn top_module(&self) -> String {
         self.path_in_crate().split('/').next().unwrap().trim_end_matches(".rs").to_owned()
     }
+}
+
+/// A string literal of production code.
+pub(crate) struct StringLiteral {
+    /// The code before it, after the last semicolon, without white space, comments and strings.
+    pub(crate) before: String,
+    /// The literal as it is written, without its quotes.
+    pub(crate) text: String,
 }
 
 pub(crate) fn root() -> &'static Path {
@@ -45,9 +102,7 @@ pub(crate) fn sources(below: &str) -> Vec<Source> {
                 folders.push(path);
             } else if path.extension().is_some_and(|e| e == "rs") {
                 let text = std::fs::read_to_string(&path).unwrap();
-                let (code, comments) = split_code_and_comments(&text);
-                let production = without_test_items(&code);
-                out.push(Source { path, text, code, production, comments });
+                out.push(Source::new(path, text));
             }
         }
     }
@@ -69,6 +124,22 @@ pub(crate) fn product_folders() -> Vec<String> {
 /// Returns the sources of all crates of the product.
 pub(crate) fn product_sources() -> Vec<Source> {
     product_folders().iter().flat_map(|folder| sources(folder)).collect()
+}
+
+/// Returns the paths, without `.rs`, of the modules of the product that only tests compile.
+pub(crate) fn test_files() -> BTreeSet<String> {
+    let mut out = BTreeSet::new();
+    for source in product_sources() {
+        let path = source.module_path();
+        let folder =
+            ["/lib", "/main", "/mod"].iter().find_map(|name| path.strip_suffix(name)).unwrap_or(&path);
+        for item in source.code.split("#[cfg(test)]").skip(1) {
+            let module = item.trim_start().strip_prefix("mod ").and_then(|item| item.split_once(';'));
+            let module = module.filter(|(module, _)| module.chars().all(|c| c.is_alphanumeric() || c == '_'));
+            out.extend(module.map(|(module, _)| format!("{folder}/{module}")));
+        }
+    }
+    out
 }
 
 /// Returns the sources of the product, its tests, and the repository's own tasks.

@@ -19,3 +19,11 @@ pub struct WorktreeContext<'a> {
     /// Function that receives warnings for the user.
     pub warn: &'a dyn Fn(String),
 }
+
+impl WorktreeContext<'_> {
+    /// Returns the path, in the scratch folder, of the copy of the worktree's index that belongs to a
+    /// snapshot.
+    pub fn raw_index(&self) -> PathBuf {
+        self.scratch.join("raw-index")
+    }
+}

@@ -130,7 +130,7 @@ fn capture_with(
     if !has_untracked && changes.has_no_tracked_changes() {
         return Ok(None);
     }
-    let raw_index = tree.scratch.join("raw-index");
+    let raw_index = tree.raw_index();
     scratch_index::copy_with_mtime(&git_index, &raw_index)?;
     // Nothing is staged, if the scanned index is the copied one and HEAD is still at `base`.
     let is_unchanged =
@@ -288,7 +288,7 @@ pub fn capture_unchanged(
     scan: &WorktreeScan,
 ) -> Result<Snapshot, Error> {
     tree.repo.require_index(tree.dir)?;
-    scratch_index::copy_with_mtime(&tree.git_dir.join("index"), &tree.scratch.join("raw-index"))?;
+    scratch_index::copy_with_mtime(&tree.git_dir.join("index"), &tree.raw_index())?;
     let base_tree = tree.repo.tree_of(head_commit)?;
     let mut snapshot = Snapshot {
         commit: head_commit,
@@ -300,7 +300,7 @@ pub fn capture_unchanged(
         intent_to_add: Vec::new(),
         empty_dirs: empty_folders(tree, scan)?,
         ignored: ignored_in_clean_worktree(tree, scan.restored_ignored())?,
-        present_skipped: find_present_skipped(tree, &tree.scratch.join("raw-index"))?,
+        present_skipped: find_present_skipped(tree, &tree.raw_index())?,
         files: 0,
         uncaptured: Vec::new(),
         modes: Vec::new(),
@@ -368,7 +368,7 @@ pub fn write_tracked_tree(tree: &WorktreeContext<'_>) -> Result<TreeId, Error> {
     if !unmerged.is_empty() {
         return Err(Error::Unmerged { dir: tree.dir.to_owned(), unmerged_paths: unmerged });
     }
-    let raw_index = tree.scratch.join("raw-index");
+    let raw_index = tree.raw_index();
     scratch_index::copy_with_mtime(&tree.git_dir.join("index"), &raw_index)?;
     let worktree_status = status(tree.repo, tree.dir, false)?;
     let (flagged, _) = split_flagged_edits(tree.repo, tree.dir, tree.scratch, &worktree_status)?;

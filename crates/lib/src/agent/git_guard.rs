@@ -118,11 +118,11 @@ fn is_read_only_run(store: &Store, lane: &AnyLane, run_number: RunNumber) -> boo
 /// of lanes without a record.
 fn remove_stale_guards(project: &Project, lane: &LaneName) -> Result<(), Error> {
     let layout = project.store.layout();
-    for name in layout.entry_names("fences") {
+    for name in Layout::entry_names(&layout.git_guards()) {
         let guarded_lane = name.rsplit_once('-').and_then(|(lane, _)| LaneName::parse(lane).ok());
         let Some(guarded_lane) = guarded_lane else { continue };
         if guarded_lane == *lane || !layout.has_lane_record(&guarded_lane) {
-            let guard_dir = layout.entry_dir("fences", &name);
+            let guard_dir = layout.git_guards().join(&name);
             save_refs::save_pending_refs(project, &guard_dir);
             guarded_settings::hold_auto_merges_if_changed(project, &guarded_lane, &guard_dir)?;
             remove_tree(&guard_dir)?;

@@ -150,7 +150,7 @@ pub fn run(
 pub fn log(store: &Store, event_label: &str, hook_label: &str, outcome: &str, output: &str) {
     let path = store.layout().hook_log();
     if path.metadata().is_ok_and(|meta| meta.len() > MAX_LOG_BYTES) {
-        drop(std::fs::rename(&path, path.with_extension("log.1")));
+        drop(std::fs::rename(&path, store.layout().previous_hook_log()));
     }
     let mut text = format!("{} {event_label}: {hook_label}: {outcome}\n", now());
     for line in output.lines() {

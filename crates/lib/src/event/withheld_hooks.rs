@@ -43,8 +43,8 @@ pub(super) fn is_withheld(layout: &Layout, event: &str, line: &str) -> bool {
         Err(_) => true,
     };
     is_listed
-        || layout.entry_names("fences").iter().any(|name| {
-            let guard_dir = layout.entry_dir("fences", name);
+        || Layout::entry_names(&layout.git_guards()).iter().any(|name| {
+            let guard_dir = layout.git_guards().join(name);
             let Ok(Some(run)) = GitGuardRecord::load_if_exists(&Layout::git_guard_record(&guard_dir)) else {
                 return false;
             };

@@ -11,6 +11,7 @@ use proq_store as store;
 use proq_store::base::record::Record;
 use proq_store::locks::lock::LockName;
 use proq_store::paths::file_access;
+use proq_store::paths::layout::Layout;
 use proq_store::records::lane::{AnyLane, LaneRecord};
 use proq_store::records::preview::PreviewRecord;
 use proq_store::records::snapshot::SnapshotRecord;
@@ -53,7 +54,7 @@ impl<'a> CheckContext<'a> {
             project,
             lanes: Vec::new(),
             guest_lanes: Vec::new(),
-            lane_names: layout.entry_names("lanes"),
+            lane_names: Layout::entry_names(&layout.lanes()),
             refs: BTreeMap::new(),
             registrations: project.repo.worktree_registrations(),
             preview: None,
@@ -83,8 +84,8 @@ impl<'a> CheckContext<'a> {
                 context.locked_lanes.insert(name);
             }
         }
-        for id in layout.entry_names("snaps") {
-            let record = layout.snapshot(&id).join("snap.toml");
+        for id in Layout::entry_names(&layout.snapshots()) {
+            let record = layout.snapshot_record(&id);
             let found =
                 context.read_record::<SnapshotRecord>("snapshot-record", format!("snapshot {id}"), &record);
             context.snapshots.extend(found.map(|snap| (id, snap)));

@@ -3,6 +3,7 @@
 use proq_base::explain::shell_quote_path as quoted;
 use proq_base::lane_name::LaneName;
 use proq_store::base::record::Record;
+use proq_store::paths::layout::Layout;
 use proq_store::records::conflict::{ConflictRecord, ResolutionRecord};
 use proq_store::records::lane::LaneRecord;
 use proq_store::records::lane_state::LaneState;
@@ -90,12 +91,12 @@ fn check_resolution(context: &CheckContext<'_>, lane: &LaneRecord) -> Option<Fin
 /// Finds conflict refs whose lane or record is gone. The refs of removed lanes stay on purpose.
 fn orphaned_refs(context: &CheckContext<'_>) -> Vec<Finding> {
     let layout = context.project.store.layout();
-    let history = layout.entry_names("history");
+    let history = Layout::entry_names(&layout.removed_lanes());
     let is_known = |lane: &str| {
         LaneName::parse(lane).is_ok_and(|name| layout.conflict_record(&name).exists())
             || history.iter().any(|p| {
                 p.rsplit_once('@').is_some_and(|(name, _)| name == lane)
-                    && layout.entry_dir("history", p).join("conflict.toml").exists()
+                    && Layout::conflict_record_in(&layout.removed_lane(p)).exists()
             })
     };
     let orphaned = context.refs_below(CONFLICT_REFS).filter(|(lane, _)| !is_known(lane));

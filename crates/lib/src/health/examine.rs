@@ -12,6 +12,7 @@ use proq_git as git;
 use proq_git::Repo;
 use proq_git::worktrees::health_probe;
 use proq_store::Store;
+use proq_store::paths::layout::Layout;
 use serde::Serialize;
 
 use super::check_context::CheckContext;
@@ -278,10 +279,10 @@ fn run_checks(project: &Project, initial: &CheckedItems, recovery_log: &Recovery
         repository: true,
         reusable_folders: waiting,
         lanes: context.lane_names.len(),
-        removed_lanes: project.store.layout().entry_names("history").len(),
+        removed_lanes: Layout::entry_names(&project.store.layout().removed_lanes()).len(),
         snapshots: context.snapshots.len(),
         conflicts: context.refs_below(conflicts::CONFLICT_REFS).count(),
-        trash: project.store.layout().entry_names("trash").len(),
+        trash: Layout::entry_names(&project.store.layout().trash()).len(),
         saved_refs: context.refs_below("refs/proq/saved/").count(),
         operations: project.store.layout().operation_numbers().len(),
         is_preview_open: context.preview.is_some(),

@@ -7,6 +7,7 @@ use proq_git::worktrees::health_probe::WorktreeRegistration;
 use proq_store::base::record::Record;
 use proq_store::base::run_number::RunNumber;
 use proq_store::paths::file_access;
+use proq_store::paths::layout::Layout;
 use proq_store::records::lane::{AnyLane, LaneRecord, MergeStrategy};
 use proq_store::records::lane_state::LaneState;
 use proq_store::records::run::RunRecord;
@@ -303,7 +304,7 @@ fn folders_without_record(context: &CheckContext<'_>) -> Vec<Finding> {
     let unfinished = context.lane_names.iter().filter(is_unfinished);
     unfinished
         .map(|name| {
-            let dir = layout.entry_dir("lanes", name);
+            let dir = layout.lanes().join(name);
             let message = format!("{} belongs to a lane that was never finished", dir.display());
             Finding::warning("lane-record", format!("lane '{name}'"), message)
                 .with_help(format!("ls -R {}", quoted(&dir)))
@@ -316,10 +317,9 @@ fn folders_without_record(context: &CheckContext<'_>) -> Vec<Finding> {
 fn check_removed_lane_records(context: &CheckContext<'_>) -> Vec<Finding> {
     let layout = context.project.store.layout();
     let mut out = Vec::new();
-    for removed_lane in layout.entry_names("history") {
-        let (subject, dir) =
-            (format!("removed lane {removed_lane}"), layout.entry_dir("history", &removed_lane));
-        match AnyLane::load_if_exists(&dir.join("lane.toml")) {
+    for removed_lane in Layout::entry_names(&layout.removed_lanes()) {
+        let (subject, dir) = (format!("removed lane {removed_lane}"), layout.removed_lane(&removed_lane));
+        match AnyLane::load_if_exists(&Layout::lane_record_in(&dir)) {
             Ok(Some(_)) => {}
             Ok(None) => {
                 let message =

@@ -2,6 +2,7 @@
 //! cannot.
 
 use proq_base::lane_name::LaneName;
+use proq_store::paths::layout::Layout;
 
 use super::check_context::CheckContext;
 use super::finding::Finding;
@@ -30,7 +31,7 @@ pub(super) fn check_pool(context: &CheckContext<'_>) -> (Vec<LaneName>, Vec<Find
         let message = format!("the next lane cannot be given the folder of landed lane '{lane}': {reason}");
         out.push(Finding::info("pool", format!("lane '{lane}'"), message));
     }
-    let count = context.project.store.layout().entry_names("trash").len();
+    let count = Layout::entry_names(&context.project.store.layout().trash()).len();
     if count > 0 {
         let lanes = if count == 1 { "1 removed lane".to_owned() } else { format!("{count} removed lanes") };
         let message = format!(

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use proq_base::explain::shell_quote_path as quoted;
+use proq_store::paths::layout::Layout;
 use proq_store::records::snapshot::SnapshotRecord;
 
 use super::check_context::CheckContext;
@@ -77,7 +78,7 @@ fn check_refs(context: &CheckContext<'_>, id: &str, snap: &SnapshotRecord) -> Op
 
 /// Checks that the index saved with a snapshot exists and starts as an index does.
 fn check_raw_index(context: &CheckContext<'_>, id: &str, snap: &SnapshotRecord) -> Option<Finding> {
-    let file = context.project.store.layout().snapshot(id).join("index");
+    let file = context.project.store.layout().snapshot_index(id);
     let bytes = proq_base::regular_file::read_store_file(&file).unwrap_or_default();
     if bytes.starts_with(INDEX_SIGNATURE) {
         return None;
@@ -95,7 +96,7 @@ fn check_raw_index(context: &CheckContext<'_>, id: &str, snap: &SnapshotRecord) 
 
 /// Finds snapshot refs without a record.
 fn unrecorded_refs(context: &CheckContext<'_>) -> Vec<Finding> {
-    let has_record = |id: &str| context.project.store.layout().snapshot(id).join("snap.toml").exists();
+    let has_record = |id: &str| context.project.store.layout().snapshot_record(id).exists();
     let unrecorded = context.refs_below("refs/proq/snap/").filter(|(id, _)| !has_record(id));
     unrecorded.map(|(id, tip)| {
         let message = format!(
@@ -118,13 +119,13 @@ fn unrecorded_refs(context: &CheckContext<'_>) -> Vec<Finding> {
 fn check_folders(context: &CheckContext<'_>) -> Vec<Finding> {
     let layout = context.project.store.layout();
     let mut out = Vec::new();
-    for id in layout.entry_names("snaps") {
+    for id in Layout::entry_names(&layout.snapshots()) {
         let dir = layout.snapshot(&id);
-        if dir.join("snap.toml").exists() {
+        if Layout::snapshot_record_in(&dir).exists() {
             continue;
         }
         let list_command = format!("ls -R {}", quoted(&dir));
-        if has_entries(&dir.join("files")) {
+        if has_entries(&Layout::parked_files_in(&dir)) {
             let message = format!(
                 "{} holds files of yours that were set aside, and no record tells of them",
                 dir.display()

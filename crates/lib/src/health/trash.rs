@@ -3,6 +3,7 @@
 
 use proq_base::explain::shell_quote_path as quoted;
 use proq_store::base::record::Record;
+use proq_store::paths::layout::Layout;
 use proq_store::records::trash::TrashRecord;
 
 use super::check_context::CheckContext;
@@ -14,11 +15,11 @@ use crate::lane::removal::expire;
 pub(super) fn check(context: &CheckContext<'_>) -> Vec<Finding> {
     let layout = context.project.store.layout();
     let mut out = Vec::new();
-    for name in layout.entry_names("trash") {
-        let dir = layout.entry_dir("trash", &name);
+    for name in Layout::entry_names(&layout.trash()) {
+        let dir = layout.trash().join(&name);
         let subject = format!("trash {name}");
         let list_command = format!("ls -la {}", quoted(&dir));
-        match TrashRecord::load_if_exists(&dir.join("trash.toml")) {
+        match TrashRecord::load_if_exists(&Layout::trash_record_in(&dir)) {
             Err(e) => {
                 out.push(
                     Finding::from_error("trash-record", subject, &e)
@@ -59,7 +60,7 @@ fn check_entry(
     let mut out = Vec::new();
     let lane = &record.lane;
     // Another lane may have reused the folder.
-    let is_reused = dir.join("given.toml").exists();
+    let is_reused = Layout::reused_trash_record_in(dir).exists();
     if let Some(worktree) = record.current_path.as_ref().filter(|w| !w.exists() && !is_reused) {
         let message =
             format!("the folder of removed lane '{lane}' is not at {}, where it was put", worktree.display());
@@ -68,7 +69,10 @@ fn check_entry(
                 .with_help(format!("ls -la {}", quoted(dir)))
                 .with_left_reason("somebody may have moved it on purpose"),
         );
-    } else if record.current_path.is_some() && !record.worktree_id.is_empty() && !dir.join("admin").exists() {
+    } else if record.current_path.is_some()
+        && !record.worktree_id.is_empty()
+        && !Layout::trash_admin_dir_in(dir).exists()
+    {
         let message =
             format!("git's part of removed lane '{lane}' is not in the trash; its files are, as plain files");
         out.push(Finding::warning("trash-files", subject, message).with_help(format!("ls {}", quoted(dir))));

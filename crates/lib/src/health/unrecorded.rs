@@ -7,6 +7,7 @@ use proq_base::lane_name::LaneName;
 use proq_git::worktrees::health_probe::WorktreeRegistration;
 use proq_store::base::record::Record;
 use proq_store::locks::lock::LockName;
+use proq_store::paths::layout::Layout;
 use proq_store::records::lane::LaneRecord;
 use proq_store::records::trash::TrashRecord;
 
@@ -132,7 +133,11 @@ fn check_folders(context: &CheckContext<'_>) -> Vec<Finding> {
 fn trash_on_other_disks(context: &CheckContext<'_>) -> Vec<std::path::PathBuf> {
     let layout = context.project.store.layout();
     let record = |name: &String| {
-        TrashRecord::load_if_exists(&layout.entry_dir("trash", name).join("trash.toml")).ok().flatten()
+        TrashRecord::load_if_exists(&Layout::trash_record_in(&layout.trash().join(name))).ok().flatten()
     };
-    layout.entry_names("trash").iter().filter_map(record).filter_map(|record| record.current_path).collect()
+    Layout::entry_names(&layout.trash())
+        .iter()
+        .filter_map(record)
+        .filter_map(|record| record.current_path)
+        .collect()
 }

@@ -12,6 +12,7 @@ use proq_git::snapshots::restore_forecast::RestoreOutcome;
 use proq_git::status::local_state::LocalState;
 use proq_git::{CommitId, RepoPath};
 use proq_store::base::id::new_id;
+use proq_store::paths::layout::Layout;
 use proq_store::records::preview::PreviewRecord;
 use proq_store::records::snapshot::SnapshotRecord;
 
@@ -230,7 +231,7 @@ fn warn_without_record(op: &Operation<'_>, preview: &PreviewRecord) -> Result<()
              {name} keeps them until you delete it",
             commit.short()
         ),
-        None if !folder.join("snap.toml").exists() => {
+        None if !Layout::snapshot_record_in(&folder).exists() => {
             let list_hint = match folder.exists() {
                 true => format!("; see which files are left: ls -R {}", shell_quote_path(&folder)),
                 false => String::new(),

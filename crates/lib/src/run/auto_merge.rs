@@ -11,6 +11,7 @@ use proq_store::Store;
 use proq_store::base::clock::now;
 use proq_store::base::record::Record;
 use proq_store::locks::lock::LockName;
+use proq_store::paths::layout::Layout;
 use proq_store::records::lane::{AnyLane, AutoMergeRefusal, LaneRecord};
 use proq_store::records::lane_state::LaneState;
 use proq_store::records::run::RunRecord;
@@ -228,7 +229,7 @@ pub(crate) fn disable_undone_auto_merge<'s>(
 
 /// Returns the name of the lane whose record `path` is, if the text records the lane as landed.
 fn landed_lane_name(path: &Path, text: &str) -> Option<LaneName> {
-    if path.file_name()? != "lane.toml" {
+    if !Layout::is_lane_record(path) {
         return None;
     }
     let record: LaneRecord = toml::from_str(text).ok()?;

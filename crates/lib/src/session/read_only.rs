@@ -11,6 +11,7 @@ use proq_store::base::atomic::{create_private_dir, rename_no_replace, sync_dir, 
 use proq_store::base::record::Record;
 use proq_store::base::run_number::RunNumber;
 use proq_store::locks::lock::{LockGuard, LockName};
+use proq_store::paths::layout::Layout;
 use proq_store::records::lane::{AnyLane, GuestLane, LaneKind, LanePurpose, LaneRecord};
 use proq_store::records::lane_state::LaneState;
 
@@ -160,11 +161,11 @@ pub fn create_guest_lane(
     let (name, lock) = lock_name(project, &plan.name, request.name.as_ref(), request.prompt)?;
     let lane = new_guest_record(project, &name, plan);
     let scratch = layout.create_scratch()?;
-    let draft = scratch.path().join("lane");
+    let draft = Layout::scratch_lane(scratch.path());
     create_private_dir(&draft)?;
-    write_atomically(&draft.join("task.md"), request.prompt.as_bytes())?;
-    crate::lane::messages::attached_files::copy_into(&draft.join("attachments"), attachments)?;
-    lane.save(&draft.join("lane.toml"))?;
+    write_atomically(&Layout::task_prompt_in(&draft), request.prompt.as_bytes())?;
+    crate::lane::messages::attached_files::copy_into(&Layout::attachments_in(&draft), attachments)?;
+    lane.save(&Layout::lane_record_in(&draft))?;
     fail_points::hit("look.drafted");
     let lane_dir = layout.lane(&name);
     rename_no_replace(&draft, &lane_dir).map_err(Error::io("make", &lane_dir))?;
@@ -255,7 +256,7 @@ pub fn last_answer(dir: &Path, lane: &AnyLane) -> Result<Option<(RunNumber, Stri
 /// # Errors
 /// Fails when the answer exists and cannot be read.
 pub fn run_answer(dir: &Path, run: RunNumber) -> Result<Option<String>, Error> {
-    let file = dir.join(proq_store::paths::layout::Layout::run_answer_in_lane(run));
+    let file = Layout::run_answer_in(dir, run);
     match proq_base::regular_file::read_store_file(&file) {
         Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),

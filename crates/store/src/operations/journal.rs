@@ -20,7 +20,7 @@ use crate::Error;
 use crate::base::atomic;
 use crate::base::clock::Moment;
 use crate::base::operation_number::OperationNumber;
-use crate::paths::layout::JOURNAL_FILE;
+use crate::paths::layout::{JOURNAL_FILE, Layout};
 
 /// Time given to the git processes of a crashed operation to exit.
 const GIT_EXIT_TIMEOUT: Duration = Duration::from_secs(20);
@@ -152,7 +152,7 @@ impl Journal {
         self.file.sync_data().map_err(Error::io("sync", &self.path))?;
         fail_points::hit("journal.planned");
         for n in std::mem::take(&mut self.unsynced_ended_steps) {
-            drop(std::fs::remove_dir_all(self.scratch.path().join(n.to_string())));
+            drop(std::fs::remove_dir_all(Layout::scratch_step(self.scratch.path(), n)));
         }
         Ok(first)
     }

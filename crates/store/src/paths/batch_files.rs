@@ -14,7 +14,7 @@ impl Layout {
     /// Returns the ids of all batches, in ascending order. A batch whose creation was interrupted is one of
     /// them.
     pub fn batch_ids(&self) -> Vec<BatchId> {
-        self.entry_names("batches").into_iter().map(BatchId::new).collect()
+        Layout::entry_names(&self.batches()).into_iter().map(BatchId::new).collect()
     }
 
     /// Returns the folder of one batch.
@@ -43,6 +43,11 @@ impl Layout {
         self.batch(id).join("sources")
     }
 
+    /// Returns the path of the copy of file number `number` that a batch's plan was read from.
+    pub fn batch_source(&self, id: &BatchId, number: usize, file_name: &str) -> PathBuf {
+        self.batch_source_copies(id).join(format!("{number}-{file_name}"))
+    }
+
     /// Returns the path of a batch's log of events, as JSON lines.
     pub fn batch_event_log(&self, id: &BatchId) -> PathBuf {
         self.batch(id).join("log.jsonl")
@@ -61,6 +66,11 @@ impl Layout {
     /// Returns the folder of the control requests that a batch's scheduler has not handled yet.
     pub fn batch_requests_dir(&self, id: &BatchId) -> PathBuf {
         self.batch(id).join("wishes")
+    }
+
+    /// Returns the path of one control request for a batch's scheduler.
+    pub fn batch_request(&self, id: &BatchId, request_id: &str) -> PathBuf {
+        self.batch_requests_dir(id).join(format!("{request_id}.toml"))
     }
 
     /// Returns the path of the list of status marks that a batch has written into the files of its plan.

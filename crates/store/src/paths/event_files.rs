@@ -40,6 +40,11 @@ impl Layout {
         self.root().join("hooks.log")
     }
 
+    /// Returns the path of the previous output of hooks, which was moved when it became too long.
+    pub fn previous_hook_log(&self) -> PathBuf {
+        self.root().join("hooks.log.1")
+    }
+
     /// Lists the full sections of the event log, oldest first, each with the number of its first event.
     pub fn list_full_event_logs(&self) -> Vec<(u64, PathBuf)> {
         let entries = std::fs::read_dir(self.root()).into_iter().flatten().flatten();

@@ -14,6 +14,18 @@ pub(crate) const STORE_DIR: &str = "proq";
 /// File name of a journal in a scratch folder.
 pub(crate) const JOURNAL_FILE: &str = "journal";
 
+/// Name of the folder of all lanes.
+pub(super) const LANES_DIR: &str = "lanes";
+
+/// Name of the folder of removed lanes.
+pub(super) const HISTORY_DIR: &str = "history";
+
+/// Name of the trash.
+pub(super) const TRASH_DIR: &str = "trash";
+
+/// Name, in a snapshot's folder, of the folder with copies of ignored files.
+pub(super) const SNAPSHOT_IGNORED_DIR: &str = "ignored";
+
 /// Paths of one repository's store.
 #[derive(Debug, Clone)]
 pub struct Layout {
@@ -33,7 +45,7 @@ impl Layout {
 
     /// Returns the folder of all lanes.
     pub fn lanes(&self) -> PathBuf {
-        self.root.join("lanes")
+        self.root.join(LANES_DIR)
     }
 
     /// Returns the folder of one lane, with its record, its task and its runs.
@@ -43,7 +55,7 @@ impl Layout {
 
     /// Returns the path of a lane's record.
     pub fn lane_record(&self, name: &LaneName) -> PathBuf {
-        self.lane(name).join("lane.toml")
+        Layout::lane_record_in(&self.lane(name))
     }
 
     /// Returns whether a lane of this name has a record. Also true where permissions prevent the check.
@@ -53,15 +65,8 @@ impl Layout {
 
     /// Returns the path of the prompt of a lane's task.
     pub fn task_prompt(&self, name: &LaneName) -> PathBuf {
-        self.lane(name).join("task.md")
+        Layout::task_prompt_in(&self.lane(name))
     }
-
-    /// Name, in a lane's folder, of the folder with messages that its agent has not received yet.
-    pub const INBOX_DIR: &str = "inbox";
-
-    /// Name, in a lane's folder, of the record of messages that were delivered and whose files may still
-    /// exist.
-    pub const DELIVERED_RECORD: &str = "told.toml";
 
     /// Returns the path of the output of a lane's supervisors. It is empty unless something went wrong.
     pub fn supervisor_log(&self, name: &LaneName) -> PathBuf {
@@ -70,11 +75,8 @@ impl Layout {
 
     /// Returns the path of the report of a lane's agent.
     pub fn lane_report(&self, name: &LaneName) -> PathBuf {
-        self.lane(name).join(Layout::REPORT_FILE)
+        Layout::lane_report_in(&self.lane(name))
     }
-
-    /// Name of the report in a lane's folder, which may be that of a removed lane.
-    pub const REPORT_FILE: &str = "report.toml";
 
     /// Returns the path of the record of the supervising agent's last session.
     pub fn overseer_session(&self) -> PathBuf {
@@ -88,17 +90,22 @@ impl Layout {
 
     /// Returns the folder of the records of removed lanes, in subfolders named `name@N`.
     pub fn removed_lanes(&self) -> PathBuf {
-        self.root.join("history")
+        self.root.join(HISTORY_DIR)
+    }
+
+    /// Returns the folder of a removed lane, by its name in the history, `name@N`.
+    pub fn removed_lane(&self, removed_name: &str) -> PathBuf {
+        self.removed_lanes().join(removed_name)
     }
 
     /// Returns the path of the record of a lane's conflict.
     pub fn conflict_record(&self, name: &LaneName) -> PathBuf {
-        self.lane(name).join("conflict.toml")
+        Layout::conflict_record_in(&self.lane(name))
     }
 
     /// Returns the path of the record of a lane's failed check.
     pub fn failed_check_record(&self, name: &LaneName) -> PathBuf {
-        self.lane(name).join("check.toml")
+        Layout::failed_check_record_in(&self.lane(name))
     }
 
     /// Returns the path of the output of a failed check, relative to a lane's folder.
@@ -109,6 +116,11 @@ impl Layout {
     /// Returns the folder of the verify cache, with a file for each state that passed its checks.
     pub fn verify_cache(&self) -> PathBuf {
         self.root.join("cache/verify")
+    }
+
+    /// Returns the path of the file in the verify cache for the state with this id.
+    pub fn verify_cache_entry(&self, id: &str) -> PathBuf {
+        self.verify_cache().join(format!("{id}.toml"))
     }
 
     /// Returns the path of the record of the process that works in the `n`-th check worktree.
@@ -128,16 +140,13 @@ impl Layout {
 
     /// Returns the path of the record of a lane's conflict that is being resolved.
     pub fn resolution_record(&self, name: &LaneName) -> PathBuf {
-        self.lane(name).join("resolve.toml")
+        Layout::resolution_record_in(&self.lane(name))
     }
 
     /// Returns the path of the record of a lane's task loop.
     pub fn task_loop_record(&self, name: &LaneName) -> PathBuf {
-        self.lane(name).join(Layout::TASK_LOOP_RECORD)
+        Layout::task_loop_record_in(&self.lane(name))
     }
-
-    /// Name of the record of a task loop in a lane's folder, which may be that of a removed lane.
-    pub const TASK_LOOP_RECORD: &str = "packet.toml";
 
     /// Returns the path of the marker that requests all runs of a lane to finish their work and end.
     pub fn lane_wrap_up_marker(&self, name: &LaneName) -> PathBuf {
@@ -151,16 +160,18 @@ impl Layout {
 
     /// Returns the folder of the files attached to a lane's task.
     pub fn task_attachments(&self, name: &LaneName) -> PathBuf {
-        self.lane(name).join("attachments")
+        Layout::attachments_in(&self.lane(name))
     }
 
-    /// Name, in a lane's folder, of the folder with files attached to later messages. It has a subfolder for
+    /// Returns the folder of the files attached to later messages for a lane's agent. It has a subfolder for
     /// each message.
-    pub const MESSAGE_ATTACHMENTS_DIR: &'static str = "said-files";
+    pub fn message_files(&self, name: &LaneName) -> PathBuf {
+        self.lane(name).join("said-files")
+    }
 
     /// Returns the folder of the files attached to a removed lane's task, by the lane's name in the history.
     pub fn removed_lane_attachments(&self, removed_name: &str) -> PathBuf {
-        self.removed_lanes().join(removed_name).join("attachments")
+        Layout::attachments_in(&self.removed_lane(removed_name))
     }
 
     /// Returns the path of the file with the name of the lane whose agent worked in the main checkout last.
@@ -216,17 +227,17 @@ impl Layout {
 
     /// Returns the folder of the copies of ignored files in an automatic snapshot.
     pub fn snapshot_ignored_files(&self, id: &str) -> PathBuf {
-        self.snapshot(id).join("ignored")
+        self.snapshot(id).join(SNAPSHOT_IGNORED_DIR)
     }
 
     /// Returns the folder of the trash: removed items, kept until they expire.
     pub fn trash(&self) -> PathBuf {
-        self.root.join("trash")
+        self.root.join(TRASH_DIR)
     }
 
     /// Returns the folder of the git guards, which restrict the git commands of agents. It has a subfolder
     /// for each run.
-    pub(crate) fn git_guards(&self) -> PathBuf {
+    pub fn git_guards(&self) -> PathBuf {
         self.root.join("fences")
     }
 

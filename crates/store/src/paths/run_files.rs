@@ -10,18 +10,34 @@ use crate::base::run_number::RunNumber;
 impl Layout {
     /// Returns the path of the record of a run.
     pub fn run_record(&self, name: &LaneName, run: RunNumber) -> PathBuf {
-        self.lane(name).join(format!("runs/{run}.toml"))
+        Layout::run_record_in(&self.lane(name), run)
+    }
+
+    /// Returns the path of the record of a run in a lane's folder, which may be that of a removed lane.
+    pub fn run_record_in(lane_folder: &Path, run: RunNumber) -> PathBuf {
+        lane_folder.join(format!("runs/{run}.toml"))
     }
 
     /// Returns the path of the output of a run.
     pub fn run_log(&self, name: &LaneName, run: RunNumber) -> PathBuf {
-        self.lane(name).join(format!("runs/{run}.log"))
+        Layout::run_log_in(&self.lane(name), run)
+    }
+
+    /// Returns the path of the output of a run in a lane's folder, which may be that of a removed lane.
+    pub fn run_log_in(lane_folder: &Path, run: RunNumber) -> PathBuf {
+        lane_folder.join(format!("runs/{run}.log"))
     }
 
     /// Returns the path of a run's standard error output. It exists where the standard output is
     /// machine-readable and has a separate log.
     pub fn run_stderr(&self, name: &LaneName, run: RunNumber) -> PathBuf {
-        self.lane(name).join(format!("runs/{run}.err"))
+        Layout::run_stderr_in(&self.lane(name), run)
+    }
+
+    /// Returns the path of a run's standard error output in a lane's folder, which may be that of a removed
+    /// lane.
+    pub fn run_stderr_in(lane_folder: &Path, run: RunNumber) -> PathBuf {
+        lane_folder.join(format!("runs/{run}.err"))
     }
 
     /// Returns the path of the file with the user's prompt that a run was given instead of the lane's task.
@@ -30,9 +46,9 @@ impl Layout {
     }
 
     /// Returns the folder of the messages that a run received while it lasted, with a subfolder for each
-    /// delivery. It is relative to a lane's folder, which may be that of a removed lane.
-    pub fn run_messages_in_lane(run: RunNumber) -> PathBuf {
-        Path::new("runs").join(format!("{run}.told"))
+    /// delivery. `lane_folder` is a lane's folder, which may be that of a removed lane.
+    pub fn run_messages_in(lane_folder: &Path, run: RunNumber) -> PathBuf {
+        lane_folder.join(format!("runs/{run}.told"))
     }
 
     /// Returns the path of the prompt that replaces a run's own prompt if its agent cannot resume the
@@ -43,57 +59,89 @@ impl Layout {
 
     /// Returns the path of the live view of a run.
     pub fn run_live_view(&self, name: &LaneName, run: RunNumber) -> PathBuf {
-        self.lane(name).join(format!("runs/{run}.live.json"))
+        Layout::run_live_view_in(&self.lane(name), run)
+    }
+
+    /// Returns the path of the live view of a run in a lane's folder, which may be that of a removed lane.
+    pub fn run_live_view_in(lane_folder: &Path, run: RunNumber) -> PathBuf {
+        lane_folder.join(format!("runs/{run}.live.json"))
+    }
+
+    /// Returns the path that the live view at `live_view` has while it is written.
+    pub fn unfinished_live_view(live_view: &Path) -> PathBuf {
+        live_view.with_extension("new")
     }
 
     /// Returns the path of the log of the automatic merge after a run.
     pub fn auto_merge_log(&self, name: &LaneName, run: RunNumber) -> PathBuf {
-        self.lane(name).join(Layout::auto_merge_log_in_lane(run))
+        Layout::auto_merge_log_in(&self.lane(name), run)
     }
 
-    /// Returns the path of the log of the automatic merge after a run, relative to a lane's folder.
-    /// That may be the folder of a removed lane.
-    pub fn auto_merge_log_in_lane(run: RunNumber) -> PathBuf {
-        Path::new("runs").join(format!("{run}.merge.log"))
+    /// Returns the path of the log of the automatic merge after a run in a lane's folder, which may be that
+    /// of a removed lane.
+    pub fn auto_merge_log_in(lane_folder: &Path, run: RunNumber) -> PathBuf {
+        lane_folder.join(format!("runs/{run}.merge.log"))
     }
 
     /// Returns the path of the prompt of a run.
     pub fn run_prompt(&self, name: &LaneName, run: RunNumber) -> PathBuf {
-        self.lane(name).join(Layout::run_prompt_in_lane(run))
+        Layout::run_prompt_in(&self.lane(name), run)
     }
 
-    /// Returns the path of the prompt of a run, relative to a lane's folder. That may be the folder
-    /// of a removed lane.
-    pub fn run_prompt_in_lane(run: RunNumber) -> PathBuf {
-        Path::new("runs").join(format!("{run}.md"))
+    /// Returns the path of the prompt of a run in a lane's folder, which may be that of a removed lane.
+    pub fn run_prompt_in(lane_folder: &Path, run: RunNumber) -> PathBuf {
+        lane_folder.join(format!("runs/{run}.md"))
     }
 
     /// Returns the path of the answer of a run, for a read-only run.
     pub fn run_answer(&self, name: &LaneName, run: RunNumber) -> PathBuf {
-        self.lane(name).join(Layout::run_answer_in_lane(run))
+        Layout::run_answer_in(&self.lane(name), run)
     }
 
-    /// Returns the path of the answer of a run, relative to a lane's folder. That may be the folder
-    /// of a removed lane.
-    pub fn run_answer_in_lane(run: RunNumber) -> PathBuf {
-        Path::new("runs").join(format!("{run}.answer.md"))
+    /// Returns the path of the answer of a run in a lane's folder, which may be that of a removed lane.
+    pub fn run_answer_in(lane_folder: &Path, run: RunNumber) -> PathBuf {
+        lane_folder.join(format!("runs/{run}.answer.md"))
     }
 
     /// Returns the path of the rules that a run was given in addition to its prompt.
     pub fn run_rules(&self, name: &LaneName, run: RunNumber) -> PathBuf {
-        self.lane(name).join(Layout::run_rules_in_lane(run))
+        Layout::run_rules_in(&self.lane(name), run)
     }
 
-    /// Returns the path of the rules of a run, relative to a lane's folder. That may be the folder of
-    /// a removed lane.
-    pub fn run_rules_in_lane(run: RunNumber) -> PathBuf {
-        Path::new("runs").join(format!("{run}.rules.md"))
+    /// Returns the path of the rules of a run in a lane's folder, which may be that of a removed lane.
+    pub fn run_rules_in(lane_folder: &Path, run: RunNumber) -> PathBuf {
+        lane_folder.join(format!("runs/{run}.rules.md"))
     }
 
     /// Returns the folder of the files that only one run uses: settings for its agent, and the agent's
     /// own notes.
     pub fn run_dir(&self, name: &LaneName, run: RunNumber) -> PathBuf {
         self.lane(name).join(format!("runs/{run}.d"))
+    }
+
+    /// Returns the path of a file that an agent's profile adds to a run's own folder: `settings.json`,
+    /// `mcp_config.json` or `plugin.ts`.
+    pub fn run_profile_file(run_dir: &Path, file_name: &str) -> PathBuf {
+        run_dir.join(file_name)
+    }
+
+    /// Returns the path of the file in which an agent writes its usage, in a run's own folder.
+    pub fn run_usage_file(run_dir: &Path) -> PathBuf {
+        run_dir.join("usage.json")
+    }
+
+    /// Name, in a run's own folder, of the socket that connects the supervisor and the first process of the
+    /// run's tmux pane. They bind and connect it by this name from inside the folder.
+    pub const PANE_SOCKET: &str = "pane";
+
+    /// Returns the path of the socket named [`Layout::PANE_SOCKET`], in a run's own folder.
+    pub fn pane_socket(run_dir: &Path) -> PathBuf {
+        run_dir.join(Layout::PANE_SOCKET)
+    }
+
+    /// Returns the path of the last screen of a run's tmux pane, in a run's own folder.
+    pub fn pane_screen(run_dir: &Path) -> PathBuf {
+        run_dir.join("screen")
     }
 
     /// Returns the path of the record of the activity that the agent's hooks reported in a run.

@@ -42,25 +42,21 @@ pub struct StoreAccess {
 }
 
 impl Layout {
-    /// Lists the entry names of a folder below `proq/` that has one item in each entry: `lanes`, `history`,
-    /// `snaps`, `trash` or `work`. Names with a leading dot are left out, because they are temporary.
-    pub fn entry_names(&self, dir_name: &str) -> Vec<String> {
-        let entries = std::fs::read_dir(self.root().join(dir_name)).into_iter().flatten().flatten();
+    /// Lists the entry names of a folder below `proq/` that has one item in each entry: those of lanes,
+    /// removed lanes, snapshots, the trash or git guards. Names with a leading dot are left out, because they
+    /// are temporary.
+    pub fn entry_names(folder: &Path) -> Vec<String> {
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
         let mut out: Vec<String> = entries.filter_map(|e| e.file_name().into_string().ok()).collect();
         out.retain(|name| !name.starts_with('.'));
         out.sort();
         out
     }
 
-    /// Returns the path of one entry, named as [`Layout::entry_names`] lists it, of a folder below `proq/`.
-    pub fn entry_dir(&self, dir_name: &str, name: &str) -> PathBuf {
-        self.root().join(dir_name).join(name)
-    }
-
-    /// Returns the path of the record in an entry of the folder `lanes`, as [`Layout::entry_names`] lists it.
-    /// The entry's name need not be valid for a lane.
+    /// Returns the path of the record in an entry of the folder of all lanes, as [`Layout::entry_names`]
+    /// lists it. The entry's name need not be valid for a lane.
     pub fn record_of_lane_entry(&self, entry_name: &str) -> PathBuf {
-        self.entry_dir("lanes", entry_name).join("lane.toml")
+        Layout::lane_record_in(&self.lanes().join(entry_name))
     }
 
     /// Lists the temporary files of interrupted writes, such as `.lane.toml.<id>`.

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use proq_base::copy::FileStamp;
 use proq_base::lane_name::LaneName;
@@ -21,11 +21,14 @@ impl Layout {
 
     /// Returns the path of the output of a lane's set-up commands.
     pub fn set_up_log(&self, name: &LaneName) -> PathBuf {
-        self.lane(name).join(Layout::SET_UP_LOG)
+        Layout::set_up_log_in(&self.lane(name))
     }
 
-    /// Name of the set-up output in a lane's folder, which may be that of a removed lane.
-    pub const SET_UP_LOG: &str = "set-up.log";
+    /// Returns the path of the output of set-up commands in a lane's folder, which may be that of a removed
+    /// lane.
+    pub fn set_up_log_in(lane_folder: &Path) -> PathBuf {
+        lane_folder.join("set-up.log")
+    }
 
     /// Returns the path of the output of set-up commands that failed, so that the lane was not created.
     pub fn failed_set_up_log(&self, name: &LaneName) -> PathBuf {

@@ -60,19 +60,20 @@ impl LaneDetails {
         let is_check_current = lane.state == LaneState::CheckFailed
             && view.is_none_or(|view| view.state == LaneState::CheckFailed);
         Ok(LaneDetails {
-            task_text: proq_base::regular_file::read_store_text(dir.join("task.md")).unwrap_or_default(),
+            task_text: proq_base::regular_file::read_store_text(Layout::task_prompt_in(&dir))
+                .unwrap_or_default(),
             runs: load_runs(&dir, lane.last_run)?,
             task_loop: loop_status::read_loop_status(&dir, lane)?,
             pending_messages: inbox::pending_messages(&dir)?
                 .into_iter()
                 .map(|pending| pending.record)
                 .collect(),
-            report: ReportRecord::load_if_exists(&dir.join(Layout::REPORT_FILE))?,
-            conflict: ConflictRecord::load_if_exists(&dir.join("conflict.toml"))?
+            report: ReportRecord::load_if_exists(&Layout::lane_report_in(&dir))?,
+            conflict: ConflictRecord::load_if_exists(&Layout::conflict_record_in(&dir))?
                 .filter(|_| is_conflict_current),
-            failed_check: FailedCheckRecord::load_if_exists(&dir.join("check.toml"))?
+            failed_check: FailedCheckRecord::load_if_exists(&Layout::failed_check_record_in(&dir))?
                 .filter(|_| is_check_current),
-            open_resolution: ResolutionRecord::load_if_exists(&dir.join("resolve.toml"))?,
+            open_resolution: ResolutionRecord::load_if_exists(&Layout::resolution_record_in(&dir))?,
             last_answer: guest_lane_output::last_answer(&dir, lane)?,
             landed_by_hand: view.map_or(Ok(false), |view| is_landed_by_hand(repo, view))?,
             record_dir: dir,
@@ -81,7 +82,7 @@ impl LaneDetails {
 
     /// Returns the path of the log of the landing after `run`. The file exists only if there was one.
     pub(crate) fn landing_log(&self, run: &RunRecord) -> PathBuf {
-        self.record_dir.join(Layout::auto_merge_log_in_lane(run.number))
+        Layout::auto_merge_log_in(&self.record_dir, run.number)
     }
 }
 
@@ -96,7 +97,7 @@ fn is_landed_by_hand(repo: &Repo, view: &LaneView) -> Result<bool, Failure> {
 fn load_runs(dir: &Path, last_run: RunNumber) -> Result<Vec<RunRecord>, Failure> {
     let mut out = Vec::new();
     for n in RunNumber::first().through(last_run) {
-        let run = RunRecord::load_if_exists(&dir.join(format!("runs/{n}.toml")))?;
+        let run = RunRecord::load_if_exists(&Layout::run_record_in(dir, n))?;
         out.extend(run.map(|run| RunRecord { summary: usage::run_usage(dir, &run), ..run }));
     }
     Ok(out)

@@ -90,10 +90,10 @@ pub(super) fn hold_auto_merges_if_changed(
         current.as_ref(),
     )?;
     let layout = project.store.layout();
-    for name in layout.entry_names("fences") {
+    for name in Layout::entry_names(&layout.git_guards()) {
         let guarded_lane = name.rsplit_once('-').and_then(|(other, _)| LaneName::parse(other).ok());
         let Some(other) = guarded_lane.filter(|other| other != lane) else { continue };
-        let other_guard_dir = layout.entry_dir("fences", &name);
+        let other_guard_dir = layout.git_guards().join(&name);
         let is_running = project.store.locks().is_held(&LockName::Run(other.clone()))?;
         let run = GuardedRun { lane: &other, is_supervisor_dead: !is_running };
         let (_, holds_merges) =

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use proq_base::diagnostics::Listener;
 use proq_store::base::atomic::{create_private_dir, write as write_atomically};
 use proq_store::base::run_number::RunNumber;
+use proq_store::paths::layout::Layout;
 use proq_store::records::lane::AnyLane;
 use proq_store::records::ports::Ports;
 
@@ -100,7 +101,7 @@ pub fn prepare_launch_spec(
     values.set("exe", project.git_proq_path()?);
     values.set("hook_timeout", hook_timeout.to_string());
     values.set("hook_timeout_ms", (hook_timeout * 1000).to_string());
-    values.set("usage_file", run_dir.join("usage.json"));
+    values.set("usage_file", Layout::run_usage_file(&run_dir));
     values.set("records_dir", records_dir);
     values.set("run_dir", &run_dir);
     values.set_optional("session", session.as_ref());
@@ -262,7 +263,7 @@ fn write_profile_files(
             }
             text => text?,
         };
-        let path = run_dir.join(file_name);
+        let path = Layout::run_profile_file(run_dir, file_name);
         write_atomically(&path, text.as_encoded_bytes())?;
         env.extend(agent_env::file_env(&profile.env_file, name, &path));
         if name == "plugin" {

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use proq_store::paths::layout::Layout;
 use proq_store::records::run::RunSummary;
 use proq_stream::base::progress::Progress;
 use serde::{Deserialize, Serialize};
@@ -49,7 +50,7 @@ impl LiveStatusFile {
         self.write_due = None;
         let status = LiveStatus { summary: live_summary(progress) };
         let Ok(text) = serde_json::to_vec(&status) else { return };
-        let temp_path = self.path.with_extension("new");
+        let temp_path = Layout::unfinished_live_view(&self.path);
         drop(std::fs::write(&temp_path, text).and_then(|()| std::fs::rename(&temp_path, &self.path)));
     }
 

@@ -10,6 +10,7 @@ use proq_base::process::signals;
 use proq_base::process::strays;
 use proq_store::base::atomic::write as write_atomically;
 use proq_store::base::record::Record;
+use proq_store::paths::layout::Layout;
 use proq_store::records::run::{RunRecord, TmuxWindow};
 use proq_stream::base::run_end::Exit;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
@@ -23,7 +24,7 @@ use crate::agent::base::shutdown_signals::ShutdownSignals;
 use crate::agent::git_guard::GitGuard;
 use crate::agent::hook_events::activity;
 use crate::agent::launch::run_spec::final_summary;
-use crate::agent::tmux::pane_process::{LaunchRequest, PANE_SCREEN_FILE, PANE_SOCKET, PaneMessage};
+use crate::agent::tmux::pane_process::{LaunchRequest, PaneMessage};
 use crate::agent::tmux::tmux_window;
 use crate::lane;
 use crate::lane::state::crash_reason;
@@ -57,7 +58,7 @@ pub async fn run(
         tokio::time::timeout(FIRST_MESSAGE_TIMEOUT, connect).await.unwrap_or_else(|_| timed_out());
     drop(listener);
     // The socket file is removed, so that no other process can connect.
-    drop(std::fs::remove_file(socket_dir(watch).join(PANE_SOCKET)));
+    drop(std::fs::remove_file(Layout::pane_socket(&socket_dir(watch))));
     let mut pane = match connected {
         Ok(pane_process) => pane_process,
         Err(e) => {
@@ -99,7 +100,7 @@ fn bind_socket(watch: &RunWatcher<'_>) -> Result<UnixListener, Error> {
     // The length of a socket's path is limited, so the socket is bound by its bare file name from inside the
     // folder.
     std::env::set_current_dir(&dir).map_err(failed("enter"))?;
-    let bound = UnixListener::bind(PANE_SOCKET).map_err(failed("make a socket in"));
+    let bound = UnixListener::bind(Layout::PANE_SOCKET).map_err(failed("make a socket in"));
     std::env::set_current_dir(watch.project.repo.command_dir()).map_err(failed("leave"))?;
     Ok(bound?)
 }
@@ -188,8 +189,7 @@ async fn wait_for_end(
 /// Replaces the run's log, which until now only names the attach command, by the last screen of its window.
 /// Returns the last text of that screen, if it was saved.
 fn write_final_screen(watch: &RunWatcher<'_>) -> Option<String> {
-    let screen_bytes =
-        proq_base::regular_file::read_store_file(socket_dir(watch).join(PANE_SCREEN_FILE)).ok();
+    let screen_bytes = proq_base::regular_file::read_store_file(Layout::pane_screen(&socket_dir(watch))).ok();
     let mut text = b"This run was in a window of tmux".to_vec();
     match &screen_bytes {
         Some(screen) => text.extend([b", which ended with:\n\n", screen.as_slice()].concat()),
@@ -198,7 +198,7 @@ fn write_final_screen(watch: &RunWatcher<'_>) -> Option<String> {
     let log = watch.project.store.layout().run_log(&watch.lane.name, watch.run_number);
     // Ignored: only users read the log, and the outcome of the run does not depend on it.
     drop(write_atomically(&log, &text));
-    screen_bytes.and_then(|_| crash_reason::last_output(&socket_dir(watch).join(PANE_SCREEN_FILE)))
+    screen_bytes.and_then(|_| crash_reason::last_output(&Layout::pane_screen(&socket_dir(watch))))
 }
 
 /// Records the window in the run's record, and writes the command that attaches to it into the run's log.

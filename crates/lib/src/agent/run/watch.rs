@@ -8,6 +8,7 @@ use proq_base::process::command_builder::AsyncChild;
 use proq_store::base::atomic::write as write_atomically;
 use proq_store::base::record::Record;
 use proq_store::base::run_number::RunNumber;
+use proq_store::paths::layout::Layout;
 use proq_store::records::lane::AnyLane;
 use proq_store::records::run::{RunRecord, RunSummary};
 use proq_stream::base::event::StreamEvent;
@@ -156,7 +157,7 @@ impl RunWatcher<'_> {
         let strays = self.end_all_processes(process_group);
         while self.read_log(&mut watch_state) {}
         let usage_file =
-            self.project.store.layout().run_dir(&self.lane.name, self.run_number).join("usage.json");
+            Layout::run_usage_file(&self.project.store.layout().run_dir(&self.lane.name, self.run_number));
         if let Ok(bytes) = proq_base::regular_file::read_store_file(usage_file) {
             watch_state.reader.read_usage_file(&bytes, &mut watch_state.unhandled_events);
         }

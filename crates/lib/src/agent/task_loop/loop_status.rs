@@ -63,7 +63,7 @@ pub struct ReviewSummary {
 /// # Errors
 /// Fails when the record of the task loop cannot be read.
 pub fn read_loop_status(dir: &Path, lane: &AnyLane) -> Result<Option<LoopStatus>, Error> {
-    let Some(record) = TaskLoopRecord::load_if_exists(&dir.join(Layout::TASK_LOOP_RECORD))? else {
+    let Some(record) = TaskLoopRecord::load_if_exists(&Layout::task_loop_record_in(dir))? else {
         return Ok(None);
     };
     let text = LaneTaskFolder::new(&lane.path, &record.folder).read_text(STATUS_FILE).ok().flatten();

@@ -14,6 +14,7 @@ use proq_store::Store;
 use proq_store::base::atomic::write as write_atomically;
 use proq_store::base::run_number::RunNumber;
 use proq_store::locks::lock::{LockGuard, LockName};
+use proq_store::paths::layout::Layout;
 use rustix::io::{FdFlags, fcntl_setfd};
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -23,12 +24,6 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use super::tmux_window;
 use crate::agent::Error;
 use crate::lane;
-
-/// Name of the socket in the run's folder that connects the pane's first process and the supervisor.
-pub(crate) const PANE_SOCKET: &str = "pane";
-
-/// Name of the file in the run's folder that holds the last screen of its pane.
-pub(crate) const PANE_SCREEN_FILE: &str = "screen";
 
 /// Variables that describe a terminal. The agent gets those of its pane, not those of the terminal on which
 /// you requested the run.
@@ -104,7 +99,7 @@ async fn run_agent(store: &Store, lane: &LaneName, run_number: RunNumber) -> Res
     let _ignored_signals = [SignalKind::interrupt(), SignalKind::quit(), SignalKind::terminate()].map(listen);
     // The length of a socket path is limited.
     std::env::set_current_dir(&dir).map_err(lane::Error::io("enter", &dir))?;
-    let mut socket = UnixStream::connect(PANE_SOCKET).await.map_err(connect_failed)?;
+    let mut socket = UnixStream::connect(Layout::PANE_SOCKET).await.map_err(connect_failed)?;
     let mut bytes = Vec::new();
     socket.read_to_end(&mut bytes).await.map_err(lane::Error::io("read from the supervisor in", &dir))?;
     // This process is part of the run, so it holds the lock as long as it lives.
@@ -120,7 +115,7 @@ async fn run_agent(store: &Store, lane: &LaneName, run_number: RunNumber) -> Res
     let wait_status = status.map_or(9, ExitStatusExt::into_raw);
     // The pane closes when this process exits.
     if let Some(screen) = tmux_window::capture_own_window() {
-        drop(write_atomically(&dir.join(PANE_SCREEN_FILE), screen.as_bytes()));
+        drop(write_atomically(&Layout::pane_screen(&dir), screen.as_bytes()));
     }
     send_message(&mut socket, PaneMessage::Ended(wait_status)).await;
     Ok(())

@@ -6,6 +6,7 @@ use proq_base::lane_name::LaneName;
 use proq_store as store;
 use proq_store::base::record::Record;
 use proq_store::locks::lock::{LockGuard, LockName};
+use proq_store::paths::layout::Layout;
 use proq_store::records::lane::{AnyLane, LaneKind, LaneRecord};
 
 use crate::lane::{Error, Project};
@@ -104,8 +105,8 @@ impl Project {
         if LaneName::parse(name).is_err() || number.parse::<u32>().is_err() {
             return Ok(None);
         }
-        let dir = self.store.layout().removed_lanes().join(past_name);
-        Ok(AnyLane::load_if_exists(&dir.join("lane.toml"))?.map(|record| (dir, record)))
+        let dir = self.store.layout().removed_lane(past_name);
+        Ok(AnyLane::load_if_exists(&Layout::lane_record_in(&dir))?.map(|record| (dir, record)))
     }
 
     /// Returns the removed lanes that had a branch to land, as `(name@N, record)`, by name.
@@ -120,7 +121,7 @@ impl Project {
         let Ok(entries) = std::fs::read_dir(&dir) else { return Vec::new() };
         let mut out = Vec::new();
         for name in entries.flatten().filter_map(|e| e.file_name().into_string().ok()) {
-            if let Ok(Some(record)) = AnyLane::load_if_exists(&dir.join(&name).join("lane.toml")) {
+            if let Ok(Some(record)) = AnyLane::load_if_exists(&Layout::lane_record_in(&dir.join(&name))) {
                 out.push((name, record));
             }
         }

@@ -13,6 +13,7 @@ use proq_base::fail_points;
 use proq_git::RepoPath;
 use proq_git::status::included_files::{IncludeSource, IncludedPath};
 use proq_store::locks::lock::LockGuard;
+use proq_store::paths::layout::Layout;
 use proq_store::records::lane::LaneRecord;
 
 use crate::lane::execution::run_operation::operate;
@@ -115,7 +116,7 @@ pub fn sync(
     );
     let links: Vec<RepoPath> = links.cloned().collect();
     let mut exchange = trash::FileExchange::start(&project.store, lane)?;
-    let new_dir = exchange.create_folder("new")?;
+    let new_dir = exchange.create_folder(Layout::NEW_FILES_DIR)?;
     let wanted = WantedFilePatterns::read(project, main)?;
     let includes = open_include_source(project, main, &lane.path)?;
     let is_excluded = |path: &RepoPath, is_folder: bool| {
@@ -132,7 +133,8 @@ pub fn sync(
         paths.filter(|path| path.to_fs_path(&new_dir).symlink_metadata().is_ok()).collect();
     fail_points::hit("sync.copied");
     exchange.move_to_trash()?;
-    let (old_dir, new_dir) = (exchange.create_folder("old")?, exchange.create_folder("new")?);
+    let (old_dir, new_dir) =
+        (exchange.create_folder(Layout::OLD_FILES_DIR)?, exchange.create_folder(Layout::NEW_FILES_DIR)?);
     operate(project, "sync", |op| {
         for path in copied_paths {
             let target = path.to_fs_path(&lane.path);

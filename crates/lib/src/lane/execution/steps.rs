@@ -18,6 +18,7 @@ use proq_git::snapshots::restore_forecast::RestoreOutcome;
 use proq_git::worktrees::worktree::WorktreeList;
 use proq_store::base::id::new_id;
 use proq_store::base::record::Record;
+use proq_store::paths::layout::Layout;
 use proq_store::records::preview::PreviewRecord;
 use proq_store::records::snapshot::SnapshotRecord;
 use proq_store::records::step::{PreRestoreState, Step};
@@ -278,10 +279,10 @@ pub(crate) fn delete_snapshot(op: &Operation<'_>, id: &str) -> Result<(), Error>
     // Copied files never left their places, or are restored by now. An unreadable record does not show that
     // they are copies.
     let is_copy = || {
-        SnapshotRecord::load_if_exists(&dir.join("snap.toml"))
+        SnapshotRecord::load_if_exists(&Layout::snapshot_record_in(&dir))
             .is_ok_and(|s| s.is_some_and(|snap| snap.is_copy))
     };
-    let files = dir.join("files");
+    let files = Layout::parked_files_in(&dir);
     if files.exists() {
         if !is_copy() {
             // The snapshot still holds parked files.

@@ -11,6 +11,7 @@ use proq_git::status::status_query::status;
 use proq_git::status::worktree_status::WorktreeStatus;
 use proq_git::worktrees::worktree::{Worktree, WorktreeList};
 use proq_git::{CommitId, Repo, RepoPath, TreeId};
+use proq_store::paths::layout::Layout;
 use proq_store::records::lane::LaneRecord;
 use proq_store::records::lane_state::LaneState;
 
@@ -348,7 +349,7 @@ pub fn is_contained(project: &Project, tip: CommitId, base: CommitId) -> Result<
 /// histories without a common commit: then `tip` has not landed.
 fn merge_with_git(project: &Project, tip: CommitId, base: CommitId) -> Result<Option<TreeId>, Error> {
     let scratch = project.store.layout().create_scratch()?;
-    let temp_objects = TempObjectStore::new(&project.repo, &scratch.path().join("objects"))?;
+    let temp_objects = TempObjectStore::new(&project.repo, &Layout::scratch_objects(scratch.path()))?;
     let merged = merge_commits(&project.repo, base, tip, scratch.path(), Some(&temp_objects));
     Ok(merged.ok().filter(|merged| merged.is_clean).map(|merged| merged.tree))
 }

@@ -9,7 +9,6 @@ use proq_base::lane_name::LaneName;
 use proq_store::Store;
 use proq_store::base::atomic::create_private_dir;
 use proq_store::base::id::new_id;
-use proq_store::paths::layout::Layout;
 
 use crate::lane::Error;
 
@@ -87,7 +86,7 @@ impl MessageFiles {
         // Creates no parent folders: the folder of a lane that is being removed must not be created again.
         let create_dir =
             |dir: &Path| DirBuilder::new().mode(0o700).create(dir).map_err(Error::io("create", dir));
-        let parent = store.layout().lane(lane).join(Layout::MESSAGE_ATTACHMENTS_DIR);
+        let parent = store.layout().message_files(lane);
         if !parent.is_dir() {
             create_dir(&parent)?;
         }

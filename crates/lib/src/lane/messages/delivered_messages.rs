@@ -16,7 +16,7 @@ use proq_store::paths::layout::Layout;
 use proq_store::records::message::MessageRecord;
 
 use super::inbox::{ClaimedMessages, Inbox};
-use super::inbox::{MESSAGE_SUFFIX, join_texts, message_path, pending_ids, remove_delivered};
+use super::inbox::{join_texts, message_path, pending_ids, remove_delivered};
 use crate::lane::Error;
 
 impl Inbox<'_> {
@@ -27,10 +27,10 @@ impl Inbox<'_> {
         run_number: RunNumber,
         claimed: &ClaimedMessages,
     ) -> Result<(), Error> {
-        let run_folder = self.lane_store_dir().join(Layout::run_messages_in_lane(run_number));
+        let run_folder = Layout::run_messages_in(&self.lane_store_dir(), run_number);
         let delivery = run_folder.join((sorted_entries(&run_folder)?.len() + 1).to_string());
         for item in &claimed.messages {
-            let path = delivery.join(format!("{}{MESSAGE_SUFFIX}", item.id));
+            let path = Layout::message_in(&delivery, &item.id);
             write_atomically(&path, item.record.to_toml(&path)?.as_bytes())?;
         }
         fail_points::hit("inbox.told-at-work");
@@ -41,14 +41,14 @@ impl Inbox<'_> {
     /// Used when the work of that run was undone.
     pub(crate) fn requeue(&self, run_number: RunNumber) -> Result<(), Error> {
         let folder = self.lane_store_dir();
-        let deliveries = sorted_entries(&folder.join(Layout::run_messages_in_lane(run_number)))?;
+        let deliveries = sorted_entries(&Layout::run_messages_in(&folder, run_number))?;
         if deliveries.is_empty() {
             return Ok(());
         }
         let _lock = self.store.locks().acquire(&LockName::Store)?;
         // Messages that are still on record as delivered would not count as waiting.
         remove_delivered(&folder)?;
-        let inbox = folder.join(Layout::INBOX_DIR);
+        let inbox = Layout::inbox_in(&folder);
         create_private_dir(&inbox)?;
         for delivery in deliveries {
             for path in sorted_entries(&delivery)? {
@@ -66,7 +66,7 @@ impl Inbox<'_> {
 pub fn read_delivered(folder: &Path, run_number: RunNumber) -> Result<Vec<String>, Error> {
     let waiting_ids = pending_ids(folder)?;
     let mut out = Vec::new();
-    for delivery in sorted_entries(&folder.join(Layout::run_messages_in_lane(run_number)))? {
+    for delivery in sorted_entries(&Layout::run_messages_in(folder, run_number))? {
         let mut texts = Vec::new();
         for path in sorted_entries(&delivery)? {
             if message_id(&path).is_some_and(|id| !waiting_ids.iter().any(|waiting| waiting == id)) {
@@ -82,7 +82,7 @@ pub fn read_delivered(folder: &Path, run_number: RunNumber) -> Result<Vec<String
 
 /// Returns the message id in a file name; `None` for a temporary file.
 fn message_id(path: &Path) -> Option<&str> {
-    path.file_name()?.to_str()?.strip_suffix(MESSAGE_SUFFIX).filter(|id| !id.starts_with('.'))
+    Layout::message_id(path.file_name()?.to_str()?)
 }
 
 /// Returns the entries of a folder in order: numbers by size, message ids by time. A missing folder has none.

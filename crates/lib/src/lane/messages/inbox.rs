@@ -31,9 +31,6 @@ use proq_store::records::message::{DeliveredRecord, MessageRecord};
 
 use crate::lane::Error;
 
-/// File name suffix of message files.
-pub(crate) const MESSAGE_SUFFIX: &str = ".toml";
-
 /// Pending messages for one lane's agent.
 pub struct Inbox<'a> {
     /// Store that has the message files.
@@ -119,14 +116,14 @@ impl<'a> Inbox<'a> {
         // Ids sort by time; the random part distinguishes two messages of the same moment.
         let sent_nanos = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
         let id = format!("{sent_nanos:024}-{}", new_id());
-        let dir = self.lane_store_dir().join(Layout::INBOX_DIR);
+        let dir = Layout::inbox_in(&self.lane_store_dir());
         match DirBuilder::new().mode(0o700).create(&dir) {
             Err(e) if e.kind() != std::io::ErrorKind::AlreadyExists => {
                 return Err(Error::io("create", &dir)(e));
             }
             _ => {}
         }
-        let path = dir.join(format!("{id}{MESSAGE_SUFFIX}"));
+        let path = Layout::message_in(&dir, &id);
         write_in_existing_dir(&path, message.to_toml(&path)?.as_bytes())?;
         Ok(InboxMessage { id, record: message })
     }
@@ -138,7 +135,7 @@ impl<'a> Inbox<'a> {
         }
         let _lock = self.store.locks().acquire(&LockName::Store)?;
         let folder = self.lane_store_dir();
-        let path = folder.join(Layout::DELIVERED_RECORD);
+        let path = Layout::delivered_record_in(&folder);
         let mut delivered = DeliveredRecord::load_if_exists(&path)?.unwrap_or_default();
         delivered.message_files.extend_from_slice(ids);
         write_in_existing_dir(&path, delivered.to_toml(&path)?.as_bytes())?;
@@ -186,7 +183,7 @@ pub fn pending_messages(folder: &Path) -> Result<Vec<InboxMessage>, Error> {
 
 /// Returns the ids of the pending messages, oldest first.
 pub(crate) fn pending_ids(folder: &Path) -> Result<Vec<String>, Error> {
-    let dir = folder.join(Layout::INBOX_DIR);
+    let dir = Layout::inbox_in(folder);
     let entries = match std::fs::read_dir(&dir) {
         Ok(entries) => entries,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -194,13 +191,12 @@ pub(crate) fn pending_ids(folder: &Path) -> Result<Vec<String>, Error> {
     };
     let message_id = |entry: std::fs::DirEntry| {
         let name = entry.file_name().into_string().ok()?;
-        // Names of temporary files start with a dot.
-        name.strip_suffix(MESSAGE_SUFFIX).filter(|id| !id.starts_with('.')).map(ToOwned::to_owned)
+        Layout::message_id(&name).map(ToOwned::to_owned)
     };
     let mut ids: Vec<String> = entries.flatten().filter_map(message_id).collect();
     if !ids.is_empty() {
         let delivered =
-            DeliveredRecord::load_if_exists(&folder.join(Layout::DELIVERED_RECORD))?.unwrap_or_default();
+            DeliveredRecord::load_if_exists(&Layout::delivered_record_in(folder))?.unwrap_or_default();
         ids.retain(|id| !delivered.message_files.contains(id));
     }
     ids.sort();
@@ -210,7 +206,7 @@ pub(crate) fn pending_ids(folder: &Path) -> Result<Vec<String>, Error> {
 /// Removes the files of delivered messages, and then the record of their delivery. The caller holds the lock
 /// on records.
 pub(crate) fn remove_delivered(folder: &Path) -> Result<(), Error> {
-    let path = folder.join(Layout::DELIVERED_RECORD);
+    let path = Layout::delivered_record_in(folder);
     let Some(delivered) = DeliveredRecord::load_if_exists(&path)? else { return Ok(()) };
     delivered.message_files.iter().try_for_each(|id| remove_message(folder, id))?;
     std::fs::remove_file(&path).map_err(Error::io("remove", &path))
@@ -218,7 +214,7 @@ pub(crate) fn remove_delivered(folder: &Path) -> Result<(), Error> {
 
 /// Returns the path of the message file with this id.
 pub(crate) fn message_path(folder: &Path, id: &str) -> PathBuf {
-    folder.join(Layout::INBOX_DIR).join(format!("{id}{MESSAGE_SUFFIX}"))
+    Layout::message_in(&Layout::inbox_in(folder), id)
 }
 
 fn remove_message(folder: &Path, id: &str) -> Result<(), Error> {

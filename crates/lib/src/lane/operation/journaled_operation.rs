@@ -16,6 +16,7 @@ use proq_store::base::operation_number::OperationNumber;
 use proq_store::locks::lock::LockGuard;
 use proq_store::operations::journal::Journal;
 use proq_store::operations::operation_entry::{JournalLine, OperationEntry, OperationHeader, StepStatus};
+use proq_store::paths::layout::Layout;
 use proq_store::records::lane::LaneRecord;
 use proq_store::records::step::Step;
 
@@ -315,7 +316,7 @@ impl<'p> Operation<'p> {
         let journal = self.journal.borrow();
         let journal = journal.as_ref()?;
         let step = journal.entry().steps.get(n)?.step.clone();
-        Some((step, journal.scratch().path().join(n.to_string())))
+        Some((step, Layout::scratch_step(journal.scratch().path(), n)))
     }
 
     /// Returns the status of step `n`.

@@ -133,7 +133,7 @@ impl<'a> LockedWorktree<'a> {
                 Some(snapshot) => snapshot,
                 None => snapshot::capture_unchanged(tree, head, &message, scan)?,
             };
-            save(snapshot, &tree.scratch.join("raw-index"))
+            save(snapshot, &tree.raw_index())
         })
     }
 
@@ -148,7 +148,7 @@ impl<'a> LockedWorktree<'a> {
     ) -> Result<Option<T>, Error> {
         self.with_temp_context("snapshot", |tree| {
             let found = snapshot::capture(tree, head, &format!("git-proq: {reason}"), excluded, scan)?;
-            found.map(|snapshot| save(snapshot, &tree.scratch.join("raw-index"))).transpose()
+            found.map(|snapshot| save(snapshot, &tree.raw_index())).transpose()
         })
     }
 
@@ -168,7 +168,7 @@ impl<'a> LockedWorktree<'a> {
                 None if even_if_unchanged => Some(snapshot::capture_unchanged(tree, head, &message, &scan)?),
                 found => found,
             };
-            snapshot.map(|snapshot| save(snapshot, &tree.scratch.join("raw-index"))).transpose()
+            snapshot.map(|snapshot| save(snapshot, &tree.raw_index())).transpose()
         })
     }
 
@@ -191,7 +191,7 @@ impl<'a> LockedWorktree<'a> {
         save: impl FnOnce(&Path) -> Result<T, Error>,
     ) -> Result<T, Error> {
         self.with_temp_context("copy", |tree| {
-            let copy = tree.scratch.join("raw-index");
+            let copy = tree.raw_index();
             match std::fs::copy(index, &copy) {
                 // A missing index is the same as an empty one.
                 Err(e) if e.kind() == std::io::ErrorKind::NotFound => std::fs::write(&copy, ""),

@@ -9,6 +9,7 @@ use proq_git::base::head::{Head, RefMove};
 use proq_store::Store;
 use proq_store::base::operation_number::OperationNumber;
 use proq_store::operations::operation_entry::{OperationEntry, StepStatus};
+use proq_store::paths::layout::Layout;
 use proq_store::records::step::Step;
 
 use crate::lane::errors::undo_error::UndoError;
@@ -173,14 +174,15 @@ pub(crate) fn describe_steps<'s>(steps: impl Iterator<Item = &'s Step>, prefix: 
         match step {
             Step::CreateWorktree { lane, .. } => created.push(lane.to_string()),
             Step::CreateResolveWorktree { lane, .. } => opened_conflict = Some(lane.to_string()),
-            Step::WriteRecord { path, new: None, .. } if path.ends_with("resolve.toml") => {
+            Step::WriteRecord { path, new: None, .. } if Layout::is_resolution_record(path) => {
                 closed_conflict =
                     path.parent().and_then(Path::file_name).map(|n| n.to_string_lossy().into_owned());
             }
             Step::MovePath { from, to } => {
-                removed.extend(moved_lane_name((from, "proq/lanes"), (to, "proq/history")));
-                restored.extend(moved_lane_name((to, "proq/lanes"), (from, "proq/history")));
-                minor_effects.extend(is_sync_source(from).then(|| "files given to a lane".to_owned()));
+                removed.extend(moved_lane_name(from, to));
+                restored.extend(moved_lane_name(to, from));
+                minor_effects
+                    .extend(Layout::is_new_trash_file(from).then(|| "files given to a lane".to_owned()));
             }
             Step::Checkout { ref_move: RefMove::Switch { from, to }, .. } => {
                 other_effects.push(describe_switch(from, to, prefix));
@@ -228,20 +230,12 @@ fn describe_branch_move(step: &Step) -> Option<(&str, String)> {
 
 /// Returns the name of the lane whose records move between these folders of active and past lanes; none for
 /// another move.
-fn moved_lane_name(active: (&Path, &str), past: (&Path, &str)) -> Option<String> {
-    let below = |(path, folder): (&Path, &str)| path.parent().is_some_and(|parent| parent.ends_with(folder));
-    let name = active.0.file_name().filter(|_| below(active) && below(past))?;
+fn moved_lane_name(active: &Path, past: &Path) -> Option<String> {
+    let is_move = Layout::is_lane_folder(active) && Layout::is_removed_lane_folder(past);
+    let name = active.file_name().filter(|_| is_move)?;
     Some(name.to_string_lossy().split('@').next().unwrap_or_default().to_owned())
 }
 
-/// Returns whether the path is in the folder for new files of a trash entry, from which `sync` moves files to
-/// a lane.
-fn is_sync_source(from: &Path) -> bool {
-    let parts: Vec<_> = from.iter().collect();
-    parts.windows(4).any(|part| (part[0] == "trash") && (part[2] == "worktree") && (part[3] == "new"))
-}
-
-/// Describes a switch of HEAD: to the preview of a lane, back from one, or between two branches or commits.
 fn describe_switch(from: &Head, to: &Head, prefix: &str) -> String {
     let previewed_lane = |head: &Head| match head {
         Head::Branch(name) => {

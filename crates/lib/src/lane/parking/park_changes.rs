@@ -10,6 +10,7 @@ use proq_git::{CommitId, RepoPath};
 use proq_store::base::clock::now;
 use proq_store::base::id::new_id;
 use proq_store::base::record::Record;
+use proq_store::paths::layout::Layout;
 use proq_store::records::preview::PreviewRecord;
 use proq_store::records::snapshot::SnapshotRecord;
 use proq_store::records::step::{PreRestoreState, Step};
@@ -171,7 +172,7 @@ impl Operation<'_> {
 
     /// Returns the step that marks a snapshot as restored now; none when it has no record.
     fn mark_restored_step(&self, id: &str) -> Result<Option<Step>, Error> {
-        let path = self.project.store.layout().snapshot(id).join("snap.toml");
+        let path = self.project.store.layout().snapshot_record(id);
         let Some(snap) = SnapshotRecord::load_if_exists(&path)? else { return Ok(None) };
         let text = SnapshotRecord { restored: Some(now()), ..snap }.to_toml(&path)?;
         self.write_record_step(&path, Some(text)).map(Some)
@@ -180,7 +181,7 @@ impl Operation<'_> {
     /// Records that a snapshot is about to be restored to a worktree again, so that expiry does not delete
     /// it.
     pub(crate) fn mark_not_restored(&self, id: &str) -> Result<(), Error> {
-        let path = self.project.store.layout().snapshot(id).join("snap.toml");
+        let path = self.project.store.layout().snapshot_record(id);
         let snap = SnapshotRecord::load(&path)?;
         self.save_record(&SnapshotRecord { restored: None, is_copy: false, ..snap }, &path)
     }
@@ -253,7 +254,7 @@ impl Operation<'_> {
             && !snapshot.ignored.is_empty()
         {
             let paths: Vec<RepoPath> = snapshot.ignored.into_iter().map(|file| file.path).collect();
-            let files_dir = parked_dir.join("files");
+            let files_dir = Layout::parked_files_in(&parked_dir);
             let names = proq_git::base::error::list_paths(&paths);
             self.project.listener.warn(format!("ignored files are kept in {}: {names}", files_dir.display()));
         }

@@ -8,6 +8,7 @@ use proq_git::merge::tree_merge::merge_trees;
 use proq_git::snapshots::restored_stamps;
 use proq_git::snapshots::snapshot::Snapshot;
 use proq_store::operations::operation_entry::StepStatus;
+use proq_store::paths::layout::Layout;
 use proq_store::records::snapshot::SnapshotRecord;
 use proq_store::records::step::Step;
 
@@ -46,7 +47,7 @@ impl Operation<'_> {
             snapshot_store::prune_parked_folders(&project.store, &id);
             let index = project.saved_index_path(dir, &id);
             if snap.snapshot.has_same_content(current)
-                && !snapshot_store::parked_dir(&project.store, &id)?.join("files").exists()
+                && !Layout::parked_files_in(&snapshot_store::parked_dir(&project.store, &id)?).exists()
                 && self.lock_worktree(dir)?.has_same_flags(&index, raw_index)?
             {
                 return Ok(Some(id));

@@ -10,6 +10,7 @@ use proq_store::base::atomic::{create_private_dir, sync_dir};
 use proq_store::base::id::id_created_at;
 use proq_store::base::record::Record;
 use proq_store::locks::lock::LockName;
+use proq_store::paths::layout::Layout;
 use proq_store::records::snapshot::SnapshotRecord;
 
 use crate::lane::context::expiry_item::{ExpiredItem, ExpiryScan, ItemSource, RetainedItem};
@@ -25,11 +26,11 @@ pub(crate) fn save_snapshot(
 ) -> Result<(), Error> {
     let dir = project.store.layout().snapshot(&record.id);
     create_private_dir(&dir)?;
-    let index_path = dir.join("index");
+    let index_path = Layout::snapshot_index_in(&dir);
     std::fs::rename(raw_index, &index_path).map_err(Error::io("move a file to", &index_path))?;
     std::fs::File::open(&index_path).and_then(|f| f.sync_all()).map_err(Error::io("sync", &index_path))?;
     sync_dir(&dir)?;
-    record.save(&dir.join("snap.toml"))?;
+    record.save(&Layout::snapshot_record_in(&dir))?;
     fail_points::hit("snap.put");
     // The ref comes last: a snapshot with a ref is complete.
     let (name, commit) = (SnapshotRecord::ref_name(&record.id), record.snapshot.commit);
@@ -39,7 +40,7 @@ pub(crate) fn save_snapshot(
 /// Returns the folder that holds the files parked with a snapshot, in its subfolder `files`.
 pub fn parked_dir(store: &Store, id: &str) -> Result<PathBuf, Error> {
     let layout = store.layout();
-    let record = SnapshotRecord::load_if_exists(&layout.snapshot(id).join("snap.toml"))?;
+    let record = SnapshotRecord::load_if_exists(&layout.snapshot_record(id))?;
     Ok(layout.snapshot(record.and_then(|snap| snap.parked_files_snapshot).as_deref().unwrap_or(id)))
 }
 
@@ -59,7 +60,7 @@ pub(crate) fn recover_unfinished(project: &Project, id: &str) -> Result<bool, Er
 /// Removes the empty folders that restored files left in the snapshot's folder.
 pub(crate) fn prune_parked_folders(store: &Store, id: &str) {
     if let Ok(dir) = parked_dir(store, id) {
-        folders::remove_parked_dir_without_files(&dir.join("files"));
+        folders::remove_parked_dir_without_files(&Layout::parked_files_in(&dir));
     }
 }
 
@@ -80,7 +81,7 @@ impl Project {
 
     /// Loads the record of a snapshot by its id.
     pub fn load_snap(&self, id: &str) -> Result<SnapshotRecord, Error> {
-        Ok(SnapshotRecord::load(&self.store.layout().snapshot(id).join("snap.toml"))?)
+        Ok(SnapshotRecord::load(&self.store.layout().snapshot_record(id))?)
     }
 
     /// Returns the record of a snapshot that has not been restored; `None` if it has been, or if there is no
@@ -91,16 +92,16 @@ impl Project {
 
     /// Returns the record of a snapshot, restored or not; `None` if there is no record.
     pub(crate) fn find_any_snap(&self, id: &str) -> Result<Option<SnapshotRecord>, Error> {
-        Ok(SnapshotRecord::load_if_exists(&self.store.layout().snapshot(id).join("snap.toml"))?)
+        Ok(SnapshotRecord::load_if_exists(&self.store.layout().snapshot_record(id))?)
     }
 
     /// Returns the path of the index saved with a snapshot of the worktree at `dir`. An index broken by a
     /// power cut is renamed, so that the snapshot is restored as without an index.
     pub(crate) fn saved_index_path(&self, dir: &Path, id: &str) -> PathBuf {
-        let index_path = self.store.layout().snapshot(id).join("index");
+        let index_path = self.store.layout().snapshot_index(id);
         if self.repo.is_broken_index(dir, &index_path) {
             // If the rename fails, the index is just as broken as before.
-            drop(std::fs::rename(&index_path, index_path.with_extension("broken")));
+            drop(std::fs::rename(&index_path, self.store.layout().broken_snapshot_index(id)));
         }
         index_path
     }
@@ -125,7 +126,7 @@ impl Project {
     /// # Errors
     /// Fails if the record or the ref cannot be read.
     pub(crate) fn orphaned_snap_commit(&self, id: &str) -> Result<Option<CommitId>, Error> {
-        match SnapshotRecord::load_if_exists(&self.store.layout().snapshot(id).join("snap.toml"))? {
+        match SnapshotRecord::load_if_exists(&self.store.layout().snapshot_record(id))? {
             Some(_) => Ok(None),
             None => Ok(self.repo.ref_tip(&SnapshotRecord::ref_name(id))?),
         }
@@ -140,7 +141,7 @@ pub fn find_expired(project: &Project) -> Result<ExpiryScan, Error> {
     let mut expired = ExpiryScan::default();
     let is_old = |id: &String| id_created_at(id).is_none_or(|at| at.is_older_than(keep));
     for id in project.snap_ids()?.into_iter().filter(is_old) {
-        match SnapshotRecord::load_if_exists(&project.store.layout().snapshot(&id).join("snap.toml")) {
+        match SnapshotRecord::load_if_exists(&project.store.layout().snapshot_record(&id)) {
             Err(e) => expired.retained.push(RetainedItem::unreadable(id, &e)),
             Ok(Some(SnapshotRecord { restored: Some(at), .. }))
                 if at.is_older_than(project.settings.op_keep) && !is_snap_needed_in_place(project, &id)? =>
@@ -156,7 +157,7 @@ pub fn find_expired(project: &Project) -> Result<ExpiryScan, Error> {
 /// Marks an automatic snapshot as named by an event, so that it is retained; a missing one is ignored.
 pub(crate) fn mark_named_by_event(store: &Store, id: &str) -> Result<(), Error> {
     let _lock = store.locks().acquire(&LockName::Store)?;
-    let path = store.layout().snapshot(id).join("snap.toml");
+    let path = store.layout().snapshot_record(id);
     let Some(mut snap) = SnapshotRecord::load_if_exists(&path)? else { return Ok(()) };
     if let Some(automatic) = &mut snap.automatic {
         automatic.is_in_event = true;
@@ -169,7 +170,9 @@ pub(crate) fn mark_named_by_event(store: &Store, id: &str) -> Result<(), Error> 
 pub(crate) fn delete_automatic(project: &Project, id: &str) -> Result<(), Error> {
     let lock = project.store.locks().acquire(&LockName::Store)?;
     let dir = project.store.layout().snapshot(id);
-    let Some(snap) = SnapshotRecord::load_if_exists(&dir.join("snap.toml"))? else { return Ok(()) };
+    let Some(snap) = SnapshotRecord::load_if_exists(&Layout::snapshot_record_in(&dir))? else {
+        return Ok(());
+    };
     // Since it was chosen for deletion, it may have been restored, or its restore may have started.
     if !snap.is_copy || snap.automatic.is_none_or(|automatic| automatic.is_in_event) {
         return Ok(());
@@ -187,7 +190,9 @@ pub(crate) fn delete_automatic(project: &Project, id: &str) -> Result<(), Error>
 pub fn delete_expired(project: &Project, id: &str) -> Result<bool, Error> {
     let lock = project.store.locks().acquire(&LockName::Store)?;
     let dir = project.store.layout().snapshot(id);
-    let Some(snap) = SnapshotRecord::load_if_exists(&dir.join("snap.toml"))? else { return Ok(false) };
+    let Some(snap) = SnapshotRecord::load_if_exists(&Layout::snapshot_record_in(&dir))? else {
+        return Ok(false);
+    };
     if !snap.restored.is_some_and(|at| at.is_older_than(project.settings.op_keep))
         || is_snap_needed_in_place(project, id)?
     {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use proq_base::process::identity::start_time_of;
 use proq_store::base::clock::Moment;
 use proq_store::base::id::{id_created_at, pid_from_id};
+use proq_store::paths::layout::Layout;
 
 use crate::lane::Project;
 use crate::lane::context::expiry_item::{ExpiredItem, ExpiryScan, ItemSource};
@@ -34,11 +35,12 @@ pub fn find_expired(project: &Project) -> ExpiryScan {
     for path in layout.parked_unfinished_files() {
         add_if_older(path, trash_age);
     }
-    for section in ["snaps", "trash"] {
-        for name in layout.entry_names(section) {
-            let dir = layout.entry_dir(section, &name);
+    let (snapshots, trash) = (layout.snapshots(), layout.trash());
+    for folder in [&snapshots, &trash] {
+        for name in Layout::entry_names(folder) {
+            let dir = folder.join(&name);
             if has_dead_writer(&dir)
-                && (has_only_folders(&dir) || section == "snaps" && is_unfinished_snapshot(&dir))
+                && (has_only_folders(&dir) || folder == &snapshots && is_unfinished_snapshot(&dir))
             {
                 add_if_older(dir, MIN_TEMP_AGE);
             }
@@ -64,7 +66,7 @@ fn has_dead_writer(path: &Path) -> bool {
 /// Returns whether a snapshot's folder contains only copies: its record was not written, and no file was
 /// moved there.
 fn is_unfinished_snapshot(dir: &Path) -> bool {
-    let is_copy = |name: &std::ffi::OsStr| name == "ignored" || name == "index";
-    std::fs::read_dir(dir)
-        .is_ok_and(|mut entries| entries.all(|entry| entry.is_ok_and(|e| is_copy(&e.file_name()))))
+    std::fs::read_dir(dir).is_ok_and(|mut entries| {
+        entries.all(|entry| entry.is_ok_and(|e| Layout::is_snapshot_copy(&e.file_name())))
+    })
 }

@@ -3,6 +3,7 @@
 use proq_base::lane_name::LaneName;
 use proq_store::base::file_tree::size_on_disk;
 use proq_store::base::record::Record;
+use proq_store::paths::layout::Layout;
 use proq_store::records::trash::TrashRecord;
 use serde::Serialize;
 
@@ -30,7 +31,7 @@ pub fn trash_usage(project: &Project, except: &[String]) -> Result<TrashUsage, E
     let (mut out, mut dirs) = (TrashUsage::default(), list_entries(&project.store)?);
     dirs.retain(|dir| !except.contains(&entry_name(dir)));
     for dir in &dirs {
-        let record = TrashRecord::load_if_exists(&dir.join("trash.toml")).ok().flatten();
+        let record = TrashRecord::load_if_exists(&Layout::trash_record_in(dir)).ok().flatten();
         let outside = record.and_then(|record| record.current_path).filter(|w| !is_part_of_entry(w, dir));
         out.bytes += size_on_disk(dir) + outside.as_deref().map_or(0, size_on_disk);
     }

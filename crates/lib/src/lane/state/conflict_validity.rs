@@ -4,6 +4,7 @@ use proq_git::Repo;
 use proq_git::merge::tree_merge;
 use proq_git::repository::objects::TempObjectStore;
 use proq_store::base::record::Record;
+use proq_store::paths::layout::Layout;
 use proq_store::records::check::FailedCheckRecord;
 use proq_store::records::conflict::ConflictRecord;
 use proq_store::records::lane::AnyLane;
@@ -64,6 +65,6 @@ fn is_conflict_over(project: &Project, lane: &AnyLane) -> Result<bool, Error> {
         return Ok(false);
     };
     let scratch = layout.create_scratch()?;
-    let temp_objects = TempObjectStore::new(repo, &scratch.path().join("objects"))?;
+    let temp_objects = TempObjectStore::new(repo, &Layout::scratch_objects(scratch.path()))?;
     Ok(!tree_merge::would_conflict(repo, base, tip, scratch.path(), &temp_objects)?)
 }

@@ -23,22 +23,15 @@ use proq_store::base::clock::now;
 use proq_store::base::id::id_created_at;
 use proq_store::base::record::Record;
 use proq_store::locks::lock::LockName;
+use proq_store::paths::layout::Layout;
 use proq_store::records::step::Step;
 use proq_store::records::trash::{ReusedTrashRecord, TrashRecord};
 
 use super::populate::{EmptyWorktree, with_progress};
 use super::resident_processes::processes_in_dir;
 use super::trash;
-use super::trash::PARKED_FOLDER;
 use crate::lane::operation::journaled_operation::Operation;
 use crate::lane::{Error, Project};
-
-/// Record in a trash entry that names the lane which reuses the entry's folder.
-const REUSE_RECORD_FILE: &str = "given.toml";
-/// Saved `.git` file of the landed lane's worktree.
-const SAVED_GITFILE: &str = "gitlink";
-/// Worktree folder in a trash entry, before it is reused and after it is recreated.
-const WORKTREE_FOLDER: &str = "worktree";
 
 /// Trash entry whose worktree folder may be reusable.
 struct PoolEntry {
@@ -187,14 +180,14 @@ fn youngest_entries(project: &Project, limit: usize) -> Result<Vec<PoolEntry>, E
         .collect();
     dirs.sort();
     let to_pool_entry = |(_, dir): (_, PathBuf)| {
-        let record = TrashRecord::load_if_exists(&dir.join("trash.toml")).ok()??;
+        let record = TrashRecord::load_if_exists(&Layout::trash_record_in(&dir)).ok()??;
         let is_inside_entry =
             record.current_path.as_ref().is_some_and(|folder| trash::is_part_of_entry(folder, &dir));
-        let is_folder = |name: &str| dir.join(name).symlink_metadata().is_ok_and(|meta| meta.is_dir());
+        let is_folder = |path: &Path| path.symlink_metadata().is_ok_and(|meta| meta.is_dir());
+        let (folder, admin) = (Layout::trash_worktree_in(&dir), Layout::trash_admin_dir_in(&dir));
         let is_reusable =
             record.reusable && is_inside_entry && !trash::is_expired(&project.settings, &record);
-        let tip = record.tip.filter(|_| is_reusable && is_folder(WORKTREE_FOLDER) && is_folder("admin"))?;
-        let (folder, admin) = (dir.join(WORKTREE_FOLDER), dir.join("admin"));
+        let tip = record.tip.filter(|_| is_reusable && is_folder(&folder) && is_folder(&admin))?;
         Some(PoolEntry { entry_dir: dir, worktree_dir: folder, admin_dir: admin, record, tip })
     };
     Ok(dirs.into_iter().rev().filter_map(to_pool_entry).take(limit).collect())
@@ -322,8 +315,8 @@ fn move_folder_to_lane(
     record: &ReusedTrashRecord,
     removed_paths: &[RepoPath],
 ) -> Result<(), Error> {
-    let (folder, parked) = (entry.join(WORKTREE_FOLDER), entry.join(PARKED_FOLDER));
-    record.save(&entry.join(REUSE_RECORD_FILE))?;
+    let (folder, parked) = (Layout::trash_worktree_in(entry), Layout::trash_parked_files_in(entry));
+    record.save(&Layout::reused_trash_record_in(entry))?;
     fail_points::hit("pool.claimed");
     std::fs::create_dir(&parked).or_else(allow_already_exists).map_err(Error::io("create", &parked))?;
     for path in removed_paths {
@@ -334,7 +327,7 @@ fn move_folder_to_lane(
         rename_no_replace(&from, &to).map_err(Error::io("move aside", &from))?;
         fail_points::hit("pool.aside");
     }
-    let (gitlink, saved_gitlink) = (folder.join(".git"), entry.join(SAVED_GITFILE));
+    let (gitlink, saved_gitlink) = (folder.join(".git"), Layout::trash_gitlink_in(entry));
     rename_no_replace(&gitlink, &saved_gitlink).map_err(Error::io("move aside", &gitlink))?;
     fail_points::hit("pool.unlinked");
     let lane_gitlink = dir.join(".git");
@@ -369,7 +362,7 @@ fn allow_already_exists(e: std::io::Error) -> std::io::Result<()> {
 /// Recovers an interrupted reuse of a folder. Returns whether the folder has changed hands; otherwise
 /// everything is moved back. Can be interrupted and repeated.
 pub(crate) fn recover_reuse(entry: &Path, dir: &Path) -> Result<bool, Error> {
-    let (folder, saved_gitlink) = (entry.join(WORKTREE_FOLDER), entry.join(SAVED_GITFILE));
+    let (folder, saved_gitlink) = (Layout::trash_worktree_in(entry), Layout::trash_gitlink_in(entry));
     if folder.symlink_metadata().is_err() {
         return Ok(true);
     }
@@ -388,12 +381,12 @@ pub(crate) fn recover_reuse(entry: &Path, dir: &Path) -> Result<bool, Error> {
 /// Moves parked files back into the worktree folder of a trash entry, which no lane has taken or which was
 /// recreated. Parked files whose path is taken stay parked.
 fn restore_parked_files(entry: &Path) -> Result<(), Error> {
-    let parked = entry.join(PARKED_FOLDER);
+    let parked = Layout::trash_parked_files_in(entry);
     if parked.symlink_metadata().is_ok() {
-        merge_folders(&parked, &entry.join(WORKTREE_FOLDER))?;
+        merge_folders(&parked, &Layout::trash_worktree_in(entry))?;
     }
     fail_points::hit("regrow.merged");
-    let record = entry.join(REUSE_RECORD_FILE);
+    let record = Layout::reused_trash_record_in(entry);
     remove_temp_files_of(&record).map_err(Error::io("remove", &record))?;
     match std::fs::remove_file(&record) {
         Err(e) if e.kind() != ErrorKind::NotFound => Err(Error::io("remove", &record)(e)),
@@ -432,14 +425,14 @@ pub(crate) fn with_recreated_folder(
 ) -> Result<(), Error> {
     let project = op.project;
     let entry = from.parent().filter(|dir| {
-        from.ends_with(WORKTREE_FOLDER) && dir.parent() == Some(project.store.layout().trash().as_path())
+        Layout::is_trash_worktree(from) && dir.parent() == Some(project.store.layout().trash().as_path())
     });
     let Some(entry) = entry else { return move_folder() };
     // The lock keeps the folder from being reused between the check and the move.
     let _pool = project.store.locks().acquire(&LockName::Pool)?;
-    let record = TrashRecord::load_if_exists(&entry.join("trash.toml"))?;
+    let record = TrashRecord::load_if_exists(&Layout::trash_record_in(entry))?;
     if from.symlink_metadata().is_err()
-        && let Some(given) = ReusedTrashRecord::load_if_exists(&entry.join(REUSE_RECORD_FILE))?
+        && let Some(given) = ReusedTrashRecord::load_if_exists(&Layout::reused_trash_record_in(entry))?
         && let Some((lane, tip)) = record.and_then(|record| Some((record.lane, record.tip?)))
     {
         op.perform(Step::RecreateTrash { trash_entry: entry.to_owned(), tip }).map(drop)?;
@@ -457,14 +450,14 @@ pub(crate) fn with_recreated_folder(
 
 /// Recreates the folder of an entry: the files of its commit and the parked files.
 pub(crate) fn recreate_folder(repo: &Repo, entry: &Path, tip: CommitId, scratch: &Path) -> Result<(), Error> {
-    let new_folder = scratch.join("folder");
+    let new_folder = Layout::scratch_worktree(scratch);
     std::fs::create_dir(&new_folder).map_err(Error::io("create", &new_folder))?;
-    repo.write_commit_files(&new_folder, tip, &scratch.join("index"))?;
-    let (gitlink, saved_gitlink) = (new_folder.join(".git"), entry.join(SAVED_GITFILE));
+    repo.write_commit_files(&new_folder, tip, &Layout::scratch_index(scratch))?;
+    let (gitlink, saved_gitlink) = (new_folder.join(".git"), Layout::trash_gitlink_in(entry));
     copy_gitlink(&saved_gitlink, &gitlink)?;
     fsync::sync_file_system(&new_folder)?;
     fail_points::hit("regrow.built");
-    let folder = entry.join(WORKTREE_FOLDER);
+    let folder = Layout::trash_worktree_in(entry);
     rename_no_replace(&new_folder, &folder).map_err(Error::io("move", &new_folder))?;
     fail_points::hit("regrow.moved");
     recover_recreate(entry).map(drop)
@@ -473,10 +466,10 @@ pub(crate) fn recreate_folder(repo: &Repo, entry: &Path, tip: CommitId, scratch:
 /// Recovers an interrupted recreation of a folder, and completes it if the folder is in its final path.
 /// Returns whether it is.
 pub(crate) fn recover_recreate(entry: &Path) -> Result<bool, Error> {
-    if entry.join(WORKTREE_FOLDER).symlink_metadata().is_err() {
+    if Layout::trash_worktree_in(entry).symlink_metadata().is_err() {
         return Ok(false);
     }
-    let saved_gitlink = entry.join(SAVED_GITFILE);
+    let saved_gitlink = Layout::trash_gitlink_in(entry);
     match std::fs::remove_file(&saved_gitlink) {
         Err(e) if e.kind() != ErrorKind::NotFound => return Err(Error::io("remove", &saved_gitlink)(e)),
         _ => {}

@@ -11,6 +11,7 @@ use proq_base::lane_name::LaneName;
 use proq_store::Store;
 use proq_store::base::record::Record;
 use proq_store::locks::lock::LockName;
+use proq_store::paths::layout::Layout;
 use proq_store::records::lane::AnyLane;
 use proq_store::records::ports::{PORTS_PER_LANE as PORT_COUNT, Ports, SetUpRecord};
 
@@ -61,7 +62,7 @@ pub(crate) fn extra_ports(project: &Project, index: usize) -> Option<Ports> {
 /// no lane.
 fn ports_of_other_lanes(store: &Store, name: &str) -> Vec<Ports> {
     let layout = store.layout();
-    let others = layout.entry_names("lanes").into_iter().filter(|other| other != name);
+    let others = Layout::entry_names(&layout.lanes()).into_iter().filter(|other| other != name);
     let lane_ports = |other: String| match AnyLane::load_if_exists(&layout.record_of_lane_entry(&other)) {
         Ok(Some(lane)) => lane.ports,
         // The lane is being created, or its record is unreadable and it cannot run.

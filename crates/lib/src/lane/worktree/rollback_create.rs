@@ -19,20 +19,16 @@ use proq_git::{CommitId, RepoPath};
 use proq_store::base::atomic::rename_no_replace;
 use proq_store::base::id::new_id;
 use proq_store::locks::lock::LockName;
+use proq_store::paths::layout::Layout;
 
 use super::trash;
 use crate::lane::worktree::set_up::commands::stop_leftover_commands;
 use crate::lane::{Error, Project};
 
-/// Name of the note in a step's folder that identifies the folder that the step created.
-const CREATED_NOTE: &str = "made";
-/// Name of the note in a step's folder with the temporary path used on another disk.
-const TEMP_PATH_NOTE: &str = "beside";
-
 /// Creates the folder of a worktree at a path that must be free. Notes the folder's identity before it gets
 /// its name, so that a rollback never removes a folder of another program.
 pub fn create_folder(dir: &Path, scratch: &Path) -> Result<(), Error> {
-    let temp_dir = scratch.join("folder");
+    let temp_dir = Layout::scratch_worktree(scratch);
     std::fs::create_dir(&temp_dir).map_err(Error::io("create", &temp_dir))?;
     note_created(&temp_dir, scratch)?;
     let path_taken = || Error::PathTaken { path: dir.to_owned() };
@@ -57,12 +53,14 @@ pub fn create_folder(dir: &Path, scratch: &Path) -> Result<(), Error> {
 fn create_on_other_disk(dir: &Path, scratch: &Path) -> std::io::Result<()> {
     let name = dir.file_name().unwrap_or_default().to_string_lossy();
     let temp_dir = dir.with_file_name(format!(".{name}.{}", new_id()));
-    write_note(&scratch.join(TEMP_PATH_NOTE), temp_dir.as_os_str().as_bytes())?;
+    write_note(&Layout::temp_path_note(scratch), temp_dir.as_os_str().as_bytes())?;
     std::fs::create_dir(&temp_dir)?;
     fail_points::hit("folder.beside");
-    let renamed =
-        write_note(&scratch.join(CREATED_NOTE), folder_identity(&temp_dir).unwrap_or_default().as_bytes())
-            .and_then(|()| rename_no_replace(&temp_dir, dir));
+    let renamed = write_note(
+        &Layout::created_folder_note(scratch),
+        folder_identity(&temp_dir).unwrap_or_default().as_bytes(),
+    )
+    .and_then(|()| rename_no_replace(&temp_dir, dir));
     if renamed.is_err() {
         drop(std::fs::remove_dir(&temp_dir));
     }
@@ -71,7 +69,7 @@ fn create_on_other_disk(dir: &Path, scratch: &Path) -> std::io::Result<()> {
 
 /// Notes the identity of a folder that was just created, so that a rollback recognizes it.
 fn note_created(dir: &Path, scratch: &Path) -> Result<(), Error> {
-    let path = scratch.join(CREATED_NOTE);
+    let path = Layout::created_folder_note(scratch);
     let text = folder_identity(dir).unwrap_or_default();
     write_note(&path, text.as_bytes()).map_err(Error::io("write", &path))
 }
@@ -97,11 +95,11 @@ pub(crate) fn roll_back_killed_creation(
     start: CommitId,
     scratch: &Path,
 ) -> Result<(), Error> {
-    if let Ok(temp_path) = proq_base::regular_file::read_store_file(scratch.join(TEMP_PATH_NOTE)) {
+    if let Ok(temp_path) = proq_base::regular_file::read_store_file(Layout::temp_path_note(scratch)) {
         // The folder is empty if it exists: files are written only after it has its final name.
         drop(std::fs::remove_dir(OsStr::from_bytes(&temp_path)));
     }
-    let created = proq_base::regular_file::read_store_text(scratch.join(CREATED_NOTE))
+    let created = proq_base::regular_file::read_store_text(Layout::created_folder_note(scratch))
         .ok()
         .filter(|text| !text.is_empty());
     let present = folder_identity(dir);
@@ -149,7 +147,7 @@ fn save_prompt_to_trash(project: &Project, lane: &LaneName) -> Result<(), Error>
         let trash_dir = trash::move_incomplete_worktree(&project.store, &folder, lane, None)?;
         project.listener.warn(format!(
             "what lane '{lane}' was to be asked is kept: {}",
-            trash_dir.join("worktree/task.md").display()
+            Layout::task_prompt_in(&Layout::trash_worktree_in(&trash_dir)).display()
         ));
         return Ok(());
     }
@@ -210,9 +208,9 @@ fn is_git_output_or_prefix(
     paths: &[RepoPath],
 ) -> Result<bool, Error> {
     let scratch = project.store.layout().create_scratch()?;
-    let reference_dir = scratch.path().join("whole");
+    let reference_dir = Layout::scratch_reference_dir(scratch.path());
     std::fs::create_dir(&reference_dir).map_err(Error::io("create", &reference_dir))?;
-    project.repo.write_commit_files(&reference_dir, start, &scratch.path().join("index"))?;
+    project.repo.write_commit_files(&reference_dir, start, &Layout::scratch_index(scratch.path()))?;
     Ok(paths
         .iter()
         .all(|path| is_full_or_partial_copy(&path.to_fs_path(dir), &path.to_fs_path(&reference_dir))))

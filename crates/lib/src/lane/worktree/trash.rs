@@ -21,6 +21,7 @@ use proq_store::base::id::{id_created_at, new_id};
 use proq_store::base::record::Record;
 use proq_store::locks::lock::LockName;
 use proq_store::operations::scratch::ScratchDir;
+use proq_store::paths::layout::Layout;
 use proq_store::records::lane::LaneRecord;
 use proq_store::records::trash::TrashRecord;
 
@@ -37,12 +38,12 @@ pub(crate) fn move_worktree(
     is_foreign: bool,
 ) -> Result<PathBuf, Error> {
     let dir = new_entry_path(&op.project.store, &record.lane);
-    let file = dir.join("trash.toml");
+    let file = Layout::trash_record_in(&dir);
     if !is_foreign && record.former_path.symlink_metadata().is_ok() {
         let to = if is_on_other_disk(&record.former_path, &op.project.store) {
             sibling_path(&record.former_path)
         } else {
-            dir.join("worktree")
+            Layout::trash_worktree_in(&dir)
         };
         record.current_path = Some(to.clone());
         op.save_record(&record, &file)?;
@@ -52,7 +53,7 @@ pub(crate) fn move_worktree(
         op.save_record(&record, &file)?;
     }
     if let Some(admin) = admin {
-        op.move_path(admin, &dir.join("admin"))?;
+        op.move_path(admin, &Layout::trash_admin_dir_in(&dir))?;
     }
     Ok(dir)
 }
@@ -68,7 +69,7 @@ pub(crate) fn move_incomplete_worktree(
     remove_started_entries(store, lane)?;
     let dir = new_entry_path(store, lane);
     let exists = path.symlink_metadata().is_ok();
-    let to = if is_on_other_disk(path, store) { sibling_path(path) } else { dir.join("worktree") };
+    let to = if is_on_other_disk(path, store) { sibling_path(path) } else { Layout::trash_worktree_in(&dir) };
     let record = TrashRecord {
         lane: lane.clone(),
         removed_at: now(),
@@ -81,14 +82,15 @@ pub(crate) fn move_incomplete_worktree(
         reusable: false,
         unreadable: Vec::new(),
     };
-    record.save(&dir.join("trash.toml"))?;
+    record.save(&Layout::trash_record_in(&dir))?;
     fail_points::hit("trash.noted");
     if exists {
         std::fs::rename(path, &to).map_err(Error::io("move to the trash", path))?;
         fail_points::hit("trash.moved");
     }
     if let Some(admin) = admin {
-        std::fs::rename(admin, dir.join("admin")).map_err(Error::io("move to the trash", admin))?;
+        std::fs::rename(admin, Layout::trash_admin_dir_in(&dir))
+            .map_err(Error::io("move to the trash", admin))?;
     }
     Ok(dir)
 }
@@ -109,12 +111,13 @@ impl FileExchange {
     /// Fails if the entry cannot be written.
     pub fn start(store: &Store, lane: &LaneRecord) -> Result<FileExchange, Error> {
         let (scratch, entry_dir) = (store.layout().create_scratch()?, new_entry_path(store, &lane.name));
-        let draft = scratch.path().join(DRAFT_ENTRY_NAME);
+        let draft = Layout::scratch_trash_entry(scratch.path());
         let is_separate = is_on_other_disk(&lane.path, store);
-        let exchange_dir = if is_separate { sibling_path(&lane.path) } else { draft.join("worktree") };
+        let exchange_dir =
+            if is_separate { sibling_path(&lane.path) } else { Layout::trash_worktree_in(&draft) };
         std::fs::create_dir_all(&exchange_dir).map_err(Error::io("create", &exchange_dir))?;
         fail_points::hit("trash.begun");
-        let worktree = if is_separate { exchange_dir.clone() } else { entry_dir.join("worktree") };
+        let worktree = if is_separate { exchange_dir.clone() } else { Layout::trash_worktree_in(&entry_dir) };
         let record = TrashRecord {
             lane: lane.name.clone(),
             removed_at: now(),
@@ -127,7 +130,7 @@ impl FileExchange {
             reusable: false,
             unreadable: Vec::new(),
         };
-        record.save(&draft.join("trash.toml"))?;
+        record.save(&Layout::trash_record_in(&draft))?;
         let mut entry = FileExchange { scratch, entry_dir, exchange_dir };
         // A folder on another disk can be found only by its record, so the record is saved first.
         if is_separate {
@@ -151,7 +154,7 @@ impl FileExchange {
     /// # Errors
     /// Fails if the entry cannot be moved.
     pub(crate) fn move_to_trash(&mut self) -> Result<(), Error> {
-        let draft = self.scratch.path().join(DRAFT_ENTRY_NAME);
+        let draft = Layout::scratch_trash_entry(self.scratch.path());
         if draft.symlink_metadata().is_err() {
             return Ok(());
         }
@@ -160,17 +163,11 @@ impl FileExchange {
         }
         std::fs::rename(&draft, &self.entry_dir).map_err(Error::io("move to the trash", &draft))?;
         if self.exchange_dir.starts_with(&draft) {
-            self.exchange_dir = self.entry_dir.join("worktree");
+            self.exchange_dir = Layout::trash_worktree_in(&self.entry_dir);
         }
         Ok(())
     }
 }
-
-/// Folder in a trash entry for parked files, which were in the worktree besides its commit and are not
-/// reused.
-pub(crate) const PARKED_FOLDER: &str = "aside";
-/// Name of an entry that is not in the trash yet.
-const DRAFT_ENTRY_NAME: &str = "entry";
 
 /// Removes entries that an earlier recovery of this lane had started, if it was killed before anything was
 /// moved into them.
@@ -182,7 +179,7 @@ fn remove_started_entries(store: &Store, lane: &LaneName) -> Result<(), Error> {
         // Another lane's name may start with this lane's name.
         let is_id =
             |id: &str| id.split('-').count() == 4 && id.chars().all(|c| c == '-' || c.is_ascii_digit());
-        let record = dir.join("trash.toml");
+        let record = Layout::trash_record_in(&dir);
         if id.is_some_and(is_id) && is_only_started(&dir, &record) {
             remove_temp_files_of(&record).map_err(Error::io("remove", &record))?;
             drop(std::fs::remove_file(&record));
@@ -206,7 +203,7 @@ fn is_only_started(dir: &Path, record: &Path) -> bool {
 
 /// Returns the path for a new entry. Saving its record creates the folder.
 fn new_entry_path(store: &Store, lane: &LaneName) -> PathBuf {
-    store.layout().trash().join(format!("{lane}-{}", new_id()))
+    store.layout().trash_entry(lane, &new_id())
 }
 
 /// Returns whether `path` is on another disk than the store, so that a rename is impossible. Returns false if
@@ -227,7 +224,7 @@ pub fn find_expired(project: &Project) -> Result<ExpiryScan, Error> {
     let (keep, mut expired) = (project.settings.trash_keep, ExpiryScan::default());
     for dir in list_entries(&project.store)? {
         let name = entry_name(&dir);
-        match TrashRecord::load_if_exists(&dir.join("trash.toml")) {
+        match TrashRecord::load_if_exists(&Layout::trash_record_in(&dir)) {
             Err(e) => expired.retained.push(RetainedItem::unreadable(name, &e)),
             // An entry that is being created has no record yet. An entry without a file expires as a
             // temporary folder.
@@ -263,10 +260,6 @@ pub fn find_expired(project: &Project) -> Result<ExpiryScan, Error> {
     expired.expired.sort_by(|a, b| (a.age_start, &a.name).cmp(&(b.age_start, &b.name)));
     Ok(expired)
 }
-
-/// Name of the file in an entry that notes which nested repository it is retained for, so that the search is
-/// not repeated.
-const NESTED_REPO_NOTE: &str = "holds";
 
 /// Returns the reason to retain an entry with files that could not be read when the lane was removed, so that
 /// no snapshot has them.
@@ -305,16 +298,16 @@ fn move_out_command(repo: &Repo, path: &Path) -> String {
 /// else. `worktree` is the path of the lane's folder according to the entry's record.
 fn retained_for_nested_repo(repo: &Repo, dir: &Path, worktree: Option<&Path>) -> Option<RetainedItem> {
     let outside = worktree.filter(|worktree| !is_part_of_entry(worktree, dir));
-    let note_path = dir.join(NESTED_REPO_NOTE);
+    let note_path = Layout::trash_nested_repo_note_in(dir);
     let noted_repo = proq_base::regular_file::read_store_file(&note_path)
         .ok()
         .map(|text| PathBuf::from(OsStr::from_bytes(&text)));
-    let admin = dir.join("admin");
+    let admin = Layout::trash_admin_dir_in(dir);
     // The work may have been pushed or moved away since.
     let found = noted_repo.and_then(|path| repo.repo_with_unsaved_work(&path, &admin)).or_else(|| {
-        let worktree = outside.map_or_else(|| dir.join("worktree"), Path::to_owned);
+        let worktree = outside.map_or_else(|| Layout::trash_worktree_in(dir), Path::to_owned);
         // The second folder holds files that were in no commit when another lane reused the folder.
-        let search_roots = [worktree, dir.join(PARKED_FOLDER)];
+        let search_roots = [worktree, Layout::trash_parked_files_in(dir)];
         let found = search_roots.iter().find_map(|top| repo.find_repo_with_unsaved_work(top, &admin))?;
         // If writing the note fails, the next search takes as long as this one.
         drop(std::fs::write(&note_path, found.folder.as_os_str().as_bytes()));
@@ -355,7 +348,7 @@ pub(crate) fn is_expired(settings: &Settings, record: &TrashRecord) -> bool {
 /// Returns whether a folder is part of an entry, even if the repository was moved since.
 pub(crate) fn is_part_of_entry(path: &Path, dir: &Path) -> bool {
     path.starts_with(dir)
-        || (path.ends_with("worktree") && path.parent().and_then(Path::file_name) == dir.file_name())
+        || (Layout::is_trash_worktree(path) && path.parent().and_then(Path::file_name) == dir.file_name())
 }
 
 /// Returns whether a folder has a name as [`sibling_path`] creates it.
@@ -367,7 +360,7 @@ fn has_sibling_name(path: &Path) -> bool {
 pub fn delete_expired(project: &Project, dir: &Path, outside: Option<&Path>) -> Result<bool, Error> {
     let record = || {
         Ok::<_, Error>(
-            TrashRecord::load_if_exists(&dir.join("trash.toml"))?
+            TrashRecord::load_if_exists(&Layout::trash_record_in(dir))?
                 .filter(|r| is_expired(&project.settings, r)),
         )
     };
@@ -404,7 +397,7 @@ pub(crate) fn saved_refs_in_use(project: &Project) -> Result<Vec<String>, Error>
     let mut retained = list_entries(&project.store)?;
     retained.retain(|dir| !expired_names.contains(&entry_name(dir)));
     let saved_ref =
-        |dir: PathBuf| TrashRecord::load_if_exists(&dir.join("trash.toml")).ok().flatten()?.saved_ref;
+        |dir: PathBuf| TrashRecord::load_if_exists(&Layout::trash_record_in(&dir)).ok().flatten()?.saved_ref;
     Ok(retained.into_iter().filter_map(saved_ref).collect())
 }
 

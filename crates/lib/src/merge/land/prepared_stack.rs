@@ -2,6 +2,7 @@
 
 use proq_git::CommitId;
 use proq_git::repository::objects::TempObjectStore;
+use proq_store::paths::layout::Layout;
 
 use super::{branch_move, local_changes};
 use crate::lane;
@@ -56,7 +57,7 @@ impl LandingContext<'_, '_> {
         in_place_guard::require_branch_not_in_place(project, onto)?;
         let scratch = project.store.layout().create_scratch()?;
         let temp_objects = match request.dry_run {
-            true => Some(TempObjectStore::new(&project.repo, &scratch.path().join("objects"))?),
+            true => Some(TempObjectStore::new(&project.repo, &Layout::scratch_objects(scratch.path()))?),
             false => None,
         };
         let tip = project.repo.branch_tip(onto)?;

@@ -15,6 +15,7 @@ use proq_store::Store;
 use proq_store::base::id::new_id;
 use proq_store::base::record::Record;
 use proq_store::locks::lock::LockGuard;
+use proq_store::paths::layout::Layout;
 use proq_store::records::conflict::{ConflictRecord, ResolutionRecord};
 use proq_store::records::lane::LaneRecord;
 use proq_store::records::lane_state::LaneState;
@@ -142,7 +143,7 @@ fn side_tips(repo: &Repo, lane: &LaneRecord, onto: &str) -> Result<(CommitId, Co
 /// Returns whether merging the lane's tip into the base's tip causes no conflict.
 fn is_clean_merge(project: &Project, (tip, base): (CommitId, CommitId)) -> Result<bool, Error> {
     let scratch = project.store.layout().create_scratch()?;
-    let temp_objects = TempObjectStore::new(&project.repo, &scratch.path().join("objects"))?;
+    let temp_objects = TempObjectStore::new(&project.repo, &Layout::scratch_objects(scratch.path()))?;
     // The sides are in the order in which a landing merges.
     Ok(!tree_merge::would_conflict(&project.repo, base, tip, scratch.path(), &temp_objects)?)
 }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use proq_git::history::commit::NewCommit;
 use proq_git::hooks::hook::run_hook;
 use proq_git::{CommitId, CommitWithTree, Repo, TreeId};
+use proq_store::paths::layout::Layout;
 
 use crate::lane::Project;
 use crate::merge::Error;
@@ -117,7 +118,7 @@ pub(crate) fn run_message_hooks(
     kind: &str,
     may_refuse: bool,
 ) -> Result<Result<String, HookRefusal>, Error> {
-    let file = scratch.join("MERGE_MSG");
+    let file = Layout::scratch_commit_message(scratch);
     let path = file.to_string_lossy().into_owned();
     let all_calls: &[(&str, &[&str])] = &[("prepare-commit-msg", &[&path, kind]), (COMMIT_MSG, &[&path])];
     let hook_calls = if may_refuse { all_calls } else { &all_calls[..1] };

@@ -5,6 +5,7 @@ use proq_base::lane_name::LaneName;
 use proq_git::CommitId;
 use proq_git::merge::tree_merge;
 use proq_git::repository::objects::TempObjectStore;
+use proq_store::paths::layout::Layout;
 
 use super::lane_stack::{Conflict, Stack};
 use crate::lane::Project;
@@ -32,7 +33,7 @@ impl LaneConflict {
             return Ok(Vec::new());
         }
         let scratch = project.store.layout().create_scratch()?;
-        let temp_objects = TempObjectStore::new(&project.repo, &scratch.path().join("objects"))?;
+        let temp_objects = TempObjectStore::new(&project.repo, &Layout::scratch_objects(scratch.path()))?;
         let conflicts_with = |ours: CommitId, tip: CommitId| {
             tree_merge::would_conflict(&project.repo, ours, tip, scratch.path(), &temp_objects)
         };

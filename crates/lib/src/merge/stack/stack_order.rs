@@ -7,6 +7,7 @@ use proq_base::lane_name::LaneName;
 use proq_git::CommitId;
 use proq_git::merge::tree_merge;
 use proq_git::repository::objects::TempObjectStore;
+use proq_store::paths::layout::Layout;
 
 use super::apply::StackContext;
 use super::lane_stack::Stack;
@@ -90,7 +91,7 @@ fn conflict_matrix(
     let temp_objects = if let Some(aside) = context.temp_objects {
         aside
     } else {
-        created_store = TempObjectStore::new(repo, &context.scratch.join("pairs"))?;
+        created_store = TempObjectStore::new(repo, &Layout::scratch_pair_objects(context.scratch))?;
         &created_store
     };
     let mut out = BTreeMap::new();

@@ -8,6 +8,7 @@ use proq_git::Repo;
 use proq_git::repository::objects::TempObjectStore;
 use proq_store::base::record::Record;
 use proq_store::locks::lock::WaitLimit;
+use proq_store::paths::layout::Layout;
 use proq_store::records::check::FailedCheckRecord;
 use proq_store::records::lane::LaneRecord;
 
@@ -63,7 +64,7 @@ fn cached_status(project: &Project, lane: &LaneRecord) -> Result<CheckStatus, Er
 fn check_input_if_landed(project: &Project, lane: &LaneRecord) -> Result<Option<CheckInput>, Error> {
     let Some((base, candidate)) = base_tip_and_candidate(&project.repo, lane)? else { return Ok(None) };
     let scratch = project.store.layout().create_scratch()?;
-    let temp_objects = TempObjectStore::new(&project.repo, &scratch.path().join("objects"))?;
+    let temp_objects = TempObjectStore::new(&project.repo, &Layout::scratch_objects(scratch.path()))?;
     let (request, gate) = (
         LandingOptions { skip_hooks: true, ..LandingOptions::from_lanes(&[]) },
         PreMergeCommitHook::default(),

@@ -76,7 +76,7 @@ fn cache_path(project: &Project, input: &CheckInput, commands: &[String]) -> Opt
         text.push(0);
     }
     let id = project.repo.blob_id(&text)?;
-    Some(project.store.layout().verify_cache().join(format!("{id}.toml")))
+    Some(project.store.layout().verify_cache_entry(&id.to_string()))
 }
 
 /// Returns whether all commands passed on a state within the lifetime of the cache.

@@ -56,7 +56,7 @@ impl ControlRequest {
     /// # Errors
     /// Fails when the file cannot be written.
     pub(crate) fn submit(store: &Store, batch: &BatchId, kind: ControlRequestKind) -> Result<PathBuf, Error> {
-        let path = store.layout().batch_requests_dir(batch).join(format!("{}.toml", new_id()));
+        let path = store.layout().batch_request(batch, &new_id());
         ControlRequest { kind }.save(&path)?;
         Ok(path)
     }

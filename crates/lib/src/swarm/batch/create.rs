@@ -153,7 +153,7 @@ fn write_batch_files(
         // git-proq has just read this file, and the tasks hold what it read, so a missing copy is no error.
         let Ok(text) = std::fs::read(file) else { continue };
         let name = file.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-        write_atomically(&layout.batch_source_copies(id).join(format!("{n}-{name}")), &text)?;
+        write_atomically(&layout.batch_source(id, n, &name), &text)?;
     }
     Ok(())
 }

@@ -8,6 +8,7 @@ use proq_git::{CommitId, Repo};
 use proq_plan::schedule::action::BatchOutcome;
 use proq_store::Store;
 use proq_store::base::batch_id::BatchId;
+use proq_store::paths::layout::Layout;
 use proq_store::records::lane::{LandingInfo, LaneRecord, LaneWorktree};
 
 use crate::lane;
@@ -97,7 +98,7 @@ pub fn forecast_landing_lane(project: &Project, batch: &BatchRecord) -> Result<L
         Err(e) => return Err(e.into()),
     };
     let tree = LaneWorktree { branch: batch.branch.clone(), ..lane.kind.clone() };
-    let path = project.store.layout().lane(&lane.name).join("ahead");
+    let path = Layout::forecast_worktree_in(&project.store.layout().lane(&lane.name));
     Ok(LandingLaneForecast {
         lane: LaneRecord { kind: tree, path, start: batch.start, ..lane },
         is_up_to_date: false,

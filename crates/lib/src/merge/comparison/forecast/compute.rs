@@ -11,6 +11,7 @@ use proq_git::merge::git_forecast::{GitForecast, forecast_with_git, write_tempor
 use proq_git::repository::objects::TempObjectStore;
 use proq_git::{CommitId, Oid, TreeId};
 use proq_store::operations::scratch::ScratchDir;
+use proq_store::paths::layout::Layout;
 use proq_store::records::lane::LaneRecord;
 
 use super::cache::ForecastCache;
@@ -272,7 +273,7 @@ impl TempStorage {
             made
         } else {
             let scratch = project.store.layout().create_scratch()?;
-            (TempObjectStore::new(&project.repo, &scratch.path().join("objects"))?, scratch)
+            (TempObjectStore::new(&project.repo, &Layout::scratch_objects(scratch.path()))?, scratch)
         };
         let (objects, scratch) = self.0.insert(storage);
         Ok(TempFiles { objects, scratch: scratch.path() })
