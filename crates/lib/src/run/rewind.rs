@@ -1,12 +1,12 @@
 //! Rewind of a lane to its state before a run, so that the run can be retried. The work of the run is saved.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::fs::MetadataExt;
 
-use proq_git::Repo;
 use proq_git::base::head::RefMove;
 use proq_git::status::status_query::status;
 use proq_git::worktrees::worktree::WorktreeList;
-use proq_git::{CommitId, RepoPath};
+use proq_git::{CommitId, Oid, Repo, RepoPath};
 use proq_store::base::id::new_id;
 use proq_store::records::lane::LaneRecord;
 
@@ -38,10 +38,11 @@ impl RewindOutcome {
 /// Size of a file in bytes, and its ctime in seconds and nanoseconds.
 type DirtyFileStamp = (u64, i64, i64);
 
-/// Fingerprint of a lane between two of its runs, to detect work that was done in it in between.
+/// Fingerprint of a lane between two of its runs, to detect work that was done in it in between. Its debug
+/// text is hashed into records, so neither the names nor the types of its fields may change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LaneFingerprint {
-    tip: Option<CommitId>,
+    tip: Option<Oid>,
     /// Uncommitted paths, each with a stamp that changes when the file is written.
     dirty_files: Vec<(RepoPath, Option<DirtyFileStamp>)>,
 }
@@ -55,9 +56,16 @@ impl LaneFingerprint {
         };
         let paths = status(repo, &lane.path, true)?.paths();
         Ok(LaneFingerprint {
-            tip: repo.branch_tip(&lane.kind.branch)?,
+            tip: repo.branch_tip(&lane.kind.branch)?.map(CommitId::oid),
             dirty_files: paths.into_iter().map(|path| (path.clone(), stamp(&path))).collect(),
         })
+    }
+
+    /// Returns the hash of the fingerprint as 16 hex digits, the form in which records keep it.
+    pub fn hash_text(&self) -> String {
+        let mut hasher = DefaultHasher::new();
+        format!("{self:?}").hash(&mut hasher);
+        format!("{:016x}", hasher.finish())
     }
 }
 
@@ -95,4 +103,21 @@ pub(crate) fn rewind_lane(
         }
         Ok(RewindOutcome { saved_ref, snapshot_id: snap })
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hash_of_a_fingerprint_is_the_one_in_older_records() {
+        let fingerprint = LaneFingerprint {
+            tip: Oid::from_hex("ab".repeat(20).as_bytes()),
+            dirty_files: vec![
+                (RepoPath::new("src/a.rs"), Some((12, 1_700_000_000, 5))),
+                (RepoPath::new("gone"), None),
+            ],
+        };
+        assert_eq!(fingerprint.hash_text(), "0c9f74cc49977428");
+    }
 }

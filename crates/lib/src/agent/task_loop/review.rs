@@ -1,8 +1,6 @@
 //! Protection of a lane during a review, which must change nothing: recording the state before it, and
 //! reverting changes made during it.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
-
 use proq_git::Repo;
 use proq_git::status::status_query;
 use proq_store::records::lane::LaneRecord;
@@ -26,42 +24,24 @@ pub(super) enum RevertOutcome {
 
 /// Returns `step_run` with the state of the lane before a review: whether it is clean, and its fingerprint.
 /// Returns a run that is no review unchanged.
-pub(super) fn with_state_before_review(
-    repo: &Repo,
-    lane: &LaneRecord,
-    step_run: StepRun,
-) -> Result<StepRun, Error> {
+pub(super) fn with_state_before_review(repo: &Repo, lane: &LaneRecord, step_run: StepRun) -> Result<StepRun, Error> {
     if !step_run.phase.is_review() {
         return Ok(step_run);
     }
     let was_clean = status_query::status(repo, &lane.path, true)?.is_clean();
-    Ok(StepRun {
-        was_clean,
-        fingerprint_before_review: Some(hash_fingerprint(&LaneFingerprint::capture(repo, lane)?)),
-        ..step_run
-    })
+    Ok(StepRun { was_clean, fingerprint_before_review: Some(LaneFingerprint::capture(repo, lane)?.hash_text()), ..step_run })
 }
 
 /// Reverts changes that happened in the lane during a review.
-pub(super) fn revert_review_changes(
-    project: &Project,
-    lane: &LaneRecord,
-    run: &RunRecord,
-    step_run: &StepRun,
-) -> Result<RevertOutcome, Error> {
+pub(super) fn revert_review_changes(project: &Project, lane: &LaneRecord, run: &RunRecord, step_run: &StepRun) -> Result<RevertOutcome, Error> {
     let failed = |reason: &str| {
         let reviewer = &run.agent;
-        RevertOutcome::Failed(format!(
-            "while {reviewer} reviewed step {}, something changed in the lane: {reason}",
-            step_run.step
-        ))
+        RevertOutcome::Failed(format!("while {reviewer} reviewed step {}, something changed in the lane: {reason}", step_run.step))
     };
     if let Some(head_problem) = head_ownership::move_branch_to_head(project, lane)? {
         return Ok(failed(&head_problem));
     }
-    if Some(hash_fingerprint(&LaneFingerprint::capture(&project.repo, lane)?))
-        == step_run.fingerprint_before_review
-    {
+    if Some(LaneFingerprint::capture(&project.repo, lane)?.hash_text()) == step_run.fingerprint_before_review {
         return Ok(RevertOutcome::Unchanged);
     }
     if !step_run.was_clean {
@@ -73,11 +53,4 @@ pub(super) fn revert_review_changes(
         Ok(saved) => Ok(saved.describe().map_or(RevertOutcome::Unchanged, RevertOutcome::Reverted)),
         Err(e) => Ok(failed(&format!("it could not be taken back: {e}"))),
     }
-}
-
-/// Returns a fingerprint as 16 hex digits for the run's record.
-fn hash_fingerprint(fingerprint: &LaneFingerprint) -> String {
-    let mut hasher = DefaultHasher::new();
-    format!("{fingerprint:?}").hash(&mut hasher);
-    format!("{:016x}", hasher.finish())
 }
