@@ -16,7 +16,7 @@
 mod cli;
 
 use crate::cli::app::program;
-pub use proq_base::lane_name::LaneName;
+pub use proq_base::lane_name::{InvalidLaneName, LaneName};
 pub use proq_base::process::limited_process::ExitOutcome;
 pub use proq_git::base::oid::{CommitId, Oid, TreeId};
 pub use proq_git::base::path::RepoPath;

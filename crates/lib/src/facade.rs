@@ -261,7 +261,10 @@ impl Proq {
 
     /// Previews a lane in the main checkout; uncommitted changes there are saved in a snapshot.
     pub fn preview(&self, name: &str) -> Result<(), Error> {
-        enter::enter_preview(&self.project, &self.project.lane(name)?.name).map(drop).map_err(Error::from)
+        self.project.repo.require_main()?;
+        enter::enter_preview(&self.project, &self.project.find_lane(name)?.name)
+            .map(drop)
+            .map_err(Error::from)
     }
 
     /// Leaves the preview and restores the changes. If they conflict with what landed since, returns the

@@ -135,6 +135,7 @@ pub(crate) fn run(context: &CommandContext, args: &Resolve) -> CommandResult {
         other_files: args.allow_other_changes,
     };
     let resolved = if let Some(agent) = &args.agent {
+        project.git_proq_path()?;
         let run_options = args.run_args.run_options();
         refuse_full_permission(context, &project, &run_options)?;
         let (retries, dir) = (args.retries, context.dir.as_path());

@@ -78,6 +78,8 @@ pub(crate) fn run(context: &CommandContext, args: &Swarm) -> CommandResult {
     batch_request.require_clean(&project.repo, args.ignore_dirty)?;
     warn_of_health_problems(context);
     require_batch_approvals(context, &project, args, &batch_request, &loaded_plan, draft)?;
+    // No batch is recorded whose scheduler could not be started.
+    project.git_proq_path()?;
     let batch = batch_request.create_and_start(&project, args, &loaded_plan, plan_summary.shared_lanes())?;
     new_lane::register_repository(&project);
     if args.detach {
