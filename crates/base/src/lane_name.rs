@@ -3,8 +3,9 @@
 use std::borrow::Borrow;
 use std::fmt;
 
-use crate::explain::Explain;
 use serde::{Deserialize, Serialize};
+
+use crate::explain::Explain;
 
 /// Maximum length of a lane name in characters.
 const MAX_NAME_LEN: usize = 64;
@@ -60,7 +61,7 @@ impl LaneName {
     }
 
     /// Returns the `n`-th candidate to try when this name is taken: `x`, `x-2`, `x-3` … (`lane-1`, `lane-2`
-    /// …).
+    /// …). A name that is too long for the number is cut before it.
     pub fn numbered(&self, n: u32) -> LaneName {
         if n < 2 {
             return self.clone();
@@ -68,7 +69,9 @@ impl LaneName {
         if self.0 == "lane-1" {
             return LaneName(format!("lane-{n}"));
         }
-        LaneName(format!("{}-{n}", self.0))
+        let suffix = format!("-{n}");
+        let end = self.0.len().min(MAX_NAME_LEN - suffix.len());
+        LaneName(self.0[..end].to_owned() + &suffix)
     }
 
     /// Returns the name as text.
@@ -279,6 +282,14 @@ mod tests {
         fn whatever_the_prompt_the_name_is_valid(prompt in any::<String>(), n in 0_u32..200) {
             let name = LaneName::from_prompt(&prompt).numbered(n);
             prop_assert!(LaneName::parse(name.as_str()).is_ok(), "{}", name);
+        }
+
+        #[test]
+        fn a_number_keeps_a_name_valid(text in "[a-z0-9][a-z0-9._-]{0,63}", n in any::<u32>()) {
+            if let Ok(name) = LaneName::parse(&text) {
+                let numbered = name.numbered(n);
+                prop_assert!(LaneName::parse(numbered.as_str()).is_ok(), "{}", numbered);
+            }
         }
     }
 }
