@@ -249,13 +249,13 @@ impl Proq {
 
     /// Returns the current state of one lane.
     pub fn show(&self, name: &str) -> Result<Lane, Error> {
-        self.lane_from_record(self.project.lane(name)?.into_any())
+        self.lane_from_record(self.project.find_lane(name)?.into_any())
     }
 
     /// Waits for a lane's agent to exit.
     pub fn wait(&self, name: &str) -> Result<Lane, Error> {
         let (record, _) =
-            crate::agent::control::wait::wait_for_lane(&self.project, &self.project.lane(name)?.name)?;
+            crate::agent::control::wait::wait_for_lane(&self.project, &self.project.find_lane(name)?.name)?;
         self.lane_from_record(record)
     }
 
@@ -293,7 +293,7 @@ impl Proq {
     /// Fails without `force` if the lane has work that is not on its base; nothing is changed then.
     pub fn discard(&self, name: &str, force: bool) -> Result<(), Error> {
         let project = &self.project;
-        let lane = project.lane(name)?;
+        let lane = project.find_lane(name)?;
         project.run_pre_remove_hooks(&lane.name)?;
         let (state, _) = lane_state::effective_state(project, &lane)?;
         if force && state.is_busy() {

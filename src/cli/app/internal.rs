@@ -10,7 +10,6 @@ use std::time::Duration;
 use clap::Args;
 use proq_base::diagnostics::Listener;
 use proq_base::explain::Exit;
-use proq_base::lane_name::LaneName;
 use proq_base::process;
 use proq_base::process::signals;
 use proq_lib::agent::acp::driver;
@@ -201,7 +200,7 @@ fn handle_hook_event(context: &CommandContext, args: &AgentEvent, input: &[u8]) 
     let mut project = Project::open(&context.dir, Listener::silent()).ok()?;
     project.store.set_lock_limit(WaitLimit::AtMost(HOOK_LOCK_WAIT_LIMIT));
     let kind = args.kind.as_deref().unwrap_or_default();
-    let lane = LaneName::parse(args.lane.as_deref()?).ok()?;
+    let lane = project.lane_name(args.lane.as_deref()?).ok()?;
     activity::handle_hook_event(&project, &lane, run_number, kind, &HookInput::parse(input)).ok()?
 }
 
@@ -219,7 +218,7 @@ pub(crate) struct AfterCommit {
 pub(crate) fn run_after_commit(context: &CommandContext, args: &AfterCommit) -> CommandResult {
     signals::start_process_session();
     let project = context.project_for_write()?;
-    let Ok(lane) = LaneName::parse(&args.lane) else { return Ok(Exit::Success) };
+    let Ok(lane) = project.lane_name(&args.lane) else { return Ok(Exit::Success) };
     while let Some(lock) = after_commit::claim_new_commits(&project.store, &lane) {
         proq_base::fail_points::hit("moved.taken");
         // If an edit is in the way, the preview stays where it is. The user sees that in `list`.

@@ -40,7 +40,7 @@ struct DiffOutput {
 
 pub(crate) fn run(context: &CommandContext, args: &Diff) -> CommandResult {
     let project = context.project()?;
-    let lane = project.lane(&args.lane)?;
+    let lane = project.find_lane(&args.lane)?;
     if context.ui.json {
         let (from, files) = with_fork_point_and_worktree(context, &project, &lane, |there, from, to| {
             Ok((from, project.repo.changed_files(there, from, to)?))

@@ -14,7 +14,7 @@ pub(crate) fn find_lane_or_task_lane(project: &Project, name: &str) -> Result<(A
     if let Some((dir, lane)) = project.past_lane(name)? {
         return Ok((lane, dir));
     }
-    let lane = match project.any_lane(name) {
+    let lane = match project.find_any_lane(name) {
         Err(e @ lane::Error::UnknownLane { .. }) => {
             return find_newest_lane_of_task(project, name)?.ok_or_else(|| e.into());
         }

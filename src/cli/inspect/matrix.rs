@@ -88,7 +88,7 @@ fn compute_forecast(project: &Project, args: &Matrix) -> Result<Forecast, merge:
 fn find_lanes(project: &Project, names: &[String]) -> Result<Vec<LaneRecord>, merge::Error> {
     let mut lanes = Vec::new();
     for name in names {
-        lanes.push(project.lane(name)?);
+        lanes.push(project.find_lane(name)?);
     }
     lanes.sort_by(|a, b| a.name.cmp(&b.name));
     lanes.dedup_by(|a, b| a.name == b.name);

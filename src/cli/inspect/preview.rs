@@ -82,7 +82,7 @@ struct PreviewOutput {
 
 pub(crate) fn run(context: &CommandContext, args: &Preview) -> CommandResult {
     let project = context.project_for_write()?;
-    caller::refuse_agent_for_other_lanes(&[], args.dry_run)?;
+    caller::refuse_lane_agent(args.dry_run)?;
     if args.dry_run {
         return print_plan(context, &project, args);
     }
@@ -97,7 +97,7 @@ pub(crate) fn run(context: &CommandContext, args: &Preview) -> CommandResult {
         problem: "nothing says which lane to show",
         example: "git proq preview payments",
     })?;
-    let lane = project.lane(name)?;
+    let lane = project.find_lane(name)?;
     let entered = enter::enter_preview(&project, &lane.name)?;
     print_entered(context, &lane.name, &entered);
     Ok(Exit::Success)

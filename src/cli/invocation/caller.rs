@@ -60,14 +60,23 @@ pub(crate) fn refuse_other_lanes_inside_lane(
 ///
 /// # Errors
 /// [`UsageError::NotOwnLane`] for an agent of a lane, unless `lanes` is that lane and no other.
-pub(crate) fn refuse_agent_for_other_lanes(lanes: &[String], dry_run: bool) -> Result<(), Failure> {
+pub(crate) fn refuse_agent_for_other_lanes<L: AsRef<str>>(lanes: &[L], dry_run: bool) -> Result<(), Failure> {
     let is_agent = std::env::var_os(ATTEMPT_VARIABLE).is_some_and(|attempt| !attempt.is_empty());
     match lane_from_env().filter(|_| is_agent && !dry_run) {
-        Some(own) if lanes.is_empty() || lanes.iter().any(|lane| *lane != own) => {
+        Some(own) if lanes.is_empty() || lanes.iter().any(|lane| lane.as_ref() != own) => {
             Err(UsageError::NotOwnLane { agent_lane: own }.into())
         }
         _ => Ok(()),
     }
+}
+
+/// Refuses a command of a lane's agent that may change any lane, base or the main checkout. A dry run is
+/// always allowed.
+///
+/// # Errors
+/// [`UsageError::NotOwnLane`] for an agent of a lane.
+pub(crate) fn refuse_lane_agent(dry_run: bool) -> Result<(), Failure> {
+    refuse_agent_for_other_lanes::<&str>(&[], dry_run)
 }
 
 /// Returns the name of the lane in which this process runs, as the environment or the folder has it; `None`

@@ -41,7 +41,7 @@ pub(crate) fn run(context: &CommandContext, args: &Merge, trigger: &str) -> Comm
             follow_up::acquire_landing_lock(&project.store, name)?
         };
         // Without the lock, another process is landing the lane.
-        let (Some(_lock), Ok(lane)) = (lock, project.lane(name.as_str())) else { continue };
+        let (Some(_lock), Ok(lane)) = (lock, project.lane(name)) else { continue };
         let blocked_reason = match redirect_output_if_ready(&project, &lane) {
             Ok(AutoMergeStatus::Ready) => None,
             Ok(AutoMergeStatus::NotDue) => continue,

@@ -147,7 +147,7 @@ fn confirm_session_ends(
     }
     let lanes = match args.all {
         true => project.owned_lanes()?,
-        false => args.lanes.iter().map(|name| project.lane(name)).collect::<Result<_, _>>()?,
+        false => args.lanes.iter().map(|name| project.find_lane(name)).collect::<Result<_, _>>()?,
     };
     let mut out = Vec::new();
     for lane in lanes {

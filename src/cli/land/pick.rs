@@ -98,7 +98,7 @@ pub enum PickError {
 
 pub(crate) fn run(context: &CommandContext, args: &Pick) -> CommandResult {
     let project = context.project_for_write()?;
-    caller::refuse_agent_for_other_lanes(&[], args.dry_run)?;
+    caller::refuse_lane_agent(args.dry_run)?;
     let (picked, landed_before) = find_attempt_or_landed(&project, &args.lane)?;
     let Some(group) = picked.group.clone() else {
         return Err(PickError::NotInGroup { lane: picked.name }.into());
@@ -144,7 +144,7 @@ fn find_attempt_or_landed(
     project: &Project,
     name_or_branch: &str,
 ) -> Result<(LaneRecord, Option<LaneOutcome>), Failure> {
-    let lookup_error = match project.lane(name_or_branch) {
+    let lookup_error = match project.find_lane(name_or_branch) {
         Ok(lane) => return Ok((lane, None)),
         Err(e) => e,
     };
@@ -249,7 +249,7 @@ fn discard_others(
     // An attempt that was removed concurrently needs no discard. A lane that was recreated under its name is
     // another lane.
     let still_exists =
-        |lane: &&LaneRecord| project.lane(lane.name.as_str()).is_ok_and(|current| current.is_same_lane(lane));
+        |lane: &&LaneRecord| project.lane(&lane.name).is_ok_and(|current| current.is_same_lane(lane));
     let names: Vec<LaneName> = others.iter().filter(still_exists).map(|lane| lane.name.clone()).collect();
     let mut all_discarded = true;
     let mut record_result = |name: &LaneName, result: Result<LaneRemoval, Failure>| {

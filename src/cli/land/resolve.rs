@@ -143,13 +143,13 @@ pub(crate) fn run(context: &CommandContext, args: &Resolve) -> CommandResult {
             Resolver { agent, retries, allowance: &allowance, run_options: &run_options, current_dir: dir };
         resolve_agent::resolve_by_agent(&project, &args.lane, &resolver)?
     } else if args.continue_resolution {
-        resolve::continue_resolution(&project, &project.lane(&args.lane)?.name, &allowance)?
+        resolve::continue_resolution(&project, &project.find_lane(&args.lane)?.name, &allowance)?
     } else {
-        match resolve::open_for_user(&project, &project.lane(&args.lane)?.name)? {
+        match resolve::open_for_user(&project, &project.find_lane(&args.lane)?.name)? {
             ResolutionStart::Resolved(resolved) => resolved,
             ResolutionStart::Open(resolution) => {
                 resolve_interactively(context, &project.repo, args, &resolution)?;
-                resolve::continue_resolution(&project, &project.lane(&args.lane)?.name, &allowance)?
+                resolve::continue_resolution(&project, &project.find_lane(&args.lane)?.name, &allowance)?
             }
         }
     };
@@ -218,7 +218,7 @@ fn print_resolved(context: &CommandContext, resolved: &ResolvedConflict) {
 
 /// Gives up an open resolution: its work is saved, and the lane is in conflict as before.
 fn abort_resolution(context: &CommandContext, project: &Project, args: &Resolve) -> CommandResult {
-    let (resolution, closed) = resolve::abort_resolution(project, &project.lane(&args.lane)?.name)?;
+    let (resolution, closed) = resolve::abort_resolution(project, &project.find_lane(&args.lane)?.name)?;
     if context.ui.json {
         let trash = closed.trash_entry.as_deref().map(path_form::to_text);
         let saved = closed.saved_ref.as_deref();
@@ -245,7 +245,7 @@ fn abort_resolution(context: &CommandContext, project: &Project, args: &Resolve)
 /// nothing.
 fn show_conflict(context: &CommandContext, args: &Resolve) -> CommandResult {
     let project = context.project()?;
-    let (lane, resolution) = resolve_agent::load_resolution(&project, &project.lane(&args.lane)?.name)?;
+    let (lane, resolution) = resolve_agent::load_resolution(&project, &project.find_lane(&args.lane)?.name)?;
     let conflict = resolve::load_conflict(&project.store, &lane.name)?;
     if let (true, None) = (args.continue_resolution || args.abort, &resolution) {
         return Err(merge::Error::from(ResolveError::NotOpen { lane: lane.name }).into());

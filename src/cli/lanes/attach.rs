@@ -27,7 +27,7 @@ pub(crate) struct Attach {
 
 pub(crate) fn run(context: &CommandContext, args: &Attach) -> CommandResult {
     let project = context.project()?;
-    let lane = project.any_lane(&args.lane)?;
+    let lane = project.find_any_lane(&args.lane)?;
     let has_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
     tmux_window::attach_commands(&project, &lane)?.attach(has_terminal)?;
     Ok(Exit::Success)

@@ -130,7 +130,7 @@ impl<'j> CreatedAttempt<'j> {
         command: Option<&'j AgentCommand>,
         error: Option<agent::Error>,
     ) -> CreatedAttempt<'j> {
-        let lane = project.lane(lane.name.as_str()).unwrap_or(lane);
+        let lane = project.lane(&lane.name).unwrap_or(lane);
         CreatedAttempt { state: lane.state, lane, command, failure: error.map(Failure::from) }
     }
 }

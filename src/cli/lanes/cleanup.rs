@@ -60,7 +60,7 @@ pub(crate) struct Cleanup {
 
 pub(crate) fn run(context: &CommandContext, args: &Cleanup) -> CommandResult {
     let project = context.project_for_write()?;
-    caller::refuse_agent_for_other_lanes(&[], args.dry_run)?;
+    caller::refuse_lane_agent(args.dry_run)?;
     if let Some(batch_name) = &args.batch {
         return clean_up_batch(context, &project, batch_name, args);
     }
@@ -114,7 +114,7 @@ pub(crate) fn run(context: &CommandContext, args: &Cleanup) -> CommandResult {
 fn selected_lanes(project: &Project, args: &Cleanup) -> Result<Vec<AnyLane>, Failure> {
     let mut lanes = Vec::new();
     for name in &args.lanes {
-        lanes.push(project.any_lane(name)?);
+        lanes.push(project.find_any_lane(name)?);
     }
     if !args.lanes.is_empty() {
         return Ok(lanes);

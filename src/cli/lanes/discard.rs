@@ -40,9 +40,9 @@ pub(crate) struct Discard {
 pub(crate) fn run(context: &CommandContext, args: &Discard) -> CommandResult {
     let project = context.project_for_write()?;
     for name in &args.lanes {
-        project.any_lane(name)?;
+        project.find_any_lane(name)?;
     }
-    let names = args.lanes.iter().map(|name| project.any_lane(name).map(|l| l.name));
+    let names = args.lanes.iter().map(|name| project.find_any_lane(name).map(|l| l.name));
     let names: Vec<LaneName> = names.collect::<Result<_, _>>()?;
     // An agent must not discard the work in another lane.
     if args.force {

@@ -46,8 +46,8 @@ struct EditOutput<'a> {
 pub(crate) fn run(context: &CommandContext, args: &Edit) -> CommandResult {
     let title = create::clean_title(&args.title).ok_or_else(empty_title_error)?;
     let project = context.project_for_write()?;
-    let lane = project.any_lane(&args.lane)?;
-    caller::refuse_agent_for_other_lanes(&[lane.name.to_string()], args.dry_run)?;
+    let lane = project.find_any_lane(&args.lane)?;
+    caller::refuse_agent_for_other_lanes(std::slice::from_ref(&lane.name), args.dry_run)?;
     if !args.dry_run {
         operate(&project, "edit", |op| op.update_lane(&lane.name, |record| record.title.clone_from(&title)))?;
     }

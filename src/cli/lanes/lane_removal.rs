@@ -83,7 +83,7 @@ pub(crate) fn run_hooks_and_stop_agents(
     force: bool,
 ) -> Vec<Result<(), Failure>> {
     let prepare = |name: &LaneName| {
-        let lane = project.any_lane(name.as_str())?;
+        let lane = project.any_lane(name)?;
         project.run_pre_remove_hooks(name)?;
         let (state, _) = effective_state(project, &lane)?;
         if force && state.is_busy() {
@@ -103,7 +103,7 @@ pub(crate) fn remove_lane(
     force: bool,
 ) -> Result<LaneRemoval, Failure> {
     let project = op.project;
-    let lane = project.any_lane(name.as_str())?;
+    let lane = project.any_lane(name)?;
     if lane.purpose().is_some() {
         return remove_guest_lane(context, op, &lane, reason);
     }
@@ -200,7 +200,7 @@ pub(crate) fn report_dry_run(
     name: &LaneName,
     force: bool,
 ) -> Result<LaneRemoval, Failure> {
-    let lane = project.any_lane(name.as_str())?;
+    let lane = project.any_lane(name)?;
     let Ok(lane) = lane.clone().into_owned_lane() else {
         return report_guest_dry_run(context, project, &lane, force);
     };

@@ -111,7 +111,7 @@ pub enum RedispatchError {
 pub(crate) fn run(context: &CommandContext, args: &Redispatch) -> CommandResult {
     let project = context.project_for_write()?;
     caller::refuse_agent_for_other_lanes(std::slice::from_ref(&args.lane), args.dry_run)?;
-    let lane = match project.any_lane(&args.lane)?.into_owned_lane() {
+    let lane = match project.find_any_lane(&args.lane)?.into_owned_lane() {
         Ok(lane) => lane,
         Err(purpose) => return restart_guest_lane(context, &project, args, purpose),
     };
@@ -126,7 +126,7 @@ pub(crate) fn run(context: &CommandContext, args: &Redispatch) -> CommandResult 
     approval_prompt::prompt_set_up_approval(context, &project, set_up_level)?;
     project.run_pre_remove_hooks(&lane.name)?;
     project.run_pre_spawn_hooks(&lane.name, &plan.base.branch)?;
-    let (lane, lock) = project.lock_idle_lane(lane.name.as_str())?;
+    let (lane, lock) = project.lock_idle_lane(&lane.name)?;
     let new_lane = plan.replacement_lane(&project.repo, &lane, set_up_level);
     let (removed, created) = operate(&project, "redispatch", |op| {
         if let Some(left_preview) = leave::leave_preview_of(op, &lane.name)? {
@@ -137,7 +137,7 @@ pub(crate) fn run(context: &CommandContext, args: &Redispatch) -> CommandResult 
             left_preview.warn_conflict(&project);
         }
         // The record is read again under the lock: leaving the preview may have added commits to the lane.
-        let current = project.lane(lane.name.as_str())?;
+        let current = project.lane(&lane.name)?;
         Ok::<_, Failure>(create::recreate_lane(op, &current, new_lane)?)
     })?;
     attached_files::attach(
@@ -239,7 +239,7 @@ fn restart_guest_lane(
     args: &Redispatch,
     purpose: LanePurpose,
 ) -> CommandResult {
-    let lane = project.any_lane(&args.lane)?;
+    let lane = project.find_any_lane(&args.lane)?;
     let (_, command) = task_and_command(context, project, &lane, args)?;
     let target = read_only::current_read_target(project, &lane)?;
     let (base, start) = (target.rev_name, target.commit);
@@ -247,7 +247,7 @@ fn restart_guest_lane(
         in_place::require_in_place_possible(project, &lane.name, &base)?;
     }
     if !args.dry_run {
-        let (lane, lock) = project.lock_any_idle_lane(lane.name.as_str())?;
+        let (lane, lock) = project.lock_any_idle_lane(&lane.name)?;
         let lane = project.update_lane(&lane.name, |record| {
             (record.base, record.start) = (base.clone(), start);
         })?;

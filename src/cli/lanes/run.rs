@@ -99,8 +99,8 @@ pub(crate) fn run(context: &CommandContext, args: &Run) -> CommandResult {
         );
     }
     let project = context.project_for_write()?;
-    let lane = project.any_lane(&args.lane)?;
-    caller::refuse_agent_for_other_lanes(&[lane.name.to_string()], args.dry_run)?;
+    let lane = project.find_any_lane(&args.lane)?;
+    caller::refuse_agent_for_other_lanes(std::slice::from_ref(&lane.name), args.dry_run)?;
     project.require_idle(&lane)?;
     if prompt.is_none()
         && (args.agent.is_none() || project.store.layout().task_loop_record(&lane.name).exists())
@@ -129,7 +129,7 @@ pub(crate) fn run(context: &CommandContext, args: &Run) -> CommandResult {
     refuse_or_warn_before_start(context, &project, [&agent_command])?;
     let mut current_lane = lane.clone();
     if !args.dry_run {
-        let (lane, lock) = project.lock_any_idle_lane(lane.name.as_str())?;
+        let (lane, lock) = project.lock_any_idle_lane(&lane.name)?;
         conversation::refuse_while_resolving(&project, &lane)?;
         let copies = MessageFiles::copy(&project.store, &lane.name, &attachments)?;
         let prompt = prompt.map(|prompt| copies.append_to(&prompt)).transpose()?;
@@ -180,7 +180,7 @@ fn resume_task_loop(
     refuse_or_warn_before_start(context, project, [&agent_command])?;
     let mut current_lane = lane.clone();
     if !args.dry_run {
-        let (lane, lock) = project.lock_any_idle_lane(lane.name.as_str())?;
+        let (lane, lock) = project.lock_any_idle_lane(&lane.name)?;
         conversation::refuse_while_resolving(project, &lane)?;
         let new_command = Some(&agent_command).filter(|_| changes_command);
         match task_loop_start::resume_task_loop(project, &lane, lock, new_command)? {

@@ -90,8 +90,8 @@ pub(crate) fn run(context: &CommandContext, args: &Send) -> CommandResult {
         );
     }
     let project = context.project_for_write()?;
-    let lane = project.any_lane(&args.lane)?;
-    caller::refuse_agent_for_other_lanes(&[lane.name.to_string()], args.dry_run)?;
+    let lane = project.find_any_lane(&args.lane)?;
+    caller::refuse_agent_for_other_lanes(std::slice::from_ref(&lane.name), args.dry_run)?;
     let recipient = send_message::find_recipient(&project, &lane, text.as_deref())?;
     if let Some(warning) = &recipient.budget_warning {
         context.ui.warn(warning);
@@ -100,7 +100,7 @@ pub(crate) fn run(context: &CommandContext, args: &Send) -> CommandResult {
         true => SendOutcome::predict(&project, &lane)?,
         false => send_with_attachments(&project, &lane, text.as_deref(), &attachments)?,
     };
-    let lane = project.any_lane(lane.name.as_str())?;
+    let lane = project.any_lane(&lane.name)?;
     if args.wait && !args.dry_run {
         return follow_run::follow_and_report(context, &project, &lane, None);
     }

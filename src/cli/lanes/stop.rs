@@ -65,11 +65,10 @@ pub(crate) fn run(context: &CommandContext, args: &Stop) -> CommandResult {
         }
     } else {
         for name in &args.lanes {
-            names.push(project.any_lane(name)?.name);
+            names.push(project.find_any_lane(name)?.name);
         }
     }
-    let given_names: Vec<String> = names.iter().filter(|_| !args.all).map(ToString::to_string).collect();
-    caller::refuse_agent_for_other_lanes(&given_names, args.dry_run)?;
+    caller::refuse_agent_for_other_lanes(if args.all { &[] } else { names.as_slice() }, args.dry_run)?;
     if names.is_empty() {
         context.ui.status("no agent is running");
     }

@@ -59,7 +59,7 @@ pub(crate) fn wait_for_landing(project: &Project, lane: &AnyLane) -> Result<Auto
 
 /// Reads the result of a lane's landing as it is now. The landing may still go on.
 fn read_result(project: &Project, lane: &AnyLane) -> Result<AutoMergeResult, Failure> {
-    let is_removed = project.lane(lane.name.as_str()).is_err();
+    let is_removed = project.lane(&lane.name).is_err();
     let (dir, current) = lane_records::load_present_or_past_lane(project, lane)?;
     let exit = match current.state {
         LaneState::Conflict => Exit::Conflicts,

@@ -77,7 +77,7 @@ struct RetainedRow {
 
 pub(crate) fn run(context: &CommandContext, args: &Gc) -> CommandResult {
     let project = context.project_for_write()?;
-    caller::refuse_agent_for_other_lanes(&[], args.dry_run)?;
+    caller::refuse_lane_agent(args.dry_run)?;
     let (dry_run, trash) = (args.dry_run, TrashUsage::default());
     let mut output = GcOutput { freed: Vec::new(), bytes: 0, retained: Vec::new(), trash, dry_run };
     let mut failed = false;

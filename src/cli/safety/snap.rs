@@ -206,7 +206,7 @@ fn show(context: &CommandContext, id: &str) -> CommandResult {
 
 fn restore(context: &CommandContext, id: &str, dry_run: bool) -> CommandResult {
     let project = context.project_for_write()?;
-    caller::refuse_agent_for_other_lanes(&[], dry_run)?;
+    caller::refuse_lane_agent(dry_run)?;
     let view = snap_view::find_snap(&project, id)?;
     let report = snap_restore::restore_snapshot(&project, &view, dry_run)?;
     let conflicts = match &report.outcome {

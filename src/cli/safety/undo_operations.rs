@@ -43,7 +43,7 @@ pub(crate) fn undo_operations(
     is_named: bool,
 ) -> CommandResult {
     let project = context.project_for_write()?;
-    caller::refuse_agent_for_other_lanes(&[], dry_run)?;
+    caller::refuse_lane_agent(dry_run)?;
     let plan = undo_plan::plan(&project, target).map_err(|e| explain_not_last(&project, e))?;
     if !is_named && !plan.is_same_terminal {
         confirm_undo(context, &plan, dry_run)?;

@@ -55,7 +55,7 @@ struct SyncOutput<'a> {
 pub(crate) fn run(context: &CommandContext, args: &SyncArgs) -> CommandResult {
     let project = context.project_for_write()?;
     caller::refuse_agent_for_other_lanes(std::slice::from_ref(&args.lane), args.dry_run)?;
-    let (lane, lock) = project.lock_idle_lane(&args.lane)?;
+    let (lane, lock) = project.lock_idle_lane(&project.find_lane(&args.lane)?.name)?;
     let plan = sync_files::plan(&project, &lane)?;
     if !args.dry_run && !plan.is_up_to_date(args.force) {
         sync_files::sync(&project, &lane, &lock, &plan, args.force)?;

@@ -75,7 +75,7 @@ fn finish_run(project: &Project, name: &LaneName) -> Result<(), Error> {
     let Some(_lock) = project.store.locks().try_acquire(&LockName::Run(name.clone()))? else {
         return Ok(());
     };
-    let lane = project.any_lane(name.as_str())?;
+    let lane = project.any_lane(name)?;
     // An agent that is still running holds the other lock. The lane is then orphaned, and `stop` ends the
     // agent.
     if !lane.state.is_claimed() || project.store.locks().is_held(&LockName::AgentAlive(name.clone()))? {
@@ -88,9 +88,7 @@ fn finish_run(project: &Project, name: &LaneName) -> Result<(), Error> {
         record.detail = Some(reason);
     })?;
     debug_assert!(
-        project
-            .any_lane(name.as_str())
-            .is_ok_and(|l| effective_state(project, &l).is_ok_and(|s| s.0 == l.state))
+        project.any_lane(name).is_ok_and(|l| effective_state(project, &l).is_ok_and(|s| s.0 == l.state))
     );
     Ok(())
 }

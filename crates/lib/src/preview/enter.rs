@@ -45,12 +45,12 @@ pub struct EnterResult {
 /// Shows a lane in the main checkout.
 pub fn enter_preview(project: &Project, name: &LaneName) -> Result<EnterResult, Error> {
     let main = project.repo.require_main()?.to_owned();
-    project.lane(name.as_str())?;
+    project.lane(name)?;
     operate(project, "preview", |op| {
         let checkout = op.lock_worktree(&main)?;
         in_place_guard::require_no_in_place_run(project)?;
         // The record is read again under the lock.
-        let lane = project.lane(name.as_str())?;
+        let lane = project.lane(name)?;
         let current = MainCheckoutHead::read(project, &main)?;
         project.repo.require_index(&main)?;
         let tip = require_lane_tip(&project.repo, &lane)?;

@@ -211,7 +211,7 @@ fn restore_user_changes(
     }
     checkout.create_folders(&preview.empty_dirs);
     main_checkout::delete_preview_record(op)?;
-    let lane = op.project.lane(preview.lane.as_str()).ok();
+    let lane = op.project.lane(&preview.lane).ok();
     op.emit(
         log::EventName::PreviewLeft,
         lane.as_ref(),
@@ -299,7 +299,7 @@ pub(super) fn park_edits(
         folders.retain(|folder| !initial_folders.contains(folder));
         return Ok(ParkedEdits { commit: None, empty_folders: folders });
     };
-    if op.project.lane(preview.lane.as_str()).is_ok() {
+    if op.project.lane(&preview.lane).is_ok() {
         op.update_lane(&preview.lane, |lane| lane.preview_edit_snapshots.push(edit_snapshot.id.clone()))?;
     } else {
         op.project.listener.warn(format!(
@@ -374,7 +374,7 @@ fn carry_commits_to_lane(
         // The preview was reset by hand to a commit that the base has.
         return Ok(CarryOutcome::NotNeeded);
     }
-    let Ok(lane) = project.lane(preview.lane.as_str()) else { return Ok(CarryOutcome::Impossible) };
+    let Ok(lane) = project.lane(&preview.lane) else { return Ok(CarryOutcome::Impossible) };
     let (state, _) = effective_state(project, &lane)?;
     let is_busy = state.is_busy();
     let Some(tip) = project.repo.branch_tip(&lane.kind.branch)? else { return Ok(CarryOutcome::Impossible) };

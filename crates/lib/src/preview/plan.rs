@@ -104,7 +104,7 @@ fn find_target(
     main_checkout: &MainCheckoutHead,
 ) -> Result<(Option<LaneName>, String, CommitId), Error> {
     if let PreviewAction::Show(name) = action {
-        let lane = project.lane(name)?;
+        let lane = project.find_lane(name)?;
         let tip = require_lane_tip(&project.repo, &lane)?;
         if let Some(preview) = preview
             .filter(|preview| main_checkout::preview_state(preview, main_checkout) == PreviewState::Elsewhere)
@@ -116,7 +116,7 @@ fn find_target(
     let preview = preview.ok_or(Error::NoOpenPreview)?;
     if action == PreviewAction::Refresh {
         main_checkout::require_shown(&project.repo, preview, main_checkout)?;
-        let lane = project.lane(preview.lane.as_str())?;
+        let lane = project.lane(&preview.lane)?;
         let tip = refresh::refresh_target(project, preview, main_checkout)?;
         return Ok((Some(lane.name), lane.kind.branch, tip));
     }

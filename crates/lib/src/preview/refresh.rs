@@ -35,7 +35,7 @@ pub fn refresh_preview(project: &Project) -> Result<RefreshResult, Error> {
         let mut preview = main_checkout::load_preview(&project.store)?.ok_or(Error::NoOpenPreview)?;
         let current = MainCheckoutHead::read(project, &main)?;
         main_checkout::require_shown(&project.repo, &preview, &current)?;
-        let lane = project.lane(preview.lane.as_str())?;
+        let lane = project.lane(&preview.lane)?;
         let (from, tip) = (current.commit, refresh_target(project, &preview, &current)?);
         let has_parked_changes = preview.parked_snapshot.is_some();
         let result =
@@ -67,7 +67,7 @@ pub(super) fn refresh_target(
     preview: &PreviewRecord,
     current: &MainCheckoutHead,
 ) -> Result<CommitId, Error> {
-    let lane = project.lane(preview.lane.as_str())?;
+    let lane = project.lane(&preview.lane)?;
     let (from, tip) = (current.commit, require_lane_tip(&project.repo, &lane)?);
     if from == preview.tip || project.repo.is_ancestor(from, tip)? {
         return Ok(tip);
@@ -87,7 +87,7 @@ pub fn refresh_if_lane_advanced(project: &Project, lane: &LaneName) -> Result<bo
     let Some(preview) = main_checkout::load_preview(&project.store)?.filter(|open| open.lane == *lane) else {
         return Ok(false);
     };
-    let tip = require_lane_tip(&project.repo, &project.lane(lane.as_str())?)?;
+    let tip = require_lane_tip(&project.repo, &project.lane(lane)?)?;
     if tip == preview.tip || !project.repo.is_ancestor(preview.tip, tip)? {
         return Ok(false);
     }

@@ -38,16 +38,16 @@ pub fn remove_previewed_lane(
     let gather = |lane: &LaneRecord| -> Result<_, Error> {
         Ok(evidence::gather(project, lane, &WorktreeList::read(&project.repo)?)?)
     };
-    let lane = project.lane(name.as_str())?;
+    let lane = project.lane(name)?;
     let evidence = gather(&lane).or_else(|_| {
         // Another process may be removing the lane now: once its lock is free, the lane is gone or intact.
-        let (lane, _lock) = project.lock_idle_lane(name.as_str())?;
+        let (lane, _lock) = project.lock_idle_lane(name)?;
         gather(&lane)
     })?;
     remove_lane::refuse_removal(&lane, &evidence, force)?;
     let preview_work = main_checkout::work_only_in_preview(project, name)?;
     if !preview_work.is_empty() && !force {
-        let (name, why) = (name.to_owned(), preview_work);
+        let (name, why) = (name.clone(), preview_work);
         return Err(lane::Error::RemovalRefused {
             name,
             reasons: why,
@@ -59,7 +59,7 @@ pub fn remove_previewed_lane(
     }
     let left_preview = leave_preview_of(op, name)?;
     // The lane is read again under the lock: leaving the preview may have moved commits or edits to it.
-    let (lane, lock) = project.lock_idle_lane(name.as_str())?;
+    let (lane, lock) = project.lock_idle_lane(name)?;
     let removed = remove_lane::remove(op, &lane, lock, reason, force)?;
     Ok(RemoveResult { removed, left_preview })
 }

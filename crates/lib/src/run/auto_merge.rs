@@ -62,7 +62,7 @@ fn unlocked_auto_merge_lanes(
     let is_free = |lane: &LaneRecord| !locks.is_held(&LockName::AutoMerge(lane.name.clone())).unwrap_or(true);
     // A lane's landing lock exists before the lane can be done, and most repositories have none.
     let names = locks.lanes_with_auto_merge_file().into_iter();
-    let lanes = names.filter_map(|name| project.lane(name.as_str()).ok());
+    let lanes = names.filter_map(|name| project.lane(&name).ok());
     let lanes = lanes.filter(|lane| bases.contains(lane.base.as_str()));
     // A lane whose status cannot be read is left to a later landing.
     lanes

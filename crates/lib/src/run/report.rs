@@ -91,7 +91,7 @@ fn find_lane_at(
     }
     // A read-only agent has no worktree, and there may be many in one. Only its environment identifies it,
     // while its run lasts.
-    let reader = claimed.and_then(|name| project.any_lane(name).ok());
+    let reader = claimed.and_then(|name| project.find_any_lane(name).ok());
     let reader = reader.filter(|lane| lane.purpose().is_some() && is_here(&lane.path));
     Ok(match reader {
         Some(lane) if effective_state(project, &lane)?.0.is_busy() => {
@@ -114,7 +114,7 @@ pub fn save_report(
     let validated = validate(submitted)?;
     // A concurrent removal moves the lane's folder; saving the report must not create it again.
     let lock = project.store.locks().acquire(&LockName::Store)?;
-    let lane = project.any_lane(lane.as_str())?;
+    let lane = project.any_lane(lane)?;
     let report = ReportRecord {
         run: lane.last_run,
         at: now(),

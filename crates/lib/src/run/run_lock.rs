@@ -1,5 +1,6 @@
 //! Run lock of an idle lane: while a command holds it, no run can start in the lane.
 
+use proq_base::lane_name::LaneName;
 use proq_base::run_class::RunClass;
 use proq_store::base::clock::now;
 use proq_store::base::record::Record;
@@ -8,6 +9,7 @@ use proq_store::records::lane::{AnyLane, LaneRecord};
 use proq_store::records::lane_state::LaneState;
 use proq_store::records::run::RunRecord;
 
+use crate::lane::context::lane_records::require_branch;
 use crate::lane::execution::recovery;
 use crate::lane::state::crash_reason::describe_crash;
 use crate::lane::state::lane_state::{effective_state, state_after_run};
@@ -27,25 +29,23 @@ impl Project {
     ///
     /// # Errors
     /// [`Error::Busy`], also for an agent that outlived its supervisor.
-    pub fn lock_idle_lane(&self, name_or_branch: &str) -> Result<(LaneRecord, LockGuard), Error> {
-        let (lane, lock) = self.lock_any_idle_lane(self.lane(name_or_branch)?.name.as_str())?;
-        let name = lane.name.clone();
-        let lane = lane.into_owned_lane().map_err(|purpose| Error::NoLaneBranch { name, purpose })?;
-        Ok((lane, lock))
+    pub fn lock_idle_lane(&self, name: &LaneName) -> Result<(LaneRecord, LockGuard), Error> {
+        let (lane, lock) = self.lock_any_idle_lane(&self.lane(name)?.name)?;
+        Ok((require_branch(lane)?, lock))
     }
 
     /// Acquires the run lock of an idle lane of any kind, and returns the record as read under the lock.
     ///
     /// # Errors
     /// See [`Project::lock_idle_lane`].
-    pub fn lock_any_idle_lane(&self, name_or_branch: &str) -> Result<(AnyLane, LockGuard), Error> {
-        let lane = self.any_lane(name_or_branch)?;
+    pub fn lock_any_idle_lane(&self, name: &LaneName) -> Result<(AnyLane, LockGuard), Error> {
+        let lane = self.any_lane(name)?;
         self.require_idle(&lane)?;
         let lock = recovery::run_lock_after_recovery(self, &lane.name, Some(&lane.path))?;
         if self.store.locks().is_held(&LockName::AgentAlive(lane.name.clone()))? {
             return Err(Error::Busy { name: lane.name });
         }
-        Ok((self.close_crashed_run(self.any_lane(lane.name.as_str())?)?, lock))
+        Ok((self.close_crashed_run(self.any_lane(&lane.name)?)?, lock))
     }
 
     /// Records the end of a run whose supervisor crashed. The caller holds the run lock, which other

@@ -199,7 +199,7 @@ pub fn remove_guest_lane(op: &Operation<'_>, lane: &AnyLane, reason: RemovalReas
         require_idle_for_removal(project, lane)?;
     }
     // This process holds the lane's run lock, which would make a crashed run appear to be running.
-    let lane = project.close_crashed_run(project.any_lane(lane.name.as_str())?)?;
+    let lane = project.close_crashed_run(project.any_lane(&lane.name)?)?;
     if lane.is_detached() {
         close_detached_worktree(project, &lane)?;
     }

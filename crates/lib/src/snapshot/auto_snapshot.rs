@@ -263,7 +263,7 @@ impl AutoSnapshots {
         if worktree.is_missing() {
             return self.report_missing_busy_lane(project, worktree, name);
         }
-        let lane = self.busy_lanes.entry(name.to_owned()).or_default();
+        let lane = self.busy_lanes.entry(name.clone()).or_default();
         let Some(scan) = worktree.scan(project)? else { return Ok(()) };
         if lane.last_copy.as_ref().is_some_and(|known| known.fingerprint == scan.fingerprint) {
             return Ok(());
@@ -386,7 +386,7 @@ impl WatchedWorktree<'_> {
     fn is_being_removed(&self, project: &Project) -> bool {
         let Some(lane) = self.lane else { return false };
         let moves_worktree = |step: &Step| matches!(step, Step::MovePath { from, .. } if *from == lane.path);
-        let is_removed = project.lane(lane.name.as_str()).map_or(true, |now| now.created != lane.created);
+        let is_removed = project.lane(&lane.name).map_or(true, |now| now.created != lane.created);
         is_removed || recovery::is_operation_running(&project.store, moves_worktree)
     }
 

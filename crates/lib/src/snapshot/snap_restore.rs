@@ -165,7 +165,7 @@ fn target_worktree(project: &Project, view: &SnapView, dry_run: bool) -> Result<
         return Ok(project.repo.current_worktree().ok_or_else(no_worktree)?.to_owned());
     };
     let Some(lane) = &automatic.lane else { return Ok(project.repo.require_main()?.to_owned()) };
-    let lane = project.lane(lane.as_str()).map_err(|e| match e {
+    let lane = project.lane(lane).map_err(|e| match e {
         Error::UnknownLane { .. } => {
             SnapshotError::LaneRemoved { id: id.clone(), commit: view.commit(), lane: lane.clone() }.into()
         }

@@ -93,11 +93,11 @@ impl EntryRevert<'_, '_> {
         }
         let open = PreviewRecord::load_if_exists(&project.store.layout().preview_record())?;
         if open.is_some_and(|open| open.lane == *name) {
-            return Err(UndoError::LanePreviewed { name: name.to_owned() }.into());
+            return Err(UndoError::LanePreviewed { name: name.clone() }.into());
         }
         // A later operation may concern this lane too, and this process would block on its own lock.
         drop(self.run_locks.borrow_mut().remove(name));
-        project.lock_idle_lane(name.as_str())
+        project.lock_idle_lane(name)
     }
 
     /// Ignores commits in the evidence that the lane was created with and that another branch has too: they

@@ -199,11 +199,8 @@ impl EntryRevert<'_, '_> {
         let record_path = project.store.layout().lane_record(name);
         let current_record = forecast.current_path(&record_path);
         let is_unmoved = current_record == record_path;
-        let loaded = if is_unmoved {
-            project.any_lane(name.as_str()).ok()
-        } else {
-            AnyLane::load_if_exists(&current_record)?
-        };
+        let loaded =
+            if is_unmoved { project.any_lane(name).ok() } else { AnyLane::load_if_exists(&current_record)? };
         let Some(Ok(lane)) = loaded.map(AnyLane::into_owned_lane) else { return Ok(()) };
         let mut evidence = match is_unmoved {
             true => gather_evidence(project, &lane, &WorktreeList::read(&project.repo)?)?,

@@ -140,7 +140,7 @@ impl EntryRevert<'_, '_> {
     /// Removes a lane that the operation created. Refuses if the lane has later work, unless forced.
     fn remove_created_lane(&self, name: &LaneName) -> Result<(), Error> {
         let (lane, lock) = self.lock_created_lane(name)?;
-        self.run_locks.borrow_mut().insert(name.to_owned(), lock);
+        self.run_locks.borrow_mut().insert(name.clone(), lock);
         let mut evidence =
             gather_evidence(self.op.project, &lane, &WorktreeList::read(&self.op.project.repo)?)?;
         self.discount_initial_commits(&lane, &mut evidence)?;

@@ -164,7 +164,7 @@ impl<'a> Driver<'a> {
     ) -> Result<Driver<'a>, Error> {
         // Listen for signals before the agent exists, so that no early signal is missed.
         let signals = ShutdownSignals::listen()?;
-        let lane = project.any_lane(name.as_str())?;
+        let lane = project.any_lane(name)?;
         let run = RunRecord::load(&project.store.layout().run_record(name, run_number))?;
         let (dir, _) = work_dir_and_prompt_file(project, &lane, run_number, run.resolves_conflict);
         let client = Client::new(

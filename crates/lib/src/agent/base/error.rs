@@ -375,6 +375,6 @@ impl Error {
         let quoted_words: Vec<String> =
             command.iter().map(|argument| shell_quote(&argument.to_string_lossy())).collect();
         let command = if quoted_words.is_empty() { "CMD ARGS…".to_owned() } else { quoted_words.join(" ") };
-        Error::CommandInLane { lane: lane.to_owned(), command }
+        Error::CommandInLane { lane: lane.clone(), command }
     }
 }

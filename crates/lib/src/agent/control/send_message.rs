@@ -141,7 +141,7 @@ pub fn send_message(project: &Project, lane: &AnyLane, text: Option<&str>) -> Re
     if locks.is_held(&LockName::AgentAlive(lane.name.clone()))? {
         return Err(Error::AgentWithoutSupervisor { lane: lane.name.clone() });
     }
-    let lane = project.close_crashed_run(project.any_lane(lane.name.as_str())?)?;
+    let lane = project.close_crashed_run(project.any_lane(&lane.name)?)?;
     let recipient = find_recipient(project, &lane, text)?;
     let mut claimed = Inbox::new(&project.store, &lane.name).claim(recipient.conversation)?;
     let texts: Vec<&str> = claimed.texts().chain(text).collect();
@@ -173,7 +173,7 @@ pub fn send_message(project: &Project, lane: &AnyLane, text: Option<&str>) -> Re
 fn queue_for_supervisor(project: &Project, name: &LaneName, text: Option<&str>) -> Result<bool, Error> {
     let locks = project.store.locks();
     let store = locks.acquire(&LockName::Store)?;
-    let lane = project.any_lane(name.as_str())?;
+    let lane = project.any_lane(name)?;
     if !lane.state.is_claimed() || !locks.is_held(&LockName::Run(lane.name.clone()))? {
         return Ok(false);
     }
@@ -192,7 +192,7 @@ fn add_to_inbox(
 ) -> Result<inbox::InboxMessage, Error> {
     let store: LockGuard = project.store.locks().acquire(&LockName::Store)?;
     // Under this lock, read the lane again: see `Inbox::put`.
-    let lane = project.any_lane(lane.name.as_str())?;
+    let lane = project.any_lane(&lane.name)?;
     Ok(Inbox::new(&project.store, &lane.name).add(new_message_record(&lane, recipient, text), &store)?)
 }
 

@@ -33,7 +33,7 @@ const LOCK_RELEASE_TIMEOUT: Duration = Duration::from_secs(2);
 pub fn stop(project: &Project, name: &LaneName) -> Result<AnyLane, Error> {
     let deadline = Instant::now() + project.settings.stop_grace + SUPERVISOR_MARGIN;
     let state = state_once_started(project, name, deadline)?;
-    let lane = project.any_lane(name.as_str())?;
+    let lane = project.any_lane(name)?;
     match state {
         LaneState::Running => stop_supervised_run(project, &lane, deadline),
         LaneState::Orphaned => stop_orphaned_run(project, &lane),
@@ -51,12 +51,12 @@ const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
 /// Same as [`stop`].
 pub(crate) fn stop_without_grace(project: &Project, name: &LaneName) -> Result<AnyLane, Error> {
     let deadline = Instant::now() + SUPERVISOR_MARGIN;
-    let lock = LockName::Run(name.to_owned());
+    let lock = LockName::Run(name.clone());
     while state_once_started(project, name, deadline)? == LaneState::Running && Instant::now() < deadline {
-        signal_supervisor(&project.store, &project.any_lane(name.as_str())?)?;
+        signal_supervisor(&project.store, &project.any_lane(name)?)?;
         std::thread::sleep(SIGNAL_INTERVAL);
         if !project.store.locks().is_held(&lock)? {
-            return Ok(project.any_lane(name.as_str())?);
+            return Ok(project.any_lane(name)?);
         }
     }
     stop(project, name)
@@ -74,13 +74,13 @@ pub fn stop_after_wrap_up(project: &Project, name: &LaneName, grace: Duration) -
     }
     let layout = project.store.layout();
     write_atomically(&layout.lane_wrap_up_marker(name), b"")?;
-    let lock = LockName::Run(name.to_owned());
+    let lock = LockName::Run(name.clone());
     let mut requested_run = RunNumber::NONE;
     while project.store.locks().is_held(&lock)? {
         if Instant::now() > deadline {
             return stop(project, name);
         }
-        let run = project.any_lane(name.as_str())?.last_run;
+        let run = project.any_lane(name)?.last_run;
         // The next run may have started before the request to finish was known.
         if run != requested_run {
             let text = b"Somebody wants you to come to your end. Finish, commit, and end.\n";
@@ -89,7 +89,7 @@ pub fn stop_after_wrap_up(project: &Project, name: &LaneName, grace: Duration) -
         }
         std::thread::sleep(Duration::from_millis(5));
     }
-    let lane = project.any_lane(name.as_str())?;
+    let lane = project.any_lane(name)?;
     let (state, detail) = effective_state(project, &lane)?;
     Ok(AnyLane { state, detail, ..lane })
 }
@@ -98,7 +98,7 @@ pub fn stop_after_wrap_up(project: &Project, name: &LaneName, grace: Duration) -
 /// on record.
 fn state_once_started(project: &Project, name: &LaneName, deadline: Instant) -> Result<LaneState, Error> {
     loop {
-        let (state, _) = effective_state(project, &project.any_lane(name.as_str())?)?;
+        let (state, _) = effective_state(project, &project.any_lane(name)?)?;
         if state != LaneState::Starting || Instant::now() > deadline {
             return Ok(state);
         }
@@ -126,7 +126,7 @@ fn stop_supervised_run(project: &Project, lane: &AnyLane, deadline: Instant) -> 
         std::thread::sleep(Duration::from_millis(5));
     }
     // The supervisor may have been prevented from writing its last state, so the effective state is read.
-    let lane = project.any_lane(lane.name.as_str())?;
+    let lane = project.any_lane(&lane.name)?;
     let (state, detail) = effective_state(project, &lane)?;
     Ok(AnyLane { state, detail, ..lane })
 }
@@ -164,7 +164,7 @@ fn live_supervisor(store: &Store, lane: &AnyLane) -> Result<Option<SupervisorPro
 /// Returns the lane with the state and detail of the given lane's run, once that run has ended and another
 /// one has started. `None` otherwise.
 fn lane_if_run_superseded(project: &Project, lane: &AnyLane) -> Result<Option<AnyLane>, Error> {
-    if project.any_lane(lane.name.as_str())?.last_run == lane.last_run {
+    if project.any_lane(&lane.name)?.last_run == lane.last_run {
         return Ok(None);
     }
     let run = RunRecord::load_if_exists(&project.store.layout().run_record(&lane.name, lane.last_run))?;

@@ -44,7 +44,7 @@ pub struct WaitedLane {
 /// Waits until a lane's run has finished. Returns the lane, with the detail of its state, and the state.
 /// Returns at once when nothing runs.
 pub(crate) fn wait_for_lane(project: &Project, name: &LaneName) -> Result<(AnyLane, LaneState), Error> {
-    let requested = project.any_lane(name.as_str())?;
+    let requested = project.any_lane(name)?;
     let all = wait_for_lanes(project, std::slice::from_ref(&requested), WaitUntil::All, None, &mut |_| {})?;
     let unknown_lane = || lane::Error::UnknownLane { name: name.to_string(), similar: None };
     let waited = all.into_iter().next().ok_or_else(unknown_lane)?;

@@ -30,7 +30,7 @@ pub(super) fn handle_agent_commit(dir: &Path, hook: &HookCall<'_>) {
         return;
     }
     let Ok(project) = Project::open(dir, Listener::silent()) else { return };
-    if let Ok(lane) = project.lane(hook.record.lane.as_str()) {
+    if let Ok(lane) = project.lane(&hook.record.lane) {
         announce_and_check_commit(&project, &lane);
     }
 }
@@ -92,7 +92,7 @@ fn start_commit_check(project: &Project, lane: &LaneRecord) {
 /// releasing it, the caller must call [`has_new_commits`]: a hook that ran just before relies on the lock's
 /// holder to check its commit.
 pub fn claim_new_commits(store: &Store, lane: &LaneName) -> Option<LockGuard> {
-    let lock = store.locks().try_acquire(&LockName::NewCommits(lane.to_owned())).ok().flatten()?;
+    let lock = store.locks().try_acquire(&LockName::NewCommits(lane.clone())).ok().flatten()?;
     drop(std::fs::remove_file(store.layout().new_commit_marker(lane)));
     Some(lock)
 }

@@ -244,7 +244,7 @@ pub(super) fn emit_outside_change(
     certainty: Certainty,
 ) {
     let mut event = Event::new(EventName::LaneEscape, message);
-    event.state = project.any_lane(lane.as_str()).ok().map(|lane| lane.state.to_string());
+    event.state = project.any_lane(lane).ok().map(|lane| lane.state.to_string());
     event.lane = Some(lane.to_string());
     event.other = worktree.lane.as_ref().map(ToString::to_string);
     event.certainty = Some(certainty);

@@ -53,7 +53,7 @@ pub(super) fn report_shared_changes(
 /// Returns the lane's name for a message if its worktree was removed while the lane exists; none otherwise.
 fn lane_label_if_worktree_lost(project: &Project, baseline: &BaselineLane) -> Option<String> {
     let lane = project
-        .any_lane(baseline.lane.as_str())
+        .any_lane(&baseline.lane)
         .ok()
         .filter(|lane| baseline.has_worktree && !lane.state.is_closed())?;
     (!has_own_worktree(&project.repo, &lane)).then(|| format!("lane '{}'", lane.name))

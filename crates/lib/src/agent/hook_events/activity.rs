@@ -112,7 +112,7 @@ pub fn handle_hook_event(
     kind: &str,
     input: &HookInput,
 ) -> Result<Option<String>, crate::agent::Error> {
-    let lane = project.any_lane(lane.as_str())?;
+    let lane = project.any_lane(lane)?;
     // The event comes from a leftover process of an earlier run.
     if lane.last_run != run_number {
         return Ok(None);

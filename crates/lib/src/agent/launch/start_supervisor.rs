@@ -133,7 +133,7 @@ pub fn start_supervisor(
     let failure = spawn_and_await_start(start, &log, "supervisor");
     fail_points::hit("launch.heard");
     let result = match failure {
-        None => Ok(project.any_lane(lane.name.as_str())?),
+        None => Ok(project.any_lane(&lane.name)?),
         Some(reason) => Err(record_start_failure(project, old_lane, lane.last_run, reason)?),
     };
     drop(lock_copy);

@@ -48,7 +48,7 @@ pub fn launch_task_loop(
     command: &AgentCommand,
     task: &FolderTask,
 ) -> Result<AnyLane, Error> {
-    let worktree_lane = project.lane(lane.name.as_str())?;
+    let worktree_lane = project.lane(&lane.name)?;
     let folder = LaneTaskFolder::new(&worktree_lane.path, &task.folder);
     let exclusions = folder.detect_exclusions(&project.repo)?;
     let record = new_loop_record(project, lane, command, task, exclusions)?;

@@ -111,7 +111,7 @@ fn start_waiting_merges(project: &Project, base: &str) {
 /// # Errors
 /// Fails when the lock cannot be acquired.
 pub fn acquire_landing_lock(store: &Store, lane: &LaneName) -> Result<Option<LockGuard>, Error> {
-    let lock = LockName::AutoMerge(lane.to_owned());
+    let lock = LockName::AutoMerge(lane.clone());
     match store.locks().acquire_within(&lock, WaitLimit::AtMost(LOCK_WAIT_LIMIT)) {
         Ok(lock) => Ok(Some(lock)),
         Err(store::Error::Locked { .. }) => Ok(None),
@@ -124,7 +124,7 @@ pub fn acquire_landing_lock(store: &Store, lane: &LaneName) -> Result<Option<Loc
 fn reacquire_landing_lock(project: &Project, lane: &AnyLane) -> Option<LockGuard> {
     project.store.locks().wait_until_free(&LockName::AutoMerge(lane.name.clone())).ok()?;
     fail_points::hit("landing.free");
-    let current = project.any_lane(lane.name.as_str()).ok().filter(|current| current.is_same_lane(lane))?;
+    let current = project.any_lane(&lane.name).ok().filter(|current| current.is_same_lane(lane))?;
     let (state, _) = lane_state::effective_state(project, &current).ok()?;
     // A process that has acquired the lock since then knows the final state of the lane.
     if state == LaneState::Done {

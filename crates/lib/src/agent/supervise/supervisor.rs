@@ -56,7 +56,7 @@ pub fn supervise(
 ) -> Result<(), Error> {
     signals::start_process_session();
     strays::adopt_orphans();
-    let lock = adopt_lock_from_stdin(&project.store, &LockName::Run(name.to_owned()))?;
+    let lock = adopt_lock_from_stdin(&project.store, &LockName::Run(name.clone()))?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -70,7 +70,7 @@ pub fn supervise(
     let process_mark = given_mark.unwrap_or_else(new_session_id);
     let mut supervisor = Supervisor {
         project,
-        lane: project.any_lane(name.as_str())?,
+        lane: project.any_lane(name)?,
         runtime,
         shutdown_signals,
         process_mark,

@@ -68,7 +68,7 @@ impl<'a> ActiveTask<'a> {
         lane: &AnyLane,
         record: TaskLoopRecord,
     ) -> Result<ActiveTask<'a>, Error> {
-        let lane = project.lane(lane.name.as_str())?;
+        let lane = project.lane(&lane.name)?;
         let folder = LaneTaskFolder::new(&lane.path, &record.folder);
         Ok(ActiveTask { project, lane, folder, record })
     }

@@ -24,24 +24,41 @@ pub(super) enum RevertOutcome {
 
 /// Returns `step_run` with the state of the lane before a review: whether it is clean, and its fingerprint.
 /// Returns a run that is no review unchanged.
-pub(super) fn with_state_before_review(repo: &Repo, lane: &LaneRecord, step_run: StepRun) -> Result<StepRun, Error> {
+pub(super) fn with_state_before_review(
+    repo: &Repo,
+    lane: &LaneRecord,
+    step_run: StepRun,
+) -> Result<StepRun, Error> {
     if !step_run.phase.is_review() {
         return Ok(step_run);
     }
     let was_clean = status_query::status(repo, &lane.path, true)?.is_clean();
-    Ok(StepRun { was_clean, fingerprint_before_review: Some(LaneFingerprint::capture(repo, lane)?.hash_text()), ..step_run })
+    Ok(StepRun {
+        was_clean,
+        fingerprint_before_review: Some(LaneFingerprint::capture(repo, lane)?.hash_text()),
+        ..step_run
+    })
 }
 
 /// Reverts changes that happened in the lane during a review.
-pub(super) fn revert_review_changes(project: &Project, lane: &LaneRecord, run: &RunRecord, step_run: &StepRun) -> Result<RevertOutcome, Error> {
+pub(super) fn revert_review_changes(
+    project: &Project,
+    lane: &LaneRecord,
+    run: &RunRecord,
+    step_run: &StepRun,
+) -> Result<RevertOutcome, Error> {
     let failed = |reason: &str| {
         let reviewer = &run.agent;
-        RevertOutcome::Failed(format!("while {reviewer} reviewed step {}, something changed in the lane: {reason}", step_run.step))
+        RevertOutcome::Failed(format!(
+            "while {reviewer} reviewed step {}, something changed in the lane: {reason}",
+            step_run.step
+        ))
     };
     if let Some(head_problem) = head_ownership::move_branch_to_head(project, lane)? {
         return Ok(failed(&head_problem));
     }
-    if Some(LaneFingerprint::capture(&project.repo, lane)?.hash_text()) == step_run.fingerprint_before_review {
+    if Some(LaneFingerprint::capture(&project.repo, lane)?.hash_text()) == step_run.fingerprint_before_review
+    {
         return Ok(RevertOutcome::Unchanged);
     }
     if !step_run.was_clean {

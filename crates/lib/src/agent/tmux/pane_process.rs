@@ -158,7 +158,7 @@ fn start_agent(store: &Store, lane: &LaneName, bytes: &[u8]) -> Result<(AsyncChi
     for (key, value) in std::env::vars_os().filter(|(key, _)| is_terminal_variable(key)).chain(request.env) {
         command = command.env(key, value);
     }
-    let alive_lock = store.locks().acquire(&LockName::AgentAlive(lane.to_owned()))?;
+    let alive_lock = store.locks().acquire(&LockName::AgentAlive(lane.clone()))?;
     // Inherited on purpose, as without a window. This process starts nothing else while the agent lives.
     let failed =
         |e: rustix::io::Errno| process::Error::NotStarted { program: "the agent".into(), source: e.into() };

@@ -43,22 +43,43 @@ impl Project {
         Ok(out)
     }
 
-    /// Returns the lane with this name or branch, which must have a branch to land.
+    /// Returns the lane with this name, which must have a branch to land.
     ///
     /// # Errors
     /// [`Error::UnknownLane`], and [`Error::NoLaneBranch`] for a lane without its own branch.
-    pub fn lane(&self, name_or_branch: &str) -> Result<LaneRecord, Error> {
-        let lane = self.any_lane(name_or_branch)?;
-        let name = lane.name.clone();
-        lane.into_owned_lane().map_err(|purpose| Error::NoLaneBranch { name, purpose })
+    pub fn lane(&self, name: &LaneName) -> Result<LaneRecord, Error> {
+        require_branch(self.any_lane(name)?)
     }
 
-    /// Returns the lane with this name or branch, of any kind.
-    pub fn any_lane(&self, name_or_branch: &str) -> Result<AnyLane, Error> {
-        let name = self.lane_name(name_or_branch)?;
-        match AnyLane::load_if_exists(&self.store.layout().lane_record(&name))? {
+    /// Returns the lane with this name, of any kind.
+    ///
+    /// # Errors
+    /// [`Error::UnknownLane`].
+    pub fn any_lane(&self, name: &LaneName) -> Result<AnyLane, Error> {
+        self.load_lane(name, name.as_str())
+    }
+
+    /// Returns the lane that a user named by its name or branch, which must have a branch to land.
+    ///
+    /// # Errors
+    /// [`Error::UnknownLane`], and [`Error::NoLaneBranch`] for a lane without its own branch.
+    pub fn find_lane(&self, name_or_branch: &str) -> Result<LaneRecord, Error> {
+        require_branch(self.find_any_lane(name_or_branch)?)
+    }
+
+    /// Returns the lane that a user named by its name or branch, of any kind.
+    ///
+    /// # Errors
+    /// [`Error::UnknownLane`].
+    pub fn find_any_lane(&self, name_or_branch: &str) -> Result<AnyLane, Error> {
+        self.load_lane(&self.lane_name(name_or_branch)?, name_or_branch)
+    }
+
+    /// Loads the record of a lane; `given_text` names it in an error.
+    fn load_lane(&self, name: &LaneName, given_text: &str) -> Result<AnyLane, Error> {
+        match AnyLane::load_if_exists(&self.store.layout().lane_record(name))? {
             Some(record) => Ok(self.with_current_location(record)),
-            None => Err(self.unknown_lane(name_or_branch)?),
+            None => Err(self.unknown_lane(given_text)?),
         }
     }
 
@@ -164,6 +185,15 @@ impl Project {
             .max_by(|a, b| a.0.total_cmp(&b.0));
         Ok(best.map(|(_, name)| name.clone()))
     }
+}
+
+/// Returns a lane as one with a branch to land.
+///
+/// # Errors
+/// [`Error::NoLaneBranch`].
+pub(crate) fn require_branch(lane: AnyLane) -> Result<LaneRecord, Error> {
+    let name = lane.name.clone();
+    lane.into_owned_lane().map_err(|purpose| Error::NoLaneBranch { name, purpose })
 }
 
 /// Returns the present record of a lane, or the last one if the lane was removed, with the folder of its

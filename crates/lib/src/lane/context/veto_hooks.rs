@@ -1,6 +1,7 @@
 //! Hooks that can veto a command before anything is changed: `pre-spawn`, `pre-merge`, `pre-remove`.
 
 use proq_base::lane_name::LaneName;
+use proq_store::records::lane::AnyLane;
 use serde_json::{Value, json};
 
 use crate::event::approval::Approvals;
@@ -38,7 +39,7 @@ impl Project {
         let mut env = vec![("PROQ_LANES", lanes.join(" "))];
         if let [lane] = lanes {
             env.push(("PROQ_LANE", lane.clone()));
-            env.extend(self.port_env(lane));
+            env.extend(port_env(self.find_any_lane(lane).ok()));
         }
         self.run_veto_hooks("pre-merge", payload, env)
     }
@@ -50,15 +51,8 @@ impl Project {
     pub fn run_pre_remove_hooks(&self, lane: &LaneName) -> Result<(), Error> {
         let payload = json!({ "event": "pre-remove", "lane": lane });
         let mut env = vec![("PROQ_LANE", lane.to_string())];
-        env.extend(self.port_env(lane.as_str()));
+        env.extend(port_env(self.any_lane(lane).ok()));
         self.run_veto_hooks("pre-remove", payload, env)
-    }
-
-    /// Returns the environment variables that name a lane's ports; empty when the lane does not exist or has
-    /// no ports.
-    fn port_env(&self, name_or_branch: &str) -> Vec<(&'static str, String)> {
-        let ports = self.any_lane(name_or_branch).ok().and_then(|lane| lane.ports);
-        ports.map(|ports| ports.variables().collect()).unwrap_or_default()
     }
 
     /// Runs all hooks of the event `name`; the first hook that fails vetoes the command.
@@ -103,6 +97,12 @@ impl Project {
         }
         Ok(())
     }
+}
+
+/// Returns the environment variables that name a lane's ports; empty without a lane and for a lane without
+/// ports.
+fn port_env(lane: Option<AnyLane>) -> Vec<(&'static str, String)> {
+    lane.and_then(|lane| lane.ports).map(|ports| ports.variables().collect()).unwrap_or_default()
 }
 
 /// Joins a hook's output to one line; none when it is empty.

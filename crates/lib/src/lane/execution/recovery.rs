@@ -162,8 +162,7 @@ pub(crate) fn run_lock_after_recovery(
     path: Option<&Path>,
 ) -> Result<LockGuard, Error> {
     let record_dir = project.store.layout().lane(name);
-    let path =
-        path.map(Path::to_owned).or_else(|| project.any_lane(name.as_str()).ok().map(|lane| lane.path));
+    let path = path.map(Path::to_owned).or_else(|| project.any_lane(name).ok().map(|lane| lane.path));
     let is_lane_path =
         |moved_path: &Path| moved_path == record_dir || path.as_ref().is_some_and(|path| moved_path == path);
     lock_after_recovery(project, &LockName::Run(name.clone()), |step| match step {

@@ -32,7 +32,7 @@ pub fn attempts_of_group(project: &Project, group: &str) -> Result<Vec<LaneRecor
 /// # Errors
 /// [`Error::UnknownLane`] when a name is neither a lane nor a group.
 pub fn lanes_by_name(project: &Project, names: &[String]) -> Result<Vec<LaneRecord>, Error> {
-    resolve_names(names, |name| project.lane(name), |group| attempts_of_group(project, group))
+    resolve_names(names, |name| project.find_lane(name), |group| attempts_of_group(project, group))
 }
 
 /// Returns the lanes with these names, as [`lanes_by_name`] does, but includes guest lanes.
@@ -42,7 +42,7 @@ pub fn lanes_by_name(project: &Project, names: &[String]) -> Result<Vec<LaneReco
 pub fn any_lanes_by_name(project: &Project, names: &[String]) -> Result<Vec<AnyLane>, Error> {
     let find_attempts =
         |group: &str| Ok(attempts_of_group(project, group)?.into_iter().map(LaneRecord::into_any).collect());
-    resolve_names(names, |name| project.any_lane(name), find_attempts)
+    resolve_names(names, |name| project.find_any_lane(name), find_attempts)
 }
 
 /// Returns the lanes that `names` stand for, each once, in order: a lane, or else all attempts of a group.

@@ -104,7 +104,7 @@ impl<'a> Inbox<'a> {
     /// # Errors
     /// Fails while another process is delivering messages of the lane, or when a message cannot be read.
     pub fn claim(&self, conversation: RunNumber) -> Result<ClaimedMessages, Error> {
-        let lock = self.store.locks().acquire(&LockName::Inbox(self.lane.to_owned()))?;
+        let lock = self.store.locks().acquire(&LockName::Inbox(self.lane.clone()))?;
         let messages =
             self.read()?.into_iter().filter(|message| message.record.conversation == conversation).collect();
         Ok(ClaimedMessages { messages, _lock: lock })

@@ -154,7 +154,7 @@ mod tests {
         };
         let lane = create_lane(&project, &plan_lane(&project, request).unwrap()).unwrap().lane;
         assert!(!remove_unrecorded(&project, &lane.path, false).unwrap());
-        assert!(lane.path.join(".git").exists() && project.lane("x").is_ok());
+        assert!(lane.path.join(".git").exists() && project.find_lane("x").is_ok());
         assert!(!remove_unrecorded(&project, &lane.path.with_file_name("gone"), false).unwrap());
     }
 }

@@ -233,7 +233,7 @@ fn claim_entry(
         split_uncommitted_files(&project.settings, &entry.worktree_dir, &reusable, dir);
     let step = Step::ReuseTrash { trash_entry: entry.entry_dir.clone(), dir: dir.to_owned() };
     let record = ReusedTrashRecord {
-        reusing_lane: new.name.to_owned(),
+        reusing_lane: new.name.clone(),
         reused_at: now(),
         carried_files: retained_paths.iter().map(ToString::to_string).collect(),
     };

@@ -28,7 +28,7 @@ const MAX_PATH_BYTES: usize = 8 * 1024;
 /// # Errors
 /// Fails when lanes or commits cannot be read.
 pub fn emit_new_overlaps_of_lane(project: &Project, name: &LaneName) -> Result<(), Error> {
-    let lane = project.lane(name.as_str())?;
+    let lane = project.lane(name)?;
     let lanes = project.owned_lanes()?;
     let shares_base = |other: &&LaneRecord| other.base == lane.base && !other.state.is_closed();
     let other_lanes = lanes.iter().filter(shares_base).cloned().collect();

@@ -114,7 +114,7 @@ fn is_unmoved(project: &Project, candidate: &Candidate) -> Result<bool, Error> {
 
 /// Returns the current record of a lane; none if it was removed, even if a new lane has its name.
 pub(crate) fn find_current_record(project: &Project, lane: &LaneRecord) -> Result<Option<LaneRecord>, Error> {
-    match project.lane(lane.name.as_str()) {
+    match project.lane(&lane.name) {
         Ok(current) => Ok(Some(current).filter(|current| current.created == lane.created)),
         Err(lane::Error::UnknownLane { .. } | lane::Error::NoLaneBranch { .. }) => Ok(None),
         Err(e) => Err(e.into()),

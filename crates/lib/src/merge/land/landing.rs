@@ -113,7 +113,7 @@ fn automatic_refusal(op: &Operation<'_>, options: &LandingOptions<'_>) -> Result
         return Ok(None);
     }
     let shown_lane = main_checkout::preview_status(op.project)?.map(|shown| shown.lane);
-    for lane in options.lanes.iter().filter_map(|given_name| op.project.lane(given_name).ok()) {
+    for lane in options.lanes.iter().filter_map(|given_name| op.project.find_lane(given_name).ok()) {
         if shown_lane.as_ref() == Some(&lane.name) {
             let reason = "the main checkout shows it; git proq preview --back leaves it";
             return Ok(Some(LaneOutcome::refused(&lane.name, &lane.base, reason)));
@@ -135,7 +135,7 @@ fn leave_preview_with_commits(op: &Operation<'_>, options: &LandingOptions<'_>) 
     let is_named = options
         .lanes
         .iter()
-        .any(|given_name| op.project.lane(given_name).is_ok_and(|l| l.name == status.lane));
+        .any(|given_name| op.project.find_lane(given_name).is_ok_and(|l| l.name == status.lane));
     if is_named || options.all { leave_preview(op, &status.lane) } else { Ok(()) }
 }
 
@@ -219,7 +219,7 @@ fn resolve_and_land(
         other => other,
     };
     for outcome in report.lanes.iter_mut().filter(|line| line.result == Verdict::Conflict) {
-        let lane_record = project.lane(outcome.lane.as_str()).ok();
+        let lane_record = project.lane(&outcome.lane).ok();
         let tip = lane_record.and_then(|lane| project.repo.branch_tip(&lane.kind.branch).ok().flatten());
         let resolved = match resolve_agent::resolve_by_agent(project, outcome.lane.as_str(), resolver) {
             Ok(resolved) => resolved,
@@ -231,7 +231,7 @@ fn resolve_and_land(
             }
         };
         if let (true, Some(tip), Some(commit)) = (options.is_automatic, tip, resolved.commit) {
-            let lane = project.lane(resolved.lane.as_str())?;
+            let lane = project.lane(&resolved.lane)?;
             auto_merge::advance_run_tip(&project.store, &lane, tip, commit)?;
         }
         let lanes = [resolved.lane.into()];

@@ -122,7 +122,7 @@ fn examine_part(
     if let Some(refused) = mass_deletion_refusal(repo, &part.lane, onto, tip, &changes)? {
         return not_candidate(refused);
     }
-    let lane = project.lane(part.lane.as_str())?;
+    let lane = project.lane(&part.lane)?;
     if repo.merge_base(tip, part.last_commit)?.is_none() {
         return not_candidate(unrelated_history_refusal(&lane, onto));
     }

@@ -32,12 +32,15 @@ impl QueueTurn {
         if options.dry_run {
             return Ok(QueueTurn { lanes: options.lanes.to_vec(), removed: Vec::new(), ticket: None });
         }
-        let named_lanes =
-            options.lanes.iter().map(|given_name| project.lane(given_name)).collect::<Result<Vec<_>, _>>()?;
+        let named_lanes = options
+            .lanes
+            .iter()
+            .map(|given_name| project.find_lane(given_name))
+            .collect::<Result<Vec<_>, _>>()?;
         let lanes = named_lanes.iter().map(|lane| lane.name.to_string()).collect();
         let ticket = wait_in_queue(project, lanes, options.onto, options.queue_wait)?;
         let (present, removed) =
-            named_lanes.into_iter().partition::<Vec<_>, _>(|lane| project.lane(lane.name.as_str()).is_ok());
+            named_lanes.into_iter().partition::<Vec<_>, _>(|lane| project.lane(&lane.name).is_ok());
         Ok(QueueTurn {
             lanes: present.into_iter().map(|lane| lane.name.into()).collect(),
             removed,

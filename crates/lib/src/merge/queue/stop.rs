@@ -37,7 +37,7 @@ pub(crate) fn stop_agents(project: &Project, options: &LandingOptions<'_>) -> Re
     let lanes: Vec<LaneRecord> = if options.all {
         project.owned_lanes()?
     } else {
-        options.lanes.iter().map(|name| project.lane(name)).collect::<Result<_, _>>()?
+        options.lanes.iter().map(|name| project.find_lane(name)).collect::<Result<_, _>>()?
     };
     for lane in lanes {
         if !effective_state(project, &lane)?.0.is_busy() || out.lanes.contains(&lane.name) {

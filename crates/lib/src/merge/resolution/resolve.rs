@@ -67,12 +67,12 @@ pub enum ResolutionStart {
 /// Loads the recorded conflict of a lane.
 pub fn load_conflict(store: &Store, lane: &LaneName) -> Result<ConflictRecord, Error> {
     let record = ConflictRecord::load_if_exists(&store.layout().conflict_record(lane))?;
-    record.ok_or_else(|| ResolveError::NoConflict { lane: lane.to_owned() }.into())
+    record.ok_or_else(|| ResolveError::NoConflict { lane: lane.clone() }.into())
 }
 
 /// Opens the conflict of a lane in a worktree for the user. An open resolution is continued.
 pub fn open_for_user(project: &Project, name: &LaneName) -> Result<ResolutionStart, Error> {
-    let (lane, lock) = project.lock_idle_lane(name.as_str())?;
+    let (lane, lock) = project.lock_idle_lane(name)?;
     let tip = project.repo.branch_tip(&lane.kind.branch)?;
     let path = project.store.layout().resolution_record(&lane.name);
     if let Some(resolution) = project.find_resolution(&lane.name)?.filter(|open| Some(open.lane_tip) == tip)
@@ -264,7 +264,7 @@ pub fn continue_resolution(
     name: &LaneName,
     allowance: &Allowance,
 ) -> Result<ResolvedConflict, Error> {
-    let (lane, _lock) = project.lock_idle_lane(name.as_str())?;
+    let (lane, _lock) = project.lock_idle_lane(name)?;
     let resolution = require_open_resolution(project, &lane.name)?;
     let (tree, reasons) = check_resolution(project, &resolution, allowance, resolution.agent.is_some())?;
     if !reasons.is_empty() {
@@ -286,7 +286,7 @@ pub(crate) fn require_open_resolution(project: &Project, lane: &LaneName) -> Res
         return Ok(resolution);
     }
     load_conflict(&project.store, lane)?;
-    Err(ResolveError::NotOpen { lane: lane.to_owned() }.into())
+    Err(ResolveError::NotOpen { lane: lane.clone() }.into())
 }
 
 /// Closes an open resolution without applying it; all its contents are saved.
@@ -294,7 +294,7 @@ pub fn abort_resolution(
     project: &Project,
     name: &LaneName,
 ) -> Result<(ResolutionRecord, ClosedResolution), Error> {
-    let (lane, _lock) = project.lock_idle_lane(name.as_str())?;
+    let (lane, _lock) = project.lock_idle_lane(name)?;
     let resolution = require_open_resolution(project, &lane.name)?;
     let closed = close_resolution(project, &lane, &resolution)?;
     Ok((resolution, closed))
@@ -324,7 +324,7 @@ pub(crate) fn apply_resolution(
     resolver: &str,
 ) -> Result<ResolvedConflict, Error> {
     operate(project, "resolve", |op| {
-        let lane = project.lane(resolution.lane.as_str())?;
+        let lane = project.lane(&resolution.lane)?;
         let message = merge_message(&lane, resolution, resolver);
         let commit =
             NewCommit { tree, parents: &[resolution.lane_tip, resolution.onto_tip], message: &message };

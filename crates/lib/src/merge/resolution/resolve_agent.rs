@@ -56,7 +56,7 @@ pub fn resolve_by_agent(
     start_supervisor::require_installed(&project.layers, resolver.agent, resolver.current_dir)?;
     let mut refusals: Vec<String> = Vec::new();
     loop {
-        let (lane, lock) = project.lock_idle_lane(name_or_branch)?;
+        let (lane, lock) = project.lock_idle_lane(&project.find_lane(name_or_branch)?.name)?;
         let resolution = match open_resolution(project, &lane, &lock, Some(resolver.agent), refusals.clone())?
         {
             ResolutionStart::Open(open) => open,
@@ -90,7 +90,7 @@ pub(crate) fn resume_by_agent(
     name: &LaneName,
     resolver: &Resolver<'_>,
 ) -> Result<ResolvedConflict, Error> {
-    let lane = project.lane(name.as_str())?;
+    let lane = project.lane(name)?;
     let is_open = project.find_resolution(&lane.name)?.is_some_and(|open| open.agent.is_some());
     let run = RunRecord::load_if_exists(&project.store.layout().run_record(&lane.name, lane.last_run))?;
     if is_open && run.is_some_and(|run| run.resolves_conflict) {
@@ -151,7 +151,7 @@ fn conclude_attempt(
     resolver: &Resolver<'_>,
 ) -> Result<AttemptOutcome, Error> {
     let run = RunRecord::load(&project.store.layout().run_record(lane, run_number))?;
-    let (lane, _lock) = project.lock_idle_lane(lane.as_str())?;
+    let (lane, _lock) = project.lock_idle_lane(lane)?;
     // Another process may have closed the resolution concurrently.
     let resolution = require_open_resolution(project, &lane.name)?;
     match run.outcome {
@@ -215,7 +215,7 @@ fn prepare_agent(
 
 /// Waits until a run has finished. Ctrl-C stops the run first.
 fn wait_for_run(project: &Project, lane: &LaneName) -> Result<(), Error> {
-    while effective_state(project, &project.lane(lane.as_str())?)?.0.is_busy() {
+    while effective_state(project, &project.lane(lane)?)?.0.is_busy() {
         if let Err(interrupted) = proq_base::interrupt::require_no_signal() {
             drop(stop::stop(project, lane)?);
             return Err(interrupted.into());
@@ -243,7 +243,7 @@ pub fn load_resolution(
     project: &Project,
     name: &LaneName,
 ) -> Result<(LaneRecord, Option<ResolutionRecord>), Error> {
-    let lane = project.lane(name.as_str())?;
+    let lane = project.lane(name)?;
     resolve::load_conflict(&project.store, &lane.name)?;
     let resolution = project.find_resolution(&lane.name)?;
     Ok((lane, resolution))

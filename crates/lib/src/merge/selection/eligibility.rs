@@ -136,7 +136,7 @@ fn requested_lanes(project: &Project, options: &LandingOptions<'_>) -> Result<Ve
         lanes.push(lane.clone());
     } else {
         for name in options.lanes {
-            let lane = project.lane(name)?;
+            let lane = project.find_lane(name)?;
             if !lanes.iter().any(|l: &LaneRecord| l.name == lane.name) {
                 lanes.push(lane);
             }
@@ -196,7 +196,7 @@ impl LaneExamination<'_, '_> {
     /// no longer exists.
     fn reexamine(&self) -> Result<Option<Result<Candidate, Box<LaneOutcome>>>, Error> {
         let project = self.project;
-        match project.lock_idle_lane(self.lane.name.as_str()).map(drop) {
+        match project.lock_idle_lane(&self.lane.name).map(drop) {
             Err(lane::Error::UnknownLane { .. }) => Ok(None),
             Err(lane::Error::Store(store::Error::Locked { resource: what, holder, .. })) => {
                 Ok(Some(Err(self.refuse_incomplete(format!("{what} is held by {holder}")))))

@@ -174,7 +174,7 @@ pub fn landing_bases(
         return Ok(std::iter::once(project.repo.resolve_symbolic_branch(onto)).collect());
     }
     // The landing itself refuses an unknown lane.
-    let mut records: Vec<LaneRecord> = lanes.iter().filter_map(|name| project.lane(name).ok()).collect();
+    let mut records: Vec<LaneRecord> = lanes.iter().filter_map(|name| project.find_lane(name).ok()).collect();
     if all {
         records.extend(project.owned_lanes()?.into_iter().filter(|lane| !lane.state.is_closed()));
     }

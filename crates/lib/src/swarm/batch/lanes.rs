@@ -27,7 +27,7 @@ pub(crate) fn find_batch_lane(
     name: &LaneName,
 ) -> Result<Option<LaneRecord>, Error> {
     let is_own = |lane: &LaneRecord| lane.batch.as_ref().is_some_and(|in_batch| in_batch.batch == *batch);
-    match project.lane(name.as_str()) {
+    match project.lane(name) {
         Ok(lane) => Ok(Some(lane).filter(is_own)),
         Err(lane::Error::UnknownLane { .. } | lane::Error::NoLaneBranch { .. }) => Ok(None),
         Err(e) => Err(e.into()),

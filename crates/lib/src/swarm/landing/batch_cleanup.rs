@@ -73,7 +73,7 @@ pub fn clean_up(
     let lock = project.store.locks().try_acquire(&LockName::Batch(id.clone()))?;
     let _lock = lock.ok_or_else(|| still_running(false))?;
     let mut lanes: Vec<LaneRecord> = batch_lanes(project, id)?.into_iter().map(|(_, lane)| lane).collect();
-    lanes.extend(project.lane(&landing_lane_name(id)).ok());
+    lanes.extend(project.find_lane(&landing_lane_name(id)).ok());
     for lane in &lanes {
         if effective_state(project, lane)?.0.is_busy() {
             return Err(still_running(true).into());

@@ -44,12 +44,12 @@ pub(crate) fn landing_lane_name(id: &BatchId) -> String {
 /// [`BatchError::NothingToLand`].
 pub fn open_landing_lane(project: &Project, batch: &BatchRecord) -> Result<(LaneRecord, bool), Error> {
     let tip = tip_to_land(project, batch)?;
-    let (lane, is_new) = match project.lane(&landing_lane_name(&batch.id)) {
+    let (lane, is_new) = match project.find_lane(&landing_lane_name(&batch.id)) {
         Ok(lane) => (advance_landing_lane(project, batch, lane, tip)?, false),
         Err(lane::Error::UnknownLane { .. }) => match create_landing_lane(project, batch, tip) {
             // Another process creates the same landing lane and was faster.
             Err(Error::Lane(e)) if e.is_taken() => (
-                advance_landing_lane(project, batch, project.lane(&landing_lane_name(&batch.id))?, tip)?,
+                advance_landing_lane(project, batch, project.find_lane(&landing_lane_name(&batch.id))?, tip)?,
                 false,
             ),
             created => (created?, true),
@@ -62,7 +62,7 @@ pub fn open_landing_lane(project: &Project, batch: &BatchRecord) -> Result<(Lane
     // The lane's own work begins at the batch's start. This also repairs a lane whose creator crashed before
     // this step.
     project.update_lane(&lane.name, |record| record.start = batch.start)?;
-    Ok((project.lane(lane.name.as_str())?, is_new))
+    Ok((project.lane(&lane.name)?, is_new))
 }
 
 /// The lane through which a batch would land.
@@ -82,7 +82,7 @@ pub struct LandingLaneForecast {
 /// The errors of [`open_landing_lane`].
 pub fn forecast_landing_lane(project: &Project, batch: &BatchRecord) -> Result<LandingLaneForecast, Error> {
     let tip = tip_to_land(project, batch)?;
-    let lane = match project.lane(&landing_lane_name(&batch.id)) {
+    let lane = match project.find_lane(&landing_lane_name(&batch.id)) {
         Ok(lane) if !is_behind(&project.repo, batch, &lane, tip)? => {
             return Ok(LandingLaneForecast { lane, is_up_to_date: true });
         }
@@ -184,9 +184,9 @@ fn advance_landing_lane(
     if !is_behind(&project.repo, batch, &lane, tip)? {
         return Ok(lane);
     }
-    let (lane, _lock) = project.lock_idle_lane(lane.name.as_str())?;
+    let (lane, _lock) = project.lock_idle_lane(&lane.name)?;
     rewind::rewind_lane(project, &lane, tip, &format!("more of batch {} has landed", batch.id))?;
-    Ok(project.lane(lane.name.as_str())?)
+    Ok(project.lane(&lane.name)?)
 }
 
 /// Returns whether a landing lane lacks commits of the batch's branch up to `tip`.
@@ -334,20 +334,19 @@ pub(crate) fn find_landed_branch(project: &Project, batch: &BatchRecord) -> Resu
 /// Returns the landings of a batch's landing lane, on any branch.
 fn list_landings(project: &Project, id: &BatchId) -> Vec<LandingInfo> {
     let name = landing_lane_name(id);
-    let lanes =
-        project.past_owned_lanes().into_iter().map(|(_, lane)| lane).chain(project.lane(name.as_str()));
+    let lanes = project.past_owned_lanes().into_iter().map(|(_, lane)| lane).chain(project.find_lane(&name));
     lanes.filter(|lane| lane.name == name.as_str()).filter_map(|lane| lane.landed).collect()
 }
 
 /// Returns the id of the batch whose landing lane has this name; none for a name of another form.
-pub(crate) fn batch_id_of_landing_lane(lane: &LaneName) -> Option<BatchId> {
-    lane.as_str().strip_prefix(LANDING_LANE_PREFIX).map(BatchId::new)
+pub(crate) fn batch_id_of_landing_lane(lane: &str) -> Option<BatchId> {
+    lane.strip_prefix(LANDING_LANE_PREFIX).map(BatchId::new)
 }
 
 /// Returns the batch whose landing lane has this name, and the tips of its branch that have landed; none if
 /// there is no such batch, or it was cleaned up.
 pub fn batch_of_landing_lane(project: &Project, lane: &LaneName) -> Option<(BatchRecord, Vec<CommitId>)> {
-    let id = batch_id_of_landing_lane(lane)?;
+    let id = batch_id_of_landing_lane(lane.as_str())?;
     let batch = all_batches(project, false).into_iter().find(|batch| batch.id == id)?;
     let tips = list_landings(project, &id).into_iter().map(|landed| landed.tip).collect();
     Some((batch, tips))

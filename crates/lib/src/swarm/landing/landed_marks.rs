@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use proq_base::config::choices::LandedTaskMarking;
-use proq_base::lane_name::LaneName;
 use proq_git::CommitId;
 use proq_plan::plan_format::PlanFormat;
 use proq_store as store;
@@ -102,10 +101,7 @@ fn plan_with_landed<'a>(
 /// contains `proq/`.
 pub fn uncommitted_marks(store: &Store, records: &[PathBuf]) -> Vec<String> {
     let layout = store.layout();
-    let batch_of_lane = |path: &PathBuf| {
-        let lane = LaneName::parse(path.iter().nth(1)?.to_str()?).ok()?;
-        batch_id_of_landing_lane(&lane)
-    };
+    let batch_of_lane = |path: &PathBuf| batch_id_of_landing_lane(path.iter().nth(1)?.to_str()?);
     let ids: BTreeSet<BatchId> = records
         .iter()
         .filter_map(|path| layout.batch_id_of_landed_record(path).or_else(|| batch_of_lane(path)))

@@ -148,7 +148,7 @@ impl<'a> AgentQuery<'a> {
         let result = send_message::find_recipient(self.project, lane, Some(message))
             .and_then(|_| send_message::send_message(self.project, lane, Some(message)));
         match result {
-            Ok(_) => Ok(self.project.any_lane(lane.name.as_str())?),
+            Ok(_) => Ok(self.project.any_lane(&lane.name)?),
             Err(agent::Error::NoSession { .. }) => self.start_new_conversation(lane, &full_prompt()?),
             Err(e) => Err(e.into()),
         }
@@ -160,7 +160,7 @@ impl<'a> AgentQuery<'a> {
     /// Fails when the agent cannot be started.
     pub(crate) fn start_new_conversation(&self, lane: &AnyLane, prompt: &str) -> Result<AnyLane, DraftError> {
         let command = self.build_command(prompt)?;
-        let (lane, lock) = self.project.lock_any_idle_lane(lane.name.as_str())?;
+        let (lane, lock) = self.project.lock_any_idle_lane(&lane.name)?;
         Ok(start_supervisor::launch_with_prompt(self.project, &lane, lock, &command, Some(prompt))?)
     }
 }

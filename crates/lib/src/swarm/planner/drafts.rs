@@ -49,9 +49,7 @@ pub struct DraftPlan {
 pub fn list_drafts(project: &Project) -> Result<Vec<DraftRecord>, DraftError> {
     let mut out = Vec::new();
     for name in draft_names(&project.store)? {
-        match DraftRecord::load_if_exists(&Layout::draft_record(
-            &project.store.layout().plan_draft(name.as_str()),
-        )) {
+        match DraftRecord::load_if_exists(&Layout::draft_record(&project.store.layout().plan_draft(&name))) {
             Ok(found) => out.extend(found),
             Err(e) => project.listener.warn(format!("draft '{name}': {e}")),
         }

@@ -194,9 +194,9 @@ impl ResolverRun {
             run_options: &options,
             current_dir: &self.repo_dir,
         };
-        let run_before = project.lane(name.as_str()).map_err(|e| to_text(&e))?.last_run;
+        let run_before = project.lane(name).map_err(|e| to_text(&e))?.last_run;
         let resolved = resolve_agent::resume_by_agent(&project, name, &resolver).map_err(|e| to_text(&e))?;
-        let lane = project.lane(name.as_str()).map_err(|e| to_text(&e))?;
+        let lane = project.lane(name).map_err(|e| to_text(&e))?;
         let tip = project.repo.branch_tip(&lane.kind.branch).map_err(|e| to_text(&e))?;
         let run_record = |number| {
             RunRecord::load_if_exists(&project.store.layout().run_record(name, number)).ok().flatten()
@@ -213,7 +213,7 @@ impl ResolverRun {
     fn land_if_no_conflict(&self, project: &Project) -> Result<bool, Error> {
         let name = &self.part.lane;
         {
-            let (lane, _lock) = project.lock_idle_lane(name.as_str())?;
+            let (lane, _lock) = project.lock_idle_lane(name)?;
             if project.repo.branch_tip(&lane.kind.branch)? != Some(self.part.last_commit) {
                 let reason = format!("the conflict of {} is resolved first", self.part.title);
                 rewind::rewind_lane(project, &lane, self.part.last_commit, &reason)?;

@@ -237,7 +237,7 @@ impl Runner<'_> {
     /// Waits until the run in the lane has finished, reads the lane again, and returns its state.
     fn wait_for_answer(&self, lane: &mut AnyLane) -> Result<LaneState, DraftError> {
         loop {
-            *lane = self.project.any_lane(lane.name.as_str())?;
+            *lane = self.project.any_lane(&lane.name)?;
             let (state, detail) = effective_state(self.project, lane)?;
             if !state.is_busy() {
                 lane.detail = detail;

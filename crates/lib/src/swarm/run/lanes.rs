@@ -230,7 +230,7 @@ impl Runner<'_> {
         target: CommitId,
         task: usize,
     ) -> Result<(LaneRecord, LockGuard), Error> {
-        let (lane, lock) = self.project.lock_idle_lane(name.as_str())?;
+        let (lane, lock) = self.project.lock_idle_lane(name)?;
         let repo = &self.project.repo;
         let is_at_target = repo.branch_tip(&lane.kind.branch)? == Some(target)
             && repo.head_commit(&lane.path)? == Some(target)
@@ -307,7 +307,7 @@ impl Runner<'_> {
         // Removing the lane would switch the main checkout of a user who previews it.
         if main_checkout::preview_status(self.project)?.is_some_and(|shown| shown.lane == *name) {
             return Err(lane::Error::RemovalRefused {
-                name: name.to_owned(),
+                name: name.clone(),
                 reasons: vec!["the main checkout shows it".to_owned()],
                 busy: false,
                 force_helps: false,

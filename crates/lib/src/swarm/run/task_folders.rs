@@ -99,7 +99,7 @@ impl Runner<'_> {
         {
             return Ok(None);
         }
-        let lock_result = self.project.lock_idle_lane(chain.lane.name.as_str());
+        let lock_result = self.project.lock_idle_lane(&chain.lane.name);
         let (lane, lock) = match lock_result {
             Ok(held) => held,
             Err(e) => return Ok(Some(Err(e.to_string()))),

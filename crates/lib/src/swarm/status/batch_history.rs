@@ -312,7 +312,7 @@ impl LogReader<'_> {
             to: None,
             detail: None,
         });
-        run.lane = facts.lane.clone().map_or(std::mem::take(&mut run.lane), String::from);
+        run.lane = facts.lane.as_ref().map_or(std::mem::take(&mut run.lane), ToString::to_string);
         run.agent = facts.agent.clone().unwrap_or(std::mem::take(&mut run.agent));
         run.model = facts.model.clone().or(run.model.take());
         run.from = facts.work_start.or(run.from);

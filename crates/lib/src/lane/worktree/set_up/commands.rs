@@ -240,7 +240,7 @@ impl CommandRunner<'_> {
         if ended.is_success() {
             return Ok(());
         }
-        let (name, command) = (self.lane_env.name.to_owned(), proq_base::terminal_text::escape_line(line));
+        let (name, command) = (self.lane_env.name.clone(), proq_base::terminal_text::escape_line(line));
         let last_output = last_line(&self.project.store.layout().set_up_log(&name), line);
         Err(SetUpError::Failed { name, command, ended, last_output, is_rolled_back: self.is_new }.into())
     }
