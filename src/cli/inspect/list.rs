@@ -14,7 +14,6 @@ use proq_lib::lane::messages::inbox;
 use proq_lib::lane::removal::remove_lane;
 use proq_lib::merge::land::sure_landing;
 use proq_lib::snapshot::snap_view;
-use proq_store::paths::file_access;
 use proq_store::paths::layout::Layout;
 use proq_store::records::lane::LaneRecord;
 use proq_store::records::lane_state::LaneState;
@@ -67,9 +66,8 @@ pub(crate) fn run(context: &CommandContext, args: &List) -> CommandResult {
     if lane_list.views.is_empty() && lane_list.stored.past_lanes.is_empty() {
         let layout = project.store.layout();
         // An unreadable record has caused a warning already.
-        let is_empty = !Layout::entry_names(&layout.lanes())
-            .iter()
-            .any(|name| file_access::may_exist(&layout.record_of_lane_entry(name)));
+        let is_empty =
+            !Layout::entry_names(&layout.lanes()).iter().any(|name| layout.has_record_of_lane_entry(name));
         if is_empty {
             context.ui.status("no lanes yet");
         }

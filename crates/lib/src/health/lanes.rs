@@ -6,7 +6,6 @@ use proq_git::CommitId;
 use proq_git::worktrees::health_probe::WorktreeRegistration;
 use proq_store::base::record::Record;
 use proq_store::base::run_number::RunNumber;
-use proq_store::paths::file_access;
 use proq_store::paths::layout::Layout;
 use proq_store::records::lane::{AnyLane, LaneRecord, MergeStrategy};
 use proq_store::records::lane_state::LaneState;
@@ -298,9 +297,7 @@ fn check_landing(context: &CheckContext<'_>, lane: &LaneRecord) -> Option<Findin
 /// Finds lane folders without a record: a process was killed while it created or removed the lane.
 fn folders_without_record(context: &CheckContext<'_>) -> Vec<Finding> {
     let layout = context.project.store.layout();
-    let is_unfinished = |name: &&String| {
-        !context.is_locked(name) && !file_access::may_exist(&layout.record_of_lane_entry(name))
-    };
+    let is_unfinished = |name: &&String| !context.is_locked(name) && !layout.has_record_of_lane_entry(name);
     let unfinished = context.lane_names.iter().filter(is_unfinished);
     unfinished
         .map(|name| {

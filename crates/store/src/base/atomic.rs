@@ -8,8 +8,8 @@ use std::path::Path;
 use proq_base::fail_points;
 
 use super::id::new_id;
+use super::store_names::STORE_DIR;
 use crate::Error;
-use crate::paths::layout::STORE_DIR;
 
 /// Creates a folder that only its owner can read, because logs, prompts and parked files are private. Missing
 /// parents are created too, but never the repository. A process that still writes after the repository was

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use proq_base::explain::{Explain, rename_command, shell_quote_path};
 use proq_base::interrupt::Interrupted;
 
-use crate::paths::file_access::first_inaccessible;
-use crate::paths::layout::JOURNAL_FILE;
+use super::file_access::first_inaccessible;
+use super::store_names::JOURNAL_FILE;
 
 /// An error of the store.
 #[derive(Debug, thiserror::Error, Explain)]

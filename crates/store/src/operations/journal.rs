@@ -20,7 +20,8 @@ use crate::Error;
 use crate::base::atomic;
 use crate::base::clock::Moment;
 use crate::base::operation_number::OperationNumber;
-use crate::paths::layout::{JOURNAL_FILE, Layout};
+use crate::base::store_names::JOURNAL_FILE;
+use crate::paths::layout::Layout;
 
 /// Time given to the git processes of a crashed operation to exit.
 const GIT_EXIT_TIMEOUT: Duration = Duration::from_secs(20);
@@ -278,7 +279,7 @@ fn last_operation_number(dir: &Path) -> OperationNumber {
     list_operation_numbers(dir).last().copied().unwrap_or_default()
 }
 
-impl crate::paths::layout::Layout {
+impl Layout {
     /// Returns the numbers of all operations in the log, in order.
     pub fn operation_numbers(&self) -> Vec<OperationNumber> {
         list_operation_numbers(&self.operations())

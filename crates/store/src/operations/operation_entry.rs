@@ -247,7 +247,7 @@ impl OperationEntry {
 pub(crate) fn store_root_above(journal: &Path) -> Option<&Path> {
     journal
         .ancestors()
-        .find(|dir| dir.file_name().is_some_and(|name| name == crate::paths::layout::STORE_DIR))
+        .find(|dir| dir.file_name().is_some_and(|name| name == crate::base::store_names::STORE_DIR))
 }
 
 /// Returns the folder of the repository that a `proq` folder belongs to.

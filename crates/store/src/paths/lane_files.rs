@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::layout::{HISTORY_DIR, LANES_DIR, Layout, STORE_DIR};
+use super::layout::{HISTORY_DIR, LANES_DIR, Layout};
+use crate::base::store_names::STORE_DIR;
 
 /// File name suffix of messages.
 const MESSAGE_SUFFIX: &str = ".toml";

@@ -4,15 +4,10 @@ use std::path::{Path, PathBuf};
 
 use proq_base::lane_name::LaneName;
 
-use super::file_access::may_exist;
+use crate::base::file_access::may_exist;
 use crate::base::operation_number::OperationNumber;
 use crate::base::run_number::RunNumber;
-
-/// Name of the store's folder in the common git directory.
-pub(crate) const STORE_DIR: &str = "proq";
-
-/// File name of a journal in a scratch folder.
-pub(crate) const JOURNAL_FILE: &str = "journal";
+use crate::base::store_names::STORE_DIR;
 
 /// Name of the folder of all lanes.
 pub(super) const LANES_DIR: &str = "lanes";

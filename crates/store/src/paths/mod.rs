@@ -2,7 +2,7 @@
 
 pub mod batch_files;
 pub mod event_files;
-pub mod file_access;
+
 pub mod lane_files;
 pub mod layout;
 pub mod path_form;

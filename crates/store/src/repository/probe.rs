@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, RenameFlags, renameat_with, statvfs};
 
 use crate::Error;
+use crate::base::file_access::may_exist;
 use crate::base::id::{new_id, pid_from_id};
 use crate::locks::lock::{LockName, Locks};
 use crate::paths::layout::Layout;
@@ -57,6 +58,12 @@ impl Layout {
     /// lists it. The entry's name need not be valid for a lane.
     pub fn record_of_lane_entry(&self, entry_name: &str) -> PathBuf {
         Layout::lane_record_in(&self.lanes().join(entry_name))
+    }
+
+    /// Returns whether an entry of the folder `lanes` has a record, as [`Layout::has_lane_record`] does for a
+    /// lane. The entry's name need not be valid for a lane.
+    pub fn has_record_of_lane_entry(&self, entry_name: &str) -> bool {
+        may_exist(&self.record_of_lane_entry(entry_name))
     }
 
     /// Lists the temporary files of interrupted writes, such as `.lane.toml.<id>`.

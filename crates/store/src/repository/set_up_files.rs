@@ -16,7 +16,12 @@ use crate::paths::layout::Layout;
 impl Layout {
     /// Returns the path of the record of a lane that is being created.
     pub fn set_up_record(&self, name: &LaneName) -> PathBuf {
-        self.lane(name).join("set-up.toml")
+        Layout::set_up_record_in(&self.lane(name))
+    }
+
+    /// Returns the path of the record of a lane that is being created, by the lane's folder.
+    pub fn set_up_record_in(lane_folder: &Path) -> PathBuf {
+        lane_folder.join("set-up.toml")
     }
 
     /// Returns the path of the output of a lane's set-up commands.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use proq_base::explain::shell_quote_path;
 use proq_git::Repo;
-use proq_store::paths::file_access;
+use proq_store::base::file_access;
 use proq_store::records::lane::LaneRecord;
 
 use crate::lane::Project;

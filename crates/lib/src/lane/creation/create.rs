@@ -479,7 +479,7 @@ impl LaneCreation<'_, '_> {
             auto_merge: request.auto_merge,
             group: request.group.clone(),
             batch: request.batch.clone(),
-            ports: reserved_ports(&project.store, name),
+            ports: reserved_ports(&project.store.layout().set_up_record(name)),
             ..LaneRecord::new(name, place, plan.path.clone(), base, start)
         };
         self.op.save_record(&lane, &project.store.layout().lane_record(&lane.name))?;

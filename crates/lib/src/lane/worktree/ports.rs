@@ -4,6 +4,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
 use std::time::Duration;
 
 use proq_base::config::value_format::LANE_PORT_COUNT;
@@ -29,7 +30,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_millis(200);
 /// The search starts at a position derived from repository and name. Lanes created at the same moment and
 /// lanes of other repositories therefore rarely collide, and a name mostly gets the same ports again.
 pub(crate) fn choose_ports(project: &Project, name: &LaneName) -> Option<Ports> {
-    find_free_block(project, name.as_str(), &ports_of_other_lanes(&project.store, name.as_str()), 0)
+    find_free_block(project, Some(name), &ports_of_other_lanes(&project.store, Some(name)), 0)
 }
 
 /// Ensures that a lane has ports before a run. Its recorded ports are retained unless another lane has them
@@ -39,13 +40,13 @@ pub(crate) fn choose_ports(project: &Project, name: &LaneName) -> Option<Ports> 
 /// Fails when the lane's record cannot be read or written.
 pub(crate) fn ensure_ports(project: &Project, lane: &AnyLane) -> Result<AnyLane, Error> {
     let store_lock = project.store.locks().acquire(&LockName::Store)?;
-    let others = ports_of_other_lanes(&project.store, lane.name.as_str());
+    let others = ports_of_other_lanes(&project.store, Some(&lane.name));
     let current = AnyLane::load(&project.store.layout().lane_record(&lane.name))?;
     let is_unclaimed = |block: Ports| others.iter().all(|other| !block.overlaps(*other));
     let ports = current
         .ports
         .filter(|block| is_unclaimed(*block))
-        .or_else(|| find_free_block(project, lane.name.as_str(), &others, 0));
+        .or_else(|| find_free_block(project, Some(&lane.name), &others, 0));
     if ports == current.ports {
         return Ok(current);
     }
@@ -55,30 +56,35 @@ pub(crate) fn ensure_ports(project: &Project, lane: &AnyLane) -> Result<AnyLane,
 /// Returns ports that belong to no lane, for processes that run next to the lanes. Each `index` gets a
 /// different block.
 pub(crate) fn extra_ports(project: &Project, index: usize) -> Option<Ports> {
-    find_free_block(project, "", &ports_of_other_lanes(&project.store, ""), index)
+    find_free_block(project, None, &ports_of_other_lanes(&project.store, None), index)
 }
 
-/// Returns the ports of all lanes but `name`, including lanes that are being created. An empty `name` excludes
-/// no lane.
-fn ports_of_other_lanes(store: &Store, name: &str) -> Vec<Ports> {
+/// Returns the ports of all lanes but `name`, including lanes that are being created.
+fn ports_of_other_lanes(store: &Store, name: Option<&LaneName>) -> Vec<Ports> {
     let layout = store.layout();
-    let others = Layout::entry_names(&layout.lanes()).into_iter().filter(|other| other != name);
+    let mut others = Layout::entry_names(&layout.lanes());
+    others.retain(|other| name.is_none_or(|name| name.as_str() != other));
     let lane_ports = |other: String| match AnyLane::load_if_exists(&layout.record_of_lane_entry(&other)) {
         Ok(Some(lane)) => lane.ports,
         // The lane is being created, or its record is unreadable and it cannot run.
-        Ok(None) | Err(_) => reserved_ports(store, &LaneName::parse(&other).ok()?),
+        Ok(None) | Err(_) => reserved_ports(&Layout::set_up_record_in(&layout.lanes().join(&other))),
     };
-    others.filter_map(lane_ports).collect()
+    others.into_iter().filter_map(lane_ports).collect()
 }
 
 /// Returns a free block of ports that overlaps none of `others`, after leaving out `skip` unclaimed blocks.
 /// The search starts at a position derived from repository and `name`. None when there is none, or ports are
 /// off.
-fn find_free_block(project: &Project, name: &str, others: &[Ports], skip: usize) -> Option<Ports> {
+fn find_free_block(
+    project: &Project,
+    name: Option<&LaneName>,
+    others: &[Ports],
+    skip: usize,
+) -> Option<Ports> {
     let (from, to) = project.settings.port_range?;
     let blocks = (to - from + 1) / PORT_COUNT;
     let mut hasher = DefaultHasher::new();
-    (project.repo.common_dir(), name).hash(&mut hasher);
+    (project.repo.common_dir(), name.map_or("", LaneName::as_str)).hash(&mut hasher);
     let start = hasher.finish().checked_rem(u64::from(blocks))?;
     let start = u16::try_from(start).ok()?;
     let block_at = |n: u16| Ports { first: from + (start + n) % blocks * PORT_COUNT };
@@ -98,9 +104,9 @@ fn is_free(port: u16) -> bool {
     !is_bound && TcpStream::connect_timeout(&SocketAddr::new(local[0], port), CONNECT_TIMEOUT).is_err()
 }
 
-/// Returns the ports that are reserved for a lane without a record yet.
-pub(crate) fn reserved_ports(store: &Store, name: &LaneName) -> Option<Ports> {
-    SetUpRecord::load_if_exists(&store.layout().set_up_record(name)).ok().flatten()?.ports
+/// Returns the ports that are reserved for a lane without a record yet, by its set-up record.
+pub(crate) fn reserved_ports(set_up_record: &Path) -> Option<Ports> {
+    SetUpRecord::load_if_exists(set_up_record).ok().flatten()?.ports
 }
 
 #[cfg(test)]

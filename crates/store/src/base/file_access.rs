@@ -7,7 +7,7 @@ use rustix::fs::{Access as Rights, access};
 use rustix::io::Errno;
 
 /// Returns whether `path` exists or may exist: false only if it certainly does not exist.
-pub fn may_exist(path: &Path) -> bool {
+pub(crate) fn may_exist(path: &Path) -> bool {
     let is_absent = |e: std::io::Error| matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory);
     !path.symlink_metadata().is_err_and(is_absent)
 }
