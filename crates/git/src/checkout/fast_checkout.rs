@@ -22,7 +22,7 @@ use crate::index::raw_index::edit::IndexEdit;
 use crate::index::scratch_index::file_system_time;
 use crate::repository::attributes::attribute_paths_for;
 use crate::repository::worktree_context::WorktreeContext;
-use crate::{BlobId, CommitId, Error, Oid, Repo, RepoPath};
+use crate::{Error, Oid, Repo, RepoPath};
 
 /// Writes the files of `changes` and turns the worktree's `index` into the one of commit `to`. Returns
 /// `None`, with nothing done, when only git can do it. The index must match the worktree's commit and each of
@@ -36,7 +36,7 @@ pub(crate) fn checkout_changes(
     linked_files: &Quarantine,
     index: &Path,
     changes: &[Change],
-    to: CommitId,
+    to: Oid,
 ) -> Result<Option<NewIndex>, Error> {
     // On a file system without hard links, `links` holds copies, which cannot identify the file.
     let is_expected = |change: &Change| match change.old {
@@ -84,7 +84,7 @@ pub(crate) fn write_new_file(
     side: TreeFile,
 ) -> Result<(), Error> {
     let file = path.to_fs_path(tree.dir);
-    let content = tree.repo.blob(BlobId::from_oid(side.oid))?;
+    let content = tree.repo.blob(side.blob())?;
     let mode = if is_executable(side) { 0o777 } else { 0o666 };
     let parent = file.parent().unwrap_or(tree.dir);
     if !has_real_parents(tree.dir, path) {
@@ -132,7 +132,7 @@ impl PlannedIndex {
         repo: &Repo,
         index_file: &Path,
         changes: &[Change],
-        to: CommitId,
+        to: Oid,
     ) -> Result<Option<PlannedIndex>, Error> {
         let entries = RawIndex::read(index_file, repo.gix.object_hash());
         let Some(entries) = entries.filter(|all| all.is_rewritable() && all.has_checksum()) else {

@@ -11,7 +11,7 @@ use crate::base::path::nul_separated;
 use crate::history::commit::NewCommit;
 use crate::index::scratch_index;
 use crate::repository::worktree_context::WorktreeContext;
-use crate::{CommitId, Error, RepoPath, TreeId};
+use crate::{CommitId, Error, RepoPath};
 
 /// Path that occupies the place of a file to restore.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -109,7 +109,7 @@ fn commit_obstructions(tree: &WorktreeContext<'_>, files: &[Obstruction]) -> Res
     let paths = nul_separated(files.iter().map(|s| &s.path));
     let update_args = ["-c", "core.safecrlf=false", "update-index", "--add", "-z", "--stdin"];
     call().args(update_args).input(paths).mutating().durable().run()?;
-    let id = call().arg("write-tree").mutating().durable().run_for_id().map(TreeId::from_oid)?;
+    let id = call().mutating().durable().run_write_tree()?;
     let message = "git-proq: files that were written before others went back\n";
     NewCommit { tree: id, parents: &[], message }.write_as_proq(tree.repo, None)
 }

@@ -225,7 +225,7 @@ impl Quarantine {
             .input(list)
             .durable()
             .run()?;
-        call().arg("write-tree").durable().run_for_id().map(TreeId::from_oid)
+        call().durable().run_write_tree()
     }
 
     /// Returns whether the quarantined file of `path` equals a blob byte for byte.

@@ -286,7 +286,7 @@ pub(crate) fn apply_files<'a>(
     };
     let in_process = match local_search {
         LocalChangeSearch::None => {
-            checkout_changes(tree, &applied.replaced_files, index, &applied.changes, CommitId::from_oid(to))
+            checkout_changes(tree, &applied.replaced_files, index, &applied.changes, to)
         }
         LocalChangeSearch::SinceHead | LocalChangeSearch::SinceCommit(_) => Ok(None),
     };

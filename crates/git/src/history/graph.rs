@@ -229,14 +229,14 @@ impl Repo {
         let is_keeper = found.committer().map_err(Error::object(object_name()))?.email == PROQ_EMAIL;
         let parents: Vec<CommitId> = found.parent_ids().map(|id| CommitId(id.detach())).collect();
         let same_tree = match parents.first() {
-            Some(first) => self.tree_of(*first)? == self.tree_of(CommitId(commit.0))?,
+            Some(first) => self.tree_of(*first)? == self.tree_of(commit)?,
             None => false,
         };
         Ok((is_keeper && same_tree).then_some(parents))
     }
 
-    /// Returns the id of a commit's tree.
-    pub fn tree_of(&self, commit: CommitId) -> Result<TreeId, Error> {
+    /// Returns the id of a commit's tree. Fails for the id of any other object.
+    pub fn tree_of(&self, commit: impl Into<Oid>) -> Result<TreeId, Error> {
         self.tree_reader().tree_of(commit).map(TreeId)
     }
 

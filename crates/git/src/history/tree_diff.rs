@@ -8,7 +8,7 @@ use std::rc::Rc;
 use crate::repository::attributes::attribute_paths_for;
 use crate::repository::objects::TempObjectStore;
 use crate::repository::tree_reader::{TreeItem, TreeItems, TreeReader};
-use crate::{Error, Oid, Repo, RepoPath, TreeId};
+use crate::{BlobId, Error, Oid, Repo, RepoPath, TreeId};
 
 /// File or submodule in a tree, without its path: mode and object id. It is also one side of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,6 +23,11 @@ impl TreeFile {
     /// Returns whether this is a regular file.
     pub fn is_file(self) -> bool {
         self.mode & 0o170_000 == 0o100_000
+    }
+
+    /// Returns the id of the blob of a file or symbolic link. Of a submodule, no such blob exists.
+    pub const fn blob(self) -> BlobId {
+        BlobId::from_oid(self.oid)
     }
 
     /// Returns whether this is the commit of a submodule and not a file.

@@ -72,12 +72,7 @@ impl Repo {
             .mutating()
             .run_forwarding_output()?;
         // The hook may have left a `.git` that points to another index.
-        self.hookless_git_with_git_dir(dir, &git_dir)
-            .arg("write-tree")
-            .mutating()
-            .durable()
-            .run_for_id()
-            .map(TreeId::from_oid)
+        self.hookless_git_with_git_dir(dir, &git_dir).mutating().durable().run_write_tree()
     }
 
     /// Creates a git command that uses the folder `dir` as worktree and `admin` as git directory, without

@@ -158,7 +158,7 @@ fn tree_without_paths(tree: &WorktreeContext<'_>, from: Oid, paths: &[&RepoPath]
     call().args(["read-tree", "--no-sparse-checkout"]).arg(from.to_string()).run()?;
     let nul_paths = nul_separated(paths.iter().copied());
     call().args(["update-index", "--force-remove", "-z", "--stdin"]).input(nul_paths).run()?;
-    call().arg("write-tree").run_for_id()
+    call().run_write_tree().map(TreeId::oid)
 }
 
 /// Returns those of `changes` that write or remove a file on disk. A new file is omitted if the sparse

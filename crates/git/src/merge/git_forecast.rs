@@ -14,7 +14,7 @@ use crate::program::command::Program;
 use crate::repository::objects::TempObjectStore;
 use crate::repository::objects::open_object_store;
 use crate::repository::tree_reader::TreeReader;
-use crate::{BlobId, CommitId, Error, Oid, Repo, RepoPath, TreeId};
+use crate::{CommitId, Error, Oid, Repo, RepoPath, TreeId};
 
 /// Exit codes besides zero that git may end a batch with when it gives up or crashes. The records it printed
 /// before that count.
@@ -50,7 +50,7 @@ struct MergeTreeBatch<'a> {
 #[derive(Clone)]
 enum AttributeSource {
     /// Commit, which git gets as `--attr-source`.
-    Tree(CommitId),
+    Commit(CommitId),
     /// Attribute files in the folder that git is started in, for versions without `--attr-source`. The value
     /// is the repository's git directory.
     FolderWithGitDir(PathBuf),
@@ -71,14 +71,14 @@ pub fn forecast_with_git(
         for chunk in group.chunks(batch_size.max(1)) {
             let ours = chunk[0].1.0;
             let (dir, attribute_source) = match repo.version()?.has_attr_source() {
-                true => (repo.command_dir().to_owned(), AttributeSource::Tree(ours)),
+                true => (repo.command_dir().to_owned(), AttributeSource::Commit(ours)),
                 false => (
                     write_attribute_files(repo, ours, scratch, Some(temp_objects))?,
                     AttributeSource::FolderWithGitDir(repo.common_dir().to_owned()),
                 ),
             };
             let drivers = match attribute_source {
-                AttributeSource::Tree(_) => MergeDrivers::load(repo, None),
+                AttributeSource::Commit(_) => MergeDrivers::load(repo, None),
                 AttributeSource::FolderWithGitDir(_) => MergeDrivers::load(repo, Some(&dir)),
             };
             batches.push(MergeTreeBatch {
@@ -167,7 +167,7 @@ impl MergeTreeBatch<'_> {
     fn command(&self) -> crate::program::command::Command {
         let command = self.program.command_in(&self.merge_dir);
         let command = match &self.attribute_source {
-            AttributeSource::Tree(tree) => command.arg(format!("--attr-source={tree}")),
+            AttributeSource::Commit(commit) => command.arg(format!("--attr-source={commit}")),
             AttributeSource::FolderWithGitDir(git_dir) => {
                 command.env("GIT_DIR", git_dir).env("GIT_WORK_TREE", &self.merge_dir)
             }
@@ -277,9 +277,8 @@ impl MergeTreeRecord {
             let sides = [Some(ours), Some(theirs), base].into_iter().flatten();
             if sides.into_iter().all(|side| side.mode & 0o170_000 == 0o100_000) {
                 // Git has reported the conflict; the hunks are only extra detail.
-                let blob = |side: TreeFile| BlobId::from_oid(side.oid);
-                hunks =
-                    conflicting_hunks(reader, base.map(blob), blob(ours), blob(theirs)).unwrap_or_default();
+                hunks = conflicting_hunks(reader, base.map(TreeFile::blob), ours.blob(), theirs.blob())
+                    .unwrap_or_default();
             }
             if base.is_none() {
                 "add/add".clone_into(&mut kind);

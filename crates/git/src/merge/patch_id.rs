@@ -53,8 +53,7 @@ pub(crate) fn inverse_patch_id(repo: &Repo, changes: &[Change]) -> Option<Oid> {
 /// file has no lines.
 fn read_text(repo: &Repo, side: Option<TreeFile>) -> Option<Vec<u8>> {
     let Some(side) = side else { return Some(Vec::new()) };
-    let bytes =
-        side.is_file().then(|| repo.small_blob(BlobId::from_oid(side.oid), MAX_DIFFED_BYTES)).flatten()?;
+    let bytes = side.is_file().then(|| repo.small_blob(side.blob(), MAX_DIFFED_BYTES)).flatten()?;
     is_text(&bytes).then_some(bytes)
 }
 

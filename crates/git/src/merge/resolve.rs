@@ -53,7 +53,7 @@ pub fn capture_worktree_contents(tree: &WorktreeContext<'_>) -> Result<WorktreeC
             .durable()
             .run()?;
     }
-    let id = git_command().arg("write-tree").mutating().durable().run_for_id().map(TreeId::from_oid)?;
+    let id = git_command().mutating().durable().run_write_tree()?;
     Ok(WorktreeContents { tree: id, unmerged: worktree_status.unmerged(), nested_repos: nested })
 }
 
@@ -112,7 +112,7 @@ impl Repo {
         if let Some(tree) = self.read_pseudo_ref(dir, "AUTO_MERGE")? {
             return Ok(TreeId::from_oid(tree));
         }
-        self.git_in(dir).arg("write-tree").mutating().durable().run_for_id().map(TreeId::from_oid)
+        self.git_in(dir).mutating().durable().run_write_tree()
     }
 
     fn read_pseudo_ref(&self, dir: &Path, name: &str) -> Result<Option<Oid>, Error> {

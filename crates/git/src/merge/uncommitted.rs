@@ -44,7 +44,7 @@ fn write_uncommitted_tree(
     worktree: &UncommittedWorktree<'_>,
 ) -> Result<TreeId, Error> {
     scratch_index::copy_with_mtime(&worktree.git_dir.join("index"), index)?;
-    let git_command = |args: &[&str]| {
+    let git_command = || {
         // A split index would write its shared file next to the real index.
         let command = program.command_in(worktree.dir).args([
             "-c",
@@ -52,15 +52,16 @@ fn write_uncommitted_tree(
             "-c",
             "core.fsmonitor=false",
         ]);
-        TempObjectStore::redirect_writes(Some(temp_objects), command).args(args).use_index(index)
+        TempObjectStore::redirect_writes(Some(temp_objects), command).use_index(index)
     };
     let paths = unstaged_paths(worktree.status);
     if !paths.is_empty() {
-        git_command(&["update-index", "--add", "--remove", "--replace", "-z", "--stdin"])
+        git_command()
+            .args(["update-index", "--add", "--remove", "--replace", "-z", "--stdin"])
             .input(nul_separated(&paths))
             .run()?;
     }
-    let tree_id = git_command(&["write-tree"]).run_for_id().map(TreeId::from_oid);
+    let tree_id = git_command().run_write_tree();
     drop(std::fs::remove_file(index));
     tree_id
 }

@@ -18,7 +18,7 @@ use super::hook_output::{stderr_is_terminal, wait_and_forward};
 use super::watchdog::{CancelCheck, Watchdog};
 use crate::base::failed_program::FailedProgram;
 use crate::base::unusable::UnusableError;
-use crate::{Error, Oid};
+use crate::{Error, Oid, TreeId};
 
 /// Callback that receives git's output in chunks.
 pub type PrintChunk<'a> = &'a mut dyn FnMut(&[u8]);
@@ -275,6 +275,11 @@ impl Command {
         let line = self.run()?.trimmed_stdout();
         Oid::from_hex(line.as_bytes())
             .ok_or(Error::UnexpectedOutput { args: command_line, fault_or_output: line })
+    }
+
+    /// Runs the command as `git write-tree`, and returns the id of the tree that it created.
+    pub(crate) fn run_write_tree(self) -> Result<TreeId, Error> {
+        self.arg("write-tree").run_for_id().map(TreeId::from_oid)
     }
 
     /// Runs a hook through git and forwards its output, which git sends to stderr, to this process's stderr,

@@ -12,7 +12,7 @@ use gix::objs::tree::EntryMode;
 use gix::prelude::FindExt;
 
 use super::loose_objects;
-use crate::{CommitId, Error, Oid};
+use crate::{Error, Oid};
 
 /// Maximum number of decoded trees that one reader caches. Many merges in one repository share most of their
 /// trees.
@@ -118,7 +118,7 @@ pub(crate) struct TreeReader {
     loose_dir: Option<PathBuf>,
     cached_trees: RefCell<HashMap<gix::ObjectId, Rc<TreeItems>>>,
     /// Cached trees of commits.
-    trees_by_commit: RefCell<HashMap<CommitId, gix::ObjectId>>,
+    trees_by_commit: RefCell<HashMap<Oid, gix::ObjectId>>,
 }
 
 impl TreeReader {
@@ -155,13 +155,14 @@ impl TreeReader {
         Ok(items)
     }
 
-    /// Returns the tree of a commit.
-    pub fn tree_of(&self, commit: CommitId) -> Result<gix::ObjectId, Error> {
+    /// Returns the tree of a commit. Fails for the id of any other object.
+    pub fn tree_of(&self, commit: impl Into<Oid>) -> Result<gix::ObjectId, Error> {
+        let commit = commit.into();
         if let Some(cached) = self.trees_by_commit.borrow().get(&commit) {
             return Ok(*cached);
         }
         let label = || format!("commit {}", commit.short());
-        let bytes = self.read_object(commit.oid(), Kind::Commit, label)?;
+        let bytes = self.read_object(commit, Kind::Commit, label)?;
         let found = gix::objs::CommitRefIter::from_bytes(&bytes, commit.0.kind()).tree_id();
         let tree = found.map_err(Error::object(label()))?;
         let mut commits = self.trees_by_commit.borrow_mut();

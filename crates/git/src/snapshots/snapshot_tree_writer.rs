@@ -124,14 +124,7 @@ impl TreeWriter<'_> {
 
     /// Writes the tree of the index file `index`.
     fn write_tree(&self, index: &Path) -> Result<TreeId, Error> {
-        self.repo()
-            .git_in(self.tree.dir)
-            .arg("write-tree")
-            .use_index(index)
-            .mutating()
-            .durable()
-            .run_for_id()
-            .map(TreeId::from_oid)
+        self.repo().git_in(self.tree.dir).use_index(index).mutating().durable().run_write_tree()
     }
 
     /// Runs `git update-index` with `options` on `paths` in the index file `index`; does nothing without

@@ -198,7 +198,7 @@ impl Repo {
         let commit = commit.into();
         let facts = FullIndex::read(self, &self.worktree_git_dir(dir)?.join("index"));
         if let Some(tree) = facts.and_then(|facts| facts.cached_tree(self))
-            && (tree.oid() == commit || self.tree_of(CommitId(commit.0)).is_ok_and(|wanted| wanted == tree))
+            && (tree.oid() == commit || self.tree_of(commit).is_ok_and(|wanted| wanted == tree))
         {
             return Ok(true);
         }

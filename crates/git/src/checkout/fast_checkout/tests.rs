@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use fastrand::Rng;
 
 use super::*;
+use crate::CommitId;
 use crate::base::test_repo::TestRepo;
 use crate::checkout::transition::{AppliedChanges, REPLACED_DIR};
 use crate::history::tree_diff::tree_changes;
@@ -57,7 +58,7 @@ impl CheckoutFixture {
             let _ = links.link_in(dir, &change.path).unwrap();
         }
         self.run_script("repo", racing_script);
-        let Some(new_index) = checkout_changes(&tree, &links, &index, &changes, to)? else {
+        let Some(new_index) = checkout_changes(&tree, &links, &index, &changes, to.oid())? else {
             return Ok(false);
         };
         let lock = IndexLock::acquire(dir, &dir.join(".git"), scratch).unwrap();

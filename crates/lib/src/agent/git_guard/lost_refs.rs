@@ -7,10 +7,9 @@ use std::path::{Path, PathBuf};
 
 use proq_base::explain::shell_quote;
 use proq_base::time_form::unix_seconds;
-use proq_git::Oid;
-use proq_git::Repo;
 use proq_git::references::reflog::ReflogEntry;
 use proq_git::worktrees::worktree::WorktreeList;
+use proq_git::{CommitId, Oid, Repo};
 use proq_store::base::id::new_id;
 use proq_store::base::record::Record;
 use proq_store::paths::layout::Layout;
@@ -203,7 +202,7 @@ impl KnownMoves<'_> {
         let is_explained = |(name, old): &(&str, Oid)| {
             let moves = self.operation_moves.get(*name);
             moves.is_some_and(|moves| {
-                moves.old_tips.iter().any(|from| from.oid() == *old)
+                moves.old_tips.contains(&CommitId::from_oid(*old))
                     || moves.is_pending
                     || self.busy_branches.contains(*name)
             })

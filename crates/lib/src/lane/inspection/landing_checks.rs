@@ -154,7 +154,7 @@ impl Project {
         let Some(entry) = entry.filter(|side| side.is_file()) else { return Ok(None) };
         Ok(self
             .repo
-            .fetch_small_blob(BlobId::from_oid(entry.oid), MAX_SETTINGS_BYTES)?
+            .fetch_small_blob(entry.blob(), MAX_SETTINGS_BYTES)?
             .and_then(|bytes| self.text_blob_id(&bytes)))
     }
 
@@ -187,7 +187,7 @@ impl Project {
         if !entry.is_file() {
             return Err(read_error(regular_file::invalid_input("it is no regular file")).into());
         }
-        let bytes = self.repo.fetch_small_blob(BlobId::from_oid(entry.oid), MAX_SETTINGS_BYTES)?;
+        let bytes = self.repo.fetch_small_blob(entry.blob(), MAX_SETTINGS_BYTES)?;
         let bytes = bytes.ok_or_else(|| read_error(regular_file::too_large(MAX_SETTINGS_BYTES)))?;
         Ok(Some(regular_file::to_utf8_text(bytes).map_err(read_error)?))
     }

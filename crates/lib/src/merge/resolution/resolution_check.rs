@@ -7,7 +7,7 @@ use proq_git::history::tree_diff::{Change, TreeFile, tree_changes, tree_files};
 use proq_git::merge::resolve::WorktreeContents;
 use proq_git::merge::tree_merge;
 use proq_git::merge::tree_merge::TreeMergeOutcome;
-use proq_git::{BlobId, Repo, RepoPath};
+use proq_git::{Repo, RepoPath};
 use proq_store::records::conflict::{ConflictedPath, ResolutionRecord};
 
 use super::conflict_regions::{LeftoverMarkers, MarkedText, MergeSide, split_lines};
@@ -72,7 +72,7 @@ impl ReferenceMerge {
     /// Returns the text of a conflicted file with markers; none if the path is no file.
     pub fn conflicted_text(&self, repo: &Repo, path: &RepoPath) -> Result<Option<Vec<u8>>, Error> {
         let side = self.conflicted_files.iter().find(|(p, side)| p == path && !side.is_gitlink());
-        Ok(side.map(|(_, side)| repo.blob(BlobId::from_oid(side.oid))).transpose()?)
+        Ok(side.map(|(_, side)| repo.blob(side.blob())).transpose()?)
     }
 
     /// Parses the regions of a conflicted text.
@@ -84,8 +84,7 @@ impl ReferenceMerge {
     fn side_texts(&self, repo: &Repo, path: &RepoPath) -> Result<Vec<Vec<u8>>, Error> {
         let is_of_path =
             |s: &&tree_merge::UnmergedStage| s.path == *path && s.stage_number > 1 && !s.side.is_gitlink();
-        let blobs =
-            self.merged.stages.iter().filter(is_of_path).map(|s| repo.blob(BlobId::from_oid(s.side.oid)));
+        let blobs = self.merged.stages.iter().filter(is_of_path).map(|s| repo.blob(s.side.blob()));
         Ok(blobs.collect::<Result<_, _>>()?)
     }
 }
@@ -156,7 +155,7 @@ impl ResolutionCheck<'_> {
         let regions = text.as_deref().and_then(|text| self.reference.parse_regions(text));
         let marker_size = regions.as_ref().map_or(7, |m| m.marker_size);
         let bytes = match current.filter(|side| !side.is_gitlink()) {
-            Some(side) => Some(self.repo.blob(BlobId::from_oid(side.oid))?),
+            Some(side) => Some(self.repo.blob(side.blob())?),
             None => None,
         };
         if let Some(bytes) = &bytes {
@@ -218,9 +217,7 @@ impl ResolutionCheck<'_> {
                 "{name} {description}, which is for a person to decide; --allow {name} gives leave"
             ));
         }
-        is_undecided.then(|| {
-            format!("{name} {description}, and is not decided: `git add {name}` keeps it as it is there, `git rm {name}` deletes it")
-        })
+        is_undecided.then(|| format!("{name} {description}, and is not decided: `git add {name}` keeps it as it is there, `git rm {name}` deletes it"))
     }
 
     /// Returns the reason to refuse a resolved text: lines outside of the conflicts were changed, or an agent

@@ -5,7 +5,7 @@ use proq_base::explain::shell_quote_path;
 use proq_base::lane_name::LaneName;
 use proq_git::history::deletions;
 use proq_git::history::tree_diff::{Change, TreeFile};
-use proq_git::{BlobId, CommitId, Repo};
+use proq_git::{CommitId, Repo};
 use proq_store::records::lane::LaneRecord;
 use proq_store::records::lane_state::LaneState;
 
@@ -49,9 +49,8 @@ const MAX_MARKER_SCAN_BYTES: u64 = 4 * 1024 * 1024;
 /// Returns whether a change adds conflict markers to a file that had none.
 pub(crate) fn adds_conflict_markers(repo: &Repo, change: &Change) -> bool {
     let has_markers = |side: Option<TreeFile>| {
-        let blob = side
-            .filter(|s| s.is_file())
-            .and_then(|s| repo.small_blob(BlobId::from_oid(s.oid), MAX_MARKER_SCAN_BYTES));
+        let blob =
+            side.filter(|s| s.is_file()).and_then(|s| repo.small_blob(s.blob(), MAX_MARKER_SCAN_BYTES));
         blob.is_some_and(|text| contains_conflict_markers(&text))
     };
     has_markers(change.new) && !has_markers(change.old)

@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use proq_git as git;
-use proq_git::Repo;
 use proq_git::history::tree_diff;
-use proq_git::{BlobId, CommitId, RepoPath};
+use proq_git::{CommitId, Repo, RepoPath};
 
 /// Files with the conventions of a repository; the first that exists is quoted in the prompt.
 const CONVENTION_FILES: [&str; 3] = ["AGENTS.md", "CLAUDE.md", "CONTRIBUTING.md"];
@@ -33,7 +32,7 @@ pub(super) fn describe_repository(repo: &Repo, commit: CommitId) -> Result<Strin
         let text = convention_file
             .first()
             .filter(|(_, side)| side.is_file())
-            .and_then(|(_, side)| repo.blob(BlobId::from_oid(side.oid)).ok());
+            .and_then(|(_, side)| repo.blob(side.blob()).ok());
         if let Some(text) = text {
             let text = String::from_utf8_lossy(&text).into_owned();
             push_section(
