@@ -11,11 +11,21 @@ const NANOS_PER_DOLLAR: u64 = 1_000_000_000;
 /// Amount of money in 1e-9 USD, and so serialized. Sums stop at the largest amount.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct NanoDollars(pub u64);
+pub struct NanoDollars(u64);
 
 impl NanoDollars {
     /// No money.
     pub const ZERO: NanoDollars = NanoDollars(0);
+
+    /// Creates an amount from its number of billionths of a US dollar.
+    pub const fn new(nanos: u64) -> NanoDollars {
+        NanoDollars(nanos)
+    }
+
+    /// Returns the amount in billionths of a US dollar.
+    pub const fn nanos(self) -> u64 {
+        self.0
+    }
 
     /// Parses an amount of US dollars: digits, optionally a point and up to nine more digits.
     pub fn parse(text: &str) -> Option<NanoDollars> {

@@ -63,8 +63,9 @@ impl Tokens {
 /// Cost of one or more runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cost {
-    /// Amount, in 1e-9 USD.
-    pub nanos: NanoDollars,
+    /// Amount of money.
+    #[serde(rename = "nanos")]
+    pub amount: NanoDollars,
     /// Whether the amount was computed from tokens and a price table, and not reported by the agent.
     #[serde(default)]
     pub estimated: bool,
@@ -74,7 +75,7 @@ impl Cost {
     /// Returns the sum of two costs.
     pub fn plus(self, other: Cost) -> Cost {
         let estimated = self.estimated || other.estimated;
-        Cost { nanos: self.nanos.saturating_add(other.nanos), estimated }
+        Cost { amount: self.amount.saturating_add(other.amount), estimated }
     }
 }
 
@@ -87,7 +88,8 @@ pub struct SessionTotals {
     /// Tokens of all runs in the session.
     pub tokens: Tokens,
     /// Cost of all runs in the session as the agent reports it.
-    pub cost_nanos: Option<NanoDollars>,
+    #[serde(rename = "cost_nanos")]
+    pub cost: Option<NanoDollars>,
     /// Context size of the session's model, in tokens.
     pub context_size: Option<u64>,
     /// Whether the session continued in a tmux window after the counters were read. The counters are too low

@@ -33,7 +33,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) stall: Option<Duration>,
     /// End its run when it cost more than USD; 0 for no limit
-    #[arg(long, value_name = "USD", value_parser = parse_nano_dollars)]
+    #[arg(long, value_name = "USD", value_parser = parse_dollars)]
     pub(crate) budget: Option<NanoDollars>,
 }
 
@@ -44,7 +44,7 @@ fn parse_duration(text: &str) -> Result<Duration, String> {
 }
 
 /// Parses an amount of US dollars.
-fn parse_nano_dollars(text: &str) -> Result<NanoDollars, String> {
+fn parse_dollars(text: &str) -> Result<NanoDollars, String> {
     NanoDollars::parse(text).ok_or_else(|| "US dollars are wanted, as in 2.50".to_owned())
 }
 

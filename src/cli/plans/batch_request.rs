@@ -339,6 +339,6 @@ fn batch_options(settings: &SwarmSettings, args: &Swarm) -> Result<BatchOptions,
             _ => LandingFailurePolicy::Pause,
         },
         resolve_conflicts: true,
-        budget_nanos: budget,
+        budget,
     })
 }

@@ -71,7 +71,7 @@ pub(crate) fn tokens_text(tokens: Tokens) -> String {
 pub(crate) fn cost_text(cost: Cost) -> String {
     let prefix = if cost.estimated { "~" } else { "" };
     // Round to the nearest 1e-4 USD.
-    let hundredths_of_cent = cost.nanos.0.saturating_add(50_000) / 100_000;
+    let hundredths_of_cent = cost.amount.nanos().saturating_add(50_000) / 100_000;
     format!("{prefix}${}.{:04}", hundredths_of_cent / 10_000, hundredths_of_cent % 10_000)
 }
 
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn rounds_cost_to_hundredth_of_a_cent() {
-        let cost = |nanos, estimated| cost_text(Cost { nanos: NanoDollars(nanos), estimated });
+        let cost = |nanos, estimated| cost_text(Cost { amount: NanoDollars::new(nanos), estimated });
         assert_eq!(cost(12_500_000, false), "$0.0125");
         assert_eq!(cost(49_999, false), "$0.0000");
         assert_eq!(cost(50_000, true), "~$0.0001");

@@ -30,7 +30,7 @@ impl State {
 
     /// Returns whether the batch has cost less than its budget.
     pub(crate) fn is_within_budget(&self) -> bool {
-        self.options.budget_nanos.is_none_or(|limit| self.spent_nanos < limit)
+        self.options.budget.is_none_or(|limit| self.spent < limit)
     }
 
     /// Returns whether the scheduler may start agents.

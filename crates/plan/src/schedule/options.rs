@@ -102,8 +102,7 @@ pub struct BatchOptions {
     #[serde(rename = "resolve")]
     pub resolve_conflicts: bool,
     /// Budget of the batch; none for no limit.
-    #[serde(rename = "budget")]
-    pub budget_nanos: Option<NanoDollars>,
+    pub budget: Option<NanoDollars>,
 }
 
 impl Default for BatchOptions {
@@ -116,7 +115,7 @@ impl Default for BatchOptions {
             on_failure: TaskFailurePolicy::default(),
             on_merge_failure: LandingFailurePolicy::default(),
             resolve_conflicts: true,
-            budget_nanos: None,
+            budget: None,
         }
     }
 }

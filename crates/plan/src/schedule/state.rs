@@ -36,7 +36,7 @@ pub struct State {
     /// such limit.
     pub capacity: Option<usize>,
     /// Cost of the batch so far.
-    pub spent_nanos: NanoDollars,
+    pub spent: NanoDollars,
     /// Counts and sets of tasks by phase, updated with each change of a phase.
     pub(crate) counters: Counters,
     /// Ranks of the tasks that are ready to run, by bundle.
@@ -153,7 +153,7 @@ impl State {
             branch_updates: 0,
             status: BatchStatus::NotStarted,
             capacity: None,
-            spent_nanos: NanoDollars::ZERO,
+            spent: NanoDollars::ZERO,
             counters: Counters {
                 stage_loads: vec![super::counters::StageLoad::default(); layout.stage_count],
                 unsettled_by_family: vec![0; family_count],
@@ -228,8 +228,8 @@ impl State {
             ScheduleEvent::Resume => self.resume(),
             ScheduleEvent::Abort { hard } => self.abort(BatchOutcome::Aborted, *hard),
             ScheduleEvent::CapacityChanged { capacity: room } => self.capacity = *room,
-            ScheduleEvent::CostReported { total } => self.spent_nanos = *total,
-            ScheduleEvent::BudgetSet { limit: most } => self.options.budget_nanos = *most,
+            ScheduleEvent::CostReported { total } => self.spent = *total,
+            ScheduleEvent::BudgetSet { limit: most } => self.options.budget = *most,
             ScheduleEvent::ClaimedElsewhere { task } => self.set_claimed_elsewhere(*task, true),
             ScheduleEvent::ClaimEnded { task } => self.set_claimed_elsewhere(*task, false),
             ScheduleEvent::Retry { task } => self.retry_task(*task),

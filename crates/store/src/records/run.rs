@@ -265,7 +265,7 @@ impl RunRecord {
 
     /// Returns the cost of the run and the budget that was left at its start, if the cost has reached it.
     pub fn exceeded_budget(&self) -> Option<(NanoDollars, NanoDollars)> {
-        let (cost, budget) = (self.summary.cost?.nanos, self.budget_left_at_start()?);
+        let (cost, budget) = (self.summary.cost?.amount, self.budget_left_at_start()?);
         (cost >= budget).then_some((cost, budget))
     }
 

@@ -212,16 +212,16 @@ impl EventCollector {
         self.push(StreamEvent::Usage(self.progress.tokens));
         let model = model.or(self.progress.model.as_deref()).unwrap_or_default();
         if let Some(cost) = self.prices.estimate_cost(model, &added) {
-            self.estimated_since_report = self.estimated_since_report.saturating_add(cost.nanos);
-            let nanos = self.reported_cost.unwrap_or_default().saturating_add(self.estimated_since_report);
-            self.update_cost(Cost { nanos, estimated: true });
+            self.estimated_since_report = self.estimated_since_report.saturating_add(cost.amount);
+            let amount = self.reported_cost.unwrap_or_default().saturating_add(self.estimated_since_report);
+            self.update_cost(Cost { amount, estimated: true });
         }
     }
 
     /// Sets the cost of this run so far, as the agent reports it.
-    pub(crate) fn set_cost(&mut self, nanos: NanoDollars) {
-        (self.reported_cost, self.estimated_since_report) = (Some(nanos), NanoDollars::ZERO);
-        self.update_cost(Cost { nanos, estimated: false });
+    pub(crate) fn set_cost(&mut self, amount: NanoDollars) {
+        (self.reported_cost, self.estimated_since_report) = (Some(amount), NanoDollars::ZERO);
+        self.update_cost(Cost { amount, estimated: false });
     }
 
     /// Sets the cost of the run so far, and adds an event if it changed.
@@ -257,7 +257,7 @@ impl EventCollector {
             return None;
         }
         let earlier_cost =
-            self.earlier_totals.cost_nanos.filter(|_| self.resumes_known_session()).unwrap_or_default();
+            self.earlier_totals.cost.filter(|_| self.resumes_known_session()).unwrap_or_default();
         Some(total.checked_sub(earlier_cost).unwrap_or(total))
     }
 
@@ -395,12 +395,12 @@ impl EventCollector {
             if self.resumes_known_session() { self.earlier_totals.clone() } else { SessionTotals::default() };
         let reported_total = self
             .reported_cost
-            .map(|run_cost| run_cost.saturating_add(earlier.cost_nanos.unwrap_or_default()))
-            .or(earlier.cost_nanos);
+            .map(|run_cost| run_cost.saturating_add(earlier.cost.unwrap_or_default()))
+            .or(earlier.cost);
         SessionTotals {
             session: self.progress.session.clone(),
             tokens: self.session_counters.0.unwrap_or_else(|| earlier.tokens.plus(self.progress.tokens)),
-            cost_nanos: self.session_counters.1.or(reported_total),
+            cost: self.session_counters.1.or(reported_total),
             context_size: self.progress.context_size,
             is_outdated: earlier.is_outdated && self.session_counters == (None, None),
         }

@@ -80,7 +80,7 @@ impl FromStr for Price {
 
 impl Price {
     /// Returns the cost of these tokens, rounded to the nearest billionth of a dollar.
-    pub fn cost_nanos(&self, tokens: &Tokens) -> NanoDollars {
+    pub fn cost(&self, tokens: &Tokens) -> NanoDollars {
         let sum: u128 = [
             (tokens.input, self.input),
             (tokens.cached_input, self.cached_input),
@@ -88,9 +88,9 @@ impl Price {
             (tokens.output, self.output),
         ]
         .into_iter()
-        .map(|(count, price)| u128::from(count) * u128::from(price.0))
+        .map(|(count, price)| u128::from(count) * u128::from(price.nanos()))
         .sum();
-        NanoDollars(u64::try_from((sum + 500_000) / 1_000_000).unwrap_or(u64::MAX))
+        NanoDollars::new(u64::try_from((sum + 500_000) / 1_000_000).unwrap_or(u64::MAX))
     }
 }
 
@@ -128,7 +128,7 @@ impl Prices {
 
     /// Estimates the cost of a model's tokens; none if the table has no price for the model.
     pub(crate) fn estimate_cost(&self, model: &str, tokens: &Tokens) -> Option<Cost> {
-        self.find_price(model).map(|price| Cost { nanos: price.cost_nanos(tokens), estimated: true })
+        self.find_price(model).map(|price| Cost { amount: price.cost(tokens), estimated: true })
     }
 }
 

@@ -111,7 +111,7 @@ fn recorded_runs_have_expected_figures() {
         let actual = (
             summary.class,
             summary.tokens,
-            summary.cost.map(|c| c.nanos.0),
+            summary.cost.map(|c| c.amount.nanos()),
             summary.turns,
             summary.tool_calls,
             summary.refusals.len(),
@@ -136,10 +136,10 @@ fn a_resumed_session_is_counted_once() {
         assert_eq!(first.session, second.session, "{agent}");
         assert_eq!(second.session_totals.tokens.input, tokens, "{agent}");
         assert_eq!(first.tokens.plus(second.tokens), second.session_totals.tokens, "{agent}");
-        let run_cost = |s: &crate::summary::Summary| s.cost.map(|c| c.nanos);
+        let run_cost = |s: &crate::summary::Summary| s.cost.map(|c| c.amount);
         assert_eq!(
             run_cost(&first).zip(run_cost(&second)).map(|(a, b)| a.saturating_add(b)),
-            second.session_totals.cost_nanos,
+            second.session_totals.cost,
             "{agent}"
         );
     }

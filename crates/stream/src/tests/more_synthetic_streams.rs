@@ -154,7 +154,7 @@ fn parses_aider_usage_and_cost_text() {
     );
     let tokens = Tokens { input: 7000, cached_input: 2500, cache_write: 3500, output: 1250, reasoning: 0 };
     assert_eq!((summary.class, summary.tokens), (ExitClass::Done, tokens));
-    assert_eq!(summary.cost.unwrap().nanos.0, 32_200_000);
+    assert_eq!(summary.cost.unwrap().amount.nanos(), 32_200_000);
     assert_eq!((summary.answer.as_deref(), summary.model.as_deref()), (Some("second"), Some("openai/gpt-5")));
     // An error after an answer ends the run. An error before an answer does not.
     let (error, tokens) = ("litellm.RateLimitError: too fast", "Tokens: 5 sent, 5 received.");

@@ -19,7 +19,7 @@ fn estimates_cost_from_token_prices() {
     let table = price_table(&[("gpt-5*", "input=1.25, cached=0.125, output=10")]);
     let tokens = Tokens { input: 6000, cached_input: 1000, cache_write: 0, output: 250, reasoning: 50 };
     // 6000 × 1.25 + 1000 × 0.125 + 250 × 10, in millionths of a dollar.
-    let cost = Cost { nanos: NanoDollars(10_125_000), estimated: true };
+    let cost = Cost { amount: NanoDollars::new(10_125_000), estimated: true };
     assert_eq!(table.estimate_cost("gpt-5-codex", &tokens), Some(cost));
     assert_eq!(table.estimate_cost("openai/gpt-5-codex", &tokens), Some(cost));
     assert_eq!(table.estimate_cost("claude-opus", &tokens), None);
@@ -29,10 +29,10 @@ fn estimates_cost_from_token_prices() {
 #[test]
 fn unpriced_cache_tokens_cost_as_input() {
     let price: Price = "{ input = 3, output = 15 }".parse().unwrap();
-    assert_eq!(price.cost_nanos(&Tokens { cached_input: 1000, ..Tokens::default() }).0, 3_000_000);
-    assert_eq!(price.cost_nanos(&Tokens { cache_write: 1000, ..Tokens::default() }).0, 3_000_000);
+    assert_eq!(price.cost(&Tokens { cached_input: 1000, ..Tokens::default() }).nanos(), 3_000_000);
+    assert_eq!(price.cost(&Tokens { cache_write: 1000, ..Tokens::default() }).nanos(), 3_000_000);
     let all: Price = "input=3, cached=0.3, cache_write=3.75, output=15".parse().unwrap();
-    assert_eq!(all.cost_nanos(&Tokens { cache_write: 1000, ..Tokens::default() }).0, 3_750_000);
+    assert_eq!(all.cost(&Tokens { cache_write: 1000, ..Tokens::default() }).nanos(), 3_750_000);
     let max_tokens = Tokens {
         input: u64::MAX,
         cached_input: u64::MAX,
@@ -40,7 +40,7 @@ fn unpriced_cache_tokens_cost_as_input() {
         output: u64::MAX,
         reasoning: 0,
     };
-    assert_eq!(all.cost_nanos(&max_tokens).0, u64::MAX);
+    assert_eq!(all.cost(&max_tokens).nanos(), u64::MAX);
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn most_specific_price_entry_wins_in_any_order() {
         price_table(&[("gpt-*-mini", mini), ("gpt-5*", five), ("*", all)]),
     ] {
         let million_token_cost = |model: &str| {
-            table.find_price(model).map(|p| p.cost_nanos(&Tokens { input: 1_000_000, ..Tokens::default() }).0)
+            table.find_price(model).map(|p| p.cost(&Tokens { input: 1_000_000, ..Tokens::default() }).nanos())
         };
         assert_eq!(million_token_cost("gpt-5.1"), Some(5_000_000_000));
         assert_eq!(million_token_cost("gpt-5-mini"), Some(2_000_000_000));
@@ -105,15 +105,17 @@ fn prices_only_agents_that_report_no_cost() {
         (reader.finish(exit_status, &mut events), events)
     };
     let (codex, events) = run(Dialect::Codex, "codex", Some("gpt-5"), exit(0));
-    let cost = Cost { nanos: NanoDollars(6_000_000), estimated: true };
-    assert_eq!((codex.cost, codex.session_totals.cost_nanos), (Some(cost), None));
+    let cost = Cost { amount: NanoDollars::new(6_000_000), estimated: true };
+    assert_eq!((codex.cost, codex.session_totals.cost), (Some(cost), None));
     assert!(events.contains(&StreamEvent::Cost(cost)));
     let (claude, events) = run(Dialect::Claude, "claude", None, exit(0));
-    assert_eq!(claude.cost, Some(Cost { nanos: NanoDollars(29_200_000), estimated: false }));
+    assert_eq!(claude.cost, Some(Cost { amount: NanoDollars::new(29_200_000), estimated: false }));
     // During the run only the tokens are known; the estimate lets a budget end the run early.
-    assert!(events.contains(&StreamEvent::Cost(Cost { nanos: NanoDollars(1_000_000), estimated: true })));
+    assert!(
+        events.contains(&StreamEvent::Cost(Cost { amount: NanoDollars::new(1_000_000), estimated: true }))
+    );
     let (pi, _) = run(Dialect::Pi, "pi-0.87", None, exit(0));
-    assert_eq!(pi.cost, Some(Cost { nanos: NanoDollars(12_330_000), estimated: false }));
+    assert_eq!(pi.cost, Some(Cost { amount: NanoDollars::new(12_330_000), estimated: false }));
 }
 
 /// Returns the cost of a Claude run after each of its output lines, and whether that cost is an estimate.
@@ -123,7 +125,7 @@ fn costs_after_each_line(output_lines: &[String]) -> Vec<Option<(u64, bool)>> {
         .with_prices(table, Some("big".to_owned()));
     let cost_after = |line: &String| {
         reader.feed_stdout(format!("{line}\n").as_bytes(), &mut Vec::new());
-        reader.progress().cost.map(|cost| (cost.nanos.0, cost.estimated))
+        reader.progress().cost.map(|cost| (cost.amount.nanos(), cost.estimated))
     };
     output_lines.iter().map(cost_after).collect()
 }
@@ -185,6 +187,7 @@ proptest! {
     fn dollars_are_exact(whole in 0u64..2_000_000, part in 0u64..1_000_000_000) {
         let text = format!("{{\"cost\": {whole}.{part:09}}}");
         let value: serde_json::Value = serde_json::from_str(&text).unwrap();
-        prop_assert_eq!(NanoDollars::from_dollars(value["cost"].as_f64().unwrap()).0, whole * 1_000_000_000 + part);
+        let cost = NanoDollars::from_dollars(value["cost"].as_f64().unwrap());
+        prop_assert_eq!(cost.nanos(), whole * 1_000_000_000 + part);
     }
 }

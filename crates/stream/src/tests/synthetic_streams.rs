@@ -55,7 +55,7 @@ fn subtracts_earlier_session_totals_of_claude() {
         .replace("_since_last_result", "_elsewhere");
     let before = replay("claude", "ok").1.session_totals;
     let (_, summary) = parse_stream(Dialect::Claude, &before, text.as_bytes(), exit(0));
-    assert_eq!((summary.tokens.input, summary.cost.unwrap().nanos.0), (2100, 10_480_000));
+    assert_eq!((summary.tokens.input, summary.cost.unwrap().amount.nanos()), (2100, 10_480_000));
     // Without the earlier totals, `modelUsage` would count the entire session. The usage since the last
     // result is still exact.
     let (_, known) = parse_stream(
@@ -64,7 +64,7 @@ fn subtracts_earlier_session_totals_of_claude() {
         &recorded_stream("claude", "resume"),
         exit(0),
     );
-    assert_eq!((known.tokens.input, known.cost.unwrap().nanos.0), (2100, 10_480_000));
+    assert_eq!((known.tokens.input, known.cost.unwrap().amount.nanos()), (2100, 10_480_000));
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn two_turns_in_one_process_are_added_up() {
     reader.feed_stdout(b"\n", &mut events);
     assert!(!reader.has_reported_end());
     let (_, summary) = parse_stream(Dialect::Claude, &SessionTotals::default(), all.as_bytes(), exit(0));
-    assert_eq!((summary.tokens.input, summary.cost.unwrap().nanos.0), (4200, 20_960_000));
+    assert_eq!((summary.tokens.input, summary.cost.unwrap().amount.nanos()), (4200, 20_960_000));
 }
 
 #[test]

@@ -120,7 +120,7 @@ fn typed_fields_have_the_units_of_their_docs() {
     assert_eq!((settings.autocommit_limit, settings.snapshot_ignored), (Some(10 << 20), 64 << 20));
     assert_eq!((settings.event_log.max_file_size, settings.event_log.max_full_files), (8 << 20, 4));
     assert_eq!((settings.context_stop, settings.context_warn), (Some(80), None));
-    assert_eq!((settings.run_budget, settings.swarm.budget), (Some(NanoDollars(2_500_000_000)), None));
+    assert_eq!((settings.run_budget, settings.swarm.budget), (Some(NanoDollars::new(2_500_000_000)), None));
     assert_eq!((settings.port_range, settings.model), (Some((20_000, 31_999)), None));
     assert!(settings.lane_checkout.lfs_pointers && !settings.stop_gate);
     assert_eq!(

@@ -143,11 +143,11 @@ mod tests {
 
     #[test]
     fn exceeds_budget_only_with_known_cost() {
-        let (clock, _) = new_clock(Limits { budget: Some(NanoDollars(1_000)), ..Limits::default() });
+        let (clock, _) = new_clock(Limits { budget: Some(NanoDollars::new(1_000)), ..Limits::default() });
         assert!(
             !clock.exceeds_budget(None)
-                && !clock.exceeds_budget(Some(NanoDollars(1_000)))
-                && clock.exceeds_budget(Some(NanoDollars(1_001)))
+                && !clock.exceeds_budget(Some(NanoDollars::new(1_000)))
+                && clock.exceeds_budget(Some(NanoDollars::new(1_001)))
         );
     }
 }

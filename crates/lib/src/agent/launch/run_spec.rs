@@ -193,5 +193,5 @@ pub(crate) fn final_summary(
 
 /// Returns the cost of a run so far.
 pub(crate) fn cost_so_far(progress: &Progress) -> Option<NanoDollars> {
-    progress.cost.map(|cost: Cost| cost.nanos)
+    progress.cost.map(|cost: Cost| cost.amount)
 }

@@ -102,7 +102,7 @@ impl ActiveTask<'_> {
     fn remaining_limits(&self, store: &Store, lane: &AnyLane) -> Result<RunLimits, Error> {
         let record = self.record();
         let spent = lane_costs::total_costs(store, lane)?;
-        let cost = spent.cost.map(|cost| cost.nanos).unwrap_or_default();
+        let cost = spent.cost.map(|cost| cost.amount).unwrap_or_default();
         let duration = spent.duration.saturating_sub(record.duration_before_loop);
         let time = record.limits.max_duration.map(|limit| limit.saturating_sub(duration));
         let cost = cost.saturating_sub(record.cost_before_loop);

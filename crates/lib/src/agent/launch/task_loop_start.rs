@@ -123,7 +123,7 @@ fn new_loop_record(
         boxes_total: 0,
         limits: command.limits,
         duration_before_loop: spent.duration,
-        cost_before_loop: spent.cost.map(|cost| cost.nanos).unwrap_or_default(),
+        cost_before_loop: spent.cost.map(|cost| cost.amount).unwrap_or_default(),
         last_review: None,
         steps: Vec::new(),
     })
@@ -197,7 +197,7 @@ pub fn resume_task_loop(
     }
     // The limits apply to what is used from now on.
     record.duration_before_loop = spent.duration;
-    record.cost_before_loop = spent.cost.map(|cost| cost.nanos).unwrap_or_default();
+    record.cost_before_loop = spent.cost.map(|cost| cost.amount).unwrap_or_default();
     active.save()?;
     start_next_run(project, lane, lock, &mut active)
 }

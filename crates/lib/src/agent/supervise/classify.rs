@@ -262,7 +262,7 @@ impl RunClassifier<'_> {
 
     /// Describes the run's cost and its budget when the cost exceeds the budget; none otherwise.
     fn over_budget_detail(&self) -> Option<String> {
-        let (allowed, spent) = (self.spec.limits.budget?, self.run_exit.recorded_summary.cost?.nanos);
+        let (allowed, spent) = (self.spec.limits.budget?, self.run_exit.recorded_summary.cost?.amount);
         (spent > allowed).then(|| format!("it cost ${spent}, more than the ${allowed} that it might"))
     }
 

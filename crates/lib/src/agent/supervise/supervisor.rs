@@ -289,7 +289,7 @@ impl Supervisor<'_> {
     fn prepare_new_conversation(&mut self, first_run_number: RunNumber) -> Result<Option<RunSpec>, Error> {
         let path = self.project.store.layout().run_record(&self.lane.name, first_run_number);
         let result = RunRecord::load(&path).map_err(Error::from).and_then(|first_run| {
-            prepare_run::prepare_fresh_run(self.project, &self.lane, &first_run, self.retry_state.spent_nanos)
+            prepare_run::prepare_fresh_run(self.project, &self.lane, &first_run, self.retry_state.spent)
         });
         match result {
             Ok(spec) => Ok(Some(spec)),

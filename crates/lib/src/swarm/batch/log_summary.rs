@@ -45,8 +45,8 @@ pub struct LogSummary {
     pub last_details: BTreeMap<usize, String>,
     /// Details of each task's last run, for tasks whose last run succeeded.
     pub(crate) done_details: BTreeMap<usize, String>,
-    /// Tasks that another batch has claimed, with that batch's id.
-    pub claimed_elsewhere: BTreeMap<usize, BatchId>,
+    /// Tasks that another batch has claimed, with that batch's id where the log has it.
+    pub claimed_elsewhere: BTreeMap<usize, Option<BatchId>>,
     /// Ids of the control requests that the log answers.
     pub(crate) answered_request_ids: BTreeSet<String>,
     /// Last recorded capacity for runs; none for no limit.
@@ -93,8 +93,7 @@ impl LogSummary {
             }
             ScheduleEvent::CapacityChanged { capacity: room } => self.run_capacity = *room,
             ScheduleEvent::ClaimedElsewhere { task } => {
-                self.claimed_elsewhere
-                    .insert(*task, facts.claiming_batch.clone().unwrap_or_else(|| BatchId::new("")));
+                self.claimed_elsewhere.insert(*task, facts.claiming_batch.clone());
             }
             ScheduleEvent::ClaimEnded { task } => drop(self.claimed_elsewhere.remove(task)),
             ScheduleEvent::RunEnded { task, attempt, end } => {
@@ -111,7 +110,7 @@ impl LogSummary {
                     let sum = self
                         .costs
                         .entry((*task, 0))
-                        .or_insert(Cost { nanos: NanoDollars::ZERO, estimated: false });
+                        .or_insert(Cost { amount: NanoDollars::ZERO, estimated: false });
                     *sum = sum.plus(cost);
                 }
                 self.save_commits(*task, entry);
@@ -162,8 +161,8 @@ impl LogSummary {
     }
 
     /// Returns the total cost of the batch so far.
-    pub(crate) fn total_cost_nanos(&self) -> NanoDollars {
-        self.costs.values().map(|cost| cost.nanos).sum()
+    pub(crate) fn total_cost(&self) -> NanoDollars {
+        self.costs.values().map(|cost| cost.amount).sum()
     }
 
     /// Returns the tip of the batch's branch after this number of updates, each by a landing or by undone

@@ -45,9 +45,9 @@ impl Runner<'_> {
             holders = Ledger::claim(&self.project.store, self.batch.id(), &keys)?;
         }
         for (task, holder) in tasks.iter().copied().zip(holders) {
-            match (self.log_summary.claimed_elsewhere.get(&task), holder) {
-                (known_holder, Some(new_holder)) if known_holder != Some(&new_holder) => {
-                    let facts = EventFacts { claiming_batch: Some(new_holder), ..EventFacts::default() };
+            match (self.log_summary.claimed_elsewhere.get(&task), &holder) {
+                (known_holder, Some(_)) if known_holder != Some(&holder) => {
+                    let facts = EventFacts { claiming_batch: holder, ..EventFacts::default() };
                     self.pending_events.push_back((ScheduleEvent::ClaimedElsewhere { task }, facts));
                 }
                 (Some(_), None) => {

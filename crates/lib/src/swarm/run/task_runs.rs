@@ -223,10 +223,10 @@ impl Runner<'_> {
         self.watched_runs.remove(&(task, attempt));
         let result = chain.result(&self.project.repo)?;
         let (cost, tokens) = chain.usage_totals();
-        if let Some(cost) = cost.filter(|cost| !cost.nanos.is_zero()) {
+        if let Some(cost) = cost.filter(|cost| !cost.amount.is_zero()) {
             // The cost comes before the end of the run, so that runs started because of that end stay within
             // the budget.
-            let total = self.log_summary.total_cost_nanos().saturating_add(cost.nanos);
+            let total = self.log_summary.total_cost().saturating_add(cost.amount);
             self.pending_events.push_back((ScheduleEvent::CostReported { total }, EventFacts::default()));
         }
         let last_work = chain.last_working_run();

@@ -204,8 +204,8 @@ impl BatchProgress {
             task.boxes = lanes.iter().find(|lane| lane.task == task.name).and_then(|lane| lane.boxes);
         }
         let criteria = record.criteria_report(&project.store);
-        let criteria_cost = criteria.as_ref().and_then(|report| report.cost).map(|cost| cost.nanos);
-        let spent = known.total_cost_nanos().saturating_add(criteria_cost.unwrap_or_default());
+        let criteria_cost = criteria.as_ref().and_then(|report| report.cost).map(|cost| cost.amount);
+        let spent = known.total_cost().saturating_add(criteria_cost.unwrap_or_default());
         let is_finished = state.final_outcome().is_some();
         let landed_on = if is_finished { find_landed_branch(project, record).ok().flatten() } else { None };
         BatchProgress {
@@ -340,6 +340,7 @@ fn describe_waiting(
     task: usize,
 ) -> (&'static str, Option<String>) {
     if let Some(other) = known.claimed_elsewhere.get(&task) {
+        let other = other.as_ref().map_or("", BatchId::as_str);
         return ("waiting", Some(format!("batch {other} has it")));
     }
     let unmet = state.unlanded_dependencies(task);
@@ -384,7 +385,7 @@ fn active_lanes(project: &Project, batch: &Batch) -> Vec<LaneProgress> {
             }),
             activity: hook_activity.or_else(|| live.last_tool.clone()).or(last_output),
             elapsed: run.map_or(Duration::ZERO, |run| now().duration_since(run.started)),
-            cost: live.cost.map(|cost| cost.nanos),
+            cost: live.cost.map(|cost| cost.amount),
             tokens: live.tokens,
             name: lane.name,
         });

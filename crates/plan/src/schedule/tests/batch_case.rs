@@ -121,12 +121,13 @@ pub(crate) fn any_options() -> impl Strategy<Value = BatchOptions> {
     let task_policies =
         vec![TaskFailurePolicy::SkipDependents, TaskFailurePolicy::StopWave, TaskFailurePolicy::StopAll];
     let landing_policies = vec![LandingFailurePolicy::Pause, LandingFailurePolicy::Abort];
-    let budget = prop_oneof![3 => Just(None), 1 => (0_u64..200).prop_map(|nanos| Some(NanoDollars(nanos)))];
+    let budget =
+        prop_oneof![3 => Just(None), 1 => (0_u64..200).prop_map(|nanos| Some(NanoDollars::new(nanos)))];
     (skip_only_options(), prop::sample::select(task_policies), prop::sample::select(landing_policies), budget)
         .prop_map(|(options, on_failure, on_merge_failure, budget)| BatchOptions {
             on_failure,
             on_merge_failure,
-            budget_nanos: budget,
+            budget,
             ..options
         })
 }

@@ -312,7 +312,7 @@ impl BatchSimulation {
     /// Applies a random event from a user, another batch or the budget.
     fn intervene_at_random(&mut self) {
         let task = self.rng.usize(..self.workload.tasks().len());
-        let total = self.model.spent_nanos.0 + self.rng.u64(..60);
+        let total = self.model.spent.nanos() + self.rng.u64(..60);
         let event = match self.rng.usize(..15) {
             0 => ScheduleEvent::Pause,
             1 | 2 => ScheduleEvent::Resume,
@@ -320,9 +320,9 @@ impl BatchSimulation {
             4 => ScheduleEvent::Abort { hard: true },
             5 => ScheduleEvent::CapacityChanged { capacity: Some(self.rng.usize(..4)) },
             6 => ScheduleEvent::CapacityChanged { capacity: None },
-            7 => ScheduleEvent::CostReported { total: NanoDollars(total) },
+            7 => ScheduleEvent::CostReported { total: NanoDollars::new(total) },
             8 => ScheduleEvent::BudgetSet {
-                limit: percent_chance(&mut self.rng, 50).then_some(NanoDollars(total + 50)),
+                limit: percent_chance(&mut self.rng, 50).then_some(NanoDollars::new(total + 50)),
             },
             9 => ScheduleEvent::ClaimedElsewhere { task },
             10 => ScheduleEvent::ClaimEnded { task },

@@ -166,13 +166,13 @@ fn gives_up_conflict_without_resolver() {
 #[test]
 fn spent_budget_blocks_starts_until_raised() {
     let options =
-        BatchOptions { budget_nanos: Some(NanoDollars(100)), max_parallel: 1, ..BatchOptions::default() };
+        BatchOptions { budget: Some(NanoDollars::new(100)), max_parallel: 1, ..BatchOptions::default() };
     let mut batch = BatchDriver::new(&[&[], &[]], &[], options).start_with_lanes(1);
-    assert_eq!(batch.handle(&ScheduleEvent::CostReported { total: NanoDollars(100) }), "");
+    assert_eq!(batch.handle(&ScheduleEvent::CostReported { total: NanoDollars::new(100) }), "");
     assert_eq!(batch.complete_run(0), "land [0]");
     // The conflict gets no resolver either.
     assert_eq!(batch.handle(&ScheduleEvent::ConflictCaptured { task: 0 }), "paused: BudgetSpent");
     assert_eq!(batch.handle(&ScheduleEvent::Resume), "paused: BudgetSpent");
-    assert_eq!(batch.handle(&ScheduleEvent::BudgetSet { limit: Some(NanoDollars(200)) }), "");
+    assert_eq!(batch.handle(&ScheduleEvent::BudgetSet { limit: Some(NanoDollars::new(200)) }), "");
     assert_eq!(batch.handle(&ScheduleEvent::Resume), "resolve 0; make L1 for 1 @0; set up L1");
 }

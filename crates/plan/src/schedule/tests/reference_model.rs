@@ -36,7 +36,7 @@ pub(crate) struct ReferenceModel {
     pub ancestors: Vec<BTreeSet<usize>>,
     pub claimed_elsewhere: BTreeSet<usize>,
     pub capacity: Option<usize>,
-    pub spent_nanos: NanoDollars,
+    pub spent: NanoDollars,
     pub(crate) reported_starts: BTreeSet<(usize, u32)>,
     workload: Workload,
     options: BatchOptions,
@@ -82,7 +82,7 @@ impl ReferenceModel {
             ancestors: transitive_dependencies(workload),
             claimed_elsewhere: BTreeSet::new(),
             capacity: None,
-            spent_nanos: NanoDollars::ZERO,
+            spent: NanoDollars::ZERO,
             reported_starts: BTreeSet::new(),
             stages: expected_stages(workload, options.mode),
             lanes: BTreeMap::new(),
@@ -129,8 +129,8 @@ impl ReferenceModel {
             }
             ScheduleEvent::Abort { .. } if !is_over => (self.is_aborted, self.stops_all_runs) = (true, true),
             ScheduleEvent::CapacityChanged { capacity: room } => self.capacity = *room,
-            ScheduleEvent::CostReported { total } => self.spent_nanos = *total,
-            ScheduleEvent::BudgetSet { limit: most } => self.options.budget_nanos = *most,
+            ScheduleEvent::CostReported { total } => self.spent = *total,
+            ScheduleEvent::BudgetSet { limit: most } => self.options.budget = *most,
             ScheduleEvent::ClaimedElsewhere { task } => drop(self.claimed_elsewhere.insert(*task)),
             ScheduleEvent::ClaimEnded { task } => drop(self.claimed_elsewhere.remove(task)),
             ScheduleEvent::LaneSetUp { lane } => self.on_lane_set_up(*lane),
@@ -242,7 +242,7 @@ impl ReferenceModel {
     }
 
     fn is_budget_spent(&self) -> bool {
-        self.options.budget_nanos.is_some_and(|most| self.spent_nanos >= most)
+        self.options.budget.is_some_and(|most| self.spent >= most)
     }
 
     fn check_start(&mut self, task: usize, lane: usize, attempt: u32, base: RunBase) {

@@ -90,7 +90,7 @@ impl Supervisor<'_> {
             self.end_run(LaneState::Failed, &format!("it is not tried again: {e}"))?;
             return Ok(None);
         }
-        match prepare_run::prepare_retry(self.project, &self.lane, &run, self.retry_state.spent_nanos) {
+        match prepare_run::prepare_retry(self.project, &self.lane, &run, self.retry_state.spent) {
             Ok(retry_spec) => Ok(Some(retry_spec)),
             Err(e) => {
                 self.end_run(LaneState::Failed, &format!("it could not be tried again: {e}"))?;

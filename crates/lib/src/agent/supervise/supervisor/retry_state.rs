@@ -21,7 +21,7 @@ pub(crate) struct RetryState {
     /// Classes of the failed runs that were retried.
     pub(crate) failed_classes: Vec<RunClass>,
     /// Cost of all runs of the request.
-    pub spent_nanos: NanoDollars,
+    pub spent: NanoDollars,
     /// Whether the last run used up the budget.
     pub is_budget_spent: bool,
     /// Time at which the usage limit that ended the last run resets.
@@ -31,8 +31,8 @@ pub(crate) struct RetryState {
 impl RetryState {
     /// Records the cost of a run, whether it used up the budget, and when its usage limit resets.
     pub(crate) fn record_run(&mut self, spec: &RunSpec, ended: &RunExit) {
-        let cost = ended.recorded_summary.cost.map(|cost| cost.nanos).unwrap_or_default();
-        self.spent_nanos = self.spent_nanos.saturating_add(cost);
+        let cost = ended.recorded_summary.cost.map(|cost| cost.amount).unwrap_or_default();
+        self.spent = self.spent.saturating_add(cost);
         self.is_budget_spent = spec.limits.budget.is_some_and(|budget| cost >= budget);
         self.limit_reset_at = ended.summary.limit_reset.as_ref().and_then(|reset| match reset {
             LimitReset::At(time) => Moment::from_system_time(*time),
