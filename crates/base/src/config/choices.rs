@@ -63,6 +63,14 @@ choices! {
         Osc777 = "osc777",
     }
 
+    /// Content of the files of git-lfs in a new lane.
+    LfsContent {
+        /// The whole files.
+        Full = "full",
+        /// The pointers that are committed.
+        Pointer = "pointer",
+    }
+
     /// Which submodules are populated in a new lane.
     SubmoduleMode {
         /// No submodule: their folders stay empty, as `git worktree add` leaves them.

@@ -32,10 +32,9 @@ impl FromSetting for String {
     }
 }
 
-/// The second of two words is true.
 impl FromSetting for bool {
     fn from_setting(value: SettingValue<'_>) -> bool {
-        matches!(value.format, ValueFormat::OneOf([_, yes]) if *yes == value.text)
+        value.text == "true"
     }
 }
 
@@ -55,9 +54,7 @@ impl FromSetting for usize {
 impl FromSetting for u64 {
     fn from_setting(value: SettingValue<'_>) -> u64 {
         let unit_size = match value.format {
-            ValueFormat::Count("KiB") => 1024,
-            ValueFormat::Count("MiB") => 1024 * 1024,
-            ValueFormat::Count("days") => 24 * 60 * 60,
+            ValueFormat::Count(unit) => unit.size(),
             _ => 1,
         };
         u64::from(u32::from_setting(value)) * unit_size

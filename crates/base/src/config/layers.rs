@@ -45,7 +45,7 @@ impl fmt::Display for Origin {
 pub enum Error {
     /// A settings file cannot be read.
     #[error("could not read {}", path.display())]
-    #[hint("{}", repair_hint(path))]
+    #[hint(with = [repair_hint(path)])]
     UnreadableFile {
         /// Path of the settings file.
         path: PathBuf,
@@ -55,7 +55,7 @@ pub enum Error {
     },
     /// A settings file is not TOML.
     #[error("{} is not valid TOML", path.display())]
-    #[hint("{}", repair_hint(path))]
+    #[hint(with = [repair_hint(path)])]
     InvalidToml {
         /// Path of the settings file.
         path: PathBuf,

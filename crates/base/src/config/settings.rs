@@ -4,10 +4,13 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::choices::{Autocommit, DesktopNotifier, LandedTaskMarking, SubmoduleMode, UncommittedPolicy};
+use super::choices::{
+    Autocommit, DesktopNotifier, LandedTaskMarking, LfsContent, SubmoduleMode, UncommittedPolicy,
+};
 use super::conversion::{at_least_one, cache_folder, untrimmed};
 use super::lane_location::DEFAULT_LANE_LOCATION;
 use super::table::setting_table;
+use super::value_format::Unit::{Days, Kibibytes, Mebibytes, Other, Seconds};
 use super::value_format::ValueFormat;
 use super::value_format::ValueFormat::{
     AgentOrProgram, AreaFolders, BranchPrefix, Commands, Count, Dollars, EventNames, Folder, LaneLocation,
@@ -35,17 +38,17 @@ setting_table! {
         swarm: SwarmSettings;
     } {
         /// Time for an agent to exit after `git proq stop --wrap-up`.
-        abort_grace: Duration = "agent.abort_grace", Count("seconds"), default "60", repository,
+        abort_grace: Duration = "agent.abort_grace", Count(Seconds), default "60", repository,
             "how long git proq stop --wrap-up waits for an agent to come to its end by itself";
         /// When git-proq commits what an agent left uncommitted.
         autocommit: Autocommit = "agent.autocommit", Autocommit::FORMAT, default "success", repository,
             "commit what an agent left uncommitted: when it ended well, always, or never";
         /// Size in bytes of an uncommitted file above which git-proq commits none of an agent's leftover
         /// work; none for no limit.
-        autocommit_limit: Option<u64> = "agent.autocommit_limit", Count("MiB"), default "10", user,
+        autocommit_limit: Option<u64> = "agent.autocommit_limit", Count(Mebibytes), default "10", user,
             "leave what an agent left uncommitted as it is when a file of it is larger; 0 for no limit";
         /// First wait before a run that the service refused is retried.
-        backoff: Duration = "agent.backoff", Count("seconds"), default "30", user,
+        backoff: Duration = "agent.backoff", Count(Seconds), default "30", user,
             "how long a run waits that the agent's service would not serve; twice as long each further time";
         /// Cost limit of a run.
         run_budget: Option<NanoDollars> = "agent.budget", Dollars, default "0", user,
@@ -55,34 +58,34 @@ setting_table! {
             "how agents are told to write commit messages";
         /// Fill of the context window, in percent, at which a run ends and a new conversation continues it;
         /// none for never.
-        context_stop: Option<u64> = "agent.context_stop", Count("percent"), default "0", user,
+        context_stop: Option<u64> = "agent.context_stop", Count(Other("percent")), default "0", user,
             "end a run whose context is this full and go on in a new conversation, where the agent tells; 0 for never";
         /// Fill of the context window, in percent, at which an agent is requested to wrap up; none for never.
-        context_warn: Option<u64> = "agent.context_warn", Count("percent"), default "0", user,
+        context_warn: Option<u64> = "agent.context_warn", Count(Other("percent")), default "0", user,
             "have a run wrap up whose context is this full, where the agent tells; 0 for never";
         /// How often a run whose agent crashed is retried.
-        crash_retries: u32 = "agent.crash_retries", Count("tries"), default "2", user,
+        crash_retries: u32 = "agent.crash_retries", Count(Other("tries")), default "2", user,
             "how often a run is tried again whose agent died";
         /// Whether an agent that stops while the checks fail is sent back to work.
         stop_gate: bool = "agent.gate", BOOLEAN, default "false", repository,
             "send an agent back to work that ends while the lane's checks fail, where the agent can be sent back";
         /// How often the stop gate sends an agent back at most.
-        stop_gate_rounds: u32 = "agent.gate_rounds", Count("times"), default "3", repository,
+        stop_gate_rounds: u32 = "agent.gate_rounds", Count(Other("times")), default "3", repository,
             "how often agent.gate sends it back at most";
         /// Maximum number of consecutive runs that `agent.context_stop` turns one run into.
-        max_chained_runs: u32 = "agent.iterations", Count("runs"), default "5", user,
+        max_chained_runs: u32 = "agent.iterations", Count(Other("runs")), default "5", user,
             "how many runs in a row agent.context_stop makes of one at most";
         /// How long an agent may keep running after it reported that it is done.
-        linger: Duration = "agent.linger", Count("seconds"), default "30", user,
+        linger: Duration = "agent.linger", Count(Seconds), default "30", user,
             "how long an agent may go on after it said that it is done";
         /// How many agents run at the same time; none for no limit.
-        max_running: Option<usize> = "agent.max_running", Count("runs"), default "0", user,
+        max_running: Option<usize> = "agent.max_running", Count(Other("runs")), default "0", user,
             "how many agents batches let run at the same time, those of other batches and lanes counted; 0 for no limit";
         /// Time limit of a run.
         max_time: Option<Duration> = "agent.max_time", TimeSpan, default "0", user,
             "end a run that takes longer; 0 for no limit";
         /// Maximum number of turns of a run.
-        max_turns: u32 = "agent.max_turns", Count("turns"), default "200", repository,
+        max_turns: u32 = "agent.max_turns", Count(Other("turns")), default "200", repository,
             "how many turns a run may take, where the agent can be told";
         /// Model that agents are requested to use; none when it is empty.
         model: Option<String> = "agent.model", Word, default "", user,
@@ -97,7 +100,7 @@ setting_table! {
         agent_push: bool = "agent.push", BOOLEAN, default "false", user,
             "let agents push their lane's branch; otherwise they are told not to";
         /// How often a run is retried that the agent's service refused, or that could not reach it.
-        rate_limit_retries: u32 = "agent.rate_limit_retries", Count("tries"), default "5", user,
+        rate_limit_retries: u32 = "agent.rate_limit_retries", Count(Other("tries")), default "5", user,
             "how often a run is tried again that the agent's service would not serve, or that could not reach it";
         /// How long a run waits for a rate limit to be lifted.
         reset_wait: Duration = "agent.reset_wait", TimeSpan, default "30m", user,
@@ -106,10 +109,10 @@ setting_table! {
         stall_limit: Option<Duration> = "agent.stall", TimeSpan, default "30m", user,
             "end a run of which nothing came for this long: no output, no commit; 0 for no limit";
         /// Time between the request to exit and the kill.
-        stop_grace: Duration = "agent.stop_grace", Count("seconds"), default "10", repository,
+        stop_grace: Duration = "agent.stop_grace", Count(Seconds), default "10", repository,
             "time between asking an agent to end and ending it";
         /// Time limit of one hook.
-        hook_timeout: Duration = "hook.timeout", Count("seconds"), default "60", user,
+        hook_timeout: Duration = "hook.timeout", Count(Seconds), default "60", user,
             "how long one hook may take";
         /// First and last port of the range from which lanes get their ports; none when it is empty.
         port_range: Option<(u16, u16)> = "lane.ports", PortRange, default "20000-31999", user,
@@ -118,13 +121,13 @@ setting_table! {
         branch_prefix: String = "lane.prefix", BranchPrefix, default "proq", repository,
             "lanes' branches are named PREFIX/NAME";
         /// How long a command waits for another one.
-        lock_timeout: Duration = "lock.timeout", Count("seconds"), default "30", user,
+        lock_timeout: Duration = "lock.timeout", Count(Seconds), default "30", user,
             "how long a command waits for another one before it gives up";
         /// Agent that resolves the conflicts of a landing; none when it is empty.
         conflict_agent: Option<String> = "merge.conflict_agent", AgentOrProgram, default "", repository,
             "who is sent at each conflict of a landing; one that a repository names needs git proq approve";
         /// Further attempts after a refused resolution.
-        conflict_retries: u32 = "merge.conflict_retries", Count("tries"), default "0", repository,
+        conflict_retries: u32 = "merge.conflict_retries", Count(Other("tries")), default "0", repository,
             "how many more tries such an agent has when its resolution is refused";
         /// Whether the base is pushed after a landing.
         merge_push: bool = "merge.push", BOOLEAN, default "false", user,
@@ -137,37 +140,37 @@ setting_table! {
         uncommitted: UncommittedPolicy = "merge.uncommitted", UncommittedPolicy::FORMAT, default "refuse", repository,
             "a lane with uncommitted work: refuse to land it, commit the work first, or keep it aside and land the rest";
         /// How long operations and restored snapshots are kept.
-        op_keep: Duration = "op.keep", Count("days"), default "30", user,
+        op_keep: Duration = "op.keep", Count(Days), default "30", user,
             "how long operations, and snapshots that came back, are kept";
         /// Maximum size, in bytes, of the ignored files that an automatic snapshot copies; 0 for none.
-        snapshot_ignored: u64 = "snapshot.ignored", Count("MiB"), default "64", user,
+        snapshot_ignored: u64 = "snapshot.ignored", Count(Mebibytes), default "64", user,
             "how much of ignored files an automatic snapshot copies; 0 for none";
         /// Time between automatic snapshots while agents run; none for never.
-        snapshot_interval: Option<Duration> = "snapshot.interval", Count("seconds"), default "5", user,
+        snapshot_interval: Option<Duration> = "snapshot.interval", Count(Seconds), default "5", user,
             "how often uncommitted changes in the main checkout and in idle lanes are copied while agents run, lanes at work less often; 0 for never";
         /// How long folders of removed lanes are kept.
-        trash_keep: Duration = "trash.keep", Count("days"), default "7", user,
+        trash_keep: Duration = "trash.keep", Count(Days), default "7", user,
             "how long removed lanes' folders are kept";
         /// Command lines of the checks that every landing runs.
         verify_commands: Vec<String> = "verify.commands", Commands, default "", repository,
             "what must succeed, in this order, on exactly what will land; those of a repository need git proq approve";
         /// Number of states of a landing that are checked at the same time, at least one.
-        verify_jobs: usize = "verify.jobs", Count("checks"), default "1", user, at_least_one,
+        verify_jobs: usize = "verify.jobs", Count(Other("checks")), default "1", user, at_least_one,
             "how many states of a landing are checked at the same time, each in a worktree of its own";
         /// Folder of the check worktrees; none without a home folder.
         verify_location: Option<PathBuf> = "verify.location", Folder,
             default "~/.cache/git-proq/verify", user, cache_folder,
             "where the worktrees for checks are kept, outside of any repository; without it below $XDG_CACHE_HOME if that is set";
         /// Time limit of one check command.
-        verify_timeout: Duration = "verify.timeout", Count("seconds"), default "1800", repository,
+        verify_timeout: Duration = "verify.timeout", Count(Seconds), default "1800", repository,
             "how long one command of a check may take";
     }
 
     /// Location and contents of the worktree that a new lane gets.
     #[derive(Default)]
     CheckoutSettings {
-        /// Whether git-lfs files stay pointers.
-        lfs_pointers: bool = "lane.lfs", OneOf(&["full", "pointer"]), default "full", repository,
+        /// Content of git-lfs files in a new lane.
+        lfs: LfsContent = "lane.lfs", LfsContent::FORMAT, default "full", repository,
             "what large files of git-lfs are in a new lane: whole, or the pointers that are committed";
         /// Path pattern of the worktree, with `{lane}` in its last component.
         location: String = "lane.location", LaneLocation, default DEFAULT_LANE_LOCATION, user,
@@ -184,10 +187,10 @@ setting_table! {
     #[derive(Copy)]
     EventLogLimits {
         /// Number of full files that are kept.
-        max_full_files: usize = "event.keep", Count("files"), default "4", user,
+        max_full_files: usize = "event.keep", Count(Other("files")), default "4", user,
             "how many full files of the event log are kept beside the one that grows";
         /// Size in bytes at which a log file is full.
-        max_file_size: u64 = "event.rotate", Count("KiB"), default "8192", user,
+        max_file_size: u64 = "event.rotate", Count(Kibibytes), default "8192", user,
             "how big a file of the event log may get";
     }
 
@@ -226,7 +229,7 @@ setting_table! {
         keep_patterns: Vec<String> = "pool.keep", Patterns, default "", user,
             "caches that can be built again and stay in the folder of a landed lane when the next lane gets it, where git ignores them";
         /// Number of most recent folders that are available for reuse; 0 for none.
-        size: usize = "pool.size", Count("folders"), default "2", user,
+        size: usize = "pool.size", Count(Other("folders")), default "2", user,
             "how many of the youngest folders of landed lanes a new lane may be given one of; 0 for none";
     }
 
@@ -270,16 +273,17 @@ setting_table! {
         budget: Option<NanoDollars> = "swarm.budget", Dollars, default "0", user,
             "pause a batch that has cost this; 0 for no limit";
         /// Number of failures, over all batches, after which a task is set aside.
-        max_attempts: u32 = "swarm.max_attempts", Count("runs"), default "3", repository,
+        max_attempts: u32 = "swarm.max_attempts", Count(Other("runs")), default "3", repository,
             "with how many failures, over all batches, a task is set aside until somebody asks for it";
-        /// Number of consecutive runs of a task folder without progress, at least one, after which it is given up.
-        max_idle: u32 = "swarm.max_idle", Count("iterations"), default "3", user, at_least_one,
+        /// Number of consecutive runs of a task folder without progress, at least one, after which it is
+        /// given up.
+        max_idle: u32 = "swarm.max_idle", Count(Other("iterations")), default "3", user, at_least_one,
             "after how many iterations in a row without a new box the work at a task folder is given up";
         /// Maximum number of runs of a task folder, at least one.
-        max_iterations: u32 = "swarm.max_iterations", Count("iterations"), default "50", user, at_least_one,
-            "how many iterations the work at a task folder may take";
+        max_iterations: u32 = "swarm.max_iterations", Count(Other("iterations")), default "50", user,
+            at_least_one, "how many iterations the work at a task folder may take";
         /// Maximum number of lanes that work at the same time.
-        max_parallel: usize = "swarm.max_parallel", Count("lanes"), default "3", repository,
+        max_parallel: usize = "swarm.max_parallel", Count(Other("lanes")), default "3", repository,
             "how many lanes of a batch are at work at the same time";
         /// Which tasks land together.
         mode: String = "swarm.mode", OneOf(&["continuous", "waves", "phases", "one-lane"]),

@@ -10,8 +10,8 @@ use crate::money::NanoDollars;
 pub enum ValueFormat {
     /// One of the listed words.
     OneOf(&'static [&'static str]),
-    /// An unsigned integer, with the name of its unit.
-    Count(&'static str),
+    /// An unsigned integer with a unit.
+    Count(Unit),
     /// The first part of a branch name.
     BranchPrefix,
     /// Shell command lines, one per line.
@@ -50,12 +50,50 @@ pub enum ValueFormat {
     LaneLocation,
 }
 
+/// Unit of a count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// 1024 bytes.
+    Kibibytes,
+    /// 1024 kibibytes.
+    Mebibytes,
+    /// Seconds.
+    Seconds,
+    /// Days of 24 hours.
+    Days,
+    /// Any other unit: the plural of what is counted.
+    Other(&'static str),
+}
+
+impl Unit {
+    /// Returns the word or abbreviation that is shown after a count.
+    fn word(self) -> &'static str {
+        match self {
+            Unit::Kibibytes => "KiB",
+            Unit::Mebibytes => "MiB",
+            Unit::Seconds => "seconds",
+            Unit::Days => "days",
+            Unit::Other(word) => word,
+        }
+    }
+
+    /// Returns the size of the unit: in bytes for a size, in seconds for a time, else 1.
+    pub(super) const fn size(self) -> u64 {
+        match self {
+            Unit::Kibibytes => 1024,
+            Unit::Mebibytes => 1024 * 1024,
+            Unit::Days => 24 * 60 * 60,
+            Unit::Seconds | Unit::Other(_) => 1,
+        }
+    }
+}
+
 impl ValueFormat {
     /// Describes the format, for tables and errors.
     pub fn describe(self) -> String {
         match self {
             ValueFormat::OneOf(words) => format!("one of: {}", words.join(", ")),
-            ValueFormat::Count(unit) => format!("a whole number of {unit}"),
+            ValueFormat::Count(unit) => format!("a whole number of {}", unit.word()),
             ValueFormat::BranchPrefix => "the beginning of a branch name, as in proq or lanes".to_owned(),
             ValueFormat::Commands => "a list of shell command lines".to_owned(),
             ValueFormat::Folder => "a folder, as /PATH or ~/PATH".to_owned(),

@@ -45,7 +45,7 @@ pub enum Error {
     },
     /// A record has contents that git-proq does not write.
     #[error("the record {} cannot be read; it was left as it is", path.display())]
-    #[hint(if is_active_journal(path), "{}", journal_hint(path))]
+    #[hint(if is_active_journal(path), with = [journal_hint(path)])]
     #[hint(else, "look at it, and set it aside if it is lost: {}", rename_command(path, "broken"))]
     Broken {
         /// Path of the record.

@@ -1,9 +1,10 @@
 //! Tests of the configuration layers.
 
-use crate::money::NanoDollars;
 use std::time::Duration;
 
 use super::*;
+use crate::config::choices::LfsContent;
+use crate::money::NanoDollars;
 
 fn key(name: &str) -> &'static Key {
     Key::find(name).unwrap()
@@ -122,7 +123,7 @@ fn typed_fields_have_the_units_of_their_docs() {
     assert_eq!((settings.context_stop, settings.context_warn), (Some(80), None));
     assert_eq!((settings.run_budget, settings.swarm.budget), (Some(NanoDollars::new(2_500_000_000)), None));
     assert_eq!((settings.port_range, settings.model), (Some((20_000, 31_999)), None));
-    assert!(settings.lane_checkout.lfs_pointers && !settings.stop_gate);
+    assert!(settings.lane_checkout.lfs == LfsContent::Pointer && !settings.stop_gate);
     assert_eq!(
         (settings.set_up.copy_patterns, settings.notify.events),
         (vec![" a ".to_owned()], vec!["a".to_owned(), "b".to_owned()])

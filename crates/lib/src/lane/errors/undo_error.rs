@@ -115,7 +115,7 @@ pub enum UndoError {
     },
     /// Uncommitted changes would mix with the restored ones.
     #[error("there are uncommitted changes in {}: {}", dir.display(), error::list_paths(paths))]
-    #[hint(if let Some(remedy) = flag_remedy, "{}", remedy.hint_without_commit(dir))]
+    #[hint(if let Some(remedy) = flag_remedy, with = [remedy.hint_without_commit(dir)])]
     #[hint(else if *in_preview, "set them aside for its next preview: git proq preview --back")]
     #[hint(else, "set them aside first: git -C {} stash push --include-untracked", shell_quote_path(dir))]
     WorktreeEdits {

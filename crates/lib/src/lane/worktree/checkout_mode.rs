@@ -4,10 +4,10 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use proq_git::Repo;
+use proq_base::config::choices::LfsContent;
 use proq_git::history::tree_diff::tree_files;
 use proq_git::status::scope::Scope;
-use proq_git::{CommitId, RepoPath};
+use proq_git::{CommitId, Repo, RepoPath};
 use proq_store::locks::lock::LockName;
 use proq_store::records::lane::LaneRecord;
 
@@ -22,7 +22,7 @@ pub(crate) fn configure_checkout(
     commit: CommitId,
     sparse_globs: Option<&[String]>,
 ) -> Result<(), Error> {
-    if project.settings.lane_checkout.lfs_pointers
+    if project.settings.lane_checkout.lfs == LfsContent::Pointer
         && let Some(reason) = project.repo.keep_lfs_pointers(dir)?
     {
         project.listener.warn(format!("files of git-lfs are whole in this lane: {reason}"));
