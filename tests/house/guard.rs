@@ -50,8 +50,8 @@ const GIT_TYPES_IN_STORE: &[&str] = &[
     "worktrees::misplaced::WorktreeId",
 ];
 
-/// Returns every line of production code that contains a wanted text, as `file: line`, outside
-/// of allowed files.
+/// Returns every line of production code that contains a wanted text, as `file: line`, outside of allowed
+/// files.
 fn matching_lines(allowed: impl Fn(&str) -> bool, wanted: &[&str]) -> Vec<String> {
     let mut out = Vec::new();
     for source in product_sources().iter().filter(|s| !allowed(&s.relative_path())) {

@@ -180,7 +180,11 @@ fn print_preview_end(context: &CommandContext, repo: &Repo, back: &LeaveResult) 
             context.ui.status(format!("your changes are back, on top of what {} is now", back.head));
         }
         Some(RestoreOutcome::Conflict(paths)) => {
-            context.ui.warn(format!("{} has moved, and your changes conflict with it in {}; the checkout is clean and your changes are kept", back.head, ui::pluralize(paths.len(), "file")));
+            context.ui.warn(format!(
+                "{} has moved, and your changes conflict with it in {}; the checkout is clean and your changes are kept",
+                back.head,
+                ui::pluralize(paths.len(), "file")
+            ));
             let (restore_command, id) = (
                 snap_restore::choose_stash_method(repo, back.conflicting_snapshot, paths),
                 back.conflicting_snapshot,

@@ -5,8 +5,7 @@ use std::io::IsTerminal;
 use std::time::Duration;
 
 use proq_base::config::key::Key;
-use proq_base::config::layers::Layers;
-use proq_base::config::layers::Origin;
+use proq_base::config::layers::{Layers, Origin};
 use proq_base::config::settings::Settings;
 use proq_base::lane_name::LaneName;
 use proq_lib::agent::command::agent_command;

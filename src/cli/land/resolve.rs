@@ -7,8 +7,7 @@ use clap_complete::engine::ArgValueCompleter;
 use proq_base::explain::Exit;
 use proq_base::lane_name::LaneName;
 use proq_base::process::command_builder::CommandBuilder as Program;
-use proq_git::Repo;
-use proq_git::RepoPath;
+use proq_git::{Repo, RepoPath};
 use proq_lib::lane::Project;
 use proq_lib::merge;
 use proq_lib::merge::resolution::resolve;
@@ -210,7 +209,10 @@ fn print_resolved(context: &CommandContext, resolved: &ResolvedConflict) {
                 Some(agent) => format!(" by {agent}"),
             };
             let file_count = ui::pluralize(files.len(), "file");
-            context.ui.print_line(format!("resolved{resolver_suffix}: lane '{lane}' has {onto} in it now ({}), {file_count} that conflicted", commit.short()));
+            context.ui.print_line(format!(
+                "resolved{resolver_suffix}: lane '{lane}' has {onto} in it now ({}), {file_count} that conflicted",
+                commit.short()
+            ));
         }
     }
     context.ui.hint(format!("look at it: git proq diff {lane}   land it: git proq merge {lane}"));

@@ -1,9 +1,8 @@
 //! A plan with everything that is computed from it.
 
 use proq_git as git;
-use proq_git::Repo;
-use proq_git::RepoPath;
 use proq_git::history::tree_diff;
+use proq_git::{Repo, RepoPath};
 use proq_lib::lane::Project;
 use proq_lib::swarm;
 use proq_lib::swarm::status::simulation::{Pace, Simulation};

@@ -37,9 +37,9 @@ struct CommitMetadata {
     encoding: Option<BString>,
 }
 
-/// Applies the changes from `parent` to `commit` on top of `onto`. The new commit has
-/// the same author, date and message; the user is its committer, and it is signed if `commit.gpgSign` is set.
-/// With `temp_store`, nothing is written to the repository and nothing is signed.
+/// Applies the changes from `parent` to `commit` on top of `onto`. The new commit has the same author, date
+/// and message; the user is its committer, and it is signed if `commit.gpgSign` is set. With `temp_store`,
+/// nothing is written to the repository and nothing is signed.
 ///
 /// # Errors
 /// Fails if an object cannot be read, or git cannot merge.

@@ -44,8 +44,8 @@ pub(crate) struct GitGuard {
 }
 
 impl GitGuard {
-    /// Creates the git guard of a run of a lane; the run works in `dir`. The caller holds the
-    /// run lock. The repository is not changed.
+    /// Creates the git guard of a run of a lane; the run works in `dir`. The caller holds the run lock. The
+    /// repository is not changed.
     ///
     /// # Errors
     /// Fails when the guard's folder cannot be created, or git cannot name the repository's hooks folder.

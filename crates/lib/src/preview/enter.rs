@@ -3,11 +3,10 @@
 use std::path::Path;
 
 use proq_base::lane_name::LaneName;
-use proq_git::Repo;
 use proq_git::base::head::{Head, RefMove};
 use proq_git::snapshots::restore_forecast::RestoreOutcome;
 use proq_git::status::local_state::LocalState;
-use proq_git::{CommitId, RepoPath};
+use proq_git::{CommitId, Repo, RepoPath};
 use proq_store::base::clock::now;
 use proq_store::base::id::new_id;
 use proq_store::records::lane::{AnyLane, LaneRecord};
@@ -252,7 +251,10 @@ impl PreviewEntry<'_, '_> {
             // that.
             let Some(edit_snapshot) = self.op.project.find_unrestored_snap(id)? else {
                 if let Some(commit) = self.op.project.orphaned_snap_commit(id)? {
-                    self.op.project.listener.warn(format!("the record of edits of an earlier preview is gone; bring them back: git stash apply {}", commit.short()));
+                    self.op.project.listener.warn(format!(
+                        "the record of edits of an earlier preview is gone; bring them back: git stash apply {}",
+                        commit.short()
+                    ));
                 }
                 self.op.update_lane(&self.lane.name, |lane| {
                     lane.preview_edit_snapshots.retain(|edit| edit != id);

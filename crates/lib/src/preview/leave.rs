@@ -6,11 +6,10 @@ use std::path::PathBuf;
 use proq_base::explain::shell_quote_path;
 use proq_base::lane_name::LaneName;
 use proq_git as git;
-use proq_git::Repo;
 use proq_git::base::head::{Head, RefMove};
 use proq_git::snapshots::restore_forecast::RestoreOutcome;
 use proq_git::status::local_state::LocalState;
-use proq_git::{CommitId, RepoPath};
+use proq_git::{CommitId, Repo, RepoPath};
 use proq_store::base::id::new_id;
 use proq_store::paths::layout::Layout;
 use proq_store::records::preview::PreviewRecord;
@@ -251,7 +250,11 @@ fn warn_without_record(op: &Operation<'_>, preview: &PreviewRecord) -> Result<()
 fn warn_lost(op: &Operation<'_>, lost: &SnapshotRecord) {
     let (commit, folder) = (lost.snapshot.commit, op.project.store.layout().snapshot(&lost.id));
     op.defer(move |project| {
-        project.listener.warn(format!("git has lost your changes from before the preview (commit {}, which no ref kept); see which files are left: ls -R {}", commit.short(), shell_quote_path(&folder)));
+        project.listener.warn(format!(
+            "git has lost your changes from before the preview (commit {}, which no ref kept); see which files are left: ls -R {}",
+            commit.short(),
+            shell_quote_path(&folder)
+        ));
     });
 }
 

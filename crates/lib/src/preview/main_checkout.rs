@@ -4,10 +4,9 @@ use std::path::Path;
 
 use proq_base::fail_points;
 use proq_base::lane_name::LaneName;
-use proq_git::CommitId;
-use proq_git::Repo;
 use proq_git::base::head::Head;
 use proq_git::worktrees::worktree::WorktreeList;
+use proq_git::{CommitId, Repo};
 use proq_store::Store;
 use proq_store::base::record::Record;
 use proq_store::records::preview::PreviewRecord;

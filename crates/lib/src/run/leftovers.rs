@@ -7,14 +7,13 @@ use std::path::Path;
 use proq_base::config::settings::Settings;
 use proq_base::explain::shell_quote_path;
 use proq_base::interrupt::StopFlag;
-use proq_git::Repo;
-use proq_git::RepoPath;
 use proq_git::history::deletions::detect_mass_deletion;
 use proq_git::status::special_files::unreadable_paths;
 use proq_git::status::staged_commit::stage_and_commit;
 use proq_git::status::status_query::status;
 use proq_git::status::worktree_status::StatusEntry;
 use proq_git::worktrees::worktree::WorktreeList;
+use proq_git::{Repo, RepoPath};
 use proq_store::records::lane::LaneRecord;
 use proq_store::records::snapshot::SnapshotRecord;
 

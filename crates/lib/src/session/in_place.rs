@@ -94,10 +94,10 @@ fn require_nothing_staged(repo: &Repo, main: &Path) -> Result<(), Error> {
     })
 }
 
-/// Prepares a run of a lane in the main checkout. It saves a snapshot of the uncommitted changes,
-/// creates a ref on the current commit, and writes a record of the files that are there. The caller holds the
-/// lane's run lock, and keeps the returned lock until the lane's record marks it as running. Anybody who
-/// changes the main checkout, or starts another in-place run, holds the same lock while checking.
+/// Prepares a run of a lane in the main checkout. It saves a snapshot of the uncommitted changes, creates a
+/// ref on the current commit, and writes a record of the files that are there. The caller holds the lane's
+/// run lock, and keeps the returned lock until the lane's record marks it as running. Anybody who changes the
+/// main checkout, or starts another in-place run, holds the same lock while checking.
 ///
 /// # Errors
 /// [`Error::InPlaceRefused`], and [`Error::Git`] for changes that no snapshot can hold. Nothing was changed then.

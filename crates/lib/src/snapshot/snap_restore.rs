@@ -4,14 +4,13 @@
 use std::path::{Path, PathBuf};
 
 use proq_git as git;
-use proq_git::Repo;
 use proq_git::base::head::Head;
 use proq_git::base::local_changes_hint;
 use proq_git::history::tree_diff;
 use proq_git::snapshots::restore_forecast;
 use proq_git::snapshots::restore_forecast::RestoreOutcome;
 use proq_git::status::status_query;
-use proq_git::{CommitId, RepoPath};
+use proq_git::{CommitId, Repo, RepoPath};
 use proq_store::base::file_tree::remove_tree;
 use proq_store::locks::lock::LockName;
 use proq_store::records::lane::LaneRecord;

@@ -1,11 +1,10 @@
 //! View of each snapshot for the user: state, files, and lookup by id.
 
 use proq_base::lane_name::LaneName;
-use proq_git::Repo;
 use proq_git::history::tree_diff;
 use proq_git::history::tree_diff::tree_changes;
 use proq_git::status::special_files::UncapturedPath;
-use proq_git::{CommitId, RepoPath};
+use proq_git::{CommitId, Repo, RepoPath};
 use proq_store::base::record::Record;
 use proq_store::records::lane::LaneRecord;
 use proq_store::records::preview::PreviewRecord;

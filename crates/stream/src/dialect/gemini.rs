@@ -65,9 +65,9 @@ impl Parser for GeminiParser {
     }
 }
 
-/// Parses a retry notice into the number of the failed attempt, the delay, and the reason.
-/// The forms are `Attempt 1 failed with status 429. Retrying with backoff...` and `Attempt 4 failed: REASON
-/// Retrying after 32691ms...`.
+/// Parses a retry notice into the number of the failed attempt, the delay, and the reason. The forms are
+/// `Attempt 1 failed with status 429. Retrying with backoff...` and `Attempt 4 failed: REASON Retrying after
+/// 32691ms...`.
 fn parse_retry_line(line: &str) -> Option<(u64, Option<Duration>, &str)> {
     let (attempt, details) = line.trim().strip_prefix("Attempt ")?.split_once(" failed")?;
     let (reason, schedule) = details.split_once(" Retrying ")?;

@@ -119,7 +119,11 @@ impl Client {
         // The client offers neither files nor terminals: the agent uses its own, in its lane.
         let capabilities =
             json!({ "fs": { "readTextFile": false, "writeTextFile": false }, "terminal": false });
-        self.send_request(RequestKind::Initialize, &json!({ "protocolVersion": PROTOCOL_VERSION, "clientCapabilities": capabilities, "clientInfo": client_info }), None)
+        self.send_request(
+            RequestKind::Initialize,
+            &json!({ "protocolVersion": PROTOCOL_VERSION, "clientCapabilities": capabilities, "clientInfo": client_info }),
+            None,
+        )
     }
 
     /// Returns the actions that send the agent a further message after its turn has finished.

@@ -101,7 +101,10 @@ fn lane_rules(
              `git add --all`, `git commit --all`, `git stash`, `git reset --hard`, `git clean` or `git checkout .`."
         ));
     }
-    add_rule("Stay in this worktree. Do not touch other worktrees, other branches, the stash or git's configuration.".to_owned());
+    add_rule(
+        "Stay in this worktree. Do not touch other worktrees, other branches, the stash or git's configuration."
+            .to_owned(),
+    );
     if let Some(sparse_folders) = project.repo.sparse_patterns(&lane.path) {
         let folder_list: Vec<String> = sparse_folders.iter().map(|folder| format!(", `{folder}`")).collect();
         add_rule(format!(
@@ -120,7 +123,10 @@ fn lane_rules(
     if !settings.commit_style.trim().is_empty() && command.permission != Permission::Read {
         add_rule(format!("Commit messages: {}", settings.commit_style.trim()));
     }
-    add_rule("Check from time to time whether the file named by the environment variable `PROQ_WRAP_UP` exists. Once it exists, finish your current step, commit it, list what is left to do, and stop.".to_owned());
+    add_rule(
+        "Check from time to time whether the file named by the environment variable `PROQ_WRAP_UP` exists. Once it exists, finish your current step, commit it, list what is left to do, and stop."
+            .to_owned(),
+    );
     add_rule(if settings.agent_push {
         format!("You may push branch `{branch}`, but no other branch, and never with force.")
     } else {

@@ -2,8 +2,7 @@
 //! no effect on it.
 
 use proq_base::config::key::Key;
-use proq_base::config::layers::Layers;
-use proq_base::config::layers::Origin;
+use proq_base::config::layers::{Layers, Origin};
 use proq_base::config::settings::Settings;
 use proq_stream::live_reporting::ContextReporting;
 use proq_stream::reader::Dialect;

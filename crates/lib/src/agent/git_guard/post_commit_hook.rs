@@ -116,8 +116,8 @@ impl PostCommitHook {
         file_id(&self.path).is_some() && file_id(&self.path) == file_id(&self.backup)
     }
 
-    /// Installs the hook, which runs git-proq. An existing hook is saved next to it and runs after it.
-    /// The file is replaced atomically, so that a hook exists at every moment.
+    /// Installs the hook, which runs git-proq. An existing hook is saved next to it and runs after it. The
+    /// file is replaced atomically, so that a hook exists at every moment.
     ///
     /// # Errors
     /// [`Error::HooksInProjectFiles`], [`Error::HooksOutsideRepository`], [`Error::HookBackupExists`], or

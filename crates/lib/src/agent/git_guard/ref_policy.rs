@@ -4,9 +4,8 @@
 use std::path::Path;
 
 use proq_base::diagnostics::Listener;
-use proq_git::Repo;
 use proq_git::hooks::hook_repo::HookRepo;
-use proq_git::{CommitId, Oid};
+use proq_git::{CommitId, Oid, Repo};
 use proq_store::base::id::new_id;
 
 use super::hook_call::HookCall;

@@ -6,12 +6,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use proq_base::lane_name::LaneName;
-use proq_git::Repo;
 use proq_git::base::error;
 use proq_git::history::tree_diff;
 use proq_git::status::status_query;
 use proq_git::status::worktree_status::WorktreeStatus;
-use proq_git::{CommitId, RepoPath};
+use proq_git::{CommitId, Repo, RepoPath};
 use proq_store::Store;
 use proq_store::base::operation_number::OperationNumber;
 use proq_store::base::record::Record;

@@ -1,7 +1,6 @@
 //! Record of a run that is about to start.
 
-use proq_git::CommitId;
-use proq_git::Repo;
+use proq_git::{CommitId, Repo};
 use proq_store::base::clock::now;
 use proq_store::base::run_number::RunNumber;
 use proq_store::records::lane::AnyLane;

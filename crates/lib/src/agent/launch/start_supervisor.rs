@@ -37,8 +37,8 @@ use crate::session::in_place;
 /// Line that a supervisor prints when its agent runs.
 pub(crate) const STARTED_LINE: &str = "started";
 
-/// Starts the next run of a lane under a supervisor, and returns when the agent runs. `lock` is the
-/// lane's run lock, which passes to the supervisor without a gap.
+/// Starts the next run of a lane under a supervisor, and returns when the agent runs. `lock` is the lane's
+/// run lock, which passes to the supervisor without a gap.
 ///
 /// # Errors
 /// [`Error::NewLaneAgentNotStarted`] when the agent could not be started; the lane is `failed` then.
@@ -169,8 +169,8 @@ pub fn spawn_and_await_start(start: CommandBuilder, log: &Path, process_name: &s
     }
 }
 
-/// Records that a run could not be started, and returns the error to report. After a failed first run
-/// the lane is failed; otherwise it gets the state of `old_lane` back.
+/// Records that a run could not be started, and returns the error to report. After a failed first run the
+/// lane is failed; otherwise it gets the state of `old_lane` back.
 fn record_start_failure(
     project: &Project,
     old_lane: &AnyLane,

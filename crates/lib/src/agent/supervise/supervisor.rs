@@ -47,7 +47,8 @@ use messages::{can_receive_messages, describe_undelivered};
 use retry_state::{BUDGET_SPENT_REASON, RetryState};
 use state::{NextRun, Supervisor};
 
-/// Supervises a lane's runs to their end and starts the follow-up work. The run lock is passed as standard input, and the starter waits for an answer on standard output.
+/// Supervises a lane's runs to their end and starts the follow-up work. The run lock is passed as standard
+/// input, and the starter waits for an answer on standard output.
 pub fn supervise(
     project: &Project,
     name: &LaneName,
@@ -284,8 +285,8 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Prepares the run that continues the request of an earlier run in a new conversation. If that
-    /// fails, ends the lane as failed and returns `None`.
+    /// Prepares the run that continues the request of an earlier run in a new conversation. If that fails,
+    /// ends the lane as failed and returns `None`.
     fn prepare_new_conversation(&mut self, first_run_number: RunNumber) -> Result<Option<RunSpec>, Error> {
         let path = self.project.store.layout().run_record(&self.lane.name, first_run_number);
         let result = RunRecord::load(&path).map_err(Error::from).and_then(|first_run| {

@@ -132,8 +132,7 @@ impl<'a> ActiveTask<'a> {
         proq_base::regular_file::read_store_text(path).unwrap_or_default()
     }
 
-    /// Restores STATUS.md to its text before a run. Text that differs is first saved in the run's
-    /// folder.
+    /// Restores STATUS.md to its text before a run. Text that differs is first saved in the run's folder.
     pub(crate) fn restore_status(&self, run_number: RunNumber) -> Result<(), Error> {
         let (before, current) = (self.status_text_before(run_number), self.folder.read_text(STATUS_FILE)?);
         if current.as_ref() == Some(&before) {

@@ -7,8 +7,7 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 
 use proq_base::terminal_text;
-use proq_git::Repo;
-use proq_git::RepoPath;
+use proq_git::{Repo, RepoPath};
 use proq_store::base::atomic::{create_private_dir, write_in_existing_dir};
 use rustix::fs::OFlags;
 

@@ -60,8 +60,7 @@ pub(crate) fn check_can_open(profile: &Profile, agent: &str, prompt: &str) -> Re
     profile.check_interactive_prompt(prompt)
 }
 
-/// Opens a window in the background, in which git-proq runs as the pane process that starts
-/// the run's agent.
+/// Opens a window in the background, in which git-proq runs as the pane process that starts the run's agent.
 pub(crate) fn open_window(
     project: &Project,
     lane: &AnyLane,

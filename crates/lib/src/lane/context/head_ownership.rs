@@ -6,12 +6,11 @@ use std::time::{Duration, SystemTime};
 
 use proq_base::explain::shell_quote_path;
 use proq_base::lane_name::LaneName;
-use proq_git::CommitId;
-use proq_git::Repo;
 use proq_git::base::error_hints::broken_ref_removal_command;
 use proq_git::history::tree_diff::tree_changes;
 use proq_git::status::status_query::status;
 use proq_git::worktrees::worktree::{Worktree, WorktreeList};
+use proq_git::{CommitId, Repo};
 use proq_store::base::id::new_id;
 use proq_store::records::lane::LaneRecord;
 

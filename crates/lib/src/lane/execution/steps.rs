@@ -4,8 +4,6 @@ use std::path::Path;
 
 use proq_base::fail_points;
 use proq_git as git;
-use proq_git::CommitId;
-use proq_git::Repo;
 use proq_git::base::head::RefMove;
 use proq_git::checkout::ref_recovery;
 use proq_git::checkout::transition;
@@ -16,6 +14,7 @@ use proq_git::snapshots::recovery::RecoveredStep;
 use proq_git::snapshots::restore;
 use proq_git::snapshots::restore_forecast::RestoreOutcome;
 use proq_git::worktrees::worktree::WorktreeList;
+use proq_git::{CommitId, Repo};
 use proq_store::base::id::new_id;
 use proq_store::base::record::Record;
 use proq_store::paths::layout::Layout;

@@ -5,13 +5,12 @@ use std::path::PathBuf;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use proq_git::CommitId;
-use proq_git::Repo;
 use proq_git::history::graph::Distance;
 use proq_git::status::status_query::{ScanRequest, scan_statuses as scan_all_statuses};
 use proq_git::status::worktree_status::WorktreeStatus;
 use proq_git::worktrees::broken_worktree::WorktreeDefect;
 use proq_git::worktrees::worktree::WorktreeList;
+use proq_git::{CommitId, Repo};
 use proq_store::locks::lock::LockName;
 use proq_store::records::agent::Activity;
 use proq_store::records::lane::{AnyLane, LaneRecord};

@@ -4,11 +4,10 @@
 use std::cell::OnceCell;
 
 use proq_base::lane_name::LaneName;
-use proq_git::Repo;
 use proq_git::history::tree_diff;
 use proq_git::status::scope::Scope;
 use proq_git::status::status_query;
-use proq_git::{CommitId, RepoPath};
+use proq_git::{CommitId, Repo, RepoPath};
 use proq_store::records::lane::LaneRecord;
 
 use super::evidence::has_landed_on;

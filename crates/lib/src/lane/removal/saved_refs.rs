@@ -3,8 +3,7 @@
 
 use std::collections::HashSet;
 
-use proq_git::Oid;
-use proq_git::Repo;
+use proq_git::{Oid, Repo};
 use proq_store::base::id::id_created_at;
 
 use crate::lane::context::expiry_item::{ExpiredItem, ExpiryScan, ItemSource, RetainedItem};

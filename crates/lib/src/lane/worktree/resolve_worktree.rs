@@ -5,11 +5,10 @@ use std::path::{Path, PathBuf};
 
 use proq_base::fail_points;
 use proq_base::lane_name::LaneName;
-use proq_git::Repo;
 use proq_git::base::head::Head;
 use proq_git::history::commit::NewCommit;
 use proq_git::status::status_query;
-use proq_git::{CommitId, TreeId};
+use proq_git::{CommitId, Repo, TreeId};
 use proq_store::base::clock::now;
 use proq_store::base::id::new_id;
 use proq_store::base::record::Record;

@@ -11,11 +11,10 @@ use std::path::{Path, PathBuf};
 
 use proq_base::fail_points;
 use proq_base::lane_name::LaneName;
-use proq_git::Repo;
 use proq_git::checkout::partial_files::is_full_or_partial_copy;
 use proq_git::checkout::quarantine::matches_blob;
 use proq_git::history::tree_diff::{TreeFile, tree_files};
-use proq_git::{CommitId, RepoPath};
+use proq_git::{CommitId, Repo, RepoPath};
 use proq_store::base::atomic::rename_no_replace;
 use proq_store::base::id::new_id;
 use proq_store::locks::lock::LockName;

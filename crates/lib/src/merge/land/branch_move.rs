@@ -6,13 +6,12 @@ use std::time::Duration;
 
 use proq_base::explain::shell_quote_path;
 use proq_git as git;
-use proq_git::CommitId;
-use proq_git::Repo;
 use proq_git::base::head::RefMove;
 use proq_git::hooks::hook::run_hook;
 use proq_git::repository::objects::TempObjectStore;
 use proq_git::repository::open_operation::find_open_git_operation;
 use proq_git::worktrees::worktree::WorktreeList;
+use proq_git::{CommitId, Repo};
 use proq_store as store;
 use proq_store::locks::lock::{LockName, WaitLimit};
 use proq_store::records::lane::LaneRecord;

@@ -3,13 +3,12 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use proq_git::Repo;
-use proq_git::RepoPath;
 use proq_git::history::tree_diff;
 use proq_git::history::tree_diff::Change;
 use proq_git::repository::open_operation::find_open_git_operation;
 use proq_git::status::status_query;
 use proq_git::worktrees::worktree::WorktreeList;
+use proq_git::{Repo, RepoPath};
 use proq_store::records::lane::{LaneRecord, MergeStrategy};
 
 use super::branch_move::require_no_git_operation;

@@ -2,7 +2,6 @@
 //! the lane's new tip.
 
 use proq_base::lane_name::LaneName;
-use proq_git::Repo;
 use proq_git::base::error;
 use proq_git::base::head::RefMove;
 use proq_git::history::commit::NewCommit;
@@ -10,7 +9,7 @@ use proq_git::merge::tree_merge;
 use proq_git::repository::objects::TempObjectStore;
 use proq_git::repository::open_operation::find_open_git_operation;
 use proq_git::worktrees::worktree::WorktreeList;
-use proq_git::{CommitId, RepoPath, TreeId};
+use proq_git::{CommitId, Repo, RepoPath, TreeId};
 use proq_store::Store;
 use proq_store::base::id::new_id;
 use proq_store::base::record::Record;

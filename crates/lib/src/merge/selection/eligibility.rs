@@ -4,12 +4,11 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use proq_base::lane_name::LaneName;
-use proq_git::CommitId;
-use proq_git::Repo;
 use proq_git::history::tree_diff;
 use proq_git::status::status_query;
 use proq_git::status::worktree_status::WorktreeStatus;
 use proq_git::worktrees::worktree::WorktreeList;
+use proq_git::{CommitId, Repo};
 use proq_store as store;
 use proq_store::base::record::Record;
 use proq_store::records::conflict::ConflictRecord;

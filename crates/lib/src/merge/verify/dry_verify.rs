@@ -3,9 +3,8 @@
 
 use std::path::Path;
 
-use proq_git::CommitId;
-use proq_git::Repo;
 use proq_git::repository::objects::TempObjectStore;
+use proq_git::{CommitId, Repo};
 use proq_store::base::record::Record;
 use proq_store::locks::lock::WaitLimit;
 use proq_store::paths::layout::Layout;

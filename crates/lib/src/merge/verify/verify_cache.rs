@@ -5,9 +5,8 @@
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use proq_git::Repo;
 use proq_git::repository::objects::TempObjectStore;
-use proq_git::{CommitId, TreeId};
+use proq_git::{CommitId, Repo, TreeId};
 use proq_store::base::clock::now;
 use proq_store::base::record::Record;
 use proq_store::records::check::VerifyCacheRecord;

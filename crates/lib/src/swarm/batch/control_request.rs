@@ -4,11 +4,10 @@
 use std::path::PathBuf;
 
 use proq_base::money::NanoDollars;
-use proq_store::Error;
-use proq_store::Store;
 use proq_store::base::batch_id::BatchId;
 use proq_store::base::id::new_id;
 use proq_store::base::record::Record;
+use proq_store::{Error, Store};
 use serde::{Deserialize, Serialize};
 
 /// A request of a user to the scheduler of a batch.

@@ -4,12 +4,11 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use proq_store::Error;
-use proq_store::Store;
 use proq_store::base::atomic::remove_temp_files_of;
 use proq_store::base::batch_id::BatchId;
 use proq_store::base::record::Record;
 use proq_store::locks::lock::LockName;
+use proq_store::{Error, Store};
 use serde::{Deserialize, Serialize};
 
 /// Identity of a task, the same in every plan that names the task.

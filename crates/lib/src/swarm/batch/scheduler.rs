@@ -2,11 +2,10 @@
 
 use proq_base::process::identity;
 use proq_base::process::wake;
-use proq_store::Error;
-use proq_store::Store;
 use proq_store::base::batch_id::BatchId;
 use proq_store::base::record::Record;
 use proq_store::locks::lock::LockName;
+use proq_store::{Error, Store};
 use serde::{Deserialize, Serialize};
 
 /// The process that schedules a batch. The record is valid while that process holds the batch's lock.

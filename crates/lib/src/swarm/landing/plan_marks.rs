@@ -10,11 +10,10 @@ use std::sync::Arc;
 
 use imara_diff::{Algorithm, BasicLineDiffPrinter, Diff, InternedInput, UnifiedDiffConfig};
 use proq_git as git;
-use proq_git::Repo;
 use proq_git::history::tree_edit::TreeEdit;
 use proq_git::status::status_query;
 use proq_git::worktrees::worktree::WorktreeList;
-use proq_git::{CommitId, RepoPath, TreeId};
+use proq_git::{CommitId, Repo, RepoPath, TreeId};
 use proq_plan::done_marks;
 use proq_plan::done_marks::MarkedFile;
 use proq_plan::plan_format::PlanFormat;

@@ -2,8 +2,7 @@
 //! dependencies, or check acceptance criteria.
 
 use proq_git as git;
-use proq_git::CommitId;
-use proq_git::Repo;
+use proq_git::{CommitId, Repo};
 use proq_plan::plan::Plan;
 use proq_plan::toml_plan;
 use proq_plan::toml_plan::write::plan_to_toml;
@@ -132,7 +131,8 @@ pub(crate) fn needs_prompt(plan: &Plan) -> String {
 
 /// Returns the prompt that requests a check of acceptance criteria.
 pub(crate) fn criteria_prompt(summary: &str, criteria: &[&str]) -> String {
-    let mut out = "Are these criteria met by the files in this repository?\n\n# Assignment\n\nSeveral coding agents have carried out a plan, and their work is checked out here. Inspect it and determine for each criterion whether it is met. Rely on what you verified yourself, not on claims in documents; change nothing.\n\n".to_owned();
+    let mut out = "Are these criteria met by the files in this repository?\n\n# Assignment\n\nSeveral coding agents have carried out a plan, and their work is checked out here. Inspect it and determine for each criterion whether it is met. Rely on what you verified yourself, not on claims in documents; change nothing.\n\n"
+        .to_owned();
     if !summary.is_empty() {
         push_section(&mut out, "Summary of the plan", summary, MAX_EXCERPT_LEN);
     }

@@ -2,8 +2,7 @@
 
 use proq_base::run_class::RunClass;
 use proq_base::usage::{Cost, Tokens};
-use proq_git::CommitId;
-use proq_git::Repo;
+use proq_git::{CommitId, Repo};
 use proq_plan::schedule::event::TaskRunEnd;
 use proq_store::base::batch_id::BatchId;
 use proq_store::base::clock::Moment;

@@ -6,8 +6,7 @@ use std::sync::mpsc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
-use proq_git::CommitId;
-use proq_git::Repo;
+use proq_git::{CommitId, Repo};
 use proq_plan::schedule::event::ScheduleEvent;
 use proq_store::base::batch_id::BatchId;
 use proq_store::locks::lock::WaitLimit;
@@ -24,8 +23,8 @@ use crate::swarm::batch::log::{EventFacts, TaskLanding};
 use crate::swarm::batch::log_summary::event_task;
 use crate::swarm::status::manual_repairs::find_manual_landing;
 
-/// Time until the next attempt of a landing, by the number of previous attempts. Until then a lock
-/// may be released, or a user may repair a hook.
+/// Time until the next attempt of a landing, by the number of previous attempts. Until then a lock may be
+/// released, or a user may repair a hook.
 const RETRY_DELAYS: [Duration; 6] = [
     Duration::from_millis(200),
     Duration::from_secs(1),

@@ -21,8 +21,8 @@ pub enum ResumeOutcome {
     Started,
 }
 
-/// Starts the scheduler process of a batch and returns once it runs. `lock` is the batch's lock; it
-/// passes to the new process without a gap.
+/// Starts the scheduler process of a batch and returns once it runs. `lock` is the batch's lock; it passes to
+/// the new process without a gap.
 ///
 /// # Errors
 /// Fails when the process cannot be started.

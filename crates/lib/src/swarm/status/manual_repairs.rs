@@ -2,8 +2,7 @@
 //! landing of those lanes.
 
 use proq_base::lane_name::LaneName;
-use proq_git::CommitId;
-use proq_git::Repo;
+use proq_git::{CommitId, Repo};
 use proq_plan::schedule::state::State;
 use proq_plan::schedule::status_queries::TaskStatus;
 use proq_plan::schedule::task_phase::{FailureReason, TaskOutcome};

@@ -120,8 +120,8 @@ impl Supervisor<'_> {
             .transpose()
     }
 
-    /// Rewinds the lane to its state before a run, notes in the run's record where the work is saved,
-    /// and returns that record. If the lane differs from `end_fingerprint`, rewinds nothing and returns the
+    /// Rewinds the lane to its state before a run, notes in the run's record where the work is saved, and
+    /// returns that record. If the lane differs from `end_fingerprint`, rewinds nothing and returns the
     /// reason as an error.
     fn rewind_for_retry(
         &self,

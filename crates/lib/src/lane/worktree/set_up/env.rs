@@ -9,9 +9,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use proq_base::lane_name::LaneName;
-use proq_git::Repo;
-use proq_git::RepoPath;
 use proq_git::status::included_files;
+use proq_git::{Repo, RepoPath};
 use proq_store::base::atomic::{write_in_existing_dir, write_unsynced};
 use proq_store::locks::lock::LockName;
 use proq_store::records::lane::AnyLane;

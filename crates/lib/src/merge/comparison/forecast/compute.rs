@@ -4,12 +4,11 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use proq_base::lane_name::LaneName;
-use proq_git::Repo;
 use proq_git::history::fork_points::CommonAncestor;
 use proq_git::merge::forecast::{MergeInput, PathConflict, forecast_environment, forecast_merges};
 use proq_git::merge::git_forecast::{GitForecast, forecast_with_git, write_temporary_commit};
 use proq_git::repository::objects::TempObjectStore;
-use proq_git::{CommitId, Oid, TreeId};
+use proq_git::{CommitId, Oid, Repo, TreeId};
 use proq_store::operations::scratch::ScratchDir;
 use proq_store::paths::layout::Layout;
 use proq_store::records::lane::LaneRecord;

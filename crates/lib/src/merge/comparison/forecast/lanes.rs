@@ -4,13 +4,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use proq_base::lane_name::LaneName;
-use proq_git::Repo;
 use proq_git::history::fork_points::{BranchFork, ForkPointLookup};
 use proq_git::merge::uncommitted::{UncommittedWorktree, write_uncommitted_trees};
 use proq_git::repository::objects::TempObjectStore;
 use proq_git::status::status_query::query_statuses;
 use proq_git::status::worktree_status::WorktreeStatus;
-use proq_git::{CommitId, TreeId};
+use proq_git::{CommitId, Repo, TreeId};
 use proq_store::records::lane::LaneRecord;
 
 use super::cache::ForecastCache;
