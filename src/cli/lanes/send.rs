@@ -70,7 +70,8 @@ struct SendOutput<'a> {
     dry_run: bool,
 }
 
-pub(crate) fn run(context: &CommandContext, args: &Send) -> CommandResult {
+/// Returns the text to send, none without one, and the paths of the files that go along with it.
+fn read_message(context: &CommandContext, args: &Send) -> Result<(Option<String>, Vec<PathBuf>), Failure> {
     let text = match &args.file {
         None => args.text.clone(),
         Some(file) => Some(user_files::read_text_or_stdin(file)?),
@@ -89,6 +90,11 @@ pub(crate) fn run(context: &CommandContext, args: &Send) -> CommandResult {
             UsageError::MissingArgument { problem: "nothing says what the files are for", example }.into()
         );
     }
+    Ok((text, attachments))
+}
+
+pub(crate) fn run(context: &CommandContext, args: &Send) -> CommandResult {
+    let (text, attachments) = read_message(context, args)?;
     let project = context.project_for_write()?;
     let lane = project.find_any_lane(&args.lane)?;
     caller::refuse_agent_for_other_lanes(std::slice::from_ref(&lane.name), args.dry_run)?;

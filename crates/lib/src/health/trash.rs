@@ -50,7 +50,7 @@ pub(super) fn check(context: &CheckContext<'_>) -> Vec<Finding> {
     out
 }
 
-/// Checks that the folder and git's admin folder of a trash entry are where its record says.
+/// Checks that the folder and git's admin folder of a trash entry are where its record has them.
 fn check_entry(
     context: &CheckContext<'_>,
     subject: &str,

@@ -17,7 +17,8 @@ use proq_store::records::lane_state::LaneState;
 
 use super::in_place::require_in_place_possible;
 use crate::event::log;
-use crate::lane::creation::create::{choose_name, lock_name, title_from_prompt};
+use crate::lane::creation::create::title_from_prompt;
+use crate::lane::creation::free_name::{choose_name, lock_name};
 use crate::lane::errors::error::purpose_phrase;
 use crate::lane::operation::journaled_operation::Operation;
 use crate::lane::removal::remove_lane::RemovalReason;

@@ -3,7 +3,7 @@
 use proq_lib::lane::inspection::list::LaneView;
 use proq_lib::merge::comparison::forecast::report;
 use proq_lib::merge::comparison::forecast::report::Forecast;
-use proq_store::base::clock::now;
+use proq_store::base::clock::{Moment, now};
 use proq_store::records::lane::AnyLane;
 use proq_store::records::run::RunSummary;
 
@@ -40,46 +40,9 @@ impl TableInput<'_> {
 /// Returns the lines of the table.
 pub(crate) fn lane_table_lines(input: &TableInput<'_>) -> Vec<String> {
     let now = now();
-    let mut rows = Vec::new();
-    for (index, view) in input.views.iter().enumerate() {
-        let previous = index.checked_sub(1).map(|previous_index| &input.views[previous_index].lane);
-        let mark = if is_previewed(input.stored, &view.lane.name) { "*" } else { "" };
-        rows.push(vec![
-            format!("{}{mark}", view.lane.name),
-            state_text(input.stored, view),
-            view.lane.agent.clone().unwrap_or_else(|| "-".into()),
-            if index < input.compared_count {
-                ahead_behind_or_purpose_text(view)
-            } else {
-                LOADING_PLACEHOLDER.to_owned()
-            },
-            if input.is_inspected(index) {
-                uncommitted_or_missing_text(view)
-            } else {
-                LOADING_PLACEHOLDER.to_owned()
-            },
-            LaneConflicts::from_forecast(input.forecast, &view.lane.name)
-                .map_or_else(String::new, |conflicts| conflicts.to_text()),
-            ui::short_duration(now.duration_since(view.lane.state_changed_at)),
-            if previous.is_some_and(|previous| is_same_group_and_title(previous, &view.lane)) {
-                "\"".into()
-            } else {
-                distinct_title(&view.lane)
-            },
-        ]);
-    }
-    for (name, lane) in &input.stored.past_lanes {
-        rows.push(vec![
-            name.clone(),
-            ui::styled_state(lane.state),
-            lane.agent.clone().unwrap_or_else(|| "-".into()),
-            lane.purpose().map_or_else(|| "-".to_owned(), |purpose| purpose.to_string()),
-            "-".into(),
-            String::new(),
-            ui::short_duration(now.duration_since(lane.state_changed_at)),
-            distinct_title(lane),
-        ]);
-    }
+    let mut rows: Vec<Vec<String>> =
+        (0..input.views.len()).map(|index| lane_row(input, index, now)).collect();
+    rows.extend(input.stored.past_lanes.iter().map(|(name, lane)| past_lane_row(name, lane, now)));
     let mut head = vec!["LANE", "STATE", "AGENT", "COMMITS", "CHANGES", "CONFLICTS", "AGE", "TITLE"];
     // Without any conflict, the column is dropped to give the titles more width.
     let is_conflict = |p: &report::ForecastPair| p.result.is_conflict();
@@ -98,6 +61,46 @@ pub(crate) fn lane_table_lines(input: &TableInput<'_>) -> Vec<String> {
         add_usage_columns(&mut head, &mut rows, &names.map(|name| usage.get(name)).collect::<Vec<_>>());
     }
     table::render_lines(&head, rows)
+}
+
+/// Returns the cells of a lane's row. `index` is its place in the list, from 0.
+fn lane_row(input: &TableInput<'_>, index: usize, now: Moment) -> Vec<String> {
+    let view = &input.views[index];
+    let previous = index.checked_sub(1).map(|previous_index| &input.views[previous_index].lane);
+    let mark = if is_previewed(input.stored, &view.lane.name) { "*" } else { "" };
+    let loaded_text = |is_loaded: bool, text: fn(&LaneView) -> String| match is_loaded {
+        true => text(view),
+        false => LOADING_PLACEHOLDER.to_owned(),
+    };
+    vec![
+        format!("{}{mark}", view.lane.name),
+        state_text(input.stored, view),
+        view.lane.agent.clone().unwrap_or_else(|| "-".into()),
+        loaded_text(index < input.compared_count, ahead_behind_or_purpose_text),
+        loaded_text(input.is_inspected(index), uncommitted_or_missing_text),
+        LaneConflicts::from_forecast(input.forecast, &view.lane.name)
+            .map_or_else(String::new, |conflicts| conflicts.to_text()),
+        ui::short_duration(now.duration_since(view.lane.state_changed_at)),
+        if previous.is_some_and(|previous| is_same_group_and_title(previous, &view.lane)) {
+            "\"".into()
+        } else {
+            distinct_title(&view.lane)
+        },
+    ]
+}
+
+/// Returns the cells of the row of a lane that was removed.
+fn past_lane_row(name: &str, lane: &AnyLane, now: Moment) -> Vec<String> {
+    vec![
+        name.to_owned(),
+        ui::styled_state(lane.state),
+        lane.agent.clone().unwrap_or_else(|| "-".into()),
+        lane.purpose().map_or_else(|| "-".to_owned(), |purpose| purpose.to_string()),
+        "-".into(),
+        String::new(),
+        ui::short_duration(now.duration_since(lane.state_changed_at)),
+        distinct_title(lane),
+    ]
 }
 
 /// Inserts columns with the usage of each lane before the titles.

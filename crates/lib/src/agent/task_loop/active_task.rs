@@ -203,7 +203,7 @@ impl<'a> ActiveTask<'a> {
         self.folder.write_status(&task_status::tick_first_box(&text))
     }
 
-    /// Records a finished review after reverting what changed in the lane meanwhile. Returns the reason why
+    /// Records a finished review after reverting what changed in the lane during it. Returns the reason why
     /// the task cannot continue, or `None`.
     fn record_review(
         &mut self,

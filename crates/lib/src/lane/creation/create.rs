@@ -3,15 +3,13 @@
 
 use std::path::{Path, PathBuf};
 
-use proq_base::explain::shell_quote;
 use proq_base::fail_points;
 use proq_base::lane_name::LaneName;
-use proq_git::base::error_hints::broken_ref_removal_command;
+use proq_git::CommitId;
 use proq_git::base::head::Head;
 use proq_git::history::commit::NewCommit;
 use proq_git::hooks::hook::run_hook;
 use proq_git::merge::tree_merge::merge_trees;
-use proq_git::{CommitId, Repo};
 use proq_store::base::atomic::{create_private_dir, write_without_dir_sync};
 use proq_store::base::file_tree::remove_tree;
 use proq_store::locks::lock::{LockGuard, LockName};
@@ -19,6 +17,7 @@ use proq_store::records::batched::BatchLane;
 use proq_store::records::lane::{LaneRecord, LaneWorktree};
 use proq_store::records::step::Step;
 
+use super::free_name::{branch_taken_error, choose_name, lock_name, require_free_name};
 use crate::event::log;
 use crate::lane::execution::run_operation::operate;
 use crate::lane::inspection::base::Base;
@@ -34,9 +33,6 @@ use crate::lane::worktree::set_up::LaneSetUp;
 use crate::lane::worktree::set_up::commands::{SetUpLevel, require_set_up_approved};
 use crate::lane::worktree::{checkout_mode, lanes_folder, rollback_create};
 use crate::lane::{Error, Project};
-
-/// Number of suffixes tried for a name made from a prompt before giving up.
-pub const MAX_NAMES_TRIED: u32 = 1000;
 
 /// Request for a new lane.
 #[derive(Debug, Clone)]
@@ -112,28 +108,6 @@ pub fn plan_lane<'a>(project: &Project, request: NewLane<'a>) -> Result<LanePlan
     LanePlan::new(project, name, request)
 }
 
-/// Returns the requested name, which has to be free, or one made from `name_source`.
-pub(crate) fn choose_name(
-    project: &Project,
-    requested: Option<&LaneName>,
-    name_source: &str,
-) -> Result<LaneName, Error> {
-    let Some(name) = requested else { return find_free_name(project, &LaneName::from_prompt(name_source)) };
-    // While a name is locked, what exists under it belongs to a lane that is being created or removed.
-    // Another spawn can take the name between two of these checks. So a branch or folder belongs to no lane
-    // only if it exists while the name is free afterwards.
-    let name_taken = || Error::NameTaken { name: name.clone() };
-    let is_held = || project.store.locks().is_held(&LockName::Run(name.clone()));
-    if is_held()? {
-        return Err(name_taken());
-    }
-    if let Err(e) = require_free_name(project, name) {
-        let is_lane = is_held()? || project.store.layout().lane(name).exists();
-        return Err(if is_lane { name_taken() } else { e });
-    }
-    Ok(name.clone())
-}
-
 impl<'a> LanePlan<'a> {
     /// Plans a lane of this name: derives branch and path, and applies the setting for sparse checkouts.
     fn new(project: &Project, name: LaneName, mut request: NewLane<'a>) -> Result<LanePlan<'a>, Error> {
@@ -174,51 +148,6 @@ impl<'a> LanePlan<'a> {
     }
 }
 
-/// Refuses a name that a lane has, or whose branch or worktree path exists.
-fn require_free_name(project: &Project, name: &LaneName) -> Result<(), Error> {
-    if project.store.layout().lane(name).exists() {
-        return Err(Error::NameTaken { name: name.clone() });
-    }
-    let branch = project.lane_branch(name);
-    if project.repo.branch_tip(&branch)?.is_some() || project.repo.is_broken_branch(&branch) {
-        return Err(branch_taken_error(&project.repo, branch));
-    }
-    let path = project.location()?.worktree_path(name);
-    if path.symlink_metadata().is_ok() {
-        return Err(Error::PathTaken { path });
-    }
-    Ok(())
-}
-
-/// Returns the error for a branch that exists already, with the command that frees its name.
-fn branch_taken_error(repo: &Repo, branch: String) -> Error {
-    let name = format!("refs/heads/{branch}");
-    let free_command = if repo.symbolic_target(&branch).is_ok_and(|alias| alias.is_some()) {
-        format!("remove the symbolic ref: git symbolic-ref -d {}", shell_quote(&name))
-    } else if repo.is_broken_branch(&branch) {
-        format!("remove its file, which holds no commit: {}", broken_ref_removal_command(&name))
-    } else {
-        format!("rename the branch: git branch -m {} NEW-NAME", shell_quote(&branch))
-    };
-    Error::BranchTaken { branch, free_command }
-}
-
-/// Returns the first free name of `preferred`, `preferred-2`, `preferred-3` and so on whose run lock nobody
-/// holds.
-///
-/// # Errors
-/// [`Error::NameTaken`] when all [`MAX_NAMES_TRIED`] names are taken.
-fn find_free_name(project: &Project, preferred: &LaneName) -> Result<LaneName, Error> {
-    for n in 1..MAX_NAMES_TRIED {
-        let name = preferred.numbered(n);
-        let is_held = project.store.locks().is_held(&LockName::Run(name.clone()))?;
-        if !is_held && require_free_name(project, &name).is_ok() {
-            return Ok(name);
-        }
-    }
-    Err(Error::NameTaken { name: preferred.clone() })
-}
-
 /// Creates the lane. When another process takes a name that the user did not request, the next free one is
 /// used.
 pub fn create_lane(project: &Project, plan: &LanePlan<'_>) -> Result<CreatedLane, Error> {
@@ -253,28 +182,6 @@ pub(crate) fn lock_plan_name<'a>(
     let (name, lock) = lock_name(project, &plan.name, request.name.as_ref(), request.name_source())?;
     let plan = if name == plan.name { plan.clone() } else { LanePlan::new(project, name, request.clone())? };
     Ok((plan, lock))
-}
-
-/// Takes the run lock of a name that was free a moment ago, or of another name where the user requested none.
-pub fn lock_name(
-    project: &Project,
-    name: &LaneName,
-    requested: Option<&LaneName>,
-    name_source: &str,
-) -> Result<(LaneName, LockGuard), Error> {
-    let mut name = name.clone();
-    for _ in 0..MAX_NAMES_TRIED {
-        let held = project.store.locks().try_acquire(&LockName::Run(name.clone()))?;
-        let free = require_free_name(project, &name);
-        match (held, free, requested) {
-            (Some(guard), Ok(()), _) => return Ok((name, guard)),
-            (None, _, Some(name)) => return Err(Error::NameTaken { name: name.clone() }),
-            (Some(_), Err(e), Some(_)) => return Err(e),
-            _ => {}
-        }
-        name = find_free_name(project, &LaneName::from_prompt(name_source))?;
-    }
-    Err(Error::NameTaken { name: name.clone() })
 }
 
 /// Creates one planned lane. Returns its record, and a checkout that was found without uncommitted changes.

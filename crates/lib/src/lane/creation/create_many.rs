@@ -4,7 +4,8 @@ use proq_base::lane_name::LaneName;
 use proq_store::base::atomic::create_private_dir;
 
 use super::create::{CreatedLane, LanePlan, NewLane, plan_lane};
-use super::create::{MAX_NAMES_TRIED, create_planned_lanes, lock_plan_name};
+use super::create::{create_planned_lanes, lock_plan_name};
+use super::free_name::MAX_NAMES_TRIED;
 use crate::lane::execution::run_operation::operate;
 use crate::lane::inspection::attempts::attempts_of_group;
 use crate::lane::worktree::set_up::commands::require_set_up_approved;

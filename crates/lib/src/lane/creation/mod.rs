@@ -2,4 +2,5 @@
 
 pub mod create;
 pub mod create_many;
+pub mod free_name;
 pub mod sync_files;

@@ -144,7 +144,7 @@ fn quote_region(region: &ConflictRegion<'_>, resolution: &ResolutionRecord) -> S
     .concat()
 }
 
-/// Returns the section that says how to resolve the conflict and what may be changed.
+/// Returns the section about how to resolve the conflict and what may be changed.
 fn rules_section(resolution: &ResolutionRecord, allowance: &Allowance) -> String {
     let names: Vec<String> = resolution.paths.iter().map(|p| format!("`{}`", p.path)).collect();
     let mut out = format!(

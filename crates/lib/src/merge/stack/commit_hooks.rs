@@ -22,7 +22,7 @@ type MergeHookResult = Result<TreeId, String>;
 /// than once.
 #[derive(Debug, Default)]
 pub(crate) struct PreMergeCommitHook {
-    /// Folder of the hooks, looked up once; the inner value is none if there is no such hook.
+    /// Folder of the hooks, found once; the inner value is none if there is no such hook.
     hooks_folder: OnceCell<Option<PathBuf>>,
     /// Worktree that the hook runs in; none before its first run.
     worktree: RefCell<Option<HeldWorktree>>,

@@ -304,7 +304,7 @@ pub(super) fn folder_task_prompt(batch: &Batch, task: usize) -> String {
     format!("{group_prompt}{separator}{}", describe_position(batch, task))
 }
 
-/// Returns the sentences that tell an agent of its task's plan and of the tasks that it depends on.
+/// Returns the sentences for an agent about its task's plan and the tasks that it depends on.
 fn describe_position(batch: &Batch, task: usize) -> String {
     let item = &batch.tasks[task];
     let plan = match batch.record.summary.as_str() {
