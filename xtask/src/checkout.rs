@@ -3,11 +3,10 @@
 //! Times are left out on purpose.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::Path;
+use std::{fs, io};
 
 /// Bits of an index entry's flags that belong to the entry and not to the moment: stage, assume-unchanged,
 /// intent-to-add, skip-worktree.

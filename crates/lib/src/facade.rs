@@ -27,12 +27,9 @@ use crate::lane::removal::remove_lane::RemovalReason;
 use crate::lane::state::lane_state;
 use crate::lane::worktree::set_up::commands;
 use crate::merge::land::landing;
-use crate::merge::types::options;
 use crate::merge::types::options::LandingOptions;
-use crate::merge::types::outcome;
-use crate::preview::enter;
-use crate::preview::leave;
-use crate::preview::remove_lane;
+use crate::merge::types::{options, outcome};
+use crate::preview::{enter, leave, remove_lane};
 
 /// Error of an operation, with hints and an exit code.
 #[derive(Debug)]

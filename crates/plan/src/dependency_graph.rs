@@ -4,8 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proq_base::explain::closest_match;
 
-use super::plan::PlanTask;
-use super::plan::{PhaseOrder, Plan};
+use super::plan::{PhaseOrder, Plan, PlanTask};
 use super::plan_error::PlanError;
 
 /// Dependencies between the tasks of a plan. A task's number is its index in [`Plan::tasks`].

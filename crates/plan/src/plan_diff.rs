@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::plan::{Need, PlanTask};
-use super::plan::{PhaseOrder, Plan, Task};
+use super::plan::{Need, PhaseOrder, Plan, PlanTask, Task};
 
 /// One difference between two plans.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

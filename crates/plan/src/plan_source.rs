@@ -10,8 +10,7 @@ use super::plan::{MAX_TASKS, Plan};
 use super::plan_error::PlanError;
 use super::plan_format::PlanFormat;
 use super::roadmap::MilestoneSelector;
-use super::task_folders;
-use super::{roadmap, source_file, stories, toml_plan};
+use super::{roadmap, source_file, stories, task_folders, toml_plan};
 use crate::task_folders::layout::{ALL_AREAS, PROMPT_FILE, TaskLayout};
 
 /// The sources, the format and the milestone of a plan, as the user named them.

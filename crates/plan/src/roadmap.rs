@@ -8,8 +8,7 @@ use proq_base::lane_name::LaneName;
 use proq_base::markdown;
 use proq_base::markdown::{Heading, Item, Line};
 
-use super::plan::{BoxProgress, Group, Plan, Task};
-use super::plan::{SourceNote, first_line, is_task_or_area_name};
+use super::plan::{BoxProgress, Group, Plan, SourceNote, Task, first_line, is_task_or_area_name};
 use super::plan_error::PlanError;
 use super::source_node::TextLocator;
 

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use proq_base::explain::closest_match;
 use proq_base::terminal_text;
 
-use super::plan::{BoxProgress, Group, Plan, Task};
-use super::plan::{Need, first_line, is_task_or_area_name};
+use super::plan::{BoxProgress, Group, Need, Plan, Task, first_line, is_task_or_area_name};
 use super::plan_error::{PlanError, SourceLocation};
 use super::source_node::{NodeValue, SourceNode, TableEntry};
 use super::table_schema::ValueKind;

@@ -11,12 +11,9 @@ use std::path::{Path, PathBuf};
 
 use proq_base::terminal_text;
 
-use super::plan::SourceNote;
-use super::plan::{Group, Plan, Task};
+use super::plan::{Group, Plan, SourceNote, Task};
 use super::plan_error::{PlanError, SourceLocation};
-use layout::PROMPT_FILE;
-use layout::TaskLayout;
-use layout::{TaskFolder, display_path};
+use layout::{PROMPT_FILE, TaskFolder, TaskLayout, display_path};
 use needs::{TaskIndex, TaskSelection};
 use prompt_file::ParsedPrompt;
 use walk::TaskWalk;

@@ -1,9 +1,8 @@
 //! Content of STATUS.md: the steps of a task and their boxes, and the creation of a STATUS.md for a task
 //! without one.
 
-use proq_base::markdown;
 use proq_base::markdown::Line;
-use proq_base::terminal_text;
+use proq_base::{markdown, terminal_text};
 
 /// Progress of a task, parsed from its STATUS.md.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -8,8 +8,7 @@ use proq_base::terminal_text;
 use serde_json::Value as Json;
 use toml::de::{DeTable, DeValue};
 
-use super::plan::Need;
-use super::plan::{Group, Phase, PhaseOrder, Plan, Size, Task};
+use super::plan::{Group, Need, Phase, PhaseOrder, Plan, Size, Task};
 use super::plan_error::PlanError;
 use super::source_node::{NodeValue, SourceNode, TableEntry, TextLocator};
 use super::table_schema::{TableField, TableSchema, ValueKind};

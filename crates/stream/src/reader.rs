@@ -4,8 +4,7 @@ use proq_base::usage::SessionTotals;
 use serde::{Deserialize, Serialize};
 
 use super::base::json;
-use super::summary::Summary;
-use super::summary::summarize;
+use super::summary::{Summary, summarize};
 use crate::base::client_line::CLIENT_LINE_PREFIX;
 use crate::base::collector::EventCollector;
 use crate::base::event::StreamEvent;

@@ -6,13 +6,11 @@ use serde::Serialize;
 
 use super::base::limit_reset;
 use crate::base::collector::EventCollector;
-use crate::base::failure_kind::FailureKind;
-use crate::base::failure_kind::classify_failure;
+use crate::base::failure_kind::{FailureKind, classify_failure};
 use crate::base::json::truncate;
 use crate::base::limit_reset::LimitReset;
 use crate::base::progress::Refusal;
-use crate::base::run_end::RunEnd;
-use crate::base::run_end::{Exit, ExitClass};
+use crate::base::run_end::{Exit, ExitClass, RunEnd};
 
 /// Summary of a finished run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

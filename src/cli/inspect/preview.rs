@@ -7,14 +7,11 @@ use proq_base::lane_name::LaneName;
 use proq_git::Repo;
 use proq_git::snapshots::restore_forecast::RestoreOutcome;
 use proq_lib::lane::Project;
-use proq_lib::preview::enter;
 use proq_lib::preview::enter::EnterResult;
-use proq_lib::preview::leave;
 use proq_lib::preview::leave::LeaveResult;
-use proq_lib::preview::plan;
 use proq_lib::preview::plan::PreviewAction;
-use proq_lib::preview::refresh;
 use proq_lib::preview::refresh::RefreshResult;
+use proq_lib::preview::{enter, leave, plan, refresh};
 use proq_lib::snapshot::snap_restore;
 use serde::Serialize;
 

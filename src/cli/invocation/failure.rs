@@ -2,8 +2,7 @@
 
 use console::style;
 use proq_base::explain::{Exit, Explain};
-use proq_base::interrupt;
-use proq_base::terminal_text;
+use proq_base::{interrupt, terminal_text};
 use serde::Serialize;
 
 use crate::cli::terminal::ui;

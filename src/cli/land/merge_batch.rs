@@ -9,8 +9,7 @@ use proq_lib::lane::Project;
 use proq_lib::merge::types::outcome::{LandingReport, LaneOutcome, Verdict};
 use proq_lib::swarm::batch::create;
 use proq_lib::swarm::batch::record::BatchRecord;
-use proq_lib::swarm::landing::batch_landing;
-use proq_lib::swarm::landing::landed_marks;
+use proq_lib::swarm::landing::{batch_landing, landed_marks};
 use proq_store::records::lane::LaneRecord;
 
 use super::landing::{land_and_retry_waiting, print_report, run_landing};

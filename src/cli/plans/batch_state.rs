@@ -2,9 +2,8 @@
 
 use proq_lib::lane::Project;
 use proq_lib::swarm::batch::control_request::ControlRequestKind;
-use proq_lib::swarm::batch::create;
 use proq_lib::swarm::batch::record::{Batch, BatchRecord};
-use proq_lib::swarm::batch::scheduler;
+use proq_lib::swarm::batch::{create, scheduler};
 use proq_lib::swarm::run::control_requests;
 use proq_lib::swarm::status::progress::BatchProgress;
 use proq_plan::schedule::action::BatchOutcome;

@@ -6,9 +6,8 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
-use proq_base::interrupt;
 use proq_base::lane_name::LaneName;
-use proq_base::terminal_text;
+use proq_base::{interrupt, terminal_text};
 use proq_lib::lane::Project;
 use proq_lib::swarm::batch::control_request::ControlRequestKind;
 use proq_lib::swarm::status::progress::{BatchProgress, LaneProgress};

@@ -6,8 +6,7 @@ use proq_lib::swarm::batch::record;
 use proq_lib::swarm::landing::batch_landing;
 use proq_lib::swarm::status::progress::BatchProgress;
 use proq_plan::schedule::action::BatchOutcome;
-use proq_plan::schedule::state;
-use proq_plan::schedule::task_phase;
+use proq_plan::schedule::{state, task_phase};
 use proq_store::Store;
 
 use super::batch_follower::{BatchFollower, FollowStatus, POLL_INTERVAL};

@@ -4,9 +4,8 @@ use std::fmt::Write as _;
 
 use console::style;
 use proq_base::terminal_text;
-use proq_plan::plan;
 use proq_plan::plan::PhaseOrder;
-use proq_plan::plan_source;
+use proq_plan::{plan, plan_source};
 
 use super::plan_view::PlanView;
 use crate::cli::terminal::{table, ui};

@@ -7,10 +7,9 @@ use proq_base::terminal_text;
 use proq_base::usage::Cost;
 use proq_lib::lane::Project;
 use proq_lib::swarm;
-use proq_lib::swarm::batch::create;
 use proq_lib::swarm::batch::error::BatchError;
 use proq_lib::swarm::batch::record::{Batch, BatchRecord};
-use proq_lib::swarm::batch::scheduler;
+use proq_lib::swarm::batch::{create, scheduler};
 use proq_lib::swarm::status::batch_history::BatchHistory;
 
 use super::report_page;

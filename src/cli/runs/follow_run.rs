@@ -10,9 +10,8 @@ use proq_lib::lane::Project;
 use proq_store::records::lane::AnyLane;
 use proq_store::records::lane_state::LaneState;
 
-use super::auto_merge_result;
 use super::auto_merge_result::AutoMergeResult;
-use super::{guest_lane_output, lane_output, log_view, run_end};
+use super::{auto_merge_result, guest_lane_output, lane_output, log_view, run_end};
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::failure::Failure;
 use crate::cli::terminal::ui;

@@ -5,9 +5,8 @@ use proq_base::explain::{Exit, Explain};
 use proq_lib::lane;
 use proq_lib::lane::Project;
 use proq_lib::lane::context::expiry_item::{ExpiredItem, ExpiryKind, ExpiryScan, RetainedItem};
-use proq_lib::lane::removal::expire;
-use proq_lib::lane::removal::trash_contents;
 use proq_lib::lane::removal::trash_contents::TrashUsage;
+use proq_lib::lane::removal::{expire, trash_contents};
 use proq_store::base::clock::{Moment, now};
 use serde::Serialize;
 

@@ -7,10 +7,9 @@ use proq_base::lane_name::LaneName;
 use proq_git::snapshots::restore_forecast::RestoreOutcome;
 use proq_git::status::special_files::UncapturedPath;
 use proq_git::{CommitId, RepoPath};
-use proq_lib::snapshot::snap_restore;
 use proq_lib::snapshot::snap_restore::RestoreReport;
-use proq_lib::snapshot::snap_view;
 use proq_lib::snapshot::snap_view::{SnapFile, SnapState, SnapView};
+use proq_lib::snapshot::{snap_restore, snap_view};
 use proq_store::base::clock::{Moment, now};
 use serde::Serialize;
 

@@ -2,8 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
-use clap::Command;
+use clap::{Args, Command};
 use proq_base::explain::Exit;
 
 use super::man_pages::all_man_pages;

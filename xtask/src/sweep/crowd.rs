@@ -10,11 +10,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::Outcome;
 use super::args::Args;
-use super::crowd_checks;
 use super::fixture::{CommandOutput, Fixture};
-use super::sys;
+use super::{Outcome, crowd_checks, sys};
 use fastrand::Rng;
 
 use crate::dice;

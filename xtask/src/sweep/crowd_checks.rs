@@ -5,11 +5,10 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::Outcome;
 use super::crowd::Log;
 use super::fixture::Fixture;
 use super::image::{self, Image};
-use super::lost_contents;
+use super::{Outcome, lost_contents};
 
 /// Prefix of the names of files that the user creates while the crowd works.
 pub(super) const EDIT_PREFIX: &str = "edit-";

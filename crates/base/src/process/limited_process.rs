@@ -11,8 +11,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::Error;
 use super::command_builder::CommandBuilder;
-use super::identity::start_time_of;
-use super::identity::to_signalable_pid;
+use super::identity::{start_time_of, to_signalable_pid};
 use super::signals::stop_group;
 
 /// Grace period for processes that a program leaves running in its group.

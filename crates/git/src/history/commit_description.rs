@@ -3,8 +3,7 @@
 
 use gix::objs::FindExt;
 
-use crate::repository::objects::TempObjectStore;
-use crate::repository::objects::open_object_store;
+use crate::repository::objects::{TempObjectStore, open_object_store};
 use crate::{CommitId, Error, Repo};
 
 impl Repo {

@@ -7,8 +7,7 @@ use std::time::Instant;
 
 use super::tree_diff::{Change, changes_between_trees};
 use crate::base::parallel::max_thread_count;
-use crate::repository::objects::TempObjectStore;
-use crate::repository::objects::open_object_store;
+use crate::repository::objects::{TempObjectStore, open_object_store};
 use crate::repository::tree_reader::TreeReader;
 use crate::{Error, Repo, RepoPath, TreeId};
 

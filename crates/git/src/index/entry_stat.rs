@@ -1,9 +1,8 @@
 //! Stat data of index entries, compared as git does.
 
 use gix::index::File;
-use gix::index::entry::Stat;
-use gix::index::entry::stat;
 use gix::index::entry::stat::Time;
+use gix::index::entry::{Stat, stat};
 
 /// Options that compare stat data as git does: every number that an index has, times by the second.
 pub(crate) const STAT_BY_SECOND: stat::Options =

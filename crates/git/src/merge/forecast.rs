@@ -15,14 +15,12 @@ use std::time::Instant;
 use gix::objs::tree::{Entry, EntryKind};
 use serde::{Deserialize, Serialize};
 
-use super::exact_merge;
 use super::exact_merge::TreeMerger;
 use super::merge_rules::{GlobalMergeRules, MergeRules};
-use super::text_merge;
 use super::text_merge::{ConflictHunk, LineEdit};
+use super::{exact_merge, text_merge};
 use crate::base::parallel::max_thread_count;
-use crate::repository::objects::TempObjectStore;
-use crate::repository::objects::open_object_store;
+use crate::repository::objects::{TempObjectStore, open_object_store};
 use crate::repository::tree_reader::{TreeItem, TreeReader};
 use crate::{BlobId, Error, Oid, Repo, RepoPath, TreeId};
 

@@ -11,8 +11,7 @@ use crate::base::parallel::parallel_map;
 use crate::history::commit::NewCommit;
 use crate::history::tree_diff::TreeFile;
 use crate::program::command::Program;
-use crate::repository::objects::TempObjectStore;
-use crate::repository::objects::open_object_store;
+use crate::repository::objects::{TempObjectStore, open_object_store};
 use crate::repository::tree_reader::TreeReader;
 use crate::{CommitId, Error, Oid, Repo, RepoPath, TreeId};
 

@@ -5,8 +5,7 @@ use std::path::Path;
 use gix::refs::TargetRef;
 
 use crate::base::failed_program::FailedProgram;
-use crate::base::head::BRANCH_PREFIX;
-use crate::base::head::Head;
+use crate::base::head::{BRANCH_PREFIX, Head};
 use crate::base::unusable::UnusableError;
 use crate::repository::head_file::{read_head, read_symbolic_ref};
 use crate::{CommitId, Error, Oid, Repo};

@@ -6,8 +6,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::ignored_obstructions::IgnoredFile;
-use super::ignored_obstructions::{find_ignored_obstructions, ignored_in_clean_worktree};
+use super::ignored_obstructions::{IgnoredFile, find_ignored_obstructions, ignored_in_clean_worktree};
 use super::snapshot_tree_writer::{TreeWriter, warn_uncaptured};
 use super::unmerged_paths::UnmergedReplacements;
 use crate::base::folders::exists_in_real_folder;

@@ -8,8 +8,7 @@ use proq_base::fail_points;
 
 use super::stat_scan::StatScan;
 use super::status_walk::UntrackedContent;
-use super::worktree_status::StatusEntry;
-use super::worktree_status::WorktreeStatus;
+use super::worktree_status::{StatusEntry, WorktreeStatus};
 use crate::index::index_lock::FileVersion;
 use crate::index::no_conversion::verbatim_rule;
 use crate::{CommitId, Error, Repo, RepoPath};

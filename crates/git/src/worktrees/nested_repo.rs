@@ -7,9 +7,8 @@ use std::path::{Path, PathBuf};
 
 use gix::index::File;
 use gix::index::decode::Options;
-use gix::index::entry::Mode;
 use gix::index::entry::stat::Options as StatOptions;
-use gix::index::entry::{Flags, Stat};
+use gix::index::entry::{Flags, Mode, Stat};
 use gix::index::fs::Metadata;
 
 use crate::{Error, Repo};

@@ -5,8 +5,7 @@ use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use proq_base::config::settings::EventLogLimits;
-use proq_base::fail_points;
-use proq_base::terminal_text;
+use proq_base::{fail_points, terminal_text};
 use proq_git::RepoPath;
 use proq_store::base::atomic::{rename_no_replace, sync_dir};
 use proq_store::base::clock::{Moment, now};

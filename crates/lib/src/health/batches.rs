@@ -8,9 +8,8 @@ use proq_store::locks::lock::LockName;
 use super::check_context::CheckContext;
 use super::finding::Finding;
 use crate::lane::state::lane_state::effective_state;
-use crate::swarm::batch::create;
 use crate::swarm::batch::record::Batch;
-use crate::swarm::batch::scheduler;
+use crate::swarm::batch::{create, scheduler};
 
 /// Checks the folders, lanes and branches of batches.
 pub(super) fn check(context: &CheckContext<'_>) -> Vec<Finding> {

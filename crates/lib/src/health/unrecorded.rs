@@ -1,8 +1,7 @@
 //! Health checks for items that resemble a lane's but belong to none: branches, worktrees, folders,
 //! registrations.
 
-use proq_base::explain::shell_quote;
-use proq_base::explain::shell_quote_path as quoted;
+use proq_base::explain::{shell_quote, shell_quote_path as quoted};
 use proq_base::lane_name::LaneName;
 use proq_git::worktrees::health_probe::WorktreeRegistration;
 use proq_store::base::record::Record;

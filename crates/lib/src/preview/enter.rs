@@ -12,9 +12,8 @@ use proq_store::base::id::new_id;
 use proq_store::records::lane::{AnyLane, LaneRecord};
 use proq_store::records::preview::PreviewRecord;
 
-use super::main_checkout;
 use super::main_checkout::{MainCheckoutHead, PreviewState};
-use super::{Error, leave};
+use super::{Error, leave, main_checkout};
 use crate::event::log;
 use crate::lane;
 use crate::lane::Project;

@@ -15,9 +15,8 @@ use proq_store::paths::layout::Layout;
 use proq_store::records::preview::PreviewRecord;
 use proq_store::records::snapshot::SnapshotRecord;
 
-use super::Error;
-use super::main_checkout;
 use super::main_checkout::{MainCheckoutHead, PreviewState};
+use super::{Error, main_checkout};
 use crate::event::log;
 use crate::lane;
 use crate::lane::Project;

@@ -13,9 +13,8 @@ use proq_store::records::preview::PreviewRecord;
 
 use super::enter::require_lane_tip;
 use super::leave::require_origin_free;
-use super::main_checkout;
 use super::main_checkout::{MainCheckoutHead, PreviewState};
-use super::{Error, refresh};
+use super::{Error, main_checkout, refresh};
 use crate::lane::Project;
 use crate::lane::operation::locked_worktree::LockedWorktree;
 use crate::lane::state::in_place_guard;

@@ -5,10 +5,9 @@ use proq_git::CommitId;
 use proq_git::base::head::RefMove;
 use proq_store::records::preview::PreviewRecord;
 
-use super::Error;
 use super::enter::require_lane_tip;
-use super::main_checkout;
 use super::main_checkout::MainCheckoutHead;
+use super::{Error, main_checkout};
 use crate::lane::Project;
 use crate::lane::execution::run_operation::operate;
 

@@ -4,9 +4,8 @@ use proq_base::lane_name::LaneName;
 use proq_git::worktrees::worktree::WorktreeList;
 use proq_store::records::lane::LaneRecord;
 
-use super::Error;
 use super::leave::{LeaveResult, leave_preview_of};
-use super::main_checkout;
+use super::{Error, main_checkout};
 use crate::lane;
 use crate::lane::inspection::evidence;
 use crate::lane::operation::journaled_operation::Operation;

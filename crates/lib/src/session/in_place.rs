@@ -22,8 +22,7 @@ use proq_store::records::snapshot::SnapshotRecord;
 use super::in_place_baseline::capture_baseline;
 use crate::lane::operation::locked_worktree::LockedWorktree;
 use crate::lane::parking::snapshot_store;
-use crate::lane::state::in_place_guard::lane_running_in_place;
-use crate::lane::state::in_place_guard::{checked_out_branch, in_place_run_error};
+use crate::lane::state::in_place_guard::{checked_out_branch, in_place_run_error, lane_running_in_place};
 use crate::lane::{Error, Project};
 
 /// Checks that a run of a lane can work in the main checkout, without changing anything.

@@ -8,9 +8,8 @@ use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use proq_git::RepoPath;
-use proq_git::status::special_files;
-use proq_git::status::status_query;
 use proq_git::status::worktree_status::WorktreeStatus;
+use proq_git::status::{special_files, status_query};
 use proq_store::records::baseline::{CheckoutBaseline, DirtyFile};
 
 use crate::lane::operation::locked_worktree::LockedWorktree;

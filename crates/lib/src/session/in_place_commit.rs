@@ -8,9 +8,8 @@ use proq_base::interrupt::StopFlag;
 use proq_git::base::error;
 use proq_git::index::staged_entries::StagedEntries;
 use proq_git::repository::open_operation;
-use proq_git::status::staged_commit;
-use proq_git::status::status_query;
 use proq_git::status::worktree_status::{StatusEntry, StatusKind, WorktreeStatus};
+use proq_git::status::{staged_commit, status_query};
 use proq_git::{CommitId, RepoPath};
 
 use super::in_place_finish::InPlaceFinisher;

@@ -24,8 +24,7 @@ use crate::lane::execution::run_operation::{operate, operate_with_header};
 use crate::lane::inspection::evidence::gather as gather_evidence;
 use crate::lane::operation::journaled_operation::Operation;
 use crate::lane::operation::op_log_view::{OpLog, moved_branch};
-use crate::lane::removal::remove_lane::remove_locked;
-use crate::lane::removal::remove_lane::{RemovalReason, refuse_removal};
+use crate::lane::removal::remove_lane::{RemovalReason, refuse_removal, remove_locked};
 use crate::lane::{Error, Project};
 use crate::run::auto_merge;
 

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::*;
-use crate::plan::{Group, Need, Phase};
-use crate::plan::{Size, Task};
+use crate::plan::{Group, Need, Phase, Size, Task};
 use crate::plan_error::SourceLocation;
 
 fn location() -> SourceLocation {

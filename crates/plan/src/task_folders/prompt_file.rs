@@ -2,15 +2,13 @@
 
 use std::sync::Arc;
 
-use proq_base::markdown;
 use proq_base::markdown::{Item, Line};
-use proq_base::terminal_text;
+use proq_base::{markdown, terminal_text};
 use proq_git as git;
 use proq_git::status::scope;
 
 use super::needs::TaskIndex;
-use crate::plan::{BoxProgress, Size};
-use crate::plan::{Need, SourceNote, is_task_or_area_name};
+use crate::plan::{BoxProgress, Need, Size, SourceNote, is_task_or_area_name};
 use crate::plan_error::{PlanError, SourceLocation};
 use crate::source_node::TextLocator;
 use crate::task_status::TaskProgress;

@@ -13,8 +13,7 @@ use proq_base::interrupt::Interrupted;
 use serde::{Deserialize, Serialize};
 
 use super::holder::LockHolder;
-use super::lock::WAIT_NOTICE_DELAY;
-use super::lock::{LockName, Locks, WaitLimit};
+use super::lock::{LockName, Locks, WAIT_NOTICE_DELAY, WaitLimit};
 use super::lock_wait::{WaitOutcome, wait_for_release};
 use crate::Error;
 use crate::base::atomic::create_private_dir;

@@ -8,8 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::base::record::Record;
-use crate::locks::lock::acquire_file_lock;
-use crate::locks::lock::{LockGuard, WaitLimit};
+use crate::locks::lock::{LockGuard, WaitLimit, acquire_file_lock};
 
 /// Timeout for another process that writes the list. It is short because the list is only a convenience.
 const LIST_LOCK_TIMEOUT: Duration = Duration::from_secs(2);

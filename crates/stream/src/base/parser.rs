@@ -4,8 +4,7 @@ use proq_base::usage::Tokens;
 use serde_json::Value;
 
 use super::collector::EventCollector;
-use super::run_end::Exit;
-use super::run_end::RunEnd;
+use super::run_end::{Exit, RunEnd};
 
 /// The parser of one dialect.
 pub trait Parser {

@@ -12,14 +12,12 @@ use serde_json::Value;
 
 use crate::base::client_line::ClientLine;
 use crate::base::collector::{EventCollector, RecentIds};
-use crate::base::failure_kind::FailureKind;
-use crate::base::failure_kind::classify_failure;
+use crate::base::failure_kind::{FailureKind, classify_failure};
 use crate::base::json::{
     MAX_NAME_BYTES, content_text, count_at, dollars_at, list_at, text_at, tool_input_at, truncate,
 };
 use crate::base::parser::{Parser, tokens_from_total_input};
-use crate::base::run_end::RunEnd;
-use crate::base::run_end::{Exit, ExitClass};
+use crate::base::run_end::{Exit, ExitClass, RunEnd};
 use fields::{call_input, has_content, tool_name, tool_output, usage_at};
 
 /// Maximum number of tool calls that wait for their input. Also the maximum number of updates held back

@@ -5,12 +5,10 @@ use serde_json::Value;
 
 use super::text_output::{TextTail, end_from_exit_code};
 use crate::base::collector::EventCollector;
-use crate::base::failure_kind::FailureKind;
-use crate::base::failure_kind::classify_failure;
+use crate::base::failure_kind::{FailureKind, classify_failure};
 use crate::base::json::{MAX_MESSAGE_BYTES, truncate};
 use crate::base::parser::{Parser, tokens_from_total_input};
-use crate::base::run_end::Exit;
-use crate::base::run_end::RunEnd;
+use crate::base::run_end::{Exit, RunEnd};
 
 /// Prefixes of the lines in which Aider describes itself before the answer.
 const HEADER_PREFIXES: &[&str] = &["Aider v", "Git repo: ", "Repo-map: "];

@@ -10,13 +10,11 @@ use serde_json::Value;
 
 use crate::base::client_line::ClientLine;
 use crate::base::collector::{EventCollector, RecentIds};
-use crate::base::failure_kind::FailureKind;
-use crate::base::failure_kind::classify_failure;
+use crate::base::failure_kind::{FailureKind, classify_failure};
 use crate::base::json::{content_text, count_at, dollars_at, flag_at, list_at, text_at, tool_input_at};
 use crate::base::limit_reset;
 use crate::base::parser::{Parser, event_type};
-use crate::base::run_end::RunEnd;
-use crate::base::run_end::{Exit, ExitClass};
+use crate::base::run_end::{Exit, ExitClass, RunEnd};
 
 /// Parser for Claude's lines. Each line holds one content block. Lines that share a message id report the
 /// usage of one message, so only the increase counts.

@@ -5,12 +5,10 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::base::collector::EventCollector;
-use crate::base::failure_kind::FailureKind;
-use crate::base::failure_kind::classify_failure;
+use crate::base::failure_kind::{FailureKind, classify_failure};
 use crate::base::json::{content_text, count_at, flag_at, text_at, tool_input_at};
 use crate::base::parser::{Parser, event_type, tokens_from_total_input};
-use crate::base::run_end::Exit;
-use crate::base::run_end::RunEnd;
+use crate::base::run_end::{Exit, RunEnd};
 
 /// Parser for Gemini's lines. Messages arrive in chunks.
 #[derive(Default)]

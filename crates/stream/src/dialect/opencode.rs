@@ -5,12 +5,10 @@ use proq_base::usage::Tokens;
 use serde_json::Value;
 
 use crate::base::collector::EventCollector;
-use crate::base::failure_kind::FailureKind;
-use crate::base::failure_kind::classify_failure;
+use crate::base::failure_kind::{FailureKind, classify_failure};
 use crate::base::json::{content_text, count_at, dollars_at, text_at, tool_input_at};
 use crate::base::parser::{Parser, event_type};
-use crate::base::run_end::RunEnd;
-use crate::base::run_end::{Exit, ExitClass};
+use crate::base::run_end::{Exit, ExitClass, RunEnd};
 
 /// Number of consecutive empty steps (model requests without tokens) from which opencode counts as looping
 /// without end.

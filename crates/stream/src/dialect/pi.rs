@@ -7,14 +7,12 @@ use proq_base::usage::Tokens;
 use serde_json::Value;
 
 use crate::base::collector::EventCollector;
-use crate::base::failure_kind::FailureKind;
-use crate::base::failure_kind::classify_failure;
+use crate::base::failure_kind::{FailureKind, classify_failure};
 use crate::base::json::{
     MAX_MESSAGE_BYTES, content_text, count_at, dollars_at, flag_at, list_at, text_at, tool_input_at, truncate,
 };
 use crate::base::parser::{Parser, event_type};
-use crate::base::run_end::ExitClass;
-use crate::base::run_end::RunEnd;
+use crate::base::run_end::{ExitClass, RunEnd};
 
 /// Parser for Pi's lines. Pi always exits with 0, so the reason in its last message reveals how the run
 /// ended.

@@ -6,12 +6,10 @@ use serde_json::Value;
 use super::claude::{add_content_blocks, add_tool_results, parse_system_line};
 use super::gemini::failure_from_exit_code;
 use crate::base::collector::EventCollector;
-use crate::base::failure_kind::FailureKind;
-use crate::base::failure_kind::classify_failure;
+use crate::base::failure_kind::{FailureKind, classify_failure};
 use crate::base::json::{content_text, count_at, flag_at, text_at};
 use crate::base::parser::{Parser, event_type, tokens_from_total_input};
-use crate::base::run_end::Exit;
-use crate::base::run_end::RunEnd;
+use crate::base::run_end::{Exit, RunEnd};
 
 /// Prefix of an error message that Qwen Code writes as if it were the model's answer.
 const API_ERROR_PREFIX: &str = "[API Error: ";

@@ -6,8 +6,7 @@ use crate::base::collector::EventCollector;
 use crate::base::failure_kind::classify_failure;
 use crate::base::json::{MAX_TEXT_BYTES, truncate};
 use crate::base::parser::Parser;
-use crate::base::run_end::Exit;
-use crate::base::run_end::RunEnd;
+use crate::base::run_end::{Exit, RunEnd};
 
 /// Parser for the lines of any program.
 #[derive(Default)]

@@ -1,9 +1,8 @@
 //! Tests of the failure messages of each agent. The kind of limit decides whether git-proq waits, starts a
 //! new conversation or gives up.
 
-use crate::base::failure_kind::FailureKind;
 use crate::base::failure_kind::FailureKind::{Auth, Money, Other, Provider, RateLimit, TokenLimit, Turns};
-use crate::base::failure_kind::classify_failure;
+use crate::base::failure_kind::{FailureKind, classify_failure};
 
 type FailureCase = (Option<u64>, &'static str, FailureKind);
 

@@ -6,8 +6,7 @@ use super::{RECORDED_AGENTS, recorded_stream};
 use crate::base::event::StreamEvent;
 use crate::base::progress::Progress;
 use crate::live_reporting::ContextReporting;
-use crate::reader::Dialect;
-use crate::reader::OutputReader;
+use crate::reader::{Dialect, OutputReader};
 
 /// Returns the progress of a recorded run just before its stream reports the end of the run.
 fn progress_before_result(dialect: Dialect, bytes: &[u8]) -> Progress {

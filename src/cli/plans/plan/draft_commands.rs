@@ -3,14 +3,12 @@
 use proq_base::explain::Exit;
 use proq_lib::lane::Project;
 use proq_lib::swarm::planner::draft_error::DraftError;
-use proq_lib::swarm::planner::draft_session;
-use proq_lib::swarm::planner::drafts;
 use proq_lib::swarm::planner::drafts::Draft;
+use proq_lib::swarm::planner::{draft_session, drafts};
 use proq_plan::toml_plan::write;
 
-use super::plan_file;
 use super::plan_file::{OutputFile, write_draft_plan};
-use super::{draft_conversation, draft_list};
+use super::{draft_conversation, draft_list, plan_file};
 use crate::cli::invocation::caller;
 use crate::cli::invocation::confirm::{cannot_prompt_user, require_confirmation};
 use crate::cli::invocation::context::{CommandContext, CommandResult};

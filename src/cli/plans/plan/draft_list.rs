@@ -2,9 +2,8 @@
 
 use proq_base::explain::Exit;
 use proq_base::terminal_text;
-use proq_lib::swarm::planner::draft_session;
-use proq_lib::swarm::planner::drafts;
 use proq_lib::swarm::planner::drafts::Draft;
+use proq_lib::swarm::planner::{draft_session, drafts};
 use proq_store::base::clock::Moment;
 use proq_store::records::draft::RunCosts;
 use serde::Serialize;

@@ -9,8 +9,7 @@ use crate::base::path_list;
 use crate::checkout::obstructions::{Obstruction, obstruction_after_cleanup, preserve_obstructions};
 use crate::checkout::partial_files::is_missing_or_git_written;
 use crate::checkout::quarantine::{Quarantine, differing_files, matches_blob};
-use crate::history::tree_diff::tree_attribute_files;
-use crate::history::tree_diff::{Change, TreeFile};
+use crate::history::tree_diff::{Change, TreeFile, tree_attribute_files};
 use crate::repository::worktree_context::WorktreeContext;
 use crate::{CommitId, Error, RepoPath};
 

@@ -1,7 +1,6 @@
 //! Signals that request a supervisor to stop its agent.
 
-use proq_base::interrupt;
-use proq_base::process;
+use proq_base::{interrupt, process};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::agent::Error;

@@ -3,9 +3,7 @@
 use std::time::{Duration, Instant};
 
 use proq_base::lane_name::LaneName;
-use proq_base::process::identity;
-use proq_base::process::signals;
-use proq_base::process::strays;
+use proq_base::process::{identity, signals, strays};
 use proq_store::Store;
 use proq_store::base::atomic::write as write_atomically;
 use proq_store::base::record::Record;

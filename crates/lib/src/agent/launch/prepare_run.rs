@@ -15,19 +15,14 @@ use super::new_run_record::new_run_record;
 use super::run_spec::RunSpec;
 use crate::agent::Error;
 use crate::agent::command::agent_command::{AgentCommand, RunOptions};
-use crate::agent::command::conversation;
-use crate::agent::command::fresh_conversation;
-use crate::agent::command::startup_question;
+use crate::agent::command::{conversation, fresh_conversation, startup_question};
 use crate::agent::profiles::profile::permission::Permission;
-use crate::agent::task_loop::active_task;
-use crate::agent::task_loop::step_prompt;
+use crate::agent::task_loop::{active_task, step_prompt};
 use crate::lane;
 use crate::lane::Project;
 use crate::lane::context::broken_lane;
 use crate::lane::messages::inbox::{Inbox, join_texts as join_message_texts};
-use crate::lane::worktree::detached_worktree;
-use crate::lane::worktree::lanes_folder;
-use crate::lane::worktree::ports;
+use crate::lane::worktree::{detached_worktree, lanes_folder, ports};
 use crate::session::in_place;
 
 /// Prepares a run with the pending messages of a conversation. The supervisor in this process starts it.

@@ -9,8 +9,7 @@ use std::time::Duration;
 
 use proq_base::process;
 use proq_base::process::command_builder::{AsyncChild, CommandBuilder};
-use proq_base::process::signals;
-use proq_base::process::strays;
+use proq_base::process::{signals, strays};
 use proq_store::locks::lock::LockName;
 use rustix::io::{FdFlags, fcntl_setfd};
 

@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
-use proq_base::process::signals;
-use proq_base::process::strays;
+use proq_base::process::{signals, strays};
 use proq_store::base::atomic::write as write_atomically;
 use proq_store::base::record::Record;
 use proq_store::paths::layout::Layout;

@@ -6,9 +6,8 @@ use std::io::Write;
 use std::os::fd::AsFd;
 
 use proq_base::explain::describe_with_causes;
-use proq_base::fail_points;
-use proq_base::process;
 use proq_base::process::identity;
+use proq_base::{fail_points, process};
 use proq_store::Store;
 use proq_store::base::record::Record;
 use proq_store::base::run_number::RunNumber;

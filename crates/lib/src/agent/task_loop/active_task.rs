@@ -13,12 +13,11 @@ use proq_store::records::run::RunRecord;
 use proq_store::records::step_run::{StepPhase, StepRun};
 use proq_store::records::task_loop::{ReviewState, ReviewVerdict, TaskLoopRecord};
 
-use super::loop_planner;
 use super::loop_planner::{LoopLimits, NextAction, RunResult};
-use super::review;
 use super::review::RevertOutcome;
 use super::review_verdict::parse_verdict;
 use super::task_folder::{CommitExclusions, LaneTaskFolder, PROMPT_FILE, STATUS_FILE};
+use super::{loop_planner, review};
 use crate::agent::Error;
 use crate::lane;
 use crate::lane::Project;

@@ -7,10 +7,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use proq_base::process::command_builder::CommandBuilder;
-use proq_base::process::find_executable;
-use proq_base::process::limited_process;
 use proq_base::process::run_captured::CaptureOptions;
 use proq_base::process::strays::{RUN_CONTEXT_VARS, RUN_MARK_VAR};
+use proq_base::process::{find_executable, limited_process};
 use proq_store::base::record::Record;
 use proq_store::base::run_number::RunNumber;
 use proq_store::records::lane::AnyLane;

@@ -15,10 +15,8 @@ use proq_store::locks::lock::WaitLimit;
 use proq_store::records::lane::LaneRecord;
 use serde::{Deserialize, Serialize};
 
-use crate::event::log;
 use crate::event::log::EventLog;
-use crate::event::program_info;
-use crate::event::trigger;
+use crate::event::{log, program_info, trigger};
 use crate::lane::Error;
 
 /// Maximum number of hooks for unknown events that are named in warnings.

@@ -23,15 +23,13 @@ use crate::lane::execution::run_operation::operate;
 use crate::lane::inspection::base::Base;
 use crate::lane::operation::journaled_operation::Operation;
 use crate::lane::operation::locked_worktree::LockedWorktree;
-use crate::lane::removal::remove_lane::remove_locked;
-use crate::lane::removal::remove_lane::{RemovalReason, RemovedLane};
+use crate::lane::removal::remove_lane::{RemovalReason, RemovedLane, remove_locked};
 use crate::lane::worktree::populate::EmptyWorktree;
-use crate::lane::worktree::populate_lanes;
 use crate::lane::worktree::populate_lanes::PopulateOutcome;
 use crate::lane::worktree::ports::reserved_ports;
 use crate::lane::worktree::set_up::LaneSetUp;
 use crate::lane::worktree::set_up::commands::{SetUpLevel, require_set_up_approved};
-use crate::lane::worktree::{checkout_mode, lanes_folder, rollback_create};
+use crate::lane::worktree::{checkout_mode, lanes_folder, populate_lanes, rollback_create};
 use crate::lane::{Error, Project};
 
 /// Request for a new lane.

@@ -3,8 +3,7 @@
 use proq_base::lane_name::LaneName;
 use proq_store::base::atomic::create_private_dir;
 
-use super::create::{CreatedLane, LanePlan, NewLane, plan_lane};
-use super::create::{create_planned_lanes, lock_plan_name};
+use super::create::{CreatedLane, LanePlan, NewLane, create_planned_lanes, lock_plan_name, plan_lane};
 use super::free_name::MAX_NAMES_TRIED;
 use crate::lane::execution::run_operation::operate;
 use crate::lane::inspection::attempts::attempts_of_group;

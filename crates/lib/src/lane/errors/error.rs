@@ -3,11 +3,10 @@
 use std::borrow::Cow;
 use std::path::PathBuf;
 
-use proq_base::config;
 use proq_base::explain::Explain;
 use proq_base::interrupt::Interrupted;
 use proq_base::lane_name::{InvalidLaneName, LaneName};
-use proq_base::process;
+use proq_base::{config, process};
 use proq_git as git;
 use proq_git::base::error;
 use proq_store as store;

@@ -3,8 +3,7 @@
 use proq_base::explain::{Explain, shell_quote_path};
 use proq_base::lane_name::LaneName;
 use proq_git as git;
-use proq_git::base::error;
-use proq_git::base::local_changes_hint;
+use proq_git::base::{error, local_changes_hint};
 use proq_store::base::operation_number::OperationNumber;
 
 /// Reason why operations cannot be undone.

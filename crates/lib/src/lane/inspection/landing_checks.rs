@@ -6,11 +6,10 @@ use std::borrow::Cow;
 use std::path::Path;
 use std::time::Duration;
 
-use proq_base::config;
 use proq_base::config::layers::Layers;
 use proq_base::config::settings::Settings;
-use proq_base::regular_file;
 use proq_base::regular_file::{LinkPolicy, MAX_SETTINGS_BYTES};
+use proq_base::{config, regular_file};
 use proq_git::history::tree_diff;
 use proq_git::{BlobId, CommitId, RepoPath};
 use proq_store::base::batch_id::BatchId;

@@ -19,8 +19,7 @@ use proq_store::records::lane_state::LaneState;
 use super::status_cache::StatusCache;
 use crate::lane::messages::inbox::Inbox;
 use crate::lane::state::conflict_validity;
-use crate::lane::state::lane_state::last_activity;
-use crate::lane::state::lane_state::{RESULT_PENDING_DETAIL, effective_state};
+use crate::lane::state::lane_state::{RESULT_PENDING_DETAIL, effective_state, last_activity};
 use crate::lane::{Error, Project};
 
 /// One lane as a list shows it.

@@ -15,8 +15,7 @@ use proq_store::locks::lock::LockName;
 use proq_store::paths::layout::Layout;
 use proq_store::records::message::MessageRecord;
 
-use super::inbox::{ClaimedMessages, Inbox};
-use super::inbox::{join_texts, message_path, pending_ids, remove_delivered};
+use super::inbox::{ClaimedMessages, Inbox, join_texts, message_path, pending_ids, remove_delivered};
 use crate::lane::Error;
 
 impl Inbox<'_> {

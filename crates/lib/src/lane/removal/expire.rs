@@ -9,8 +9,7 @@ use proq_store::base::file_tree::size_on_disk;
 use proq_store::records::snapshot::SnapshotRecord;
 
 use super::{op_log_expiry, saved_refs, temp_cleanup, verify_cache_expiry};
-use crate::lane::context::expiry_item::ItemSource;
-use crate::lane::context::expiry_item::{ExpiredItem, ExpiryKind, ExpiryScan};
+use crate::lane::context::expiry_item::{ExpiredItem, ExpiryKind, ExpiryScan, ItemSource};
 use crate::lane::parking::snapshot_store;
 use crate::lane::worktree::trash;
 use crate::lane::{Error, Project};

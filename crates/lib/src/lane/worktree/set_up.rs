@@ -18,8 +18,7 @@ use proq_store::records::ports::{Ports, SetUpRecord};
 
 use super::ports;
 use crate::lane::{Error, Project};
-use commands::CommandRunner;
-use commands::SetUpLevel;
+use commands::{CommandRunner, SetUpLevel};
 use env::LaneEnv;
 
 /// Set-up of a lane that is checked out and has no record yet.

@@ -6,7 +6,6 @@ use proq_store::records::lane::MergeStrategy;
 
 use super::prepared_stack::LandingContext;
 use super::push;
-use crate::lane;
 use crate::lane::Project;
 use crate::lane::execution::run_operation::operate;
 use crate::lane::operation::journaled_operation::Operation;
@@ -24,11 +23,9 @@ use crate::merge::types::options::{LandingOptions, PushMode};
 use crate::merge::types::outcome::{LandingReport, LaneOutcome, Verdict};
 use crate::merge::types::resolver::Resolver;
 use crate::merge::verify::verifier::Verifier;
-use crate::preview;
-use crate::preview::leave;
-use crate::preview::main_checkout;
-use crate::preview::remove_lane;
+use crate::preview::{leave, main_checkout, remove_lane};
 use crate::run::auto_merge;
+use crate::{lane, preview};
 
 /// Lands lanes. The lanes of each base land together; a lane that may not land or conflicts does not hold up
 /// the others.

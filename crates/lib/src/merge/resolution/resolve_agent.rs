@@ -13,12 +13,11 @@ use proq_store::records::lane_state::LaneState;
 use proq_store::records::run::RunRecord;
 
 use super::resolution_check::{ConflictKind, ReferenceMerge, conflict_kind};
-use super::resolve;
 use super::resolve::{
     ResolutionStart, ResolvedConflict, apply_resolution, check_resolution, close_resolution, open_resolution,
     require_open_resolution,
 };
-use super::resolve_prompt;
+use super::{resolve, resolve_prompt};
 use crate::agent::command::agent_command::AgentCommand;
 use crate::agent::control::stop;
 use crate::agent::hook_events::stop_gate;

@@ -18,9 +18,8 @@ use crate::lane::context::head_ownership;
 use crate::lane::inspection::evidence::RemovalEvidence;
 use crate::merge::Error;
 use crate::merge::types::outcome::LaneOutcome;
-use crate::run::auto_merge;
-use crate::run::leftovers;
 use crate::run::leftovers::{commit_leftovers, leftovers_to_commit};
+use crate::run::{auto_merge, leftovers};
 
 impl LaneExamination<'_, '_> {
     /// Handles uncommitted work as the setting `merge.uncommitted` requires. Returns whether a landing would

@@ -12,9 +12,7 @@ use proq_git::base::error_hints;
 use proq_store as store;
 
 use super::resolve_error::ResolveError;
-use crate::agent;
-use crate::lane;
-use crate::preview;
+use crate::{agent, lane, preview};
 
 /// Error of a landing.
 #[derive(Debug, thiserror::Error, Explain)]

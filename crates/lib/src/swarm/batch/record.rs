@@ -15,8 +15,7 @@ use proq_store::base::record::Record;
 use serde::{Deserialize, Serialize};
 
 use super::criteria_report::CriteriaReport;
-use super::log::LogLine;
-use super::log::{LogTail, read_log};
+use super::log::{LogLine, LogTail, read_log};
 use super::task::{BatchTask, read_tasks};
 use crate::swarm::Error;
 

@@ -1,7 +1,6 @@
 //! Process that schedules a batch: its record, and waking it.
 
-use proq_base::process::identity;
-use proq_base::process::wake;
+use proq_base::process::{identity, wake};
 use proq_store::base::batch_id::BatchId;
 use proq_store::base::record::Record;
 use proq_store::locks::lock::LockName;

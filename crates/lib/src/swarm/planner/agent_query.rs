@@ -10,17 +10,16 @@ use proq_store::records::lane_state::LaneState;
 use proq_store::records::run::RunRecord;
 
 use super::draft_error::DraftError;
-use crate::agent;
 use crate::agent::command::agent_command::{AgentCommand, RunOptions};
 use crate::agent::control::send_message;
 use crate::agent::launch::start_supervisor;
 use crate::agent::profiles::profile::Profile;
 use crate::agent::profiles::profile_catalog;
 use crate::agent::supervise::answer::MAX_ANSWER_LEN;
-use crate::lane;
 use crate::lane::Project;
 use crate::session::read_only;
 use crate::session::read_only::{GuestLanePlan, GuestLaneRequest, ReadLocation};
+use crate::{agent, lane};
 
 /// Returns the requested agent, or the first installed one by name that can be restricted to reading. An
 /// agent that can resume a conversation is preferred.

@@ -7,11 +7,10 @@ use proq_store::records::lane::AnyLane;
 use proq_store::records::lane_state::LaneState;
 use serde_json::Value as Json;
 
-use super::agent_query;
 use super::agent_query::{AgentQuery, AgentReply};
 use super::draft_error::DraftError;
 use super::json_extract::find_json;
-use super::prompt;
+use super::{agent_query, prompt};
 use crate::lane::Project;
 use crate::lane::execution::run_operation::operate;
 use crate::lane::removal::remove_lane::RemovalReason;

@@ -7,8 +7,7 @@ use proq_base::lane_name::LaneName;
 use proq_git as git;
 use proq_store as store;
 
-use crate::agent;
-use crate::lane;
+use crate::{agent, lane};
 
 /// The reason why an agent's plan does not exist or cannot be used.
 #[derive(Debug, thiserror::Error, Explain)]

@@ -13,14 +13,12 @@ use proq_store::records::draft::DraftRecord;
 use proq_store::records::lane::{AnyLane, LanePurpose};
 use proq_store::records::lane_state::LaneState;
 
-use super::agent_query;
 use super::agent_query::{AgentQuery, AgentReply};
 use super::answer_json::parse_plan;
 use super::draft_error::DraftError;
-use super::drafts;
 use super::drafts::Draft;
-use super::prompt;
 use super::prompt::SourceFile;
+use super::{agent_query, drafts, prompt};
 use crate::agent::command::agent_command::AgentCommand;
 use crate::lane;
 use crate::lane::Project;

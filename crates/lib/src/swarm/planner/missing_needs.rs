@@ -11,13 +11,11 @@ use proq_store::records::draft::{ProposalsRecord, ProposedNeed, RunCosts};
 use proq_store::records::lane::AnyLane;
 use proq_store::records::lane_state::LaneState;
 
-use super::agent_query;
 use super::agent_query::{AgentQuery, AgentReply};
 use super::answer_json::parse_needs;
 use super::draft_error::DraftError;
 use super::draft_session::AnswerOutcome;
-use super::prompt;
-use super::proposed_needs;
+use super::{agent_query, prompt, proposed_needs};
 use crate::lane;
 use crate::lane::execution::run_operation::operate;
 use crate::lane::removal::remove_lane::RemovalReason;

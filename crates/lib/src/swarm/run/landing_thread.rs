@@ -1,9 +1,8 @@
 //! The thread that lands a batch's tasks, one landing after the other, with retries of those that must wait.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use proq_git::{CommitId, Repo};

@@ -3,17 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::Read;
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::mpsc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-use proq_base::fail_points;
-use proq_base::interrupt;
 use proq_base::lane_name::LaneName;
-use proq_base::process::identity;
-use proq_base::process::wake;
+use proq_base::process::{identity, wake};
+use proq_base::{fail_points, interrupt};
 use proq_plan::schedule::action::{Action, RunBase};
 use proq_plan::schedule::event::ScheduleEvent;
 use proq_plan::schedule::state::State;

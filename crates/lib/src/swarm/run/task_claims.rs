@@ -10,8 +10,7 @@ use proq_store::locks::lock::LockName;
 
 use super::runner::Runner;
 use crate::swarm::Error;
-use crate::swarm::batch::ledger::Ledger;
-use crate::swarm::batch::ledger::TaskKey;
+use crate::swarm::batch::ledger::{Ledger, TaskKey};
 use crate::swarm::batch::log::EventFacts;
 use crate::swarm::batch::record::Batch;
 use crate::swarm::batch::scheduler::wake_other_schedulers;

@@ -6,9 +6,8 @@ use std::path::{Path, PathBuf};
 
 use proq_base::diagnostics::Listener;
 use proq_base::lane_name::LaneName;
-use proq_base::regular_file;
 use proq_base::regular_file::{LinkPolicy, MAX_SETTINGS_BYTES};
-use proq_base::terminal_text;
+use proq_base::{regular_file, terminal_text};
 use proq_git::RepoPath;
 use proq_git::base::error;
 use proq_git::status::included_files::{IncludePatterns, IncludeSource, IncludedPath};
