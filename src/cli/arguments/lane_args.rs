@@ -20,7 +20,7 @@ const MAX_OVERLAPPING_LANES_NAMED: usize = 5;
 /// Returns the check commands unchanged.
 ///
 /// # Errors
-/// [`UsageError::Missing`] if a command is blank: the user would take the lane for checked.
+/// [`UsageError::MissingArgument`] if a command is blank: the user would take the lane for checked.
 pub(crate) fn validate_checks(commands: &[String]) -> Result<Vec<String>, Failure> {
     if commands.iter().any(|line| line.trim().is_empty()) {
         let reason = "--check names no command";
@@ -42,7 +42,7 @@ pub(crate) fn validate_scope(globs: &[String]) -> Result<Vec<String>, Failure> {
 /// Returns `requested`: whether the lane's checkout is limited to the folders of its scope.
 ///
 /// # Errors
-/// [`UsageError::Missing`] if sparse checkout is requested without a scope.
+/// [`UsageError::MissingArgument`] if sparse checkout is requested without a scope.
 pub(crate) fn validate_sparse(requested: bool, scope: &[String]) -> Result<bool, Failure> {
     if requested && scope.is_empty() {
         let reason = "--sparse checks out what the scope names, and there is no scope; nothing was made";

@@ -36,7 +36,7 @@ impl AttemptArgs {
     /// Reads the attempts from the command line; `None` if it requests a single lane.
     ///
     /// # Errors
-    /// [`UsageError::Missing`] if both a list and an argument name the agents. Fails also if the prompt
+    /// [`UsageError::MissingArgument`] if both a list and an argument name the agents. Fails also if the prompt
     /// cannot be read.
     pub(crate) fn from_args(args: &Spawn) -> Result<Option<AttemptArgs>, Failure> {
         let single = Spawn { count: None, agents: None, ..args.clone() };

@@ -21,7 +21,7 @@ impl CommandBuilder {
     /// stops waiting, the program continues to run.
     ///
     /// # Errors
-    /// [`Error::Start`] if the program cannot be started or its output cannot be read.
+    /// [`Error::NotStarted`] if the program cannot be started or its output cannot be read.
     pub async fn run_with_input(self, input: Vec<u8>) -> Result<CapturedOutput, Error> {
         use std::process::Stdio;
         let (program, command) = self.into_parts();
