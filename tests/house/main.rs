@@ -3,5 +3,6 @@
 
 mod floors;
 mod guard;
+mod kinds;
 mod readme;
 mod words;

@@ -307,7 +307,7 @@ impl Proq {
         let request = LandingOptions {
             resolver: None,
             lanes,
-            unrecorded_lane: None,
+            simulated_lane: None,
             all,
             onto: None,
             force: false,

@@ -131,7 +131,7 @@ impl OutputReader {
     /// to `out`.
     pub fn feed_stdout(&mut self, bytes: &[u8], out: &mut Vec<StreamEvent>) {
         let (parser, collector) = (self.parser.as_mut(), &mut self.collector);
-        self.stdout_lines.feed(bytes, |line| parse_line(line, parser, collector));
+        self.stdout_lines.feed(bytes, |line| dispatch_line(line, parser, collector));
         collector.drain(out);
     }
 
@@ -161,7 +161,7 @@ impl OutputReader {
     /// Ends reading after the process has exited, and returns the summary of the run.
     pub fn finish(&mut self, exit: Exit, out: &mut Vec<StreamEvent>) -> Summary {
         let (parser, collector) = (self.parser.as_mut(), &mut self.collector);
-        self.stdout_lines.finish(|line| parse_line(line, parser, collector));
+        self.stdout_lines.finish(|line| dispatch_line(line, parser, collector));
         collector.flush_chunks();
         let end = parser.finish(collector, exit);
         collector.flush_chunks();
@@ -202,8 +202,9 @@ impl OutputReader {
     }
 }
 
-/// Passes a line to the parser, by its kind: event of the agent, line of the client, or text.
-fn parse_line(line: Line<'_>, parser: &mut dyn Parser, collector: &mut EventCollector) {
+/// Passes a line to the parser, by its kind: event of the agent, line of the client, or text. A line that is
+/// too long is counted as unknown.
+fn dispatch_line(line: Line<'_>, parser: &mut dyn Parser, collector: &mut EventCollector) {
     let Line::Complete(bytes) = line else {
         return collector.add_unknown_line("too long");
     };

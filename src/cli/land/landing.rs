@@ -108,7 +108,7 @@ pub(crate) fn run_landing<'a>(
             current_dir: &context.dir,
         }),
         lanes: &args.lanes,
-        unrecorded_lane: args.planned_lane.as_deref(),
+        simulated_lane: args.simulated_lane.as_deref(),
         all: args.all,
         onto: args.onto.as_deref(),
         force: args.force,

@@ -89,5 +89,5 @@ pub(crate) struct Merge {
     pub(crate) pick: bool,
     /// The lane as it would be made, where it is only to be foreseen what would become of it.
     #[arg(skip)]
-    pub(crate) planned_lane: Option<Box<LaneRecord>>,
+    pub(crate) simulated_lane: Option<Box<LaneRecord>>,
 }

@@ -41,7 +41,7 @@ pub(crate) fn run(
         return Ok(land_and_retry_waiting(
             context,
             project,
-            &Merge { stop, planned_lane: unrecorded, ..landing_args },
+            &Merge { stop, simulated_lane: unrecorded, ..landing_args },
         )?
         .exit());
     }
@@ -90,8 +90,13 @@ fn dry_run_report_if_no_effect(
         no_push: true,
         ..landing_args.landing_flags.clone()
     };
-    let dry_run_args =
-        Merge { dry_run: true, stop: false, landing_flags, planned_lane: Some(lane), ..landing_args.clone() };
+    let dry_run_args = Merge {
+        dry_run: true,
+        stop: false,
+        landing_flags,
+        simulated_lane: Some(lane),
+        ..landing_args.clone()
+    };
     let (report, _) = run_landing(context, &project, &dry_run_args, None)?;
     let has_no_effect =
         |outcome: &LaneOutcome| matches!(outcome.result, Verdict::Refused | Verdict::AlreadyLanded);

@@ -221,7 +221,7 @@ fn land_picked_attempt(
         dry_run: args.dry_run,
         auto: None,
         pick: true,
-        planned_lane: None,
+        simulated_lane: None,
     };
     let (report, agent) = landing::run_landing(context, project, &args, None)?;
     if !context.ui.json {

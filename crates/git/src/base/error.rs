@@ -7,7 +7,7 @@ use proq_base::explain::{Explain, shell_quote_path};
 
 use super::error_hints::{git_abort_command, is_lfs_missing, quote_first_path, ref_failure_hint};
 use super::failed_program::{FailedProgram, filter_error_line, first_error_line};
-use super::local_changes_hint::LocalChangesHint;
+use super::local_changes_remedy::LocalChangesRemedy;
 use super::unusable::UnusableError;
 use crate::{Oid, RepoPath};
 
@@ -231,14 +231,14 @@ pub enum Error {
     },
     /// Local changes would be overwritten.
     #[error("local changes in {} stand in the way: {}; nothing was changed", dir.display(), list_paths(overlapping_paths))]
-    #[hint(with = hint.hints(dir))]
+    #[hint(with = hint.command_hints(dir))]
     LocalChanges {
         /// Worktree with the changes.
         dir: PathBuf,
         /// Paths that both sides change.
         overlapping_paths: Vec<RepoPath>,
         /// Hint with git commands that get the changes out of the way.
-        hint: LocalChangesHint,
+        hint: LocalChangesRemedy,
     },
     /// Untracked or ignored files would be overwritten.
     #[error("files that git does not track in {} stand in the way: {}; nothing was changed", dir.display(), list_paths(obstructing_paths))]

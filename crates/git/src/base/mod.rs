@@ -7,7 +7,7 @@ pub mod file_copy;
 pub mod folders;
 pub mod fsync;
 pub mod head;
-pub mod local_changes_hint;
+pub mod local_changes_remedy;
 pub mod lock_file;
 pub mod oid;
 pub mod parallel;

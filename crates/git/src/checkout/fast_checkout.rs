@@ -11,7 +11,7 @@ use gix::index::extension::Tree as Cached;
 
 use super::quarantine::{Quarantine, matches_blob};
 use crate::base::folders::{has_real_parents, remove_empty_parents};
-use crate::history::tree_diff::{Change, TreeFile};
+use crate::history::tree_diff::{TreeChange, TreeFile};
 use crate::index::cached_tree::update_cached_tree;
 use crate::index::entry_stat::index_stat;
 use crate::index::index_lock::NewIndex;
@@ -35,11 +35,11 @@ pub(crate) fn checkout_changes(
     tree: &WorktreeContext<'_>,
     linked_files: &Quarantine,
     index: &Path,
-    changes: &[Change],
+    changes: &[TreeChange],
     to: Oid,
 ) -> Result<Option<NewIndex>, Error> {
     // On a file system without hard links, `links` holds copies, which cannot identify the file.
-    let is_expected = |change: &Change| match change.old {
+    let is_expected = |change: &TreeChange| match change.old {
         Some(_) => linked_files.is_same_file(tree.dir, &change.path),
         // An empty folder may be in the way, which git removes.
         None => change.path.to_fs_path(tree.dir).symlink_metadata().is_err(),
@@ -131,14 +131,14 @@ impl PlannedIndex {
     fn plan(
         repo: &Repo,
         index_file: &Path,
-        changes: &[Change],
+        changes: &[TreeChange],
         to: Oid,
     ) -> Result<Option<PlannedIndex>, Error> {
         let entries = RawIndex::read(index_file, repo.gix.object_hash());
         let Some(entries) = entries.filter(|all| all.is_rewritable() && all.has_checksum()) else {
             return Ok(None);
         };
-        let matches_index = |change: &Change| match (entries.find(change.path.as_bytes()), change.old) {
+        let matches_index = |change: &TreeChange| match (entries.find(change.path.as_bytes()), change.old) {
             (Some(entry), Some(side)) => {
                 entry.is_compared_by_git() && entry.mode() == side.mode && entry.id() == side.oid.0.as_slice()
             }
@@ -165,12 +165,13 @@ impl PlannedIndex {
     }
 
     /// Replaces the entries of the files that were checked out, and returns the new index.
-    fn finish(mut self, tree: &WorktreeContext<'_>, changes: &[Change]) -> Result<NewIndex, Error> {
+    fn finish(mut self, tree: &WorktreeContext<'_>, changes: &[TreeChange]) -> Result<NewIndex, Error> {
         // Git treats a file that is checked out and edited in one clock tick as just as young as an index of
         // that time, and reads it again.
         let time = file_system_time(tree.scratch)?;
         self.invalidate_racy_entries(tree);
-        let record_of = |change: &Change| change.new.map(|side| new_index_fields(tree, &change.path, side));
+        let record_of =
+            |change: &TreeChange| change.new.map(|side| new_index_fields(tree, &change.path, side));
         let mut edits: Vec<IndexEdit<'_>> =
             changes.iter().map(|change| IndexEdit { path: &change.path, new: record_of(change) }).collect();
         edits.sort_by_key(|edit| edit.path);

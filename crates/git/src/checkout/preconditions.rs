@@ -7,8 +7,8 @@ use std::path::Path;
 use super::preflight::refuse_unchangeable;
 use super::ref_recovery::{has_ref_moved, remove_untouched_marker, write_untouched_marker};
 use crate::base::head::{Head, RefMove};
-use crate::base::local_changes_hint::LocalChangesHint;
-use crate::history::tree_diff::{Change, TreeFile, tree_changes, tree_changes_by_git, tree_paths};
+use crate::base::local_changes_remedy::LocalChangesRemedy;
+use crate::history::tree_diff::{TreeChange, TreeFile, tree_changes, tree_changes_by_git, tree_paths};
 use crate::index::index_flags;
 use crate::index::sparse_entries::changes_written_to_disk;
 use crate::index::sparse_patterns::SparseExceptions;
@@ -111,7 +111,7 @@ impl LocalChangeSearch {
 /// its patterns.
 pub(crate) fn refuse_overlap(
     tree: &WorktreeContext<'_>,
-    changes: &[Change],
+    changes: &[TreeChange],
     local_search: LocalChangeSearch,
     exceptions: &SparseExceptions<'_>,
 ) -> Result<(), Error> {
@@ -166,13 +166,13 @@ pub fn preflight_once_clean(
     if paths.is_empty() {
         return Ok(());
     }
-    let hint = LocalChangesHint::detect(tree.repo, tree.dir, &paths);
+    let hint = LocalChangesRemedy::detect(tree.repo, tree.dir, &paths);
     Err(Error::LocalChanges { dir: tree.dir.to_owned(), overlapping_paths: paths, hint })
 }
 
 /// Fails if `changes` would write into the folder that contains other worktrees.
-fn refuse_off_limits(tree: &WorktreeContext<'_>, changes: &[Change]) -> Result<(), Error> {
-    let is_forbidden = |c: &&Change| {
+fn refuse_off_limits(tree: &WorktreeContext<'_>, changes: &[TreeChange]) -> Result<(), Error> {
+    let is_forbidden = |c: &&TreeChange| {
         tree.off_limits.as_ref().is_some_and(|forbidden_path| {
             c.path == *forbidden_path || c.path.parents().any(|parent| parent == *forbidden_path)
         })
@@ -188,7 +188,7 @@ fn refuse_off_limits(tree: &WorktreeContext<'_>, changes: &[Change]) -> Result<(
 /// Returns untracked files in the way of `changes`, except where the sparse checkout excludes the new files.
 fn find_obstructions(
     tree: &WorktreeContext<'_>,
-    changes: &[Change],
+    changes: &[TreeChange],
     exceptions: &SparseExceptions<'_>,
 ) -> Result<Vec<RepoPath>, Error> {
     let ignores_case = tree.repo.setting_bool("core.ignoreCase") == Some(true);
@@ -202,14 +202,14 @@ fn find_obstructions(
 }
 
 /// Paths where local changes overlap with a transition, and the hint how to get these changes out of the way.
-type OverlapWithHint = (Vec<RepoPath>, LocalChangesHint);
+type OverlapWithHint = (Vec<RepoPath>, LocalChangesRemedy);
 
 /// Returns the local changes at a path of `changes` or where `changes` need a folder, with a hint; `None` if
 /// no local change overlaps. A staged file whose file on disk is deleted counts too, although nothing on disk
 /// is in the way.
 fn find_overlap(
     tree: &WorktreeContext<'_>,
-    changes: &[Change],
+    changes: &[TreeChange],
     local_search: LocalChangeSearch,
 ) -> Result<Option<OverlapWithHint>, Error> {
     let touched: HashSet<&RepoPath> = changes.iter().map(|c| &c.path).collect();
@@ -257,13 +257,13 @@ fn find_overlap(
     if overlapping.is_empty() {
         return Ok(None);
     }
-    let hint = LocalChangesHint::detect(tree.repo, tree.dir, &overlapping);
+    let hint = LocalChangesRemedy::detect(tree.repo, tree.dir, &overlapping);
     Ok(Some((overlapping, hint)))
 }
 
 /// Returns the files on disk, ignored ones included, that are in the way of `changes` and that `changes` do
 /// not remove. `read-tree` would overwrite an ignored file and delete an ignored folder without a warning.
-fn scan_obstructions(dir: &Path, changes: &[Change], ignore_case: bool) -> Vec<RepoPath> {
+fn scan_obstructions(dir: &Path, changes: &[TreeChange], ignore_case: bool) -> Vec<RepoPath> {
     let removed_paths: HashSet<&RepoPath> =
         changes.iter().filter(|c| c.old.is_some()).map(|c| &c.path).collect();
     let lowercase_paths: HashSet<Vec<u8>> = if ignore_case {
@@ -277,7 +277,7 @@ fn scan_obstructions(dir: &Path, changes: &[Change], ignore_case: bool) -> Vec<R
         changes.iter().filter(|c| is_submodule(c.old) && c.new.is_some() && !is_submodule(c.new));
     // A folder that cannot be read counts as not empty.
     let is_empty = |dir: &Path| std::fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_none());
-    let has_contents = |c: &&Change| {
+    let has_contents = |c: &&TreeChange| {
         let folder = c.path.to_fs_path(dir);
         folder.symlink_metadata().is_ok_and(|meta| meta.is_dir()) && !is_empty(&folder)
     };
@@ -340,10 +340,10 @@ fn collect_unremoved_files(
 mod tests {
     use super::*;
 
-    fn change(path: &str, old: bool, new: bool) -> Change {
+    fn change(path: &str, old: bool, new: bool) -> TreeChange {
         let oid = "1".repeat(40).parse().unwrap();
         let side = |exists: bool| exists.then_some(TreeFile { mode: 0o100_644, oid });
-        Change { path: RepoPath::new(path), old: side(old), new: side(new) }
+        TreeChange { path: RepoPath::new(path), old: side(old), new: side(new) }
     }
 
     #[test]

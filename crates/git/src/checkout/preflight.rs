@@ -7,7 +7,7 @@ use std::path::Path;
 use rustix::fs::{Access, access};
 use rustix::io::Errno;
 
-use crate::history::tree_diff::{Change, TreeFile};
+use crate::history::tree_diff::{TreeChange, TreeFile};
 use crate::repository::worktree_context::WorktreeContext;
 use crate::{Error, Oid, RepoPath};
 
@@ -15,13 +15,13 @@ use crate::{Error, Oid, RepoPath};
 ///
 /// # Errors
 /// [`Error::ReplacedBlobs`], [`Error::Unreadable`], [`Error::NotWritable`].
-pub(crate) fn refuse_unchangeable(tree: &WorktreeContext<'_>, changes: &[Change]) -> Result<(), Error> {
+pub(crate) fn refuse_unchangeable(tree: &WorktreeContext<'_>, changes: &[TreeChange]) -> Result<(), Error> {
     refuse_replaced_objects(tree, changes)?;
     let dir = tree.dir;
     let (mut folder_cache, mut unreadable, mut unchangeable) = (BTreeMap::new(), Vec::new(), BTreeSet::new());
     let is_submodule =
-        |change: &&Change| [change.old, change.new].into_iter().flatten().any(TreeFile::is_gitlink);
-    for Change { path, .. } in changes.iter().filter(|change| !is_submodule(change)) {
+        |change: &&TreeChange| [change.old, change.new].into_iter().flatten().any(TreeFile::is_gitlink);
+    for TreeChange { path, .. } in changes.iter().filter(|change| !is_submodule(change)) {
         let parent = path.parents().last();
         unchangeable.extend(
             folder_cache
@@ -76,10 +76,10 @@ fn unwritable_folder(dir: &Path, folder: Option<&RepoPath>) -> Option<RepoPath> 
 
 /// Fails if `git replace` substitutes the old or the new blob of a changed file. git would write the
 /// substitute, and then report the file as changed.
-fn refuse_replaced_objects(tree: &WorktreeContext<'_>, changes: &[Change]) -> Result<(), Error> {
+fn refuse_replaced_objects(tree: &WorktreeContext<'_>, changes: &[TreeChange]) -> Result<(), Error> {
     let replaced: HashSet<Oid> =
         tree.repo.gix.objects.store_ref().replacements().map(|(original, _)| Oid(original)).collect();
-    let replaced_side = |change: &Change| {
+    let replaced_side = |change: &TreeChange| {
         [change.old, change.new].into_iter().flatten().find(|side| replaced.contains(&side.oid))
     };
     let mut paths = Vec::new();

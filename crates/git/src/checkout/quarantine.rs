@@ -17,7 +17,7 @@ use rustix::fs::{Access, CWD, RenameFlags, access, renameat_with};
 use crate::base::file_copy::{copy_file, is_copy_on_other_device, is_identical, remove_temp_copies};
 use crate::base::folders::{has_real_parents, is_file_in_real_folder, remove_empty_parents};
 use crate::base::path::nul_separated;
-use crate::history::tree_diff::{Change, TreeFile};
+use crate::history::tree_diff::{TreeChange, TreeFile};
 use crate::index::{index_flags, scratch_index};
 use crate::repository::worktree_context::WorktreeContext;
 use crate::{Error, Repo, RepoPath, TreeId};
@@ -172,8 +172,8 @@ impl Quarantine {
     /// Removes files that `changes` delete and that git left on disk, and the empty folders above them.
     /// `read-tree` succeeds even if it cannot remove a file. A file that another process created at such a
     /// path is not removed.
-    pub(crate) fn finish_removals(&self, worktree: &Path, changes: &[Change]) -> Result<(), Error> {
-        for Change { path, .. } in changes.iter().filter(|c| c.new.is_none()) {
+    pub(crate) fn finish_removals(&self, worktree: &Path, changes: &[TreeChange]) -> Result<(), Error> {
+        for TreeChange { path, .. } in changes.iter().filter(|c| c.new.is_none()) {
             if self.is_same_file(worktree, path) {
                 let file = path.to_fs_path(worktree);
                 std::fs::remove_file(&file).map_err(Error::io("remove", &file))?;

@@ -1,11 +1,11 @@
 //! Submodules whose commit a transition changes: the index is updated, and the submodule folders are left to
 //! `git submodule update`.
 
-use crate::history::tree_diff::Change;
+use crate::history::tree_diff::TreeChange;
 use crate::repository::worktree_context::WorktreeContext;
 use crate::{CommitId, RepoPath};
 
-impl Change {
+impl TreeChange {
     /// Returns whether the change moves a submodule from one commit to another.
     pub(crate) fn is_submodule_update(&self) -> bool {
         self.old.is_some_and(crate::history::tree_diff::TreeFile::is_gitlink)
@@ -14,8 +14,8 @@ impl Change {
 }
 
 /// Warns about submodules whose folder is at another commit than the worktree's index.
-pub(crate) fn warn_stale_submodules(tree: &WorktreeContext<'_>, changes: &[Change]) {
-    let is_stale = |change: &&Change| {
+pub(crate) fn warn_stale_submodules(tree: &WorktreeContext<'_>, changes: &[TreeChange]) {
+    let is_stale = |change: &&TreeChange| {
         let wanted = change.new.map(|side| CommitId::from_oid(side.oid));
         change.is_submodule_update()
             && submodule_head(tree, &change.path).is_some_and(|head| Some(head) != wanted)

@@ -23,7 +23,7 @@ use super::submodule::warn_stale_submodules;
 use crate::base::folders::{exists_in_real_folder, remove_empty_folder};
 use crate::base::head::RefMove;
 use crate::base::path_list;
-use crate::history::tree_diff::{Change, TreeFile, tree_attribute_files, tree_changes};
+use crate::history::tree_diff::{TreeChange, TreeFile, tree_attribute_files, tree_changes};
 use crate::index::file_modes::{PathMode, apply_modes};
 use crate::index::index_lock::{IndexLock, NewIndex, StagedIndex};
 use crate::index::scratch_index::INDEX_NAME;
@@ -155,7 +155,7 @@ impl FlagChanges {
         mv: &RefMove,
         index: &Path,
         local_state: &LocalState,
-        changes: &[Change],
+        changes: &[TreeChange],
     ) -> Result<FlagChanges, Error> {
         if !matches!(mv, RefMove::Switch { .. }) {
             let flagged = local_state.changed_file_flags(changes);
@@ -237,7 +237,7 @@ pub(crate) struct AppliedChanges<'a> {
     /// Top of the worktree.
     dir: &'a Path,
     /// Changes that were applied.
-    changes: Vec<Change>,
+    changes: Vec<TreeChange>,
     /// Hard links to the replaced files.
     replaced_files: Quarantine,
     /// File to which git writes the index.
@@ -256,7 +256,7 @@ pub(crate) fn apply_files<'a>(
     index: &Path,
     from: CommitId,
     to: Oid,
-    changes: Vec<Change>,
+    changes: Vec<TreeChange>,
     local_search: LocalChangeSearch,
     pattern_exceptions: &SparseExceptions<'_>,
 ) -> Result<AppliedChanges<'a>, Error> {
@@ -265,7 +265,7 @@ pub(crate) fn apply_files<'a>(
     for change in changes.iter().filter(|c| touches_existing_file(c)) {
         replaced.link_in(tree.dir, &change.path)?;
     }
-    let is_absent = |c: &&Change| {
+    let is_absent = |c: &&TreeChange| {
         touches_existing_file(c)
             && pattern_exceptions.shown_against_patterns.contains(&c.path)
             && !exists_in_real_folder(tree.dir, &c.path)
@@ -359,9 +359,9 @@ pub(crate) fn remove_new_folders(tree: &WorktreeContext<'_>) {
 fn clear_replaced_flags(
     tree: &WorktreeContext<'_>,
     index: &Path,
-    changes: &[Change],
+    changes: &[TreeChange],
 ) -> Result<Vec<index_flags::FlaggedEntry>, Error> {
-    let change_by_path: HashMap<&RepoPath, &Change> = changes.iter().map(|c| (&c.path, c)).collect();
+    let change_by_path: HashMap<&RepoPath, &TreeChange> = changes.iter().map(|c| (&c.path, c)).collect();
     let mut flagged = index_flags::flagged_entries_in(tree.repo, tree.dir, index)?;
     flagged.retain(|f| {
         change_by_path.contains_key(&f.path) && f.path.to_fs_path(tree.dir).symlink_metadata().is_ok()
@@ -376,7 +376,7 @@ fn clear_replaced_flags(
 }
 
 /// Returns whether the change replaces or removes a file.
-fn touches_existing_file(change: &Change) -> bool {
+fn touches_existing_file(change: &TreeChange) -> bool {
     change.old.is_some_and(|side| !side.is_gitlink())
 }
 
@@ -424,7 +424,7 @@ impl<'a> AppliedChanges<'a> {
     /// Opens the changes of a killed process, as its scratch folder has them, so that they can be undone.
     pub(crate) fn open_from_scratch_folder(
         tree: &WorktreeContext<'a>,
-        changes: Vec<Change>,
+        changes: Vec<TreeChange>,
         to: Oid,
     ) -> Result<AppliedChanges<'a>, Error> {
         let replaced = Quarantine::open(&tree.scratch.join(REPLACED_DIR))?;

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use std::sync::Mutex;
 use std::time::Instant;
 
-use super::tree_diff::{Change, changes_between_trees};
+use super::tree_diff::{TreeChange, changes_between_trees};
 use crate::base::parallel::max_thread_count;
 use crate::repository::objects::{TempObjectStore, open_object_store};
 use crate::repository::tree_reader::TreeReader;
@@ -30,9 +30,9 @@ pub struct TouchedPaths {
 }
 
 impl TouchedPaths {
-    fn from_changes(changes: &[Change]) -> TouchedPaths {
+    fn from_changes(changes: &[TreeChange]) -> TouchedPaths {
         let swap_slash = |b: &u8| if *b == b'/' { PATH_SEPARATOR } else { *b };
-        let path = |change: &Change| change.path.as_bytes().iter().map(swap_slash).collect();
+        let path = |change: &TreeChange| change.path.as_bytes().iter().map(swap_slash).collect();
         let mut paths: Vec<Vec<u8>> = changes.iter().map(path).collect();
         paths.sort_unstable();
         TouchedPaths { paths, has_removals: changes.iter().any(|change| change.new.is_none()) }

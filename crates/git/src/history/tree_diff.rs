@@ -38,7 +38,7 @@ impl TreeFile {
 
 /// One path that differs between two trees. Renames are a removal and an addition.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Change {
+pub struct TreeChange {
     /// Path that differs.
     pub path: RepoPath,
     /// Version in the old tree, if any.
@@ -47,7 +47,7 @@ pub struct Change {
     pub new: Option<TreeFile>,
 }
 
-impl Change {
+impl TreeChange {
     /// Returns the letter that `git status` shows for this change.
     pub fn status_letter(&self) -> char {
         let kind = |side: TreeFile| side.mode & 0o170_000;
@@ -61,7 +61,7 @@ impl Change {
 }
 
 /// Compares two trees or commits, and returns the changes in the order of paths.
-pub fn tree_changes(repo: &Repo, from: impl Into<Oid>, to: impl Into<Oid>) -> Result<Vec<Change>, Error> {
+pub fn tree_changes(repo: &Repo, from: impl Into<Oid>, to: impl Into<Oid>) -> Result<Vec<TreeChange>, Error> {
     let (from, to) = (from.into(), to.into());
     if from == to {
         return Ok(Vec::new());
@@ -77,7 +77,7 @@ pub fn tree_changes(repo: &Repo, from: impl Into<Oid>, to: impl Into<Oid>) -> Re
 ///
 /// # Errors
 /// Fails when one of the trees that differ cannot be read.
-pub(crate) fn compare_in_process(repo: &Repo, from: Oid, to: Oid) -> Result<Vec<Change>, Error> {
+pub(crate) fn compare_in_process(repo: &Repo, from: Oid, to: Oid) -> Result<Vec<TreeChange>, Error> {
     let mut out = changes_between_trees(
         repo.tree_reader(),
         TreeId(peel_to_tree_id(repo, from)?),
@@ -107,7 +107,7 @@ pub(crate) fn changes_between_trees(
     reader: &TreeReader,
     from: TreeId,
     to: TreeId,
-) -> Result<Vec<Change>, Error> {
+) -> Result<Vec<TreeChange>, Error> {
     let mut walk = TreeDiff { reader, changes: Vec::new() };
     if from != to {
         walk.compare_trees(b"", Some(from.0), Some(to.0))?;
@@ -118,7 +118,7 @@ pub(crate) fn changes_between_trees(
 /// Comparison of two trees in progress.
 struct TreeDiff<'r> {
     reader: &'r TreeReader,
-    changes: Vec<Change>,
+    changes: Vec<TreeChange>,
 }
 
 impl TreeDiff<'_> {
@@ -156,7 +156,7 @@ impl TreeDiff<'_> {
         let file_item = |item: Option<TreeItem>| item.filter(|i| !i.is_tree());
         let (old_file, new_file) = (file_item(old).map(to_tree_file), file_item(new).map(to_tree_file));
         if old_file.is_some() || new_file.is_some() {
-            self.changes.push(Change { path: RepoPath::new(path.clone()), old: old_file, new: new_file });
+            self.changes.push(TreeChange { path: RepoPath::new(path.clone()), old: old_file, new: new_file });
         }
         let subtree_id = |item: Option<TreeItem>| item.filter(|i| i.is_tree()).map(|i| i.id);
         let (old, new) = (subtree_id(old), subtree_id(new));
@@ -174,7 +174,7 @@ pub(crate) fn tree_changes_by_git(
     from: Oid,
     to: Oid,
     temp_objects: Option<&TempObjectStore>,
-) -> Result<Vec<Change>, Error> {
+) -> Result<Vec<TreeChange>, Error> {
     let command = TempObjectStore::redirect_writes(temp_objects, repo.git())
         .args(["diff-tree", "-r", "-z", "--raw", "--no-renames", "--full-index", "--no-abbrev"])
         .args([from.to_string(), to.to_string()]);
@@ -263,7 +263,7 @@ pub(crate) fn parse_tree_entry(field: &[u8]) -> Option<(RepoPath, TreeFile)> {
 }
 
 /// Parses repetitions of `:<mode> <mode> <id> <id> <letter>\0<path>\0`.
-fn parse_raw_diff(bytes: &[u8]) -> Option<Vec<Change>> {
+fn parse_raw_diff(bytes: &[u8]) -> Option<Vec<TreeChange>> {
     let mut fields = bytes.split(|b| *b == 0);
     let mut out = Vec::new();
     while let Some(header) = fields.next().filter(|h| !h.is_empty()) {
@@ -271,7 +271,7 @@ fn parse_raw_diff(bytes: &[u8]) -> Option<Vec<Change>> {
         let (old_mode, new_mode) = (parse_mode(columns.next()?)?, parse_mode(columns.next()?)?);
         let (old, new) = (Oid::from_hex(columns.next()?)?, Oid::from_hex(columns.next()?)?);
         let side = |mode: u32, oid| (mode != 0).then_some(TreeFile { mode, oid });
-        out.push(Change {
+        out.push(TreeChange {
             path: RepoPath::new(fields.next()?),
             old: side(old_mode, old),
             new: side(new_mode, new),

@@ -9,7 +9,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::base::folders::has_real_parents;
-use crate::history::tree_diff::Change;
+use crate::history::tree_diff::TreeChange;
 use crate::{Error, Repo, RepoPath};
 
 /// Permission bits of a file or folder of a worktree.
@@ -153,12 +153,12 @@ pub(crate) fn apply_modes(
 
 /// Returns those of `modes` that belong to a file written by `changes` or to one of its parent folders, and
 /// that differ from the defaults.
-pub(crate) fn modes_for_written_files(modes: &[PathMode], changes: &[Change]) -> Vec<PathMode> {
+pub(crate) fn modes_for_written_files(modes: &[PathMode], changes: &[TreeChange]) -> Vec<PathMode> {
     if modes.is_empty() {
         return Vec::new();
     }
     let folder_mode = default_folder_mode();
-    let written: Vec<&Change> = changes.iter().filter(|c| c.new.is_some()).collect();
+    let written: Vec<&TreeChange> = changes.iter().filter(|c| c.new.is_some()).collect();
     let parent_folders: HashSet<RepoPath> =
         written.iter().flat_map(|c| c.path.parents().collect::<Vec<_>>()).collect();
     let default_file_modes: HashMap<&RepoPath, u32> = written

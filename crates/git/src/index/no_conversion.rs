@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use crate::history::tree_diff::{Change, TreeFile};
+use crate::history::tree_diff::{TreeChange, TreeFile};
 use crate::repository::attributes::{attribute_files_outside_tree, attribute_paths_for};
 use crate::repository::open_settings;
 use crate::repository::settings::has_build_specific_config;
@@ -45,7 +45,7 @@ const HARMLESS_ATTRIBUTES: &[&str] = &[
 
 /// Returns whether `changes` to a worktree without local changes can be applied by writing blobs to files and
 /// updating the index.
-pub(crate) fn needs_no_conversion(tree: &WorktreeContext<'_>, changes: &[Change]) -> bool {
+pub(crate) fn needs_no_conversion(tree: &WorktreeContext<'_>, changes: &[TreeChange]) -> bool {
     // On other systems git reads its settings from more places than are known here.
     cfg!(target_os = "linux")
         && changes.len() <= MAX_PATHS_IN_PROCESS
@@ -105,7 +105,7 @@ pub(crate) fn is_portable_path(path: &RepoPath) -> bool {
 }
 
 /// Returns whether one path is a parent folder of another: a file becomes a folder, or vice versa.
-fn has_nested_paths(changes: &[Change]) -> bool {
+fn has_nested_paths(changes: &[TreeChange]) -> bool {
     let paths: BTreeSet<&RepoPath> = changes.iter().map(|c| &c.path).collect();
     paths.iter().any(|path| path.parents().any(|folder| paths.contains(&folder)))
 }
@@ -257,7 +257,7 @@ mod tests {
 
     #[test]
     fn detects_nested_paths() {
-        let change = |path: &str| Change { path: RepoPath::new(path), old: None, new: None };
+        let change = |path: &str| TreeChange { path: RepoPath::new(path), old: None, new: None };
         assert!(has_nested_paths(&[change("a/b"), change("c"), change("a")]));
         assert!(!has_nested_paths(&[change("a/b"), change("a-b"), change("ab")]));
     }

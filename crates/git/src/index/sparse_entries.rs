@@ -15,7 +15,7 @@ use crate::base::folders::{
 };
 use crate::base::path::nul_separated;
 use crate::history::tree_diff;
-use crate::history::tree_diff::{Change, TreeFile};
+use crate::history::tree_diff::{TreeChange, TreeFile};
 use crate::repository::worktree_context::WorktreeContext;
 use crate::{Error, Oid, RepoPath, TreeId};
 
@@ -24,7 +24,7 @@ use crate::{Error, Oid, RepoPath, TreeId};
 pub(crate) fn expand_sparse_folders(
     tree: &WorktreeContext<'_>,
     index: &Path,
-    changes: &[Change],
+    changes: &[TreeChange],
 ) -> Result<(), Error> {
     let options = gix::index::decode::Options::default();
     let decoded = gix::index::File::at(index, tree.repo.gix.object_hash(), true, options);
@@ -64,7 +64,7 @@ impl SparseSwitch {
     pub fn prepare(
         tree: &WorktreeContext<'_>,
         index: &Path,
-        changes: &[Change],
+        changes: &[TreeChange],
         (from, to): (Oid, Oid),
         SparseExceptions { shown_against_patterns: shown, absent_against_patterns: left_out }: &SparseExceptions<'_>,
     ) -> Result<Option<SparseSwitch>, Error> {
@@ -80,7 +80,7 @@ impl SparseSwitch {
         let replaces_present = |path: &RepoPath| {
             present_parents.contains(path) || path.parents().any(|parent| present.contains(&parent))
         };
-        let is_left_out = |change: &&Change| match (change.old, change.new) {
+        let is_left_out = |change: &&TreeChange| match (change.old, change.new) {
             (Some(old), _) if old.is_gitlink() => false,
             (_, Some(new)) if new.is_gitlink() => false,
             _ if shown.contains(&change.path) => false,
@@ -90,7 +90,7 @@ impl SparseSwitch {
         let shown_skipped: Vec<RepoPath> =
             shown.iter().filter(|path| skipped.contains(*path)).map(|path| (*path).clone()).collect();
         index_flags::clear_flags(tree.repo, tree.dir, index, &shown_skipped)?;
-        let left_out_changes: Vec<&Change> = changes.iter().filter(is_left_out).collect();
+        let left_out_changes: Vec<&TreeChange> = changes.iter().filter(is_left_out).collect();
         let new_entries = left_out_changes.iter().filter_map(|c| Some((c.path.clone(), c.new?)));
         let (late, entries): (Vec<_>, Vec<_>) = new_entries.partition(|(path, _)| replaces_present(path));
         let mut input = Vec::new();
@@ -167,16 +167,16 @@ fn tree_without_paths(tree: &WorktreeContext<'_>, from: Oid, paths: &[&RepoPath]
 /// and may remove it.
 pub(crate) fn changes_written_to_disk(
     tree: &WorktreeContext<'_>,
-    changes: &[Change],
+    changes: &[TreeChange],
     exceptions: &SparseExceptions<'_>,
-) -> Result<Vec<Change>, Error> {
+) -> Result<Vec<TreeChange>, Error> {
     let Some(patterns) = SparsePatterns::load_for_tree(tree)? else { return Ok(changes.to_vec()) };
     let old_paths: HashSet<&RepoPath> = changes.iter().filter(|c| c.old.is_some()).map(|c| &c.path).collect();
     let old_parents: HashSet<RepoPath> = old_paths.iter().flat_map(|path| path.parents()).collect();
     let replaces_old = |path: &RepoPath| {
         old_parents.contains(path) || path.parents().any(|parent| old_paths.contains(&parent))
     };
-    let is_left_out = |change: &&Change| {
+    let is_left_out = |change: &&TreeChange| {
         let is_new_file = change.old.is_none() && change.new.is_some_and(|new| !new.is_gitlink());
         // Git follows links above the path, and so does this check.
         let is_free = change.path.to_fs_path(tree.dir).symlink_metadata().is_err();
@@ -293,7 +293,7 @@ pub(crate) fn pattern_exceptions(
     tree: &WorktreeContext<'_>,
     present_skipped: &[RepoPath],
     is_in_head: impl Fn(&RepoPath) -> bool,
-) -> Result<Vec<Change>, Error> {
+) -> Result<Vec<TreeChange>, Error> {
     let Some(patterns) = SparsePatterns::load_for_tree(tree)? else { return Ok(Vec::new()) };
     let Some(index) = FileEntries::read(tree, &tree.git_dir.join("index"), present_skipped) else {
         return Ok(Vec::new());
@@ -305,7 +305,7 @@ pub(crate) fn pattern_exceptions(
             return None;
         }
         let new = (!is_left_out).then_some(entry.side);
-        Some(Change { path: entry.path, old: Some(entry.side), new })
+        Some(TreeChange { path: entry.path, old: Some(entry.side), new })
     };
     Ok(index.0.into_iter().filter_map(exception).collect())
 }
@@ -333,7 +333,7 @@ pub(crate) fn present_files(
 #[derive(Default)]
 pub(crate) struct SparseAdjustments {
     /// Unchanged files of HEAD that the snapshot's checkout left out.
-    pub removed: Vec<Change>,
+    pub removed: Vec<TreeChange>,
     /// Files to write to disk: the snapshot's checkout had them, and the current one leaves them out.
     pub added: Vec<(RepoPath, TreeFile)>,
 }
@@ -365,7 +365,7 @@ impl SparseAdjustments {
         let leaving = saved.0.iter().filter(|entry| is_left_out(entry) && !is_in_snapshot(&entry.path));
         let leaving = leaving.filter(|entry| presence.exists(&entry.path) || is_parked(&entry.path));
         let leaving =
-            leaving.map(|entry| Change { path: entry.path.clone(), old: Some(entry.side), new: None });
+            leaving.map(|entry| TreeChange { path: entry.path.clone(), old: Some(entry.side), new: None });
         let leaving = leaving.collect();
         let saved_set: HashSet<&RepoPath> = saved_paths.iter().collect();
         let mut later_presence = PresenceCheck::new(tree.dir);

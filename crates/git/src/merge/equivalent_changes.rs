@@ -7,7 +7,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::patch_id::{inverse_patch_id, patch_id};
-use crate::history::tree_diff::{Change, TreeFile, tree_changes};
+use crate::history::tree_diff::{TreeChange, TreeFile, tree_changes};
 use crate::{CommitId, Error, Oid, Repo, RepoPath};
 
 /// Maximum number of commits read on either side. Each costs a comparison of two trees, and the check should
@@ -110,7 +110,7 @@ impl Repo {
         Ok(Some(out))
     }
 
-    fn patch_ids(&self, changes: &[Change]) -> Option<PatchIds> {
+    fn patch_ids(&self, changes: &[TreeChange]) -> Option<PatchIds> {
         Some(PatchIds {
             patch_id: patch_id(self, changes)?,
             revert_patch_id: inverse_patch_id(self, changes)?,
@@ -119,9 +119,9 @@ impl Repo {
 
     /// Returns by how many bytes each file grows in a change, and in its revert. Two changes with equal patch
     /// ids have equal growth, which is quick to compute.
-    fn size_deltas(&self, changes: &[Change]) -> [SizeDeltas; 2] {
+    fn size_deltas(&self, changes: &[TreeChange]) -> [SizeDeltas; 2] {
         let size = |side: Option<TreeFile>| side.map_or(0, |s| self.object_size(s.oid).unwrap_or_default());
-        let growth = |c: &Change| size(c.new).wrapping_sub(size(c.old));
+        let growth = |c: &TreeChange| size(c.new).wrapping_sub(size(c.old));
         let deltas = |sign: fn(u64) -> u64| -> SizeDeltas {
             changes.iter().map(|c| (c.path.clone(), sign(growth(c)))).collect()
         };

@@ -8,7 +8,7 @@ use std::ops::Range;
 use imara_diff::{Algorithm, Diff, InternedInput, sources};
 
 use super::text_merge::is_text;
-use crate::history::tree_diff::{Change, TreeFile};
+use crate::history::tree_diff::{TreeChange, TreeFile};
 use crate::{BlobId, Oid, Repo};
 
 /// Number of unchanged lines around a change that belong to it, as in git's own patches.
@@ -21,7 +21,7 @@ const MAX_DIFFED_BYTES: u64 = 4 * 1024 * 1024;
 /// Returns the patch id of changes; `None` if there are none. Equal ids mean the same lines removed and
 /// added, at the same paths, with the same modes and between the same lines; the position in the file does
 /// not count. Binary files, links and submodules count by their old and new object ids.
-pub(crate) fn patch_id(repo: &Repo, changes: &[Change]) -> Option<Oid> {
+pub(crate) fn patch_id(repo: &Repo, changes: &[TreeChange]) -> Option<Oid> {
     if changes.is_empty() {
         return None;
     }
@@ -44,8 +44,8 @@ pub(crate) fn patch_id(repo: &Repo, changes: &[Change]) -> Option<Oid> {
 }
 
 /// Returns the patch id of the inverse of changes, as a revert has it.
-pub(crate) fn inverse_patch_id(repo: &Repo, changes: &[Change]) -> Option<Oid> {
-    let inverted = |c: &Change| Change { path: c.path.clone(), old: c.new, new: c.old };
+pub(crate) fn inverse_patch_id(repo: &Repo, changes: &[TreeChange]) -> Option<Oid> {
+    let inverted = |c: &TreeChange| TreeChange { path: c.path.clone(), old: c.new, new: c.old };
     patch_id(repo, &changes.iter().map(inverted).collect::<Vec<_>>())
 }
 

@@ -16,7 +16,7 @@ use crate::checkout::partial_files::is_missing_or_git_written;
 use crate::checkout::preflight::refuse_unchangeable;
 use crate::checkout::quarantine::{Quarantine, matches_blob};
 use crate::history::tree_diff;
-use crate::history::tree_diff::{Change, TreeFile, tree_attribute_files, tree_changes};
+use crate::history::tree_diff::{TreeChange, TreeFile, tree_attribute_files, tree_changes};
 use crate::index::index_lock::{IndexLock, NewIndex};
 use crate::index::no_conversion::{is_portable_path, needs_no_conversion, verbatim_rule};
 use crate::index::refresh_index::IndexRefresh;
@@ -87,7 +87,7 @@ pub(crate) struct SnapshotFiles {
     /// Commit that HEAD pointed to.
     head_commit: CommitId,
     /// Changes from HEAD to the tracked files of the snapshot.
-    pub tracked: Vec<Change>,
+    pub tracked: Vec<TreeChange>,
     /// Untracked files.
     pub untracked: Vec<(RepoPath, TreeFile)>,
     /// Ignored files at paths where HEAD has something else. No object has their content.
@@ -130,9 +130,12 @@ impl SnapshotFiles {
     }
 
     /// Returns every path whose snapshot version differs from HEAD.
-    pub(crate) fn all_changes(&self) -> Vec<Change> {
-        let addition =
-            |(path, side): &(RepoPath, TreeFile)| Change { path: path.clone(), old: None, new: Some(*side) };
+    pub(crate) fn all_changes(&self) -> Vec<TreeChange> {
+        let addition = |(path, side): &(RepoPath, TreeFile)| TreeChange {
+            path: path.clone(),
+            old: None,
+            new: Some(*side),
+        };
         self.tracked.iter().cloned().chain(self.untracked_and_ignored().map(addition)).collect()
     }
 
@@ -153,10 +156,10 @@ impl SnapshotFiles {
     /// Returns `changes` of tracked files, followed by the additions of untracked and ignored files. Leaves
     /// out an addition at a path that `changes` remove: a file that was removed from the index but stayed on
     /// disk, where HEAD's version has to be removed first.
-    pub(crate) fn with_untracked(&self, changes: &[Change]) -> Vec<Change> {
+    pub(crate) fn with_untracked(&self, changes: &[TreeChange]) -> Vec<TreeChange> {
         let is_removed = |path: &RepoPath| changes.iter().any(|c| c.path == *path && c.new.is_none());
         let added = self.untracked_and_ignored().filter(|(path, _)| !is_removed(path));
-        let added = added.map(|(path, side)| Change { path: path.clone(), old: None, new: Some(*side) });
+        let added = added.map(|(path, side)| TreeChange { path: path.clone(), old: None, new: Some(*side) });
         changes.iter().cloned().chain(added).collect()
     }
 
@@ -280,12 +283,12 @@ impl SnapshotFiles {
         head_index: &Path,
         head_files: &[(RepoPath, TreeFile)],
     ) -> Result<Option<NewIndex>, Error> {
-        let unchanged = |(path, side): &(RepoPath, TreeFile)| Change {
+        let unchanged = |(path, side): &(RepoPath, TreeFile)| TreeChange {
             path: path.clone(),
             old: Some(*side),
             new: Some(*side),
         };
-        let changes: Vec<Change> = head_files.iter().map(unchanged).collect();
+        let changes: Vec<TreeChange> = head_files.iter().map(unchanged).collect();
         // A parked `.gitattributes` file affects what git writes for the other files.
         if !self.changed_files().iter().all(|(path, _)| is_portable_path(path))
             || !needs_no_conversion(tree, &changes)

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::folders::{has_real_parents, obstruction_above};
 use crate::checkout::quarantine::FILES_DIR;
-use crate::history::tree_diff::{Change, TreeFile, tree_changes};
+use crate::history::tree_diff::{TreeChange, TreeFile, tree_changes};
 use crate::index::index_flags;
 use crate::index::sparse_entries::skipped_obstructions;
 use crate::repository::worktree_context::WorktreeContext;
@@ -92,7 +92,7 @@ pub(crate) fn ignored_in_clean_worktree(
 
 fn list_ignored_obstructions(
     tree: &WorktreeContext<'_>,
-    changes: &[Change],
+    changes: &[TreeChange],
     untracked: &BTreeSet<&RepoPath>,
     restored_ignored: &[RepoPath],
 ) -> Result<Vec<IgnoredFile>, Error> {
@@ -132,7 +132,7 @@ fn filter_ignored_files(tree: &WorktreeContext<'_>, paths: &[RepoPath]) -> Resul
 /// snapshot.
 pub(crate) fn refuse_obstructions(
     tree: &WorktreeContext<'_>,
-    changes: &[Change],
+    changes: &[TreeChange],
     untracked: &BTreeSet<&RepoPath>,
 ) -> Result<(), Error> {
     let scan = ObstructionScan::run(tree, changes, untracked)?;
@@ -161,13 +161,13 @@ struct ObstructionScan {
 impl ObstructionScan {
     fn run(
         tree: &WorktreeContext<'_>,
-        changes: &[Change],
+        changes: &[TreeChange],
         untracked: &BTreeSet<&RepoPath>,
     ) -> Result<ObstructionScan, Error> {
         let tracked: BTreeSet<&RepoPath> =
             changes.iter().filter(|c| c.new.is_some()).map(|c| &c.path).collect();
         let mut scan = ObstructionScan::default();
-        let is_gone = |c: &&Change| c.new.is_none() && c.old.is_some_and(|side| !side.is_gitlink());
+        let is_gone = |c: &&TreeChange| c.new.is_none() && c.old.is_some_and(|side| !side.is_gitlink());
         let mut candidates = skipped_obstructions(tree)?;
         let gone = changes.iter().filter(is_gone).map(|c| &c.path);
         candidates.extend(gone.map(|path| obstruction_above(tree.dir, path).unwrap_or_else(|| path.clone())));

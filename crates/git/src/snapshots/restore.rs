@@ -20,7 +20,7 @@ use crate::checkout::preconditions::{LocalChangeSearch, refuse_overlap};
 use crate::checkout::quarantine::{Quarantine, matches_blob};
 use crate::checkout::rebuilt_files::RebuiltFiles;
 use crate::checkout::transition::{AppliedChanges, apply_files, read_new_folders};
-use crate::history::tree_diff::{Change, TreeFile, tree_attribute_files, tree_changes};
+use crate::history::tree_diff::{TreeChange, TreeFile, tree_attribute_files, tree_changes};
 use crate::index::file_modes::apply_modes;
 use crate::index::index_lock::{IndexLock, NewIndex};
 use crate::index::refresh_index::{IndexRefresh, clear_entry_stats, files_with_other_size};
@@ -120,7 +120,7 @@ impl<'a> SnapshotRestore<'a> {
         if local != LocalChangeSearch::None {
             refuse_staged(self.tree, head, self.snapshot)?;
         }
-        let displaced: Vec<Change> = self
+        let displaced: Vec<TreeChange> = self
             .snapshot_files
             .tracked
             .iter()
@@ -174,8 +174,8 @@ impl<'a> SnapshotRestore<'a> {
 
     /// Fails if something else exists where the snapshot's files belong. Files that are restored already are
     /// skipped: an earlier restore may have been interrupted.
-    fn refuse_obstructions(&self, displaced: &[Change], local: LocalChangeSearch) -> Result<(), Error> {
-        let mut pending_changes: Vec<Change> = self
+    fn refuse_obstructions(&self, displaced: &[TreeChange], local: LocalChangeSearch) -> Result<(), Error> {
+        let mut pending_changes: Vec<TreeChange> = self
             .snapshot_files
             .tracked
             .iter()
@@ -189,7 +189,7 @@ impl<'a> SnapshotRestore<'a> {
             .snapshot_files
             .untracked_and_ignored()
             .filter(|(p, side)| is_not_displaced(p) && !self.is_restored(p, Some(*side)));
-        pending_changes.extend(arriving.map(|(path, side)| Change {
+        pending_changes.extend(arriving.map(|(path, side)| TreeChange {
             path: path.clone(),
             old: None,
             new: Some(*side),
@@ -213,7 +213,7 @@ impl<'a> SnapshotRestore<'a> {
 
     /// Returns the mode and blob that the snapshot has at the path of a change; none if it has no file there.
     /// A file that was only removed from the index is untracked in the snapshot.
-    fn expected_file(&self, change: &Change) -> Option<TreeFile> {
+    fn expected_file(&self, change: &TreeChange) -> Option<TreeFile> {
         let untracked_side = || {
             self.snapshot_files
                 .untracked_and_ignored()
@@ -249,7 +249,7 @@ impl<'a> SnapshotRestore<'a> {
     ///
     /// # Errors
     /// [`Error::Raced`] when a file was edited before it was moved.
-    fn displace_head_files(&self, displaced: &[Change], head_files: &Quarantine) -> Result<(), Error> {
+    fn displace_head_files(&self, displaced: &[TreeChange], head_files: &Quarantine) -> Result<(), Error> {
         let mut expected = Vec::new();
         for change in displaced {
             if head_files.move_in(self.tree.dir, &change.path)? {
@@ -418,7 +418,7 @@ impl<'a> SnapshotRestore<'a> {
         index: &Path,
         from: CommitId,
         to: TreeId,
-        changes: &[Change],
+        changes: &[TreeChange],
         visible_paths: &HashSet<&RepoPath>,
     ) -> Result<AppliedChanges<'a>, Error> {
         let incoming = changes.to_vec();

@@ -6,10 +6,10 @@ use std::path::Path;
 use super::clear::SnapshotFiles;
 use super::snapshot::Snapshot;
 use crate::base::folders::obstruction_above;
-use crate::base::local_changes_hint::LocalChangesHint;
+use crate::base::local_changes_remedy::LocalChangesRemedy;
 use crate::checkout::preconditions::{LocalChangeSearch, refuse_overlap};
 use crate::checkout::quarantine::matches_blob;
-use crate::history::tree_diff::{Change, tree_changes};
+use crate::history::tree_diff::{TreeChange, tree_changes};
 use crate::index::index_flags;
 use crate::index::sparse_patterns::SparseExceptions;
 use crate::merge::tree_merge::merge_trees;
@@ -48,11 +48,11 @@ pub fn forecast_restore(
         .drop_lost_ignored(|path| path.to_fs_path(&parked_dir.join("files")).symlink_metadata().is_ok());
     let untracked =
         snapshot_files.untracked_and_ignored().map(|(path, side)| (path.clone(), None, Some(*side)));
-    let untracked = untracked.map(|(path, old, new)| Change { path, old, new });
+    let untracked = untracked.map(|(path, old, new)| TreeChange { path, old, new });
     if tree.repo.tree_of(head)? == tree.repo.tree_of(snapshot.head_commit)? && raw_index.exists() {
         refuse_staged(tree, head, snapshot)?;
         let parked_files = parked_dir.join("files");
-        let is_restored = |c: &Change| {
+        let is_restored = |c: &TreeChange| {
             let file = c.path.to_fs_path(tree.dir);
             match c.new {
                 None => file.symlink_metadata().is_err(),
@@ -62,12 +62,12 @@ pub fn forecast_restore(
                 }
             }
         };
-        let (tracked, untracked): (Vec<Change>, Vec<Change>) =
+        let (tracked, untracked): (Vec<TreeChange>, Vec<TreeChange>) =
             (snapshot_files.tracked.clone(), untracked.collect());
-        let tracked: Vec<Change> = tracked.into_iter().filter(|c| !is_restored(c)).collect();
+        let tracked: Vec<TreeChange> = tracked.into_iter().filter(|c| !is_restored(c)).collect();
         // A file that was removed from the index only stands at the path of HEAD's file, which leaves first.
-        let is_displaced = |c: &Change| tracked.iter().any(|t| t.path == c.path && t.old.is_some());
-        let untracked: Vec<Change> =
+        let is_displaced = |c: &TreeChange| tracked.iter().any(|t| t.path == c.path && t.old.is_some());
+        let untracked: Vec<TreeChange> =
             untracked.into_iter().filter(|c| !is_restored(c) && !is_displaced(c)).collect();
         refuse_overlap(
             tree,
@@ -114,7 +114,7 @@ pub(crate) fn find_obstruction(
     tree: &WorktreeContext<'_>,
     snapshot_files: &SnapshotFiles,
     old_and_new_head: (CommitId, CommitId),
-    changes: &[Change],
+    changes: &[TreeChange],
 ) -> Result<Option<RestoreOutcome>, Error> {
     match refuse_overlap(
         tree,
@@ -185,6 +185,6 @@ pub(crate) fn refuse_staged(
     if paths.is_empty() {
         return Ok(());
     }
-    let remedy = LocalChangesHint::detect(tree.repo, tree.dir, &paths);
+    let remedy = LocalChangesRemedy::detect(tree.repo, tree.dir, &paths);
     Err(Error::LocalChanges { dir: tree.dir.to_owned(), overlapping_paths: paths, hint: remedy })
 }

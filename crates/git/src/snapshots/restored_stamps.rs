@@ -10,7 +10,7 @@ use crate::RepoPath;
 use crate::base::path::nul_separated;
 use crate::base::path_list;
 use crate::checkout::quarantine::Quarantine;
-use crate::history::tree_diff::Change;
+use crate::history::tree_diff::TreeChange;
 
 /// Name of the list next to a snapshot's parked files. It alternates a path and that file's stat record, and
 /// ends with the number of fields.
@@ -23,7 +23,7 @@ pub(crate) fn write_stamps(
     dir: &Path,
     parked: &Quarantine,
     snapshot_files: &SnapshotFiles,
-    changes: &[Change],
+    changes: &[TreeChange],
 ) {
     let tracked = changes.iter().map(|change| &change.path);
     let paths = tracked.chain(snapshot_files.untracked_and_ignored().map(|(path, _)| path));

@@ -15,7 +15,7 @@ use crate::base::folders::is_file_in_real_folder;
 use crate::base::fsync::sync_files;
 use crate::checkout::partial_files::{checkout_bytes, is_truncated_copy};
 use crate::checkout::quarantine::{Quarantine, matches_blob};
-use crate::history::tree_diff::{Change, TreeFile, tree_changes};
+use crate::history::tree_diff::{TreeChange, TreeFile, tree_changes};
 use crate::index::raw_index::{EXECUTABLE_MODE, FILE_MODE, RawEntry, RawIndex, SYMLINK_MODE};
 use crate::index::scratch_index::INDEX_NAME;
 use crate::repository::worktree_context::WorktreeContext;
@@ -44,7 +44,7 @@ pub enum WorktreeStep {
 }
 
 /// Changed files, and the commit or tree with their new content; none when no object has it.
-type ChangedFiles = (Vec<Change>, Option<Oid>);
+type ChangedFiles = (Vec<TreeChange>, Option<Oid>);
 
 /// File that a step wrote to a worktree, with its mode and blob.
 struct WrittenFile {
@@ -147,14 +147,14 @@ fn newest_files(tree: &WorktreeContext<'_>, steps: &[WorktreeStep]) -> Result<Ve
                 vec![(tree_changes(tree.repo, *from, *to)?, Some(to.oid()))]
             }
             WorktreeStep::Cleared(snapshot) => {
-                let invert = |c: Change| Change { old: c.new, new: c.old, path: c.path };
+                let invert = |c: TreeChange| TreeChange { old: c.new, new: c.old, path: c.path };
                 let snapshot_files = SnapshotFiles::load_for_clearing(tree, snapshot)?.all_changes();
                 vec![(snapshot_files.into_iter().map(invert).collect(), Some(snapshot.head_commit.oid()))]
             }
             WorktreeStep::Restored { snapshot, onto } => restored_files(tree, snapshot, *onto)?,
         };
         for (changes, source) in changed_files {
-            for Change { path, new, .. } in changes {
+            for TreeChange { path, new, .. } in changes {
                 if listed.insert(path.clone())
                     && let Some((side, source)) = new.zip(source)
                 {
@@ -175,15 +175,15 @@ fn restored_files(
 ) -> Result<Vec<ChangedFiles>, Error> {
     let snapshot_files = SnapshotFiles::load(tree, snapshot)?;
     let added =
-        |(path, side): &(RepoPath, TreeFile)| Change { path: path.clone(), old: None, new: Some(*side) };
+        |(path, side): &(RepoPath, TreeFile)| TreeChange { path: path.clone(), old: None, new: Some(*side) };
     let merged = merge_snapshot_tree(tree, snapshot, onto, snapshot.work_tree)?.ok();
     let tracked = match merged {
         Some(merged) => tree_changes(tree.repo, onto, merged)?,
         None => snapshot_files.tracked.clone(),
     };
-    let untracked: Vec<Change> = snapshot_files.untracked.iter().map(added).collect();
+    let untracked: Vec<TreeChange> = snapshot_files.untracked.iter().map(added).collect();
     // No object has the content of ignored files.
-    let ignored: Vec<Change> = snapshot_files.ignored.iter().map(added).collect();
+    let ignored: Vec<TreeChange> = snapshot_files.ignored.iter().map(added).collect();
     Ok(vec![
         (tracked, merged.map(TreeId::oid)),
         (untracked, snapshot.untracked_tree.map(TreeId::oid)),

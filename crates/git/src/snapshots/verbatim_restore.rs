@@ -9,7 +9,7 @@ use super::clear::SnapshotFiles;
 use crate::base::file_copy::is_prefix;
 use crate::base::path_list;
 use crate::checkout::quarantine::Quarantine;
-use crate::history::tree_diff::{Change, TreeFile};
+use crate::history::tree_diff::{TreeChange, TreeFile};
 use crate::index::refresh_index::clear_entry_stats;
 use crate::repository::worktree_context::WorktreeContext;
 use crate::{Error, RepoPath};
@@ -37,7 +37,7 @@ impl<'a> VerbatimRestore<'a> {
     pub(crate) fn replace_converted_files(
         &self,
         snapshot_files: &SnapshotFiles,
-        changes: &[Change],
+        changes: &[TreeChange],
         index: &Path,
     ) -> Result<(), Error> {
         let has_other_bytes = |(path, _): &(RepoPath, TreeFile)| {

@@ -6,15 +6,15 @@ use std::path::Path;
 
 use super::status_query::{query_git_status, status};
 use crate::base::folders::obstruction_above;
-use crate::base::local_changes_hint::LocalChangesHint;
+use crate::base::local_changes_remedy::LocalChangesRemedy;
 use crate::index::index_flags;
 use crate::index::index_flags::FlaggedEntry;
 use crate::index::sparse_patterns::SparsePatterns;
 use crate::{Repo, RepoPath};
 
-impl LocalChangesHint {
+impl LocalChangesRemedy {
     /// Determines the hint for changes of these paths of the worktree at `dir`.
-    pub fn detect(repo: &Repo, dir: &Path, paths: &[RepoPath]) -> LocalChangesHint {
+    pub fn detect(repo: &Repo, dir: &Path, paths: &[RepoPath]) -> LocalChangesRemedy {
         let git_dir = repo.worktree_git_dir(dir);
         let flagged = git_dir.as_ref().map(|git_dir| index_flags::flagged_entries(repo, dir, git_dir));
         let mut flagged = flagged.map(Result::unwrap_or_default).unwrap_or_default();
@@ -35,14 +35,14 @@ impl LocalChangesHint {
         let is_affected = |entry: &FlaggedEntry| paths.contains(&entry.path);
         if flagged.iter().any(is_affected) {
             let assumed = paths_where(&|entry| entry.assume_unchanged && is_affected(entry));
-            return LocalChangesHint::Unflag {
+            return LocalChangesRemedy::Unflag {
                 assume_unchanged: assumed,
                 skip_worktree: paths_where(&|entry| entry.skip_worktree && is_affected(entry)),
             };
         }
         let replacements = untracked_replacements(repo, dir);
         if !replacements.is_empty() {
-            return LocalChangesHint::Rename(replacements);
+            return LocalChangesRemedy::Rename(replacements);
         }
         let is_changed_inside = |path: &&RepoPath| {
             let folder = path.to_fs_path(dir);
@@ -51,27 +51,27 @@ impl LocalChangesHint {
         };
         let changed_inside: Vec<RepoPath> = paths.iter().filter(is_changed_inside).cloned().collect();
         if !changed_inside.is_empty() {
-            return LocalChangesHint::StashInSubmodules(changed_inside);
+            return LocalChangesRemedy::StashInSubmodules(changed_inside);
         }
         // git has no content of deleted files with intent to add, so all such files of the worktree count.
         let announced = repo.intent_to_add_paths(dir, None).unwrap_or_default();
         let exists = |path: &RepoPath| path.to_fs_path(dir).symlink_metadata().is_ok();
         let assumed = paths_where(&|entry| entry.assume_unchanged && exists(&entry.path));
         if !assumed.is_empty() {
-            return LocalChangesHint::Commit { assume_unchanged: assumed };
+            return LocalChangesRemedy::Commit { assume_unchanged: assumed };
         }
         if announced.iter().any(exists) {
-            return LocalChangesHint::IntentToAdd;
+            return LocalChangesRemedy::IntentToAdd;
         }
         if patterns.is_some_and(|patterns| paths.iter().any(|p| exists(p) && patterns.excludes(p))) {
-            return LocalChangesHint::OutsideSparse;
+            return LocalChangesRemedy::OutsideSparse;
         }
         let is_gone = |path: &RepoPath| announced.contains(path);
         match !announced.is_empty()
             && status(repo, dir, false).is_ok_and(|dirt| dirt.paths().iter().all(is_gone))
         {
-            true => LocalChangesHint::Stash,
-            false => LocalChangesHint::CommitOrStash,
+            true => LocalChangesRemedy::Stash,
+            false => LocalChangesRemedy::CommitOrStash,
         }
     }
 }

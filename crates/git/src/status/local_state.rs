@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::untracked_folders::empty_folders_at;
 use crate::base::folders::exists_in_real_folder;
-use crate::history::tree_diff::{Change, tree_changes};
+use crate::history::tree_diff::{TreeChange, tree_changes};
 use crate::index::file_modes::{PathMode, modes_for_written_files, unusual_modes};
 use crate::index::index_flags;
 use crate::index::index_flags::FlaggedEntry;
@@ -43,11 +43,11 @@ pub struct LocalState {
 
 /// Returns the permission bits of files that git rewrites or removes, and of the folders above them, where
 /// they differ from those of new ones.
-fn lost_modes(repo: &Repo, dir: &Path, changes: &[Change]) -> Vec<PathMode> {
+fn lost_modes(repo: &Repo, dir: &Path, changes: &[TreeChange]) -> Vec<PathMode> {
     if !repo.trusts_file_modes() {
         return Vec::new();
     }
-    let existed = |c: &&Change| c.old.is_some_and(|side| !side.is_gitlink());
+    let existed = |c: &&TreeChange| c.old.is_some_and(|side| !side.is_gitlink());
     unusual_modes(dir, changes.iter().filter(existed).map(|c| &c.path))
 }
 
@@ -136,12 +136,16 @@ impl LocalState {
         self.empty_dirs.dedup();
     }
 
-    /// Returns the manually set flags in the index of the worktree at `dir`. With `template`, the path of
-    /// another index, only the flags that both have.
+    /// Returns the manually set flags in the index of the worktree at `dir`. With `shared_with`, the path
+    /// of another index, only the flags that both have.
     ///
     /// # Errors
     /// Fails if git cannot list an index that gitoxide cannot read.
-    pub fn read_manual_flags(repo: &Repo, dir: &Path, template: Option<&Path>) -> Result<LocalState, Error> {
+    pub fn read_manual_flags(
+        repo: &Repo,
+        dir: &Path,
+        shared_with: Option<&Path>,
+    ) -> Result<LocalState, Error> {
         let git_dir = repo.worktree_git_dir(dir)?;
         let read_flags = |index: &Path| index_flags::manual_flags(repo, dir, &git_dir, index);
         let mut state = LocalState::default();
@@ -149,9 +153,9 @@ impl LocalState {
             state.skip_worktree.extend(entry.skip_worktree.then(|| entry.path.clone()));
             state.assume_unchanged.extend(entry.assume_unchanged.then_some(entry.path));
         }
-        if let Some(template_index) = template.filter(|_| !state.is_empty()) {
+        if let Some(other_index) = shared_with.filter(|_| !state.is_empty()) {
             let (mut assumed, mut skipped) = (HashSet::new(), HashSet::new());
-            for entry in read_flags(template_index)? {
+            for entry in read_flags(other_index)? {
                 skipped.extend(entry.skip_worktree.then(|| entry.path.clone()));
                 assumed.extend(entry.assume_unchanged.then_some(entry.path));
             }
@@ -217,12 +221,12 @@ impl LocalState {
     }
 
     /// Returns the permission bits of files that `changes` write, and of the folders above them.
-    pub(crate) fn changed_file_modes(&self, changes: &[Change]) -> Vec<PathMode> {
+    pub(crate) fn changed_file_modes(&self, changes: &[TreeChange]) -> Vec<PathMode> {
         modes_for_written_files(&self.modes, changes)
     }
 
     /// Returns the flags of files that `changes` write.
-    pub(crate) fn changed_file_flags(&self, changes: &[Change]) -> Vec<FlaggedEntry> {
+    pub(crate) fn changed_file_flags(&self, changes: &[TreeChange]) -> Vec<FlaggedEntry> {
         let mut all = self.all_flags();
         if !all.is_empty() {
             let written_paths: HashSet<&RepoPath> =

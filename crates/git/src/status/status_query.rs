@@ -9,7 +9,7 @@ use gix::index::decode::Options;
 use super::stat_scan::StatScan;
 use super::worktree_status::{StatusEntry, StatusKind, WorktreeStatus};
 use crate::base::parallel::parallel_map_with;
-use crate::history::tree_diff::{Change, tree_changes};
+use crate::history::tree_diff::{TreeChange, tree_changes};
 use crate::index::full_index::FullIndex;
 use crate::index::{full_index, index_flags};
 use crate::program::command::Program;
@@ -32,7 +32,7 @@ pub(crate) fn index_certainly_at(
     dir: &Path,
     git_dir: &Path,
     commit: CommitId,
-    changes: &[Change],
+    changes: &[TreeChange],
 ) -> bool {
     let scan = StatScan::with_commit(repo, dir, git_dir, commit);
     scan.is_some_and(|scan| scan.are_unchanged_from_head(changes.iter().map(|change| &change.path)))

@@ -50,7 +50,7 @@ impl Repo {
         }
         match std::fs::remove_file(admin.join("info/sparse-checkout")) {
             Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Error::io("remove", &admin)(e)),
-            _ => Repo::save_worktree_config(&admin),
+            _ => Repo::begin_baseline(&admin),
         }
     }
 

@@ -43,8 +43,8 @@ pub struct IndexListing {
 }
 
 impl Repo {
-    /// Saves the settings that apply only to a new worktree, as the start of its baseline.
-    pub(crate) fn save_worktree_config(admin: &Path) -> Result<(), Error> {
+    /// Begins the baseline of a new check worktree, with a copy of the settings that apply only to it.
+    pub(crate) fn begin_baseline(admin: &Path) -> Result<(), Error> {
         let baseline = admin.join(BASELINE_DIR);
         std::fs::create_dir(&baseline).map_err(Error::io("create", &baseline))?;
         copy_if_exists(&admin.join(WORKTREE_CONFIG), &baseline.join(WORKTREE_CONFIG))

@@ -54,28 +54,30 @@ pub(super) fn check(context: &CheckContext<'_>) -> Vec<Finding> {
 fn check_entry(
     context: &CheckContext<'_>,
     subject: &str,
-    dir: &std::path::Path,
+    entry_dir: &std::path::Path,
     record: &TrashRecord,
 ) -> Vec<Finding> {
     let mut out = Vec::new();
     let lane = &record.lane;
     // Another lane may have reused the folder.
-    let is_reused = Layout::reused_trash_record_in(dir).exists();
+    let is_reused = Layout::reused_trash_record_in(entry_dir).exists();
     if let Some(worktree) = record.current_path.as_ref().filter(|w| !w.exists() && !is_reused) {
         let message =
             format!("the folder of removed lane '{lane}' is not at {}, where it was put", worktree.display());
         out.push(
             Finding::error("trash-files", subject, message)
-                .with_help(format!("ls -la {}", quoted(dir)))
+                .with_help(format!("ls -la {}", quoted(entry_dir)))
                 .with_left_reason("somebody may have moved it on purpose"),
         );
     } else if record.current_path.is_some()
         && !record.worktree_id.is_empty()
-        && !Layout::trash_admin_dir_in(dir).exists()
+        && !Layout::trash_admin_dir_in(entry_dir).exists()
     {
         let message =
             format!("git's part of removed lane '{lane}' is not in the trash; its files are, as plain files");
-        out.push(Finding::warning("trash-files", subject, message).with_help(format!("ls {}", quoted(dir))));
+        out.push(
+            Finding::warning("trash-files", subject, message).with_help(format!("ls {}", quoted(entry_dir))),
+        );
     }
     // For an expired entry, other refs have the commits, or `gc` would have kept this ref.
     let is_expired = record.removed_at.is_older_than(context.project.settings.trash_keep);

@@ -90,7 +90,7 @@ pub(crate) fn leftovers_to_commit(
     if !allow_deletions {
         reasons.extend(mass_deletion_reason(&project.repo, lane, &paths)?);
     }
-    reasons.extend(head_ownership::foreign_head_reason(project, lane)?);
+    reasons.extend(head_ownership::head_commit_refusal(project, lane)?);
     if !reasons.is_empty() {
         return Err(Error::UncommittableWork { name: lane.name.clone(), uncommittable: reasons });
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use proq_git::base::error::list_paths;
 use proq_git::history::tree_diff;
-use proq_git::history::tree_diff::{Change, tree_changes};
+use proq_git::history::tree_diff::{TreeChange, tree_changes};
 use proq_git::references::reflog;
 use proq_git::status::status_query::status;
 use proq_git::status::worktree_status::WorktreeStatus;
@@ -116,7 +116,7 @@ impl WatchedWorktree<'_> {
         edited: &BTreeSet<RepoPath>,
         has_worktree: bool,
     ) -> Result<Vec<RepoPath>, Error> {
-        let is_replaced = |change: &Change| change.old.is_some() && !edited.contains(&change.path);
+        let is_replaced = |change: &TreeChange| change.old.is_some() && !edited.contains(&change.path);
         let replaced =
             changes_with_content(repo, head, tree)?.into_iter().filter(is_replaced).map(|change| change.path);
         let mut lost: Vec<RepoPath> = replaced.collect();
@@ -136,7 +136,7 @@ impl WatchedWorktree<'_> {
     }
 
     /// Returns whether the file at the path of `change` has the new content of that change.
-    fn has_content_of(&self, repo: &Repo, change: &Change) -> bool {
+    fn has_content_of(&self, repo: &Repo, change: &TreeChange) -> bool {
         let bytes = std::fs::read(change.path.to_fs_path(self.dir)).ok();
         let id = bytes.and_then(|bytes| repo.blob_id(&bytes));
         id.is_some_and(|id| change.new.is_some_and(|side| side.oid == id.oid()))
@@ -162,7 +162,11 @@ impl WatchedWorktree<'_> {
 }
 
 /// Returns the changes between two trees, without deletions.
-fn changes_with_content(repo: &Repo, from: impl Into<Oid>, to: impl Into<Oid>) -> Result<Vec<Change>, Error> {
+fn changes_with_content(
+    repo: &Repo,
+    from: impl Into<Oid>,
+    to: impl Into<Oid>,
+) -> Result<Vec<TreeChange>, Error> {
     Ok(tree_changes(repo, from, to)?.into_iter().filter(|change| change.new.is_some()).collect())
 }
 

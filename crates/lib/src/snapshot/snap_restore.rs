@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use proq_git as git;
 use proq_git::base::head::Head;
-use proq_git::base::local_changes_hint;
+use proq_git::base::local_changes_remedy;
 use proq_git::history::tree_diff;
 use proq_git::snapshots::restore_forecast;
 use proq_git::snapshots::restore_forecast::RestoreOutcome;
@@ -151,7 +151,7 @@ fn restore_in_operation(op: &Operation<'_>, view: &SnapView, dry_run: bool) -> R
 
 /// Returns the error for an index that must not be replaced, because these paths are staged in it.
 fn staged_error(repo: &Repo, dir: &Path, id: &str, paths: Vec<RepoPath>) -> Error {
-    let remedy = local_changes_hint::LocalChangesHint::detect(repo, dir, &paths);
+    let remedy = local_changes_remedy::LocalChangesRemedy::detect(repo, dir, &paths);
     let remedy = Box::new(remedy);
     SnapshotError::Staged { id: id.to_owned(), dir: dir.to_owned(), paths, remedy }.into()
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use proq_base::lane_name::LaneName;
 use proq_git::base::head::{Head, RefMove};
-use proq_git::base::local_changes_hint;
+use proq_git::base::local_changes_remedy;
 use proq_git::status::local_state::LocalState;
 use proq_git::status::status_query;
 use proq_git::worktrees::worktree::WorktreeList;
@@ -80,7 +80,7 @@ impl EntryRevert<'_, '_> {
         if paths.is_empty() {
             return Ok(());
         }
-        let remedy = local_changes_hint::LocalChangesHint::detect(&project.repo, dir, &paths);
+        let remedy = local_changes_remedy::LocalChangesRemedy::detect(&project.repo, dir, &paths);
         let flag_remedy = (!in_preview && remedy.has_flag_hidden_files()).then_some(remedy);
         Err(UndoError::WorktreeEdits { dir: dir.to_owned(), paths, in_preview, flag_remedy }.into())
     }

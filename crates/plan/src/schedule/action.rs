@@ -22,7 +22,7 @@ pub enum PauseReason {
     BudgetSpent,
 }
 
-/// Final result of a batch.
+/// Final result of a batch. A paused batch has none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BatchOutcome {
     /// All tasks landed, or were done before the batch.

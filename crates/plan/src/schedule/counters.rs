@@ -11,7 +11,7 @@ pub(crate) struct Counters {
     pub active_count: usize,
     /// Number of tasks that are landing.
     pub landing_count: usize,
-    /// Number of tasks that are not settled.
+    /// Number of the batch's tasks that are not settled.
     pub(crate) unsettled_count: usize,
     /// Number of tasks that have landed or were done before the batch.
     pub on_branch_count: usize,

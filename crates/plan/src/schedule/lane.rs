@@ -30,7 +30,7 @@ pub struct ScheduledLane {
     /// Number of updates of the batch's branch that the lane's work is based on.
     pub(crate) base_updates: u32,
     /// Number of the lane's tasks whose work has not landed.
-    pub(crate) unlanded_count: usize,
+    pub(crate) unlanded_task_count: usize,
     /// Number of the lane's tasks that are landing.
     pub(crate) landing_count: usize,
     /// The task of a failed run whose work is at the top of the lane.

@@ -36,7 +36,7 @@ impl State {
             LaneAssignment::AffinityFirst => {
                 let is_same_family = |lane: &usize| {
                     let it = &self.lanes[*lane];
-                    it.unlanded_count == 0
+                    it.unlanded_task_count == 0
                         && it.family == self.order.family[task]
                         && !self.is_lane_reserved(*lane)
                 };
@@ -73,7 +73,7 @@ impl State {
         if !it.is_free() {
             return false;
         }
-        if it.unlanded_count == 0 {
+        if it.unlanded_task_count == 0 {
             return dependencies.iter().all(|dependency| self.task_phase(*dependency).is_on_branch());
         }
         let lane_contains = |dependency: &usize| {

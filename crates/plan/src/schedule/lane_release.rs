@@ -15,7 +15,7 @@ impl State {
     /// Releases or retains one lane, where that is due.
     fn tidy_lane(&mut self, lane: usize) {
         let it = &self.lanes[lane];
-        if it.unlanded_count > 0 {
+        if it.unlanded_task_count > 0 {
             let is_stuck = |task: &usize| {
                 self.has_unlanded_work_in(*task, lane) && self.task_phase(*task).could_not_land()
             };
@@ -44,7 +44,7 @@ impl State {
         // A retired lane may contain abandoned work of multiple tasks, which run again in other lanes.
         let has_abandoned_work =
             it.current_use == LaneUse::Retired && it.tasks.iter().any(|task| is_open(*task));
-        it.unlanded_count > 0 || has_abandoned_work || it.failed_task.is_some_and(is_open)
+        it.unlanded_task_count > 0 || has_abandoned_work || it.failed_task.is_some_and(is_open)
     }
 
     /// Ends the use of a lane: it is retired if it has work, and removed otherwise.

@@ -74,7 +74,7 @@ impl State {
             load: u64::from(self.work.tasks()[task].weight),
             family: self.order.family[task],
             base_updates: self.branch_updates,
-            unlanded_count: 0,
+            unlanded_task_count: 0,
             landing_count: 0,
             failed_task: None,
             retain_reported: false,
@@ -106,7 +106,7 @@ impl State {
         self.assign_lane(task, lane);
         self.update_lane(lane, |it| {
             (it.current_use, it.retain_reported) = (LaneUse::Running(task), false);
-            if it.unlanded_count == 0 && !continues {
+            if it.unlanded_task_count == 0 && !continues {
                 it.base_updates = branch_updates;
             }
             if it.tasks.last() != Some(&task) {

@@ -261,7 +261,8 @@ impl State {
             let (has_work, is_landing) =
                 (TaskPhase::has_unlanded_work, |s| matches!(s, TaskPhase::Landing(_)));
             self.update_lane(lane, |lane_entry| {
-                lane_entry.unlanded_count = lane_entry.unlanded_count + usize::from(has_work(phase))
+                lane_entry.unlanded_task_count = lane_entry.unlanded_task_count
+                    + usize::from(has_work(phase))
                     - usize::from(has_work(old_phase));
                 lane_entry.landing_count = lane_entry.landing_count + usize::from(is_landing(phase))
                     - usize::from(is_landing(old_phase));

@@ -9,7 +9,7 @@ use crate::base::path_list;
 use crate::checkout::obstructions::{Obstruction, obstruction_after_cleanup, preserve_obstructions};
 use crate::checkout::partial_files::is_missing_or_git_written;
 use crate::checkout::quarantine::{Quarantine, differing_files, matches_blob};
-use crate::history::tree_diff::{Change, TreeFile, tree_attribute_files};
+use crate::history::tree_diff::{TreeChange, TreeFile, tree_attribute_files};
 use crate::repository::worktree_context::WorktreeContext;
 use crate::{CommitId, Error, RepoPath};
 
@@ -18,7 +18,7 @@ impl AppliedChanges<'_> {
     /// what git was writing. If git cannot be run, only a file that is byte for byte the new content counts
     /// as written by git.
     fn find_obstructions(&self, tree: &WorktreeContext<'_>) -> Vec<Obstruction> {
-        let is_known = |obstruction: &Obstruction, change: &Change| {
+        let is_known = |obstruction: &Obstruction, change: &TreeChange| {
             let is_from = |side| {
                 is_missing_or_git_written(tree, &obstruction.path, side, self.target_commit_or_tree)
                     .unwrap_or(false)
@@ -74,7 +74,7 @@ impl AppliedChanges<'_> {
         let arrived = Quarantine::create_unused(tree.scratch, "arrived")?;
         let absent: HashSet<RepoPath> =
             path_list::read_path_list(&tree.scratch.join(NEWLY_SHOWN_LIST))?.into_iter().collect();
-        let is_new = |c: &&Change| c.old.is_none() || absent.contains(&c.path);
+        let is_new = |c: &&TreeChange| c.old.is_none() || absent.contains(&c.path);
         let expected: Vec<(RepoPath, TreeFile)> = self
             .changes
             .iter()

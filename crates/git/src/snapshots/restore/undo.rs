@@ -7,7 +7,7 @@ use crate::base::path_list;
 use crate::checkout::obstructions::{Obstruction, obstruction_after_cleanup, preserve_obstructions};
 use crate::checkout::quarantine::{Quarantine, differing_files, matches_blob};
 use crate::checkout::transition::{AppliedChanges, REPLACED_DIR, record_new_folders, remove_new_folders};
-use crate::history::tree_diff::{Change, TreeFile, tree_attribute_files, tree_changes};
+use crate::history::tree_diff::{TreeChange, TreeFile, tree_attribute_files, tree_changes};
 use crate::repository::worktree_context::WorktreeContext;
 use crate::snapshots::restore_forecast::merge_snapshot_tree;
 use crate::snapshots::truncated_files::is_truncated_file;
@@ -38,7 +38,7 @@ impl SnapshotRestore<'_> {
         let save_obstructions = |obstructions| preserve_obstructions(self.tree, obstructions);
         if !self.tree.scratch.join(REPLACED_DIR).exists() {
             let displaced = self.snapshot_files.tracked.iter().filter(|c| c.old.is_some());
-            let displaced: Vec<Change> = displaced.chain(&self.sparse_changes.removed).cloned().collect();
+            let displaced: Vec<TreeChange> = displaced.chain(&self.sparse_changes.removed).cloned().collect();
             let displaced_head_files = Quarantine::open(&self.tree.scratch.join(DISPLACED_HEAD_FILES_DIR))?;
             let placed = self.retain_placed_files(placed, &displaced, &displaced_head_files)?;
             let foreign_commit = save_obstructions(self.find_foreign_files(&placed))?;
@@ -92,7 +92,7 @@ impl SnapshotRestore<'_> {
     /// HEAD's blobs byte for byte.
     fn edited_displaced_files(
         &self,
-        displaced: &[&Change],
+        displaced: &[&TreeChange],
         displaced_head_files: &Quarantine,
     ) -> Vec<RepoPath> {
         let expected: Vec<_> = displaced.iter().filter_map(|c| Some((c.path.clone(), c.old?))).collect();
@@ -135,7 +135,7 @@ impl SnapshotRestore<'_> {
     fn retain_placed_files(
         &self,
         mut placed: PlacedFiles,
-        displaced: &[Change],
+        displaced: &[TreeChange],
         displaced_head_files: &Quarantine,
     ) -> Result<PlacedFiles, Error> {
         let may_be_head_file = |path: &RepoPath| {
@@ -182,14 +182,14 @@ impl SnapshotRestore<'_> {
     /// programs created at the paths of displaced files.
     pub fn undo<T>(
         &self,
-        displaced: &[Change],
+        displaced: &[TreeChange],
         displaced_head_files: &Quarantine,
         placed: PlacedFiles,
         save: impl FnOnce(Vec<Obstruction>) -> Result<T, Error>,
     ) -> Result<T, Error> {
         let placed = self.retain_placed_files(placed, displaced, displaced_head_files)?;
         self.remove_placed_files(&placed)?;
-        let moved_away: Vec<&Change> =
+        let moved_away: Vec<&TreeChange> =
             displaced.iter().filter(|c| displaced_head_files.contains(&c.path)).collect();
         let (mut obstructions, mut returning, mut replaced) = (Vec::new(), Vec::new(), Vec::new());
         for change in moved_away {
@@ -201,7 +201,7 @@ impl SnapshotRestore<'_> {
                 }
             }
         }
-        let changes: Vec<&Change> = replaced.iter().map(|(change, _)| *change).collect();
+        let changes: Vec<&TreeChange> = replaced.iter().map(|(change, _)| *change).collect();
         let edited = self.edited_displaced_files(&changes, displaced_head_files);
         // A new file at the path of HEAD's file is newer and stays, unless HEAD's displaced file was edited
         // too.

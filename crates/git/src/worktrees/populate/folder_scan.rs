@@ -29,9 +29,9 @@ use crate::{Repo, RepoPath};
 /// this, a copy is as fast.
 const MAX_BYTES_READ: u64 = 64 << 20;
 
-/// Result of scanning a folder.
+/// Files of a reusable folder that have to be written again, and paths that the index lacks.
 #[derive(Default)]
-pub struct ScanResult {
+pub struct FolderDeviations {
     /// Index positions of entries whose files have the right content and have to be written again all the
     /// same. They have hard links or other permissions, or git would write them in another form.
     pub(crate) positions_to_rewrite: Vec<usize>,
@@ -48,7 +48,7 @@ pub(crate) fn scan_folder(
     top: &Path,
     index: &File,
     verbatim_index: Option<&File>,
-) -> Result<ScanResult, &'static str> {
+) -> Result<FolderDeviations, &'static str> {
     let mask = umask().ok_or("the rights of new files are not known")?;
     let verbatim = verbatim_index.map_or_else(Vec::new, |made| matching_entries(index, made));
     let scan = FolderScan {
@@ -63,7 +63,7 @@ pub(crate) fn scan_folder(
     let store = repo.gix.objects.store();
     let results = parallel_map(&chunks, |(prefix_len, entries)| {
         let objects = gix::odb::Handle::from(store.to_handle_arc());
-        let mut worker = ScanWorker { scan: &scan, objects, result: ScanResult::default() };
+        let mut worker = ScanWorker { scan: &scan, objects, result: FolderDeviations::default() };
         if scan.rejection.get().is_none() {
             worker.scan_chunk(*prefix_len, entries);
         }
@@ -72,7 +72,7 @@ pub(crate) fn scan_folder(
     if let Some(reason) = scan.rejection.get() {
         return Err(reason);
     }
-    let mut merged = ScanResult::default();
+    let mut merged = FolderDeviations::default();
     for result in results {
         merged.positions_to_rewrite.extend(result.positions_to_rewrite);
         merged.untracked.extend(result.untracked);
@@ -110,7 +110,7 @@ struct FolderScan<'a> {
 struct ScanWorker<'a> {
     scan: &'a FolderScan<'a>,
     objects: gix::odb::Handle,
-    result: ScanResult,
+    result: FolderDeviations,
 }
 
 /// Whether a file that matches the index can stay or has to be written again.

@@ -145,11 +145,11 @@ fn lane_rules(
 /// Returns the section of the rules with the lane's checks.
 fn checks_section(lane: &AnyLane, checks: &[String]) -> String {
     let lines: Vec<String> = checks.iter().map(|line| format!("- `{line}`\n")).collect();
-    format!(
-        "\n{} these commands succeed in the top-level folder of the worktree. Run them before you finish:\n\n{}",
-        if lane.works_in_place() { "The task is done when" } else { "The work is merged only if" },
-        lines.concat()
-    )
+    let condition = match lane.works_in_place() {
+        true => "The task is done when these commands succeed in the top-level folder of the worktree.",
+        false => "The work is merged only if these commands succeed in the top-level folder of the worktree.",
+    };
+    format!("\n{condition} Run them before you finish:\n\n{}", lines.concat())
 }
 
 /// Returns the introduction of the rules: where the run works, and who else works in the same repository.

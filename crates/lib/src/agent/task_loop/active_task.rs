@@ -168,7 +168,7 @@ impl<'a> ActiveTask<'a> {
         self.folder.exclude_from_commits(&self.project.repo, self.exclusions())?;
         let message = format!("{}\n\nTake the task's own files out of the branch again.\n", self.lane.title);
         // HEAD may be on a branch that is not the lane's. A commit must not go there.
-        if head_ownership::foreign_head_reason(self.project, &self.lane)?.is_none() {
+        if head_ownership::head_commit_refusal(self.project, &self.lane)?.is_none() {
             self.folder.remove_from_branch(&self.project.repo, self.exclusions(), &message)?;
         }
         if finished.class == RunClass::Done && step_run.phase == StepPhase::Work {

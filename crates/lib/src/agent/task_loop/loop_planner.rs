@@ -15,7 +15,7 @@ const MAX_REVIEWER_FAILURES: u32 = 2;
 /// Limits on the iterations of a task loop.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LoopLimits {
-    /// Maximum number of iterations.
+    /// Maximum number of runs that plan or do a step; reviews do not count.
     pub max_iterations: u32,
     /// Maximum number of consecutive iterations without progress.
     pub(crate) max_idle_iterations: u32,

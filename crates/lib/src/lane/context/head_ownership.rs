@@ -130,7 +130,7 @@ fn last_commit_on_branch(log: &str, branch: &str) -> Option<CommitId> {
 
 /// Returns why uncommitted changes of a lane must not be committed at the worktree's HEAD: the commit would
 /// go to a branch that is not the lane's, or on top of foreign work. None when HEAD belongs to the lane.
-pub(crate) fn foreign_head_reason(project: &Project, lane: &LaneRecord) -> Result<Option<String>, Error> {
+pub(crate) fn head_commit_refusal(project: &Project, lane: &LaneRecord) -> Result<Option<String>, Error> {
     let repo = &project.repo;
     let worktrees = WorktreeList::read(repo)?;
     let Some(worktree) = worktrees.with_top_folder(&lane.path) else { return Ok(None) };
@@ -212,7 +212,7 @@ pub(crate) fn find_off_branch(project: &Project, lane: &LaneRecord) -> Result<Op
         true => format!("{git} stash push --include-untracked && {switch} && {git} stash pop"),
         false => switch,
     };
-    let can_commit = foreign_head_reason(project, lane)?.is_none();
+    let can_commit = head_commit_refusal(project, lane)?.is_none();
     Ok(Some(OffBranch {
         current_head: describe_head(worktree, head),
         commits_reach_lane: can_commit,

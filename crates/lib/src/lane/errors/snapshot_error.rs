@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use proq_base::explain::{Explain, shell_quote_path};
 use proq_base::lane_name::LaneName;
 use proq_git::base::error::list_paths;
-use proq_git::base::local_changes_hint::LocalChangesHint;
+use proq_git::base::local_changes_remedy::LocalChangesRemedy;
 use proq_git::{CommitId, RepoPath};
 
 /// Error about a single snapshot.
@@ -35,7 +35,7 @@ pub enum SnapshotError {
     },
     /// The restore would replace an index in which other paths are staged.
     #[error("cannot restore snapshot {id}: it replaces the index of {}, where something else is staged: {}; nothing was changed", dir.display(), list_paths(paths))]
-    #[hint(with = remedy.hints(dir))]
+    #[hint(with = remedy.command_hints(dir))]
     Staged {
         /// Id of the snapshot.
         id: String,
@@ -44,6 +44,6 @@ pub enum SnapshotError {
         /// Paths that are staged, or marked with `git add -N`.
         paths: Vec<RepoPath>,
         /// Commands that move the staged changes out of the way.
-        remedy: Box<LocalChangesHint>,
+        remedy: Box<LocalChangesRemedy>,
     },
 }

@@ -3,7 +3,7 @@
 use proq_base::explain::{Explain, shell_quote_path};
 use proq_base::lane_name::LaneName;
 use proq_git as git;
-use proq_git::base::{error, local_changes_hint};
+use proq_git::base::{error, local_changes_remedy};
 use proq_store::base::operation_number::OperationNumber;
 
 /// Reason why operations cannot be undone.
@@ -126,7 +126,7 @@ pub enum UndoError {
         in_preview: bool,
         /// Commands for files with an assume-unchanged or skip-worktree flag: a plain stash would destroy
         /// their contents.
-        flag_remedy: Option<local_changes_hint::LocalChangesHint>,
+        flag_remedy: Option<local_changes_remedy::LocalChangesRemedy>,
     },
     /// A lane would be removed with work that it did not have when it was removed before.
     #[error("lane '{name}' has uncommitted work: {}", error::list_paths(paths))]

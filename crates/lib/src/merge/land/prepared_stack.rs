@@ -201,7 +201,7 @@ fn refresh_candidates(
 ) -> Result<CurrentCandidates, Error> {
     let mut out = CurrentCandidates::default();
     for candidate in candidates {
-        if candidate.part.is_some() || options.unrecorded_lane.is_some() {
+        if candidate.part.is_some() || options.simulated_lane.is_some() {
             out.lanes.push(candidate.clone());
             continue;
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use proq_git::history::tree_diff;
-use proq_git::history::tree_diff::Change;
+use proq_git::history::tree_diff::TreeChange;
 use proq_git::repository::open_operation::find_open_git_operation;
 use proq_git::status::status_query;
 use proq_git::worktrees::worktree::WorktreeList;
@@ -54,7 +54,7 @@ fn landable_changes(
     repo: &Repo,
     lane: &LaneRecord,
     worktrees: &WorktreeList,
-) -> Result<Option<Vec<Change>>, Error> {
+) -> Result<Option<Vec<TreeChange>>, Error> {
     let branch = &lane.kind.branch;
     let (Some(tip), Some(base)) = (repo.branch_tip(branch)?, repo.branch_tip(&lane.base)?) else {
         return Ok(None);
@@ -81,7 +81,7 @@ fn landable_changes(
 fn can_base_move(
     project: &Project,
     base: &str,
-    changes: &[Change],
+    changes: &[TreeChange],
     worktrees: &WorktreeList,
 ) -> Result<bool, Error> {
     let repo = &project.repo;
@@ -108,7 +108,7 @@ fn can_base_move(
 }
 
 /// Returns whether a local file, even an ignored one, is in the way of a change.
-fn is_obstructed(dir: &Path, change: &Change, local_paths: &[RepoPath]) -> bool {
+fn is_obstructed(dir: &Path, change: &TreeChange, local_paths: &[RepoPath]) -> bool {
     let path = &change.path;
     let is_below = |below: &RepoPath, above: &RepoPath| below.parents().any(|parent| parent == *above);
     let is_new = change.old.is_none();

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use proq_git::history::tree_diff::{Change, TreeFile, tree_changes, tree_files};
+use proq_git::history::tree_diff::{TreeChange, TreeFile, tree_changes, tree_files};
 use proq_git::merge::resolve::WorktreeContents;
 use proq_git::merge::tree_merge;
 use proq_git::merge::tree_merge::TreeMergeOutcome;
@@ -129,7 +129,7 @@ impl ResolutionCheck<'_> {
     }
 
     /// Returns the reason to refuse a change of a path that git had merged without a conflict.
-    fn check_unconflicted(&self, change: &Change) -> Option<String> {
+    fn check_unconflicted(&self, change: &TreeChange) -> Option<String> {
         let path = &change.path;
         if self.allowance.other_files || self.allowance.covers(path) {
             return None;
@@ -148,7 +148,7 @@ impl ResolutionCheck<'_> {
         &self,
         path: &ConflictedPath,
         current: Option<TreeFile>,
-        change: Option<&Change>,
+        change: Option<&TreeChange>,
     ) -> Result<Option<String>, Error> {
         let name = &path.path;
         let text = self.reference.conflicted_text(self.repo, name)?;
@@ -184,7 +184,7 @@ impl ResolutionCheck<'_> {
                 return Ok(Some(format!("{name} is no file any more; --allow {name} gives leave")));
             }
         };
-        let is_mode_changed = |c: &Change| c.old.map(|s| s.mode) != c.new.map(|s| s.mode);
+        let is_mode_changed = |c: &TreeChange| c.old.map(|s| s.mode) != c.new.map(|s| s.mode);
         if change.is_some_and(is_mode_changed) {
             return Ok(Some(format!("{name} has another mode now; --allow {name} gives leave")));
         }

@@ -131,7 +131,7 @@ fn requested_lanes(project: &Project, options: &LandingOptions<'_>) -> Result<Ve
     if options.all {
         lanes = project.owned_lanes()?;
         lanes.sort_by(|a, b| a.created.cmp(&b.created).then_with(|| a.name.cmp(&b.name)));
-    } else if let Some(lane) = options.unrecorded_lane {
+    } else if let Some(lane) = options.simulated_lane {
         lanes.push(lane.clone());
     } else {
         for name in options.lanes {
@@ -185,7 +185,7 @@ impl LaneExamination<'_, '_> {
                 || self.was_incomplete.load(Ordering::Relaxed)
                 || !has_branch_and_worktree(&self.project.repo, &self.lane)
         };
-        if !matches!(decision, Ok(Ok(_))) && self.options.unrecorded_lane.is_none() && may_be_outdated() {
+        if !matches!(decision, Ok(Ok(_))) && self.options.simulated_lane.is_none() && may_be_outdated() {
             return self.reexamine();
         }
         decision.map(Some)

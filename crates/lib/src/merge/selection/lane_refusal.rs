@@ -4,7 +4,7 @@
 use proq_base::explain::shell_quote_path;
 use proq_base::lane_name::LaneName;
 use proq_git::history::deletions;
-use proq_git::history::tree_diff::{Change, TreeFile};
+use proq_git::history::tree_diff::{TreeChange, TreeFile};
 use proq_git::{CommitId, Repo};
 use proq_store::records::lane::LaneRecord;
 use proq_store::records::lane_state::LaneState;
@@ -34,7 +34,7 @@ pub(crate) fn mass_deletion_refusal(
     lane: &LaneName,
     onto: &str,
     base: CommitId,
-    changes: &[Change],
+    changes: &[TreeChange],
 ) -> Result<Option<LaneOutcome>, Error> {
     let changed = changes.iter().map(|change| (&change.path, change.new.is_some()));
     let Some(deletion) = deletions::detect_mass_deletion(repo, base, changed)? else { return Ok(None) };
@@ -47,7 +47,7 @@ pub(crate) fn mass_deletion_refusal(
 const MAX_MARKER_SCAN_BYTES: u64 = 4 * 1024 * 1024;
 
 /// Returns whether a change adds conflict markers to a file that had none.
-pub(crate) fn adds_conflict_markers(repo: &Repo, change: &Change) -> bool {
+pub(crate) fn adds_conflict_markers(repo: &Repo, change: &TreeChange) -> bool {
     let has_markers = |side: Option<TreeFile>| {
         let blob =
             side.filter(|s| s.is_file()).and_then(|s| repo.small_blob(s.blob(), MAX_MARKER_SCAN_BYTES));

@@ -6,7 +6,7 @@ use std::path::Path;
 use proq_base::config::choices::UncommittedPolicy;
 use proq_base::explain::{Explain, shell_quote_path};
 use proq_git::base::error;
-use proq_git::base::local_changes_hint::LocalChangesHint;
+use proq_git::base::local_changes_remedy::LocalChangesRemedy;
 use proq_git::status::special_files;
 use proq_git::status::worktree_status::WorktreeStatus;
 use proq_git::{Repo, RepoPath};
@@ -151,8 +151,8 @@ fn commit_hints(repo: &Repo, lane: &LaneRecord, status: &WorktreeStatus) -> Vec<
     let commit_command =
         |dir: &Path| format!("git -C {0} add -A{sparse_flag} && git -C {0} commit", shell_quote_path(dir));
     let lane_commit = commit_command(&lane.path);
-    if let LocalChangesHint::StashInSubmodules(submodules) =
-        LocalChangesHint::detect(repo, &lane.path, &status.paths())
+    if let LocalChangesRemedy::StashInSubmodules(submodules) =
+        LocalChangesRemedy::detect(repo, &lane.path, &status.paths())
     {
         let commands: Vec<String> =
             submodules.iter().map(|path| commit_command(&path.to_fs_path(&lane.path))).collect();

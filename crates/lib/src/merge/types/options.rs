@@ -56,7 +56,7 @@ pub struct LandingOptions<'a> {
     /// Names or branches of the lanes to land, as the user gave them.
     pub lanes: &'a [String],
     /// The named lane as it would be created; a dry run treats it like a recorded lane.
-    pub unrecorded_lane: Option<&'a LaneRecord>,
+    pub simulated_lane: Option<&'a LaneRecord>,
     /// Whether every eligible lane lands.
     pub all: bool,
     /// Branch to land on instead of each lane's own base.
@@ -111,7 +111,7 @@ impl<'a> LandingOptions<'a> {
     pub(crate) fn from_lanes(lanes: &'a [String]) -> LandingOptions<'a> {
         LandingOptions {
             lanes,
-            unrecorded_lane: None,
+            simulated_lane: None,
             all: false,
             onto: None,
             force: false,
@@ -147,7 +147,7 @@ impl<'a> LandingOptions<'a> {
     /// # Errors
     /// Fails when the records of lanes cannot be read.
     pub fn landing_bases(&self, project: &Project) -> Result<BTreeSet<String>, Error> {
-        let unrecorded = self.unrecorded_lane.filter(|_| self.onto.is_none()).map(|lane| lane.base.clone());
+        let unrecorded = self.simulated_lane.filter(|_| self.onto.is_none()).map(|lane| lane.base.clone());
         Ok(unrecorded.into_iter().chain(landing_bases(project, self.lanes, self.all, self.onto)?).collect())
     }
 

@@ -150,7 +150,7 @@ fn json_location(path: &str) -> SourceLocation {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RawNeed {
     /// Name of the task that has to wait.
-    pub task: String,
+    pub waiting_task: String,
     /// Name of the task that has to be done before.
     pub needed_task: String,
     /// Reason for the dependency, in one line; may be empty.
@@ -203,7 +203,7 @@ fn parse_need(index: usize, item: &Json) -> Result<RawNeed, String> {
             .ok_or_else(|| format!("$[{index}] has no text '{key}', the ID of a task"))
     };
     let reason = first_line(text("because").unwrap_or_default());
-    Ok(RawNeed { task: required("task")?, needed_task: required("needs")?, reason })
+    Ok(RawNeed { waiting_task: required("task")?, needed_task: required("needs")?, reason })
 }
 
 #[cfg(test)]
@@ -273,7 +273,7 @@ mod tests {
 
     #[test]
     fn falls_back_to_empty_need_list() {
-        let need = RawNeed { task: "a".into(), needed_task: "b".into(), reason: "why".into() };
+        let need = RawNeed { waiting_task: "a".into(), needed_task: "b".into(), reason: "why".into() };
         let one = r#"[{"task": "a", "needs": "b", "because": "why\nso"}]"#;
         assert_eq!(parse_needs(&format!("a[0] is {one} and not []")).unwrap(), std::slice::from_ref(&need));
         assert_eq!(parse_needs(&format!("{{\"missing\": {one}}}")).unwrap(), [need]);

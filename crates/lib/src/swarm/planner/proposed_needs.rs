@@ -68,7 +68,7 @@ pub fn add_approved_needs(project: &Project, found: LoadedPlan) -> Result<Loaded
 /// Adds the dependencies of a proposals record to a plan. The second value describes those that do not fit.
 pub fn with_proposals(found: LoadedPlan, record: &ProposalsRecord) -> (LoadedPlan, Vec<String>) {
     let raw_needs = record.needs.iter().map(|need| RawNeed {
-        task: need.task.clone(),
+        waiting_task: need.task.clone(),
         needed_task: need.needs.clone(),
         reason: need.reason.clone(),
     });
@@ -203,7 +203,7 @@ impl TaskNames {
         graph: &DependencyGraph,
         raw: &RawNeed,
     ) -> Result<(usize, usize), String> {
-        let (task, need) = (self.resolve(&raw.task)?, self.resolve(&raw.needed_task)?);
+        let (task, need) = (self.resolve(&raw.waiting_task)?, self.resolve(&raw.needed_task)?);
         let ends: Vec<_> = [task, need].iter().filter_map(|index| plan.tasks().nth(*index)).collect();
         let [waiting, required] = ends.as_slice() else { return Err("there is no such task".to_owned()) };
         let (name, other) = (waiting.task.full_name(), required.task.full_name());
@@ -239,7 +239,7 @@ mod tests {
 
     fn raw_needs(edges: &[(&str, &str)]) -> Vec<RawNeed> {
         let to_need = |(task, needs): &(&str, &str)| RawNeed {
-            task: (*task).to_owned(),
+            waiting_task: (*task).to_owned(),
             needed_task: (*needs).to_owned(),
             reason: String::new(),
         };

@@ -25,8 +25,10 @@ const OPEN_FOLDER_FLAGS: OFlags =
 /// Maximum depth of a copied folder. Each level takes two open file descriptors while it is copied.
 const MAX_DEPTH: usize = 200;
 
-/// Time before the first progress line, and interval between the following ones.
+/// Time before the first progress line.
 const PROGRESS_DELAY: Duration = Duration::from_millis(500);
+
+/// Interval between progress lines.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Copied files and skipped paths.

@@ -12,7 +12,7 @@ const MAX_PATHS_NAMED: usize = 4;
 
 /// Kind of commands that get local changes out of the way.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum LocalChangesHint {
+pub enum LocalChangesRemedy {
     /// Commit or stash the changes.
     CommitOrStash,
     /// Commit or stash existing files with intent to add (`git add -N`): `git stash` accepts them only once
@@ -42,32 +42,32 @@ pub enum LocalChangesHint {
     },
 }
 
-impl LocalChangesHint {
+impl LocalChangesRemedy {
     /// Returns whether an index flag hides some of the files from git.
     pub fn has_flag_hidden_files(&self) -> bool {
-        matches!(self, LocalChangesHint::Unflag { .. } | LocalChangesHint::Commit { .. })
+        matches!(self, LocalChangesRemedy::Unflag { .. } | LocalChangesRemedy::Commit { .. })
     }
 
     /// Returns the hints with commands for the worktree at `dir`.
-    pub fn hints(&self, dir: &Path) -> Vec<Cow<'static, str>> {
+    pub fn command_hints(&self, dir: &Path) -> Vec<Cow<'static, str>> {
         let commit = || format!("commit them first: {} commit -am WIP", git_command_in(dir)).into();
         match self {
-            LocalChangesHint::CommitOrStash => {
+            LocalChangesRemedy::CommitOrStash => {
                 vec![commit(), format!("or set them aside: {} stash push", git_command_in(dir)).into()]
             }
-            LocalChangesHint::IntentToAdd => {
+            LocalChangesRemedy::IntentToAdd => {
                 vec![commit(), format!("or set them aside: {}", add_and_stash_command(dir)).into()]
             }
-            LocalChangesHint::OutsideSparse => vec![
+            LocalChangesRemedy::OutsideSparse => vec![
                 format!("commit them first: {0} add --sparse -u && {0} commit -m WIP", git_command_in(dir))
                     .into(),
                 format!("or set them aside: {} stash push", git_command_in(dir)).into(),
             ],
-            LocalChangesHint::Commit { .. } => vec![commit()],
-            LocalChangesHint::Stash
-            | LocalChangesHint::Rename(_)
-            | LocalChangesHint::StashInSubmodules(_)
-            | LocalChangesHint::Unflag { .. } => {
+            LocalChangesRemedy::Commit { .. } => vec![commit()],
+            LocalChangesRemedy::Stash
+            | LocalChangesRemedy::Rename(_)
+            | LocalChangesRemedy::StashInSubmodules(_)
+            | LocalChangesRemedy::Unflag { .. } => {
                 vec![self.hint_without_commit(dir)]
             }
         }
@@ -76,13 +76,15 @@ impl LocalChangesHint {
     /// Returns the hint whose commands create no commit: they stash, rename, or clear index flags.
     pub fn hint_without_commit(&self, dir: &Path) -> Cow<'static, str> {
         match self {
-            LocalChangesHint::CommitOrStash | LocalChangesHint::OutsideSparse | LocalChangesHint::Stash => {
+            LocalChangesRemedy::CommitOrStash
+            | LocalChangesRemedy::OutsideSparse
+            | LocalChangesRemedy::Stash => {
                 format!("set them aside first: {} stash push", git_command_in(dir)).into()
             }
-            LocalChangesHint::IntentToAdd => {
+            LocalChangesRemedy::IntentToAdd => {
                 format!("set them aside first: {}", add_and_stash_command(dir)).into()
             }
-            LocalChangesHint::Rename(paths) => {
+            LocalChangesRemedy::Rename(paths) => {
                 let commands: Vec<String> =
                     paths.iter().take(MAX_PATHS_NAMED).map(|path| rename_command(dir, path)).collect();
                 format!(
@@ -91,19 +93,19 @@ impl LocalChangesHint {
                 )
                 .into()
             }
-            LocalChangesHint::StashInSubmodules(paths) => {
+            LocalChangesRemedy::StashInSubmodules(paths) => {
                 let stash_command = |path: &RepoPath| {
                     format!("{} stash push --include-untracked", git_command_in(&path.to_fs_path(dir)))
                 };
                 let commands: Vec<String> = paths.iter().take(MAX_PATHS_NAMED).map(stash_command).collect();
                 format!("set them aside in the submodule: {}", commands.join(" && ")).into()
             }
-            LocalChangesHint::Commit { assume_unchanged: assumed } => format!(
+            LocalChangesRemedy::Commit { assume_unchanged: assumed } => format!(
                 "git was told not to look at all files; have it look again: {}",
                 unflag_commands(dir, assumed, &[])
             )
             .into(),
-            LocalChangesHint::Unflag { assume_unchanged: assumed, skip_worktree: skipped } => {
+            LocalChangesRemedy::Unflag { assume_unchanged: assumed, skip_worktree: skipped } => {
                 let commands = unflag_commands(dir, assumed, skipped);
                 format!("git was told not to look at them; have it look again: {commands}").into()
             }
