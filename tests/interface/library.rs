@@ -5,7 +5,9 @@ use proq_test_kit::Sandbox;
 /// Returns an example's command. Examples lie beside the test binaries, since `cargo test` builds them too.
 fn example(sandbox: &Sandbox, name: &str) -> std::process::Command {
     let program = std::path::Path::new(env!("CARGO_BIN_EXE_git-proq"));
-    let mut command = sandbox.command(program.with_file_name("examples").join(name), &sandbox.repo);
+    let example = program.with_file_name("examples").join(name);
+    assert!(example.is_file(), "{} is missing: cargo build --examples", example.display());
+    let mut command = sandbox.command(example, &sandbox.repo);
     command.arg(&sandbox.repo);
     command
 }
