@@ -5,7 +5,7 @@ use quote::quote;
 use syn::parse::ParseStream;
 use syn::{Attribute, Error, LitStr, Meta, Result, Token};
 
-/// What the attributes of an error, or of one of its variants, explain.
+/// Parsed attributes `hint`, `exit` and `decision` of an error or of one of its variants.
 #[derive(Clone, Default)]
 pub(crate) struct Attributes {
     /// Statements that add the hints to [`hints_variable`]; empty without an attribute.

@@ -60,7 +60,7 @@ impl Arm {
         quote!(#pattern => #exit,)
     }
 
-    /// Returns the match arm of `is_deliberate_refusal`.
+    /// Returns the match arm of `is_decision`.
     fn decision_arm(&self) -> TokenStream {
         let pattern = &self.pattern;
         let decision = self.attributes.decision.clone().unwrap_or_else(|| quote!(false));

@@ -94,6 +94,7 @@ pub(crate) fn run_landing<'a>(
     auto_lane: Option<&'a LaneRecord>,
 ) -> Result<(LandingReport, Option<&'a str>), Failure> {
     let agent = choose_conflict_agent(context, project, args, auto_lane)?;
+    // Nothing lands where a conflict agent could not be started.
     project.git_proq_path()?;
     let allowance = resolver::Allowance::default();
     let run_options = agent_command::RunOptions::default();

@@ -133,6 +133,7 @@ pub(crate) fn run(context: &CommandContext, args: &Resolve) -> CommandResult {
         other_files: args.allow_other_changes,
     };
     let resolved = if let Some(agent) = &args.agent {
+        // No worktree is made for an agent that could not be started.
         project.git_proq_path()?;
         let run_options = args.run_args.run_options();
         refuse_full_permission(context, &project, &run_options)?;

@@ -50,9 +50,10 @@ pub(crate) fn run(context: &CommandContext, args: &Spawn, purpose: LanePurpose) 
         print_plan(context, &plan, command, purpose, &request.attachments);
         return Ok(Exit::Success);
     }
+    // No lane is created whose agent could not be started.
+    project.git_proq_path()?;
     let (lane, lock) = read_only::create_guest_lane(&project, &plan, &request.attachments)?;
     new_lane::register_repository(&project);
-    project.git_proq_path()?;
     let launch_result = start_supervisor::launch(&project, &lane, lock, command);
     let lane = launch_result.map_err(|e| forget_unstarted_in_place(&project, &lane, e))?;
     if args.wait {

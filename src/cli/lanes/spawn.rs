@@ -90,6 +90,7 @@ fn start_agent(
     agent_command: &AgentCommand,
     attachments: &[PathBuf],
 ) -> Result<AnyLane, Failure> {
+    // No attachment is copied for an agent that could not be started.
     project.git_proq_path()?;
     attached_files::attach(&project.store, &lane.name, attachments)?;
     Ok(start_supervisor::launch(project, &lane.clone().into_any(), lock, agent_command)?)

@@ -1,7 +1,8 @@
 //! Kills of a command at a fault point, and assertions that hold after every recovery.
 
+use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::{Output, Sandbox, file_names};
@@ -81,12 +82,7 @@ fn mask_process_ids(text: &str) -> String {
 /// Returns a command that runs with a wrapper around git. When the arguments of a git call contain `call`,
 /// the shell script `replacement_script` runs instead, in which `$REAL` is the real git.
 pub fn with_git_wrapper(sandbox: &Sandbox, call: &str, replacement_script: &str, args: &[&str]) -> Command {
-    let path = std::env::var_os("PROQ_TEST_PATH").into_iter().chain(std::env::var_os("PATH"));
-    let real = path
-        .flat_map(|all| std::env::split_paths(&all).collect::<Vec<_>>())
-        .map(|dir| dir.join("git"))
-        .find(|git| git.is_file())
-        .unwrap();
+    let real = find_git(["PROQ_TEST_PATH", "PATH"].into_iter().filter_map(std::env::var_os));
     let script = format!(
         "REAL='{}'\ncase \"$*\" in *'{call}'*)\n{replacement_script}\nesac\nexec \"$REAL\" \"$@\"",
         real.display()
@@ -120,9 +116,10 @@ pub fn kill_in_git(sandbox: &Sandbox, call: &str, script: &str, args: &[&str]) {
     assert_eq!(out.code, 137, "no call of git held {call}: {}", out.to_text());
 }
 
-fn find_git(path: &str) -> String {
-    let found = std::env::split_paths(path).map(|dir| dir.join("git")).find(|git| git.is_file());
-    found.unwrap().display().to_string()
+/// Returns the first git in search paths, each a list of folders like `PATH`.
+fn find_git(search_paths: impl IntoIterator<Item = OsString>) -> PathBuf {
+    let folders = search_paths.into_iter().flat_map(|all| std::env::split_paths(&all).collect::<Vec<_>>());
+    folders.map(|folder| folder.join("git")).find(|git| git.is_file()).unwrap()
 }
 
 /// Runs the program while `act`, a shell script, runs in the main checkout right before the first call of git
@@ -135,11 +132,12 @@ pub fn run_with_race(sandbox: &Sandbox, moment: &str, act: &str, args: &[&str]) 
         sandbox.git(&["config", "core.sharedRepository", "umask"]);
     }
     let path = std::env::var("PATH").unwrap();
-    let real = find_git(&path);
+    let real = find_git([path.clone().into()]);
     let done = bin.join("done");
     drop(std::fs::remove_file(&done));
     let script = format!(
         "#!/bin/sh\ncase \"$*\" in *'{moment}'*) if [ ! -e '{done}' ]; then : > '{done}'; (unset GIT_INDEX_FILE GIT_DIR GIT_WORK_TREE; cd '{repo}'; PATH='{path}'; {act}) >/dev/null 2>&1; fi;; esac\nexec '{real}' \"$@\"\n",
+        real = real.display(),
         done = done.display(),
         repo = sandbox.repo.display(),
     );

@@ -93,11 +93,11 @@ choices! {
 
     /// What happens to a task in its plan's files once the task is on the base.
     LandedTaskMarking {
-        /// It is marked as done.
+        /// The task is marked as done in the files of its plan.
         Mark = "note",
-        /// It is marked as done, and its task folder is archived.
+        /// The task is marked as done in the files of its plan, and its task folder is archived.
         Archive = "archive",
-        /// Nothing.
+        /// The files of the plan stay as they are.
         Nothing = "nothing",
     }
 }

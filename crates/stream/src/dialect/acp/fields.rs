@@ -1,4 +1,4 @@
-//! What tool calls and usage reports of the Agent Client Protocol contain.
+//! Readers for the fields of tool calls and usage reports in messages of the Agent Client Protocol.
 
 use proq_base::usage::Tokens;
 use serde_json::Value;
