@@ -23,9 +23,10 @@ const ALLOWED_CRATES: &[(&str, &[&str])] = &[
 /// Rooms of `crates/lib` that each room may name.
 const ALLOWED_ROOMS: &[(&str, &[&str])] = &[
     ("probe", &["facade"]),
-    ("facade", &["merge", "agent", "preview", "undo", "session", "snapshot", "run", "lane", "event"]),
+    ("facade", &["ops", "merge", "agent", "preview", "undo", "session", "snapshot", "run", "lane", "event"]),
     ("health", &["swarm", "agent", "snapshot", "lane", "event"]),
-    ("swarm", &["merge", "agent", "preview", "undo", "session", "snapshot", "run", "lane", "event"]),
+    ("swarm", &["ops", "merge", "agent", "preview", "undo", "session", "snapshot", "run", "lane", "event"]),
+    ("ops", &["merge", "agent", "preview", "undo", "session", "snapshot", "run", "lane", "event"]),
     ("merge", &["agent", "preview", "run", "lane", "event"]),
     ("agent", &["session", "snapshot", "run", "lane", "event"]),
     ("preview", &["undo", "snapshot", "lane", "event"]),

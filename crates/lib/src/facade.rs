@@ -5,7 +5,6 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use proq_base::diagnostics::Listener;
-use proq_base::explain::Explain;
 use proq_base::lane_name::LaneName;
 use proq_store::locks::lock::WaitLimit;
 use proq_store::records::lane::{AnyLane, LaneRecord};
@@ -29,43 +28,8 @@ use crate::lane::worktree::set_up::commands;
 use crate::merge::land::landing;
 use crate::merge::types::options::LandingOptions;
 use crate::merge::types::{options, outcome};
+pub use crate::ops::error::Error;
 use crate::preview::{enter, leave, remove_lane};
-
-/// Error of an operation, with hints and an exit code.
-#[derive(Debug)]
-pub struct Error(Box<dyn Explain>);
-
-impl Error {
-    /// Returns commands that help, most useful first.
-    #[must_use]
-    pub fn hints(&self) -> Vec<String> {
-        self.0.hints().iter().map(ToString::to_string).collect()
-    }
-
-    /// Returns the exit code that the command line would end with.
-    #[must_use]
-    pub fn exit_code(&self) -> u8 {
-        self.0.exit().code()
-    }
-}
-
-impl std::fmt::Display for Error {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl std::error::Error for Error {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.0.source()
-    }
-}
-
-impl<E: Explain + 'static> From<E> for Error {
-    fn from(e: E) -> Error {
-        Error(Box::new(e))
-    }
-}
 
 /// Options of a new lane.
 #[derive(Debug, Clone, Default)]

@@ -6,6 +6,7 @@ pub mod facade;
 pub mod health;
 pub mod lane;
 pub mod merge;
+pub mod ops;
 pub mod preview;
 pub mod probe;
 pub mod run;

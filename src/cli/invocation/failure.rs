@@ -3,19 +3,10 @@
 use console::style;
 use proq_base::explain::{Exit, Explain};
 use proq_base::{interrupt, terminal_text};
+pub(crate) use proq_lib::ops::error::Error as Failure;
 use serde::Serialize;
 
 use crate::cli::terminal::ui;
-
-/// Error of a command, with its causes and hints.
-#[derive(Debug)]
-pub(crate) struct Failure(pub(crate) Box<dyn Explain>);
-
-impl<E: Explain + 'static> From<E> for Failure {
-    fn from(e: E) -> Failure {
-        Failure(Box::new(e))
-    }
-}
 
 /// JSON output of a failure.
 #[derive(Serialize)]
