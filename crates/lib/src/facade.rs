@@ -107,7 +107,7 @@ pub struct Lane {
 impl From<LaneView> for Lane {
     fn from(view: LaneView) -> Lane {
         Lane {
-            state: view.state,
+            state: view.state(),
             detail: view.detail,
             ahead: view.distance.map(|d| d.ahead),
             behind: view.distance.map(|d| d.behind),

@@ -128,7 +128,7 @@ fn print_notes(context: &CommandContext, project: &Project, lane_list: &LaneList
             ));
         }
     }
-    for view in lane_list.views.iter().filter(|v| v.pending_messages > 0 && !v.state.is_busy()) {
+    for view in lane_list.views.iter().filter(|v| v.pending_messages > 0 && !v.state().is_busy()) {
         context.ui.status(inbox::pending_text(&view.lane.name, view.pending_messages));
     }
     warn_of_broken_lanes(context, project, lane_list);
@@ -180,7 +180,7 @@ fn warn_of_broken_lanes(context: &CommandContext, project: &Project, lane_list: 
 /// none may conflict with its base or with another of them, and nothing else may block the landing.
 fn is_sure_all_land(project: &Project, lane_list: &LaneList, lanes: &[&LaneName]) -> bool {
     let may_also_land = |view: &LaneView| {
-        let is_ready = matches!(view.state, LaneState::Idle | LaneState::Conflict | LaneState::CheckFailed);
+        let is_ready = matches!(view.state(), LaneState::Idle | LaneState::Conflict | LaneState::CheckFailed);
         is_ready && view.distance.is_some_and(|distance| distance.ahead > 0)
     };
     if lane_list.views.iter().any(may_also_land) {
@@ -207,7 +207,7 @@ fn is_sure_all_land(project: &Project, lane_list: &LaneList, lanes: &[&LaneName]
 fn next_step_hints(project: &Project, lane_list: &LaneList) -> Vec<String> {
     let lanes_in_states = |wanted: &[LaneState]| -> Vec<&LaneName> {
         let is_match = |v: &&LaneView| {
-            wanted.contains(&v.state) && missing_parts(v).is_empty() && v.worktree_defect.is_none()
+            wanted.contains(&v.state()) && missing_parts(v).is_empty() && v.worktree_defect.is_none()
         };
         lane_list.views.iter().filter(is_match).map(|v| &v.lane.name).collect()
     };
@@ -220,7 +220,7 @@ fn next_step_hints(project: &Project, lane_list: &LaneList) -> Vec<String> {
             && lane_list.views.iter().filter(|other| other.lane.group == v.lane.group).count() > 1
     };
     let rivals: Vec<&LaneView> = lane_list.views.iter().filter(is_rival).collect();
-    let has_answer = |v: &&LaneView| v.state == LaneState::Done && v.lane.is_read_only();
+    let has_answer = |v: &&LaneView| v.state() == LaneState::Done && v.lane.is_read_only();
     if let Some(view) = lane_list.views.iter().find(has_answer) {
         out.push(format!("git proq show {} prints what it came to", view.lane.name));
     }
@@ -237,7 +237,7 @@ fn next_step_hints(project: &Project, lane_list: &LaneList) -> Vec<String> {
             false => format!("{count} {are} done: git proq merge --all --dry-run shows what would land"),
         });
     }
-    let is_finished = |v: &&&LaneView| !v.state.is_busy();
+    let is_finished = |v: &&&LaneView| !v.state().is_busy();
     if let Some(group) = rivals.iter().find(is_finished).and_then(|v| v.lane.group.as_ref()) {
         out.push(format!("git proq compare {group} shows attempts side by side"));
     }

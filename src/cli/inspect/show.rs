@@ -62,7 +62,9 @@ pub(crate) struct Show {
 struct ShowOutput {
     #[serde(flatten)]
     lane: AnyLane,
-    /// Current state; the state in the record may be older.
+    /// Word for the status by the record.
+    state: LaneState,
+    /// Word for the current status; that of the record may be older.
     current_state: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     current_detail: Option<String>,
@@ -130,13 +132,16 @@ pub(crate) fn run(context: &CommandContext, args: &Show) -> CommandResult {
 
 /// Builds the JSON output from a lane's record, its inspection and its details. `view` is `None` for a
 /// removed lane.
-fn build_json_output(lane: AnyLane, view: Option<&LaneView>, details: LaneDetails) -> ShowOutput {
+fn build_json_output(mut lane: AnyLane, view: Option<&LaneView>, details: LaneDetails) -> ShowOutput {
     let (last_answer, last_answer_file) =
         details.last_answer.map(|(text, file)| (text, path_form::to_text(&file))).unzip();
+    let state = lane.state();
+    lane.status = view.map_or(lane.status, |view| view.status);
     ShowOutput {
+        state,
         last_answer,
         last_answer_file,
-        current_state: view.map_or(lane.state, |v| v.state).to_string(),
+        current_state: view.map_or(lane.state(), |v| v.state()).to_string(),
         current_detail: view.and_then(|v| v.detail.clone()).or_else(|| lane.detail.clone()),
         tip: view.and_then(|v| v.tip).map(|t| t.to_string()),
         ahead: view.and_then(|v| v.distance).map(|d| d.ahead),
@@ -169,7 +174,7 @@ fn print_lane(
     let print_field = |key: &str, value: &str| {
         context.ui.print_line(format!("{} {value}", console::style(format!("{key:<10}")).dim()));
     };
-    let state = view.map_or(lane.state, |v| v.state);
+    let state = view.map_or(lane.state(), |v| v.state());
     let detail = view.map_or(lane.detail.as_deref(), |v| v.detail.as_deref());
     // A removed lane is listed under its name in the history, which is the name of its record folder.
     let past_name = details.record_dir.file_name().map(|n| n.to_string_lossy().into_owned());

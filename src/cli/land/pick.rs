@@ -152,7 +152,7 @@ fn find_attempt_or_landed(
         .strip_prefix(&format!("{}/", project.settings.branch_prefix))
         .unwrap_or(name_or_branch);
     let past_lanes = project.past_owned_lanes().into_iter().map(|(_, past)| past);
-    let landed_lanes = past_lanes.filter(|past| past.name == name && past.state == LaneState::Landed);
+    let landed_lanes = past_lanes.filter(|past| past.name == name && past.state() == LaneState::Landed);
     let latest = landed_lanes
         .filter_map(|past| Some((past.landed.clone()?, past)))
         .max_by_key(|(landed, _)| landed.landed_at);

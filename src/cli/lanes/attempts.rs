@@ -131,7 +131,7 @@ impl<'j> CreatedAttempt<'j> {
         error: Option<agent::Error>,
     ) -> CreatedAttempt<'j> {
         let lane = project.lane(&lane.name).unwrap_or(lane);
-        CreatedAttempt { state: lane.state, lane, command, failure: error.map(Failure::from) }
+        CreatedAttempt { state: lane.state(), lane, command, failure: error.map(Failure::from) }
     }
 }
 

@@ -104,7 +104,7 @@ pub(crate) fn report_or_follow_spawned(
 ) -> CommandResult {
     let is_followed = start_result.as_ref().is_ok_and(|started| wait && started.is_some());
     if let (Ok(started), false) = (&start_result, is_followed) {
-        lane.state = started.as_ref().map_or(lane.state, |started_lane| started_lane.state);
+        lane.status = started.as_ref().map_or(lane.status, |started_lane| started_lane.status);
         print_created(context, &lane, agent_command);
     }
     warn_uncommitted();

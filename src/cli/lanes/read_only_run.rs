@@ -60,7 +60,7 @@ pub(crate) fn run(context: &CommandContext, args: &Spawn, purpose: LanePurpose) 
         return follow_run::follow_and_report(context, &project, &lane, Some(command));
     }
     if context.ui.json {
-        print_json(context, &lane, Some(command), lane.state, None);
+        print_json(context, &lane, Some(command), lane.state(), None);
         return Ok(Exit::Success);
     }
     print_started(context, &lane, command, purpose);

@@ -185,7 +185,7 @@ fn resume_task_loop(
         match task_loop_start::resume_task_loop(project, &lane, lock, new_command)? {
             LoopStart::Running(lane) => current_lane = lane,
             LoopStart::Finished(lane) => {
-                context.ui.status(run_end::state_line(&lane, lane.state));
+                context.ui.status(run_end::state_line(&lane, lane.state()));
                 if context.ui.json {
                     print_started_json(context, (&lane, lane.last_run), &agent_command, false);
                 }
@@ -243,7 +243,7 @@ fn print_started_json(
         agent: &agent_command.agent,
         command: agent_command.display_command_line(),
         run: run_number,
-        state: lane.state.to_string(),
+        state: lane.state().to_string(),
         dry_run,
     });
 }

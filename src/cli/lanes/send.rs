@@ -116,7 +116,7 @@ pub(crate) fn run(context: &CommandContext, args: &Send) -> CommandResult {
             agent: &recipient.agent,
             session: recipient.session.as_deref(),
             queued: outcome == SendOutcome::Queued,
-            state: lane.state.to_string(),
+            state: lane.state().to_string(),
             dry_run: args.dry_run,
         });
         return Ok(Exit::Success);

@@ -86,7 +86,7 @@ pub(crate) fn run(context: &CommandContext, args: &Stop) -> CommandResult {
         };
         match result {
             Ok(lane) => {
-                context.ui.status(run_end::state_line(&lane, lane.state));
+                context.ui.status(run_end::state_line(&lane, lane.state()));
                 run_end::print_pending_message_count(context, &project.store, &name);
                 stopped.push(name);
             }

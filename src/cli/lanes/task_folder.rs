@@ -75,7 +75,7 @@ pub(crate) fn run(context: &CommandContext, args: &Spawn, source: &str) -> Comma
         &request.agent_command,
         &request.folder_task,
     );
-    let wait = args.wait && launch_result.as_ref().is_ok_and(|started| started.state.is_busy());
+    let wait = args.wait && launch_result.as_ref().is_ok_and(|started| started.state().is_busy());
     let warn_uncommitted = || uncommitted.warn(context, unchanged.as_deref());
     let start_result = launch_result.map(Some).map_err(Failure::from);
     report_or_follow_spawned(

@@ -13,7 +13,7 @@ use proq_store::base::record::Record;
 use proq_store::locks::lock::LockName;
 use proq_store::paths::layout::Layout;
 use proq_store::records::lane::AnyLane;
-use proq_store::records::lane_state::LaneState;
+use proq_store::records::lane_state::{LaneState, RunState};
 use proq_store::records::run::RunRecord;
 
 use crate::cli::invocation::failure::Failure;
@@ -26,7 +26,7 @@ pub(crate) struct AutoMergeResult {
     /// The lane as it is now, or as it was when it was removed.
     pub(crate) lane: AnyLane,
     /// The final state of the lane's run; `None` if it is not recorded.
-    pub(crate) run_state: Option<LaneState>,
+    pub(crate) run_state: Option<RunState>,
     /// The path of the landing's log.
     pub(crate) log_path: PathBuf,
     /// The exit code of the landing.
@@ -61,7 +61,7 @@ pub(crate) fn wait_for_landing(project: &Project, lane: &AnyLane) -> Result<Auto
 fn read_result(project: &Project, lane: &AnyLane) -> Result<AutoMergeResult, Failure> {
     let is_removed = project.lane(&lane.name).is_err();
     let (dir, current) = lane_records::load_present_or_past_lane(project, lane)?;
-    let exit = match current.state {
+    let exit = match current.state() {
         LaneState::Conflict => Exit::Conflicts,
         LaneState::CheckFailed => Exit::Agent,
         LaneState::Landed => Exit::Success,
@@ -80,7 +80,7 @@ fn read_result(project: &Project, lane: &AnyLane) -> Result<AutoMergeResult, Fai
         exit,
         has_no_landing_outcome: !is_removed
             && current.auto_merge
-            && current.state == LaneState::Done
+            && current.state() == LaneState::Done
             && current.auto_merge_refusal.is_none(),
         lane: current,
     })

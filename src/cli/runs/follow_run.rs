@@ -8,7 +8,7 @@ use proq_base::terminal_text;
 use proq_lib::agent::command::agent_command::AgentCommand;
 use proq_lib::lane::Project;
 use proq_store::records::lane::AnyLane;
-use proq_store::records::lane_state::LaneState;
+use proq_store::records::lane_state::{LaneState, RunState};
 
 use super::auto_merge_result::AutoMergeResult;
 use super::{auto_merge_result, guest_lane_output, lane_output, log_view, run_end};
@@ -25,7 +25,7 @@ fn print_landing(
     landing: &AutoMergeResult,
 ) -> Exit {
     if context.ui.json {
-        print_json(context, &landing.lane, command, landing.lane.state);
+        print_json(context, &landing.lane, command, landing.lane.state());
     } else {
         context.ui.print_line(run_end::state_line(lane, LaneState::Done));
         let text = proq_base::regular_file::read_store_file(&landing.log_path).unwrap_or_default();
@@ -91,7 +91,7 @@ pub(crate) fn follow_and_report(
     let landing = lane.auto_merge.then(|| auto_merge_result::wait_for_landing(project, lane)).transpose()?;
     bar.finish_and_clear();
     run_end::notify_run_ended(context, project, &current_lane, state);
-    if let Some(landing) = landing.filter(|landing| landing.run_state == Some(LaneState::Done)) {
+    if let Some(landing) = landing.filter(|landing| landing.run_state == Some(RunState::Done)) {
         return Ok(print_landing(context, lane, command, &landing));
     }
     let lane = current_lane;

@@ -96,7 +96,7 @@ pub(crate) fn print_created(
     agent_command: Option<&AgentCommand>,
 ) {
     if context.ui.json {
-        print_json(context, lane, agent_command, lane.state);
+        print_json(context, lane, agent_command, lane.state());
         return;
     }
     context.ui.print_line(format!("lane '{}' on branch {}, from {}", lane.name, lane.kind.branch, lane.base));

@@ -137,9 +137,9 @@ pub(crate) fn follow_log(
             // The supervisor may have updated the record since it was read here.
             return Ok((LaneRecord { detail, ..lane }, state));
         }
-        if !lane.state.is_busy() {
+        if !lane.state().is_busy() {
             // The run has finished, but its background processes may continue indefinitely.
-            let state = lane.state;
+            let state = lane.state();
             return Ok((lane, state));
         }
         std::thread::sleep(POLL_INTERVAL);

@@ -130,7 +130,7 @@ impl<'a> CheckContext<'a> {
 
     /// Returns whether a lane is just being created or removed.
     pub(super) fn is_being_changed(&self, lane: &LaneRecord) -> bool {
-        self.is_locked(lane.name.as_str()) && !lane.state.is_claimed()
+        self.is_locked(lane.name.as_str()) && !lane.state().is_claimed()
     }
 
     /// Returns whether a lane folder of this name exists, with or without a readable record. Also true where

@@ -36,7 +36,7 @@ pub(super) fn check(context: &CheckContext<'_>) -> Vec<Finding> {
                 let found = Finding::error("conflict-ref", subject, message);
                 out.push(found.with_help(merge_command).with_left_reason("merging captures it anew"));
             }
-            Ok(None) if lane.state == LaneState::Conflict => {
+            Ok(None) if lane.state() == LaneState::Conflict => {
                 let message = format!("lane '{name}' is in conflict, but nothing tells with what");
                 let found = Finding::error("conflict-record", subject, message);
                 out.push(found.with_help(merge_command).with_left_reason("merging captures it anew"));

@@ -219,9 +219,9 @@ fn check_state<P>(context: &CheckContext<'_>, lane: &LaneRecord<P>) -> Option<Fi
                     .with_left_reason("its agent may be at work"),
             )
         }
-        Ok((current, detail)) if current != lane.state => {
+        Ok((current, detail)) if current != lane.state() => {
             let reason = detail.unwrap_or_else(|| "its run is over".to_owned());
-            let message = format!("lane '{name}' claims to be {}, but {reason}", lane.state);
+            let message = format!("lane '{name}' claims to be {}, but {reason}", lane.state());
             Some(
                 Finding::error("lane-state", lane_subject(lane), message)
                     .with_help(format!("git proq logs {name}"))

@@ -6,14 +6,14 @@ use proq_base::lane_name::LaneName;
 use proq_git::CommitId;
 use proq_store::base::record::Record;
 use proq_store::locks::lock::LockName;
-use proq_store::records::lane_state::LaneState;
+use proq_store::records::lane_state::RunState;
 use proq_store::records::preview::PreviewRecord;
 use proq_store::records::snapshot::SnapshotRecord;
 
 use crate::lane::operation::locked_worktree;
 use crate::lane::removal::unrecorded_worktree;
 use crate::lane::state::crash_reason;
-use crate::lane::state::lane_state::{effective_state, state_after_run};
+use crate::lane::state::lane_state::{effective_state, status_after_run};
 use crate::lane::worktree::lanes_folder::create_lanes_folder;
 use crate::lane::{Error, Project};
 
@@ -78,17 +78,17 @@ fn finish_run(project: &Project, name: &LaneName) -> Result<(), Error> {
     let lane = project.any_lane(name)?;
     // An agent that is still running holds the other lock. The lane is then orphaned, and `stop` ends the
     // agent.
-    if !lane.state.is_claimed() || project.store.locks().is_held(&LockName::AgentAlive(name.clone()))? {
+    if !lane.state().is_claimed() || project.store.locks().is_held(&LockName::AgentAlive(name.clone()))? {
         return Ok(());
     }
-    let state = state_after_run(&project.store, name, LaneState::Failed);
+    let status = status_after_run(&project.store, name, RunState::Failed);
     let reason = crash_reason::describe_crash(project, name);
     project.update_lane(name, |record| {
-        record.state = state;
+        record.status = status;
         record.detail = Some(reason);
     })?;
     debug_assert!(
-        project.any_lane(name).is_ok_and(|l| effective_state(project, &l).is_ok_and(|s| s.0 == l.state))
+        project.any_lane(name).is_ok_and(|l| effective_state(project, &l).is_ok_and(|s| s.0 == l.state()))
     );
     Ok(())
 }

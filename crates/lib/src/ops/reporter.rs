@@ -1,16 +1,18 @@
-//! What a use case asks and tells its caller while it runs.
+//! Reporter of a use case: questions to the user, and progress.
+
+use proq_base::lane_name::LaneName;
 
 use crate::event::approval::ShellCommand;
 use crate::merge::types::outcome::LandingPlan;
 
-/// A decision that only a person can make.
+/// A decision that only the user can make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Question<'a> {
     /// Whether to end the idle session of a lane that is done, and land the lane.
     EndSession {
         /// Name of the lane.
-        lane: &'a str,
-        /// How the session stands.
+        lane: &'a LaneName,
+        /// State of the session, in words.
         detail: &'a str,
     },
 }
@@ -25,30 +27,30 @@ pub enum Progress<'a> {
 /// Caller of a use case: a command, a server or another program. Warnings and waits go to the listener of
 /// the project instead.
 ///
-/// Every method has a default for callers without a person: nothing is shown, no question is asked, and
-/// what needs a person is refused by the use case.
+/// Every method has a default for callers without a user: nothing is shown, no question is put, and what
+/// needs the user's consent is refused by the use case.
 pub trait Reporter {
     /// Shows progress.
     fn progress(&self, _progress: Progress<'_>) {}
 
-    /// Returns whether a person can answer questions.
-    fn has_person(&self) -> bool {
+    /// Returns whether the user can answer questions.
+    fn can_prompt_user(&self) -> bool {
         false
     }
 
-    /// Asks a question. No is the answer when nobody can be asked.
+    /// Prompts the user, and returns whether the answer is yes.
     fn confirm(&self, _question: Question<'_>) -> bool {
         false
     }
 
-    /// Shows commands that the repository brings, and asks whether those that are not approved may run from
-    /// now on. Called only if [`Reporter::has_person`].
+    /// Shows commands that come with the repository, and prompts the user whether those that are not approved
+    /// may run from now on. Called only if [`Reporter::can_prompt_user`].
     fn approve(&self, _commands: &[ShellCommand]) -> bool {
         false
     }
 }
 
-/// Reporter without a person and without output.
+/// Reporter without a user and without output.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SilentReporter;
 

@@ -114,7 +114,7 @@ pub fn auto_merge_status(project: &Project, lane: &LaneRecord) -> Result<AutoMer
                 .or_else(|| undelivered_reason(&project.store, &lane.name).map(AutoMergeStatus::Blocked))
                 .unwrap_or(AutoMergeStatus::Ready)
         }
-        LaneState::Orphaned if lane.state == LaneState::Done => AutoMergeStatus::Blocked(format!(
+        LaneState::Orphaned if lane.state() == LaneState::Done => AutoMergeStatus::Blocked(format!(
             "a process of its agent lives on; git proq stop {} ends it",
             lane.name
         )),
@@ -233,5 +233,5 @@ fn landed_lane_name(path: &Path, text: &str) -> Option<LaneName> {
         return None;
     }
     let record: LaneRecord = toml::from_str(text).ok()?;
-    (record.state == LaneState::Landed).then_some(record.name)
+    (record.state() == LaneState::Landed).then_some(record.name)
 }

@@ -22,7 +22,7 @@ pub(crate) fn total_costs<P>(store: &Store, lane: &LaneRecord<P>) -> Result<RunC
         let path = store.layout().run_record(&lane.name, run_number);
         let Some(run) = RunRecord::load_if_exists(&path)? else { continue };
         // A run whose supervisor was killed has no end time, and is not running any more.
-        let end = run.ended.or_else(|| (run_number == lane.last_run && lane.state.is_claimed()).then(now));
+        let end = run.ended.or_else(|| (run_number == lane.last_run && lane.state().is_claimed()).then(now));
         out = out.plus(RunCosts {
             runs: 1,
             duration: end.map_or(Duration::ZERO, |end| end.duration_since(run.started)),

@@ -6,13 +6,13 @@ use proq_store::base::clock::now;
 use proq_store::base::record::Record;
 use proq_store::locks::lock::{LockGuard, LockName};
 use proq_store::records::lane::{AnyLane, LaneRecord};
-use proq_store::records::lane_state::LaneState;
+use proq_store::records::lane_state::RunState;
 use proq_store::records::run::RunRecord;
 
 use crate::lane::context::lane_records::require_branch;
 use crate::lane::execution::recovery;
 use crate::lane::state::crash_reason::describe_crash;
-use crate::lane::state::lane_state::{effective_state, state_after_run};
+use crate::lane::state::lane_state::{effective_state, status_after_run};
 use crate::lane::{Error, Project};
 
 impl Project {
@@ -51,20 +51,20 @@ impl Project {
     /// Records the end of a run whose supervisor crashed. The caller holds the run lock, which other
     /// processes would otherwise take for the supervisor's.
     pub(crate) fn close_crashed_run(&self, lane: AnyLane) -> Result<AnyLane, Error> {
-        if !lane.state.is_claimed() {
+        if !lane.state().is_claimed() {
             return Ok(lane);
         }
         let path = self.store.layout().run_record(&lane.name, lane.last_run);
         let reason = describe_crash(self, &lane.name);
         if let Some(run) = RunRecord::load_if_exists(&path)?.filter(|run| run.ended.is_none()) {
-            let outcome = Some(LaneState::Failed);
+            let outcome = Some(RunState::Failed);
             let detail = Some(reason.clone());
             RunRecord { ended: Some(now()), outcome, class: Some(RunClass::Crashed), detail, ..run }
                 .save(&path)?;
         }
-        let state = state_after_run(&self.store, &lane.name, LaneState::Failed);
+        let status = status_after_run(&self.store, &lane.name, RunState::Failed);
         self.update_lane(&lane.name, |record| {
-            record.state = state;
+            record.status = status;
             record.detail = Some(reason);
         })
     }

@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::batched::BatchLane;
-use super::lane_state::LaneState;
+use super::lane_state::{LandingState, LaneState, LaneStatus, RunState};
 use super::ports::Ports;
 use crate::base::clock::{Moment, now};
 use crate::base::record::Record;
@@ -217,8 +217,9 @@ pub struct LaneRecord<P = LaneWorktree> {
     pub base: String,
     /// Fork point of the lane; for a read-only lane, the commit that it reads.
     pub start: CommitId,
-    /// State of the lane, from idle to landed or discarded.
-    pub state: LaneState,
+    /// State of the lane's last run and of its landing.
+    #[serde(flatten)]
+    pub status: LaneStatus,
     /// Details about the state, for the user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
@@ -269,7 +270,7 @@ pub struct LaneRecord<P = LaneWorktree> {
 }
 
 impl<P: Serialize + DeserializeOwned> Record for LaneRecord<P> {
-    const FORMAT: u32 = 1;
+    const FORMAT: u32 = 2;
 }
 
 impl<P> LaneRecord<P> {
@@ -282,7 +283,7 @@ impl<P> LaneRecord<P> {
             path,
             base,
             start,
-            state: LaneState::Idle,
+            status: LaneStatus::of_run(RunState::Idle),
             detail: None,
             agent: None,
             last_run: RunNumber::NONE,
@@ -301,9 +302,27 @@ impl<P> LaneRecord<P> {
         }
     }
 
+    /// Returns the word for the lane's status by its record. A claimed state is true only while the run lock
+    /// is held.
+    pub fn state(&self) -> LaneState {
+        self.status.state()
+    }
+
+    /// Sets the state of the lane's last run, and opens its landing again.
+    pub fn set_run(&mut self, run: RunState) {
+        self.status = LaneStatus::of_run(run);
+    }
+
+    /// Sets the state of the lane's landing. A run that is still claimed then has ended without a record: lanes
+    /// with an active run do not land.
+    pub fn set_landing(&mut self, landing: LandingState) {
+        let run = self.status.run;
+        self.status = LaneStatus { run: if run.is_claimed() { RunState::Failed } else { run }, landing };
+    }
+
     /// Returns whether another lane that can still land has the same base, so that the two may conflict.
     pub fn may_conflict_with<Q>(&self, other: &LaneRecord<Q>) -> bool {
-        other.base == self.base && other.name != self.name && !other.state.is_closed()
+        other.base == self.base && other.name != self.name && !other.status.landing.is_closed()
     }
 
     /// Replaces the kind of the lane.
@@ -315,7 +334,7 @@ impl<P> LaneRecord<P> {
             path: self.path,
             base: self.base,
             start: self.start,
-            state: self.state,
+            status: self.status,
             detail: self.detail,
             agent: self.agent,
             last_run: self.last_run,
@@ -360,9 +379,9 @@ impl AnyLane {
 
     /// Applies an edit, and sets the time of the last change if the state has changed.
     pub fn with_change(mut self, edit: impl FnOnce(&mut AnyLane)) -> AnyLane {
-        let old_state = self.state;
+        let old_status = self.status;
         edit(&mut self);
-        if self.state != old_state {
+        if self.status != old_status {
             self.state_changed_at = now();
         }
         self
@@ -412,7 +431,7 @@ impl AnyLane {
 mod tests {
     use super::*;
 
-    const COMMON_KEYS: &str = "name = \"x\"\ntitle = \"x\"\npath = \"/r\"\nbase = \"main\"\nstate = \"idle\"\nattempt = 0\n\
+    const COMMON_KEYS: &str = "name = \"x\"\ntitle = \"x\"\npath = \"/r\"\nbase = \"main\"\nrun = \"idle\"\nlanding = \"open\"\nattempt = 0\n\
         start = \"7f85e07d4d69da1e41b721a39f72c20b0d2a2e1b\"\ncreated = \"2026-01-02T03:04:05Z\"\n\
         updated = \"2026-01-02T03:04:05Z\"\n";
 

@@ -1,11 +1,188 @@
-//! State of a lane: its current activity, or its result.
+//! Status of a lane: the state of its last run and of its landing, and the one word that is shown for both.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Current activity of a lane, or its result. `starting` and `running` are claims of a process and are true
-/// only while its lock is held. Readers of a record must also check the lock.
+/// State of the last run of a lane. The claimed states (see [`RunState::is_claimed`]) are claims of a process
+/// and are true only while its lock is held. Readers of a record must also check the lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RunState {
+    /// The lane has had no run yet.
+    Idle,
+    /// A run is being started.
+    Starting,
+    /// A run is active.
+    Running,
+    /// A run is active, and its agent waits for a person: for an approval or the next prompt.
+    Waiting,
+    /// The last try failed, and the supervisor waits for the time of the next one, for instance until a rate
+    /// limit is lifted.
+    Retrying,
+    /// The agent succeeded and changed something.
+    Done,
+    /// The agent succeeded and changed nothing.
+    NoChange,
+    /// The agent failed, or its supervisor crashed.
+    Failed,
+    /// The run made no progress for too long and was stopped.
+    Stalled,
+    /// The run was stopped on request.
+    Stopped,
+    /// The supervisor has exited and the agent is still running.
+    Orphaned,
+}
+
+impl RunState {
+    /// Returns whether a process claims this state. Such a state is true only while that process holds the
+    /// run lock.
+    pub fn is_claimed(self) -> bool {
+        matches!(self, RunState::Starting | RunState::Running | RunState::Waiting | RunState::Retrying)
+    }
+
+    /// Returns the word for a lane that nothing has landed and nothing kept from landing.
+    fn word(self) -> LaneState {
+        match self {
+            RunState::Idle => LaneState::Idle,
+            RunState::Starting => LaneState::Starting,
+            RunState::Running | RunState::Waiting | RunState::Retrying => LaneState::Running,
+            RunState::Done => LaneState::Done,
+            RunState::NoChange => LaneState::NoChange,
+            RunState::Failed => LaneState::Failed,
+            RunState::Stalled => LaneState::Stalled,
+            RunState::Stopped => LaneState::Stopped,
+            RunState::Orphaned => LaneState::Orphaned,
+        }
+    }
+}
+
+impl fmt::Display for RunState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RunState::Waiting => f.pad("waiting"),
+            RunState::Retrying => f.pad("retrying"),
+            state => state.word().fmt(f),
+        }
+    }
+}
+
+/// State of a lane's landing, as the last landing left it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LandingState {
+    /// The lane has not landed, and nothing is known that keeps it from landing.
+    Open,
+    /// The last landing captured a conflict.
+    Conflict,
+    /// Checks fail with the lane that succeed without it.
+    CheckFailed,
+    /// The lane has landed on its base.
+    Landed,
+    /// The lane was discarded.
+    Discarded,
+}
+
+impl LandingState {
+    /// Returns whether the lane has landed or was discarded, so that it has nothing left to land.
+    pub fn is_closed(self) -> bool {
+        matches!(self, LandingState::Landed | LandingState::Discarded)
+    }
+}
+
+/// Status of a lane: its last run and its landing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "LaneStatusForm")]
+pub struct LaneStatus {
+    /// State of the last run.
+    pub run: RunState,
+    /// State of the landing.
+    pub landing: LandingState,
+}
+
+/// Keys of a lane's status in its record: `run` and `landing`, or in format 1 one `state`.
+#[derive(Deserialize)]
+struct LaneStatusForm {
+    #[serde(default)]
+    state: Option<LaneState>,
+    #[serde(default)]
+    run: Option<RunState>,
+    #[serde(default)]
+    landing: Option<LandingState>,
+}
+
+impl TryFrom<LaneStatusForm> for LaneStatus {
+    type Error = &'static str;
+
+    fn try_from(form: LaneStatusForm) -> Result<LaneStatus, Self::Error> {
+        match (form.run, form.landing, form.state) {
+            (Some(run), Some(landing), None) => Ok(LaneStatus { run, landing }),
+            (None, None, Some(state)) => Ok(LaneStatus::from_word(state)),
+            _ => Err("a lane has a run and a landing, or a state"),
+        }
+    }
+}
+
+impl LaneStatus {
+    /// Returns the status of a lane whose last run is in this state and that has no landing.
+    pub fn of_run(run: RunState) -> LaneStatus {
+        LaneStatus { run, landing: LandingState::Open }
+    }
+
+    /// Returns the status that a record of format 1 means. Where that names a landing, it lacks the end of the
+    /// last run, which is taken for done: the lane had work to land.
+    pub fn from_word(state: LaneState) -> LaneStatus {
+        let landing = match state {
+            LaneState::Conflict => LandingState::Conflict,
+            LaneState::CheckFailed => LandingState::CheckFailed,
+            LaneState::Landed => LandingState::Landed,
+            LaneState::Discarded => LandingState::Discarded,
+            _ => LandingState::Open,
+        };
+        let run = match state {
+            LaneState::Idle => RunState::Idle,
+            LaneState::Starting => RunState::Starting,
+            LaneState::Running => RunState::Running,
+            LaneState::NoChange => RunState::NoChange,
+            LaneState::Failed => RunState::Failed,
+            LaneState::Stalled => RunState::Stalled,
+            LaneState::Stopped => RunState::Stopped,
+            LaneState::Orphaned => RunState::Orphaned,
+            _ => RunState::Done,
+        };
+        LaneStatus { run, landing }
+    }
+
+    /// Converts the keys of a lane's record of format 1 to those of format 2, so that texts of both can be
+    /// compared key by key. Tables of other records are returned as they are.
+    pub fn upgrade_table(mut table: toml::Table) -> toml::Table {
+        let is_lane = ["state", "start", "attempt"].iter().all(|key| table.contains_key(*key));
+        let Some(word) = table.get("state").filter(|_| is_lane).cloned() else { return table };
+        if let Ok(status) = word.try_into::<LaneState>().map(LaneStatus::from_word)
+            && let Ok(keys) = toml::Table::try_from(status)
+        {
+            table.remove("state");
+            table.extend(keys);
+            table.insert("format".to_owned(), 2.into());
+        }
+        table
+    }
+
+    /// Returns the one word for both: an orphaned run, else what closed the lane, else a run that is active, else what keeps the
+    /// lane from landing, else the end of its last run.
+    pub fn state(self) -> LaneState {
+        match self.landing {
+            _ if self.run == RunState::Orphaned => LaneState::Orphaned,
+            LandingState::Landed => LaneState::Landed,
+            LandingState::Discarded => LaneState::Discarded,
+            LandingState::Conflict if !self.run.is_claimed() => LaneState::Conflict,
+            LandingState::CheckFailed if !self.run.is_claimed() => LaneState::CheckFailed,
+            _ => self.run.word(),
+        }
+    }
+}
+
+/// The word for a lane's status, for the user: [`LaneStatus::state`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LaneState {
@@ -79,11 +256,71 @@ impl fmt::Display for LaneState {
 mod tests {
     use super::*;
 
+    const WORDS: [LaneState; 13] = [
+        LaneState::Idle,
+        LaneState::Starting,
+        LaneState::Running,
+        LaneState::Done,
+        LaneState::NoChange,
+        LaneState::Failed,
+        LaneState::Stalled,
+        LaneState::Stopped,
+        LaneState::Orphaned,
+        LaneState::Conflict,
+        LaneState::CheckFailed,
+        LaneState::Landed,
+        LaneState::Discarded,
+    ];
+
     #[test]
     fn states_display_as_serialized() {
-        let all = [LaneState::Idle, LaneState::NoChange, LaneState::CheckFailed, LaneState::Orphaned];
-        for state in all {
+        for state in WORDS {
             assert_eq!(serde_json::to_string(&state).unwrap(), format!("\"{state}\""));
+        }
+        for run in [RunState::Waiting, RunState::Retrying, RunState::NoChange, RunState::Idle] {
+            assert_eq!(serde_json::to_string(&run).unwrap(), format!("\"{run}\""));
+        }
+    }
+
+    #[test]
+    fn reads_format_1_and_keeps_its_word() {
+        for word in WORDS {
+            let status: LaneStatus = toml::from_str(&format!("state = \"{word}\"")).unwrap();
+            assert_eq!(status.state(), word);
+            let text = toml::to_string(&status).unwrap();
+            assert!(!text.contains("state"), "{text}");
+            assert_eq!(toml::from_str::<LaneStatus>(&text).unwrap(), status);
+        }
+        for bad in [
+            "",
+            "run = \"idle\"",
+            "state = \"idle\"\nrun = \"idle\"",
+            "landing = \"open\"",
+            "run = \"landed\"",
+        ] {
+            assert!(toml::from_str::<LaneStatus>(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn active_run_hides_conflict_and_landing_hides_run() {
+        let word = |run, landing| LaneStatus { run, landing }.state();
+        assert_eq!(word(RunState::Retrying, LandingState::Conflict), LaneState::Running);
+        assert_eq!(word(RunState::Failed, LandingState::Conflict), LaneState::Conflict);
+        assert_eq!(word(RunState::Failed, LandingState::Landed), LaneState::Landed);
+        assert_eq!(word(RunState::Orphaned, LandingState::Landed), LaneState::Orphaned);
+    }
+
+    #[test]
+    fn upgrades_tables_of_lanes_only() {
+        let upgrade = |text: &str| LaneStatus::upgrade_table(text.parse().unwrap()).to_string();
+        let common = "attempt = 1\nformat = 1\nstart = \"x\"\n";
+        assert_eq!(
+            upgrade(&format!("{common}state = \"landed\"")),
+            "attempt = 1\nformat = 2\nlanding = \"landed\"\nrun = \"done\"\nstart = \"x\"\n"
+        );
+        for other in ["format = 1\nstate = \"landed\"\n", &format!("{common}state = \"odd\"\n")] {
+            assert_eq!(upgrade(other), *other);
         }
     }
 }

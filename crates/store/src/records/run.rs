@@ -9,7 +9,7 @@ use proq_git::CommitId;
 use serde::{Deserialize, Serialize};
 
 use super::batched::RunTask;
-use super::lane_state::LaneState;
+use super::lane_state::RunState;
 use super::step_run::StepRun;
 use crate::base::clock::Moment;
 use crate::base::record::Record;
@@ -200,9 +200,9 @@ pub struct RunRecord {
     /// Time at which the run ended; none until then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<Moment>,
-    /// Lane state that follows from the run.
+    /// State in which the run ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub outcome: Option<LaneState>,
+    pub outcome: Option<RunState>,
     /// Detailed result of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub class: Option<RunClass>,

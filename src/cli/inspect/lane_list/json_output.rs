@@ -10,7 +10,7 @@ use proq_store::base::batch_id::BatchId;
 use proq_store::paths::path_form;
 use proq_store::records::batched::BatchLane;
 use proq_store::records::lane::{AnyLane, LanePurpose};
-use proq_store::records::lane_state::LaneState;
+use proq_store::records::lane_state::{LandingState, LaneState, RunState};
 use proq_store::records::run::RunSummary;
 use serde::Serialize;
 
@@ -24,6 +24,8 @@ struct LaneRow {
     name: String,
     title: String,
     state: LaneState,
+    run: RunState,
+    landing: LandingState,
     #[serde(skip_serializing_if = "Option::is_none")]
     detail: Option<String>,
     /// The purpose of a lane that has nothing to land.
@@ -104,7 +106,9 @@ pub(crate) fn to_output(lane_list: &LaneList) -> ListOutput {
 /// Returns the row of a present lane, with what its inspection found.
 fn view_row(lane_list: &LaneList, view: &LaneView) -> LaneRow {
     LaneRow {
-        state: view.state,
+        state: view.state(),
+        run: view.status.run,
+        landing: view.status.landing,
         detail: view.detail.clone(),
         tip: view.tip.map(|t| t.to_string()),
         ahead: view.distance.map(|d| d.ahead),
@@ -126,7 +130,9 @@ fn record_row(lane: &AnyLane) -> LaneRow {
     LaneRow {
         name: lane.name.to_string(),
         title: lane.title.clone(),
-        state: lane.state,
+        state: lane.state(),
+        run: lane.status.run,
+        landing: lane.status.landing,
         detail: lane.detail.clone(),
         mode: lane.purpose(),
         branch: lane.branch().map(str::to_owned),

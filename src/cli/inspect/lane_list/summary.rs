@@ -28,8 +28,8 @@ pub(crate) fn list_table(project: &Project, all: bool) -> Result<Option<String>,
 pub(crate) fn lane_briefs(project: &Project) -> Result<Vec<(LaneName, String)>, Failure> {
     let lane_list = load_list(project, false, false, None)?;
     let brief = |view: &LaneView| {
-        let LaneView { lane, state, detail, distance, dirty: dirt, pending_messages: waiting, .. } = view;
-        let mut parts = vec![state.to_string()];
+        let LaneView { lane, status, detail, distance, dirty: dirt, pending_messages: waiting, .. } = view;
+        let mut parts = vec![status.state().to_string()];
         parts.extend(detail.clone());
         parts.extend(lane.agent.as_ref().map(|agent| format!("agent {agent}")));
         parts.extend(

@@ -93,7 +93,7 @@ fn lane_row(input: &TableInput<'_>, index: usize, now: Moment) -> Vec<String> {
 fn past_lane_row(name: &str, lane: &AnyLane, now: Moment) -> Vec<String> {
     vec![
         name.to_owned(),
-        ui::styled_state(lane.state),
+        ui::styled_state(lane.state()),
         lane.agent.clone().unwrap_or_else(|| "-".into()),
         lane.purpose().map_or_else(|| "-".to_owned(), |purpose| purpose.to_string()),
         "-".into(),
@@ -124,7 +124,7 @@ fn add_usage_columns(head: &mut Vec<&str>, rows: &mut [Vec<String>], usage: &[Op
 /// Formats the state of a lane with the ticked boxes of a folder task and the number of undelivered messages.
 /// Also shows that the agent waits for approval or is idle.
 fn state_text(stored: &StoredInfo, view: &LaneView) -> String {
-    let mut state = ui::styled_state(view.state);
+    let mut state = ui::styled_state(view.state());
     if let Some(task) = stored.task_loops.get(&view.lane.name) {
         state = format!("{state} {}/{}", task.boxes_ticked, task.boxes_total);
     }

@@ -56,9 +56,9 @@ impl LaneDetails {
         // A conflict or failed check on record may be outdated. It is shown only while the lane's current
         // state confirms it.
         let is_conflict_current =
-            view.is_none_or(|view| view.state == LaneState::Conflict || view.state == lane.state);
-        let is_check_current = lane.state == LaneState::CheckFailed
-            && view.is_none_or(|view| view.state == LaneState::CheckFailed);
+            view.is_none_or(|view| view.state() == LaneState::Conflict || view.state() == lane.state());
+        let is_check_current = lane.state() == LaneState::CheckFailed
+            && view.is_none_or(|view| view.state() == LaneState::CheckFailed);
         Ok(LaneDetails {
             task_text: proq_base::regular_file::read_store_text(Layout::task_prompt_in(&dir))
                 .unwrap_or_default(),

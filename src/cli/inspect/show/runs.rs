@@ -2,7 +2,7 @@
 
 use proq_base::run_class::RunClass;
 use proq_store::records::agent::Activity;
-use proq_store::records::lane_state::LaneState;
+use proq_store::records::lane_state::RunState;
 use proq_store::records::message::MessageRecord;
 use proq_store::records::run::RunRecord;
 use proq_store::records::step_run::StepPhase;
@@ -56,7 +56,7 @@ fn print_pending_messages(print_field: &dyn Fn(&str, &str), details: &LaneDetail
 }
 
 /// Returns whether the exit class of a run gives information beyond its state and exit code.
-fn class_adds_detail(run: &RunRecord, state: LaneState) -> bool {
+fn class_adds_detail(run: &RunRecord, state: RunState) -> bool {
     run.class.is_some_and(|class| class.to_string() != state.to_string())
         && !matches!(run.class, Some(RunClass::Failed | RunClass::Done))
 }

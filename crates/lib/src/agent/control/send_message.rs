@@ -174,7 +174,7 @@ fn queue_for_supervisor(project: &Project, name: &LaneName, text: Option<&str>) 
     let locks = project.store.locks();
     let store = locks.acquire(&LockName::Store)?;
     let lane = project.any_lane(name)?;
-    if !lane.state.is_claimed() || !locks.is_held(&LockName::Run(lane.name.clone()))? {
+    if !lane.state().is_claimed() || !locks.is_held(&LockName::Run(lane.name.clone()))? {
         return Ok(false);
     }
     let recipient = find_recipient(project, &lane, text)?;

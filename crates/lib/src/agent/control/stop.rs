@@ -10,13 +10,13 @@ use proq_store::base::record::Record;
 use proq_store::base::run_number::RunNumber;
 use proq_store::locks::lock::LockName;
 use proq_store::records::lane::AnyLane;
-use proq_store::records::lane_state::LaneState;
+use proq_store::records::lane_state::{LaneState, LaneStatus, RunState};
 use proq_store::records::run::{RunRecord, SupervisorProcess};
 
 use crate::agent::Error;
 use crate::event::log;
 use crate::lane::Project;
-use crate::lane::state::lane_state::{effective_state, state_after_run};
+use crate::lane::state::lane_state::{effective_state, effective_status, status_after_run};
 
 /// Time that a supervisor may take beyond the grace time: it commits what the agent left.
 const SUPERVISOR_MARGIN: Duration = Duration::from_secs(20);
@@ -88,8 +88,8 @@ pub fn stop_after_wrap_up(project: &Project, name: &LaneName, grace: Duration) -
         std::thread::sleep(Duration::from_millis(5));
     }
     let lane = project.any_lane(name)?;
-    let (state, detail) = effective_state(project, &lane)?;
-    Ok(AnyLane { state, detail, ..lane })
+    let (status, detail) = effective_status(project, &lane)?;
+    Ok(AnyLane { status, detail, ..lane })
 }
 
 /// Waits until the lane is no longer `starting` and returns its state: only then the supervisor of the run is
@@ -125,8 +125,8 @@ fn stop_supervised_run(project: &Project, lane: &AnyLane, deadline: Instant) -> 
     }
     // The supervisor may have been prevented from writing its last state, so the effective state is read.
     let lane = project.any_lane(&lane.name)?;
-    let (state, detail) = effective_state(project, &lane)?;
-    Ok(AnyLane { state, detail, ..lane })
+    let (status, detail) = effective_status(project, &lane)?;
+    Ok(AnyLane { status, detail, ..lane })
 }
 
 /// Signals the supervisor of the lane's run to end it, and returns whether there is a live supervisor.
@@ -167,7 +167,7 @@ fn lane_if_run_superseded(project: &Project, lane: &AnyLane) -> Result<Option<An
     }
     let run = RunRecord::load_if_exists(&project.store.layout().run_record(&lane.name, lane.last_run))?;
     let result = run.and_then(|run| Some((run.outcome?, run.detail)));
-    Ok(result.map(|(state, detail)| AnyLane { state, detail, ..lane.clone() }))
+    Ok(result.map(|(run, detail)| AnyLane { status: LaneStatus::of_run(run), detail, ..lane.clone() }))
 }
 
 /// Ends the agent of a lane whose supervisor no longer lives, and records the run as stopped. Ends the
@@ -200,13 +200,13 @@ fn stop_orphaned_run(project: &Project, lane: &AnyLane) -> Result<AnyLane, Error
             },
         });
     }
-    if !lane.state.is_claimed() {
+    if !lane.state().is_claimed() {
         // The run was already finished and has its result.
         return Ok(lane.clone());
     }
-    let state = state_after_run(&project.store, &lane.name, LaneState::Stopped);
+    let status = status_after_run(&project.store, &lane.name, RunState::Stopped);
     let lane = project.update_lane(&lane.name, |record| {
-        record.state = state;
+        record.status = status;
         record.detail = Some("its supervisor was gone".into());
     })?;
     project.emit(log::EventName::RunEnded, Some(&lane), format!("lane '{}': stopped", lane.name));

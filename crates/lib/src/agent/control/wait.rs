@@ -133,10 +133,10 @@ fn read_waited_lane(project: &Project, requested: &AnyLane) -> Result<(WaitedLan
     let name = || lane.name.clone();
     let lock = match state {
         LaneState::Starting | LaneState::Running => Some(LockName::Run(name())),
-        LaneState::Orphaned if lane.state.is_claimed() => Some(LockName::AgentAlive(name())),
+        LaneState::Orphaned if lane.state().is_claimed() => Some(LockName::AgentAlive(name())),
         // The run has finished. The processes it left in the background may never exit.
         LaneState::Orphaned => {
-            let state = lane.state;
+            let state = lane.state();
             return Ok((WaitedLane { lane, state, is_finished: true, is_interactive }, None));
         }
         _ => None,

@@ -142,8 +142,8 @@ fn list_other_idle_worktrees(project: &Project, lane: &AnyLane) -> Vec<OtherWork
     let other_lanes = project.owned_lanes().unwrap_or_default().into_iter();
     let idle_lanes = other_lanes.filter(|other| {
         other.name != lane.name
-            && !other.state.is_claimed()
-            && !other.state.is_closed()
+            && !other.status.run.is_claimed()
+            && !other.status.landing.is_closed()
             && other.path.is_dir()
     });
     main.into_iter()
@@ -244,7 +244,7 @@ pub(super) fn emit_outside_change(
     certainty: Certainty,
 ) {
     let mut event = Event::new(EventName::LaneEscape, message);
-    event.state = project.any_lane(lane).ok().map(|lane| lane.state.to_string());
+    event.state = project.any_lane(lane).ok().map(|lane| lane.state().to_string());
     event.lane = Some(lane.to_string());
     event.other = worktree.lane.as_ref().map(ToString::to_string);
     event.certainty = Some(certainty);

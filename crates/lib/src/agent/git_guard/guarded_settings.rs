@@ -151,7 +151,7 @@ fn hold_if_changed_since_start(
     for lane in project
         .owned_lanes()?
         .iter()
-        .filter(|lane| lane.auto_merge && !lane.state.is_closed() && !is_held(lane))
+        .filter(|lane| lane.auto_merge && !lane.status.landing.is_closed() && !is_held(lane))
     {
         let name = &lane.name;
         let run_label = if name == run.lane { "it".to_owned() } else { format!("lane '{}'", run.lane) };

@@ -303,7 +303,7 @@ fn emit_ref_loss(
     let message = format!("while the agent of lane '{}' ran, it or somebody else {change}", lane.name);
     let mut event = Event::new(EventName::LaneEscape, message);
     event.lane = Some(lane.name.to_string());
-    event.state = Some(lane.state.to_string());
+    event.state = Some(lane.state().to_string());
     event.certainty = Some(Certainty::Possible);
     project.emit_event(event);
 }

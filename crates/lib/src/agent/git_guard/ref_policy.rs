@@ -199,7 +199,7 @@ fn describe_branch_owner(project: &Project, hook_repo: &HookRepo, branch: &str) 
     if project.is_managed_branch(branch) {
         return Some(format!("branch {branch} is git-proq's own"));
     }
-    if lanes.iter().any(|lane| lane.base == branch && !lane.state.is_closed()) {
+    if lanes.iter().any(|lane| lane.base == branch && !lane.status.landing.is_closed()) {
         return Some(format!("branch {branch} is what lanes land on"));
     }
     let main_repo =

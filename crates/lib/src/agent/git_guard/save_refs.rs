@@ -123,7 +123,7 @@ fn emit_ref_change(project: &Project, hook: &HookCall<'_>, update: &RefUpdate<'_
     let message = format!("the agent of lane '{lane}' {verb} {kind} {name}; what it was is kept: {command}");
     let mut event = Event::new(EventName::LaneEscape, message);
     event.lane = Some(lane.to_string());
-    event.state = project.any_lane(lane).ok().map(|lane| lane.state.to_string());
+    event.state = project.any_lane(lane).ok().map(|lane| lane.state().to_string());
     event.certainty = Some(Certainty::Certain);
     project.emit_event(event);
 }

@@ -44,7 +44,7 @@ pub(super) fn report_shared_changes(
         ),
     );
     event.lane = Some(lane.name.to_string());
-    event.state = Some(lane.state.to_string());
+    event.state = Some(lane.state().to_string());
     event.certainty = Some(Certainty::Possible);
     project.emit_event(event);
     Some(format!("while it ran, it or somebody else {changes_text}"))
@@ -55,6 +55,6 @@ fn lane_label_if_worktree_lost(project: &Project, baseline: &BaselineLane) -> Op
     let lane = project
         .any_lane(&baseline.lane)
         .ok()
-        .filter(|lane| baseline.has_worktree && !lane.state.is_closed())?;
+        .filter(|lane| baseline.has_worktree && !lane.status.landing.is_closed())?;
     (!has_own_worktree(&project.repo, &lane)).then(|| format!("lane '{}'", lane.name))
 }

@@ -51,7 +51,7 @@ pub(super) fn save_baseline(project: &Project, lane: &AnyLane, guard_dir: &Path)
     let record = WorktreeBaselineRecord {
         other_lanes: other_lanes
             .map(|other| BaselineLane {
-                is_busy: other.state.is_busy(),
+                is_busy: other.state().is_busy(),
                 has_worktree: has_own_worktree(&project.repo, &other),
                 lane: other.name,
                 last_run: other.last_run,
@@ -115,8 +115,8 @@ fn idle_worktrees(project: &Project, lane: &AnyLane) -> Vec<(OtherWorktree, RunN
 /// Returns whether nothing runs in a lane that has a folder and is not closed.
 fn is_idle<P>(store: &Store, lane: &LaneRecord<P>) -> bool {
     let is_held = |lock| store.locks().is_held(&lock).unwrap_or(true);
-    !lane.state.is_busy()
-        && !lane.state.is_closed()
+    !lane.state().is_busy()
+        && !lane.status.landing.is_closed()
         && lane.path.is_dir()
         && !is_held(LockName::Run(lane.name.clone()))
         && !is_held(LockName::AgentAlive(lane.name.clone()))

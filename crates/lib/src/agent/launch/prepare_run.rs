@@ -6,7 +6,7 @@ use proq_base::money::NanoDollars;
 use proq_store::base::record::Record;
 use proq_store::base::run_number::RunNumber;
 use proq_store::records::lane::{AnyLane, LanePurpose};
-use proq_store::records::lane_state::LaneState;
+use proq_store::records::lane_state::RunState;
 use proq_store::records::run::RunRecord;
 
 use super::launch_spec;
@@ -209,7 +209,7 @@ pub(crate) fn prepare_launch(
     };
     run.save(&project.store.layout().run_record(&lane.name, run_number))?;
     let lane = project.update_lane(&lane.name, |record| {
-        record.state = LaneState::Starting;
+        record.set_run(RunState::Starting);
         record.last_run = run_number;
         if resolves {
             record.detail = Some("resolving its conflict".to_owned());

@@ -17,7 +17,7 @@ use proq_store::base::record::Record;
 use proq_store::base::run_number::RunNumber;
 use proq_store::locks::lock::LockGuard;
 use proq_store::records::lane::AnyLane;
-use proq_store::records::lane_state::LaneState;
+use proq_store::records::lane_state::{LandingState, RunState};
 use proq_store::records::run::RunRecord;
 
 use super::launch_spec::{PromptSource, new_session_id};
@@ -31,7 +31,7 @@ use crate::lane;
 use crate::lane::Project;
 use crate::lane::messages::inbox::{ClaimedMessages, join_texts as join_message_texts};
 use crate::lane::state::crash_reason;
-use crate::lane::state::lane_state::state_after_run;
+use crate::lane::state::lane_state::status_after_run;
 use crate::session::in_place;
 
 /// Line that a supervisor prints when its agent runs.
@@ -179,19 +179,19 @@ fn record_start_failure(
 ) -> Result<Error, Error> {
     // An error here is ignored, because the lane's record decides.
     drop(mark_run_not_started(&project.store, &old_lane.name, run_number, &reason));
-    let state = state_after_run(&project.store, &old_lane.name, LaneState::Failed);
-    let resolves = state == LaneState::Conflict;
+    let status = status_after_run(&project.store, &old_lane.name, RunState::Failed);
+    let resolves = status.landing == LandingState::Conflict;
     let first = old_lane.last_run == RunNumber::NONE && !resolves;
     let lane = project.update_lane(&old_lane.name, |record| {
         // The lock is no longer held here, so another run may have started.
-        if record.last_run != run_number || !record.state.is_claimed() {
+        if record.last_run != run_number || !record.state().is_claimed() {
             return;
         }
         if first || resolves {
-            record.state = state;
+            record.status = status;
             record.detail = Some(reason.clone());
         } else {
-            record.state = old_lane.state;
+            record.status = old_lane.status;
             record.detail.clone_from(&old_lane.detail);
             record.agent.clone_from(&old_lane.agent);
         }
@@ -219,7 +219,7 @@ pub(crate) fn mark_run_not_started(
     if run.pid.is_some() || run.ended.is_some() {
         return Ok(());
     }
-    let (outcome, class) = (Some(LaneState::Failed), Some(RunClass::Failed));
+    let (outcome, class) = (Some(RunState::Failed), Some(RunClass::Failed));
     let detail = Some(format!("it could not be started: {reason}"));
     Ok(RunRecord { ended: Some(now()), outcome, class, detail, ..run }.save(&path)?)
 }

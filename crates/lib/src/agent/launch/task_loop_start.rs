@@ -9,7 +9,7 @@ use proq_store::base::record::Record;
 use proq_store::locks::lock::LockGuard;
 use proq_store::records::batched::RunTask;
 use proq_store::records::lane::AnyLane;
-use proq_store::records::lane_state::LaneState;
+use proq_store::records::lane_state::RunState;
 use proq_store::records::run::RunRecord;
 use proq_store::records::task_loop::{StepRecord, TaskLoopRecord};
 
@@ -223,7 +223,7 @@ fn start_next_run(
         NextAction::Done => {
             let detail = active.describe_progress()?;
             let lane = project.update_lane(&lane.name, |record| {
-                record.state = LaneState::Done;
+                record.set_run(RunState::Done);
                 record.detail = Some(detail);
             })?;
             drop(lock);

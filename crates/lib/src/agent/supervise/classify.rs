@@ -12,7 +12,7 @@ use proq_store::base::record::Record;
 use proq_store::base::run_number::RunNumber;
 use proq_store::locks::lock::LockName;
 use proq_store::records::lane::{AnyLane, LanePurpose, LaneRecord};
-use proq_store::records::lane_state::LaneState;
+use proq_store::records::lane_state::{LandingState, LaneStatus, RunState};
 use proq_store::records::run::{RunRecord, RunSummary};
 use proq_stream::base::run_end::ExitClass;
 
@@ -38,7 +38,7 @@ use crate::session::in_place_finish;
 /// State and class of a finished run, with the reason.
 #[derive(Debug, Clone)]
 pub(crate) struct RunOutcome {
-    pub state: LaneState,
+    pub state: RunState,
     pub class: RunClass,
     /// Reason for the state and class, in one line.
     pub detail: Option<String>,
@@ -65,7 +65,7 @@ impl RunClassifier<'_> {
             self.classify_by_evidence()
         };
         let mut outcome = classified.unwrap_or_else(|e| RunOutcome {
-            state: LaneState::Failed,
+            state: RunState::Failed,
             class: RunClass::Failed,
             detail: Some(format!("its result could not be looked at: {e}")),
             was_already_done: false,
@@ -78,20 +78,22 @@ impl RunClassifier<'_> {
         outcome
     }
 
-    /// Writes the outcome to the run's record and to the lane's detail, and emits an event. The state of the
-    /// lane does not change, because another run follows.
+    /// Writes the outcome to the run's record and to the lane's detail, and emits an event. The lane is in
+    /// `run_state` until the run that follows starts.
     pub(crate) fn write_interim_outcome(
         &self,
         outcome: &RunOutcome,
         event_name: log::EventName,
+        run_state: RunState,
     ) -> Result<AnyLane, Error> {
         let run = self.write_run_record(outcome)?;
         let lane = self.project.update_lane(&self.lane.name, |record| {
+            record.status.run = run_state;
             record.detail.clone_from(&outcome.detail);
         })?;
         let mut text = outcome_line(&lane, outcome);
         // The state is the lane's, which may have commits of an earlier run.
-        if outcome.state == LaneState::Done && run.tip_after == Some(run.tip_before) {
+        if outcome.state == RunState::Done && run.tip_after == Some(run.tip_before) {
             text.push_str(", with no new commit in this run");
         }
         self.project.emit(event_name, Some(&lane), text);
@@ -140,16 +142,17 @@ impl RunClassifier<'_> {
     ) -> Result<Option<(AnyLane, FollowUp)>, Error> {
         let run = self.write_run_record(outcome)?;
         let resolves = self.spec.resolves_conflict;
-        let new_state = if resolves { LaneState::Conflict } else { outcome.state };
+        let landing = if resolves { LandingState::Conflict } else { LandingState::Open };
+        let status = LaneStatus { run: outcome.state, landing };
         let can_move = !resolves && self.lane.branch().is_some();
         let has_new_commits = can_move && run.tip_after.is_some_and(|tip| tip != run.tip_before);
-        let follow_up = FollowUp::prepare(&self.project.store, self.lane, new_state, has_new_commits);
+        let follow_up = FollowUp::prepare(&self.project.store, self.lane, status, has_new_commits);
         let store = self.project.store.locks().acquire(&LockName::Store)?;
         if has_pending_message() {
             return Ok(None);
         }
         let lane = self.project.update_lane_locked(&self.lane.name, &store, |record| {
-            record.state = new_state;
+            record.status = status;
             record.detail.clone_from(&outcome.detail);
             record.already_done = outcome.was_already_done;
             // A refusal that is not lasting was about the run before; one that waits for a person stays.
@@ -222,10 +225,10 @@ impl RunClassifier<'_> {
         let over_budget = self.over_budget_detail().filter(|_| class != RunClass::Budget);
         let detail = append_detail(detail, over_budget);
         let state = match class {
-            RunClass::Done => LaneState::Done,
-            RunClass::Stopped => LaneState::Stopped,
-            RunClass::Stalled => LaneState::Stalled,
-            _ => LaneState::Failed,
+            RunClass::Done => RunState::Done,
+            RunClass::Stopped => RunState::Stopped,
+            RunClass::Stalled => RunState::Stalled,
+            _ => RunState::Failed,
         };
         RunOutcome { state, class, detail, was_already_done: false }
     }
@@ -278,7 +281,7 @@ impl RunClassifier<'_> {
     /// Classifies a read-only run: its result is its last message, which is saved.
     fn classify_by_answer(&self, purpose: LanePurpose) -> Result<RunOutcome, Error> {
         let mut outcome = self.classify_exit();
-        if outcome.state != LaneState::Done {
+        if outcome.state != RunState::Done {
             return Ok(outcome);
         }
         let is_machine_readable = self.spec.dialect.is_machine_readable();
@@ -300,7 +303,7 @@ impl RunClassifier<'_> {
                     _ => "it ended without an answer",
                 };
                 return Ok(RunOutcome {
-                    state: LaneState::Failed,
+                    state: RunState::Failed,
                     class: RunClass::Failed,
                     detail: Some(reason.to_owned()),
                     was_already_done: false,
@@ -314,17 +317,17 @@ impl RunClassifier<'_> {
     /// Its result is what differs from the state before the run.
     fn classify_in_place_run(&self) -> Result<RunOutcome, Error> {
         let mut outcome = self.classify_exit();
-        let succeeded = outcome.state == LaneState::Done;
+        let succeeded = outcome.state == RunState::Done;
         let run = RunRecord::load(&self.project.store.layout().run_record(&self.lane.name, self.run_number))?;
         let message = self.commit_message();
         let message = self.should_commit(&outcome).then_some(message.as_str());
         let in_place_end = in_place_finish::finish_in_place_run(self.project, self.lane, &run, message)?;
         if let Some(branch) = in_place_end.unexpected_branch {
             let reason = format!("the main checkout is on {branch} now, and nothing was committed for it");
-            (outcome.state, outcome.class) = (LaneState::Failed, RunClass::Failed);
+            (outcome.state, outcome.class) = (RunState::Failed, RunClass::Failed);
             outcome.detail = Some(reason);
         } else if succeeded && !in_place_end.changed {
-            outcome.state = LaneState::NoChange;
+            outcome.state = RunState::NoChange;
         }
         let parts: Vec<String> = outcome.detail.into_iter().chain(in_place_end.notes).collect();
         outcome.detail = (!parts.is_empty()).then(|| parts.join("; "));
@@ -333,7 +336,7 @@ impl RunClassifier<'_> {
 
     /// Returns whether git-proq commits what the run left uncommitted.
     fn should_commit(&self, outcome: &RunOutcome) -> bool {
-        let succeeded = outcome.state == LaneState::Done;
+        let succeeded = outcome.state == RunState::Done;
         match self.project.settings.autocommit {
             Autocommit::Always => true,
             // The next run of a task loop continues from that commit.
@@ -352,9 +355,9 @@ impl RunClassifier<'_> {
     /// Classifies a run in a lane with a branch: its result is the commits there.
     fn classify_by_commits(&self, lane: &LaneRecord) -> Result<RunOutcome, Error> {
         let mut outcome = self.classify_exit();
-        let succeeded = outcome.state == LaneState::Done;
+        let succeeded = outcome.state == RunState::Done;
         let failed = |class, reason: String| RunOutcome {
-            state: LaneState::Failed,
+            state: RunState::Failed,
             class,
             detail: Some(reason),
             was_already_done: false,
@@ -377,7 +380,7 @@ impl RunClassifier<'_> {
         }
         if let (false, true) = (succeeded, self.was_idle_when_ended(lane)?) {
             let detail = Some("its session was ended while it was idle".to_owned());
-            return Ok(RunOutcome { state: LaneState::Done, detail, ..outcome });
+            return Ok(RunOutcome { state: RunState::Done, detail, ..outcome });
         }
         let mut has_uncommitted_work = false;
         if self.should_commit(&outcome) {
@@ -399,7 +402,7 @@ impl RunClassifier<'_> {
             return Ok(failed(outcome.class, format!("branch {} is gone", lane.kind.branch)));
         };
         if succeeded && tip == lane.start && !has_uncommitted_work {
-            outcome.state = LaneState::NoChange;
+            outcome.state = RunState::NoChange;
         }
         Ok(outcome)
     }

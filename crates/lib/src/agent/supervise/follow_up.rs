@@ -14,7 +14,7 @@ use proq_store as store;
 use proq_store::Store;
 use proq_store::locks::lock::{LockGuard, LockName, WaitLimit};
 use proq_store::records::lane::AnyLane;
-use proq_store::records::lane_state::LaneState;
+use proq_store::records::lane_state::{LaneState, LaneStatus};
 
 use crate::agent::Error;
 use crate::lane::Project;
@@ -49,10 +49,10 @@ pub struct FollowUp {
 }
 
 impl FollowUp {
-    /// Determines the work after a run that finished in `state`. It is called before the state is published,
-    /// so that a lane with automatic merge is locked from the moment when it is done.
-    pub fn prepare(store: &Store, lane: &AnyLane, state: LaneState, has_new_commits: bool) -> FollowUp {
-        if !lane.auto_merge || state != LaneState::Done {
+    /// Determines the work after a run that leaves the lane in `status`. It is called before that is
+    /// published, so that a lane with automatic merge is locked from the moment when it is done.
+    pub fn prepare(store: &Store, lane: &AnyLane, status: LaneStatus, has_new_commits: bool) -> FollowUp {
+        if !lane.auto_merge || status.state() != LaneState::Done {
             return FollowUp { has_new_commits, ..FollowUp::default() };
         }
         match acquire_landing_lock(store, &lane.name) {

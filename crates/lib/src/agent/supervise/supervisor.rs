@@ -17,7 +17,7 @@ use proq_base::run_class::RunClass;
 use proq_store::base::record::Record;
 use proq_store::base::run_number::RunNumber;
 use proq_store::locks::lock::LockName;
-use proq_store::records::lane_state::LaneState;
+use proq_store::records::lane_state::RunState;
 use proq_store::records::run::RunRecord;
 
 use super::already_done::TaskCompletion;
@@ -39,7 +39,6 @@ use crate::agent::run::watch::{RunExit, RunWatcher};
 use crate::event::log;
 use crate::lane::Project;
 use crate::lane::messages::inbox::Inbox;
-use crate::lane::state::lane_state;
 use crate::lane::worktree::detached_worktree;
 use messages::{can_receive_messages, describe_undelivered};
 use retry_state::{BUDGET_SPENT_REASON, RetryState};
@@ -152,17 +151,17 @@ impl Supervisor<'_> {
             None => self.plan_next(spec, &mut verdict),
         };
         if !matches!(next, NextRun::End) {
-            let event_name = if matches!(next, NextRun::Step) {
-                log::EventName::AgentStep
-            } else {
-                log::EventName::AgentRetry
+            let (event_name, run_state) = match next {
+                NextRun::Step => (log::EventName::AgentStep, RunState::Running),
+                NextRun::Retry(_) => (log::EventName::AgentRetry, RunState::Retrying),
+                _ => (log::EventName::AgentRetry, RunState::Running),
             };
-            self.lane =
-                self.write_with_retries(|| finished_run.write_interim_outcome(&verdict, event_name))?;
+            self.lane = self
+                .write_with_retries(|| finished_run.write_interim_outcome(&verdict, event_name, run_state))?;
             self.last_verdict = None;
             return Ok(next);
         }
-        if verdict.state == LaneState::NoChange {
+        if verdict.state == RunState::NoChange {
             self.check_already_done(spec, &mut verdict);
         }
         self.write_final_outcome(&finished_run, verdict, can_receive, undelivered)
@@ -276,7 +275,7 @@ impl Supervisor<'_> {
         });
         match found {
             TaskCompletion::AlreadyDone(evidence) => {
-                (verdict.state, verdict.was_already_done) = (LaneState::Done, true);
+                (verdict.state, verdict.was_already_done) = (RunState::Done, true);
                 verdict.detail = Some(evidence.to_owned());
             }
             TaskCompletion::Unproven(reason) => verdict.detail = verdict.detail.take().or(reason),
@@ -293,7 +292,7 @@ impl Supervisor<'_> {
         match result {
             Ok(spec) => Ok(Some(spec)),
             Err(e) => {
-                self.end_run(LaneState::Failed, &format!("it could not go on in a new conversation: {e}"))?;
+                self.end_run(RunState::Failed, &format!("it could not go on in a new conversation: {e}"))?;
                 Ok(None)
             }
         }
@@ -308,16 +307,15 @@ impl Supervisor<'_> {
         }
         let reason = describe_with_causes(&e);
         drop(mark_run_not_started(&self.project.store, &self.lane.name, spec.run_number, &reason));
-        let ended = match self.last_verdict.as_ref().map(|(run_number, _)| *run_number == spec.run_number) {
-            Some(true) if spec.resolves_conflict => self.end_run(LaneState::Conflict, &reason),
-            Some(true) => {
+        let last_verdict = self.last_verdict.as_ref();
+        let ended = match last_verdict.map(|(run_number, verdict)| (*run_number == spec.run_number, verdict))
+        {
+            Some((true, verdict)) if spec.resolves_conflict => self.end_run(verdict.state, &reason),
+            Some((true, _)) => {
                 self.end_with_last_verdict(&format!("not all of that could be written down: {reason}"))
             }
-            Some(false) => self.end_with_last_verdict(&describe_undelivered(&e)),
-            None => self.end_run(
-                lane_state::state_after_run(&self.project.store, &self.lane.name, LaneState::Failed),
-                &reason,
-            ),
+            Some((false, _)) => self.end_with_last_verdict(&describe_undelivered(&e)),
+            None => self.end_run(RunState::Failed, &reason),
         };
         // Where nothing can be written, the next command finds the lane with a crashed supervisor.
         drop(ended);
@@ -345,7 +343,7 @@ async fn run_agent(
 /// be half finished.
 fn set_stopped_by_wrap_up(verdict: &mut RunOutcome) {
     if matches!(verdict.class, RunClass::Done | RunClass::ContextFull) {
-        (verdict.state, verdict.class) = (LaneState::Stopped, RunClass::Stopped);
+        (verdict.state, verdict.class) = (RunState::Stopped, RunClass::Stopped);
         verdict.detail = append_detail(verdict.detail.take(), Some("asked to wrap up".to_owned()));
     }
 }

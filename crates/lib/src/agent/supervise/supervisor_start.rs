@@ -13,7 +13,7 @@ use proq_store::base::record::Record;
 use proq_store::base::run_number::RunNumber;
 use proq_store::locks::lock::{LockGuard, LockName};
 use proq_store::records::lane::AnyLane;
-use proq_store::records::lane_state::LaneState;
+use proq_store::records::lane_state::RunState;
 use proq_store::records::run;
 use proq_store::records::run::RunRecord;
 
@@ -47,7 +47,7 @@ pub(crate) fn record_start(
     });
     run.save(&path)?;
     let lane = project.update_lane(&lane.name, |record| {
-        record.state = LaneState::Running;
+        record.status.run = RunState::Running;
     })?;
     let message = format!("lane '{}': {} started", lane.name, run.agent);
     project.emit(log::EventName::RunStarted, Some(&lane), message);

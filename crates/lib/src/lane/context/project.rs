@@ -182,7 +182,7 @@ impl Project {
     ) {
         let mut event = log::Event::new(event, message);
         event.lane = lane.map(|lane| lane.name.to_string());
-        event.state = lane.map(|lane| lane.state.to_string());
+        event.state = lane.map(|lane| lane.state().to_string());
         self.emit_event(event);
     }
 

@@ -14,12 +14,12 @@ use proq_git::{CommitId, Repo};
 use proq_store::locks::lock::LockName;
 use proq_store::records::agent::Activity;
 use proq_store::records::lane::{AnyLane, LaneRecord};
-use proq_store::records::lane_state::LaneState;
+use proq_store::records::lane_state::{LaneState, LaneStatus, RunState};
 
 use super::status_cache::StatusCache;
 use crate::lane::messages::inbox::Inbox;
 use crate::lane::state::conflict_validity;
-use crate::lane::state::lane_state::{RESULT_PENDING_DETAIL, effective_state, last_activity};
+use crate::lane::state::lane_state::{RESULT_PENDING_DETAIL, effective_status, last_activity};
 use crate::lane::{Error, Project};
 
 /// One lane as a list shows it.
@@ -27,8 +27,8 @@ use crate::lane::{Error, Project};
 pub struct LaneView {
     /// Record of the lane.
     pub lane: AnyLane,
-    /// Effective state, which depends on locks besides the record.
-    pub state: LaneState,
+    /// Effective status, which depends on locks and branches besides the record.
+    pub status: LaneStatus,
     /// Detail of the state, for the user.
     pub detail: Option<String>,
     /// Latest activity of the lane's agent, while it runs.
@@ -45,6 +45,13 @@ pub struct LaneView {
     pub pending_messages: usize,
     /// Uncommitted changes of the worktree, or `None` if they could not be determined.
     pub dirty: Option<WorktreeStatus>,
+}
+
+impl LaneView {
+    /// Returns the word for the effective status.
+    pub fn state(&self) -> LaneState {
+        self.status.state()
+    }
 }
 
 /// Partial result of [`lane_views_with_progress`], reported while the rest is computed.
@@ -173,16 +180,16 @@ impl PendingViews {
 /// Sets the state to done for a running lane with finished work whose agent is idle, and reassesses a
 /// conflict that may be over.
 fn apply_displayed_state(project: &Project, mut view: LaneView) -> Result<LaneView, Error> {
-    (view.state, view.detail) =
-        conflict_validity::correct_outdated_state(project, &view.lane, (view.state, view.detail));
+    (view.status, view.detail) =
+        conflict_validity::correct_outdated_state(project, &view.lane, (view.status, view.detail));
     let Ok(lane) = view.lane.clone().into_owned_lane() else { return Ok(view) };
-    let is_resting = view.state == LaneState::Running
+    let is_resting = view.state() == LaneState::Running
         && view.dirty.is_some()
         && super::idle_lane::is_agent_idle(&project.store, &lane)
         && super::idle_lane::has_committed_work(project, &lane, view.dirty.clone())?;
     Ok(match is_resting {
         true => LaneView {
-            state: LaneState::Done,
+            status: LaneStatus::of_run(RunState::Done),
             detail: Some(super::idle_lane::IDLE_DETAIL.to_owned()),
             activity: None,
             ..view
@@ -193,16 +200,16 @@ fn apply_displayed_state(project: &Project, mut view: LaneView) -> Result<LaneVi
 
 /// Returns the view of a lane, without inspecting its worktree and without comparing it with its base.
 fn uninspected_view(project: &Project, lane: AnyLane) -> Result<LaneView, Error> {
-    let (state, detail) = effective_state(project, &lane)?;
+    let (status, detail) = effective_status(project, &lane)?;
     let tip = lane.branch().map(|branch| project.repo.branch_tip(branch)).transpose()?.flatten();
     let folder_gone = lane.branch().is_some() && !lane.path.exists();
     let pending_messages = Inbox::new(&project.store, &lane.name).count();
-    let is_running = state == LaneState::Running && detail.as_deref() != Some(RESULT_PENDING_DETAIL);
+    let is_running = status.state() == LaneState::Running && detail.as_deref() != Some(RESULT_PENDING_DETAIL);
     let activity = last_activity(&project.store, &lane).filter(|_| is_running);
     let broken = crate::lane::context::broken_lane::missing_git_data(&project.repo, &lane).ok().flatten();
     Ok(LaneView {
         lane,
-        state,
+        status,
         detail,
         activity,
         tip,

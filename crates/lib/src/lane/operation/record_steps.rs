@@ -10,6 +10,7 @@ use proq_store::base::atomic::{remove_temp_files_of, write as write_atomically};
 use proq_store::base::record::Record;
 use proq_store::locks::lock::{LockGuard, LockName};
 use proq_store::records::lane::AnyLane;
+use proq_store::records::lane_state::LaneStatus;
 use proq_store::records::step::Step;
 
 use super::journaled_operation::Operation;
@@ -172,7 +173,7 @@ fn remove_empty_record_folder(store: &Store, file: &Path) {
 /// Applies the change from `old` to `new` to another version of the same table; `None` if both changed the
 /// same field.
 fn merge_tables(current: Option<&str>, old: Option<&str>, new: Option<&str>) -> Option<String> {
-    let parse = |text: Option<&str>| text?.parse::<toml::Table>().ok();
+    let parse = |text: Option<&str>| Some(LaneStatus::upgrade_table(text?.parse::<toml::Table>().ok()?));
     let (mut current, old, new) = (parse(current)?, parse(old)?, parse(new)?);
     let keys: Vec<&String> = old.keys().chain(new.keys()).collect();
     for key in keys {
@@ -201,5 +202,13 @@ mod tests {
         assert_eq!(merge_tables(Some("a = 3\nb = 1\n"), old, new), None);
         assert_eq!(merge_tables(None, old, new), None);
         assert_eq!(merge_tables(Some("a = 1\nc = 1\n"), Some("a = 1\n"), Some("")).unwrap(), "c = 1\n");
+        // An operation of an older version, on a record that was rewritten since.
+        let lane = |state: &str| format!("attempt = 1\nformat = 1\nstart = \"x\"\nstate = \"{state}\"\n");
+        let current = "attempt = 1\ndetail = \"new\"\nformat = 2\nlanding = \"landed\"\nrun = \"done\"\n";
+        let current = format!("{current}start = \"x\"\n");
+        assert_eq!(
+            merge_tables(Some(&current), Some(&lane("landed")), Some(&lane("done"))).unwrap(),
+            current.replace("\"landed\"", "\"open\"")
+        );
     }
 }

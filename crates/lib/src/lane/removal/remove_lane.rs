@@ -9,7 +9,7 @@ use proq_store::base::clock::now;
 use proq_store::base::id::new_id;
 use proq_store::locks::lock::{LockGuard, LockName};
 use proq_store::records::lane::LaneRecord;
-use proq_store::records::lane_state::LaneState;
+use proq_store::records::lane_state::{LandingState, LaneState};
 use proq_store::records::trash::TrashRecord;
 
 use crate::event::log;
@@ -240,7 +240,7 @@ fn anchor_tips(op: &Operation<'_>, lane: &LaneRecord, tips: &[CommitId]) -> Resu
 /// its folder must hold only ignored files besides the commit.
 fn is_reusable(lane: &LaneRecord, evidence: &RemovalEvidence, reason: RemovalReason) -> bool {
     let is_finished =
-        matches!(lane.state, LaneState::Landed | LaneState::Done | LaneState::NoChange | LaneState::Idle);
+        matches!(lane.state(), LaneState::Landed | LaneState::Done | LaneState::NoChange | LaneState::Idle);
     reason == RemovalReason::Cleanup
         && is_finished
         && evidence.is_worktree_intact()
@@ -288,8 +288,13 @@ pub(crate) fn move_to_history<P>(
     reason: RemovalReason,
 ) -> Result<String, Error> {
     let layout = op.project.store.layout();
-    let state = if reason == RemovalReason::Discard { LaneState::Discarded } else { lane.state };
-    op.update_lane(&lane.name, |record| record.state = state)?;
+    let old_status = lane.status;
+    op.update_lane(&lane.name, |record| {
+        record.status = old_status;
+        if reason == RemovalReason::Discard {
+            record.set_landing(LandingState::Discarded);
+        }
+    })?;
     let _lock = op.project.store.locks().acquire(&LockName::Store)?;
     let history = layout.removed_lanes();
     std::fs::create_dir_all(&history).map_err(Error::io("create", &history))?;

@@ -10,7 +10,7 @@ use proq_store::base::clock::now;
 use proq_store::base::id::new_id;
 use proq_store::locks::lock::LockName;
 use proq_store::records::lane::{LaneRecord, LaneWorktree};
-use proq_store::records::lane_state::LaneState;
+use proq_store::records::lane_state::{LaneStatus, RunState};
 use proq_store::records::trash::TrashRecord;
 
 use super::remove_lane::{RemovalReason, refuse_removal, remove};
@@ -54,7 +54,7 @@ pub fn remove_unrecorded(project: &Project, path: &Path, dry_run: bool) -> Resul
     };
     let start = worktree.head(&project.repo)?.unwrap_or(start);
     let record = LaneRecord {
-        state: LaneState::Failed,
+        status: LaneStatus::of_run(RunState::Failed),
         detail: Some("its making was cut short".to_owned()),
         ..LaneRecord::new(&name, location, path.to_owned(), base, start)
     };

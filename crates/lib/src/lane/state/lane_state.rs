@@ -8,7 +8,7 @@ use proq_store::base::run_number::RunNumber;
 use proq_store::locks::lock::LockName;
 use proq_store::records::agent::{Activity, ActivityRecord};
 use proq_store::records::lane::LaneRecord;
-use proq_store::records::lane_state::LaneState;
+use proq_store::records::lane_state::{LandingState, LaneState, LaneStatus, RunState};
 
 use super::crash_reason::describe_crash;
 use crate::lane::context::lane_records::load_present_or_past_lane;
@@ -17,65 +17,87 @@ use crate::lane::{Error, Project};
 /// State detail between the exit of an agent and the write of its result, which a full disk may delay.
 pub(crate) const RESULT_PENDING_DETAIL: &str = "its agent has ended; what came of it is being written";
 
-/// Returns a lane's state, checked against its locks, and the detail of that state.
+/// Returns the word for a lane's status, checked against its locks, and the detail of that state.
 pub fn effective_state<P>(
     project: &Project,
     lane: &LaneRecord<P>,
 ) -> Result<(LaneState, Option<String>), Error> {
-    let is_claimed = lane.state.is_claimed();
+    let (status, detail) = effective_status(project, lane)?;
+    Ok((status.state(), detail))
+}
+
+/// Returns a lane's status, checked against the locks of its run, and its detail. The run of a live agent that
+/// waits for a person is [`RunState::Waiting`].
+pub fn effective_status<P>(
+    project: &Project,
+    lane: &LaneRecord<P>,
+) -> Result<(LaneStatus, Option<String>), Error> {
+    let with_run = |run| LaneStatus { run, ..lane.status };
     let locks = project.store.locks();
-    if !is_claimed {
+    if !lane.status.run.is_claimed() {
         // A process that the agent started may outlive it.
         if lane.last_run != RunNumber::NONE && locks.is_held(&LockName::AgentAlive(lane.name.clone()))? {
-            return Ok((LaneState::Orphaned, Some("a process of its agent lives on".into())));
+            return Ok((with_run(RunState::Orphaned), Some("a process of its agent lives on".into())));
         }
-        return Ok((lane.state, lane.detail.clone()));
+        return Ok((lane.status, lane.detail.clone()));
     }
     fail_points::hit("state.claimed");
     let alive = LockName::AgentAlive(lane.name.clone());
     if locks.is_held(&LockName::Run(lane.name.clone()))? {
-        let detail = match lane.state == LaneState::Running && !locks.is_held(&alive)? {
-            true => lane.detail.clone().or_else(|| Some(RESULT_PENDING_DETAIL.to_owned())),
-            false => describe_activity(&project.store, lane).or_else(|| lane.detail.clone()),
+        if lane.status.run != RunState::Starting && !locks.is_held(&alive)? {
+            let detail = lane.detail.clone().or_else(|| Some(RESULT_PENDING_DETAIL.to_owned()));
+            return Ok((lane.status, detail));
+        }
+        let activity = activity_record(&project.store, lane);
+        let run = match activity.as_ref().map(|record| record.activity) {
+            Some(Activity::NeedsApproval | Activity::Idle) => RunState::Waiting,
+            _ => lane.status.run,
         };
-        return Ok((lane.state, detail));
+        let detail = activity.and_then(describe_activity).or_else(|| lane.detail.clone());
+        return Ok((with_run(run), detail));
     }
     fail_points::hit("state.free");
     // The supervisor writes the final state before it releases the lock, so the record is read again.
     match load_present_or_past_lane(project, lane) {
-        Ok((_, current)) if !current.state.is_claimed() => return Ok((current.state, current.detail)),
+        Ok((_, current)) if !current.status.run.is_claimed() => {
+            return Ok((current.status, current.detail));
+        }
         // That run has finished, and another one has started since the lock was checked.
-        Ok((_, current)) if current.last_run != lane.last_run => return effective_state(project, &current),
+        Ok((_, current)) if current.last_run != lane.last_run => {
+            return effective_status(project, &current);
+        }
         _ => {}
     }
     if locks.is_held(&alive)? {
-        return Ok((LaneState::Orphaned, Some("its supervisor is gone, its agent lives on".into())));
+        return Ok((with_run(RunState::Orphaned), Some("its supervisor is gone, its agent lives on".into())));
     }
     Ok((
-        state_after_run(&project.store, &lane.name, LaneState::Failed),
+        status_after_run(&project.store, &lane.name, RunState::Failed),
         Some(describe_crash(project, &lane.name)),
     ))
 }
 
-/// Returns a lane's state after a run that finished in `state`. After a run that resolves a conflict, the
-/// lane is still in conflict while the record of the resolution exists.
-pub(crate) fn state_after_run(store: &Store, lane: &LaneName, state: LaneState) -> LaneState {
+/// Returns a lane's status after a run that ended in `run`. After a run that resolves a conflict, the lane
+/// is still in conflict while the record of the resolution exists.
+pub(crate) fn status_after_run(store: &Store, lane: &LaneName, run: RunState) -> LaneStatus {
     // An unreadable record still means a conflict.
-    if store.layout().resolution_record(lane).exists() { LaneState::Conflict } else { state }
+    let is_resolving = store.layout().resolution_record(lane).exists();
+    LaneStatus { run, landing: if is_resolving { LandingState::Conflict } else { LandingState::Open } }
 }
 
 /// Returns the activity that the agent of a lane's last run reported last; none when the record cannot be
 /// read.
 pub fn last_activity<P>(store: &Store, lane: &LaneRecord<P>) -> Option<Activity> {
-    let path = store.layout().run_activity(&lane.name, lane.last_run);
-    Some(ActivityRecord::load_if_exists(&path).ok()??.activity)
+    activity_record(store, lane).map(|record| record.activity)
 }
 
-/// Returns the last reported activity of the lane's agent in words; none while it works, and when the record
-/// cannot be read.
-fn describe_activity<P>(store: &Store, lane: &LaneRecord<P>) -> Option<String> {
-    let path = store.layout().run_activity(&lane.name, lane.last_run);
-    let record = ActivityRecord::load_if_exists(&path).ok()??;
+/// Returns the record of what the agent of a lane's last run reported last; none when it cannot be read.
+fn activity_record<P>(store: &Store, lane: &LaneRecord<P>) -> Option<ActivityRecord> {
+    ActivityRecord::load_if_exists(&store.layout().run_activity(&lane.name, lane.last_run)).ok()?
+}
+
+/// Returns an agent's activity in words; none while it works.
+fn describe_activity(record: ActivityRecord) -> Option<String> {
     let message_suffix = record.waits_for.map(|text| format!(": {text}")).unwrap_or_default();
     match record.activity {
         Activity::Working => None,

@@ -121,7 +121,7 @@ fn emit_escape_event(project: &Project, lane: &AnyLane, violation: &str, paths: 
     let message = format!("the agent of lane '{}' was to look at a worktree, and {violation}", lane.name);
     let mut event = Event::new(log::EventName::LaneEscape, message);
     event.lane = Some(lane.name.to_string());
-    event.state = Some(lane.state.to_string());
+    event.state = Some(lane.state().to_string());
     event.paths = paths;
     project.emit_event(event);
 }

@@ -147,7 +147,7 @@ fn summarize_attempt(
         title: lane.title,
         group: lane.group,
         agent: lane.agent,
-        state: view.state,
+        state: view.status.state(),
         detail: view.detail,
         base: lane.base,
         start: lane.start,

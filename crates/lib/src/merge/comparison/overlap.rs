@@ -30,7 +30,7 @@ const MAX_PATH_BYTES: usize = 8 * 1024;
 pub fn emit_new_overlaps_of_lane(project: &Project, name: &LaneName) -> Result<(), Error> {
     let lane = project.lane(name)?;
     let lanes = project.owned_lanes()?;
-    let shares_base = |other: &&LaneRecord| other.base == lane.base && !other.state.is_closed();
+    let shares_base = |other: &&LaneRecord| other.base == lane.base && !other.status.landing.is_closed();
     let other_lanes = lanes.iter().filter(shares_base).cloned().collect();
     let request = ForecastRequest {
         lanes: other_lanes,
@@ -96,7 +96,7 @@ fn emit_overlap(project: &Project, lanes: &[LaneRecord], pair: &ForecastPair, mo
     });
     let mut event = Event::new(EventName::LaneOverlap, message);
     event.lane = Some(lane_name.to_owned());
-    event.state = lanes.iter().find(|lane| lane.name == *lane_name).map(|lane| lane.state.to_string());
+    event.state = lanes.iter().find(|lane| lane.name == *lane_name).map(|lane| lane.state().to_string());
     event.other = Some(other_name.to_owned());
     event.paths = paths.collect();
     project.emit_event(event);

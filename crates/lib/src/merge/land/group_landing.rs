@@ -7,8 +7,8 @@ use proq_base::lane_name::LaneName;
 use proq_git::RepoPath;
 use proq_git::base::error;
 use proq_store::base::clock::now;
-use proq_store::records::lane::{LandingInfo, LaneRecord};
-use proq_store::records::lane_state::LaneState;
+use proq_store::records::lane::LandingInfo;
+use proq_store::records::lane_state::LandingState;
 use proq_store::records::step::Step;
 
 use super::branch_move::{LandAttempt, Reversibility};
@@ -260,7 +260,7 @@ fn landing_record_steps(op: &Operation<'_>, verified: &VerifiedStack) -> Result<
         let landed =
             LandingInfo { commit, onto: stack.onto.clone(), tip, landed_at: now(), method: stack.strategy };
         steps.extend(op.lane_record_step(&lane.name, |record| {
-            record.state = LaneState::Landed;
+            record.set_landing(LandingState::Landed);
             record.detail = None;
             record.landed = Some(landed);
         })?);
@@ -316,7 +316,8 @@ fn announce_landing(op: &Operation<'_>, stack: &Stack) {
         op.project.listener.warn(format!("'{}' has landed, but not as it should: {e}", stack.onto));
     }
     for step in &stack.applied_lanes {
-        let lane = LaneRecord { state: LaneState::Landed, ..step.candidate.lane.clone() };
+        let mut lane = step.candidate.lane.clone();
+        lane.set_landing(LandingState::Landed);
         let message = format!("lane '{}' landed on {}", lane.name, stack.onto);
         op.emit(log::EventName::MergeLanded, Some(&lane), message);
     }

@@ -17,7 +17,7 @@ use proq_store::locks::lock::LockGuard;
 use proq_store::paths::layout::Layout;
 use proq_store::records::conflict::{ConflictRecord, ResolutionRecord};
 use proq_store::records::lane::LaneRecord;
-use proq_store::records::lane_state::LaneState;
+use proq_store::records::lane_state::{LandingState, RunState};
 use serde::Serialize;
 
 use super::resolution_check::{ReferenceMerge, ResolutionCheck};
@@ -114,7 +114,7 @@ pub(crate) fn open_resolution(
         let resolution = ResolutionRecord { agent: agent.map(ToOwned::to_owned), refusals, ..resolution };
         op.save_record(&resolution, &project.store.layout().resolution_record(&lane.name))?;
         // The detail stays: runs change it, and a change here would block an undo.
-        op.update_lane(&lane.name, |record| record.state = LaneState::Conflict)?;
+        op.update_lane(&lane.name, |record| record.set_landing(LandingState::Conflict))?;
         Ok::<_, Error>(ResolutionStart::Open(Box::new(resolution)))
     })?;
     let ResolutionStart::Open(resolution) = start else { return Ok(start) };
@@ -164,7 +164,7 @@ fn clear_conflict(op: &Operation<'_>, lane: &LaneName) -> Result<(), Error> {
         drop(op.perform(step)?);
     }
     op.update_lane(lane, |record| {
-        record.state = LaneState::Done;
+        record.set_run(RunState::Done);
         record.detail = None;
     })?;
     Ok(())
@@ -177,7 +177,7 @@ fn set_conflict_state(
     conflict_record: &ConflictRecord,
 ) -> Result<(), Error> {
     op.update_lane(&lane.name, |record| {
-        record.state = LaneState::Conflict;
+        record.set_landing(LandingState::Conflict);
         record.detail =
             Some(format!("with {} in {}", conflict_record.onto, error::list_paths(&conflict_record.paths)));
     })?;
@@ -350,7 +350,8 @@ pub(crate) fn apply_resolution(
             "the conflict of lane '{}' with {} is resolved by {resolver}",
             lane.name, resolution.onto
         );
-        let lane = LaneRecord { state: LaneState::Done, ..lane };
+        let mut lane = lane;
+        lane.set_run(RunState::Done);
         op.emit(log::EventName::MergeResolved, Some(&lane), event_message);
         Ok(ResolvedConflict {
             lane: lane.name,

@@ -9,7 +9,7 @@ use proq_store::base::run_number::RunNumber;
 use proq_store::locks::lock::LockGuard;
 use proq_store::records::conflict::ResolutionRecord;
 use proq_store::records::lane::LaneRecord;
-use proq_store::records::lane_state::LaneState;
+use proq_store::records::lane_state::RunState;
 use proq_store::records::run::RunRecord;
 
 use super::resolution_check::{ConflictKind, ReferenceMerge, conflict_kind};
@@ -154,8 +154,8 @@ fn conclude_attempt(
     // Another process may have closed the resolution concurrently.
     let resolution = require_open_resolution(project, &lane.name)?;
     match run.outcome {
-        Some(LaneState::Done) => {}
-        Some(LaneState::Stopped) => return Err(ResolveError::Stopped { lane: lane.name }.into()),
+        Some(RunState::Done) => {}
+        Some(RunState::Stopped) => return Err(ResolveError::Stopped { lane: lane.name }.into()),
         _ => return Ok(AttemptOutcome::Refused(failure_reason(project, &lane.name, &run))),
     }
     let (tree, refusal_reasons) = check_resolution(project, &resolution, resolver.allowance, true)?;

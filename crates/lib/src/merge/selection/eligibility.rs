@@ -339,7 +339,7 @@ impl LaneExamination<'_, '_> {
             if tip != lane.start || lane.landed.is_some() {
                 return Ok(Err(Box::new(outcome)));
             }
-            if lane.already_done && lane.state == LaneState::Done {
+            if lane.already_done && lane.state() == LaneState::Done {
                 let message = Some("its task had been done before".to_owned());
                 return Ok(Err(Box::new(LaneOutcome { message, ..outcome })));
             }

@@ -89,7 +89,7 @@ pub(crate) fn removed_lane_outcome(
     let onto = options.onto.unwrap_or(&lane.base);
     let removed_lanes = project.past_owned_lanes().into_iter().map(|(_, past)| past);
     let landed = removed_lanes.filter(|past| past.name == lane.name && past.start == lane.start);
-    let landed = landed.filter(|past| past.state == LaneState::Landed).find_map(|past| past.landed);
+    let landed = landed.filter(|past| past.state() == LaneState::Landed).find_map(|past| past.landed);
     if landed.is_some_and(|landed| landed.onto == onto) {
         let message = Some("another landing was faster".to_owned());
         return LaneOutcome {

@@ -7,8 +7,7 @@ use proq_git::history::commit::NewCommit;
 use proq_store::base::clock::now;
 use proq_store::base::record::Record;
 use proq_store::records::conflict::{ConflictRecord, ConflictStage};
-use proq_store::records::lane::LaneRecord;
-use proq_store::records::lane_state::LaneState;
+use proq_store::records::lane_state::LandingState;
 use proq_store::records::step::Step;
 
 use super::lane_stack::{Conflict, Stack};
@@ -55,7 +54,7 @@ pub(crate) fn capture_steps(
         stages: stages.collect(),
     };
     let detail = format!("with {} in {}", stack.onto, error::list_paths(&record.paths));
-    let (message, state) = (format!("lane '{}' conflicts {detail}", lane.name), LaneState::Conflict);
+    let message = format!("lane '{}' conflicts {detail}", lane.name);
     let conflict_ref = ref_name(&lane.name);
     let old_commit = repo.ref_tip(&conflict_ref)?;
     let mut steps = Vec::new();
@@ -67,10 +66,11 @@ pub(crate) fn capture_steps(
     }
     steps.push(op.write_record_step(&path, Some(record.to_toml(&path)?))?);
     steps.extend(op.lane_record_step(&lane.name, |record| {
-        record.state = state;
+        record.set_landing(LandingState::Conflict);
         record.detail = Some(detail);
     })?);
-    let lane = LaneRecord { state, ..lane.clone() };
+    let mut lane = lane.clone();
+    lane.set_landing(LandingState::Conflict);
     op.emit(log::EventName::MergeConflict, Some(&lane), message);
     Ok(steps)
 }

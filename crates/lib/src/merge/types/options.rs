@@ -176,7 +176,7 @@ pub fn landing_bases(
     // The landing itself refuses an unknown lane.
     let mut records: Vec<LaneRecord> = lanes.iter().filter_map(|name| project.find_lane(name).ok()).collect();
     if all {
-        records.extend(project.owned_lanes()?.into_iter().filter(|lane| !lane.state.is_closed()));
+        records.extend(project.owned_lanes()?.into_iter().filter(|lane| !lane.status.landing.is_closed()));
     }
     Ok(records.into_iter().map(|lane| lane.base).collect())
 }

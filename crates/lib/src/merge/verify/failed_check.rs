@@ -10,8 +10,7 @@ use proq_store::base::id::new_id;
 use proq_store::base::record::Record;
 use proq_store::paths::layout::Layout;
 use proq_store::records::check::FailedCheckRecord;
-use proq_store::records::lane::LaneRecord;
-use proq_store::records::lane_state::LaneState;
+use proq_store::records::lane_state::LandingState;
 use proq_store::records::step::Step;
 
 use crate::event::log;
@@ -86,7 +85,7 @@ impl FailedLane {
         let mut steps = vec![op.write_record_step(&path, Some(record.to_toml(&path)?))?];
         let description = self.describe();
         steps.extend(op.lane_record_step(&lane.name, |record| {
-            record.state = LaneState::CheckFailed;
+            record.set_landing(LandingState::CheckFailed);
             record.detail = Some(description);
         })?);
         Ok(steps)
@@ -94,7 +93,8 @@ impl FailedLane {
 
     /// Emits the event of the failed check.
     pub(crate) fn emit_event(&self, op: &Operation<'_>) {
-        let lane = LaneRecord { state: LaneState::CheckFailed, ..self.candidate.lane.clone() };
+        let mut lane = self.candidate.lane.clone();
+        lane.set_landing(LandingState::CheckFailed);
         let message = format!("lane '{}' was left out: {}", lane.name, self.describe());
         op.emit(log::EventName::MergeCheckFailed, Some(&lane), message);
     }

@@ -9,7 +9,7 @@ use proq_store::base::clock::Moment;
 use proq_store::base::record::Record;
 use proq_store::base::run_number::RunNumber;
 use proq_store::records::lane::LaneRecord;
-use proq_store::records::lane_state::LaneState;
+use proq_store::records::lane_state::{LandingState, LaneState, RunState};
 use proq_store::records::run::RunRecord;
 
 use crate::lane::Project;
@@ -97,14 +97,13 @@ impl RunChain {
     /// Returns whether the supervisor of a task loop crashed before all steps were done: its locks are free,
     /// and no outcome was recorded.
     pub(super) fn has_task_loop_crashed(&self) -> bool {
-        let has_no_outcome = |run: &RunRecord| is_supervisor_crash(run) || self.lane.state.is_claimed();
+        let has_no_outcome = |run: &RunRecord| is_supervisor_crash(run) || self.lane.state().is_claimed();
         self.is_task_loop() && self.is_latest_in_lane() && self.runs.last().is_some_and(has_no_outcome)
     }
 
     /// Returns whether the attempt was stopped and nothing has run in its lane since.
     pub(super) fn was_stopped(&self) -> bool {
-        self.is_latest_in_lane()
-            && self.runs.last().is_some_and(|run| run.outcome == Some(LaneState::Stopped))
+        self.is_latest_in_lane() && self.runs.last().is_some_and(|run| run.outcome == Some(RunState::Stopped))
     }
 
     /// Returns how often a supervisor crashed during the attempt.
@@ -114,15 +113,18 @@ impl RunChain {
 
     /// Returns the state in which the attempt ended. For a task loop it comes from the lane's record, since
     /// the end of a single run decides nothing.
-    fn outcome(&self, run: &RunRecord) -> Option<LaneState> {
-        use LaneState::{CheckFailed, Conflict, Done, Failed, Landed};
-        match self.lane.state {
-            _ if !self.is_task_loop() => run.outcome,
-            // Another run was started there since, so it is unknown whether all steps were done.
-            _ if !self.is_latest_in_lane() => Some(Failed),
-            Landed | Conflict | CheckFailed => Some(Done),
-            state => Some(state),
+    fn outcome(&self, run: &RunRecord) -> Option<RunState> {
+        if !self.is_task_loop() {
+            return run.outcome;
         }
+        let status = self.lane.status;
+        Some(match status.landing {
+            // Another run was started there since, so it is unknown whether all steps were done.
+            _ if !self.is_latest_in_lane() => RunState::Failed,
+            // A landing was tried, so the work was taken for done.
+            LandingState::Landed | LandingState::Conflict | LandingState::CheckFailed => RunState::Done,
+            LandingState::Open | LandingState::Discarded => status.run,
+        })
     }
 
     /// Determines the result of the finished attempt.
@@ -149,8 +151,8 @@ impl RunChain {
         let was_already_done = self.is_latest_in_lane() && self.lane.already_done;
         let ended_as = |end| AttemptResult { end, ..failed_with(RunClass::Failed) };
         Ok(match self.outcome(run) {
-            Some(LaneState::Done) if was_already_done => ended_as(TaskRunEnd::AlreadyDone),
-            Some(LaneState::Done) => {
+            Some(RunState::Done) if was_already_done => ended_as(TaskRunEnd::AlreadyDone),
+            Some(RunState::Done) => {
                 let tip = repo.branch_tip(&self.lane.kind.branch)?;
                 let to = run.tip_after.or(tip);
                 if to == from {
@@ -160,8 +162,8 @@ impl RunChain {
                     AttemptResult { tip: to, ..ended_as(TaskRunEnd::Done) }
                 }
             }
-            Some(LaneState::NoChange) => ended_as(TaskRunEnd::NoChange),
-            Some(LaneState::Stopped) => failed_with(RunClass::Stopped),
+            Some(RunState::NoChange) => ended_as(TaskRunEnd::NoChange),
+            Some(RunState::Stopped) => failed_with(RunClass::Stopped),
             _ => match run.class {
                 None => failed_with(RunClass::Crashed),
                 Some(RunClass::Done) => failed_with(RunClass::Failed),

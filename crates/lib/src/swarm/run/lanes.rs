@@ -8,7 +8,7 @@ use proq_plan::schedule::event::ScheduleEvent;
 use proq_store::locks::lock::LockGuard;
 use proq_store::records::batched::BatchLane;
 use proq_store::records::lane::LaneRecord;
-use proq_store::records::lane_state::LaneState;
+use proq_store::records::lane_state::RunState;
 
 use super::attempt_runs::find_run_chain;
 use super::runner::{RunStart, Runner};
@@ -275,7 +275,7 @@ impl Runner<'_> {
             record.checks.clone_from(&batch_task.checks);
             record.scope.clone_from(&batch_task.scope);
             record.agent.clone_from(&batch_task.agent);
-            record.state = LaneState::Idle;
+            record.set_run(RunState::Idle);
             record.detail = None;
             record.already_done = false;
             record.landed = None;

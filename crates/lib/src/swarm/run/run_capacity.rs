@@ -24,7 +24,7 @@ impl Runner<'_> {
         let mut count = 0;
         for lane in self.project.all_lanes()? {
             let is_own = lane.batch.as_ref().is_some_and(|in_batch| in_batch.batch == *self.batch.id());
-            if !is_own && lane.state.is_claimed() && effective_state(self.project, &lane)?.0.is_busy() {
+            if !is_own && lane.state().is_claimed() && effective_state(self.project, &lane)?.0.is_busy() {
                 count += 1;
             }
         }

@@ -216,7 +216,7 @@ impl Runner<'_> {
             None => None,
         };
         // A run whose supervisor crashed without an outcome is recorded as crashed.
-        if chain.lane.state.is_claimed() {
+        if chain.lane.state().is_claimed() {
             drop(self.project.lock_idle_lane(&chain.lane.name)?);
         }
         let Some(chain) = self.run_chain(task, attempt)? else { return Ok(()) };

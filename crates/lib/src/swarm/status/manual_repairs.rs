@@ -97,7 +97,7 @@ fn find_finished_work(
 ) -> Result<ManualRepair, Error> {
     let belongs_to_task = lane.batch.as_ref().is_some_and(|in_batch| in_batch.task == batch.task_name(task));
     let is_by_hand = known.last_failed_runs.get(&task) == Some(&lane.last_run);
-    let ended_well = is_by_hand || lane.state == LaneState::Done;
+    let ended_well = is_by_hand || lane.state() == LaneState::Done;
     if !belongs_to_task || !ended_well || tip == work.work_start || !repo.is_ancestor(work.work_start, tip)? {
         return Ok(ManualRepair::None);
     }

@@ -358,7 +358,7 @@ fn describe_waiting(
 fn active_lanes(project: &Project, batch: &Batch) -> Vec<LaneProgress> {
     let lanes = batch_lanes(project, batch.id()).unwrap_or_default();
     let mut out = Vec::new();
-    for (_, lane) in lanes.into_iter().filter(|(_, lane)| lane.state.is_claimed()) {
+    for (_, lane) in lanes.into_iter().filter(|(_, lane)| lane.state().is_claimed()) {
         let Ok((state, hook_activity)) = effective_state(project, &lane) else { continue };
         if !state.is_busy() {
             continue;

@@ -2,7 +2,7 @@
 
 use proq_base::explain::describe_with_causes;
 use proq_base::run_class::RunClass;
-use proq_store::records::lane_state::LaneState;
+use proq_store::records::lane_state::RunState;
 
 use super::retry_state::RetryState;
 use super::state::Supervisor;
@@ -35,7 +35,7 @@ impl Supervisor<'_> {
         self.retry_state = RetryState::default();
         self.restart_counter = RestartCounter::default();
         self.lane = self.write_with_retries(|| {
-            finished_run.write_interim_outcome(verdict, log::EventName::MessageDelivered)
+            finished_run.write_interim_outcome(verdict, log::EventName::MessageDelivered, RunState::Running)
         })?;
         Ok(None)
     }
@@ -56,7 +56,7 @@ impl Supervisor<'_> {
 /// Returns whether messages may be delivered after a run. It must have ended well or by its agent giving up,
 /// accept messages, and resolve no conflict.
 pub(crate) fn can_receive_messages(spec: &RunSpec, verdict: &RunOutcome) -> bool {
-    let ended_well = matches!(verdict.state, LaneState::Done | LaneState::NoChange);
+    let ended_well = matches!(verdict.state, RunState::Done | RunState::NoChange);
     let agent_gave_up = matches!(verdict.class, RunClass::Failed | RunClass::Refused | RunClass::MaxTurns);
     (ended_well || agent_gave_up) && !spec.resolves_conflict && spec.accepts_messages
 }

@@ -6,7 +6,7 @@ use proq_base::fail_points;
 use proq_store::base::clock::now;
 use proq_store::base::record::Record;
 use proq_store::base::run_number::RunNumber;
-use proq_store::records::lane_state::LaneState;
+use proq_store::records::lane_state::RunState;
 use proq_store::records::run::RunRecord;
 
 use super::retry_state::{BUDGET_SPENT_REASON, Retry};
@@ -29,7 +29,7 @@ const LIMIT_RESET_MARGIN: Duration = Duration::from_secs(1);
 impl Supervisor<'_> {
     /// Decides whether and when a failed run is retried, and adds the decision to the verdict's detail.
     pub(crate) fn plan_retry(&mut self, spec: &RunSpec, verdict: &mut RunOutcome) -> NextRun {
-        if verdict.state == LaneState::Done || verdict.state == LaneState::NoChange || !spec.may_retry {
+        if verdict.state == RunState::Done || verdict.state == RunState::NoChange || !spec.may_retry {
             return NextRun::End;
         }
         self.retry_state.failed_classes.push(verdict.class);
@@ -74,26 +74,26 @@ impl Supervisor<'_> {
             }
         });
         if stopped {
-            self.end_run(LaneState::Stopped, "stopped before it was tried again")?;
+            self.end_run(RunState::Stopped, "stopped before it was tried again")?;
             return Ok(None);
         }
         let run = match self.rewind_for_retry(spec.run_number, retry.end_fingerprint) {
             Ok(run) => run,
             Err(reason) => {
-                self.end_run(LaneState::Failed, &format!("it is not tried again: {reason}"))?;
+                self.end_run(RunState::Failed, &format!("it is not tried again: {reason}"))?;
                 return Ok(None);
             }
         };
         // The work for messages received during the run was reverted too, so they wait again.
         let returned = Inbox::new(&self.project.store, &self.lane.name).requeue(spec.run_number);
         if let Err(e) = returned.map_err(|e| e.to_string()).and_then(|()| self.restore_status_file(spec)) {
-            self.end_run(LaneState::Failed, &format!("it is not tried again: {e}"))?;
+            self.end_run(RunState::Failed, &format!("it is not tried again: {e}"))?;
             return Ok(None);
         }
         match prepare_run::prepare_retry(self.project, &self.lane, &run, self.retry_state.spent) {
             Ok(retry_spec) => Ok(Some(retry_spec)),
             Err(e) => {
-                self.end_run(LaneState::Failed, &format!("it could not be tried again: {e}"))?;
+                self.end_run(RunState::Failed, &format!("it could not be tried again: {e}"))?;
                 Ok(None)
             }
         }

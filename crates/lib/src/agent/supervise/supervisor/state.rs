@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use proq_store::base::run_number::RunNumber;
 use proq_store::records::lane::AnyLane;
-use proq_store::records::lane_state::LaneState;
+use proq_store::records::lane_state::RunState;
 use tokio::runtime::Runtime;
 
 use super::retry_state::{Retry, RetryState};
@@ -15,6 +15,7 @@ use crate::agent::supervise::classify::{RunOutcome, append_detail};
 use crate::agent::supervise::follow_up::FollowUp;
 use crate::event::log;
 use crate::lane::Project;
+use crate::lane::state::lane_state::status_after_run;
 
 /// Time limit for writing the result of a run. It is long enough that the user can free disk space.
 const RECORD_WRITE_TIMEOUT: Duration = Duration::from_mins(10);
@@ -98,28 +99,29 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Records that the lane's run ended, with `state` as the lane's state and `reason` as its detail.
-    pub(crate) fn end_run(&mut self, state: LaneState, reason: &str) -> Result<(), Error> {
-        self.end_run_with(state, Some(reason.to_owned()), false)
+    /// Records that the lane's run ended in `run_state`, with `reason` as the lane's detail.
+    pub(crate) fn end_run(&mut self, run_state: RunState, reason: &str) -> Result<(), Error> {
+        self.end_run_with(run_state, Some(reason.to_owned()), false)
     }
 
     /// Records that the lane's run ended with this state and detail. `already_done` is whether its task had
     /// been done before.
     pub(crate) fn end_run_with(
         &mut self,
-        state: LaneState,
+        run_state: RunState,
         detail: Option<String>,
         already_done: bool,
     ) -> Result<(), Error> {
         let (project, name) = (self.project, self.lane.name.clone());
         self.lane = self.write_with_retries(|| {
             Ok(project.update_lane(&name, |record| {
-                record.state = state;
+                record.status = status_after_run(&project.store, &name, run_state);
                 record.detail.clone_from(&detail);
                 record.already_done = already_done;
             })?)
         })?;
-        let message = format!("lane '{}': {state} ({})", self.lane.name, detail.unwrap_or_default());
+        let message =
+            format!("lane '{}': {} ({})", self.lane.name, self.lane.state(), detail.unwrap_or_default());
         self.project.emit(log::EventName::RunEnded, Some(&self.lane), message);
         Ok(())
     }
@@ -127,10 +129,11 @@ impl Supervisor<'_> {
     /// Records that the lane's run ended with the last verdict, and adds `reason` to its detail.
     pub(crate) fn end_with_last_verdict(&mut self, reason: &str) -> Result<(), Error> {
         let Some((_, verdict)) = self.last_verdict.take() else {
-            return self.end_run(LaneState::Failed, reason);
+            return self.end_run(RunState::Failed, reason);
         };
         let detail = append_detail(verdict.detail, Some(reason.to_owned()));
-        self.follow_up = FollowUp::prepare(&self.project.store, &self.lane, verdict.state, true);
+        let status = status_after_run(&self.project.store, &self.lane.name, verdict.state);
+        self.follow_up = FollowUp::prepare(&self.project.store, &self.lane, status, true);
         self.end_run_with(verdict.state, detail, verdict.was_already_done)
     }
 

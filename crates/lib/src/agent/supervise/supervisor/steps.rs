@@ -4,7 +4,7 @@ use proq_base::fail_points;
 use proq_base::run_class::RunClass;
 use proq_git::CommitId;
 use proq_store::base::record::Record;
-use proq_store::records::lane_state::LaneState;
+use proq_store::records::lane_state::RunState;
 use proq_store::records::run::RunRecord;
 
 use super::retry_state::RetryState;
@@ -66,7 +66,7 @@ impl Supervisor<'_> {
             NextRun::End
         };
         if let Some(reason) = stop_reason {
-            return end_task(LaneState::Failed, reason);
+            return end_task(RunState::Failed, reason);
         }
         if !counts_as_step_run(spec, verdict.class) {
             return if self.is_wrap_up_requested() { NextRun::End } else { self.plan_retry(spec, verdict) };
@@ -78,18 +78,18 @@ impl Supervisor<'_> {
             }
         });
         match planned {
-            Err(e) => end_task(LaneState::Failed, e.to_string()),
+            Err(e) => end_task(RunState::Failed, e.to_string()),
             Ok((Coming::Fail(reason), progress_text, _)) => {
-                let next = end_task(LaneState::Failed, format!("{reason}; {progress_text}"));
+                let next = end_task(RunState::Failed, format!("{reason}; {progress_text}"));
                 verdict.class = RunClass::GivenUp;
                 next
             }
             Ok((Coming::Done, progress_text, start)) => {
-                let state = if self.has_result(start) { LaneState::Done } else { LaneState::NoChange };
+                let state = if self.has_result(start) { RunState::Done } else { RunState::NoChange };
                 end_task(state, progress_text)
             }
             Ok((Coming::Run { .. }, progress_text, _)) if self.is_wrap_up_requested() => {
-                end_task(LaneState::Stopped, format!("asked to wrap up; {progress_text}"))
+                end_task(RunState::Stopped, format!("asked to wrap up; {progress_text}"))
             }
             Ok((Coming::Run { .. }, progress_text, _)) => {
                 self.retry_state = RetryState::default();
@@ -117,11 +117,11 @@ impl Supervisor<'_> {
                 Ok(Some(spec))
             }
             Err(Error::TaskLoopStopped { reason, .. }) => {
-                self.end_run(LaneState::Failed, &reason)?;
+                self.end_run(RunState::Failed, &reason)?;
                 Ok(None)
             }
             Err(e) => {
-                self.end_run(LaneState::Failed, &format!("it could not go on with its next step: {e}"))?;
+                self.end_run(RunState::Failed, &format!("it could not go on with its next step: {e}"))?;
                 Ok(None)
             }
         }
