@@ -45,7 +45,7 @@ const ALLOWED: &[(&str, usize, &str)] = &[
     ("crates/lib/src/swarm/batch/error.rs", 1, "names joined for a text"),
     ("crates/lib/src/swarm/landing/batch_landing.rs", 1, "a name that may be of any lane"),
     ("crates/lib/src/swarm/status/batch_history.rs", 1, "empty before the first run"),
-    ("crates/lib/src/undo/undo_refusals.rs", 1, "a name in a ref"),
+    ("crates/lib/src/lane/steps/switch_undo.rs", 1, "a name in a ref"),
     ("crates/store/src/locks/merge_queue.rs", 1, "also the name of a check of criteria"),
 ];
 

@@ -18,16 +18,16 @@ use crate::lane;
 use crate::lane::Project;
 use crate::lane::creation::create;
 use crate::lane::creation::create::NewLane;
-use crate::lane::execution::recovery;
-use crate::lane::execution::run_operation::operate;
 use crate::lane::inspection::base;
 use crate::lane::inspection::list::LaneView;
+use crate::lane::recovery;
 use crate::lane::removal::remove_lane::RemovalReason;
 use crate::lane::state::lane_state;
 use crate::lane::worktree::set_up::commands;
 use crate::merge::land::landing;
 use crate::merge::types::options::LandingOptions;
 use crate::merge::types::{options, outcome};
+use crate::operation::run_operation::operate;
 pub use crate::ops::error::Error;
 use crate::preview::{enter, leave, remove_lane};
 

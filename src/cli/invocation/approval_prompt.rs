@@ -2,9 +2,9 @@
 
 use proq_lib::event::approval::{Approvals, ShellCommand};
 use proq_lib::event::program_info::are_hooks_disabled;
-use proq_lib::lane::execution::run_operation::operate;
 use proq_lib::lane::worktree::set_up::commands::SetUpLevel;
 use proq_lib::lane::{Error, Project};
+use proq_lib::operation::run_operation::operate;
 use proq_store::records::approval::ApprovalsRecord;
 
 use super::confirm::{cannot_prompt_user, require_confirmation};

@@ -24,7 +24,7 @@ impl CommandContext {
     /// is only a warning.
     pub(crate) fn project(&self) -> Result<Project, Failure> {
         let project = Project::open(&self.dir, self.ui.listener())?;
-        if let Err(e) = proq_lib::lane::execution::recovery::recover(&project) {
+        if let Err(e) = proq_lib::lane::recovery::recover(&project) {
             self.ui.warn(e.to_string());
         }
         Ok(project)
@@ -35,7 +35,7 @@ impl CommandContext {
     pub(crate) fn project_for_write(&self) -> Result<Project, Failure> {
         proq_base::interrupt::defer_signals();
         let project = Project::open(&self.dir, self.ui.listener())?;
-        proq_lib::lane::execution::recovery::recover(&project)?;
+        proq_lib::lane::recovery::recover(&project)?;
         Ok(project)
     }
 }

@@ -10,7 +10,7 @@ use proq_base::fail_points;
 use proq_base::lane_name::LaneName;
 use proq_lib::agent::supervise::follow_up;
 use proq_lib::lane::Project;
-use proq_lib::lane::execution::recovery;
+use proq_lib::lane::recovery;
 use proq_lib::merge::types::outcome::Verdict;
 use proq_lib::run::auto_merge;
 use proq_lib::run::auto_merge::AutoMergeStatus;

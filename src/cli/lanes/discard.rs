@@ -4,8 +4,8 @@ use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use proq_base::explain::Exit;
 use proq_base::lane_name::LaneName;
-use proq_lib::lane::execution::run_operation::operate;
 use proq_lib::lane::removal::remove_lane::RemovalReason;
+use proq_lib::operation::run_operation::operate;
 
 use super::lane_removal::{
     LaneRemoval, RemovalOutput, remove_lane, report_dry_run, retained_lane_row, run_hooks_and_stop_agents,

@@ -5,7 +5,7 @@ use clap_complete::engine::ArgValueCompleter;
 use proq_base::explain::Exit;
 use proq_base::lane_name::LaneName;
 use proq_lib::lane::creation::create;
-use proq_lib::lane::execution::run_operation::operate;
+use proq_lib::operation::run_operation::operate;
 use serde::Serialize;
 
 use crate::cli::arguments::candidates::any_lane_names;

@@ -10,7 +10,7 @@ use proq_git::status::status_query;
 use proq_lib::agent::command::agent_command::AgentCommand;
 use proq_lib::lane;
 use proq_lib::lane::Project;
-use proq_lib::lane::operation::locked_worktree::LockedWorktree;
+use proq_lib::operation::locked_worktree::LockedWorktree;
 use proq_store::records::lane::{AnyLane, LaneRecord};
 use proq_store::repository::repositories::RepositoryList;
 

@@ -8,7 +8,7 @@ use proq_base::fail_points;
 use proq_lib::agent::control::stop;
 use proq_lib::lane::Project;
 use proq_lib::lane::context::lane_records;
-use proq_lib::lane::execution::recovery;
+use proq_lib::lane::recovery;
 use proq_store::base::record::Record;
 use proq_store::locks::lock::LockName;
 use proq_store::paths::layout::Layout;

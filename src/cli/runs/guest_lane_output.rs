@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use proq_base::lane_name::LaneName;
 use proq_base::terminal_text;
 use proq_lib::agent::command::agent_command::AgentCommand;
-use proq_lib::lane::errors::error;
+use proq_lib::errors::error;
 use proq_lib::session::read_only;
 use proq_lib::session::read_only::GuestLanePlan;
 use proq_store::Store;

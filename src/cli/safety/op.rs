@@ -3,14 +3,12 @@
 use clap::{Args, Subcommand};
 use proq_base::config::settings::Settings;
 use proq_base::explain::Exit;
-use proq_git::CommitId;
-use proq_git::base::head::RefMove;
-use proq_lib::lane::operation::op_log_view;
-use proq_lib::lane::operation::op_log_view::{LoggedOperation, OpLog};
+use proq_lib::operation::journaled_operation::step::{BoxedStep, RefChange};
+use proq_lib::operation::op_log_view;
+use proq_lib::operation::op_log_view::{LoggedOperation, OpLog};
 use proq_lib::undo::undo_plan::UndoTarget;
 use proq_store::base::clock::{Moment, now};
 use proq_store::base::operation_number::OperationNumber;
-use proq_store::records::step::Step;
 use serde::Serialize;
 
 use super::undo_operations::undo_operations;
@@ -104,14 +102,7 @@ struct OperationDetail {
     pid: u32,
     host: String,
     refs: Vec<RefChange>,
-    steps: Vec<Step>,
-}
-
-#[derive(Serialize)]
-struct RefChange {
-    name: String,
-    before: Option<String>,
-    after: Option<String>,
+    steps: Vec<BoxedStep>,
 }
 
 pub(crate) fn run(context: &CommandContext, args: &Op) -> CommandResult {
@@ -180,11 +171,11 @@ fn print_operation(context: &CommandContext, number: OperationNumber) -> Command
     let project = context.project()?;
     let op_log = OpLog::read(&project);
     let logged = op_log_view::require_operation(&op_log, number)?;
-    let steps: Vec<Step> = logged.entry.applied_steps().cloned().collect();
+    let steps: Vec<BoxedStep> = logged.entry.applied_steps().cloned().collect();
     let row = operation_row(&project.settings, logged);
     if context.ui.json {
         let header = &logged.entry.header;
-        let refs = steps.iter().filter_map(ref_change).collect();
+        let refs = steps.iter().filter_map(|step| step.moved_ref()).collect();
         context.ui.print_json(OperationDetail {
             row,
             pid: header.pid,
@@ -208,77 +199,9 @@ fn print_operation(context: &CommandContext, number: OperationNumber) -> Command
     }
     ui.print_line(format!("what       {}", row.effect));
     for step in &steps {
-        if let Some(line) = step_line(step) {
+        if let Some(line) = step.log_line() {
             ui.print_line(format!("  {line}"));
         }
     }
     Ok(Exit::Success)
-}
-
-/// Returns the ref that a step moved, with its commits before and after; `None` if the step moved none.
-fn ref_change(step: &Step) -> Option<RefChange> {
-    let id_text = |id: Option<CommitId>| id.map(|id| id.to_string());
-    match step {
-        Step::MoveRef { name, old, new } => {
-            Some(RefChange { name: name.clone(), before: id_text(*old), after: id_text(*new) })
-        }
-        Step::KeepRef { name, new } => {
-            Some(RefChange { name: name.clone(), before: None, after: id_text(Some(*new)) })
-        }
-        Step::Checkout { from, to, ref_move: mv, .. } => {
-            let name = match mv {
-                RefMove::Nothing => return None,
-                RefMove::Branch(branch) => format!("refs/heads/{branch}"),
-                RefMove::Switch { .. } => "HEAD".to_owned(),
-            };
-            Some(RefChange { name, before: id_text(Some(*from)), after: id_text(Some(*to)) })
-        }
-        Step::RecordAgentCommits { branch, from, to, .. } => Some(RefChange {
-            name: format!("refs/heads/{branch}"),
-            before: id_text(Some(*from)),
-            after: id_text(Some(*to)),
-        }),
-        _ => None,
-    }
-}
-
-/// Formats a step as a line for the user; none for record files, which follow from the other steps.
-fn step_line(step: &Step) -> Option<String> {
-    let short_id = |id: &Option<CommitId>| id.map_or_else(|| "nothing".to_owned(), CommitId::short);
-    Some(match step {
-        Step::MoveRef { name, old, new } => format!("{name}: {} -> {}", short_id(old), short_id(new)),
-        Step::KeepRef { name, new } => format!("kept: {name} -> {}", new.short()),
-        Step::Checkout { dir, from, to, ref_move: mv, .. } => {
-            let ref_text = match mv {
-                RefMove::Nothing => String::new(),
-                RefMove::Branch(name) => format!("{name} "),
-                RefMove::Switch { from, to } => format!("{from} -> {to}, "),
-            };
-            format!("{}: {ref_text}{} -> {}", dir.display(), from.short(), to.short())
-        }
-        Step::RecordAgentCommits { dir, branch, from, to } => {
-            format!(
-                "{}: {branch} {} -> {} while an agent worked there",
-                dir.display(),
-                from.short(),
-                to.short()
-            )
-        }
-        Step::TakeSnapshot { id, .. } => format!("snapshot {id}: git proq snap show {id}"),
-        Step::ClearWorktree { dir, snapshot_id: snap } => {
-            format!("{}: changes set aside as {snap}", dir.display())
-        }
-        Step::RestoreSnapshot { dir, snapshot_id: snap, .. } => {
-            format!("{}: changes of {snap} brought back", dir.display())
-        }
-        Step::WriteRecord { .. } => return None,
-        Step::MovePath { from, to } => format!("{} -> {}", from.display(), to.display()),
-        Step::ReuseTrash { trash_entry: entry, dir } => {
-            format!("{}/worktree -> {}", entry.display(), dir.display())
-        }
-        Step::RecreateTrash { trash_entry: entry, .. } => format!("{}/worktree: made anew", entry.display()),
-        Step::CreateWorktree { dir, .. } | Step::CreateResolveWorktree { dir, .. } => {
-            format!("{}: made", dir.display())
-        }
-    })
 }

@@ -1,8 +1,8 @@
 //! Undo of operations, shared by `git proq undo` and `git proq op`, and its output.
 
 use proq_base::explain::Exit;
+use proq_lib::errors::undo_error;
 use proq_lib::lane::Project;
-use proq_lib::lane::errors::undo_error;
 use proq_lib::swarm::batch::error::BatchError;
 use proq_lib::swarm::landing::{batch_landing, landed_marks};
 use proq_lib::undo::undo_plan;

@@ -34,7 +34,7 @@ const OTHER_MEANINGS: &[(&str, &str)] = &[
     ("crates/lib/src/agent/git_guard/worktree_baseline.rs", "index"),
     ("crates/lib/src/agent/profiles/profile.rs", "settings.json"),
     ("crates/lib/src/lane/context/shared_state.rs", "hooks"),
-    ("crates/lib/src/lane/operation/locked_worktree.rs", "index"),
+    ("crates/lib/src/operation/locked_worktree.rs", "index"),
     ("crates/lib/src/lane/worktree/rollback_create.rs", ".{name}.{}"),
     ("crates/lib/src/lane/worktree/trash.rs", "gone"),
     ("crates/lib/src/session/in_place_commit.rs", "index"),

@@ -22,6 +22,7 @@ use super::{
     preview, settings, snapshots, trash, unrecorded,
 };
 use crate::lane::{Error, Project};
+use crate::step_kinds::register_step_kinds;
 
 /// How long the checks are repeated while no command is running and the findings change.
 const RECHECK_LIMIT: Duration = Duration::from_secs(3);
@@ -165,6 +166,7 @@ fn open_repository(dir: &Path, listener: Listener, out: &mut Vec<Finding>) -> Op
         proq_base::config::layers::Layers::default()
     });
     out.extend(settings::unknown_settings(&layers));
+    register_step_kinds();
     let project = repo.map(|repo| Project::with_layers(repo, layers, listener))?;
     if let Err(e) = project.repo.require_writable() {
         let dir = project.repo.common_dir().display().to_string();

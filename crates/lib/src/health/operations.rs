@@ -4,21 +4,21 @@
 use proq_base::explain::shell_quote_path as quoted;
 use proq_store as store;
 use proq_store::Store;
-use proq_store::operations::operation_entry::OperationEntry;
 
 use super::check_context::CheckContext;
 use super::finding::{Finding, Severity};
-use crate::lane::execution::recovery;
-use crate::lane::execution::recovery::StuckOperation;
+use crate::lane::recovery::recover;
 use crate::lane::{Error, Project};
+use crate::operation::journaled_operation::step::OperationEntry;
+use crate::operation::recovery::{StuckOperation, stuck_operations};
 
 const OPERATION_CHECK: &str = "operation";
 
 /// Recovers the operations that crashed processes left unfinished, as every command does first. Returns a
 /// finding for each one that cannot be recovered.
 pub(super) fn recover_operations(project: &Project) -> Vec<Finding> {
-    let recovery_error = recovery::recover(project).err();
-    let stuck = match recovery::stuck_operations(&project.store) {
+    let recovery_error = recover(project).err();
+    let stuck = match stuck_operations(&project.store) {
         Ok(stuck) => stuck,
         Err(e) => {
             return vec![
@@ -130,7 +130,7 @@ pub(super) fn check(context: &CheckContext<'_>) -> Vec<Finding> {
 pub(super) fn running_command(store: &Store) -> Option<String> {
     let dirs = store.layout().live_scratch_dirs();
     let read_entry = |dir: &std::path::PathBuf| {
-        OperationEntry::read(&proq_store::operations::journal::Journal::path_in(dir)).ok().flatten()
+        OperationEntry::read(&proq_store::operations::journal::journal_path(dir)).ok().flatten()
     };
     match dirs.iter().find_map(read_entry) {
         Some(entry) => Some(format!("`{}` (process {})", entry.header.command, entry.header.pid)),

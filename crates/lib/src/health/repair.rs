@@ -10,12 +10,12 @@ use proq_store::records::lane_state::RunState;
 use proq_store::records::preview::PreviewRecord;
 use proq_store::records::snapshot::SnapshotRecord;
 
-use crate::lane::operation::locked_worktree;
 use crate::lane::removal::unrecorded_worktree;
 use crate::lane::state::crash_reason;
 use crate::lane::state::lane_state::{effective_state, status_after_run};
 use crate::lane::worktree::lanes_folder::create_lanes_folder;
 use crate::lane::{Error, Project};
+use crate::operation::locked_worktree;
 
 /// A repair of one finding.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,15 +3,14 @@
 
 pub mod context;
 pub mod creation;
-pub mod errors;
-pub mod execution;
 pub mod inspection;
 pub mod messages;
-pub mod operation;
 pub mod parking;
+pub mod recovery;
 pub mod removal;
 pub mod state;
+pub mod steps;
 pub mod worktree;
 
-pub use crate::lane::context::project::Project;
-pub use crate::lane::errors::error::Error;
+pub use crate::errors::Error;
+pub use crate::project::Project;

@@ -20,12 +20,12 @@ use super::{Error, main_checkout};
 use crate::event::log;
 use crate::lane;
 use crate::lane::Project;
-use crate::lane::execution::run_operation::operate;
-use crate::lane::operation::journaled_operation::Operation;
-use crate::lane::operation::locked_worktree::LockedWorktree;
 use crate::lane::state::lane_state::effective_state;
+use crate::lane::steps::preview_return;
+use crate::operation::journaled_operation::Operation;
+use crate::operation::locked_worktree::LockedWorktree;
+use crate::operation::run_operation::operate;
 use crate::snapshot::snap_restore;
-use crate::undo::preview_return;
 
 /// Result of leaving a preview.
 #[derive(Debug, Clone, PartialEq, Eq)]

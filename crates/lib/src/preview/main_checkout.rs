@@ -10,11 +10,11 @@ use proq_git::{CommitId, Repo};
 use proq_store::Store;
 use proq_store::base::record::Record;
 use proq_store::records::preview::PreviewRecord;
-use proq_store::records::step::Step;
 
 use super::Error;
 use crate::lane::Project;
-use crate::lane::operation::journaled_operation::Operation;
+use crate::operation::journaled_operation::Operation;
+use crate::operation::journaled_operation::step::BoxedStep;
 
 /// HEAD of the main checkout, and the commit that it is at.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -189,7 +189,7 @@ pub(super) fn delete_preview_record(op: &Operation<'_>) -> Result<(), Error> {
 }
 
 /// Returns the step that removes the record of a preview.
-pub(super) fn delete_preview_record_step(op: &Operation<'_>) -> Result<Step, Error> {
+pub(super) fn delete_preview_record_step(op: &Operation<'_>) -> Result<BoxedStep, Error> {
     Ok(op.write_record_step(&op.project.store.layout().preview_record(), None)?)
 }
 

@@ -16,8 +16,8 @@ use super::leave::require_origin_free;
 use super::main_checkout::{MainCheckoutHead, PreviewState};
 use super::{Error, main_checkout, refresh};
 use crate::lane::Project;
-use crate::lane::operation::locked_worktree::LockedWorktree;
 use crate::lane::state::in_place_guard;
+use crate::operation::locked_worktree::LockedWorktree;
 
 /// Action to plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

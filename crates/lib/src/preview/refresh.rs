@@ -9,7 +9,7 @@ use super::enter::require_lane_tip;
 use super::main_checkout::MainCheckoutHead;
 use super::{Error, main_checkout};
 use crate::lane::Project;
-use crate::lane::execution::run_operation::operate;
+use crate::operation::run_operation::operate;
 
 /// Result of refreshing a preview.
 #[derive(Debug, Clone, PartialEq, Eq)]

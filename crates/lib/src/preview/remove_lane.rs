@@ -8,9 +8,9 @@ use super::leave::{LeaveResult, leave_preview_of};
 use super::{Error, main_checkout};
 use crate::lane;
 use crate::lane::inspection::evidence;
-use crate::lane::operation::journaled_operation::Operation;
 use crate::lane::removal::remove_lane;
 use crate::lane::removal::remove_lane::{RemovalReason, RemovedLane};
+use crate::operation::journaled_operation::Operation;
 
 /// Result of removing a lane.
 #[derive(Debug)]

@@ -15,13 +15,13 @@ use proq_store::paths::layout::Layout;
 use proq_store::records::lane::{AnyLane, AutoMergeRefusal, LaneRecord};
 use proq_store::records::lane_state::LaneState;
 use proq_store::records::run::RunRecord;
-use proq_store::records::step::Step;
 
 use crate::event::log;
 use crate::lane::messages::inbox::{Inbox, pending_text as pending_messages_text};
-use crate::lane::operation::journaled_operation::Operation;
 use crate::lane::state::lane_state::effective_state;
 use crate::lane::{Error, Project};
+use crate::operation::journaled_operation::Operation;
+use crate::operation::journaled_operation::step::{BoxedStep, WrittenRecord};
 
 /// Returns the lanes with auto-merge and one of the `bases` that can land now and that no process is landing.
 /// Their earlier attempt was refused, or the process that would have landed them was killed.
@@ -212,11 +212,11 @@ fn refusal_message(name: &str, reason: &str) -> String {
 /// user has just undone. `steps` are the steps of the undone operation.
 pub(crate) fn disable_undone_auto_merge<'s>(
     op: &Operation<'_>,
-    steps: impl Iterator<Item = &'s Step>,
+    steps: impl Iterator<Item = &'s BoxedStep>,
 ) -> Result<(), Error> {
     let layout = op.project.store.layout();
     for step in steps {
-        let Step::WriteRecord { path, new: Some(new), .. } = step else { continue };
+        let Some(WrittenRecord { path, new: Some(new), .. }) = step.written_record() else { continue };
         let Some(name) = landed_lane_name(path, new) else { continue };
         let Some(lane) = AnyLane::load_if_exists(&layout.lane_record(&name))? else { continue };
         if lane.auto_merge {

@@ -18,9 +18,9 @@ use proq_store::records::lane::LaneRecord;
 use proq_store::records::snapshot::SnapshotRecord;
 
 use crate::lane::context::head_ownership;
-use crate::lane::operation::locked_worktree::LockedWorktree;
 use crate::lane::parking::snapshot_store;
 use crate::lane::{Error, Project};
+use crate::operation::locked_worktree::LockedWorktree;
 
 /// Maximum size in bytes of files that are searched for conflict markers.
 const MAX_MARKER_SCAN_BYTES: u64 = 512 * 1024 * 1024;

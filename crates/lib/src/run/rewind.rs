@@ -10,8 +10,8 @@ use proq_git::{CommitId, Repo, RepoPath};
 use proq_store::base::id::new_id;
 use proq_store::records::lane::LaneRecord;
 
-use crate::lane::execution::run_operation::operate;
 use crate::lane::{Error, Project};
+use crate::operation::run_operation::operate;
 
 /// Saved work of a run that was rewound.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

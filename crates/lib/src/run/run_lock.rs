@@ -10,7 +10,7 @@ use proq_store::records::lane_state::RunState;
 use proq_store::records::run::RunRecord;
 
 use crate::lane::context::lane_records::require_branch;
-use crate::lane::execution::recovery;
+use crate::lane::recovery;
 use crate::lane::state::crash_reason::describe_crash;
 use crate::lane::state::lane_state::{effective_state, status_after_run};
 use crate::lane::{Error, Project};

@@ -20,10 +20,10 @@ use proq_store::records::preview::PreviewRecord;
 use proq_store::records::snapshot::SnapshotRecord;
 
 use super::in_place_baseline::capture_baseline;
-use crate::lane::operation::locked_worktree::LockedWorktree;
 use crate::lane::parking::snapshot_store;
 use crate::lane::state::in_place_guard::{checked_out_branch, in_place_run_error, lane_running_in_place};
 use crate::lane::{Error, Project};
+use crate::operation::locked_worktree::LockedWorktree;
 
 /// Checks that a run of a lane can work in the main checkout, without changing anything.
 ///

@@ -12,8 +12,8 @@ use proq_git::status::worktree_status::WorktreeStatus;
 use proq_git::status::{special_files, status_query};
 use proq_store::records::baseline::{CheckoutBaseline, DirtyFile};
 
-use crate::lane::operation::locked_worktree::LockedWorktree;
 use crate::lane::{Error, Project};
+use crate::operation::locked_worktree::LockedWorktree;
 
 /// Upper limit of ignored files and folders whose inode ids are recorded, so that they are recognized after a
 /// rename.

@@ -15,12 +15,12 @@ use proq_store::operations::operation_entry::OperationHeader;
 use proq_store::records::baseline::{CheckoutBaseline, DirtyFile};
 use proq_store::records::lane::AnyLane;
 use proq_store::records::run::RunRecord;
-use proq_store::records::step::Step;
 
 use super::in_place_baseline::UserFiles;
-use crate::lane::execution::run_operation::operate_with_header;
+use super::record_agent_commits::RecordAgentCommits;
 use crate::lane::state::in_place_guard::checked_out_branch;
 use crate::lane::{Error, Project};
+use crate::operation::run_operation::operate_with_header;
 
 /// Result of finishing a run in the main checkout.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -240,7 +240,7 @@ impl<'a> InPlaceFinisher<'a> {
         operate_with_header(self.project, header, |op| {
             op.retain_commit(from)?;
             let (dir, branch) = (self.lane.path.clone(), self.lane.base.clone());
-            op.perform_irreversibly(vec![Step::RecordAgentCommits { dir, branch, from, to }]).map(drop)
+            op.perform_irreversibly(vec![RecordAgentCommits { dir, branch, from, to }.into()]).map(drop)
         })?;
         fail_points::hit("in-place.filed");
         Ok(())

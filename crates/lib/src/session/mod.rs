@@ -5,3 +5,4 @@ pub mod in_place_baseline;
 pub mod in_place_commit;
 pub mod in_place_finish;
 pub mod read_only;
+pub mod record_agent_commits;

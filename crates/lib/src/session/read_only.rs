@@ -16,16 +16,16 @@ use proq_store::records::lane::{AnyLane, GuestLane, LaneKind, LanePurpose, LaneR
 use proq_store::records::lane_state::LaneState;
 
 use super::in_place::require_in_place_possible;
+use crate::errors::error::purpose_phrase;
 use crate::event::log;
 use crate::lane::creation::create::title_from_prompt;
 use crate::lane::creation::free_name::{choose_name, lock_name};
-use crate::lane::errors::error::purpose_phrase;
-use crate::lane::operation::journaled_operation::Operation;
 use crate::lane::removal::remove_lane::{RemovalReason, move_to_history};
 use crate::lane::state::lane_state::effective_state;
 use crate::lane::worktree::detached_worktree::close_detached_worktree;
 use crate::lane::worktree::ports;
 use crate::lane::{Error, Project};
+use crate::operation::journaled_operation::Operation;
 
 /// Request for a guest lane.
 #[derive(Debug, Clone)]

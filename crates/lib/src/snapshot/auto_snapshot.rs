@@ -17,19 +17,19 @@ use proq_store::base::operation_number::OperationNumber;
 use proq_store::locks::lock::LockName;
 use proq_store::records::lane::LaneRecord;
 use proq_store::records::snapshot::{AutomaticSnapshotInfo, SnapshotRecord};
-use proq_store::records::step::Step;
 
 use super::ignored_files::IgnoredFiles;
 use super::retention::{SNAPSHOT_SPACING, prune_snapshots};
 use crate::event::log::{Event, EventName};
 use crate::lane::context::shared_state::{list_changed_settings, shared_settings};
-use crate::lane::execution::recovery;
-use crate::lane::operation::locked_worktree::LockedWorktree;
-use crate::lane::operation::op_log_view::{last_finished_operation, worktrees_parked_since};
 use crate::lane::parking::snapshot_store;
 use crate::lane::state::in_place_guard::lane_running_in_place;
 use crate::lane::state::lane_state::effective_state;
 use crate::lane::{Error, Project};
+use crate::operation::journaled_operation::step::Step;
+use crate::operation::locked_worktree::LockedWorktree;
+use crate::operation::op_log_view::{last_finished_operation, worktrees_parked_since};
+use crate::operation::recovery::is_operation_running;
 
 /// Passes over the worktrees may take one part in this many of the elapsed time. A pass works in two threads
 /// at most, so all passes together take less than 2 % of a processor.
@@ -189,11 +189,8 @@ impl ParkedChanges {
         // Checks operations that started later: running ones first, then finished ones. In the other order,
         // one could finish between the two checks.
         let is_parked_since = || {
-            recovery::is_operation_running(&project.store, |step| match step {
-                Step::ClearWorktree { dir: changed_dir, .. }
-                | Step::RestoreSnapshot { dir: changed_dir, .. } => changed_dir == dir,
-                _ => false,
-            }) || worktrees_parked_since(&project.store, self.last_operation).0.contains(dir)
+            is_operation_running(&project.store, |step| step.parked_worktree() == Some(dir))
+                || worktrees_parked_since(&project.store, self.last_operation).0.contains(dir)
         };
         Ok(is_stashed || self.worktrees.contains(dir) || is_parked_since())
     }
@@ -385,9 +382,9 @@ impl WatchedWorktree<'_> {
     /// Returns whether git-proq is removing the lane, or has removed it.
     fn is_being_removed(&self, project: &Project) -> bool {
         let Some(lane) = self.lane else { return false };
-        let moves_worktree = |step: &Step| matches!(step, Step::MovePath { from, .. } if *from == lane.path);
+        let moves_worktree = |step: &dyn Step| step.moved_path().is_some_and(|path| path.from == lane.path);
         let is_removed = project.lane(&lane.name).map_or(true, |now| now.created != lane.created);
-        is_removed || recovery::is_operation_running(&project.store, moves_worktree)
+        is_removed || is_operation_running(&project.store, moves_worktree)
     }
 
     /// Scans the worktree; none while git works in it, because its files may be half written.

@@ -5,4 +5,5 @@ pub mod ignored_files;
 pub mod lost_changes;
 pub mod retention;
 pub mod snap_restore;
-pub mod snap_view;
+
+pub use crate::lane::parking::snap_view;

@@ -17,12 +17,12 @@ use proq_store::records::lane::LaneRecord;
 
 use super::ignored_files;
 use super::snap_view::{SnapState, SnapView};
-use crate::lane::errors::snapshot_error::SnapshotError;
-use crate::lane::execution::run_operation::operate;
-use crate::lane::operation::journaled_operation::Operation;
+use crate::errors::snapshot_error::SnapshotError;
 use crate::lane::parking::snapshot_store;
 use crate::lane::worktree::populate;
 use crate::lane::{Error, Project};
+use crate::operation::journaled_operation::Operation;
+use crate::operation::run_operation::operate;
 
 /// Result, or forecast, of restoring a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,23 +5,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use proq_base::lane_name::LaneName;
-use proq_git::CommitId;
-use proq_git::base::head::Head;
-use proq_git::status::local_state::LocalState;
+use proq_git::status::status_query;
 use proq_store::base::operation_number::OperationNumber;
 use proq_store::base::record::Record;
 use proq_store::locks::lock::LockGuard;
-use proq_store::operations::operation_entry::OperationEntry;
 use proq_store::records::lane::{AnyLane, LaneRecord};
 use proq_store::records::preview::PreviewRecord;
-use proq_store::records::step::Step;
 
+use crate::errors::undo_error::UndoError;
 use crate::lane::Error;
-use crate::lane::errors::undo_error::UndoError;
-use crate::lane::execution::recovery;
 use crate::lane::inspection::evidence::RemovalEvidence;
-use crate::lane::operation::journaled_operation::Operation;
-use crate::lane::operation::op_log_view::moved_branch;
+use crate::lane::recovery;
+use crate::operation::journaled_operation::Operation;
+use crate::operation::journaled_operation::step::undo::StepUndo;
+use crate::operation::journaled_operation::step::{BoxedStep, MovedBranch, MovedPath, OperationEntry};
 
 /// Reversal of one logged operation, as part of an undo.
 pub(crate) struct EntryRevert<'a, 'p> {
@@ -33,14 +30,16 @@ pub(crate) struct EntryRevert<'a, 'p> {
     pub(crate) run_locks: &'a RefCell<BTreeMap<LaneName, LockGuard>>,
 }
 
-impl EntryRevert<'_, '_> {
+impl<'a, 'p> EntryRevert<'a, 'p> {
+    /// Returns what the steps of the operation get to know about its reversal.
+    pub(super) fn step_undo(&self) -> StepUndo<'a, 'p> {
+        let EntryRevert { op, entry, number, force, .. } = *self;
+        StepUndo { op, entry, number, force }
+    }
+
     /// Returns the names of the lanes that the operation created.
     pub(crate) fn created_lanes(&self) -> Vec<&LaneName> {
-        let created = self.entry.applied_steps().filter_map(|step| match step {
-            Step::CreateWorktree { lane, .. } => Some(lane),
-            _ => None,
-        });
-        created.collect()
+        self.entry.applied_steps().filter_map(|step| step.created_lane()).collect()
     }
 
     /// Locks the lanes whose records are restored or removed.
@@ -68,19 +67,46 @@ impl EntryRevert<'_, '_> {
             let lane = open_lanes.iter().find(|lane| path.starts_with(&lane.path) && *path != *lane.path);
             lane.map(|lane| lane.name.clone())
         };
-        let step_lane = |step: &Step| match step {
-            Step::MovePath { from, to } => lane_name(from)
+        let step_lane = |step: &BoxedStep| {
+            let MovedPath { from, to } = step.moved_path()?;
+            lane_name(from)
                 .or_else(|| lane_name(to))
                 .or_else(|| lane_containing(from))
-                .or_else(|| lane_containing(to)),
-            _ => None,
+                .or_else(|| lane_containing(to))
         };
         self.entry.applied_steps().filter_map(step_lane).collect()
     }
 
-    /// Returns whether HEAD of the worktree at `dir` is `head`, the same branch or detached commit.
-    pub fn has_head(&self, dir: &Path, head: &Head) -> Result<bool, Error> {
-        Ok(self.op.project.repo.worktree_head(dir)?.as_ref() == Some(head))
+    /// Refuses to move a lane to the trash again if it has uncommitted work that it did not have the first
+    /// time.
+    pub(super) fn refuse_new_work(&self) -> Result<(), Error> {
+        let project = self.op.project;
+        for lane in project.owned_lanes()? {
+            let mut moves = self.entry.applied_steps().filter_map(|step| step.moved_path());
+            if !moves.any(|moved| moved.to == lane.path) || !lane.path.exists() {
+                continue;
+            }
+            let paths = status_query::status(&project.repo, &lane.path, true)?.paths();
+            if !paths.is_empty() && !self.is_in_snapshot(&lane.path)? {
+                return Err(UndoError::LaneUncommitted { name: lane.name, paths }.into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns whether an existing snapshot already holds all uncommitted changes of a worktree.
+    fn is_in_snapshot(&self, dir: &Path) -> Result<bool, Error> {
+        let project = self.op.project;
+        let Some(head) = project.repo.head_commit(dir)? else { return Ok(false) };
+        let is_held =
+            self.op.lock_worktree(dir)?.write_snapshot(head, "uncommitted work", &[], |contents, _| {
+                let ids = project.snap_ids()?;
+                Ok(ids
+                    .iter()
+                    .filter_map(|id| project.load_snap(id).ok())
+                    .any(|snap| snap.snapshot.has_same_content(&contents)))
+            })?;
+        Ok(is_held.unwrap_or(true))
     }
 
     /// Returns a lane that the operation created, with its run lock. Fails if the lane is busy, shown in the
@@ -108,10 +134,9 @@ impl EntryRevert<'_, '_> {
         evidence: &mut RemovalEvidence,
     ) -> Result<(), Error> {
         let branch = format!("refs/heads/{}", lane.kind.branch);
-        let initial_tip = self.entry.applied_steps().find_map(|step| match step {
-            Step::MoveRef { name, old: None, new } if *name == branch => *new,
-            _ => None,
-        });
+        let created = self.entry.applied_steps().filter_map(|step| step.moved_ref());
+        let mut created = created.filter(|moved| moved.name == branch && moved.before.is_none());
+        let initial_tip = created.next().and_then(|moved| moved.after);
         if let Some(tip) = evidence.tip
             && initial_tip == Some(tip)
             && self.op.project.repo.is_in_other_ref(tip, &branch)?
@@ -120,27 +145,13 @@ impl EntryRevert<'_, '_> {
         }
         Ok(())
     }
-
-    /// Returns the empty folders and index flags that the worktree at `dir` lost when this operation moved it
-    /// to `commit`; empty if no step did.
-    pub fn dropped_state(&self, dir: &Path, commit: CommitId) -> LocalState {
-        let step_state = |step: &Step| match step {
-            Step::Checkout { dir: step_dir, to, dropped_state: drops, .. }
-                if step_dir == dir && *to == commit =>
-            {
-                Some(drops.clone())
-            }
-            _ => None,
-        };
-        self.entry.applied_steps().find_map(step_state).unwrap_or_default()
-    }
 }
 
 /// Returns the number of steps before those that create lanes. The creation starts with the branch of the
 /// first lane.
-pub(crate) fn count_steps_before_creation(steps: &[&Step]) -> usize {
-    let first_worktree =
-        steps.iter().position(|step| matches!(step, Step::CreateWorktree { .. })).unwrap_or_default();
-    let is_branch = |step: &&Step| matches!(moved_branch(step), Some((_, None, Some(_))));
+pub(crate) fn count_steps_before_creation(steps: &[&BoxedStep]) -> usize {
+    let first_worktree = steps.iter().position(|step| step.created_lane().is_some()).unwrap_or_default();
+    let is_branch =
+        |step: &&BoxedStep| matches!(step.moved_branch(), Some(MovedBranch { old: None, new: Some(_), .. }));
     steps[..first_worktree].iter().rposition(is_branch).unwrap_or_default()
 }

@@ -1,8 +1,6 @@
 //! Undo and redo of operations: plan, forecast, refusals and execution.
 
 pub mod entry_revert;
-pub mod preview_return;
 pub mod undo_forecast;
 pub mod undo_operations;
 pub mod undo_plan;
-pub mod undo_refusals;

@@ -3,29 +3,23 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 
 use proq_base::fail_points;
 use proq_base::lane_name::LaneName;
-use proq_git::CommitId;
-use proq_git::base::head::RefMove;
 use proq_git::worktrees::worktree::WorktreeList;
-use proq_store::base::id::new_id;
 use proq_store::base::operation_number::OperationNumber;
 use proq_store::operations::operation_entry::OperationHeader;
-use proq_store::records::step::Step;
 
 use super::entry_revert::{EntryRevert, count_steps_before_creation};
-use super::undo_forecast::UndoForecast;
 use super::undo_plan::{UndoPlan, UndoTarget};
-use crate::lane::context::symbolic_branch::branch_to_move;
-use crate::lane::errors::undo_error::UndoError;
-use crate::lane::execution::run_operation::{operate, operate_with_header};
 use crate::lane::inspection::evidence::gather as gather_evidence;
-use crate::lane::operation::journaled_operation::Operation;
-use crate::lane::operation::op_log_view::{OpLog, moved_branch};
 use crate::lane::removal::remove_lane::{RemovalReason, refuse_removal, remove_locked};
 use crate::lane::{Error, Project};
+use crate::operation::journaled_operation::Operation;
+use crate::operation::journaled_operation::step::BoxedStep;
+use crate::operation::journaled_operation::step::undo::{UndoForecast, UndoProgress};
+use crate::operation::op_log_view::OpLog;
+use crate::operation::run_operation::{operate, operate_with_header};
 use crate::run::auto_merge;
 
 /// Refuses the plans that [`undo`] would refuse, as far as that is known without undoing the newer
@@ -41,7 +35,8 @@ pub fn check_undoable(project: &Project, planned: &UndoPlan, force: bool) -> Res
         log.effective_entries(&planned.numbers)?.into_iter().enumerate().try_for_each(
             |(index, (number, entry))| {
                 let revert = EntryRevert { op, entry, number, force, run_locks: &run_locks };
-                revert.check_revert(&mut forecast, index == 0).map_err(|e| planned.refusal(number, e))
+                forecast.is_newest = index == 0;
+                revert.check_revert(&mut forecast).map_err(|e| planned.refusal(number, e))
             },
         )
     })
@@ -84,8 +79,10 @@ pub fn undo(project: &Project, planned: &UndoPlan, force: bool) -> Result<(), Er
 /// their branches concurrently.
 fn lock_worktrees(op: &Operation<'_>, log: &OpLog, numbers: &[OperationNumber]) -> Result<(), Error> {
     for (_, entry) in log.effective_entries(numbers)? {
-        for dir in
-            entry.applied_steps().filter_map(Step::changed_worktree).filter(|dir| dir.join(".git").exists())
+        for dir in entry
+            .applied_steps()
+            .filter_map(|step| step.changed_worktree())
+            .filter(|dir| dir.join(".git").exists())
         {
             op.lock_worktree(dir)?;
         }
@@ -96,7 +93,7 @@ fn lock_worktrees(op: &Operation<'_>, log: &OpLog, numbers: &[OperationNumber]) 
 impl EntryRevert<'_, '_> {
     /// Reverts the operation: removes the lanes that it created, and reverts its other steps, newest first.
     fn revert(&self) -> Result<(), Error> {
-        let mut steps: Vec<&Step> = self.entry.applied_steps().collect();
+        let mut steps: Vec<&BoxedStep> = self.entry.applied_steps().collect();
         let created = self.created_lanes();
         for lane in created.iter().rev() {
             // Later changes in the lane are checked as for any removal.
@@ -110,27 +107,10 @@ impl EntryRevert<'_, '_> {
             steps.truncate(count_steps_before_creation(&steps));
         }
         self.refuse_new_work()?;
+        let undo = self.step_undo();
         for step in steps.into_iter().rev() {
-            match (step, moved_branch(step)) {
-                (_, Some((branch, Some(old), Some(new)))) => self.move_branch_back(branch, old, new)?,
-                // These worktrees follow their branch.
-                (Step::Checkout { ref_move: RefMove::Nothing, .. }, _) => {}
-                (Step::Checkout { dir, ref_move: RefMove::Switch { from, .. }, .. }, _) => {
-                    // The lock is held until the operation finishes, so that nothing lands on the branch
-                    // concurrently.
-                    let _checkout = self.op.lock_worktree(dir)?;
-                    self.refuse_edits(dir)?;
-                    self.refuse_moved_branches(step)?;
-                    self.require_preview_return(step)?;
-                    self.refuse_missing_branch(step, |branch| {
-                        Ok(self.op.project.repo.branch_tip(branch)?)
-                    })?;
-                    // The user may have switched back by hand.
-                    if !self.has_head(dir, from)? {
-                        self.op.invert(step)?;
-                    }
-                }
-                _ => self.op.invert(step)?,
+            if step.undo(&undo)? == UndoProgress::Invert {
+                self.op.invert(&**step)?;
             }
         }
         Ok(())
@@ -145,47 +125,5 @@ impl EntryRevert<'_, '_> {
         self.discount_initial_commits(&lane, &mut evidence)?;
         refuse_removal(&lane, &evidence, self.force)?;
         remove_locked(self.op, &lane, RemovalReason::Discard, true).map(drop)
-    }
-
-    /// Moves a branch back, together with every worktree that is on it now, even if that worktree was
-    /// elsewhere when the branch moved.
-    fn move_branch_back(&self, branch: &str, old: CommitId, new: CommitId) -> Result<(), Error> {
-        let repo = &self.op.project.repo;
-        let branch = &branch_to_move(self.op.project, branch);
-        let Some(tip) = repo.branch_tip(branch)? else {
-            return Err(UndoError::BranchGone { branch: branch.to_owned(), last_tip: new }.into());
-        };
-        if tip == old {
-            // The user has already reverted everything with git, except for empty folders.
-            for worktree in WorktreeList::read(repo)?.on_branch(branch) {
-                let state = self.dropped_state(&worktree.path, new);
-                self.op.lock_worktree(&worktree.path)?.create_folders(&state.empty_dirs);
-            }
-            return Ok(());
-        }
-        self.require_unshared(branch, tip, old, new)?;
-        if !repo.is_ancestor(tip, new)? {
-            // The branch has the user's own commits, not only a landing that can be redone.
-            self.op.anchor(&format!("refs/proq/saved/{}-{}", branch.replace('/', "-"), new_id()), tip)?;
-        }
-        self.op.retain_commit(new)?;
-        self.op.set_reflog_message(format!("git-proq: operation {} undone", self.number));
-        // No preview may be opened or left from here until this operation finishes or has been reverted.
-        // Otherwise the main checkout could be on the branch without following its move.
-        let _main = repo.main_worktree().map(|dir| self.op.lock_worktree(dir)).transpose()?;
-        let worktrees = WorktreeList::read(repo)?;
-        let dirs: Vec<PathBuf> = worktrees.on_branch(branch).map(|w| w.path.clone()).collect();
-        let Some((first, others)) = dirs.split_first() else {
-            let name = format!("refs/heads/{branch}");
-            return self.op.perform(Step::MoveRef { name, old: Some(tip), new: Some(old) }).map(drop);
-        };
-        for dir in others {
-            self.op.lock_worktree(dir)?.check_undo_transition(tip, old, &self.dropped_state(dir, new))?;
-        }
-        let revert_worktree = |dir: &Path, mv| {
-            self.op.revert_transition(dir, (tip, old), mv, &self.dropped_state(dir, new), &[])
-        };
-        revert_worktree(first, RefMove::Branch(branch.to_owned()))?;
-        others.iter().try_for_each(|dir| revert_worktree(dir, RefMove::Nothing))
     }
 }

@@ -3,13 +3,12 @@
 use std::path::PathBuf;
 
 use proq_store::base::operation_number::OperationNumber;
-use proq_store::operations::operation_entry::OperationEntry;
-use proq_store::records::step::Step;
 
-use crate::lane::errors::undo_error::UndoError;
-use crate::lane::operation::op_log_view;
-use crate::lane::operation::op_log_view::OpLog;
+use crate::errors::undo_error::UndoError;
 use crate::lane::{Error, Project};
+use crate::operation::journaled_operation::step::OperationEntry;
+use crate::operation::op_log_view;
+use crate::operation::op_log_view::OpLog;
 
 /// Selection of the operations to undo.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,9 +112,5 @@ pub fn written_records(project: &Project, planned: &UndoPlan) -> Vec<PathBuf> {
         .iter()
         .filter_map(|number| log.effective_entry(*number))
         .flat_map(OperationEntry::applied_steps);
-    let path = |step: &Step| match step {
-        Step::WriteRecord { path, .. } => Some(path.clone()),
-        _ => None,
-    };
-    steps.filter_map(path).collect()
+    steps.filter_map(|step| Some(step.written_record()?.path.to_owned())).collect()
 }

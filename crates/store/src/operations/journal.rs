@@ -14,7 +14,9 @@ use std::time::{Duration, Instant};
 use proq_base::fail_points;
 use proq_git::worktrees::misplaced::WorktreeId;
 
-use super::operation_entry::{JournalLine, OperationEntry, OperationHeader, PlannedStep, store_root_above};
+use super::operation_entry::{
+    JournalLine, JournalStep, OperationEntry, OperationHeader, PlannedStep, store_root_above,
+};
 use super::scratch::ScratchDir;
 use crate::Error;
 use crate::base::atomic;
@@ -29,33 +31,33 @@ const GIT_EXIT_TIMEOUT: Duration = Duration::from_secs(20);
 /// Journal of an active operation, open for writing.
 #[derive(Debug)]
 #[must_use]
-pub struct Journal {
+pub struct Journal<S> {
     file: File,
     path: PathBuf,
     scratch: ScratchDir,
     /// Contents of the journal so far.
-    entry: OperationEntry,
+    entry: OperationEntry<S>,
     /// Lines that could not be written; they precede the next line that is written.
-    unwritten_lines: Vec<JournalLine>,
+    unwritten_lines: Vec<JournalLine<S>>,
     /// Length of the complete lines in the file, in bytes.
     complete_lines_len: u64,
     /// Numbers of finished steps whose lines are not known to be on disk yet.
     unsynced_ended_steps: Vec<usize>,
 }
 
-impl Journal {
-    /// Returns the path of the journal in a scratch folder.
-    pub fn path_in(scratch: &Path) -> PathBuf {
-        scratch.join(JOURNAL_FILE)
-    }
+/// Returns the path of the journal in a scratch folder.
+pub fn journal_path(scratch: &Path) -> PathBuf {
+    scratch.join(JOURNAL_FILE)
+}
 
+impl<S: JournalStep> Journal<S> {
     /// Creates a journal with its first steps. They are on disk when this returns.
     pub fn create(
         scratch: ScratchDir,
         mut header: OperationHeader,
-        first: JournalLine,
-    ) -> Result<Journal, Error> {
-        let path = Journal::path_in(scratch.path());
+        first: JournalLine<S>,
+    ) -> Result<Journal<S>, Error> {
+        let path = journal_path(scratch.path());
         header.store_root = store_root_above(&path).map(Path::to_owned);
         let file = OpenOptions::new().read(true).append(true).create_new(true).open(&path);
         let file = file.map_err(Error::io("create", &path))?;
@@ -85,8 +87,8 @@ impl Journal {
 
     /// Takes over the journal of a crashed process and waits for the git processes that it started. Returns
     /// none where there is no journal, or one without a first line.
-    pub fn adopt(mut scratch: ScratchDir) -> Result<Option<Journal>, Error> {
-        let path = Journal::path_in(scratch.path());
+    pub fn adopt(mut scratch: ScratchDir) -> Result<Option<Journal<S>>, Error> {
+        let path = journal_path(scratch.path());
         let mut file = match OpenOptions::new().read(true).append(true).open(&path) {
             Ok(file) => file,
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
@@ -132,7 +134,7 @@ impl Journal {
     }
 
     /// Returns the contents of the journal so far.
-    pub fn entry(&self) -> &OperationEntry {
+    pub fn entry(&self) -> &OperationEntry<S> {
         &self.entry
     }
 
@@ -147,7 +149,7 @@ impl Journal {
     }
 
     /// Writes planned steps durably and returns the number of the first one.
-    pub fn record_plan(&mut self, line: JournalLine) -> Result<usize, Error> {
+    pub fn record_plan(&mut self, line: JournalLine<S>) -> Result<usize, Error> {
         let first = self.entry.steps.len();
         self.append_lines(&[line])?;
         self.file.sync_data().map_err(Error::io("sync", &self.path))?;
@@ -162,7 +164,7 @@ impl Journal {
     /// error: recovery can detect the progress from the repository, and the line precedes the next one that
     /// is written. The folder of a finished step shows the step's progress as long as the line may be lost.
     /// It is therefore removed with the next plan, when the line is on disk.
-    pub fn record_progress(&mut self, line: JournalLine) -> bool {
+    pub fn record_progress(&mut self, line: JournalLine<S>) -> bool {
         let written = self.append_lines(std::slice::from_ref(&line)).is_ok();
         match line {
             line if !written => {
@@ -216,7 +218,7 @@ impl Journal {
     }
 
     /// Appends lines, after those that could not be written before, and applies them to the contents.
-    fn append_lines(&mut self, lines: &[JournalLine]) -> Result<(), Error> {
+    fn append_lines(&mut self, lines: &[JournalLine<S>]) -> Result<(), Error> {
         let mut bytes = Vec::new();
         for line in self.unwritten_lines.iter().chain(lines) {
             serde_json::to_writer(&mut bytes, line)

@@ -4,12 +4,12 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use proq_git::worktrees::misplaced::WorktreeId;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::base::clock::Moment;
 use crate::base::operation_number::OperationNumber;
-use crate::records::step::Step;
 
 /// Newest version of the line format that this program writes and reads.
 const FORMAT: u32 = 1;
@@ -88,16 +88,28 @@ impl OperationHeader {
     }
 }
 
-/// One line of a journal.
+/// Change of an operation, as far as its journal has to know it.
+pub trait JournalStep: Clone + Serialize + DeserializeOwned {
+    /// Updates the paths of the step after a folder was moved from `old_root` to `new_root`.
+    fn relocate(&mut self, old_root: &Path, new_root: &Path);
+
+    /// Returns the worktree whose files the step changes; none if it changes none.
+    fn changed_worktree(&self) -> Option<&Path>;
+
+    /// Returns whether the step leaves no change once the operation has finished.
+    fn is_temporary(&self) -> bool;
+}
+
+/// One line of a journal, with steps of type `S`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum JournalLine {
+pub enum JournalLine<S> {
     /// First line of a journal, with the identity of the operation.
     Open(OperationHeader),
     /// Steps that are about to be taken.
     Plan {
         /// Steps, in order.
-        steps: Vec<Step>,
+        steps: Vec<S>,
         /// Linked worktree that each step changes; empty where none of them changes one.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         worktrees: Vec<Option<WorktreeId>>,
@@ -138,9 +150,9 @@ pub enum StepStatus {
 
 /// Step of a journal, with its progress.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PlannedStep {
+pub struct PlannedStep<S> {
     /// Change that the step makes.
-    pub step: Step,
+    pub step: S,
     /// Progress of the step.
     pub status: StepStatus,
     /// Number of the first step that was planned together with this one, if recovery completes all of them.
@@ -155,23 +167,23 @@ pub struct PlannedStep {
 
 /// Operation as its journal describes it: header, steps and progress.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OperationEntry {
+pub struct OperationEntry<S> {
     /// Identity and origin of the operation.
     pub header: OperationHeader,
     /// Steps, in order.
-    pub steps: Vec<PlannedStep>,
+    pub steps: Vec<PlannedStep<S>>,
     /// Time at which the operation finished, and whether another process finished it; none until then.
     pub end_and_recovered: Option<(Moment, bool)>,
 }
 
-impl OperationEntry {
+impl<S: JournalStep> OperationEntry<S> {
     /// Reads a journal. Returns none when it has no complete first line, because the operation had not
     /// started then. An incomplete last line is ignored.
     ///
     /// # Errors
     /// Fails with [`Error::NewerFormat`] for a journal that a newer program wrote, and where the file cannot
     /// be read or parsed.
-    pub fn read(path: &Path) -> Result<Option<OperationEntry>, Error> {
+    pub fn read(path: &Path) -> Result<Option<OperationEntry<S>>, Error> {
         let mut text = Vec::new();
         match proq_base::regular_file::open_store_file(path)
             .and_then(|f| f.take(proq_base::regular_file::MAX_STORE_FILE_BYTES).read_to_end(&mut text))
@@ -183,7 +195,7 @@ impl OperationEntry {
         let mut lines = text.split_inclusive(|b| *b == b'\n').filter(|l| l.ends_with(b"\n"));
         let Some(first) = lines.next() else { return Ok(None) };
         let broken = |e: serde_json::Error| Error::Broken { path: path.to_owned(), source: Box::new(e) };
-        let header = match serde_json::from_slice(first) {
+        let header = match serde_json::from_slice::<JournalLine<S>>(first) {
             Ok(JournalLine::Open(header)) => header,
             Ok(_) => return Err(broken(serde::de::Error::custom("it does not begin as it should"))),
             Err(e) => return Err(newer_format_error(path, first).unwrap_or_else(|| broken(e))),
@@ -191,7 +203,8 @@ impl OperationEntry {
         if header.format > FORMAT {
             return Err(Error::NewerFormat { path: path.to_owned(), found: header.format, known: FORMAT });
         }
-        let mut entry = OperationEntry { header, steps: Vec::new(), end_and_recovered: None };
+        let mut entry: OperationEntry<S> =
+            OperationEntry { header, steps: Vec::new(), end_and_recovered: None };
         for line in lines {
             entry.apply_line(serde_json::from_slice(line).map_err(broken)?);
         }
@@ -205,7 +218,7 @@ impl OperationEntry {
     }
 
     /// Adds one line to the contents.
-    pub fn apply_line(&mut self, line: JournalLine) {
+    pub fn apply_line(&mut self, line: JournalLine<S>) {
         match line {
             JournalLine::Open(_) => {}
             JournalLine::Plan { steps, worktrees, roll_forward: forward, reverted_step: of } => {
@@ -235,9 +248,9 @@ impl OperationEntry {
 
     /// Returns the steps that have been taken and were not undone, without temporary steps and steps that
     /// undo others.
-    pub fn applied_steps(&self) -> impl DoubleEndedIterator<Item = &Step> {
-        let is_applied = |p: &&PlannedStep| {
-            p.status == StepStatus::Done && p.reverted_step.is_none() && !p.step.moves_pending_ref()
+    pub fn applied_steps(&self) -> impl DoubleEndedIterator<Item = &S> {
+        let is_applied = |p: &&PlannedStep<S>| {
+            p.status == StepStatus::Done && p.reverted_step.is_none() && !p.step.is_temporary()
         };
         self.steps.iter().filter(is_applied).map(|p| &p.step)
     }
@@ -266,16 +279,35 @@ fn newer_format_error(path: &Path, line: &[u8]) -> Option<Error> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+
+    /// Step without paths.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+    pub(crate) struct TestStep {
+        pub(crate) name: String,
+    }
+
+    impl JournalStep for TestStep {
+        fn relocate(&mut self, _: &Path, _: &Path) {}
+
+        fn changed_worktree(&self) -> Option<&Path> {
+            None
+        }
+
+        fn is_temporary(&self) -> bool {
+            false
+        }
+    }
 
     #[test]
     fn newer_journal_is_refused() {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("journal");
         std::fs::write(&path, "{\"open\":{\"format\":9,\"whatever\":1}}\n").unwrap();
-        assert!(matches!(OperationEntry::read(&path), Err(Error::NewerFormat { found: 9, .. })));
+        let read = || OperationEntry::<TestStep>::read(&path);
+        assert!(matches!(read(), Err(Error::NewerFormat { found: 9, .. })));
         std::fs::write(&path, "{\"open\"").unwrap();
-        assert_eq!(OperationEntry::read(&path).unwrap(), None);
+        assert_eq!(read().unwrap(), None);
     }
 }

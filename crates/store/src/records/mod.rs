@@ -15,7 +15,6 @@ pub mod ports;
 pub mod preview;
 pub mod run;
 pub mod snapshot;
-pub mod step;
 pub mod step_run;
 pub mod task_loop;
 pub mod trash;

@@ -1,8 +1,8 @@
 //! The lanes of a repository as JSON, as a table, and as brief descriptions for an agent.
 
 use proq_base::lane_name::LaneName;
+use proq_lib::errors::error;
 use proq_lib::lane::Project;
-use proq_lib::lane::errors::error;
 use proq_lib::lane::inspection::list::LaneView;
 
 use super::conflicts::LaneConflicts;

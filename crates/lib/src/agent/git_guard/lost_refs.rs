@@ -19,9 +19,9 @@ use proq_store::records::lane::AnyLane;
 use super::save_refs::{alternate_restore_command, restore_command, split_ref_name};
 use super::worktree_baseline::ConcurrentRuns;
 use crate::event::log::{Certainty, Event, EventName};
-use crate::lane::operation::op_log_view;
-use crate::lane::operation::op_log_view::BranchMoves;
 use crate::lane::{Error, Project};
+use crate::operation::op_log_view;
+use crate::operation::op_log_view::BranchMoves;
 
 /// Name of the guard's list of refs that existed when the run started, each with its value.
 const REFS_LIST: &str = "refs";

@@ -24,8 +24,8 @@ use super::escape::{OtherWorktree, ReportedPaths, changed_since, emit_outside_ch
 use crate::event::log::Certainty;
 use crate::lane::Project;
 use crate::lane::context::shared_state::shared_settings;
-use crate::lane::operation::op_log_view;
 use crate::lane::state::in_place_guard;
+use crate::operation::op_log_view;
 
 /// Upper limit of recorded changed files per worktree. A worktree with more is not compared.
 const MAX_FILES_PER_WORKTREE: usize = 2_000;

@@ -5,7 +5,7 @@ use proq_git::worktrees::broken_worktree::WorktreeDefect;
 use proq_store::records::lane::AnyLane;
 
 use super::misplaced::find_folder_fault;
-use crate::lane::errors::broken_lane_error::BrokenLane;
+use crate::errors::broken_lane_error::BrokenLane;
 use crate::lane::{Error, Project};
 
 /// Returns which part of git's data the worktree of a lane lacks; none for a lane without its own worktree,

@@ -9,7 +9,7 @@ use proq_base::lane_name::LaneName;
 use proq_git::Repo;
 use proq_git::worktrees::worktree::WorktreeList;
 
-use crate::lane::errors::location_error::LocationError;
+use crate::errors::location_error::LocationError;
 use crate::lane::{Error, Project};
 
 /// Placeholder for the lane's name.

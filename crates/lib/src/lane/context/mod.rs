@@ -7,7 +7,6 @@ pub mod head_ownership;
 pub mod lane_records;
 pub mod location;
 pub mod misplaced;
-pub mod project;
 pub mod shared_state;
 pub mod symbolic_branch;
 pub mod veto_hooks;

@@ -4,7 +4,7 @@
 use proq_git::Repo;
 use proq_store::records::lane::LaneRecord;
 
-use crate::lane::errors::symbolic_branch_error::SymbolicBranch;
+use crate::errors::symbolic_branch_error::SymbolicBranch;
 use crate::lane::{Error, Project};
 
 /// Returns the symbolic ref that a lane's branch is; none when the branch is a direct ref or is missing.

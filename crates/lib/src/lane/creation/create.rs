@@ -2,35 +2,33 @@
 //! before it.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use proq_base::fail_points;
 use proq_base::lane_name::LaneName;
 use proq_git::CommitId;
-use proq_git::base::head::Head;
 use proq_git::history::commit::NewCommit;
 use proq_git::hooks::hook::run_hook;
 use proq_git::merge::tree_merge::merge_trees;
-use proq_store::base::atomic::{create_private_dir, write_without_dir_sync};
-use proq_store::base::file_tree::remove_tree;
+use proq_store::base::atomic::create_private_dir;
 use proq_store::locks::lock::{LockGuard, LockName};
 use proq_store::records::batched::BatchLane;
 use proq_store::records::lane::{LaneRecord, LaneWorktree};
-use proq_store::records::step::Step;
 
+use super::create_worktree::{CreateWorktree, WorktreeRequest, remove_created};
 use super::free_name::{branch_taken_error, choose_name, lock_name, require_free_name};
 use crate::event::log;
-use crate::lane::execution::run_operation::operate;
 use crate::lane::inspection::base::Base;
-use crate::lane::operation::journaled_operation::Operation;
-use crate::lane::operation::locked_worktree::LockedWorktree;
 use crate::lane::removal::remove_lane::{RemovalReason, RemovedLane, remove_locked};
 use crate::lane::worktree::populate::EmptyWorktree;
 use crate::lane::worktree::populate_lanes::PopulateOutcome;
 use crate::lane::worktree::ports::reserved_ports;
 use crate::lane::worktree::set_up::LaneSetUp;
 use crate::lane::worktree::set_up::commands::{SetUpLevel, require_set_up_approved};
-use crate::lane::worktree::{checkout_mode, lanes_folder, populate_lanes, rollback_create};
+use crate::lane::worktree::{lanes_folder, populate_lanes};
 use crate::lane::{Error, Project};
+use crate::operation::journaled_operation::Operation;
+use crate::operation::locked_worktree::LockedWorktree;
+use crate::operation::run_operation::operate;
 
 /// Request for a new lane.
 #[derive(Debug, Clone)]
@@ -233,20 +231,10 @@ fn prepare_worktrees(
     );
     if prepared.is_err() {
         for (plan, _) in started {
-            remove_created(project, plan);
+            remove_created(project, &plan.name, &plan.path);
         }
     }
     prepared
-}
-
-/// Removes the parts of a lane that were created before a failure: its records and its worktree. The name is
-/// locked, so no other process uses it.
-fn remove_created(project: &Project, plan: &LanePlan<'_>) {
-    let _lock = project.store.locks().acquire(&LockName::WorktreeList);
-    drop(std::fs::remove_dir_all(project.store.layout().lane(&plan.name)));
-    // Copies and set-up commands may have left read-only folders.
-    drop(remove_tree(&plan.path));
-    drop(project.repo.forget_worktree(&plan.path));
 }
 
 /// Creation of one planned lane, as part of an operation.
@@ -273,8 +261,17 @@ impl LaneCreation<'_, '_> {
                 .create_ref(&format!("refs/heads/{}", plan.branch), start)
                 .map_err(|e| self.explain_blocked_branch(e))?;
         }
-        let step = Step::CreateWorktree { dir: plan.path.clone(), lane: plan.name.clone(), start };
-        self.op.perform_with(step, |scratch| self.create_worktree(scratch, start))?;
+        let request = WorktreeRequest {
+            branch: plan.branch.clone(),
+            sparse_scope: plan.request.sparse.then(|| plan.scope().to_vec()),
+            prompt: plan.request.prompt.unwrap_or_default().to_owned(),
+        };
+        drop(self.op.perform(CreateWorktree {
+            dir: plan.path.clone(),
+            lane: plan.name.clone(),
+            start,
+            request: Some(Arc::new(request)),
+        })?);
         Ok(start)
     }
 
@@ -292,35 +289,6 @@ impl LaneCreation<'_, '_> {
         let message = format!("lane '{}' made from {}", lane.name, lane.base);
         self.op.emit(log::EventName::LaneCreated, Some(&lane), message);
         Ok(lane)
-    }
-
-    /// Creates the lane's worktree, without files. Fails if another process has created the folder first; a
-    /// later failure removes the worktree again.
-    fn create_worktree(&self, scratch: &Path, start: CommitId) -> Result<(), Error> {
-        let (project, plan) = (self.op.project, self.plan);
-        rollback_create::create_folder(&plan.path, scratch)?;
-        let added = self.add_worktree(start);
-        if added.is_err() {
-            remove_created(project, plan);
-        }
-        added
-    }
-
-    /// Adds the worktree to git without files, sets up its sparse checkout, and writes the prompt to the
-    /// store.
-    fn add_worktree(&self, start: CommitId) -> Result<(), Error> {
-        let (project, plan) = (self.op.project, self.plan);
-        {
-            let _lock = project.store.locks().acquire(&LockName::WorktreeList)?;
-            project.repo.add_worktree(&plan.path, &Head::Branch(plan.branch.clone()))?;
-            let cone = plan.request.sparse.then_some(plan.scope());
-            checkout_mode::configure_checkout(project, &plan.path, start, cone)?;
-        }
-        fail_points::hit("worktree.added");
-        let prompt = plan.request.prompt.unwrap_or_default();
-        // The lane's record follows, in the same folder.
-        write_without_dir_sync(&project.store.layout().task_prompt(&plan.name), prompt.as_bytes())?;
-        Ok(())
     }
 
     /// Returns a short error for a branch that git could not create: a branch `proq/x/y` makes `proq/x`

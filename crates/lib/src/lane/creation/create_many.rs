@@ -5,10 +5,10 @@ use proq_store::base::atomic::create_private_dir;
 
 use super::create::{CreatedLane, LanePlan, NewLane, create_planned_lanes, lock_plan_name, plan_lane};
 use super::free_name::MAX_NAMES_TRIED;
-use crate::lane::execution::run_operation::operate;
 use crate::lane::inspection::attempts::attempts_of_group;
 use crate::lane::worktree::set_up::commands::require_set_up_approved;
 use crate::lane::{Error, Project};
+use crate::operation::run_operation::operate;
 
 /// Plans attempts at one task, one for each of the `agents`, and chooses their names, without creating
 /// anything: `name-1`, `name-2` and so on, in a group with that name.

@@ -2,5 +2,6 @@
 
 pub mod create;
 pub mod create_many;
+pub mod create_worktree;
 pub mod free_name;
 pub mod sync_files;

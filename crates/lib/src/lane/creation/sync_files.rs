@@ -16,7 +16,6 @@ use proq_store::locks::lock::LockGuard;
 use proq_store::paths::layout::Layout;
 use proq_store::records::lane::LaneRecord;
 
-use crate::lane::execution::run_operation::operate;
 use crate::lane::worktree::set_up::copy::Copier;
 use crate::lane::worktree::set_up::env::{exclude_path, refresh_env_file};
 use crate::lane::worktree::set_up::files::{
@@ -25,6 +24,7 @@ use crate::lane::worktree::set_up::files::{
 };
 use crate::lane::worktree::trash;
 use crate::lane::{Error, Project};
+use crate::operation::run_operation::operate;
 
 /// Plan of the files that a lane gets from the main checkout.
 #[derive(Debug, Default)]

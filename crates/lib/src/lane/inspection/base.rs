@@ -5,8 +5,8 @@ use proq_git::{CommitId, Repo};
 use proq_store::base::record::Record;
 use proq_store::records::preview::PreviewRecord;
 
-use crate::lane::operation::locked_worktree::LockedWorktree;
 use crate::lane::{Error, Project};
+use crate::operation::locked_worktree::LockedWorktree;
 
 /// Start commit and target branch of a lane.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -17,10 +17,10 @@ use proq_store::records::lane_state::LaneState;
 
 use crate::lane::context::head_ownership::last_branch_commit;
 use crate::lane::context::misplaced::{LaneFolderFault, find_folder_fault};
-use crate::lane::operation::locked_worktree::LockedWorktree;
 use crate::lane::state::lane_state::effective_state;
 use crate::lane::worktree::resident_processes::processes_in_dir;
 use crate::lane::{Error, Project};
+use crate::operation::locked_worktree::LockedWorktree;
 
 /// State of one lane at one moment, as far as a removal depends on it.
 #[derive(Debug, Clone, Default)]

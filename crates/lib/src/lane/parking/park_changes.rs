@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use proq_base::fail_points;
 use proq_git::snapshots::restore_forecast::RestoreOutcome;
 use proq_git::snapshots::snapshot::Snapshot;
 use proq_git::status::worktree_scan::WorktreeScan;
@@ -13,16 +12,20 @@ use proq_store::base::record::Record;
 use proq_store::paths::layout::Layout;
 use proq_store::records::preview::PreviewRecord;
 use proq_store::records::snapshot::SnapshotRecord;
-use proq_store::records::step::{PreRestoreState, Step};
 
+use super::clear_worktree::ClearWorktree;
+use super::pre_restore_state::PreRestoreState;
+use super::restore_snapshot::RestoreSnapshot;
 use super::snapshot_store;
-use crate::lane::operation::journaled_operation::Operation;
+use super::take_snapshot::{CopiedFiles, NewSnapshot, TakeSnapshot, TakenSnapshots};
 use crate::lane::{Error, Project};
+use crate::operation::journaled_operation::Operation;
+use crate::operation::journaled_operation::step::{BoxedStep, StepOutcome};
 
 impl Operation<'_> {
     /// Parks the changes that a snapshot holds: moves the files out of the worktree and resets it to HEAD.
     pub(crate) fn park_snapshot_files(&self, dir: &Path, snap: &str) -> Result<(), Error> {
-        self.perform(Step::ClearWorktree { dir: dir.to_owned(), snapshot_id: snap.to_owned() }).map(drop)
+        self.perform(ClearWorktree { dir: dir.to_owned(), snapshot_id: snap.to_owned() }).map(drop)
     }
 
     /// Saves everything that differs from HEAD in a worktree whose HEAD is `head`; returns none when nothing
@@ -132,29 +135,32 @@ impl Operation<'_> {
 
     /// Saves a snapshot with its index under the id of `record`, and returns the id.
     pub(crate) fn save_snapshot(&self, record: SnapshotRecord, raw_index: &Path) -> Result<String, Error> {
-        self.save_snapshot_with_files(record, raw_index, |_| Ok(()))
+        self.save_snapshot_with_files(record, raw_index, CopiedFiles::Nothing)
     }
 
-    /// Saves a snapshot with files that `copy_files` writes into the snapshot's folder. The step covers the
-    /// copy, because a folder from before the step began has no owner.
+    /// Saves a snapshot with files that are copied into the snapshot's folder.
     pub(crate) fn save_snapshot_with_files(
         &self,
         record: SnapshotRecord,
         raw_index: &Path,
-        copy_files: impl FnOnce(&SnapshotRecord) -> Result<(), Error>,
+        copied_files: CopiedFiles,
     ) -> Result<String, Error> {
-        let step = Step::TakeSnapshot { id: record.id.clone(), is_retaken: false };
-        self.perform_with(step, |_| {
-            copy_files(&record).and_then(|()| snapshot_store::save_snapshot(self.project, &record, raw_index))
-        })?;
-        self.taken_snapshots.borrow_mut().insert(record.id.clone(), record.snapshot);
-        Ok(record.id)
+        let (id, snapshot) = (record.id.clone(), record.snapshot.clone());
+        let contents = NewSnapshot { record, raw_index: raw_index.to_owned(), copied_files };
+        drop(self.perform(TakeSnapshot::from(contents))?);
+        self.remember_snapshot(id.clone(), snapshot);
+        Ok(id)
+    }
+
+    /// Remembers the content of the snapshot `id` until the operation ends.
+    pub(super) fn remember_snapshot(&self, id: String, snapshot: Snapshot) {
+        self.with_memory(|taken: &mut TakenSnapshots| taken.0.insert(id, snapshot));
     }
 
     /// Returns the content of the snapshot `id`.
     pub(crate) fn load_snapshot(&self, id: &str) -> Result<Snapshot, Error> {
-        if let Some(snapshot) = self.taken_snapshots.borrow().get(id) {
-            return Ok(snapshot.clone());
+        if let Some(snapshot) = self.with_memory(|taken: &mut TakenSnapshots| taken.0.get(id).cloned()) {
+            return Ok(snapshot);
         }
         let snap = self.project.load_snap(id)?;
         self.project.require_snap_commit(&snap)?;
@@ -171,7 +177,7 @@ impl Operation<'_> {
     }
 
     /// Returns the step that marks a snapshot as restored now; none when it has no record.
-    fn mark_restored_step(&self, id: &str) -> Result<Option<Step>, Error> {
+    fn mark_restored_step(&self, id: &str) -> Result<Option<BoxedStep>, Error> {
         let path = self.project.store.layout().snapshot_record(id);
         let Some(snap) = SnapshotRecord::load_if_exists(&path)? else { return Ok(None) };
         let text = SnapshotRecord { restored: Some(now()), ..snap }.to_toml(&path)?;
@@ -196,13 +202,13 @@ impl Operation<'_> {
         before: Option<PreRestoreState>,
     ) -> Result<RestoreOutcome, Error> {
         let renewed_id = self.renew_snapshot(dir, id)?;
-        let step = Step::RestoreSnapshot {
+        let step = RestoreSnapshot {
             dir: dir.to_owned(),
             snapshot_id: renewed_id.clone(),
             head,
             state_before: before,
         };
-        let outcome = self.perform(step)?.into_restored();
+        let outcome = restore_outcome(self.perform(step)?);
         self.warn_of_unrestored_ignored(&renewed_id, &outcome);
         if renewed_id != id && !matches!(outcome, RestoreOutcome::Conflict(_)) {
             self.mark_restored(&renewed_id)?;
@@ -218,17 +224,18 @@ impl Operation<'_> {
         dir: &Path,
         id: &str,
         head: CommitId,
-        following_steps: Vec<Step>,
+        following_steps: Vec<BoxedStep>,
     ) -> Result<(RestoreOutcome, CommitId), Error> {
         let repo = &self.project.repo;
         let is_exact = repo.tree_of(head)? == repo.tree_of(self.load_snapshot(id)?.head_commit)?;
         let renewed_id = self.renew_snapshot(dir, id)?;
-        let mut steps = vec![Step::RestoreSnapshot {
+        let restore = RestoreSnapshot {
             dir: dir.to_owned(),
             snapshot_id: renewed_id.clone(),
             head,
             state_before: None,
-        }];
+        };
+        let mut steps = vec![BoxedStep::from(restore)];
         steps.extend(self.mark_restored_step(&renewed_id)?);
         if renewed_id != id {
             steps.extend(self.mark_restored_step(id)?);
@@ -237,7 +244,7 @@ impl Operation<'_> {
         let outcome = if is_exact {
             self.perform_until_conflict(steps)?
         } else {
-            self.perform_irreversibly(steps)?.into_restored()
+            restore_outcome(self.perform_irreversibly(steps)?)
         };
         snapshot_store::prune_parked_folders(&self.project.store, id);
         self.warn_of_unrestored_ignored(&renewed_id, &outcome);
@@ -261,10 +268,10 @@ impl Operation<'_> {
     }
 
     /// Performs the steps in order; stops when the first one, a restore, reports a conflict.
-    fn perform_until_conflict(&self, steps: Vec<Step>) -> Result<RestoreOutcome, Error> {
+    fn perform_until_conflict(&self, steps: Vec<BoxedStep>) -> Result<RestoreOutcome, Error> {
         let mut outcome = RestoreOutcome::Exact;
         for (n, step) in steps.into_iter().enumerate() {
-            let applied = self.perform(step)?.into_restored();
+            let applied = restore_outcome(self.perform(step)?);
             if n == 0 {
                 outcome = applied;
                 if matches!(outcome, RestoreOutcome::Conflict(_)) {
@@ -308,14 +315,10 @@ impl Operation<'_> {
     ) -> Result<PreRestoreState, Error> {
         let checkout = self.lock_worktree(dir)?;
         let scan = checkout.scan();
-        let excluded = preview_ignored_files(self.project, dir)?;
+        let excluded = self.project.preview_ignored_files(dir)?;
         let save = |snapshot: Snapshot, raw_index: &Path| {
-            self.save_snapshot_with_files(SnapshotRecord::new_copy(reason, snapshot), raw_index, |record| {
-                let folder = self.project.store.layout().snapshot(&record.id);
-                checkout.copy_filtered_files(&record.snapshot, &folder)?;
-                fail_points::hit("snap.copied");
-                Ok(())
-            })
+            let copied_files = CopiedFiles::Filtered { dir: dir.to_owned() };
+            self.save_snapshot_with_files(SnapshotRecord::new_copy(reason, snapshot), raw_index, copied_files)
         };
         // Only the index records what a sparse checkout shows, and which flags are set.
         let snap = if self.project.repo.sparse_patterns(dir).is_some()
@@ -333,6 +336,11 @@ impl Operation<'_> {
     }
 }
 
+/// Returns how a step restored a snapshot; exactly, for any other step.
+fn restore_outcome(outcome: StepOutcome) -> RestoreOutcome {
+    outcome.into_result().unwrap_or(RestoreOutcome::Exact)
+}
+
 /// Returns a record like `old` for another snapshot; the caller sets its id and time.
 pub(crate) fn derived_record(old: &SnapshotRecord, snapshot: Snapshot) -> SnapshotRecord {
     SnapshotRecord {
@@ -344,12 +352,14 @@ pub(crate) fn derived_record(old: &SnapshotRecord, snapshot: Snapshot) -> Snapsh
     }
 }
 
-/// Returns the files of the main checkout that were ignored when its preview was opened. Under a lane's
-/// ignore rules they could pass for edits of the user.
-pub(crate) fn preview_ignored_files(project: &Project, dir: &Path) -> Result<Vec<RepoPath>, Error> {
-    if project.repo.main_worktree() != Some(dir) {
-        return Ok(Vec::new());
+impl Project {
+    /// Returns the files of the main checkout that were ignored when its preview was opened. Under a lane's
+    /// ignore rules they could pass for edits of the user.
+    pub(crate) fn preview_ignored_files(&self, dir: &Path) -> Result<Vec<RepoPath>, Error> {
+        if self.repo.main_worktree() != Some(dir) {
+            return Ok(Vec::new());
+        }
+        let open = PreviewRecord::load_if_exists(&self.store.layout().preview_record())?;
+        Ok(open.map(|open| open.ignored).unwrap_or_default())
     }
-    let open = PreviewRecord::load_if_exists(&project.store.layout().preview_record())?;
-    Ok(open.map(|open| open.ignored).unwrap_or_default())
 }

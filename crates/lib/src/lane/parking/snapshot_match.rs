@@ -10,11 +10,10 @@ use proq_git::snapshots::snapshot::Snapshot;
 use proq_store::operations::operation_entry::StepStatus;
 use proq_store::paths::layout::Layout;
 use proq_store::records::snapshot::SnapshotRecord;
-use proq_store::records::step::Step;
 
 use super::snapshot_store;
 use crate::lane::Error;
-use crate::lane::operation::journaled_operation::Operation;
+use crate::operation::journaled_operation::Operation;
 
 impl Operation<'_> {
     /// Returns whether the index of a worktree has the flags that it had when snapshot `id` was taken. Only
@@ -35,12 +34,9 @@ impl Operation<'_> {
         let project = self.project;
         let mut ids = vec![old.id.clone()];
         if let Some(entry) = self.journal_entry().filter(|_| self.is_reverting()) {
-            ids.extend(entry.steps.iter().filter(|p| p.reverted_step.is_some()).filter_map(
-                |p| match &p.step {
-                    Step::TakeSnapshot { id, .. } if p.status == StepStatus::Done => Some(id.clone()),
-                    _ => None,
-                },
-            ));
+            let taken = entry.steps.iter().filter(|p| p.reverted_step.is_some());
+            let taken = taken.filter(|p| p.status == StepStatus::Done);
+            ids.extend(taken.filter_map(|p| p.step.taken_snapshot().map(ToOwned::to_owned)));
         }
         for id in ids {
             let Ok(snap) = project.load_snap(&id) else { continue };

@@ -7,14 +7,14 @@ use proq_git::CommitId;
 use proq_git::base::folders;
 use proq_store::Store;
 use proq_store::base::atomic::{create_private_dir, sync_dir};
-use proq_store::base::id::id_created_at;
+use proq_store::base::id::{id_created_at, new_id};
 use proq_store::base::record::Record;
 use proq_store::locks::lock::LockName;
 use proq_store::paths::layout::Layout;
 use proq_store::records::snapshot::SnapshotRecord;
 
+use crate::errors::snapshot_error::SnapshotError;
 use crate::lane::context::expiry_item::{ExpiredItem, ExpiryScan, ItemSource, RetainedItem};
-use crate::lane::errors::snapshot_error::SnapshotError;
 use crate::lane::state::in_place_guard::is_snap_needed_in_place;
 use crate::lane::{Error, Project};
 
@@ -62,6 +62,20 @@ pub(crate) fn prune_parked_folders(store: &Store, id: &str) {
     if let Ok(dir) = parked_dir(store, id) {
         folders::remove_parked_dir_without_files(&Layout::parked_files_in(&dir));
     }
+}
+
+/// Creates a ref for a commit of files that would be overwritten, and warns about it.
+pub(crate) fn anchor_saved_files(
+    project: &Project,
+    saved: CommitId,
+    origin: &str,
+) -> Result<(), proq_git::Error> {
+    let name = format!("refs/proq/saved/crash-{}", new_id());
+    project.repo.create_ref(&name, saved, "git-proq: saved")?;
+    project
+        .listener
+        .warn(format!("files that were {origin} are kept: git checkout {name} -- .  brings them here"));
+    Ok(())
 }
 
 impl Project {

@@ -12,12 +12,13 @@ use proq_store::base::id::new_id;
 use proq_store::base::record::Record;
 use proq_store::records::preview::PreviewRecord;
 use proq_store::records::snapshot::SnapshotRecord;
-use proq_store::records::step::PreRestoreState;
 
 use super::park_changes::derived_record;
+use super::pre_restore_state::PreRestoreState;
 use super::snapshot_store;
+use super::take_snapshot::CopiedFiles;
 use crate::lane::Error;
-use crate::lane::operation::journaled_operation::Operation;
+use crate::operation::journaled_operation::Operation;
 
 impl Operation<'_> {
     /// Reverts the restore of snapshot `id`: parks the restored changes and all later ones in the worktree.
@@ -53,7 +54,7 @@ impl Operation<'_> {
                 && let Some(same_id) = self.find_matching_snapshot(dir, &old, &snapshot, raw_index)?
             {
                 let snapshot = snapshot.with_id_of_equal(&self.project.load_snap(&same_id)?.snapshot);
-                self.taken_snapshots.borrow_mut().insert(same_id.clone(), snapshot);
+                self.remember_snapshot(same_id.clone(), snapshot);
                 return Ok(same_id);
             }
             self.save_separate_snapshot(&old, before, snapshot, raw_index)
@@ -102,12 +103,11 @@ impl Operation<'_> {
             ..derived_record(old, snapshot)
         };
         let parked_dir = snapshot_store::parked_dir(&self.project.store, &old.id)?;
-        let checkout = self.lock_worktree(dir)?;
-        let id = self.save_snapshot_with_files(record, raw_index, |_| {
-            checkout.copy_restored_untracked(&old.snapshot, &parked_dir)
-        })?;
+        let (dir, restored) = (dir.to_owned(), old.snapshot.clone());
+        let copied_files = CopiedFiles::RestoredUntracked { dir: dir.clone(), restored, parked_dir };
+        let id = self.save_snapshot_with_files(record, raw_index, copied_files)?;
         if old.parked_files_snapshot.is_some() {
-            self.save_renewed_again(dir, old, awaited_id)?;
+            self.save_renewed_again(&dir, old, awaited_id)?;
         }
         Ok(id)
     }
@@ -250,31 +250,31 @@ impl Operation<'_> {
         }
         self.mark_restored(old)
     }
-}
 
-/// Restores a worktree, whose files are as in HEAD, to its state before a snapshot was restored to it.
-/// `taken_snap` is the snapshot that holds the contents parked from it just now.
-pub(crate) fn restore_previous_state(
-    op: &Operation<'_>,
-    dir: &Path,
-    before: &PreRestoreState,
-    taken_snap: Option<String>,
-) -> Result<(), Error> {
-    if let Some(snap) = &before.snapshot_id {
-        let snapshot = op.load_snapshot(snap)?;
-        let head = op.project.repo.head_commit(dir)?.unwrap_or(snapshot.head_commit);
-        if let RestoreOutcome::Conflict(paths) = op.restore(dir, snap, head, None)? {
-            return Err(Error::RestoreConflict { dir: dir.to_owned(), paths, snapshot: snapshot.commit });
+    /// Restores a worktree, whose files are as in HEAD, to its state before a snapshot was restored to it.
+    /// `taken_snap` is the snapshot that holds the contents parked from it just now.
+    pub(super) fn restore_previous_state(
+        &self,
+        dir: &Path,
+        before: &PreRestoreState,
+        taken_snap: Option<String>,
+    ) -> Result<(), Error> {
+        if let Some(snap) = &before.snapshot_id {
+            let snapshot = self.load_snapshot(snap)?;
+            let head = self.project.repo.head_commit(dir)?.unwrap_or(snapshot.head_commit);
+            if let RestoreOutcome::Conflict(paths) = self.restore(dir, snap, head, None)? {
+                return Err(Error::RestoreConflict { dir: dir.to_owned(), paths, snapshot: snapshot.commit });
+            }
         }
+        let checkout = self.lock_worktree(dir)?;
+        if let Some(taken_snap) = taken_snap.filter(|_| !before.colliding_ignored.is_empty()) {
+            checkout.restore_parked_files(
+                &snapshot_store::parked_dir(&self.project.store, &taken_snap)?,
+                &before.colliding_ignored,
+            )?;
+            snapshot_store::prune_parked_folders(&self.project.store, &taken_snap);
+        }
+        checkout.create_folders(&before.empty_dirs);
+        Ok(())
     }
-    let checkout = op.lock_worktree(dir)?;
-    if let Some(taken_snap) = taken_snap.filter(|_| !before.colliding_ignored.is_empty()) {
-        checkout.restore_parked_files(
-            &snapshot_store::parked_dir(&op.project.store, &taken_snap)?,
-            &before.colliding_ignored,
-        )?;
-        snapshot_store::prune_parked_folders(&op.project.store, &taken_snap);
-    }
-    checkout.create_folders(&before.empty_dirs);
-    Ok(())
 }

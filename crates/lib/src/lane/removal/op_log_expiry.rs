@@ -10,12 +10,11 @@ use proq_store::Store;
 use proq_store::base::id::id_created_at;
 use proq_store::base::operation_number::OperationNumber;
 use proq_store::locks::lock::LockName;
-use proq_store::operations::journal::Journal;
-use proq_store::operations::operation_entry::OperationEntry;
-use proq_store::records::step::Step;
+use proq_store::operations::journal::journal_path;
 
 use crate::lane::context::expiry_item::{ExpiredItem, ExpiryScan, ItemSource, RetainedItem};
 use crate::lane::{Error, Project};
+use crate::operation::journaled_operation::step::OperationEntry;
 
 /// Prefix of the refs that keep the objects of operations, followed by the operation's id and a number.
 const OPERATION_REF_PREFIX: &str = "refs/proq/op/";
@@ -69,7 +68,7 @@ pub(crate) fn delete_operation(project: &Project, number: OperationNumber) -> Re
         return Ok(false);
     }
     let Some(entry) = OperationEntry::read(&layout.operation(number))? else { return Ok(false) };
-    for name in refs_of_entry(entry) {
+    for name in refs_of_entry(&entry) {
         if let Some(tip) = project.repo.ref_tip(&name)? {
             project.repo.delete_ref(&name, tip, "git-proq: ended long ago")?;
         }
@@ -82,17 +81,14 @@ pub(crate) fn delete_operation(project: &Project, number: OperationNumber) -> Re
 /// Returns the refs that keep the commits of an operation in the log.
 pub(crate) fn operation_refs(store: &Store, number: OperationNumber) -> Result<Vec<String>, Error> {
     let entry = OperationEntry::read(&store.layout().operation(number))?;
-    Ok(entry.map(refs_of_entry).unwrap_or_default())
+    Ok(entry.as_ref().map(refs_of_entry).unwrap_or_default())
 }
 
 /// Returns the names of the refs that keep commits for the operation of this entry.
-fn refs_of_entry(entry: OperationEntry) -> Vec<String> {
+fn refs_of_entry(entry: &OperationEntry) -> Vec<String> {
     let prefix = format!("{OPERATION_REF_PREFIX}{}-", entry.header.id);
-    let own_ref = |step: Step| match step {
-        Step::KeepRef { name, .. } if name.starts_with(&prefix) => Some(name),
-        _ => None,
-    };
-    entry.steps.into_iter().filter_map(|planned| own_ref(planned.step)).collect()
+    let kept_refs = entry.steps.iter().filter_map(|planned| planned.step.kept_ref());
+    kept_refs.filter(|name| name.starts_with(&prefix)).map(ToOwned::to_owned).collect()
 }
 
 /// Returns the refs of operations that are neither in the log nor running, because nothing of them is in
@@ -140,7 +136,7 @@ fn known_operation_ids(store: &Store) -> Result<HashSet<String>, Error> {
     let journals = paths_in(&layout.scratch_root())
         .chain(paths_in(layout.root()))
         .filter(|path| path.is_dir())
-        .map(|dir| Journal::path_in(&dir));
+        .map(|dir| journal_path(&dir));
     let log = layout.operation_numbers().into_iter().map(|n| layout.operation(n));
     // The ref of a step is named after the scratch folder of its process.
     let step_ids = paths_in(&layout.scratch_root())

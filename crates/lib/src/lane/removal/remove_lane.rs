@@ -15,10 +15,10 @@ use proq_store::records::trash::TrashRecord;
 use crate::event::log;
 use crate::lane::inspection::evidence::{RemovalEvidence, gather as gather_evidence};
 use crate::lane::messages::inbox::Inbox;
-use crate::lane::operation::journaled_operation::Operation;
 use crate::lane::worktree::resolve_worktree::close_resolution;
 use crate::lane::worktree::trash;
 use crate::lane::{Error, Project};
+use crate::operation::journaled_operation::Operation;
 
 /// Reason for the removal of a lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -14,12 +14,12 @@ use proq_store::records::lane_state::{LaneStatus, RunState};
 use proq_store::records::trash::TrashRecord;
 
 use super::remove_lane::{RemovalReason, refuse_removal, remove};
-use crate::lane::execution::recovery;
-use crate::lane::execution::run_operation::operate;
 use crate::lane::inspection::base::Base;
 use crate::lane::inspection::evidence::gather as gather_evidence;
+use crate::lane::recovery;
 use crate::lane::worktree::trash;
 use crate::lane::{Error, Project};
+use crate::operation::run_operation::operate;
 
 /// Removes an unrecorded worktree as a lane is removed: checks the evidence, anchors its commits and moves it
 /// to the trash. A worktree with work in it becomes a lane instead. An incomplete worktree is moved to the

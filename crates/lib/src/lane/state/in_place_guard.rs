@@ -11,6 +11,7 @@ use proq_store::records::lane::AnyLane;
 
 use super::lane_state::effective_state;
 use crate::lane::{Error, Project};
+use crate::operation::journaled_operation::Operation;
 
 /// Returns the name of the lane whose agent is running in the main checkout, unless that is `except`.
 ///
@@ -43,6 +44,20 @@ pub(crate) fn require_no_in_place_run(project: &Project) -> Result<(), Error> {
         None => Ok(()),
         Some(lane) => Err(in_place_run_error(&lane)),
     }
+}
+
+/// Refuses a step that changes the files of the worktree at `dir` if that is the main checkout and an agent
+/// runs there. Holds the lock of the main checkout until the operation ends, so that no such run can start
+/// before that.
+///
+/// # Errors
+/// [`Error::InPlaceRefused`].
+pub(crate) fn require_free_checkout(op: &Operation<'_>, dir: &Path) -> Result<(), Error> {
+    if op.project.repo.main_worktree() != Some(dir) {
+        return Ok(());
+    }
+    op.lock_worktree(dir)?;
+    require_no_in_place_run(op.project)
 }
 
 /// Refuses to move `branch` while an agent runs in the main checkout, if the agent works on that branch or

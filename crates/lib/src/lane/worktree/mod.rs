@@ -4,6 +4,7 @@ pub mod checkout_mode;
 pub mod checks_dir;
 pub mod detached_worktree;
 pub mod lanes_folder;
+pub mod move_path;
 pub mod pool;
 pub mod populate;
 pub mod populate_lanes;

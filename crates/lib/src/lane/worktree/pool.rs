@@ -8,29 +8,33 @@
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use proq_base::config::settings::Settings;
 use proq_base::fail_points;
 use proq_base::lane_name::LaneName;
-use proq_git::base::fsync;
 use proq_git::status::included_files::{IncludePatterns, IncludedPath, folder_children};
 use proq_git::worktrees::populate::reuse::{RetiredWorktree, ReusePlan};
-use proq_git::{CommitId, Repo, RepoPath};
+use proq_git::{CommitId, RepoPath};
 use proq_store::Store;
-use proq_store::base::atomic::{remove_temp_files_of, rename_no_replace, sync_dir};
+use proq_store::base::atomic::{remove_temp_files_of, rename_no_replace};
 use proq_store::base::clock::now;
 use proq_store::base::id::id_created_at;
 use proq_store::base::record::Record;
 use proq_store::locks::lock::LockName;
 use proq_store::paths::layout::Layout;
-use proq_store::records::step::Step;
 use proq_store::records::trash::{ReusedTrashRecord, TrashRecord};
 
+use self::recreate_trash::RecreateTrash;
+use self::reuse_trash::{ReuseTrash, ReusedFiles};
 use super::populate::{EmptyWorktree, with_progress};
 use super::resident_processes::processes_in_dir;
 use super::trash;
-use crate::lane::operation::journaled_operation::Operation;
 use crate::lane::{Error, Project};
+use crate::operation::journaled_operation::Operation;
+
+pub mod recreate_trash;
+pub mod reuse_trash;
 
 /// Trash entry whose worktree folder may be reusable.
 struct PoolEntry {
@@ -230,13 +234,16 @@ fn claim_entry(
     };
     let (retained_paths, removed_paths) =
         split_uncommitted_files(&project.settings, &entry.worktree_dir, &reusable, dir);
-    let step = Step::ReuseTrash { trash_entry: entry.entry_dir.clone(), dir: dir.to_owned() };
     let record = ReusedTrashRecord {
         reusing_lane: new.name.clone(),
         reused_at: now(),
         carried_files: retained_paths.iter().map(ToString::to_string).collect(),
     };
-    op.perform_with(step, |_| move_folder_to_lane(&entry.entry_dir, dir, &record, &removed_paths))?;
+    drop(op.perform(ReuseTrash {
+        trash_entry: entry.entry_dir.clone(),
+        dir: dir.to_owned(),
+        reused: Some(Arc::new(ReusedFiles { record, removed_paths })),
+    })?);
     Ok(Ok(ReusedFolder { previous_lane: entry.record.lane.clone(), retained_paths, reuse_plan: reusable }))
 }
 
@@ -306,47 +313,6 @@ impl UncommittedFileSorter<'_> {
     }
 }
 
-/// Moves the folder of an entry over the new lane's folder at `dir`. If this is interrupted anywhere,
-/// [`recover_reuse`] decides the result.
-fn move_folder_to_lane(
-    entry: &Path,
-    dir: &Path,
-    record: &ReusedTrashRecord,
-    removed_paths: &[RepoPath],
-) -> Result<(), Error> {
-    let (folder, parked) = (Layout::trash_worktree_in(entry), Layout::trash_parked_files_in(entry));
-    record.save(&Layout::reused_trash_record_in(entry))?;
-    fail_points::hit("pool.claimed");
-    std::fs::create_dir(&parked).or_else(allow_already_exists).map_err(Error::io("create", &parked))?;
-    for path in removed_paths {
-        let (from, to) = (path.to_fs_path(&folder), path.to_fs_path(&parked));
-        if let Some(parent) = to.parent() {
-            std::fs::create_dir_all(parent).map_err(Error::io("create", parent))?;
-        }
-        rename_no_replace(&from, &to).map_err(Error::io("move aside", &from))?;
-        fail_points::hit("pool.aside");
-    }
-    let (gitlink, saved_gitlink) = (folder.join(".git"), Layout::trash_gitlink_in(entry));
-    rename_no_replace(&gitlink, &saved_gitlink).map_err(Error::io("move aside", &gitlink))?;
-    fail_points::hit("pool.unlinked");
-    let lane_gitlink = dir.join(".git");
-    copy_gitlink(&lane_gitlink, &gitlink)?;
-    sync_dir(&folder)?;
-    sync_dir(entry)?;
-    fail_points::hit("pool.linked");
-    std::fs::remove_file(&lane_gitlink).map_err(Error::io("remove", &lane_gitlink))?;
-    fail_points::hit("pool.emptied");
-    // The rename replaces only an empty folder.
-    std::fs::rename(&folder, dir).map_err(Error::io("move", &folder))?;
-    fail_points::hit("pool.moved");
-    for folder in [entry, dir, dir.parent().unwrap_or(dir)] {
-        // The folder has changed hands even if syncing fails: after a power cut the entry shows which lane
-        // has it.
-        drop(sync_dir(folder));
-    }
-    Ok(())
-}
-
 /// Copies the `.git` file that makes a folder a worktree. The copy is synced to disk on return.
 fn copy_gitlink(from: &Path, to: &Path) -> Result<(), Error> {
     let copied = std::fs::copy(from, to).and_then(|_| std::fs::File::open(to)?.sync_all());
@@ -356,25 +322,6 @@ fn copy_gitlink(from: &Path, to: &Path) -> Result<(), Error> {
 /// Turns the error that a file exists already into success.
 fn allow_already_exists(e: std::io::Error) -> std::io::Result<()> {
     if e.kind() == ErrorKind::AlreadyExists { Ok(()) } else { Err(e) }
-}
-
-/// Recovers an interrupted reuse of a folder. Returns whether the folder has changed hands; otherwise
-/// everything is moved back. Can be interrupted and repeated.
-pub(crate) fn recover_reuse(entry: &Path, dir: &Path) -> Result<bool, Error> {
-    let (folder, saved_gitlink) = (Layout::trash_worktree_in(entry), Layout::trash_gitlink_in(entry));
-    if folder.symlink_metadata().is_err() {
-        return Ok(true);
-    }
-    let gitlink = folder.join(".git");
-    if saved_gitlink.symlink_metadata().is_ok() {
-        let lane_gitlink = dir.join(".git");
-        if lane_gitlink.symlink_metadata().is_err() && dir.is_dir() && gitlink.symlink_metadata().is_ok() {
-            std::fs::rename(&gitlink, &lane_gitlink).map_err(Error::io("move", &gitlink))?;
-        }
-        std::fs::rename(&saved_gitlink, &gitlink).map_err(Error::io("move", &saved_gitlink))?;
-    }
-    restore_parked_files(entry)?;
-    Ok(false)
 }
 
 /// Moves parked files back into the worktree folder of a trash entry, which no lane has taken or which was
@@ -434,7 +381,7 @@ pub(crate) fn with_recreated_folder(
         && let Some(given) = ReusedTrashRecord::load_if_exists(&Layout::reused_trash_record_in(entry))?
         && let Some((lane, tip)) = record.and_then(|record| Some((record.lane, record.tip?)))
     {
-        op.perform(Step::RecreateTrash { trash_entry: entry.to_owned(), tip }).map(drop)?;
+        drop(op.perform(RecreateTrash { trash_entry: entry.to_owned(), tip })?);
         project.listener.step_done(format!(
             "the folder of '{lane}' was given to '{}' and is made anew",
             given.reusing_lane
@@ -445,33 +392,4 @@ pub(crate) fn with_recreated_folder(
         }
     }
     move_folder()
-}
-
-/// Recreates the folder of an entry: the files of its commit and the parked files.
-pub(crate) fn recreate_folder(repo: &Repo, entry: &Path, tip: CommitId, scratch: &Path) -> Result<(), Error> {
-    let new_folder = Layout::scratch_worktree(scratch);
-    std::fs::create_dir(&new_folder).map_err(Error::io("create", &new_folder))?;
-    repo.write_commit_files(&new_folder, tip, &Layout::scratch_index(scratch))?;
-    let (gitlink, saved_gitlink) = (new_folder.join(".git"), Layout::trash_gitlink_in(entry));
-    copy_gitlink(&saved_gitlink, &gitlink)?;
-    fsync::sync_file_system(&new_folder)?;
-    fail_points::hit("regrow.built");
-    let folder = Layout::trash_worktree_in(entry);
-    rename_no_replace(&new_folder, &folder).map_err(Error::io("move", &new_folder))?;
-    fail_points::hit("regrow.moved");
-    recover_recreate(entry).map(drop)
-}
-
-/// Recovers an interrupted recreation of a folder, and completes it if the folder is in its final path.
-/// Returns whether it is.
-pub(crate) fn recover_recreate(entry: &Path) -> Result<bool, Error> {
-    if Layout::trash_worktree_in(entry).symlink_metadata().is_err() {
-        return Ok(false);
-    }
-    let saved_gitlink = Layout::trash_gitlink_in(entry);
-    match std::fs::remove_file(&saved_gitlink) {
-        Err(e) if e.kind() != ErrorKind::NotFound => return Err(Error::io("remove", &saved_gitlink)(e)),
-        _ => {}
-    }
-    restore_parked_files(entry).map(|()| true)
 }

@@ -9,7 +9,7 @@ use proq_git::RepoPath;
 use super::pool;
 use super::populate::{EmptyWorktree, populate_worktrees};
 use crate::lane::Error;
-use crate::lane::operation::journaled_operation::Operation;
+use crate::operation::journaled_operation::Operation;
 
 /// Result of populating new worktrees.
 pub struct PopulateOutcome {

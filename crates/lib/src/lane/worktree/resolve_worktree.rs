@@ -3,9 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use proq_base::fail_points;
 use proq_base::lane_name::LaneName;
-use proq_git::base::head::Head;
 use proq_git::history::commit::NewCommit;
 use proq_git::status::status_query;
 use proq_git::{CommitId, Repo, TreeId};
@@ -15,14 +13,15 @@ use proq_store::base::record::Record;
 use proq_store::locks::lock::LockName;
 use proq_store::records::conflict::{ConflictedPath, ResolutionRecord};
 use proq_store::records::lane::{AnyLane, LaneRecord};
-use proq_store::records::step::Step;
 use proq_store::records::trash::TrashRecord;
 
-use super::populate::populate_worktrees;
-use super::{lanes_folder, rollback_create, trash};
-use crate::lane::operation::journaled_operation::Operation;
+use self::create_resolve_worktree::{CreateResolveWorktree, MergedSide};
+use super::{lanes_folder, trash};
 use crate::lane::state::lane_state::effective_state;
 use crate::lane::{Error, Project};
+use crate::operation::journaled_operation::Operation;
+
+pub mod create_resolve_worktree;
 
 /// Name of the folder for conflict worktrees, below the lanes' folder.
 const RESOLVE_DIR_NAME: &str = ".resolve";
@@ -65,17 +64,10 @@ pub(crate) fn open_resolution(
         let parent = project.lanes_dir().join(RESOLVE_DIR_NAME);
         std::fs::create_dir_all(&parent).map_err(Error::io("create", &parent))?;
     }
-    let step = Step::CreateResolveWorktree { dir: dir.clone(), lane: lane.name.clone(), start: tip };
-    let mut messages = Vec::new();
-    op.perform_with(step, |scratch| {
-        rollback_create::create_folder(&dir, scratch)?;
-        let outcome = create_merging_worktree(project, &dir, onto, (tip, base));
-        if outcome.is_err() {
-            drop(rollback_create::roll_back_worktree(project, &dir, &lane.name, tip));
-        }
-        messages = outcome?;
-        Ok(())
-    })?;
+    let side = MergedSide { branch: onto.to_owned(), tip: base };
+    let step =
+        CreateResolveWorktree { dir: dir.clone(), lane: lane.name.clone(), start: tip, merged: Some(side) };
+    let messages = op.perform(step)?.into_result().unwrap_or_default();
     let (paths, merged) = read_conflict(&project.repo, &dir)?;
     let keeper = NewCommit {
         tree: merged,
@@ -99,27 +91,6 @@ pub(crate) fn open_resolution(
         paths,
     };
     Ok(record)
-}
-
-/// Adds a worktree at `tip`, writes its files, and starts git's merge of `base` there. Returns git's messages
-/// about the merge.
-fn create_merging_worktree(
-    project: &Project,
-    dir: &Path,
-    onto: &str,
-    (tip, base): (CommitId, CommitId),
-) -> Result<Vec<String>, Error> {
-    {
-        let _lock = project.store.locks().acquire(&LockName::WorktreeList)?;
-        project.repo.add_worktree(dir, &Head::Detached(tip))?;
-    }
-    fail_points::hit("resolve.added");
-    proq_base::interrupt::require_no_signal()?;
-    populate_worktrees(project, &[dir], tip)?;
-    proq_base::interrupt::require_no_signal()?;
-    let messages = project.repo.start_merge(dir, onto, base)?;
-    fail_points::hit("resolve.merged");
-    Ok(messages)
 }
 
 /// Returns the conflicted paths of a merge that git has just started, and the tree of git's automatic merge.
@@ -209,7 +180,7 @@ fn move_to_trash(
 }
 
 /// Undoes the creation of a conflict worktree. Changes that were made in it since are anchored first.
-pub(crate) fn undo_open_resolution(
+fn undo_open_resolution(
     op: &Operation<'_>,
     lane: &LaneName,
     dir: &Path,

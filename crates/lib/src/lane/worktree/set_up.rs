@@ -41,7 +41,7 @@ impl LaneSetUp<'_> {
     /// Sets the lane up. The lane's folder in the store must exist.
     ///
     /// # Errors
-    /// [`SetUpError::Failed`](crate::lane::errors::set_up_error::SetUpError::Failed) if a command fails, or the
+    /// [`SetUpError::Failed`](crate::errors::set_up_error::SetUpError::Failed) if a command fails, or the
     /// error that prevents files from being copied. The set-up is incomplete in both cases.
     pub fn run(&self, level: SetUpLevel) -> Result<(), Error> {
         // A log left by an earlier lane of this name does not concern this lane.

@@ -25,8 +25,8 @@ use proq_store::records::lane::LaneRecord;
 use proq_store::records::trash::TrashRecord;
 
 use crate::lane::context::expiry_item::{ExpiredItem, ExpiryScan, ItemSource, RetainedItem};
-use crate::lane::operation::journaled_operation::Operation;
 use crate::lane::{Error, Project};
+use crate::operation::journaled_operation::Operation;
 
 /// Moves a worktree and git's admin folder for it to a new trash entry, as a pair. A folder that `is_foreign`
 /// belongs to another repository and is not moved.

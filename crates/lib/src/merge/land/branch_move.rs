@@ -15,16 +15,17 @@ use proq_git::{CommitId, Repo};
 use proq_store as store;
 use proq_store::locks::lock::{LockName, WaitLimit};
 use proq_store::records::lane::LaneRecord;
-use proq_store::records::step::Step;
 
 use crate::lane;
 use crate::lane::Project;
 use crate::lane::context::head_ownership;
-use crate::lane::operation::journaled_operation::Operation;
 use crate::lane::state::lane_state::effective_state;
+use crate::lane::steps::move_ref::MoveRef;
 use crate::merge::Error;
 use crate::merge::stack::lane_stack::Stack;
 use crate::merge::types::candidate::Candidate;
+use crate::operation::journaled_operation::Operation;
+use crate::operation::journaled_operation::step::BoxedStep;
 
 /// Time to wait for a lane's run lock, which a process that only reads the lane or finishes its run holds
 /// briefly.
@@ -60,7 +61,7 @@ pub(crate) enum Reversibility {
 pub(crate) fn land_stack(
     op: &Operation<'_>,
     stack: &Stack,
-    record_steps: impl FnOnce() -> Result<Vec<Step>, Error>,
+    record_steps: impl FnOnce() -> Result<Vec<BoxedStep>, Error>,
     reversibility: Reversibility,
 ) -> Result<LandAttempt, Error> {
     let project = op.project;
@@ -192,7 +193,7 @@ fn explain_lane_on_base(project: &Project, onto: &str, e: Error) -> Error {
 pub(crate) fn move_branch(
     op: &Operation<'_>,
     branch_move: BranchMove<'_>,
-    record_steps: Vec<Step>,
+    record_steps: Vec<BoxedStep>,
     reversibility: Reversibility,
 ) -> Result<LandAttempt, Error> {
     let project = op.project;
@@ -242,17 +243,15 @@ fn landing_steps(
     op: &Operation<'_>,
     branch_move: BranchMove<'_>,
     on_base: &[PathBuf],
-    record_steps: Vec<Step>,
-) -> Vec<Step> {
+    record_steps: Vec<BoxedStep>,
+) -> Vec<BoxedStep> {
     let (from, to) = (branch_move.from, branch_move.to);
-    let checkout_step = |dir: &PathBuf, ref_move: RefMove| op.transition_step(dir, from, to, ref_move);
+    let checkout_step =
+        |dir: &PathBuf, ref_move: RefMove| BoxedStep::from(op.transition_step(dir, from, to, ref_move));
     let mut all_steps = match on_base.split_first() {
         None => {
-            vec![Step::MoveRef {
-                name: format!("refs/heads/{}", branch_move.onto),
-                old: Some(from),
-                new: Some(to),
-            }]
+            let name = format!("refs/heads/{}", branch_move.onto);
+            vec![MoveRef { name, old: Some(from), new: Some(to) }.into()]
         }
         Some((first, others)) => {
             std::iter::once(checkout_step(first, RefMove::Branch(branch_move.onto.to_owned())))

@@ -9,13 +9,11 @@ use proq_git::base::error;
 use proq_store::base::clock::now;
 use proq_store::records::lane::LandingInfo;
 use proq_store::records::lane_state::LandingState;
-use proq_store::records::step::Step;
 
 use super::branch_move::{LandAttempt, Reversibility};
 use super::prepared_stack::{LandingContext, LocalChangeCheck, PreparedStack};
 use super::{branch_move, landing_proof};
 use crate::event::log;
-use crate::lane::operation::journaled_operation::Operation;
 use crate::merge::Error;
 use crate::merge::stack::conflict;
 use crate::merge::stack::lane_conflicts::LaneConflict;
@@ -24,6 +22,8 @@ use crate::merge::types::candidate::Candidate;
 use crate::merge::types::outcome::{LandingReport, LaneOutcome, Verdict};
 use crate::merge::verify::checked_stack::{PendingRef, VerifiedStack};
 use crate::merge::verify::failed_check;
+use crate::operation::journaled_operation::Operation;
+use crate::operation::journaled_operation::step::BoxedStep;
 
 /// Maximum number of times that a landing is stacked again because its base moved.
 const MAX_ATTEMPTS: u32 = 5;
@@ -243,7 +243,7 @@ fn refuse_all(onto: &str, candidates: &[Candidate], e: &Error) -> Vec<LaneOutcom
 
 /// Returns the steps that record a landing once the base has moved: landed lanes first, then conflicts and
 /// failed checks.
-fn landing_record_steps(op: &Operation<'_>, verified: &VerifiedStack) -> Result<Vec<Step>, Error> {
+fn landing_record_steps(op: &Operation<'_>, verified: &VerifiedStack) -> Result<Vec<BoxedStep>, Error> {
     let stack = &verified.stack;
     let mut steps = Vec::new();
     for step in &stack.applied_lanes {
@@ -270,7 +270,7 @@ fn landing_record_steps(op: &Operation<'_>, verified: &VerifiedStack) -> Result<
 }
 
 /// Returns the steps that save conflicts and failed checks.
-fn failure_record_steps(op: &Operation<'_>, verified: &VerifiedStack) -> Result<Vec<Step>, Error> {
+fn failure_record_steps(op: &Operation<'_>, verified: &VerifiedStack) -> Result<Vec<BoxedStep>, Error> {
     let (stack, mut steps) = (&verified.stack, Vec::new());
     // A lane that was removed concurrently has no record to write to.
     let is_recorded = |candidate: &Candidate| {

@@ -4,13 +4,13 @@ use proq_base::lane_name::LaneName;
 use proq_git::CommitId;
 use proq_store::base::clock::{Moment, now};
 use proq_store::base::record::Record;
-use proq_store::records::step::Step;
 use serde::{Deserialize, Serialize};
 
-use crate::lane::operation::journaled_operation::Operation;
 use crate::merge::Error;
 use crate::merge::stack::lane_stack::{AppliedLane, Stack};
 use crate::merge::types::candidate::LanePart;
+use crate::operation::journaled_operation::Operation;
+use crate::operation::journaled_operation::step::BoxedStep;
 
 /// Proof that a part has landed. The step that lands the part writes it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,7 +38,7 @@ pub(crate) fn proof_step(
     stack: &Stack,
     step: &AppliedLane,
     part: &LanePart,
-) -> Result<Step, Error> {
+) -> Result<BoxedStep, Error> {
     let proof = LandingProof {
         lane: part.lane.clone(),
         onto: stack.onto.clone(),

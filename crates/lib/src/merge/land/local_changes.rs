@@ -6,11 +6,11 @@ use proq_git::repository::objects::TempObjectStore;
 
 use super::branch_move::preflight;
 use crate::lane;
-use crate::lane::operation::journaled_operation::Operation;
 use crate::merge::Error;
 use crate::merge::stack::lane_stack::Stack;
 use crate::merge::types::candidate::Candidate;
 use crate::merge::types::outcome::LaneOutcome;
+use crate::operation::journaled_operation::Operation;
 
 /// Returns whether the error is about files in a checkout of the base, not about the checkout's state. Then
 /// other lanes may be able to land.

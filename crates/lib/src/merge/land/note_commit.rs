@@ -10,9 +10,9 @@ use super::branch_move;
 use super::branch_move::{BranchMove, LandAttempt, Reversibility};
 use crate::lane;
 use crate::lane::Project;
-use crate::lane::execution::run_operation::operate;
-use crate::lane::operation::journaled_operation::Operation;
 use crate::merge::Error;
+use crate::operation::journaled_operation::Operation;
+use crate::operation::run_operation::operate;
 
 /// Maximum number of attempts while the branch moves concurrently.
 const MAX_ATTEMPTS: u32 = 5;

@@ -11,7 +11,6 @@ use super::landing_proof::LandingProof;
 use super::prepared_stack::LandingContext;
 use crate::lane;
 use crate::lane::Project;
-use crate::lane::execution::run_operation::operate;
 use crate::merge::Error;
 use crate::merge::queue::queue_turn::wait_in_queue;
 use crate::merge::selection::lane_refusal::{
@@ -22,6 +21,7 @@ use crate::merge::types::candidate::{Candidate, LanePart};
 use crate::merge::types::options::LandingOptions;
 use crate::merge::types::outcome::{LandingReport, LaneOutcome, Verdict};
 use crate::merge::verify::verifier::Verifier;
+use crate::operation::run_operation::operate;
 
 /// Parts to land, and options of the landing.
 #[derive(Debug, Clone, Copy)]

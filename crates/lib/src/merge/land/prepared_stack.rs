@@ -7,7 +7,6 @@ use proq_store::paths::layout::Layout;
 use super::{branch_move, local_changes};
 use crate::lane;
 use crate::lane::Project;
-use crate::lane::operation::journaled_operation::Operation;
 use crate::lane::state::{in_place_guard, lane_state};
 use crate::merge::Error;
 use crate::merge::selection::lane_refusal::removed_lane_outcome;
@@ -21,6 +20,7 @@ use crate::merge::types::options::{LandingOptions, StackOrder};
 use crate::merge::types::outcome::LaneOutcome;
 use crate::merge::verify::checked_stack::{PendingRef, VerifiedStack};
 use crate::merge::verify::verifier::Verifier;
+use crate::operation::journaled_operation::Operation;
 use crate::run::auto_merge;
 
 /// Context of a landing within one operation: what the landings of its bases share.

@@ -6,7 +6,7 @@ use proq_store::locks::merge_queue::{LandingRequest, Ticket};
 use proq_store::records::lane::LaneRecord;
 
 use crate::lane::Project;
-use crate::lane::execution::recovery;
+use crate::lane::recovery;
 use crate::merge::Error;
 use crate::merge::types::options::LandingOptions;
 

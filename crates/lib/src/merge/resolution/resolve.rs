@@ -24,16 +24,16 @@ use super::resolution_check::{ReferenceMerge, ResolutionCheck};
 use crate::event::log;
 use crate::lane;
 use crate::lane::Project;
-use crate::lane::execution::run_operation::operate;
 use crate::lane::inspection::evidence;
-use crate::lane::operation::journaled_operation::Operation;
-use crate::lane::operation::locked_worktree::LockedWorktree;
 use crate::lane::worktree::resolve_worktree;
 use crate::lane::worktree::resolve_worktree::ClosedResolution;
 use crate::merge::Error;
 use crate::merge::stack::conflict;
 use crate::merge::types::resolve_error::ResolveError;
 use crate::merge::types::resolver::Allowance;
+use crate::operation::journaled_operation::Operation;
+use crate::operation::locked_worktree::LockedWorktree;
+use crate::operation::run_operation::operate;
 
 /// Result of resolving a lane's conflict.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -23,11 +23,11 @@ use super::lane_refusal::{
 use crate::lane;
 use crate::lane::Project;
 use crate::lane::inspection::evidence::{has_landed_on, inspect_worktree};
-use crate::lane::operation::journaled_operation::Operation;
 use crate::merge::Error;
 use crate::merge::types::candidate::{Candidate, PendingCommit};
 use crate::merge::types::options::LandingOptions;
 use crate::merge::types::outcome::{LandingPlan, LaneOutcome, PlannedLane, Verdict};
+use crate::operation::journaled_operation::Operation;
 
 /// Requested lanes, sorted by whether they may land.
 #[derive(Debug, Default)]

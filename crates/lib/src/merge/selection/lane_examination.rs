@@ -13,11 +13,11 @@ use proq_store::records::lane_state::LaneState;
 
 use crate::lane::Project;
 use crate::lane::inspection::idle_lane::{IDLE_DETAIL, is_idle_with_work};
-use crate::lane::operation::journaled_operation::Operation;
 use crate::lane::state::conflict_validity;
 use crate::lane::state::lane_state::effective_state;
 use crate::merge::Error;
 use crate::merge::types::options::LandingOptions;
+use crate::operation::journaled_operation::Operation;
 
 /// Examination of one requested lane: whether it may land, or why not.
 pub(crate) struct LaneExamination<'a, 'p> {

@@ -8,12 +8,13 @@ use proq_store::base::clock::now;
 use proq_store::base::record::Record;
 use proq_store::records::conflict::{ConflictRecord, ConflictStage};
 use proq_store::records::lane_state::LandingState;
-use proq_store::records::step::Step;
 
 use super::lane_stack::{Conflict, Stack};
 use crate::event::log;
-use crate::lane::operation::journaled_operation::Operation;
+use crate::lane::steps::move_ref::MoveRef;
 use crate::merge::Error;
+use crate::operation::journaled_operation::Operation;
+use crate::operation::journaled_operation::step::BoxedStep;
 
 /// Returns the steps that save the conflict of one lane and put the lane in state `conflict`, and emits the
 /// event.
@@ -21,7 +22,7 @@ pub(crate) fn capture_steps(
     op: &Operation<'_>,
     stack: &Stack,
     conflict: &Conflict,
-) -> Result<Vec<Step>, Error> {
+) -> Result<Vec<BoxedStep>, Error> {
     let project = op.project;
     let lane = &conflict.candidate.lane;
     let repo = &project.repo;
@@ -62,7 +63,7 @@ pub(crate) fn capture_steps(
         op.retain_commit(old)?;
     }
     if old_commit != Some(conflict_commit) {
-        steps.push(Step::MoveRef { name: conflict_ref, old: old_commit, new: Some(conflict_commit) });
+        steps.push(MoveRef { name: conflict_ref, old: old_commit, new: Some(conflict_commit) }.into());
     }
     steps.push(op.write_record_step(&path, Some(record.to_toml(&path)?))?);
     steps.extend(op.lane_record_step(&lane.name, |record| {
@@ -76,12 +77,12 @@ pub(crate) fn capture_steps(
 }
 
 /// Returns the steps that remove the conflict record and the conflict ref of a lane that landed.
-pub(crate) fn removal_steps(op: &Operation<'_>, lane: &LaneName) -> Result<Vec<Step>, Error> {
+pub(crate) fn removal_steps(op: &Operation<'_>, lane: &LaneName) -> Result<Vec<BoxedStep>, Error> {
     let mut steps = Vec::new();
     let name = ref_name(lane);
     if let Some(old) = op.project.repo.ref_tip(&name)? {
         op.retain_commit(old)?;
-        steps.push(Step::MoveRef { name, old: Some(old), new: None });
+        steps.push(MoveRef { name, old: Some(old), new: None }.into());
     }
     let path = op.project.store.layout().conflict_record(lane);
     if path.exists() {

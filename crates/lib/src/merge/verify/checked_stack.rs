@@ -6,19 +6,20 @@ use proq_base::lane_name::LaneName;
 use proq_base::process::limited_process::ExitOutcome;
 use proq_git::CommitId;
 use proq_store::base::id::new_id;
-use proq_store::records::step::Step;
 
 use super::failed_check::{BlamedCommand, FailedLane};
 use super::verifier::{StateVerdict, VerdictKey, Verifier};
 use super::verify_cache;
 use super::verify_cache::CheckInput;
-use crate::lane::operation::journaled_operation::Operation;
+use crate::lane::steps::move_ref::MoveRef;
 use crate::merge::Error;
 use crate::merge::checks::check_commands::CommandNumbers;
 use crate::merge::checks::check_runs::{CheckResult, CheckRules, CommitCheck};
 use crate::merge::checks::culprit_search::{CheckVerdict, StackChecker, remove_culprits};
 use crate::merge::stack::lane_stack::Stack;
 use crate::merge::types::candidate::Candidate;
+use crate::operation::journaled_operation::Operation;
+use crate::operation::journaled_operation::step::BoxedStep;
 
 /// Stack on which the commands succeed, and the lanes that were removed for that.
 #[derive(Debug)]
@@ -58,18 +59,18 @@ impl PendingRef {
     /// Points the ref to `tip`, and creates it if it is missing.
     pub(crate) fn point_to(&mut self, op: &Operation<'_>, tip: CommitId) -> Result<(), Error> {
         if self.ref_name.is_empty() {
-            self.ref_name = Step::pending_ref(&new_id());
+            self.ref_name = MoveRef::pending_ref(&new_id());
         }
         if self.tip != Some(tip) {
-            drop(op.perform(Step::MoveRef { name: self.ref_name.clone(), old: self.tip, new: Some(tip) })?);
+            drop(op.perform(MoveRef { name: self.ref_name.clone(), old: self.tip, new: Some(tip) })?);
             self.tip = Some(tip);
         }
         Ok(())
     }
 
     /// Returns the step that deletes the ref; none if it was never created.
-    pub(crate) fn delete_step(&self) -> Option<Step> {
-        self.tip.map(|tip| Step::MoveRef { name: self.ref_name.clone(), old: Some(tip), new: None })
+    pub(crate) fn delete_step(&self) -> Option<BoxedStep> {
+        self.tip.map(|tip| MoveRef { name: self.ref_name.clone(), old: Some(tip), new: None }.into())
     }
 }
 

@@ -16,8 +16,6 @@ use super::verifier::Verifier;
 use super::verify_cache;
 use super::verify_cache::CheckInput;
 use crate::lane::Project;
-use crate::lane::execution::run_operation::operate;
-use crate::lane::operation::journaled_operation::Operation;
 use crate::merge::Error;
 use crate::merge::checks::check_commands::CheckCommands;
 use crate::merge::queue::queue_turn::wait_in_queue;
@@ -27,6 +25,8 @@ use crate::merge::stack::lane_stack::Stack;
 use crate::merge::types::candidate::Candidate;
 use crate::merge::types::options::LandingOptions;
 use crate::merge::types::outcome::CheckStatus;
+use crate::operation::journaled_operation::Operation;
+use crate::operation::run_operation::operate;
 
 /// Returns the cached check status of each lane, without running a command.
 pub(crate) fn cached_statuses(project: &Project, lanes: &[LaneRecord]) -> Result<Vec<CheckStatus>, Error> {

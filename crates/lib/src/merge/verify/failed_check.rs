@@ -11,15 +11,15 @@ use proq_store::base::record::Record;
 use proq_store::paths::layout::Layout;
 use proq_store::records::check::FailedCheckRecord;
 use proq_store::records::lane_state::LandingState;
-use proq_store::records::step::Step;
 
 use crate::event::log;
-use crate::lane::operation::journaled_operation::Operation;
 use crate::merge::Error;
 use crate::merge::checks::check_runs::{FailedCommand, RETRY_LINE};
 use crate::merge::stack::lane_stack::Stack;
 use crate::merge::types::candidate::Candidate;
 use crate::merge::types::outcome::{CheckFailure, LaneOutcome, Verdict};
+use crate::operation::journaled_operation::Operation;
+use crate::operation::journaled_operation::step::BoxedStep;
 
 /// Number of last log lines shown.
 const MAX_TAIL_LINES: usize = 15;
@@ -63,7 +63,11 @@ impl FailedLane {
 
     /// Returns the steps that put the lane in state `check-failed`. The log is written at once, outside of
     /// the steps, because no other record depends on it.
-    pub(crate) fn failed_check_steps(&self, op: &Operation<'_>, stack: &Stack) -> Result<Vec<Step>, Error> {
+    pub(crate) fn failed_check_steps(
+        &self,
+        op: &Operation<'_>,
+        stack: &Stack,
+    ) -> Result<Vec<BoxedStep>, Error> {
         let layout = op.project.store.layout();
         let lane = &self.candidate.lane;
         let log = Layout::check_log_in_lane(&self.log_id);
@@ -142,7 +146,7 @@ impl FailedLane {
 }
 
 /// Returns the step that removes the failed-check record of a lane that landed, if it has one.
-pub(crate) fn removal_step(op: &Operation<'_>, lane: &LaneName) -> Result<Option<Step>, Error> {
+pub(crate) fn removal_step(op: &Operation<'_>, lane: &LaneName) -> Result<Option<BoxedStep>, Error> {
     let path = op.project.store.layout().failed_check_record(lane);
     Ok(if path.exists() { Some(op.write_record_step(&path, None)?) } else { None })
 }

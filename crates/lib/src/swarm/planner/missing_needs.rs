@@ -17,9 +17,9 @@ use super::draft_error::DraftError;
 use super::draft_session::AnswerOutcome;
 use super::{agent_query, prompt, proposed_needs};
 use crate::lane;
-use crate::lane::execution::run_operation::operate;
 use crate::lane::removal::remove_lane::RemovalReason;
 use crate::lane::state::lane_state::effective_state;
+use crate::operation::run_operation::operate;
 use crate::run::lane_costs;
 use crate::session::read_only;
 

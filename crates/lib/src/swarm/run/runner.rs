@@ -25,7 +25,7 @@ use super::initial_checks::InitialChecks;
 use super::landing_thread::LandingThread;
 use super::runner_event::RunnerEvent;
 use crate::lane::Project;
-use crate::lane::execution::recovery;
+use crate::lane::recovery;
 use crate::swarm::Error;
 use crate::swarm::batch::lanes::{batch_lanes, find_batch_lane};
 use crate::swarm::batch::ledger::Ledger;

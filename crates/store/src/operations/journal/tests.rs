@@ -3,16 +3,12 @@
 use super::*;
 use crate::base::clock::now;
 use crate::operations::operation_entry::StepStatus;
+use crate::operations::operation_entry::tests::TestStep;
 use crate::paths::layout::Layout;
-use crate::records::step::Step;
 
-fn file_step(n: usize) -> Step {
-    Step::WriteRecord { path: format!("{n}").into(), old: None, new: Some("x".into()) }
-}
-
-fn plan(n: usize) -> JournalLine {
+fn plan(n: usize) -> JournalLine<TestStep> {
     JournalLine::Plan {
-        steps: vec![file_step(n)],
+        steps: vec![TestStep { name: n.to_string() }],
         worktrees: Vec::new(),
         roll_forward: false,
         reverted_step: None,
@@ -21,7 +17,7 @@ fn plan(n: usize) -> JournalLine {
 
 /// Adopts the journal that no process holds. A program that a concurrent test starts inherits all locks of
 /// this process until its `exec`, so this retries.
-fn adopt_abandoned(layout: &Layout) -> Journal {
+fn adopt_abandoned(layout: &Layout) -> Journal<TestStep> {
     let since = std::time::Instant::now();
     loop {
         if let Some(orphan) = layout.claim_orphans().unwrap().pop() {
@@ -40,7 +36,7 @@ fn finished_journal_moves_to_log() {
     let mut journal = Journal::create(scratch, OperationHeader::new("test"), plan(0)).unwrap();
     assert!(journal.record_progress(JournalLine::Done(0)));
     assert_eq!(journal.record_plan(plan(1)).unwrap(), 1);
-    let read = OperationEntry::read(&journal.path).unwrap().unwrap();
+    let read = OperationEntry::<TestStep>::read(&journal.path).unwrap().unwrap();
     assert_eq!(read, *journal.entry());
     assert_eq!(read.applied_steps().count(), 1);
     assert_eq!(journal.finish(now(), false).unwrap(), OperationNumber::new(1));
@@ -92,7 +88,7 @@ fn unwritten_line_precedes_next_line() {
     assert!(!journal.record_progress(JournalLine::Done(0)));
     journal.file = file;
     let number = journal.finish(now(), false).unwrap();
-    let read = OperationEntry::read(&layout.operation(number)).unwrap().unwrap();
+    let read = OperationEntry::<TestStep>::read(&layout.operation(number)).unwrap().unwrap();
     assert_eq!(read.applied_steps().count(), 1);
 }
 

@@ -24,8 +24,8 @@ use proq_store::records::lane::LaneRecord;
 use proq_store::records::ports::SetUpRecord;
 
 use super::env::{LaneEnv, refresh_env_file};
+use crate::errors::set_up_error::SetUpError;
 use crate::event::approval::Approvals;
-use crate::lane::errors::set_up_error::SetUpError;
 use crate::lane::{Error, Project};
 
 /// Extent of a lane's set-up.

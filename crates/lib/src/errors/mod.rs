@@ -7,3 +7,5 @@ pub mod set_up_error;
 pub mod snapshot_error;
 pub mod symbolic_branch_error;
 pub mod undo_error;
+
+pub use crate::errors::error::Error;

@@ -5,15 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use proq_git::CommitId;
-use proq_git::base::head::{Head, RefMove};
 use proq_store::Store;
 use proq_store::base::operation_number::OperationNumber;
-use proq_store::operations::operation_entry::{OperationEntry, StepStatus};
-use proq_store::paths::layout::Layout;
-use proq_store::records::step::Step;
+use proq_store::operations::operation_entry::StepStatus;
 
-use crate::lane::errors::undo_error::UndoError;
-use crate::lane::{Error, Project};
+use super::effects::EffectSummary;
+use super::journaled_operation::step::{BoxedStep, MovedBranch, OperationEntry};
+use crate::errors::Error;
+use crate::errors::undo_error::UndoError;
+use crate::project::Project;
 
 /// An operation in the log.
 #[derive(Debug, Clone)]
@@ -158,107 +158,10 @@ pub fn summarize_entry(entry: &OperationEntry, prefix: &str) -> String {
 }
 
 /// Describes, in a few words, the effects of steps that a user notices; none if no step has such an effect.
-pub(crate) fn describe_steps<'s>(steps: impl Iterator<Item = &'s Step>, prefix: &str) -> Option<String> {
-    let is_own = |branch: &str| branch.strip_prefix(prefix).is_some_and(|rest| rest.starts_with('/'));
-    let mut created = Vec::new();
-    let mut removed = Vec::new();
-    let mut restored = Vec::new();
-    let mut other_effects = Vec::new();
-    // Minor effects, shown only when there are no others: what a user notices when a lane was restored to an
-    // earlier state.
-    let mut minor_effects = Vec::new();
-    let (mut opened_conflict, mut closed_conflict, mut has_moved_lane_branch) = (None, None, false);
-    for step in steps {
-        has_moved_lane_branch = has_moved_lane_branch
-            || matches!(moved_branch(step), Some((branch, Some(_), Some(_))) if is_own(branch));
-        match step {
-            Step::CreateWorktree { lane, .. } => created.push(lane.to_string()),
-            Step::CreateResolveWorktree { lane, .. } => opened_conflict = Some(lane.to_string()),
-            Step::WriteRecord { path, new: None, .. } if Layout::is_resolution_record(path) => {
-                closed_conflict =
-                    path.parent().and_then(Path::file_name).map(|n| n.to_string_lossy().into_owned());
-            }
-            Step::MovePath { from, to } => {
-                removed.extend(moved_lane_name(from, to));
-                restored.extend(moved_lane_name(to, from));
-                minor_effects
-                    .extend(Layout::is_new_trash_file(from).then(|| "files given to a lane".to_owned()));
-            }
-            Step::Checkout { ref_move: RefMove::Switch { from, to }, .. } => {
-                other_effects.push(describe_switch(from, to, prefix));
-            }
-            Step::RestoreSnapshot { .. } => other_effects.push("changes back".to_owned()),
-            Step::ClearWorktree { .. } => minor_effects.push("changes set aside".to_owned()),
-            step => {
-                if let Some((branch, moved)) = describe_branch_move(step) {
-                    if is_own(branch) { minor_effects.push(moved) } else { other_effects.push(moved) }
-                }
-            }
-        }
-    }
-    other_effects.extend(match (opened_conflict, closed_conflict, has_moved_lane_branch) {
-        (Some(lane), ..) => Some(format!("conflict of {lane} laid out")),
-        (_, Some(lane), true) => Some(format!("conflict of {lane} resolved")),
-        (_, Some(lane), false) => Some(format!("resolving of {lane} given up")),
-        _ => None,
-    });
-    let lanes = |verb: &str, names: Vec<String>| {
-        let noun = if names.len() == 1 { "lane" } else { "lanes" };
-        (!names.is_empty()).then(|| format!("{noun} {} {verb}", names.join(", ")))
-    };
-    let mut parts = other_effects;
-    parts.extend(lanes("made", created));
-    parts.extend(lanes("removed", removed));
-    parts.extend(lanes("back", restored));
-    if parts.is_empty() {
-        parts = minor_effects;
-    }
-    parts.dedup();
-    (!parts.is_empty()).then(|| parts.join("; "))
-}
-
-/// Returns the branch that a step moves or removes, and a description of that.
-fn describe_branch_move(step: &Step) -> Option<(&str, String)> {
-    match moved_branch(step)? {
-        (branch, Some(old), Some(new)) => {
-            Some((branch, format!("{branch} {} -> {}", old.short(), new.short())))
-        }
-        (branch, Some(_), None) => Some((branch, format!("branch {branch} removed"))),
-        (_, None, _) => None,
-    }
-}
-
-/// Returns the name of the lane whose records move between these folders of active and past lanes; none for
-/// another move.
-fn moved_lane_name(active: &Path, past: &Path) -> Option<String> {
-    let is_move = Layout::is_lane_folder(active) && Layout::is_removed_lane_folder(past);
-    let name = active.file_name().filter(|_| is_move)?;
-    Some(name.to_string_lossy().split('@').next().unwrap_or_default().to_owned())
-}
-
-fn describe_switch(from: &Head, to: &Head, prefix: &str) -> String {
-    let previewed_lane = |head: &Head| match head {
-        Head::Branch(name) => {
-            let lane = name.strip_prefix(prefix)?.strip_prefix('/')?.strip_suffix("-preview")?;
-            Some(lane.to_owned())
-        }
-        Head::Detached(_) => None,
-    };
-    match (previewed_lane(from), previewed_lane(to)) {
-        (_, Some(lane)) => format!("preview of {lane}"),
-        (Some(_), None) => format!("back on {to}"),
-        (None, None) => format!("{from} -> {to}"),
-    }
-}
-
-/// Returns the branch that a step moves, as a ref only or with a worktree, and its old and new commits.
-pub(crate) fn moved_branch(step: &Step) -> Option<(&str, Option<CommitId>, Option<CommitId>)> {
-    match step {
-        Step::MoveRef { name, old, new } => Some((name.strip_prefix("refs/heads/")?, *old, *new)),
-        Step::Checkout { from, to, ref_move: RefMove::Branch(branch), .. }
-        | Step::RecordAgentCommits { branch, from, to, .. } => Some((branch, Some(*from), Some(*to))),
-        _ => None,
-    }
+pub(crate) fn describe_steps<'s>(steps: impl Iterator<Item = &'s BoxedStep>, prefix: &str) -> Option<String> {
+    let mut summary = EffectSummary::new(prefix);
+    steps.for_each(|step| step.summarize(&mut summary));
+    summary.into_text()
 }
 
 /// Returns the number of the last operation, or of the one before it when the last is still running; 0 for
@@ -291,11 +194,11 @@ pub(crate) fn branches_moved_since(store: &Store, last: OperationNumber) -> BTre
     let entries = since.filter_map(|number| OperationEntry::read(&layout.operation(number)).ok().flatten());
     let mut moves_by_branch: BTreeMap<String, BranchMoves> = BTreeMap::new();
     for planned in entries.flat_map(|entry| entry.steps) {
-        let Some((branch, old, new)) = moved_branch(&planned.step) else { continue };
+        let Some(MovedBranch { name, old, new }) = planned.step.moved_branch() else { continue };
         if planned.status == StepStatus::Undone {
             continue;
         }
-        let moves = moves_by_branch.entry(branch.to_owned()).or_default();
+        let moves = moves_by_branch.entry(name.to_owned()).or_default();
         moves.old_tips.extend(old);
         moves.new_tip = new;
         moves.is_pending |= planned.status == StepStatus::Pending;
@@ -318,10 +221,9 @@ pub(crate) fn worktrees_parked_since(
         if all_finished {
             last_finished = number;
         }
-        worktrees.extend(entry.steps.into_iter().filter_map(|planned| match planned.step {
-            Step::ClearWorktree { dir, .. } | Step::RestoreSnapshot { dir, .. } => Some(dir),
-            Step::MovePath { from, .. } => Some(from),
-            _ => None,
+        worktrees.extend(entry.steps.iter().filter_map(|planned| {
+            let moved_from = || planned.step.moved_path().map(|path| path.from);
+            planned.step.parked_worktree().or_else(moved_from).map(Path::to_owned)
         }));
     }
     (worktrees, last_finished)

@@ -5,7 +5,6 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use proq_base::fail_points;
-use proq_base::lane_name::LaneName;
 use proq_base::process::identity;
 use proq_git as git;
 use proq_git::checkout::ref_recovery;
@@ -16,30 +15,17 @@ use proq_store as store;
 use proq_store::Store;
 use proq_store::base::operation_number::OperationNumber;
 use proq_store::locks::lock::{LockGuard, LockName};
-use proq_store::locks::merge_queue;
-use proq_store::operations::journal::Journal;
-use proq_store::operations::operation_entry::{
-    JournalLine, OperationEntry, OperationHeader, PlannedStep, StepStatus,
-};
+use proq_store::operations::journal::{Journal, journal_path};
+use proq_store::operations::operation_entry::{JournalLine, OperationHeader, StepStatus};
 use proq_store::operations::scratch::ScratchDir;
-use proq_store::records::step::Step;
 
-use super::interrupted_revert::{delete_redundant_snapshots, mark_reverted_steps};
-use super::{missing_worktree, steps};
-use crate::lane::operation::journaled_operation::{Operation, StepFunctions, first_revertible_step};
-use crate::lane::operation::locked_worktree::LockedWorktree;
-use crate::lane::operation::op_log_view;
-use crate::lane::worktree::{checks_dir, detached_worktree};
-use crate::lane::{Error, Project};
-
-/// Functions for the steps of all operations.
-pub(crate) static STEP_FUNCTIONS: StepFunctions = StepFunctions {
-    lock_worktree: |project, dir| LockedWorktree::lock(project, dir),
-    check: steps::require_step_allowed,
-    apply: steps::apply,
-    invert: steps::invert,
-    recover: steps::recover_step,
-};
+use super::interrupted_revert::{mark_reverted_steps, remove_redundant_steps};
+use super::journaled_operation::step::{BoxedStep, OperationEntry, PlannedStep, Step, registry};
+use super::journaled_operation::{Operation, first_revertible_step, missing_worktree};
+use super::locked_worktree::LockedWorktree;
+use super::op_log_view;
+use crate::errors::Error;
+use crate::project::Project;
 
 impl<'a> LockedWorktree<'a> {
     /// Takes the transition lock of the worktree at `dir`. First recovers operations that a crashed process
@@ -58,26 +44,14 @@ impl<'a> LockedWorktree<'a> {
     }
 }
 
-/// Recovers everything that crashed processes left. Costs a listing of two folders if there is nothing.
-pub fn recover(project: &Project) -> Result<(), Error> {
-    project.store.record_clock();
-    // The place of a crashed process in the landing queue blocks nobody; a process that cannot remove it
-    // leaves it to the next.
-    drop(merge_queue::remove_stale_tickets(project.store.locks()));
-    // A process killed while delivering events blocks nobody either.
-    project.deliver_events();
-    detached_worktree::sweep_detached_worktrees(project);
-    recover_operations(project, claim_orphans(project)?)
-}
-
 /// Claims the scratch folders of crashed processes that have a journal. Folders without one are removed.
 pub fn claim_orphans(project: &Project) -> Result<Vec<ScratchDir>, Error> {
     let mut orphans = project.store.layout().claim_orphans()?;
     if !orphans.is_empty() {
-        checks_dir::remove_unfinished_check_worktrees(project);
+        (registry().remove_leftovers)(project);
     }
     for orphan in &mut orphans {
-        if Journal::path_in(orphan.path()).exists() {
+        if journal_path(orphan.path()).exists() {
             // The folder must not be removed before its journal is read.
             orphan.retain();
         } else {
@@ -86,7 +60,7 @@ pub fn claim_orphans(project: &Project) -> Result<Vec<ScratchDir>, Error> {
             ref_recovery::recover_ref_deletion_locks(&project.repo, orphan.path())?;
         }
     }
-    orphans.retain(|orphan| Journal::path_in(orphan.path()).exists());
+    orphans.retain(|orphan| journal_path(orphan.path()).exists());
     Ok(orphans)
 }
 
@@ -104,7 +78,7 @@ pub(crate) fn stuck_operations(store: &Store) -> Result<Vec<StuckOperation>, Err
     for mut orphan in store.layout().claim_orphans()? {
         orphan.retain();
         let dir = orphan.path().to_owned();
-        if let Some(journal) = OperationEntry::read(&Journal::path_in(&dir)).transpose() {
+        if let Some(journal) = OperationEntry::read(&journal_path(&dir)).transpose() {
             out.push(StuckOperation { dir, journal });
         }
     }
@@ -135,7 +109,7 @@ pub(crate) fn recover_operations(project: &Project, orphans: Vec<ScratchDir>) ->
 pub(crate) fn lock_after_recovery(
     project: &Project,
     name: &LockName,
-    is_relevant: impl Fn(&Step) -> bool,
+    is_relevant: impl Fn(&dyn Step) -> bool,
 ) -> Result<LockGuard, Error> {
     let locks = project.store.locks();
     loop {
@@ -154,28 +128,10 @@ pub(crate) fn lock_after_recovery(
     }
 }
 
-/// Acquires the run lock of the lane `name` after recovery, like [`lock_after_recovery`]. `path` is the
-/// lane's worktree, or `None` for the path on record.
-pub(crate) fn run_lock_after_recovery(
-    project: &Project,
-    name: &LaneName,
-    path: Option<&Path>,
-) -> Result<LockGuard, Error> {
-    let record_dir = project.store.layout().lane(name);
-    let path = path.map(Path::to_owned).or_else(|| project.any_lane(name).ok().map(|lane| lane.path));
-    let is_lane_path =
-        |moved_path: &Path| moved_path == record_dir || path.as_ref().is_some_and(|path| moved_path == path);
-    lock_after_recovery(project, &LockName::Run(name.clone()), |step| match step {
-        Step::CreateWorktree { lane: created, .. } => created == name,
-        Step::MovePath { from, to } => is_lane_path(from) || is_lane_path(to),
-        _ => false,
-    })
-}
-
 /// Returns the scratch folder and header of a crashed process's operation that another process is recovering.
 fn recovery_elsewhere(
     store: &Store,
-    is_relevant: &impl Fn(&Step) -> bool,
+    is_relevant: &impl Fn(&dyn Step) -> bool,
 ) -> Option<(PathBuf, OperationHeader)> {
     // A live owner would hold the lock itself.
     let has_exited =
@@ -184,7 +140,7 @@ fn recovery_elsewhere(
 }
 
 /// Returns whether another process is running an operation with a relevant step.
-pub(crate) fn is_operation_running(store: &Store, is_relevant: impl Fn(&Step) -> bool) -> bool {
+pub(crate) fn is_operation_running(store: &Store, is_relevant: impl Fn(&dyn Step) -> bool) -> bool {
     running_operations(store, &is_relevant).next().is_some()
 }
 
@@ -192,12 +148,12 @@ pub(crate) fn is_operation_running(store: &Store, is_relevant: impl Fn(&Step) ->
 /// folder and header.
 fn running_operations(
     store: &Store,
-    is_relevant: &impl Fn(&Step) -> bool,
+    is_relevant: &impl Fn(&dyn Step) -> bool,
 ) -> impl Iterator<Item = (PathBuf, OperationHeader)> {
     store.layout().other_live_scratch_dirs().into_iter().filter_map(move |dir| {
-        let entry = OperationEntry::read(&Journal::path_in(&dir)).ok().flatten()?;
-        let is_running =
-            entry.end_and_recovered.is_none() && entry.steps.iter().any(|planned| is_relevant(&planned.step));
+        let entry = OperationEntry::read(&journal_path(&dir)).ok().flatten()?;
+        let is_running = entry.end_and_recovered.is_none()
+            && entry.steps.iter().any(|planned| is_relevant(&*planned.step));
         is_running.then_some((dir, entry.header))
     })
 }
@@ -206,10 +162,10 @@ fn running_operations(
 ///
 /// # Errors
 /// [`Error::RecoveryFailed`]; the operation is then left to the next command.
-fn recover_operation(project: &Project, journal: Journal) -> Result<(), Error> {
+fn recover_operation(project: &Project, journal: Journal<BoxedStep>) -> Result<(), Error> {
     let header = journal.entry().header.clone();
     let has_ended = journal.entry().end_and_recovered.is_some();
-    let op = Operation::new(project, &STEP_FUNCTIONS, header, Some(journal));
+    let op = Operation::new(project, header, Some(journal));
     let mut unmoved = Vec::new();
     // An operation that has ended only lacks its entry in the log.
     if !has_ended && let Err(e) = classify_and_revert(&op, &mut unmoved) {
@@ -235,8 +191,8 @@ fn classify_and_revert(op: &Operation<'_>, unmoved: &mut Vec<usize>) -> Result<(
             continue;
         }
         let Some((step, scratch)) = op.step_and_scratch(n) else { continue };
-        let happened = steps::recover_step(op, &step, &scratch)?;
-        if !happened && matches!(step, Step::Checkout { .. } | Step::MoveRef { .. }) {
+        let happened = op.recover_step(&*step, &scratch)?;
+        if !happened && step.is_unnoticed_until_done() {
             unmoved.push(n);
         }
         let _ = op.record_line(if happened { JournalLine::Done(n) } else { JournalLine::Undone(n) });
@@ -260,9 +216,9 @@ fn classify_and_revert(op: &Operation<'_>, unmoved: &mut Vec<usize>) -> Result<(
 /// Reverts all steps. The reverted files are synced to disk before the snapshots are deleted, because
 /// recovery after another power cut needs the snapshots to recognize the user's own files.
 fn revert_all(op: &Operation<'_>) -> Result<(), Error> {
-    op.revert_steps(0, |step| !matches!(step, Step::TakeSnapshot { .. }))?;
+    op.revert_steps(0, |step| !step.is_reverted_last())?;
     mend_worktrees(op, truncated_files::sync_written_files)?;
-    delete_redundant_snapshots(op)?;
+    remove_redundant_steps(op)?;
     op.revert_steps(0, |_| true)
 }
 
@@ -280,20 +236,9 @@ fn mend_worktrees(op: &Operation<'_>, mend: MendFn) -> Result<(), Error> {
     let mut worktrees: Vec<(&Path, usize, Vec<Option<WorktreeStep>>)> = Vec::new();
     let is_in_effect = |p: &PlannedStep| p.status == StepStatus::Done && !p.is_worktree_missing;
     for (n, planned) in entry.steps.iter().enumerate().rev().filter(|(_, p)| is_in_effect(p)) {
-        let (dir, wrote) = match &planned.step {
-            Step::Checkout { dir, from, to, .. } => {
-                (dir, Some(WorktreeStep::Transition { from: *from, to: *to }))
-            }
-            Step::ClearWorktree { dir, snapshot_id: snap } => {
-                (dir, op.load_snapshot(snap).ok().map(WorktreeStep::Cleared))
-            }
-            Step::RestoreSnapshot { dir, snapshot_id: snap, head, .. } => {
-                let restored = |snapshot| WorktreeStep::Restored { snapshot, onto: *head };
-                (dir, op.load_snapshot(snap).ok().map(restored))
-            }
-            _ => continue,
-        };
-        match worktrees.iter_mut().find(|(known, ..)| known == dir) {
+        let Some(dir) = planned.step.changed_worktree() else { continue };
+        let wrote = planned.step.written_files(op);
+        match worktrees.iter_mut().find(|(known, ..)| *known == dir) {
             Some((_, _, writes)) => writes.push(wrote),
             None => worktrees.push((dir, n, vec![wrote])),
         }
@@ -326,7 +271,7 @@ fn finish_irreversible_steps(op: &Operation<'_>) {
         let is_done = |first: usize| entry.steps[first].status == StepStatus::Done;
         if planned.status != StepStatus::Done && planned.roll_forward_start.is_some_and(is_done) {
             match op.step_and_scratch(n) {
-                Some((step, _)) if missing_worktree::is_following_worktree_gone(op, &step) => {
+                Some((step, _)) if missing_worktree::is_following_worktree_gone(op, &*step) => {
                     let _ = op.record_line(JournalLine::Undone(n));
                 }
                 _ => op.apply_following_step(n, true),

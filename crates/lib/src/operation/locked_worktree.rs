@@ -21,7 +21,8 @@ use proq_git::{CommitId, RepoPath, TreeId};
 use proq_store::locks::lock::LockGuard;
 use proq_store::operations::scratch::ScratchDir;
 
-use crate::lane::{Error, Project};
+use crate::errors::Error;
+use crate::project::Project;
 
 /// A worktree that no other git-proq process changes while this value exists.
 #[must_use]

@@ -4,34 +4,31 @@
 use std::path::{Path, PathBuf};
 
 use proq_git::Repo;
-use proq_git::base::head::RefMove;
-use proq_git::snapshots::recovery;
 use proq_store::operations::journal::Journal;
-use proq_store::operations::operation_entry::PlannedStep;
-use proq_store::records::step::Step;
 
-use crate::lane::Error;
-use crate::lane::operation::journaled_operation::Operation;
+use super::Operation;
+use super::step::{BoxedStep, PlannedStep, Step};
+use crate::errors::Error;
 
 /// Updates the steps of a crashed process with the folders to which their worktrees were moved since, and
 /// marks missing worktrees.
-pub(crate) fn relocate_moved_worktrees(repo: &Repo, journal: &mut Journal) {
+pub(crate) fn relocate_moved_worktrees(repo: &Repo, journal: &mut Journal<BoxedStep>) {
     journal.relocate_worktrees(|worktree, dir| repo.locate_worktree(worktree, dir));
 }
 
 /// Refuses a step whose worktree is missing or on a disk that is not mounted. git-proq could neither finish
 /// nor undo such a step.
-pub(crate) fn refuse_missing_worktree(repo: &Repo, step: &Step) -> Result<(), Error> {
+pub(crate) fn refuse_missing_worktree(repo: &Repo, step: &dyn Step) -> Result<(), Error> {
     refuse_step_if(is_worktree_missing(repo, step)?, step)
 }
 
 /// Refuses a planned step whose worktree is missing or was replaced since it was planned.
-pub(crate) fn refuse_missing_or_replaced(op: &Operation<'_>, step: &Step) -> Result<(), Error> {
+pub(crate) fn refuse_missing_or_replaced(op: &Operation<'_>, step: &dyn Step) -> Result<(), Error> {
     refuse_step_if(is_missing_or_replaced(op, step)?, step)
 }
 
 /// Refuses a step if `is_missing`, with the path of its worktree; allows a step that changes no worktree.
-fn refuse_step_if(is_missing: bool, step: &Step) -> Result<(), Error> {
+fn refuse_step_if(is_missing: bool, step: &dyn Step) -> Result<(), Error> {
     match step.changed_worktree().filter(|_| is_missing) {
         Some(dir) => Err(Error::PathMissing { path: dir.to_owned() }),
         None => Ok(()),
@@ -39,14 +36,14 @@ fn refuse_step_if(is_missing: bool, step: &Step) -> Result<(), Error> {
 }
 
 /// Returns whether the folder of a step is no worktree of this repository.
-fn is_worktree_missing(repo: &Repo, step: &Step) -> Result<bool, Error> {
+fn is_worktree_missing(repo: &Repo, step: &dyn Step) -> Result<bool, Error> {
     let linked = step.changed_worktree().filter(|dir| repo.main_worktree() != Some(dir));
     Ok(linked.map(|dir| repo.is_worktree_missing(dir)).transpose()?.unwrap_or(false))
 }
 
 /// Returns whether the folder of a planned step is no longer a worktree of this repository, or is a different
 /// worktree than planned.
-pub(crate) fn is_missing_or_replaced(op: &Operation<'_>, step: &Step) -> Result<bool, Error> {
+pub(crate) fn is_missing_or_replaced(op: &Operation<'_>, step: &dyn Step) -> Result<bool, Error> {
     Ok(is_worktree_missing(&op.project.repo, step)?
         || planned_step(op, step).is_some_and(|planned| planned.is_worktree_missing))
 }
@@ -67,10 +64,9 @@ fn describe_missing(dir: &Path) -> &'static str {
 /// the disk is mounted, the next command continues the recovery.
 pub(crate) fn recover_step_without_worktree(
     op: &Operation<'_>,
-    step: &Step,
+    step: &dyn Step,
     scratch: &Path,
 ) -> Result<bool, Error> {
-    let repo = &op.project.repo;
     let Some(dir) = step.changed_worktree() else { return Ok(false) };
     let admin = step_admin_dir(op, step);
     if admin.as_ref().is_some_and(|admin| admin.join("locked").exists()) {
@@ -80,39 +76,29 @@ pub(crate) fn recover_step_without_worktree(
         let files_note = "its files were left as they are";
         op.project.listener.warn(format!("{} {}; {files_note}", dir.display(), describe_missing(dir)));
     }
-    match step {
-        Step::Checkout { from, to, ref_move: mv, .. } => {
-            Ok(recovery::recover_without_worktree(repo, dir, admin, (*from, *to), mv, scratch)?)
-        }
-        step => {
-            recovery::release_step_locks(admin.as_deref(), scratch)?;
-            Ok(matches!(step, Step::ClearWorktree { .. }))
-        }
-    }
+    step.recover_without_worktree(op, admin, scratch)
 }
 
 /// Returns whether a step updates a worktree whose branch an earlier step moved, and that worktree is
 /// missing. Where git still has it on record, it may exist elsewhere; a warning then names the command that
 /// updates it.
-pub(crate) fn is_following_worktree_gone(op: &Operation<'_>, step: &Step) -> bool {
-    let Step::Checkout { dir, from, to, ref_move: RefMove::Nothing, .. } = step else { return false };
+pub(crate) fn is_following_worktree_gone(op: &Operation<'_>, step: &dyn Step) -> bool {
+    let Some((dir, command)) = step.changed_worktree().zip(step.follow_command()) else { return false };
     if !is_missing_or_replaced(op, step).unwrap_or(false) {
         return false;
     }
     if step_admin_dir(op, step).is_some() {
         op.project.listener.warn(format!(
-            "{} {} and could not follow its branch; wherever it is, before you commit there: git read-tree -m -u {} {}",
+            "{} {} and could not follow its branch; wherever it is, before you commit there: {command}",
             dir.display(),
-            describe_missing(dir),
-            from.short(),
-            to.short()
+            describe_missing(dir)
         ));
     }
     true
 }
 
 /// Returns git's admin folder of a step's worktree, where git still has one.
-fn step_admin_dir(op: &Operation<'_>, step: &Step) -> Option<PathBuf> {
+fn step_admin_dir(op: &Operation<'_>, step: &dyn Step) -> Option<PathBuf> {
     let repo = &op.project.repo;
     match planned_step(op, step).and_then(|planned| planned.worktree) {
         Some(worktree) => repo.find_admin_dir(&worktree),
@@ -121,6 +107,6 @@ fn step_admin_dir(op: &Operation<'_>, step: &Step) -> Option<PathBuf> {
 }
 
 /// Returns the journal's entry of a step, with status and worktree id; none when it is not in the journal.
-fn planned_step(op: &Operation<'_>, step: &Step) -> Option<PlannedStep> {
+fn planned_step(op: &Operation<'_>, step: &dyn Step) -> Option<PlannedStep> {
     op.journal_entry()?.steps.into_iter().find(|planned| planned.step == *step)
 }

@@ -1,63 +1,30 @@
 //! A journaled operation: every change is written to a journal before it is made. Either all changes are in
 //! effect at the end or none is, whether the operation fails, is interrupted or is killed.
 
+use std::any::{Any, TypeId};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use proq_base::fail_points;
-use proq_git::base::head::RefMove;
-use proq_git::snapshots::restore_forecast::RestoreOutcome;
-use proq_git::snapshots::snapshot::Snapshot;
 use proq_git::worktrees::misplaced::WorktreeId;
 use proq_store::base::clock::now;
 use proq_store::base::operation_number::OperationNumber;
 use proq_store::locks::lock::LockGuard;
 use proq_store::operations::journal::Journal;
-use proq_store::operations::operation_entry::{JournalLine, OperationEntry, OperationHeader, StepStatus};
+use proq_store::operations::operation_entry::{JournalLine, OperationHeader, StepStatus};
 use proq_store::paths::layout::Layout;
 use proq_store::records::lane::LaneRecord;
-use proq_store::records::step::Step;
 
+use self::step::{BoxedStep, OperationEntry, Step, StepOutcome};
 use super::locked_worktree::LockedWorktree;
+use crate::errors::Error;
 use crate::event::log;
-use crate::lane::{Error, Project};
+use crate::project::Project;
 
-/// Outcome of a step.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[must_use]
-pub enum StepOutcome {
-    /// The step was executed.
-    Done,
-    /// The step restored a snapshot, or found that it conflicts.
-    Restored(RestoreOutcome),
-}
-
-impl StepOutcome {
-    /// Returns how a snapshot was restored.
-    pub(crate) fn into_restored(self) -> RestoreOutcome {
-        match self {
-            StepOutcome::Restored(restored) => restored,
-            StepOutcome::Done => RestoreOutcome::Exact,
-        }
-    }
-}
-
-/// Functions for the steps of an operation. The code that knows what each kind of step changes passes them
-/// in; the operation plans, journals and orders the steps.
-pub struct StepFunctions {
-    /// Locks a worktree, after recovering what a crashed process left unfinished in it.
-    pub(crate) lock_worktree: for<'p> fn(&'p Project, &Path) -> Result<LockedWorktree<'p>, Error>,
-    /// Refuses to start a step.
-    pub check: fn(&Operation<'_>, &Step) -> Result<(), Error>,
-    /// Applies a step. If it fails, nothing has changed.
-    pub apply: fn(&Operation<'_>, &Step, &Path) -> Result<StepOutcome, Error>,
-    /// Reverts a step that has happened, by new steps.
-    pub invert: fn(&Operation<'_>, &Step) -> Result<(), Error>,
-    /// Recovers a step that a crashed process left open, and returns whether the step has happened.
-    pub recover: fn(&Operation<'_>, &Step, &Path) -> Result<bool, Error>,
-}
+pub mod missing_worktree;
+pub mod step;
 
 /// Action to run after an operation has succeeded.
 type DeferredAction<'p> = Box<dyn FnOnce(&Project) + 'p>;
@@ -67,20 +34,18 @@ type DeferredAction<'p> = Box<dyn FnOnce(&Project) + 'p>;
 pub struct Operation<'p> {
     /// Repository that the operation changes.
     pub project: &'p Project,
-    functions: &'static StepFunctions,
     /// Identity and origin of the operation, which begin its journal.
     pub header: RefCell<OperationHeader>,
     /// Reflog message of ref changes whose step has none.
     reflog_message: RefCell<Option<String>>,
     /// Journal of the operation; none before its first step.
-    journal: RefCell<Option<Journal>>,
+    journal: RefCell<Option<Journal<BoxedStep>>>,
     /// Worktrees that are locked until the operation ends.
     locked_worktrees: RefCell<Vec<Rc<LockedWorktree<'p>>>>,
     /// Number of the step that the steps planned now revert.
     pub(crate) reverted_step: Cell<Option<usize>>,
-    /// Snapshots taken by this process, by id: only the process that took a snapshot knows the index it was
-    /// taken from.
-    pub(crate) taken_snapshots: RefCell<HashMap<String, Snapshot>>,
+    /// What steps of this process know beyond their journal, one value of each type.
+    memory: RefCell<HashMap<TypeId, Box<dyn Any>>>,
     /// Whether this operation holds the lock on records.
     pub(crate) is_store_locked: Cell<bool>,
     /// Locks that are held until the operation ends.
@@ -93,22 +58,20 @@ impl<'p> Operation<'p> {
     /// Returns an operation that holds no locks; `journal` is none except to recover a crashed operation.
     pub fn new(
         project: &'p Project,
-        functions: &'static StepFunctions,
         header: OperationHeader,
-        journal: Option<Journal>,
+        journal: Option<Journal<BoxedStep>>,
     ) -> Operation<'p> {
         if let Some(journal) = &journal {
             project.repo.set_inherited_file(Some(journal.file()));
         }
         Operation {
             project,
-            functions,
             header: RefCell::new(header),
             reflog_message: RefCell::default(),
             journal: RefCell::new(journal),
             locked_worktrees: RefCell::default(),
             reverted_step: Cell::default(),
-            taken_snapshots: RefCell::default(),
+            memory: RefCell::default(),
             is_store_locked: Cell::default(),
             held_locks: RefCell::default(),
             deferred_actions: RefCell::default(),
@@ -131,7 +94,7 @@ impl<'p> Operation<'p> {
         if let Some(known) = self.locked_worktrees.borrow().iter().find(|c| c.dir() == dir) {
             return Ok(Rc::clone(known));
         }
-        let checkout = Rc::new((self.functions.lock_worktree)(self.project, dir)?);
+        let checkout = Rc::new(LockedWorktree::lock(self.project, dir)?);
         self.locked_worktrees.borrow_mut().push(Rc::clone(&checkout));
         Ok(checkout)
     }
@@ -147,7 +110,7 @@ impl<'p> Operation<'p> {
         if let Some(known) = known {
             inspect(&known)
         } else {
-            inspect(&(self.functions.lock_worktree)(self.project, dir)?)
+            inspect(&LockedWorktree::lock(self.project, dir)?)
         }
     }
 
@@ -179,34 +142,33 @@ impl<'p> Operation<'p> {
         self.defer(move |project| project.emit(event, lane.as_ref(), message));
     }
 
-    /// Plans and runs one step.
-    pub(crate) fn perform(&self, step: Step) -> Result<StepOutcome, Error> {
-        self.require_can_start(std::slice::from_ref(&step))?;
-        let n = self.plan_steps(vec![step], false)?;
-        self.run_step(n, |step, scratch| (self.functions.apply)(self, step, scratch))
+    /// Passes to `work` what steps of this process know beyond their journal, as a `T`.
+    pub(crate) fn with_memory<T: Default + 'static, R>(&self, work: impl FnOnce(&mut T) -> R) -> R {
+        let mut memory = self.memory.borrow_mut();
+        let value = memory.entry(TypeId::of::<T>()).or_insert_with(|| Box::new(T::default()));
+        let Some(value) = value.downcast_mut() else { unreachable!("it is stored by its type") };
+        work(value)
     }
 
-    /// Plans one step and runs it with `work`, for steps whose data does not describe all of the work.
-    pub(crate) fn perform_with(
-        &self,
-        step: Step,
-        work: impl FnOnce(&Path) -> Result<(), Error>,
-    ) -> Result<(), Error> {
+    /// Plans and runs one step.
+    pub(crate) fn perform(&self, step: impl Into<BoxedStep>) -> Result<StepOutcome, Error> {
+        let step = step.into();
         self.require_can_start(std::slice::from_ref(&step))?;
         let n = self.plan_steps(vec![step], false)?;
-        self.run_step(n, |_, scratch| work(scratch).map(|()| StepOutcome::Done)).map(drop)
+        self.run_step(n)
     }
 
     /// Refuses to start steps after an interrupt, after a step that could not be completed, or if one of them
     /// must not start now. Ctrl-C takes effect between steps, and the error
     /// reverts the operation. Nothing stops a revert.
-    fn require_can_start(&self, steps: &[Step]) -> Result<(), Error> {
+    fn require_can_start(&self, steps: &[BoxedStep]) -> Result<(), Error> {
         if self.is_reverting() {
             return Ok(());
         }
         proq_base::interrupt::require_no_signal()?;
         for step in steps {
-            (self.functions.check)(self, step)?;
+            step.require_startable(self)?;
+            missing_worktree::refuse_missing_worktree(&self.project.repo, &**step)?;
         }
         // Recovery of that step will also revert everything after it.
         if self.has_stuck_step() { Err(Error::StuckStep) } else { Ok(()) }
@@ -221,11 +183,11 @@ impl<'p> Operation<'p> {
     /// Runs steps that belong together. Once the first is done, the operation cannot be reverted past it, and
     /// the others follow, also after a crash. An error of one following step is reported and does not stop
     /// the next.
-    pub(crate) fn perform_irreversibly(&self, steps: Vec<Step>) -> Result<StepOutcome, Error> {
+    pub(crate) fn perform_irreversibly(&self, steps: Vec<BoxedStep>) -> Result<StepOutcome, Error> {
         self.require_can_start(&steps)?;
         let count = steps.len();
         let first = self.plan_steps(steps, true)?;
-        let outcome = self.run_step(first, |step, scratch| (self.functions.apply)(self, step, scratch));
+        let outcome = self.run_step(first);
         for n in first + 1..first + count {
             match self.step_status(first) {
                 Some(StepStatus::Done) => self.apply_following_step(n, false),
@@ -243,19 +205,16 @@ impl<'p> Operation<'p> {
     /// for a worktree that follows its branch: a landing checks those once more. If the operation is
     /// `recovered` after a crash, such a failure is a warning too.
     pub(crate) fn apply_following_step(&self, n: usize, recovered: bool) {
-        let apply_step = || self.run_step(n, |step, scratch| (self.functions.apply)(self, step, scratch));
         // The step cannot be undone any more, so it gets a second attempt.
-        let Err(e) = apply_step().or_else(|_| apply_step()) else { return };
-        let is_worktree_update =
-            |step: &Step| matches!(step, Step::Checkout { ref_move: RefMove::Nothing, .. });
-        if recovered || !self.step_and_scratch(n).is_some_and(|(step, _)| is_worktree_update(&step)) {
+        let Err(e) = self.run_step(n).or_else(|_| self.run_step(n)) else { return };
+        if recovered || self.step_and_scratch(n).is_none_or(|(step, _)| step.follow_command().is_none()) {
             self.project.listener.warn(format!("not everything could be written down: {e}"));
         }
     }
 
     /// Writes steps to the journal, creating it for the first ones, and returns the number of the first. With
     /// `forward`, the others are completed even after a crash once the first has happened.
-    fn plan_steps(&self, steps: Vec<Step>, forward: bool) -> Result<usize, Error> {
+    fn plan_steps(&self, steps: Vec<BoxedStep>, forward: bool) -> Result<usize, Error> {
         let worktrees = self.step_worktree_ids(&steps);
         let line = JournalLine::Plan {
             steps,
@@ -278,31 +237,26 @@ impl<'p> Operation<'p> {
 
     /// Returns the id of the linked worktree that each of `steps` changes, for the journal; empty when no
     /// step changes one.
-    fn step_worktree_ids(&self, steps: &[Step]) -> Vec<Option<WorktreeId>> {
+    fn step_worktree_ids(&self, steps: &[BoxedStep]) -> Vec<Option<WorktreeId>> {
         let repo = &self.project.repo;
         let ids: Vec<_> = steps.iter().map(|step| repo.worktree_id(step.changed_worktree()?)).collect();
         if ids.iter().all(Option::is_none) { Vec::new() } else { ids }
     }
 
-    /// Runs `work` for the planned step `n` and records its result.
-    pub fn run_step(
-        &self,
-        n: usize,
-        work: impl FnOnce(&Step, &Path) -> Result<StepOutcome, Error>,
-    ) -> Result<StepOutcome, Error> {
+    /// Applies the planned step `n` and records its result.
+    pub fn run_step(&self, n: usize) -> Result<StepOutcome, Error> {
         let Some((step, scratch)) = self.step_and_scratch(n) else { unreachable!("it was planned") };
         std::fs::create_dir_all(&scratch).map_err(Error::io("create", &scratch))?;
         fail_points::hit("step.before");
-        let outcome = work(&step, &scratch);
+        let outcome = step.apply(self, &scratch);
         fail_points::hit("step.after");
         let happened = match &outcome {
             // The step stopped in the middle and could not revert. Recovery needs its data.
             Err(Error::Git(proq_git::Error::RestoreFailed { .. })) => return outcome,
-            Ok(StepOutcome::Restored(RestoreOutcome::Conflict(_))) => false,
-            Ok(_) => true,
+            Ok(outcome) => outcome.has_happened,
             // A failed step may have left traces, or may have happened nevertheless. It is classified like a
             // step of a crashed process.
-            Err(_) => match (self.functions.recover)(self, &step, &scratch) {
+            Err(_) => match self.recover_step(&*step, &scratch) {
                 Ok(happened) => happened,
                 Err(_) => return outcome,
             },
@@ -312,7 +266,7 @@ impl<'p> Operation<'p> {
     }
 
     /// Returns step `n` and the scratch folder for its temporary files.
-    pub(crate) fn step_and_scratch(&self, n: usize) -> Option<(Step, PathBuf)> {
+    pub(crate) fn step_and_scratch(&self, n: usize) -> Option<(BoxedStep, PathBuf)> {
         let journal = self.journal.borrow();
         let journal = journal.as_ref()?;
         let step = journal.entry().steps.get(n)?.step.clone();
@@ -325,7 +279,7 @@ impl<'p> Operation<'p> {
     }
 
     /// Appends a line to the journal. Returns whether it was written.
-    pub(crate) fn record_line(&self, line: JournalLine) -> bool {
+    pub(crate) fn record_line(&self, line: JournalLine<BoxedStep>) -> bool {
         self.journal.borrow_mut().as_mut().is_some_and(|journal| journal.record_progress(line))
     }
 
@@ -383,7 +337,7 @@ impl<'p> Operation<'p> {
     pub(crate) fn revert_steps(
         &self,
         first_step: usize,
-        is_selected: impl Fn(&Step) -> bool,
+        is_selected: impl Fn(&BoxedStep) -> bool,
     ) -> Result<(), Error> {
         let Some(entry) = self.journal_entry() else { return Ok(()) };
         let from = first_step.max(first_revertible_step(&entry));
@@ -393,7 +347,7 @@ impl<'p> Operation<'p> {
                 && planned.reverted_step.is_none()
                 && is_selected(&planned.step)
             {
-                self.run_as_inverse_of(n, || self.invert(&planned.step))?;
+                self.run_as_inverse_of(n, || self.invert(&*planned.step))?;
                 let _ = self.record_line(JournalLine::Undone(n));
             }
         }
@@ -401,8 +355,22 @@ impl<'p> Operation<'p> {
     }
 
     /// Reverts a step that has happened, by new steps.
-    pub fn invert(&self, step: &Step) -> Result<(), Error> {
-        (self.functions.invert)(self, step)
+    pub(crate) fn invert(&self, step: &dyn Step) -> Result<(), Error> {
+        missing_worktree::refuse_missing_or_replaced(self, step)?;
+        step.invert(self)
+    }
+
+    /// Recovers a step that a crashed process left open. Afterwards the step has either happened, and this
+    /// returns true, or it has not.
+    pub(crate) fn recover_step(&self, step: &dyn Step, scratch: &Path) -> Result<bool, Error> {
+        if !scratch.exists() {
+            // A step creates its scratch folder before anything else, so it has not started.
+            return Ok(false);
+        }
+        if missing_worktree::is_missing_or_replaced(self, step)? {
+            return missing_worktree::recover_step_without_worktree(self, step, scratch);
+        }
+        step.recover(self, scratch)
     }
 
     /// Runs `work`; the steps that it performs are recorded as inverses of step `n`.

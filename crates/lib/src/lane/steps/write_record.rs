@@ -1,4 +1,4 @@
-//! Steps that change records: planning, execution and recovery.
+//! The step that writes a record or deletes it, and its planning.
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
@@ -9,12 +9,120 @@ use proq_store::Store;
 use proq_store::base::atomic::{remove_temp_files_of, write as write_atomically};
 use proq_store::base::record::Record;
 use proq_store::locks::lock::{LockGuard, LockName};
+use proq_store::paths::layout::Layout;
 use proq_store::records::lane::AnyLane;
 use proq_store::records::lane_state::LaneStatus;
-use proq_store::records::step::Step;
+use proq_store::records::preview::PreviewRecord;
+use serde::{Deserialize, Serialize};
 
-use super::journaled_operation::Operation;
 use crate::lane::Error;
+use crate::operation::effects::EffectSummary;
+use crate::operation::journaled_operation::Operation;
+use crate::operation::journaled_operation::step::{BoxedStep, Step, StepOutcome, WrittenRecord};
+
+/// Write of a record; none stands for "does not exist".
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "do", rename = "file")]
+pub struct WriteRecord {
+    /// Path of the record, relative to `proq/`.
+    #[serde(with = "proq_store::paths::path_form")]
+    pub path: PathBuf,
+    /// Old contents.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub old: Option<String>,
+    /// New contents.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub new: Option<String>,
+}
+
+impl Step for WriteRecord {
+    fn written_record(&self) -> Option<WrittenRecord<'_>> {
+        let WriteRecord { path, old, new } = self;
+        Some(WrittenRecord { path, old: old.as_deref(), new: new.as_deref() })
+    }
+
+    fn summarize(&self, summary: &mut EffectSummary<'_>) {
+        if self.new.is_none() && Layout::is_resolution_record(&self.path) {
+            let lane = self.path.parent().and_then(Path::file_name);
+            summary.closed_conflict = lane.map(|name| name.to_string_lossy().into_owned());
+        }
+    }
+
+    fn log_line(&self) -> Option<String> {
+        None
+    }
+
+    fn apply(&self, op: &Operation<'_>, _scratch: &Path) -> Result<StepOutcome, Error> {
+        let _lock = op.lock_store()?;
+        self.write(&op.project.store)?;
+        Ok(StepOutcome::done())
+    }
+
+    fn invert(&self, op: &Operation<'_>) -> Result<(), Error> {
+        let WriteRecord { path, old, new } = self.clone();
+        drop(op.perform(WriteRecord { path, old: new, new: old })?);
+        self.finish_inverse(op)
+    }
+
+    /// Restores the empty folders that the main checkout had before a preview whose record is deleted again. If
+    /// nothing else had to be parked, only that record names them.
+    fn finish_inverse(&self, op: &Operation<'_>) -> Result<(), Error> {
+        let WriteRecord { path, old: None, new: Some(text) } = self else { return Ok(()) };
+        if op.store_relative_path(&op.project.store.layout().preview_record()) != *path {
+            return Ok(());
+        }
+        let Ok(record) = toml::from_str::<PreviewRecord>(text) else { return Ok(()) };
+        let Some(main) = op.project.repo.main_worktree().filter(|_| !record.empty_dirs.is_empty()) else {
+            return Ok(());
+        };
+        op.lock_worktree(main)?.create_folders(&record.empty_dirs);
+        Ok(())
+    }
+
+    /// Recovers a record that was being written, and deletes its temporary files. Returns whether the new text
+    /// was written.
+    fn recover(&self, op: &Operation<'_>, _scratch: &Path) -> Result<bool, Error> {
+        let store = &op.project.store;
+        let _lock = op.lock_store()?;
+        let file = store.layout().root().join(&self.path);
+        remove_temp_files_of(&file).map_err(Error::io("remove", &file))?;
+        let text = read_record_text(&file)?;
+        if text.is_none() {
+            remove_empty_record_folder(store, &file);
+        }
+        Ok(text == self.new)
+    }
+}
+
+impl WriteRecord {
+    /// Writes a record with the change from the step's old text to its new text. Concurrent changes of other
+    /// fields are retained. The caller holds the store's lock.
+    ///
+    /// # Errors
+    /// [`Error::RecordChanged`] if the same field has been changed concurrently.
+    fn write(&self, store: &Store) -> Result<(), Error> {
+        let WriteRecord { path, old, new } = self;
+        let file = store.layout().root().join(path);
+        let current = read_record_text(&file)?;
+        if current == *new {
+            return Ok(());
+        }
+        let text = if current == *old {
+            new.clone()
+        } else {
+            let merged = merge_tables(current.as_deref(), old.as_deref(), new.as_deref());
+            Some(merged.ok_or_else(|| Error::RecordChanged { path: file.clone() })?)
+        };
+        if let Some(text) = text {
+            write_atomically(&file, text.as_bytes())?;
+            fail_points::hit("record.written");
+            return Ok(());
+        }
+        std::fs::remove_file(&file).map_err(Error::io("remove", &file))?;
+        remove_empty_record_folder(store, &file);
+        Ok(())
+    }
+}
 
 /// Guard of the lock on records, for as long as an operation needs it.
 #[must_use]
@@ -65,13 +173,13 @@ impl Operation<'_> {
             return Ok(());
         }
         let path = self.store_relative_path(path);
-        self.perform_record_locked(&Step::WriteRecord { path, old, new })
+        self.perform(WriteRecord { path, old, new }).map(drop)
     }
 
     /// Returns the step that replaces the present text of a record by `new`, or deletes it when `new` is
     /// none.
-    pub(crate) fn write_record_step(&self, path: &Path, new: Option<String>) -> Result<Step, Error> {
-        Ok(Step::WriteRecord { path: self.store_relative_path(path), old: read_record_text(path)?, new })
+    pub(crate) fn write_record_step(&self, path: &Path, new: Option<String>) -> Result<BoxedStep, Error> {
+        Ok(WriteRecord { path: self.store_relative_path(path), old: read_record_text(path)?, new }.into())
     }
 
     /// Returns the step that changes a lane's record, or `None` if `change` changes nothing.
@@ -79,7 +187,7 @@ impl Operation<'_> {
         &self,
         name: &LaneName,
         change: impl FnOnce(&mut AnyLane),
-    ) -> Result<Option<Step>, Error> {
+    ) -> Result<Option<BoxedStep>, Error> {
         let path = self.project.store.layout().lane_record(name);
         let before = AnyLane::load(&path)?;
         let record = before.clone().with_change(change);
@@ -102,25 +210,6 @@ impl Operation<'_> {
         self.replace_record_locked(&path, Some(record.to_toml(&path)?))?;
         Ok(record)
     }
-
-    /// Runs one step that changes a record. The lock on records is held.
-    fn perform_record_locked(&self, step: &Step) -> Result<(), Error> {
-        self.perform_with(step.clone(), |_| write_record(&self.project.store, step))
-    }
-}
-
-/// Recovers a record that was being written, and deletes its temporary files. Returns whether the new text
-/// was written.
-pub(crate) fn recover_record(op: &Operation<'_>, path: &Path, new: Option<&str>) -> Result<bool, Error> {
-    let project = op.project;
-    let _lock = op.lock_store()?;
-    let file = project.store.layout().root().join(path);
-    remove_temp_files_of(&file).map_err(Error::io("remove", &file))?;
-    let text = read_record_text(&file)?;
-    if text.is_none() {
-        remove_empty_record_folder(&project.store, &file);
-    }
-    Ok(text.as_deref() == new)
 }
 
 /// Returns the text of a record; `None` if it does not exist.
@@ -130,34 +219,6 @@ fn read_record_text(path: &Path) -> Result<Option<String>, Error> {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(e) => Err(Error::io("read", path)(e)),
     }
-}
-
-/// Writes a record with the change from the step's old text to its new text. Concurrent changes of other
-/// fields are retained. The caller holds the store's lock.
-///
-/// # Errors
-/// [`Error::RecordChanged`] if the same field has been changed concurrently.
-pub(crate) fn write_record(store: &Store, step: &Step) -> Result<(), Error> {
-    let Step::WriteRecord { path, old, new } = step else { return Ok(()) };
-    let file = store.layout().root().join(path);
-    let current = read_record_text(&file)?;
-    if current == *new {
-        return Ok(());
-    }
-    let text = if current == *old {
-        new.clone()
-    } else {
-        let merged = merge_tables(current.as_deref(), old.as_deref(), new.as_deref());
-        Some(merged.ok_or_else(|| Error::RecordChanged { path: file.clone() })?)
-    };
-    if let Some(text) = text {
-        write_atomically(&file, text.as_bytes())?;
-        fail_points::hit("record.written");
-        return Ok(());
-    }
-    std::fs::remove_file(&file).map_err(Error::io("remove", &file))?;
-    remove_empty_record_folder(store, &file);
-    Ok(())
 }
 
 /// Removes a folder that was created only for a deleted record.

@@ -2,9 +2,9 @@
 
 use proq_store::operations::operation_entry::OperationHeader;
 
-use super::recovery::STEP_FUNCTIONS;
-use crate::lane::operation::journaled_operation::Operation;
-use crate::lane::{Error, Project};
+use super::journaled_operation::Operation;
+use crate::errors::Error;
+use crate::project::Project;
 
 /// Runs `work` as an operation. If it succeeds, the operation is added to the operation log. If it fails, all
 /// its changes are reverted.
@@ -27,7 +27,7 @@ pub(crate) fn operate_with_header<'p, T, E: From<Error>>(
     work: impl FnOnce(&Operation<'p>) -> Result<T, E>,
 ) -> Result<T, E> {
     project.repo.require_writable().map_err(Error::from)?;
-    let op = Operation::new(project, &STEP_FUNCTIONS, header, None);
+    let op = Operation::new(project, header, None);
     match work(&op) {
         Ok(output) => match op.finish(false) {
             Ok(_) => {

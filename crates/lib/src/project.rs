@@ -15,9 +15,9 @@ use proq_store::locks::lock::WaitLimit;
 use proq_store::records::lane::LaneRecord;
 use serde::{Deserialize, Serialize};
 
+use crate::errors::Error;
 use crate::event::log::EventLog;
 use crate::event::{log, program_info, trigger};
-use crate::lane::Error;
 
 /// Maximum number of hooks for unknown events that are named in warnings.
 const MAX_UNKNOWN_HOOKS_LISTED: usize = 5;
@@ -44,8 +44,8 @@ pub struct Project {
 }
 
 impl Project {
-    /// Opens the repository that contains `dir`.
-    pub fn open(dir: &Path, listener: Listener) -> Result<Project, Error> {
+    /// Opens the repository that contains `dir`, for [`Project::open`].
+    pub(crate) fn discover(dir: &Path, listener: Listener) -> Result<Project, Error> {
         let repo = Repo::discover(dir)?;
         Store::refuse_links(repo.common_dir())?;
         let layers = Project::load_layers(Some(&repo))?;

@@ -1,0 +1,117 @@
+//! The step that parks the content of a snapshot.
+
+use std::path::{Path, PathBuf};
+
+use proq_git::snapshots::restore_forecast::RestoreOutcome;
+use proq_git::snapshots::truncated_files::WorktreeStep;
+use proq_git::snapshots::{clear, recovery};
+use serde::{Deserialize, Serialize};
+
+use super::snapshot_store::{self, anchor_saved_files};
+use crate::lane::Error;
+use crate::lane::state::in_place_guard::require_free_checkout;
+use crate::operation::effects::EffectSummary;
+use crate::operation::journaled_operation::step::undo::{StepUndo, UndoForecast};
+use crate::operation::journaled_operation::step::{Step, StepOutcome};
+use crate::operation::journaled_operation::{Operation, missing_worktree};
+
+/// Move of the content of a snapshot out of a worktree, which is clean afterwards.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "do", rename = "clear")]
+pub struct ClearWorktree {
+    /// Top folder of the worktree.
+    #[serde(with = "proq_store::paths::path_form")]
+    pub dir: PathBuf,
+    /// Id of the snapshot.
+    #[serde(rename = "snap")]
+    pub snapshot_id: String,
+}
+
+impl Step for ClearWorktree {
+    fn paths_mut(&mut self) -> Vec<&mut PathBuf> {
+        vec![&mut self.dir]
+    }
+
+    fn changed_worktree(&self) -> Option<&Path> {
+        Some(&self.dir)
+    }
+
+    fn parked_worktree(&self) -> Option<&Path> {
+        Some(&self.dir)
+    }
+
+    fn summarize(&self, summary: &mut EffectSummary<'_>) {
+        summary.minor_effects.push("changes set aside".to_owned());
+    }
+
+    fn log_line(&self) -> Option<String> {
+        Some(format!("{}: changes set aside as {}", self.dir.display(), self.snapshot_id))
+    }
+
+    fn require_startable(&self, op: &Operation<'_>) -> Result<(), Error> {
+        require_free_checkout(op, &self.dir)
+    }
+
+    fn apply(&self, op: &Operation<'_>, scratch: &Path) -> Result<StepOutcome, Error> {
+        let snapshot = op.load_snapshot(&self.snapshot_id)?;
+        let parked_dir = snapshot_store::parked_dir(&op.project.store, &self.snapshot_id)?;
+        let checkout = op.lock_worktree(&self.dir)?;
+        let save_files = |saved| anchor_saved_files(op.project, saved, "written meanwhile");
+        checkout.with_context(scratch, |tree| {
+            Ok(clear::clear_worktree(tree, &snapshot, &parked_dir, &save_files)?)
+        })?;
+        Ok(StepOutcome::done())
+    }
+
+    fn invert(&self, op: &Operation<'_>) -> Result<(), Error> {
+        let ClearWorktree { dir, snapshot_id } = self;
+        let snapshot = op.load_snapshot(snapshot_id)?;
+        let head = op.project.repo.head_commit(dir)?.unwrap_or(snapshot.head_commit);
+        match op.unpark_snapshot_files(dir, snapshot_id, head)? {
+            RestoreOutcome::Exact | RestoreOutcome::Merged => {
+                // Older files may have been moved out of the way, and return to this place.
+                snapshot_store::prune_parked_folders(&op.project.store, snapshot_id);
+                Ok(())
+            }
+            RestoreOutcome::Conflict(paths) => {
+                Err(Error::RestoreConflict { dir: dir.clone(), paths, snapshot: snapshot.commit })
+            }
+        }
+    }
+
+    fn check_undo(&self, undo: &StepUndo<'_, '_>, forecast: &mut UndoForecast) -> Result<(), Error> {
+        if forecast.is_newest && !forecast.moves_or_removes(&self.dir) {
+            missing_worktree::refuse_missing_worktree(&undo.op.project.repo, self)?;
+        }
+        forecast.restored_snapshots.insert(self.dir.clone(), Some(self.snapshot_id.clone()));
+        Ok(())
+    }
+
+    fn recover(&self, op: &Operation<'_>, scratch: &Path) -> Result<bool, Error> {
+        let snapshot = op.load_snapshot(&self.snapshot_id)?;
+        let parked_dir = snapshot_store::parked_dir(&op.project.store, &self.snapshot_id)?;
+        // A broken index of the snapshot is set aside.
+        drop(op.project.saved_index_path(&self.dir, &self.snapshot_id));
+        let recovered = op
+            .lock_worktree(&self.dir)?
+            .with_context(scratch, |tree| Ok(recovery::recover_clear(tree, &snapshot, &parked_dir)?))?;
+        for saved in recovered.saved_commits {
+            anchor_saved_files(op.project, saved, "written after the crash")?;
+        }
+        Ok(recovered.is_done)
+    }
+
+    fn recover_without_worktree(
+        &self,
+        _op: &Operation<'_>,
+        admin: Option<PathBuf>,
+        scratch: &Path,
+    ) -> Result<bool, Error> {
+        recovery::release_step_locks(admin.as_deref(), scratch)?;
+        Ok(true)
+    }
+
+    fn written_files(&self, op: &Operation<'_>) -> Option<WorktreeStep> {
+        op.load_snapshot(&self.snapshot_id).ok().map(WorktreeStep::Cleared)
+    }
+}

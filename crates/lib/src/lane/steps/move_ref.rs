@@ -1,0 +1,137 @@
+//! The step that moves, creates or deletes a ref.
+
+use std::path::Path;
+
+use proq_git as git;
+use proq_git::checkout::ref_recovery;
+use proq_git::worktrees::worktree::WorktreeList;
+use proq_git::{CommitId, Repo};
+use serde::{Deserialize, Serialize};
+
+use super::branch_undo::BranchUndo;
+use crate::lane::Error;
+use crate::lane::context::symbolic_branch::refuse_symbolic_branch;
+use crate::operation::journaled_operation::Operation;
+use crate::operation::journaled_operation::step::undo::{StepUndo, UndoForecast, UndoProgress};
+use crate::operation::journaled_operation::step::{MovedBranch, RefChange, Step, StepOutcome};
+
+/// Prefix of the refs that keep an operation's objects while the operation is active.
+const PENDING_REF_PREFIX: &str = "refs/proq/pending/";
+
+/// Move of a ref; none stands for "does not exist".
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "do", rename = "ref")]
+pub struct MoveRef {
+    /// Full name of the ref.
+    pub name: String,
+    /// Old value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub old: Option<CommitId>,
+    /// New value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub new: Option<CommitId>,
+}
+
+impl MoveRef {
+    /// Returns the name of the ref that keeps an operation's objects while it is active.
+    pub fn pending_ref(id: &str) -> String {
+        format!("{PENDING_REF_PREFIX}{id}")
+    }
+}
+
+impl Step for MoveRef {
+    fn is_temporary(&self) -> bool {
+        self.name.starts_with(PENDING_REF_PREFIX)
+    }
+
+    fn moved_branch(&self) -> Option<MovedBranch<'_>> {
+        let name = self.name.strip_prefix("refs/heads/")?;
+        Some(MovedBranch { name, old: self.old, new: self.new })
+    }
+
+    fn moved_ref(&self) -> Option<RefChange> {
+        Some(RefChange { name: self.name.clone(), before: self.old, after: self.new })
+    }
+
+    fn log_line(&self) -> Option<String> {
+        let short_id = |id: Option<CommitId>| id.map_or_else(|| "nothing".to_owned(), |id| id.short());
+        Some(format!("{}: {} -> {}", self.name, short_id(self.old), short_id(self.new)))
+    }
+
+    fn apply(&self, op: &Operation<'_>, _scratch: &Path) -> Result<StepOutcome, Error> {
+        let MoveRef { name, old, new } = self;
+        let repo = &op.project.repo;
+        // A lane's branch belongs to git-proq, and another program made it symbolic.
+        if let Some(branch) = name.strip_prefix("refs/heads/").filter(|_| old.is_some()) {
+            refuse_symbolic_branch(repo, branch)?;
+        }
+        let Some(null) = old.or(*new).map(CommitId::null) else { return Ok(StepOutcome::done()) };
+        if new.is_none() {
+            refuse_checked_out_branch(repo, name)?;
+        }
+        repo.swap_ref(name, new.unwrap_or(null), old.unwrap_or(null), &op.reflog_message())?;
+        Ok(StepOutcome::done())
+    }
+
+    fn invert(&self, op: &Operation<'_>) -> Result<(), Error> {
+        op.perform(MoveRef { name: self.name.clone(), old: self.new, new: self.old }).map(drop)
+    }
+
+    fn check_undo(&self, undo: &StepUndo<'_, '_>, forecast: &mut UndoForecast) -> Result<(), Error> {
+        if let Some(branch) = BranchUndo::new(self.moved_branch()) {
+            return branch.check(undo, forecast);
+        }
+        let tip = forecast.tip_of(undo, &self.name)?;
+        if tip != self.new && tip != self.old {
+            let reason =
+                tip.map_or_else(|| "it is gone".to_owned(), |tip| format!("it is at {}", tip.short()));
+            return Err(git::Error::RefNotMoved { ref_name: self.name.clone(), reason }.into());
+        }
+        forecast.ref_tips.insert(self.name.clone(), self.old);
+        Ok(())
+    }
+
+    fn undo(&self, undo: &StepUndo<'_, '_>) -> Result<UndoProgress, Error> {
+        let Some(branch) = BranchUndo::new(self.moved_branch()) else { return Ok(UndoProgress::Invert) };
+        branch.run(undo).map(|()| UndoProgress::Finished)
+    }
+
+    fn recover(&self, op: &Operation<'_>, scratch: &Path) -> Result<bool, Error> {
+        let repo = &op.project.repo;
+        ref_recovery::recover_ref_locks(repo, &self.name, self.new, scratch)?;
+        Ok(self.new != self.old && repo.ref_tip(&self.name)? == self.new)
+    }
+
+    fn is_unnoticed_until_done(&self) -> bool {
+        true
+    }
+}
+
+/// Refuses to delete a branch that is checked out, since that worktree's HEAD would be invalid.
+fn refuse_checked_out_branch(repo: &Repo, name: &str) -> Result<(), Error> {
+    let Some(branch) = name.strip_prefix("refs/heads/") else { return Ok(()) };
+    match WorktreeList::read(repo)?.on_branch(branch).next() {
+        None => Ok(()),
+        Some(worktree) => {
+            let reason = format!("{} is on it", worktree.path.display());
+            Err(git::Error::RefNotMoved { ref_name: branch.to_owned(), reason }.into())
+        }
+    }
+}
+
+impl Operation<'_> {
+    /// Creates a ref that must not exist yet.
+    pub fn create_ref(&self, name: &str, new: CommitId) -> Result<(), Error> {
+        self.perform(MoveRef { name: name.to_owned(), old: None, new: Some(new) }).map(drop)
+    }
+
+    /// Moves a ref that must be at `old`.
+    pub(super) fn move_ref(&self, name: &str, old: CommitId, new: CommitId) -> Result<(), Error> {
+        self.perform(MoveRef { name: name.to_owned(), old: Some(old), new: Some(new) }).map(drop)
+    }
+
+    /// Deletes a ref that must be at `old`.
+    pub fn delete_ref(&self, name: &str, old: CommitId) -> Result<(), Error> {
+        self.perform(MoveRef { name: name.to_owned(), old: Some(old), new: None }).map(drop)
+    }
+}
