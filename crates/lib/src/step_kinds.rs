@@ -21,7 +21,7 @@ use crate::lane::{Error, Project};
 use crate::operation::journaled_operation::step::{Registry, StepKind, register};
 use crate::session::record_agent_commits::RecordAgentCommits;
 
-/// What the features tell the engine of operations. The tag of a kind never changes.
+/// What the features provide to the engine of operations. The tag of a kind never changes.
 static REGISTRY: Registry = Registry {
     kinds: &[
         StepKind::new::<MoveRef>("ref"),

@@ -133,13 +133,12 @@ impl<'a, 'p> EntryRevert<'a, 'p> {
         lane: &LaneRecord,
         evidence: &mut RemovalEvidence,
     ) -> Result<(), Error> {
-        let branch = format!("refs/heads/{}", lane.kind.branch);
-        let created = self.entry.applied_steps().filter_map(|step| step.moved_ref());
-        let mut created = created.filter(|moved| moved.name == branch && moved.before.is_none());
-        let initial_tip = created.next().and_then(|moved| moved.after);
+        let mut moves = self.entry.applied_steps().filter_map(|step| step.moved_branch());
+        let created = moves.find(|moved| moved.name == lane.kind.branch && moved.old.is_none());
+        let initial_tip = created.and_then(|moved| moved.new);
         if let Some(tip) = evidence.tip
             && initial_tip == Some(tip)
-            && self.op.project.repo.is_in_other_ref(tip, &branch)?
+            && self.op.project.repo.is_in_other_ref(tip, &format!("refs/heads/{}", lane.kind.branch))?
         {
             evidence.unlanded_commits = 0;
         }

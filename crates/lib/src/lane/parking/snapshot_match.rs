@@ -12,6 +12,7 @@ use proq_store::paths::layout::Layout;
 use proq_store::records::snapshot::SnapshotRecord;
 
 use super::snapshot_store;
+use super::take_snapshot::TakeSnapshot;
 use crate::lane::Error;
 use crate::operation::journaled_operation::Operation;
 
@@ -36,7 +37,7 @@ impl Operation<'_> {
         if let Some(entry) = self.journal_entry().filter(|_| self.is_reverting()) {
             let taken = entry.steps.iter().filter(|p| p.reverted_step.is_some());
             let taken = taken.filter(|p| p.status == StepStatus::Done);
-            ids.extend(taken.filter_map(|p| p.step.taken_snapshot().map(ToOwned::to_owned)));
+            ids.extend(taken.filter_map(|p| Some(p.step.downcast_ref::<TakeSnapshot>()?.id.clone())));
         }
         for id in ids {
             let Ok(snap) = project.load_snap(&id) else { continue };

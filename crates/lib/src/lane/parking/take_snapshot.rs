@@ -25,7 +25,7 @@ use crate::operation::journaled_operation::step::{Step, StepOutcome};
 #[serde(tag = "do", rename = "snap")]
 pub struct TakeSnapshot {
     /// Id of the snapshot.
-    id: String,
+    pub(super) id: String,
     /// Whether the snapshot existed before and was replaced, as older versions did. It still exists after an
     /// undo then.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -101,10 +101,6 @@ impl NewSnapshot {
 }
 
 impl Step for TakeSnapshot {
-    fn taken_snapshot(&self) -> Option<&str> {
-        Some(&self.id)
-    }
-
     fn log_line(&self) -> Option<String> {
         Some(format!("snapshot {}: git proq snap show {}", self.id, self.id))
     }

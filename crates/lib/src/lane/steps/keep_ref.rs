@@ -25,10 +25,6 @@ impl Step for KeepRef {
         Some(RefChange { name: self.name.clone(), before: None, after: Some(self.new) })
     }
 
-    fn kept_ref(&self) -> Option<&str> {
-        Some(&self.name)
-    }
-
     fn log_line(&self) -> Option<String> {
         Some(format!("kept: {} -> {}", self.name, self.new.short()))
     }

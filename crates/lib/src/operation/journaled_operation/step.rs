@@ -151,16 +151,6 @@ pub trait Step: StepObject {
         None
     }
 
-    /// Returns the ref that the step creates to keep a commit, by its full name.
-    fn kept_ref(&self) -> Option<&str> {
-        None
-    }
-
-    /// Returns the id of the snapshot that the step takes.
-    fn taken_snapshot(&self) -> Option<&str> {
-        None
-    }
-
     /// Adds what a user notices of the step to the summary of its operation.
     fn summarize(&self, summary: &mut EffectSummary<'_>) {
         if let Some(MovedBranch { name, old, new }) = self.moved_branch() {
@@ -265,7 +255,7 @@ pub trait Step: StepObject {
         Ok(false)
     }
 
-    /// Returns whether recovery tells the user about the step only if it had happened.
+    /// Returns whether recovery reports the step to the user only if it had happened.
     fn is_unnoticed_until_done(&self) -> bool {
         false
     }
@@ -413,7 +403,7 @@ impl StepKind {
     }
 }
 
-/// What the features tell the engine of operations.
+/// What the features provide to the engine of operations.
 #[derive(Debug)]
 pub struct Registry {
     /// Kinds of steps that journals may have.
