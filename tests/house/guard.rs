@@ -43,6 +43,7 @@ const ALLOWED_ROOMS: &[(&str, &[&str])] = &[
     ("project", &["errors", "event"]),
     ("errors", &[]),
     ("event", &[]),
+    ("types", &[]),
 ];
 
 /// What records may name of git: plain types.

@@ -12,7 +12,6 @@ use proq_store::records::lane_state::LaneState;
 use serde::Serialize;
 
 use crate::agent::command::agent_command::{AgentCommand, RunOptions};
-use crate::agent::control::stop;
 use crate::agent::launch::start_supervisor;
 use crate::lane;
 use crate::lane::Project;
@@ -21,15 +20,16 @@ use crate::lane::creation::create::NewLane;
 use crate::lane::inspection::base;
 use crate::lane::inspection::list::LaneView;
 use crate::lane::recovery;
-use crate::lane::removal::remove_lane::RemovalReason;
-use crate::lane::state::lane_state;
 use crate::lane::worktree::set_up::commands;
 use crate::merge::land::landing;
 use crate::merge::types::options::LandingOptions;
 use crate::merge::types::{options, outcome};
-use crate::operation::run_operation::operate;
+use crate::ops;
+use crate::ops::discard::DiscardRequest;
 pub use crate::ops::error::Error;
-use crate::preview::{enter, leave, remove_lane};
+use crate::ops::preview::PreviewRequest;
+use crate::ops::reporter::SilentReporter;
+use crate::ops::wait::WaitRequest;
 
 /// Options of a new lane.
 #[derive(Debug, Clone, Default)]
@@ -215,24 +215,25 @@ impl Proq {
 
     /// Waits for a lane's agent to exit.
     pub fn wait(&self, name: &str) -> Result<Lane, Error> {
-        let (record, _) =
-            crate::agent::control::wait::wait_for_lane(&self.project, &self.project.find_lane(name)?.name)?;
-        self.lane_from_record(record)
+        let lanes = vec![self.project.find_lane(name)?.into_any()];
+        let plan = ops::wait::plan(&self.project, &WaitRequest { lanes, ..WaitRequest::default() })?;
+        let waited = plan.execute(&self.project, &SilentReporter)?.waited.pop();
+        let unknown_lane = || lane::Error::UnknownLane { name: name.to_owned(), similar: None };
+        self.lane_from_record(waited.ok_or_else(unknown_lane)?.lane)
     }
 
     /// Previews a lane in the main checkout; uncommitted changes there are saved in a snapshot.
     pub fn preview(&self, name: &str) -> Result<(), Error> {
         self.project.repo.require_main()?;
-        enter::enter_preview(&self.project, &self.project.find_lane(name)?.name)
-            .map(drop)
-            .map_err(Error::from)
+        let request = PreviewRequest::Show(Box::new(self.project.find_lane(name)?));
+        ops::preview::plan(&self.project, &request)?.execute(&self.project).map(drop)
     }
 
     /// Leaves the preview and restores the changes. If they conflict with what landed since, returns the
     /// commit that still holds them; `git stash apply` reads it.
     pub fn preview_back(&self) -> Result<Option<String>, Error> {
-        let returned = leave::leave_preview(&self.project)?;
-        Ok(returned.conflicting_snapshot.map(|id| id.to_string()))
+        let plan = ops::preview::plan(&self.project, &PreviewRequest::Leave)?;
+        Ok(plan.execute(&self.project)?.snapshot)
     }
 
     /// Lands lanes in this order, each on its base, after the checks of the settings and of their tasks
@@ -253,17 +254,10 @@ impl Proq {
     /// # Errors
     /// Fails without `force` if the lane has work that is not on its base; nothing is changed then.
     pub fn discard(&self, name: &str, force: bool) -> Result<(), Error> {
-        let project = &self.project;
-        let lane = project.find_lane(name)?;
-        project.run_pre_remove_hooks(&lane.name)?;
-        let (state, _) = lane_state::effective_state(project, &lane)?;
-        if force && state.is_busy() {
-            stop::stop(project, &lane.name)?;
-        }
-        operate(project, "discard", |op| {
-            remove_lane::remove_previewed_lane(op, &lane.name, RemovalReason::Discard, force).map(drop)
-        })?;
-        Ok(())
+        let lanes = vec![self.project.find_lane(name)?.into_any()];
+        let plan = ops::discard::plan(&DiscardRequest { lanes, force });
+        let removals = plan.execute(&self.project, &SilentReporter)?.lanes;
+        removals.into_iter().find_map(|removal| removal.error).map_or(Ok(()), Err)
     }
 
     /// Lands these lanes, or with `all` every finished lane, with the settings of the repository.

@@ -17,4 +17,5 @@ pub mod session;
 pub mod snapshot;
 pub mod step_kinds;
 pub mod swarm;
+pub mod types;
 pub mod undo;

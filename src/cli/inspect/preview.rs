@@ -4,21 +4,19 @@ use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use proq_base::explain::Exit;
 use proq_base::lane_name::LaneName;
-use proq_git::Repo;
-use proq_git::snapshots::restore_forecast::RestoreOutcome;
 use proq_lib::lane::Project;
+use proq_lib::ops::preview;
+use proq_lib::ops::preview::{PreviewChange, PreviewRequest};
 use proq_lib::preview::enter::EnterResult;
 use proq_lib::preview::leave::LeaveResult;
-use proq_lib::preview::plan::PreviewAction;
+use proq_lib::preview::plan::PreviewPlan;
 use proq_lib::preview::refresh::RefreshResult;
-use proq_lib::preview::{enter, leave, plan, refresh};
 use proq_lib::snapshot::snap_restore;
-use serde::Serialize;
+use proq_lib::types::RestoreOutcome;
 
 use crate::cli::arguments::candidates::owned_lane_names;
 use crate::cli::invocation::caller;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
-use crate::cli::invocation::usage_error::UsageError;
 use crate::cli::terminal::ui;
 
 /// Show a lane in the main checkout, and go back
@@ -51,66 +49,32 @@ pub(crate) struct Preview {
     pub(crate) dry_run: bool,
 }
 
-#[derive(Serialize, Default)]
-struct PreviewOutput {
-    /// Name of the lane that the main checkout shows now, if any.
-    lane: Option<LaneName>,
-    /// Branch, lane or commit that the main checkout is on now.
-    #[serde(rename = "on")]
-    head: String,
-    /// Id of the lane's commit that is shown.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tip: Option<String>,
-    /// Whether the user's changes are parked until the preview ends.
-    #[serde(rename = "waiting")]
-    has_parked_changes: bool,
-    /// How the user's changes were restored: `exactly`, `merged` or `conflict`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[serde(rename = "restored")]
-    restore_result: Option<&'static str>,
-    /// Id of the stash-shaped commit that holds the user's changes, if a conflict prevented their restore.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    snapshot: Option<String>,
-    /// Paths whose conflicts prevented the restore.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    conflicts: Vec<String>,
-    dry_run: bool,
-}
-
 pub(crate) fn run(context: &CommandContext, args: &Preview) -> CommandResult {
     let project = context.project_for_write()?;
     caller::refuse_lane_agent(args.dry_run)?;
-    if args.dry_run {
-        return print_plan(context, &project, args);
+    let request = match &args.lane {
+        Some(name) => PreviewRequest::Show(Box::new(project.find_lane(name)?)),
+        None if args.refresh => PreviewRequest::Refresh,
+        None => PreviewRequest::Leave,
+    };
+    let plan = preview::plan(&project, &request)?;
+    let outcome = if args.dry_run { plan.forecast(&project)? } else { plan.execute(&project)? };
+    // A conflict has its own exit code, because the user has to resolve it.
+    let exit = if outcome.conflicts.is_empty() { Exit::Success } else { Exit::Conflicts };
+    if context.ui.json {
+        context.ui.print_json(outcome);
+        return Ok(exit);
     }
-    if args.back {
-        return Ok(print_preview_end(context, &project.repo, &leave::leave_preview(&project)?));
+    match &outcome.change {
+        PreviewChange::Entered(lane, entered) => print_entered(context, lane, entered),
+        PreviewChange::Refreshed(refreshed) => print_refreshed(context, refreshed),
+        PreviewChange::Left(left) => print_preview_end(context, &project, left),
+        PreviewChange::Forecast(plan) => print_forecast(context, plan),
     }
-    if args.refresh {
-        print_refreshed(context, &refresh::refresh_preview(&project)?);
-        return Ok(Exit::Success);
-    }
-    let name = args.lane.as_deref().ok_or(UsageError::MissingArgument {
-        problem: "nothing says which lane to show",
-        example: "git proq preview payments",
-    })?;
-    let lane = project.find_lane(name)?;
-    let entered = enter::enter_preview(&project, &lane.name)?;
-    print_entered(context, &lane.name, &entered);
-    Ok(Exit::Success)
+    Ok(exit)
 }
 
 fn print_entered(context: &CommandContext, lane: &LaneName, entered: &EnterResult) {
-    if context.ui.json {
-        context.ui.print_json(PreviewOutput {
-            lane: Some(lane.clone()),
-            head: lane.to_string(),
-            tip: Some(entered.tip.to_string()),
-            has_parked_changes: entered.changes_parked,
-            ..PreviewOutput::default()
-        });
-        return;
-    }
     if entered.was_shown {
         context.ui.print_line(format!("the main checkout shows '{lane}' already"));
         context.ui.hint("bring it up to date: git proq preview --refresh");
@@ -130,45 +94,15 @@ fn print_entered(context: &CommandContext, lane: &LaneName, entered: &EnterResul
 }
 
 fn print_refreshed(context: &CommandContext, refreshed: &RefreshResult) {
-    if context.ui.json {
-        context.ui.print_json(PreviewOutput {
-            lane: Some(refreshed.lane.clone()),
-            head: refreshed.lane.to_string(),
-            tip: Some(refreshed.new_commit.to_string()),
-            has_parked_changes: refreshed.has_parked_changes,
-            ..PreviewOutput::default()
-        });
-    } else if refreshed.old_commit == refreshed.new_commit {
-        context.ui.print_line(format!(
-            "the preview of '{}' is up to date ({})",
-            refreshed.lane,
-            refreshed.new_commit.short()
-        ));
-    } else {
-        context.ui.print_line(format!(
-            "the preview of '{}' moved from {} to {}",
-            refreshed.lane,
-            refreshed.old_commit.short(),
-            refreshed.new_commit.short()
-        ));
-    }
+    let (lane, new) = (&refreshed.lane, refreshed.new_commit.short());
+    context.ui.print_line(match refreshed.old_commit == refreshed.new_commit {
+        true => format!("the preview of '{lane}' is up to date ({new})"),
+        false => format!("the preview of '{lane}' moved from {} to {new}", refreshed.old_commit.short()),
+    });
 }
 
-/// Prints that the preview ended, and returns the exit code. A conflict has its own exit code, because the
-/// user has to resolve it.
-fn print_preview_end(context: &CommandContext, repo: &Repo, back: &LeaveResult) -> Exit {
-    let conflicts: Vec<String> = back.conflicts().iter().map(ToString::to_string).collect();
-    let exit = if conflicts.is_empty() { Exit::Success } else { Exit::Conflicts };
-    if context.ui.json {
-        context.ui.print_json(PreviewOutput {
-            head: back.head.to_string(),
-            restore_result: back.restore_outcome.as_ref().map(restore_result_name),
-            snapshot: back.conflicting_snapshot.map(|id| id.to_string()),
-            conflicts,
-            ..PreviewOutput::default()
-        });
-        return exit;
-    }
+/// Prints that the preview ended, and what became of the user's changes.
+fn print_preview_end(context: &CommandContext, project: &Project, back: &LeaveResult) {
     context.ui.print_line(format!("the main checkout is on {} again", back.head));
     match &back.restore_outcome {
         None => {}
@@ -182,16 +116,9 @@ fn print_preview_end(context: &CommandContext, repo: &Repo, back: &LeaveResult) 
                 back.head,
                 ui::pluralize(paths.len(), "file")
             ));
-            let (restore_command, id) = (
-                snap_restore::choose_stash_method(repo, back.conflicting_snapshot, paths),
-                back.conflicting_snapshot,
-            );
-            let id = id.map(|id| id.to_string()).unwrap_or_default();
-            context.ui.hint(format!(
-                "bring them back {}: {} {id}",
-                restore_command.purpose(),
-                restore_command.command()
-            ));
+            let method = snap_restore::choose_stash_method(&project.repo, back.conflicting_snapshot, paths);
+            let id = back.conflicting_snapshot.map(|id| id.to_string()).unwrap_or_default();
+            context.ui.hint(format!("bring them back {}: {} {id}", method.purpose(), method.command()));
         }
     }
     if back.saved_edits.is_some() {
@@ -199,36 +126,10 @@ fn print_preview_end(context: &CommandContext, repo: &Repo, back: &LeaveResult) 
             .ui
             .status(format!("your edits in the preview come back with the next preview of '{}'", back.lane));
     }
-    exit
 }
 
-/// Returns the name of a restore outcome in the JSON output: `exactly`, `merged` or `conflict`.
-fn restore_result_name(restored: &RestoreOutcome) -> &'static str {
-    match restored {
-        RestoreOutcome::Exact => "exactly",
-        RestoreOutcome::Merged => "merged",
-        RestoreOutcome::Conflict(_) => "conflict",
-    }
-}
-
-/// Prints what the preview command would do, without changes.
-fn print_plan(context: &CommandContext, project: &Project, args: &Preview) -> CommandResult {
-    let goal = match &args.lane {
-        Some(lane) => PreviewAction::Show(lane),
-        None if args.refresh => PreviewAction::Refresh,
-        None => PreviewAction::Leave,
-    };
-    let plan = plan::plan_preview(project, goal)?;
-    if context.ui.json {
-        context.ui.print_json(PreviewOutput {
-            lane: plan.lane.clone(),
-            head: plan.target_head.clone(),
-            has_parked_changes: !plan.parked_paths.is_empty() || plan.has_parked_changes,
-            dry_run: true,
-            ..PreviewOutput::default()
-        });
-        return Ok(Exit::Success);
-    }
+/// Prints what the preview command would do.
+fn print_forecast(context: &CommandContext, plan: &PreviewPlan) {
     context.ui.print_line(format!(
         "would bring the main checkout from {} to {}",
         plan.current_head, plan.target_head
@@ -247,5 +148,4 @@ fn print_plan(context: &CommandContext, project: &Project, args: &Preview) -> Co
         };
         context.ui.print_line(format!("  your own changes would come back{conflict_note}"));
     }
-    Ok(Exit::Success)
 }

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use proq_base::explain::Explain;
 use proq_base::lane_name::LaneName;
-use proq_store::base::operation_number::OperationNumber;
 use proq_store::base::run_number::RunNumber;
 
 /// Reason why a command cannot be carried out as it was called.
@@ -124,16 +123,6 @@ pub enum UsageError {
     NoFailedCheck {
         /// Name of the lane.
         lane: LaneName,
-    },
-    /// An undo needs the user's confirmation, and the user cannot be prompted.
-    #[error("{subject}; nothing was changed")]
-    #[hint("look at it: git proq op show {number}")]
-    #[hint("undo it all the same: git proq undo {number}")]
-    ConfirmationRequired {
-        /// Description of the operation, with the reason why it needs confirmation.
-        subject: String,
-        /// Number of the operation.
-        number: OperationNumber,
     },
     /// Commands of the repository need approval, and the user cannot be prompted.
     #[error("nobody can be asked about the commands of {origin}; nothing was approved")]

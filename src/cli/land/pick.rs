@@ -10,7 +10,8 @@ use proq_lib::lane::inspection::attempts;
 use proq_lib::lane::removal::remove_lane::RemovalReason;
 use proq_lib::lane::state::lane_state::effective_state;
 use proq_lib::merge::types::outcome::{LandingReport, LaneOutcome, Verdict};
-use proq_lib::operation::run_operation::operate;
+use proq_lib::ops::lane_removal::LaneRemoval;
+use proq_lib::ops::removal::RemovalPlan;
 use proq_store::records::lane::LaneRecord;
 use proq_store::records::lane_state::LaneState;
 use serde::Serialize;
@@ -19,11 +20,10 @@ use super::landing_args::LandingArgs;
 use super::merge_args::Merge;
 use super::{landing, merge_retry};
 use crate::cli::arguments::candidates::{owned_lane_names, user_branch_names};
+use crate::cli::invocation::caller;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::failure::Failure;
-use crate::cli::invocation::{caller, failure};
-use crate::cli::lanes::lane_removal;
-use crate::cli::lanes::lane_removal::LaneRemoval;
+use crate::cli::lanes::lane_removal::RemovalReporter;
 
 /// Land one of several attempts, and discard the others
 ///
@@ -120,7 +120,8 @@ pub(crate) fn run(context: &CommandContext, args: &Pick) -> CommandResult {
     };
     if report.lanes.iter().any(is_on_base) {
         fail_points::hit("pick.landed");
-        let all_discarded = discard_others(context, &project, args, &other_lanes, &mut discarded)?;
+        discarded = discard_others(context, &project, args, other_lanes)?;
+        let all_discarded = discarded.iter().all(|removal| removal.error.is_none());
         exit = if exit == Exit::Success && !all_discarded { Exit::Refused } else { exit };
     } else if !context.ui.json && !other_lanes.is_empty() {
         context.ui.status(format!("nothing was discarded; the attempts of '{group}' stay as they are"));
@@ -132,7 +133,7 @@ pub(crate) fn run(context: &CommandContext, args: &Pick) -> CommandResult {
             discarded,
             dry_run: args.dry_run,
         });
-    } else if discarded.iter().any(LaneRemoval::is_removed) {
+    } else if discarded.iter().any(|removal| removal.removed) {
         context.ui.hint("bring the others back: git proq undo   once more takes the landing back too");
     }
     Ok(exit)
@@ -238,43 +239,29 @@ fn land_picked_attempt(
     Ok(report)
 }
 
-/// Discards the other attempts in one operation, and returns whether all of them were discarded.
+/// Discards the other attempts in one operation, and returns what became of each.
 fn discard_others(
     context: &CommandContext,
     project: &Project,
     args: &Pick,
-    others: &[LaneRecord],
-    discarded: &mut Vec<LaneRemoval>,
-) -> Result<bool, Failure> {
+    others: Vec<LaneRecord>,
+) -> Result<Vec<LaneRemoval>, Failure> {
     // An attempt that was removed concurrently needs no discard. A lane that was recreated under its name is
     // another lane.
     let still_exists =
-        |lane: &&LaneRecord| project.lane(&lane.name).is_ok_and(|current| current.is_same_lane(lane));
-    let names: Vec<LaneName> = others.iter().filter(still_exists).map(|lane| lane.name.clone()).collect();
-    let mut all_discarded = true;
-    let mut record_result = |name: &LaneName, result: Result<LaneRemoval, Failure>| {
-        discarded.push(result.unwrap_or_else(|failure| {
-            all_discarded = false;
-            if !context.ui.json {
-                let _refused = failure::print_failure(&failure, false);
-            }
-            lane_removal::retained_lane_row(name, &failure)
-        }));
+        |lane: &LaneRecord| project.lane(&lane.name).is_ok_and(|current| current.is_same_lane(lane));
+    let plan = RemovalPlan {
+        operation: "pick",
+        lanes: others.into_iter().filter(still_exists).map(LaneRecord::into_any).collect(),
+        reason: RemovalReason::Discard,
+        force: true,
+        stop_agents: args.stop || args.force,
+        are_named: true,
     };
-    if args.dry_run {
-        for name in &names {
-            record_result(name, lane_removal::report_dry_run(context, project, name, true));
-        }
-        return Ok(all_discarded);
+    let reporter = RemovalReporter::new(context, project, RemovalReason::Discard);
+    Ok(match args.dry_run {
+        true => plan.forecast(project, &reporter),
+        false => plan.execute(project, &reporter)?,
     }
-    let stop_results = lane_removal::run_hooks_and_stop_agents(project, &names, args.stop || args.force);
-    operate(project, "pick", |op| {
-        for (name, stop_result) in names.iter().zip(stop_results) {
-            let result = stop_result
-                .and_then(|()| lane_removal::remove_lane(context, op, name, RemovalReason::Discard, true));
-            record_result(name, result);
-        }
-        Ok::<_, Failure>(())
-    })?;
-    Ok(all_discarded)
+    .lanes)
 }

@@ -3,10 +3,9 @@
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use proq_base::explain::Exit;
-use proq_base::lane_name::LaneName;
 use proq_lib::lane::creation::create;
-use proq_lib::operation::run_operation::operate;
-use serde::Serialize;
+use proq_lib::ops::edit;
+use proq_lib::ops::edit::EditRequest;
 
 use crate::cli::arguments::candidates::any_lane_names;
 use crate::cli::invocation::caller;
@@ -34,30 +33,19 @@ pub(crate) struct Edit {
     pub(crate) dry_run: bool,
 }
 
-#[derive(Serialize)]
-struct EditOutput<'a> {
-    lane: &'a LaneName,
-    title: &'a str,
-    #[serde(rename = "before")]
-    old_title: &'a str,
-    dry_run: bool,
-}
-
 pub(crate) fn run(context: &CommandContext, args: &Edit) -> CommandResult {
     let title = create::clean_title(&args.title).ok_or_else(empty_title_error)?;
     let project = context.project_for_write()?;
     let lane = project.find_any_lane(&args.lane)?;
     caller::refuse_agent_for_other_lanes(std::slice::from_ref(&lane.name), args.dry_run)?;
-    if !args.dry_run {
-        operate(&project, "edit", |op| op.update_lane(&lane.name, |record| record.title.clone_from(&title)))?;
-    }
+    let plan = edit::plan(EditRequest { lane, title });
+    let change = if args.dry_run { plan } else { plan.execute(&project)? };
     if context.ui.json {
-        let (lane, old_title) = (&lane.name, lane.title.as_str());
-        context.ui.print_json(EditOutput { lane, title: &title, old_title, dry_run: args.dry_run });
+        context.ui.print_json(change);
         return Ok(Exit::Success);
     }
     let verb = if args.dry_run { "would call" } else { "called" };
-    context.ui.print_line(format!("{verb} {}: {title}", lane.name));
+    context.ui.print_line(format!("{verb} {}: {}", change.lane, change.title));
     Ok(Exit::Success)
 }
 

@@ -5,13 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use proq_base::explain::Exit;
-use proq_base::lane_name::LaneName;
-use proq_lib::agent::control::send_message;
-use proq_lib::agent::control::send_message::SendOutcome;
-use proq_lib::lane::Project;
-use proq_lib::lane::messages::attached_files::MessageFiles;
-use proq_store::records::lane::AnyLane;
-use serde::Serialize;
+use proq_lib::ops::send;
+use proq_lib::ops::send::{SendOutcome, SendRequest};
 
 use crate::cli::arguments::candidates::any_lane_names;
 use crate::cli::arguments::user_files;
@@ -58,18 +53,6 @@ pub(crate) struct Send {
     pub(crate) dry_run: bool,
 }
 
-#[derive(Serialize)]
-struct SendOutput<'a> {
-    lane: &'a LaneName,
-    agent: &'a str,
-    /// Id of the agent's session; null until the agent has reported it.
-    session: Option<&'a str>,
-    /// Whether the message waits for the end of the agent's turn.
-    queued: bool,
-    state: String,
-    dry_run: bool,
-}
-
 /// Returns the text to send, none without one, and the paths of the files that go along with it.
 fn read_message(context: &CommandContext, args: &Send) -> Result<(Option<String>, Vec<PathBuf>), Failure> {
     let text = match &args.file {
@@ -98,57 +81,32 @@ pub(crate) fn run(context: &CommandContext, args: &Send) -> CommandResult {
     let project = context.project_for_write()?;
     let lane = project.find_any_lane(&args.lane)?;
     caller::refuse_agent_for_other_lanes(std::slice::from_ref(&lane.name), args.dry_run)?;
-    let recipient = send_message::find_recipient(&project, &lane, text.as_deref())?;
-    if let Some(warning) = &recipient.budget_warning {
-        context.ui.warn(warning);
-    }
-    let outcome = match args.dry_run {
-        true => SendOutcome::predict(&project, &lane)?,
-        false => send_with_attachments(&project, &lane, text.as_deref(), &attachments)?,
-    };
-    let lane = project.any_lane(&lane.name)?;
+    let request = SendRequest { lane, text, attachments };
+    let plan = send::plan(&project, &request)?;
+    let sent = if args.dry_run { plan.forecast(&project)? } else { plan.execute(&project)? };
     if args.wait && !args.dry_run {
-        return follow_run::follow_and_report(context, &project, &lane, None);
+        return follow_run::follow_and_report(context, &project, &sent.record, None);
     }
     if context.ui.json {
-        context.ui.print_json(SendOutput {
-            lane: &lane.name,
-            agent: &recipient.agent,
-            session: recipient.session.as_deref(),
-            queued: outcome == SendOutcome::Queued,
-            state: lane.state().to_string(),
-            dry_run: args.dry_run,
-        });
+        context.ui.print_json(sent);
         return Ok(Exit::Success);
     }
-    let would_be = if args.dry_run { "would be " } else { "" };
-    context.ui.print_line(match outcome {
-        SendOutcome::Started => {
-            let window_note = if recipient.was_interactive { ", without a window" } else { "" };
-            format!("{would_be}sent to '{}'; {} goes on{window_note}", lane.name, recipient.agent)
-        }
-        SendOutcome::Queued => format!("{would_be}kept for '{}' until its agent's turn has ended", lane.name),
-    });
+    context.ui.print_line(result_line(&sent));
     if !args.dry_run {
-        if outcome == SendOutcome::Started {
+        if !sent.queued {
             // Messages of another conversation may still be pending.
-            run_end::print_pending_message_count(context, &project.store, &lane.name);
+            run_end::print_pending_message_count(context, &project.store, &sent.lane);
         }
-        context.ui.hint(format!("follow it: git proq logs -f {}", lane.name));
+        context.ui.hint(format!("follow it: git proq logs -f {}", sent.lane));
     }
     Ok(Exit::Success)
 }
 
-/// Sends a message together with copies of its attachments. The copies are retained only if sending succeeds.
-fn send_with_attachments(
-    project: &Project,
-    lane: &AnyLane,
-    text: Option<&str>,
-    files: &[PathBuf],
-) -> Result<SendOutcome, Failure> {
-    let copies = MessageFiles::copy(&project.store, &lane.name, files)?;
-    let text = text.map(|text| copies.append_to(text)).transpose()?;
-    let outcome = send_message::send_message(project, lane, text.as_deref())?;
-    copies.retain();
-    Ok(outcome)
+fn result_line(sent: &SendOutcome) -> String {
+    let would_be = if sent.dry_run { "would be " } else { "" };
+    if sent.queued {
+        return format!("{would_be}kept for '{}' until its agent's turn has ended", sent.lane);
+    }
+    let window_note = if sent.leaves_window { ", without a window" } else { "" };
+    format!("{would_be}sent to '{}'; {} goes on{window_note}", sent.lane, sent.agent)
 }

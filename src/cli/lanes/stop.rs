@@ -1,19 +1,18 @@
 //! `git proq stop`: stops the agents of lanes.
 
-use std::collections::BTreeMap;
+use std::cell::Cell;
 
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use proq_base::explain::Exit;
-use proq_base::lane_name::LaneName;
-use proq_lib::agent::control::stop;
-use proq_lib::lane::messages::inbox::Inbox;
-use proq_lib::lane::state::lane_state::effective_state;
-use serde::Serialize;
+use proq_lib::lane::Project;
+use proq_lib::ops::reporter::{Progress, Reporter};
+use proq_lib::ops::stop;
+use proq_lib::ops::stop::StopRequest;
+use proq_lib::types::AnyLane;
 
 use crate::cli::arguments::candidates::any_lane_names;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
-use crate::cli::invocation::failure::Failure;
 use crate::cli::invocation::{caller, failure};
 use crate::cli::runs::run_end;
 
@@ -45,58 +44,47 @@ pub(crate) struct Stop {
     pub(crate) dry_run: bool,
 }
 
-#[derive(Serialize)]
-struct StopOutput {
-    stopped: Vec<LaneName>,
-    /// Number of pending messages by lane name, for the stopped lanes that have any.
-    #[serde(rename = "waiting", skip_serializing_if = "BTreeMap::is_empty")]
-    pending_message_counts: BTreeMap<LaneName, usize>,
-    dry_run: bool,
+/// Prints how each agent stopped.
+struct StopReporter<'a> {
+    context: &'a CommandContext,
+    project: &'a Project,
+    exit: Cell<Exit>,
+}
+
+impl Reporter for StopReporter<'_> {
+    fn progress(&self, progress: Progress<'_>) {
+        match progress {
+            Progress::AgentStopped(lane) => {
+                self.context.ui.status(run_end::state_line(lane, lane.state()));
+                run_end::print_pending_message_count(self.context, &self.project.store, &lane.name);
+            }
+            Progress::StopFailed(error) => self.exit.set(failure::print_failure(error, false)),
+            _ => {}
+        }
+    }
 }
 
 pub(crate) fn run(context: &CommandContext, args: &Stop) -> CommandResult {
     let project = context.project_for_write()?;
-    let mut names = Vec::new();
-    if args.all {
-        for lane in project.all_lanes()? {
-            if effective_state(&project, &lane)?.0.is_busy() {
-                names.push(lane.name);
-            }
-        }
-    } else {
-        for name in &args.lanes {
-            names.push(project.find_any_lane(name)?.name);
-        }
-    }
-    caller::refuse_agent_for_other_lanes(if args.all { &[] } else { names.as_slice() }, args.dry_run)?;
-    if names.is_empty() {
+    let named = args.lanes.iter().map(|name| project.find_any_lane(name)).collect::<Result<Vec<_>, _>>()?;
+    let names: Vec<_> = named.iter().map(|lane| &lane.name).collect();
+    caller::refuse_agent_for_other_lanes(&names, args.dry_run)?;
+    let lanes = if args.all { None } else { Some(named) };
+    let plan = stop::plan(&project, &StopRequest { lanes, wrap_up: args.wrap_up })?;
+    if plan.lanes.is_empty() {
         context.ui.status("no agent is running");
     }
-    let mut exit = Exit::Success;
-    let mut stopped = Vec::new();
-    for name in names {
-        if args.dry_run {
+    let reporter = StopReporter { context, project: &project, exit: Cell::new(Exit::Success) };
+    let outcome = if args.dry_run {
+        for AnyLane { name, .. } in &plan.lanes {
             context.ui.status(format!("would stop the agent of '{name}'"));
-            stopped.push(name);
-            continue;
         }
-        let result = match args.wrap_up {
-            true => stop::stop_after_wrap_up(&project, &name, project.settings.abort_grace),
-            false => stop::stop(&project, &name),
-        };
-        match result {
-            Ok(lane) => {
-                context.ui.status(run_end::state_line(&lane, lane.state()));
-                run_end::print_pending_message_count(context, &project.store, &name);
-                stopped.push(name);
-            }
-            Err(e) => exit = failure::print_failure(&Failure::from(e), false),
-        }
-    }
+        plan.forecast(&project)
+    } else {
+        plan.execute(&project, &reporter)
+    };
     if context.ui.json {
-        let pending_count = |name: &LaneName| (name.clone(), Inbox::new(&project.store, name).count());
-        let waiting = stopped.iter().map(pending_count).filter(|(_, count)| *count > 0).collect();
-        context.ui.print_json(StopOutput { stopped, pending_message_counts: waiting, dry_run: args.dry_run });
+        context.ui.print_json(outcome);
     }
-    Ok(exit)
+    Ok(reporter.exit.get())
 }

@@ -5,22 +5,16 @@ use std::time::Duration;
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use proq_base::explain::Exit;
-use proq_base::lane_name::LaneName;
-use proq_lib::agent::control::wait;
-use proq_lib::agent::control::wait::{WaitUntil, WaitedLane};
+use proq_lib::agent::control::wait::WaitUntil;
 use proq_lib::lane::Project;
 use proq_lib::lane::inspection::attempts;
-use proq_lib::lane::state::lane_state::effective_state;
-use proq_store::records::lane::AnyLane;
-use proq_store::records::lane_state::LaneState;
-use serde::Serialize;
+use proq_lib::ops::reporter::{Progress, Reporter};
+use proq_lib::ops::wait;
+use proq_lib::ops::wait::WaitRequest;
 
 use crate::cli::arguments::candidates::any_lane_and_group_names;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
-use crate::cli::invocation::failure::Failure;
-use crate::cli::runs::run_end::{
-    exit_for_state, notify_run_ended, print_pending_message_count, state_line, wait_for_final_event,
-};
+use crate::cli::runs::run_end::{exit_for_state, notify_run_ended, print_pending_message_count, state_line};
 use crate::cli::terminal::ui;
 
 /// Wait for lanes' agents to end
@@ -54,85 +48,49 @@ pub(crate) struct Wait {
     pub(crate) timeout: Option<Duration>,
 }
 
-/// JSON object of one lane that was waited for, in the output of `git proq wait`: one that has finished, or
-/// still runs after a timeout.
-#[derive(Serialize)]
-pub(crate) struct WaitedLaneOutput {
-    lane: LaneName,
-    state: LaneState,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    detail: Option<String>,
+/// Prints each run that has ended.
+struct WaitReporter<'a> {
+    context: &'a CommandContext,
+    project: &'a Project,
 }
 
-#[derive(Serialize)]
-struct WaitOutput {
-    lanes: Vec<WaitedLaneOutput>,
-    /// With `--any`, the lane that finished first.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    first: Option<LaneName>,
-    timed_out: bool,
+impl Reporter for WaitReporter<'_> {
+    fn progress(&self, progress: Progress<'_>) {
+        let Progress::RunEnded(waited) = progress else { return };
+        notify_run_ended(self.context, self.project, &waited.lane, waited.state);
+        if !self.context.ui.json {
+            self.context.ui.print_line(state_line(&waited.lane, waited.state));
+            print_pending_message_count(self.context, &self.project.store, &waited.lane.name);
+        }
+    }
 }
 
 pub(crate) fn run(context: &CommandContext, args: &Wait) -> CommandResult {
     let project = context.project()?;
-    let lanes = match args.lanes.as_slice() {
-        [] => running_lanes(&project)?,
-        names => attempts::any_lanes_by_name(&project, names)?,
-    };
-    if lanes.is_empty() {
+    let lanes = attempts::any_lanes_by_name(&project, &args.lanes)?;
+    let until = if args.any { WaitUntil::Any } else { WaitUntil::All };
+    let plan = wait::plan(&project, &WaitRequest { lanes, until, timeout: args.timeout })?;
+    if plan.is_empty() {
         context.ui.status("no agent is running");
     }
-    let (until, limit) = (if args.any { WaitUntil::Any } else { WaitUntil::All }, args.timeout);
-    let mut finished: Vec<(LaneName, Exit)> = Vec::new();
-    let results = wait::wait_for_lanes(&project, &lanes, until, limit, &mut |waited| {
-        finished.push((waited.lane.name.clone(), exit_for_state(waited.state)));
-        // If waiting fails, the event is only notified later.
-        drop(wait_for_final_event(&project.store, &waited.lane));
-        notify_run_ended(context, &project, &waited.lane, waited.state);
-        if !context.ui.json {
-            context.ui.print_line(state_line(&waited.lane, waited.state));
-            print_pending_message_count(context, &project.store, &waited.lane.name);
-        }
-    })?;
-    let running_count = results.iter().filter(|waited| !waited.is_finished).count();
-    let timed_out = running_count > 0 && (!args.any || finished.is_empty());
+    let outcome = plan.execute(&project, &WaitReporter { context, project: &project })?;
+    let (timed_out, running_count) = (outcome.timed_out, outcome.running_count());
+    let ended = outcome.finished.iter().map(|state| exit_for_state(*state));
+    let exit = ended.clone().find(|exit| *exit != Exit::Success).unwrap_or(Exit::Success);
     if context.ui.json {
-        let first = finished.first().filter(|_| args.any).map(|(name, _)| name.clone());
-        let lanes = results.into_iter().map(WaitedLaneOutput::from).collect();
-        context.ui.print_json(WaitOutput { lanes, first, timed_out });
+        context.ui.print_json(outcome);
     } else if timed_out {
-        for waited in results.iter().skip(finished.len()) {
+        for waited in outcome.waited.iter().skip(ended.len()) {
             context.ui.print_line(state_line(&waited.lane, waited.state));
         }
     }
-    if let (true, Some(limit)) = (timed_out, limit) {
+    if let (true, Some(limit)) = (timed_out, args.timeout) {
         let agents_text =
             if running_count == 1 { "1 agent is".to_owned() } else { format!("{running_count} agents are") };
         context.ui.warn(format!("gave up after {}; {agents_text} still at work", ui::short_duration(limit)));
         return Ok(Exit::Locked);
     }
-    Ok(finished
-        .into_iter()
-        .map(|(_, exit)| exit)
-        .find(|exit| *exit != Exit::Success)
-        .unwrap_or(Exit::Success))
-}
-
-/// Returns the lanes whose agents start or run now.
-fn running_lanes(project: &Project) -> Result<Vec<AnyLane>, Failure> {
-    let mut lanes = Vec::new();
-    for lane in project.all_lanes()? {
-        if effective_state(project, &lane)?.0.is_busy() {
-            lanes.push(lane);
-        }
-    }
-    Ok(lanes)
-}
-
-impl From<WaitedLane> for WaitedLaneOutput {
-    fn from(WaitedLane { lane, state, .. }: WaitedLane) -> WaitedLaneOutput {
-        WaitedLaneOutput { lane: lane.name, state, detail: lane.detail }
-    }
+    Ok(exit)
 }
 
 /// Parses a duration: `90` and `90s` are seconds, `5m` minutes, `1h` hours, `2d` days.

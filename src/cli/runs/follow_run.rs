@@ -6,6 +6,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use proq_base::explain::Exit;
 use proq_base::terminal_text;
 use proq_lib::agent::command::agent_command::AgentCommand;
+use proq_lib::agent::control::wait::wait_for_final_event;
 use proq_lib::lane::Project;
 use proq_store::records::lane::AnyLane;
 use proq_store::records::lane_state::{LaneState, RunState};
@@ -59,7 +60,7 @@ fn watch_run(project: &Project, lane: &AnyLane, bar: &ProgressBar) -> Result<(An
     let result = log_view::watch_last_line(project, lane, &log, &mut |line| {
         bar.set_message(terminal_text::escape_line(line));
     })?;
-    run_end::wait_for_final_event(&project.store, lane)?;
+    wait_for_final_event(&project.store, lane)?;
     Ok(result)
 }
 

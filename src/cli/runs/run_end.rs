@@ -1,40 +1,17 @@
 //! The end of a run for the user: its line, exit code, event, and the messages that are still pending.
 
-use std::time::{Duration, Instant};
-
 use proq_base::explain::Exit;
 use proq_base::lane_name::LaneName;
 use proq_lib::event::log::{Event, EventName};
 use proq_lib::lane::Project;
-use proq_lib::lane::inspection::idle_lane;
 use proq_lib::lane::messages::inbox;
 use proq_lib::lane::messages::inbox::Inbox;
 use proq_store::Store;
-use proq_store::locks::lock::LockName;
 use proq_store::records::lane::AnyLane;
 use proq_store::records::lane_state::LaneState;
 
 use crate::cli::invocation::context::CommandContext;
-use crate::cli::invocation::failure::Failure;
 use crate::cli::terminal::ui;
-
-/// Maximum time that a supervisor may need between writing the final state and writing the event.
-const FINAL_EVENT_TIMEOUT: Duration = Duration::from_secs(1);
-
-/// Waits until the supervisor has written its event, which follows the state, so that the event log has it
-/// when `git proq wait` returns.
-pub(crate) fn wait_for_final_event(store: &Store, lane: &AnyLane) -> Result<(), Failure> {
-    let started = Instant::now();
-    let lock = LockName::Run(lane.name.clone());
-    // The session of an idle interactive agent continues.
-    while started.elapsed() < FINAL_EVENT_TIMEOUT
-        && !idle_lane::is_agent_idle(store, lane)
-        && store.locks().is_held(&lock)?
-    {
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    Ok(())
-}
 
 /// Makes the terminal notify the user that a run has ended.
 pub(crate) fn notify_run_ended(

@@ -1,15 +1,11 @@
 //! The `git proq op` command: the operation log.
 
 use clap::{Args, Subcommand};
-use proq_base::config::settings::Settings;
 use proq_base::explain::Exit;
-use proq_lib::operation::journaled_operation::step::{BoxedStep, RefChange};
-use proq_lib::operation::op_log_view;
-use proq_lib::operation::op_log_view::{LoggedOperation, OpLog};
+use proq_lib::ops::operation_log;
+use proq_lib::ops::undo::UndoRequest;
+use proq_lib::types::{OperationNumber, now};
 use proq_lib::undo::undo_plan::UndoTarget;
-use proq_store::base::clock::{Moment, now};
-use proq_store::base::operation_number::OperationNumber;
-use serde::Serialize;
 
 use super::undo_operations::undo_operations;
 use crate::cli::arguments::numbers::operation_number;
@@ -67,125 +63,51 @@ pub(crate) enum OpCommand {
     },
 }
 
-#[derive(Serialize)]
-struct OperationRow {
-    operation: OperationNumber,
-    /// Time at which the operation started.
-    #[serde(rename = "at")]
-    started_at: Moment,
-    kind: String,
-    command: String,
-    /// What the operation did, in a few words.
-    #[serde(rename = "did")]
-    effect: String,
-    /// Whether the operation was undone later.
-    undone: bool,
-    /// Whether the operation's process crashed and another process completed or undid the operation.
-    recovered: bool,
-    /// Numbers of the operations that this one undoes.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    undoes: Vec<OperationNumber>,
-    /// Number of the undo that this operation takes back.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    redoes: Option<OperationNumber>,
-}
-
-#[derive(Serialize)]
-struct OperationList {
-    operations: Vec<OperationRow>,
-}
-
-#[derive(Serialize)]
-struct OperationDetail {
-    #[serde(flatten)]
-    row: OperationRow,
-    pid: u32,
-    host: String,
-    refs: Vec<RefChange>,
-    steps: Vec<BoxedStep>,
-}
-
 pub(crate) fn run(context: &CommandContext, args: &Op) -> CommandResult {
+    let undo = |target, force, dry_run| {
+        undo_operations(context, &UndoRequest { target, force, is_named: true }, dry_run)
+    };
     match &args.command {
         OpCommand::Log { last } => print_log(context, *last),
         OpCommand::Show { operation } => print_operation(context, *operation),
         OpCommand::Restore { operation, force, dry_run } => {
-            undo_operations(context, UndoTarget::After(*operation), *force, *dry_run, true)
+            undo(UndoTarget::After(*operation), *force, *dry_run)
         }
-        OpCommand::Redo { dry_run } => undo_operations(context, UndoTarget::LastUndo, false, *dry_run, true),
-    }
-}
-
-fn operation_row(settings: &Settings, logged: &LoggedOperation) -> OperationRow {
-    let (header, entry) = (&logged.entry.header, &logged.entry);
-    OperationRow {
-        operation: logged.number,
-        started_at: header.started_at,
-        kind: header.kind.clone(),
-        command: header.command.clone(),
-        effect: op_log_view::summarize_entry(entry, &settings.branch_prefix),
-        undone: logged.is_undone,
-        recovered: entry.end_and_recovered.is_some_and(|(_, recovered)| recovered),
-        undoes: header.undoes.clone(),
-        redoes: header.reverted_undo,
+        OpCommand::Redo { dry_run } => undo(UndoTarget::LastUndo, false, *dry_run),
     }
 }
 
 fn print_log(context: &CommandContext, last: Option<usize>) -> CommandResult {
-    let project = context.project()?;
-    let op_log = OpLog::read(&project);
-    let rows = op_log
-        .operations
-        .iter()
-        .rev()
-        .take(last.unwrap_or(usize::MAX))
-        .map(|l| operation_row(&project.settings, l));
-    let operations: Vec<OperationRow> = rows.collect();
+    let list = operation_log::list(&context.project()?, last);
     if context.ui.json {
-        context.ui.print_json(OperationList { operations });
+        context.ui.print_json(list);
         return Ok(Exit::Success);
     }
-    if operations.is_empty() {
+    if list.operations.is_empty() {
         context.ui.status("nothing was done yet");
         return Ok(Exit::Success);
     }
-    let rows = operations.iter().map(|row| {
+    let rows = list.operations.into_iter().map(|row| {
         let state = match (row.undone, row.recovered) {
             (true, _) => "undone",
             (false, true) => "cut short",
             (false, false) => "",
         };
-        vec![
-            row.operation.to_string(),
-            ui::short_duration(now().duration_since(row.started_at)),
-            state.to_owned(),
-            row.command.clone(),
-            row.effect.clone(),
-        ]
+        let age = ui::short_duration(now().duration_since(row.started_at));
+        vec![row.operation.to_string(), age, state.to_owned(), row.command, row.effect]
     });
     context.ui.print_line(table::render(&["OP", "AGE", "STATE", "COMMAND", "WHAT IT DID"], rows.collect()));
     Ok(Exit::Success)
 }
 
 fn print_operation(context: &CommandContext, number: OperationNumber) -> CommandResult {
-    let project = context.project()?;
-    let op_log = OpLog::read(&project);
-    let logged = op_log_view::require_operation(&op_log, number)?;
-    let steps: Vec<BoxedStep> = logged.entry.applied_steps().cloned().collect();
-    let row = operation_row(&project.settings, logged);
-    if context.ui.json {
-        let header = &logged.entry.header;
-        let refs = steps.iter().filter_map(|step| step.moved_ref()).collect();
-        context.ui.print_json(OperationDetail {
-            row,
-            pid: header.pid,
-            host: header.host.clone(),
-            refs,
-            steps,
-        });
+    let detail = operation_log::show(&context.project()?, number)?;
+    let ui = context.ui;
+    if ui.json {
+        ui.print_json(detail);
         return Ok(Exit::Success);
     }
-    let ui = context.ui;
+    let row = &detail.row;
     ui.print_line(format!("operation  {number}{}", if row.undone { " (undone)" } else { "" }));
     ui.print_line(format!("command    {}", row.command));
     ui.print_line(format!(
@@ -193,15 +115,13 @@ fn print_operation(context: &CommandContext, number: OperationNumber) -> Command
         row.started_at,
         ui::short_duration(now().duration_since(row.started_at))
     ));
-    ui.print_line(format!("who        process {} on {}", logged.entry.header.pid, logged.entry.header.host));
+    ui.print_line(format!("who        process {} on {}", detail.pid, detail.host));
     if row.recovered {
         ui.print_line("how        cut short, and put right by a later command");
     }
     ui.print_line(format!("what       {}", row.effect));
-    for step in &steps {
-        if let Some(line) = step.log_line() {
-            ui.print_line(format!("  {line}"));
-        }
+    for line in detail.steps.iter().filter_map(|step| step.log_line()) {
+        ui.print_line(format!("  {line}"));
     }
     Ok(Exit::Success)
 }

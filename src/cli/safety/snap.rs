@@ -3,15 +3,9 @@
 use clap::{Args, Subcommand};
 use clap_complete::engine::ArgValueCompleter;
 use proq_base::explain::Exit;
-use proq_base::lane_name::LaneName;
-use proq_git::snapshots::restore_forecast::RestoreOutcome;
-use proq_git::status::special_files::UncapturedPath;
-use proq_git::{CommitId, RepoPath};
-use proq_lib::snapshot::snap_restore::RestoreReport;
-use proq_lib::snapshot::snap_view::{SnapFile, SnapState, SnapView};
-use proq_lib::snapshot::{snap_restore, snap_view};
-use proq_store::base::clock::{Moment, now};
-use serde::Serialize;
+use proq_lib::ops::snapshot;
+use proq_lib::ops::snapshot::{RestoreRequest, SnapshotRow};
+use proq_lib::types::{RestoreOutcome, now};
 
 use crate::cli::arguments::candidates::snap_ids;
 use crate::cli::invocation::caller;
@@ -58,68 +52,6 @@ pub(crate) enum SnapCommand {
     },
 }
 
-/// JSON object of one snapshot.
-#[derive(Serialize)]
-struct SnapshotRow {
-    id: String,
-    #[serde(rename = "why")]
-    reason: String,
-    /// Time at which the snapshot was taken.
-    #[serde(rename = "at")]
-    taken_at: Moment,
-    /// One of waiting, edits, kept, restored, copy, automatic.
-    state: &'static str,
-    /// Lane whose preview the snapshot waits for, or whose edits it holds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    lane: Option<LaneName>,
-    /// Time at which the snapshot was restored; `None` if it was not, or is only a copy.
-    #[serde(rename = "restored", skip_serializing_if = "Option::is_none")]
-    restored_at: Option<Moment>,
-    /// Number of files in the snapshot.
-    files: usize,
-    /// Commit that `git stash apply` takes.
-    commit: CommitId,
-    /// Commit that HEAD was at when the snapshot was taken.
-    base: CommitId,
-}
-
-#[derive(Serialize)]
-struct SnapshotList {
-    snapshots: Vec<SnapshotRow>,
-}
-
-#[derive(Serialize)]
-struct SnapshotDetails {
-    #[serde(flatten)]
-    row: SnapshotRow,
-    paths: Vec<FileEntry>,
-    /// Paths that the snapshot could not capture.
-    #[serde(rename = "left")]
-    left_out: Vec<UncapturedPath>,
-    empty_folders: Vec<RepoPath>,
-}
-
-#[derive(Serialize)]
-struct FileEntry {
-    path: RepoPath,
-    /// Status in two letters, as in `git status --short`.
-    status: String,
-}
-
-#[derive(Serialize)]
-struct RestoreOutput {
-    id: String,
-    commit: CommitId,
-    /// One of exactly, merged, conflict.
-    #[serde(rename = "restored")]
-    restore_result: &'static str,
-    conflicts: Vec<RepoPath>,
-    /// Ignored files that an earlier restore of this snapshot wrote and that have changed since.
-    #[serde(rename = "ignored_gone", skip_serializing_if = "Vec::is_empty")]
-    lost_ignored: Vec<RepoPath>,
-    dry_run: bool,
-}
-
 pub(crate) fn run(context: &CommandContext, args: &Snap) -> CommandResult {
     match &args.command {
         SnapCommand::List => list(context),
@@ -129,21 +61,21 @@ pub(crate) fn run(context: &CommandContext, args: &Snap) -> CommandResult {
 }
 
 fn list(context: &CommandContext) -> CommandResult {
-    let views = snap_view::snap_views(&context.project()?)?;
+    let list = snapshot::list(&context.project()?)?;
     if context.ui.json {
-        context.ui.print_json(SnapshotList { snapshots: views.iter().map(snapshot_row).collect() });
+        context.ui.print_json(list);
         return Ok(Exit::Success);
     }
-    if views.is_empty() {
+    if list.snapshots.is_empty() {
         context.ui.status("no snapshot is kept");
         return Ok(Exit::Success);
     }
-    let rows = views.iter().map(|view| {
-        let snap = &view.record;
+    let rows = list.snapshots.iter().map(|row| {
+        let snap = &row.view.record;
         vec![
             snap.id.clone(),
             ui::short_duration(now().duration_since(snap.at)),
-            state_text(view),
+            state_text(row),
             snap.snapshot.files.to_string(),
             snap.reason.clone(),
         ]
@@ -153,19 +85,12 @@ fn list(context: &CommandContext) -> CommandResult {
 }
 
 fn show(context: &CommandContext, id: &str) -> CommandResult {
-    let project = context.project()?;
-    let view = snap_view::find_snap(&project, id)?;
-    let files = view.files(&project.repo)?;
+    let details = snapshot::show(&context.project()?, id)?;
     if context.ui.json {
-        let file = |f: SnapFile| FileEntry { path: f.path, status: f.status.iter().collect() };
-        context.ui.print_json(SnapshotDetails {
-            row: snapshot_row(&view),
-            paths: files.into_iter().map(file).collect(),
-            left_out: view.uncaptured_paths().to_vec(),
-            empty_folders: view.record.snapshot.empty_dirs.clone(),
-        });
+        context.ui.print_json(details);
         return Ok(Exit::Success);
     }
+    let view = &details.row.view;
     let snap = &view.record;
     let print_field = |key: &str, value: &str| {
         context.ui.print_line(format!("{} {value}", console::style(format!("{key:<10}")).dim()));
@@ -176,8 +101,8 @@ fn show(context: &CommandContext, id: &str) -> CommandResult {
     print_field(
         "state",
         &match snap.restored {
-            Some(at) => format!("{}, {at}", state_text(&view)),
-            None => state_text(&view),
+            Some(at) => format!("{}, {at}", state_text(&details.row)),
+            None => state_text(&details.row),
         },
     );
     print_field("base", &snap.snapshot.head_commit.short());
@@ -194,11 +119,11 @@ fn show(context: &CommandContext, id: &str) -> CommandResult {
     for item in view.uncaptured_paths() {
         print_field("left out", &format!("{} ({})", item.path, item.kind));
     }
-    if !files.is_empty() {
+    if !details.paths.is_empty() {
         context.ui.print_line("");
     }
-    for file in files {
-        context.ui.print_line(format!("{} {}", file.status.iter().collect::<String>(), file.path));
+    for file in &details.paths {
+        context.ui.print_line(format!("{} {}", file.status, file.path));
     }
     Ok(Exit::Success)
 }
@@ -206,36 +131,20 @@ fn show(context: &CommandContext, id: &str) -> CommandResult {
 fn restore(context: &CommandContext, id: &str, dry_run: bool) -> CommandResult {
     let project = context.project_for_write()?;
     caller::refuse_lane_agent(dry_run)?;
-    let view = snap_view::find_snap(&project, id)?;
-    let report = snap_restore::restore_snapshot(&project, &view, dry_run)?;
-    let conflicts = match &report.outcome {
-        RestoreOutcome::Conflict(paths) => paths.clone(),
-        RestoreOutcome::Exact | RestoreOutcome::Merged => Vec::new(),
-    };
-    let exit = if conflicts.is_empty() { Exit::Success } else { Exit::Conflicts };
+    let plan = snapshot::plan(&project, &RestoreRequest { id: id.to_owned() })?;
+    let outcome = if dry_run { plan.forecast(&project)? } else { plan.execute(&project)? };
+    let exit = if outcome.conflicts.is_empty() { Exit::Success } else { Exit::Conflicts };
     if context.ui.json {
-        let restored = match &report.outcome {
-            RestoreOutcome::Exact => "exactly",
-            RestoreOutcome::Merged => "merged",
-            RestoreOutcome::Conflict(_) => "conflict",
-        };
-        let (id, commit) = (view.record.id.clone(), view.commit());
-        context.ui.print_json(RestoreOutput {
-            id,
-            commit,
-            restore_result: restored,
-            conflicts,
-            lost_ignored: report.lost_ignored,
-            dry_run,
-        });
+        context.ui.print_json(outcome);
     } else {
-        print_restored(context, &view, &report, dry_run);
+        print_restored(context, &outcome);
     }
     Ok(exit)
 }
 
-fn print_restored(context: &CommandContext, view: &SnapView, report: &RestoreReport, dry_run: bool) {
-    let (id, dir) = (&view.record.id, report.dir.display());
+fn print_restored(context: &CommandContext, restored: &snapshot::RestoreOutcome) {
+    let (report, dry_run) = (&restored.report, restored.dry_run);
+    let (id, dir) = (&restored.id, report.dir.display());
     let verb = if dry_run { "would come back" } else { "is back" };
     for path in &report.blocked_ignored {
         context.ui.warn(format!("{path} was not restored: another file or a link is in its place"));
@@ -272,42 +181,15 @@ fn print_restored(context: &CommandContext, view: &SnapView, report: &RestoreRep
                 "bring it back {}: {} {}",
                 stash_method.purpose(),
                 stash_method.command(),
-                view.commit()
+                restored.commit
             ));
         }
     }
 }
 
-fn snapshot_row(view: &SnapView) -> SnapshotRow {
-    let snap = &view.record;
-    let (state, lane) = match &view.state {
-        SnapState::AwaitsPreviewExit(lane) => ("waiting", Some(lane.clone())),
-        SnapState::AwaitsNextPreview(lane) => ("edits", Some(lane.clone())),
-        SnapState::Saved => ("kept", None),
-        SnapState::Restored => ("restored", None),
-        SnapState::CopyOnly if snap.automatic.is_some() => ("automatic", None),
-        SnapState::CopyOnly => ("copy", None),
-    };
-    SnapshotRow {
-        id: snap.id.clone(),
-        reason: snap.reason.clone(),
-        taken_at: snap.at,
-        state,
-        lane,
-        restored_at: snap.restored.filter(|_| !snap.is_copy),
-        files: snap.snapshot.files,
-        commit: snap.snapshot.commit,
-        base: snap.snapshot.head_commit,
-    }
-}
-
-fn state_text(view: &SnapView) -> String {
-    match &view.state {
-        SnapState::AwaitsPreviewExit(_) => "waiting".to_owned(),
-        SnapState::AwaitsNextPreview(lane) => format!("edits of {lane}"),
-        SnapState::Saved => "kept".to_owned(),
-        SnapState::Restored => "restored".to_owned(),
-        SnapState::CopyOnly if view.record.automatic.is_some() => "automatic".to_owned(),
-        SnapState::CopyOnly => "copy".to_owned(),
+fn state_text(row: &SnapshotRow) -> String {
+    match (&row.lane, row.state) {
+        (Some(lane), "edits") => format!("edits of {lane}"),
+        (_, state) => state.to_owned(),
     }
 }

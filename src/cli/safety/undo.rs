@@ -1,8 +1,9 @@
 //! The `git proq undo` command.
 
 use clap::Args;
+use proq_lib::ops::undo::UndoRequest;
+use proq_lib::types::OperationNumber;
 use proq_lib::undo::undo_plan::UndoTarget;
-use proq_store::base::operation_number::OperationNumber;
 
 use super::undo_operations::undo_operations;
 use crate::cli::arguments::numbers::operation_number;
@@ -34,11 +35,6 @@ pub(crate) struct Undo {
 }
 
 pub(crate) fn run(context: &CommandContext, args: &Undo) -> CommandResult {
-    undo_operations(
-        context,
-        UndoTarget::Last(args.operation),
-        args.force,
-        args.dry_run,
-        args.operation.is_some(),
-    )
+    let (target, is_named) = (UndoTarget::Last(args.operation), args.operation.is_some());
+    undo_operations(context, &UndoRequest { target, force: args.force, is_named }, args.dry_run)
 }

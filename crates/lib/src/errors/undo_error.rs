@@ -34,6 +34,21 @@ pub enum UndoError {
         /// Number of the last operation in effect; `None` if there is none.
         last: Option<OperationNumber>,
     },
+    /// Another terminal or another program started the operation, and the user cannot be prompted.
+    #[error(
+        "operation {number} was started in another terminal or by another program: {command}; nothing was changed"
+    )]
+    #[hint("look at it: git proq op show {number}")]
+    #[hint("undo it all the same: git proq undo {number}")]
+    ConfirmationRequired {
+        /// Number of the operation.
+        number: OperationNumber,
+        /// Command line by which it was started.
+        command: String,
+    },
+    /// The user answered the confirmation prompt with no.
+    #[error("nothing was changed")]
+    Declined,
     /// The branch has new commits on top of those to undo.
     #[error("'{branch}' has moved on to {} since", tip.short())]
     BuiltOn {

@@ -4,5 +4,19 @@
 //! returns the changes to be made or the refusal; `execute` makes exactly these changes, refuses if the
 //! repository has moved since, and returns the outcome, which serializes to the command's JSON output.
 
+pub mod batch_rules;
+pub mod cleanup;
+pub mod discard;
+pub mod edit;
 pub mod error;
+pub mod gc;
+pub mod lane_removal;
+pub mod operation_log;
+pub mod preview;
+pub mod removal;
 pub mod reporter;
+pub mod send;
+pub mod snapshot;
+pub mod stop;
+pub mod undo;
+pub mod wait;

@@ -2,8 +2,18 @@
 
 use proq_base::lane_name::LaneName;
 
+use std::path::Path;
+
+use proq_store::base::operation_number::OperationNumber;
+use proq_store::records::lane::AnyLane;
+
+use super::error::Error;
+use super::lane_removal::LaneRemoval;
+use crate::agent::control::wait::WaitedLane;
 use crate::event::approval::ShellCommand;
+use crate::lane::context::expiry_item::ExpiredGroup;
 use crate::merge::types::outcome::LandingPlan;
+use crate::preview::leave::LeaveResult;
 
 /// A decision that only the user can make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,6 +25,13 @@ pub enum Question<'a> {
         /// State of the session, in words.
         detail: &'a str,
     },
+    /// Whether to undo an operation that another terminal or another program started.
+    UndoOfOtherTerminal {
+        /// Number of the operation.
+        number: OperationNumber,
+        /// Command line by which it was started.
+        command: &'a str,
+    },
 }
 
 /// Something that a caller may show while a use case runs.
@@ -22,6 +39,29 @@ pub enum Question<'a> {
 pub enum Progress<'a> {
     /// The lanes that a landing will try, before the first ref moves.
     Landing(&'a LandingPlan),
+    /// A question that needs an answer before the use case is executed.
+    ConfirmationNeeded(Question<'a>),
+    /// A lane whose removal was decided: it is or would be removed, or is retained with an error.
+    Removal(&'a LaneRemoval),
+    /// The preview that was left because its lane is being removed.
+    PreviewLeft(&'a LeaveResult),
+    /// A worktree without a lane record that is or would be removed.
+    UnrecordedWorktree {
+        /// Top folder of the worktree.
+        path: &'a Path,
+        /// Whether it has been removed.
+        is_removed: bool,
+    },
+    /// The reason why a worktree without a lane record is retained.
+    UnrecordedRetained(&'a Error),
+    /// A lane whose agent was stopped, as it is now.
+    AgentStopped(&'a AnyLane),
+    /// The reason why an agent was not stopped.
+    StopFailed(&'a Error),
+    /// A lane whose run was waited for and has ended.
+    RunEnded(&'a WaitedLane),
+    /// Expired items of one kind that are or would be deleted.
+    Expired(&'a ExpiredGroup),
 }
 
 /// Caller of a use case: a command, a server or another program. Warnings and waits go to the listener of

@@ -9,6 +9,7 @@ use proq_git::history::tree_diff;
 use proq_git::status::status_query;
 use proq_git::status::worktree_status::WorktreeStatus;
 use proq_git::{CommitId, RepoPath};
+use proq_store::records::lane::LaneRecord;
 use proq_store::records::preview::PreviewRecord;
 
 use super::enter::require_lane_tip;
@@ -23,7 +24,7 @@ use crate::operation::locked_worktree::LockedWorktree;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PreviewAction<'a> {
     /// Show this lane.
-    Show(&'a str),
+    Show(&'a LaneRecord),
     /// Update the open preview to the tip of its lane.
     Refresh,
     /// Leave the open preview.
@@ -102,15 +103,14 @@ fn find_target(
     preview: Option<&PreviewRecord>,
     main_checkout: &MainCheckoutHead,
 ) -> Result<(Option<LaneName>, String, CommitId), Error> {
-    if let PreviewAction::Show(name) = action {
-        let lane = project.find_lane(name)?;
-        let tip = require_lane_tip(&project.repo, &lane)?;
+    if let PreviewAction::Show(lane) = action {
+        let tip = require_lane_tip(&project.repo, lane)?;
         if let Some(preview) = preview
             .filter(|preview| main_checkout::preview_state(preview, main_checkout) == PreviewState::Elsewhere)
         {
             return Err(main_checkout::switched_error(&project.repo, preview, main_checkout));
         }
-        return Ok((Some(lane.name), lane.kind.branch, tip));
+        return Ok((Some(lane.name.clone()), lane.kind.branch.clone(), tip));
     }
     let preview = preview.ok_or(Error::NoOpenPreview)?;
     if action == PreviewAction::Refresh {
@@ -137,7 +137,7 @@ fn is_single_transition(
 ) -> bool {
     let Some(preview) = preview else { return true };
     let is_shown = main_checkout::preview_state(preview, main_checkout) == PreviewState::Shown;
-    is_shown && action != PreviewAction::Show(preview.lane.as_str())
+    is_shown && !matches!(action, PreviewAction::Show(lane) if lane.name == preview.lane)
 }
 
 /// Refuses files that are in the way once the uncommitted changes are parked.

@@ -3,14 +3,13 @@
 
 use std::time::{Duration, Instant};
 
-use proq_base::lane_name::LaneName;
+use proq_store::Store;
 use proq_store::locks::lock::LockName;
 use proq_store::locks::wait_many::LockWaitSet;
 use proq_store::records::lane::AnyLane;
 use proq_store::records::lane_state::LaneState;
 
 use crate::agent::Error;
-use crate::lane;
 use crate::lane::Project;
 use crate::lane::context::lane_records;
 use crate::lane::inspection::idle_lane;
@@ -18,10 +17,14 @@ use crate::lane::inspection::idle_lane;
 /// Interval at which the states of interactive agents are read. It is short because the user is waiting.
 const INTERACTIVE_POLL_INTERVAL: Duration = Duration::from_millis(250);
 
+/// Maximum time that a supervisor may need between writing the final state and writing the event.
+const FINAL_EVENT_TIMEOUT: Duration = Duration::from_secs(1);
+
 /// Condition that ends the wait.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum WaitUntil {
     /// All runs have finished.
+    #[default]
     All,
     /// One run has finished.
     Any,
@@ -41,14 +44,22 @@ pub struct WaitedLane {
     is_interactive: bool,
 }
 
-/// Waits until a lane's run has finished. Returns the lane, with the detail of its state, and the state.
-/// Returns at once when nothing runs.
-pub(crate) fn wait_for_lane(project: &Project, name: &LaneName) -> Result<(AnyLane, LaneState), Error> {
-    let requested = project.any_lane(name)?;
-    let all = wait_for_lanes(project, std::slice::from_ref(&requested), WaitUntil::All, None, &mut |_| {})?;
-    let unknown_lane = || lane::Error::UnknownLane { name: name.to_string(), similar: None };
-    let waited = all.into_iter().next().ok_or_else(unknown_lane)?;
-    Ok((waited.lane, waited.state))
+/// Waits until the supervisor has written its event, which follows the state, so that the event log has it
+/// when a wait returns.
+///
+/// # Errors
+/// Fails if the lock of the run cannot be examined.
+pub fn wait_for_final_event(store: &Store, lane: &AnyLane) -> Result<(), Error> {
+    let started = Instant::now();
+    let lock = LockName::Run(lane.name.clone());
+    // The session of an idle interactive agent continues.
+    while started.elapsed() < FINAL_EVENT_TIMEOUT
+        && !idle_lane::is_agent_idle(store, lane)
+        && store.locks().is_held(&lock)?
+    {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    Ok(())
 }
 
 /// Waits until the runs of lanes have finished, for at most `limit`, and returns the current state of all

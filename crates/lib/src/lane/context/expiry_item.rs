@@ -6,9 +6,11 @@ use proq_base::explain::Explain;
 use proq_git::Oid;
 use proq_store::base::clock::Moment;
 use proq_store::base::operation_number::OperationNumber;
+use serde::Serialize;
 
 /// A kind of item that is kept for a limited time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum ExpiryKind {
     /// Folders of removed lanes.
     Trash,
@@ -19,10 +21,13 @@ pub enum ExpiryKind {
     /// Saved refs, whose commits other refs keep too.
     SavedRefs,
     /// Refs that keep objects for operations which no longer exist.
+    #[serde(rename = "operation-refs")]
     OrphanOperationRefs,
     /// Cached results of passed checks.
+    #[serde(rename = "checks")]
     VerifyCache,
     /// Files that crashed processes left half written.
+    #[serde(rename = "drafts")]
     TempFiles,
 }
 
@@ -98,4 +103,29 @@ pub struct ExpiryScan {
     pub expired: Vec<ExpiredItem>,
     /// Items that are old enough but are retained, with the reason.
     pub retained: Vec<RetainedItem>,
+}
+
+/// Expired items of one kind.
+#[derive(Debug, Serialize)]
+pub struct ExpiredGroup {
+    /// Kind of the items.
+    pub kind: ExpiryKind,
+    /// Number of the items.
+    pub count: usize,
+    /// Bytes that the items take on disk.
+    pub bytes: u64,
+    /// The items, oldest first.
+    pub items: Vec<ExpiredRow>,
+}
+
+/// An expired item.
+#[derive(Debug, Serialize)]
+pub struct ExpiredRow {
+    /// Name of the item.
+    pub name: String,
+    /// Time since which the item has been obsolete.
+    #[serde(rename = "at")]
+    pub obsolete_since: Moment,
+    /// Bytes that the item takes on disk.
+    pub bytes: u64,
 }

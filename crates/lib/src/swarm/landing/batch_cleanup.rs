@@ -9,6 +9,7 @@ use proq_store::base::clock::now;
 use proq_store::base::id::new_id;
 use proq_store::locks::lock::LockName;
 use proq_store::records::lane::LaneRecord;
+use serde::Serialize;
 
 use super::batch_landing::{find_landed_branch, landing_hint, landing_lane_name, last_known_tip};
 use crate::lane;
@@ -26,12 +27,17 @@ use crate::swarm::batch::ledger::Ledger;
 use crate::swarm::batch::record::{Batch, BatchRecord};
 
 /// Result of cleaning up a batch.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CleanupReport {
+    /// Id of the batch.
+    pub batch: BatchId,
     /// Names of the removed lanes.
     pub lanes: Vec<LaneName>,
     /// The ref that keeps the commits which had landed only on the batch's branch.
+    #[serde(rename = "saved")]
     pub saved_ref: Option<String>,
+    /// Whether nothing was changed.
+    pub dry_run: bool,
 }
 
 /// Refuses the clean-up where a lane has work that would be removed with it.
@@ -98,7 +104,7 @@ pub fn clean_up(
     }
     let names: Vec<LaneName> = lanes.into_iter().map(|lane| lane.name).collect();
     if dry_run {
-        return Ok(CleanupReport { lanes: names, saved_ref: None });
+        return Ok(CleanupReport { batch: id.clone(), lanes: names, saved_ref: None, dry_run });
     }
     let saved_ref = operate(project, "cleanup", |op| {
         for name in &names {
@@ -112,7 +118,7 @@ pub fn clean_up(
         Ok::<_, Error>(saved_ref)
     })?;
     Ledger::release_all(&project.store, id)?;
-    Ok(CleanupReport { lanes: names, saved_ref })
+    Ok(CleanupReport { batch: id.clone(), lanes: names, saved_ref, dry_run })
 }
 
 /// Removes the branch of a batch, which is or was at `tip`. If the tip `is_unlanded` on the base, returns the

@@ -372,28 +372,12 @@ pub fn require_criteria_met(project: &Project, batch: &BatchRecord) -> Result<()
     Err(BatchError::CriteriaNotMet { id: batch.id.clone(), reason }.into())
 }
 
-/// Refuses to undo landings that a batch builds on: while the batch runs and, without `force`, as long as it
-/// may continue. `proof_paths` are the landing records that the landings wrote.
-///
-/// # Errors
-/// [`BatchError::BatchBuildsOn`].
-pub fn refuse_if_built_on(
-    store: &Store,
-    proof_paths: &[PathBuf],
-    (force, force_command): (bool, Option<String>),
-) -> Result<(), Error> {
-    match first_dependent_batch(store, proof_paths, force)? {
-        Some((id, runs)) => Err(BatchError::BatchBuildsOn { id, runs, force_command }.into()),
-        None => Ok(()),
-    }
-}
-
 /// Returns the first batch that builds on landings, and whether it runs now. `proof_paths` are the landing
 /// records that the landings wrote. With `only_running`, batches that do not run are ignored.
 ///
 /// # Errors
 /// When the log of a batch cannot be read.
-pub fn first_dependent_batch(
+pub(crate) fn first_dependent_batch(
     store: &Store,
     proof_paths: &[PathBuf],
     only_running: bool,

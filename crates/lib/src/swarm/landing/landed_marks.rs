@@ -99,7 +99,7 @@ fn plan_with_landed<'a>(
 /// Returns the files and folders that mark tasks as done without a commit, for the batches of these records.
 /// No undo changes them. `records` are the record files of landings to be undone, relative to the folder that
 /// contains `proq/`.
-pub fn uncommitted_marks(store: &Store, records: &[PathBuf]) -> Vec<String> {
+pub(crate) fn uncommitted_marks(store: &Store, records: &[PathBuf]) -> Vec<String> {
     let layout = store.layout();
     let batch_of_lane = |path: &PathBuf| batch_id_of_landing_lane(path.iter().nth(1)?.to_str()?);
     let ids: BTreeSet<BatchId> = records
