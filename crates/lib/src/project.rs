@@ -13,6 +13,7 @@ use proq_store::Store;
 use proq_store::base::record::Record;
 use proq_store::locks::lock::WaitLimit;
 use proq_store::records::lane::LaneRecord;
+use proq_store::repository::repositories::RepositoryList;
 use serde::{Deserialize, Serialize};
 
 use crate::errors::Error;
@@ -107,6 +108,15 @@ impl Project {
             return Ok(path);
         }
         program_info::program_path().unwrap_or(Ok(Path::new("git-proq"))).map_err(Error::UnknownProgramPath)
+    }
+
+    /// Adds the repository to the user's list of repositories. A failure is only a warning, because what was
+    /// created in the repository exists already.
+    pub fn register_repository(&self) {
+        let added = RepositoryList::open_for_user().map(|list| list.add(self.repo.common_dir()));
+        if let Some(Err(e)) = added {
+            self.listener.warn(format!("`git proq list --everywhere` will not show this repository: {e}"));
+        }
     }
 
     /// Checks git's version, once for each git program rather than at every start. `git proq` and `git-proq`

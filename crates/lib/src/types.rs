@@ -1,9 +1,12 @@
-//! Plain types of the lower crates that callers of the use cases name.
+//! Plain types of the lower crates that programs name to call the library and to show what it returns.
 
+pub use proq_base::lane_name::LaneName;
+pub use proq_git::CommitId;
 pub use proq_git::base::head::RefMove;
-pub use proq_git::base::oid::CommitId;
 pub use proq_git::snapshots::restore_forecast::RestoreOutcome;
+pub use proq_store::base::batch_id::BatchId;
 pub use proq_store::base::clock::{Moment, now};
 pub use proq_store::base::operation_number::OperationNumber;
+pub use proq_store::base::run_number::RunNumber;
 pub use proq_store::records::lane::{AnyLane, LanePurpose};
 pub use proq_store::records::lane_state::LaneState;

@@ -1,6 +1,5 @@
 //! Flags about an agent's run that `spawn`, `run` and other commands share: permission, model and limits.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
@@ -8,6 +7,7 @@ use proq_base::money::NanoDollars;
 use proq_lib::agent::command::agent_command::{AgentCommand, RunOptions};
 use proq_lib::agent::profiles::profile::permission::Permission;
 use proq_lib::lane::Project;
+use proq_lib::ops::launch_checks;
 use proq_store::records::run::RunLimits;
 
 use crate::cli::invocation::caller;
@@ -87,7 +87,7 @@ impl RunArgs {
 /// Refuses a run at full permission, by flag or by settings, if an agent in a lane starts it.
 ///
 /// # Errors
-/// [`crate::cli::invocation::usage_error::UsageError::RefusedInLane`].
+/// [`proq_lib::ops::refusal::Refusal::InLane`].
 pub(crate) fn refuse_full_permission(
     context: &CommandContext,
     project: &Project,
@@ -102,25 +102,13 @@ pub(crate) fn refuse_full_permission(
 /// Prints the warnings about agent commands before they are started, each text once.
 ///
 /// # Errors
-/// [`crate::cli::invocation::usage_error::UsageError::RefusedInLane`] if an agent in a lane would start an
+/// [`proq_lib::ops::refusal::Refusal::InLane`] if an agent in a lane would start an
 /// agent at full permission.
 pub(crate) fn refuse_or_warn_before_start<'j>(
     context: &CommandContext,
     project: &Project,
     agent_commands: impl IntoIterator<Item = &'j AgentCommand>,
 ) -> Result<(), Failure> {
-    let mut printed = BTreeSet::new();
-    for agent_command in agent_commands {
-        // Wherever the level was set: an agent grants no other agent more permission than it has.
-        if agent_command.is_unrestricted() {
-            caller::refuse_in_lane(context, project)?;
-        }
-        for warning in agent_command.warnings(project)? {
-            if !printed.contains(&warning) {
-                context.ui.warn(&warning);
-                printed.insert(warning);
-            }
-        }
-    }
-    Ok(())
+    let calling_lane = caller::calling_lane(context, project);
+    launch_checks::refuse_or_warn_before_start(project, calling_lane.as_deref(), agent_commands)
 }

@@ -1,13 +1,12 @@
 //! Prompts for the approval of commands that come with the repository.
 
 use proq_lib::event::approval::{Approvals, ShellCommand};
-use proq_lib::event::program_info::are_hooks_disabled;
 use proq_lib::lane::worktree::set_up::commands::SetUpLevel;
 use proq_lib::lane::{Error, Project};
 use proq_lib::operation::run_operation::operate;
+use proq_lib::ops::approvals;
 use proq_store::records::approval::ApprovalsRecord;
 
-use super::confirm::{cannot_prompt_user, require_confirmation};
 use super::context::CommandContext;
 use super::failure::Failure;
 
@@ -18,23 +17,6 @@ pub(crate) const SHORT_ID_LEN: usize = 8;
 /// Question before commands are approved.
 pub(crate) const APPROVE_QUESTION: &str = "let them run from now on? [y/N] ";
 
-/// Prompts for approval of `commands` and saves the approval. Does nothing if all commands are approved or
-/// the user cannot be prompted.
-pub(crate) fn prompt_for_approval(
-    context: &CommandContext,
-    project: &Project,
-    commands: &[ShellCommand],
-) -> Result<(), Failure> {
-    let pending = unapproved_commands(commands);
-    if pending.is_empty() || cannot_prompt_user(context) {
-        return Ok(());
-    }
-    let approvals = Approvals::load(&project.repo, &project.store)?;
-    print_commands(context, commands);
-    require_confirmation(APPROVE_QUESTION)?;
-    Ok(save_approvals(project, &approvals, &approvals.with_approved(&pending))?)
-}
-
 /// Prompts for what a landing needs approved, if the user can be prompted: the checks of `bases`, the
 /// pre-merge hooks, and the conflict agent if one runs. Otherwise the landing itself refuses.
 pub(crate) fn prompt_landing_approvals(
@@ -43,20 +25,7 @@ pub(crate) fn prompt_landing_approvals(
     bases: impl IntoIterator<Item = String>,
     agent: Option<&str>,
 ) -> Result<(), Failure> {
-    let approvals = Approvals::load(&project.repo, &project.store)?;
-    let mut commands: Vec<ShellCommand> = Vec::new();
-    for base in bases {
-        let checks = project.landing_checks(&base)?;
-        let verify_commands = approvals.commands_for_verify(&checks.layers, &checks.commands);
-        commands.extend(
-            verify_commands.into_iter().filter(|check| !commands.contains(check)).collect::<Vec<_>>(),
-        );
-    }
-    commands.extend(agent.map(|agent| approvals.conflict_agent_command(&project.layers, agent)));
-    if !are_hooks_disabled() {
-        commands.extend(approvals.hook_commands(&project.layers, "pre-merge"));
-    }
-    prompt_for_approval(context, project, &commands)
+    approvals::request_landing_approval(project, context, bases, agent)
 }
 
 /// Prompts for approval of the set-up commands of a new lane, if they will run and the user can be prompted.
@@ -70,7 +39,8 @@ pub(crate) fn prompt_set_up_approval(
         return Ok(());
     }
     let approvals = Approvals::load(&project.repo, &project.store)?;
-    prompt_for_approval(context, project, &approvals.set_up_commands(&project.layers, &project.settings))
+    let commands = approvals.set_up_commands(&project.layers, &project.settings);
+    approvals::request_approval(project, context, &commands)
 }
 
 /// Returns those of `commands` that are not approved.

@@ -3,6 +3,8 @@
 
 use proq_base::lane_name::LaneName;
 use proq_lib::lane::Project;
+use proq_lib::ops::refusal;
+use proq_lib::ops::refusal::Refusal;
 use proq_lib::run::report;
 use proq_lib::run::report::CurrentLane;
 
@@ -28,18 +30,15 @@ pub(crate) fn current_lane(project: &Project) -> Result<CurrentLane, Failure> {
 /// Refuses a command that only the user, or the agent that supervises all lanes, may run.
 ///
 /// # Errors
-/// [`UsageError::RefusedInLane`] in a lane, or if the environment names one.
+/// [`Refusal::InLane`] in a lane, or if the environment names one.
 pub(crate) fn refuse_in_lane(context: &CommandContext, project: &Project) -> Result<(), Failure> {
-    match calling_lane(context, project) {
-        Some(lane) => Err(UsageError::RefusedInLane { lane }.into()),
-        None => Ok(()),
-    }
+    Ok(refusal::refuse_in_lane(calling_lane(context, project).as_deref())?)
 }
 
 /// Refuses a command in a lane if `lanes` contains any other lane.
 ///
 /// # Errors
-/// [`UsageError::RefusedInLane`] in a lane, or if the environment names one, unless `lanes` contains no other
+/// [`Refusal::InLane`] in a lane, or if the environment names one, unless `lanes` contains no other
 /// lane.
 pub(crate) fn refuse_other_lanes_inside_lane(
     context: &CommandContext,
@@ -47,7 +46,7 @@ pub(crate) fn refuse_other_lanes_inside_lane(
     lanes: &[LaneName],
 ) -> Result<(), Failure> {
     match calling_lane(context, project).filter(|own| lanes.iter().any(|lane| *lane != own.as_str())) {
-        Some(lane) => Err(UsageError::RefusedInLane { lane }.into()),
+        Some(agent_lane) => Err(Refusal::InLane { agent_lane }.into()),
         None => Ok(()),
     }
 }
@@ -81,7 +80,7 @@ pub(crate) fn refuse_lane_agent(dry_run: bool) -> Result<(), Failure> {
 
 /// Returns the name of the lane in which this process runs, as the environment or the folder has it; `None`
 /// outside of all lanes.
-fn calling_lane(context: &CommandContext, project: &Project) -> Option<String> {
+pub(crate) fn calling_lane(context: &CommandContext, project: &Project) -> Option<String> {
     let current_dir = project.repo.current_worktree().unwrap_or(&context.dir);
     let is_inside_lane = project.is_lane_worktree_dir(current_dir).unwrap_or(true);
     match (lane_from_env(), is_inside_lane) {

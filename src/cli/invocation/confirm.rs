@@ -2,9 +2,10 @@
 
 use std::io::{BufRead, IsTerminal};
 
+use proq_lib::ops::refusal::Refusal;
+
 use super::context::CommandContext;
 use super::failure::Failure;
-use super::usage_error::UsageError;
 use crate::cli::terminal::ui;
 
 /// Returns whether no user can answer a question: stdin or stderr is no terminal, or the output is JSON.
@@ -15,9 +16,9 @@ pub(crate) fn cannot_prompt_user(context: &CommandContext) -> bool {
 /// Prompts the user for confirmation.
 ///
 /// # Errors
-/// [`UsageError::Declined`] if the answer is not yes.
+/// [`Refusal::Declined`] if the answer is not yes.
 pub(crate) fn require_confirmation(question: &str) -> Result<(), Failure> {
-    if prompt_yes_no(question) { Ok(()) } else { Err(UsageError::Declined.into()) }
+    if prompt_yes_no(question) { Ok(()) } else { Err(Refusal::Declined.into()) }
 }
 
 /// Prompts the user, and returns whether the answer is yes. An empty answer means no.

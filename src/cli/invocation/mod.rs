@@ -6,4 +6,5 @@ pub(crate) mod confirm;
 pub(crate) mod context;
 pub(crate) mod failure;
 pub(crate) mod program_path;
+pub(crate) mod reporter;
 pub(crate) mod usage_error;

@@ -77,20 +77,6 @@ pub enum UsageError {
         #[source]
         source: std::io::Error,
     },
-    /// The file that `git proq plan --init` should create already exists.
-    #[error("{} is there already; it was left as it is", path.display())]
-    #[hint("name another one: git proq plan --init FILE")]
-    InitFileExists {
-        /// Path of the file.
-        path: PathBuf,
-    },
-    /// The output file already exists, and `--force` was not given.
-    #[error("{} is there already; it was left as it is", path.display())]
-    #[hint("name another file, or let this one be replaced: --force")]
-    OutputFileExists {
-        /// Path of the file.
-        path: PathBuf,
-    },
     /// The lane has no run with this number.
     #[error(
         "lane '{lane}' has no run {}",
@@ -132,15 +118,6 @@ pub enum UsageError {
         origin: &'static str,
         /// The arguments of `git proq approve` that select the commands.
         selection_args: String,
-    },
-    /// The command is refused for an agent in a lane.
-    #[error(
-        "this is for a person, or for the agent that supervises all lanes, and not for one in lane '{lane}'"
-    )]
-    #[hint("an agent in a lane reports on its task: git proq task update")]
-    RefusedInLane {
-        /// Name of the agent's lane, as its environment or folder has it.
-        lane: String,
     },
     /// An agent in a lane would change another lane or a base.
     #[error(
@@ -185,9 +162,6 @@ pub enum UsageError {
         /// Fault of the report, as text.
         reason: String,
     },
-    /// The user answered a confirmation prompt with no.
-    #[error("nothing was changed")]
-    Declined,
     /// A step of the demo failed.
     #[error("the demo stopped: {failure}")]
     #[hint("please report this, with what is shown above")]

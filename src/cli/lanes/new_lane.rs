@@ -3,16 +3,13 @@
 use std::path::Path;
 
 use proq_base::explain::{Exit, shell_quote};
-use proq_git as git;
-use proq_git::Repo;
 use proq_git::base::error;
-use proq_git::status::status_query;
 use proq_lib::agent::command::agent_command::AgentCommand;
 use proq_lib::lane;
 use proq_lib::lane::Project;
+use proq_lib::lane::inspection::evidence;
 use proq_lib::operation::locked_worktree::LockedWorktree;
 use proq_store::records::lane::{AnyLane, LaneRecord};
-use proq_store::repository::repositories::RepositoryList;
 
 use super::spawn_args::Spawn;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
@@ -49,17 +46,13 @@ impl<'a> UncommittedWarning<'a> {
         };
         let result = match self.is_carried {
             true => hidden_edit_names(self.project, worktree).map_err(|e| e.to_string()),
-            false => changed_file_names(&self.project.repo, worktree).map_err(|e| e.to_string()),
+            false => evidence::changed_file_names(&self.project.repo, worktree).map_err(|e| e.to_string()),
         };
         // The lane already exists, so a failure of git here is only a warning.
         match result {
             Ok(None) => {}
-            Ok(Some(names)) if self.is_carried => context.ui.warn(format!(
-                "edits that git status does not show stay where they are (skip-worktree, assume-unchanged): {names}"
-            )),
-            Ok(Some(names)) => context.ui.warn(format!(
-                "the lane starts without your uncommitted changes ({names}); --carry takes them along"
-            )),
+            Ok(Some(names)) if self.is_carried => context.ui.warn(format!("edits that git status does not show stay where they are (skip-worktree, assume-unchanged): {names}")),
+            Ok(Some(names)) => context.ui.warn(format!("the lane starts without your uncommitted changes ({names}); --carry takes them along")),
             Err(e) => context.ui.warn(format!("whether you have uncommitted changes cannot be told: {e}")),
         }
     }
@@ -69,25 +62,6 @@ impl<'a> UncommittedWarning<'a> {
 fn hidden_edit_names(project: &Project, worktree: &Path) -> Result<Option<String>, lane::Error> {
     let paths = LockedWorktree::lock(project, worktree)?.edits_hidden_from_status()?;
     Ok((!paths.is_empty()).then(|| error::list_paths(&paths)))
-}
-
-/// Returns the first tracked file with uncommitted changes and the number of the others, as text; `None` if
-/// there are none.
-pub(crate) fn changed_file_names(repo: &Repo, worktree: &Path) -> Result<Option<String>, git::Error> {
-    let dirty = status_query::status(repo, worktree, false)?;
-    let mut names = dirty.tracked().map(|e| e.path.to_string());
-    let Some(first) = names.next() else { return Ok(None) };
-    let more_count = names.count();
-    Ok(Some(if more_count == 0 { first } else { format!("{first} and {more_count} more") }))
-}
-
-/// Adds the repository to the user's list for `git proq list --everywhere`. A failure is only a warning,
-/// because the lane already exists.
-pub(crate) fn register_repository(project: &Project) {
-    let added = RepositoryList::open_for_user().map(|list| list.add(project.repo.common_dir()));
-    if let Some(Err(e)) = added {
-        project.listener.warn(format!("`git proq list --everywhere` will not show this repository: {e}"));
-    }
 }
 
 /// Reports a new lane and the agent that was started in it, or follows the run.

@@ -13,7 +13,6 @@ use proq_lib::session::read_only;
 use proq_lib::session::read_only::{GuestLaneRequest, ReadLocation};
 use proq_store::records::lane::{AnyLane, LanePurpose};
 
-use super::new_lane;
 use super::spawn_args::Spawn;
 use super::spawn_request::SpawnRequest;
 use crate::cli::arguments::run_args::refuse_or_warn_before_start;
@@ -53,7 +52,7 @@ pub(crate) fn run(context: &CommandContext, args: &Spawn, purpose: LanePurpose) 
     // No lane is created whose agent could not be started.
     project.git_proq_path()?;
     let (lane, lock) = read_only::create_guest_lane(&project, &plan, &request.attachments)?;
-    new_lane::register_repository(&project);
+    project.register_repository();
     let launch_result = start_supervisor::launch(&project, &lane, lock, command);
     let lane = launch_result.map_err(|e| forget_unstarted_in_place(&project, &lane, e))?;
     if args.wait {

@@ -15,7 +15,7 @@ use proq_store::locks::lock::LockGuard;
 use proq_store::records::lane::{AnyLane, LaneRecord};
 
 use super::attempts::AttemptArgs;
-use super::new_lane::{UncommittedWarning, register_repository, report_or_follow_spawned};
+use super::new_lane::{UncommittedWarning, report_or_follow_spawned};
 use super::spawn_args::Spawn;
 use super::spawn_request::SpawnRequest;
 use super::{read_only_run, task_folder};
@@ -65,7 +65,7 @@ pub(crate) fn run(context: &CommandContext, args: &Spawn) -> CommandResult {
     approval_prompt::prompt_set_up_approval(context, &project, args.set_up_level())?;
     let CreatedLane { lane, run_lock: lock, unchanged_checkout: unchanged } =
         create::create_lane(&project, &plan)?;
-    register_repository(&project);
+    project.register_repository();
     let start_result = request
         .agent_command
         .as_ref()

@@ -18,7 +18,7 @@ use proq_plan::task_folders;
 use proq_plan::task_folders::SingleTask;
 use proq_plan::task_folders::layout::TaskLayout;
 
-use super::new_lane::{UncommittedWarning, register_repository, report_or_follow_spawned};
+use super::new_lane::{UncommittedWarning, report_or_follow_spawned};
 use super::spawn_args::Spawn;
 use crate::cli::arguments::lane_args;
 use crate::cli::arguments::run_args::refuse_or_warn_before_start;
@@ -66,7 +66,7 @@ pub(crate) fn run(context: &CommandContext, args: &Spawn, source: &str) -> Comma
     project.git_proq_path()?;
     let CreatedLane { lane, run_lock: lock, unchanged_checkout: unchanged } =
         create::create_lane(&project, &plan)?;
-    register_repository(&project);
+    project.register_repository();
     let any_lane = lane.clone().into_any();
     let launch_result = task_loop_start::launch_task_loop(
         &project,

@@ -1,40 +1,68 @@
 //! Texts that describe the changes of a batch, one per log entry or action.
 
+use std::time::Duration;
+
 use proq_base::lane_name::LaneName;
 use proq_base::terminal_text;
+use proq_lib::lane::Project;
 use proq_lib::swarm::batch::log::{EventEntry, LogLine};
 use proq_lib::swarm::batch::log_summary::LogSummary;
-use proq_lib::swarm::batch::record::Batch;
+use proq_lib::swarm::ops::follow::BatchFollower;
+use proq_lib::types::BatchId;
 use proq_plan::schedule::action::{Action, BatchOutcome, PauseReason};
 use proq_plan::schedule::event::{ScheduleEvent, TaskRunEnd};
 use proq_plan::schedule::state::State;
 use proq_plan::schedule::task_phase::{FailureReason, TaskOutcome};
-use proq_store::base::batch_id::BatchId;
+
+use crate::cli::invocation::failure::Failure;
+use crate::cli::terminal::ui;
 
 /// Maximum number of tasks that are listed if one event queues many.
 const MAX_QUEUED_LISTED: usize = 10;
 
+/// Interval between two checks of the batch's log, short because the user waits.
+pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(100);
+
 /// State of a batch as replayed from its log, with the scheduler's own rules.
 pub(crate) struct BatchReplay {
-    pub(crate) batch: Batch,
+    pub(crate) follower: BatchFollower,
     pub(crate) state: State,
     pub(crate) log_summary: LogSummary,
 }
 
 impl BatchReplay {
-    /// Creates a reader that has read nothing of the log yet.
-    pub(crate) fn new(batch: Batch) -> BatchReplay {
-        let (state, log_summary) = (batch.fold_state(&[]), LogSummary::from_lines(&batch, &[]));
-        BatchReplay { batch, state, log_summary }
+    /// Starts the replay with the lines that the follower has read already.
+    pub(crate) fn new(mut follower: BatchFollower) -> BatchReplay {
+        let past_lines = std::mem::take(&mut follower.past_lines);
+        let state = follower.batch.fold_state(&past_lines);
+        let log_summary = LogSummary::from_lines(&follower.batch, &past_lines);
+        BatchReplay { follower, state, log_summary }
+    }
+
+    /// Prints the changes since the last call, each with its local time. Returns whether a scheduler still works
+    /// on the batch.
+    pub(crate) fn print_new_lines(
+        &mut self,
+        project: &Project,
+        print_line: &mut dyn FnMut(String),
+    ) -> Result<bool, Failure> {
+        for line in self.follower.read_new_lines(project)? {
+            for text in self.apply_log_line(&line) {
+                print_line(format!("{}  {text}", line.time().to_local_text()));
+            }
+        }
+        // The scheduler releases its lock last: once the view ends, the next command finds the lock free.
+        Ok(self.follower.has_scheduler)
     }
 
     /// Applies a log line to the state, and returns the lines to print for it.
-    pub(crate) fn apply_log_line(&mut self, line: &LogLine) -> Vec<String> {
+    fn apply_log_line(&mut self, line: &LogLine) -> Vec<String> {
         self.log_summary.apply_line(line);
         let mut out = Vec::new();
         match line {
             LogLine::Note { note, tasks, .. } => {
-                let names: Vec<&str> = tasks.iter().map(|task| self.batch.task_name(*task)).collect();
+                let names: Vec<&str> =
+                    tasks.iter().map(|task| self.follower.batch.task_name(*task)).collect();
                 let tasks_prefix =
                     if names.is_empty() { String::new() } else { format!("{}: ", names.join(", ")) };
                 out.push(format!("{tasks_prefix}{note}"));
@@ -61,14 +89,14 @@ impl BatchReplay {
     /// Describes an event of the batch as a line; `None` if it is not shown.
     fn describe_event(&self, entry: &EventEntry) -> Option<String> {
         let facts = &entry.facts;
-        let name = |task: usize| self.batch.task_name(task);
+        let name = |task: usize| self.follower.batch.task_name(task);
         let reason_suffix = facts.detail.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
         let lane = facts.lane.as_ref().map_or("", LaneName::as_str);
         Some(match &entry.event {
             ScheduleEvent::RunStarted { task, attempt } => {
                 let attempt_suffix =
                     if *attempt > 1 { format!(", attempt {attempt}") } else { String::new() };
-                let agent = self.batch.tasks[*task].agent.as_deref().unwrap_or("its agent");
+                let agent = self.follower.batch.tasks[*task].agent.as_deref().unwrap_or("its agent");
                 format!("{}: {agent} is at work in lane '{lane}'{attempt_suffix}", name(*task))
             }
             ScheduleEvent::RunEnded { task, end, .. } => {
@@ -77,7 +105,7 @@ impl BatchReplay {
             ScheduleEvent::Landed { tasks } => {
                 let names: Vec<&str> = tasks.iter().map(|task| name(*task)).collect();
                 let tip = facts.branch_tip.map(|tip| format!(" ({})", tip.short())).unwrap_or_default();
-                format!("{}: landed on {}{tip}", names.join(", "), self.batch.record.branch)
+                format!("{}: landed on {}{tip}", names.join(", "), self.follower.batch.record.branch)
             }
             ScheduleEvent::LandingUndone { task, work_kept: kept } => {
                 let next_step = if *kept { "it lands again" } else { "it is done anew" };
@@ -121,7 +149,7 @@ impl BatchReplay {
 
     /// Describes that the conflict of a task is resolved, or that its failed check is repaired.
     fn describe_resolution(&self, task: usize, resolver: Option<&str>) -> String {
-        let name = self.batch.task_name(task);
+        let name = self.follower.batch.task_name(task);
         if self.state.task_outcome(task) == Some(TaskOutcome::Failed(FailureReason::CheckFailed)) {
             return format!("{name}: it was repaired, and is checked again");
         }
@@ -131,7 +159,7 @@ impl BatchReplay {
 
     /// Describes an action of the scheduler as a line; `None` if it is not shown.
     fn describe_action(&self, action: &Action) -> Option<String> {
-        let name = |task: &usize| self.batch.task_name(*task);
+        let name = |task: &usize| self.follower.batch.task_name(*task);
         Some(match action {
             Action::MarkSkipped { task, cause: because } => {
                 format!("{}: skipped because of {}", name(task), name(because))
@@ -170,7 +198,7 @@ impl BatchReplay {
 
     /// Describes the outcome of the batch in one sentence; none while the batch runs.
     pub(crate) fn describe_end(&self) -> Option<String> {
-        let tasks = self.batch.tasks.len();
+        let tasks = self.follower.batch.tasks.len();
         let count_outcome = |outcome: TaskOutcome| {
             (0..tasks).filter(|task| self.state.task_outcome(*task) == Some(outcome)).count()
         };
@@ -181,7 +209,7 @@ impl BatchReplay {
         let landed_text = format!(
             "{} of {} landed{already_done_suffix}",
             count_outcome(TaskOutcome::Landed),
-            crate::cli::terminal::ui::pluralize(tasks, "task")
+            ui::pluralize(tasks, "task")
         );
         if let Some(outcome) = self.state.final_outcome() {
             let outcome_text = match outcome {
@@ -190,14 +218,16 @@ impl BatchReplay {
                 BatchOutcome::Stopped => "was stopped by a failure",
                 BatchOutcome::Aborted => "was aborted",
             };
-            return Some(format!("batch {} {outcome_text}: {landed_text}", self.batch.id()));
+            return Some(format!("batch {} {outcome_text}: {landed_text}", self.follower.batch.id()));
         }
         let reason_suffix = match self.state.pause_reason()? {
             PauseReason::Requested => String::new(),
-            PauseReason::LandingFailed(task) => format!(", since {} cannot land", self.batch.task_name(task)),
+            PauseReason::LandingFailed(task) => {
+                format!(", since {} cannot land", self.follower.batch.task_name(task))
+            }
             PauseReason::BudgetSpent => ", since it has cost what it may".to_owned(),
         };
-        Some(format!("batch {} is paused{reason_suffix}: {landed_text}", self.batch.id()))
+        Some(format!("batch {} is paused{reason_suffix}: {landed_text}", self.follower.batch.id()))
     }
 }
 

@@ -10,11 +10,11 @@ use proq_base::lane_name::LaneName;
 use proq_base::{interrupt, terminal_text};
 use proq_lib::lane::Project;
 use proq_lib::swarm::batch::control_request::ControlRequestKind;
+use proq_lib::swarm::run::control_requests::submit_requests;
 use proq_lib::swarm::status::progress::{BatchProgress, LaneProgress};
-use proq_store::base::batch_id::BatchId;
+use proq_lib::types::BatchId;
 
-use super::batch_follower::{BatchFollower, FollowStatus, POLL_INTERVAL};
-use super::batch_state::send_control_request;
+use super::batch_event_lines::{BatchReplay, POLL_INTERVAL};
 use crate::cli::invocation::context::CommandContext;
 use crate::cli::invocation::failure::Failure;
 use crate::cli::terminal::ui;
@@ -26,26 +26,24 @@ const POLLS_PER_REDRAW: u32 = 5;
 pub(crate) fn show_until_end_or_detach(
     context: &CommandContext,
     project: &Project,
-    follower: &mut BatchFollower,
+    replay: &mut BatchReplay,
 ) -> Result<(), Failure> {
     let screen = BatchScreen::new();
     let (mut poll_count, mut has_prompted) = (0_u32, false);
     loop {
-        let status = follower.poll_and_print(&project.store, &mut |line| drop(screen.bars.println(line)))?;
-        if let FollowStatus::Ended = status {
+        if !replay.print_new_lines(project, &mut |line| drop(screen.bars.println(line)))? {
             screen.clear();
             return Ok(());
         }
+        let id = replay.follower.batch.id().clone();
         if poll_count.is_multiple_of(POLLS_PER_REDRAW) {
-            let (reader, id) = (&follower.replay, follower.replay.batch.id());
-            let progress =
-                BatchProgress::from_state(project, &reader.batch, &reader.state, &reader.log_summary, true);
-            screen.draw(&progress, id);
+            let BatchReplay { follower, state, log_summary } = &*replay;
+            let progress = BatchProgress::from_state(project, &follower.batch, state, log_summary, true);
+            screen.draw(&progress, &id);
         }
         poll_count = poll_count.wrapping_add(1);
         if interrupt::received_signal() != 0 {
             interrupt::clear_signal();
-            let id = follower.replay.batch.id().clone();
             if !handle_interrupt(context, project, &screen, &id, &mut has_prompted)? {
                 screen.clear();
                 return Ok(());
@@ -65,19 +63,19 @@ fn handle_interrupt(
     has_prompted: &mut bool,
 ) -> Result<bool, Failure> {
     if std::mem::replace(has_prompted, true) {
-        send_control_request(project, id, ControlRequestKind::Abort { hard: false })?;
+        submit_requests(project, id, vec![ControlRequestKind::Abort { hard: false }])?;
         drop(screen.bars.println(format!("batch {id} is being aborted")));
         return Ok(true);
     }
     let choice = screen.bars.suspend(|| prompt_interrupt_choice(id));
     match choice {
         InterruptChoice::Pause => {
-            send_control_request(project, id, ControlRequestKind::Pause)?;
+            submit_requests(project, id, vec![ControlRequestKind::Pause])?;
             *has_prompted = false;
             Ok(true)
         }
         InterruptChoice::Abort => {
-            send_control_request(project, id, ControlRequestKind::Abort { hard: false })?;
+            submit_requests(project, id, vec![ControlRequestKind::Abort { hard: false }])?;
             Ok(true)
         }
         InterruptChoice::Detach => {

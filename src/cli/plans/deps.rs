@@ -1,21 +1,24 @@
 //! The `git proq deps` command.
 
-pub(crate) mod dependency_query;
-
-use std::fmt::Write as _;
+pub(crate) mod graph_text;
 
 use clap::Args;
-use console::style;
+use clap_complete::engine::ArgValueCompleter;
 use proq_base::explain::Exit;
 use proq_base::terminal_text;
-use proq_lib::swarm::planner::missing_needs;
-use proq_plan::plan::{PhaseOrder, PlanTask};
-use proq_plan::plan_source::{LoadedPlan, ProposedEdge};
-use serde::Serialize;
+use proq_lib::lane::Project;
+use proq_lib::swarm::ops::dependencies::Dependencies;
+use proq_lib::swarm::ops::find_needs;
+use proq_lib::swarm::ops::find_needs::{FindNeedsRequest, FoundNeeds};
+use proq_plan::plan_source::ProposedEdge;
 
+use crate::cli::arguments::candidates::installed_agent_names;
 use crate::cli::arguments::plan_source::PlanSource;
+use crate::cli::invocation::caller;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
-use crate::cli::terminal::ui;
+use crate::cli::invocation::failure::Failure;
+use crate::cli::runs::follow_run::follow_quietly;
+use crate::cli::terminal::usage;
 
 /// Show what waits for what in a plan
 ///
@@ -41,118 +44,116 @@ pub(crate) struct Deps {
     dot: bool,
     /// What an agent is asked
     #[command(flatten)]
-    query_args: dependency_query::DependencyQueryArgs,
+    query_args: DependencyQueryArgs,
 }
 
-#[derive(Serialize)]
-struct DepsOutput {
-    tasks: Vec<TaskRow>,
-    edges: Vec<Edge>,
-}
-
-#[derive(Serialize)]
-struct TaskRow {
-    name: String,
-    title: String,
-    phase: usize,
-    done: bool,
-}
-
-/// A dependency: `task` waits for `needs`.
-#[derive(Debug, Serialize)]
-struct Edge {
-    task: String,
-    needs: String,
-    #[serde(rename = "why")]
-    kind: EdgeKind,
-    /// The agent that found the dependency missing.
-    #[serde(skip_serializing_if = "Option::is_none")]
+/// What is asked of an agent.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Dependencies that are missing")]
+struct DependencyQueryArgs {
+    /// Have AGENT look for those that are missing; it looks at the repository and changes nothing
+    #[arg(long, value_name = "AGENT", add = ArgValueCompleter::new(installed_agent_names))]
     agent: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[serde(rename = "because")]
-    reason: Option<String>,
-    /// Whether the user has approved the dependency.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    approved: Option<bool>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-enum EdgeKind {
-    /// The task names the dependency.
-    Needs,
-    /// The phase is serial, so each task waits for the one before it.
-    Order,
-    /// An agent found the dependency missing.
-    Agent,
-}
-
-/// The dependencies between the tasks of a plan.
-struct DependencyGraph<'f> {
-    loaded_plan: &'f LoadedPlan,
-    /// Whether the user approved the dependencies that an agent found missing.
-    proposals_approved: bool,
-    tasks: Vec<PlanTask<'f>>,
-    /// The tasks that each task waits for.
-    needs: Vec<Vec<(usize, EdgeKind)>>,
-    /// The tasks that wait for each task.
-    dependents: Vec<Vec<usize>>,
+    /// The model that it is asked to use
+    #[arg(long, value_name = "MODEL", requires = "agent")]
+    model: Option<String>,
+    /// Ask it also where it was asked before
+    #[arg(long, requires = "agent")]
+    refresh: bool,
+    /// Use what it finds, without a question
+    #[arg(long, short, requires = "agent")]
+    yes: bool,
+    /// Forget what was found missing before
+    #[arg(long, conflicts_with = "agent")]
+    forget: bool,
 }
 
 pub(crate) fn run(context: &CommandContext, args: &Deps) -> CommandResult {
     if args.query_args.forget {
         return forget_proposals(context, args);
     }
-    let Some(agent) = &args.query_args.agent else {
-        let project = context.project()?;
-        let loaded_plan = args.source.read_plan_or_draft(context, &project, "git proq deps plan.toml")?;
-        print_graph(context, args, &DependencyGraph::from_loaded_plan(&loaded_plan, true));
-        return Ok(Exit::Success);
-    };
+    if let Some(agent) = &args.query_args.agent {
+        return find_missing(context, args, agent);
+    }
+    let project = context.project()?;
+    let plan = args.source.required_plan(context, "git proq deps plan.toml")?;
+    print_graph(context, args, &Dependencies::new(plan.read_or_draft(&project)?, true));
+    Ok(Exit::Success)
+}
+
+/// Has an agent find missing dependencies, and prompts the user to approve them.
+fn find_missing(context: &CommandContext, args: &Deps, agent: &str) -> CommandResult {
     let project = context.project_for_write()?;
-    let query = (&args.source, &args.query_args);
-    let (loaded_plan, approved) = dependency_query::find_missing_needs(context, &project, query, agent)?;
-    let is_open = !approved && !loaded_plan.approved_needs.is_empty();
+    let DependencyQueryArgs { model, refresh, yes, .. } = &args.query_args;
+    let request = FindNeedsRequest {
+        plan: args.source.required_plan(context, "git proq deps --agent claude plan.toml")?,
+        agent: agent.to_owned(),
+        model: model.clone(),
+        refresh: *refresh,
+        is_approved: *yes,
+        calling_lane: caller::calling_lane(context, &project),
+    };
+    let plan = find_needs::plan(&project, &request)?;
+    let mut found = plan.execute(&project, context, &|lane| follow_quietly(context, &project, lane))?;
+    let is_open = found.is_open();
     if context.ui.json {
-        if is_open && args.query_args.yes {
-            dependency_query::approve_proposals(context, &project, query, agent)?;
+        if is_open && *yes {
+            found.approve(&project, context)?;
         }
-        let approved = approved || args.query_args.yes;
-        print_graph(context, args, &DependencyGraph::from_loaded_plan(&loaded_plan, approved));
+        found.dependencies.are_proposals_approved |= *yes;
+        print_graph(context, args, &found.dependencies);
         // The JSON output also has the approval of each edge.
-        return Ok(if is_open && !approved { Exit::Refused } else { Exit::Success });
+        return Ok(if is_open && !yes { Exit::Refused } else { Exit::Success });
     }
     if !args.dot {
-        let head = if loaded_plan.approved_needs.is_empty() { "nothing is missing" } else { "Missing:" };
-        context.ui.print_line(head);
-        for line in dependency_query::describe_proposals(&loaded_plan) {
-            context.ui.print_line(format!("  {line}"));
-        }
-        context.ui.print_line("");
+        print_missing(context, &found.dependencies);
     }
-    print_graph(context, args, &DependencyGraph::from_loaded_plan(&loaded_plan, approved));
+    print_graph(context, args, &found.dependencies);
     if is_open {
-        dependency_query::approve_proposals(context, &project, query, agent)?;
+        approve(context, &project, &found)?;
     }
     Ok(Exit::Success)
 }
 
-fn print_graph(context: &CommandContext, args: &Deps, graph: &DependencyGraph<'_>) {
+fn print_missing(context: &CommandContext, graph: &Dependencies) {
+    let missing = &graph.loaded.approved_needs;
+    context.ui.print_line(if missing.is_empty() { "nothing is missing" } else { "Missing:" });
+    for ProposedEdge { task, needed, reason, .. } in missing {
+        let reason = if reason.is_empty() { String::new() } else { format!(": {reason}") };
+        let line = format!("{} after {}{reason}", graph.tasks[*task].name, graph.tasks[*needed].name);
+        context.ui.print_line(format!("  {}", terminal_text::escape_line(&line)));
+    }
+    context.ui.print_line("");
+}
+
+/// Approves the missing dependencies and prints what they have cost.
+fn approve(context: &CommandContext, project: &Project, found: &FoundNeeds<'_>) -> Result<(), Failure> {
+    let approved = found.approve(project, context)?;
+    let cost = approved.record.costs.cost.map(usage::cost_text);
+    context.ui.status(format!(
+        "{} of {}'s used for these tasks as they are{}",
+        approved.needs,
+        terminal_text::escape_line(&approved.record.agent),
+        cost.map(|cost| format!(" ({cost})")).unwrap_or_default()
+    ));
+    Ok(())
+}
+
+fn print_graph(context: &CommandContext, args: &Deps, graph: &Dependencies) {
     if context.ui.json {
-        context.ui.print_ordered_json(graph.to_output());
+        context.ui.print_ordered_json(graph);
     } else if args.dot {
-        context.ui.print_line(graph.dot_text());
+        context.ui.print_line(graph_text::dot_text(graph));
     } else {
-        context.ui.print_line(graph.tree_text());
+        context.ui.print_line(graph_text::tree_text(graph));
     }
 }
 
 /// Deletes the saved dependencies that an agent found missing in the plan.
 fn forget_proposals(context: &CommandContext, args: &Deps) -> CommandResult {
     let project = context.project_for_write()?;
-    let loaded_plan =
-        args.source.read_without_proposals(context, &project, "git proq deps --forget plan.toml")?;
-    let forgotten = missing_needs::delete_proposals(&project, &loaded_plan.plan)?;
+    let plan = args.source.required_plan(context, "git proq deps --forget plan.toml")?;
+    let forgotten = find_needs::forget(&project, &plan)?;
     if context.ui.json {
         context.ui.print_json(serde_json::json!({ "forgotten": forgotten }));
     } else {
@@ -161,203 +162,4 @@ fn forget_proposals(context: &CommandContext, args: &Deps) -> CommandResult {
         context.ui.print_line(text);
     }
     Ok(Exit::Success)
-}
-
-/// Index that stands for the tasks that the tree omits below their parent.
-const OMITTED_TASKS_INDEX: usize = usize::MAX;
-
-/// Maximum number of tasks per parent that get a line below it although the tree prints them in full below
-/// another parent.
-const MAX_REPEATED_TASKS: usize = 3;
-
-/// Maximum number of dependencies that a task's line names in addition to its parent in the tree.
-const MAX_OTHER_NEEDS_NAMED: usize = 8;
-
-/// Maximum indentation of a line, in bytes. Deeper tasks are not indented further.
-const MAX_INDENT_BYTES: usize = 120;
-
-impl<'f> DependencyGraph<'f> {
-    fn from_loaded_plan(loaded_plan: &'f LoadedPlan, proposals_approved: bool) -> DependencyGraph<'f> {
-        let tasks: Vec<PlanTask<'f>> = loaded_plan.plan.tasks().collect();
-        let mut all_needs: Vec<Vec<(usize, EdgeKind)>> = Vec::new();
-        let mut dependents = vec![Vec::new(); tasks.len()];
-        for (index, task) in tasks.iter().enumerate() {
-            let by_agent = |need: usize| {
-                loaded_plan.approved_needs.iter().any(|edge| (edge.task, edge.needed) == (index, need))
-            };
-            let kind_of = |need: usize| if by_agent(need) { EdgeKind::Agent } else { EdgeKind::Needs };
-            let mut needs: Vec<(usize, EdgeKind)> =
-                loaded_plan.graph.needs(index).iter().map(|need| (*need, kind_of(*need))).collect();
-            let previous = index
-                .checked_sub(1)
-                .filter(|before| task.order == PhaseOrder::Serial && tasks[*before].phase == task.phase);
-            needs.extend(
-                previous
-                    .filter(|b| !loaded_plan.graph.needs(index).contains(b))
-                    .map(|b| (b, EdgeKind::Order)),
-            );
-            for (need, _) in &needs {
-                dependents[*need].push(index);
-            }
-            all_needs.push(needs);
-        }
-        DependencyGraph { loaded_plan, proposals_approved, tasks, needs: all_needs, dependents }
-    }
-
-    /// Returns the name of the task at index `task`.
-    fn task_name(&self, task: usize) -> String {
-        self.tasks[task].task.full_name()
-    }
-
-    fn to_output(&self) -> DepsOutput {
-        let row = |spot: &PlanTask<'_>| TaskRow {
-            name: spot.task.full_name(),
-            title: spot.task.title.clone(),
-            phase: spot.phase + 1,
-            done: spot.task.done,
-        };
-        let edges =
-            self.needs.iter().enumerate().flat_map(|(index, needs)| {
-                needs.iter().map(move |(need, kind)| self.edge(index, *need, *kind))
-            });
-        DepsOutput { tasks: self.tasks.iter().map(row).collect(), edges: edges.collect() }
-    }
-
-    /// Returns the JSON object of the dependency of `task` on `need`.
-    fn edge(&self, task: usize, need: usize, kind: EdgeKind) -> Edge {
-        let proposed = self.proposed_edge(task, need);
-        Edge {
-            task: self.task_name(task),
-            needs: self.task_name(need),
-            kind,
-            agent: proposed.map(|edge| edge.agent.clone()),
-            reason: proposed.map(|edge| edge.reason.clone()).filter(|because| !because.is_empty()),
-            approved: proposed.map(|_| self.proposals_approved),
-        }
-    }
-
-    /// Returns the dependency between two tasks that an agent found missing, if any.
-    fn proposed_edge(&self, task: usize, need: usize) -> Option<&ProposedEdge> {
-        self.loaded_plan.approved_needs.iter().find(|edge| (edge.task, edge.needed) == (task, need))
-    }
-
-    /// Returns for each task the parent below which the tree prints it first; `None` for a root.
-    fn first_parents(&self) -> Vec<Option<usize>> {
-        let mut parents = vec![None; self.tasks.len()];
-        let mut visited = vec![false; self.tasks.len()];
-        let roots = (0..self.tasks.len()).filter(|task| self.needs[*task].is_empty());
-        let mut stack: Vec<(usize, Option<usize>)> = roots.map(|root| (root, None)).collect();
-        stack.reverse();
-        while let Some((task, parent)) = stack.pop() {
-            if !std::mem::replace(&mut visited[task], true) {
-                parents[task] = parent;
-                stack.extend(self.dependents[task].iter().rev().map(|next| (*next, Some(task))));
-            }
-        }
-        parents
-    }
-
-    /// Formats the tasks as a tree. The traversal is iterative, because a chain can be as long as the plan.
-    fn tree_text(&self) -> String {
-        let mut out = String::new();
-        let mut shown = vec![false; self.tasks.len()];
-        let first_parents = self.first_parents();
-        let roots = (0..self.tasks.len()).filter(|task| self.needs[*task].is_empty());
-        let mut stack: Vec<(usize, Option<usize>, String, bool)> = Vec::new();
-        stack.extend(roots.map(|root| (root, None, String::new(), true)));
-        stack.reverse();
-        while let Some((task, parent, indent, is_last)) = stack.pop() {
-            if task == OMITTED_TASKS_INDEX {
-                let _ = writeln!(out, "{indent}└─ … and more that are shown above");
-                continue;
-            }
-            let (branch, more) = match (parent, is_last) {
-                (None, _) => ("", ""),
-                (Some(_), true) => ("└─ ", "   "),
-                (Some(_), false) => ("├─ ", "│  "),
-            };
-            let _ = writeln!(out, "{indent}{branch}{}", self.task_line(task, parent, shown[task]));
-            if std::mem::replace(&mut shown[task], true) {
-                continue;
-            }
-            // A task whose subtree is printed elsewhere gets one line here, up to a maximum per parent.
-            let mut repeated = 0;
-            let mut is_listed = |next: &usize| {
-                let is_first = first_parents[*next] == Some(task);
-                repeated += usize::from(!is_first);
-                is_first || repeated <= MAX_REPEATED_TASKS
-            };
-            let children: Vec<usize> =
-                self.dependents[task].iter().copied().filter(|next| is_listed(next)).collect();
-            let has_omitted = children.len() < self.dependents[task].len();
-            let indent = if indent.len() < MAX_INDENT_BYTES { format!("{indent}{more}") } else { indent };
-            stack.extend(has_omitted.then(|| (OMITTED_TASKS_INDEX, Some(task), indent.clone(), true)));
-            for (n, next) in children.iter().enumerate().rev() {
-                stack.push((*next, Some(task), indent.clone(), !has_omitted && n + 1 == children.len()));
-            }
-        }
-        out.trim_end().to_owned()
-    }
-
-    /// Formats a task as a line of the tree.
-    fn task_line(&self, task: usize, parent: Option<usize>, is_shown_above: bool) -> String {
-        let plan_task = &self.tasks[task];
-        let mut notes = Vec::new();
-        if plan_task.task.done {
-            notes.push("done".to_owned());
-        }
-        let others: Vec<String> = self.needs[task]
-            .iter()
-            .filter(|(need, _)| Some(*need) != parent)
-            .map(|(need, kind)| match kind {
-                EdgeKind::Agent => format!("{}*", self.task_name(*need)),
-                EdgeKind::Needs | EdgeKind::Order => self.task_name(*need),
-            })
-            .collect();
-        if let Some(edge) = parent.and_then(|parent| self.proposed_edge(task, parent)) {
-            let used = if self.proposals_approved { "" } else { ", not used" };
-            notes.push(format!("* says {}{used}", terminal_text::escape_line(&edge.agent)));
-        }
-        if !others.is_empty() {
-            let more = others.len().saturating_sub(MAX_OTHER_NEEDS_NAMED);
-            let more = if more == 0 { String::new() } else { format!(" and {more} more") };
-            notes.push(format!(
-                "also after {}{more}",
-                others[..others.len().min(MAX_OTHER_NEEDS_NAMED)].join(", ")
-            ));
-        }
-        if is_shown_above && !self.dependents[task].is_empty() {
-            notes.push(format!("{} below it, see above", ui::pluralize(self.dependents[task].len(), "task")));
-        }
-        let notes = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join("; ")) };
-        let title = terminal_text::escape_line(&plan_task.task.title);
-        format!("{} {title}{}", style(plan_task.task.full_name()).bold(), style(notes).dim())
-    }
-
-    /// Formats the graph in the dot language of Graphviz.
-    fn dot_text(&self) -> String {
-        let mut out = "digraph plan {\n  rankdir=LR;\n  node [shape=box];\n".to_owned();
-        for task in &self.tasks {
-            let label =
-                format!("{}\n{}", task.task.full_name(), terminal_text::escape_line(&task.task.title));
-            let done = if task.task.done { ", style=dashed" } else { "" };
-            let _ =
-                writeln!(out, "  {} [label={}{done}];", quote_dot(&task.task.full_name()), quote_dot(&label));
-        }
-        for edge in self.to_output().edges {
-            let order = match edge.kind {
-                EdgeKind::Order => " [style=dotted]",
-                EdgeKind::Agent => " [style=dashed]",
-                EdgeKind::Needs => "",
-            };
-            let _ = writeln!(out, "  {} -> {}{order};", quote_dot(&edge.needs), quote_dot(&edge.task));
-        }
-        out.push('}');
-        out
-    }
-}
-
-/// Quotes a string for Graphviz, where a backslash is an escape character.
-fn quote_dot(text: &str) -> String {
-    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"))
 }

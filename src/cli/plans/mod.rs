@@ -1,10 +1,7 @@
 //! Commands for plans and batches: plan, deps, swarm, report, status.
 
 pub(crate) mod batch_event_lines;
-pub(crate) mod batch_follower;
 pub(crate) mod batch_hints;
-pub(crate) mod batch_request;
-pub(crate) mod batch_state;
 pub(crate) mod batch_view;
 pub(crate) mod control;
 pub(crate) mod deps;
@@ -12,7 +9,6 @@ pub(crate) mod follow_batch;
 pub(crate) mod plan;
 pub(crate) mod plan_args;
 pub(crate) mod plan_text;
-pub(crate) mod plan_view;
 pub(crate) mod report_batch;
 pub(crate) mod report_page;
 pub(crate) mod report_text;

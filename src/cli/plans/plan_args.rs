@@ -5,15 +5,11 @@ use std::path::PathBuf;
 use clap::{Args, ValueHint};
 use clap_complete::engine::ArgValueCompleter;
 use proq_base::config::settings::SwarmSettings;
-use proq_lib::lane::Project;
-use proq_lib::swarm::planner::draft_error::DraftError;
-use proq_lib::swarm::planner::drafts;
-use proq_plan::schedule::options::{BatchOptions, LandingMode, LaneAssignment};
+use proq_lib::swarm::ops::plan_view::simulated_options;
+use proq_plan::schedule::options::BatchOptions;
 
 use crate::cli::arguments::candidates::installed_agent_names;
 use crate::cli::arguments::plan_source::PlanSource;
-use crate::cli::invocation::failure::Failure;
-use crate::cli::invocation::usage_error::UsageError;
 
 /// Show what a plan of tasks comes to, or have an agent make one
 ///
@@ -73,38 +69,9 @@ pub(crate) struct PlanArgs {
 }
 
 impl PlanArgs {
-    /// Returns the name of the requested draft; without a name, the name of the only draft.
-    ///
-    /// # Errors
-    /// Fails if the draft is unknown, or if no name was given and the number of drafts is not one.
-    pub(crate) fn resolve_draft_name(&self, project: &Project) -> Result<String, Failure> {
-        match self.source.source_names() {
-            [name] => Ok(drafts::read_draft(&project.store, name)?.record.name),
-            [] => {
-                let mut names: Vec<String> =
-                    drafts::list_drafts(project)?.into_iter().map(|record| record.name).collect();
-                match names.len() {
-                    0 => Err(DraftError::NoDrafts.into()),
-                    1 => Ok(names.swap_remove(0)),
-                    _ => Err(DraftError::AmbiguousDraft { names }.into()),
-                }
-            }
-            _ => Err(UsageError::MissingArgument {
-                problem: "one draft at a time",
-                example: "git proq plan --approve DRAFT",
-            }
-            .into()),
-        }
-    }
-
     /// Returns the batch options with which the plan is simulated, from the settings and `--max-parallel`.
     pub(crate) fn batch_options(&self, settings: &SwarmSettings) -> BatchOptions {
-        BatchOptions {
-            mode: LandingMode::from_setting(&settings.mode),
-            lane_assignment: LaneAssignment::from_setting(&settings.strategy),
-            max_parallel: usize::from(self.max_parallel),
-            ..BatchOptions::default()
-        }
+        simulated_options(settings, usize::from(self.max_parallel))
     }
 }
 
@@ -157,11 +124,5 @@ impl DraftArgs {
     /// Returns whether the flags request more than showing a plan.
     pub(crate) fn requests_draft_action(&self) -> bool {
         self.ai.is_some() || self.feedback.is_some() || self.save.is_some() || self.approve || self.drafts
-    }
-
-    /// Returns the output file as it was given, for printing.
-    pub(crate) fn output_file_text(&self) -> String {
-        let name = self.save.as_ref().map(|file| file.display().to_string());
-        proq_base::terminal_text::escape_line(&name.unwrap_or_default())
     }
 }

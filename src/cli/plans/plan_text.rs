@@ -4,36 +4,58 @@ use std::fmt::Write as _;
 
 use console::style;
 use proq_base::terminal_text;
+use proq_lib::swarm::ops::plan_view::PlanView;
 use proq_plan::plan::PhaseOrder;
 use proq_plan::{plan, plan_source};
 
-use super::plan_view::PlanView;
 use crate::cli::terminal::{table, ui};
 
 /// Renders the plan as text for the user, with its first `max_tasks` tasks.
-pub(crate) fn render(view: &PlanView<'_>, max_tasks: usize) -> String {
+pub(crate) fn render(view: &PlanView, max_tasks: usize) -> String {
     let plan = view.plan();
     let mut out = String::new();
     let title = if plan.summary.is_empty() { "A plan" } else { &plan.summary };
     let _ = writeln!(out, "{}", style(terminal_text::escape_line(title)).bold());
-    let done = view.tasks.iter().filter(|entry| entry.task.done).count();
+    let done = plan.tasks().filter(|entry| entry.task.done).count();
     let _ = writeln!(
         out,
         "{} ({}): {}, {done} done, {}",
         terminal_text::escape_line(&view.sources.join(" ")),
         view.loaded.format,
-        ui::pluralize(view.tasks.len(), "task"),
+        ui::pluralize(view.names.len(), "task"),
         ui::pluralize(view.waves.len(), "wave"),
     );
     push_list(&mut out, "Before it is run:", &plan.warnings);
     let phase_list = phase_lines(view);
     push_list(&mut out, if plan.phases.len() > 1 { "Phases:" } else { "Groups:" }, &phase_list);
     let _ = writeln!(out, "\n{}\n", task_table(view, max_tasks));
-    if view.tasks.len() > max_tasks {
-        let _ = writeln!(out, "and {} more; --dry-run lists all\n", view.tasks.len() - max_tasks);
+    if view.names.len() > max_tasks {
+        let _ = writeln!(out, "and {} more; --dry-run lists all\n", view.names.len() - max_tasks);
     }
     let _ = writeln!(out, "{}", lane_count_text(view));
-    push_shared_lanes(&mut out, view);
+    push_lanes_and_longest_way(&mut out, view);
+    out.push_str(&estimated_time_text(view));
+    push_list(&mut out, "By an agent, and approved:", &proposed_need_lines(view));
+    push_list(&mut out, "In the end:", &plan.criteria);
+    out.trim_end().to_owned()
+}
+
+/// Appends which tasks share a lane with the scopes that overlap, and the critical path.
+pub(crate) fn push_lanes_and_longest_way(out: &mut String, view: &PlanView) {
+    for lane in view.sharing.shared_lanes() {
+        let _ = writeln!(out, "One lane for {}, one after the other:", view.task_names(&lane).join(", "));
+        for overlap in view
+            .sharing
+            .overlaps
+            .iter()
+            .filter(|overlap| view.sharing.first_task_of_lane(overlap.tasks[0]) == lane[0])
+        {
+            let [one, two] = overlap.tasks.map(|task| &view.names[task]);
+            let [a, b] = overlap.globs.each_ref().map(|glob| terminal_text::escape_line(glob));
+            let globs = if a == b { a } else { format!("{a} and {b}") };
+            let _ = writeln!(out, "  {one} and {two} are about {globs}");
+        }
+    }
     if !view.critical_path.tasks.is_empty() {
         let path_text = view.task_names(&view.critical_path.tasks).join(" -> ");
         let _ = writeln!(
@@ -43,39 +65,15 @@ pub(crate) fn render(view: &PlanView<'_>, max_tasks: usize) -> String {
             view.weight_of_open_tasks()
         );
     }
-    out.push_str(&estimated_time_text(view));
-    push_list(&mut out, "By an agent, and approved:", &proposed_need_lines(view));
-    push_list(&mut out, "In the end:", &plan.criteria);
-    out.trim_end().to_owned()
-}
-
-/// Appends which tasks share a lane, and the scopes that overlap.
-pub(crate) fn push_shared_lanes(out: &mut String, view: &PlanView<'_>) {
-    for lane in view.sharing.shared_lanes() {
-        let _ = writeln!(out, "One lane for {}, one after the other:", view.task_names(&lane).join(", "));
-        for overlap in view
-            .sharing
-            .overlaps
-            .iter()
-            .filter(|overlap| view.sharing.first_task_of_lane(overlap.tasks[0]) == lane[0])
-        {
-            let [one, two] = overlap.tasks.map(|task| view.task_name(task));
-            let [a, b] = overlap.globs.each_ref().map(|glob| terminal_text::escape_line(glob));
-            let globs = if a == b { a } else { format!("{a} and {b}") };
-            let _ = writeln!(out, "  {one} and {two} are about {globs}");
-        }
-    }
 }
 
 /// Returns a line for each dependency that an agent found missing.
-fn proposed_need_lines(view: &PlanView<'_>) -> Vec<String> {
+fn proposed_need_lines(view: &PlanView) -> Vec<String> {
     let line = |edge: &plan_source::ProposedEdge| {
         let reason_text = if edge.reason.is_empty() { String::new() } else { format!(": {}", edge.reason) };
         format!(
             "{} after {}, says {}{reason_text}",
-            view.task_name(edge.task),
-            view.task_name(edge.needed),
-            edge.agent
+            view.names[edge.task], view.names[edge.needed], edge.agent
         )
     };
     view.loaded.approved_needs.iter().map(line).collect()
@@ -92,7 +90,7 @@ pub(crate) fn push_list(out: &mut String, heading: &str, items: &[String]) {
 }
 
 /// Returns a line for each phase, and for each group with a theme; empty for a plan without both.
-fn phase_lines(view: &PlanView<'_>) -> Vec<String> {
+fn phase_lines(view: &PlanView) -> Vec<String> {
     let plan = view.plan();
     let mut out = Vec::new();
     for (n, phase) in plan.phases.iter().enumerate() {
@@ -114,14 +112,14 @@ fn phase_lines(view: &PlanView<'_>) -> Vec<String> {
 }
 
 /// Formats the number of lanes and the limit that caps it.
-pub(crate) fn lane_count_text(view: &PlanView<'_>) -> String {
+pub(crate) fn lane_count_text(view: &PlanView) -> String {
     let (lanes, widest) = (view.max_active_lanes(), view.sharing.max_concurrent_lanes(&view.waves));
     let limit = if widest > lanes { format!(", of {widest} that could be at work") } else { String::new() };
     format!("Lanes: {lanes} at a time{limit} (--max-parallel {})", view.max_parallel)
 }
 
 /// Formats the estimated time; empty where the plan cannot be simulated.
-fn estimated_time_text(view: &PlanView<'_>) -> String {
+fn estimated_time_text(view: &PlanView) -> String {
     let span = view.simulation.as_ref().map_or(0, |simulated| simulated.makespan);
     if span == 0 {
         return String::new();
@@ -138,19 +136,19 @@ fn estimated_time_text(view: &PlanView<'_>) -> String {
 }
 
 /// Renders the table of tasks: first those that are done, then wave by wave.
-fn task_table(view: &PlanView<'_>, max_tasks: usize) -> String {
-    let waves = view.waves_by_task();
-    let mut order: Vec<usize> = (0..view.tasks.len()).collect();
+fn task_table(view: &PlanView, max_tasks: usize) -> String {
+    let (waves, tasks) = (view.waves_by_task(), view.tasks());
+    let mut order: Vec<usize> = (0..tasks.len()).collect();
     order.sort_by_key(|task| (waves[*task], *task));
     let rows = order.into_iter().take(max_tasks).map(|position| {
-        let entry = view.tasks[position];
+        let entry = tasks[position];
         let task = entry.task;
         let needs = view.task_names(view.graph().needs(position));
         let progress = task.progress.map(|p| format!("{}/{}", p.done, p.total));
         vec![
             waves[position].map_or_else(|| "done".to_owned(), |wave| wave.to_string()),
             view.simulated_lane(position).map_or_else(|| "-".to_owned(), |lane| lane.to_string()),
-            task.full_name(),
+            view.names[position].clone(),
             task.size.to_string(),
             view.plan().task_agent(entry).map_or_else(|| "-".to_owned(), terminal_text::escape_line),
             progress.unwrap_or_else(|| "-".to_owned()),

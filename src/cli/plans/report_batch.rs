@@ -5,18 +5,13 @@ use clap_complete::engine::ArgValueCompleter;
 use proq_base::explain::Exit;
 use proq_base::terminal_text;
 use proq_base::usage::Cost;
-use proq_lib::lane::Project;
-use proq_lib::swarm;
-use proq_lib::swarm::batch::error::BatchError;
-use proq_lib::swarm::batch::record::{Batch, BatchRecord};
-use proq_lib::swarm::batch::{create, scheduler};
-use proq_lib::swarm::status::batch_history::BatchHistory;
+use proq_lib::swarm::ops::report;
+use proq_lib::swarm::status::batch_history::{BatchHistory, HistoryNote, LandingEvent, Obstacle};
 
 use super::report_page;
 use super::report_text::{cost_summary, criteria_lines, landed_summary, plan_mark_lines};
 use crate::cli::arguments::candidates::batch_ids;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
-use crate::cli::invocation::failure::Failure;
 use crate::cli::terminal::table::render;
 use crate::cli::terminal::{ui, usage};
 
@@ -41,10 +36,7 @@ pub(crate) struct Report {
 
 pub(crate) fn run(context: &CommandContext, args: &Report) -> CommandResult {
     let project = context.project()?;
-    let record = find_requested_batch(&project, args.batch.as_deref())?;
-    let scheduler = scheduler::is_running(&project.store, &record.id)?;
-    let batch = Batch::load(&project.store, &record.id)?;
-    let history = BatchHistory::from_log(&project, &batch, &batch.read_log_lines(&project.store)?, scheduler);
+    let history = report::read(&project, args.batch.as_deref())?;
     if context.ui.json {
         context.ui.print_ordered_json(&history);
     } else if args.html {
@@ -55,15 +47,6 @@ pub(crate) fn run(context: &CommandContext, args: &Report) -> CommandResult {
         }
     }
     Ok(Exit::Success)
-}
-
-/// Returns the batch that the command line names by its id or a prefix of it; without one, the latest batch.
-fn find_requested_batch(project: &Project, name_prefix: Option<&str>) -> Result<BatchRecord, Failure> {
-    if let Some(prefix) = name_prefix {
-        return Ok(create::find_batch(project, prefix)?);
-    }
-    let no_batch = || swarm::Error::from(BatchError::NoBatches);
-    Ok(create::list_batches(project, true).pop().ok_or_else(no_batch)?)
 }
 
 /// Returns the report as lines for a terminal.
@@ -148,7 +131,7 @@ fn task_table(history: &BatchHistory) -> String {
 
 /// Returns a line for each conflict and failed check of the batch.
 fn obstacle_lines(history: &BatchHistory) -> Vec<String> {
-    let line = |obstacle: &proq_lib::swarm::status::batch_history::Obstacle| {
+    let line = |obstacle: &Obstacle| {
         let files: Vec<String> = obstacle.files.iter().map(ToString::to_string).collect();
         match (&obstacle.check, &obstacle.log) {
             (Some(check), Some(log)) => {
@@ -163,7 +146,7 @@ fn obstacle_lines(history: &BatchHistory) -> Vec<String> {
 
 /// Returns a line for each landing: its time, tasks, tip and passed checks.
 fn landing_lines(history: &BatchHistory) -> Vec<String> {
-    let line = |landing: &proq_lib::swarm::status::batch_history::LandingEvent| {
+    let line = |landing: &LandingEvent| {
         let tip = landing.tip.map(|tip| format!("  {}", tip.short())).unwrap_or_default();
         let checks = landing.checks.iter().map(|check| format!("`{check}`")).collect::<Vec<_>>().join(", ");
         let passed = if checks.is_empty() { String::new() } else { format!("  passed {checks}") };
@@ -174,7 +157,7 @@ fn landing_lines(history: &BatchHistory) -> Vec<String> {
 
 /// Returns a line for each note in the batch's log.
 fn note_lines(history: &BatchHistory) -> Vec<String> {
-    let line = |note: &proq_lib::swarm::status::batch_history::HistoryNote| {
+    let line = |note: &HistoryNote| {
         let tasks_prefix =
             if note.tasks.is_empty() { String::new() } else { format!("{}: ", note.tasks.join(", ")) };
         format!("{}  {tasks_prefix}{}", note.at, note.text)

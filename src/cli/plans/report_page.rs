@@ -1,10 +1,11 @@
 //! HTML page of `git proq report --html`: one self-contained file that needs neither a script nor the
 //! network.
 
-use std::fmt::Write;
-
-use proq_lib::swarm::status::batch_history::{BatchHistory, TaskAttempt};
-use proq_store::base::clock::Moment;
+use proq_lib::swarm::status::batch_history::{
+    BatchHistory, HistoryNote, LandingEvent, Obstacle, TaskAttempt,
+};
+use proq_lib::swarm::status::progress::TaskProgress;
+use proq_lib::types::Moment;
 
 use super::report_text::{cost_summary, criteria_lines, landed_summary, plan_mark_lines};
 use crate::cli::terminal::{ui, usage};
@@ -18,35 +19,23 @@ const TIMELINE_ROW_HEIGHT: usize = 26;
 
 /// Renders the report on a batch as an HTML document.
 pub(crate) fn render_page(history: &BatchHistory) -> String {
-    let progress = &history.progress;
-    let title = format!("Batch {}", progress.batch);
-    let mut out = String::new();
+    let title = escape_html(&format!("Batch {}", history.progress.batch));
     let sections = [
         header_html(history),
         timeline_html(history),
         task_table_html(history),
         run_table_html(history),
-        criteria_html(history),
+        list_html("Criteria", criteria_lines(history).iter().map(|line| escape_html(line.trim()))),
         obstacles_html(history),
         landings_html(history),
         notes_html(history),
         plan_marks_html(history),
     ];
-    push_html(
-        &mut out,
-        format_args!(
-            "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, \
-         initial-scale=1\">\n<title>{}</title>\n<style>\n{PAGE_CSS}</style>\n</head>\n<body>\n{}</body>\n</html>\n",
-            escape_html(&title),
-            sections.concat()
-        ),
-    );
-    out
-}
-
-fn push_html(out: &mut String, markup: std::fmt::Arguments<'_>) {
-    // Writing to a `String` cannot fail.
-    let _always_ok = out.write_fmt(markup);
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, \
+         initial-scale=1\">\n<title>{title}</title>\n<style>\n{PAGE_CSS}</style>\n</head>\n<body>\n{}</body>\n</html>\n",
+        sections.concat()
+    )
 }
 
 /// Escapes untrusted text for HTML, in element content and in attributes. Control characters are neutralized
@@ -66,11 +55,32 @@ fn escape_html(raw: &str) -> String {
     out
 }
 
+/// Formats text as code, escaped.
+fn code(text: &str) -> String {
+    format!("<code>{}</code>", escape_html(text))
+}
+
+/// Renders a heading and a list of items in HTML; empty if there are no items.
+fn list_html(title: &str, items: impl Iterator<Item = String>) -> String {
+    let items: Vec<String> = items.map(|item| format!("<li>{item}</li>\n")).collect();
+    if items.is_empty() {
+        return String::new();
+    }
+    format!("<h2>{title}</h2>\n<ul>\n{}</ul>\n", items.concat())
+}
+
+/// Renders a heading and a table. Each row is the HTML of its cells, with their tags.
+fn table_html(title: &str, columns: &[&str], rows: impl Iterator<Item = String>) -> String {
+    let head = columns.iter().map(|column| format!("<th>{column}</th>")).collect::<Vec<_>>().concat();
+    let rows = rows.map(|cells| format!("<tr>{cells}</tr>\n")).collect::<Vec<_>>().concat();
+    format!("<h2>{title}</h2>\n<div class=\"scroll\"><table>\n<tr>{head}</tr>\n{rows}</table></div>\n")
+}
+
 fn header_html(history: &BatchHistory) -> String {
     let progress = &history.progress;
     let reason_suffix =
         progress.reason.as_deref().map(|reason| format!(": {}", escape_html(reason))).unwrap_or_default();
-    let mut out = format!(
+    let title = format!(
         "<h1>Batch {}</h1>\n<p class=\"lead\">{}</p>\n<dl>\n",
         escape_html(progress.batch.as_str()),
         escape_html(&progress.summary)
@@ -91,10 +101,9 @@ fn header_html(history: &BatchHistory) -> String {
         ("Took", ui::short_duration(history.last_event_at.duration_since(history.began))),
         ("Cost", cost_summary(history)),
     ];
-    for (name, value) in facts.iter().filter(|(_, value)| !value.is_empty()) {
-        push_html(&mut out, format_args!("<dt>{name}</dt><dd>{value}</dd>\n"));
-    }
-    out + "</dl>\n"
+    let rows = facts.iter().filter(|(_, value)| !value.is_empty());
+    let rows: Vec<String> = rows.map(|(name, value)| format!("<dt>{name}</dt><dd>{value}</dd>\n")).collect();
+    format!("{title}{}</dl>\n", rows.concat())
 }
 
 /// Renders the timeline as SVG: a row per lane, a bar per run, a vertical line per landing.
@@ -112,42 +121,33 @@ fn timeline_html(history: &BatchHistory) -> String {
     let time_to_x = |moment: Moment| {
         moment.duration_since(history.began).as_secs().min(total_secs) * TIMELINE_WIDTH / total_secs
     };
-    let height = lanes.len() * TIMELINE_ROW_HEIGHT;
-    let mut out = format!(
-        "<h2>Timeline</h2>\n<div class=\"scroll\"><svg viewBox=\"0 0 {} {height}\" role=\"img\" aria-label=\"Runs by lane\">\n",
-        TIMELINE_WIDTH + 200
-    );
-    for (row, lane) in lanes.iter().enumerate() {
+    let bar = |run: &TaskAttempt, y: usize| {
+        let (start, end) = (time_to_x(run.began), time_to_x(run.ended.unwrap_or(history.last_event_at)));
+        let (class, x, y) = (run_css_class(run), 200 + start, y + 4);
+        let (width, height) = ((end - start.min(end)).max(3), TIMELINE_ROW_HEIGHT - 8);
+        let title = escape_html(&format!("{}, run {}: {}", run.task, run.attempt, run_end_text(run)));
+        format!(
+            "<rect class=\"{class}\" x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\"><title>{title}</title></rect>\n"
+        )
+    };
+    let lane_row = |(row, lane): (usize, &&str)| {
         let y = row * TIMELINE_ROW_HEIGHT;
-        push_html(&mut out, format_args!("<text x=\"0\" y=\"{}\">{}</text>\n", y + 17, escape_html(lane)));
-        for run in history.runs.iter().filter(|run| run.lane == *lane) {
-            let (bar_start, bar_end) =
-                (time_to_x(run.began), time_to_x(run.ended.unwrap_or(history.last_event_at)));
-            push_html(
-                &mut out,
-                format_args!(
-                    "<rect class=\"{}\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"><title>{}</title></rect>\n",
-                    run_css_class(run),
-                    200 + bar_start,
-                    y + 4,
-                    (bar_end - bar_start.min(bar_end)).max(3),
-                    TIMELINE_ROW_HEIGHT - 8,
-                    escape_html(&describe_run(run))
-                ),
-            );
-        }
-    }
-    for landing in &history.landings {
-        let x = 200 + time_to_x(landing.at);
-        push_html(
-            &mut out,
-            format_args!(
-                "<line x1=\"{x}\" y1=\"0\" x2=\"{x}\" y2=\"{height}\"><title>landed: {}</title></line>\n",
-                escape_html(&landing.tasks.join(", "))
-            ),
-        );
-    }
-    out + "</svg></div>\n"
+        let bars = history.runs.iter().filter(|run| run.lane == *lane).map(|run| bar(run, y));
+        format!("<text x=\"0\" y=\"{}\">{}</text>\n{}", y + 17, escape_html(lane), bars.collect::<String>())
+    };
+    let height = lanes.len() * TIMELINE_ROW_HEIGHT;
+    let landing_line = |landing: &LandingEvent| {
+        let (x, tasks) = (200 + time_to_x(landing.at), escape_html(&landing.tasks.join(", ")));
+        format!(
+            "<line x1=\"{x}\" y1=\"0\" x2=\"{x}\" y2=\"{height}\"><title>landed: {tasks}</title></line>\n"
+        )
+    };
+    format!(
+        "<h2>Timeline</h2>\n<div class=\"scroll\"><svg viewBox=\"0 0 {} {height}\" role=\"img\" aria-label=\"Runs by lane\">\n{}{}</svg></div>\n",
+        TIMELINE_WIDTH + 200,
+        lanes.iter().enumerate().map(lane_row).collect::<String>(),
+        history.landings.iter().map(landing_line).collect::<String>()
+    )
 }
 
 /// Returns the CSS class of a run: `open`, `well` or `bad`.
@@ -159,33 +159,27 @@ fn run_css_class(run: &TaskAttempt) -> &'static str {
     }
 }
 
-fn describe_run(run: &TaskAttempt) -> String {
-    let outcome = run.end.as_ref().map_or("at work", |end| end.description.as_str());
-    format!("{}, run {}: {outcome}", run.task, run.attempt)
+fn run_end_text(run: &TaskAttempt) -> &str {
+    run.end.as_ref().map_or("at work", |end| end.description.as_str())
 }
 
 /// Renders the table of tasks, each with the number of its wave.
 fn task_table_html(history: &BatchHistory) -> String {
-    let mut out = "<h2>Tasks</h2>\n<div class=\"scroll\"><table>\n<tr><th>Wave</th><th>Task</th><th>State</th><th>Title</th>\
-                   <th>Runs</th><th>Why</th></tr>\n"
-        .to_owned();
-    for task in &history.progress.tasks {
+    let row = |task: &TaskProgress| {
         let wave = history.waves.iter().position(|wave| wave.contains(&task.name));
-        push_html(
-            &mut out,
-            format_args!(
-                "<tr><td>{}</td><td><code>{}</code></td><td class=\"{}\">{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
-                wave.map(|wave| (wave + 1).to_string()).unwrap_or_default(),
-                escape_html(&task.name),
-                state_css_class(&task.state),
-                escape_html(&task.state),
-                escape_html(&task.title),
-                task.attempts,
-                escape_html(task.detail.as_deref().unwrap_or_default())
-            ),
-        );
-    }
-    out + "</table></div>\n"
+        format!(
+            "<td>{}</td><td>{}</td><td class=\"{}\">{}</td><td>{}</td><td>{}</td><td>{}</td>",
+            wave.map(|wave| (wave + 1).to_string()).unwrap_or_default(),
+            code(&task.name),
+            state_css_class(&task.state),
+            escape_html(&task.state),
+            escape_html(&task.title),
+            task.attempts,
+            escape_html(task.detail.as_deref().unwrap_or_default())
+        )
+    };
+    let columns = ["Wave", "Task", "State", "Title", "Runs", "Why"];
+    table_html("Tasks", &columns, history.progress.tasks.iter().map(row))
 }
 
 /// Returns the CSS class of a task's state: `open`, `well` or `bad`.
@@ -201,149 +195,73 @@ fn run_table_html(history: &BatchHistory) -> String {
     if history.runs.is_empty() {
         return String::new();
     }
-    let mut out = "<h2>Runs</h2>\n<div class=\"scroll\"><table>\n<tr><th>Task</th><th>Run</th><th>Agent</th><th>Lane</th><th>Began</th>\
-                   <th>Took</th><th>End</th><th>Cost</th><th>Commits</th><th>More</th></tr>\n"
-        .to_owned();
-    for run in &history.runs {
-        let outcome = run.end.as_ref().map_or("at work", |end| end.description.as_str());
-        let took =
-            run.ended.map(|ended| ui::short_duration(ended.duration_since(run.began))).unwrap_or_default();
+    let row = |run: &TaskAttempt| {
+        let took = run.ended.map(|ended| ui::short_duration(ended.duration_since(run.began)));
         let model = run.model.as_deref().map(|model| format!(" {model}")).unwrap_or_default();
         let commits = match (run.from, run.to) {
-            (Some(from), Some(to)) if from != to => format!("<code>{}..{}</code>", from.short(), to.short()),
+            (Some(from), Some(to)) if from != to => code(&format!("{}..{}", from.short(), to.short())),
             _ => String::new(),
         };
-        push_html(
-            &mut out,
-            format_args!(
-                "<tr><td><code>{}</code></td><td>{}</td><td>{}{}</td><td>{}</td><td>{}</td><td>{took}</td><td class=\"{}\">{}</td>\
-             <td>{}</td><td>{commits}</td><td>{}</td></tr>\n",
-                escape_html(&run.task),
-                run.attempt,
-                escape_html(&run.agent),
-                escape_html(&model),
-                escape_html(&run.lane),
-                run.began,
-                run_css_class(run),
-                escape_html(outcome),
-                run.cost.map(usage::cost_text).unwrap_or_default(),
-                escape_html(run.detail.as_deref().unwrap_or_default())
-            ),
-        );
-    }
-    out + "</table></div>\n"
+        format!(
+            "<td>{}</td><td>{}</td><td>{}{}</td><td>{}</td><td>{}</td><td>{}</td><td class=\"{}\">{}</td>\
+             <td>{}</td><td>{commits}</td><td>{}</td>",
+            code(&run.task),
+            run.attempt,
+            escape_html(&run.agent),
+            escape_html(&model),
+            escape_html(&run.lane),
+            run.began,
+            took.unwrap_or_default(),
+            run_css_class(run),
+            escape_html(run_end_text(run)),
+            run.cost.map(usage::cost_text).unwrap_or_default(),
+            escape_html(run.detail.as_deref().unwrap_or_default())
+        )
+    };
+    let columns = ["Task", "Run", "Agent", "Lane", "Began", "Took", "End", "Cost", "Commits", "More"];
+    table_html("Runs", &columns, history.runs.iter().map(row))
 }
 
 fn obstacles_html(history: &BatchHistory) -> String {
-    let mut out = String::new();
-    let (conflicts, checks): (Vec<_>, Vec<_>) =
+    let (conflicts, checks): (Vec<&Obstacle>, Vec<&Obstacle>) =
         history.obstacles.iter().partition(|obstacle| obstacle.check.is_none());
-    if !conflicts.is_empty() {
-        out.push_str("<h2>Conflicts</h2>\n<ul>\n");
-        for conflict in conflicts {
-            let files: Vec<String> = conflict
-                .files
-                .iter()
-                .map(|file| format!("<code>{}</code>", escape_html(&file.to_string())))
-                .collect();
-            push_html(
-                &mut out,
-                format_args!(
-                    "<li><code>{}</code> ({}): {}</li>\n",
-                    escape_html(&conflict.task),
-                    conflict.status,
-                    files.join(", ")
-                ),
-            );
-        }
-        out.push_str("</ul>\n");
-    }
-    if !checks.is_empty() {
-        out.push_str("<h2>Checks that failed</h2>\n<ul>\n");
-        for failed_check in checks {
-            let check = failed_check.check.as_deref().unwrap_or_default();
-            push_html(
-                &mut out,
-                format_args!(
-                    "<li><code>{}</code>: <code>{}</code></li>\n",
-                    escape_html(&failed_check.task),
-                    escape_html(check)
-                ),
-            );
-        }
-        out.push_str("</ul>\n");
-    }
-    out
+    let conflict_item = |conflict: &Obstacle| {
+        let files: Vec<String> = conflict.files.iter().map(|file| code(&file.to_string())).collect();
+        format!("{} ({}): {}", code(&conflict.task), conflict.status, files.join(", "))
+    };
+    let check_item = |failed: &Obstacle| {
+        format!("{}: {}", code(&failed.task), code(failed.check.as_deref().unwrap_or_default()))
+    };
+    list_html("Conflicts", conflicts.into_iter().map(conflict_item))
+        + &list_html("Checks that failed", checks.into_iter().map(check_item))
 }
 
 fn landings_html(history: &BatchHistory) -> String {
-    if history.landings.is_empty() {
-        return String::new();
-    }
-    let mut out = "<h2>Landings</h2>\n<ul>\n".to_owned();
-    for landing in &history.landings {
-        let tip = landing.tip.map(|tip| format!(", <code>{}</code>", tip.short())).unwrap_or_default();
-        let checks: Vec<String> =
-            landing.checks.iter().map(|check| format!("<code>{}</code>", escape_html(check))).collect();
+    let item = |landing: &LandingEvent| {
+        let tip = landing.tip.map(|tip| format!(", {}", code(&tip.short()))).unwrap_or_default();
+        let checks: Vec<String> = landing.checks.iter().map(|check| code(check)).collect();
         let passed =
             if checks.is_empty() { String::new() } else { format!("; passed {}", checks.join(", ")) };
-        push_html(
-            &mut out,
-            format_args!(
-                "<li>{}: {}{tip}{passed}</li>\n",
-                landing.at,
-                escape_html(&landing.tasks.join(", "))
-            ),
-        );
-    }
-    out + "</ul>\n"
+        format!("{}: {}{tip}{passed}", landing.at, escape_html(&landing.tasks.join(", ")))
+    };
+    list_html("Landings", history.landings.iter().map(item))
 }
 
 fn notes_html(history: &BatchHistory) -> String {
-    if history.notes.is_empty() {
-        return String::new();
-    }
-    let mut out = "<h2>Remarks</h2>\n<ul>\n".to_owned();
-    for note in &history.notes {
+    let item = |note: &HistoryNote| {
         let tasks_prefix =
             if note.tasks.is_empty() { String::new() } else { format!("{}: ", note.tasks.join(", ")) };
-        push_html(
-            &mut out,
-            format_args!("<li>{} {}</li>\n", note.at, escape_html(&format!("{tasks_prefix}{}", note.text))),
-        );
-    }
-    out + "</ul>\n"
-}
-
-fn criteria_html(history: &BatchHistory) -> String {
-    let lines = criteria_lines(history);
-    let items: Vec<String> =
-        lines.iter().map(|line| format!("<li>{}</li>\n", escape_html(line.trim()))).collect();
-    if items.is_empty() {
-        String::new()
-    } else {
-        format!("<h2>Criteria</h2>\n<ul>\n{}</ul>\n", items.concat())
-    }
+        format!("{} {}", note.at, escape_html(&format!("{tasks_prefix}{}", note.text)))
+    };
+    list_html("Remarks", history.notes.iter().map(item))
 }
 
 fn plan_marks_html(history: &BatchHistory) -> String {
-    let lines = plan_mark_lines(history);
-    if lines.is_empty() {
-        return String::new();
-    }
-    let mut out = "<h2>Noted in the plan</h2>\n<ul>\n".to_owned();
-    for line in lines {
-        push_html(&mut out, format_args!("<li>{}</li>\n", escape_html(&line)));
-    }
-    out.push_str("</ul>\n");
-    for item in history
-        .plan_marks
-        .iter()
-        .flat_map(|marks| &marks.unmarked)
-        .filter(|unmarked| !unmarked.patch.is_empty())
-    {
+    let unmarked = history.plan_marks.iter().flat_map(|marks| &marks.unmarked);
+    let patches = unmarked.filter(|item| !item.patch.is_empty()).map(|item| {
         let lines: Vec<String> = item.patch.lines().map(escape_html).collect();
-        push_html(&mut out, format_args!("<pre>{}</pre>\n", lines.join("\n")));
-    }
-    out
+        format!("<pre>{}</pre>\n", lines.join("\n"))
+    });
+    let patches: String = patches.collect();
+    list_html("Noted in the plan", plan_mark_lines(history).iter().map(|line| escape_html(line))) + &patches
 }

@@ -6,14 +6,14 @@ use console::style;
 use proq_base::explain::Exit;
 use proq_base::terminal_text;
 use proq_lib::lane::Project;
-use proq_lib::swarm::batch::create;
 use proq_lib::swarm::batch::record::BatchRecord;
 use proq_lib::swarm::landing::batch_landing;
+use proq_lib::swarm::ops::status;
+use proq_lib::swarm::ops::status::{BatchStatus, StatusOutcome, StatusRequest};
 use proq_lib::swarm::status::progress::{BatchProgress, TaskProgress};
 use serde::Serialize;
 
 use super::batch_hints::{criteria_lines, partly_landed_hint, paused_hints};
-use super::batch_state::{batch_progress, unfinished_batches};
 use crate::cli::arguments::candidates::batch_ids;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::terminal::{table, ui};
@@ -43,21 +43,14 @@ struct BatchList {
 
 pub(crate) fn run(context: &CommandContext, args: &Status) -> CommandResult {
     let project = context.project()?;
-    if let Some(name_prefix) = &args.batch {
-        return print_batch(context, &project, &create::find_batch(&project, name_prefix)?);
-    }
-    let unfinished = unfinished_batches(&project);
-    if let ([(batch, _)], false) = (unfinished.as_slice(), args.all) {
-        return print_batch(context, &project, batch);
-    }
-    let batches = create::list_batches(&project, true);
-    if let ([batch], false) = (batches.as_slice(), args.all) {
-        return print_batch(context, &project, batch);
-    }
-    let mut progress_list = Vec::new();
-    for batch in &batches {
-        progress_list.push(batch_progress(&project, batch)?);
-    }
+    let request = StatusRequest { batch_name: args.batch.clone(), all: args.all };
+    let progress_list = match status::read(&project, &request)? {
+        StatusOutcome::One(batch) => {
+            print_batch(context, &project, &batch);
+            return Ok(Exit::Success);
+        }
+        StatusOutcome::All(progress_list) => progress_list,
+    };
     if context.ui.json {
         context.ui.print_json(BatchList { batches: progress_list });
     } else if progress_list.is_empty() {
@@ -91,11 +84,10 @@ fn batch_row(progress: &BatchProgress) -> Vec<String> {
     ]
 }
 
-fn print_batch(context: &CommandContext, project: &Project, batch: &BatchRecord) -> CommandResult {
-    let progress = batch_progress(project, batch)?;
+fn print_batch(context: &CommandContext, project: &Project, status: &BatchStatus) {
+    let BatchStatus { batch, progress, has_unverified_criteria } = status;
     if context.ui.json {
-        context.ui.print_ordered_json(&progress);
-        return Ok(Exit::Success);
+        return context.ui.print_ordered_json(progress);
     }
     let summary_suffix =
         if progress.summary.is_empty() { String::new() } else { format!("  {}", progress.summary) };
@@ -124,7 +116,7 @@ fn print_batch(context: &CommandContext, project: &Project, batch: &BatchRecord)
         progress.reason.as_ref().filter(|_| progress.state == "paused").map(|reason| format!(" ({reason})"));
     context.ui.print_line(format!(
         "{}{}: {}",
-        displayed_state(&progress),
+        displayed_state(progress),
         reason_suffix.unwrap_or_default(),
         parts.join(", ")
     ));
@@ -132,21 +124,17 @@ fn print_batch(context: &CommandContext, project: &Project, batch: &BatchRecord)
         progress.landed_on.as_ref().map(|onto| format!("; all of that is on {onto}")).unwrap_or_default();
     context.ui.print_line(format!("from {}, lands on {}{landed_on_suffix}", progress.base, progress.branch));
     context.ui.print_line("");
-    context.ui.print_line(task_table(&progress));
+    context.ui.print_line(task_table(progress));
     if let Some(report) = &progress.criteria {
         context.ui.print_line("");
         for line in criteria_lines(report) {
             context.ui.print_line(line);
         }
     }
-    if displayed_state(&progress) == "complete"
-        && !progress.has_scheduler
-        && batch.has_unverified_criteria(&project.store)
-    {
+    if displayed_state(progress) == "complete" && !progress.has_scheduler && *has_unverified_criteria {
         context.ui.hint(format!("have its criteria looked at: git proq resume {}", batch.id));
     }
-    print_hints(context, project, batch, &progress);
-    Ok(Exit::Success)
+    print_hints(context, project, batch, progress);
 }
 
 fn task_table(progress: &BatchProgress) -> String {

@@ -1,37 +1,14 @@
 //! Undo of operations, shared by `git proq undo` and `git proq op`, and its output.
 
 use proq_base::explain::Exit;
-use proq_lib::ops::reporter::{Progress, Question, Reporter};
 use proq_lib::ops::undo;
 use proq_lib::ops::undo::UndoRequest;
 use proq_lib::swarm::landing::batch_records::BatchRecords;
 use proq_lib::undo::undo_plan::UndoTarget;
 
 use crate::cli::invocation::caller;
-use crate::cli::invocation::confirm::{cannot_prompt_user, prompt_yes_no};
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::terminal::ui;
-
-/// Prompts before an operation of another terminal or of another program is undone.
-struct UndoReporter<'a> {
-    context: &'a CommandContext,
-}
-
-impl Reporter for UndoReporter<'_> {
-    fn progress(&self, progress: Progress<'_>) {
-        if let Progress::ConfirmationNeeded(question) = progress {
-            self.context.ui.status(format!("{}\nwould ask whether to undo it", question_text(question)));
-        }
-    }
-
-    fn can_prompt_user(&self) -> bool {
-        !cannot_prompt_user(self.context)
-    }
-
-    fn confirm(&self, question: Question<'_>) -> bool {
-        prompt_yes_no(&format!("{}\nundo it? [y/N] ", question_text(question)))
-    }
-}
 
 /// Undoes operations and prints the result.
 pub(crate) fn undo_operations(
@@ -42,10 +19,9 @@ pub(crate) fn undo_operations(
     let project = context.project_for_write()?;
     caller::refuse_lane_agent(dry_run)?;
     let plan = undo::plan(&project, request, &BatchRecords)?;
-    let reporter = UndoReporter { context };
     let outcome = match dry_run {
-        true => plan.forecast(&project, &reporter)?,
-        false => plan.execute(&project, &reporter)?,
+        true => plan.forecast(&project, context)?,
+        false => plan.execute(&project, context)?,
     };
     if context.ui.json {
         context.ui.print_json(outcome);
@@ -74,9 +50,4 @@ pub(crate) fn undo_operations(
         context.ui.hint("go forward again: git proq op redo");
     }
     Ok(Exit::Success)
-}
-
-fn question_text(question: Question<'_>) -> String {
-    let Question::UndoOfOtherTerminal { number, command } = question else { return String::new() };
-    format!("operation {number} was started in another terminal or by another program: {command}")
 }

@@ -1,5 +1,7 @@
 //! The `git proq approve` command.
 
+use std::path::Path;
+
 use clap::{Args, ValueHint};
 use clap_complete::engine::ArgValueCompleter;
 use proq_base::config::settings::Settings;
@@ -77,7 +79,7 @@ impl Approve {
     fn selection_args(&self) -> String {
         let onto = self.onto.iter().map(|branch| format!(" --onto {}", shell_quote(branch)));
         let ids = self.ids.iter().map(|id| format!(" {}", shell_quote(id)));
-        let plan = PlanSource::from_names(&self.plan, self.format).approve_args();
+        let plan = PlanSource::from_names(&self.plan, self.format).named_plan(Path::new("")).approve_args();
         terminal_text::escape_line(&std::iter::once(plan).chain(onto).chain(ids).collect::<String>())
     }
 }
@@ -167,7 +169,8 @@ fn plan_or_settings_commands(
         };
         return Ok(approvals.all_commands(&layers, &Settings::from_layers(&layers)));
     }
-    let plan = PlanSource::from_names(&args.plan, args.format).read_silently(context, project)?;
+    let plan =
+        PlanSource::from_names(&args.plan, args.format).named_plan(&context.dir).read_silently(project)?;
     Ok(plan_commands::collect_plan_commands(project, &plan, &context.dir)?)
 }
 
@@ -229,7 +232,7 @@ fn print_list(context: &CommandContext, record: &ApprovalsRecord, pending: &[She
 /// Prompts the user to approve the commands.
 ///
 /// # Errors
-/// [`UsageError::ApprovalRequired`] if the user cannot be prompted, [`UsageError::Declined`] if they decline.
+/// [`UsageError::ApprovalRequired`] if the user cannot be prompted; also fails if they decline.
 fn confirm_or_refuse(context: &CommandContext, args: &Approve) -> Result<(), Failure> {
     if cannot_prompt_user(context) {
         let source = if args.plan.is_empty() { "this repository's proq.toml" } else { "this plan" };

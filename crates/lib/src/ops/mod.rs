@@ -4,6 +4,7 @@
 //! returns the changes to be made or the refusal; `execute` makes exactly these changes, refuses if the
 //! repository has moved since, and returns the outcome, which serializes to the command's JSON output.
 
+pub mod approvals;
 pub mod batch_rules;
 pub mod cleanup;
 pub mod discard;
@@ -11,8 +12,10 @@ pub mod edit;
 pub mod error;
 pub mod gc;
 pub mod lane_removal;
+pub mod launch_checks;
 pub mod operation_log;
 pub mod preview;
+pub mod refusal;
 pub mod removal;
 pub mod reporter;
 pub mod send;

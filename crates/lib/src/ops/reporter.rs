@@ -1,9 +1,10 @@
 //! Reporter of a use case: questions to the user, and progress.
 
-use proq_base::lane_name::LaneName;
-
 use std::path::Path;
 
+use proq_base::lane_name::LaneName;
+use proq_store::base::batch_id::BatchId;
+use proq_store::base::clock::Moment;
 use proq_store::base::operation_number::OperationNumber;
 use proq_store::records::lane::AnyLane;
 
@@ -31,6 +32,28 @@ pub enum Question<'a> {
         number: OperationNumber,
         /// Command line by which it was started.
         command: &'a str,
+    },
+    /// Whether to run a plan. The caller has started the command for it, so yes may be the default.
+    RunPlan,
+    /// Whether to continue an unfinished batch of the same plan instead of starting another one. Yes may be the
+    /// default.
+    ResumeBatch {
+        /// Id of the unfinished batch.
+        batch: &'a BatchId,
+        /// State of the batch in a word.
+        state: &'a str,
+    },
+    /// Whether a plan that an agent wrote may be run.
+    ApproveDraft {
+        /// Name of the draft.
+        name: &'a str,
+    },
+    /// Whether dependencies that an agent found missing are used from now on.
+    UseProposedNeeds {
+        /// The agent that found them.
+        agent: &'a str,
+        /// The number of dependencies with its noun: `1 dependency`, `2 dependencies`.
+        needs: &'a str,
     },
 }
 
@@ -62,6 +85,47 @@ pub enum Progress<'a> {
     RunEnded(&'a WaitedLane),
     /// Expired items of one kind that are or would be deleted.
     Expired(&'a ExpiredGroup),
+    /// A batch is about to be created. It runs for hours, so problems of the repository are best shown now.
+    StartingBatch,
+    /// A draft was approved without a question, as the caller wanted.
+    DraftApproved {
+        /// Name of the draft.
+        name: &'a str,
+    },
+    /// An agent writes a new draft, or changes one.
+    DraftRequested {
+        /// Name of the draft.
+        name: &'a str,
+        /// The agent.
+        agent: &'a str,
+        /// Whether the draft is new.
+        is_new: bool,
+    },
+    /// An agent searches for missing dependencies.
+    SearchingNeeds {
+        /// The agent.
+        agent: &'a str,
+        /// Lane in which it runs.
+        lane: &'a LaneName,
+    },
+    /// The answer of an earlier search for missing dependencies is used.
+    NeedsKnown {
+        /// The agent that answered.
+        agent: &'a str,
+        /// Time of the answer.
+        at: Moment,
+    },
+    /// An agent gave an answer that cannot be used, and is prompted again.
+    AnswerRejected {
+        /// The agent.
+        agent: &'a str,
+        /// What was expected, such as "a plan".
+        expected: &'a str,
+        /// Flaw of the answer, or the reason why there is none.
+        reason: &'a str,
+        /// Whether the agent answered at all.
+        has_answer: bool,
+    },
 }
 
 /// Caller of a use case: a command, a server or another program. Warnings and waits go to the listener of

@@ -3,6 +3,7 @@
 
 pub mod batch;
 pub mod landing;
+pub mod ops;
 pub mod planner;
 pub mod run;
 pub mod status;

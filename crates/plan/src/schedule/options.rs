@@ -70,6 +70,18 @@ pub enum TaskFailurePolicy {
     StopAll,
 }
 
+impl TaskFailurePolicy {
+    /// Returns the policy with this name in the settings; [`TaskFailurePolicy::SkipDependents`] for an unknown
+    /// name.
+    pub fn from_setting(value: &str) -> TaskFailurePolicy {
+        match value {
+            "stop-wave" => TaskFailurePolicy::StopWave,
+            "stop-all" => TaskFailurePolicy::StopAll,
+            _ => TaskFailurePolicy::SkipDependents,
+        }
+    }
+}
+
 /// Effect of a task that cannot land on the batch.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -79,6 +91,16 @@ pub enum LandingFailurePolicy {
     Pause,
     /// Running agents are stopped, and nothing more lands.
     Abort,
+}
+
+impl LandingFailurePolicy {
+    /// Returns the policy with this name in the settings; [`LandingFailurePolicy::Pause`] for an unknown name.
+    pub fn from_setting(value: &str) -> LandingFailurePolicy {
+        match value {
+            "abort" => LandingFailurePolicy::Abort,
+            _ => LandingFailurePolicy::Pause,
+        }
+    }
 }
 
 /// Options with which a batch runs.

@@ -5,14 +5,14 @@ use std::fmt::Write as _;
 
 use console::style;
 use proq_base::terminal_text;
+use proq_lib::swarm::ops::plan_view::PlanView;
 use proq_plan::plan::{PhaseOrder, PlanTask};
 
-use crate::cli::plans::plan_text::{lane_count_text, push_list, push_shared_lanes};
-use crate::cli::plans::plan_view::PlanView;
+use crate::cli::plans::plan_text::{lane_count_text, push_lanes_and_longest_way, push_list};
 use crate::cli::terminal::ui;
 
 /// Renders the tree, with `header` above it and a summary below it.
-pub(crate) fn render(view: &PlanView<'_>, header: &[String]) -> String {
+pub(crate) fn render(view: &PlanView, header: &[String]) -> String {
     let plan = view.plan();
     let mut out = String::new();
     let title = if plan.summary.is_empty() { "A plan" } else { &plan.summary };
@@ -22,7 +22,7 @@ pub(crate) fn render(view: &PlanView<'_>, header: &[String]) -> String {
     }
     push_list(&mut out, "Before it is run:", &plan.warnings);
     out.push('\n');
-    let waves = view.waves_by_task();
+    let (waves, tasks) = (view.waves_by_task(), view.tasks());
     let mut position = 0;
     for (n, phase) in plan.phases.iter().enumerate() {
         if plan.phases.len() > 1 || !phase.title.is_empty() || phase.order == PhaseOrder::Serial {
@@ -58,7 +58,7 @@ pub(crate) fn render(view: &PlanView<'_>, header: &[String]) -> String {
             };
             for t in 0..group.tasks.len() {
                 let is_last_task = t + 1 == group.tasks.len() && (has_heading || is_last);
-                push_task(&mut out, view, (position, waves[position]), indent, is_last_task);
+                push_task(&mut out, view, tasks[position], (position, waves[position]), indent, is_last_task);
                 position += 1;
             }
         }
@@ -71,12 +71,12 @@ pub(crate) fn render(view: &PlanView<'_>, header: &[String]) -> String {
 /// Appends a task, with its dependencies, scope and checks below it.
 fn push_task(
     out: &mut String,
-    view: &PlanView<'_>,
+    view: &PlanView,
+    entry: PlanTask<'_>,
     (position, wave): (usize, Option<usize>),
     indent: &str,
     is_last: bool,
 ) {
-    let entry: PlanTask<'_> = view.tasks[position];
     let task = entry.task;
     let (branch, continuation) = if is_last { ("└─", "   ") } else { ("├─", "│  ") };
     let wave = wave.map_or_else(|| "done".to_owned(), |wave| format!("wave {wave}"));
@@ -118,22 +118,13 @@ fn single_line(text: &str) -> String {
 }
 
 /// Formats the number of tasks, waves and lanes, and the critical path.
-fn summary_text(view: &PlanView<'_>) -> String {
+fn summary_text(view: &PlanView) -> String {
     let mut out = format!(
         "{}, {}. {}\n",
-        ui::pluralize(view.tasks.len(), "task"),
+        ui::pluralize(view.names.len(), "task"),
         ui::pluralize(view.waves.len(), "wave"),
         lane_count_text(view)
     );
-    push_shared_lanes(&mut out, view);
-    if !view.critical_path.tasks.is_empty() {
-        let path_text = view.task_names(&view.critical_path.tasks).join(" -> ");
-        let _ = write!(
-            out,
-            "Longest way: {path_text} ({} of {} by size)",
-            view.critical_path.weight,
-            view.weight_of_open_tasks()
-        );
-    }
+    push_lanes_and_longest_way(&mut out, view);
     out
 }

@@ -1,7 +1,7 @@
 //! Evidence for removing a lane: what would be lost, which processes are in it, and whether its folder is its
 //! worktree.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use proq_base::explain::shell_quote_path;
 use proq_git::merge::tree_merge::{exact_merge_tree, merge_commits};
@@ -352,4 +352,17 @@ fn merge_with_git(project: &Project, tip: CommitId, base: CommitId) -> Result<Op
     let temp_objects = TempObjectStore::new(&project.repo, &Layout::scratch_objects(scratch.path()))?;
     let merged = merge_commits(&project.repo, base, tip, scratch.path(), Some(&temp_objects));
     Ok(merged.ok().filter(|merged| merged.is_clean).map(|merged| merged.tree))
+}
+
+/// Returns the first tracked file with uncommitted changes and the number of the others, as text; none if
+/// there are none. The check may read every file of the worktree.
+///
+/// # Errors
+/// Fails when git cannot read the worktree.
+pub fn changed_file_names(repo: &Repo, worktree: &Path) -> Result<Option<String>, proq_git::Error> {
+    let dirty = status(repo, worktree, false)?;
+    let mut names = dirty.tracked().map(|e| e.path.to_string());
+    let Some(first) = names.next() else { return Ok(None) };
+    let more_count = names.count();
+    Ok(Some(if more_count == 0 { first } else { format!("{first} and {more_count} more") }))
 }

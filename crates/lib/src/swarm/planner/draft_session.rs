@@ -56,46 +56,56 @@ pub enum AnswerOutcome {
 }
 
 /// A checked request for a new plan draft that has not been started.
-pub struct DraftRequest<'a> {
-    query: AgentQuery<'a>,
-    goal: &'a str,
-    source_file: Option<&'a SourceFile>,
+#[derive(Debug, Clone)]
+pub struct DraftRequest {
+    /// Profile name of the agent.
+    pub agent: String,
+    model: Option<String>,
+    goal: String,
+    source_name: Option<String>,
     /// Prompt for the agent.
     pub prompt: String,
     /// Command of the agent.
     pub command: AgentCommand,
 }
 
-impl<'a> DraftRequest<'a> {
+impl DraftRequest {
     /// Checks the request and writes its prompt.
     ///
     /// # Errors
     /// Fails when the agent is not installed or cannot be restricted to reading, or there is no commit to
     /// read.
     pub fn new(
-        query: AgentQuery<'a>,
-        goal: &'a str,
-        source_file: Option<&'a SourceFile>,
-    ) -> Result<DraftRequest<'a>, DraftError> {
+        query: &AgentQuery<'_>,
+        goal: &str,
+        source_file: Option<&SourceFile>,
+    ) -> Result<DraftRequest, DraftError> {
         let commit = query.plan_lane(None, goal)?.target.commit;
         let prompt = prompt::goal_prompt(&query.project.repo, commit, goal, source_file)?;
         let command = query.build_command(&prompt)?;
-        Ok(DraftRequest { query, goal, source_file, prompt, command })
+        Ok(DraftRequest {
+            agent: query.agent.to_owned(),
+            model: query.model.map(ToOwned::to_owned),
+            goal: goal.to_owned(),
+            source_name: source_file.map(|from| from.name.clone()),
+            prompt,
+            command,
+        })
     }
 
     /// Creates the draft and starts the conversation with its agent.
     ///
     /// # Errors
     /// Fails when the draft cannot be created or the agent cannot be started.
-    pub fn start(self) -> Result<(DraftSession<'a>, AnyLane), DraftError> {
-        let AgentQuery { project, agent, model, .. } = self.query;
+    pub fn start(self, project: &Project) -> Result<(DraftSession<'_>, AnyLane), DraftError> {
+        let (agent, model, source_name) = (&self.agent, self.model.as_deref(), self.source_name.as_deref());
         let mut attempts_left = MAX_NAME_ATTEMPTS;
         loop {
-            let source_name = self.source_file.map(|from| from.name.as_str());
             let record =
-                drafts::create_draft(project, self.goal, (source_name, &self.prompt), (agent, model))?;
+                drafts::create_draft(project, &self.goal, (source_name, &self.prompt), (agent, model))?;
             let mut session = DraftSession { project, record };
-            match session.start_in_new_lane(&self.query, &self.prompt, &self.command) {
+            let query = session.build_query(agent, model);
+            match session.start_in_new_lane(&query, &self.prompt, &self.command) {
                 Ok(lane) => return Ok((session, lane)),
                 Err(e) => {
                     // A draft whose lane was created is kept, so that its run can be inspected.

@@ -1,14 +1,15 @@
-//! JSON output of `git proq plan --json`.
+//! JSON output of a plan, as `git proq plan --json` prints it.
 
 use std::time::Duration;
 
 use proq_plan::plan::{BoxProgress, PhaseOrder, Size};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
-use crate::cli::plans::plan_view::PlanView;
+use super::plan_view::PlanView;
 
+/// Everything about a plan, in the form and order of the JSON output.
 #[derive(Serialize)]
-pub(crate) struct PlanOutput {
+struct PlanOutput {
     source: Source,
     summary: String,
     warnings: Vec<String>,
@@ -148,58 +149,67 @@ struct CriticalPath {
     total_weight: usize,
 }
 
-pub(crate) fn build_output(view: &PlanView<'_>) -> PlanOutput {
-    let plan = view.plan();
-    let overlaps_of = |lane: &[usize]| {
-        let lane_overlaps = view
-            .sharing
-            .overlaps
-            .iter()
-            .filter(|overlap| view.sharing.first_task_of_lane(overlap.tasks[0]) == lane[0]);
-        let file_overlap = |overlap: &proq_plan::lane_sharing::FileOverlap| FileOverlap {
-            tasks: overlap.tasks.map(|task| view.task_name(task)),
-            globs: overlap.globs.clone(),
-        };
-        lane_overlaps.map(file_overlap).collect()
-    };
-    let shared = view.sharing.shared_lanes();
-    PlanOutput {
-        source: Source { format: view.loaded.format.name().to_owned(), names: view.sources.to_vec() },
-        summary: plan.summary.clone(),
-        warnings: plan.warnings.clone(),
-        criteria: plan.criteria.clone(),
-        source_notes: plan.source_notes.iter().map(ToString::to_string).collect(),
-        phases: plan.phases.iter().map(phase_output).collect(),
-        tasks: task_outputs(view),
-        waves: view.waves.iter().map(|wave| view.task_names(wave)).collect(),
-        proposed: view
-            .loaded
-            .approved_needs
-            .iter()
-            .map(|edge| ProposedNeed {
-                task: view.task_name(edge.task),
-                needs: view.task_name(edge.needed),
-                reason: edge.reason.clone(),
-                agent: edge.agent.clone(),
-            })
-            .collect(),
-        shared_lanes: shared
-            .iter()
-            .map(|lane| SharedLane { tasks: view.task_names(lane), overlaps: overlaps_of(lane) })
-            .collect(),
-        max_parallel: view.max_parallel,
-        max_active_lanes: view.max_active_lanes(),
-        max_lanes_without_limit: view.sharing.max_concurrent_lanes(&view.waves),
-        critical_path: CriticalPath {
-            tasks: view.task_names(&view.critical_path.tasks),
-            weight: view.critical_path.weight,
-            total_weight: view.weight_of_open_tasks(),
-        },
-        time: time_estimate(view),
+impl Serialize for PlanView {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        PlanOutput::from_view(self).serialize(serializer)
     }
 }
 
-fn time_estimate(view: &PlanView<'_>) -> TimeEstimate {
+impl PlanOutput {
+    /// Converts a plan to its output.
+    fn from_view(view: &PlanView) -> PlanOutput {
+        let plan = view.plan();
+        let overlaps_of = |lane: &[usize]| {
+            let lane_overlaps = view
+                .sharing
+                .overlaps
+                .iter()
+                .filter(|overlap| view.sharing.first_task_of_lane(overlap.tasks[0]) == lane[0]);
+            let file_overlap = |overlap: &proq_plan::lane_sharing::FileOverlap| FileOverlap {
+                tasks: overlap.tasks.map(|task| view.names[task].clone()),
+                globs: overlap.globs.clone(),
+            };
+            lane_overlaps.map(file_overlap).collect()
+        };
+        let shared = view.sharing.shared_lanes();
+        PlanOutput {
+            source: Source { format: view.loaded.format.name().to_owned(), names: view.sources.clone() },
+            summary: plan.summary.clone(),
+            warnings: plan.warnings.clone(),
+            criteria: plan.criteria.clone(),
+            source_notes: plan.source_notes.iter().map(ToString::to_string).collect(),
+            phases: plan.phases.iter().map(phase_output).collect(),
+            tasks: task_outputs(view),
+            waves: view.waves.iter().map(|wave| view.task_names(wave)).collect(),
+            proposed: view
+                .loaded
+                .approved_needs
+                .iter()
+                .map(|edge| ProposedNeed {
+                    task: view.names[edge.task].clone(),
+                    needs: view.names[edge.needed].clone(),
+                    reason: edge.reason.clone(),
+                    agent: edge.agent.clone(),
+                })
+                .collect(),
+            shared_lanes: shared
+                .iter()
+                .map(|lane| SharedLane { tasks: view.task_names(lane), overlaps: overlaps_of(lane) })
+                .collect(),
+            max_parallel: view.max_parallel,
+            max_active_lanes: view.max_active_lanes(),
+            max_lanes_without_limit: view.sharing.max_concurrent_lanes(&view.waves),
+            critical_path: CriticalPath {
+                tasks: view.task_names(&view.critical_path.tasks),
+                weight: view.critical_path.weight,
+                total_weight: view.weight_of_open_tasks(),
+            },
+            time: time_estimate(view),
+        }
+    }
+}
+
+fn time_estimate(view: &PlanView) -> TimeEstimate {
     let weight = view.simulation.as_ref().map_or(0, |simulated| simulated.makespan);
     TimeEstimate {
         weight,
@@ -224,9 +234,9 @@ fn phase_output(phase: &proq_plan::plan::Phase) -> Phase {
     }
 }
 
-fn task_outputs(view: &PlanView<'_>) -> Vec<Task> {
+fn task_outputs(view: &PlanView) -> Vec<Task> {
     let waves = view.waves_by_task();
-    let task_output = |(position, entry): (usize, &proq_plan::plan::PlanTask<'_>)| {
+    let task_output = |(position, entry): (usize, proq_plan::plan::PlanTask<'_>)| {
         let task = entry.task;
         Task {
             name: task.full_name(),
@@ -237,8 +247,8 @@ fn task_outputs(view: &PlanView<'_>) -> Vec<Task> {
             needs: view.task_names(view.graph().needs(position)),
             scope: task.scope.clone(),
             size: task.size,
-            agent: view.plan().task_agent(*entry).map(ToOwned::to_owned),
-            model: view.plan().task_model(*entry).map(ToOwned::to_owned),
+            agent: view.plan().task_agent(entry).map(ToOwned::to_owned),
+            model: view.plan().task_model(entry).map(ToOwned::to_owned),
             checks: task.checks.clone(),
             done: task.done,
             review: task.review_level,
@@ -249,5 +259,5 @@ fn task_outputs(view: &PlanView<'_>) -> Vec<Task> {
             from: TaskSource { file: task.location.file.to_string(), line: task.location.line },
         }
     };
-    view.tasks.iter().enumerate().map(task_output).collect()
+    view.loaded.plan.tasks().enumerate().map(task_output).collect()
 }

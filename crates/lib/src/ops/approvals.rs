@@ -1,0 +1,58 @@
+//! Approval of the commands that a use case will run, if there is a person who can give it.
+
+use super::error::Error;
+use super::refusal::Refusal;
+use super::reporter::Reporter;
+use crate::event::approval::{Approvals, ShellCommand};
+use crate::event::program_info::are_hooks_disabled;
+use crate::lane::Project;
+use crate::operation::run_operation::operate;
+
+/// Requests approval of `commands` and saves it. Does nothing if all of them are approved or there is no
+/// person; what runs them refuses then.
+///
+/// # Errors
+/// [`Refusal::Declined`]; an error when the approvals cannot be read or written.
+pub fn request_approval(
+    project: &Project,
+    reporter: &dyn Reporter,
+    commands: &[ShellCommand],
+) -> Result<(), Error> {
+    let pending: Vec<ShellCommand> = commands.iter().filter(|c| !c.approved).cloned().collect();
+    if pending.is_empty() || !reporter.can_prompt_user() {
+        return Ok(());
+    }
+    let approvals = Approvals::load(&project.repo, &project.store)?;
+    if !reporter.approve(commands) {
+        return Err(Refusal::Declined.into());
+    }
+    let record = approvals.with_approved(&pending);
+    Ok(operate(project, "approve", |op| op.save_record(&record, &approvals.path))?)
+}
+
+/// Requests approval of what a landing runs: the checks of `bases`, the pre-merge hooks, and the conflict agent
+/// if there is one.
+///
+/// # Errors
+/// As [`request_approval`].
+pub fn request_landing_approval(
+    project: &Project,
+    reporter: &dyn Reporter,
+    bases: impl IntoIterator<Item = String>,
+    conflict_agent: Option<&str>,
+) -> Result<(), Error> {
+    let approvals = Approvals::load(&project.repo, &project.store)?;
+    let mut commands: Vec<ShellCommand> = Vec::new();
+    for base in bases {
+        let checks = project.landing_checks(&base)?;
+        let verify_commands = approvals.commands_for_verify(&checks.layers, &checks.commands);
+        commands.extend(
+            verify_commands.into_iter().filter(|check| !commands.contains(check)).collect::<Vec<_>>(),
+        );
+    }
+    commands.extend(conflict_agent.map(|agent| approvals.conflict_agent_command(&project.layers, agent)));
+    if !are_hooks_disabled() {
+        commands.extend(approvals.hook_commands(&project.layers, "pre-merge"));
+    }
+    request_approval(project, reporter, &commands)
+}

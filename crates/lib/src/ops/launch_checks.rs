@@ -1,0 +1,34 @@
+//! Checks and warnings before agents are started.
+
+use std::collections::BTreeSet;
+
+use super::error::Error;
+use super::refusal::refuse_in_lane;
+use crate::agent::command::agent_command::AgentCommand;
+use crate::lane::Project;
+
+/// Warns about agent commands before they are started, each text once. `calling_lane` is the lane in which the
+/// caller works, if any.
+///
+/// # Errors
+/// [`Refusal::InLane`](super::refusal::Refusal::InLane) if an agent in a lane would start an agent at full
+/// permission.
+pub fn refuse_or_warn_before_start<'j>(
+    project: &Project,
+    calling_lane: Option<&str>,
+    agent_commands: impl IntoIterator<Item = &'j AgentCommand>,
+) -> Result<(), Error> {
+    let mut shown = BTreeSet::new();
+    for agent_command in agent_commands {
+        // Wherever the level was set: an agent grants no other agent more permission than it has.
+        if agent_command.is_unrestricted() {
+            refuse_in_lane(calling_lane)?;
+        }
+        for warning in agent_command.warnings(project)? {
+            if shown.insert(warning.clone()) {
+                project.listener.warn(warning);
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,29 @@
+//! Refusals that several use cases share.
+
+use proq_base::explain::Explain;
+
+/// Reason why a use case is refused to its caller.
+#[derive(Debug, thiserror::Error, Explain)]
+pub enum Refusal {
+    /// The caller works in a lane, and only the user or the supervising agent may do this.
+    #[error(
+        "this is for a person, or for the agent that supervises all lanes, and not for one in lane '{agent_lane}'"
+    )]
+    #[hint("an agent in a lane reports on its task: git proq task update")]
+    InLane {
+        /// Name of the caller's lane, as its environment or folder has it.
+        agent_lane: String,
+    },
+    /// A person answered a question with no.
+    #[error("nothing was changed")]
+    Declined,
+}
+
+/// Refuses what only the user, or the agent that supervises all lanes, may do. `calling_lane` is the lane in
+/// which the caller works, if any.
+///
+/// # Errors
+/// [`Refusal::InLane`].
+pub fn refuse_in_lane(calling_lane: Option<&str>) -> Result<(), Refusal> {
+    calling_lane.map_or(Ok(()), |lane| Err(Refusal::InLane { agent_lane: lane.to_owned() }))
+}

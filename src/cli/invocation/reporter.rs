@@ -1,0 +1,90 @@
+//! Command line as the caller of use cases: questions and progress on the terminal.
+
+use proq_base::terminal_text;
+use proq_lib::event::approval::ShellCommand;
+use proq_lib::health::examine::examine;
+use proq_lib::ops::reporter::{Progress, Question, Reporter};
+
+use super::approval_prompt::{APPROVE_QUESTION, print_commands};
+use super::confirm::{cannot_prompt_user, prompt_yes_by_default, prompt_yes_no};
+use super::context::CommandContext;
+
+impl Reporter for CommandContext {
+    fn progress(&self, progress: Progress<'_>) {
+        let text = match progress {
+            Progress::ConfirmationNeeded(question) => {
+                format!("{}\nwould ask whether to undo it", describe_undo(question))
+            }
+            Progress::StartingBatch => return warn_of_health_problems(self),
+            Progress::DraftApproved { name } => {
+                format!("the plan '{name}', which an agent made, is approved by --yes")
+            }
+            Progress::DraftRequested { name, agent, is_new: true } => {
+                format!("{agent} makes a plan: draft '{name}'")
+            }
+            Progress::DraftRequested { name, agent, is_new: false } => {
+                format!("{agent} changes draft '{name}'")
+            }
+            Progress::SearchingNeeds { agent, lane } => {
+                format!("{agent} looks for what is missing: lane '{lane}'")
+            }
+            Progress::NeedsKnown { agent, at } => {
+                let agent = terminal_text::escape_line(agent);
+                format!("{agent} was asked before, at {at}; --refresh asks anew")
+            }
+            Progress::AnswerRejected { agent, expected, reason, has_answer } => {
+                let reason = terminal_text::escape_line(reason);
+                match has_answer {
+                    true => format!("what {agent} answered is not {expected}, it is asked again: {reason}"),
+                    false => format!("{agent} could not go on, it is asked anew: {reason}"),
+                }
+            }
+            // Commands that show the rest have a reporter of their own.
+            _ => return,
+        };
+        self.ui.status(text);
+    }
+
+    fn can_prompt_user(&self) -> bool {
+        !cannot_prompt_user(self)
+    }
+
+    fn confirm(&self, question: Question<'_>) -> bool {
+        match question {
+            Question::EndSession { lane, detail } => prompt_yes_no(&format!(
+                "lane '{lane}' is done, and {detail}: end its session and land it? [y/N] "
+            )),
+            Question::RunPlan => prompt_yes_by_default("run it? [Y/n] "),
+            Question::ResumeBatch { batch, state } => prompt_yes_by_default(&format!(
+                "batch {batch} of this plan is not over ({state}): go on with it? [Y/n] "
+            )),
+            Question::ApproveDraft { name } => prompt_yes_no(&format!("let draft '{name}' be run? [y/N] ")),
+            Question::UseProposedNeeds { agent, needs } => {
+                prompt_yes_no(&format!("use {needs} of {agent}'s from now on? [y/N] "))
+            }
+            Question::UndoOfOtherTerminal { .. } => {
+                prompt_yes_no(&format!("{}\nundo it? [y/N] ", describe_undo(question)))
+            }
+        }
+    }
+
+    fn approve(&self, commands: &[ShellCommand]) -> bool {
+        print_commands(self, commands);
+        prompt_yes_no(APPROVE_QUESTION)
+    }
+}
+
+/// Warns of the problems that `git proq doctor` finds: a plan runs for hours, and what is wrong now is still
+/// wrong then.
+fn warn_of_health_problems(context: &CommandContext) {
+    for finding in examine(&context.dir, false).findings.iter().filter(|finding| finding.is_problem()) {
+        let help_suffix = finding.help.as_ref().map(|help| format!(": {help}")).unwrap_or_default();
+        context.ui.warn(format!("{}{help_suffix}", finding.message));
+    }
+}
+
+/// Describes the operation that a question is about.
+fn describe_undo(question: Question<'_>) -> String {
+    let Question::UndoOfOtherTerminal { number, command } = question else { return String::new() };
+    format!("operation {number} was started in another terminal or by another program: {command}")
+}
