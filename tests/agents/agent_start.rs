@@ -68,6 +68,17 @@ fn unknown_program_gets_prompt_as_last_argument() {
 }
 
 #[test]
+fn supervisor_reads_prompt_from_file_of_run() {
+    let sandbox = Sandbox::new();
+    sandbox.agent("robot", "{ printf '<%s>\\n' \"$@\"; ps -ww -o args= -p $PPID; } > \"$ROOT/heard\"");
+    let _ = sandbox.proq(&["spawn", "--wait", "-n", "x", "robot", "a long prompt"]).ok();
+    let input = robot_input(&sandbox);
+    let supervisor = input.strip_prefix("<a long prompt>\n").unwrap();
+    assert!(supervisor.contains("_supervise --lane x --attempt 1 --prompt-marker "), "{supervisor}");
+    assert!(!supervisor.contains("long prompt"), "{supervisor}");
+}
+
+#[test]
 fn resolves_program_path_from_current_folder() {
     let sandbox = with_robot("robot");
     std::fs::create_dir_all(sandbox.repo.join("tools")).unwrap();

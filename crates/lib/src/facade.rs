@@ -11,16 +11,11 @@ use proq_store::records::lane::{AnyLane, LaneRecord};
 use proq_store::records::lane_state::LaneState;
 use serde::Serialize;
 
-use crate::agent::command::agent_command::{AgentCommand, RunOptions};
-use crate::agent::launch::start_supervisor;
+use crate::agent::command::agent_command::RunOptions;
 use crate::lane;
 use crate::lane::Project;
-use crate::lane::creation::create;
-use crate::lane::creation::create::NewLane;
-use crate::lane::inspection::base;
 use crate::lane::inspection::list::LaneView;
 use crate::lane::recovery;
-use crate::lane::worktree::set_up::commands;
 use crate::merge::land::landing;
 use crate::merge::types::options::LandingOptions;
 use crate::merge::types::{options, outcome};
@@ -29,6 +24,9 @@ use crate::ops::discard::DiscardRequest;
 pub use crate::ops::error::Error;
 use crate::ops::preview::PreviewRequest;
 use crate::ops::reporter::SilentReporter;
+use crate::ops::spawn;
+use crate::ops::spawn::execution::SpawnedLane;
+use crate::ops::spawn::request::{LaneProgram, RequestedLanes, SpawnRequest};
 use crate::ops::wait::WaitRequest;
 
 /// Options of a new lane.
@@ -153,52 +151,30 @@ impl Proq {
     /// the program is not found. No lane is created then.
     pub fn spawn(&self, request: &Spawn) -> Result<Lane, Error> {
         let project = &self.project;
-        let dir = project.repo.command_dir();
-        let prompt = request.prompt.as_deref();
-        let agent_command = match (&request.agent, request.command.as_slice()) {
-            (Some(agent), _) => {
-                let args = request.command.clone();
-                let options = RunOptions { agent_command: args, ..RunOptions::default() };
-                Some(AgentCommand::from_profile(project, agent, prompt.unwrap_or_default(), dir, &options)?)
-            }
-            (None, []) => None,
-            (None, argv) => Some(AgentCommand::from_user_command(
-                &project.settings,
-                argv,
-                prompt.unwrap_or_default(),
-                dir,
-                &RunOptions::default(),
-            )?),
+        let program = match (&request.agent, request.command.as_slice()) {
+            (Some(agent), _) => LaneProgram::Agent(agent.clone()),
+            (None, []) => LaneProgram::None,
+            (None, argv) => LaneProgram::Command(argv.to_vec()),
         };
-        let argv: Vec<_> = request.command.iter().map(|w| w.to_string_lossy()).collect();
-        let command_line = argv.join(" ");
-        drop(proq_git::status::scope::Scope::parse(&request.scope)?);
-        let plan = create::plan_lane(
-            project,
-            NewLane {
-                name: request.name.as_deref().map(LaneName::parse).transpose()?,
-                prompt,
-                name_hint: Some(command_line.as_str()),
-                agent: agent_command.as_ref().map(|j| j.agent.clone()),
-                base: base::resolve(project, request.base.as_deref(), request.onto.as_deref())?,
-                carry_from: None,
-                checks: request.checks.clone(),
-                scope: request.scope.clone(),
-                sparse: false,
-                auto_merge: request.auto_merge,
-                group: None,
-                batch: None,
-                set_up: commands::SetUpLevel::Full,
-            },
-        )?;
-        let created = create::create_lane(project, &plan)?;
-        let record = match agent_command {
-            None => created.lane.into_any(),
-            Some(agent_command) => {
-                start_supervisor::launch(project, &created.lane.into_any(), created.run_lock, &agent_command)?
-            }
+        let request = SpawnRequest {
+            name: request.name.as_deref().map(LaneName::parse).transpose()?,
+            prompt: request.prompt.clone(),
+            lanes: RequestedLanes::Single(program),
+            options: RunOptions { agent_command: request.command.clone(), ..RunOptions::default() },
+            dir: project.repo.command_dir().to_owned(),
+            base: request.base.clone(),
+            onto: request.onto.clone(),
+            checks: request.checks.clone(),
+            scope: request.scope.clone(),
+            auto_merge: request.auto_merge,
+            ..SpawnRequest::default()
         };
-        self.lane_from_record(record)
+        let mut outcome = spawn::plan::plan(project, &request)?.execute(project, &SilentReporter)?;
+        let SpawnedLane { lane, failure, .. } = outcome.lanes.swap_remove(0);
+        match failure {
+            Some(e) => Err(e),
+            None => self.lane_from_record(lane.into_any()),
+        }
     }
 
     /// Returns every lane that can be landed, by name.

@@ -8,5 +8,6 @@ pub use proq_store::base::batch_id::BatchId;
 pub use proq_store::base::clock::{Moment, now};
 pub use proq_store::base::operation_number::OperationNumber;
 pub use proq_store::base::run_number::RunNumber;
-pub use proq_store::records::lane::{AnyLane, LanePurpose};
-pub use proq_store::records::lane_state::LaneState;
+pub use proq_store::records::lane::{AnyLane, LanePurpose, LaneRecord};
+pub use proq_store::records::lane_state::{LandingState, LaneState, LaneStatus, RunState};
+pub use proq_store::records::run::{RunLimits, RunRecord};

@@ -77,6 +77,9 @@ pub(crate) struct Supervise {
     /// The run
     #[arg(long = "attempt", value_name = "ATTEMPT", value_parser = run_number())]
     pub(crate) run_number: RunNumber,
+    /// What stands for the prompt in the command line
+    #[arg(long)]
+    pub(crate) prompt_marker: Option<String>,
     /// The agent's command line
     #[arg(last = true, required = true)]
     pub(crate) command: Vec<OsString>,
@@ -92,7 +95,8 @@ pub(crate) fn run_supervise(context: &CommandContext, args: Supervise) -> Comman
 fn supervise_run(context: &CommandContext, args: Supervise) -> CommandResult {
     let mut project = context.project()?;
     project.is_long_lived = true;
-    supervisor::supervise(&project, &project.lane_name(&args.lane)?, args.run_number, args.command)?;
+    let (lane, marker) = (project.lane_name(&args.lane)?, args.prompt_marker.as_deref());
+    supervisor::supervise(&project, &lane, args.run_number, args.command, marker)?;
     Ok(Exit::Success)
 }
 

@@ -1,7 +1,6 @@
 //! Arguments that several commands share, and completion values for them.
 
 pub(crate) mod candidates;
-pub(crate) mod lane_args;
 pub(crate) mod numbers;
 pub(crate) mod plan_source;
 pub(crate) mod run_args;

@@ -4,11 +4,10 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use proq_base::money::NanoDollars;
-use proq_lib::agent::command::agent_command::{AgentCommand, RunOptions};
+use proq_lib::agent::command::agent_command::RunOptions;
 use proq_lib::agent::profiles::profile::permission::Permission;
 use proq_lib::lane::Project;
-use proq_lib::ops::launch_checks;
-use proq_store::records::run::RunLimits;
+use proq_lib::types::RunLimits;
 
 use crate::cli::invocation::caller;
 use crate::cli::invocation::context::CommandContext;
@@ -97,18 +96,4 @@ pub(crate) fn refuse_full_permission(
         Some(Permission::Full) => caller::refuse_in_lane(context, project),
         _ => Ok(()),
     }
-}
-
-/// Prints the warnings about agent commands before they are started, each text once.
-///
-/// # Errors
-/// [`proq_lib::ops::refusal::Refusal::InLane`] if an agent in a lane would start an
-/// agent at full permission.
-pub(crate) fn refuse_or_warn_before_start<'j>(
-    context: &CommandContext,
-    project: &Project,
-    agent_commands: impl IntoIterator<Item = &'j AgentCommand>,
-) -> Result<(), Failure> {
-    let calling_lane = caller::calling_lane(context, project);
-    launch_checks::refuse_or_warn_before_start(project, calling_lane.as_deref(), agent_commands)
 }

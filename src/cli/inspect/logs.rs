@@ -7,6 +7,7 @@ use clap_complete::engine::ArgValueCompleter;
 use proq_base::explain::Exit;
 use proq_base::lane_name::LaneName;
 use proq_lib::lane::Project;
+use proq_lib::ops::follow_run::{follow_log, read_chunks};
 use proq_store::base::record::Record;
 use proq_store::base::run_number::RunNumber;
 use proq_store::paths::layout::Layout;
@@ -23,7 +24,7 @@ use crate::cli::arguments::numbers::run_number;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::failure::Failure;
 use crate::cli::invocation::usage_error::UsageError;
-use crate::cli::runs::log_view::{LogView, follow_log, read_chunks};
+use crate::cli::runs::log_view::LogView;
 use crate::cli::runs::run_end;
 
 /// Print what a lane's agent did

@@ -1,7 +1,6 @@
 //! Prompts for the approval of commands that come with the repository.
 
 use proq_lib::event::approval::{Approvals, ShellCommand};
-use proq_lib::lane::worktree::set_up::commands::SetUpLevel;
 use proq_lib::lane::{Error, Project};
 use proq_lib::operation::run_operation::operate;
 use proq_lib::ops::approvals;
@@ -26,21 +25,6 @@ pub(crate) fn prompt_landing_approvals(
     agent: Option<&str>,
 ) -> Result<(), Failure> {
     approvals::request_landing_approval(project, context, bases, agent)
-}
-
-/// Prompts for approval of the set-up commands of a new lane, if they will run and the user can be prompted.
-/// Otherwise the creation of the lane refuses.
-pub(crate) fn prompt_set_up_approval(
-    context: &CommandContext,
-    project: &Project,
-    level: SetUpLevel,
-) -> Result<(), Failure> {
-    if level != SetUpLevel::Full || project.settings.set_up.commands.is_empty() {
-        return Ok(());
-    }
-    let approvals = Approvals::load(&project.repo, &project.store)?;
-    let commands = approvals.set_up_commands(&project.layers, &project.settings);
-    approvals::request_approval(project, context, &commands)
 }
 
 /// Returns those of `commands` that are not approved.

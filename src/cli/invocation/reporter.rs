@@ -15,6 +15,9 @@ impl Reporter for CommandContext {
             Progress::ConfirmationNeeded(question) => {
                 format!("{}\nwould ask whether to undo it", describe_undo(question))
             }
+            Progress::PreviewLeft(left) => {
+                format!("left the preview of '{}'; the main checkout is on {} again", left.lane, left.head)
+            }
             Progress::StartingBatch => return warn_of_health_problems(self),
             Progress::DraftApproved { name } => {
                 format!("the plan '{name}', which an agent made, is approved by --yes")

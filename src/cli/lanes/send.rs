@@ -95,7 +95,7 @@ pub(crate) fn run(context: &CommandContext, args: &Send) -> CommandResult {
     if !args.dry_run {
         if !sent.queued {
             // Messages of another conversation may still be pending.
-            run_end::print_pending_message_count(context, &project.store, &sent.lane);
+            run_end::print_pending_message_count(context, &project, &sent.lane);
         }
         context.ui.hint(format!("follow it: git proq logs -f {}", sent.lane));
     }

@@ -1,97 +1,149 @@
-//! `git proq spawn`: creates a lane and starts an agent in it.
+//! `git proq spawn`: creates lanes and starts agents in them.
 
-use std::path::{Path, PathBuf};
-
-use proq_base::explain::Exit;
-use proq_lib::agent::command::agent_command::AgentCommand;
-use proq_lib::agent::hook_events::stop_gate;
-use proq_lib::agent::launch::start_supervisor;
+use proq_base::explain::{Exit, shell_quote};
+use proq_lib::agent::control::wait;
+use proq_lib::agent::control::wait::WaitUntil;
 use proq_lib::lane::Project;
-use proq_lib::lane::creation::create;
-use proq_lib::lane::creation::create::CreatedLane;
-use proq_lib::lane::inspection::base;
-use proq_lib::lane::messages::attached_files;
-use proq_store::locks::lock::LockGuard;
-use proq_store::records::lane::{AnyLane, LaneRecord};
+use proq_lib::ops::spawn::execution::{SpawnOutcome, SpawnedLane};
+use proq_lib::ops::spawn::plan::plan;
+use proq_lib::ops::spawn::uncommitted::UncommittedCheck;
+use proq_lib::types::{AnyLane, LaneRecord, LaneStatus};
 
-use super::attempts::AttemptArgs;
-use super::new_lane::{UncommittedWarning, report_or_follow_spawned};
+use super::read_only_run;
 use super::spawn_args::Spawn;
-use super::spawn_request::SpawnRequest;
-use super::{read_only_run, task_folder};
-use crate::cli::arguments::lane_args;
-use crate::cli::arguments::run_args::refuse_or_warn_before_start;
-use crate::cli::invocation::approval_prompt;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
-use crate::cli::invocation::failure::Failure;
+use crate::cli::invocation::failure;
 use crate::cli::invocation::usage_error::UsageError;
-use crate::cli::runs::lane_output::print_plan;
+use crate::cli::runs::lane_output::{follow_hint, print_created, print_plan};
+use crate::cli::runs::{follow_run, run_end};
 
 pub(crate) fn run(context: &CommandContext, args: &Spawn) -> CommandResult {
-    if let Some(folder) = &args.folder {
-        return task_folder::run(context, args, folder);
+    match args.purpose().filter(|_| args.folder.is_none()) {
+        Some(purpose) => return read_only_run::run(context, args, purpose),
+        None if args.isolated => return Err(UsageError::IsolatedRefused.into()),
+        None => args.validate_checks(&[])?,
     }
-    if let Some(purpose) = args.purpose() {
-        return read_only_run::run(context, args, purpose);
-    }
-    if args.isolated {
-        return Err(UsageError::IsolatedRefused.into());
-    }
-    let attempt_set = AttemptArgs::from_args(args)?;
-    let args = attempt_set.as_ref().map_or(args, AttemptArgs::first);
-    let (checks, scope) = (lane_args::validate_checks(&args.check)?, lane_args::validate_scope(&args.scope)?);
     let project = context.project_for_write()?;
-    let mut request = SpawnRequest::from_args(context, &project, args)?;
-    let base = base::resolve(&project, args.base.as_deref(), args.onto.as_deref())?;
-    if let Some(agent_command) = request.agent_command.take() {
-        request.agent_command =
-            Some(agent_command.with_checks(stop_gate::merge_checks(&project, &base.branch, &checks)?));
-    }
-    let current_worktree =
-        project.repo.current_worktree().or(project.repo.main_worktree()).map(Path::to_owned);
-    let new_lane = request.new_lane(args, base, checks, scope, current_worktree.as_deref())?;
-    if let Some(attempt_set) = attempt_set {
-        return attempt_set.spawn_all(context, &project, &new_lane, current_worktree.as_deref());
-    }
-    let plan = create::plan_lane(&project, new_lane)?;
-    lane_args::warn_of_overlapping_lanes(context, &project, &plan);
-    refuse_or_warn_before_start(context, &project, request.agent_command.as_ref())?;
-    let uncommitted = UncommittedWarning::from_args(&project, args, current_worktree.as_deref());
+    let request = args.spawn_request(context, &project)?;
+    let plan = plan(&project, &request)?;
     if args.dry_run {
-        uncommitted.warn(context, None);
-        print_plan(context, &plan, request.agent_command.as_ref(), &request.attachments);
+        warn_of_uncommitted(context, &project, &plan.uncommitted);
+        match context.ui.json {
+            true => context.ui.print_json(plan),
+            false => print_plan(context, &plan),
+        }
         return Ok(Exit::Success);
     }
-    approval_prompt::prompt_set_up_approval(context, &project, args.set_up_level())?;
-    let CreatedLane { lane, run_lock: lock, unchanged_checkout: unchanged } =
-        create::create_lane(&project, &plan)?;
-    project.register_repository();
-    let start_result = request
-        .agent_command
-        .as_ref()
-        .map(|agent_command| start_agent(&project, &lane, lock, agent_command, &request.attachments))
-        .transpose();
-    let warn_uncommitted = || uncommitted.warn(context, unchanged.as_deref());
-    report_or_follow_spawned(
-        context,
-        &project,
-        (lane, request.agent_command.as_ref()),
-        start_result,
-        args.wait,
-        warn_uncommitted,
-    )
+    let is_group = plan.is_group();
+    let outcome = plan.execute(&project, context)?;
+    match is_group {
+        true => report_attempts(context, &project, args, outcome),
+        false => report_lane(context, &project, args, outcome),
+    }
 }
 
-/// Starts the agent of a new lane, after copying the attachments.
-fn start_agent(
+/// Warns of uncommitted changes that a new lane lacks. This may read every file of the worktree, so call it
+/// when the lane is already in use.
+fn warn_of_uncommitted(context: &CommandContext, project: &Project, check: &UncommittedCheck) {
+    // The lane already exists, so a failure of git here is only a warning.
+    match check.missing_files(project) {
+        Ok(None) => {}
+        Ok(Some(names)) if check.is_carried => context.ui.warn(format!("edits that git status does not show stay where they are (skip-worktree, assume-unchanged): {names}")),
+        Ok(Some(names)) => context.ui.warn(format!("the lane starts without your uncommitted changes ({names}); --carry takes them along")),
+        Err(e) => context.ui.warn(format!("whether you have uncommitted changes cannot be told: {e}")),
+    }
+}
+
+/// Prints a new lane and what was started in it, or follows the run.
+fn report_lane(
+    context: &CommandContext,
     project: &Project,
-    lane: &LaneRecord,
-    lock: LockGuard,
-    agent_command: &AgentCommand,
-    attachments: &[PathBuf],
-) -> Result<AnyLane, Failure> {
-    // No attachment is copied for an agent that could not be started.
-    project.git_proq_path()?;
-    attached_files::attach(&project.store, &lane.name, attachments)?;
-    Ok(start_supervisor::launch(project, &lane.clone().into_any(), lock, agent_command)?)
+    args: &Spawn,
+    mut outcome: SpawnOutcome,
+) -> CommandResult {
+    let SpawnedLane { lane, command, failure } = &outcome.lanes[0];
+    // Of a task folder, all steps may have been done before.
+    let is_followed = args.wait
+        && failure.is_none()
+        && command.is_some()
+        && (args.folder.is_none() || lane.state().is_busy());
+    match failure {
+        None if is_followed => {}
+        None if context.ui.json => context.ui.print_json(&outcome),
+        None => print_created(context, lane, command.as_ref()),
+        Some(_) => {}
+    }
+    warn_of_uncommitted(context, project, &outcome.uncommitted);
+    let SpawnedLane { lane, command, failure } = outcome.lanes.swap_remove(0);
+    if let Some(failure) = failure {
+        return Err(failure);
+    }
+    if is_followed {
+        return follow_run::follow_and_report(context, project, &lane.into_any(), command.as_ref());
+    }
+    context.ui.hint(match &command {
+        Some(command) => follow_hint(command, &lane.name),
+        None => format!("cd {}", shell_quote(&lane.path.to_string_lossy())),
+    });
+    Ok(Exit::Success)
+}
+
+/// Prints the created attempts, waits for their runs if requested, and returns the exit code: that of the first
+/// attempt that could not be started, or else of the first whose agent failed.
+fn report_attempts(
+    context: &CommandContext,
+    project: &Project,
+    args: &Spawn,
+    mut outcome: SpawnOutcome,
+) -> CommandResult {
+    warn_of_uncommitted(context, project, &outcome.uncommitted);
+    let mut exit = Exit::Success;
+    let text = !context.ui.json;
+    for attempt in &outcome.lanes {
+        if text && !args.wait {
+            context.ui.print_line(created_line(attempt));
+        }
+        if let Some(failure) = &attempt.failure {
+            let code = if text { failure::print_failure(failure, false) } else { failure.exit() };
+            exit = if exit == Exit::Success { code } else { exit };
+        }
+    }
+    if args.wait {
+        // From here on Ctrl-C only ends this command. The agents continue under their supervisors.
+        proq_base::interrupt::restore_default_action();
+        let lanes: Vec<AnyLane> =
+            outcome.lanes.iter().map(|attempt| attempt.lane.clone().into_any()).collect();
+        let finished = wait::wait_for_lanes(project, &lanes, WaitUntil::All, None, &mut |waited| {
+            if text {
+                context.ui.print_line(run_end::state_line(&waited.lane, waited.state));
+            }
+        })?;
+        for (attempt, waited) in outcome.lanes.iter_mut().zip(finished) {
+            exit = if exit == Exit::Success { run_end::exit_for_state(waited.state) } else { exit };
+            if let Ok(lane) = waited.lane.into_owned_lane() {
+                attempt.lane = LaneRecord { status: LaneStatus::from_word(waited.state), ..lane };
+            }
+        }
+    }
+    let group = outcome.lanes[0].lane.group.as_deref().unwrap_or_default();
+    if !text {
+        context.ui.print_json(&outcome);
+    } else if args.wait {
+        context.ui.hint(format!("compare them: git proq compare {group}"));
+    } else {
+        context
+            .ui
+            .hint(format!("wait for them: git proq wait {group}   compare them: git proq compare {group}"));
+    }
+    Ok(exit)
+}
+
+/// Formats a created lane as one line: its name, branch and base, and its agent if that was started.
+fn created_line(attempt: &SpawnedLane) -> String {
+    let LaneRecord { name, base, kind, .. } = &attempt.lane;
+    let run_text = match (&attempt.failure, &attempt.command) {
+        (None, Some(command)) => format!("; {} there", command.started_text()),
+        _ => String::new(),
+    };
+    format!("lane '{name}' on branch {}, from {base}{run_text}", kind.branch)
 }

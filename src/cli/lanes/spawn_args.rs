@@ -5,13 +5,19 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use clap_complete::engine::ArgValueCompleter;
+use proq_lib::agent::command::agent_command::RunOptions;
+use proq_lib::lane::Project;
 use proq_lib::lane::worktree::set_up::commands::SetUpLevel;
-use proq_store::records::lane::LanePurpose;
+use proq_lib::ops::spawn::request::{LaneProgram, RequestedLanes, SpawnRequest, read_task_folder};
+use proq_lib::types::{LaneName, LanePurpose};
 
 use crate::cli::arguments::candidates::{installed_agent_names, user_branch_names};
 use crate::cli::arguments::run_args::RunArgs;
-use crate::cli::arguments::user_files::read_text_or_stdin;
+use crate::cli::arguments::user_files::{read_text_or_stdin, resolve_attachments};
+use crate::cli::invocation::caller;
+use crate::cli::invocation::context::CommandContext;
 use crate::cli::invocation::failure::Failure;
+use crate::cli::invocation::usage_error::UsageError;
 
 /// Maximum number of attempts in one group.
 const MAX_ATTEMPTS: usize = 99;
@@ -214,18 +220,133 @@ impl Spawn {
         if self.in_place { Some(LanePurpose::InPlace) } else { self.mode.purpose() }
     }
 
-    /// Returns which part of the set-up the lane is given: `--no-setup` leaves out the commands.
-    pub(crate) fn set_up_level(&self) -> SetUpLevel {
-        if self.no_setup { SetUpLevel::NoCommands } else { SetUpLevel::Full }
+    /// Returns the request for lanes that can land.
+    pub(crate) fn spawn_request(
+        &self,
+        context: &CommandContext,
+        project: &Project,
+    ) -> Result<SpawnRequest, Failure> {
+        let (lanes, prompt) = match &self.folder {
+            Some(folder) => (self.folder_lane(context, project, folder)?, None),
+            None => self.lanes_and_prompt()?,
+        };
+        let has_folder_scope = matches!(
+            &lanes,
+            RequestedLanes::TaskFolder { task, .. } if !task.task.scope.is_empty()
+        );
+        if self.sparse && self.scope.is_empty() && !has_folder_scope {
+            let problem = "--sparse checks out what the scope names, and there is no scope; nothing was made";
+            let example = "git proq spawn claude \"implement payments\" --sparse --scope src/pay/";
+            return Err(UsageError::MissingArgument { problem, example }.into());
+        }
+        Ok(SpawnRequest {
+            name: self.name.as_deref().map(LaneName::parse).transpose()?,
+            prompt,
+            lanes,
+            options: self.run_options(),
+            dir: context.dir.clone(),
+            calling_lane: caller::calling_lane(context, project),
+            base: self.base.clone(),
+            onto: self.onto.clone(),
+            checks: self.check.clone(),
+            scope: self.scope.clone(),
+            sparse: self.sparse,
+            carry: self.carry,
+            set_up: if self.no_setup { SetUpLevel::NoCommands } else { SetUpLevel::Full },
+            auto_merge: self.auto_merge,
+            attachments: resolve_attachments(context, &self.attach)?,
+        })
     }
 
-    /// Replaces `--file` by a prompt with the text of the file, so that standard input is read only once.
-    pub(crate) fn with_prompt_from_file(self) -> Result<Spawn, Failure> {
-        match &self.file {
-            None => Ok(self),
-            Some(file) => Ok(Spawn { prompt: Some(read_text_or_stdin(file)?), file: None, ..self }),
+    /// Returns the options of the runs.
+    pub(crate) fn run_options(&self) -> RunOptions {
+        RunOptions { agent_command: self.command.clone(), ..self.run_args.run_options_with_window(self.tmux) }
+    }
+
+    /// Returns the programs of the lanes, and the prompt of their agents.
+    fn lanes_and_prompt(&self) -> Result<(RequestedLanes, Option<String>), Failure> {
+        if let Some(AttemptAgents(names)) = &self.agents {
+            // Without an agent argument, the first positional argument is the prompt.
+            if self.prompt.is_some() || (self.agent.is_some() && self.file.is_some()) {
+                let problem = "--agents says who does it, and so does an argument";
+                let example = "git proq spawn --agents claude:2,codex:1 \"implement payments\"";
+                return Err(UsageError::MissingArgument { problem, example }.into());
+            }
+            let prompt = require_prompt(self.prompt_text(self.agent.as_ref())?)?;
+            let programs = names.iter().cloned().map(LaneProgram::Agent).collect();
+            return Ok((RequestedLanes::Attempts(programs), Some(prompt)));
+        }
+        let (program, prompt) = self.program_and_prompt()?;
+        let lanes = match self.count {
+            Some(count) => RequestedLanes::Attempts(vec![program; usize::from(count)]),
+            None => RequestedLanes::Single(program),
+        };
+        Ok((lanes, prompt))
+    }
+
+    /// Returns the program to start, and its prompt.
+    ///
+    /// # Errors
+    /// [`UsageError::MissingArgument`] without a program, or for an agent without a prompt.
+    pub(crate) fn program_and_prompt(&self) -> Result<(LaneProgram, Option<String>), Failure> {
+        let prompt = self.prompt_text(self.prompt.as_ref())?;
+        match (&self.agent, self.command.as_slice()) {
+            _ if self.empty => Ok((LaneProgram::None, prompt)),
+            (Some(agent), _) => Ok((LaneProgram::Agent(agent.clone()), Some(require_prompt(prompt)?))),
+            (None, []) => Err(missing_agent("git proq spawn claude \"implement payments\"")),
+            (None, argv) => Ok((LaneProgram::Command(argv.to_vec()), prompt)),
         }
     }
+
+    /// Returns the text of `--file`, else that of the argument. Standard input can be read only once.
+    fn prompt_text(&self, argument: Option<&String>) -> Result<Option<String>, Failure> {
+        match &self.file {
+            None => Ok(argument.cloned()),
+            Some(file) => read_text_or_stdin(file).map(Some),
+        }
+    }
+
+    /// Reads the task of a folder. Warns about faults in its files, a task marked as done, and unmet needs.
+    fn folder_lane(
+        &self,
+        context: &CommandContext,
+        project: &Project,
+        folder: &str,
+    ) -> Result<RequestedLanes, Failure> {
+        let example = "git proq spawn claude --folder tasks/pay/PAY-3-refunds";
+        let agent = self.agent.clone().ok_or_else(|| missing_agent(example))?;
+        let single_task = read_task_folder(project, &context.dir, folder)?;
+        let task = &single_task.task;
+        context.ui.warn_each(&single_task.notes);
+        if task.done {
+            context.ui.warn(format!("task {} is marked as done", task.full_name()));
+        }
+        if !single_task.open_needs.is_empty() {
+            let needs = single_task.open_needs.join(", ");
+            context.ui.warn(format!("task {} needs {needs}, which is not done", task.full_name()));
+        }
+        self.validate_checks(&task.checks)?;
+        Ok(RequestedLanes::TaskFolder { agent, reviewer: self.reviewer.clone(), task: single_task.into() })
+    }
+
+    /// Refuses a blank check command, for which the user would take a lane for checked.
+    pub(crate) fn validate_checks(&self, more: &[String]) -> Result<(), UsageError> {
+        if self.check.iter().chain(more).any(|line| line.trim().is_empty()) {
+            let problem = "--check names no command";
+            let example = "git proq spawn claude \"implement payments\" --check \"make test-payments\"";
+            return Err(UsageError::MissingArgument { problem, example });
+        }
+        Ok(())
+    }
+}
+
+fn missing_agent(example: &'static str) -> Failure {
+    UsageError::MissingArgument { problem: "nothing says what to start", example }.into()
+}
+
+fn require_prompt(prompt: Option<String>) -> Result<String, UsageError> {
+    let example = "git proq spawn claude \"implement payments\", or -f task.md";
+    prompt.ok_or(UsageError::MissingArgument { problem: "the agent needs a prompt", example })
 }
 
 #[cfg(test)]

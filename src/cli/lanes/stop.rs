@@ -56,7 +56,7 @@ impl Reporter for StopReporter<'_> {
         match progress {
             Progress::AgentStopped(lane) => {
                 self.context.ui.status(run_end::state_line(lane, lane.state()));
-                run_end::print_pending_message_count(self.context, &self.project.store, &lane.name);
+                run_end::print_pending_message_count(self.context, self.project, &lane.name);
             }
             Progress::StopFailed(error) => self.exit.set(failure::print_failure(error, false)),
             _ => {}

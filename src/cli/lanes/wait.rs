@@ -60,7 +60,7 @@ impl Reporter for WaitReporter<'_> {
         notify_run_ended(self.context, self.project, &waited.lane, waited.state);
         if !self.context.ui.json {
             self.context.ui.print_line(state_line(&waited.lane, waited.state));
-            print_pending_message_count(self.context, &self.project.store, &waited.lane.name);
+            print_pending_message_count(self.context, self.project, &waited.lane.name);
         }
     }
 }

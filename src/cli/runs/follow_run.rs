@@ -8,11 +8,13 @@ use proq_base::terminal_text;
 use proq_lib::agent::command::agent_command::AgentCommand;
 use proq_lib::agent::control::wait::wait_for_final_event;
 use proq_lib::lane::Project;
-use proq_store::records::lane::AnyLane;
-use proq_store::records::lane_state::{LaneState, RunState};
+use proq_lib::ops::follow_run::{AutoMergeResult, wait_for_landing};
+use proq_lib::ops::spawn::report::LaneReport;
+use proq_lib::ops::spawn_guest::GuestReport;
+use proq_lib::types::{AnyLane, LaneState};
+use proq_store::records::lane_state::RunState;
 
-use super::auto_merge_result::AutoMergeResult;
-use super::{auto_merge_result, guest_lane_output, lane_output, log_view, run_end};
+use super::{guest_lane_output, log_view, run_end};
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::failure::Failure;
 use crate::cli::terminal::ui;
@@ -89,7 +91,7 @@ pub(crate) fn follow_and_report(
     if lane.auto_merge {
         bar.set_message("landing");
     }
-    let landing = lane.auto_merge.then(|| auto_merge_result::wait_for_landing(project, lane)).transpose()?;
+    let landing = lane.auto_merge.then(|| wait_for_landing(project, lane)).transpose()?;
     bar.finish_and_clear();
     run_end::notify_run_ended(context, project, &current_lane, state);
     if let Some(landing) = landing.filter(|landing| landing.run_state == Some(RunState::Done)) {
@@ -97,13 +99,13 @@ pub(crate) fn follow_and_report(
     }
     let lane = current_lane;
     if lane.is_read_only() {
-        return guest_lane_output::print_answer_or_state(context, &project.store, &lane, command, state);
+        return guest_lane_output::print_answer_or_state(context, project, &lane, command, state);
     }
     if context.ui.json {
         print_json(context, &lane, command, state);
     } else {
         context.ui.print_line(run_end::state_line(&lane, state));
-        run_end::print_pending_message_count(context, &project.store, &lane.name);
+        run_end::print_pending_message_count(context, project, &lane.name);
     }
     Ok(run_end::exit_for_state(state))
 }
@@ -111,7 +113,7 @@ pub(crate) fn follow_and_report(
 /// Prints the JSON record of a lane after its run.
 fn print_json(context: &CommandContext, lane: &AnyLane, command: Option<&AgentCommand>, state: LaneState) {
     match lane.clone().into_owned_lane() {
-        Ok(lane) => lane_output::print_json(context, &lane, command, state),
-        Err(_) => guest_lane_output::print_json(context, lane, command, state, None),
+        Ok(lane) => context.ui.print_json(LaneReport::of_lane(&lane, command, state)),
+        Err(_) => context.ui.print_json(GuestReport::of_lane(lane, command, state, None)),
     }
 }

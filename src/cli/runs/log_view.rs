@@ -1,34 +1,20 @@
 //! Logs of runs converted for output, and followed while they grow.
 
 use std::borrow::Cow;
-use std::fs::File;
-use std::io::{IsTerminal, Read};
+use std::io::IsTerminal;
 use std::path::Path;
-use std::time::Duration;
 
 use proq_base::usage::SessionTotals;
 use proq_lib::lane::Project;
-use proq_lib::lane::context::lane_records;
-use proq_lib::lane::inspection::idle_lane;
-use proq_store::base::record::Record;
-use proq_store::paths::layout::Layout;
-use proq_store::records::lane::{AnyLane, LaneRecord};
-use proq_store::records::lane_state::LaneState;
-use proq_store::records::run::RunRecord;
+use proq_lib::ops::follow_run::{follow_log, last_run_record};
+use proq_lib::types::{AnyLane, LaneState, RunRecord};
 use proq_stream::base::event::StreamEvent;
 use proq_stream::base::run_end;
 use proq_stream::reader::{Dialect, OutputReader};
 
 use crate::cli::invocation::failure::Failure;
-use crate::cli::invocation::usage_error::UsageError;
 use crate::cli::terminal::log_renderer::LogRenderer;
 use crate::cli::terminal::log_sanitizer::LogSanitizer;
-
-/// Interval at which a growing log is read. It is short enough for a user who watches.
-const POLL_INTERVAL: Duration = Duration::from_millis(80);
-
-/// Maximum number of bytes of a log that are read at once.
-const CHUNK_LEN: usize = 64 * 1024;
 
 /// Conversion of a log for output: unchanged, safe for a terminal, or rendered from its events.
 pub(crate) enum LogView {
@@ -98,54 +84,6 @@ impl LogView {
     }
 }
 
-/// Passes the unread rest of a file to `consume` in chunks.
-pub(crate) fn read_chunks(file: &mut File, consume: &mut dyn FnMut(&[u8])) -> std::io::Result<()> {
-    let mut buffer = vec![0; CHUNK_LEN];
-    loop {
-        match file.read(&mut buffer) {
-            Ok(0) => return Ok(()),
-            Ok(length) => consume(&buffer[..length]),
-            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
-            Err(e) => return Err(e),
-        }
-    }
-}
-
-/// Passes a log to `consume` as it grows, until the lane's run has finished. The logs of retries and further
-/// turns follow.
-pub(crate) fn follow_log(
-    project: &Project,
-    lane: &AnyLane,
-    log: &Path,
-    consume: &mut dyn FnMut(&[u8]),
-) -> Result<(AnyLane, LaneState), Failure> {
-    let unreadable = |source| UsageError::Unreadable { path: log.to_owned(), source };
-    // An automatic merge may remove the lane right after its run, which moves the file.
-    let mut file = proq_base::regular_file::open_store_file(log).map_err(unreadable)?;
-    let mut run = lane.last_run;
-    loop {
-        // The state is read first, so that everything written before the end is read below.
-        let (dir, lane) = lane_records::load_present_or_past_lane(project, lane)?;
-        let (state, detail) = idle_lane::displayed_state(project, &lane)?;
-        read_chunks(&mut file, consume).map_err(unreadable)?;
-        let next = Layout::run_log_in(&dir, run.next());
-        if lane.last_run > run && next.exists() {
-            (file, run) = (proq_base::regular_file::open_store_file(&next).map_err(unreadable)?, run.next());
-            continue;
-        }
-        if !state.is_busy() {
-            // The supervisor may have updated the record since it was read here.
-            return Ok((LaneRecord { detail, ..lane }, state));
-        }
-        if !lane.state().is_busy() {
-            // The run has finished, but its background processes may continue indefinitely.
-            let state = lane.state();
-            return Ok((lane, state));
-        }
-        std::thread::sleep(POLL_INTERVAL);
-    }
-}
-
 /// Follows a run until it finishes, and reports the last line of each new output.
 pub(crate) fn watch_last_line(
     project: &Project,
@@ -153,8 +91,7 @@ pub(crate) fn watch_last_line(
     log: &Path,
     report_line: &mut dyn FnMut(&str),
 ) -> Result<(AnyLane, LaneState), Failure> {
-    let run = RunRecord::load_if_exists(&project.store.layout().run_record(&lane.name, lane.last_run))?;
-    let mut view = LogView::from_record(run.as_ref(), false);
+    let mut view = LogView::from_record(last_run_record(project, lane)?.as_ref(), false);
     follow_log(project, lane, log, &mut |bytes| {
         let output = view.convert(bytes);
         let text = String::from_utf8_lossy(&output);

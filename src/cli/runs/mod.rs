@@ -1,6 +1,5 @@
 //! Output of runs while they last and when they end.
 
-pub(crate) mod auto_merge_result;
 pub(crate) mod follow_run;
 pub(crate) mod guest_lane_output;
 pub(crate) mod lane_output;

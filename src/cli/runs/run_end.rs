@@ -1,14 +1,11 @@
 //! The end of a run for the user: its line, exit code, event, and the messages that are still pending.
 
 use proq_base::explain::Exit;
-use proq_base::lane_name::LaneName;
 use proq_lib::event::log::{Event, EventName};
 use proq_lib::lane::Project;
 use proq_lib::lane::messages::inbox;
 use proq_lib::lane::messages::inbox::Inbox;
-use proq_store::Store;
-use proq_store::records::lane::AnyLane;
-use proq_store::records::lane_state::LaneState;
+use proq_lib::types::{AnyLane, LaneName, LaneState};
 
 use crate::cli::invocation::context::CommandContext;
 use crate::cli::terminal::ui;
@@ -40,8 +37,8 @@ pub(crate) fn exit_for_state(state: LaneState) -> Exit {
 }
 
 /// Prints how many messages are pending in a lane, if any are.
-pub(crate) fn print_pending_message_count(context: &CommandContext, store: &Store, name: &LaneName) {
-    let count = Inbox::new(store, name).count();
+pub(crate) fn print_pending_message_count(context: &CommandContext, project: &Project, name: &LaneName) {
+    let count = Inbox::new(&project.store, name).count();
     if count > 0 {
         context.ui.status(inbox::pending_text(name, count));
     }

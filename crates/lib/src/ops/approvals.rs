@@ -6,6 +6,7 @@ use super::reporter::Reporter;
 use crate::event::approval::{Approvals, ShellCommand};
 use crate::event::program_info::are_hooks_disabled;
 use crate::lane::Project;
+use crate::lane::worktree::set_up::commands::SetUpLevel;
 use crate::operation::run_operation::operate;
 
 /// Requests approval of `commands` and saves it. Does nothing if all of them are approved or there is no
@@ -55,4 +56,20 @@ pub fn request_landing_approval(
         commands.extend(approvals.hook_commands(&project.layers, "pre-merge"));
     }
     request_approval(project, reporter, &commands)
+}
+
+/// Requests approval of the set-up commands of a new lane, if a set-up of this `level` runs them.
+///
+/// # Errors
+/// As [`request_approval`].
+pub fn request_set_up_approval(
+    project: &Project,
+    reporter: &dyn Reporter,
+    level: SetUpLevel,
+) -> Result<(), Error> {
+    if level != SetUpLevel::Full || project.settings.set_up.commands.is_empty() {
+        return Ok(());
+    }
+    let approvals = Approvals::load(&project.repo, &project.store)?;
+    request_approval(project, reporter, &approvals.set_up_commands(&project.layers, &project.settings))
 }

@@ -1,6 +1,7 @@
 //! Guest lanes, which have no branch of their own: plans, answers and in-place runs. Creating one writes a
 //! record and changes nothing in the repository.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use proq_base::fail_points;
@@ -33,7 +34,7 @@ pub struct GuestLaneRequest<'a> {
     /// Name of the lane, or `None` to derive it from the prompt.
     pub name: Option<LaneName>,
     /// Prompt for the lane's agent.
-    pub prompt: &'a str,
+    pub prompt: Cow<'a, str>,
     /// Agent profile.
     pub agent: String,
     /// Purpose of the lane.
@@ -132,7 +133,7 @@ pub fn plan_guest_lane<'a>(
     project: &Project,
     request: GuestLaneRequest<'a>,
 ) -> Result<GuestLanePlan<'a>, Error> {
-    let name = choose_name(project, request.name.as_ref(), request.prompt)?;
+    let name = choose_name(project, request.name.as_ref(), &request.prompt)?;
     let in_place = request.purpose == LanePurpose::InPlace;
     let target = match request.location {
         ReadLocation::Detached(rev) => detached_target(project, project.detached_dir(&name), rev)?,
@@ -158,7 +159,7 @@ pub fn create_guest_lane(
     let layout = project.store.layout();
     create_private_dir(&layout.lanes())?;
     let request = &plan.request;
-    let (name, lock) = lock_name(project, &plan.name, request.name.as_ref(), request.prompt)?;
+    let (name, lock) = lock_name(project, &plan.name, request.name.as_ref(), &request.prompt)?;
     let lane = new_guest_record(project, &name, plan);
     let scratch = layout.create_scratch()?;
     let draft = Layout::scratch_lane(scratch.path());
@@ -182,7 +183,7 @@ fn new_guest_record(project: &Project, name: &LaneName, plan: &GuestLanePlan<'_>
     let path = if is_detached { project.detached_dir(name) } else { plan.target.dir.clone() };
     let lane_kind = LaneKind::Guest(GuestLane { purpose: request.purpose, detached: is_detached });
     let lane = LaneRecord::new(name, lane_kind, path, plan.target.rev_name.clone(), plan.target.commit);
-    let title = title_from_prompt(request.prompt).unwrap_or_else(|| name.to_string());
+    let title = title_from_prompt(&request.prompt).unwrap_or_else(|| name.to_string());
     let port = ports::choose_ports(project, name);
     LaneRecord { title, agent: Some(request.agent.clone()), ports: port, ..lane }
 }
@@ -249,6 +250,14 @@ pub fn last_answer(dir: &Path, lane: &AnyLane) -> Result<Option<(RunNumber, Stri
         }
     }
     Ok(None)
+}
+
+/// Returns the last answer in a lane's record folder `dir`, with the path of the file that contains it.
+///
+/// # Errors
+/// Fails when an answer exists and cannot be read.
+pub fn last_answer_file(dir: &Path, lane: &AnyLane) -> Result<Option<(String, PathBuf)>, Error> {
+    Ok(last_answer(dir, lane)?.map(|(run, text)| (text, Layout::run_answer_in(dir, run))))
 }
 
 /// Returns the answer of one run, if there is one.

@@ -7,6 +7,7 @@ use proq_lib::agent::task_loop::loop_status;
 use proq_lib::agent::task_loop::loop_status::LoopStatus;
 use proq_lib::lane::inspection::list::LaneView;
 use proq_lib::lane::messages::inbox;
+use proq_lib::session::read_only;
 use proq_store::base::record::Record;
 use proq_store::base::run_number::RunNumber;
 use proq_store::paths::layout::Layout;
@@ -19,7 +20,6 @@ use proq_store::records::message::MessageRecord;
 use proq_store::records::run::RunRecord;
 
 use crate::cli::invocation::failure::Failure;
-use crate::cli::runs::guest_lane_output;
 use crate::cli::terminal::usage;
 
 /// Everything that `git proq show` prints about a lane, apart from the record of the lane itself.
@@ -74,7 +74,7 @@ impl LaneDetails {
             failed_check: FailedCheckRecord::load_if_exists(&Layout::failed_check_record_in(&dir))?
                 .filter(|_| is_check_current),
             open_resolution: ResolutionRecord::load_if_exists(&Layout::resolution_record_in(&dir))?,
-            last_answer: guest_lane_output::last_answer(&dir, lane)?,
+            last_answer: read_only::last_answer_file(&dir, lane)?,
             landed_by_hand: view.map_or(Ok(false), |view| is_landed_by_hand(repo, view))?,
             record_dir: dir,
         })

@@ -11,6 +11,7 @@ use proq_store::paths::layout::Layout;
 use proq_store::records::lane::AnyLane;
 use proq_store::records::ports::Ports;
 
+use super::prompt_marker::MarkedArgv;
 use super::run_spec::work_dir_and_prompt_file;
 use crate::agent::Error;
 use crate::agent::command::agent_command::AgentCommand;
@@ -47,6 +48,8 @@ impl PromptSource<'_> {
 pub struct LaunchSpec {
     /// Argument vector, program first.
     pub argv: Vec<OsString>,
+    /// The argument vector without the prompt; none if the prompt is no argument.
+    pub marked_argv: Option<MarkedArgv>,
     /// Environment variables.
     pub env: Vec<(String, OsString)>,
     /// Session id, if it is known before the start.
@@ -85,7 +88,7 @@ pub fn prepare_launch_spec(
         values.set("system_prompt", rules);
         values.set("system_prompt_file", rules_file);
     }
-    values.set("prompt", run_prompt.prompt);
+    values.set("prompt", &run_prompt.prompt);
     values.set("prompt_file", prompt_file);
     values.set_optional(
         "trusted_dir",
@@ -106,7 +109,10 @@ pub fn prepare_launch_spec(
     let file_env = write_profile_files(&project.listener, command, &run_dir, &mut values)?;
     let mut env = profile_env(command, &values, file_env);
     env.extend(run_env(project, lane, command, run_number, prompt_source)?);
-    Ok(LaunchSpec { argv: command.argv(&values), env, session })
+    let (argv, marker) = (command.argv(&values), new_session_id());
+    values.set("prompt", &marker);
+    let marked_argv = MarkedArgv::new(&argv, command.argv(&values), marker, &run_prompt.prompt);
+    Ok(LaunchSpec { argv, marked_argv, env, session })
 }
 
 /// Returns the environment variables of the agent's profile, with those for a window if the run has one.

@@ -6,6 +6,7 @@ pub mod launcher;
 pub mod new_run_record;
 pub mod overseer;
 pub mod prepare_run;
+pub mod prompt_marker;
 pub mod run_spec;
 pub mod start_supervisor;
 pub mod step_command;

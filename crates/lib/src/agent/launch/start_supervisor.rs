@@ -1,5 +1,6 @@
 //! Start of a supervisor process for a run of a lane.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -22,6 +23,7 @@ use proq_store::records::run::RunRecord;
 
 use super::launch_spec::{PromptSource, new_session_id};
 use super::prepare_run::prepare_launch;
+use super::prompt_marker::MarkedArgv;
 use crate::agent::Error;
 use crate::agent::command::agent_command;
 use crate::agent::command::agent_command::AgentCommand;
@@ -120,8 +122,8 @@ pub fn start_supervisor(
     fail_points::hit("launch.prepared");
     let mut start = CommandBuilder::new(project.git_proq_path()?, project.repo.command_dir())
         .args(["_supervise", "--lane"])
-        .args([lane.name.to_string(), "--attempt".to_owned(), lane.last_run.to_string(), "--".to_owned()])
-        .args(launch_spec.argv)
+        .args([lane.name.to_string(), "--attempt".to_owned(), lane.last_run.to_string()])
+        .args(supervisor_args(launch_spec.argv, launch_spec.marked_argv))
         // The supervisor belongs to no other run, even if this process does.
         .without_vars(RUN_CONTEXT_VARS)
         .env(RUN_MARK_VAR, mark)
@@ -138,6 +140,18 @@ pub fn start_supervisor(
     };
     drop(lock_copy);
     result
+}
+
+/// Returns the arguments by which a supervisor gets the agent's command line. It reads a prompt among them from
+/// the run's file.
+fn supervisor_args(argv: Vec<OsString>, marked_argv: Option<MarkedArgv>) -> Vec<OsString> {
+    let (mut args, argv) = match marked_argv {
+        Some(MarkedArgv { marker, argv }) => (vec!["--prompt-marker".into(), marker.into()], argv),
+        None => (Vec::new(), argv),
+    };
+    args.push("--".into());
+    args.extend(argv);
+    args
 }
 
 /// Starts a process and waits for its first line of output. Returns none when the line is `STARTED_LINE`,

@@ -11,9 +11,9 @@ use std::ffi::OsString;
 
 use proq_base::explain::describe_with_causes;
 use proq_base::lane_name::LaneName;
-use proq_base::process;
 use proq_base::process::{signals, strays};
 use proq_base::run_class::RunClass;
+use proq_base::{process, regular_file};
 use proq_store::base::record::Record;
 use proq_store::base::run_number::RunNumber;
 use proq_store::locks::lock::LockName;
@@ -32,11 +32,13 @@ use crate::agent::git_guard::GitGuard;
 use crate::agent::launch::launch_spec::new_session_id;
 use crate::agent::launch::launcher::Launcher;
 use crate::agent::launch::prepare_run;
+use crate::agent::launch::prompt_marker::insert_prompt;
 use crate::agent::launch::run_spec::RunSpec;
 use crate::agent::launch::start_supervisor::{STARTED_LINE, mark_run_not_started};
 use crate::agent::run::tmux_client;
 use crate::agent::run::watch::{RunExit, RunWatcher};
 use crate::event::log;
+use crate::lane;
 use crate::lane::Project;
 use crate::lane::messages::inbox::Inbox;
 use crate::lane::worktree::detached_worktree;
@@ -45,12 +47,14 @@ use retry_state::{BUDGET_SPENT_REASON, RetryState};
 use state::{NextRun, Supervisor};
 
 /// Supervises a lane's runs to their end and starts the follow-up work. The run lock is passed as standard
-/// input, and the starter waits for an answer on standard output.
+/// input, and the starter waits for an answer on standard output. In `argv`, `prompt_marker` stands for the
+/// prompt in the run's file.
 pub fn supervise(
     project: &Project,
     name: &LaneName,
     run_number: RunNumber,
     argv: Vec<OsString>,
+    prompt_marker: Option<&str>,
 ) -> Result<(), Error> {
     signals::start_process_session();
     strays::adopt_orphans();
@@ -78,7 +82,12 @@ pub fn supervise(
         last_verdict: None,
         follow_up: FollowUp::default(),
     };
-    let first_run = RunSpec::load(project, &supervisor.lane, run_number, argv, Vec::new());
+    let argv = match prompt_marker {
+        Some(marker) => read_prompt_into(project, name, run_number, &argv, marker),
+        None => Ok(argv),
+    };
+    let first_run =
+        argv.and_then(|argv| RunSpec::load(project, &supervisor.lane, run_number, argv, Vec::new()));
     let result = first_run.and_then(|spec| supervisor.run_until_done(spec));
     // From now on other commands find the lane as its record states, without a message in its inbox that this
     // process still had to deliver.
@@ -91,6 +100,19 @@ pub fn supervise(
     }
     supervisor.follow_up.start(project, &supervisor.lane);
     result
+}
+
+/// Returns the argument vector with the run's prompt, as it is on disk, in place of `marker`.
+fn read_prompt_into(
+    project: &Project,
+    name: &LaneName,
+    run_number: RunNumber,
+    argv: &[OsString],
+    marker: &str,
+) -> Result<Vec<OsString>, Error> {
+    let file = project.store.layout().run_prompt(name, run_number);
+    let prompt = regular_file::read_store_text(&file).map_err(lane::Error::io("read", &file))?;
+    Ok(insert_prompt(argv, marker, &prompt))
 }
 
 impl Supervisor<'_> {

@@ -1,6 +1,7 @@
 //! Creation of a lane: name, branch, worktree, files, record; a failure at any step rolls back all steps
 //! before it.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -38,7 +39,7 @@ pub struct NewLane<'a> {
     /// Prompt that the agent will get.
     pub prompt: Option<&'a str>,
     /// Text from which name and title are made where there is no prompt.
-    pub name_hint: Option<&'a str>,
+    pub name_hint: Option<Cow<'a, str>>,
     /// Agent that will work in the lane.
     pub agent: Option<String>,
     /// Start commit and target branch.
@@ -61,10 +62,29 @@ pub struct NewLane<'a> {
     pub set_up: SetUpLevel,
 }
 
-impl NewLane<'_> {
+impl<'a> NewLane<'a> {
+    /// Creates the request for a lane on `base` without a name, a prompt or an agent, with the full set-up.
+    pub fn new(base: Base) -> NewLane<'a> {
+        NewLane {
+            name: None,
+            prompt: None,
+            name_hint: None,
+            agent: None,
+            base,
+            carry_from: None,
+            checks: Vec::new(),
+            scope: Vec::new(),
+            sparse: false,
+            auto_merge: false,
+            group: None,
+            batch: None,
+            set_up: SetUpLevel::Full,
+        }
+    }
+
     /// Returns the text from which name and title are made.
     pub(crate) fn name_source(&self) -> &str {
-        self.prompt.or(self.name_hint).unwrap_or_default()
+        self.prompt.or(self.name_hint.as_deref()).unwrap_or_default()
     }
 }
 

@@ -137,21 +137,8 @@ mod tests {
             Command::new("sh").args(["-ec", script]).current_dir(&top).env("HOME", &top).status();
         assert!(git_status.unwrap().success());
         let project = Project::open(&top, Listener::silent()).unwrap();
-        let request = NewLane {
-            name: Some(LaneName::parse("x").unwrap()),
-            prompt: None,
-            name_hint: None,
-            agent: None,
-            base: resolve_base(&project, None, None).unwrap(),
-            carry_from: None,
-            checks: Vec::new(),
-            scope: Vec::new(),
-            sparse: false,
-            auto_merge: false,
-            group: None,
-            batch: None,
-            set_up: crate::lane::worktree::set_up::commands::SetUpLevel::Full,
-        };
+        let base = resolve_base(&project, None, None).unwrap();
+        let request = NewLane { name: Some(LaneName::parse("x").unwrap()), ..NewLane::new(base) };
         let lane = create_lane(&project, &plan_lane(&project, request).unwrap()).unwrap().lane;
         assert!(!remove_unrecorded(&project, &lane.path, false).unwrap());
         assert!(lane.path.join(".git").exists() && project.find_lane("x").is_ok());

@@ -158,18 +158,9 @@ fn landing_lane_title(batch: &BatchRecord) -> String {
 fn landing_lane_spec<'a>(batch: &BatchRecord, summary: &'a str, tip: CommitId) -> Result<NewLane<'a>, Error> {
     Ok(NewLane {
         name: Some(LaneName::parse(&landing_lane_name(&batch.id)).map_err(lane::Error::from)?),
-        prompt: None,
-        name_hint: Some(summary),
-        agent: None,
-        base: Base { branch: batch.base.clone(), start: tip },
-        carry_from: None,
-        checks: Vec::new(),
-        scope: Vec::new(),
-        sparse: false,
-        auto_merge: false,
-        group: None,
-        batch: None,
+        name_hint: Some(summary.into()),
         set_up: commands::SetUpLevel::PortsOnly,
+        ..NewLane::new(Base { branch: batch.base.clone(), start: tip })
     })
 }
 

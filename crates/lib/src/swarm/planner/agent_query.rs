@@ -109,7 +109,7 @@ impl<'a> AgentQuery<'a> {
             self.project,
             GuestLaneRequest {
                 name,
-                prompt,
+                prompt: prompt.into(),
                 agent,
                 purpose,
                 location: ReadLocation::Detached(self.revision),

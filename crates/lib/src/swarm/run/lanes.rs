@@ -149,23 +149,17 @@ impl Runner<'_> {
     ) -> NewLane<'_> {
         let batch_task = &self.batch.tasks[task];
         NewLane {
-            name: None,
-            prompt: None,
-            name_hint: Some(&batch_task.name),
+            name_hint: Some(batch_task.name.as_str().into()),
             agent: batch_task.agent.clone(),
-            base: LaneBase { branch: self.batch.record.branch.clone(), start },
-            carry_from: None,
             checks: batch_task.checks.clone(),
             scope: batch_task.scope.clone(),
-            sparse: false,
-            auto_merge: false,
-            group: None,
             batch: Some(BatchLane {
                 batch: self.batch.id().clone(),
                 lane: number,
                 task: batch_task.name.clone(),
             }),
             set_up: set_up_level,
+            ..NewLane::new(LaneBase { branch: self.batch.record.branch.clone(), start })
         }
     }
 
