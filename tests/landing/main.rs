@@ -18,7 +18,10 @@ mod merge_push;
 mod merge_stop;
 mod merge_uncommitted;
 mod pick;
+mod pinned_plan;
 mod queue;
+#[cfg(target_os = "linux")]
+mod record_reads;
 mod resolve;
 mod resolve_modes;
 mod strategies;

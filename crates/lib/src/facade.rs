@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 
 use proq_base::diagnostics::Listener;
 use proq_base::lane_name::LaneName;
-use proq_store::locks::lock::WaitLimit;
 use proq_store::records::lane::{AnyLane, LaneRecord};
 use proq_store::records::lane_state::LaneState;
 use serde::Serialize;
@@ -16,18 +15,19 @@ use crate::lane;
 use crate::lane::Project;
 use crate::lane::inspection::list::LaneView;
 use crate::lane::recovery;
-use crate::merge::land::landing;
-use crate::merge::types::options::LandingOptions;
-use crate::merge::types::{options, outcome};
+use crate::merge::types::options::{LandingOptions, StackOrder};
+use crate::merge::types::outcome;
 use crate::ops;
 use crate::ops::discard::DiscardRequest;
 pub use crate::ops::error::Error;
+use crate::ops::merge::MergeRequest;
+use crate::ops::merge::conflict_agent::ConflictAgentChoice;
 use crate::ops::preview::PreviewRequest;
 use crate::ops::reporter::SilentReporter;
-use crate::ops::spawn;
 use crate::ops::spawn::execution::SpawnedLane;
 use crate::ops::spawn::request::{LaneProgram, RequestedLanes, SpawnRequest};
 use crate::ops::wait::WaitRequest;
+use crate::ops::{merge, spawn};
 
 /// Options of a new lane.
 #[derive(Debug, Clone, Default)]
@@ -215,7 +215,7 @@ impl Proq {
     /// Lands lanes in this order, each on its base, after the checks of the settings and of their tasks
     /// succeed. Of two conflicting lanes, the first lands. With `merge.push`, bases are pushed afterwards;
     /// the result of that is in the report and is not an error. No agent resolves conflicts, regardless of
-    /// `merge.conflict_agent`.
+    /// `merge.conflict_agent`. Automatic merges that waited for this landing are retried in the background.
     pub fn merge(&self, lanes: &[String]) -> Result<outcome::LandingReport, Error> {
         self.land_lanes(lanes, false)
     }
@@ -238,36 +238,17 @@ impl Proq {
 
     /// Lands these lanes, or with `all` every finished lane, with the settings of the repository.
     fn land_lanes(&self, lanes: &[String], all: bool) -> Result<outcome::LandingReport, Error> {
-        let request = LandingOptions {
-            resolver: None,
-            lanes,
-            simulated_lane: None,
-            all,
-            onto: None,
-            force: false,
-            allow_deletions: false,
-            stopped_lanes: None,
-            endable_sessions: &[],
-            pick: false,
-            is_automatic: false,
-            keep_lanes: false,
-            dry_run: false,
-            extra_checks: &[],
-            no_checks: false,
-            jobs: None,
-            queue_wait: WaitLimit::Forever,
-            strategy: None,
-            skip_hooks: false,
-            order: if all { options::StackOrder::Best } else { options::StackOrder::Given },
-            atomic: false,
-            push: if self.project.settings.merge_push {
-                options::PushMode::WithoutPrompt
-            } else {
-                options::PushMode::Never
+        let request = MergeRequest {
+            lanes: lanes.to_vec(),
+            conflict_agent: ConflictAgentChoice::Nobody,
+            options: LandingOptions {
+                all,
+                order: if all { StackOrder::Best } else { StackOrder::Given },
+                ..LandingOptions::default()
             },
-            on_plan: &|_| {},
+            ..MergeRequest::default()
         };
-        Ok(landing::land_lanes(&self.project, &request)?)
+        Ok(merge::plan(&self.project, &request)?.execute(&self.project, &SilentReporter)?.report)
     }
 
     /// Returns the current state of the lane with this record.

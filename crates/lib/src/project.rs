@@ -10,6 +10,7 @@ use proq_base::lane_name::LaneName;
 use proq_base::time_form::unix_seconds;
 use proq_git::Repo;
 use proq_store::Store;
+use proq_store::base::id::new_id;
 use proq_store::base::record::Record;
 use proq_store::locks::lock::WaitLimit;
 use proq_store::records::lane::LaneRecord;
@@ -39,7 +40,7 @@ pub struct Project {
     /// read from the settings each time.
     pub is_long_lived: bool,
     /// Group id of this command's operations, if one undo reverts all of them.
-    pub undo_group: Option<String>,
+    pub(crate) undo_group: Option<String>,
     /// The git-proq program that supervises agents, if it is not the running one.
     pub(crate) other_git_proq: Option<PathBuf>,
 }
@@ -96,6 +97,11 @@ impl Project {
             undo_group: None,
             other_git_proq: None,
         }
+    }
+
+    /// Makes one undo revert all operations of this command from now on.
+    pub fn group_operations_for_undo(&mut self) {
+        self.undo_group = Some(new_id());
     }
 
     /// Returns the path of the git-proq program, which is started again as supervisor, scheduler or hook: the

@@ -3,15 +3,27 @@
 use proq_base::terminal_text;
 use proq_lib::event::approval::ShellCommand;
 use proq_lib::health::examine::examine;
+use proq_lib::merge::types::outcome::{LandingPlan, PlannedLane};
 use proq_lib::ops::reporter::{Progress, Question, Reporter};
+use proq_lib::types::ResolutionRecord;
 
 use super::approval_prompt::{APPROVE_QUESTION, print_commands};
 use super::confirm::{cannot_prompt_user, prompt_yes_by_default, prompt_yes_no};
 use super::context::CommandContext;
+use crate::cli::terminal::{table, ui};
 
 impl Reporter for CommandContext {
     fn progress(&self, progress: Progress<'_>) {
         let text = match progress {
+            Progress::Landing(plan) => return print_lanes_to_try(self, plan),
+            Progress::ResolutionOpen { resolution, in_shell } => {
+                print_open_resolution(self, resolution);
+                if !in_shell {
+                    return;
+                }
+                "edit the files and take the markers out, then `exit`; what is not resolved then stays there"
+                    .to_owned()
+            }
             Progress::ConfirmationNeeded(question) => {
                 format!("{}\nwould ask whether to undo it", describe_undo(question))
             }
@@ -90,4 +102,33 @@ fn warn_of_health_problems(context: &CommandContext) {
 fn describe_undo(question: Question<'_>) -> String {
     let Question::UndoOfOtherTerminal { number, command } = question else { return String::new() };
     format!("operation {number} was started in another terminal or by another program: {command}")
+}
+
+/// Prints the lanes that a landing will try, so that a user at a terminal can read them before a ref moves.
+fn print_lanes_to_try(context: &CommandContext, plan: &LandingPlan) {
+    if context.ui.json || context.ui.quiet || plan.lanes.len() < 2 || !ui::stderr_is_terminal() {
+        return;
+    }
+    let row = |plan_line: &PlannedLane| {
+        let (commits, files) =
+            plan_line.size.map_or_else(Default::default, |(c, f)| (c.to_string(), f.to_string()));
+        let plan_cell = plan_line
+            .reason
+            .as_ref()
+            .map_or_else(|| plan.strategy.to_string(), |reason| format!("not: {reason}"));
+        vec![plan_line.lane.to_string(), plan_line.onto.clone(), commits, files, plan_cell]
+    };
+    let head = ["LANE", "ONTO", "COMMITS", "FILES", "PLAN"];
+    context.ui.status(table::render(&head, plan.lanes.iter().map(row).collect()));
+    context.ui.status("");
+}
+
+/// Prints the conflict that is open in a worktree, and git's messages about it.
+fn print_open_resolution(context: &CommandContext, resolution: &ResolutionRecord) {
+    let files = ui::pluralize(resolution.conflicted_paths().len(), "file");
+    let (onto, dir) = (&resolution.onto, resolution.worktree_path.display());
+    context.ui.status(format!("the conflict with {onto} in {files} is laid out in {dir}:"));
+    for message in &resolution.git_messages {
+        context.ui.status(format!("  {message}"));
+    }
 }

@@ -1,12 +1,19 @@
 //! Shared clap arguments of the commands that land lanes.
 
+use std::io::IsTerminal;
 use std::num::ParseIntError;
 use std::time::Duration;
 
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
+use proq_lib::merge::types::options::LandingOptions;
+use proq_lib::ops::merge::conflict_agent::ConflictAgentChoice;
+use proq_lib::ops::merge::{MergeRequest, PushChoice};
+use proq_lib::types::{MergeStrategy, WaitLimit};
 
 use crate::cli::arguments::candidates::installed_agent_names;
+use crate::cli::invocation::context::CommandContext;
+use crate::cli::terminal::ui;
 
 /// How lanes land.
 #[derive(Debug, Clone, Args)]
@@ -47,6 +54,51 @@ pub(crate) struct LandingArgs {
     /// Give up after SECONDS in the landing queue instead of waiting for one's turn
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     pub(crate) lock_timeout: Option<Duration>,
+}
+
+impl LandingArgs {
+    /// Returns the request for a landing of no lanes with these flags.
+    pub(crate) fn request(&self, context: &CommandContext) -> MergeRequest {
+        let conflict_agent = match self.conflict_agent.as_deref() {
+            Some("") => ConflictAgentChoice::Nobody,
+            None if self.no_conflict_agent => ConflictAgentChoice::Nobody,
+            None => ConflictAgentChoice::Setting,
+            Some(agent) => ConflictAgentChoice::Agent(agent.to_owned()),
+        };
+        let push = match (self.push, self.no_push) {
+            (_, true) => PushChoice::Keep,
+            (true, _) => PushChoice::Push,
+            _ => PushChoice::Setting,
+        };
+        let options = LandingOptions {
+            strategy: self.strategy.as_deref().and_then(MergeStrategy::from_name),
+            skip_hooks: self.no_verify,
+            keep_lanes: self.no_cleanup,
+            extra_checks: self.verify.clone(),
+            no_checks: self.no_checks,
+            jobs: self.jobs.map(usize::from),
+            queue_wait: lock_wait_limit(self.lock_timeout),
+            ..LandingOptions::default()
+        };
+        MergeRequest {
+            conflict_agent,
+            conflict_retries: self.conflict_retries,
+            current_dir: context.dir.clone(),
+            push,
+            may_push_prompt: std::io::stdin().is_terminal() && ui::stderr_is_terminal(),
+            options,
+            ..MergeRequest::default()
+        }
+    }
+}
+
+/// Converts `--lock-timeout` to a limit. Without it a landing waits for its turn forever.
+fn lock_wait_limit(limit: Option<Duration>) -> WaitLimit {
+    match limit {
+        None => WaitLimit::Forever,
+        Some(Duration::ZERO) => WaitLimit::NoWait,
+        Some(limit) => WaitLimit::AtMost(limit),
+    }
 }
 
 /// Parses a whole number of seconds.

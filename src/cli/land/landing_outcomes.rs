@@ -1,33 +1,30 @@
 //! The outcomes of a landing as text: of each lane, of its checks, and of pushes.
 
 use proq_lib::merge::types::outcome::{LandingReport, LaneOutcome, PushReport, Verdict};
-use proq_store::records::lane::MergeStrategy;
+use proq_lib::ops::merge::MergeOutcome;
+use proq_lib::types::MergeStrategy;
 
-use super::merge_args::Merge;
 use crate::cli::invocation::context::CommandContext;
 use crate::cli::terminal::ui;
 
 /// Prints the outcome of each lane, of the checks and of the pushes, and the hint about resolving a conflict.
-pub(crate) fn print_outcomes(
-    context: &CommandContext,
-    args: &Merge,
-    (agent, approval_note): (Option<&str>, &str),
-    report: &LandingReport,
-) {
-    for lane in report.stopped.iter().filter(|_| args.dry_run) {
+pub(crate) fn print_outcomes(context: &CommandContext, outcome: &MergeOutcome, approval_note: &str) {
+    let MergeOutcome { report, dry_run, conflict_agent, .. } = outcome;
+    let (dry_run, agent) = (*dry_run, conflict_agent.as_ref().map(|agent| agent.name.as_str()));
+    for lane in report.stopped.iter().filter(|_| dry_run) {
         context.ui.print_line(format!("{} the agent of {lane}", green("would stop")));
     }
     for outcome in &report.lanes {
-        print_lane_outcome(context, args, agent, outcome);
+        print_lane_outcome(context, outcome, agent, dry_run);
     }
     for order_note in &report.order_notes {
         context.ui.status(format!("{}", console::style(format!("order: {order_note}")).dim().for_stderr()));
     }
-    if args.dry_run {
+    if dry_run {
         print_checks(context, report);
     }
     for push_report in &report.pushed {
-        print_push(context, push_report, args.dry_run);
+        print_push(context, push_report, dry_run);
     }
     for (lane, reason) in &report.skipped {
         context
@@ -41,7 +38,7 @@ pub(crate) fn print_outcomes(
     let is_saved_conflict =
         |l: &&LaneOutcome| l.result == Verdict::Conflict && l.conflicting_lanes.is_empty();
     let conflict = report.lanes.iter().find(is_saved_conflict);
-    let Some(outcome) = conflict.filter(|_| !args.dry_run) else {
+    let Some(outcome) = conflict.filter(|_| !dry_run) else {
         if let (Some(_), Some(agent)) = (conflict, agent) {
             context.ui.status(format!("{agent} would be sent at what conflicts{approval_note}"));
         }
@@ -56,8 +53,8 @@ pub(crate) fn print_outcomes(
 }
 
 /// Prints the outcome of one lane: its conflicted files, the output of its failed check, and hints.
-fn print_lane_outcome(context: &CommandContext, args: &Merge, agent: Option<&str>, outcome: &LaneOutcome) {
-    context.ui.print_line(outcome_text(outcome, args.dry_run));
+fn print_lane_outcome(context: &CommandContext, outcome: &LaneOutcome, agent: Option<&str>, dry_run: bool) {
+    context.ui.print_line(outcome_text(outcome, dry_run));
     for file in outcome.conflicted_files.iter().filter(|_| outcome.result == Verdict::Conflict).take(10) {
         context.ui.print_line(format!("    {file}"));
     }

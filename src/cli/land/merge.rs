@@ -1,27 +1,42 @@
 //! The `git proq merge` command.
 
-use proq_store::base::id::new_id;
+use proq_lib::lane::Project;
+use proq_lib::ops::auto_merge::{AutoMergeRequest, AutoMergeTrigger};
 
-use super::landing::land_and_retry_waiting;
+use super::landing::{land_and_print, print_outcome};
 use super::merge_args::Merge;
-use super::{auto_merge, merge_batch};
-use crate::cli::invocation::caller;
+use super::merge_batch;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
+use crate::cli::invocation::{caller, failure};
 
 pub(crate) fn run(context: &CommandContext, args: &Merge) -> CommandResult {
     if let Some(trigger) = &args.auto {
-        return auto_merge::run(context, args, trigger);
+        return run_automatic(context, args, trigger);
     }
     let mut project = context.project_for_write()?;
     let lanes = if args.all || args.batch.is_some() { &[] } else { &args.lanes[..] };
     caller::refuse_agent_for_other_lanes(lanes, args.dry_run)?;
     if let Some(batch_name) = &args.batch {
-        project.undo_group = Some(new_id());
-        return merge_batch::run(context, &project, args, batch_name);
+        return merge_batch::run(context, &mut project, args, batch_name);
     }
-    let report = land_and_retry_waiting(context, &project, args)?;
+    let outcome = land_and_print(context, &project, &args.request(context), args.dry_run)?;
     if !args.dry_run {
-        merge_batch::mark_tasks_of_landed_batches(context, &project, &report);
+        merge_batch::mark_tasks_of_landed_batches(context, &project, &outcome.report);
     }
-    Ok(report.exit())
+    Ok(outcome.report.exit())
+}
+
+/// Lands the given lanes in a background process, with a separate landing for each. `trigger` is `run-ended`
+/// or `retry`.
+fn run_automatic(context: &CommandContext, args: &Merge, trigger: &str) -> CommandResult {
+    proq_base::process::signals::start_process_session();
+    proq_base::interrupt::defer_signals();
+    let project = Project::open(&context.dir, context.ui.listener())?;
+    let trigger = if trigger == "run-ended" { AutoMergeTrigger::RunEnded } else { AutoMergeTrigger::Retry };
+    let lanes = args.lanes.iter().filter_map(|name| project.lane_name(name).ok()).collect();
+    let request = AutoMergeRequest { lanes, trigger, current_dir: context.dir.clone() };
+    request.execute(&project, context, &|result| match result {
+        Ok(outcome) => print_outcome(context, &project, outcome, false),
+        Err(failure) => drop(failure::print_failure(failure, false)),
+    })
 }

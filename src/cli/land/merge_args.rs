@@ -2,10 +2,12 @@
 
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
-use proq_store::records::lane::LaneRecord;
+use proq_lib::merge::types::options::{LandingOptions, StackOrder};
+use proq_lib::ops::merge::MergeRequest;
 
 use super::landing_args::LandingArgs;
 use crate::cli::arguments::candidates::{batch_ids, owned_lane_names, user_branch_names};
+use crate::cli::invocation::context::CommandContext;
 
 /// Land lanes on the branch they were cut from
 ///
@@ -84,10 +86,21 @@ pub(crate) struct Merge {
     /// Land them as `spawn --auto-merge` does. Started by a supervisor, with the lane's lock, or by another landing
     #[arg(long, hide = true, value_name = "WHY", value_parser = ["run-ended", "retry"])]
     pub(crate) auto: Option<String>,
-    /// Whether the lane is picked from several attempts.
-    #[arg(skip)]
-    pub(crate) pick: bool,
-    /// The lane as it would be made, where it is only to be foreseen what would become of it.
-    #[arg(skip)]
-    pub(crate) simulated_lane: Option<Box<LaneRecord>>,
+}
+
+impl Merge {
+    /// Returns the request for this landing.
+    pub(crate) fn request(&self, context: &CommandContext) -> MergeRequest {
+        let request = self.landing_flags.request(context);
+        let options = LandingOptions {
+            all: self.all,
+            onto: self.onto.clone(),
+            force: self.force,
+            allow_deletions: self.allow_deletions,
+            order: StackOrder::from_name(&self.order).unwrap_or_default(),
+            atomic: self.atomic,
+            ..request.options
+        };
+        MergeRequest { lanes: self.lanes.clone(), stop: self.stop, options, ..request }
+    }
 }

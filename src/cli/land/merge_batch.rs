@@ -1,59 +1,37 @@
 //! The `git proq merge --batch` command: lands a batch's branch on its base, and marks the landed tasks in
 //! the plan.
 
-use proq_base::diagnostics::Listener;
 use proq_base::terminal_text;
 use proq_lib::lane::Project;
 use proq_lib::merge::types::outcome::LandingReport;
 use proq_lib::swarm::ops::land_batch;
-use proq_lib::swarm::ops::land_batch::{BatchMarks, LandBatchRequest, LandLane};
+use proq_lib::swarm::ops::land_batch::{BatchMarks, LandBatchRequest};
 
-use super::landing::{land_and_retry_waiting, print_report, run_landing};
-use super::landing_args::LandingArgs;
+use super::landing::print_outcome;
 use super::merge_args::Merge;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 
 /// Lands what is on the branch of a batch, through a landing lane of its own.
 pub(crate) fn run(
     context: &CommandContext,
-    project: &Project,
+    project: &mut Project,
     args: &Merge,
     batch_name: &str,
 ) -> CommandResult {
+    project.group_operations_for_undo();
+    let project = &*project;
     let request =
         LandBatchRequest { batch_name: batch_name.to_owned(), onto: args.onto.clone(), force: args.force };
     let plan = land_batch::plan(project, &request)?;
-    let landing_args =
-        Merge { lanes: vec![plan.lane.name.to_string()], batch: None, force: false, ..args.clone() };
+    let print = |outcome: &_| print_outcome(context, project, outcome, args.all);
     if args.dry_run {
-        let stop = landing_args.stop && plan.is_lane_up_to_date;
-        let simulated_lane = (!plan.is_lane_up_to_date).then(|| Box::new(plan.lane));
-        let dry_run_args = Merge { stop, simulated_lane, ..landing_args };
-        return Ok(land_and_retry_waiting(context, project, &dry_run_args)?.exit());
+        let outcome = plan.forecast(project, args.request(context), context)?;
+        print(&outcome);
+        return Ok(outcome.report.exit());
     }
-    // The forecast runs no hook of the repository and prints nothing.
-    let landing_flags = LandingArgs {
-        conflict_agent: None,
-        no_conflict_agent: true,
-        no_verify: true,
-        no_push: true,
-        ..landing_args.landing_flags.clone()
-    };
-    let forecast_args = Merge { dry_run: true, stop: false, landing_flags, ..landing_args.clone() };
-    let land_lane = LandLane {
-        forecast: &|lane| {
-            let project = Project::open(&context.dir, Listener::silent())?;
-            let simulated_lane = Some(Box::new(lane.clone()));
-            Ok(run_landing(context, &project, &Merge { simulated_lane, ..forecast_args.clone() }, None)?.0)
-        },
-        land: &|| land_and_retry_waiting(context, project, &landing_args),
-    };
-    let outcome = plan.execute(project, &land_lane)?;
-    if outcome.is_forecast {
-        print_report(context, project, &landing_args, None, &outcome.report);
-    }
+    let outcome = plan.execute(project, args.request(context), context, &print)?;
     outcome.marks.iter().for_each(|marks| print_marks(context, marks));
-    Ok(outcome.report.exit())
+    Ok(outcome.merge.report.exit())
 }
 
 /// Marks the landed tasks of batches whose landing lanes were landed by name, for example after a conflict.

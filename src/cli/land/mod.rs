@@ -1,13 +1,11 @@
 //! Commands that land lanes: merge, pick, resolve, queue, auto-merge.
 
-pub(crate) mod auto_merge;
 pub(crate) mod landing;
 pub(crate) mod landing_args;
 pub(crate) mod landing_outcomes;
 pub(crate) mod merge;
 pub(crate) mod merge_args;
 pub(crate) mod merge_batch;
-pub(crate) mod merge_retry;
 pub(crate) mod pick;
 pub(crate) mod queue;
 pub(crate) mod resolve;

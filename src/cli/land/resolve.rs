@@ -1,28 +1,21 @@
 //! `git proq resolve`: its arguments, the ways to resolve a conflict, and its output.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use proq_base::explain::Exit;
 use proq_base::lane_name::LaneName;
-use proq_base::process::command_builder::CommandBuilder as Program;
-use proq_git::{Repo, RepoPath};
-use proq_lib::lane::Project;
-use proq_lib::merge;
-use proq_lib::merge::resolution::resolve::{ResolutionStart, ResolvedConflict};
-use proq_lib::merge::resolution::{resolve, resolve_agent};
-use proq_lib::merge::types::resolve_error::ResolveError;
-use proq_lib::merge::types::resolver::{Allowance, Resolver};
-use proq_store::paths::path_form;
-use proq_store::records::conflict::{ConflictRecord, ResolutionRecord};
-use serde::Serialize;
+use proq_lib::merge::resolution::resolve::ResolvedConflict;
+use proq_lib::merge::types::resolver::Allowance;
+use proq_lib::ops::resolve;
+use proq_lib::ops::resolve::{RecordedConflict, ResolveMethod, ResolveOutcome, ResolveRequest};
+use proq_lib::types::RepoPath;
 
 use crate::cli::arguments::candidates::{installed_agent_names, owned_lane_names};
 use crate::cli::arguments::run_args::{RunArgs, refuse_full_permission};
 use crate::cli::invocation::caller;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
-use crate::cli::invocation::failure::Failure;
 use crate::cli::terminal::ui;
 
 /// Resolve the conflict of a lane
@@ -80,125 +73,64 @@ pub(crate) struct Resolve {
     pub(crate) dry_run: bool,
 }
 
-/// JSON output after a resolution.
-#[derive(Serialize)]
-struct ResolveOutput<'a> {
-    #[serde(flatten)]
-    resolved: Option<&'a ResolvedConflict>,
-    result: &'static str,
-    dry_run: bool,
-}
+impl Resolve {
+    fn request(&self, method: ResolveMethod) -> ResolveRequest {
+        let paths = self.allow.iter().filter_map(|path| RepoPath::from_path(path)).collect();
+        let allowance = Allowance { paths, other_files: self.allow_other_changes };
+        ResolveRequest { lane: self.lane.clone(), method, allowance }
+    }
 
-/// JSON output of a conflict's state, without an action or with `--dry-run`.
-#[derive(Serialize)]
-struct ConflictOutput<'a> {
-    lane: &'a LaneName,
-    onto: &'a str,
-    result: &'static str,
-    files: &'a [RepoPath],
-    messages: &'a [String],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    worktree: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    agent: Option<&'a str>,
-    dry_run: bool,
-}
-
-/// JSON output of `--abort`.
-#[derive(Serialize)]
-struct AbortOutput<'a> {
-    lane: &'a LaneName,
-    result: &'static str,
-    /// Ref that keeps what was made of the conflict.
-    #[serde(rename = "saved", skip_serializing_if = "Option::is_none")]
-    saved_ref: Option<&'a str>,
-    /// Path of the resolution's worktree in the trash.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    trash: Option<String>,
+    /// Returns the way to resolve the conflict; none if the flags name none.
+    fn method(&self, context: &CommandContext) -> Option<ResolveMethod> {
+        if self.abort {
+            return Some(ResolveMethod::Abort);
+        }
+        if let Some(agent) = &self.agent {
+            return Some(ResolveMethod::Agent {
+                agent: agent.clone(),
+                retries: self.retries,
+                run_options: self.run_args.run_options(),
+                current_dir: context.dir.clone(),
+            });
+        }
+        if self.continue_resolution {
+            return Some(ResolveMethod::Continue);
+        }
+        match &self.tool {
+            Some(tool) => Some(ResolveMethod::MergeTool(tool.clone())),
+            None => self.shell.then_some(ResolveMethod::Shell),
+        }
+    }
 }
 
 pub(crate) fn run(context: &CommandContext, args: &Resolve) -> CommandResult {
-    let has_action =
-        args.agent.is_some() || args.shell || args.tool.is_some() || args.continue_resolution || args.abort;
-    if !has_action || args.dry_run {
+    let Some(method) = args.method(context).filter(|_| !args.dry_run) else {
         return show_conflict(context, args);
-    }
+    };
     let project = context.project_for_write()?;
     caller::refuse_agent_for_other_lanes(std::slice::from_ref(&args.lane), args.dry_run)?;
-    if args.abort {
-        return abort_resolution(context, &project, args);
+    if let ResolveMethod::Agent { run_options, .. } = &method {
+        refuse_full_permission(context, &project, run_options)?;
     }
-    let allowance = Allowance {
-        paths: args.allow.iter().filter_map(|path| RepoPath::from_path(path)).collect(),
-        other_files: args.allow_other_changes,
-    };
-    let resolved = if let Some(agent) = &args.agent {
-        // No worktree is made for an agent that could not be started.
-        project.git_proq_path()?;
-        let run_options = args.run_args.run_options();
-        refuse_full_permission(context, &project, &run_options)?;
-        let (retries, dir) = (args.retries, context.dir.as_path());
-        let resolver =
-            Resolver { agent, retries, allowance: &allowance, run_options: &run_options, current_dir: dir };
-        resolve_agent::resolve_by_agent(&project, &args.lane, &resolver)?
-    } else if args.continue_resolution {
-        resolve::continue_resolution(&project, &project.find_lane(&args.lane)?.name, &allowance)?
-    } else {
-        match resolve::open_for_user(&project, &project.find_lane(&args.lane)?.name)? {
-            ResolutionStart::Resolved(resolved) => resolved,
-            ResolutionStart::Open(resolution) => {
-                resolve_interactively(context, &project.repo, args, &resolution)?;
-                resolve::continue_resolution(&project, &project.find_lane(&args.lane)?.name, &allowance)?
+    let outcome = resolve::plan(&project, args.request(method))?.execute(&project, context)?;
+    if context.ui.json {
+        context.ui.print_json(outcome);
+        return Ok(Exit::Success);
+    }
+    match outcome {
+        ResolveOutcome::Resolved { resolved, .. } => print_resolved(context, &resolved),
+        ResolveOutcome::Aborted { lane, onto, saved_ref, .. } => {
+            context.ui.print_line(format!("given up: lane '{lane}' is in conflict with {onto} as before"));
+            if let Some(saved) = saved_ref {
+                context.ui.status(format!("what was made of it is kept: git show {saved}"));
             }
+            context.ui.hint("bring it back: git proq undo");
         }
-    };
-    print_resolved(context, &resolved);
+    }
     Ok(Exit::Success)
 }
 
-/// Lets the user resolve the conflict in a shell or in a merge tool.
-fn resolve_interactively(
-    context: &CommandContext,
-    repo: &Repo,
-    args: &Resolve,
-    resolution: &ResolutionRecord,
-) -> Result<(), Failure> {
-    context.ui.status(format!(
-        "{} in {}:",
-        conflict_heading(&resolution.conflicted_paths(), &resolution.onto),
-        resolution.worktree_path.display()
-    ));
-    for message in &resolution.git_messages {
-        context.ui.status(format!("  {message}"));
-    }
-    let result = if let Some(tool) = &args.tool {
-        repo.run_merge_tool(&resolution.worktree_path, Some(tool)).map_err(Failure::from)
-    } else {
-        context.ui.status(
-            "edit the files and take the markers out, then `exit`; what is not resolved then stays there",
-        );
-        let shell = std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into());
-        let program = Program::new(Path::new(&shell), &resolution.worktree_path)
-            .env("PROQ_LANE", resolution.lane.as_str());
-        // The exit code of a shell is that of its last command: it does not show whether the conflict is
-        // resolved.
-        program.run_on_terminal().map(drop).map_err(Failure::from)
-    };
-    // A Ctrl-C in the shell or tool was meant for a program in there, not for git-proq.
-    proq_base::interrupt::clear_signal();
-    result
-}
-
-fn conflict_heading(files: &[RepoPath], onto: &str) -> String {
-    format!("the conflict with {onto} in {} is laid out", ui::pluralize(files.len(), "file"))
-}
-
 fn print_resolved(context: &CommandContext, resolved: &ResolvedConflict) {
-    let result = if resolved.commit.is_some() { "resolved" } else { "no-conflict" };
-    if context.ui.json {
-        context.ui.print_json(ResolveOutput { resolved: Some(resolved), result, dry_run: false });
-        return;
-    }
     let ResolvedConflict { lane, onto, commit, resolver: by, files } = resolved;
     match commit {
         None => context.ui.print_line(format!("lane '{lane}' does not conflict with {onto} any more")),
@@ -218,58 +150,21 @@ fn print_resolved(context: &CommandContext, resolved: &ResolvedConflict) {
     context.ui.hint(format!("look at it: git proq diff {lane}   land it: git proq merge {lane}"));
 }
 
-/// Gives up an open resolution: its work is saved, and the lane is in conflict as before.
-fn abort_resolution(context: &CommandContext, project: &Project, args: &Resolve) -> CommandResult {
-    let (resolution, closed) = resolve::abort_resolution(project, &project.find_lane(&args.lane)?.name)?;
-    if context.ui.json {
-        let trash = closed.trash_entry.as_deref().map(path_form::to_text);
-        let saved = closed.saved_ref.as_deref();
-        context.ui.print_json(AbortOutput {
-            lane: &resolution.lane,
-            result: "aborted",
-            saved_ref: saved,
-            trash,
-        });
-        return Ok(Exit::Success);
-    }
-    context.ui.print_line(format!(
-        "given up: lane '{}' is in conflict with {} as before",
-        resolution.lane, resolution.onto
-    ));
-    if let Some(saved) = &closed.saved_ref {
-        context.ui.status(format!("what was made of it is kept: git show {saved}"));
-    }
-    context.ui.hint("bring it back: git proq undo");
-    Ok(Exit::Success)
-}
-
 /// Prints the conflict and the ways to resolve it; with `--dry-run`, what the other flags would do. Changes
 /// nothing.
 fn show_conflict(context: &CommandContext, args: &Resolve) -> CommandResult {
     let project = context.project()?;
-    let (lane, resolution) = resolve_agent::load_resolution(&project, &project.find_lane(&args.lane)?.name)?;
-    let conflict = resolve::load_conflict(&project.store, &lane.name)?;
-    if let (true, None) = (args.continue_resolution || args.abort, &resolution) {
-        return Err(merge::Error::from(ResolveError::NotOpen { lane: lane.name }).into());
-    }
+    let conflict = match args.method(context) {
+        Some(method) => resolve::plan(&project, args.request(method))?.forecast(&project)?,
+        None => resolve::find_conflict(&project, &args.lane)?,
+    };
     if context.ui.json {
-        context.ui.print_json(ConflictOutput {
-            lane: &lane.name,
-            onto: &conflict.onto,
-            result: if resolution.is_some() { "open" } else { "conflict" },
-            files: &conflict.paths,
-            messages: &conflict.git_messages,
-            worktree: resolution.as_ref().map(|resolution| path_form::to_text(&resolution.worktree_path)),
-            agent: resolution.as_ref().and_then(|resolution| resolution.agent.as_deref()),
-            dry_run: args.dry_run,
-        });
-        return Ok(Exit::Success);
+        context.ui.print_json(RecordedConflict { dry_run: args.dry_run, ..conflict });
+    } else if args.dry_run {
+        context.ui.print_line(describe_plan(args, &conflict.lane, &conflict.onto));
+    } else {
+        print_conflict(context, &conflict);
     }
-    if args.dry_run {
-        context.ui.print_line(describe_plan(args, &lane.name, &conflict.onto));
-        return Ok(Exit::Success);
-    }
-    print_conflict(context, &lane.name, &conflict, resolution.as_ref());
     Ok(Exit::Success)
 }
 
@@ -291,26 +186,22 @@ fn describe_plan(args: &Resolve, lane: &LaneName, onto: &str) -> String {
     }
 }
 
-fn print_conflict(
-    context: &CommandContext,
-    lane: &LaneName,
-    conflict: &ConflictRecord,
-    resolution: Option<&ResolutionRecord>,
-) {
+fn print_conflict(context: &CommandContext, conflict: &RecordedConflict) {
+    let lane = &conflict.lane;
     context.ui.print_line(format!(
         "lane '{lane}' conflicts with {} in {}",
         conflict.onto,
-        ui::pluralize(conflict.paths.len(), "file")
+        ui::pluralize(conflict.files.len(), "file")
     ));
-    for message in conflict.git_messages.iter().take(20) {
+    for message in conflict.messages.iter().take(20) {
         context.ui.print_line(format!("  {message}"));
     }
     context.ui.print_line("");
     let print_option = |flags: &str, description: &str| {
         context.ui.print_line(format!("  {:<44} {description}", format!("git proq resolve {lane} {flags}")));
     };
-    if let Some(resolution) = resolution {
-        context.ui.print_line(format!("It is laid out in {}", resolution.worktree_path.display()));
+    if let Some(worktree) = &conflict.worktree {
+        context.ui.print_line(format!("It is laid out in {}", worktree.display()));
         context.ui.print_line("");
         print_option("--continue", "take what is there, if it is proved");
         print_option("--abort", "give it up; all that was made is kept");

@@ -5,6 +5,7 @@
 //! repository has moved since, and returns the outcome, which serializes to the command's JSON output.
 
 pub mod approvals;
+pub mod auto_merge;
 pub mod batch_rules;
 pub mod cleanup;
 pub mod discard;
@@ -14,12 +15,16 @@ pub mod follow_run;
 pub mod gc;
 pub mod lane_removal;
 pub mod launch_checks;
+pub mod merge;
 pub mod operation_log;
+pub mod pick;
 pub mod preview;
+pub mod queue;
 pub mod redispatch;
 pub mod refusal;
 pub mod removal;
 pub mod reporter;
+pub mod resolve;
 pub mod run;
 pub mod send;
 pub mod snapshot;
@@ -28,3 +33,4 @@ pub mod spawn_guest;
 pub mod stop;
 pub mod undo;
 pub mod wait;
+pub mod waiting_merges;

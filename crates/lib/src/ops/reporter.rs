@@ -6,6 +6,7 @@ use proq_base::lane_name::LaneName;
 use proq_store::base::batch_id::BatchId;
 use proq_store::base::clock::Moment;
 use proq_store::base::operation_number::OperationNumber;
+use proq_store::records::conflict::ResolutionRecord;
 use proq_store::records::lane::AnyLane;
 
 use super::error::Error;
@@ -125,6 +126,13 @@ pub enum Progress<'a> {
         reason: &'a str,
         /// Whether the agent answered at all.
         has_answer: bool,
+    },
+    /// A conflict is open in a worktree, for the user to resolve it on this terminal.
+    ResolutionOpen {
+        /// Record of the open resolution.
+        resolution: &'a ResolutionRecord,
+        /// Whether a shell opens next, not a merge tool.
+        in_shell: bool,
     },
 }
 

@@ -40,7 +40,7 @@ pub fn remove_previewed_lane(
     let lane = project.lane(name)?;
     let evidence = gather(&lane).or_else(|_| {
         // Another process may be removing the lane now: once its lock is free, the lane is gone or intact.
-        let (lane, _lock) = project.lock_idle_lane(name)?;
+        let (lane, _lock) = project.lock_idle_record(&lane)?;
         gather(&lane)
     })?;
     remove_lane::refuse_removal(&lane, &evidence, force)?;
@@ -58,7 +58,7 @@ pub fn remove_previewed_lane(
     }
     let left_preview = leave_preview_of(op, name)?;
     // The lane is read again under the lock: leaving the preview may have moved commits or edits to it.
-    let (lane, lock) = project.lock_idle_lane(name)?;
+    let (lane, lock) = project.lock_idle_record(&lane)?;
     let removed = remove_lane::remove(op, &lane, lock, reason, force)?;
     Ok(RemoveResult { removed, left_preview })
 }

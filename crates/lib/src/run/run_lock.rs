@@ -30,7 +30,16 @@ impl Project {
     /// # Errors
     /// [`Error::Busy`], also for an agent that outlived its supervisor.
     pub fn lock_idle_lane(&self, name: &LaneName) -> Result<(LaneRecord, LockGuard), Error> {
-        let (lane, lock) = self.lock_any_idle_lane(&self.lane(name)?.name)?;
+        self.lock_idle_record(&self.lane(name)?)
+    }
+
+    /// Acquires the run lock of an idle lane that the caller has read, and returns the record as read under
+    /// the lock.
+    ///
+    /// # Errors
+    /// See [`Project::lock_idle_lane`].
+    pub fn lock_idle_record(&self, lane: &LaneRecord) -> Result<(LaneRecord, LockGuard), Error> {
+        let (lane, lock) = self.lock_record(lane)?;
         Ok((require_branch(lane)?, lock))
     }
 
@@ -39,11 +48,14 @@ impl Project {
     /// # Errors
     /// See [`Project::lock_idle_lane`].
     pub fn lock_any_idle_lane(&self, name: &LaneName) -> Result<(AnyLane, LockGuard), Error> {
-        let lane = self.any_lane(name)?;
-        self.require_idle(&lane)?;
+        self.lock_record(&self.any_lane(name)?)
+    }
+
+    fn lock_record<P>(&self, lane: &LaneRecord<P>) -> Result<(AnyLane, LockGuard), Error> {
+        self.require_idle(lane)?;
         let lock = recovery::run_lock_after_recovery(self, &lane.name, Some(&lane.path))?;
         if self.store.locks().is_held(&LockName::AgentAlive(lane.name.clone()))? {
-            return Err(Error::Busy { name: lane.name });
+            return Err(Error::Busy { name: lane.name.clone() });
         }
         Ok((self.close_crashed_run(self.any_lane(&lane.name)?)?, lock))
     }

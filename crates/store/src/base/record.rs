@@ -29,16 +29,21 @@ pub trait Record: Serialize + DeserializeOwned {
                 Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
                 Err(e) => return Err(Error::io("read", path)(e)),
             };
+        Self::from_toml(&text, path).map(Some)
+    }
+
+    /// Parses the text of a record. `path` is for error messages.
+    fn from_toml(text: &str, path: &Path) -> Result<Self, Error> {
         let broken =
             |source: toml::de::Error| Error::Broken { path: path.to_owned(), source: Box::new(source) };
-        let format = match parse_format_line(&text) {
+        let format = match parse_format_line(text) {
             Some(format) => format,
-            None => toml::from_str::<FormatHeader>(&text).map_err(broken)?.format,
+            None => toml::from_str::<FormatHeader>(text).map_err(broken)?.format,
         };
         if format > Self::FORMAT {
             return Err(Error::NewerFormat { path: path.to_owned(), found: format, known: Self::FORMAT });
         }
-        toml::from_str(&text).map(Some).map_err(broken)
+        toml::from_str(text).map_err(broken)
     }
 
     /// Returns the contents of the record's file. `path` is for error messages.

@@ -131,13 +131,14 @@ impl LockName {
 }
 
 /// Maximum time to wait for a lock or a queue.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum WaitLimit {
     /// Fails immediately if the lock is held.
     NoWait,
     /// Waits for this duration at most.
     AtMost(Duration),
     /// Waits without a timeout.
+    #[default]
     Forever,
 }
 

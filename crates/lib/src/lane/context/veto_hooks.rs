@@ -1,7 +1,7 @@
 //! Hooks that can veto a command before anything is changed: `pre-spawn`, `pre-merge`, `pre-remove`.
 
 use proq_base::lane_name::LaneName;
-use proq_store::records::lane::AnyLane;
+use proq_store::records::lane::LaneRecord;
 use serde_json::{Value, json};
 
 use crate::event::approval::Approvals;
@@ -25,13 +25,14 @@ impl Project {
     }
 
     /// Runs the `pre-merge` hooks, which can veto landing the lanes, named as the user gave them, or, with
-    /// `all`, every lane that is done.
+    /// `all`, every lane that is done. `only_lane` is the record of the lane if there is only one.
     ///
     /// # Errors
     /// [`Error::HookVetoed`] with the hook's output, [`Error::UnapprovedHook`].
     pub(crate) fn run_pre_merge_hooks(
         &self,
         lanes: &[String],
+        only_lane: Option<&LaneRecord>,
         all: bool,
         onto: Option<&str>,
     ) -> Result<(), Error> {
@@ -39,7 +40,7 @@ impl Project {
         let mut env = vec![("PROQ_LANES", lanes.join(" "))];
         if let [lane] = lanes {
             env.push(("PROQ_LANE", lane.clone()));
-            env.extend(port_env(self.find_any_lane(lane).ok()));
+            env.extend(port_env(only_lane));
         }
         self.run_veto_hooks("pre-merge", payload, env)
     }
@@ -51,7 +52,7 @@ impl Project {
     pub fn run_pre_remove_hooks(&self, lane: &LaneName) -> Result<(), Error> {
         let payload = json!({ "event": "pre-remove", "lane": lane });
         let mut env = vec![("PROQ_LANE", lane.to_string())];
-        env.extend(port_env(self.any_lane(lane).ok()));
+        env.extend(port_env(self.any_lane(lane).ok().as_ref()));
         self.run_veto_hooks("pre-remove", payload, env)
     }
 
@@ -101,8 +102,8 @@ impl Project {
 
 /// Returns the environment variables that name a lane's ports; empty without a lane and for a lane without
 /// ports.
-fn port_env(lane: Option<AnyLane>) -> Vec<(&'static str, String)> {
-    lane.and_then(|lane| lane.ports).map(|ports| ports.variables().collect()).unwrap_or_default()
+fn port_env<P>(lane: Option<&LaneRecord<P>>) -> Vec<(&'static str, String)> {
+    lane.and_then(|lane| lane.ports.as_ref()).map(|ports| ports.variables().collect()).unwrap_or_default()
 }
 
 /// Joins a hook's output to one line; none when it is empty.

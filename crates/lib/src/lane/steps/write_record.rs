@@ -168,7 +168,16 @@ impl Operation<'_> {
     /// Replaces the text of a record, or deletes it when `new` is none. The lock on records is held. Nothing
     /// is journaled when the text is the same.
     fn replace_record_locked(&self, path: &Path, new: Option<String>) -> Result<(), Error> {
-        let old = read_record_text(path)?;
+        self.replace_text_locked(path, read_record_text(path)?, new)
+    }
+
+    /// Replaces the text `old` of a record, unless `new` is the same. The lock on records is held.
+    fn replace_text_locked(
+        &self,
+        path: &Path,
+        old: Option<String>,
+        new: Option<String>,
+    ) -> Result<(), Error> {
         if old == new {
             return Ok(());
         }
@@ -189,12 +198,13 @@ impl Operation<'_> {
         change: impl FnOnce(&mut AnyLane),
     ) -> Result<Option<BoxedStep>, Error> {
         let path = self.project.store.layout().lane_record(name);
-        let before = AnyLane::load(&path)?;
+        let (before, old) = load_with_text(&path)?;
         let record = before.clone().with_change(change);
-        match record == before {
-            true => Ok(None),
-            false => self.write_record_step(&path, Some(record.to_toml(&path)?)).map(Some),
+        if record == before {
+            return Ok(None);
         }
+        let new = Some(record.to_toml(&path)?);
+        Ok(Some(WriteRecord { path: self.store_relative_path(&path), old: Some(old), new }.into()))
     }
 
     /// Returns a record's path as the journal has it: relative to the store.
@@ -206,10 +216,17 @@ impl Operation<'_> {
     pub fn update_lane(&self, name: &LaneName, change: impl FnOnce(&mut AnyLane)) -> Result<AnyLane, Error> {
         let _lock = self.lock_store()?;
         let path = self.project.store.layout().lane_record(name);
-        let record = self.project.with_current_location(AnyLane::load(&path)?).with_change(change);
-        self.replace_record_locked(&path, Some(record.to_toml(&path)?))?;
+        let (record, old) = load_with_text(&path)?;
+        let record = self.project.with_current_location(record).with_change(change);
+        self.replace_text_locked(&path, Some(old), Some(record.to_toml(&path)?))?;
         Ok(record)
     }
+}
+
+/// Loads the record of a lane that must exist, with its text.
+fn load_with_text(path: &Path) -> Result<(AnyLane, String), Error> {
+    let text = proq_base::regular_file::read_store_text(path).map_err(Error::io("read", path))?;
+    Ok((AnyLane::from_toml(&text, path)?, text))
 }
 
 /// Returns the text of a record; `None` if it does not exist.

@@ -100,16 +100,22 @@ pub(crate) fn land_stack(
         .map_err(|e| explain_lane_on_base(project, &stack.onto, e))
 }
 
-/// Returns whether a lane exists, is unchanged since it was stacked, and has no running agent.
+/// Returns whether a lane's branch is where it was when the lane was stacked, and whether no agent of the run
+/// that was known then is running.
 fn is_ready(project: &Project, candidate: &Candidate) -> Result<bool, Error> {
-    let Some(lane) = find_current_record(project, &candidate.lane)? else { return Ok(false) };
-    Ok(!effective_state(project, &lane)?.0.is_busy() && is_unmoved(project, candidate)?)
+    Ok(!effective_state(project, &candidate.lane)?.0.is_busy() && is_at_tip(project, candidate)?)
 }
 
-/// Returns whether a lane exists and its branch is where it was when it was stacked.
+/// Returns whether a lane exists, has had no other run, and its branch is where it was when it was stacked.
+/// The caller holds the lane's run lock.
 fn is_unmoved(project: &Project, candidate: &Candidate) -> Result<bool, Error> {
-    let exists = find_current_record(project, &candidate.lane)?.is_some();
-    Ok(exists && project.repo.branch_tip(&candidate.lane.kind.branch)? == Some(candidate.tip))
+    let current = find_current_record(project, &candidate.lane)?;
+    let has_same_run = current.is_some_and(|current| current.last_run == candidate.lane.last_run);
+    Ok(has_same_run && is_at_tip(project, candidate)?)
+}
+
+fn is_at_tip(project: &Project, candidate: &Candidate) -> Result<bool, Error> {
+    Ok(project.repo.branch_tip(&candidate.lane.kind.branch)? == Some(candidate.tip))
 }
 
 /// Returns the current record of a lane; none if it was removed, even if a new lane has its name.

@@ -46,7 +46,7 @@ impl LandingContext<'_, '_> {
         match op.attempt_or_revert(|| self.land_with_retries(onto, candidates)) {
             Ok(prepared) => {
                 report.order_notes.extend(prepared.order_notes);
-                report.lanes.extend(emit_and_collect_outcomes(op, &prepared.verified, self.options.dry_run));
+                report.lanes.extend(emit_and_collect_outcomes(op, &prepared.verified, self.landing.dry_run));
             }
             Err(e) if matches!(e.exit(), Exit::Signal(_)) => return Err(e),
             Err(e) => report.lanes.extend(refuse_all(onto, candidates, &e)),
@@ -61,7 +61,7 @@ impl LandingContext<'_, '_> {
         let mut change_check = LocalChangeCheck::BeforeChecks;
         for _ in 0..MAX_ATTEMPTS {
             let prepared = self.prepare_stack(onto, candidates, &mut pending, change_check)?;
-            if self.options.dry_run {
+            if self.landing.dry_run {
                 return Ok(prepared);
             }
             let moved = move_base(op, &prepared, &pending, Reversibility::Irreversible);
@@ -90,7 +90,7 @@ impl LandingContext<'_, '_> {
         groups: &[(String, Vec<Candidate>)],
         report: &mut LandingReport,
     ) -> Result<(), Error> {
-        let dry_run = self.options.dry_run;
+        let dry_run = self.landing.dry_run;
         let mut pending: Vec<PendingRef> = groups.iter().map(|_| PendingRef::default()).collect();
         let (mut last_reason, mut change_check) = (None, LocalChangeCheck::BeforeChecks);
         for _ in 0..MAX_ATTEMPTS {
@@ -156,7 +156,7 @@ impl LandingContext<'_, '_> {
             conflicting_lanes.map_or_else(|| "does not".to_owned(), |with| format!("conflicts with {with}"));
         let message = format!("it could land, but --atomic lands all or none, and '{lane}' {reason}");
         for (prepared, pending) in prepared_stacks.iter().zip(pending) {
-            if !self.options.dry_run {
+            if !self.landing.dry_run {
                 for step in failure_record_steps(self.op, &prepared.verified)?
                     .into_iter()
                     .chain(pending.delete_step())
@@ -164,7 +164,7 @@ impl LandingContext<'_, '_> {
                     drop(self.op.perform(step)?);
                 }
             }
-            let mut outcomes = emit_and_collect_outcomes(self.op, &prepared.verified, self.options.dry_run);
+            let mut outcomes = emit_and_collect_outcomes(self.op, &prepared.verified, self.landing.dry_run);
             for outcome in outcomes.iter_mut().filter(|line| line.result == Verdict::Landed) {
                 *outcome = LaneOutcome {
                     exit_code: Some(*exit),

@@ -10,14 +10,14 @@ use crate::lane::Project;
 use crate::lane::removal::expire;
 use crate::lane::removal::remove_lane::RemovalReason;
 use crate::merge::Error;
-use crate::merge::queue::queue_turn::QueueTurn;
+use crate::merge::queue::queue_turn::{QueueTurn, reload_lanes};
 use crate::merge::queue::stop::{StoppedAgents, stop_agents};
 use crate::merge::resolution::resolve_agent;
 use crate::merge::selection::eligibility::{ClassifiedLanes, classify_lanes};
 use crate::merge::selection::lane_refusal::removed_lane_outcome;
 use crate::merge::stack::commit_hooks::PreMergeCommitHook;
 use crate::merge::types::candidate::Candidate;
-use crate::merge::types::options::{LandingOptions, PushMode};
+use crate::merge::types::options::{Landing, LandingCallbacks, LandingOptions};
 use crate::merge::types::outcome::{LandingReport, LaneOutcome, Verdict};
 use crate::merge::types::resolver::Resolver;
 use crate::merge::verify::verifier::Verifier;
@@ -29,40 +29,54 @@ use crate::{lane, preview};
 
 /// Lands lanes. The lanes of each base land together; a lane that may not land or conflicts does not hold up
 /// the others.
-pub fn land_lanes(project: &Project, options: &LandingOptions<'_>) -> Result<LandingReport, Error> {
-    let onto = options.onto.map(|onto| project.repo.resolve_symbolic_branch(onto));
-    let options = &LandingOptions { onto: onto.as_deref(), ..*options };
-    let mut verifier = Verifier::new(project, options)?;
-    if !options.dry_run {
-        project.run_pre_merge_hooks(options.lanes, options.all, options.onto)?;
+pub fn land_lanes(
+    project: &Project,
+    mut landing: Landing,
+    callbacks: LandingCallbacks<'_>,
+) -> Result<LandingReport, Error> {
+    let options = &mut landing.options;
+    options.onto = options.onto.take().map(|onto| project.repo.resolve_symbolic_branch(&onto));
+    let mut verifier = Verifier::new(project, &landing)?;
+    let dry_run = landing.dry_run;
+    if !dry_run {
+        let only_lane = landing.lanes.first();
+        let Landing { options, given_names, .. } = &landing;
+        project.run_pre_merge_hooks(given_names, only_lane, options.all, options.onto.as_deref())?;
     }
-    let QueueTurn { lanes, removed, ticket } = QueueTurn::wait(project, options)?;
-    let mut gone: Vec<LaneOutcome> =
-        removed.iter().map(|lane| removed_lane_outcome(project, lane, options)).collect();
+    let QueueTurn { lanes, removed, ticket } = QueueTurn::wait(project, &landing)?;
+    let is_gone = |lane| removed_lane_outcome(project, lane, &landing.options);
+    let mut gone: Vec<LaneOutcome> = removed.iter().map(is_gone).collect();
+    landing.lanes = lanes;
     verifier.reload_base_checks(project)?;
-    let options = &LandingOptions { lanes: &lanes, ..*options };
-    if let Some(onto) = options.onto
+    if let Some(onto) = &landing.options.onto
         && project.repo.branch_tip(onto)?.is_none()
     {
-        return Err(lane::Error::NoOntoBranch { branch: onto.to_owned() }.into());
+        return Err(lane::Error::NoOntoBranch { branch: onto.clone() }.into());
     }
+    (callbacks.on_turn)()?;
     // Agents continue to work until the landing's turn has come.
-    let StoppedAgents { lanes: stopped, refused } = stop_agents(project, options)?;
+    let StoppedAgents { lanes: stopped, refused } = stop_agents(project, &landing)?;
+    if !(dry_run || stopped.is_empty() && refused.is_empty()) {
+        // Runs have ended, and the other lanes may have changed while their agents were stopped.
+        let (lanes, removed) = reload_lanes(project, &landing.lanes);
+        gone.extend(removed.iter().map(|lane| removed_lane_outcome(project, lane, &landing.options)));
+        landing.lanes = lanes;
+    }
     gone.extend(refused);
-    let options =
-        &LandingOptions { stopped_lanes: options.stopped_lanes.map(|_| stopped.as_slice()), ..*options };
-    let mut report = operate(project, "merge", |op| land_by_base(op, options, &mut verifier, &gone))?;
+    landing.stopped_lanes = landing.stopped_lanes.map(|_| stopped.clone());
+    let mut report =
+        operate(project, "merge", |op| land_by_base(op, &landing, callbacks, &mut verifier, &gone))?;
     report.checks = verifier.into_summary();
-    report.stopped.clone_from(&stopped);
-    if !options.dry_run && !options.keep_lanes {
+    report.stopped = stopped;
+    if !dry_run && !landing.options.keep_lanes {
         delete_expired(project);
     }
     // No lock is held while an agent works; each landing of a resolved lane enters the queue again.
     drop(ticket);
-    if let Some(resolver) = options.resolver.as_ref().filter(|_| !options.dry_run) {
-        resolve_and_land(project, options, resolver, &mut report)?;
+    if let Some(resolver) = landing.resolver.as_ref().filter(|_| !dry_run) {
+        resolve_and_land(project, &landing, callbacks, resolver, &mut report)?;
     }
-    push::push_bases(project, options, &mut report);
+    push::push_bases(project, &landing, &mut report);
     Ok(report)
 }
 
@@ -70,34 +84,37 @@ pub fn land_lanes(project: &Project, options: &LandingOptions<'_>) -> Result<Lan
 /// or refused before.
 fn land_by_base(
     op: &Operation<'_>,
-    options: &LandingOptions<'_>,
+    landing: &Landing,
+    callbacks: LandingCallbacks<'_>,
     verifier: &mut Verifier,
     known_outcomes: &[LaneOutcome],
 ) -> Result<LandingReport, Error> {
-    if let Some(refused) = automatic_refusal(op, options)? {
+    let options = &landing.options;
+    if let Some(refused) = automatic_refusal(op, landing)? {
         return Ok(LandingReport { lanes: vec![refused], ..LandingReport::default() });
     }
-    if !options.dry_run {
-        leave_preview_with_commits(op, options)?;
+    if !landing.dry_run {
+        leave_preview_with_commits(op, landing)?;
     }
-    let mut sorted_lanes = classify_lanes(op, options)?;
+    let mut sorted_lanes = classify_lanes(op, landing)?;
     sorted_lanes.set_known_outcomes(known_outcomes);
-    if !options.dry_run {
+    if !landing.dry_run {
         leave_preview_of_landing(op, &sorted_lanes)?;
     }
-    (options.on_plan)(&sorted_lanes.plan(options.strategy(&op.project.settings)));
+    (callbacks.on_plan)(&sorted_lanes.plan(options.strategy(&op.project.settings)));
     let ClassifiedLanes { eligible: ready, refused: decided, skipped: left_out } = sorted_lanes;
     let mut report = LandingReport { lanes: decided, skipped: left_out, ..LandingReport::default() };
-    let mut landing = LandingContext { op, options, verifier, merge_hook: PreMergeCommitHook::default() };
+    let merge_hook = PreMergeCommitHook::default();
+    let mut context = LandingContext { op, landing, verifier, merge_hook, has_fresh_records: true };
     let groups = group_by_base(ready);
     if options.atomic {
-        landing.land_atomically(&groups, &mut report)?;
+        context.land_atomically(&groups, &mut report)?;
     } else {
         for (onto, lanes) in &groups {
-            landing.land_group(onto, lanes, &mut report)?;
+            context.land_group(onto, lanes, &mut report)?;
         }
     }
-    if !options.dry_run && !options.keep_lanes {
+    if !landing.dry_run && !options.keep_lanes {
         remove_landed_lanes(op, &mut report);
     }
     Ok(report)
@@ -105,18 +122,18 @@ fn land_by_base(
 
 /// Refuses an automatic landing if the main checkout shows the lane, because the user's checkout would
 /// change, or if the lane's branch has moved since its run.
-fn automatic_refusal(op: &Operation<'_>, options: &LandingOptions<'_>) -> Result<Option<LaneOutcome>, Error> {
-    if !options.is_automatic {
+fn automatic_refusal(op: &Operation<'_>, landing: &Landing) -> Result<Option<LaneOutcome>, Error> {
+    if !landing.options.is_automatic {
         return Ok(None);
     }
     let shown_lane = main_checkout::preview_status(op.project)?.map(|shown| shown.lane);
-    for lane in options.lanes.iter().filter_map(|given_name| op.project.find_lane(given_name).ok()) {
+    for lane in &landing.lanes {
         if shown_lane.as_ref() == Some(&lane.name) {
             let reason = "the main checkout shows it; git proq preview --back leaves it";
             return Ok(Some(LaneOutcome::refused(&lane.name, &lane.base, reason)));
         }
         let tip = op.project.repo.branch_tip(&lane.kind.branch)?;
-        if let Some(reason) = auto_merge::moved_since_run_reason(&op.project.store, &lane, tip)? {
+        if let Some(reason) = auto_merge::moved_since_run_reason(&op.project.store, lane, tip)? {
             return Ok(Some(LaneOutcome::refused(&lane.name, &lane.base, reason)));
         }
     }
@@ -125,15 +142,12 @@ fn automatic_refusal(op: &Operation<'_>, options: &LandingOptions<'_>) -> Result
 
 /// Leaves the preview of a requested lane if commits were made in it, because the lane's commits are only
 /// known then.
-fn leave_preview_with_commits(op: &Operation<'_>, options: &LandingOptions<'_>) -> Result<(), Error> {
+fn leave_preview_with_commits(op: &Operation<'_>, landing: &Landing) -> Result<(), Error> {
     let Some(status) = main_checkout::preview_status(op.project)?.filter(|status| status.has_commits) else {
         return Ok(());
     };
-    let is_named = options
-        .lanes
-        .iter()
-        .any(|given_name| op.project.find_lane(given_name).is_ok_and(|l| l.name == status.lane));
-    if is_named || options.all { leave_preview(op, &status.lane) } else { Ok(()) }
+    let is_named = landing.lanes.iter().any(|lane| lane.name == status.lane);
+    if is_named || landing.options.all { leave_preview(op, &status.lane) } else { Ok(()) }
 }
 
 /// Leaves the preview of a lane that will land, since its branch is then removed. The preview of a refused
@@ -206,19 +220,20 @@ fn kept_lane_message(e: &preview::Error) -> String {
 /// other. Each lane is resolved against the tip that its base has at that time.
 fn resolve_and_land(
     project: &Project,
-    options: &LandingOptions<'_>,
-    resolver: &Resolver<'_>,
+    landing: &Landing,
+    callbacks: LandingCallbacks<'_>,
+    resolver: &Resolver,
     report: &mut LandingReport,
 ) -> Result<(), Error> {
     // A resolution is a merge, which a rebase cannot turn into linear commits.
-    let strategy = match options.strategy(&project.settings) {
+    let strategy = match landing.options.strategy(&project.settings) {
         MergeStrategy::Rebase => MergeStrategy::Squash,
         other => other,
     };
     for outcome in report.lanes.iter_mut().filter(|line| line.result == Verdict::Conflict) {
         let lane_record = project.lane(&outcome.lane).ok();
         let tip = lane_record.and_then(|lane| project.repo.branch_tip(&lane.kind.branch).ok().flatten());
-        let resolved = match resolve_agent::resolve_by_agent(project, outcome.lane.as_str(), resolver) {
+        let resolved = match resolve_agent::resolve_by_agent(project, &outcome.lane, resolver) {
             Ok(resolved) => resolved,
             Err(e) => {
                 proq_base::interrupt::require_no_signal()?;
@@ -227,21 +242,21 @@ fn resolve_and_land(
                 continue;
             }
         };
-        if let (true, Some(tip), Some(commit)) = (options.is_automatic, tip, resolved.commit) {
-            let lane = project.lane(&resolved.lane)?;
+        let lane = project.lane(&resolved.lane)?;
+        if let (true, Some(tip), Some(commit)) = (landing.options.is_automatic, tip, resolved.commit) {
             auto_merge::advance_run_tip(&project.store, &lane, tip, commit)?;
         }
-        let lanes = [resolved.lane.into()];
-        let landing_options = LandingOptions {
-            lanes: &lanes,
-            all: false,
-            resolver: None,
-            push: PushMode::Never,
-            stopped_lanes: None,
-            strategy: Some(strategy),
-            ..*options
+        let given_names = vec![resolved.lane.to_string()];
+        let options = LandingOptions { all: false, strategy: Some(strategy), ..landing.options.clone() };
+        let next = Landing {
+            options,
+            lanes: vec![lane],
+            given_names,
+            endable_sessions: landing.endable_sessions.clone(),
+            ..Landing::default()
         };
-        if let Some(mut landed) = land_lanes(project, &landing_options)?.lanes.pop() {
+        let callbacks = LandingCallbacks { on_turn: &|| Ok(()), ..callbacks };
+        if let Some(mut landed) = land_lanes(project, next, callbacks)?.lanes.pop() {
             if landed.result == Verdict::Landed && resolved.commit.is_some() {
                 landed.result = Verdict::Resolved;
                 landed.conflicted_files = resolved.files;

@@ -18,7 +18,7 @@ use crate::merge::selection::lane_refusal::{
 };
 use crate::merge::stack::commit_hooks::PreMergeCommitHook;
 use crate::merge::types::candidate::{Candidate, LanePart};
-use crate::merge::types::options::LandingOptions;
+use crate::merge::types::options::Landing;
 use crate::merge::types::outcome::{LandingReport, LaneOutcome, Verdict};
 use crate::merge::verify::verifier::Verifier;
 use crate::operation::run_operation::operate;
@@ -49,16 +49,17 @@ pub(crate) fn land_parts(
 ) -> Result<LandingReport, Error> {
     let mut names: Vec<String> = parts_request.parts.iter().map(|part| part.lane.to_string()).collect();
     names.dedup();
-    let options = LandingOptions {
-        onto: Some(parts_request.onto),
-        no_checks: parts_request.no_checks,
-        queue_wait: parts_request.queue_wait,
-        ..LandingOptions::from_lanes(&names)
+    let mut landing = Landing::from_lanes(Vec::new());
+    landing.options.onto = Some(parts_request.onto.to_owned());
+    landing.options.no_checks = parts_request.no_checks;
+    let mut verifier = Verifier::new(project, &landing)?;
+    let only_lane = match names.as_slice() {
+        [name] => project.find_lane(name).ok(),
+        _ => None,
     };
-    let mut verifier = Verifier::new(project, &options)?;
-    project.run_pre_merge_hooks(&names, false, Some(parts_request.onto))?;
     let onto = Some(parts_request.onto);
-    let _ticket = wait_in_queue(project, names.clone(), onto, parts_request.queue_wait)?;
+    project.run_pre_merge_hooks(&names, only_lane.as_ref(), false, onto)?;
+    let _ticket = wait_in_queue(project, names, onto, parts_request.queue_wait)?;
     let mut report = LandingReport::default();
     let mut candidates = Vec::new();
     let tip = project.repo.branch_tip(parts_request.onto)?;
@@ -83,8 +84,14 @@ pub(crate) fn land_parts(
     }
     operate(project, "merge", |op| {
         let merge_hook = PreMergeCommitHook::default();
-        let mut landing = LandingContext { op, options: &options, verifier: &mut verifier, merge_hook };
-        landing.land_group(parts_request.onto, &candidates, &mut report)
+        let mut context = LandingContext {
+            op,
+            landing: &landing,
+            verifier: &mut verifier,
+            merge_hook,
+            has_fresh_records: false,
+        };
+        context.land_group(parts_request.onto, &candidates, &mut report)
     })?;
     report.checks = verifier.into_summary();
     Ok(report)

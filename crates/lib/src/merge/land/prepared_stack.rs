@@ -16,7 +16,7 @@ use crate::merge::stack::lane_stack::Stack;
 use crate::merge::stack::stack_order::OrderedStack;
 use crate::merge::stack::{git_options, stack_order};
 use crate::merge::types::candidate::Candidate;
-use crate::merge::types::options::{LandingOptions, StackOrder};
+use crate::merge::types::options::{Landing, StackOrder};
 use crate::merge::types::outcome::LaneOutcome;
 use crate::merge::verify::checked_stack::{PendingRef, VerifiedStack};
 use crate::merge::verify::verifier::Verifier;
@@ -26,12 +26,14 @@ use crate::run::auto_merge;
 /// Context of a landing within one operation: what the landings of its bases share.
 pub(crate) struct LandingContext<'w, 'p> {
     pub op: &'w Operation<'p>,
-    /// Options of the landing.
-    pub options: &'w LandingOptions<'w>,
+    /// Requested lanes, and options of the landing.
+    pub landing: &'w Landing,
     /// Checks and their results so far.
     pub(crate) verifier: &'w mut Verifier,
     /// The repository's hook that inspects each merge.
     pub(crate) merge_hook: PreMergeCommitHook,
+    /// Whether the lanes were examined just now, so that the record of an unmoved lane is not read again.
+    pub(crate) has_fresh_records: bool,
 }
 
 /// Lanes of one base, stacked and checked.
@@ -51,10 +53,10 @@ impl LandingContext<'_, '_> {
         pending: &mut PendingRef,
         change_check: LocalChangeCheck,
     ) -> Result<PreparedStack, Error> {
-        let (request, project) = (self.options, self.op.project);
+        let (request, project) = (&self.landing.options, self.op.project);
         in_place_guard::require_branch_not_in_place(project, onto)?;
         let scratch = project.store.layout().create_scratch()?;
-        let temp_objects = match request.dry_run {
+        let temp_objects = match self.landing.dry_run {
             true => Some(TempObjectStore::new(&project.repo, &Layout::scratch_objects(scratch.path()))?),
             false => None,
         };
@@ -62,7 +64,8 @@ impl LandingContext<'_, '_> {
         let base = tip.ok_or_else(|| lane::Error::NoOntoBranch { branch: onto.to_owned() })?;
         let strategy = request.strategy(&project.settings);
         let verify_signatures = git_options::requires_signatures(&project.repo, onto, strategy)?;
-        let mut candidates = refresh_candidates(project, group, request)?;
+        let has_fresh_records = std::mem::take(&mut self.has_fresh_records);
+        let mut candidates = refresh_candidates(project, group, self.landing, has_fresh_records)?;
         let context = StackContext {
             project,
             onto,
@@ -74,7 +77,7 @@ impl LandingContext<'_, '_> {
             temp_objects: temp_objects.as_ref(),
         };
         let has_alternatives = group.len() > 1 || request.atomic;
-        let change_check = change_check.for_stack(has_alternatives, request.dry_run);
+        let change_check = change_check.for_stack(has_alternatives, self.landing.dry_run);
         let OrderedStack { mut stack, lanes, order_notes: why } = stack_in_order(
             self.op,
             self.verifier,
@@ -86,7 +89,7 @@ impl LandingContext<'_, '_> {
         )?;
         let dropped = candidates.dropped;
         stack.decided.extend(dropped.iter().cloned());
-        if request.dry_run {
+        if self.landing.dry_run {
             let temp_objects = temp_objects.as_ref();
             return prepare_dry_run(self.op, self.verifier, stack, why, has_alternatives, temp_objects);
         }
@@ -197,22 +200,29 @@ struct CurrentCandidates {
 fn refresh_candidates(
     project: &Project,
     candidates: &[Candidate],
-    options: &LandingOptions<'_>,
+    landing: &Landing,
+    has_fresh_records: bool,
 ) -> Result<CurrentCandidates, Error> {
     let mut out = CurrentCandidates::default();
     for candidate in candidates {
-        if candidate.part.is_some() || options.simulated_lane.is_some() {
+        if candidate.part.is_some() || landing.is_simulated {
             out.lanes.push(candidate.clone());
             continue;
         }
-        let Some(lane) = branch_move::find_current_record(project, &candidate.lane)? else {
-            out.dropped.push(removed_lane_outcome(project, &candidate.lane, options));
+        let is_current =
+            has_fresh_records && project.repo.branch_tip(&candidate.lane.kind.branch)? == Some(candidate.tip);
+        let current = match is_current {
+            true => Some(candidate.lane.clone()),
+            false => branch_move::find_current_record(project, &candidate.lane)?,
+        };
+        let Some(lane) = current else {
+            out.dropped.push(removed_lane_outcome(project, &candidate.lane, &landing.options));
             continue;
         };
         let (state, _) = lane_state::effective_state(project, &lane)?;
-        let is_busy = state.is_busy() && !options.would_stop();
+        let is_busy = state.is_busy() && !landing.would_stop();
         let tip = project.repo.branch_tip(&lane.kind.branch)?;
-        if options.is_automatic
+        if landing.options.is_automatic
             && !is_busy
             && let Some(reason) = auto_merge::moved_since_run_reason(&project.store, &lane, tip)?
         {

@@ -3,12 +3,12 @@
 use proq_git::worktrees::push::PushFailure;
 
 use crate::lane::Project;
-use crate::merge::types::options::{LandingOptions, PushMode};
+use crate::merge::types::options::{Landing, PushMode};
 use crate::merge::types::outcome::{LandingReport, PushReport, Verdict};
 
 /// Pushes each base that a lane landed on; in a dry run, only determines the destination.
-pub(crate) fn push_bases(project: &Project, options: &LandingOptions<'_>, report: &mut LandingReport) {
-    if options.push == PushMode::Never {
+pub(crate) fn push_bases(project: &Project, landing: &Landing, report: &mut LandingReport) {
+    if landing.push == PushMode::Never {
         return;
     }
     let landed = report.lanes.iter().filter(|l| matches!(l.result, Verdict::Landed | Verdict::Resolved));
@@ -18,11 +18,11 @@ pub(crate) fn push_bases(project: &Project, options: &LandingOptions<'_>, report
             branches.push(&outcome.onto);
         }
     }
-    report.pushed = branches.into_iter().map(|branch| push_branch(project, options, branch)).collect();
+    report.pushed = branches.into_iter().map(|branch| push_branch(project, landing, branch)).collect();
 }
 
 /// Pushes a base; in a dry run, only determines the remote.
-fn push_branch(project: &Project, options: &LandingOptions<'_>, branch: &str) -> PushReport {
+fn push_branch(project: &Project, landing: &Landing, branch: &str) -> PushReport {
     let report = PushReport { branch: branch.to_owned(), ..PushReport::default() };
     let failed = |report: PushReport, failure: PushFailure| PushReport {
         message: Some(failure.reason),
@@ -35,11 +35,11 @@ fn push_branch(project: &Project, options: &LandingOptions<'_>, branch: &str) ->
         Err(failure) => return failed(report, failure),
     };
     let report = PushReport { remote: Some(destination.remote.clone()), ..report };
-    if options.dry_run {
+    if landing.dry_run {
         return report;
     }
     project.listener.progress(format!("pushing {branch} to {}", destination.remote));
-    let result = project.repo.push(branch, &destination, options.push == PushMode::MayPrompt);
+    let result = project.repo.push(branch, &destination, landing.push == PushMode::MayPrompt);
     project.listener.progress("");
     match result {
         Ok(()) => PushReport { done: true, ..report },

@@ -85,7 +85,7 @@ fn can_base_move(
     worktrees: &WorktreeList,
 ) -> Result<bool, Error> {
     let repo = &project.repo;
-    let strategy = LandingOptions::from_lanes(&[]).strategy(&project.settings);
+    let strategy = LandingOptions::default().strategy(&project.settings);
     in_place_guard::require_branch_not_in_place(project, base)?;
     require_no_git_operation(repo, base, worktrees)?;
     // A rebase goes commit by commit. One commit may conflict where all together do not, and merge commits

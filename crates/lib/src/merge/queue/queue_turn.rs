@@ -8,14 +8,14 @@ use proq_store::records::lane::LaneRecord;
 use crate::lane::Project;
 use crate::lane::recovery;
 use crate::merge::Error;
-use crate::merge::types::options::LandingOptions;
+use crate::merge::types::options::Landing;
 
 /// Turn of a landing in the merge queue, with the named lanes that still exist then.
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct QueueTurn {
-    /// Names of the named lanes that still exist; for a dry run, the names or branches as the user gave them.
-    pub lanes: Vec<String>,
+    /// Named lanes that still exist, as recorded then.
+    pub lanes: Vec<LaneRecord>,
     /// Named lanes that were removed.
     pub removed: Vec<LaneRecord>,
     /// Ticket of the merge queue; dropping it lets the next landing start. None for a dry run, which does not
@@ -27,26 +27,29 @@ impl QueueTurn {
     /// Enters the merge queue and waits until it is the landing's turn.
     ///
     /// # Errors
-    /// Fails at once, before the wait, if a named lane does not exist. Fails if the wait timed out.
-    pub fn wait(project: &Project, options: &LandingOptions<'_>) -> Result<QueueTurn, Error> {
-        if options.dry_run {
-            return Ok(QueueTurn { lanes: options.lanes.to_vec(), removed: Vec::new(), ticket: None });
+    /// Fails if the wait timed out.
+    pub fn wait(project: &Project, landing: &Landing) -> Result<QueueTurn, Error> {
+        let options = &landing.options;
+        if landing.dry_run {
+            return Ok(QueueTurn { lanes: landing.lanes.clone(), removed: Vec::new(), ticket: None });
         }
-        let named_lanes = options
-            .lanes
-            .iter()
-            .map(|given_name| project.find_lane(given_name))
-            .collect::<Result<Vec<_>, _>>()?;
-        let lanes = named_lanes.iter().map(|lane| lane.name.to_string()).collect();
-        let ticket = wait_in_queue(project, lanes, options.onto, options.queue_wait)?;
-        let (present, removed) =
-            named_lanes.into_iter().partition::<Vec<_>, _>(|lane| project.lane(&lane.name).is_ok());
-        Ok(QueueTurn {
-            lanes: present.into_iter().map(|lane| lane.name.into()).collect(),
-            removed,
-            ticket: Some(ticket),
-        })
+        let names = landing.lanes.iter().map(|lane| lane.name.to_string()).collect();
+        let ticket = wait_in_queue(project, names, options.onto.as_deref(), options.queue_wait)?;
+        let (lanes, removed) = reload_lanes(project, &landing.lanes);
+        Ok(QueueTurn { lanes, removed, ticket: Some(ticket) })
     }
+}
+
+/// Reads the records of lanes again. Returns those that still exist, and the old records of the others.
+pub(crate) fn reload_lanes(project: &Project, lanes: &[LaneRecord]) -> (Vec<LaneRecord>, Vec<LaneRecord>) {
+    let (mut present, mut removed) = (Vec::new(), Vec::new());
+    for lane in lanes {
+        match project.lane(&lane.name) {
+            Ok(current) => present.push(current),
+            Err(_) => removed.push(lane.clone()),
+        }
+    }
+    (present, removed)
 }
 
 /// Enters the merge queue, waits for the turn, and then recovers interrupted operations. `lanes` are the

@@ -2,7 +2,6 @@
 
 use proq_base::explain::Explain;
 use proq_base::lane_name::LaneName;
-use proq_store::records::lane::LaneRecord;
 
 use crate::agent;
 use crate::agent::control::stop;
@@ -10,7 +9,7 @@ use crate::lane::Project;
 use crate::lane::inspection::idle_lane;
 use crate::lane::state::lane_state::effective_state;
 use crate::merge::Error;
-use crate::merge::types::options::LandingOptions;
+use crate::merge::types::options::Landing;
 use crate::merge::types::outcome::LaneOutcome;
 
 /// Result of stopping the agents.
@@ -23,33 +22,29 @@ pub(crate) struct StoppedAgents {
     pub refused: Vec<LaneOutcome>,
 }
 
-/// Stops the agents of the requested lanes, if the options request that. An agent that finishes concurrently
+/// Stops the agents of the requested lanes, if the landing may do that. An agent that finishes concurrently
 /// is not counted as stopped.
 ///
 /// # Errors
 /// Fails when the lanes cannot be read, or a signal ended it. An agent that cannot be stopped is no error:
 /// its lane is refused.
-pub(crate) fn stop_agents(project: &Project, options: &LandingOptions<'_>) -> Result<StoppedAgents, Error> {
+pub(crate) fn stop_agents(project: &Project, landing: &Landing) -> Result<StoppedAgents, Error> {
     let mut out = StoppedAgents::default();
-    if options.stopped_lanes.is_none() && options.endable_sessions.is_empty() {
+    if landing.stopped_lanes.is_none() && landing.endable_sessions.is_empty() {
         return Ok(out);
     }
-    let lanes: Vec<LaneRecord> = if options.all {
-        project.owned_lanes()?
-    } else {
-        options.lanes.iter().map(|name| project.find_lane(name)).collect::<Result<_, _>>()?
-    };
+    let lanes = if landing.options.all { project.owned_lanes()? } else { landing.lanes.clone() };
     for lane in lanes {
         if !effective_state(project, &lane)?.0.is_busy() || out.lanes.contains(&lane.name) {
             continue;
         }
         // The agent may have received another message since the caller found it idle.
-        let is_endable = || options.endable_sessions.contains(&lane.name);
-        if options.stopped_lanes.is_none() && !(is_endable() && idle_lane::is_idle_with_work(project, &lane)?)
+        let is_endable = || landing.endable_sessions.contains(&lane.name);
+        if landing.stopped_lanes.is_none() && !(is_endable() && idle_lane::is_idle_with_work(project, &lane)?)
         {
             continue;
         }
-        if options.dry_run {
+        if landing.dry_run {
             out.lanes.push(lane.name);
             continue;
         }
@@ -61,7 +56,7 @@ pub(crate) fn stop_agents(project: &Project, options: &LandingOptions<'_>) -> Re
             }
             Err(agent::Error::NotRunning { .. }) => {}
             Err(e) => {
-                let onto = options.onto.unwrap_or(&lane.base);
+                let onto = landing.options.onto.as_ref().unwrap_or(&lane.base);
                 let hints = e.hints().iter().map(ToString::to_string).collect();
                 let outcome = LaneOutcome::refused(&lane.name, onto, e.to_string());
                 out.refused.push(LaneOutcome { hints, exit_code: Some(e.exit()), ..outcome });

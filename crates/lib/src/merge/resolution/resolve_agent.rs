@@ -17,7 +17,7 @@ use super::resolve::{
     ResolutionStart, ResolvedConflict, apply_resolution, check_resolution, close_resolution, open_resolution,
     require_open_resolution,
 };
-use super::{resolve, resolve_prompt};
+use super::resolve_prompt;
 use crate::agent::command::agent_command::AgentCommand;
 use crate::agent::control::stop;
 use crate::agent::hook_events::stop_gate;
@@ -41,26 +41,25 @@ enum AttemptOutcome {
     Refused(String),
 }
 
-/// Runs an agent to resolve the conflict of a lane, given by its name or branch, in as many attempts as
-/// allowed.
+/// Runs an agent to resolve the conflict of a lane, in as many attempts as allowed.
 ///
 /// # Errors
 /// [`ResolveError::AttemptsExhausted`] after the last attempt, whose worktree stays open; the earlier
 /// attempts are saved.
 pub fn resolve_by_agent(
     project: &Project,
-    name_or_branch: &str,
-    resolver: &Resolver<'_>,
+    name: &LaneName,
+    resolver: &Resolver,
 ) -> Result<ResolvedConflict, Error> {
-    start_supervisor::require_installed(&project.layers, resolver.agent, resolver.current_dir)?;
+    start_supervisor::require_installed(&project.layers, &resolver.agent, &resolver.current_dir)?;
     let mut refusals: Vec<String> = Vec::new();
     loop {
-        let (lane, lock) = project.lock_idle_lane(&project.find_lane(name_or_branch)?.name)?;
-        let resolution = match open_resolution(project, &lane, &lock, Some(resolver.agent), refusals.clone())?
-        {
-            ResolutionStart::Open(open) => open,
-            ResolutionStart::Resolved(resolved) => return Ok(resolved),
-        };
+        let (lane, lock) = project.lock_idle_lane(name)?;
+        let resolution =
+            match open_resolution(project, &lane, &lock, Some(&resolver.agent), refusals.clone())? {
+                ResolutionStart::Open(open) => open,
+                ResolutionStart::Resolved(resolved) => return Ok(resolved),
+            };
         let dir = resolution.worktree_path.clone();
         let reason = match run_attempt(project, &lane, lock, &resolution, resolver)? {
             AttemptOutcome::Resolved(resolved) => return Ok(resolved),
@@ -72,7 +71,7 @@ pub fn resolve_by_agent(
         refusals.push(reason.clone());
         let attempts = u32::try_from(refusals.len()).unwrap_or(u32::MAX);
         if attempts > resolver.retries {
-            let (lane, agent) = (lane.name, resolver.agent.to_owned());
+            let (lane, agent) = (lane.name, resolver.agent.clone());
             return Err(ResolveError::AttemptsExhausted { lane, agent, tries: attempts, reason, dir }.into());
         }
         project.listener.step_done(format!("refused: {reason}"));
@@ -87,7 +86,7 @@ pub fn resolve_by_agent(
 pub(crate) fn resume_by_agent(
     project: &Project,
     name: &LaneName,
-    resolver: &Resolver<'_>,
+    resolver: &Resolver,
 ) -> Result<ResolvedConflict, Error> {
     let lane = project.lane(name)?;
     let is_open = project.find_resolution(&lane.name)?.is_some_and(|open| open.agent.is_some());
@@ -100,7 +99,7 @@ pub(crate) fn resume_by_agent(
             return Ok(resolved);
         }
     }
-    resolve_by_agent(project, name.as_str(), resolver)
+    resolve_by_agent(project, name, resolver)
 }
 
 /// Runs the agent once on an open resolution, waits for it, and applies the result if it is accepted.
@@ -109,7 +108,7 @@ fn run_attempt(
     lane: &LaneRecord,
     lock: LockGuard,
     resolution: &ResolutionRecord,
-    resolver: &Resolver<'_>,
+    resolver: &Resolver,
 ) -> Result<AttemptOutcome, Error> {
     let prepared = prepare_agent(project, lane, resolution, resolver);
     let (agent_command, prompt) = match prepared {
@@ -147,7 +146,7 @@ fn conclude_attempt(
     project: &Project,
     lane: &LaneName,
     run_number: RunNumber,
-    resolver: &Resolver<'_>,
+    resolver: &Resolver,
 ) -> Result<AttemptOutcome, Error> {
     let run = RunRecord::load(&project.store.layout().run_record(lane, run_number))?;
     let (lane, _lock) = project.lock_idle_lane(lane)?;
@@ -158,9 +157,9 @@ fn conclude_attempt(
         Some(RunState::Stopped) => return Err(ResolveError::Stopped { lane: lane.name }.into()),
         _ => return Ok(AttemptOutcome::Refused(failure_reason(project, &lane.name, &run))),
     }
-    let (tree, refusal_reasons) = check_resolution(project, &resolution, resolver.allowance, true)?;
+    let (tree, refusal_reasons) = check_resolution(project, &resolution, &resolver.allowance, true)?;
     if refusal_reasons.is_empty() {
-        return apply_resolution(project, &resolution, tree, resolver.agent).map(AttemptOutcome::Resolved);
+        return apply_resolution(project, &resolution, tree, &resolver.agent).map(AttemptOutcome::Resolved);
     }
     Ok(AttemptOutcome::Refused(refusal_reasons.join("; ")))
 }
@@ -179,7 +178,7 @@ fn prepare_agent(
     project: &Project,
     lane: &LaneRecord,
     resolution: &ResolutionRecord,
-    resolver: &Resolver<'_>,
+    resolver: &Resolver,
 ) -> Result<(AgentCommand, String), Error> {
     let repo = &project.repo;
     let scratch = project.store.layout().create_scratch()?;
@@ -199,14 +198,14 @@ fn prepare_agent(
         .unwrap_or_default();
     let checks = stop_gate::lane_checks(project, &lane.clone().into_any())?;
     let prompt =
-        resolve_prompt::build_prompt(repo, resolution, &reference, &task, &checks, resolver.allowance)?;
+        resolve_prompt::build_prompt(repo, resolution, &reference, &task, &checks, &resolver.allowance)?;
     Ok((
         AgentCommand::from_profile(
             project,
-            resolver.agent,
+            &resolver.agent,
             &prompt,
-            resolver.current_dir,
-            resolver.run_options,
+            &resolver.current_dir,
+            &resolver.run_options,
         )?,
         prompt,
     ))
@@ -235,15 +234,4 @@ pub fn require_agent_approved(project: &Project, agent: &str) -> Result<(), Erro
         Some(path) if !command.approved => Err(Error::UnapprovedAgent { path, agent: command.line }),
         _ => Ok(()),
     }
-}
-
-/// Returns a lane with a recorded conflict and its open resolution, if any, without changing anything.
-pub fn load_resolution(
-    project: &Project,
-    name: &LaneName,
-) -> Result<(LaneRecord, Option<ResolutionRecord>), Error> {
-    let lane = project.lane(name)?;
-    resolve::load_conflict(&project.store, &lane.name)?;
-    let resolution = project.find_resolution(&lane.name)?;
-    Ok((lane, resolution))
 }

@@ -25,7 +25,7 @@ use crate::lane::Project;
 use crate::lane::inspection::evidence::{has_landed_on, inspect_worktree};
 use crate::merge::Error;
 use crate::merge::types::candidate::{Candidate, PendingCommit};
-use crate::merge::types::options::LandingOptions;
+use crate::merge::types::options::Landing;
 use crate::merge::types::outcome::{LandingPlan, LaneOutcome, PlannedLane, Verdict};
 use crate::operation::journaled_operation::Operation;
 
@@ -69,13 +69,10 @@ impl ClassifiedLanes {
 }
 
 /// Sorts the requested lanes into those that may land, those that may not, and those that `--all` skips.
-pub(crate) fn classify_lanes(
-    op: &Operation<'_>,
-    options: &LandingOptions<'_>,
-) -> Result<ClassifiedLanes, Error> {
-    let project = op.project;
+pub(crate) fn classify_lanes(op: &Operation<'_>, landing: &Landing) -> Result<ClassifiedLanes, Error> {
+    let (project, options) = (op.project, &landing.options);
     let mut out = ClassifiedLanes::default();
-    let mut lanes = requested_lanes(project, options)?;
+    let mut lanes = requested_lanes(project, landing)?;
     if options.all {
         skip_rival_attempts(&mut lanes, &mut out);
         skip_batch_lanes(&mut lanes, &mut out);
@@ -83,11 +80,11 @@ pub(crate) fn classify_lanes(
     let worktrees = WorktreeList::read(&project.repo)?;
     let mut examinations = Vec::new();
     for lane in lanes {
-        let onto = options.onto.map_or_else(|| lane.base.clone(), ToOwned::to_owned);
+        let onto = options.onto.as_ref().unwrap_or(&lane.base).clone();
         let examination = LaneExamination {
             op,
             project,
-            options,
+            landing,
             lane,
             onto,
             worktrees: &worktrees,
@@ -125,20 +122,16 @@ pub(crate) fn classify_lanes(
     Ok(out)
 }
 
-/// Returns the requested lanes, each once: all lanes by age, the unrecorded lane, or the named lanes.
-fn requested_lanes(project: &Project, options: &LandingOptions<'_>) -> Result<Vec<LaneRecord>, Error> {
-    let mut lanes = Vec::new();
-    if options.all {
+/// Returns the requested lanes, each once: all lanes by age, or the named lanes.
+fn requested_lanes(project: &Project, landing: &Landing) -> Result<Vec<LaneRecord>, Error> {
+    let mut lanes: Vec<LaneRecord> = Vec::new();
+    if landing.options.all {
         lanes = project.owned_lanes()?;
         lanes.sort_by(|a, b| a.created.cmp(&b.created).then_with(|| a.name.cmp(&b.name)));
-    } else if let Some(lane) = options.simulated_lane {
-        lanes.push(lane.clone());
-    } else {
-        for name in options.lanes {
-            let lane = project.find_lane(name)?;
-            if !lanes.iter().any(|l: &LaneRecord| l.name == lane.name) {
-                lanes.push(lane);
-            }
+    }
+    for lane in &landing.lanes {
+        if lanes.iter().all(|known| known.name != lane.name) {
+            lanes.push(lane.clone());
         }
     }
     Ok(lanes)
@@ -185,7 +178,7 @@ impl LaneExamination<'_, '_> {
                 || self.was_incomplete.load(Ordering::Relaxed)
                 || !has_branch_and_worktree(&self.project.repo, &self.lane)
         };
-        if !matches!(decision, Ok(Ok(_))) && self.options.simulated_lane.is_none() && may_be_outdated() {
+        if !matches!(decision, Ok(Ok(_))) && !self.landing.is_simulated && may_be_outdated() {
             return self.reexamine();
         }
         decision.map(Some)
@@ -202,9 +195,9 @@ impl LaneExamination<'_, '_> {
             }
             _ => {
                 let worktrees = &WorktreeList::read(&project.repo)?;
-                let (op, request, was_incomplete) = (self.op, self.options, AtomicBool::default());
+                let (op, landing, was_incomplete) = (self.op, self.landing, AtomicBool::default());
                 let (lane, onto) = (self.lane.clone(), self.onto.clone());
-                LaneExamination { op, project, options: request, lane, onto, worktrees, was_incomplete }
+                LaneExamination { op, project, landing, lane, onto, worktrees, was_incomplete }
                     .decide(None)
                     .map(Some)
             }
@@ -227,7 +220,7 @@ impl LaneExamination<'_, '_> {
         let ExaminedLane { tip, base_tip: base, common_ancestor: from, status_to_commit: would_commit } =
             examined;
         let changes = tree_diff::tree_changes(repo, from, tip)?;
-        if !self.options.force
+        if !self.landing.options.force
             && let Some(path) =
                 changes.iter().find(|c| adds_conflict_markers(repo, c)).map(|c| c.path.clone())
         {
@@ -238,7 +231,7 @@ impl LaneExamination<'_, '_> {
                 ..LaneOutcome::refused(&lane.name, &self.onto, reason)
             })));
         }
-        if !self.options.allow_deletions
+        if !self.landing.options.allow_deletions
             && let Some(refused) = mass_deletion_refusal(repo, &lane.name, &self.onto, base, &changes)?
         {
             return Ok(Err(Box::new(refused)));
@@ -276,7 +269,7 @@ impl LaneExamination<'_, '_> {
         let Some(base) = project.repo.branch_tip(&self.onto)? else {
             return refused(format!("its base '{}' is gone; --onto BRANCH lands it elsewhere", self.onto));
         };
-        if self.options.pick
+        if self.landing.options.pick
             && let Some(pick_refused) = refuse_second_pick(project, lane, &self.onto)?
         {
             let hint = format!("land it as well: git proq merge {}", lane.name);
@@ -301,7 +294,7 @@ impl LaneExamination<'_, '_> {
         if let Some(git_operation) = evidence.open_git_operation {
             return refused(format!("a {git_operation} is under way in it"));
         }
-        if let (Some(name), false) = (evidence.unpushed_submodules.first(), self.options.force) {
+        if let (Some(name), false) = (evidence.unpushed_submodules.first(), self.landing.options.force) {
             return refused(format!(
                 "its submodule {name} has commits that no remote has; push them, or land it by name with --force"
             ));

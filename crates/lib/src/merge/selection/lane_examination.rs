@@ -16,14 +16,14 @@ use crate::lane::inspection::idle_lane::{IDLE_DETAIL, is_idle_with_work};
 use crate::lane::state::conflict_validity;
 use crate::lane::state::lane_state::effective_state;
 use crate::merge::Error;
-use crate::merge::types::options::LandingOptions;
+use crate::merge::types::options::Landing;
 use crate::operation::journaled_operation::Operation;
 
 /// Examination of one requested lane: whether it may land, or why not.
 pub(crate) struct LaneExamination<'a, 'p> {
     pub op: &'a Operation<'p>,
     pub project: &'p Project,
-    pub options: &'a LandingOptions<'a>,
+    pub landing: &'a Landing,
     pub lane: LaneRecord,
     /// Branch that the lane would land on.
     pub onto: String,
@@ -41,10 +41,10 @@ impl LaneExamination<'_, '_> {
         let suffix = detail.map(|d| format!(": {d}")).unwrap_or_default();
         Ok(match state {
             // This is a dry run: the lane is taken as it is now, while its agent continues.
-            state if state.is_busy() && self.options.would_stop() => None,
+            state if state.is_busy() && self.landing.would_stop() => None,
             LaneState::Running if is_idle_with_work(self.project, lane)? => {
                 let hint = format!("; git proq merge {} --stop ends its session and lands it", lane.name);
-                let hint = if self.options.all { hint.as_str() } else { "" };
+                let hint = if self.landing.options.all { hint.as_str() } else { "" };
                 Some(format!("it is done, and {IDLE_DETAIL}{hint}"))
             }
             LaneState::Starting | LaneState::Running => Some("its agent is running".into()),
@@ -52,24 +52,27 @@ impl LaneExamination<'_, '_> {
                 Some(format!("its agent lives on without a supervisor; git proq stop {} ends it", lane.name))
             }
             LaneState::Stopped if self.was_stopped_to_land() => {
-                let is_skipped = self.options.all && !self.has_commits()? && !self.has_uncommitted()?;
+                let is_skipped =
+                    self.landing.options.all && !self.has_commits()? && !self.has_uncommitted()?;
                 is_skipped.then(|| "it has no commits yet".into())
             }
             LaneState::Failed | LaneState::Stalled | LaneState::Stopped
-                if self.options.all || !self.options.force =>
+                if self.landing.options.all || !self.landing.options.force =>
             {
                 Some(format!("it {}{suffix}; land it all the same by name with --force", past_tense(state)))
             }
             LaneState::NoChange => Some("it changed nothing".into()),
-            LaneState::Idle if self.options.all && !self.has_commits()? => {
+            LaneState::Idle if self.landing.options.all && !self.has_commits()? => {
                 Some("it has no commits yet".into())
             }
             LaneState::Conflict
-                if self.options.all && self.options.resolver.is_none() && self.has_same_conflict()? =>
+                if self.landing.options.all
+                    && self.landing.resolver.is_none()
+                    && self.has_same_conflict()? =>
             {
                 Some("it conflicts, and neither it nor its base has moved since".into())
             }
-            LaneState::CheckFailed if self.options.all && !self.is_failed_check_outdated()? => {
+            LaneState::CheckFailed if self.landing.options.all && !self.is_failed_check_outdated()? => {
                 Some("its checks failed, and neither it nor its base has moved since".into())
             }
             _ => None,
@@ -90,9 +93,8 @@ impl LaneExamination<'_, '_> {
     /// Returns whether `--stop` stopped the lane's agent for this landing, so that its stopped state is no
     /// reason to refuse it.
     fn was_stopped_to_land(&self) -> bool {
-        self.options
-            .stopped_lanes
-            .is_some_and(|stopped| !self.options.all || stopped.contains(&self.lane.name))
+        let stopped = self.landing.stopped_lanes.as_ref();
+        stopped.is_some_and(|stopped| !self.landing.options.all || stopped.contains(&self.lane.name))
     }
 
     /// Returns whether the lane's worktree has uncommitted changes; false if it is gone.
@@ -121,13 +123,13 @@ impl LaneExamination<'_, '_> {
         let path = self.project.store.layout().failed_check_record(&self.lane.name);
         let Some(record) = FailedCheckRecord::load_if_exists(&path)? else { return Ok(true) };
         if record.command_lane.is_none() {
-            let base_commands = match self.options.no_checks {
+            let base_commands = match self.landing.options.no_checks {
                 true => Vec::new(),
                 false => self.project.landing_checks(&self.onto)?.commands,
             };
             if !base_commands
                 .iter()
-                .chain(self.options.extra_checks)
+                .chain(&self.landing.options.extra_checks)
                 .any(|command| *command == record.command)
             {
                 return Ok(true);

@@ -84,13 +84,13 @@ pub(crate) fn refuse_second_pick(
 pub(crate) fn removed_lane_outcome(
     project: &Project,
     lane: &LaneRecord,
-    options: &LandingOptions<'_>,
+    options: &LandingOptions,
 ) -> LaneOutcome {
-    let onto = options.onto.unwrap_or(&lane.base);
+    let onto = options.onto.as_ref().unwrap_or(&lane.base);
     let removed_lanes = project.past_owned_lanes().into_iter().map(|(_, past)| past);
     let landed = removed_lanes.filter(|past| past.name == lane.name && past.start == lane.start);
     let landed = landed.filter(|past| past.state() == LaneState::Landed).find_map(|past| past.landed);
-    if landed.is_some_and(|landed| landed.onto == onto) {
+    if landed.is_some_and(|landed| landed.onto == *onto) {
         let message = Some("another landing was faster".to_owned());
         return LaneOutcome {
             message,

@@ -50,20 +50,22 @@ impl LaneExamination<'_, '_> {
             return refused(format!("it has uncommitted work: {names}; {why}"), vec![hint]);
         }
         match project.settings.uncommitted {
-            UncommittedPolicy::Commit if self.options.dry_run => {
-                match leftovers_to_commit(project, lane, self.options.allow_deletions) {
+            UncommittedPolicy::Commit if self.landing.dry_run => {
+                match leftovers_to_commit(project, lane, self.landing.options.allow_deletions) {
                     Ok(paths) => Ok(Ok(!paths.is_empty())),
                     Err(e) => refused_by_error(e),
                 }
             }
-            UncommittedPolicy::Snapshot if self.options.dry_run => Ok(Ok(false)),
+            UncommittedPolicy::Snapshot if self.landing.dry_run => Ok(Ok(false)),
             UncommittedPolicy::Refuse => refused(
                 format!("it has uncommitted work: {names}"),
                 commit_hints(&project.repo, lane, &evidence.dirty_state),
             ),
             // If this landing had been refused before, the landing has already committed what the lane's run
             // left.
-            UncommittedPolicy::Commit if self.options.is_automatic && lane.auto_merge_refusal.is_some() => {
+            UncommittedPolicy::Commit
+                if self.landing.options.is_automatic && lane.auto_merge_refusal.is_some() =>
+            {
                 refused(
                     format!("it has uncommitted work that may not be its agent's: {names}"),
                     vec![format!("commit it and land the lane: git proq merge {}", lane.name)],
@@ -104,14 +106,14 @@ impl LaneExamination<'_, '_> {
         let (project, lane) = (self.project, &self.lane);
         let old_tip = project.repo.branch_tip(&lane.kind.branch)?;
         let message = format!("{}\n\nLeft uncommitted in lane {}.\n", lane.title, lane.name);
-        if let Err(e) = commit_leftovers(project, lane, &message, self.options.allow_deletions) {
+        if let Err(e) = commit_leftovers(project, lane, &message, self.landing.options.allow_deletions) {
             return Ok(Err(e));
         }
         if let Some(reason) = head_ownership::move_branch_to_head(project, lane)? {
             return Ok(Ok(Some(reason)));
         }
         let new_tip = project.repo.branch_tip(&lane.kind.branch)?;
-        if let (true, Some(before), Some(after)) = (self.options.is_automatic, old_tip, new_tip) {
+        if let (true, Some(before), Some(after)) = (self.landing.options.is_automatic, old_tip, new_tip) {
             auto_merge::advance_run_tip(&project.store, lane, before, after)?;
         }
         Ok(Ok(None))

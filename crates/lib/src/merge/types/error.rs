@@ -120,6 +120,10 @@ pub enum Error {
         /// Agent that the settings name.
         agent: String,
     },
+    /// What a landing depends on has changed since its plan was made.
+    #[error("the repository has changed since the plan was made; nothing was moved")]
+    #[hint("see what would land now: git proq merge --dry-run …")]
+    PlanOutdated,
     /// No home folder exists for the check worktrees.
     #[error("there is no home folder to keep the worktrees for checks in; nothing was moved")]
     #[hint("name another folder: git config proq.verify.location /PATH")]

@@ -1,4 +1,4 @@
-//! Options of a landing.
+//! Options of a landing, and the landing itself: its lanes and the agents that it may use or end.
 
 use std::collections::BTreeSet;
 
@@ -40,9 +40,10 @@ impl StackOrder {
 }
 
 /// Whether bases are pushed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum PushMode {
     /// Bases are not pushed.
+    #[default]
     Never,
     /// Bases are pushed; git may not prompt.
     WithoutPrompt,
@@ -50,28 +51,18 @@ pub enum PushMode {
     MayPrompt,
 }
 
-/// Options of a landing.
-#[derive(Clone, Copy)]
-pub struct LandingOptions<'a> {
-    /// Names or branches of the lanes to land, as the user gave them.
-    pub lanes: &'a [String],
-    /// The named lane as it would be created; a dry run treats it like a recorded lane.
-    pub simulated_lane: Option<&'a LaneRecord>,
+/// Options of a landing that do not depend on the state of its lanes.
+#[derive(Debug, Clone, Default)]
+pub struct LandingOptions {
     /// Whether every eligible lane lands.
     pub all: bool,
     /// Branch to land on instead of each lane's own base.
-    pub onto: Option<&'a str>,
+    pub onto: Option<String>,
     /// Whether named lanes land despite a failed or stopped run, conflict markers, or submodule commits that
     /// no remote has.
     pub force: bool,
     /// Whether lanes land that delete more than half of their base's files.
     pub allow_deletions: bool,
-    /// Names of the lanes whose agents were stopped for this landing; none without `--stop`. A stopped lane
-    /// then lands; with `all`, only if it was stopped for this landing.
-    pub stopped_lanes: Option<&'a [LaneName]>,
-    /// Lanes whose agents' sessions may be ended, if the agents are done and idle when the landing's turn
-    /// comes.
-    pub endable_sessions: &'a [LaneName],
     /// Whether the lanes are picked: a lane is refused if another attempt of its group has landed.
     pub pick: bool,
     /// Whether the landing runs automatically, without a user's request: it changes nothing that the main
@@ -87,70 +78,17 @@ pub struct LandingOptions<'a> {
     pub order: StackOrder,
     /// Whether all lanes land or none.
     pub atomic: bool,
-    /// Callback that receives the plan before anything moves.
-    pub on_plan: &'a dyn Fn(&LandingPlan),
-    /// Whether the landing is only simulated.
-    pub dry_run: bool,
     /// Command lines to check with, after those of the settings.
-    pub extra_checks: &'a [String],
+    pub extra_checks: Vec<String>,
     /// Whether the commands of the settings and of the lanes' tasks are skipped; `extra_checks` still run.
     pub no_checks: bool,
     /// Number of states to check in parallel; none for the setting.
     pub jobs: Option<usize>,
-    /// Agent that resolves conflicts.
-    pub resolver: Option<Resolver<'a>>,
-    /// Whether bases that lanes landed on are pushed.
-    pub push: PushMode,
     /// Time to wait in the merge queue.
     pub queue_wait: WaitLimit,
 }
 
-impl<'a> LandingOptions<'a> {
-    /// Returns the options to land these lanes in the given order, one independent of the other, and keep
-    /// them.
-    pub(crate) fn from_lanes(lanes: &'a [String]) -> LandingOptions<'a> {
-        LandingOptions {
-            lanes,
-            simulated_lane: None,
-            all: false,
-            onto: None,
-            force: false,
-            allow_deletions: false,
-            stopped_lanes: None,
-            endable_sessions: &[],
-            pick: false,
-            is_automatic: false,
-            keep_lanes: true,
-            strategy: None,
-            skip_hooks: false,
-            order: StackOrder::Given,
-            atomic: false,
-            on_plan: &|_| {},
-            dry_run: false,
-            extra_checks: &[],
-            no_checks: false,
-            jobs: None,
-            resolver: None,
-            push: PushMode::Never,
-            queue_wait: WaitLimit::Forever,
-        }
-    }
-
-    /// Returns whether the landing would stop agents but is a dry run: lanes with a running agent are taken
-    /// as they are.
-    pub(crate) fn would_stop(&self) -> bool {
-        self.dry_run && self.stopped_lanes.is_some()
-    }
-
-    /// Returns the branches that lanes may land on.
-    ///
-    /// # Errors
-    /// Fails when the records of lanes cannot be read.
-    pub fn landing_bases(&self, project: &Project) -> Result<BTreeSet<String>, Error> {
-        let unrecorded = self.simulated_lane.filter(|_| self.onto.is_none()).map(|lane| lane.base.clone());
-        Ok(unrecorded.into_iter().chain(landing_bases(project, self.lanes, self.all, self.onto)?).collect())
-    }
-
+impl LandingOptions {
     /// Returns the strategy by which lanes land: the requested one, or else the setting.
     pub fn strategy(&self, settings: &Settings) -> MergeStrategy {
         self.strategy
@@ -159,24 +97,69 @@ impl<'a> LandingOptions<'a> {
     }
 }
 
-/// Returns the branches that these lanes, given by name or branch, or all lanes, may land on: `onto`, or the
-/// base of each.
-///
-/// # Errors
-/// Fails when the records of lanes cannot be read.
-pub fn landing_bases(
-    project: &Project,
-    lanes: &[String],
-    all: bool,
-    onto: Option<&str>,
-) -> Result<BTreeSet<String>, Error> {
-    if let Some(onto) = onto {
-        return Ok(std::iter::once(project.repo.resolve_symbolic_branch(onto)).collect());
+/// One landing: its options, the lanes that were requested, and the agents that it may use or end.
+#[derive(Debug, Clone, Default)]
+pub struct Landing {
+    /// Options of the landing.
+    pub options: LandingOptions,
+    /// Whether the landing is only simulated.
+    pub dry_run: bool,
+    /// Records of the named lanes; empty if every eligible lane lands.
+    pub lanes: Vec<LaneRecord>,
+    /// Names or branches of the named lanes as the user gave them, for hooks.
+    pub given_names: Vec<String>,
+    /// Whether the lanes are not on record: a dry run treats each record as it would be created.
+    pub is_simulated: bool,
+    /// Names of the lanes whose agents were stopped for this landing; none without `--stop`. A stopped lane
+    /// then lands; if every eligible lane lands, only if it was stopped for this landing.
+    pub stopped_lanes: Option<Vec<LaneName>>,
+    /// Lanes whose agents' sessions may be ended, if the agents are done and idle when the landing's turn
+    /// comes.
+    pub endable_sessions: Vec<LaneName>,
+    /// Agent that resolves conflicts.
+    pub resolver: Option<Resolver>,
+    /// Whether bases that lanes landed on are pushed.
+    pub push: PushMode,
+}
+
+impl Landing {
+    /// Returns the landing of these lanes in the given order, one independent of the other; they are kept.
+    pub(crate) fn from_lanes(lanes: Vec<LaneRecord>) -> Landing {
+        let options =
+            LandingOptions { keep_lanes: true, order: StackOrder::Given, ..LandingOptions::default() };
+        Landing { options, lanes, ..Landing::default() }
     }
-    // The landing itself refuses an unknown lane.
-    let mut records: Vec<LaneRecord> = lanes.iter().filter_map(|name| project.find_lane(name).ok()).collect();
-    if all {
-        records.extend(project.owned_lanes()?.into_iter().filter(|lane| !lane.status.landing.is_closed()));
+
+    /// Returns whether the landing would stop agents but is a dry run: lanes with a running agent are taken
+    /// as they are.
+    pub(crate) fn would_stop(&self) -> bool {
+        self.dry_run && self.stopped_lanes.is_some()
     }
-    Ok(records.into_iter().map(|lane| lane.base).collect())
+
+    /// Returns the branches that lanes may land on: `onto`, or the base of each lane.
+    ///
+    /// # Errors
+    /// Fails when the records of lanes cannot be read.
+    pub fn bases(&self, project: &Project) -> Result<BTreeSet<String>, Error> {
+        if let Some(onto) = &self.options.onto {
+            return Ok(std::iter::once(project.repo.resolve_symbolic_branch(onto)).collect());
+        }
+        let mut bases: BTreeSet<String> = self.lanes.iter().map(|lane| lane.base.clone()).collect();
+        if self.options.all {
+            let open_lanes =
+                project.owned_lanes()?.into_iter().filter(|lane| !lane.status.landing.is_closed());
+            bases.extend(open_lanes.map(|lane| lane.base));
+        }
+        Ok(bases)
+    }
+}
+
+/// Functions that a landing calls on its way.
+#[derive(Clone, Copy)]
+pub struct LandingCallbacks<'a> {
+    /// Called when the landing's turn has come, before an agent is stopped or anything moves. An error ends
+    /// the landing.
+    pub on_turn: &'a dyn Fn() -> Result<(), Error>,
+    /// Receives the plan before anything moves.
+    pub on_plan: &'a dyn Fn(&LandingPlan),
 }

@@ -1,24 +1,24 @@
 //! Agent that resolves conflicts, and the changes that it may make.
 
-use std::path::Path;
+use std::path::PathBuf;
 
 use proq_git::RepoPath;
 
 use crate::agent::command::agent_command::RunOptions;
 
 /// Agent that resolves conflicts, and options of its runs.
-#[derive(Debug, Clone, Copy)]
-pub struct Resolver<'a> {
+#[derive(Debug, Clone)]
+pub struct Resolver {
     /// Name of a known agent, or of any program on `PATH`.
-    pub agent: &'a str,
+    pub agent: String,
     /// Number of attempts after the first one.
     pub retries: u32,
     /// Changes in a resolution that the check would refuse and the user allows.
-    pub allowance: &'a Allowance,
+    pub allowance: Allowance,
     /// Options of the agent's run.
-    pub run_options: &'a RunOptions,
+    pub run_options: RunOptions,
     /// Folder that a relative path to the agent starts from.
-    pub current_dir: &'a Path,
+    pub current_dir: PathBuf,
 }
 
 /// Changes in a resolution that the check would refuse and the user allows.

@@ -23,7 +23,7 @@ use crate::merge::stack::apply::StackContext;
 use crate::merge::stack::commit_hooks::PreMergeCommitHook;
 use crate::merge::stack::lane_stack::Stack;
 use crate::merge::types::candidate::Candidate;
-use crate::merge::types::options::LandingOptions;
+use crate::merge::types::options::{Landing, LandingOptions};
 use crate::merge::types::outcome::CheckStatus;
 use crate::operation::journaled_operation::Operation;
 use crate::operation::run_operation::operate;
@@ -64,10 +64,7 @@ fn check_input_if_landed(project: &Project, lane: &LaneRecord) -> Result<Option<
     let Some((base, candidate)) = base_tip_and_candidate(&project.repo, lane)? else { return Ok(None) };
     let scratch = project.store.layout().create_scratch()?;
     let temp_objects = TempObjectStore::new(&project.repo, &Layout::scratch_objects(scratch.path()))?;
-    let (request, gate) = (
-        LandingOptions { skip_hooks: true, ..LandingOptions::from_lanes(&[]) },
-        PreMergeCommitHook::default(),
-    );
+    let (request, gate) = (LandingOptions::default(), PreMergeCommitHook::default());
     let context = StackContext {
         temp_objects: Some(&temp_objects),
         ..stack_context(project, &request, lane, &gate, scratch.path())
@@ -99,7 +96,7 @@ fn base_tip_and_candidate(repo: &Repo, lane: &LaneRecord) -> Result<Option<(Comm
 /// Returns the context for stacking a lane on its own base.
 fn stack_context<'a>(
     project: &'a Project,
-    options: &LandingOptions<'_>,
+    options: &LandingOptions,
     lane: &'a LaneRecord,
     merge_hook: &'a PreMergeCommitHook,
     scratch: &'a Path,
@@ -127,21 +124,22 @@ pub(crate) fn check_lanes_alone(
 ) -> Result<Vec<CheckStatus>, Error> {
     let names: Vec<String> = lanes.iter().map(|lane| lane.name.to_string()).collect();
     // Each lane is checked as if it were to land alone.
-    let options =
-        LandingOptions { skip_hooks: true, extra_checks, jobs, ..LandingOptions::from_lanes(&names) };
-    let mut verifier = Verifier::new(project, &options)?;
-    let _ticket = wait_in_queue(project, names.clone(), None, WaitLimit::Forever)?;
+    let mut landing = Landing::from_lanes(lanes.to_vec());
+    landing.options.extra_checks = extra_checks.to_vec();
+    landing.options.jobs = jobs;
+    let mut verifier = Verifier::new(project, &landing)?;
+    let _ticket = wait_in_queue(project, names, None, WaitLimit::Forever)?;
     // The ref that holds a stack during the check is removed with the operation, which leaves no entry in the
     // log.
     operate(project, "compare", |op| {
-        lanes.iter().map(|lane| check_lane_alone(op, &options, &mut verifier, lane)).collect()
+        lanes.iter().map(|lane| check_lane_alone(op, &landing.options, &mut verifier, lane)).collect()
     })
 }
 
 /// Checks what one lane would land alone; the status is unknown if the lane does not merge.
 fn check_lane_alone(
     op: &Operation<'_>,
-    options: &LandingOptions<'_>,
+    options: &LandingOptions,
     verifier: &mut Verifier,
     lane: &LaneRecord,
 ) -> Result<CheckStatus, Error> {

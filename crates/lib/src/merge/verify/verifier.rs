@@ -19,7 +19,7 @@ use crate::merge::checks::check_runs::{
 };
 use crate::merge::checks::culprit_search::CheckVerdict;
 use crate::merge::stack::lane_stack::{AppliedLane, Stack};
-use crate::merge::types::options::LandingOptions;
+use crate::merge::types::options::Landing;
 use crate::merge::types::outcome::{CheckSummary, TaskChecks};
 
 /// Check commands of one landing, and the verdicts on stacks known so far.
@@ -82,11 +82,12 @@ impl StateVerdict {
 }
 
 impl Verifier {
-    /// Creates the verifier for a landing with these options.
+    /// Creates the verifier for a landing.
     ///
     /// # Errors
     /// [`Error::UnapprovedChecks`] when a command of the repository is not approved.
-    pub fn new(project: &Project, options: &LandingOptions<'_>) -> Result<Verifier, Error> {
+    pub fn new(project: &Project, landing: &Landing) -> Result<Verifier, Error> {
+        let options = &landing.options;
         let extra_commands =
             options.extra_checks.iter().filter(|line| !line.trim().is_empty()).cloned().collect();
         let mut verifier = Verifier {
@@ -94,7 +95,7 @@ impl Verifier {
             base_checks: BTreeMap::new(),
             extra_commands,
             use_configured_checks: !options.no_checks,
-            dry_run: options.dry_run,
+            dry_run: landing.dry_run,
             jobs: options.jobs.unwrap_or(project.settings.verify_jobs),
             runs: CheckRuns::default(),
             verdicts: HashMap::new(),
@@ -102,7 +103,7 @@ impl Verifier {
             tolerated_commands: Vec::new(),
             summary: CheckSummary::default(),
         };
-        for base in options.landing_bases(project)? {
+        for base in landing.bases(project)? {
             verifier.load_base_checks(project, &base, None)?;
         }
         Ok(verifier)

@@ -1,13 +1,20 @@
 //! Landing of a batch's branch on its base through a lane of its own, and marks in the plan for what has
 //! landed.
 
+use proq_base::diagnostics::Listener;
+use proq_base::explain::Exit;
 use proq_git::CommitId;
 use proq_store::base::batch_id::BatchId;
 use proq_store::records::lane::LaneRecord;
 
 use crate::lane::Project;
+use crate::merge::types::options::LandingOptions;
 use crate::merge::types::outcome::{LandingReport, LaneOutcome, Verdict};
 use crate::ops::error::Error;
+use crate::ops::merge;
+use crate::ops::merge::conflict_agent::ConflictAgentChoice;
+use crate::ops::merge::{MergeOutcome, MergeRequest, PushChoice};
+use crate::ops::reporter::{Reporter, SilentReporter};
 use crate::swarm;
 use crate::swarm::batch::create;
 use crate::swarm::batch::record::BatchRecord;
@@ -28,27 +35,17 @@ pub struct LandBatchRequest {
 /// A batch whose landing lane would land.
 pub struct LandBatchPlan {
     /// The landing lane as it is, or as it would be.
-    pub lane: LaneRecord,
+    lane: LaneRecord,
     /// Whether the landing lane exists and has everything that is to land.
-    pub is_lane_up_to_date: bool,
+    is_lane_up_to_date: bool,
     batch: BatchRecord,
     onto: String,
 }
 
-/// The two ways in which the caller lands the landing lane.
-pub struct LandLane<'a> {
-    /// Forecasts the landing of a lane as it would be, without checks and without effects.
-    pub forecast: &'a dyn Fn(&LaneRecord) -> Result<LandingReport, Error>,
-    /// Lands the existing landing lane.
-    pub land: &'a dyn Fn() -> Result<LandingReport, Error>,
-}
-
 /// What became of the landing of a batch.
 pub struct LandBatchOutcome {
-    /// Report on the landing lane.
-    pub report: LandingReport,
-    /// Whether the report is a forecast without effect, for which no lane was created.
-    pub is_forecast: bool,
+    /// Outcome of the landing lane. Where nothing could land, it is that of a forecast, and no lane was created.
+    pub merge: MergeOutcome,
     /// Marks in the plan; none if nothing has landed.
     pub marks: Option<BatchMarks>,
 }
@@ -81,42 +78,95 @@ pub fn plan(project: &Project, request: &LandBatchRequest) -> Result<LandBatchPl
 }
 
 impl LandBatchPlan {
-    /// Creates or advances the landing lane, lands it, and marks the landed tasks in the plan. A lane that would
-    /// change nothing is not created, and one that was created for nothing is removed.
+    /// Forecasts the landing of the landing lane as it would be, without a change. `request` is about how it
+    /// lands; its lanes are ignored.
+    ///
+    /// # Errors
+    /// As [`merge::MergePlan::forecast`].
+    pub fn forecast(
+        self,
+        project: &Project,
+        request: MergeRequest,
+        reporter: &dyn Reporter,
+    ) -> Result<MergeOutcome, Error> {
+        let stop = request.stop && self.is_lane_up_to_date;
+        let request = MergeRequest { stop, ..self.landing_request(request) };
+        merge::plan(project, &request)?.forecast(project, reporter)
+    }
+
+    /// Creates or advances the landing lane, lands it as `request` says, and marks the landed tasks in the plan.
+    /// A lane that would change nothing is not created, and one that was created for nothing is removed.
+    /// `on_landed` receives the outcome of the landing before anything that may fail after it.
     ///
     /// # Errors
     /// As the landing of any lane; fails when the landing lane cannot be created.
-    pub fn execute(self, project: &Project, land_lane: &LandLane<'_>) -> Result<LandBatchOutcome, Error> {
-        let LandBatchPlan { lane, is_lane_up_to_date, batch, onto } = self;
-        let mark = |report: &LandingReport, tip: Option<CommitId>| {
-            let is_landed = report.exit() == proq_base::explain::Exit::Success;
-            tip.filter(|_| is_landed).map(|tip| mark_landed_tasks(project, &batch, &onto, tip))
+    pub fn execute(
+        self,
+        project: &Project,
+        request: MergeRequest,
+        reporter: &dyn Reporter,
+        on_landed: &dyn Fn(&MergeOutcome),
+    ) -> Result<LandBatchOutcome, Error> {
+        let request = self.landing_request(request);
+        let mark = |outcome: &MergeOutcome, tip: Option<CommitId>| {
+            let is_landed = outcome.report.exit() == Exit::Success;
+            tip.filter(|_| is_landed).map(|tip| mark_landed_tasks(project, &self.batch, &self.onto, tip))
         };
-        if !is_lane_up_to_date {
-            let report = (land_lane.forecast)(&lane)?;
-            let has_no_effect =
-                |outcome: &LaneOutcome| matches!(outcome.result, Verdict::Refused | Verdict::AlreadyLanded);
-            if report.lanes.iter().all(has_no_effect) {
-                let marks = mark(&report, project.repo.branch_tip(&batch.branch)?);
-                return Ok(LandBatchOutcome { report, is_forecast: true, marks });
-            }
+        if request.simulated_lane.is_some()
+            && let Some(merge) = forecast_without_effect(&request)?
+        {
+            on_landed(&merge);
+            let marks = mark(&merge, project.repo.branch_tip(&self.batch.branch)?);
+            return Ok(LandBatchOutcome { merge, marks });
         }
-        let (lane, is_new) = batch_landing::open_landing_lane(project, &batch)?;
+        let request = MergeRequest { simulated_lane: None, ..request };
+        let (lane, is_new) = batch_landing::open_landing_lane(project, &self.batch)?;
         // The lane's current tip is what lands. More tasks may land on the batch's branch concurrently.
         let tip = project.repo.branch_tip(&lane.kind.branch)?;
-        let result = (land_lane.land)();
-        let is_all_refused =
-            |report: &LandingReport| report.lanes.iter().all(|outcome| outcome.result == Verdict::Refused);
+        let result = merge::plan(project, &request).and_then(|plan| plan.execute(project, reporter));
+        result.iter().for_each(on_landed);
+        let is_all_refused = |merge: &MergeOutcome| {
+            merge.report.lanes.iter().all(|outcome| outcome.result == Verdict::Refused)
+        };
         let removal = match is_new && result.as_ref().map_or(true, is_all_refused) {
             true => batch_landing::remove_landing_lane(project, &lane.name),
             false => Ok(()),
         };
         // The reason why no lane landed is reported before a failed removal of the landing lane.
-        let report = result?;
+        let merge = result?;
         removal?;
-        let marks = mark(&report, tip);
-        Ok(LandBatchOutcome { report, is_forecast: false, marks })
+        let marks = mark(&merge, tip);
+        Ok(LandBatchOutcome { merge, marks })
     }
+
+    /// Returns the request for the landing lane: simulated, unless it exists with all that is to land.
+    fn landing_request(&self, request: MergeRequest) -> MergeRequest {
+        MergeRequest {
+            lanes: vec![self.lane.name.to_string()],
+            simulated_lane: (!self.is_lane_up_to_date).then(|| Box::new(self.lane.clone())),
+            options: LandingOptions { force: false, ..request.options },
+            ..request
+        }
+    }
+}
+
+/// Forecasts a landing, and returns its outcome if it would have no effect; `None` if something would land.
+/// Runs no hook of the repository, and shows nothing.
+fn forecast_without_effect(request: &MergeRequest) -> Result<Option<MergeOutcome>, Error> {
+    let project = Project::open(&request.current_dir, Listener::silent())?;
+    let request = MergeRequest {
+        conflict_agent: ConflictAgentChoice::Nobody,
+        conflict_retries: None,
+        push: PushChoice::Keep,
+        stop: false,
+        options: LandingOptions { skip_hooks: true, ..request.options.clone() },
+        ..request.clone()
+    };
+    let outcome = merge::plan(&project, &request)?.forecast(&project, &SilentReporter)?;
+    let has_no_effect =
+        |outcome: &LaneOutcome| matches!(outcome.result, Verdict::Refused | Verdict::AlreadyLanded);
+    let is_without_effect = outcome.report.lanes.iter().all(has_no_effect);
+    Ok(is_without_effect.then_some(MergeOutcome { dry_run: false, ..outcome }))
 }
 
 /// Marks the landed tasks of batches whose landing lanes were landed by name, for example after a conflict.

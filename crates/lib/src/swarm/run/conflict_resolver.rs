@@ -186,13 +186,12 @@ impl ResolverRun {
         if !is_open && self.land_if_no_conflict(&project).map_err(|e| to_text(&e))? {
             return Ok(ResolverResult { tip: self.part.last_commit, agent: None, cost: None });
         }
-        let (allowance, options) = (Allowance::default(), RunOptions::default());
         let resolver = Resolver {
-            agent: &self.agent,
+            agent: self.agent.clone(),
             retries: project.settings.conflict_retries,
-            allowance: &allowance,
-            run_options: &options,
-            current_dir: &self.repo_dir,
+            allowance: Allowance::default(),
+            run_options: RunOptions::default(),
+            current_dir: self.repo_dir.clone(),
         };
         let run_before = project.lane(name).map_err(|e| to_text(&e))?.last_run;
         let resolved = resolve_agent::resume_by_agent(&project, name, &resolver).map_err(|e| to_text(&e))?;

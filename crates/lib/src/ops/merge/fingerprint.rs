@@ -1,0 +1,90 @@
+//! Fingerprint of a planned landing: it changes with everything that the landing depends on.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use proq_base::config::choices::UncommittedPolicy;
+use proq_base::lane_name::LaneName;
+use proq_git::status::status_query;
+use proq_store::records::lane::LaneRecord;
+
+use crate::lane;
+use crate::lane::Project;
+use crate::merge::types::options::Landing;
+use crate::merge::types::outcome::LandingReport;
+
+/// Text that is equal for two plans of a landing only if the same would land with the same effects: it covers
+/// lanes and bases with their tips, uncommitted work that would land, settings, checks, remotes, the order of
+/// the lanes, and the result for each of them.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct MergeFingerprint(String);
+
+impl MergeFingerprint {
+    /// Returns the fingerprint of a landing from the state of the repository before and after its forecast. A
+    /// state that changed in between matches no later fingerprint.
+    pub(crate) fn new(
+        landing: &Landing,
+        before: &RepoState,
+        after: &RepoState,
+        forecast: &LandingReport,
+    ) -> MergeFingerprint {
+        let Landing { options, stopped_lanes, resolver, push, .. } = landing;
+        let settings = (&before.settings, &after.settings);
+        let mut text = format!("{options:?} {stopped_lanes:?} {resolver:?} {push:?} {settings:?}\n");
+        for row in &forecast.lanes {
+            let states = (before.lanes.get(&row.lane), after.lanes.get(&row.lane));
+            let result = (&row.onto, row.result, row.strategy, &row.message);
+            let _ = writeln!(text, "{:?} {states:?} {result:?}", row.lane);
+        }
+        // Whether a check ran or its result was cached does not belong to the plan.
+        let checks = forecast.checks.as_ref().map(|c| (&c.commands, &c.tasks, &c.unapproved));
+        let _ = writeln!(text, "{checks:?} {:?} {:?}", forecast.pushed, forecast.stopped);
+        MergeFingerprint(text)
+    }
+}
+
+/// State of the repository that a landing depends on and that its forecast does not show.
+pub(crate) struct RepoState {
+    /// For each lane its tip, its base with its tip, and its uncommitted files.
+    lanes: BTreeMap<LaneName, String>,
+    /// Settings of git-proq, and the URLs that git pushes to.
+    settings: String,
+}
+
+impl RepoState {
+    /// Reads the state of a repository and of the lanes that a landing may take.
+    ///
+    /// # Errors
+    /// Fails when lanes or branches cannot be read.
+    pub(crate) fn read(project: &Project, landing: &Landing) -> Result<RepoState, lane::Error> {
+        let repo = &project.repo;
+        let recorded = if landing.options.all { project.owned_lanes()? } else { landing.lanes.clone() };
+        let mut lanes = BTreeMap::new();
+        for LaneRecord { name, kind, path, base, .. } in recorded {
+            let onto = landing.options.onto.as_ref().unwrap_or(&base);
+            let (tip, base_tip) = (repo.branch_tip(&kind.branch)?, repo.branch_tip(onto)?);
+            // A lane whose worktree cannot be read counts as unchanged as long as it stays unreadable.
+            let uncommitted = uncommitted_state(project, &path).unwrap_or_else(|e| e.to_string());
+            lanes.insert(name, format!("{tip:?} {onto} {base_tip:?} {uncommitted}"));
+        }
+        let settings = format!("{:?} {:?}", project.layers, repo.remote_push_settings());
+        Ok(RepoState { lanes, settings })
+    }
+}
+
+/// Returns the uncommitted files of a worktree with their stat data. With `merge.uncommitted = commit` a
+/// landing may commit them; otherwise the result is empty.
+fn uncommitted_state(project: &Project, dir: &Path) -> Result<String, lane::Error> {
+    let mut out = String::new();
+    if project.settings.uncommitted != UncommittedPolicy::Commit || !dir.is_dir() {
+        return Ok(out);
+    }
+    for path in status_query::status(&project.repo, dir, true)?.paths() {
+        let metadata = path.to_fs_path(dir).symlink_metadata().ok();
+        let file_stamp = metadata.map(|m| (m.ino(), m.size(), m.mode(), m.ctime(), m.ctime_nsec()));
+        let _ = write!(out, "{path} {file_stamp:?};");
+    }
+    Ok(out)
+}

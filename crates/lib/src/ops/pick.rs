@@ -1,0 +1,258 @@
+//! Landing of one of several attempts at a task, after which the others may be discarded.
+
+use proq_base::explain::Explain;
+use proq_base::fail_points;
+use proq_base::lane_name::LaneName;
+use proq_store::records::lane::LaneRecord;
+use proq_store::records::lane_state::LaneState;
+
+use super::error::Error;
+use super::merge;
+use super::merge::{MergeOutcome, MergePlan, MergeRequest};
+use super::removal::RemovalPlan;
+use super::reporter::Reporter;
+use crate::lane::Project;
+use crate::lane::inspection::attempts;
+use crate::lane::removal::remove_lane::RemovalReason;
+use crate::lane::state::lane_state::effective_state;
+use crate::merge::types::options::{LandingOptions, StackOrder};
+use crate::merge::types::outcome::{LandingReport, LaneOutcome, Verdict};
+
+/// Attempt to land, and how it lands.
+#[derive(Debug, Clone, Default)]
+pub struct PickRequest {
+    /// Name or branch of the attempt.
+    pub lane: String,
+    /// How it lands; its lanes and their order are ignored. `stop` stops the agents of all attempts, and
+    /// `options.force` those of the others.
+    pub merge: MergeRequest,
+}
+
+/// Reason why an attempt cannot be picked.
+#[derive(Debug, thiserror::Error, Explain)]
+pub enum PickError {
+    /// The lane does not belong to a group of attempts.
+    #[error("lane '{lane}' is not one of several attempts; nothing was changed")]
+    #[hint("land it: git proq merge {lane}")]
+    NotInGroup {
+        /// Name of the lane.
+        lane: LaneName,
+    },
+    /// Agents are still running in attempts of the group.
+    #[error("agents are still at work in {}; nothing was changed", busy.join(", "))]
+    #[hint("wait for them: git proq wait {}", busy.join(" "))]
+    #[hint("or stop them: git proq pick {lane} --stop")]
+    AgentsRunning {
+        /// Name of the attempt to pick.
+        lane: LaneName,
+        /// Names of the attempts with running agents.
+        busy: Vec<LaneName>,
+    },
+}
+
+/// Attempt that may be picked, and the other attempts of its group.
+#[derive(Debug)]
+#[must_use]
+pub struct PickPlan {
+    /// Name of the group of attempts.
+    pub group: String,
+    /// Record of the attempt.
+    picked: LaneRecord,
+    /// Other attempts, which are discarded once the picked one is on its base.
+    others: Vec<LaneRecord>,
+    step: PickStep,
+}
+
+/// What remains to be done with the picked attempt itself.
+#[derive(Debug)]
+enum PickStep {
+    /// It has to land.
+    Land(Box<MergePlan>),
+    /// It landed before, and was removed: an earlier pick may have been interrupted before it discarded the
+    /// other attempts.
+    Landed(Box<LaneOutcome>),
+}
+
+/// Result of a pick or of its forecast.
+#[derive(Debug, Clone)]
+pub struct PickOutcome {
+    /// Outcome of the landing.
+    pub merge: MergeOutcome,
+    /// Whether the attempt is on its base; in a forecast, would be.
+    pub is_on_base: bool,
+    /// Other attempts that still exist and are to be discarded; none unless the attempt is on its base.
+    pub to_discard: Vec<LaneName>,
+}
+
+/// Finds the attempt and the others of its group, without a change.
+///
+/// # Errors
+/// [`PickError`], and the errors of [`merge::plan`].
+pub fn plan(project: &Project, request: &PickRequest) -> Result<PickPlan, Error> {
+    let (picked, landed_before) = find_attempt_or_landed(project, &request.lane)?;
+    let Some(group) = picked.group.clone() else {
+        return Err(PickError::NotInGroup { lane: picked.name }.into());
+    };
+    let others = other_attempts(project, &picked, &group, landed_before.is_some())?;
+    require_no_running_agents(project, &picked, &others, &request.merge)?;
+    let step = if let Some(outcome) = landed_before {
+        PickStep::Landed(Box::new(outcome))
+    } else {
+        let options = LandingOptions {
+            all: false,
+            atomic: false,
+            pick: true,
+            order: StackOrder::Given,
+            ..request.merge.options.clone()
+        };
+        let lanes = vec![picked.name.to_string()];
+        let merge_request = MergeRequest { lanes, options, ..request.merge.clone() };
+        PickStep::Land(Box::new(merge::plan_lanes(project, &merge_request, vec![picked.clone()])?))
+    };
+    Ok(PickPlan { group, picked, others, step })
+}
+
+impl PickPlan {
+    /// Returns the outcome of an earlier landing of the attempt; none if it has to land.
+    pub fn landed_before(&self) -> Option<&LaneOutcome> {
+        match &self.step {
+            PickStep::Landed(outcome) => Some(outcome),
+            PickStep::Land(_) => None,
+        }
+    }
+
+    /// Returns whether the group has other attempts.
+    pub fn has_others(&self) -> bool {
+        !self.others.is_empty()
+    }
+
+    /// Forecasts the landing, without a change.
+    ///
+    /// # Errors
+    /// As [`MergePlan::forecast`].
+    pub fn forecast(self, project: &Project, reporter: &dyn Reporter) -> Result<PickOutcome, Error> {
+        let merge = match self.step {
+            PickStep::Landed(outcome) => landed_outcome(*outcome, true),
+            PickStep::Land(plan) => plan.forecast(project, reporter)?,
+        };
+        Ok(pick_outcome(project, &self.picked, &self.others, merge))
+    }
+
+    /// Lands the attempt, unless it landed before.
+    ///
+    /// # Errors
+    /// As [`MergePlan::execute`].
+    pub fn execute(self, project: &Project, reporter: &dyn Reporter) -> Result<PickOutcome, Error> {
+        let merge = match self.step {
+            PickStep::Landed(outcome) => landed_outcome(*outcome, false),
+            PickStep::Land(plan) => plan.execute(project, reporter)?,
+        };
+        Ok(pick_outcome(project, &self.picked, &self.others, merge))
+    }
+}
+
+/// Returns the outcome of a pick whose attempt had landed before.
+fn landed_outcome(outcome: LaneOutcome, dry_run: bool) -> MergeOutcome {
+    let report = LandingReport { lanes: vec![outcome], ..LandingReport::default() };
+    MergeOutcome { report, dry_run, conflict_agent: None, warnings: Vec::new() }
+}
+
+/// Returns the outcome of a pick after its landing.
+fn pick_outcome(
+    project: &Project,
+    picked: &LaneRecord,
+    others: &[LaneRecord],
+    merge: MergeOutcome,
+) -> PickOutcome {
+    let is_on_base = merge.report.lanes.iter().any(|outcome| {
+        let verdicts = [Verdict::Landed, Verdict::Resolved, Verdict::AlreadyLanded];
+        outcome.lane == picked.name && verdicts.contains(&outcome.result)
+    });
+    let mut to_discard = Vec::new();
+    if is_on_base {
+        fail_points::hit("pick.landed");
+        // An attempt that was removed concurrently needs no discard. A lane that was recreated under its name
+        // is another lane.
+        let still_exists =
+            |lane: &&LaneRecord| project.lane(&lane.name).is_ok_and(|current| current.is_same_lane(lane));
+        to_discard = others.iter().filter(still_exists).map(|lane| lane.name.clone()).collect();
+    }
+    PickOutcome { merge, is_on_base, to_discard }
+}
+
+/// Returns the plan to discard the other attempts, in one operation. `names` are those of
+/// [`PickOutcome::to_discard`].
+///
+/// # Errors
+/// Fails when a lane's record cannot be read.
+pub fn plan_discard(project: &Project, names: &[LaneName], stop_agents: bool) -> Result<RemovalPlan, Error> {
+    Ok(RemovalPlan {
+        operation: "pick",
+        lanes: names.iter().map(|name| project.any_lane(name)).collect::<Result<_, _>>()?,
+        reason: RemovalReason::Discard,
+        force: true,
+        stop_agents,
+        are_named: true,
+    })
+}
+
+/// Returns the lane to pick. If it has landed and was removed, returns its last record and an outcome for it:
+/// an earlier pick may have been interrupted before it discarded the other attempts.
+fn find_attempt_or_landed(
+    project: &Project,
+    name_or_branch: &str,
+) -> Result<(LaneRecord, Option<LaneOutcome>), Error> {
+    let lookup_error = match project.find_lane(name_or_branch) {
+        Ok(lane) => return Ok((lane, None)),
+        Err(e) => e,
+    };
+    let name = name_or_branch
+        .strip_prefix(&format!("{}/", project.settings.branch_prefix))
+        .unwrap_or(name_or_branch);
+    let past_lanes = project.past_owned_lanes().into_iter().map(|(_, past)| past);
+    let landed_lanes = past_lanes.filter(|past| past.name == name && past.state() == LaneState::Landed);
+    let latest = landed_lanes
+        .filter_map(|past| Some((past.landed.clone()?, past)))
+        .max_by_key(|(landed, _)| landed.landed_at);
+    let Some((landed, past)) = latest else { return Err(lookup_error.into()) };
+    let Some(group) = &past.group else { return Err(lookup_error.into()) };
+    if other_attempts(project, &past, group, true)?.is_empty() {
+        return Err(lookup_error.into());
+    }
+    let outcome = LaneOutcome::new(&past.name, &landed.onto, Verdict::AlreadyLanded);
+    Ok((past, Some(LaneOutcome { cleaned_up: true, ..outcome })))
+}
+
+/// Returns the other attempts of a group. If the picked lane is gone, attempts created after its landing are
+/// left out, since they belong to a new group of the same name.
+fn other_attempts(
+    project: &Project,
+    picked: &LaneRecord,
+    group: &str,
+    picked_is_gone: bool,
+) -> Result<Vec<LaneRecord>, Error> {
+    let mut attempts = attempts::attempts_of_group(project, group)?;
+    let landed_at = picked.landed.as_ref().filter(|_| picked_is_gone).map(|landed| landed.landed_at);
+    attempts.retain(|lane| lane.name != picked.name && landed_at.is_none_or(|landed| lane.created <= landed));
+    Ok(attempts)
+}
+
+/// Refuses if an agent runs in an attempt and no option stops it.
+fn require_no_running_agents(
+    project: &Project,
+    picked: &LaneRecord,
+    others: &[LaneRecord],
+    request: &MergeRequest,
+) -> Result<(), Error> {
+    let mut busy = Vec::new();
+    for lane in others.iter().chain(std::iter::once(picked)) {
+        let will_be_stopped = request.stop || (request.options.force && lane.name != picked.name);
+        if !will_be_stopped && effective_state(project, lane)?.0.is_busy() {
+            busy.push(lane.name.clone());
+        }
+    }
+    if busy.is_empty() {
+        return Ok(());
+    }
+    Err(PickError::AgentsRunning { lane: picked.name.clone(), busy }.into())
+}

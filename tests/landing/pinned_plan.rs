@@ -1,0 +1,70 @@
+//! Tests of plans that land exactly what they forecast, or nothing.
+
+use std::path::Path;
+
+use proq_base::diagnostics::Listener;
+use proq_lib::lane::Project;
+use proq_lib::merge::types::options::LandingOptions;
+use proq_lib::ops::merge;
+use proq_lib::ops::merge::{MergeRequest, PinnedMergePlan};
+use proq_lib::ops::reporter::SilentReporter;
+use proq_test_kit::Sandbox;
+
+/// Creates a sandbox with lane `one`, whose repository names its own author.
+fn one_lane() -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.sh("git config user.name Ann; git config user.email ann@example.org");
+    sandbox.sh("git config proq.merge.uncommitted commit");
+    sandbox.lane_with_commit("one", "echo one > one.txt");
+    sandbox
+}
+
+fn open(repo: &Path) -> Project {
+    Project::open(repo, Listener::silent()).unwrap()
+}
+
+/// Plans a landing of all lanes and binds it to its forecast.
+fn pinned_plan(project: &Project) -> PinnedMergePlan {
+    let options = LandingOptions { all: true, ..LandingOptions::default() };
+    let request = MergeRequest { options, ..MergeRequest::default() };
+    merge::plan(project, &request).unwrap().pin(project).unwrap()
+}
+
+#[test]
+fn pinned_plan_lands_lanes_of_forecast() {
+    let sandbox = one_lane();
+    let project = open(&sandbox.repo);
+    sandbox.start_lane("two", "sleep 100");
+    let plan = pinned_plan(&project);
+    // A lane that does not land may change.
+    sandbox.commit_in_lane("two", "echo two > two.txt");
+    assert_eq!(plan.fingerprint(), pinned_plan(&project).fingerprint());
+    assert_eq!(plan.forecast.report.lanes.len(), 1);
+    let outcome = plan.execute(&project, &SilentReporter).unwrap();
+    assert!(outcome.report.lanes[0].commit.is_some());
+    assert_eq!(sandbox.read("one.txt"), "one\n");
+    let _ = sandbox.proq(&["stop", "two"]).ok();
+}
+
+#[test]
+fn pinned_plan_is_refused_after_any_change() {
+    let changes = [
+        "cd .proq-worktrees/one; echo 2 > one.txt; git commit -qam 2",
+        "echo 2 > .proq-worktrees/one/two.txt",
+        "git commit -q --allow-empty -m 2",
+        "git config proq.merge.strategy squash",
+    ];
+    for change in changes {
+        let sandbox = one_lane();
+        let project = open(&sandbox.repo);
+        let plan = pinned_plan(&project);
+        sandbox.sh(change);
+        let base = sandbox.git(&["rev-parse", "main"]);
+        assert_ne!(plan.fingerprint(), pinned_plan(&open(&sandbox.repo)).fingerprint(), "{change}");
+        let error = plan.execute(&project, &SilentReporter).unwrap_err();
+        let text = "the repository has changed since the plan was made; nothing was moved";
+        assert_eq!(error.to_string(), text, "{change}");
+        assert_eq!(sandbox.git(&["rev-parse", "main"]), base, "{change}");
+        assert!(sandbox.lane_path("one").exists(), "{change}");
+    }
+}
