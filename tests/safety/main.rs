@@ -10,6 +10,8 @@ mod failing_calls;
 mod full_disk;
 mod generated_merges;
 mod git_failures;
+#[cfg(debug_assertions)]
+mod golden;
 mod histories;
 mod killed_processes;
 mod mass_deletion;

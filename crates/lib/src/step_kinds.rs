@@ -41,8 +41,9 @@ static REGISTRY: Registry = Registry {
     remove_leftovers: checks_dir::remove_unfinished_check_worktrees,
 };
 
-/// Makes the kinds of steps known to the engine of operations, which reads them from journals.
-pub(crate) fn register_step_kinds() {
+/// Makes the kinds of steps known to the engine of operations, which reads them from journals. Opening a
+/// repository does it.
+pub fn register_step_kinds() {
     register(&REGISTRY);
 }
 

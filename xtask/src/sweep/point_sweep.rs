@@ -171,8 +171,9 @@ impl Sweep<'_> {
             faults.push(format!("recovery ended with {}: {first}", recovery.code));
         }
         self.save_copy("recovered")?;
-        if !killed {
-            self.remove_git_lock(&call)?;
+        if !killed && self.remove_git_lock(&call)? {
+            // An operation that had to wait for the lock is finished only now.
+            faults.extend(prepared.run_recovery()?.1);
         }
         let done = !killed && run.code == prepared.scenario.tested_exit_code();
         faults.extend(prepared.judge_state(done, Tolerance::Paths(&uncopied_paths(&stderr)))?);
@@ -193,14 +194,15 @@ impl Sweep<'_> {
 
     /// Removes the lock that a git process left behind. If git cannot remove its own lock file, it reports
     /// nothing and succeeds. No other process can distinguish that lock from one of a running git, so the
-    /// user has to remove it, as `git proq doctor` reports.
-    fn remove_git_lock(&self, call: &Call) -> Outcome<()> {
+    /// user has to remove it, as `git proq doctor` reports. Returns whether there was one.
+    fn remove_git_lock(&self, call: &Call) -> Outcome<bool> {
         let lock = self.prepared.fixture.repo().join(&call.subject);
         let is_git_unlink = call.process.starts_with("git ") && call.name.starts_with("unlink");
-        if is_git_unlink && lock.extension().is_some_and(|e| e == "lock") && lock.exists() {
+        let is_left = is_git_unlink && lock.extension().is_some_and(|e| e == "lock") && lock.exists();
+        if is_left {
             std::fs::remove_file(lock)?;
         }
-        Ok(())
+        Ok(is_left)
     }
 
     /// Runs recovery and saves a checkpoint wherever it reaches a state that no kill has left before.
