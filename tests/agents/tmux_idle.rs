@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use proq_test_kit::tmux::TmuxSandbox;
-use proq_test_kit::waiting::{WAIT_LIMIT, wait_within};
+use proq_test_kit::waiting::{WAIT_LIMIT, assert_no_wakeups, wait_within};
 
 /// Returns a shell command that sends one of the agent's hook events.
 fn hook_event(event: &str) -> String {
@@ -60,6 +60,21 @@ fn wait_returns_when_the_turn_has_ended() {
     let wait = wait.stdout(std::process::Stdio::piped()).spawn().unwrap();
     screen.type_line("echo one > one.txt; git add one.txt; git commit -qm one");
     screen.type_line(&hook_event("stop"));
+    let out = wait.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8(out.stdout).unwrap(), "x: done (its agent is idle in its window)\n");
+}
+
+/// Only a file of the worktree changes, and `wait` does not poll it.
+#[test]
+fn wait_returns_when_the_worktree_of_an_idle_agent_is_clean() {
+    let screen = TmuxSandbox::new();
+    let _ = start_idle_agent(&screen);
+    screen.0.write_in(&screen.0.lane_path("x"), "new/left.txt", "left\n");
+    assert_state(&screen, "running", "idle");
+    let mut wait = screen.command(&["wait", "x"]);
+    let wait = wait.stdout(std::process::Stdio::piped()).spawn().unwrap();
+    assert_no_wakeups(&[wait.id().to_string()]);
+    std::fs::remove_file(screen.0.lane_path("x").join("new/left.txt")).unwrap();
     let out = wait.wait_with_output().unwrap();
     assert_eq!(String::from_utf8(out.stdout).unwrap(), "x: done (its agent is idle in its window)\n");
 }

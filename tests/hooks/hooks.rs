@@ -117,6 +117,7 @@ fn page_lists_all_events_and_fields() {
     sandbox.git(&["config", "proq.agent.backoff", "0"]);
     let _ = sandbox.proq(&["spawn", "--wait", "-n", "again", "claude", "do it"]).ok();
     sandbox.run_lane("far", "git commit -q --allow-empty -m far; git -C ../own switch -q --detach");
+    edit_and_preview(&sandbox, "far");
     // A task that cannot land, since its check fails: its batch is paused, and then aborted.
     sandbox.program("worker", "echo t > t.txt; git add t.txt; git commit -qm t");
     let task = "[[task]]\nid = \"t\"\ntitle = \"T\"\nchecks = [\"false\"]\n";
@@ -140,6 +141,15 @@ fn page_lists_all_events_and_fields() {
         .collect();
     assert_eq!(first_column(PAGE, "event"), &names | &BTreeSet::from(SNAPSHOT_EVENTS));
     assert_eq!(first_column(PAGE, "field"), fields);
+}
+
+/// Changes the title of a lane, previews it, and moves the preview to a new commit.
+fn edit_and_preview(sandbox: &Sandbox, lane: &str) {
+    let _ = sandbox.proq(&["edit", lane, "--title", "Far away"]).ok();
+    let _ = sandbox.proq(&["preview", lane]).ok();
+    sandbox.commit_in_lane(lane, "echo more > more.txt");
+    let _ = sandbox.proq(&["preview", "--refresh"]).ok();
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
 }
 
 /// Events of the process that takes automatic snapshots; `auto_snapshots.rs` tests them.

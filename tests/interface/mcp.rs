@@ -260,6 +260,26 @@ fn supervisor_inspects_and_starts_lanes() {
     sandbox.assert_healthy();
 }
 
+#[test]
+fn operations_name_their_origin() {
+    let sandbox = sandbox_with_lane();
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "y"]).ok();
+    sandbox.program("editor", "git-proq edit z --title Z; echo 1 > one");
+    let _ = sandbox.proq(&["spawn", "--wait", "editor", "-n", "z", "Edit it"]).ok();
+    let agent = Client::start_supervisor(&sandbox);
+    agent.ok("preview", json!({ "lane": "x" }));
+    let log = sandbox.proq(&["op", "log", "--json"]).json();
+    let via = |kind: &str| {
+        let operations = log["operations"].as_array().unwrap();
+        operations.iter().find(|op| op["kind"] == kind).map(|op| op["via"].clone())
+    };
+    let kinds = ["spawn", "edit", "preview"].map(via);
+    assert_eq!(kinds, ["terminal", "agent z", "mcp"].map(|via| Some(via.into())), "{log}");
+    let number = log["operations"].as_array().unwrap().iter().find(|op| op["kind"] == "edit").unwrap();
+    let shown = sandbox.proq(&["op", "show", &number["operation"].to_string()]).ok();
+    assert!(shown.contains("\nvia        agent z\n"), "{shown}");
+}
+
 /// Promise: agent-requests/no-options
 #[test]
 fn supervisor_cannot_pass_options_or_other_programs() {

@@ -3,6 +3,7 @@
 
 mod already_done;
 mod budget;
+mod followers;
 mod in_place;
 mod in_place_concurrency;
 #[cfg(target_os = "linux")]

@@ -67,6 +67,8 @@ fn rate_limited_run_is_retried_from_its_start() {
     assert!(detail.contains(saved_text) && detail.contains("kept: git proq snap show "), "{detail}");
     let log = sandbox.proq(&["op", "log"]).ok();
     assert!(log.contains("proq/x ") && !log.contains("records only"), "{log}");
+    let log = sandbox.proq(&["op", "log", "--json"]).ok();
+    assert!(log.contains("\"via\": \"supervisor\"") && log.contains("\"via\": \"terminal\""), "{log}");
     let saved = "git for-each-ref --format='%(refname):c' refs/proq/saved/ | xargs -n1 git show";
     assert_eq!(sandbox.sh(saved), "1\n2");
     let snaps = sandbox.proq(&["snap", "list", "--json"]).json();

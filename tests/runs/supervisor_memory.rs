@@ -3,7 +3,7 @@
 
 use proq_test_kit::Sandbox;
 use proq_test_kit::claude::sandbox_with_claude;
-use proq_test_kit::waiting::wait_within;
+use proq_test_kit::waiting::{assert_no_wakeups, wait_within};
 
 /// How many agents run at once.
 const AGENTS: usize = 20;
@@ -16,30 +16,6 @@ const MAX_ANONYMOUS_KB: u64 = if cfg!(debug_assertions) { 4_096 } else { 2_048 }
 fn supervisor_pid(sandbox: &Sandbox, lane: &str) -> String {
     let holder = std::fs::read_to_string(sandbox.lane_lock(lane, "run.holder")).unwrap();
     holder.lines().find_map(|line| line.strip_prefix("pid = ")).unwrap().to_owned()
-}
-
-/// Returns how often the threads of a process have gone to sleep.
-fn voluntary_switches(pid: &str) -> u64 {
-    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
-    let thread_switches = |task: std::io::Result<std::fs::DirEntry>| -> u64 {
-        let status = std::fs::read_to_string(task.unwrap().path().join("status")).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:")).unwrap();
-        line.trim().parse().unwrap()
-    };
-    tasks.map(thread_switches).sum()
-}
-
-/// Asserts that these processes sleep without polling: in some span of time none of them wakes. The first
-/// spans may include remaining work; a polling process wakes in each.
-fn assert_no_wakeups(pids: &[String]) {
-    let all = || pids.iter().map(|pid| voluntary_switches(pid)).collect::<Vec<u64>>();
-    let spans = std::iter::repeat_with(|| {
-        let before = all();
-        std::thread::sleep(std::time::Duration::from_secs(2));
-        all().iter().zip(before).map(|(now, before)| now - before).sum::<u64>()
-    });
-    let woken: Vec<u64> = spans.take(6).take_while(|woken| *woken > 0).collect();
-    assert!(woken.len() < 6, "woken in spans of two seconds: {woken:?}");
 }
 
 /// Returns the memory of a process that no file backs, in kB.

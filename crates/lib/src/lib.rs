@@ -19,3 +19,4 @@ pub mod step_kinds;
 pub mod swarm;
 pub mod types;
 pub mod undo;
+pub mod watch;

@@ -1,11 +1,11 @@
 //! The `git proq events` command.
 
-use std::time::Duration;
-
 use clap::Args;
 use proq_base::explain::Exit;
 use proq_lib::event::log::{Event, last_event_number};
 use proq_lib::event::reader::EventReader;
+use proq_lib::watch::subject::Subject;
+use proq_lib::watch::watcher::Watch;
 use serde::Serialize;
 
 use crate::cli::invocation::context::{CommandContext, CommandResult};
@@ -33,9 +33,6 @@ pub(crate) struct Events {
     pub(crate) since: Option<u64>,
 }
 
-/// Interval at which a followed event log is read.
-const POLL_INTERVAL: Duration = Duration::from_millis(100);
-
 #[derive(Serialize)]
 struct EventsOutput {
     events: Vec<Event>,
@@ -43,6 +40,11 @@ struct EventsOutput {
 
 pub(crate) fn run(context: &CommandContext, args: &Events) -> CommandResult {
     let project = context.project()?;
+    // Watched before anything is read, so that no event is missed in between.
+    let mut watch = args.follow.then(|| Watch::new(&project)).transpose()?;
+    if let Some(watch) = &mut watch {
+        watch.add(Subject::Events);
+    }
     // Following starts with new events, unless past ones are requested.
     let wants_past = args.last.is_some() || args.since.is_some();
     let start_after = match args.since {
@@ -76,11 +78,9 @@ pub(crate) fn run(context: &CommandContext, args: &Events) -> CommandResult {
         });
     }
     print_events(context, &events);
-    if !args.follow {
-        return Ok(Exit::Success);
-    }
+    let Some(mut watch) = watch else { return Ok(Exit::Success) };
     loop {
-        std::thread::sleep(POLL_INTERVAL);
+        watch.wait_for_change()?;
         let new = reader.poll()?;
         print_events(context, &new);
         for event in &new {

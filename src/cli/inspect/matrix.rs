@@ -14,6 +14,8 @@ use proq_lib::merge::comparison::forecast::compute;
 use proq_lib::merge::comparison::forecast::compute::ForecastRequest;
 use proq_lib::merge::comparison::forecast::report::Forecast;
 use proq_lib::merge::comparison::overlap;
+use proq_lib::watch::subject::Subject;
+use proq_lib::watch::watcher::{Watch, WatchOutcome};
 use proq_store::records::lane::LaneRecord;
 
 use crate::cli::arguments::candidates::owned_lane_names;
@@ -48,8 +50,6 @@ pub(crate) struct Matrix {
 const MIN_REFRESH_INTERVAL: Duration = Duration::from_secs(1);
 /// Minimum pause between two forecasts, as a multiple of the time that the last one took.
 const REFRESH_PAUSE_FACTOR: u32 = 10;
-/// Interval at which a pause checks for Ctrl-C.
-const INTERRUPT_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 pub(crate) fn run(context: &CommandContext, args: &Matrix) -> CommandResult {
     let project = context.project()?;
@@ -97,11 +97,18 @@ fn find_lanes(project: &Project, names: &[String]) -> Result<Vec<LaneRecord>, me
 
 /// Prints the forecast each time it changes, until Ctrl-C.
 fn watch(context: &CommandContext, project: &Project, args: &Matrix) -> CommandResult {
-    let mut last_shown = None;
+    let (mut watch, mut last_shown) = (Watch::new(project)?, None);
+    watch.add(Subject::Lanes);
+    watch.add(Subject::Refs);
     loop {
+        if !args.committed {
+            for lane in project.owned_lanes()? {
+                watch.add(Subject::Worktree(lane.path));
+            }
+        }
         let started = Instant::now();
         let forecast = compute_forecast(project, args);
-        if interrupt::require_no_signal().is_err() {
+        if !interrupt::has_no_signal() {
             return Ok(Exit::Signal(interrupt::received_signal()));
         }
         let forecast = forecast?;
@@ -115,13 +122,10 @@ fn watch(context: &CommandContext, project: &Project, args: &Matrix) -> CommandR
             }
             last_shown = Some(forecast);
         }
-        let next_refresh =
-            Instant::now() + MIN_REFRESH_INTERVAL.max(started.elapsed() * REFRESH_PAUSE_FACTOR);
-        while Instant::now() < next_refresh {
-            std::thread::sleep(INTERRUPT_POLL_INTERVAL);
-            if interrupt::require_no_signal().is_err() {
-                return Ok(Exit::Signal(interrupt::received_signal()));
-            }
+        // Changes during the pause end the wait at once.
+        watch.pause(MIN_REFRESH_INTERVAL.max(started.elapsed() * REFRESH_PAUSE_FACTOR))?;
+        if watch.wait(None)? == WatchOutcome::Signal {
+            return Ok(Exit::Signal(interrupt::received_signal()));
         }
     }
 }

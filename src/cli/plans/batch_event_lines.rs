@@ -1,7 +1,5 @@
 //! Texts that describe the changes of a batch, one per log entry or action.
 
-use std::time::Duration;
-
 use proq_base::lane_name::LaneName;
 use proq_base::terminal_text;
 use proq_lib::lane::Project;
@@ -9,6 +7,7 @@ use proq_lib::swarm::batch::log::{EventEntry, LogLine};
 use proq_lib::swarm::batch::log_summary::LogSummary;
 use proq_lib::swarm::ops::follow::BatchFollower;
 use proq_lib::types::BatchId;
+use proq_lib::watch::watcher::Watch;
 use proq_plan::schedule::action::{Action, BatchOutcome, PauseReason};
 use proq_plan::schedule::event::{ScheduleEvent, TaskRunEnd};
 use proq_plan::schedule::state::State;
@@ -19,9 +18,6 @@ use crate::cli::terminal::ui;
 
 /// Maximum number of tasks that are listed if one event queues many.
 const MAX_QUEUED_LISTED: usize = 10;
-
-/// Interval between two checks of the batch's log, short because the user waits.
-pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// State of a batch as replayed from its log, with the scheduler's own rules.
 pub(crate) struct BatchReplay {
@@ -40,13 +36,14 @@ impl BatchReplay {
     }
 
     /// Prints the changes since the last call, each with its local time. Returns whether a scheduler still works
-    /// on the batch.
+    /// on the batch; a wait for `watch` ends once none does.
     pub(crate) fn print_new_lines(
         &mut self,
         project: &Project,
+        watch: &mut Watch<'_>,
         print_line: &mut dyn FnMut(String),
     ) -> Result<bool, Failure> {
-        for line in self.follower.read_new_lines(project)? {
+        for line in self.follower.read_new_lines(project, watch)? {
             for text in self.apply_log_line(&line) {
                 print_line(format!("{}  {text}", line.time().to_local_text()));
             }

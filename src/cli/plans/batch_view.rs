@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::io::BufRead;
-use std::sync::mpsc;
 use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
@@ -13,43 +12,41 @@ use proq_lib::swarm::batch::control_request::ControlRequestKind;
 use proq_lib::swarm::run::control_requests::submit_requests;
 use proq_lib::swarm::status::progress::{BatchProgress, LaneProgress};
 use proq_lib::types::BatchId;
+use proq_lib::watch::watcher::Watch;
 
-use super::batch_event_lines::{BatchReplay, POLL_INTERVAL};
+use super::batch_event_lines::BatchReplay;
 use crate::cli::invocation::context::CommandContext;
 use crate::cli::invocation::failure::Failure;
 use crate::cli::terminal::ui;
 
-/// Number of log polls per redraw of the lanes.
-const POLLS_PER_REDRAW: u32 = 5;
+/// Interval at which lanes are redrawn while they run: their lines show elapsed times.
+const REDRAW_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Shows a batch until it is over or paused, or until the user leaves the view.
 pub(crate) fn show_until_end_or_detach(
     context: &CommandContext,
     project: &Project,
     replay: &mut BatchReplay,
+    watch: &mut Watch<'_>,
 ) -> Result<(), Failure> {
-    let screen = BatchScreen::new();
-    let (mut poll_count, mut has_prompted) = (0_u32, false);
+    let (screen, mut has_prompted) = (BatchScreen::new(), false);
     loop {
-        if !replay.print_new_lines(project, &mut |line| drop(screen.bars.println(line)))? {
+        if !replay.print_new_lines(project, watch, &mut |line| drop(screen.bars.println(line)))? {
             screen.clear();
             return Ok(());
         }
         let id = replay.follower.batch.id().clone();
-        if poll_count.is_multiple_of(POLLS_PER_REDRAW) {
-            let BatchReplay { follower, state, log_summary } = &*replay;
-            let progress = BatchProgress::from_state(project, &follower.batch, state, log_summary, true);
-            screen.draw(&progress, &id);
-        }
-        poll_count = poll_count.wrapping_add(1);
+        let BatchReplay { follower, state, log_summary } = &*replay;
+        let progress = BatchProgress::from_state(project, &follower.batch, state, log_summary, true);
+        screen.draw(&progress, &id);
         if interrupt::received_signal() != 0 {
             interrupt::clear_signal();
-            if !handle_interrupt(context, project, &screen, &id, &mut has_prompted)? {
+            if !handle_interrupt(context, project, &screen, &id, watch, &mut has_prompted)? {
                 screen.clear();
                 return Ok(());
             }
         }
-        std::thread::sleep(POLL_INTERVAL);
+        let _ = watch.wait((!progress.lanes.is_empty()).then_some(REDRAW_INTERVAL))?;
     }
 }
 
@@ -60,6 +57,7 @@ fn handle_interrupt(
     project: &Project,
     screen: &BatchScreen,
     id: &BatchId,
+    watch: &Watch<'_>,
     has_prompted: &mut bool,
 ) -> Result<bool, Failure> {
     if std::mem::replace(has_prompted, true) {
@@ -67,7 +65,7 @@ fn handle_interrupt(
         drop(screen.bars.println(format!("batch {id} is being aborted")));
         return Ok(true);
     }
-    let choice = screen.bars.suspend(|| prompt_interrupt_choice(id));
+    let choice = screen.bars.suspend(|| prompt_interrupt_choice(id, watch))?;
     match choice {
         InterruptChoice::Pause => {
             submit_requests(project, id, vec![ControlRequestKind::Pause])?;
@@ -97,29 +95,21 @@ enum InterruptChoice {
 }
 
 /// Prompts for the action of the first Ctrl-C. Another Ctrl-C during the prompt aborts the batch.
-fn prompt_interrupt_choice(id: &BatchId) -> InterruptChoice {
+fn prompt_interrupt_choice(id: &BatchId, watch: &Watch<'_>) -> Result<InterruptChoice, Failure> {
     ui::print_inline(&format!(
         "\nbatch {id}: [p]ause it, [l]eave it to itself, or go on looking? Ctrl-C aborts it. [p/l/N] "
     ));
-    let (line_tx, line_rx) = mpsc::channel();
-    std::thread::spawn(move || {
-        let mut line = String::new();
-        drop(std::io::stdin().lock().read_line(&mut line));
-        drop(line_tx.send(line));
-    });
-    loop {
-        if interrupt::received_signal() != 0 {
-            interrupt::clear_signal();
-            return InterruptChoice::Abort;
-        }
-        if let Ok(line) = line_rx.recv_timeout(POLL_INTERVAL) {
-            return match line.trim() {
-                "p" | "P" | "pause" | "y" => InterruptChoice::Pause,
-                "l" | "L" | "leave" => InterruptChoice::Detach,
-                _ => InterruptChoice::Continue,
-            };
-        }
+    if !watch.wait_for_input(&std::io::stdin())? {
+        interrupt::clear_signal();
+        return Ok(InterruptChoice::Abort);
     }
+    let mut line = String::new();
+    drop(std::io::stdin().lock().read_line(&mut line));
+    Ok(match line.trim() {
+        "p" | "P" | "pause" | "y" => InterruptChoice::Pause,
+        "l" | "L" | "leave" => InterruptChoice::Detach,
+        _ => InterruptChoice::Continue,
+    })
 }
 
 /// Progress bars of the view: a summary bar, and a line per active lane.

@@ -6,7 +6,7 @@ use proq_lib::swarm::landing::batch_landing;
 use proq_lib::swarm::ops::follow::BatchFollower;
 use proq_plan::schedule::action::BatchOutcome;
 
-use super::batch_event_lines::{BatchReplay, POLL_INTERVAL};
+use super::batch_event_lines::BatchReplay;
 use super::batch_hints::{criteria_lines, paused_hints};
 use super::batch_view;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
@@ -14,15 +14,16 @@ use crate::cli::terminal::ui;
 
 /// Follows a batch until no scheduler process works on it, and returns the batch's exit code.
 pub(crate) fn follow(context: &CommandContext, project: &Project, follower: BatchFollower) -> CommandResult {
+    let mut watch = follower.watch(project)?;
     let mut replay = BatchReplay::new(follower);
     let is_interactive = ui::stderr_is_terminal() && !context.ui.json && !context.ui.quiet;
     if is_interactive && std::env::var_os("TERM").is_none_or(|term| term != "dumb") {
-        batch_view::show_until_end_or_detach(context, project, &mut replay)?;
+        batch_view::show_until_end_or_detach(context, project, &mut replay, &mut watch)?;
     } else {
         // From here on, Ctrl-C ends this command; the batch continues.
         proq_base::interrupt::restore_default_action();
-        while replay.print_new_lines(project, &mut |line| context.ui.status(line))? {
-            std::thread::sleep(POLL_INTERVAL);
+        while replay.print_new_lines(project, &mut watch, &mut |line| context.ui.status(line))? {
+            watch.wait_for_change()?;
         }
     }
     print_batch_end(context, project, &replay)

@@ -50,7 +50,7 @@ fn run_progress_line(context: &CommandContext, lane: &AnyLane) -> ProgressBar {
         bar.set_style(style);
     }
     bar.set_prefix(lane.name.to_string());
-    bar.enable_steady_tick(Duration::from_millis(120));
+    bar.enable_steady_tick(Duration::from_secs(1));
     bar
 }
 
@@ -62,7 +62,7 @@ fn watch_run(project: &Project, lane: &AnyLane, bar: &ProgressBar) -> Result<(An
     let result = log_view::watch_last_line(project, lane, &log, &mut |line| {
         bar.set_message(terminal_text::escape_line(line));
     })?;
-    wait_for_final_event(&project.store, lane)?;
+    wait_for_final_event(project, lane)?;
     Ok(result)
 }
 

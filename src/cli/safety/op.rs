@@ -116,6 +116,9 @@ fn print_operation(context: &CommandContext, number: OperationNumber) -> Command
         ui::short_duration(now().duration_since(row.started_at))
     ));
     ui.print_line(format!("who        process {} on {}", detail.pid, detail.host));
+    if let Some(via) = row.via.as_ref().filter(|via| *via != "terminal") {
+        ui.print_line(format!("via        {via}"));
+    }
     if row.recovered {
         ui.print_line("how        cut short, and put right by a later command");
     }

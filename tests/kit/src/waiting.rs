@@ -98,3 +98,28 @@ impl OutputLines {
         self.0.recv_timeout(WAIT_LIMIT).unwrap()
     }
 }
+
+/// Returns how often the threads of a process have gone to sleep.
+pub fn voluntary_switches(pid: &str) -> u64 {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+    let thread_switches = |task: std::io::Result<std::fs::DirEntry>| -> u64 {
+        let status = std::fs::read_to_string(task.unwrap().path().join("status")).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:")).unwrap();
+        line.trim().parse().unwrap()
+    };
+    tasks.map(thread_switches).sum()
+}
+
+/// Asserts that these processes sleep without polling: in some span of time none of them wakes. The first
+/// spans may include remaining work; a polling process wakes in each.
+#[track_caller]
+pub fn assert_no_wakeups(pids: &[String]) {
+    let all = || pids.iter().map(|pid| voluntary_switches(pid)).collect::<Vec<u64>>();
+    let spans = std::iter::repeat_with(|| {
+        let before = all();
+        std::thread::sleep(Duration::from_secs(2));
+        all().iter().zip(before).map(|(now, before)| now - before).sum::<u64>()
+    });
+    let woken: Vec<u64> = spans.take(6).take_while(|woken| *woken > 0).collect();
+    assert!(woken.len() < 6, "woken in spans of two seconds: {woken:?}");
+}

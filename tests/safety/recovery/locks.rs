@@ -62,6 +62,31 @@ fn locks_of_killed_switch_are_removed() {
     RepoState::capture(&sandbox).assert_same(&before, "after recovery");
 }
 
+/// A git that cannot remove its own lock reports success, and only the user may remove that lock.
+#[test]
+fn recovery_waits_for_lock_that_git_could_not_remove() {
+    let sandbox = fixtures::preview_with_commit();
+    let before = RepoState::capture(&sandbox);
+    let leave_lock = r#""$REAL" "$@"; code=$?
+        test -e "$ROOT/once" || { : > "$ROOT/once"; : > "$ROOT/repo/.git/packed-refs.lock"; }
+        exit $code"#;
+    let text = sandbox
+        .output(with_git_wrapper(&sandbox, "update-ref --stdin", leave_lock, &["preview", "--back"]))
+        .fails(5);
+    assert!(
+        text.contains("hint: if no git runs there any more: rm '[ROOT]/repo/.git/packed-refs.lock'"),
+        "{text}"
+    );
+    for _ in 0..2 {
+        let waiting = sandbox.proq(&["list"]);
+        assert!(waiting.stderr.contains("could not be put right yet"), "{}", waiting.to_text());
+    }
+    std::fs::remove_file(sandbox.repo.join(".git/packed-refs.lock")).unwrap();
+    let recovered = recover(&sandbox);
+    assert!(recovered.contains("everything is as it was before"), "{recovered}");
+    RepoState::capture(&sandbox).assert_same(&before, "after recovery");
+}
+
 /// Promise: concurrency/foreign-locks
 #[test]
 fn lock_with_other_content_is_kept_and_named() {

@@ -42,6 +42,7 @@ pub const RUN_CONTEXT_VARS: &[&str] = &[
     "PROQ_TASK",
     "PROQ_TASK_ATTEMPT",
     "PROQ_TASK_FILE",
+    "PROQ_VIA",
     "PROQ_WRAP_UP",
 ];
 

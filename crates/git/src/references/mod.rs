@@ -1,5 +1,6 @@
 //! References: reading, transactions, reflogs, new branches and stale lock files.
 
+pub mod branch_files;
 pub mod new_branch;
 pub mod ref_transaction;
 pub mod reflog;

@@ -28,6 +28,9 @@ pub enum EventName {
     /// A lane was cleaned up or discarded.
     #[serde(rename = "lane.removed")]
     LaneRemoved,
+    /// A lane has a new title.
+    #[serde(rename = "lane.edited")]
+    LaneEdited,
     /// Two lanes overlap: they would conflict and did not when they were last checked.
     #[serde(rename = "lane.overlap")]
     LaneOverlap,
@@ -53,6 +56,9 @@ pub enum EventName {
     /// A message was delivered to an agent that was working.
     #[serde(rename = "agent.told")]
     MessageDelivered,
+    /// A message waits until the turn of a lane's agent has ended.
+    #[serde(rename = "message.waits")]
+    MessageWaits,
     /// An agent continues with the next part of a task folder.
     #[serde(rename = "agent.step")]
     AgentStep,
@@ -71,6 +77,9 @@ pub enum EventName {
     /// The automatic merge of a lane was refused.
     #[serde(rename = "merge.refused")]
     MergeRefused,
+    /// A worktree was opened in which a conflict is to be resolved.
+    #[serde(rename = "resolve.started")]
+    ResolveStarted,
     /// A conflict was resolved, and the lane can land.
     #[serde(rename = "merge.resolved")]
     MergeResolved,
@@ -92,6 +101,9 @@ pub enum EventName {
     /// The main checkout shows a lane.
     #[serde(rename = "preview.entered")]
     PreviewEntered,
+    /// The main checkout shows a newer commit of the lane that it shows.
+    #[serde(rename = "preview.moved")]
+    PreviewMoved,
     /// The main checkout shows its former state again.
     #[serde(rename = "preview.left")]
     PreviewLeft,
@@ -325,17 +337,12 @@ fn last_number_in(path: &Path) -> Result<Option<u64>, Error> {
 
 /// Returns the number of the first event in a log file; none when it has no readable line.
 fn first_number_in(path: &Path) -> std::io::Result<Option<u64>> {
-    let mut lines = BufReader::new(proq_base::regular_file::open_store_file(path)?);
-    let mut line = Vec::new();
-    loop {
-        line.clear();
-        if lines.read_until(b'\n', &mut line)? == 0 {
-            return Ok(None);
-        }
-        if let Some(n) = parse_number(&line) {
+    for line in BufReader::new(proq_base::regular_file::open_store_file(path)?).split(b'\n') {
+        if let Some(n) = parse_number(&line?) {
             return Ok(Some(n));
         }
     }
+    Ok(None)
 }
 
 #[cfg(test)]

@@ -132,7 +132,7 @@ impl<'p> Operation<'p> {
     }
 
     /// Emits an event after the operation has succeeded.
-    pub(crate) fn emit<P: Clone + 'static>(
+    pub fn emit<P: Clone + 'static>(
         &self,
         event: log::EventName,
         lane: Option<&LaneRecord<P>>,

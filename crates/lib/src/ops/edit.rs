@@ -5,6 +5,8 @@ use proq_store::records::lane::AnyLane;
 use serde::Serialize;
 
 use super::error::Error;
+use crate::event::log::EventName;
+use crate::lane;
 use crate::lane::Project;
 use crate::operation::run_operation::operate;
 
@@ -45,7 +47,12 @@ impl TitleChange {
     /// Fails if the lane has been removed, or its record cannot be written.
     pub fn execute(self, project: &Project) -> Result<TitleChange, Error> {
         let set_title = |record: &mut AnyLane| record.title.clone_from(&self.title);
-        operate(project, "edit", |op| op.update_lane(&self.lane, set_title))?;
+        operate(project, "edit", |op| {
+            let lane = op.update_lane(&self.lane, set_title)?;
+            let message = format!("lane '{}' is called: {}", self.lane, self.title);
+            op.emit(EventName::LaneEdited, Some(&lane), message);
+            Ok::<_, lane::Error>(())
+        })?;
         Ok(TitleChange { dry_run: false, ..self })
     }
 }

@@ -21,9 +21,8 @@ use crate::lane::Project;
 use crate::lane::context::lane_records;
 use crate::lane::inspection::idle_lane;
 use crate::lane::recovery;
-
-/// Interval at which a growing log is read. It is short enough for a user who watches.
-const POLL_INTERVAL: Duration = Duration::from_millis(80);
+use crate::watch::subject::Subject;
+use crate::watch::watcher::Watch;
 
 /// Maximum number of bytes of a log that are read at once.
 const CHUNK_LEN: usize = 64 * 1024;
@@ -67,6 +66,9 @@ pub fn follow_log(
     consume: &mut dyn FnMut(&[u8]),
 ) -> Result<(AnyLane, LaneState), Error> {
     let unreadable = |e| lane::Error::io("read", log)(e);
+    let mut watch = Watch::new(project)?;
+    watch.add(Subject::Lane(lane.name.clone()));
+    watch.add(Subject::Runs(lane.name.clone()));
     // An automatic merge may remove the lane right after its run, which moves the file.
     let mut file = regular_file::open_store_file(log).map_err(unreadable)?;
     let mut run = lane.last_run;
@@ -89,7 +91,9 @@ pub fn follow_log(
             let state = lane.state();
             return Ok((lane, state));
         }
-        std::thread::sleep(POLL_INTERVAL);
+        if !watch.add_run_end(&lane, state)? {
+            watch.wait_for_change()?;
+        }
     }
 }
 

@@ -23,6 +23,8 @@ pub struct OperationRow {
     pub kind: String,
     /// Command line by which the operation was started.
     pub command: String,
+    /// What the operation was started from; null if an older program started it.
+    pub via: Option<String>,
     /// What the operation did, in a few words.
     #[serde(rename = "did")]
     pub effect: String,
@@ -94,6 +96,7 @@ impl OperationRow {
             started_at: header.started_at,
             kind: header.kind.clone(),
             command: header.command.clone(),
+            via: header.via.clone(),
             effect: op_log_view::summarize_entry(entry, &settings.branch_prefix),
             undone: logged.is_undone,
             recovered: entry.end_and_recovered.is_some_and(|(_, recovered)| recovered),

@@ -94,7 +94,7 @@ impl WaitPlan {
         let (mut first, mut finished) = (None, Vec::new());
         let waited = wait_for_lanes(project, &lanes, until, timeout, &mut |waited| {
             // If waiting fails, the event is only notified later.
-            drop(wait_for_final_event(&project.store, &waited.lane));
+            drop(wait_for_final_event(project, &waited.lane));
             reporter.progress(Progress::RunEnded(waited));
             first.get_or_insert_with(|| waited.lane.name.clone());
             finished.push(waited.state);

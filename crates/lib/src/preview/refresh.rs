@@ -8,6 +8,7 @@ use proq_store::records::preview::PreviewRecord;
 use super::enter::require_lane_tip;
 use super::main_checkout::MainCheckoutHead;
 use super::{Error, main_checkout};
+use crate::event::log;
 use crate::lane::Project;
 use crate::operation::run_operation::operate;
 
@@ -53,6 +54,8 @@ pub fn refresh_preview(project: &Project) -> Result<RefreshResult, Error> {
         preview.tip = tip;
         op.save_record(&preview, &project.store.layout().preview_record())?;
         op.defer(move |project| main_checkout::run_post_checkout_hook(project, &main, from, tip));
+        let message = format!("the main checkout shows a newer commit of lane '{}'", lane.name);
+        op.emit(log::EventName::PreviewMoved, Some(&lane), message);
         Ok(result)
     })
 }

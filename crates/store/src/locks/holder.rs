@@ -89,6 +89,12 @@ impl LockHolder {
     }
 }
 
+/// Returns the name of the internal command that this process runs; none for a command that users type.
+pub(crate) fn internal_command() -> Option<String> {
+    let name = std::env::args_os().nth(1)?.into_string().ok()?;
+    name.starts_with('_').then_some(name)
+}
+
 /// Returns the command line as a user would type it, shortened. An internal command of git-proq is shown as
 /// the equivalent user command, or by its role.
 fn displayed_command(args: impl Iterator<Item = std::ffi::OsString>) -> String {

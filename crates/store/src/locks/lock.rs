@@ -285,7 +285,7 @@ impl Locks {
     }
 
     /// Returns the folder of the merge queue.
-    pub(crate) fn tickets_dir(&self) -> PathBuf {
+    pub fn tickets_dir(&self) -> PathBuf {
         self.dir.join("tickets")
     }
 

@@ -2,7 +2,7 @@
 
 pub mod change_watcher;
 pub mod holder;
+pub mod inotify;
 pub mod lock;
 pub mod lock_wait;
 pub mod merge_queue;
-pub mod wait_many;

@@ -3,4 +3,5 @@
 pub mod delete;
 pub mod journal;
 pub mod operation_entry;
+pub mod origin;
 pub mod scratch;

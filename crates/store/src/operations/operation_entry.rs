@@ -35,6 +35,10 @@ pub struct OperationHeader {
     /// Id of the terminal session that the process belongs to; none where it is unknown.
     #[serde(rename = "session", default, skip_serializing_if = "Option::is_none")]
     pub terminal_session: Option<i32>,
+    /// What the operation was started from: `terminal`, `agent NAME`, `supervisor`, `scheduler` or `mcp`; none
+    /// in a journal of an older program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub via: Option<String>,
     /// Operations that this one undoes, by their numbers in the log.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub undoes: Vec<OperationNumber>,
@@ -69,6 +73,7 @@ impl OperationHeader {
             pid: me.pid,
             host: me.host,
             terminal_session: crate::locks::holder::terminal_session_id(),
+            via: Some(super::origin::describe_origin()),
             undoes: Vec::new(),
             reverted_undo: None,
             command_group: None,

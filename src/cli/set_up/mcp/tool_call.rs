@@ -2,6 +2,7 @@
 
 use proq_base::process::command_builder::CommandBuilder;
 use proq_base::process::run_async::CapturedOutput;
+use proq_store::operations::origin::{MCP_ORIGIN, ORIGIN_VARIABLE};
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::Value;
 
@@ -31,7 +32,8 @@ impl Server {
     ) -> Result<CapturedOutput, String> {
         let start = CommandBuilder::new(&self.program_path, &self.dir)
             .args(args.iter().map(|arg| arg.as_ref().to_owned()))
-            .env("NO_COLOR", "1");
+            .env("NO_COLOR", "1")
+            .env(ORIGIN_VARIABLE, MCP_ORIGIN);
         start.run_with_input(input).await.map_err(|e| format!("git-proq could not be started: {e}"))
     }
 }

@@ -16,6 +16,7 @@ use crate::agent::launch::prepare_run::build_message_command;
 use crate::agent::launch::start_supervisor::launch_with_messages;
 use crate::agent::profiles::profile::refuse_nul_byte;
 use crate::agent::profiles::profile_catalog::find_profile;
+use crate::event::log::EventName;
 use crate::lane::Project;
 use crate::lane::messages::inbox;
 use crate::lane::messages::inbox::Inbox;
@@ -180,6 +181,9 @@ fn queue_for_supervisor(project: &Project, name: &LaneName, text: Option<&str>) 
     let recipient = find_recipient(project, &lane, text)?;
     if let Some(text) = text {
         Inbox::new(&project.store, &lane.name).add(new_message_record(&lane, &recipient, text), &store)?;
+        drop(store);
+        let message = format!("lane '{}': a message waits until its agent's turn has ended", lane.name);
+        project.emit(EventName::MessageWaits, Some(&lane), message);
     }
     Ok(true)
 }

@@ -114,7 +114,10 @@ pub(crate) fn open_resolution(
         let resolution = ResolutionRecord { agent: agent.map(ToOwned::to_owned), refusals, ..resolution };
         op.save_record(&resolution, &project.store.layout().resolution_record(&lane.name))?;
         // The detail stays: runs change it, and a change here would block an undo.
-        op.update_lane(&lane.name, |record| record.set_landing(LandingState::Conflict))?;
+        let lane = op.update_lane(&lane.name, |record| record.set_landing(LandingState::Conflict))?;
+        let resolver = agent.unwrap_or("you");
+        let message = format!("the conflict of lane '{}' is to be resolved by {resolver}", lane.name);
+        op.emit(log::EventName::ResolveStarted, Some(&lane), message);
         Ok::<_, Error>(ResolutionStart::Open(Box::new(resolution)))
     })?;
     let ResolutionStart::Open(resolution) = start else { return Ok(start) };

@@ -5,6 +5,7 @@ use proq_plan::schedule::action::BatchOutcome;
 use proq_plan::schedule::state::State;
 use proq_plan::schedule::task_phase::{FailureReason, TaskOutcome};
 use proq_store::base::batch_id::BatchId;
+use proq_store::locks::lock::LockName;
 
 use crate::lane::Project;
 use crate::swarm::Error;
@@ -12,6 +13,8 @@ use crate::swarm::batch::log::{LogLine, LogTail};
 use crate::swarm::batch::record::Batch;
 use crate::swarm::batch::scheduler;
 use crate::swarm::status::progress::BatchProgress;
+use crate::watch::subject::Subject;
+use crate::watch::watcher::Watch;
 
 /// Batch whose log is followed.
 pub struct BatchFollower {
@@ -45,11 +48,27 @@ impl BatchFollower {
         Ok(follower)
     }
 
-    /// Returns the lines of the log that were written since the last call.
+    /// Watches the batch's files. Its log is read after that, so that no entry is missed in between.
+    ///
+    /// # Errors
+    /// Fails if nothing can be watched.
+    pub fn watch<'p>(&self, project: &'p Project) -> Result<Watch<'p>, Error> {
+        let mut watch = Watch::new(project)?;
+        watch.add(Subject::Batch(self.batch.id().clone()));
+        Ok(watch)
+    }
+
+    /// Returns the lines of the log that were written since the last call. A wait for `watch` ends once no
+    /// scheduler works on the batch.
     ///
     /// # Errors
     /// Fails if the log or the scheduler's lock cannot be read.
-    pub fn read_new_lines(&mut self, project: &Project) -> Result<Vec<LogLine>, Error> {
+    pub fn read_new_lines(
+        &mut self,
+        project: &Project,
+        watch: &mut Watch<'_>,
+    ) -> Result<Vec<LogLine>, Error> {
+        watch.add_lock(&LockName::Batch(self.batch.id().clone()))?;
         // Checked before the log is read, so that entries written just before the scheduler exits are not
         // missed.
         self.has_scheduler = scheduler::is_running(&project.store, self.batch.id())?;
