@@ -29,6 +29,10 @@ const ALLOWED_ROOMS: &[(&str, &[&str])] = &[
     ("facade", &["ops", "merge", "agent", "preview", "undo", "session", "snapshot", "run", "lane", "event"]),
     ("health", &["step_kinds", "swarm", "agent", "snapshot", "lane", "event"]),
     (
+        "board",
+        &["swarm", "ops", "merge", "agent", "preview", "undo", "session", "snapshot", "run", "lane", "event"],
+    ),
+    (
         "swarm",
         &["ops", "merge", "agent", "preview", "undo", "session", "snapshot", "run", "watch", "lane", "event"],
     ),

@@ -179,6 +179,14 @@ fn json_has_every_field() {
         {
           "agent": "command",
           "ahead": 0,
+          "attention": [
+            {
+              "command": "git proq show x",
+              "kind": "failed",
+              "since": "2026-01-02T03:04:05Z",
+              "why": "exit code 1"
+            }
+          ],
           "base": "main",
           "behind": 0,
           "branch": "proq/x",

@@ -172,3 +172,37 @@ fn diff_starts_at_fork_point_with_uncommitted_work() {
     std::fs::remove_dir_all(sandbox.lane_path("x")).unwrap();
     assert_eq!(sandbox.proq(&["diff", "--json", "x"]).json()["files"], serde_json::json!(["one"]));
 }
+
+#[test]
+fn lines_that_landed_have_a_cost() {
+    let script = "begin; seq 5 > n-$n; well";
+    let sandbox = proq_test_kit::claude::sandbox_with_claude(script);
+    for (lane, strategy) in [("x", "merge"), ("y", "squash")] {
+        let _ = sandbox.proq(&["spawn", "claude", "do it", "-n", lane, "--wait"]).ok();
+        let show = |name: &str| sandbox.proq(&["show", name, "--json"]).json();
+        assert_eq!(show(lane).get("cost_per_line"), None);
+        let _ = sandbox.proq(&["merge", lane, "--strategy", strategy]).ok();
+        let cost = serde_json::json!({ "nanos": 2_500_000, "estimated": false });
+        assert_eq!(show(&format!("{lane}@1"))["cost_per_line"], cost, "{strategy}");
+    }
+}
+
+#[test]
+fn json_lists_what_needs_a_person() {
+    let sandbox = Sandbox::new();
+    let _ = sandbox.proq(&["spawn", "--wait", "-n", "x", "--", "false"]).fails(4);
+    sandbox.run_lane("fine", "echo 1 > fine");
+    let list = sandbox.proq(&["list", "--json"]).json();
+    let row =
+        |name: &str| list["lanes"].as_array().unwrap().iter().find(|lane| lane["name"] == name).unwrap();
+    let case = &row("x")["attention"][0];
+    assert_eq!((&case["kind"], &case["command"]), (&"failed".into(), &"git proq show x".into()));
+    assert_eq!(row("fine").get("attention"), None);
+    let shown = sandbox.proq(&["show", "x", "--json"]).json();
+    assert_eq!(shown["attention"], row("x")["attention"]);
+    assert_eq!(list.get("attention"), None);
+    sandbox.write("proq.toml", "[verify]\ncommands = [\"true\"]\n");
+    sandbox.commit_all("checks");
+    let cases = &sandbox.proq(&["list", "--json"]).json()["attention"];
+    assert_eq!((&cases[0]["kind"], &cases[0]["command"]), (&"commands".into(), &"git proq approve".into()));
+}

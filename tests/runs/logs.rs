@@ -18,6 +18,28 @@ fn prints_agent_output_unchanged() {
 }
 
 #[test]
+fn log_is_read_in_parts() {
+    let sandbox = proq_test_kit::claude::sandbox_with_claude("begin; echo new > n; well");
+    let _ = sandbox.proq(&["spawn", "claude", "do it", "-n", "x", "--wait"]).ok();
+    let read = |args: &[&str]| sandbox.proq(&[&["logs", "x", "--json"], args].concat()).json();
+    let whole = read(&[]);
+    assert_eq!(whole.get("next"), None);
+    let (mut offset, mut text, mut events) = (0, String::new(), Vec::new());
+    for _ in 0..whole["text"].as_str().unwrap().lines().count() {
+        let part = read(&["--after", &offset.to_string(), "--limit", "1"]);
+        assert_eq!(part["text"].as_str().unwrap().lines().count(), 1);
+        text.push_str(part["text"].as_str().unwrap());
+        events.extend(part["events"].as_array().cloned().unwrap_or_default());
+        offset = part["next"].as_u64().unwrap();
+    }
+    assert_eq!((&text.into(), &events.into()), (&whole["text"], &whole["events"]));
+    let end = read(&["--after", &offset.to_string()]);
+    assert_eq!((&end["text"], &end["next"]), (&"".into(), &offset.into()));
+    let out = sandbox.proq(&["logs", "x", "--limit", "1"]).fails(2);
+    assert!(out.contains("--after and --limit are for programs"), "{out}");
+}
+
+#[test]
 fn terminal_gets_colors_but_no_other_escapes() {
     let sandbox = Sandbox::new();
     let writes = r"printf '\033[31mred\033[0m\033]52;c;ZXZpbA==\007\033]2;title\007\033[2Jend\n' >&2";

@@ -80,6 +80,12 @@ fn criteria_are_checked_by_commands_and_agent() {
     // All of them report the same cost, which includes checking the criteria.
     let status_cost = sandbox.proq(&["status", ID, "--json"]).json()["cost_usd"].as_f64().unwrap();
     assert_eq!(format!("{status_cost:.9}"), format!("{:.9}", cost / 1e9));
+    let report = sandbox.proq(&["report", "--json"]).json();
+    let id_of = |key: &str| report[key].as_str().unwrap().to_owned();
+    let counts = sandbox.git(&["diff", "--numstat", &id_of("start"), &id_of("tip")]);
+    let lines = counts.lines().flat_map(|line| line.split('\t').take(2)).map(|n| n.parse::<f64>().unwrap());
+    let per_line = (cost / lines.sum::<f64>()).round();
+    assert_eq!(report["cost_per_line"]["nanos"].as_f64(), Some(per_line));
     let events = sandbox.proq(&["events"]).ok();
     assert!(events.contains("all of it is done; 2 of 3 criteria met"), "{events}");
     assert_eq!(sandbox.proq(&["list", "--json"]).json()["lanes"].as_array().unwrap().len(), 0);

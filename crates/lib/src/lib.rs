@@ -1,6 +1,7 @@
 //! Lanes of coding agents: creation, runs, previews, landings and batches.
 
 pub mod agent;
+pub mod board;
 pub mod errors;
 pub mod event;
 pub mod facade;

@@ -1,8 +1,7 @@
 //! An agent's report on its task, as text.
 
 use proq_base::terminal_text;
-use proq_store::base::run_number::RunNumber;
-use proq_store::records::agent::ReportRecord;
+use proq_lib::types::{ReportRecord, RunNumber};
 
 use crate::cli::invocation::context::CommandContext;
 

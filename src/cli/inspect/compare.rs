@@ -8,7 +8,7 @@ use proq_lib::lane::inspection::attempts;
 use proq_lib::merge::comparison::compare;
 use proq_lib::merge::comparison::compare::{AttemptSummary, CheckSource, Comparison};
 use proq_lib::merge::types::outcome::CheckStatus;
-use proq_store::records::lane_state::LaneState;
+use proq_lib::types::LaneState;
 
 use super::{comparison_table, lane_diff};
 use crate::cli::arguments::candidates::owned_lane_and_group_names;
@@ -58,9 +58,10 @@ pub(crate) fn run(context: &CommandContext, args: &Compare) -> CommandResult {
     interrupt::defer_signals();
     let lanes = attempts::lanes_by_name(&project, &args.lanes)?;
     if args.diff && !context.ui.json {
-        for lane in &lanes {
+        for lane in lanes {
             context.ui.print_line(console::style(format!("lane {}", lane.name)).bold().to_string());
-            lane_diff::print_diff(context, &project, lane, false)?;
+            let diff = lane_diff::open(context, &project, lane, None)?;
+            lane_diff::print_diff(context, &diff, false)?;
         }
         return Ok(Exit::Success);
     }

@@ -5,6 +5,7 @@ use console::{measure_text_width, style, truncate_str};
 use proq_lib::merge::comparison::compare::{AttemptSummary, Comparison};
 use proq_lib::merge::comparison::forecast::report::{ForecastPair, PairResult as Meeting};
 use proq_lib::merge::types::outcome::CheckStatus;
+use proq_lib::types::FileLineCounts;
 
 use crate::cli::terminal::{ui, usage};
 
@@ -121,7 +122,7 @@ fn uncommitted_cell(comparison: &Comparison, attempt: &AttemptSummary) -> String
 
 /// Formats the added and removed lines of an attempt: `+12 -3`, or `-` for none.
 fn changed_lines_cell(_: &Comparison, attempt: &AttemptSummary) -> String {
-    let sum_of = |line_count: fn(&proq_git::status::diff::FileLineCounts) -> Option<usize>| {
+    let sum_of = |line_count: fn(&FileLineCounts) -> Option<usize>| {
         attempt.files.iter().filter_map(line_count).sum::<usize>()
     };
     match (sum_of(|file| file.added), sum_of(|file| file.removed)) {

@@ -3,13 +3,13 @@
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use proq_base::explain::Exit;
-use proq_base::lane_name::LaneName;
-use proq_git::RepoPath;
-use serde::Serialize;
+use proq_lib::types::{PatchSelection, RepoPath, RunNumber};
 
-use super::lane_diff::{print_diff, with_fork_point_and_worktree};
+use super::lane_diff;
 use crate::cli::arguments::candidates::owned_lane_names;
+use crate::cli::arguments::numbers::run_number;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
+use crate::cli::invocation::usage_error::UsageError;
 
 /// Show what a lane changes, uncommitted work included
 ///
@@ -18,6 +18,7 @@ use crate::cli::invocation::context::{CommandContext, CommandResult};
 /// Examples:
 ///     git proq diff payments
 ///     git proq diff --stat payments
+///     git proq diff --json --patch --path src/pay.rs payments
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Diff {
@@ -27,27 +28,42 @@ pub(crate) struct Diff {
     /// Only which files change, and how much
     #[arg(long)]
     pub(crate) stat: bool,
+    /// What its N-th run changed, instead of all
+    #[arg(long, value_name = "N", value_parser = run_number())]
+    pub(crate) run: Option<RunNumber>,
+    /// In JSON, the changed lines too: hunks, lines, and the words that differ
+    #[arg(long, conflicts_with = "stat")]
+    pub(crate) patch: bool,
+    /// Only the changed lines of this file or folder
+    #[arg(long, value_name = "PATH", requires = "patch")]
+    pub(crate) path: Option<String>,
+    /// Lines around each change
+    #[arg(long, value_name = "N", requires = "patch")]
+    pub(crate) context: Option<u16>,
 }
 
-/// JSON output: the fork point of a lane, and the files that the lane changes from there.
-#[derive(Serialize)]
-struct DiffOutput {
-    lane: LaneName,
-    /// Id of the commit that the changes are counted from: the current fork point.
-    from: String,
-    files: Vec<RepoPath>,
+impl Diff {
+    /// Returns the part of the difference whose lines are wanted in JSON; none without them.
+    fn selection(&self) -> Result<Option<PatchSelection>, UsageError> {
+        let parse = |text: &String| {
+            RepoPath::from_text(text.trim_end_matches('/')).ok_or(UsageError::MissingArgument {
+                problem: "--path takes the path of a file or folder, as JSON has it",
+                example: "git proq diff payments --json --patch --path src/pay.rs",
+            })
+        };
+        let path = self.path.as_ref().map(parse).transpose()?;
+        Ok(self.patch.then_some(PatchSelection { path, context: self.context }))
+    }
 }
 
 pub(crate) fn run(context: &CommandContext, args: &Diff) -> CommandResult {
+    let selection = args.selection()?;
     let project = context.project()?;
-    let lane = project.find_lane(&args.lane)?;
+    let diff = lane_diff::open(context, &project, project.find_lane(&args.lane)?, args.run)?;
     if context.ui.json {
-        let (from, files) = with_fork_point_and_worktree(context, &project, &lane, |there, from, to| {
-            Ok((from, project.repo.changed_files(there, from, to)?))
-        })?;
-        context.ui.print_json(DiffOutput { lane: lane.name, from: from.to_string(), files });
+        context.ui.print_json(diff.to_output(selection.as_ref())?);
     } else {
-        print_diff(context, &project, &lane, args.stat)?;
+        lane_diff::print_diff(context, &diff, args.stat)?;
     }
     Ok(Exit::Success)
 }

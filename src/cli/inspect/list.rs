@@ -3,7 +3,10 @@
 use clap::Args;
 use proq_base::explain::{Exit, shell_quote_path};
 use proq_base::lane_name::LaneName;
-use proq_git::status::worktree_status::WorktreeStatus;
+use proq_lib::board::rows::lane_conflicts::LaneConflicts;
+use proq_lib::board::rows::lane_list::{LaneList, missing_parts};
+use proq_lib::board::rows::list_output::to_output;
+use proq_lib::board::rows::load_list::{self, ListRequest};
 use proq_lib::lane::Project;
 use proq_lib::lane::context::misplaced::LaneFolderFault;
 use proq_lib::lane::context::{head_ownership, misplaced};
@@ -13,18 +16,13 @@ use proq_lib::lane::messages::inbox;
 use proq_lib::lane::removal::remove_lane;
 use proq_lib::merge::land::sure_landing;
 use proq_lib::snapshot::snap_view;
-use proq_store::paths::layout::Layout;
-use proq_store::records::lane::LaneRecord;
-use proq_store::records::lane_state::LaneState;
+use proq_lib::types::{LaneRecord, LaneState, WorktreeStatus};
 
 use super::list_everywhere;
-use crate::cli::inspect::lane_list::conflicts::LaneConflicts;
-use crate::cli::inspect::lane_list::data::{LaneList, missing_parts};
-use crate::cli::inspect::lane_list::json_output::to_output;
-use crate::cli::inspect::lane_list::load::load_list;
 use crate::cli::inspect::lane_list::painter::ListPainter;
-use crate::cli::inspect::lane_list::table::render_table;
+use crate::cli::inspect::lane_list::table::{lane_table_lines, render_table};
 use crate::cli::invocation::context::{CommandContext, CommandResult};
+use crate::cli::invocation::failure::Failure;
 use crate::cli::land::unlanded_batches::print_unlanded_batches;
 use crate::cli::terminal::ui;
 
@@ -57,16 +55,15 @@ pub(crate) fn run(context: &CommandContext, args: &List) -> CommandResult {
         return list_everywhere::run(context, args.all);
     }
     let project = context.project()?;
-    let lane_list = load_list(&project, args.all, args.wide, ListPainter::for_terminal(context.ui))?;
+    let request = ListRequest { include_removed: args.all, include_usage: args.wide };
+    let lane_list = load_and_paint(context, &project, request)?;
     if context.ui.json {
-        context.ui.print_json(to_output(&lane_list));
+        context.ui.print_json(to_output(&project, &lane_list));
         return Ok(Exit::Success);
     }
     if lane_list.views.is_empty() && lane_list.stored.past_lanes.is_empty() {
-        let layout = project.store.layout();
         // An unreadable record has caused a warning already.
-        let is_empty =
-            !Layout::entry_names(&layout.lanes()).iter().any(|name| layout.has_record_of_lane_entry(name));
+        let is_empty = !project.has_lane_records();
         if is_empty {
             context.ui.status("no lanes yet");
         }
@@ -80,12 +77,26 @@ pub(crate) fn run(context: &CommandContext, args: &List) -> CommandResult {
     Ok(Exit::Success)
 }
 
+/// Loads a list, and paints it on a terminal while it loads.
+fn load_and_paint(
+    context: &CommandContext,
+    project: &Project,
+    request: ListRequest,
+) -> Result<LaneList, Failure> {
+    let mut painter = ListPainter::for_terminal(context.ui);
+    load_list::load_list(project, request, &mut |partial| {
+        if let Some(painter) = &mut painter {
+            painter.paint_if_due(|| lane_table_lines(&partial));
+        }
+    })
+}
+
 /// Prints the lanes and the possible next steps, for `git proq` without a command.
 pub(crate) fn print_overview(context: &CommandContext) -> CommandResult {
     let project = context.project()?;
-    let lane_list = load_list(&project, false, false, ListPainter::for_terminal(context.ui))?;
+    let lane_list = load_and_paint(context, &project, ListRequest::default())?;
     if context.ui.json {
-        context.ui.print_json(to_output(&lane_list));
+        context.ui.print_json(to_output(&project, &lane_list));
         return Ok(Exit::Success);
     }
     if lane_list.views.is_empty() && !lane_list.unlanded_batches.is_empty() {

@@ -8,15 +8,12 @@ use clap_complete::engine::ArgValueCompleter;
 use console::style;
 use proq_base::explain::Exit;
 use proq_base::interrupt;
+use proq_lib::board::matrix::read_matrix;
 use proq_lib::lane::Project;
 use proq_lib::merge;
-use proq_lib::merge::comparison::forecast::compute;
-use proq_lib::merge::comparison::forecast::compute::ForecastRequest;
 use proq_lib::merge::comparison::forecast::report::Forecast;
-use proq_lib::merge::comparison::overlap;
 use proq_lib::watch::subject::Subject;
 use proq_lib::watch::watcher::{Watch, WatchOutcome};
-use proq_store::records::lane::LaneRecord;
 
 use crate::cli::arguments::candidates::owned_lane_names;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
@@ -69,30 +66,7 @@ pub(crate) fn run(context: &CommandContext, args: &Matrix) -> CommandResult {
 
 /// Computes the conflict forecast of the named lanes, or of all lanes if none is named.
 fn compute_forecast(project: &Project, args: &Matrix) -> Result<Forecast, merge::Error> {
-    let all_lanes = project.owned_lanes()?;
-    let lanes = match args.lanes.as_slice() {
-        [] => all_lanes.clone(),
-        names => find_lanes(project, names)?,
-    };
-    let uncommitted = !args.committed;
-    let forecast = compute::forecast_lanes(
-        project,
-        ForecastRequest { lanes, include_uncommitted: uncommitted, time_limit: None, only_lane: None },
-    )?;
-    // The event log serves watchers. A forecast is returned even where the log cannot be written.
-    drop(overlap::emit_new_overlaps(project, &all_lanes, &forecast, uncommitted, None));
-    Ok(forecast)
-}
-
-/// Returns the records of the named lanes, sorted by name and without duplicates.
-fn find_lanes(project: &Project, names: &[String]) -> Result<Vec<LaneRecord>, merge::Error> {
-    let mut lanes = Vec::new();
-    for name in names {
-        lanes.push(project.find_lane(name)?);
-    }
-    lanes.sort_by(|a, b| a.name.cmp(&b.name));
-    lanes.dedup_by(|a, b| a.name == b.name);
-    Ok(lanes)
+    read_matrix(project, &args.lanes, !args.committed)
 }
 
 /// Prints the forecast each time it changes, until Ctrl-C.

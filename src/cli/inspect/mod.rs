@@ -7,7 +7,6 @@ pub(crate) mod diff;
 pub(crate) mod events;
 pub(crate) mod lane_diff;
 pub(crate) mod lane_list;
-pub(crate) mod lane_lookup;
 pub(crate) mod list;
 pub(crate) mod list_everywhere;
 pub(crate) mod logs;

@@ -1,41 +1,28 @@
 //! `git proq show`: prints everything about one lane.
 
-pub(crate) mod lane_details;
 pub(crate) mod runs;
-
-use std::path::PathBuf;
 
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use proq_base::explain::Exit;
 use proq_base::terminal_text;
-use proq_git::{Repo, RepoPath};
 use proq_lib::agent::task_loop::loop_status::LoopStatus;
+use proq_lib::board::lookup::find_lane_or_task_lane;
+use proq_lib::board::rows::auto_merge_outlook::AutoMergeOutlook;
+use proq_lib::board::rows::lane_details::LaneDetails;
+use proq_lib::board::rows::show_output::ShowOutput;
 use proq_lib::lane::Project;
 use proq_lib::lane::inspection::idle_lane::IDLE_DETAIL;
 use proq_lib::lane::inspection::list;
 use proq_lib::lane::inspection::list::LaneView;
 use proq_lib::lane::state::lane_state;
-use proq_lib::run::auto_merge;
-use proq_lib::run::auto_merge::AutoMergeStatus;
-use proq_store::locks::lock::LockName;
-use proq_store::paths::layout::Layout;
-use proq_store::paths::path_form;
-use proq_store::records::agent::ReportRecord;
-use proq_store::records::check::FailedCheckRecord;
-use proq_store::records::conflict::{ConflictRecord, ResolutionRecord};
-use proq_store::records::lane::AnyLane;
-use proq_store::records::lane_state::LaneState;
-use proq_store::records::message::MessageRecord;
-use proq_store::records::run::RunRecord;
-use serde::Serialize;
+use proq_lib::types::{AnyLane, LaneState};
 
-use super::{agent_report, lane_lookup, show_prompt};
+use super::{agent_report, show_prompt};
 use crate::cli::arguments::candidates::any_lane_names;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::runs::guest_lane_output;
 use crate::cli::terminal::ui;
-use lane_details::LaneDetails;
 use runs::print_runs;
 
 /// Show all about one lane
@@ -56,66 +43,9 @@ pub(crate) struct Show {
     pub(crate) prompt: bool,
 }
 
-/// JSON output: the lane's records as they are, and the facts that only an inspection of the repository
-/// yields.
-#[derive(Serialize)]
-struct ShowOutput {
-    #[serde(flatten)]
-    lane: AnyLane,
-    /// Word for the status by the record.
-    state: LaneState,
-    /// Word for the current status; that of the record may be older.
-    current_state: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    current_detail: Option<String>,
-    /// Id of the lane's tip; `None` if the branch is gone or the lane has none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tip: Option<String>,
-    /// Commits that the lane has and its base lacks; `None` if unknown.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    ahead: Option<usize>,
-    /// Commits that the base has and the lane lacks; `None` if unknown.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    behind: Option<usize>,
-    /// Paths of files with uncommitted changes in the lane's worktree.
-    uncommitted: Vec<RepoPath>,
-    /// Text of the lane's task.
-    task: String,
-    /// Answer or plan of an agent whose lane has nothing to land.
-    #[serde(rename = "answer", skip_serializing_if = "Option::is_none")]
-    last_answer: Option<String>,
-    /// File that holds the answer.
-    #[serde(rename = "answer_file", skip_serializing_if = "Option::is_none")]
-    last_answer_file: Option<String>,
-    runs: Vec<RunRecord>,
-    /// Progress of a task that is a folder with steps.
-    #[serde(rename = "steps", skip_serializing_if = "Option::is_none")]
-    task_loop: Option<LoopStatus>,
-    /// Messages sent to the lane's agent and not delivered yet.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    waiting: Vec<MessageRecord>,
-    /// Report that the agent wrote.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    report: Option<ReportRecord>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    conflict: Option<ConflictRecord>,
-    /// Check that the lane failed, while its state is still that.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    check: Option<FailedCheckRecord>,
-    /// Open resolution of the lane's conflict, if there is one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    resolving: Option<ResolutionRecord>,
-    /// Whether the lane's base has the same changes in other commits.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    landed_by_hand: bool,
-    /// Folder of the lane's records.
-    #[serde(with = "path_form")]
-    records: PathBuf,
-}
-
 pub(crate) fn run(context: &CommandContext, args: &Show) -> CommandResult {
     let project = context.project()?;
-    let (lane, dir) = lane_lookup::find_lane_or_task_lane(&project, &args.lane)?;
+    let (lane, dir) = find_lane_or_task_lane(&project, &args.lane)?;
     if args.prompt {
         return show_prompt::print_prompt(context, &lane, &dir);
     }
@@ -123,45 +53,11 @@ pub(crate) fn run(context: &CommandContext, args: &Show) -> CommandResult {
     let view = if is_past { None } else { list::lane_views(&project, vec![lane.clone()])?.pop() };
     let details = LaneDetails::load(&project.repo, &lane, view.as_ref(), dir)?;
     if context.ui.json {
-        context.ui.print_json(build_json_output(lane, view.as_ref(), details));
+        context.ui.print_json(ShowOutput::new(&project, lane, view.as_ref(), details));
     } else {
         print_lane(context, &project, &lane, view.as_ref(), &details);
     }
     Ok(Exit::Success)
-}
-
-/// Builds the JSON output from a lane's record, its inspection and its details. `view` is `None` for a
-/// removed lane.
-fn build_json_output(mut lane: AnyLane, view: Option<&LaneView>, details: LaneDetails) -> ShowOutput {
-    let (last_answer, last_answer_file) =
-        details.last_answer.map(|(text, file)| (text, path_form::to_text(&file))).unzip();
-    let state = lane.state();
-    lane.status = view.map_or(lane.status, |view| view.status);
-    ShowOutput {
-        state,
-        last_answer,
-        last_answer_file,
-        current_state: view.map_or(lane.state(), |v| v.state()).to_string(),
-        current_detail: view.and_then(|v| v.detail.clone()).or_else(|| lane.detail.clone()),
-        tip: view.and_then(|v| v.tip).map(|t| t.to_string()),
-        ahead: view.and_then(|v| v.distance).map(|d| d.ahead),
-        behind: view.and_then(|v| v.distance).map(|d| d.behind),
-        uncommitted: view
-            .and_then(|v| v.dirty.as_ref())
-            .map(proq_git::status::worktree_status::WorktreeStatus::paths)
-            .unwrap_or_default(),
-        task: details.task_text,
-        runs: details.runs,
-        task_loop: details.task_loop,
-        waiting: details.pending_messages,
-        report: details.report,
-        conflict: details.conflict,
-        check: details.failed_check,
-        resolving: details.open_resolution,
-        landed_by_hand: details.landed_by_hand,
-        records: details.record_dir,
-        lane,
-    }
 }
 
 fn print_lane(
@@ -192,7 +88,7 @@ fn print_lane(
         "state",
         &format!("{}{}", ui::styled_state(state), detail.map(|d| format!(" ({d})")).unwrap_or_default()),
     );
-    print_branch_and_worktree(&print_field, &project.repo, lane, view);
+    print_branch_and_worktree(&print_field, project, lane, view);
     if let Some(landed) = &lane.landed {
         print_field(
             "landed",
@@ -222,7 +118,7 @@ fn print_lane(
 /// Prints the lane's branch and base, ports, checks, scope, worktree and uncommitted changes.
 fn print_branch_and_worktree(
     print_field: &dyn Fn(&str, &str),
-    repo: &Repo,
+    project: &Project,
     lane: &AnyLane,
     view: Option<&LaneView>,
 ) {
@@ -233,7 +129,7 @@ fn print_branch_and_worktree(
         print_field("mode", &format!("{purpose}: it only looks, there is nothing to land"));
         print_field("looks at", &guest_lane_output::base_and_start_text(lane));
     } else {
-        print_field("branch", &branch_text(repo, lane, view));
+        print_field("branch", &branch_text(project, lane, view));
         print_field("base", &format!("{}, from {}", lane.base, lane.start.short()));
     }
     if let Some(ports) = lane.ports {
@@ -251,7 +147,7 @@ fn print_branch_and_worktree(
             Some(_) => ("in", if lane.is_detached() { ", while it runs" } else { "" }),
         };
         print_field(key, &format!("{}{suffix}", lane.path.display()));
-        let sparse_patterns = lane.branch().and_then(|_| repo.sparse_patterns(&lane.path));
+        let sparse_patterns = lane.branch().and_then(|_| project.repo.sparse_patterns(&lane.path));
         match sparse_patterns.as_deref() {
             Some([]) => print_field("checkout", "a part: the files at its top"),
             Some(patterns) => print_field("checkout", &format!("a part: {}", patterns.join(", "))),
@@ -294,12 +190,9 @@ fn print_steps(print_field: &dyn Fn(&str, &str), task_loop: &LoopStatus) {
 /// Prints the log file of the last run, and its prompt file if the run resolves a conflict.
 fn print_last_run_files(print_field: &dyn Fn(&str, &str), details: &LaneDetails) {
     if let Some(run) = details.runs.last() {
-        print_field("log", &Layout::run_log_in(&details.record_dir, run.number).display().to_string());
+        print_field("log", &details.log_path(run).display().to_string());
         if run.resolves_conflict {
-            print_field(
-                "prompt",
-                &Layout::run_prompt_in(&details.record_dir, run.number).display().to_string(),
-            );
+            print_field("prompt", &details.prompt_path(run).display().to_string());
         }
     }
 }
@@ -346,11 +239,11 @@ fn print_task_and_answer(context: &CommandContext, lane: &AnyLane, details: &Lan
 
 /// Formats the lane's branch with its tip, the tip's subject, and the commits ahead and behind; only the name
 /// of the branch for a removed lane.
-fn branch_text(repo: &Repo, lane: &AnyLane, view: Option<&LaneView>) -> String {
+fn branch_text(project: &Project, lane: &AnyLane, view: Option<&LaneView>) -> String {
     let name = lane.branch().unwrap_or_default();
     let Some(view) = view else { return name.to_owned() };
     let Some(tip) = view.tip else { return format!("{name} (gone)") };
-    let subject = repo.commit_subject(tip).unwrap_or_default();
+    let subject = project.repo.commit_subject(tip).unwrap_or_default();
     let distance =
         view.distance.map(|d| format!(", {} ahead, {} behind", d.ahead, d.behind)).unwrap_or_default();
     format!("{name} at {} \"{subject}\"{distance}", tip.short())
@@ -407,24 +300,16 @@ fn auto_merge_outlook(project: &Project, lane: &AnyLane, state: LaneState, detai
 /// Describes when an auto-merge lane lands whose run is done; or why its landing was refused.
 fn auto_merge_outlook_when_done(project: &Project, lane: &AnyLane, details: &LaneDetails) -> String {
     let (name, base) = (&lane.name, &lane.base);
-    let lock = LockName::AutoMerge(name.clone());
-    if project.store.locks().is_held(&lock).unwrap_or(false) {
-        return format!("is landing on {base}: git proq queue");
-    }
-    let auto_merge_status = lane
-        .clone()
-        .into_owned_lane()
-        .ok()
-        .and_then(|lane| auto_merge::auto_merge_status(project, &lane).ok());
     let retry_text = format!("tried again after the next landing on {base}");
-    match (auto_merge_status, &lane.auto_merge_refusal) {
-        (Some(AutoMergeStatus::Blocked(reason) | AutoMergeStatus::BranchMoved(reason)), _) => {
+    match AutoMergeOutlook::read(project, lane) {
+        AutoMergeOutlook::Landing => format!("is landing on {base}: git proq queue"),
+        AutoMergeOutlook::Blocked(reason) => format!("refused: {reason}"),
+        AutoMergeOutlook::Refused(reason) if !details.pending_messages.is_empty() => {
             format!("refused: {reason}")
         }
-        (_, Some(refused)) if !details.pending_messages.is_empty() => {
-            format!("refused: {}", refused.refusal_reason)
+        AutoMergeOutlook::Refused(reason) => format!("refused: {reason}; {retry_text}"),
+        AutoMergeOutlook::Interrupted => {
+            format!("its landing was cut short; {retry_text}; git proq merge {name} lands it now")
         }
-        (_, Some(refused)) => format!("refused: {}; {retry_text}", refused.refusal_reason),
-        (_, None) => format!("its landing was cut short; {retry_text}; git proq merge {name} lands it now"),
     }
 }

@@ -2,8 +2,8 @@
 
 use clap::Args;
 use proq_base::explain::Exit;
-use proq_lib::ops::queue;
-use proq_lib::ops::queue::QueueRow;
+use proq_lib::board::queue::{QueueRow, read_queue};
+use proq_lib::types::Moment;
 
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::terminal::table;
@@ -22,37 +22,32 @@ use crate::cli::terminal::table;
 pub(crate) struct Queue {}
 
 pub(crate) fn run(context: &CommandContext) -> CommandResult {
-    let outcome = queue::list(&context.project()?)?;
+    let project = context.project()?;
+    let output = read_queue(&project)?;
     if context.ui.json {
-        context.ui.print_json(outcome);
+        context.ui.print_json(output);
         return Ok(Exit::Success);
     }
-    if outcome.queue.is_empty() {
+    if output.queue.is_empty() {
         context.ui.status("nobody is landing anything");
         return Ok(Exit::Success);
     }
-    let rows = outcome.queue.iter().map(table_cells).collect();
+    let rows = output.queue.into_iter().map(table_cells).collect();
     context.ui.print_line(table::render(&["#", "STATE", "LANDS", "PROCESS", "SINCE", "COMMAND"], rows));
     Ok(Exit::Success)
 }
 
-fn table_cells(row: &QueueRow) -> Vec<String> {
-    let (number, state) = (row.position.to_string(), row.state.to_owned());
-    let (Some(lands), Some(pid), Some(since)) = (&row.description, row.pid, row.since) else {
-        let unknown = || "?".to_owned();
-        return vec![number, state, unknown(), unknown(), unknown(), "of another version of git-proq".into()];
-    };
-    let state = if row.is_suspended { format!("{state}, stopped (Ctrl-Z)") } else { state };
-    let process = match &row.host {
-        Some(host) if row.is_on_other_host => format!("{pid} on {host}"),
-        _ => pid.to_string(),
-    };
+fn table_cells(row: QueueRow) -> Vec<String> {
+    let unknown = || "?".to_owned();
+    let pid = row.pid.map_or_else(unknown, |pid| pid.to_string());
+    let state =
+        if row.is_suspended { format!("{}, stopped (Ctrl-Z)", row.state) } else { row.state.to_owned() };
     vec![
-        number,
+        row.position.to_string(),
         state,
-        lands.clone(),
-        process,
-        since.to_local_text(),
-        row.command.clone().unwrap_or_default(),
+        row.description.unwrap_or_else(unknown),
+        row.host.filter(|_| !row.is_local).map_or_else(|| pid.clone(), |host| format!("{pid} on {host}")),
+        row.since.map_or_else(unknown, Moment::to_local_text),
+        row.command.unwrap_or_else(|| "of another version of git-proq".to_owned()),
     ]
 }

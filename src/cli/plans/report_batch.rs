@@ -5,8 +5,8 @@ use clap_complete::engine::ArgValueCompleter;
 use proq_base::explain::Exit;
 use proq_base::terminal_text;
 use proq_base::usage::Cost;
-use proq_lib::swarm::ops::report;
-use proq_lib::swarm::status::batch_history::{BatchHistory, HistoryNote, LandingEvent, Obstacle};
+use proq_lib::board::batches::BatchReport;
+use proq_lib::swarm::status::batch_history::BatchHistory;
 
 use super::report_page;
 use super::report_text::{cost_summary, criteria_lines, landed_summary, plan_mark_lines};
@@ -36,13 +36,13 @@ pub(crate) struct Report {
 
 pub(crate) fn run(context: &CommandContext, args: &Report) -> CommandResult {
     let project = context.project()?;
-    let history = report::read(&project, args.batch.as_deref())?;
+    let report = BatchReport::read(&project, args.batch.as_deref())?;
     if context.ui.json {
-        context.ui.print_ordered_json(&history);
+        context.ui.print_ordered_json(&report);
     } else if args.html {
-        context.ui.print_text(&report_page::render_page(&history));
+        context.ui.print_text(&report_page::render_page(&report.history));
     } else {
-        for line in terminal_lines(&history) {
+        for line in terminal_lines(&report.history) {
             context.ui.print_line(line);
         }
     }
@@ -131,7 +131,7 @@ fn task_table(history: &BatchHistory) -> String {
 
 /// Returns a line for each conflict and failed check of the batch.
 fn obstacle_lines(history: &BatchHistory) -> Vec<String> {
-    let line = |obstacle: &Obstacle| {
+    let line = |obstacle: &proq_lib::swarm::status::batch_history::Obstacle| {
         let files: Vec<String> = obstacle.files.iter().map(ToString::to_string).collect();
         match (&obstacle.check, &obstacle.log) {
             (Some(check), Some(log)) => {
@@ -146,7 +146,7 @@ fn obstacle_lines(history: &BatchHistory) -> Vec<String> {
 
 /// Returns a line for each landing: its time, tasks, tip and passed checks.
 fn landing_lines(history: &BatchHistory) -> Vec<String> {
-    let line = |landing: &LandingEvent| {
+    let line = |landing: &proq_lib::swarm::status::batch_history::LandingEvent| {
         let tip = landing.tip.map(|tip| format!("  {}", tip.short())).unwrap_or_default();
         let checks = landing.checks.iter().map(|check| format!("`{check}`")).collect::<Vec<_>>().join(", ");
         let passed = if checks.is_empty() { String::new() } else { format!("  passed {checks}") };
@@ -157,7 +157,7 @@ fn landing_lines(history: &BatchHistory) -> Vec<String> {
 
 /// Returns a line for each note in the batch's log.
 fn note_lines(history: &BatchHistory) -> Vec<String> {
-    let line = |note: &HistoryNote| {
+    let line = |note: &proq_lib::swarm::status::batch_history::HistoryNote| {
         let tasks_prefix =
             if note.tasks.is_empty() { String::new() } else { format!("{}: ", note.tasks.join(", ")) };
         format!("{}  {tasks_prefix}{}", note.at, note.text)

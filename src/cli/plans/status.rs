@@ -5,13 +5,11 @@ use clap_complete::engine::ArgValueCompleter;
 use console::style;
 use proq_base::explain::Exit;
 use proq_base::terminal_text;
+use proq_lib::board::batches::{BatchStatus, batch_status};
 use proq_lib::lane::Project;
 use proq_lib::swarm::batch::record::BatchRecord;
 use proq_lib::swarm::landing::batch_landing;
-use proq_lib::swarm::ops::status;
-use proq_lib::swarm::ops::status::{BatchStatus, StatusOutcome, StatusRequest};
 use proq_lib::swarm::status::progress::{BatchProgress, TaskProgress};
-use serde::Serialize;
 
 use super::batch_hints::{criteria_lines, partly_landed_hint, paused_hints};
 use crate::cli::arguments::candidates::batch_ids;
@@ -36,28 +34,22 @@ pub(crate) struct Status {
     all: bool,
 }
 
-#[derive(Serialize)]
-struct BatchList {
-    batches: Vec<BatchProgress>,
-}
-
 pub(crate) fn run(context: &CommandContext, args: &Status) -> CommandResult {
     let project = context.project()?;
-    let request = StatusRequest { batch_name: args.batch.clone(), all: args.all };
-    let progress_list = match status::read(&project, &request)? {
-        StatusOutcome::One(batch) => {
-            print_batch(context, &project, &batch);
+    let list = match batch_status(&project, args.batch.as_deref(), args.all)? {
+        BatchStatus::One(batch, progress) => {
+            print_batch(context, &project, &batch, &progress);
             return Ok(Exit::Success);
         }
-        StatusOutcome::All(progress_list) => progress_list,
+        BatchStatus::All(list) => list,
     };
     if context.ui.json {
-        context.ui.print_json(BatchList { batches: progress_list });
-    } else if progress_list.is_empty() {
+        context.ui.print_json(list);
+    } else if list.batches.is_empty() {
         context.ui.status("no plan was run here yet");
         context.ui.hint("begin: git proq swarm PLAN");
     } else {
-        let rows = progress_list.iter().map(batch_row).collect();
+        let rows = list.batches.iter().map(batch_row).collect();
         context.ui.print_line(table::render(&["BATCH", "STATE", "LANDED", "TASKS", "COST", "ABOUT"], rows));
     }
     Ok(Exit::Success)
@@ -84,8 +76,7 @@ fn batch_row(progress: &BatchProgress) -> Vec<String> {
     ]
 }
 
-fn print_batch(context: &CommandContext, project: &Project, status: &BatchStatus) {
-    let BatchStatus { batch, progress, has_unverified_criteria } = status;
+fn print_batch(context: &CommandContext, project: &Project, batch: &BatchRecord, progress: &BatchProgress) {
     if context.ui.json {
         return context.ui.print_ordered_json(progress);
     }
@@ -131,7 +122,10 @@ fn print_batch(context: &CommandContext, project: &Project, status: &BatchStatus
             context.ui.print_line(line);
         }
     }
-    if displayed_state(progress) == "complete" && !progress.has_scheduler && *has_unverified_criteria {
+    if displayed_state(progress) == "complete"
+        && !progress.has_scheduler
+        && batch.has_unverified_criteria(&project.store)
+    {
         context.ui.hint(format!("have its criteria looked at: git proq resume {}", batch.id));
     }
     print_hints(context, project, batch, progress);

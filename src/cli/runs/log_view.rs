@@ -8,7 +8,6 @@ use proq_base::usage::SessionTotals;
 use proq_lib::lane::Project;
 use proq_lib::ops::follow_run::{follow_log, last_run_record};
 use proq_lib::types::{AnyLane, LaneState, RunRecord};
-use proq_stream::base::event::StreamEvent;
 use proq_stream::base::run_end;
 use proq_stream::reader::{Dialect, OutputReader};
 
@@ -71,16 +70,6 @@ impl LogView {
         let mut events = Vec::new();
         drop(reader.finish(run_end::Exit::default(), &mut events));
         events.iter().map(|event| render.render_event(event)).collect::<String>().into_bytes()
-    }
-
-    /// Parses a complete log into events; empty if its format is unknown.
-    pub(crate) fn parse_events(&mut self, bytes: &[u8]) -> Vec<StreamEvent> {
-        let mut events = Vec::new();
-        if let LogView::Rendered(renderer) = self {
-            renderer.0.feed_stdout(bytes, &mut events);
-            drop(renderer.0.finish(run_end::Exit::default(), &mut events));
-        }
-        events
     }
 }
 

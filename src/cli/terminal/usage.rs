@@ -1,34 +1,7 @@
 //! Human-readable text for the usage of runs: tool calls, tokens, cost and context fill.
 
-use std::path::Path;
-
 use proq_base::usage::{Cost, Tokens};
-use proq_lib::agent::run::live_status;
-use proq_store::base::record::Record;
-use proq_store::base::run_number::RunNumber;
-use proq_store::paths::layout::Layout;
-use proq_store::records::run::{RunRecord, RunSummary};
-
-/// Returns the usage summary of a run: the final one, or the live one so far while the run lasts.
-pub(crate) fn run_usage(dir: &Path, run: &RunRecord) -> RunSummary {
-    if run.ended.is_some() {
-        return run.summary.clone();
-    }
-    let live = live_status::read_summary(&Layout::run_live_view_in(dir, run.number));
-    RunSummary { session: live.session.clone().or_else(|| run.summary.session.clone()), ..live }
-}
-
-/// Returns the summed usage of runs 1 to `last_run` of a lane; `None` without run records. `dir` is the
-/// folder of the lane's records.
-pub(crate) fn summed_lane_usage(dir: &Path, last_run: RunNumber) -> Option<RunSummary> {
-    let load_run =
-        |run: RunNumber| RunRecord::load_if_exists(&Layout::run_record_in(dir, run)).ok().flatten();
-    RunNumber::first()
-        .through(last_run)
-        .filter_map(load_run)
-        .map(|run| run_usage(dir, &run))
-        .reduce(|earlier, account| account.plus_usage_of(&earlier))
-}
+use proq_lib::types::{RunRecord, RunSummary};
 
 /// Returns phrases for the total usage of a lane's runs; empty if there are fewer than two.
 pub(crate) fn total_usage_phrases(runs: &[RunRecord]) -> Vec<String> {

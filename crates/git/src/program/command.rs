@@ -337,6 +337,36 @@ impl Command {
         self.check_terminal_exit(status)
     }
 
+    /// Runs the command and returns the first `max_bytes` of its output, and whether there was more. The command
+    /// is ended then.
+    pub(crate) fn run_bounded(mut self, max_bytes: usize) -> Result<(Vec<u8>, bool), Error> {
+        let mut child = self.spawn()?;
+        let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+        let mut out = Vec::new();
+        // Both pipes can fill up, so another thread reads the messages.
+        let (read, messages) = std::thread::scope(|scope| {
+            let messages = scope.spawn(move || {
+                let mut bytes = Vec::new();
+                drop(stderr.map(|mut pipe| pipe.read_to_end(&mut bytes)));
+                bytes
+            });
+            let read = stdout.map(|pipe| pipe.take(max_bytes as u64 + 1).read_to_end(&mut out));
+            if out.len() > max_bytes {
+                drop(child.kill());
+            }
+            (read.transpose(), messages.join().unwrap_or_default())
+        });
+        read.map_err(|e| self.io_failure(&e))?;
+        let status = child.wait().map_err(|e| self.io_failure(&e))?;
+        let has_more = out.len() > max_bytes;
+        out.truncate(max_bytes);
+        if has_more || status.success() {
+            return Ok((out, has_more));
+        }
+        let stderr = String::from_utf8_lossy(&messages).into_owned();
+        Err(Error::Command { args: self.display_args(), status: describe_exit_status(status), stderr })
+    }
+
     /// Makes the command inherit this process's stdin and stderr, and use the user's language.
     fn use_terminal_stdio(&mut self) -> &mut std::process::Command {
         self.inner.stdin(Stdio::inherit()).stderr(Stdio::inherit()).env_remove("LC_ALL");

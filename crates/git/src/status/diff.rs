@@ -1,9 +1,12 @@
 //! Differences that are shown to users: from a commit to another, or to a worktree.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use super::patch::{MAX_PATCH_BYTES, Patch, PatchSelection};
 use super::special_files;
 use super::status_query::status;
 use crate::base::path::nul_separated;
@@ -88,13 +91,7 @@ impl Repo {
         stat: bool,
         print: Option<PrintChunk<'_>>,
     ) -> Result<(), Error> {
-        if to.is_none() {
-            let paths =
-                special_files::unreadable_paths(&worktree.dir, &self.changed_files(worktree, from, to)?);
-            if !paths.is_empty() {
-                return Err(Error::Unreadable { dir: worktree.dir.clone(), unreadable_paths: paths });
-            }
-        }
+        self.require_readable(worktree, from, to)?;
         let command =
             worktree.set_index(self.git_in(&worktree.dir)).arg("diff").args(stat.then_some("--stat"));
         // Git quotes the names that `--stat` shows.
@@ -106,6 +103,55 @@ impl Repo {
         let use_color = self.git_in(&worktree.dir).args(config_args).run()?.trimmed_stdout() == "true";
         let command = command.arg(if use_color { "--color=always" } else { "--color=never" });
         command.args(revision_args(from, to)).arg("--").run_printing(print)
+    }
+
+    /// Returns a difference as lines, from one commit to another, or to the present state of `worktree`. Only
+    /// the first [`MAX_PATCH_BYTES`] of git's output are read.
+    ///
+    /// # Errors
+    /// [`Error::Unreadable`] when a changed file cannot be read.
+    pub fn patch(
+        &self,
+        worktree: &DiffWorktree,
+        from: CommitId,
+        to: Option<CommitId>,
+        selection: &PatchSelection,
+    ) -> Result<Patch, Error> {
+        self.require_readable(worktree, from, to)?;
+        let command = worktree.set_index(self.git_in(&worktree.dir)).env("GIT_LITERAL_PATHSPECS", "1");
+        let command = command.args(["-c", "core.quotePath=false", "-c", "diff.relative=false"]).args([
+            "diff",
+            "--patch",
+            "--no-color",
+            "--no-ext-diff",
+            "--no-textconv",
+            "--no-renames",
+            "--submodule=short",
+            "--src-prefix=a/",
+            "--dst-prefix=b/",
+        ]);
+        let command = command.args(selection.context.map(|lines| format!("--unified={lines}")));
+        let command = command.args(revision_args(from, to)).arg("--");
+        let paths = selection.path.iter().map(|path| OsStr::from_bytes(path.as_bytes()));
+        let (bytes, cut) = command.args(paths).run_bounded(MAX_PATCH_BYTES)?;
+        Ok(Patch::parse(&bytes, cut))
+    }
+
+    /// Refuses a comparison with a worktree in which a changed file cannot be read.
+    fn require_readable(
+        &self,
+        worktree: &DiffWorktree,
+        from: CommitId,
+        to: Option<CommitId>,
+    ) -> Result<(), Error> {
+        if to.is_some() {
+            return Ok(());
+        }
+        let paths = special_files::unreadable_paths(&worktree.dir, &self.changed_files(worktree, from, to)?);
+        match paths.is_empty() {
+            true => Ok(()),
+            false => Err(Error::Unreadable { dir: worktree.dir.clone(), unreadable_paths: paths }),
+        }
     }
 
     /// Returns whether git starts a pager for a difference on a terminal; `cat` does not count as one.

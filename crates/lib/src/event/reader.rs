@@ -7,7 +7,7 @@ use std::path::Path;
 
 use proq_store::{Error, Store};
 
-use super::log::Event;
+use super::log::{Event, EventName};
 
 /// Reader of the event log, which returns each event after a start number once.
 #[derive(Debug)]
@@ -91,6 +91,28 @@ impl<'a> EventReader<'a> {
         }
         Ok(())
     }
+}
+
+/// Number of bytes at the end of the log that [`recent_events`] reads.
+const RECENT_BYTES: u64 = 1024 * 1024;
+
+/// Returns the events with one of these names in the last mebibyte of the log's current file, oldest first.
+/// A log that cannot be read counts as empty.
+#[must_use]
+pub fn recent_events(store: &Store, names: &[EventName]) -> Vec<Event> {
+    let Ok(Some(mut file)) = open_if_exists(&store.layout().event_log()) else { return Vec::new() };
+    let mut bytes = Vec::new();
+    let start = file.metadata().map_or(0, |meta| meta.len().saturating_sub(RECENT_BYTES));
+    if file.seek(SeekFrom::Start(start)).and_then(|_| file.read_to_end(&mut bytes)).is_err() {
+        return Vec::new();
+    }
+    let quoted_names: Vec<String> = names.iter().map(|name| format!("\"{}\"", name.to_text())).collect();
+    let text = String::from_utf8_lossy(&bytes);
+    let lines = text.lines().filter(|line| quoted_names.iter().any(|name| line.contains(name)));
+    lines
+        .filter_map(|line| serde_json::from_str::<Event>(line).ok())
+        .filter(|event| names.contains(&event.name))
+        .collect()
 }
 
 /// Opens a file of the log; none when it does not exist.

@@ -19,7 +19,6 @@ pub mod merge;
 pub mod operation_log;
 pub mod pick;
 pub mod preview;
-pub mod queue;
 pub mod redispatch;
 pub mod refusal;
 pub mod removal;

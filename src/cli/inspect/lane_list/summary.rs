@@ -1,32 +1,19 @@
-//! The lanes of a repository as JSON, as a table, and as brief descriptions for an agent.
+//! The lanes of a repository as brief descriptions for an agent.
 
 use proq_base::lane_name::LaneName;
+use proq_lib::board::rows::lane_conflicts::LaneConflicts;
+use proq_lib::board::rows::load_list::{ListRequest, load_list};
 use proq_lib::errors::error;
 use proq_lib::lane::Project;
 use proq_lib::lane::inspection::list::LaneView;
 
-use super::conflicts::LaneConflicts;
-use super::json_output::to_output;
-use super::load::load_list;
-use super::table::{distinct_title, render_table};
+use super::table::distinct_title;
 use crate::cli::invocation::failure::Failure;
 use crate::cli::terminal::ui;
 
-/// Returns the list of a repository as JSON.
-pub(crate) fn list_json(project: &Project, all: bool) -> Result<serde_json::Value, Failure> {
-    Ok(serde_json::to_value(to_output(&load_list(project, all, false, None)?)).unwrap_or_default())
-}
-
-/// Returns the list of a repository as a table; `None` without lanes.
-pub(crate) fn list_table(project: &Project, all: bool) -> Result<Option<String>, Failure> {
-    let lane_list = load_list(project, all, false, None)?;
-    let is_empty = lane_list.views.is_empty() && lane_list.stored.past_lanes.is_empty();
-    Ok((!is_empty).then(|| render_table(&lane_list)))
-}
-
 /// Returns each lane's name with a one-line description for an agent.
 pub(crate) fn lane_briefs(project: &Project) -> Result<Vec<(LaneName, String)>, Failure> {
-    let lane_list = load_list(project, false, false, None)?;
+    let lane_list = load_list(project, ListRequest::default(), &mut |_| {})?;
     let brief = |view: &LaneView| {
         let LaneView { lane, status, detail, distance, dirty: dirt, pending_messages: waiting, .. } = view;
         let mut parts = vec![status.state().to_string()];
@@ -41,10 +28,12 @@ pub(crate) fn lane_briefs(project: &Project) -> Result<Vec<(LaneName, String)>, 
         parts.extend((*waiting > 0).then(|| format!("{} to tell", ui::pluralize(*waiting, "message"))));
         if let Some(conflicts) = LaneConflicts::from_forecast(lane_list.forecast.as_ref(), &lane.name) {
             parts.extend((conflicts.base == Some(true)).then(|| format!("conflicts with {}", lane.base)));
-            parts.extend(
-                (!conflicts.lanes.is_empty())
-                    .then(|| format!("conflicts with {}", conflicts.lanes.join(", "))),
-            );
+            parts.extend((!conflicts.lanes.is_empty()).then(|| {
+                format!(
+                    "conflicts with {}",
+                    conflicts.lanes.iter().map(LaneName::as_str).collect::<Vec<_>>().join(", ")
+                )
+            }));
         }
         let title = distinct_title(lane);
         let title = if title.is_empty() { title } else { format!(" \"{title}\"") };

@@ -1,14 +1,11 @@
 //! The table of lanes, also while its data is still loading.
 
+use proq_lib::board::rows::lane_conflicts::LaneConflicts;
+use proq_lib::board::rows::lane_list::{LaneList, PartialList, StoredInfo, is_previewed, missing_parts};
 use proq_lib::lane::inspection::list::LaneView;
 use proq_lib::merge::comparison::forecast::report;
-use proq_lib::merge::comparison::forecast::report::Forecast;
-use proq_store::base::clock::{Moment, now};
-use proq_store::records::lane::AnyLane;
-use proq_store::records::run::RunSummary;
+use proq_lib::types::{AnyLane, Moment, RunSummary, now};
 
-use super::conflicts::LaneConflicts;
-use super::data::{LaneList, StoredInfo, is_previewed, missing_parts};
 use crate::cli::terminal::{table, ui, usage};
 
 /// Index of the conflicts column.
@@ -17,28 +14,8 @@ const CONFLICTS_COLUMN_INDEX: usize = 5;
 /// Placeholder of a cell whose data is still loading.
 const LOADING_PLACEHOLDER: &str = "…";
 
-/// The data from which the table is made.
-pub(crate) struct TableInput<'a> {
-    pub(crate) views: &'a [LaneView],
-    pub(crate) stored: &'a StoredInfo,
-    /// The conflict forecast; `None` if it failed or is still running.
-    pub(crate) forecast: Option<&'a Forecast>,
-    /// Number of lanes, from the first on, that have been compared with their bases.
-    pub(crate) compared_count: usize,
-    /// For each lane, whether its worktree has been inspected; `None` once all are.
-    pub(crate) inspected: Option<&'a [bool]>,
-}
-
-impl TableInput<'_> {
-    /// Returns whether the worktree state of lane `index` is known, or the lane has no worktree.
-    fn is_inspected(&self, index: usize) -> bool {
-        let has_tree = self.views[index].lane.branch().is_some();
-        !has_tree || self.inspected.is_none_or(|inspected| inspected.get(index) == Some(&true))
-    }
-}
-
 /// Returns the lines of the table.
-pub(crate) fn lane_table_lines(input: &TableInput<'_>) -> Vec<String> {
+pub(crate) fn lane_table_lines(input: &PartialList<'_>) -> Vec<String> {
     let now = now();
     let mut rows: Vec<Vec<String>> =
         (0..input.views.len()).map(|index| lane_row(input, index, now)).collect();
@@ -64,7 +41,7 @@ pub(crate) fn lane_table_lines(input: &TableInput<'_>) -> Vec<String> {
 }
 
 /// Returns the cells of a lane's row. `index` is its place in the list, from 0.
-fn lane_row(input: &TableInput<'_>, index: usize, now: Moment) -> Vec<String> {
+fn lane_row(input: &PartialList<'_>, index: usize, now: Moment) -> Vec<String> {
     let view = &input.views[index];
     let previous = index.checked_sub(1).map(|previous_index| &input.views[previous_index].lane);
     let mark = if is_previewed(input.stored, &view.lane.name) { "*" } else { "" };
@@ -79,7 +56,7 @@ fn lane_row(input: &TableInput<'_>, index: usize, now: Moment) -> Vec<String> {
         loaded_text(index < input.compared_count, ahead_behind_or_purpose_text),
         loaded_text(input.is_inspected(index), uncommitted_or_missing_text),
         LaneConflicts::from_forecast(input.forecast, &view.lane.name)
-            .map_or_else(String::new, |conflicts| conflicts.to_text()),
+            .map_or_else(String::new, |conflicts| conflicts_text(&conflicts)),
         ui::short_duration(now.duration_since(view.lane.state_changed_at)),
         if previous.is_some_and(|previous| is_same_group_and_title(previous, &view.lane)) {
             "\"".into()
@@ -170,8 +147,16 @@ fn ahead_behind_or_purpose_text(view: &LaneView) -> String {
 
 /// Renders the table of a completely loaded list.
 pub(crate) fn render_table(lane_list: &LaneList) -> String {
-    let LaneList { views, stored, forecast, .. } = lane_list;
-    let (compared, forecast) = (views.len(), forecast.as_ref());
-    lane_table_lines(&TableInput { views, stored, forecast, compared_count: compared, inspected: None })
-        .join("\n")
+    lane_table_lines(&lane_list.as_partial()).join("\n")
+}
+
+/// Formats conflicts for a table: `base`, `2 lanes`, `base + 1 lane`, `-` for none, and an empty cell if unknown.
+fn conflicts_text(conflicts: &LaneConflicts) -> String {
+    let base = (conflicts.base == Some(true)).then(|| "base".to_owned());
+    let lanes = (!conflicts.lanes.is_empty()).then(|| ui::pluralize(conflicts.lanes.len(), "lane"));
+    let parts: Vec<String> = base.into_iter().chain(lanes).collect();
+    match (parts.is_empty(), conflicts.complete) {
+        (true, true) => "-".to_owned(),
+        _ => console::style(parts.join(" + ")).yellow().to_string(),
+    }
 }

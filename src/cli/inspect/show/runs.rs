@@ -1,13 +1,10 @@
 //! The runs of a lane as `git proq show` prints them, and the messages that are pending for its agent.
 
 use proq_base::run_class::RunClass;
-use proq_store::records::agent::Activity;
+use proq_lib::board::rows::lane_details::LaneDetails;
+use proq_lib::types::{Activity, MessageRecord, RunRecord, StepPhase};
 use proq_store::records::lane_state::RunState;
-use proq_store::records::message::MessageRecord;
-use proq_store::records::run::RunRecord;
-use proq_store::records::step_run::StepPhase;
 
-use super::lane_details::LaneDetails;
 use crate::cli::terminal::{ui, usage};
 
 /// Prints the outcome, reason and usage of each run, their total usage, and the pending messages. `is_busy`

@@ -12,6 +12,13 @@ use proq_store::records::lane::{AnyLane, LaneKind, LaneRecord};
 use crate::lane::{Error, Project};
 
 impl Project {
+    /// Returns whether there is a record of a lane, readable or not.
+    #[must_use]
+    pub fn has_lane_records(&self) -> bool {
+        let layout = self.store.layout();
+        Layout::entry_names(&layout.lanes()).iter().any(|name| layout.has_record_of_lane_entry(name))
+    }
+
     /// Returns all owned lanes on record, by name; guest lanes are left out. An unreadable record causes a
     /// warning and is left out.
     pub fn owned_lanes(&self) -> Result<Vec<LaneRecord>, Error> {

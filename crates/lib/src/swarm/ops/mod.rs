@@ -14,7 +14,5 @@ pub mod named_plan;
 pub mod plan_file;
 pub mod plan_output;
 pub mod plan_view;
-pub mod report;
 pub mod resume;
 pub mod start;
-pub mod status;

@@ -1,11 +1,9 @@
-//! JSON output of `git proq list --json`.
+//! JSON output of a list of lanes.
 
 use std::path::PathBuf;
 
 use proq_base::lane_name::LaneName;
 use proq_git::worktrees::broken_worktree::WorktreeDefect;
-use proq_lib::agent::task_loop::loop_status::LoopStatus;
-use proq_lib::lane::inspection::list::LaneView;
 use proq_store::base::batch_id::BatchId;
 use proq_store::paths::path_form;
 use proq_store::records::batched::BatchLane;
@@ -14,11 +12,16 @@ use proq_store::records::lane_state::{LandingState, LaneState, RunState};
 use proq_store::records::run::RunSummary;
 use serde::Serialize;
 
-use super::conflicts::LaneConflicts;
-use super::data::{LaneList, is_previewed, missing_parts};
+use super::lane_conflicts::LaneConflicts;
+use super::lane_list::{LaneList, is_previewed, missing_parts};
+use crate::agent::task_loop::loop_status::LoopStatus;
+use crate::board::attention::Attention;
+use crate::board::attention_reader::AttentionReader;
+use crate::lane::Project;
+use crate::lane::inspection::list::LaneView;
 
 /// JSON record of one lane.
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
 struct LaneRow {
     /// Name of the lane, or NAME@N of a removed one.
     name: String,
@@ -72,12 +75,16 @@ struct LaneRow {
     /// The reason why the lane's worktree is broken.
     #[serde(rename = "broken", skip_serializing_if = "Option::is_none")]
     worktree_defect: Option<&'static str>,
+    /// What needs a person.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    attention: Vec<Attention>,
     created: String,
     updated: String,
 }
 
-#[derive(Serialize)]
-pub(crate) struct ListOutput {
+/// JSON output of a list of lanes.
+#[derive(Debug, Serialize)]
+pub struct ListOutput {
     lanes: Vec<LaneRow>,
     /// Lane of the open preview.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -87,11 +94,20 @@ pub(crate) struct ListOutput {
     /// Ids of the batches that no scheduler runs now, with work that has not landed on their bases.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     unlanded_batches: Vec<BatchId>,
+    /// What needs a person beside the lanes: in batches, and about commands of the repository.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    attention: Vec<Attention>,
 }
 
-/// Converts a loaded list to its JSON output.
-pub(crate) fn to_output(lane_list: &LaneList) -> ListOutput {
-    let mut lanes: Vec<LaneRow> = lane_list.views.iter().map(|view| view_row(lane_list, view)).collect();
+/// Converts a loaded list to its JSON output, with what needs a person.
+#[must_use]
+pub fn to_output(project: &Project, lane_list: &LaneList) -> ListOutput {
+    let reader = AttentionReader::new(project);
+    let row = |view: &LaneView| LaneRow {
+        attention: reader.of_lane(view, lane_list.forecast.as_ref()),
+        ..view_row(lane_list, view)
+    };
+    let mut lanes: Vec<LaneRow> = lane_list.views.iter().map(row).collect();
     for (name, lane) in &lane_list.stored.past_lanes {
         lanes.push(LaneRow { name: name.clone(), ..record_row(lane) });
     }
@@ -100,6 +116,7 @@ pub(crate) fn to_output(lane_list: &LaneList) -> ListOutput {
         preview: lane_list.stored.preview.as_ref().map(|s| s.lane.clone()),
         unrecorded: lane_list.unrecorded_worktrees.iter().map(|p| path_form::to_text(p)).collect(),
         unlanded_batches: lane_list.unlanded_batches.iter().map(|open| open.batch.id.clone()).collect(),
+        attention: reader.of_repository(),
     }
 }
 
@@ -152,6 +169,7 @@ fn record_row(lane: &AnyLane) -> LaneRow {
         previewed: false,
         missing_parts: Vec::new(),
         worktree_defect: None,
+        attention: Vec::new(),
         created: lane.created.to_string(),
         updated: lane.state_changed_at.to_string(),
     }

@@ -2,21 +2,23 @@
 
 use std::path::PathBuf;
 
-use proq_lib::lane;
-use proq_lib::lane::Project;
 use proq_store::records::lane::AnyLane;
 
-use crate::cli::invocation::failure::Failure;
+use crate::lane;
+use crate::lane::{Error, Project};
 
 /// Finds a lane, a removed lane by `name@N`, or the newest lane of a batch's task. Returns its record and the
 /// folder of its records.
-pub(crate) fn find_lane_or_task_lane(project: &Project, name: &str) -> Result<(AnyLane, PathBuf), Failure> {
+///
+/// # Errors
+/// Fails when `name` names no lane and no task, and when records cannot be read.
+pub fn find_lane_or_task_lane(project: &Project, name: &str) -> Result<(AnyLane, PathBuf), Error> {
     if let Some((dir, lane)) = project.past_lane(name)? {
         return Ok((lane, dir));
     }
     let lane = match project.find_any_lane(name) {
         Err(e @ lane::Error::UnknownLane { .. }) => {
-            return find_newest_lane_of_task(project, name)?.ok_or_else(|| e.into());
+            return find_newest_lane_of_task(project, name)?.ok_or(e);
         }
         lane => lane?,
     };
@@ -26,7 +28,7 @@ pub(crate) fn find_lane_or_task_lane(project: &Project, name: &str) -> Result<(A
 
 /// Finds the newest lane of a batch's task by the task's name in the plan, removed lanes included. Returns
 /// its record and the folder of its records.
-fn find_newest_lane_of_task(project: &Project, task: &str) -> Result<Option<(AnyLane, PathBuf)>, Failure> {
+fn find_newest_lane_of_task(project: &Project, task: &str) -> Result<Option<(AnyLane, PathBuf)>, Error> {
     let layout = project.store.layout();
     let present = project.all_lanes()?.into_iter().map(|lane| {
         let dir = layout.lane(&lane.name);

@@ -1,13 +1,8 @@
-//! The records about a lane that `git proq show` prints.
+//! The records about one lane.
 
 use std::path::{Path, PathBuf};
 
 use proq_git::Repo;
-use proq_lib::agent::task_loop::loop_status;
-use proq_lib::agent::task_loop::loop_status::LoopStatus;
-use proq_lib::lane::inspection::list::LaneView;
-use proq_lib::lane::messages::inbox;
-use proq_lib::session::read_only;
 use proq_store::base::record::Record;
 use proq_store::base::run_number::RunNumber;
 use proq_store::paths::layout::Layout;
@@ -19,40 +14,53 @@ use proq_store::records::lane_state::LaneState;
 use proq_store::records::message::MessageRecord;
 use proq_store::records::run::RunRecord;
 
-use crate::cli::invocation::failure::Failure;
-use crate::cli::terminal::usage;
+use crate::agent::task_loop::loop_status;
+use crate::agent::task_loop::loop_status::LoopStatus;
+use crate::board::cost;
+use crate::lane::inspection::list::LaneView;
+use crate::lane::messages::inbox;
+use crate::ops::error::Error;
+use crate::session::read_only;
 
-/// Everything that `git proq show` prints about a lane, apart from the record of the lane itself.
-pub(crate) struct LaneDetails {
+/// Everything about a lane, apart from the record of the lane itself.
+#[derive(Debug)]
+pub struct LaneDetails {
     /// Text of the task; empty if there is none.
-    pub(crate) task_text: String,
-    pub(crate) runs: Vec<RunRecord>,
-    pub(crate) task_loop: Option<LoopStatus>,
+    pub task_text: String,
+    /// Records of the runs, in order, each with its usage so far.
+    pub runs: Vec<RunRecord>,
+    /// Progress of a task that is a folder with steps.
+    pub task_loop: Option<LoopStatus>,
     /// Messages sent to the lane's agent and not delivered yet.
-    pub(crate) pending_messages: Vec<MessageRecord>,
-    pub(crate) report: Option<ReportRecord>,
+    pub pending_messages: Vec<MessageRecord>,
+    /// Last report that the agent wrote.
+    pub report: Option<ReportRecord>,
     /// Captured conflict, while the lane's state is still that.
-    pub(crate) conflict: Option<ConflictRecord>,
+    pub conflict: Option<ConflictRecord>,
     /// Check that the lane failed, while its state is still that.
-    pub(crate) failed_check: Option<FailedCheckRecord>,
+    pub failed_check: Option<FailedCheckRecord>,
     /// Open resolution of the lane's conflict.
-    pub(crate) open_resolution: Option<ResolutionRecord>,
+    pub open_resolution: Option<ResolutionRecord>,
     /// Whether the base has the lane's changes although git-proq did not land them.
-    pub(crate) landed_by_hand: bool,
+    pub landed_by_hand: bool,
     /// Text of the last answer, and the file that holds it.
-    pub(crate) last_answer: Option<(String, PathBuf)>,
+    pub last_answer: Option<(String, PathBuf)>,
     /// Folder of the lane's records.
-    pub(crate) record_dir: PathBuf,
+    pub record_dir: PathBuf,
 }
 
 impl LaneDetails {
-    /// Loads the details of a lane from `dir`, the folder of its records.
-    pub(crate) fn load(
+    /// Loads the details of a lane from `dir`, the folder of its records. `view` is `None` for a
+    /// removed lane.
+    ///
+    /// # Errors
+    /// Fails when a record or the repository cannot be read.
+    pub fn load(
         repo: &Repo,
         lane: &AnyLane,
         view: Option<&LaneView>,
         dir: PathBuf,
-    ) -> Result<LaneDetails, Failure> {
+    ) -> Result<LaneDetails, Error> {
         // A conflict or failed check on record may be outdated. It is shown only while the lane's current
         // state confirms it.
         let is_conflict_current =
@@ -80,25 +88,38 @@ impl LaneDetails {
         })
     }
 
+    /// Returns the path of the log of `run`.
+    #[must_use]
+    pub fn log_path(&self, run: &RunRecord) -> PathBuf {
+        Layout::run_log_in(&self.record_dir, run.number)
+    }
+
+    /// Returns the path of the prompt of `run`, which exists only if the run has one of its own.
+    #[must_use]
+    pub fn prompt_path(&self, run: &RunRecord) -> PathBuf {
+        Layout::run_prompt_in(&self.record_dir, run.number)
+    }
+
     /// Returns the path of the log of the landing after `run`. The file exists only if there was one.
-    pub(crate) fn landing_log(&self, run: &RunRecord) -> PathBuf {
+    #[must_use]
+    pub fn landing_log(&self, run: &RunRecord) -> PathBuf {
         Layout::auto_merge_log_in(&self.record_dir, run.number)
     }
 }
 
 /// Returns whether the changes of a lane that git-proq did not land are on its base anyway.
-fn is_landed_by_hand(repo: &Repo, view: &LaneView) -> Result<bool, Failure> {
+fn is_landed_by_hand(repo: &Repo, view: &LaneView) -> Result<bool, Error> {
     let (Some(tip), None) = (view.tip, &view.lane.landed) else { return Ok(false) };
     let Some(base) = repo.branch_tip(&view.lane.base)? else { return Ok(false) };
     Ok(repo.has_equivalent_changes(base, tip)?)
 }
 
 /// Loads the records of runs 1 to `last_run`, each with its usage so far. Missing records are left out.
-fn load_runs(dir: &Path, last_run: RunNumber) -> Result<Vec<RunRecord>, Failure> {
+fn load_runs(dir: &Path, last_run: RunNumber) -> Result<Vec<RunRecord>, Error> {
     let mut out = Vec::new();
     for n in RunNumber::first().through(last_run) {
         let run = RunRecord::load_if_exists(&Layout::run_record_in(dir, n))?;
-        out.extend(run.map(|run| RunRecord { summary: usage::run_usage(dir, &run), ..run }));
+        out.extend(run.map(|run| RunRecord { summary: cost::run_usage(dir, &run), ..run }));
     }
     Ok(out)
 }

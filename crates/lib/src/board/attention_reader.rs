@@ -1,0 +1,151 @@
+//! Reads what attention depends on, as far as a lane's state calls for it.
+
+use std::cell::OnceCell;
+use std::time::Duration;
+
+use proq_base::config::settings::Settings;
+use proq_base::lane_name::LaneName;
+use proq_plan::schedule::status_queries::TaskStatus;
+use proq_plan::schedule::task_phase::TaskOutcome;
+use proq_store::base::record::Record;
+use proq_store::base::run_number::RunNumber;
+use proq_store::records::agent::{Activity, ActivityRecord, ReportRecord};
+use proq_store::records::check::FailedCheckRecord;
+use proq_store::records::conflict::ConflictRecord;
+use proq_store::records::lane_state::LaneState;
+use proq_store::records::run::RunRecord;
+
+use super::attention::{Attention, BatchFacts, LaneFacts, of_commands};
+use super::cost;
+use crate::event::approval::Approvals;
+use crate::event::log::{Event, EventName};
+use crate::event::reader::recent_events;
+use crate::lane::Project;
+use crate::lane::inspection::landing_checks;
+use crate::lane::inspection::list::LaneView;
+use crate::merge::comparison::forecast::compute::{ForecastRequest, forecast_lanes};
+use crate::merge::comparison::forecast::report::Forecast;
+use crate::swarm::batch::create::list_batches;
+use crate::swarm::batch::log::LogLine;
+use crate::swarm::batch::record::Batch;
+use crate::swarm::batch::scheduler;
+
+/// Time limit of the forecast of one lane's overlaps. Those that are unknown by then are left out.
+const OVERLAP_TIME_LIMIT: Duration = Duration::from_millis(150);
+
+/// Reader of what needs a person in one repository. What cannot be read needs nobody.
+pub struct AttentionReader<'a> {
+    project: &'a Project,
+    /// Recent events of lanes, read once.
+    events: OnceCell<Vec<Event>>,
+}
+
+impl<'a> AttentionReader<'a> {
+    /// Creates a reader. It reads nothing yet.
+    #[must_use]
+    pub fn new(project: &'a Project) -> AttentionReader<'a> {
+        AttentionReader { project, events: OnceCell::new() }
+    }
+
+    /// Returns what needs a person in a lane. `forecast` has the conflicts of all lanes.
+    #[must_use]
+    pub fn of_lane(&self, view: &LaneView, forecast: Option<&Forecast>) -> Vec<Attention> {
+        let (lane, layout) = (&view.lane, self.project.store.layout());
+        if view.state().is_closed() {
+            return Vec::new();
+        }
+        let has_run = lane.last_run != RunNumber::NONE;
+        let load_run = || {
+            let run = RunRecord::load_if_exists(&layout.run_record(&lane.name, lane.last_run)).ok()??;
+            Some(RunRecord { summary: cost::run_usage(&layout.lane(&lane.name), &run), ..run })
+        };
+        let load_activity =
+            || ActivityRecord::load_if_exists(&layout.run_activity(&lane.name, lane.last_run)).ok()?;
+        let facts = LaneFacts {
+            view,
+            is_scheduled: lane.batch.as_ref().is_some_and(|in_batch| {
+                scheduler::is_running(&self.project.store, &in_batch.batch).unwrap_or(false)
+            }),
+            activity: (view.activity == Some(Activity::NeedsApproval)).then(load_activity).flatten(),
+            last_run: has_run.then(load_run).flatten(),
+            conflict: load_in_state(view, LaneState::Conflict, || {
+                ConflictRecord::load_if_exists(&layout.conflict_record(&lane.name)).ok()?
+            }),
+            failed_check: load_in_state(view, LaneState::CheckFailed, || {
+                FailedCheckRecord::load_if_exists(&layout.failed_check_record(&lane.name)).ok()?
+            }),
+            report: ReportRecord::load_if_exists(&layout.lane_report(&lane.name)).ok().flatten(),
+            overlaps: forecast.map(|forecast| overlapping_lanes(forecast, &lane.name)).unwrap_or_default(),
+            events: self.events.get_or_init(|| {
+                recent_events(&self.project.store, &[EventName::LaneEscape, EventName::LaneOverlap])
+            }),
+        };
+        facts.attention()
+    }
+
+    /// Returns what needs a person in a lane, with a forecast of its overlaps alone.
+    #[must_use]
+    pub fn of_single_lane(&self, view: &LaneView) -> Vec<Attention> {
+        let forecast_overlaps = || {
+            let request = ForecastRequest {
+                lanes: self.project.owned_lanes().ok()?,
+                include_uncommitted: false,
+                time_limit: Some(OVERLAP_TIME_LIMIT),
+                only_lane: Some(view.lane.name.clone()),
+            };
+            forecast_lanes(self.project, request).ok()
+        };
+        let has_commits = view.distance.is_some_and(|distance| distance.ahead > 0);
+        self.of_lane(view, has_commits.then(forecast_overlaps).flatten().as_ref())
+    }
+
+    /// Returns what needs a person beside the lanes: batches that no scheduler runs, and commands to approve.
+    #[must_use]
+    pub fn of_repository(&self) -> Vec<Attention> {
+        let store = &self.project.store;
+        let mut out = Vec::new();
+        for record in list_batches(self.project, false) {
+            let Ok(batch) = Batch::load(store, &record.id) else { continue };
+            let Ok(lines) = batch.read_log_lines(store) else { continue };
+            let state = batch.fold_state(&lines);
+            let is_set_aside =
+                |task: &usize| state.task_status(*task) == TaskStatus::Settled(TaskOutcome::SetAside);
+            let facts = BatchFacts {
+                id: batch.id(),
+                is_paused: state.pause_reason().is_some(),
+                set_aside: (0..batch.tasks.len())
+                    .filter(is_set_aside)
+                    .map(|task| batch.task_name(task))
+                    .collect(),
+                since: lines.last().map(LogLine::time),
+            };
+            out.extend(facts.attention());
+        }
+        out.extend(of_commands(self.count_unapproved_commands().unwrap_or_default()));
+        out
+    }
+
+    /// Returns the number of commands of the repository that nobody has approved.
+    fn count_unapproved_commands(&self) -> Option<usize> {
+        let approvals = Approvals::load(&self.project.repo, &self.project.store).ok()?;
+        let layers = landing_checks::default_base_layers(self.project).ok()?;
+        let commands = approvals.all_commands(&layers, &Settings::from_layers(&layers));
+        Some(commands.iter().filter(|command| !command.approved).count())
+    }
+}
+
+fn load_in_state<R>(view: &LaneView, state: LaneState, load: impl FnOnce() -> Option<R>) -> Option<R> {
+    (view.state() == state).then(load).flatten()
+}
+
+/// Returns the lanes that a lane's commits would conflict with by a forecast.
+fn overlapping_lanes(forecast: &Forecast, lane: &LaneName) -> Vec<LaneName> {
+    let pairs = forecast.pairs.iter().filter(|pair| !pair.with_base && pair.result.is_conflict());
+    pairs
+        .filter_map(|pair| match (*lane == pair.ours.as_str(), pair.theirs == *lane) {
+            (true, _) => Some(pair.theirs.clone()),
+            (_, true) => LaneName::parse(&pair.ours).ok(),
+            _ => None,
+        })
+        .collect()
+}

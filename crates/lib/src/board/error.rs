@@ -1,0 +1,54 @@
+//! Errors of what is shown.
+
+use std::path::PathBuf;
+
+use proq_base::explain::Explain;
+use proq_base::lane_name::LaneName;
+use proq_store::base::run_number::RunNumber;
+
+/// Reason why something cannot be shown.
+#[derive(Debug, thiserror::Error, Explain)]
+pub enum BoardError {
+    /// A file cannot be read.
+    #[error("could not read {}", path.display())]
+    Unreadable {
+        /// Path of the file.
+        path: PathBuf,
+        /// The I/O error.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The lane has no run with this number.
+    #[error(
+        "lane '{lane}' has no run {}",
+        if *run == RunNumber::NONE { "yet".to_owned() } else { run.to_string() }
+    )]
+    #[hint("see its runs: git proq show {lane}")]
+    NoSuchRun {
+        /// Name of the lane.
+        lane: LaneName,
+        /// The number as it was given; 0 for the latest run of a lane that has none.
+        run: RunNumber,
+    },
+    /// No automatic merge has followed a run of the lane.
+    #[error("lane '{lane}' was not landed by itself")]
+    #[hint("land it: git proq merge {lane}")]
+    NoAutoMerge {
+        /// Name of the lane.
+        lane: LaneName,
+    },
+    /// No set-up command has run in the lane.
+    #[error("no lane.setup command was run in lane '{lane}'")]
+    #[hint("see what is set: git proq config list")]
+    NoSetUpRun {
+        /// Name of the lane.
+        lane: LaneName,
+    },
+    /// No check of the lane has failed.
+    #[error("lane '{lane}' has failed no check")]
+    #[hint("see what is known of it: git proq show {lane}")]
+    NoFailedCheck {
+        /// Name of the lane.
+        lane: LaneName,
+    },
+}

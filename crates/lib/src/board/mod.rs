@@ -1,0 +1,14 @@
+//! What is shown: one model of lanes, their changes, landings and batches, for tables and JSON alike.
+
+pub mod attention;
+pub mod attention_reader;
+pub mod batches;
+pub mod cost;
+pub mod diff;
+pub mod error;
+pub mod logs;
+pub mod lookup;
+pub mod matrix;
+pub mod queue;
+pub mod repositories;
+pub mod rows;
