@@ -281,8 +281,14 @@ fn functions(code: &str) -> Vec<(String, usize)> {
             continue;
         };
         let indent = &line[..line.len() - line.trim_start().len()];
-        let end =
-            lines[at..].iter().position(|l| *l == format!("{indent}}}") || l.trim_end().ends_with("{}"));
+        // A function of a trait may have no body.
+        let ends_declaration = |l: &str| {
+            let rest = l.strip_prefix(indent).filter(|rest| rest.ends_with(';'));
+            rest.is_some_and(|rest| rest.starts_with("fn ") || rest.starts_with(')'))
+        };
+        let end = lines[at..]
+            .iter()
+            .position(|l| *l == format!("{indent}}}") || l.trim_end().ends_with("{}") || ends_declaration(l));
         let name = after.split(['(', '<']).next().unwrap();
         out.push((name.to_owned(), end.map_or(1, |n| n + 1)));
     }
