@@ -63,7 +63,7 @@ pub(crate) enum CopiedFiles {
         /// Top folder of the worktree.
         dir: PathBuf,
         /// Snapshot that was restored.
-        restored: Snapshot,
+        restored: Box<Snapshot>,
         /// Folder to copy to.
         parked_dir: PathBuf,
     },

@@ -103,7 +103,7 @@ impl Operation<'_> {
             ..derived_record(old, snapshot)
         };
         let parked_dir = snapshot_store::parked_dir(&self.project.store, &old.id)?;
-        let (dir, restored) = (dir.to_owned(), old.snapshot.clone());
+        let (dir, restored) = (dir.to_owned(), Box::new(old.snapshot.clone()));
         let copied_files = CopiedFiles::RestoredUntracked { dir: dir.clone(), restored, parked_dir };
         let id = self.save_snapshot_with_files(record, raw_index, copied_files)?;
         if old.parked_files_snapshot.is_some() {

@@ -54,7 +54,7 @@ impl Step for MoveRef {
     }
 
     fn log_line(&self) -> Option<String> {
-        let short_id = |id: Option<CommitId>| id.map_or_else(|| "nothing".to_owned(), |id| id.short());
+        let short_id = |id: Option<CommitId>| id.map_or_else(|| "nothing".to_owned(), CommitId::short);
         Some(format!("{}: {} -> {}", self.name, short_id(self.old), short_id(self.new)))
     }
 
