@@ -1,8 +1,10 @@
 //! Tests of the user's hooks: their input, their order, how they refuse, and that each event reaches them.
 
+use std::process::Stdio;
+
 use proq_test_kit::Sandbox;
 use proq_test_kit::runs::sandbox_with_old_lane;
-use proq_test_kit::waiting::{KilledOnDrop, wait_until, wait_until_unlocked};
+use proq_test_kit::waiting::{KilledOnDrop, OutputLines, wait_until, wait_until_unlocked};
 
 /// Waits until all pending events were dispatched.
 pub fn wait_until_dispatched(sandbox: &Sandbox) {
@@ -490,4 +492,28 @@ fn hook_set_in_a_killed_run_needs_approval() {
     assert!(!sandbox.root().join("told").exists());
     let listed = sandbox.proq(&["approve", "--list"]).ok();
     assert_eq!(listed.matches("(not approved)").count(), 1, "{listed}");
+}
+
+#[test]
+fn hook_of_killed_run_stays_withheld_while_the_run_is_closed() {
+    let sandbox = Sandbox::new();
+    sandbox.pipe("go");
+    sandbox.pipe("set");
+    let script = "git config proq.hook.lane.created 'echo theirs'; echo > $ROOT/set; cat $ROOT/go";
+    let _ = sandbox.proq(&["spawn", "-n", "x", "--", "sh", "-ec", script]).ok();
+    let _ = sandbox.read_pipe("set");
+    proq_test_kit::runs::kill_supervisor(&sandbox, "x");
+    let _ = sandbox.proq(&["stop", "x"]);
+    let mut command = sandbox.proq_command(&sandbox.repo, &["approve", "--list"]);
+    command.env("PROQ_TEST_STAND_AT", "hooks.guards-read").stdout(Stdio::piped());
+    let mut list = KilledOnDrop(command.spawn().unwrap());
+    let lines = OutputLines::read_from(list.0.stdout.take().unwrap());
+    let paused = sandbox.wait_until_stopped(list.0.id());
+    // This run removes what the killed run left of its git guard, after it has listed the new hook.
+    let _ = sandbox.proq(&["spawn", "-q", "--wait", "-n", "w", "--", "true"]).ok();
+    assert!(!sandbox.repo.join(".git/proq/fences/x-1").exists());
+    drop(paused);
+    let line = lines.next();
+    assert!(line.contains("(not approved)") || line.contains("; not approved"), "{line}");
+    assert_eq!(list.exit_code(), Some(0));
 }

@@ -2,6 +2,7 @@
 //! repository.
 
 use proq_base::config::layers::Layers;
+use proq_base::fail_points;
 use proq_store::base::record::Record;
 use proq_store::locks::lock::LockName;
 use proq_store::paths::layout::Layout;
@@ -37,20 +38,22 @@ pub(crate) fn withhold_hooks(store: &Store, lines: Vec<String>) -> Result<(), Er
 /// run started.
 pub(super) fn is_withheld(layout: &Layout, event: &str, line: &str) -> bool {
     let entry = hook_entry(event, line);
-    let is_listed = match WithheldHooks::load_if_exists(&layout.withheld_hooks_list()) {
-        Ok(held) => held.is_some_and(|held| held.lines.contains(&entry)),
-        // An unreadable list may contain any line.
-        Err(_) => true,
-    };
-    is_listed
-        || Layout::entry_names(&layout.git_guards()).iter().any(|name| {
-            let guard_dir = layout.git_guards().join(name);
-            let Ok(Some(run)) = GitGuardRecord::load_if_exists(&Layout::git_guard_record(&guard_dir)) else {
-                return false;
-            };
-            // This includes runs that were killed, until the next run processes their changes.
-            run.settings.is_some_and(|own| !own.hook_lines.contains(&entry))
-        })
+    let is_new_since_run = Layout::entry_names(&layout.git_guards()).iter().any(|name| {
+        let guard_dir = layout.git_guards().join(name);
+        let Ok(Some(run)) = GitGuardRecord::load_if_exists(&Layout::git_guard_record(&guard_dir)) else {
+            return false;
+        };
+        // This includes runs that were killed, until the next run processes their changes.
+        run.settings.is_some_and(|own| !own.hook_lines.contains(&entry))
+    });
+    fail_points::hit("hooks.guards-read");
+    // The list is read last: whoever removes a guard has written its new lines to the list before.
+    is_new_since_run
+        || match WithheldHooks::load_if_exists(&layout.withheld_hooks_list()) {
+            Ok(held) => held.is_some_and(|held| held.lines.contains(&entry)),
+            // An unreadable list may contain any line.
+            Err(_) => true,
+        }
 }
 
 /// Returns the line of the list for a hook: event, space, command line.
