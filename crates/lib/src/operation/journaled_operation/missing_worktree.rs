@@ -45,7 +45,8 @@ fn is_worktree_missing(repo: &Repo, step: &dyn Step) -> Result<bool, Error> {
 /// worktree than planned.
 pub(crate) fn is_missing_or_replaced(op: &Operation<'_>, step: &dyn Step) -> Result<bool, Error> {
     Ok(is_worktree_missing(&op.project.repo, step)?
-        || planned_step(op, step).is_some_and(|planned| planned.is_worktree_missing))
+        || step.changed_worktree().is_some()
+            && planned_step(op, step).is_some_and(|planned| planned.is_worktree_missing))
 }
 
 /// Describes what happened to the folder of a missing worktree, as a phrase for a warning.

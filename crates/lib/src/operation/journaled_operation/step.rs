@@ -327,7 +327,8 @@ impl Clone for BoxedStep {
 
 impl PartialEq<dyn Step> for BoxedStep {
     fn eq(&self, other: &(dyn Step + 'static)) -> bool {
-        self.to_json().is_ok_and(|json| other.to_json().is_ok_and(|other| json == other))
+        (&*self.0 as &dyn Any).type_id() == (other as &dyn Any).type_id()
+            && self.to_json().is_ok_and(|json| other.to_json().is_ok_and(|other| json == other))
     }
 }
 
