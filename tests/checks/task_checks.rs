@@ -266,7 +266,7 @@ fn spawn_and_show_list_checks_and_refuse_blank_one() {
     // Records from before checks were added can still be read.
     let record = sandbox.repo.join(".git/proq/lanes/pay/lane.toml");
     let text = std::fs::read_to_string(&record).unwrap();
-    assert!(text.starts_with("format = 2\n"), "{text}");
+    assert!(text.starts_with("format = 1\n"), "{text}");
     let old: String = text.split_inclusive('\n').filter(|l| !l.starts_with("checks")).collect();
     assert_ne!(old, text);
     std::fs::write(&record, old).unwrap();

@@ -43,7 +43,6 @@ const ALLOWED: &[(&str, usize, &str)] = &[
     ("crates/lib/src/merge/queue/queue_turn.rs", 1, "also the name of a check of criteria"),
     ("crates/lib/src/ops/merge.rs", 1, "what the user typed"),
     ("crates/lib/src/ops/pick.rs", 1, "what the user typed"),
-    ("crates/lib/src/ops/queue.rs", 1, "also the name of a check of criteria"),
     ("crates/lib/src/ops/resolve.rs", 1, "what the user typed"),
     ("crates/lib/src/swarm/batch/error.rs", 1, "names joined for a text"),
     ("crates/lib/src/swarm/landing/batch_landing.rs", 1, "a name that may be of any lane"),

@@ -36,7 +36,7 @@ const RETIRED_IN_NAMES: &[&str] = &[
     "unfit",
     "survey",
     "somebody",
-    "status",
+    "standing",
 ];
 
 /// Words that are refused in comments of the code, beside those.

@@ -125,7 +125,7 @@ fn prints_and_fixes_findings_line_by_line() {
     let sandbox = with_lane();
     sandbox.lane_with_commit("y", "echo 2 > two");
     sandbox.git(&["update-ref", "-d", "refs/heads/proq/x"]);
-    edit_record(&sandbox, "y", "run = \"idle\"", "run = \"running\"");
+    edit_record(&sandbox, "y", "state = \"idle\"", "state = \"running\"");
     sandbox.sh("chmod 755 .git/proq; git branch proq/z");
     let out = sandbox.proq(&["doctor"]);
     insta::assert_snapshot!(out.stdout.split(", git ").next().unwrap(), @r"
@@ -222,12 +222,12 @@ fn wrong_branch_or_missing_base_is_a_warning() {
 #[test]
 fn marks_run_without_supervisor_as_failed() {
     let sandbox = with_lane();
-    for claimed in ["running", "starting", "waiting", "retrying"] {
-        edit_record(&sandbox, "x", "run = \"idle\"", &format!("run = \"{claimed}\""));
+    for claimed in ["running", "starting"] {
+        edit_record(&sandbox, "x", "state = \"idle\"", &format!("state = \"{claimed}\""));
         let _ = assert_fixable_finding(&sandbox, "lane-state", "error");
         assert_eq!(sandbox.row("x")["state"], "failed");
-        assert!(sandbox.read(".git/proq/lanes/x/lane.toml").contains("run = \"failed\""));
-        edit_record(&sandbox, "x", "run = \"failed\"", "run = \"idle\"");
+        assert!(sandbox.read(".git/proq/lanes/x/lane.toml").contains("state = \"failed\""));
+        edit_record(&sandbox, "x", "state = \"failed\"", "state = \"idle\"");
     }
 }
 

@@ -276,7 +276,7 @@ fn unreadable_records_do_not_hide_other_lanes() {
         let _ = sandbox.proq(&["spawn", "--empty", "-n", name]).ok();
     }
     let record = |name: &str| sandbox.repo.join(format!(".git/proq/lanes/{name}/lane.toml"));
-    let newer = std::fs::read_to_string(record("newer")).unwrap().replace("format = 2", "format = 99");
+    let newer = std::fs::read_to_string(record("newer")).unwrap().replace("format = 1", "format = 99");
     std::fs::write(record("newer"), &newer).unwrap();
     std::fs::write(record("broken"), "format = 1\nname = ").unwrap();
     insta::assert_snapshot!(sandbox.proq(&["list"]).to_text(), @r"
@@ -284,7 +284,7 @@ fn unreadable_records_do_not_hide_other_lanes() {
     good  idle   -      -        -        0s
     --- stderr
     warning: lane 'broken': the record [ROOT]/repo/.git/proq/lanes/broken/lane.toml cannot be read; it was left as it is
-    warning: lane 'newer': the record [ROOT]/repo/.git/proq/lanes/newer/lane.toml has format 99; this git-proq knows up to 2
+    warning: lane 'newer': the record [ROOT]/repo/.git/proq/lanes/newer/lane.toml has format 99; this git-proq knows up to 1
     --- code 0
     ");
     insta::assert_snapshot!(sandbox.proq(&["show", "broken"]).to_text(), @r"
@@ -296,7 +296,7 @@ fn unreadable_records_do_not_hide_other_lanes() {
     ");
     insta::assert_snapshot!(sandbox.proq(&["discard", "newer"]).to_text(), @r"
     --- stderr
-    error: the record [ROOT]/repo/.git/proq/lanes/newer/lane.toml has format 99; this git-proq knows up to 2
+    error: the record [ROOT]/repo/.git/proq/lanes/newer/lane.toml has format 99; this git-proq knows up to 1
     hint: upgrade git-proq: cargo install git-proq
     --- code 1
     ");

@@ -11,7 +11,7 @@ use proq_test_kit::{Output, Sandbox};
 /// Script of an agent that takes all disk space from its supervisor once its start is recorded; its own
 /// writes do not notice.
 const FILL_DISK: &str =
-    "until grep -q 'run = \"running\"' \"$ROOT/repo/.git/proq/lanes/x/lane.toml\"; do :; done
+    "until grep -q 'state = \"running\"' \"$ROOT/repo/.git/proq/lanes/x/lane.toml\"; do :; done
     prlimit --pid $PPID --fsize=0:unlimited;";
 
 /// Starts lane `x` under a supervisor that survives failing writes.

@@ -24,7 +24,7 @@ mod watchdog;
 mod worktree_state;
 
 pub use output::Output;
-pub use repo_state::{RepoState, file_names};
+pub use repo_state::{RepoState, file_names, without_run_and_landing};
 pub use sandbox::Sandbox;
 pub use worktree_state::WorktreeState;
 

@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use proq_test_kit::faults::{assert_tidy, kill_at};
-use proq_test_kit::{RepoState, Sandbox, file_names};
+use proq_test_kit::{RepoState, Sandbox, file_names, without_run_and_landing};
 use serde_json::Value;
 
 use super::canonical::RunValues;
@@ -96,6 +96,19 @@ fn shorten_journal(sandbox: &Sandbox, golden: &str, kill: &Kill) {
         text.push_str(&line[..line.len() / 2]);
     }
     std::fs::write(journal, run.materialize(&text)).unwrap();
+    write_records_of_older_version(sandbox);
+}
+
+/// Leaves the records of lanes as the version wrote them that wrote the golden journals.
+pub fn write_records_of_older_version(sandbox: &Sandbox) {
+    for folder in ["lanes", "history"] {
+        let dir = sandbox.repo.join(".git/proq").join(folder);
+        for record in file_names(&dir).into_iter().map(|lane| dir.join(lane).join("lane.toml")) {
+            if let Ok(text) = std::fs::read_to_string(&record) {
+                std::fs::write(record, without_run_and_landing(&text)).unwrap();
+            }
+        }
+    }
 }
 
 /// Kills a case at each line of its journal, and recovers it twice.
@@ -133,7 +146,7 @@ pub fn check_cut_journals(case: &Case) {
 /// Captures what recovery restores. What a partly created lane had may be in the trash.
 fn capture(sandbox: &Sandbox) -> RepoState {
     remove_empty_folder(sandbox);
-    RepoState::capture(sandbox).without_removed_lanes()
+    RepoState::capture(sandbox).without_removed_lanes().without_run_and_landing()
 }
 
 macro_rules! cut {

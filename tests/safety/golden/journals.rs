@@ -11,6 +11,7 @@ use proq_test_kit::{RepoState, Sandbox, file_names};
 
 use super::canonical::RunValues;
 use super::cases::{CASES, Case};
+use super::cuts::write_records_of_older_version;
 
 /// Tags of all kinds of steps, as `Step` writes them.
 const STEP_TAGS: [&str; 13] = [
@@ -54,10 +55,10 @@ pub fn run_case(sandbox: &Sandbox, case: &Case) -> BTreeSet<u32> {
 #[track_caller]
 pub fn check_finished_journals(case: &Case) {
     let sandbox = (case.scene)();
-    let before = RepoState::capture(&sandbox);
+    let before = capture(&sandbox);
     let numbers = run_case(&sandbox, case);
-    let after = RepoState::capture(&sandbox);
-    let (text, _) = RunValues::canonicalize(&sandbox, &read_journals(&sandbox, &numbers));
+    let after = capture(&sandbox);
+    let (text, run) = RunValues::canonicalize(&sandbox, &read_journals(&sandbox, &numbers));
     if std::env::var_os("PROQ_TEST_WRITE_GOLDEN").is_some() {
         std::fs::write(golden_path(&format!("{}.jsonl", case.name)), &text).unwrap();
     }
@@ -67,18 +68,18 @@ pub fn check_finished_journals(case: &Case) {
         shown.push_str(&sandbox.proq(&["op", "show", &number.to_string()]).to_text());
     }
     if !case.undo.is_empty() {
+        write_golden_journals(&sandbox, &numbers, &run.materialize(&text));
+        write_records_of_older_version(&sandbox);
         let undone = sandbox.proq(case.undo);
         assert_eq!(undone.code, 0, "{}", undone.to_text());
         shown.push_str(&undone.to_text());
-        let state = RepoState::capture(&sandbox).without_removed_lanes();
-        state.assert_same(&before.without_removed_lanes(), "undone");
+        capture(&sandbox).assert_same(&before, "undone");
         let is_undone_by_redo = case.undo == ["op", "redo"];
         let redone = sandbox.proq(if is_undone_by_redo { &["undo"] } else { &["op", "redo"] });
         assert_eq!(redone.code, 0, "{}", redone.to_text());
         shown.push_str(&redone.to_text());
         remove_empty_folder(&sandbox);
-        let state = RepoState::capture(&sandbox).without_removed_lanes();
-        state.assert_same(&after.without_removed_lanes(), "redone");
+        capture(&sandbox).assert_same(&after, "redone");
     }
     let shown = mask_process(&shown);
     insta::with_settings!({
@@ -86,6 +87,26 @@ pub fn check_finished_journals(case: &Case) {
     }, {
         insta::assert_snapshot!(case.name, shown);
     });
+}
+
+/// Captures what undo and redo restore, without what older versions do not write.
+fn capture(sandbox: &Sandbox) -> RepoState {
+    RepoState::capture(sandbox).without_removed_lanes().without_run_and_landing()
+}
+
+/// Replaces the journals of finished operations by golden ones.
+fn write_golden_journals(sandbox: &Sandbox, numbers: &BTreeSet<u32>, golden: &str) {
+    let mut journals: Vec<String> = Vec::new();
+    for line in golden.split_inclusive('\n') {
+        if line.starts_with("{\"open\"") {
+            journals.push(String::new());
+        }
+        journals.last_mut().unwrap().push_str(line);
+    }
+    assert_eq!(journals.len(), numbers.len());
+    for (number, journal) in numbers.iter().zip(journals) {
+        sandbox.write(&format!(".git/proq/ops/{number}.jsonl"), &journal);
+    }
 }
 
 /// Removes the empty folder that stays where conflicts were resolved.

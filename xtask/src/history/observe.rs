@@ -43,7 +43,7 @@ pub(super) fn observe(bench: &TestBench) -> Outcome<Observed> {
     }
     for name in dir_entries(&git.join("proq/lanes")) {
         let text = fs::read_to_string(git.join("proq/lanes").join(&name).join("lane.toml"));
-        let text = text.unwrap_or_else(|e| format!("run = \"{e}\""));
+        let text = text.unwrap_or_else(|e| format!("state = \"{e}\""));
         observed.model.lanes.insert(name, parse_lane(&text));
         observed.records.push(text);
     }
@@ -177,9 +177,7 @@ fn parse_lane(text: &str) -> Lane {
     let field = |key: &str| toml_value(text, key).unwrap_or_default().to_owned();
     let edits = toml_value(text, "preview_edits").map_or(0, |list| list.matches('"').count().div_ceil(2));
     Lane {
-        state: toml_value(text, "landing")
-            .filter(|l| *l != "open")
-            .map_or_else(|| field("run"), str::to_owned),
+        state: field("state"),
         base: field("base"),
         fork_point: field("start"),
         landed: text.contains("[landed]"),

@@ -270,7 +270,7 @@ pub struct LaneRecord<P = LaneWorktree> {
 }
 
 impl<P: Serialize + DeserializeOwned> Record for LaneRecord<P> {
-    const FORMAT: u32 = 2;
+    const FORMAT: u32 = 1;
 }
 
 impl<P> LaneRecord<P> {
@@ -431,7 +431,7 @@ impl AnyLane {
 mod tests {
     use super::*;
 
-    const COMMON_KEYS: &str = "name = \"x\"\ntitle = \"x\"\npath = \"/r\"\nbase = \"main\"\nrun = \"idle\"\nlanding = \"open\"\nattempt = 0\n\
+    const COMMON_KEYS: &str = "name = \"x\"\ntitle = \"x\"\npath = \"/r\"\nbase = \"main\"\nstate = \"idle\"\nattempt = 0\n\
         start = \"7f85e07d4d69da1e41b721a39f72c20b0d2a2e1b\"\ncreated = \"2026-01-02T03:04:05Z\"\n\
         updated = \"2026-01-02T03:04:05Z\"\n";
 

@@ -90,9 +90,10 @@ impl LandingState {
     }
 }
 
-/// Status of a lane: its last run and its landing.
+/// Status of a lane: its last run and its landing. In a record it is `run` and `landing`, and `state`, the word
+/// for both, for programs that know only that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "LaneStatusForm")]
+#[serde(from = "LaneStatusForm", into = "LaneStatusForm")]
 pub struct LaneStatus {
     /// State of the last run.
     pub run: RunState,
@@ -100,26 +101,32 @@ pub struct LaneStatus {
     pub landing: LandingState,
 }
 
-/// Keys of a lane's status in its record: `run` and `landing`, or in format 1 one `state`.
-#[derive(Deserialize)]
+/// Keys of a lane's status in its record.
+#[derive(Serialize, Deserialize)]
 struct LaneStatusForm {
-    #[serde(default)]
-    state: Option<LaneState>,
+    /// Word for both.
+    state: LaneState,
+    /// State of the last run; none in a record that an older version wrote.
     #[serde(default)]
     run: Option<RunState>,
+    /// State of the landing; none in a record that an older version wrote.
     #[serde(default)]
     landing: Option<LandingState>,
 }
 
-impl TryFrom<LaneStatusForm> for LaneStatus {
-    type Error = &'static str;
+impl From<LaneStatus> for LaneStatusForm {
+    fn from(status: LaneStatus) -> LaneStatusForm {
+        let LaneStatus { run, landing } = status;
+        LaneStatusForm { state: status.state(), run: Some(run), landing: Some(landing) }
+    }
+}
 
-    fn try_from(form: LaneStatusForm) -> Result<LaneStatus, Self::Error> {
-        match (form.run, form.landing, form.state) {
-            (Some(run), Some(landing), None) => Ok(LaneStatus { run, landing }),
-            (None, None, Some(state)) => Ok(LaneStatus::from_word(state)),
-            _ => Err("a lane has a run and a landing, or a state"),
-        }
+impl From<LaneStatusForm> for LaneStatus {
+    fn from(form: LaneStatusForm) -> LaneStatus {
+        let both = form.run.zip(form.landing).map(|(run, landing)| LaneStatus { run, landing });
+        // An older version, which an undo may have merged with this one, changes only the word.
+        both.filter(|status| status.state() == form.state)
+            .unwrap_or_else(|| LaneStatus::from_word(form.state))
     }
 }
 
@@ -129,8 +136,8 @@ impl LaneStatus {
         LaneStatus { run, landing: LandingState::Open }
     }
 
-    /// Returns the status that a record of format 1 means. Where that names a landing, it lacks the end of the
-    /// last run, which is taken for done: the lane had work to land.
+    /// Returns the status that a record of an older version means. Where that names a landing, it lacks the end of
+    /// the last run, which is taken for done: the lane had work to land.
     pub fn from_word(state: LaneState) -> LaneStatus {
         let landing = match state {
             LaneState::Conflict => LandingState::Conflict,
@@ -153,26 +160,13 @@ impl LaneStatus {
         LaneStatus { run, landing }
     }
 
-    /// Converts the keys of a lane's record of format 1 to those of format 2, so that texts of both can be
-    /// compared key by key. Tables of other records are returned as they are.
-    pub fn upgrade_table(mut table: toml::Table) -> toml::Table {
-        let is_lane = ["state", "start", "attempt"].iter().all(|key| table.contains_key(*key));
-        let Some(word) = table.get("state").filter(|_| is_lane).cloned() else { return table };
-        if let Ok(status) = word.try_into::<LaneState>().map(LaneStatus::from_word)
-            && let Ok(keys) = toml::Table::try_from(status)
-        {
-            table.remove("state");
-            table.extend(keys);
-            table.insert("format".to_owned(), 2.into());
-        }
-        table
-    }
-
     /// Returns the one word for both: an orphaned run, else what closed the lane, else a run that is active, else what keeps the
     /// lane from landing, else the end of its last run.
     pub fn state(self) -> LaneState {
+        if self.run == RunState::Orphaned {
+            return LaneState::Orphaned;
+        }
         match self.landing {
-            _ if self.run == RunState::Orphaned => LaneState::Orphaned,
             LandingState::Landed => LaneState::Landed,
             LandingState::Discarded => LaneState::Discarded,
             LandingState::Conflict if !self.run.is_claimed() => LaneState::Conflict,
@@ -283,23 +277,21 @@ mod tests {
     }
 
     #[test]
-    fn reads_format_1_and_keeps_its_word() {
+    fn reads_and_writes_the_word_of_older_versions() {
         for word in WORDS {
             let status: LaneStatus = toml::from_str(&format!("state = \"{word}\"")).unwrap();
             assert_eq!(status.state(), word);
             let text = toml::to_string(&status).unwrap();
-            assert!(!text.contains("state"), "{text}");
+            assert!(text.contains(&format!("state = \"{word}\"")), "{text}");
             assert_eq!(toml::from_str::<LaneStatus>(&text).unwrap(), status);
         }
-        for bad in [
-            "",
-            "run = \"idle\"",
-            "state = \"idle\"\nrun = \"idle\"",
-            "landing = \"open\"",
-            "run = \"landed\"",
-        ] {
-            assert!(toml::from_str::<LaneStatus>(bad).is_err(), "{bad}");
-        }
+        let read = |text: &str| toml::from_str::<LaneStatus>(text).unwrap();
+        // What an older version wrote wins over what it left as it was.
+        let landed = read("state = \"landed\"\nrun = \"retrying\"\nlanding = \"open\"");
+        assert_eq!((landed.run, landed.landing), (RunState::Done, LandingState::Landed));
+        let failed = read("state = \"landed\"\nrun = \"failed\"\nlanding = \"landed\"");
+        assert_eq!((failed.run, failed.landing), (RunState::Failed, LandingState::Landed));
+        assert!(toml::from_str::<LaneStatus>("run = \"idle\"\nlanding = \"open\"").is_err());
     }
 
     #[test]
@@ -309,18 +301,5 @@ mod tests {
         assert_eq!(word(RunState::Failed, LandingState::Conflict), LaneState::Conflict);
         assert_eq!(word(RunState::Failed, LandingState::Landed), LaneState::Landed);
         assert_eq!(word(RunState::Orphaned, LandingState::Landed), LaneState::Orphaned);
-    }
-
-    #[test]
-    fn upgrades_tables_of_lanes_only() {
-        let upgrade = |text: &str| LaneStatus::upgrade_table(text.parse().unwrap()).to_string();
-        let common = "attempt = 1\nformat = 1\nstart = \"x\"\n";
-        assert_eq!(
-            upgrade(&format!("{common}state = \"landed\"")),
-            "attempt = 1\nformat = 2\nlanding = \"landed\"\nrun = \"done\"\nstart = \"x\"\n"
-        );
-        for other in ["format = 1\nstate = \"landed\"\n", &format!("{common}state = \"odd\"\n")] {
-            assert_eq!(upgrade(other), *other);
-        }
     }
 }

@@ -25,6 +25,7 @@ fn view(state: LaneState) -> LaneView {
     LaneView {
         lane,
         status: LaneStatus::from_word(state),
+        shown_state: None,
         detail: None,
         activity: None,
         tip: Some(start),

@@ -10,7 +10,6 @@ use proq_store::records::agent::ReportRecord;
 use proq_store::records::check::FailedCheckRecord;
 use proq_store::records::conflict::{ConflictRecord, ResolutionRecord};
 use proq_store::records::lane::AnyLane;
-use proq_store::records::lane_state::LaneState;
 use proq_store::records::message::MessageRecord;
 use proq_store::records::run::RunRecord;
 use serde::Serialize;
@@ -28,8 +27,6 @@ use crate::lane::inspection::list::LaneView;
 pub struct ShowOutput {
     #[serde(flatten)]
     lane: AnyLane,
-    /// Word for the status by the record.
-    state: LaneState,
     /// Word for the current status; that of the record may be older.
     current_state: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -91,16 +88,13 @@ impl ShowOutput {
     #[must_use]
     pub fn new(
         project: &Project,
-        mut lane: AnyLane,
+        lane: AnyLane,
         view: Option<&LaneView>,
         details: LaneDetails,
     ) -> ShowOutput {
         let (last_answer, last_answer_file) =
             details.last_answer.map(|(text, file)| (text, path_form::to_text(&file))).unzip();
-        let state = lane.state();
-        lane.status = view.map_or(lane.status, |view| view.status);
         ShowOutput {
-            state,
             attention: view
                 .map(|view| AttentionReader::new(project).of_single_lane(view))
                 .unwrap_or_default(),

@@ -12,7 +12,7 @@ use proq_store::records::run::RunRecord;
 
 use super::evidence::inspect_worktree;
 use crate::lane::state::conflict_validity;
-use crate::lane::state::lane_state::{effective_state, effective_status};
+use crate::lane::state::lane_state::effective_state;
 use crate::lane::{Error, Project};
 
 /// Detail shown for a lane that is done while its interactive agent is idle.
@@ -22,17 +22,15 @@ pub const IDLE_DETAIL: &str = "its agent is idle in its window";
 /// two cases: a lane whose interactive agent is idle with committed work is done, and so is a lane whose
 /// conflict is over. Code that is about to change the lane must use [`effective_state`].
 pub fn displayed_state(project: &Project, lane: &AnyLane) -> Result<(LaneState, Option<String>), Error> {
-    let recorded = effective_status(project, lane)?;
-    let (status, detail) = conflict_validity::correct_outdated_state(project, lane, recorded);
+    let (state, detail) = effective_state(project, lane)?;
+    if conflict_validity::is_landing_outdated(project, lane, state) {
+        return Ok((LaneState::Done, None));
+    }
     let idle_with_work = match lane.clone().into_owned_lane() {
-        Ok(lane) => status.state() == LaneState::Running && is_idle_with_work(project, &lane)?,
+        Ok(lane) => state == LaneState::Running && is_idle_with_work(project, &lane)?,
         Err(_) => false,
     };
-    Ok(if idle_with_work {
-        (LaneState::Done, Some(IDLE_DETAIL.to_owned()))
-    } else {
-        (status.state(), detail)
-    })
+    Ok(if idle_with_work { (LaneState::Done, Some(IDLE_DETAIL.to_owned())) } else { (state, detail) })
 }
 
 /// Returns whether the lane's interactive agent is idle and the lane has committed work and no uncommitted

@@ -14,7 +14,7 @@ use proq_git::{CommitId, Repo};
 use proq_store::locks::lock::LockName;
 use proq_store::records::agent::Activity;
 use proq_store::records::lane::{AnyLane, LaneRecord};
-use proq_store::records::lane_state::{LaneState, LaneStatus, RunState};
+use proq_store::records::lane_state::{LandingState, LaneState, LaneStatus};
 
 use super::status_cache::StatusCache;
 use crate::lane::messages::inbox::Inbox;
@@ -27,8 +27,11 @@ use crate::lane::{Error, Project};
 pub struct LaneView {
     /// Record of the lane.
     pub lane: AnyLane,
-    /// Effective status, which depends on locks and branches besides the record.
+    /// Effective status, which depends on locks besides the record.
     pub status: LaneStatus,
+    /// Word that is shown instead of that of the status, because the branches have moved since or an interactive
+    /// agent is idle; none where the status counts.
+    pub shown_state: Option<LaneState>,
     /// Detail of the state, for the user.
     pub detail: Option<String>,
     /// Latest activity of the lane's agent, while it runs.
@@ -48,9 +51,9 @@ pub struct LaneView {
 }
 
 impl LaneView {
-    /// Returns the word for the effective status.
+    /// Returns the word for the lane's state as it is shown.
     pub fn state(&self) -> LaneState {
-        self.status.state()
+        self.shown_state.unwrap_or_else(|| self.status.state())
     }
 }
 
@@ -180,8 +183,10 @@ impl PendingViews {
 /// Sets the state to done for a running lane with finished work whose agent is idle, and reassesses a
 /// conflict that may be over.
 fn apply_displayed_state(project: &Project, mut view: LaneView) -> Result<LaneView, Error> {
-    (view.status, view.detail) =
-        conflict_validity::correct_outdated_state(project, &view.lane, (view.status, view.detail));
+    if conflict_validity::is_landing_outdated(project, &view.lane, view.state()) {
+        view.status.landing = LandingState::Open;
+        (view.shown_state, view.detail) = (Some(LaneState::Done), None);
+    }
     let Ok(lane) = view.lane.clone().into_owned_lane() else { return Ok(view) };
     let is_resting = view.state() == LaneState::Running
         && view.dirty.is_some()
@@ -189,7 +194,7 @@ fn apply_displayed_state(project: &Project, mut view: LaneView) -> Result<LaneVi
         && super::idle_lane::has_committed_work(project, &lane, view.dirty.clone())?;
     Ok(match is_resting {
         true => LaneView {
-            status: LaneStatus::of_run(RunState::Done),
+            shown_state: Some(LaneState::Done),
             detail: Some(super::idle_lane::IDLE_DETAIL.to_owned()),
             activity: None,
             ..view
@@ -210,6 +215,7 @@ fn uninspected_view(project: &Project, lane: AnyLane) -> Result<LaneView, Error>
     Ok(LaneView {
         lane,
         status,
+        shown_state: None,
         detail,
         activity,
         tip,

@@ -8,7 +8,7 @@ use proq_store::paths::layout::Layout;
 use proq_store::records::check::FailedCheckRecord;
 use proq_store::records::conflict::ConflictRecord;
 use proq_store::records::lane::AnyLane;
-use proq_store::records::lane_state::{LaneState, LaneStatus, RunState};
+use proq_store::records::lane_state::LaneState;
 
 use crate::lane::{Error, Project};
 
@@ -25,20 +25,16 @@ pub fn is_conflict_current(repo: &Repo, branch: &str, conflict: &ConflictRecord)
     }
 }
 
-/// Returns the status and detail of a lane, corrected for branches that have moved since. A lane in conflict
-/// that would now merge cleanly is done, and so is a lane whose branch has moved since its checks failed.
-/// Where that cannot be determined, the recorded state counts.
-pub(crate) fn correct_outdated_state(
-    project: &Project,
-    lane: &AnyLane,
-    recorded: (LaneStatus, Option<String>),
-) -> (LaneStatus, Option<String>) {
-    let is_outdated = match recorded.0.state() {
+/// Returns whether the branches have moved since `state` was recorded, so that the lane is done: its conflict
+/// would now merge cleanly, or its branch has moved since its checks failed. Where that cannot be determined,
+/// the recorded state counts.
+pub(crate) fn is_landing_outdated(project: &Project, lane: &AnyLane, state: LaneState) -> bool {
+    let is_outdated = match state {
         LaneState::Conflict => is_conflict_over(project, lane),
         LaneState::CheckFailed => has_moved_since_check(project, lane),
         _ => Ok(false),
     };
-    if is_outdated.unwrap_or(false) { (LaneStatus::of_run(RunState::Done), None) } else { recorded }
+    is_outdated.unwrap_or(false)
 }
 
 /// Returns whether the lane's branch has moved since its checks failed.

@@ -50,7 +50,9 @@ pub fn effective_status<P>(
         }
         let activity = activity_record(&project.store, lane);
         let run = match activity.as_ref().map(|record| record.activity) {
-            Some(Activity::NeedsApproval | Activity::Idle) => RunState::Waiting,
+            Some(Activity::NeedsApproval | Activity::Idle) if lane.status.run == RunState::Running => {
+                RunState::Waiting
+            }
             _ => lane.status.run,
         };
         let detail = activity.and_then(describe_activity).or_else(|| lane.detail.clone());

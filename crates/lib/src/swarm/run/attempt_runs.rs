@@ -121,9 +121,10 @@ impl RunChain {
         Some(match status.landing {
             // Another run was started there since, so it is unknown whether all steps were done.
             _ if !self.is_latest_in_lane() => RunState::Failed,
+            LandingState::Discarded => RunState::Failed,
             // A landing was tried, so the work was taken for done.
             LandingState::Landed | LandingState::Conflict | LandingState::CheckFailed => RunState::Done,
-            LandingState::Open | LandingState::Discarded => status.run,
+            LandingState::Open => status.run,
         })
     }
 
