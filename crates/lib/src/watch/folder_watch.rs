@@ -103,7 +103,10 @@ impl FolderWatch {
                     let target = purpose.target();
                     match purpose {
                         Purpose::Creation { next, .. } if next == name => must_renew = true,
-                        Purpose::Content { level, .. } if *is_folder => {
+                        // At the depth limit, a folder matters by its name, as a file does.
+                        Purpose::Content { level, .. }
+                            if *is_folder && *level < self.targets[target].depth =>
+                        {
                             if !self.targets[target].includes(&path, level + 1) {
                                 continue;
                             }

@@ -242,6 +242,28 @@ fn worktree_changes_with_its_files_but_not_with_ignored_ones() {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
+fn folder_at_depth_limit_is_a_change() {
+    let dir = tempfile::tempdir().unwrap();
+    let project = open_project(dir.path(), Listener::silent());
+    let top = dir.path().canonicalize().unwrap();
+    let rebase = top.join(".git/rebase-merge");
+    std::fs::create_dir(&rebase).unwrap();
+    let subject = Subject::Worktree(top);
+    let mut watch = Watch::new(&project).unwrap();
+    watch.add(subject.clone());
+    std::fs::remove_dir(&rebase).unwrap();
+    assert_eq!(changed(&mut watch), std::slice::from_ref(&subject));
+    assert_settled(&mut watch);
+    std::fs::create_dir(&rebase).unwrap();
+    assert_eq!(changed(&mut watch), [subject]);
+    // Its content is below the limit.
+    assert_settled(&mut watch);
+    std::fs::write(rebase.join("done"), "x").unwrap();
+    assert_eq!(watch.wait(Some(Duration::from_millis(1))).unwrap(), WatchOutcome::TimedOut);
+}
+
+#[test]
 fn missing_inotify_is_reported_once_and_compared() {
     let dir = tempfile::tempdir().unwrap();
     let notes = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
