@@ -44,6 +44,11 @@ impl Purpose {
         let (Purpose::Content { target, .. } | Purpose::Creation { target, .. }) = self;
         *target
     }
+
+    /// Returns whether the folder is below a target's folder.
+    fn is_below_target(&self) -> bool {
+        matches!(self, Purpose::Content { level: 1.., .. })
+    }
 }
 
 impl FolderWatch {
@@ -91,10 +96,16 @@ impl FolderWatch {
                 Ok(true)
             }
             // The kernel also reports the end of a watch that was removed here.
-            FileChange::FolderGone { watch } => {
-                let folder = self.watched.get(watch);
-                changed.extend(folder.iter().flat_map(|folder| &folder.purposes).map(Purpose::target));
-                Ok(folder.is_some())
+            FileChange::FolderMoved { watch } | FileChange::FolderDeleted { watch } => {
+                let Some(folder) = self.watched.get(watch) else { return Ok(false) };
+                changed.extend(folder.purposes.iter().map(Purpose::target));
+                // A new folder of its name is reported in the folder above.
+                let is_subfolder = folder.purposes.iter().all(Purpose::is_below_target);
+                let is_done = is_subfolder && matches!(change, FileChange::FolderDeleted { .. });
+                if is_done {
+                    self.watched.remove(watch);
+                }
+                Ok(!is_done)
             }
             FileChange::Entry { watch, name, is_folder } => {
                 let Some(folder) = self.watched.get(watch) else { return Ok(false) };
@@ -175,7 +186,7 @@ impl FolderWatch {
 
     /// Watches a folder. Returns false if it does not exist or, below a target's folder, cannot be read.
     fn watch_folder(&mut self, path: &Path, purpose: Purpose) -> io::Result<bool> {
-        let is_below = matches!(purpose, Purpose::Content { level: 1.., .. });
+        let is_below = purpose.is_below_target();
         let watch = match self.inotify.add_folder(path) {
             Ok(watch) => watch,
             Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(false),

@@ -235,6 +235,16 @@ fn worktree_changes_with_its_files_but_not_with_ignored_ones() {
     std::fs::write(top.join("old/deep/Cargo.lock"), "y").unwrap();
     assert_eq!(changed(&mut watch), std::slice::from_ref(&subject));
     assert_settled(&mut watch);
+    // A deleted folder is watched again once it returns.
+    std::fs::remove_dir_all(top.join("old/deep")).unwrap();
+    assert_eq!(changed(&mut watch), std::slice::from_ref(&subject));
+    assert_settled(&mut watch);
+    std::fs::create_dir_all(top.join("old/deep")).unwrap();
+    assert_eq!(changed(&mut watch), std::slice::from_ref(&subject));
+    assert_settled(&mut watch);
+    std::fs::write(top.join("old/deep/file"), "x").unwrap();
+    assert_eq!(changed(&mut watch), std::slice::from_ref(&subject));
+    assert_settled(&mut watch);
     let branch = project.repo.branch_files().loose.join("a/b");
     std::fs::create_dir_all(branch.parent().unwrap()).unwrap();
     std::fs::write(&branch, "x").unwrap();

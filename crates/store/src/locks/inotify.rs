@@ -18,8 +18,13 @@ pub enum FileChange {
         /// Whether the entry is a folder.
         is_folder: bool,
     },
-    /// The watched folder itself was moved or deleted.
-    FolderGone {
+    /// The watched folder itself was moved or unmounted.
+    FolderMoved {
+        /// Number of the watch.
+        watch: i32,
+    },
+    /// The watched folder itself was deleted, or its watch has ended.
+    FolderDeleted {
         /// Number of the watch.
         watch: i32,
     },
@@ -102,11 +107,12 @@ mod descriptor {
     }
 
     fn change_of(watch: i32, flags: ReadFlags, name: Option<&std::ffi::CStr>) -> FileChange {
-        let own = ReadFlags::DELETE_SELF | ReadFlags::MOVE_SELF | ReadFlags::IGNORED | ReadFlags::UNMOUNT;
         if flags.contains(ReadFlags::QUEUE_OVERFLOW) {
             FileChange::Overflow
-        } else if flags.intersects(own) {
-            FileChange::FolderGone { watch }
+        } else if flags.intersects(ReadFlags::MOVE_SELF | ReadFlags::UNMOUNT) {
+            FileChange::FolderMoved { watch }
+        } else if flags.intersects(ReadFlags::DELETE_SELF | ReadFlags::IGNORED) {
+            FileChange::FolderDeleted { watch }
         } else {
             let name = name.map_or(&[][..], std::ffi::CStr::to_bytes);
             let is_folder = flags.contains(ReadFlags::ISDIR);
