@@ -5,8 +5,8 @@ use std::io;
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
-use std::sync::mpsc;
 use std::sync::mpsc::{Receiver, Sender};
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use proq_base::interrupt;
@@ -41,7 +41,8 @@ pub struct Watch<'p> {
     may_have_missed: bool,
     /// A byte arrives here for each signal and each lock that becomes free.
     wake_receiver: UnixStream,
-    wake_sender: UnixStream,
+    /// The other end, which the threads that wait for locks share.
+    wake_sender: Arc<UnixStream>,
     lock_sender: Sender<LockResult>,
     lock_receiver: Receiver<LockResult>,
     /// Locks that are waited for.
@@ -95,7 +96,7 @@ impl<'p> Watch<'p> {
             files: Files::Compared(StatLoop::default()),
             may_have_missed: false,
             wake_receiver,
-            wake_sender,
+            wake_sender: Arc::new(wake_sender),
             lock_sender,
             lock_receiver,
             locks: Vec::new(),
@@ -169,13 +170,12 @@ impl<'p> Watch<'p> {
             return Ok(());
         }
         self.locks.push(name.clone());
-        let socket = self.wake_sender.try_clone();
-        let mut wake = socket.map_err(Error::io("watch", self.project.store.layout().root()))?;
-        let (sender, lock) = (self.lock_sender.clone(), name.clone());
+        let (sender, lock, socket) =
+            (self.lock_sender.clone(), name.clone(), Arc::downgrade(&self.wake_sender));
         self.project.store.locks().notify_when_free(name, move |waited| {
             drop(sender.send(waited.map(|()| lock)));
             // Where the socket is full, it wakes the receiver anyway.
-            drop(wake.write(b"."));
+            drop(socket.upgrade().map(|socket| (&*socket).write(b".")));
         })
     }
 

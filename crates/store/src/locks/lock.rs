@@ -231,8 +231,8 @@ impl Locks {
     }
 
     /// Calls `notify` once no process holds a lock, from a thread that blocks in the kernel until then. A
-    /// thread whose result is no longer needed ends with the lock's holder or with this process; it holds
-    /// only an open file.
+    /// thread whose result is no longer needed ends with the lock's holder or with this process; until then it
+    /// holds an open file and what `notify` owns.
     ///
     /// # Errors
     /// Fails when the lock cannot be opened, or no thread can be started.
