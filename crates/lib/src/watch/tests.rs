@@ -274,6 +274,29 @@ fn folder_at_depth_limit_is_a_change() {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
+fn file_changes_are_reported_after_a_pause_that_a_free_lock_ends() {
+    let dir = tempfile::tempdir().unwrap();
+    let project = open_project(dir.path(), Listener::silent());
+    let top = dir.path().canonicalize().unwrap();
+    let lock = LockName::Run(lane("x"));
+    let guard = project.store.locks().acquire(&lock).unwrap();
+    let mut watch = Watch::new(&project).unwrap();
+    watch.add(Subject::Worktree(top.clone()));
+    watch.add_lock(&lock).unwrap();
+    std::fs::write(top.join("file"), "x").unwrap();
+    let started = Instant::now();
+    assert!(matches!(watch.wait_throttled(LIMIT).unwrap(), WatchOutcome::Changed { .. }));
+    assert!(started.elapsed() >= Duration::from_millis(250), "{:?}", started.elapsed());
+    assert_settled(&mut watch);
+    drop(guard);
+    watch.pause(LIMIT.unwrap()).unwrap();
+    assert!(Some(started.elapsed()) < LIMIT, "{:?}", started.elapsed());
+    let free = WatchOutcome::Changed { subjects: Vec::new(), free_locks: vec![lock] };
+    assert_eq!(watch.wait_throttled(None).unwrap(), free);
+}
+
+#[test]
 fn missing_inotify_is_reported_once_and_compared() {
     let dir = tempfile::tempdir().unwrap();
     let notes = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));

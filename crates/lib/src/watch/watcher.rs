@@ -30,6 +30,10 @@ const COMPARE_INTERVAL: Duration = Duration::from_millis(250);
 /// Minimum time between two reports of changes: many changes in a short time are reported as one.
 const MIN_REPORT_INTERVAL: Duration = Duration::from_millis(20);
 
+/// Pause after changes of nothing but worktrees and branches, which a build makes in great number and each of
+/// which costs the reader a status of git.
+const FILE_CHANGE_PAUSE: Duration = Duration::from_millis(250);
+
 /// Watch of a repository. What is read after a subject was added, or after a wait, may be shown until the
 /// next wait returns: whatever changes in between ends that wait at once.
 pub struct Watch<'p> {
@@ -210,25 +214,44 @@ impl<'p> Watch<'p> {
         }
     }
 
-    /// Waits until something has changed since the last wait.
+    /// Waits as [`Watch::wait`] does, and 250 ms more where nothing but worktrees and branches has changed. A
+    /// lock that becomes free ends that pause.
+    ///
+    /// # Errors
+    /// As [`Watch::wait`].
+    pub fn wait_throttled(&mut self, limit: Option<Duration>) -> Result<WatchOutcome, Error> {
+        let started = Instant::now();
+        let outcome = self.wait(limit)?;
+        let is_file_change = |subject: &Subject| matches!(subject, Subject::Worktree(_) | Subject::Refs);
+        if let WatchOutcome::Changed { subjects, free_locks } = &outcome
+            && free_locks.is_empty()
+            && subjects.iter().all(is_file_change)
+        {
+            let remaining = limit.map(|limit| limit.saturating_sub(started.elapsed()));
+            self.pause(remaining.map_or(FILE_CHANGE_PAUSE, |remaining| remaining.min(FILE_CHANGE_PAUSE)))?;
+        }
+        Ok(outcome)
+    }
+
+    /// Waits until something has changed since the last wait, with the pause of [`Watch::wait_throttled`].
     ///
     /// # Errors
     /// As [`Watch::wait`]; also fails when a signal was received that this process defers.
     pub fn wait_for_change(&mut self) -> Result<(), Error> {
-        match self.wait(None)? {
+        match self.wait_throttled(None)? {
             WatchOutcome::Signal => Err(Interrupted.into()),
             WatchOutcome::Changed { .. } | WatchOutcome::TimedOut => Ok(()),
         }
     }
 
-    /// Pauses for `limit`, or until a signal is received. Changes in the meantime end the next wait.
+    /// Pauses for `limit`, or until a signal is received or a lock becomes free. Changes in the meantime end
+    /// the next wait.
     ///
     /// # Errors
     /// Fails when the kernel refuses the wait.
     pub fn pause(&self, limit: Duration) -> Result<(), Error> {
-        let started = Instant::now();
-        while interrupt::has_no_signal() && started.elapsed() < limit {
-            self.block(None, Some(limit.saturating_sub(started.elapsed())))?;
+        if interrupt::has_no_signal() && !limit.is_zero() {
+            self.block(None, Some(limit))?;
         }
         Ok(())
     }

@@ -92,7 +92,7 @@ pub fn wait_for_lanes(
             return Ok(all);
         }
         let remaining = deadline.map(|deadline_at| deadline_at.saturating_duration_since(Instant::now()));
-        let (subjects, free_locks) = match watch.wait(remaining)? {
+        let (subjects, free_locks) = match watch.wait_throttled(remaining)? {
             WatchOutcome::Changed { subjects, free_locks } => (subjects, free_locks),
             WatchOutcome::TimedOut => return Ok(all),
             WatchOutcome::Signal => return Err(proq_store::Error::from(Interrupted).into()),
