@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::BufRead;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use proq_base::lane_name::LaneName;
@@ -12,7 +12,7 @@ use proq_lib::swarm::batch::control_request::ControlRequestKind;
 use proq_lib::swarm::run::control_requests::submit_requests;
 use proq_lib::swarm::status::progress::{BatchProgress, LaneProgress};
 use proq_lib::types::BatchId;
-use proq_lib::watch::watcher::Watch;
+use proq_lib::watch::watcher::{Watch, WatchOutcome};
 
 use super::batch_event_lines::BatchReplay;
 use crate::cli::invocation::context::CommandContext;
@@ -21,6 +21,9 @@ use crate::cli::terminal::ui;
 
 /// Interval at which lanes are redrawn while they run: their lines show elapsed times.
 const REDRAW_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Minimum time between two drawings while changes follow each other.
+const MIN_REDRAW_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Shows a batch until it is over or paused, or until the user leaves the view.
 pub(crate) fn show_until_end_or_detach(
@@ -39,6 +42,7 @@ pub(crate) fn show_until_end_or_detach(
         let BatchReplay { follower, state, log_summary } = &*replay;
         let progress = BatchProgress::from_state(project, &follower.batch, state, log_summary, true);
         screen.draw(&progress, &id);
+        let drawn_at = Instant::now();
         if interrupt::received_signal() != 0 {
             interrupt::clear_signal();
             if !handle_interrupt(context, project, &screen, &id, watch, &mut has_prompted)? {
@@ -46,7 +50,11 @@ pub(crate) fn show_until_end_or_detach(
                 return Ok(());
             }
         }
-        let _ = watch.wait((!progress.lanes.is_empty()).then_some(REDRAW_INTERVAL))?;
+        let outcome = watch.wait((!progress.lanes.is_empty()).then_some(REDRAW_INTERVAL))?;
+        // The release of the scheduler's lock ends the view at once.
+        if matches!(outcome, WatchOutcome::Changed { free_locks, .. } if free_locks.is_empty()) {
+            watch.pause(MIN_REDRAW_INTERVAL.saturating_sub(drawn_at.elapsed()))?;
+        }
     }
 }
 
@@ -162,7 +170,7 @@ impl BatchScreen {
         if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg}") {
             bar.set_style(style);
         }
-        bar.enable_steady_tick(Duration::from_millis(120));
+        bar.enable_steady_tick(REDRAW_INTERVAL);
         bar
     }
 
