@@ -8,7 +8,7 @@ use clap_complete::engine::ArgValueCompleter;
 use console::style;
 use proq_base::explain::Exit;
 use proq_base::interrupt;
-use proq_lib::board::matrix::read_matrix;
+use proq_lib::board::matrix::{find_lanes, read_matrix};
 use proq_lib::lane::Project;
 use proq_lib::merge;
 use proq_lib::merge::comparison::forecast::report::Forecast;
@@ -76,7 +76,7 @@ fn watch(context: &CommandContext, project: &Project, args: &Matrix) -> CommandR
     watch.add(Subject::Refs);
     loop {
         if !args.committed {
-            for lane in project.owned_lanes()? {
+            for lane in find_lanes(project, &args.lanes)? {
                 watch.add(Subject::Worktree(lane.path));
             }
         }

@@ -19,10 +19,7 @@ pub fn read_matrix(
     include_uncommitted: bool,
 ) -> Result<Forecast, Error> {
     let all_lanes = project.owned_lanes()?;
-    let lanes = match names {
-        [] => all_lanes.clone(),
-        names => find_lanes(project, names)?,
-    };
+    let lanes = if names.is_empty() { all_lanes.clone() } else { find_lanes(project, names)? };
     let request = ForecastRequest { lanes, include_uncommitted, time_limit: None, only_lane: None };
     let forecast = forecast_lanes(project, request)?;
     // The event log serves watchers. A forecast is returned even where the log cannot be written.
@@ -30,8 +27,15 @@ pub fn read_matrix(
     Ok(forecast)
 }
 
-/// Returns the records of the named lanes, sorted by name and without duplicates.
-fn find_lanes(project: &Project, names: &[String]) -> Result<Vec<LaneRecord>, Error> {
+/// Returns the records of the lanes that the user calls `names`, sorted by name and without duplicates, or of all
+/// lanes if there are none.
+///
+/// # Errors
+/// Fails when a name is not a lane's, and when lanes cannot be read.
+pub fn find_lanes(project: &Project, names: &[String]) -> Result<Vec<LaneRecord>, Error> {
+    if names.is_empty() {
+        return Ok(project.owned_lanes()?);
+    }
     let mut lanes = Vec::new();
     for name in names {
         lanes.push(project.find_lane(name)?);
