@@ -1,7 +1,6 @@
 //! Batches: how far each is, and the report on one.
 
 use proq_base::usage::Cost;
-use proq_plan::schedule::action::BatchOutcome;
 use serde::Serialize;
 
 use super::cost;
@@ -11,6 +10,7 @@ use crate::swarm;
 use crate::swarm::batch::error::BatchError;
 use crate::swarm::batch::record::{Batch, BatchRecord};
 use crate::swarm::batch::{create, scheduler};
+use crate::swarm::ops::batch_lookup::{read_progress, unfinished_batches};
 use crate::swarm::status::batch_history::BatchHistory;
 use crate::swarm::status::progress::BatchProgress;
 
@@ -42,35 +42,6 @@ pub struct BatchReport {
     pub cost_per_line: Option<Cost>,
 }
 
-/// Returns the unfinished batches, each with its state. Batches that were aborted or stopped count as
-/// unfinished.
-#[must_use]
-pub fn unfinished_batches(project: &Project) -> Vec<(BatchRecord, &'static str)> {
-    let mut out = Vec::new();
-    for batch in create::list_batches(project, false) {
-        let Ok(loaded) = Batch::load(&project.store, &batch.id) else { continue };
-        let Ok(lines) = loaded.read_log_lines(&project.store) else { continue };
-        let state = loaded.fold_state(&lines);
-        match state.final_outcome() {
-            None | Some(BatchOutcome::Aborted | BatchOutcome::Stopped) => {
-                out.push((batch, state.status_word()));
-            }
-            Some(BatchOutcome::Complete | BatchOutcome::Partial) => {}
-        }
-    }
-    out
-}
-
-/// Reads how far a batch is, from its log.
-///
-/// # Errors
-/// Fails when the batch or its log cannot be read.
-pub fn batch_progress(project: &Project, batch: &BatchRecord) -> Result<BatchProgress, Error> {
-    let scheduler = scheduler::is_running(&project.store, &batch.id)?;
-    let loaded_batch = Batch::load(&project.store, &batch.id)?;
-    Ok(BatchProgress::read(project, &loaded_batch, &loaded_batch.read_log_lines(&project.store)?, scheduler))
-}
-
 /// Reads how far batches are: the one that `name_prefix` names by its id or a prefix of it; otherwise the only
 /// unfinished one, or the only one; otherwise, and with `list_all`, every batch.
 ///
@@ -82,7 +53,7 @@ pub fn batch_status(
     list_all: bool,
 ) -> Result<BatchStatus, Error> {
     let one = |batch: BatchRecord| {
-        let progress = batch_progress(project, &batch)?;
+        let progress = read_progress(project, &batch.id)?;
         Ok(BatchStatus::One(Box::new(batch), Box::new(progress)))
     };
     if let Some(name_prefix) = name_prefix {
@@ -90,13 +61,13 @@ pub fn batch_status(
     }
     let mut unfinished = unfinished_batches(project);
     if unfinished.len() == 1 && !list_all {
-        return one(unfinished.remove(0).0);
+        return one(unfinished.remove(0));
     }
     let mut batches = create::list_batches(project, true);
     if batches.len() == 1 && !list_all {
         return one(batches.remove(0));
     }
-    let progress = batches.iter().map(|batch| batch_progress(project, batch));
+    let progress = batches.iter().map(|batch| read_progress(project, &batch.id));
     Ok(BatchStatus::All(BatchList { batches: progress.collect::<Result<_, _>>()? }))
 }
 

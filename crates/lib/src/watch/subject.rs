@@ -19,7 +19,7 @@ pub enum Subject {
     Events,
     /// Records of all lanes.
     Lanes,
-    /// One lane: its record, inbox, conflict and report.
+    /// One lane: the records in its folder, among them its conflict and its report.
     Lane(LaneName),
     /// Runs of a lane: their records, logs and live views.
     Runs(LaneName),
@@ -27,10 +27,6 @@ pub enum Subject {
     Activity(LaneName),
     /// One batch: its log and its scheduler.
     Batch(BatchId),
-    /// The operation log.
-    Operations,
-    /// The merge queue, where processes join and leave it. A killed process leaves it without a change.
-    Queue,
     /// Branches.
     Refs,
     /// Files of the worktree at this path that git does not ignore, its index and its HEAD.
@@ -54,8 +50,6 @@ impl Subject {
                 Target::new(folder_of(&layout.run_log(name, RunNumber::first())), only_name_of(&activity), 1)
             }
             Subject::Batch(id) => Target::new(layout.batch(id), all, 0),
-            Subject::Operations => Target::new(layout.operations(), all, 0),
-            Subject::Queue => Target::new(project.store.locks().tickets_dir(), all, 0),
             Subject::Refs => return branch_targets(&project.repo.branch_files()),
             Subject::Worktree(dir) => return worktree_targets(project, dir),
         }]

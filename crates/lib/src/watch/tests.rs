@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use proq_base::config::settings::EventLogLimits;
 use proq_base::diagnostics::{Listener, Note};
 use proq_base::lane_name::LaneName;
+use proq_store::base::batch_id::BatchId;
 use proq_store::locks::lock::LockName;
 
 use super::subject::Subject;
@@ -31,6 +32,10 @@ fn open_project(dir: &Path, listener: Listener) -> Project {
 
 fn lane(name: &str) -> LaneName {
     LaneName::parse(name).unwrap()
+}
+
+fn batch() -> Subject {
+    Subject::Batch(BatchId::new("b"))
 }
 
 /// Returns the subjects that have changed, after a wait for the first of them.
@@ -126,7 +131,7 @@ fn event_is_read_within_50_ms_at_p95() {
 
 #[test]
 fn rotation_and_truncation_are_changes() {
-    with_each_way(&[Subject::Events, Subject::Operations], |project, watch| {
+    with_each_way(&[Subject::Events, batch()], |project, watch| {
         let (log, full) = (project.store.layout().event_log(), project.store.layout().full_event_log(1));
         // The folder of the store does not exist before.
         std::fs::create_dir_all(project.store.layout().root()).unwrap();
@@ -185,10 +190,10 @@ fn folders_may_appear_move_and_return() {
 fn overflow_reports_every_subject() {
     let dir = tempfile::tempdir().unwrap();
     let project = open_project(dir.path(), Listener::silent());
-    let folder = project.store.layout().operations();
+    let folder = project.store.layout().batch(&BatchId::new("b"));
     std::fs::create_dir_all(&folder).unwrap();
     let mut watch = Watch::new(&project).unwrap();
-    let all = [Subject::Operations, Subject::Queue, Subject::Lanes];
+    let all = [batch(), Subject::Events, Subject::Lanes];
     all.iter().for_each(|subject| assert!(watch.add(subject.clone())));
     let limit = std::fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").unwrap();
     let files = ["a", "b"].map(|name| File::create(folder.join(name)).unwrap());
