@@ -5,7 +5,7 @@ use clap_complete::engine::ArgValueCompleter;
 use proq_base::explain::Exit;
 use proq_base::terminal_text;
 use proq_base::usage::Cost;
-use proq_lib::board::batches::BatchReport;
+use proq_lib::board::batches::{BatchReport, batch_history};
 use proq_lib::swarm::status::batch_history::BatchHistory;
 
 use super::report_page;
@@ -36,13 +36,13 @@ pub(crate) struct Report {
 
 pub(crate) fn run(context: &CommandContext, args: &Report) -> CommandResult {
     let project = context.project()?;
-    let report = BatchReport::read(&project, args.batch.as_deref())?;
+    let history = batch_history(&project, args.batch.as_deref())?;
     if context.ui.json {
-        context.ui.print_ordered_json(&report);
+        context.ui.print_ordered_json(BatchReport::new(&project, history));
     } else if args.html {
-        context.ui.print_text(&report_page::render_page(&report.history));
+        context.ui.print_text(&report_page::render_page(&history));
     } else {
-        for line in terminal_lines(&report.history) {
+        for line in terminal_lines(&history) {
             context.ui.print_line(line);
         }
     }

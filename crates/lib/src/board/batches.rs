@@ -71,29 +71,34 @@ pub fn batch_status(
     Ok(BatchStatus::All(BatchList { batches: progress.collect::<Result<_, _>>()? }))
 }
 
+/// Reads the history of the batch that `name_prefix` names by its id or a prefix of it; without one, of the
+/// latest batch.
+///
+/// # Errors
+/// Fails when there is no such batch, and when it cannot be read.
+pub fn batch_history(project: &Project, name_prefix: Option<&str>) -> Result<BatchHistory, Error> {
+    let record = match name_prefix {
+        Some(prefix) => create::find_batch(project, prefix)?,
+        None => create::list_batches(project, true)
+            .pop()
+            .ok_or_else(|| swarm::Error::from(BatchError::NoBatches))?,
+    };
+    let scheduler = scheduler::is_running(&project.store, &record.id)?;
+    let batch = Batch::load(&project.store, &record.id)?;
+    let lines = batch.read_log_lines(&project.store)?;
+    Ok(BatchHistory::from_log(project, &batch, &lines, scheduler))
+}
+
 impl BatchReport {
-    /// Reads the report on the batch that `name_prefix` names by its id or a prefix of it; without one, on the
-    /// latest batch.
-    ///
-    /// # Errors
-    /// Fails when there is no such batch, and when it cannot be read.
-    pub fn read(project: &Project, name_prefix: Option<&str>) -> Result<BatchReport, Error> {
-        let record = match name_prefix {
-            Some(prefix) => create::find_batch(project, prefix)?,
-            None => create::list_batches(project, true)
-                .pop()
-                .ok_or_else(|| swarm::Error::from(BatchError::NoBatches))?,
-        };
-        let scheduler = scheduler::is_running(&project.store, &record.id)?;
-        let batch = Batch::load(&project.store, &record.id)?;
-        let lines = batch.read_log_lines(&project.store)?;
-        let history = BatchHistory::from_log(project, &batch, &lines, scheduler);
+    /// Adds the cost per line, which compares all files that the batch changed.
+    #[must_use]
+    pub fn new(project: &Project, history: BatchHistory) -> BatchReport {
         let is_partial = history.runs.iter().any(|run| run.ended.is_some() && run.cost.is_none());
         let cost = history.cost.filter(|_| history.tip != history.start);
         let cost_per_line = cost.and_then(|cost| {
             let lines = cost::changed_lines(&project.repo, history.start, history.tip)?;
             cost::per_line(Cost { estimated: cost.estimated || is_partial, ..cost }, lines)
         });
-        Ok(BatchReport { history, cost_per_line })
+        BatchReport { history, cost_per_line }
     }
 }
