@@ -206,3 +206,18 @@ fn json_lists_what_needs_a_person() {
     let cases = &sandbox.proq(&["list", "--json"]).json()["attention"];
     assert_eq!((&cases[0]["kind"], &cases[0]["command"]), (&"commands".into(), &"git proq approve".into()));
 }
+
+#[test]
+fn json_warns_once_and_only_of_what_is_shown() {
+    let sandbox = Sandbox::new();
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "x"]).ok();
+    sandbox.commit_in_lane("x", "echo 1 > x");
+    sandbox.write(".git/proq/lanes/broken/lane.toml", "format = 1\nname = ");
+    sandbox.write(".git/proq/batches/20260102-030405/batch.toml", "format = 1\nid = ");
+    let shown = sandbox.proq(&["show", "x", "--json"]);
+    assert_eq!((shown.code, shown.stderr.as_str()), (0, ""));
+    let listed = sandbox.proq(&["list", "--json"]);
+    for warning in ["warning: lane 'broken': ", "warning: batch 20260102-030405: "] {
+        assert_eq!(listed.stderr.matches(warning).count(), 1, "{}", listed.stderr);
+    }
+}

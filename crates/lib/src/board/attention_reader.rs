@@ -25,9 +25,8 @@ use crate::lane::inspection::landing_checks;
 use crate::lane::inspection::list::LaneView;
 use crate::merge::comparison::forecast::compute::{ForecastRequest, forecast_lanes};
 use crate::merge::comparison::forecast::report::Forecast;
-use crate::swarm::batch::create::list_batches;
 use crate::swarm::batch::log::LogLine;
-use crate::swarm::batch::record::Batch;
+use crate::swarm::batch::record::{Batch, BatchRecord};
 use crate::swarm::batch::scheduler;
 
 /// Time limit of the forecast of one lane's overlaps. Those that are unknown by then are left out.
@@ -87,8 +86,10 @@ impl<'a> AttentionReader<'a> {
     #[must_use]
     pub fn of_single_lane(&self, view: &LaneView) -> Vec<Attention> {
         let forecast_overlaps = || {
+            // An unreadable record of another lane is no concern of this one.
+            let lanes = self.project.load_lanes(&drop).ok()?.into_iter();
             let request = ForecastRequest {
-                lanes: self.project.owned_lanes().ok()?,
+                lanes: lanes.filter_map(|lane| lane.into_owned_lane().ok()).collect(),
                 include_uncommitted: false,
                 time_limit: Some(OVERLAP_TIME_LIMIT),
                 only_lane: Some(view.lane.name.clone()),
@@ -99,12 +100,12 @@ impl<'a> AttentionReader<'a> {
         self.of_lane(view, has_commits.then(forecast_overlaps).flatten().as_ref())
     }
 
-    /// Returns what needs a person beside the lanes: batches that no scheduler runs, and commands to approve.
+    /// Returns what needs a person beside the lanes: in `batches`, and commands to approve.
     #[must_use]
-    pub fn of_repository(&self) -> Vec<Attention> {
+    pub fn of_repository(&self, batches: &[BatchRecord]) -> Vec<Attention> {
         let store = &self.project.store;
         let mut out = Vec::new();
-        for record in list_batches(self.project, false) {
+        for record in batches {
             let Ok(batch) = Batch::load(store, &record.id) else { continue };
             let Ok(lines) = batch.read_log_lines(store) else { continue };
             let state = batch.fold_state(&lines);

@@ -116,7 +116,7 @@ pub fn to_output(project: &Project, lane_list: &LaneList) -> ListOutput {
         preview: lane_list.stored.preview.as_ref().map(|s| s.lane.clone()),
         unrecorded: lane_list.unrecorded_worktrees.iter().map(|p| path_form::to_text(p)).collect(),
         unlanded_batches: lane_list.unlanded_batches.iter().map(|open| open.batch.id.clone()).collect(),
-        attention: reader.of_repository(),
+        attention: reader.of_repository(&lane_list.batches),
     }
 }
 

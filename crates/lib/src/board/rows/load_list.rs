@@ -17,6 +17,7 @@ use crate::merge::comparison::forecast::compute::ForecastRequest;
 use crate::merge::comparison::forecast::report::Forecast;
 use crate::ops::error::Error;
 use crate::preview::main_checkout;
+use crate::swarm::batch::create::list_batches;
 use crate::swarm::landing::batch_landing;
 
 /// Time limit of the conflict forecast in a list. Conflicts that are unknown by then are left blank.
@@ -82,8 +83,10 @@ pub fn load_list(
     if !views.is_empty() {
         commit_graph::start_commit_graph_if_due(project);
     }
+    let batches = list_batches(project, false);
     Ok(LaneList {
-        unlanded_batches: batch_landing::list_unlanded_batches(project),
+        unlanded_batches: batch_landing::unlanded_among(project, &batches),
+        batches,
         views,
         stored,
         unrecorded_worktrees,

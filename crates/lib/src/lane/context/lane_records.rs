@@ -28,6 +28,11 @@ impl Project {
     /// Returns all lanes on record by name, including those without their own branch. An unreadable record
     /// causes a warning and is left out.
     pub fn all_lanes(&self) -> Result<Vec<AnyLane>, Error> {
+        self.load_lanes(&|warning| self.listener.warn(warning))
+    }
+
+    /// Returns all lanes as [`Project::all_lanes`] does, and passes a warning for each unreadable record to `warn`.
+    pub(crate) fn load_lanes(&self, warn: &dyn Fn(String)) -> Result<Vec<AnyLane>, Error> {
         let dir = self.store.layout().lanes();
         let mut names = Vec::new();
         match std::fs::read_dir(&dir) {
@@ -44,7 +49,7 @@ impl Project {
         for name in names {
             match AnyLane::load_if_exists(&self.store.layout().record_of_lane_entry(&name)) {
                 Ok(found) => out.extend(found.map(|lane| self.with_current_location(lane))),
-                Err(e) => self.listener.warn(format!("lane '{name}': {e}")),
+                Err(e) => warn(format!("lane '{name}': {e}")),
             }
         }
         Ok(out)

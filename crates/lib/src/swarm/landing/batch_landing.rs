@@ -213,16 +213,14 @@ pub struct UnlandedBatch {
 /// State phrase of a batch all of whose tasks are settled.
 pub const FINISHED_PHRASE: &str = "is over";
 
-/// Returns the batches without a running scheduler whose branches have commits that their bases lack. Batches
-/// that cannot be read are left out.
-pub fn list_unlanded_batches(project: &Project) -> Vec<UnlandedBatch> {
-    let mut batches = all_batches(project, false);
-    batches.retain(|batch| !batch.auto_merge);
-    let with_state_phrase = |batch: BatchRecord| {
-        let state_phrase = unlanded_state_phrase(project, &batch).ok().flatten()?;
-        Some(UnlandedBatch { batch, state_phrase })
+/// Returns those of `batches`, which were not cleaned up, that have no running scheduler and whose branches have
+/// commits that their bases lack. Batches that cannot be read are left out.
+pub fn unlanded_among(project: &Project, batches: &[BatchRecord]) -> Vec<UnlandedBatch> {
+    let with_state_phrase = |batch: &BatchRecord| {
+        let state_phrase = unlanded_state_phrase(project, batch).ok().flatten()?;
+        Some(UnlandedBatch { batch: batch.clone(), state_phrase })
     };
-    batches.into_iter().filter_map(with_state_phrase).collect()
+    batches.iter().filter(|batch| !batch.auto_merge).filter_map(with_state_phrase).collect()
 }
 
 /// Returns the tip of a batch's branch; if the branch was deleted, its last tip according to the log. None
