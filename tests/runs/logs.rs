@@ -35,8 +35,29 @@ fn log_is_read_in_parts() {
     assert_eq!((&text.into(), &events.into()), (&whole["text"], &whole["events"]));
     let end = read(&["--after", &offset.to_string()]);
     assert_eq!((&end["text"], &end["next"]), (&"".into(), &offset.into()));
+    assert_eq!(end.get("events"), None);
     let out = sandbox.proq(&["logs", "x", "--limit", "1"]).fails(2);
     assert!(out.contains("--after and --limit are for programs"), "{out}");
+}
+
+#[test]
+fn events_at_end_of_complete_log_are_given_once() {
+    let sandbox = proq_test_kit::claude::sandbox_with_claude("begin; echo new > n; well");
+    let _ = sandbox.proq(&["spawn", "claude", "do it", "-n", "x", "--wait"]).ok();
+    // The last line has no end, so its events show only where nothing can follow.
+    let log = File::options().write(true).open(sandbox.repo.join(".git/proq/lanes/x/runs/1.log")).unwrap();
+    log.set_len(log.metadata().unwrap().len() - 1).unwrap();
+    let read = |args: &[&str]| sandbox.proq(&[&["logs", "x", "--json"], args].concat()).json();
+    let (whole, first) = (read(&[]), read(&["--after", "0"]));
+    let second = read(&["--after", &first["next"].to_string()]);
+    assert_eq!((&first["text"], &first["events"]), (&whole["text"], &whole["events"]));
+    assert_eq!((&second["text"], second.get("events")), (&"".into(), None));
+    assert_eq!(second["next"], first["next"]);
+    // A reader who had all text before the run ended still gets them.
+    let length = (log.metadata().unwrap().len()).to_string();
+    let last = read(&["--after", &length]);
+    assert_eq!((&last["text"], &last["next"]), (&"".into(), &first["next"]));
+    assert_eq!(last["events"].as_array().unwrap().last(), whole["events"].as_array().unwrap().last());
 }
 
 #[test]

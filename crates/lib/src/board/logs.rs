@@ -47,7 +47,7 @@ pub struct RunLog {
 /// Part of a log: whole lines of it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LogPart {
-    /// Offset in bytes at which the part begins: 0, or the end of the part before.
+    /// Offset in bytes at which the part begins: 0, or `next` of the part before.
     pub after: u64,
     /// Maximum number of lines; none for all that there are.
     pub limit: Option<usize>,
@@ -64,7 +64,7 @@ pub struct RunLogOutput {
     /// The events in the text, if its format is known.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     events: Vec<StreamEvent>,
-    /// Offset in bytes of what follows the requested part.
+    /// Offset in bytes of what follows the requested part; beyond a complete log once its last events are given.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<u64>,
 }
@@ -159,9 +159,12 @@ impl RunLog {
         let is_end = range.end == bytes.len() && (part.is_none() || is_complete);
         let dialect = record.and_then(|record| Dialect::from_name(record.dialect.as_deref()?));
         let dialect = dialect.filter(|dialect| dialect.is_machine_readable() && !raw);
+        let next = range.end as u64 + u64::from(is_end && dialect.is_some());
+        let is_after_end = part.is_some_and(|part| part.after > bytes.len() as u64);
+        let dialect = dialect.filter(|_| !is_after_end);
         Ok(RunLogOutput {
             text: String::from_utf8_lossy(&bytes[range.clone()]).into_owned(),
-            next: part.map(|_| range.end as u64),
+            next: part.map(|_| next),
             events: dialect.map(|dialect| events_of_part(dialect, &bytes, range, is_end)).unwrap_or_default(),
             lane: self.lane.name,
             run: self.run,
