@@ -2,12 +2,11 @@
 
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
-use proq_base::explain::Exit;
 use proq_lib::lane::removal::remove_lane::RemovalReason;
 use proq_lib::merge::types::options::LandingOptions;
 use proq_lib::merge::types::outcome::LandingReport;
 use proq_lib::ops::lane_removal::LaneRemoval;
-use proq_lib::ops::merge::MergeRequest;
+use proq_lib::ops::merge::{MergeOutcome, MergeRequest};
 use proq_lib::ops::pick;
 use proq_lib::ops::pick::{PickOutcome, PickRequest};
 use serde::Serialize;
@@ -60,10 +59,10 @@ pub(crate) struct Pick {
 
 /// JSON output: the report of the landing, and the discarded attempts.
 #[derive(Serialize)]
-struct PickOutput<'a> {
+struct PickOutput {
     #[serde(flatten)]
-    report: &'a LandingReport,
-    group: &'a str,
+    report: LandingReport,
+    group: String,
     discarded: Vec<LaneRemoval>,
     dry_run: bool,
 }
@@ -72,42 +71,31 @@ pub(crate) fn run(context: &CommandContext, args: &Pick) -> CommandResult {
     let project = context.project_for_write()?;
     caller::refuse_lane_agent(args.dry_run)?;
     let plan = pick::plan(&project, &args.request(context))?;
-    let (group, landed_before, has_others) =
-        (plan.group.clone(), plan.landed_before().cloned(), plan.has_others());
-    if let Some(landed) = &landed_before {
+    let (group, has_others) = (plan.group.clone(), plan.has_others());
+    let has_landed_before = plan.landed_before().is_some();
+    if let Some(landed) = plan.landed_before() {
         context.ui.status(format!("{} has landed on {} before", landed.lane, landed.onto));
     }
-    let PickOutcome { merge, is_on_base, to_discard } =
-        if args.dry_run { plan.forecast(&project, context)? } else { plan.execute(&project, context)? };
-    if !context.ui.json && landed_before.is_none() {
-        landing::print_text(context, &project, &merge, false);
-    }
-    merge.warnings.iter().for_each(|warning| context.ui.warn(warning));
-    let mut exit = merge.report.exit();
-    let mut discarded = Vec::new();
-    if is_on_base {
-        let reporter = RemovalReporter::new(context, &project, RemovalReason::Discard);
-        let stop_agents = args.stop || args.force;
-        let removal = pick::plan_discard(&project, &to_discard, stop_agents)?;
-        discarded = match args.dry_run {
-            true => removal.forecast(&project, &reporter),
-            false => removal.execute(&project, &reporter)?,
+    let reporter = RemovalReporter::new(context, &project, RemovalReason::Discard);
+    let on_landed = |merge: &MergeOutcome| {
+        if !context.ui.json && !has_landed_before {
+            landing::print_text(context, &project, merge, false);
         }
-        .lanes;
-        let all_discarded = discarded.iter().all(|removal| removal.error.is_none());
-        exit = if exit == Exit::Success && !all_discarded { Exit::Refused } else { exit };
-    } else if !context.ui.json && has_others {
-        context.ui.status(format!("nothing was discarded; the attempts of '{group}' stay as they are"));
-    }
+        merge.warnings.iter().for_each(|warning| context.ui.warn(warning));
+    };
+    let outcome = match args.dry_run {
+        true => plan.forecast(&project, &reporter, &on_landed)?,
+        false => plan.execute(&project, &reporter, &on_landed)?,
+    };
+    let exit = outcome.exit();
+    let PickOutcome { merge: MergeOutcome { report, dry_run, .. }, discarded } = outcome;
     if context.ui.json {
-        context.ui.print_json(PickOutput {
-            report: &merge.report,
-            group: &group,
-            discarded,
-            dry_run: args.dry_run,
-        });
-    } else if discarded.iter().any(|removal| removal.removed) {
+        let discarded = discarded.unwrap_or_default();
+        context.ui.print_json(PickOutput { report, group, discarded, dry_run });
+    } else if discarded.iter().flatten().any(|removal| removal.removed) {
         context.ui.hint("bring the others back: git proq undo   once more takes the landing back too");
+    } else if discarded.is_none() && has_others {
+        context.ui.status(format!("nothing was discarded; the attempts of '{group}' stay as they are"));
     }
     Ok(exit)
 }

@@ -4,11 +4,12 @@ use std::cell::Cell;
 
 use proq_base::config::settings::Settings;
 use proq_base::explain::Exit;
+use proq_lib::event::approval::ShellCommand;
 use proq_lib::lane::Project;
 use proq_lib::lane::removal::remove_lane::{RemovalReason, RemovedLane};
 use proq_lib::lane::worktree::trash;
 use proq_lib::ops::lane_removal::LaneRemoval;
-use proq_lib::ops::reporter::{Progress, Reporter};
+use proq_lib::ops::reporter::{Progress, Question, Reporter};
 use proq_lib::types::LanePurpose;
 
 use crate::cli::invocation::context::CommandContext;
@@ -83,10 +84,6 @@ impl Reporter for RemovalReporter<'_> {
         let ui = self.context.ui;
         match progress {
             Progress::Removal(removal) => self.print_removal(removal),
-            Progress::PreviewLeft(left) => ui.status(format!(
-                "left the preview of '{}'; the main checkout is on {} again",
-                left.lane, left.head
-            )),
             Progress::UnrecordedRetained(error) if error.0.is_decision() => {
                 ui.status(error.to_string());
             }
@@ -97,8 +94,20 @@ impl Reporter for RemovalReporter<'_> {
                 let verb = if is_removed { "cleaned up" } else { "would clean up" };
                 ui.status(format!("{verb} {}, which no lane has on record", path.display()));
             }
-            _ => {}
+            _ => self.context.progress(progress),
         }
+    }
+
+    fn can_prompt_user(&self) -> bool {
+        self.context.can_prompt_user()
+    }
+
+    fn confirm(&self, question: Question<'_>) -> bool {
+        self.context.confirm(question)
+    }
+
+    fn approve(&self, commands: &[ShellCommand]) -> bool {
+        self.context.approve(commands)
     }
 }
 

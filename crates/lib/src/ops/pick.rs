@@ -1,12 +1,13 @@
-//! Landing of one of several attempts at a task, after which the others may be discarded.
+//! Landing of one of several attempts at a task, after which the others are discarded.
 
-use proq_base::explain::Explain;
+use proq_base::explain::{Exit, Explain};
 use proq_base::fail_points;
 use proq_base::lane_name::LaneName;
-use proq_store::records::lane::LaneRecord;
+use proq_store::records::lane::{AnyLane, LaneRecord};
 use proq_store::records::lane_state::LaneState;
 
 use super::error::Error;
+use super::lane_removal::LaneRemoval;
 use super::merge;
 use super::merge::{MergeOutcome, MergePlan, MergeRequest};
 use super::removal::RemovalPlan;
@@ -56,11 +57,11 @@ pub enum PickError {
 pub struct PickPlan {
     /// Name of the group of attempts.
     pub group: String,
-    /// Record of the attempt.
-    picked: LaneRecord,
-    /// Other attempts, which are discarded once the picked one is on its base.
-    others: Vec<LaneRecord>,
+    /// Name of the attempt.
+    picked: LaneName,
     step: PickStep,
+    /// Removal of the other attempts once the picked one is on its base.
+    removal: RemovalPlan,
 }
 
 /// What remains to be done with the picked attempt itself.
@@ -74,14 +75,25 @@ enum PickStep {
 }
 
 /// Result of a pick or of its forecast.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct PickOutcome {
     /// Outcome of the landing.
     pub merge: MergeOutcome,
-    /// Whether the attempt is on its base; in a forecast, would be.
-    pub is_on_base: bool,
-    /// Other attempts that still exist and are to be discarded; none unless the attempt is on its base.
-    pub to_discard: Vec<LaneName>,
+    /// A row for each other attempt that was or would be discarded, or was retained; `None` unless the picked
+    /// attempt is or would be on its base.
+    pub discarded: Option<Vec<LaneRemoval>>,
+}
+
+impl PickOutcome {
+    /// Returns the exit code: that of the landing, or a refusal if only a discard failed.
+    #[must_use]
+    pub fn exit(&self) -> Exit {
+        let all_discarded = self.discarded.iter().flatten().all(|row| row.error.is_none());
+        match self.merge.report.exit() {
+            Exit::Success if !all_discarded => Exit::Refused,
+            exit => exit,
+        }
+    }
 }
 
 /// Finds the attempt and the others of its group, without a change.
@@ -109,7 +121,15 @@ pub fn plan(project: &Project, request: &PickRequest) -> Result<PickPlan, Error>
         let merge_request = MergeRequest { lanes, options, ..request.merge.clone() };
         PickStep::Land(Box::new(merge::plan_lanes(project, &merge_request, vec![picked.clone()])?))
     };
-    Ok(PickPlan { group, picked, others, step })
+    let removal = RemovalPlan {
+        operation: "pick",
+        lanes: others.into_iter().map(LaneRecord::into_any).collect(),
+        reason: RemovalReason::Discard,
+        force: true,
+        stop_agents: request.merge.stop || request.merge.options.force,
+        are_named: true,
+    };
+    Ok(PickPlan { group, picked: picked.name, step, removal })
 }
 
 impl PickPlan {
@@ -123,31 +143,64 @@ impl PickPlan {
 
     /// Returns whether the group has other attempts.
     pub fn has_others(&self) -> bool {
-        !self.others.is_empty()
+        !self.removal.lanes.is_empty()
     }
 
-    /// Forecasts the landing, without a change.
+    /// Forecasts the landing and the removal of the other attempts, without a change. `on_landed` is as that of
+    /// [`PickPlan::execute`].
     ///
     /// # Errors
     /// As [`MergePlan::forecast`].
-    pub fn forecast(self, project: &Project, reporter: &dyn Reporter) -> Result<PickOutcome, Error> {
+    pub fn forecast(
+        self,
+        project: &Project,
+        reporter: &dyn Reporter,
+        on_landed: &dyn Fn(&MergeOutcome),
+    ) -> Result<PickOutcome, Error> {
         let merge = match self.step {
             PickStep::Landed(outcome) => landed_outcome(*outcome, true),
             PickStep::Land(plan) => plan.forecast(project, reporter)?,
         };
-        Ok(pick_outcome(project, &self.picked, &self.others, merge))
+        on_landed(&merge);
+        let removal = is_on_base(&merge, &self.picked).then(|| self.removal.without_missing(project));
+        let discarded = removal.map(|removal| removal.forecast(project, reporter).lanes);
+        Ok(PickOutcome { merge, discarded })
     }
 
-    /// Lands the attempt, unless it landed before.
+    /// Lands the attempt, unless it landed before, and then discards the others in one operation. `on_landed`
+    /// receives the outcome of the landing before anything that may fail after it.
     ///
     /// # Errors
-    /// As [`MergePlan::execute`].
-    pub fn execute(self, project: &Project, reporter: &dyn Reporter) -> Result<PickOutcome, Error> {
+    /// As [`MergePlan::execute`] and [`RemovalPlan::execute`]. An attempt that cannot be discarded is
+    /// retained, with its error in its row.
+    pub fn execute(
+        self,
+        project: &Project,
+        reporter: &dyn Reporter,
+        on_landed: &dyn Fn(&MergeOutcome),
+    ) -> Result<PickOutcome, Error> {
         let merge = match self.step {
             PickStep::Landed(outcome) => landed_outcome(*outcome, false),
             PickStep::Land(plan) => plan.execute(project, reporter)?,
         };
-        Ok(pick_outcome(project, &self.picked, &self.others, merge))
+        on_landed(&merge);
+        if !is_on_base(&merge, &self.picked) {
+            return Ok(PickOutcome { merge, discarded: None });
+        }
+        fail_points::hit("pick.landed");
+        let removed = self.removal.without_missing(project).execute(project, reporter)?;
+        Ok(PickOutcome { merge, discarded: Some(removed.lanes) })
+    }
+}
+
+impl RemovalPlan {
+    /// Returns the plan without lanes that were removed since: they need no discard. A lane that was
+    /// recreated under a planned name is another lane.
+    fn without_missing(mut self, project: &Project) -> RemovalPlan {
+        let still_exists =
+            |lane: &AnyLane| project.lane(&lane.name).is_ok_and(|current| current.is_same_lane(lane));
+        self.lanes.retain(still_exists);
+        self
     }
 }
 
@@ -157,43 +210,10 @@ fn landed_outcome(outcome: LaneOutcome, dry_run: bool) -> MergeOutcome {
     MergeOutcome { report, dry_run, conflict_agent: None, warnings: Vec::new() }
 }
 
-/// Returns the outcome of a pick after its landing.
-fn pick_outcome(
-    project: &Project,
-    picked: &LaneRecord,
-    others: &[LaneRecord],
-    merge: MergeOutcome,
-) -> PickOutcome {
-    let is_on_base = merge.report.lanes.iter().any(|outcome| {
-        let verdicts = [Verdict::Landed, Verdict::Resolved, Verdict::AlreadyLanded];
-        outcome.lane == picked.name && verdicts.contains(&outcome.result)
-    });
-    let mut to_discard = Vec::new();
-    if is_on_base {
-        fail_points::hit("pick.landed");
-        // An attempt that was removed concurrently needs no discard. A lane that was recreated under its name
-        // is another lane.
-        let still_exists =
-            |lane: &&LaneRecord| project.lane(&lane.name).is_ok_and(|current| current.is_same_lane(lane));
-        to_discard = others.iter().filter(still_exists).map(|lane| lane.name.clone()).collect();
-    }
-    PickOutcome { merge, is_on_base, to_discard }
-}
-
-/// Returns the plan to discard the other attempts, in one operation. `names` are those of
-/// [`PickOutcome::to_discard`].
-///
-/// # Errors
-/// Fails when a lane's record cannot be read.
-pub fn plan_discard(project: &Project, names: &[LaneName], stop_agents: bool) -> Result<RemovalPlan, Error> {
-    Ok(RemovalPlan {
-        operation: "pick",
-        lanes: names.iter().map(|name| project.any_lane(name)).collect::<Result<_, _>>()?,
-        reason: RemovalReason::Discard,
-        force: true,
-        stop_agents,
-        are_named: true,
-    })
+/// Returns whether a lane is on its base after a landing; after a forecast, would be.
+fn is_on_base(merge: &MergeOutcome, lane: &LaneName) -> bool {
+    let verdicts = [Verdict::Landed, Verdict::Resolved, Verdict::AlreadyLanded];
+    merge.report.lanes.iter().any(|outcome| outcome.lane == *lane && verdicts.contains(&outcome.result))
 }
 
 /// Returns the lane to pick. If it has landed and was removed, returns its last record and an outcome for it:
@@ -255,4 +275,51 @@ fn require_no_running_agents(
         return Ok(());
     }
     Err(PickError::AgentsRunning { lane: picked.name.clone(), busy }.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use proq_base::diagnostics::Listener;
+
+    use super::*;
+    use crate::facade::Proq;
+    use crate::ops::reporter::SilentReporter;
+    use crate::ops::spawn;
+    use crate::ops::spawn::request::{LaneProgram, RequestedLanes, SpawnRequest};
+
+    #[test]
+    fn discards_others_after_landing_though_one_vanished() {
+        let dir = tempfile::tempdir().unwrap();
+        let top = dir.path().canonicalize().unwrap();
+        let script = "git init -q -b main; git config user.name a; git config user.email a@b
+            git commit -q --allow-empty -m x";
+        let sh = |script: &str, dir: &std::path::Path| {
+            let status = Command::new("sh").args(["-ec", script]).current_dir(dir).env("HOME", &top).status();
+            assert!(status.unwrap().success());
+        };
+        sh(script, &top);
+        let project = Project::open(&top, Listener::silent()).unwrap();
+        let request = SpawnRequest {
+            name: Some(LaneName::parse("x").unwrap()),
+            lanes: RequestedLanes::Attempts(vec![LaneProgram::None; 3]),
+            ..SpawnRequest::default()
+        };
+        let _ = spawn::plan::plan(&project, &request).unwrap().execute(&project, &SilentReporter).unwrap();
+        let proq = Proq::open(&top).unwrap();
+        sh("echo x > x; git add x; git commit -qm x", &proq.show("x-1").unwrap().path);
+        let request = PickRequest { lane: "x-1".to_owned(), ..PickRequest::default() };
+        // As another process would, before the others are discarded.
+        let on_landed = |merge: &MergeOutcome| {
+            assert_eq!(merge.report.lanes[0].lane, "x-1");
+            proq.discard("x-2", true).unwrap();
+        };
+        let outcome =
+            plan(&project, &request).unwrap().execute(&project, &SilentReporter, &on_landed).unwrap();
+        assert_eq!(outcome.exit(), Exit::Success);
+        let discarded = outcome.discarded.unwrap();
+        assert!(discarded.len() == 1 && discarded[0].lane == "x-3" && discarded[0].removed);
+        assert_eq!(proq.list().unwrap().len(), 0);
+    }
 }
