@@ -128,6 +128,16 @@ fn ticks_edited_plan_in_place_without_commit() {
 }
 
 #[test]
+fn refuses_retries_without_an_agent_before_it_makes_a_lane() {
+    let sandbox = sandbox_with_plan("ROADMAP.md", ROADMAP);
+    run_swarm(&sandbox, &["ROADMAP.md", "--milestone", "M1"]);
+    let operations = sandbox.proq(&["op", "log", "--json"]).ok();
+    let message = sandbox.proq(&["merge", "--batch", BATCH, "--conflict-retries", "1"]).fails(2);
+    assert!(message.contains("error: --conflict-retries"), "{message}");
+    assert_eq!(sandbox.proq(&["op", "log", "--json"]).ok(), operations);
+}
+
+#[test]
 fn leaves_edited_lines_and_reports_the_patch() {
     let sandbox = sandbox_with_plan("ROADMAP.md", ROADMAP);
     run_swarm(&sandbox, &["ROADMAP.md", "--milestone", "M1"]);

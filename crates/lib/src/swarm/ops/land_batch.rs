@@ -12,7 +12,6 @@ use crate::merge::types::options::LandingOptions;
 use crate::merge::types::outcome::{LandingReport, LaneOutcome, Verdict};
 use crate::ops::error::Error;
 use crate::ops::merge;
-use crate::ops::merge::conflict_agent::ConflictAgentChoice;
 use crate::ops::merge::{MergeOutcome, MergeRequest, PushChoice};
 use crate::ops::reporter::{Reporter, SilentReporter};
 use crate::swarm;
@@ -155,8 +154,6 @@ impl LandBatchPlan {
 fn forecast_without_effect(request: &MergeRequest) -> Result<Option<MergeOutcome>, Error> {
     let project = Project::open(&request.current_dir, Listener::silent())?;
     let request = MergeRequest {
-        conflict_agent: ConflictAgentChoice::Nobody,
-        conflict_retries: None,
         push: PushChoice::Keep,
         stop: false,
         options: LandingOptions { skip_hooks: true, ..request.options.clone() },
@@ -166,7 +163,7 @@ fn forecast_without_effect(request: &MergeRequest) -> Result<Option<MergeOutcome
     let has_no_effect =
         |outcome: &LaneOutcome| matches!(outcome.result, Verdict::Refused | Verdict::AlreadyLanded);
     let is_without_effect = outcome.report.lanes.iter().all(has_no_effect);
-    Ok(is_without_effect.then_some(MergeOutcome { dry_run: false, ..outcome }))
+    Ok(is_without_effect.then_some(MergeOutcome { dry_run: false, conflict_agent: None, ..outcome }))
 }
 
 /// Marks the landed tasks of batches whose landing lanes were landed by name, for example after a conflict.
