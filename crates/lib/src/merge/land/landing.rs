@@ -10,7 +10,7 @@ use crate::lane::Project;
 use crate::lane::removal::expire;
 use crate::lane::removal::remove_lane::RemovalReason;
 use crate::merge::Error;
-use crate::merge::queue::queue_turn::{QueueTurn, reload_lanes};
+use crate::merge::queue::queue_turn::{reload_lanes, wait_for_turn};
 use crate::merge::queue::stop::{StoppedAgents, stop_agents};
 use crate::merge::resolution::resolve_agent;
 use crate::merge::selection::eligibility::{ClassifiedLanes, classify_lanes};
@@ -43,10 +43,7 @@ pub fn land_lanes(
         let Landing { options, given_names, .. } = &landing;
         project.run_pre_merge_hooks(given_names, only_lane, options.all, options.onto.as_deref())?;
     }
-    let QueueTurn { lanes, removed, ticket } = QueueTurn::wait(project, &landing)?;
-    let is_gone = |lane| removed_lane_outcome(project, lane, &landing.options);
-    let mut gone: Vec<LaneOutcome> = removed.iter().map(is_gone).collect();
-    landing.lanes = lanes;
+    let ticket = wait_for_turn(project, &landing)?;
     verifier.reload_base_checks(project)?;
     if let Some(onto) = &landing.options.onto
         && project.repo.branch_tip(onto)?.is_none()
@@ -54,13 +51,13 @@ pub fn land_lanes(
         return Err(lane::Error::NoOntoBranch { branch: onto.clone() }.into());
     }
     (callbacks.on_turn)()?;
+    // The lanes may have changed during the wait, and while the caller decided.
+    let mut gone = reload_records(project, &mut landing);
     // Agents continue to work until the landing's turn has come.
     let StoppedAgents { lanes: stopped, refused } = stop_agents(project, &landing)?;
     if !(dry_run || stopped.is_empty() && refused.is_empty()) {
         // Runs have ended, and the other lanes may have changed while their agents were stopped.
-        let (lanes, removed) = reload_lanes(project, &landing.lanes);
-        gone.extend(removed.iter().map(|lane| removed_lane_outcome(project, lane, &landing.options)));
-        landing.lanes = lanes;
+        gone.extend(reload_records(project, &mut landing));
     }
     gone.extend(refused);
     landing.stopped_lanes = landing.stopped_lanes.map(|_| stopped.clone());
@@ -78,6 +75,17 @@ pub fn land_lanes(
     }
     push::push_bases(project, &landing, &mut report);
     Ok(report)
+}
+
+/// Reads the records of the named lanes again, except in a dry run, whose lanes need not exist. Returns the
+/// outcomes of those that were removed.
+fn reload_records(project: &Project, landing: &mut Landing) -> Vec<LaneOutcome> {
+    if landing.dry_run {
+        return Vec::new();
+    }
+    let (present, removed) = reload_lanes(project, &landing.lanes);
+    landing.lanes = present;
+    removed.iter().map(|lane| removed_lane_outcome(project, lane, &landing.options)).collect()
 }
 
 /// Lands lanes base by base, as part of one operation. `known_outcomes` are those of lanes that were removed
@@ -271,5 +279,36 @@ fn resolve_and_land(
 fn delete_expired(project: &Project) {
     if let Err(e) = expire::delete_expired(project) {
         project.listener.warn(format!("what has expired could not be removed: {e}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use proq_base::diagnostics::Listener;
+
+    use super::*;
+    use crate::facade::{Proq, Spawn};
+
+    /// The check on the landing's turn may last as long as a forecast, and another process works meanwhile.
+    #[test]
+    fn sees_lane_that_was_removed_during_the_check_on_turn() {
+        let dir = tempfile::tempdir().unwrap();
+        let top = dir.path().canonicalize().unwrap();
+        let script = "git init -q -b main; git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x";
+        let status = Command::new("sh").args(["-ec", script]).current_dir(&top).env("HOME", &top).status();
+        assert!(status.unwrap().success());
+        let proq = Proq::open(&top).unwrap();
+        proq.spawn(&Spawn::default().named("x")).unwrap();
+        let project = Project::open(&top, Listener::silent()).unwrap();
+        let landing = Landing::from_lanes(vec![project.find_lane("x").unwrap()]);
+        let on_turn = &|| {
+            proq.discard("x", false).unwrap();
+            Ok(())
+        };
+        let report = land_lanes(&project, landing, LandingCallbacks { on_turn, on_plan: &|_| {} }).unwrap();
+        let message = report.lanes[0].message.as_deref();
+        assert_eq!(message, Some("it was removed before it could land"));
     }
 }

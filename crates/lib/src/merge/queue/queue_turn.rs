@@ -1,4 +1,4 @@
-//! Turn of a landing in the merge queue, after waiting for the landings before it.
+//! Wait for a landing's turn in the merge queue, and the records of its lanes then.
 
 use proq_base::process::identity::is_ancestor_process;
 use proq_store::locks::lock::WaitLimit;
@@ -10,34 +10,18 @@ use crate::lane::recovery;
 use crate::merge::Error;
 use crate::merge::types::options::Landing;
 
-/// Turn of a landing in the merge queue, with the named lanes that still exist then.
-#[derive(Debug)]
-#[must_use]
-pub(crate) struct QueueTurn {
-    /// Named lanes that still exist, as recorded then.
-    pub lanes: Vec<LaneRecord>,
-    /// Named lanes that were removed.
-    pub removed: Vec<LaneRecord>,
-    /// Ticket of the merge queue; dropping it lets the next landing start. None for a dry run, which does not
-    /// wait.
-    pub ticket: Option<Ticket>,
-}
-
-impl QueueTurn {
-    /// Enters the merge queue and waits until it is the landing's turn.
-    ///
-    /// # Errors
-    /// Fails if the wait timed out.
-    pub fn wait(project: &Project, landing: &Landing) -> Result<QueueTurn, Error> {
-        let options = &landing.options;
-        if landing.dry_run {
-            return Ok(QueueTurn { lanes: landing.lanes.clone(), removed: Vec::new(), ticket: None });
-        }
-        let names = landing.lanes.iter().map(|lane| lane.name.to_string()).collect();
-        let ticket = wait_in_queue(project, names, options.onto.as_deref(), options.queue_wait)?;
-        let (lanes, removed) = reload_lanes(project, &landing.lanes);
-        Ok(QueueTurn { lanes, removed, ticket: Some(ticket) })
+/// Enters the merge queue and waits until it is the landing's turn. Dropping the ticket lets the next landing
+/// start; a dry run has none and does not wait.
+///
+/// # Errors
+/// Fails if the wait timed out.
+pub(crate) fn wait_for_turn(project: &Project, landing: &Landing) -> Result<Option<Ticket>, Error> {
+    if landing.dry_run {
+        return Ok(None);
     }
+    let options = &landing.options;
+    let names = landing.lanes.iter().map(|lane| lane.name.to_string()).collect();
+    wait_in_queue(project, names, options.onto.as_deref(), options.queue_wait).map(Some)
 }
 
 /// Reads the records of lanes again. Returns those that still exist, and the old records of the others.
