@@ -72,7 +72,7 @@ pub(crate) fn run(context: &CommandContext, args: &Cleanup) -> CommandResult {
     } else if outcome.found_nothing {
         context.ui.status("no lane to clean up");
     }
-    outcome.expiry?;
+    outcome.delete_expired(&project)?;
     Ok(reporter.exit())
 }
 

@@ -39,9 +39,20 @@ pub struct CleanupOutcome {
     /// Whether there was neither a lane nor an unrecorded worktree to remove.
     #[serde(skip)]
     pub found_nothing: bool,
-    /// Result of deleting expired items, which follows the removals.
-    #[serde(skip)]
-    pub expiry: Result<(), Error>,
+}
+
+impl CleanupOutcome {
+    /// Deletes expired snapshots, operations and trash, which ends a clean-up; a dry run deletes nothing. It
+    /// may take long or fail, so the caller reports the outcome before.
+    ///
+    /// # Errors
+    /// Fails if something expired cannot be deleted.
+    pub fn delete_expired(&self, project: &Project) -> Result<(), Error> {
+        match self.removal.dry_run {
+            true => Ok(()),
+            false => Ok(expire::delete_expired(project)?),
+        }
+    }
 }
 
 /// Selects the lanes to remove. Whether each may be removed is decided by what is in it, afterwards.
@@ -113,7 +124,8 @@ impl CleanupPlan {
     }
 
     /// Removes the lanes in one operation and, unless they were named, unrecorded worktrees that hold no
-    /// work; those with work become lanes. Expired items are deleted last.
+    /// work; those with work become lanes. The caller deletes expired items afterwards, by
+    /// [`CleanupOutcome::delete_expired`].
     ///
     /// # Errors
     /// Fails if the operation itself fails, or the worktrees cannot be read.
@@ -122,7 +134,7 @@ impl CleanupPlan {
         self.finish(project, reporter, removal)
     }
 
-    /// Removes unrecorded worktrees and expired items, unless this is a dry run.
+    /// Removes unrecorded worktrees, unless this is a dry run.
     fn finish(
         &self,
         project: &Project,
@@ -145,10 +157,6 @@ impl CleanupPlan {
             }
         }
         let found_nothing = self.0.lanes.is_empty() && unrecorded.is_empty();
-        let expiry = match removal.dry_run {
-            true => Ok(()),
-            false => expire::delete_expired(project).map_err(Error::from),
-        };
-        Ok(CleanupOutcome { removal, found_nothing, expiry })
+        Ok(CleanupOutcome { removal, found_nothing })
     }
 }
