@@ -21,7 +21,7 @@ pub(crate) fn run(context: &CommandContext, args: &Spawn) -> CommandResult {
     match args.purpose().filter(|_| args.folder.is_none()) {
         Some(purpose) => return read_only_run::run(context, args, purpose),
         None if args.isolated => return Err(UsageError::IsolatedRefused.into()),
-        None => args.validate_checks(&[])?,
+        None => {}
     }
     let project = context.project_for_write()?;
     let request = args.spawn_request(context, &project)?;

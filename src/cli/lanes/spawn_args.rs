@@ -230,15 +230,6 @@ impl Spawn {
             Some(folder) => (self.folder_lane(context, project, folder)?, None),
             None => self.lanes_and_prompt()?,
         };
-        let has_folder_scope = matches!(
-            &lanes,
-            RequestedLanes::TaskFolder { task, .. } if !task.task.scope.is_empty()
-        );
-        if self.sparse && self.scope.is_empty() && !has_folder_scope {
-            let problem = "--sparse checks out what the scope names, and there is no scope; nothing was made";
-            let example = "git proq spawn claude \"implement payments\" --sparse --scope src/pay/";
-            return Err(UsageError::MissingArgument { problem, example }.into());
-        }
         Ok(SpawnRequest {
             name: self.name.as_deref().map(LaneName::parse).transpose()?,
             prompt,
@@ -325,18 +316,7 @@ impl Spawn {
             let needs = single_task.open_needs.join(", ");
             context.ui.warn(format!("task {} needs {needs}, which is not done", task.full_name()));
         }
-        self.validate_checks(&task.checks)?;
         Ok(RequestedLanes::TaskFolder { agent, reviewer: self.reviewer.clone(), task: single_task.into() })
-    }
-
-    /// Refuses a blank check command, for which the user would take a lane for checked.
-    pub(crate) fn validate_checks(&self, more: &[String]) -> Result<(), UsageError> {
-        if self.check.iter().chain(more).any(|line| line.trim().is_empty()) {
-            let problem = "--check names no command";
-            let example = "git proq spawn claude \"implement payments\" --check \"make test-payments\"";
-            return Err(UsageError::MissingArgument { problem, example });
-        }
-        Ok(())
     }
 }
 

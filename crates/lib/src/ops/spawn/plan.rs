@@ -7,7 +7,7 @@ use proq_git::status::scope::Scope;
 use proq_plan::task_folders::SingleTask;
 
 use super::overlap_warnings::warn_of_overlapping_lanes;
-use super::request::{LaneProgram, RequestedLanes, SpawnRequest};
+use super::request::{LaneProgram, RequestedLanes, SpawnRequest, SpawnRequestError};
 use super::uncommitted::UncommittedCheck;
 use crate::agent::command::agent_command::AgentCommand;
 use crate::agent::hook_events::stop_gate;
@@ -43,11 +43,10 @@ pub struct SpawnPlan<'a> {
 /// Plans the requested lanes. Warns of what the user should know before the agents start.
 ///
 /// # Errors
-/// Fails when a program is not found or cannot do what is requested, the base does not exist, a name is
-/// taken, or the caller may not start such an agent.
+/// [`SpawnRequestError`]; fails when a program is not found or cannot do what is requested, the base does not
+/// exist, a name is taken, or the caller may not start such an agent.
 pub fn plan<'a>(project: &Project, request: &'a SpawnRequest) -> Result<SpawnPlan<'a>, Error> {
-    let (checks, scope) = request.checks_and_scope();
-    Scope::parse(&scope)?;
+    let (checks, scope) = request.checks_and_scope()?;
     let mut commands = request.agent_commands(project)?;
     let folder_task = request.load_folder_task(project, &commands)?;
     let base = base::resolve(project, request.base.as_deref(), request.onto.as_deref())?;
@@ -143,13 +142,23 @@ impl SpawnRequest {
     }
 
     /// Returns the checks and the scope of the lanes, with those of a task folder.
-    fn checks_and_scope(&self) -> (Vec<String>, Vec<String>) {
+    ///
+    /// # Errors
+    /// [`SpawnRequestError`]; fails when the scope is not a list of globs.
+    fn checks_and_scope(&self) -> Result<(Vec<String>, Vec<String>), Error> {
         let (mut checks, mut scope) = (self.checks.clone(), self.scope.clone());
         if let RequestedLanes::TaskFolder { task, .. } = &self.lanes {
             checks.extend(task.task.checks.iter().cloned());
             scope.extend(task.task.scope.iter().cloned());
         }
-        (checks, scope)
+        if checks.iter().any(|line| line.trim().is_empty()) {
+            return Err(SpawnRequestError::BlankCheck.into());
+        }
+        if self.sparse && scope.is_empty() {
+            return Err(SpawnRequestError::SparseWithoutScope.into());
+        }
+        Scope::parse(&scope)?;
+        Ok((checks, scope))
     }
 
     /// Returns the commands to start in the lanes, in order.
@@ -199,5 +208,20 @@ fn plan_folder_lane<'a>(
             Err(e) if e.is_taken() && number < MAX_NUMBERED_LANE_NAMES => number += 1,
             plan => return plan,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refuses_blank_check_and_sparse_lane_without_scope() {
+        let refusal = |request: SpawnRequest| request.checks_and_scope().unwrap_err();
+        let error = refusal(SpawnRequest { checks: vec![" ".to_owned()], ..SpawnRequest::default() });
+        assert_eq!((error.to_string().as_str(), error.exit_code()), ("--check names no command", 2));
+        let error = refusal(SpawnRequest { sparse: true, ..SpawnRequest::default() });
+        let text = "--sparse checks out what the scope names, and there is no scope; nothing was made";
+        assert_eq!((error.to_string().as_str(), error.exit_code()), (text, 2));
     }
 }

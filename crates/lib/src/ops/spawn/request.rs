@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use proq_base::explain::Explain;
 use proq_base::lane_name::LaneName;
 use proq_plan::task_folders;
 use proq_plan::task_folders::SingleTask;
@@ -47,6 +48,21 @@ pub struct SpawnRequest {
     pub auto_merge: bool,
     /// Absolute paths of the files to attach to the task.
     pub attachments: Vec<PathBuf>,
+}
+
+/// Reason why a request for new lanes is incomplete.
+#[derive(Debug, thiserror::Error, Explain)]
+pub enum SpawnRequestError {
+    /// A check is blank, and the user would take the lane for checked.
+    #[error("--check names no command")]
+    #[exit(Usage)]
+    #[hint("for example: git proq spawn claude \"implement payments\" --check \"make test-payments\"")]
+    BlankCheck,
+    /// A sparse checkout was requested without a scope.
+    #[error("--sparse checks out what the scope names, and there is no scope; nothing was made")]
+    #[exit(Usage)]
+    #[hint("for example: git proq spawn claude \"implement payments\" --sparse --scope src/pay/")]
+    SparseWithoutScope,
 }
 
 /// Lanes of one request.
