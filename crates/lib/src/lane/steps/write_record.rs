@@ -91,11 +91,19 @@ impl Step for WriteRecord {
         if text.is_none() {
             remove_empty_record_folder(store, &file);
         }
-        Ok(text == self.new)
+        Ok(text == self.new || self.is_merged_into(text.as_deref()))
     }
 }
 
 impl WriteRecord {
+    /// Returns whether a text that is not the step's old one has the step's change: a write that was merged into
+    /// a concurrently changed record.
+    fn is_merged_into(&self, text: Option<&str>) -> bool {
+        let (old, new) = (self.old.as_deref(), self.new.as_deref());
+        let merged = merge_tables(text, old, new);
+        text != old && merged.is_some() && merged == merge_tables(text, new, new)
+    }
+
     /// Writes a record with the change from the step's old text to its new text. Concurrent changes of other
     /// fields are retained. The caller holds the store's lock.
     ///
@@ -277,6 +285,16 @@ fn merge_tables(current: Option<&str>, old: Option<&str>, new: Option<&str>) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn merged_write_counts_as_happened() {
+        let [old, new] = ["a = 1\nb = 1\n", "a = 2\nb = 1\n"].map(|text| Some(text.to_owned()));
+        let step = WriteRecord { path: PathBuf::new(), old, new };
+        assert!(step.is_merged_into(Some("b = 7\na = 2\n")));
+        for other in [Some("a = 1\nb = 7\n"), Some("a = 3\nb = 1\n"), Some("a = 1\nb = 1\n"), None] {
+            assert!(!step.is_merged_into(other), "{other:?}");
+        }
+    }
 
     #[test]
     fn applies_change_to_concurrently_edited_record() {
