@@ -8,11 +8,11 @@ use proq_lib::lane::inspection::attempts;
 use proq_lib::merge::comparison::compare;
 use proq_lib::merge::comparison::compare::{AttemptSummary, CheckSource, Comparison};
 use proq_lib::merge::types::outcome::CheckStatus;
+use proq_lib::ops::approvals;
 use proq_lib::types::LaneState;
 
 use super::{comparison_table, lane_diff};
 use crate::cli::arguments::candidates::owned_lane_and_group_names;
-use crate::cli::invocation::approval_prompt;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::terminal::conflict_grid;
 
@@ -66,12 +66,8 @@ pub(crate) fn run(context: &CommandContext, args: &Compare) -> CommandResult {
         return Ok(Exit::Success);
     }
     let checking = if args.check {
-        approval_prompt::prompt_landing_approvals(
-            context,
-            &project,
-            lanes.iter().map(|lane| lane.base.clone()),
-            None,
-        )?;
+        let bases = lanes.iter().map(|lane| lane.base.clone());
+        approvals::request_landing_approval(&project, context, bases, None)?;
         CheckSource::Run { extra_commands: &args.verify, jobs: args.jobs.map(usize::from) }
     } else {
         CheckSource::Cached

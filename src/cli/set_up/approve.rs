@@ -10,15 +10,14 @@ use proq_base::terminal_text;
 use proq_lib::event::approval::{Approvals, ShellCommand};
 use proq_lib::lane::Project;
 use proq_lib::lane::inspection::{base, landing_checks};
+use proq_lib::ops::approvals::{save_approvals, unapproved_commands};
 use proq_lib::swarm::batch::plan_commands;
 use proq_store::records::approval::{ApprovalsRecord, ApprovedCommand};
 use serde::Serialize;
 
 use crate::cli::arguments::candidates::user_branch_names;
 use crate::cli::arguments::plan_source::{FormatArg, PlanSource};
-use crate::cli::invocation::approval_prompt::{
-    APPROVE_QUESTION, SHORT_ID_LEN, print_commands, save_approvals, short_id, unapproved_commands,
-};
+use crate::cli::invocation::approval_prompt::{APPROVE_QUESTION, SHORT_ID_LEN, print_commands, short_id};
 use crate::cli::invocation::caller;
 use crate::cli::invocation::confirm::{cannot_prompt_user, require_confirmation};
 use crate::cli::invocation::context::{CommandContext, CommandResult};

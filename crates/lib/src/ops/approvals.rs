@@ -1,5 +1,7 @@
 //! Approval of the commands that a use case will run, if there is a person who can give it.
 
+use proq_store::records::approval::ApprovalsRecord;
+
 use super::error::Error;
 use super::refusal::Refusal;
 use super::reporter::Reporter;
@@ -19,7 +21,7 @@ pub fn request_approval(
     reporter: &dyn Reporter,
     commands: &[ShellCommand],
 ) -> Result<(), Error> {
-    let pending: Vec<ShellCommand> = commands.iter().filter(|c| !c.approved).cloned().collect();
+    let pending = unapproved_commands(commands);
     if pending.is_empty() || !reporter.can_prompt_user() {
         return Ok(());
     }
@@ -27,8 +29,24 @@ pub fn request_approval(
     if !reporter.approve(commands) {
         return Err(Refusal::Declined.into());
     }
-    let record = approvals.with_approved(&pending);
-    Ok(operate(project, "approve", |op| op.save_record(&record, &approvals.path))?)
+    save_approvals(project, &approvals, &approvals.with_approved(&pending))
+}
+
+/// Returns those of `commands` that are not approved.
+pub fn unapproved_commands(commands: &[ShellCommand]) -> Vec<ShellCommand> {
+    commands.iter().filter(|c| !c.approved).cloned().collect()
+}
+
+/// Replaces the approvals of the repository by `record`, as an operation that `undo` takes back.
+///
+/// # Errors
+/// Fails when the record cannot be written.
+pub fn save_approvals(
+    project: &Project,
+    approvals: &Approvals<'_>,
+    record: &ApprovalsRecord,
+) -> Result<(), Error> {
+    Ok(operate(project, "approve", |op| op.save_record(record, &approvals.path))?)
 }
 
 /// Requests approval of what a landing runs: the checks of `bases`, the pre-merge hooks, and the conflict agent
