@@ -46,9 +46,6 @@ pub enum UndoError {
         /// Command line by which it was started.
         command: String,
     },
-    /// The user answered the confirmation prompt with no.
-    #[error("nothing was changed")]
-    Declined,
     /// The branch has new commits on top of those to undo.
     #[error("'{branch}' has moved on to {} since", tip.short())]
     BuiltOn {

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::batch_rules::BatchRules;
 use super::error::Error;
+use super::refusal::Refusal;
 use super::reporter::{Progress, Question, Reporter};
 use crate::errors::undo_error::UndoError;
 use crate::lane;
@@ -99,13 +100,13 @@ impl UndoPlan<'_> {
     /// Undoes the operations. Operations that were logged since the plan was made refuse it.
     ///
     /// # Errors
-    /// [`UndoError::ConfirmationRequired`], [`UndoError::Declined`], the refusal of a batch that builds on the
+    /// [`UndoError::ConfirmationRequired`], [`Refusal::Declined`], the refusal of a batch that builds on the
     /// operations, and [`lane::Error::CannotUndo`]; nothing was changed then.
     pub fn execute(self, project: &Project, reporter: &dyn Reporter) -> Result<UndoOutcome, Error> {
         if let Some(question) = self.question(reporter)?
             && !reporter.confirm(question)
         {
-            return Err(lane::Error::from(UndoError::Declined).into());
+            return Err(Refusal::Declined.into());
         }
         self.refuse_for_batches(project)?;
         undo_operations::undo(project, &self.operations, self.force)?;
