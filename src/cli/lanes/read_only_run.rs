@@ -40,7 +40,7 @@ pub(crate) fn run(context: &CommandContext, args: &Spawn, purpose: LanePurpose) 
         }
         return Ok(Exit::Success);
     }
-    let outcome = plan.execute(&project, context)?;
+    let outcome = plan.execute(&project)?;
     if args.wait {
         return follow_run::follow_and_report(context, &project, &outcome.lane, Some(&outcome.command));
     }

@@ -99,7 +99,7 @@ pub(crate) fn run(context: &CommandContext, args: &Run) -> CommandResult {
         }
         return Ok(Exit::Success);
     }
-    let outcome = plan.execute(&project, context)?;
+    let outcome = plan.execute(&project)?;
     let (lane, command) = (&outcome.lane, &outcome.command);
     if outcome.already_done {
         context.ui.status(run_end::state_line(lane, lane.state()));

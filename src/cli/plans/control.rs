@@ -119,7 +119,7 @@ fn halt(context: &CommandContext, request: &HaltRequest, dry_run: bool) -> Comma
         print_result(context, plan, &text);
         return Ok(Exit::Success);
     }
-    let outcome = plan.execute(&project, context)?;
+    let outcome = plan.execute(&project)?;
     if outcome.was_halted {
         print_result(context, outcome, &halted_text);
         return Ok(Exit::Success);
@@ -162,7 +162,7 @@ pub(crate) fn resume(context: &CommandContext, args: &Resume) -> CommandResult {
         print_result(context, plan, &text);
         return Ok(Exit::Success);
     }
-    let outcome = plan.execute(&project, context)?;
+    let outcome = plan.execute(&project)?;
     let id = &outcome.batch;
     let text = match outcome.resumption {
         Resumption::NothingToDo => format!("batch {id} is over; there is nothing to go on with"),

@@ -13,7 +13,6 @@ use serde::{Serialize, Serializer};
 use super::error::Error;
 use super::launch_checks::refuse_or_warn_before_start;
 use super::refusal::refuse_changed_lane;
-use super::reporter::Reporter;
 use crate::agent;
 use crate::agent::command::agent_command::{AgentCommand, RunOptions};
 use crate::agent::command::conversation;
@@ -152,7 +151,7 @@ impl RunPlan<'_> {
     /// # Errors
     /// Fails when an agent runs in the lane, its conflict is being resolved, it has changed since the plan was
     /// made, or the agent cannot be started.
-    pub fn execute(self, project: &Project, _reporter: &dyn Reporter) -> Result<RunOutcome, Error> {
+    pub fn execute(self, project: &Project) -> Result<RunOutcome, Error> {
         let (lane, lock) = project.lock_any_idle_lane(&self.lane.name)?;
         conversation::refuse_while_resolving(project, &lane)?;
         refuse_changed_lane(&self.lane, &lane)?;
@@ -221,7 +220,6 @@ mod tests {
     use super::*;
     use crate::lane::creation::create::{NewLane, create_lane, plan_lane};
     use crate::lane::inspection::base::resolve;
-    use crate::ops::reporter::SilentReporter;
 
     /// Simulates a run of another process between the plan and its execution.
     #[test]
@@ -248,7 +246,7 @@ mod tests {
         assert_eq!(serde_json::to_value(&run_plan).unwrap()["dry_run"], true);
         let name = &request.lane.name;
         project.update_lane(name, |record| record.last_run = record.last_run.next()).unwrap();
-        let error = run_plan.execute(&project, &SilentReporter).unwrap_err();
+        let error = run_plan.execute(&project).unwrap_err();
         assert_eq!(
             error.to_string(),
             format!("lane '{name}' has changed since this was planned; nothing was changed")

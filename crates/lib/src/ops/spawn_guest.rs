@@ -12,7 +12,6 @@ use serde::{Serialize, Serializer};
 
 use super::error::Error;
 use super::launch_checks::refuse_or_warn_before_start;
-use super::reporter::Reporter;
 use super::spawn::request::LaneProgram;
 use crate::agent;
 use crate::agent::command::agent_command::{AgentCommand, RunOptions};
@@ -126,7 +125,7 @@ impl GuestSpawnPlan<'_> {
     /// # Errors
     /// Fails when the name has been taken since, a hook refuses, or the agent cannot be started. An in-place
     /// lane whose run was refused is removed again.
-    pub fn execute(self, project: &Project, _reporter: &dyn Reporter) -> Result<GuestSpawnOutcome, Error> {
+    pub fn execute(self, project: &Project) -> Result<GuestSpawnOutcome, Error> {
         // No lane is created whose agent could not be started.
         project.git_proq_path()?;
         let (lane, lock) = read_only::create_guest_lane(project, &self.lane, self.attachments)?;

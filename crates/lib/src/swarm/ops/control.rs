@@ -6,7 +6,6 @@ use serde::Serialize;
 use super::batch_lookup::{BatchState, find_batch_to_control};
 use crate::lane::Project;
 use crate::ops::error::Error;
-use crate::ops::reporter::Reporter;
 use crate::swarm::batch::control_request::ControlRequestKind;
 use crate::swarm::run::control_requests;
 
@@ -82,7 +81,7 @@ impl HaltPlan {
     ///
     /// # Errors
     /// Fails when no scheduler can be started, or none processes the request in time.
-    pub fn execute(self, project: &Project, _reporter: &dyn Reporter) -> Result<HaltOutcome, Error> {
+    pub fn execute(self, project: &Project) -> Result<HaltOutcome, Error> {
         let HaltPlan { batch, is_halted: was_halted, halt, .. } = self;
         let kind = match halt {
             Halt::Pause => ControlRequestKind::Pause,

@@ -9,7 +9,6 @@ use super::batch_lookup::{BatchState, find_batch_to_control, read_progress, unfi
 use super::follow::BatchFollower;
 use crate::lane::Project;
 use crate::ops::error::Error;
-use crate::ops::reporter::Reporter;
 use crate::swarm::batch::control_request::ControlRequestKind;
 use crate::swarm::batch::ledger::Ledger;
 use crate::swarm::batch::record::{Batch, BatchRecord};
@@ -107,7 +106,7 @@ impl ResumePlan {
     ///
     /// # Errors
     /// Fails when no scheduler can be started, or none processes the requests in time.
-    pub fn execute(self, project: &Project, _reporter: &dyn Reporter) -> Result<ResumeOutcome, Error> {
+    pub fn execute(self, project: &Project) -> Result<ResumeOutcome, Error> {
         let ResumePlan { batch, state, record, requests, is_plain, .. } = self;
         let is_scheduled = state == "running" && scheduler::is_running(&project.store, &batch)?;
         let follower = BatchFollower::from_now(project, &batch)?;
