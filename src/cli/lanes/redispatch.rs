@@ -81,8 +81,13 @@ fn print_plan(context: &CommandContext, plan: &RedispatchPlan) {
     let (name, agent, Base { branch, start }) = (&plan.lane.name, &plan.command.agent, &plan.base);
     let start = start.short();
     context.ui.print_line(match plan.lane.purpose() {
-        None => format!("would save and remove lane '{name}', make it anew from {branch} ({start}), and start {agent} in it"),
-        Some(LanePurpose::InPlace) => format!("lane '{name}' would start {agent} afresh in the main checkout, on {branch} ({start})"),
+        None => format!(
+            "would save and remove lane '{name}', make it anew from {branch} ({start}), \
+             and start {agent} in it"
+        ),
+        Some(LanePurpose::InPlace) => {
+            format!("lane '{name}' would start {agent} afresh in the main checkout, on {branch} ({start})")
+        }
         Some(_) => format!("lane '{name}' would ask {agent} anew, of {branch} ({start})"),
     });
 }

@@ -48,8 +48,13 @@ fn warn_of_uncommitted(context: &CommandContext, project: &Project, check: &Unco
     // The lane already exists, so a failure of git here is only a warning.
     match check.missing_files(project) {
         Ok(None) => {}
-        Ok(Some(names)) if check.is_carried => context.ui.warn(format!("edits that git status does not show stay where they are (skip-worktree, assume-unchanged): {names}")),
-        Ok(Some(names)) => context.ui.warn(format!("the lane starts without your uncommitted changes ({names}); --carry takes them along")),
+        Ok(Some(names)) if check.is_carried => context.ui.warn(format!(
+            "edits that git status does not show stay where they are (skip-worktree, assume-unchanged): \
+             {names}"
+        )),
+        Ok(Some(names)) => context.ui.warn(format!(
+            "the lane starts without your uncommitted changes ({names}); --carry takes them along"
+        )),
         Err(e) => context.ui.warn(format!("whether you have uncommitted changes cannot be told: {e}")),
     }
 }
@@ -88,8 +93,8 @@ fn report_lane(
     Ok(Exit::Success)
 }
 
-/// Prints the created attempts, waits for their runs if requested, and returns the exit code: that of the first
-/// attempt that could not be started, or else of the first whose agent failed.
+/// Prints the created attempts, waits for their runs if requested, and returns the exit code: that of the
+/// first attempt that could not be started, or else of the first whose agent failed.
 fn report_attempts(
     context: &CommandContext,
     project: &Project,

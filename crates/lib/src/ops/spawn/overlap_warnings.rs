@@ -32,11 +32,11 @@ pub(super) fn warn_of_overlapping_lanes(project: &Project, plan: &LanePlan<'_>) 
         project.listener.warn(format!("{}; they may conflict: git proq matrix", describe_overlap(lane)));
     }
     if lanes.len() > MAX_LANES_NAMED {
-        let more = lanes.len() - MAX_LANES_NAMED;
-        let plural = if more == 1 { "" } else { "s" };
-        project
-            .listener
-            .warn(format!("{more} more lane{plural} may conflict with it as well: git proq matrix"));
+        let more = match lanes.len() - MAX_LANES_NAMED {
+            1 => "1 more lane".to_owned(),
+            n => format!("{n} more lanes"),
+        };
+        project.listener.warn(format!("{more} may conflict with it as well: git proq matrix"));
     }
 }
 
