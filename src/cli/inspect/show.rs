@@ -9,11 +9,10 @@ use proq_base::terminal_text;
 use proq_lib::agent::task_loop::loop_status::LoopStatus;
 use proq_lib::board::lookup::find_lane_or_task_lane;
 use proq_lib::board::rows::auto_merge_outlook::AutoMergeOutlook;
-use proq_lib::board::rows::lane_details::LaneDetails;
+use proq_lib::board::rows::lane_details::{LaneDetails, ShownLane};
 use proq_lib::board::rows::show_output::ShowOutput;
 use proq_lib::lane::Project;
 use proq_lib::lane::inspection::idle_lane::IDLE_DETAIL;
-use proq_lib::lane::inspection::list;
 use proq_lib::lane::inspection::list::LaneView;
 use proq_lib::lane::state::lane_state;
 use proq_lib::types::{AnyLane, LaneState};
@@ -45,13 +44,11 @@ pub(crate) struct Show {
 
 pub(crate) fn run(context: &CommandContext, args: &Show) -> CommandResult {
     let project = context.project()?;
-    let (lane, dir) = find_lane_or_task_lane(&project, &args.lane)?;
     if args.prompt {
+        let (lane, dir) = find_lane_or_task_lane(&project, &args.lane)?;
         return show_prompt::print_prompt(context, &lane, &dir);
     }
-    let is_past = args.lane.contains('@');
-    let view = if is_past { None } else { list::lane_views(&project, vec![lane.clone()])?.pop() };
-    let details = LaneDetails::load(&project.repo, &lane, view.as_ref(), dir)?;
+    let ShownLane { lane, view, details } = ShownLane::load(&project, &args.lane)?;
     if context.ui.json {
         context.ui.print_json(ShowOutput::new(&project, lane, view.as_ref(), details));
     } else {

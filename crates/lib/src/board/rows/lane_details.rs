@@ -17,10 +17,39 @@ use proq_store::records::run::RunRecord;
 use crate::agent::task_loop::loop_status;
 use crate::agent::task_loop::loop_status::LoopStatus;
 use crate::board::cost;
+use crate::board::lookup::find_lane_or_task_lane;
+use crate::lane::Project;
+use crate::lane::inspection::list;
 use crate::lane::inspection::list::LaneView;
 use crate::lane::messages::inbox;
 use crate::ops::error::Error;
 use crate::session::read_only;
+
+/// A lane as it is shown.
+#[derive(Debug)]
+pub struct ShownLane {
+    /// Record of the lane.
+    pub lane: AnyLane,
+    /// Current state of the lane; none for a removed one.
+    pub view: Option<LaneView>,
+    /// Everything else about the lane.
+    pub details: LaneDetails,
+}
+
+impl ShownLane {
+    /// Reads all about the lane with this name or branch, the removed lane `NAME@N`, or the newest lane of the
+    /// batch's task with this name.
+    ///
+    /// # Errors
+    /// Fails if there is no such lane, and when a record or the repository cannot be read.
+    pub fn load(project: &Project, name: &str) -> Result<ShownLane, Error> {
+        let (lane, dir) = find_lane_or_task_lane(project, name)?;
+        let is_past = name.contains('@');
+        let view = if is_past { None } else { list::lane_views(project, vec![lane.clone()])?.pop() };
+        let details = LaneDetails::load(&project.repo, &lane, view.as_ref(), dir)?;
+        Ok(ShownLane { lane, view, details })
+    }
+}
 
 /// Everything about a lane, apart from the record of the lane itself.
 #[derive(Debug)]
@@ -55,7 +84,7 @@ impl LaneDetails {
     ///
     /// # Errors
     /// Fails when a record or the repository cannot be read.
-    pub fn load(
+    fn load(
         repo: &Repo,
         lane: &AnyLane,
         view: Option<&LaneView>,
