@@ -42,7 +42,7 @@ pub struct Project {
     /// Group id of this command's operations, if one undo reverts all of them.
     pub(crate) undo_group: Option<String>,
     /// The git-proq program that supervises agents, if it is not the running one.
-    pub(crate) other_git_proq: Option<PathBuf>,
+    pub other_git_proq: Option<PathBuf>,
 }
 
 impl Project {

@@ -8,6 +8,7 @@ use crate::lane::creation::create_worktree::CreateWorktree;
 use crate::lane::parking::clear_worktree::ClearWorktree;
 use crate::lane::parking::restore_snapshot::RestoreSnapshot;
 use crate::lane::parking::take_snapshot::TakeSnapshot;
+use crate::lane::recovery;
 use crate::lane::steps::checkout::Checkout;
 use crate::lane::steps::keep_ref::KeepRef;
 use crate::lane::steps::move_ref::MoveRef;
@@ -55,6 +56,16 @@ impl Project {
     pub fn open(dir: &Path, listener: Listener) -> Result<Project, Error> {
         register_step_kinds();
         Project::discover(dir, listener)
+    }
+
+    /// Opens the repository that contains `dir`, and recovers what crashed processes left there.
+    ///
+    /// # Errors
+    /// As [`Project::open`]; also fails if an operation can be neither completed nor undone.
+    pub fn open_recovered(dir: &Path, listener: Listener) -> Result<Project, Error> {
+        let project = Project::open(dir, listener)?;
+        recovery::recover(&project)?;
+        Ok(project)
     }
 }
 

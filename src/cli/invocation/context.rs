@@ -34,8 +34,6 @@ impl CommandContext {
     /// processes left behind cannot be recovered.
     pub(crate) fn project_for_write(&self) -> Result<Project, Failure> {
         proq_base::interrupt::defer_signals();
-        let project = Project::open(&self.dir, self.ui.listener())?;
-        proq_lib::lane::recovery::recover(&project)?;
-        Ok(project)
+        Ok(Project::open_recovered(&self.dir, self.ui.listener())?)
     }
 }

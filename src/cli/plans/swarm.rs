@@ -21,21 +21,19 @@ const MAX_PLAN_TASKS_SHOWN: usize = 20;
 
 pub(crate) fn run(context: &CommandContext, args: &Swarm) -> CommandResult {
     let project = context.project_for_write()?;
-    let outcome = match start::plan(&project, &swarm_request(context, &project, args)?)? {
-        SwarmPlan::Resume(unfinished) => unfinished.execute(&project, context)?,
-        SwarmPlan::Start(plan) => {
-            print_plan(context, args, &plan);
-            if args.dry_run && context.ui.json {
-                context.ui.print_json(plan);
-                return Ok(Exit::Success);
-            }
-            if args.dry_run {
-                context.ui.print_line("nothing was begun");
-                return Ok(Exit::Success);
-            }
-            plan.execute(&project, context)?
+    let plan = start::plan(&project, &swarm_request(context, &project, args)?)?;
+    if let SwarmPlan::Start(plan) = &plan {
+        print_plan(context, args, plan);
+        if args.dry_run && context.ui.json {
+            context.ui.print_json(plan);
+            return Ok(Exit::Success);
         }
-    };
+        if args.dry_run {
+            context.ui.print_line("nothing was begun");
+            return Ok(Exit::Success);
+        }
+    }
+    let outcome = plan.execute(&project, context)?;
     if args.detach {
         print_started(context, &outcome);
         return Ok(Exit::Success);

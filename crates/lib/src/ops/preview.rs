@@ -46,26 +46,27 @@ pub enum PreviewChange {
 #[derive(Debug, Serialize)]
 pub struct PreviewOutcome {
     /// Name of the lane that the main checkout shows now, if any.
-    lane: Option<LaneName>,
+    pub lane: Option<LaneName>,
     /// Branch, lane or commit that the main checkout is on now.
     #[serde(rename = "on")]
-    head: String,
+    pub head: String,
     /// Id of the lane's commit that is shown.
     #[serde(skip_serializing_if = "Option::is_none")]
-    tip: Option<String>,
+    pub tip: Option<String>,
     /// Whether the user's changes are parked until the preview ends.
     #[serde(rename = "waiting")]
-    has_parked_changes: bool,
+    pub has_parked_changes: bool,
     /// How the user's changes were restored: `exactly`, `merged` or `conflict`.
     #[serde(rename = "restored", skip_serializing_if = "Option::is_none")]
-    restore_result: Option<&'static str>,
+    pub restore_result: Option<&'static str>,
     /// Id of the stash-shaped commit that holds the user's changes, if a conflict prevented their restore.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub snapshot: Option<String>,
     /// Paths whose conflicts prevented the restore.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub conflicts: Vec<String>,
-    dry_run: bool,
+    /// Whether nothing was changed.
+    pub dry_run: bool,
     /// Details of what was or would be done.
     #[serde(skip)]
     pub change: PreviewChange,

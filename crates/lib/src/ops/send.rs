@@ -38,10 +38,11 @@ pub struct SendOutcome {
     /// Name of the agent.
     pub agent: String,
     /// Id of the agent's session; null until the agent has reported it.
-    session: Option<String>,
+    pub session: Option<String>,
     /// Whether the message waits for the end of the agent's turn.
     pub queued: bool,
-    state: String,
+    /// Word for the state of the lane.
+    pub state: String,
     /// Whether nothing was changed.
     pub dry_run: bool,
     /// Whether the agent leaves a window of tmux, which no longer exists.

@@ -38,6 +38,16 @@ pub struct SpawnedLane {
     pub failure: Option<Error>,
 }
 
+impl SpawnedLane {
+    /// Returns the lane.
+    ///
+    /// # Errors
+    /// The reason why its command could not be started.
+    pub fn into_started(self) -> Result<LaneRecord, Error> {
+        self.failure.map_or(Ok(self.lane), Err)
+    }
+}
+
 impl SpawnPlan<'_> {
     /// Creates the lanes, and starts an agent or command in each.
     ///

@@ -83,6 +83,25 @@ pub enum RequestedLanes {
     },
 }
 
+impl SpawnRequest {
+    /// Requests one lane in which an agent works at a prompt. The agent is a known one, or any program; a
+    /// relative path to it starts from the current folder.
+    pub fn agent(agent: impl Into<String>, prompt: impl Into<String>) -> SpawnRequest {
+        SpawnRequest { prompt: Some(prompt.into()), ..SpawnRequest::single(LaneProgram::Agent(agent.into())) }
+    }
+
+    /// Requests one lane in which a command line runs; a relative path to its program starts from the current
+    /// folder.
+    pub fn command<S: Into<OsString>>(argv: impl IntoIterator<Item = S>) -> SpawnRequest {
+        SpawnRequest::single(LaneProgram::Command(argv.into_iter().map(Into::into).collect()))
+    }
+
+    fn single(program: LaneProgram) -> SpawnRequest {
+        let dir = std::env::current_dir().unwrap_or_default();
+        SpawnRequest { lanes: RequestedLanes::Single(program), dir, ..SpawnRequest::default() }
+    }
+}
+
 impl Default for RequestedLanes {
     fn default() -> RequestedLanes {
         RequestedLanes::Single(LaneProgram::default())

@@ -8,6 +8,7 @@ use proq_store::base::batch_id::BatchId;
 use proq_store::locks::lock::LockName;
 
 use crate::lane::Project;
+use crate::ops;
 use crate::swarm::Error;
 use crate::swarm::batch::log::{LogLine, LogTail};
 use crate::swarm::batch::record::Batch;
@@ -73,6 +74,18 @@ impl BatchFollower {
         // missed.
         self.has_scheduler = scheduler::is_running(&project.store, self.batch.id())?;
         Ok(self.log.read_new_lines()?)
+    }
+
+    /// Waits until no scheduler process works on the batch, and returns how far it is then.
+    ///
+    /// # Errors
+    /// Fails if nothing can be watched, the log cannot be read, or a deferred signal was received.
+    pub fn wait_for_end(mut self, project: &Project) -> Result<BatchProgress, ops::error::Error> {
+        let mut watch = self.watch(project)?;
+        while self.read_new_lines(project, &mut watch).map(|_| self.has_scheduler)? {
+            watch.wait_for_change()?;
+        }
+        Ok(self.progress(project)?)
     }
 
     /// Reads how far the batch is.

@@ -182,13 +182,25 @@ pub fn plan(project: &Project, request: &SwarmRequest) -> Result<SwarmPlan, Erro
     Ok(SwarmPlan::Start(Box::new(NewBatchPlan { view, base, options, auto_merge, tasks, draft, request })))
 }
 
-impl UnfinishedBatch {
-    /// Continues the batch, if the reporter's person agrees.
+impl SwarmPlan {
+    /// Starts the new batch after requesting the approvals that it needs, or continues the unfinished one if
+    /// the reporter's person agrees.
     ///
     /// # Errors
-    /// [`BatchError::PlanBatchUnfinished`] without agreement; otherwise fails when a task is unknown or the
-    /// scheduler cannot be started.
+    /// Fails for uncommitted changes, without an approval, if another process has started the same plan since,
+    /// and when the batch or its scheduler cannot be created. [`BatchError::PlanBatchUnfinished`] without
+    /// agreement to continue; continuing fails as well when a task is unknown.
     pub fn execute(self, project: &Project, reporter: &dyn Reporter) -> Result<SwarmOutcome, Error> {
+        match self {
+            SwarmPlan::Resume(unfinished) => unfinished.resume(project, reporter),
+            SwarmPlan::Start(plan) => plan.start(project, reporter),
+        }
+    }
+}
+
+impl UnfinishedBatch {
+    /// Continues the batch, if the reporter's person agrees.
+    fn resume(self, project: &Project, reporter: &dyn Reporter) -> Result<SwarmOutcome, Error> {
         let UnfinishedBatch { batch, state, retry } = self;
         let id = &batch.id;
         if !reporter.can_prompt_user() || !reporter.confirm(Question::ResumeBatch { batch: id, state }) {
@@ -207,11 +219,7 @@ impl UnfinishedBatch {
 
 impl NewBatchPlan {
     /// Requests the approvals that the batch needs, creates it and starts its scheduler.
-    ///
-    /// # Errors
-    /// Fails for uncommitted changes, without an approval, if another process has started the same plan since,
-    /// and when the batch or its scheduler cannot be created.
-    pub fn execute(self, project: &Project, reporter: &dyn Reporter) -> Result<SwarmOutcome, Error> {
+    fn start(self, project: &Project, reporter: &dyn Reporter) -> Result<SwarmOutcome, Error> {
         if !self.request.ignore_dirty {
             require_clean(&project.repo)?;
         }
