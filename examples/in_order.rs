@@ -8,7 +8,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut args = std::env::args().skip(1);
     let proq = Proq::open(args.next().ok_or("usage: in_order PATH-TO-REPOSITORY LANE...")?)?;
     let lanes: Vec<String> = args.collect();
-    for lane in proq.merge(&lanes)?.lanes {
+    for lane in proq.merge(&lanes)?.report.lanes {
         println!("{} {:?} on {}", lane.lane, lane.result, lane.onto);
     }
     Ok(())

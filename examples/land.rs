@@ -2,7 +2,9 @@
 //!
 //!     cargo run --example land -- PATH-TO-REPOSITORY PATH-TO-GIT-PROQ
 
-use git_proq::{Proq, Spawn};
+use git_proq::Proq;
+use git_proq::ops::spawn::request::SpawnRequest;
+use git_proq::types::LaneName;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut args = std::env::args().skip(1);
@@ -10,13 +12,18 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (repository, program) = (args.next().ok_or(usage)?, args.next().ok_or(usage)?);
     let proq = Proq::open(repository)?.with_program(program);
     for (name, script) in [("one", "echo 1 > one.txt"), ("two", "echo 2 > two.txt")] {
-        proq.spawn(&Spawn::command(["sh", "-c", script]).named(name))?;
+        let name = Some(LaneName::parse(name)?);
+        let request = SpawnRequest { name, ..SpawnRequest::command(["sh", "-c", script]) };
+        for spawned in proq.spawn(&request)?.lanes {
+            spawned.into_started()?;
+        }
     }
-    for lane in proq.list()? {
-        let ended = proq.wait(&lane.name)?;
-        println!("{}: {}", ended.name, ended.state);
+    for view in proq.list()?.views {
+        for ended in proq.wait(&view.lane.name)?.waited {
+            println!("{}: {}", ended.lane.name, ended.state);
+        }
     }
-    for lane in proq.merge_all()?.lanes {
+    for lane in proq.merge_all()?.report.lanes {
         println!("{} {:?} on {}", lane.lane, lane.result, lane.onto);
     }
     Ok(())

@@ -3,14 +3,16 @@
 //!     cargo run --example throw_away -- PATH-TO-REPOSITORY LANE...
 
 use git_proq::Proq;
+use git_proq::ops::discard::DiscardRequest;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut args = std::env::args().skip(1);
     let proq = Proq::open(args.next().ok_or("usage: throw_away PATH-TO-REPOSITORY LANE...")?)?;
-    for lane in args {
-        match proq.discard(&lane, true) {
-            Ok(()) => println!("{lane}: gone"),
-            Err(e) => println!("{lane}: kept, {e}"),
+    let lanes = args.map(|name| proq.project.find_any_lane(&name)).collect::<Result<_, _>>()?;
+    for removal in proq.discard(&DiscardRequest { lanes, force: true })?.lanes {
+        match removal.error {
+            None => println!("{}: gone", removal.lane),
+            Some(e) => println!("{}: kept, {e}", removal.lane),
         }
     }
     Ok(())

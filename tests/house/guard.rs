@@ -25,8 +25,8 @@ const ROOMS_BELOW_LANE: &[&str] = &["operation", "project", "errors"];
 
 /// Rooms of `crates/lib` that each room may name.
 const ALLOWED_ROOMS: &[(&str, &[&str])] = &[
-    ("probe", &["facade"]),
-    ("facade", &["ops", "merge", "agent", "preview", "undo", "session", "snapshot", "run", "lane", "event"]),
+    ("probe", &["ops"]),
+    ("facade", &["board", "swarm", "ops", "merge", "undo", "lane"]),
     ("health", &["step_kinds", "swarm", "agent", "snapshot", "lane", "event"]),
     (
         "board",
@@ -51,7 +51,7 @@ const ALLOWED_ROOMS: &[(&str, &[&str])] = &[
     ("project", &["errors", "event"]),
     ("errors", &[]),
     ("event", &[]),
-    ("types", &[]),
+    ("types", &["swarm", "merge", "agent", "undo", "lane"]),
 ];
 
 /// What records may name of git: plain types.

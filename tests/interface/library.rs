@@ -1,6 +1,7 @@
 //! The library's public interface: its examples, run as programs.
 
 use proq_test_kit::Sandbox;
+use proq_test_kit::plans::repo_with_plan;
 
 /// Returns an example's command. Examples lie beside the test binaries, since `cargo test` builds them too.
 fn example(sandbox: &Sandbox, name: &str) -> std::process::Command {
@@ -27,6 +28,41 @@ fn land_example_lands_two_lanes() {
     ");
     assert_eq!(sandbox.read("one.txt"), "1\n");
     assert_eq!(sandbox.read("two.txt"), "2\n");
+}
+
+#[test]
+fn first_steps_example_lands_a_lane_and_takes_it_back() {
+    let sandbox = Sandbox::new();
+    sandbox.write("a.txt", "uncommitted\n");
+    let mut command = example(&sandbox, "first_steps");
+    command.arg(env!("CARGO_BIN_EXE_git-proq"));
+    insta::assert_snapshot!(sandbox.output(command).to_text(), @r"
+    payments is done, 1 ahead of main
+    preview: the checkout has payments.txt
+    back: the checkout lacks payments.txt
+    payments Landed on main
+    merge: the checkout has payments.txt
+    undo: the checkout lacks payments.txt
+    redo: the checkout has payments.txt
+    --- code 0
+    ");
+    assert_eq!(sandbox.read("a.txt"), "uncommitted\n");
+}
+
+#[test]
+fn run_plan_example_lands_tasks_on_current_branch() {
+    let plan = "format = 1\nsummary = \"A shop\"\nagent = \"worker\"\n[[task]]\nid = \"cart\"\ntitle = \"The cart\"\n\
+                [[task]]\nid = \"pay\"\ntitle = \"Payments\"\nneeds = [\"cart\"]\n";
+    let sandbox = repo_with_plan(plan);
+    let mut command = example(&sandbox, "run_plan");
+    command.args([env!("CARGO_BIN_EXE_git-proq"), "plan.toml"]);
+    insta::assert_snapshot!(sandbox.output(command).to_text(), @r"
+    cart: landed
+    pay: landed
+    2 of 2 tasks landed on main
+    --- code 0
+    ");
+    assert_eq!(sandbox.read("pay.txt"), "work of pay\n");
 }
 
 #[test]

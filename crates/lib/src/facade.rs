@@ -1,139 +1,59 @@
-//! Public library interface: the operations of the commands, for programs. Results are the data that `--json`
-//! prints.
+//! A repository for programs that use the library: a method per use case, each a call of [`crate::ops`].
 
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use proq_base::diagnostics::Listener;
-use proq_base::lane_name::LaneName;
-use proq_store::records::lane::{AnyLane, LaneRecord};
-use proq_store::records::lane_state::LaneState;
-use serde::Serialize;
+use proq_store::base::batch_id::BatchId;
 
-use crate::agent::command::agent_command::RunOptions;
-use crate::lane;
+use crate::board::rows::lane_details::ShownLane;
+use crate::board::rows::lane_list::LaneList;
+use crate::board::rows::load_list::{ListRequest, load_list};
 use crate::lane::Project;
-use crate::lane::inspection::list::LaneView;
-use crate::lane::recovery;
 use crate::merge::types::options::{LandingOptions, StackOrder};
-use crate::merge::types::outcome;
 use crate::ops;
+use crate::ops::cleanup::{CleanupOutcome, CleanupRequest};
 use crate::ops::discard::DiscardRequest;
-pub use crate::ops::error::Error;
-use crate::ops::merge::MergeRequest;
+use crate::ops::error::Error;
 use crate::ops::merge::conflict_agent::ConflictAgentChoice;
-use crate::ops::preview::PreviewRequest;
-use crate::ops::reporter::SilentReporter;
-use crate::ops::spawn::execution::SpawnedLane;
-use crate::ops::spawn::request::{LaneProgram, RequestedLanes, SpawnRequest};
-use crate::ops::wait::WaitRequest;
-use crate::ops::{merge, spawn};
+use crate::ops::merge::{MergeOutcome, MergeRequest};
+use crate::ops::pick::{PickOutcome, PickRequest};
+use crate::ops::preview::{PreviewOutcome, PreviewRequest};
+use crate::ops::removal::RemovalOutcome;
+use crate::ops::reporter::{Reporter, SilentReporter};
+use crate::ops::resolve::{ResolveOutcome, ResolveRequest};
+use crate::ops::send::{SendOutcome, SendRequest};
+use crate::ops::spawn::execution::SpawnOutcome;
+use crate::ops::spawn::request::SpawnRequest;
+use crate::ops::stop::{StopOutcome, StopRequest};
+use crate::ops::undo::{UndoOutcome, UndoRequest};
+use crate::ops::wait::{WaitOutcome, WaitRequest};
+use crate::swarm::landing::batch_records::BatchRecords;
+use crate::swarm::ops::control::{Halt, HaltOutcome, HaltRequest};
+use crate::swarm::ops::follow::BatchFollower;
+use crate::swarm::ops::resume::{ResumeOutcome, ResumeRequest};
+use crate::swarm::ops::start::{SwarmOutcome, SwarmRequest};
+use crate::swarm::ops::{control, resume, start};
+use crate::swarm::status::progress::BatchProgress;
+use crate::undo::undo_plan::UndoTarget;
 
-/// Options of a new lane.
-#[derive(Debug, Clone, Default)]
-#[non_exhaustive]
-pub struct Spawn {
-    /// Name of the lane; derived from the prompt or the command if none.
-    pub name: Option<String>,
-    /// Prompt of the agent.
-    pub prompt: Option<String>,
-    /// A known agent, or any program on `PATH`.
-    pub agent: Option<String>,
-    /// Command line to run instead of an agent. Without an agent and a command, the lane stays empty.
-    pub command: Vec<OsString>,
-    /// Starting point other than the current branch.
-    pub base: Option<String>,
-    /// Branch to land on other than the starting point.
-    pub onto: Option<String>,
-    /// Shell command lines that must succeed with the lane before it lands.
-    pub checks: Vec<String>,
-    /// Files that the task is expected to touch, as globs from the top of the repository.
-    pub scope: Vec<String>,
-    /// Whether the lane is merged automatically when its run is done.
-    pub auto_merge: bool,
-}
-
-impl Spawn {
-    /// Creates options for an agent with a prompt.
-    #[must_use]
-    pub fn agent(agent: impl Into<String>, prompt: impl Into<String>) -> Spawn {
-        Spawn { agent: Some(agent.into()), prompt: Some(prompt.into()), ..Spawn::default() }
-    }
-
-    /// Creates options for a command line.
-    #[must_use]
-    pub fn command<S: Into<OsString>>(args: impl IntoIterator<Item = S>) -> Spawn {
-        Spawn { command: args.into_iter().map(Into::into).collect(), ..Spawn::default() }
-    }
-
-    /// Sets the name of the lane.
-    #[must_use]
-    pub fn named(mut self, name: impl Into<String>) -> Spawn {
-        self.name = Some(name.into());
-        self
-    }
-}
-
-/// Current state of a lane.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct Lane {
-    /// Name of the lane.
-    pub name: String,
-    /// Title of the lane; at first the first line of its task.
-    pub title: String,
-    /// State of the lane's run or landing.
-    pub state: LaneState,
-    /// Reason or further detail of the state; none if there is none.
-    pub detail: Option<String>,
-    /// Branch of the lane.
-    pub branch: String,
-    /// Top folder of the lane's worktree.
-    pub path: PathBuf,
-    /// Branch that the lane lands on.
-    pub base: String,
-    /// Name of the lane's agent; none for an empty lane.
-    pub agent: Option<String>,
-    /// Number of commits on the lane's branch that its base lacks; none when one of the two branches is gone.
-    pub ahead: Option<usize>,
-    /// Number of commits on the lane's base that its branch lacks; none when one of the two branches is gone.
-    pub behind: Option<usize>,
-    /// Number of uncommitted files; none when that could not be determined.
-    pub uncommitted: Option<usize>,
-}
-
-impl From<LaneView> for Lane {
-    fn from(view: LaneView) -> Lane {
-        Lane {
-            state: view.state(),
-            detail: view.detail,
-            ahead: view.distance.map(|d| d.ahead),
-            behind: view.distance.map(|d| d.behind),
-            uncommitted: view.dirty.map(|d| d.entries.len()),
-            branch: view.lane.branch().unwrap_or_default().to_owned(),
-            name: view.lane.name.into(),
-            title: view.lane.title,
-            path: view.lane.path,
-            base: view.lane.base,
-            agent: view.lane.agent,
-        }
-    }
-}
-
-/// A repository with its lanes.
+/// A repository with its lanes. Each method is a use case with its usual options; with others, or for a
+/// forecast, call the use case itself with `project`. Lanes are named by their names or branches.
 pub struct Proq {
-    project: Project,
+    /// The open repository.
+    pub project: Project,
+    /// Receiver of progress, which also answers what only a person may decide.
+    pub reporter: Box<dyn Reporter>,
 }
 
 impl Proq {
-    /// Opens the repository that contains `dir`. The `git-proq` on `PATH` supervises agents.
+    /// Opens the repository that contains `dir`, after recovery of what crashed processes left there. The
+    /// `git-proq` on `PATH` supervises agents. Nothing is shown, and what needs a person's consent is refused.
     ///
     /// # Errors
-    /// Fails if there is no repository or no git.
+    /// Fails if there is no repository or no git, or the recovery fails.
     pub fn open(dir: impl AsRef<Path>) -> Result<Proq, Error> {
-        let project = Project::open(dir.as_ref(), Listener::silent())?;
-        recovery::recover(&project)?;
-        Ok(Proq { project })
+        let project = Project::open_recovered(dir.as_ref(), Listener::silent())?;
+        Ok(Proq { project, reporter: Box::new(SilentReporter) })
     }
 
     /// Sets another `git-proq` program to supervise agents.
@@ -143,118 +63,208 @@ impl Proq {
         self
     }
 
-    /// Creates a lane and starts its agent or command, if any. Returns once that is running, not when it has
-    /// exited.
+    /// Creates lanes, all or none, and starts their agents or commands. Returns once those run, not when they
+    /// have exited. The outcome has why one could not be started.
     ///
     /// # Errors
-    /// Fails if the name is taken or invalid, the base does not exist, the scope is not a list of globs, or
-    /// the program is not found. No lane is created then.
-    pub fn spawn(&self, request: &Spawn) -> Result<Lane, Error> {
-        let project = &self.project;
-        let program = match (&request.agent, request.command.as_slice()) {
-            (Some(agent), _) => LaneProgram::Agent(agent.clone()),
-            (None, []) => LaneProgram::None,
-            (None, argv) => LaneProgram::Command(argv.to_vec()),
-        };
-        let request = SpawnRequest {
-            name: request.name.as_deref().map(LaneName::parse).transpose()?,
-            prompt: request.prompt.clone(),
-            lanes: RequestedLanes::Single(program),
-            options: RunOptions { agent_command: request.command.clone(), ..RunOptions::default() },
-            dir: project.repo.command_dir().to_owned(),
-            base: request.base.clone(),
-            onto: request.onto.clone(),
-            checks: request.checks.clone(),
-            scope: request.scope.clone(),
-            auto_merge: request.auto_merge,
-            ..SpawnRequest::default()
-        };
-        let mut outcome = spawn::plan::plan(project, &request)?.execute(project, &SilentReporter)?;
-        let SpawnedLane { lane, failure, .. } = outcome.lanes.swap_remove(0);
-        match failure {
-            Some(e) => Err(e),
-            None => self.lane_from_record(lane.into_any()),
-        }
+    /// Fails if the name is taken, the base does not exist, the scope is not a list of globs, or a program is
+    /// not found. No lane is created then.
+    pub fn spawn(&self, request: &SpawnRequest) -> Result<SpawnOutcome, Error> {
+        ops::spawn::plan::plan(&self.project, request)?.execute(&self.project, &*self.reporter)
     }
 
-    /// Returns every lane that can be landed, by name.
-    pub fn list(&self) -> Result<Vec<Lane>, Error> {
-        let lanes = self.project.owned_lanes()?.into_iter().map(LaneRecord::into_any).collect();
-        let views = crate::lane::inspection::list::lane_views(&self.project, lanes)?;
-        Ok(views.into_iter().map(Lane::from).collect())
+    /// Returns all present lanes, attempts of a group next to each other and those of batches last, with a
+    /// short forecast of their conflicts.
+    ///
+    /// # Errors
+    /// Fails if the lanes' records or git's list of worktrees cannot be read.
+    pub fn list(&self) -> Result<LaneList, Error> {
+        load_list(&self.project, ListRequest::default(), &mut |_| {})
     }
 
-    /// Returns the current state of one lane.
-    pub fn show(&self, name: &str) -> Result<Lane, Error> {
-        self.lane_from_record(self.project.find_lane(name)?.into_any())
+    /// Returns all about one lane. A removed lane is named `NAME@N`, and a task of a batch names its lane.
+    ///
+    /// # Errors
+    /// Fails if there is no such lane, or a record cannot be read.
+    pub fn show(&self, name: impl AsRef<str>) -> Result<ShownLane, Error> {
+        ShownLane::load(&self.project, name.as_ref())
     }
 
     /// Waits for a lane's agent to exit.
-    pub fn wait(&self, name: &str) -> Result<Lane, Error> {
-        let lanes = vec![self.project.find_lane(name)?.into_any()];
-        let plan = ops::wait::plan(&self.project, &WaitRequest { lanes, ..WaitRequest::default() })?;
-        let waited = plan.execute(&self.project, &SilentReporter)?.waited.pop();
-        let unknown_lane = || lane::Error::UnknownLane { name: name.to_owned(), similar: None };
-        self.lane_from_record(waited.ok_or_else(unknown_lane)?.lane)
+    ///
+    /// # Errors
+    /// Fails if there is no such lane, or it disappears without a record.
+    pub fn wait(&self, name: impl AsRef<str>) -> Result<WaitOutcome, Error> {
+        let request =
+            WaitRequest { lanes: vec![self.project.find_any_lane(name.as_ref())?], ..WaitRequest::default() };
+        ops::wait::plan(&self.project, &request)?.execute(&self.project, &*self.reporter)
+    }
+
+    /// Stops a lane's agent. One that cannot be stopped is reported, and is not in the outcome.
+    ///
+    /// # Errors
+    /// Fails if there is no such lane.
+    pub fn stop(&self, name: impl AsRef<str>) -> Result<StopOutcome, Error> {
+        let lanes = Some(vec![self.project.find_any_lane(name.as_ref())?]);
+        let plan = ops::stop::plan(&self.project, &StopRequest { lanes, ..StopRequest::default() })?;
+        Ok(plan.execute(&self.project, &*self.reporter))
+    }
+
+    /// Sends a message to a lane's agent. One that runs gets it at the end of its turn; one that has ended
+    /// continues with it.
+    ///
+    /// # Errors
+    /// Fails if there is no such lane, or its agent cannot continue; nothing was sent then.
+    pub fn send(&self, name: impl AsRef<str>, text: impl Into<String>) -> Result<SendOutcome, Error> {
+        let lane = self.project.find_any_lane(name.as_ref())?;
+        let request = SendRequest { lane, text: Some(text.into()), attachments: Vec::new() };
+        ops::send::plan(&self.project, &request)?.execute(&self.project)
     }
 
     /// Previews a lane in the main checkout; uncommitted changes there are saved in a snapshot.
-    pub fn preview(&self, name: &str) -> Result<(), Error> {
-        self.project.repo.require_main()?;
-        let request = PreviewRequest::Show(Box::new(self.project.find_lane(name)?));
-        ops::preview::plan(&self.project, &request)?.execute(&self.project).map(drop)
+    ///
+    /// # Errors
+    /// Fails in a bare repository, or if the main checkout cannot show the lane; nothing was changed then.
+    pub fn preview(&self, name: impl AsRef<str>) -> Result<PreviewOutcome, Error> {
+        let request = PreviewRequest::Show(Box::new(self.project.find_lane(name.as_ref())?));
+        ops::preview::plan(&self.project, &request)?.execute(&self.project)
     }
 
-    /// Leaves the preview and restores the changes. If they conflict with what landed since, returns the
-    /// commit that still holds them; `git stash apply` reads it.
-    pub fn preview_back(&self) -> Result<Option<String>, Error> {
-        let plan = ops::preview::plan(&self.project, &PreviewRequest::Leave)?;
-        Ok(plan.execute(&self.project)?.snapshot)
+    /// Leaves the preview and restores the changes. If they conflict with what landed since, the outcome has
+    /// the commit that still holds them; `git stash apply` reads it.
+    ///
+    /// # Errors
+    /// Fails if there is no preview, or the main checkout cannot go back; nothing was changed then.
+    pub fn preview_back(&self) -> Result<PreviewOutcome, Error> {
+        ops::preview::plan(&self.project, &PreviewRequest::Leave)?.execute(&self.project)
     }
 
     /// Lands lanes in this order, each on its base, after the checks of the settings and of their tasks
     /// succeed. Of two conflicting lanes, the first lands. With `merge.push`, bases are pushed afterwards;
     /// the result of that is in the report and is not an error. No agent resolves conflicts, regardless of
     /// `merge.conflict_agent`. Automatic merges that waited for this landing are retried in the background.
-    pub fn merge(&self, lanes: &[String]) -> Result<outcome::LandingReport, Error> {
-        self.land_lanes(lanes, false)
-    }
-
-    /// Lands every finished lane, in the order in which most of them land.
-    pub fn merge_all(&self) -> Result<outcome::LandingReport, Error> {
-        self.land_lanes(&[], true)
-    }
-
-    /// Discards a lane. With `force`, saves its content first and stops a running agent.
     ///
     /// # Errors
-    /// Fails without `force` if the lane has work that is not on its base; nothing is changed then.
-    pub fn discard(&self, name: &str, force: bool) -> Result<(), Error> {
-        let lanes = vec![self.project.find_lane(name)?.into_any()];
-        let plan = ops::discard::plan(&DiscardRequest { lanes, force });
-        let removals = plan.execute(&self.project, &SilentReporter)?.lanes;
-        removals.into_iter().find_map(|removal| removal.error).map_or(Ok(()), Err)
+    /// Fails if a lane does not exist, nothing could be tried, or an approval is missing.
+    pub fn merge(&self, lanes: &[impl AsRef<str>]) -> Result<MergeOutcome, Error> {
+        let lanes = lanes.iter().map(|name| name.as_ref().to_owned()).collect();
+        self.land(lanes, LandingOptions { order: StackOrder::Given, ..LandingOptions::default() })
     }
 
-    /// Lands these lanes, or with `all` every finished lane, with the settings of the repository.
-    fn land_lanes(&self, lanes: &[String], all: bool) -> Result<outcome::LandingReport, Error> {
-        let request = MergeRequest {
-            lanes: lanes.to_vec(),
-            conflict_agent: ConflictAgentChoice::Nobody,
-            options: LandingOptions {
-                all,
-                order: if all { StackOrder::Best } else { StackOrder::Given },
-                ..LandingOptions::default()
-            },
-            ..MergeRequest::default()
-        };
-        Ok(merge::plan(&self.project, &request)?.execute(&self.project, &SilentReporter)?.report)
+    /// Lands every finished lane as [`Proq::merge`] does, in the order in which most of them land.
+    ///
+    /// # Errors
+    /// As [`Proq::merge`].
+    pub fn merge_all(&self) -> Result<MergeOutcome, Error> {
+        self.land(Vec::new(), LandingOptions { all: true, ..LandingOptions::default() })
     }
 
-    /// Returns the current state of the lane with this record.
-    fn lane_from_record(&self, record: AnyLane) -> Result<Lane, Error> {
-        let name = record.name.to_string();
-        let view = crate::lane::inspection::list::lane_views(&self.project, vec![record])?.pop();
-        view.map(Lane::from).ok_or_else(|| lane::Error::UnknownLane { name, similar: None }.into())
+    fn land(&self, lanes: Vec<String>, options: LandingOptions) -> Result<MergeOutcome, Error> {
+        let conflict_agent = ConflictAgentChoice::Nobody;
+        let request = MergeRequest { lanes, conflict_agent, options, ..MergeRequest::default() };
+        ops::merge::plan(&self.project, &request)?.execute(&self.project, &*self.reporter)
+    }
+
+    /// Lands one of several attempts at a task, and discards the others.
+    ///
+    /// # Errors
+    /// Fails if the lane is no attempt, agents run in others, or nothing could be tried.
+    pub fn pick(&self, request: &PickRequest) -> Result<PickOutcome, Error> {
+        ops::pick::plan(&self.project, request)?.execute(&self.project, &*self.reporter, &|_| {})
+    }
+
+    /// Resolves a lane's conflict by an agent, in a shell or merge tool on this terminal, or with what is in
+    /// the open worktree; or gives an open resolution up.
+    ///
+    /// # Errors
+    /// Fails if the lane does not exist or the resolution is refused; its worktree stays open then.
+    pub fn resolve(&self, request: ResolveRequest) -> Result<ResolveOutcome, Error> {
+        ops::resolve::plan(&self.project, request)?.execute(&self.project, &*self.reporter)
+    }
+
+    /// Discards lanes. With `force`, saves their content first and stops running agents. Without it, a lane
+    /// with work that is not on its base is retained. The outcome has an error for each retained lane.
+    ///
+    /// # Errors
+    /// Fails if the operation itself fails.
+    pub fn discard(&self, request: &DiscardRequest) -> Result<RemovalOutcome, Error> {
+        ops::discard::plan(request).execute(&self.project, &*self.reporter)
+    }
+
+    /// Removes lanes that are landed or otherwise no longer needed, and deletes what has expired.
+    ///
+    /// # Errors
+    /// Fails if the lanes or worktrees cannot be read, or the operation itself fails.
+    pub fn cleanup(&self, request: &CleanupRequest) -> Result<CleanupOutcome, Error> {
+        let plan = ops::cleanup::plan(&self.project, request, &BatchRecords)?;
+        plan.execute(&self.project, &*self.reporter)
+    }
+
+    /// Undoes the last operation; one of another terminal only if the reporter's person agrees.
+    ///
+    /// # Errors
+    /// Fails if there is nothing to undo, or later commits or a batch build on it; nothing was changed then.
+    pub fn undo(&self) -> Result<UndoOutcome, Error> {
+        self.undo_target(UndoTarget::Last(None))
+    }
+
+    /// Takes the last undo back.
+    ///
+    /// # Errors
+    /// Fails if the last operation is no undo, or it cannot be taken back; nothing was changed then.
+    pub fn redo(&self) -> Result<UndoOutcome, Error> {
+        self.undo_target(UndoTarget::LastUndo)
+    }
+
+    fn undo_target(&self, target: UndoTarget) -> Result<UndoOutcome, Error> {
+        let request = UndoRequest { target, force: false, is_named: target == UndoTarget::LastUndo };
+        ops::undo::plan(&self.project, &request, &BatchRecords)?.execute(&self.project, &*self.reporter)
+    }
+
+    /// Starts a batch that runs a plan, or continues the unfinished one of the same plan if the reporter's
+    /// person agrees. Returns once its scheduler runs.
+    ///
+    /// # Errors
+    /// Fails if the plan is invalid or done, an agent cannot be started, there are uncommitted changes, or an
+    /// approval is missing.
+    pub fn swarm(&self, request: &SwarmRequest) -> Result<SwarmOutcome, Error> {
+        start::plan(&self.project, request)?.execute(&self.project, &*self.reporter)
+    }
+
+    /// Waits until a batch is over or paused, or its scheduler is gone, and returns how far it is.
+    ///
+    /// # Errors
+    /// Fails if there is no such batch, or its log cannot be read.
+    pub fn wait_for_batch(&self, batch: &BatchId) -> Result<BatchProgress, Error> {
+        BatchFollower::from_start(&self.project, batch)?.wait_for_end(&self.project)
+    }
+
+    /// Pauses a batch: what runs is ended and landed first. Returns once its scheduler has received that.
+    ///
+    /// # Errors
+    /// Fails if there is no such batch, it was cleaned up, or its scheduler does not answer in time.
+    pub fn pause(&self, batch: &BatchId) -> Result<HaltOutcome, Error> {
+        self.halt(batch, Halt::Pause)
+    }
+
+    /// Aborts a batch: its agents are requested to finish. Returns once its scheduler has received that.
+    ///
+    /// # Errors
+    /// As [`Proq::pause`].
+    pub fn abort(&self, batch: &BatchId) -> Result<HaltOutcome, Error> {
+        self.halt(batch, Halt::Abort { hard: false })
+    }
+
+    fn halt(&self, batch: &BatchId, halt: Halt) -> Result<HaltOutcome, Error> {
+        let request = HaltRequest { batch_name: Some(batch.to_string()), halt };
+        control::plan(&self.project, &request)?.execute(&self.project)
+    }
+
+    /// Continues a batch. Returns once its scheduler has received that.
+    ///
+    /// # Errors
+    /// Fails if there is no such batch or task, the batch was cleaned up, or no scheduler can be started.
+    pub fn resume(&self, request: &ResumeRequest) -> Result<ResumeOutcome, Error> {
+        resume::plan(&self.project, request)?.execute(&self.project)
     }
 }

@@ -9,7 +9,7 @@ use proq_git as git;
 use proq_git::merge::tree_merge;
 use proq_git::{CommitId, RepoPath, TreeId};
 
-use crate::facade::Error;
+use crate::ops::error::Error;
 
 /// A repository in which commits can be merged without changing its refs, index or files.
 pub struct Probe {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Instant;
 
-use git_proq::{CommitId, RepoPath};
+use git_proq::types::{CommitId, RepoPath};
 
 use super::replay::{JudgedMerge, init_with_objects};
 use crate::merging::{Outcome, exit_reason};

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use git_proq::CommitId;
 use git_proq::probe::Probe;
+use git_proq::types::CommitId;
 
 use super::end_to_end;
 use crate::copy;

@@ -6,7 +6,7 @@ use std::ops::{AddAssign, Range};
 use std::path::Path;
 
 use git_proq::probe::Probe;
-use git_proq::{CommitId, TreeId};
+use git_proq::types::{CommitId, TreeId};
 
 use super::generate::{MergeCase, generate_merge};
 use super::git::{self, GitOracle, GitVerdict};

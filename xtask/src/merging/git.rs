@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use git_proq::CommitId;
+use git_proq::types::CommitId;
 
 use super::{Outcome, fail};
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::rc::Rc;
 
-use git_proq::CommitId;
+use git_proq::types::CommitId;
 
 use super::generate::MergeCase;
 use super::git::{exit_reason, git, run_with_input};

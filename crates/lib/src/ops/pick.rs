@@ -285,6 +285,7 @@ mod tests {
 
     use super::*;
     use crate::facade::Proq;
+    use crate::ops::discard::DiscardRequest;
     use crate::ops::reporter::SilentReporter;
     use crate::ops::spawn;
     use crate::ops::spawn::request::{LaneProgram, RequestedLanes, SpawnRequest};
@@ -308,18 +309,19 @@ mod tests {
         };
         let _ = spawn::plan::plan(&project, &request).unwrap().execute(&project, &SilentReporter).unwrap();
         let proq = Proq::open(&top).unwrap();
-        sh("echo x > x; git add x; git commit -qm x", &proq.show("x-1").unwrap().path);
+        sh("echo x > x; git add x; git commit -qm x", &proq.show("x-1").unwrap().lane.path);
         let request = PickRequest { lane: "x-1".to_owned(), ..PickRequest::default() };
         // As another process would, before the others are discarded.
         let on_landed = |merge: &MergeOutcome| {
             assert_eq!(merge.report.lanes[0].lane, "x-1");
-            proq.discard("x-2", true).unwrap();
+            let lanes = vec![project.find_any_lane("x-2").unwrap()];
+            let _ = proq.discard(&DiscardRequest { lanes, force: true }).unwrap();
         };
         let outcome =
             plan(&project, &request).unwrap().execute(&project, &SilentReporter, &on_landed).unwrap();
         assert_eq!(outcome.exit(), Exit::Success);
         let discarded = outcome.discarded.unwrap();
         assert!(discarded.len() == 1 && discarded[0].lane == "x-3" && discarded[0].removed);
-        assert_eq!(proq.list().unwrap().len(), 0);
+        assert_eq!(proq.list().unwrap().views.len(), 0);
     }
 }

@@ -179,8 +179,10 @@ mod tests {
     use proq_base::diagnostics::Listener;
 
     use super::*;
-    use crate::facade::{Proq, Spawn};
+    use crate::facade::Proq;
+    use crate::ops::discard::DiscardRequest;
     use crate::ops::reporter::SilentReporter;
+    use crate::ops::spawn::request::SpawnRequest;
 
     /// Simulates another process that removes a lane and makes one of the same name while hooks run.
     #[test]
@@ -191,16 +193,17 @@ mod tests {
         let status = Command::new("sh").args(["-ec", script]).current_dir(&top).env("HOME", &top).status();
         assert!(status.unwrap().success());
         let proq = Proq::open(&top).unwrap();
-        let empty_lane = Spawn::default().named("x");
+        let name = LaneName::parse("x").unwrap();
+        let empty_lane = SpawnRequest { name: Some(name), ..SpawnRequest::default() };
         proq.spawn(&empty_lane).unwrap();
         let project = Project::open(&top, Listener::silent()).unwrap();
         let lanes = vec![project.find_any_lane("x").unwrap()];
-        let plan = crate::ops::discard::plan(&crate::ops::discard::DiscardRequest { lanes, force: true });
-        proq.discard("x", false).unwrap();
+        let plan = crate::ops::discard::plan(&DiscardRequest { lanes: lanes.clone(), force: true });
+        assert!(proq.discard(&DiscardRequest { lanes, force: false }).unwrap().lanes[0].removed);
         proq.spawn(&empty_lane).unwrap();
         let removals = plan.execute(&project, &SilentReporter).unwrap().lanes;
         let error = removals[0].error.as_ref().expect("an error").to_string();
         assert_eq!(error, "lane 'x' was removed and made again since; it was left as it is");
-        assert!(!removals[0].removed && proq.show("x").unwrap().path.join(".git").exists());
+        assert!(!removals[0].removed && proq.show("x").unwrap().lane.path.join(".git").exists());
     }
 }

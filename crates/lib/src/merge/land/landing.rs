@@ -289,7 +289,9 @@ mod tests {
     use proq_base::diagnostics::Listener;
 
     use super::*;
-    use crate::facade::{Proq, Spawn};
+    use crate::facade::Proq;
+    use crate::ops::discard::DiscardRequest;
+    use crate::ops::spawn::request::SpawnRequest;
 
     /// The check on the landing's turn may last as long as a forecast, and another process works meanwhile.
     #[test]
@@ -300,11 +302,13 @@ mod tests {
         let status = Command::new("sh").args(["-ec", script]).current_dir(&top).env("HOME", &top).status();
         assert!(status.unwrap().success());
         let proq = Proq::open(&top).unwrap();
-        proq.spawn(&Spawn::default().named("x")).unwrap();
+        let name = LaneName::parse("x").ok();
+        let _ = proq.spawn(&SpawnRequest { name, ..SpawnRequest::default() }).unwrap();
         let project = Project::open(&top, Listener::silent()).unwrap();
         let landing = Landing::from_lanes(vec![project.find_lane("x").unwrap()]);
         let on_turn = &|| {
-            proq.discard("x", false).unwrap();
+            let lanes = vec![project.find_any_lane("x").unwrap()];
+            let _ = proq.discard(&DiscardRequest { lanes, force: false }).unwrap();
             Ok(())
         };
         let report = land_lanes(&project, landing, LandingCallbacks { on_turn, on_plan: &|_| {} }).unwrap();
