@@ -68,3 +68,17 @@ fn pinned_plan_is_refused_after_any_change() {
         assert!(sandbox.lane_path("one").exists(), "{change}");
     }
 }
+
+/// Promise: agent-requests/merge-plan
+#[test]
+fn token_of_another_plan_lands_nothing() {
+    let sandbox = one_lane();
+    let base = sandbox.git(&["rev-parse", "main"]);
+    let token = pinned_plan(&open(&sandbox.repo)).fingerprint().as_str().to_owned();
+    sandbox.commit_in_lane("one", "echo 2 > one.txt");
+    insta::assert_snapshot!(sandbox.proq(&["merge", "--all", "--plan-token", &token]).fails(1), @r"
+    error: the repository has changed since the plan was made; nothing was moved
+    hint: see what would land now: git proq merge --dry-run …
+    ");
+    assert_eq!(sandbox.git(&["rev-parse", "main"]), base);
+}

@@ -68,6 +68,11 @@ impl Printable {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// Returns the text.
+    pub fn into_string(self) -> String {
+        self.0
+    }
 }
 
 /// Escapes each line of a text.

@@ -4,6 +4,7 @@ use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use proq_base::explain::Exit;
 use proq_base::interrupt;
+use proq_lib::board::diff::LaneDiff;
 use proq_lib::lane::inspection::attempts;
 use proq_lib::merge::comparison::compare;
 use proq_lib::merge::comparison::compare::{AttemptSummary, CheckSource, Comparison};
@@ -60,7 +61,7 @@ pub(crate) fn run(context: &CommandContext, args: &Compare) -> CommandResult {
     if args.diff && !context.ui.json {
         for lane in lanes {
             context.ui.print_line(console::style(format!("lane {}", lane.name)).bold().to_string());
-            let diff = lane_diff::open(context, &project, lane, None)?;
+            let diff = LaneDiff::open(&project, lane, None)?;
             lane_diff::print_diff(context, &diff, false)?;
         }
         return Ok(Exit::Success);

@@ -3,6 +3,7 @@
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use proq_base::explain::Exit;
+use proq_lib::board::diff::LaneDiff;
 use proq_lib::types::{PatchSelection, RepoPath, RunNumber};
 
 use super::lane_diff;
@@ -59,7 +60,7 @@ impl Diff {
 pub(crate) fn run(context: &CommandContext, args: &Diff) -> CommandResult {
     let selection = args.selection()?;
     let project = context.project()?;
-    let diff = lane_diff::open(context, &project, project.find_lane(&args.lane)?, args.run)?;
+    let diff = LaneDiff::open(&project, project.find_lane(&args.lane)?, args.run)?;
     if context.ui.json {
         context.ui.print_json(diff.to_output(selection.as_ref())?);
     } else {

@@ -4,41 +4,53 @@ use console::style;
 use proq_base::explain::{Exit, Explain};
 use proq_base::{interrupt, terminal_text};
 pub(crate) use proq_lib::ops::error::Error as Failure;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::cli::terminal::ui;
 
 /// JSON output of a failure.
-#[derive(Serialize)]
-struct FailureOutput {
-    error: String,
-    causes: Vec<String>,
-    hints: Vec<String>,
+#[derive(Serialize, Deserialize)]
+pub(crate) struct FailureOutput {
+    /// Message, in one line.
+    pub(crate) error: String,
+    /// Causes, the nearest first.
+    pub(crate) causes: Vec<String>,
+    /// Hints on what to do.
+    pub(crate) hints: Vec<String>,
     exit: u8,
+}
+
+impl FailureOutput {
+    /// Describes a failure that is not due to a signal.
+    pub(crate) fn new(failure: &Failure) -> FailureOutput {
+        let error = failure.0.as_ref();
+        FailureOutput {
+            error: error.to_string(),
+            causes: cause_lines(error),
+            hints: error.hints().iter().map(ToString::to_string).collect(),
+            exit: error.exit().code(),
+        }
+    }
 }
 
 /// Prints a failure and returns the exit code.
 pub(crate) fn print_failure(failure: &Failure, json: bool) -> Exit {
-    let error = failure.0.as_ref();
     let signal = interrupt::received_signal();
-    let exit = if signal == 0 { error.exit() } else { Exit::Signal(signal) };
-    let hints: Vec<String> = error.hints().iter().map(ToString::to_string).collect();
-    let causes = cause_lines(error);
-    let message = match signal {
-        0 => error.to_string(),
+    let exit = if signal == 0 { failure.0.exit() } else { Exit::Signal(signal) };
+    let mut output = FailureOutput { exit: exit.code(), ..FailureOutput::new(failure) };
+    if signal != 0 {
         // After Ctrl-C, git's own error about the same signal would only hide the cause.
-        _ => interrupt::Interrupted.to_string(),
-    };
+        output.error = interrupt::Interrupted.to_string();
+    }
     if json {
-        let output = FailureOutput { error: message, causes, hints, exit: exit.code() };
         ui::Ui { json, quiet: true, verbose: false }.print_json(output);
         return exit;
     }
-    ui::print_error("error:", &printable_text(&message), true);
-    for cause in causes {
+    ui::print_error("error:", &printable_text(&output.error), true);
+    for cause in output.causes {
         ui::print_error("  caused by:", &printable_text(&cause), false);
     }
-    for hint in hints {
+    for hint in output.hints {
         ui::print_error(&style("hint:").cyan().for_stderr().to_string(), &printable_text(&hint), false);
     }
     exit

@@ -136,8 +136,8 @@ pub enum UsageError {
     },
 }
 
-/// Prints clap's output: help, the version, or an error. git intercepts `git proq --help`, so `--help` is
-/// replaced by `-h` in errors.
+/// Prints clap's output: help, the version, or an error. git intercepts `git proq --help`, so errors
+/// name `-h`.
 pub(crate) fn print_clap_output(clap_output: &clap::Error) {
     if !clap_output.use_stderr() {
         drop(clap_output.print());
@@ -145,11 +145,15 @@ pub(crate) fn print_clap_output(clap_output: &clap::Error) {
     }
     let text = clap_output.render();
     let text = if console::colors_enabled_stderr() { text.ansi().to_string() } else { text.to_string() };
-    let text = match text.rsplit_once("For more information") {
+    crate::cli::terminal::ui::print_inline(&with_short_help_flag(text));
+}
+
+/// Replaces `--help` by `-h` in the text of a clap error.
+pub(crate) fn with_short_help_flag(text: String) -> String {
+    match text.rsplit_once("For more information") {
         Some((before, after)) => format!("{before}For more information{}", after.replace("--help", "-h")),
         None => text,
-    };
-    crate::cli::terminal::ui::print_inline(&text);
+    }
 }
 
 /// Formats names as alternatives: `a, b or c`.

@@ -2,6 +2,7 @@
 
 use std::io::IsTerminal;
 use std::num::ParseIntError;
+use std::path::Path;
 use std::time::Duration;
 
 use clap::Args;
@@ -12,7 +13,6 @@ use proq_lib::ops::merge::{MergeRequest, PushChoice};
 use proq_lib::types::{MergeStrategy, WaitLimit};
 
 use crate::cli::arguments::candidates::installed_agent_names;
-use crate::cli::invocation::context::CommandContext;
 use crate::cli::terminal::ui;
 
 /// How lanes land.
@@ -57,8 +57,8 @@ pub(crate) struct LandingArgs {
 }
 
 impl LandingArgs {
-    /// Returns the request for a landing of no lanes with these flags.
-    pub(crate) fn request(&self, context: &CommandContext) -> MergeRequest {
+    /// Returns the request for a landing of no lanes with these flags, by a command that was started in `dir`.
+    pub(crate) fn request(&self, dir: &Path) -> MergeRequest {
         let conflict_agent = match self.conflict_agent.as_deref() {
             Some("") => ConflictAgentChoice::Nobody,
             None if self.no_conflict_agent => ConflictAgentChoice::Nobody,
@@ -83,7 +83,7 @@ impl LandingArgs {
         MergeRequest {
             conflict_agent,
             conflict_retries: self.conflict_retries,
-            current_dir: context.dir.clone(),
+            current_dir: dir.to_owned(),
             push,
             may_push_prompt: std::io::stdin().is_terminal() && ui::stderr_is_terminal(),
             options,

@@ -1,6 +1,7 @@
 //! The `git proq merge` command.
 
 use proq_lib::lane::Project;
+use proq_lib::ops;
 use proq_lib::ops::auto_merge::{AutoMergeRequest, AutoMergeTrigger};
 
 use super::landing::{land_and_print, print_outcome};
@@ -19,7 +20,15 @@ pub(crate) fn run(context: &CommandContext, args: &Merge) -> CommandResult {
     if let Some(batch_name) = &args.batch {
         return merge_batch::run(context, &mut project, args, batch_name);
     }
-    let outcome = land_and_print(context, &project, &args.request(context), args.dry_run)?;
+    let request = args.request(&context.dir);
+    let outcome = match &args.plan_token {
+        None => land_and_print(context, &project, &request, args.dry_run)?,
+        Some(token) => {
+            let outcome = ops::merge::plan(&project, &request)?.execute_pinned(&project, context, token)?;
+            print_outcome(context, &project, &outcome, request.options.all);
+            outcome
+        }
+    };
     if !args.dry_run {
         merge_batch::mark_tasks_of_landed_batches(context, &project, &outcome.report);
     }

@@ -1,5 +1,7 @@
 //! Arguments of `git proq merge`, with which other commands land lanes too.
 
+use std::path::Path;
+
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use proq_lib::merge::types::options::{LandingOptions, StackOrder};
@@ -7,7 +9,6 @@ use proq_lib::ops::merge::MergeRequest;
 
 use super::landing_args::LandingArgs;
 use crate::cli::arguments::candidates::{batch_ids, owned_lane_names, user_branch_names};
-use crate::cli::invocation::context::CommandContext;
 
 /// Land lanes on the branch they were cut from
 ///
@@ -86,12 +87,15 @@ pub(crate) struct Merge {
     /// Land them as `spawn --auto-merge` does. Started by a supervisor, with the lane's lock, or by another landing
     #[arg(long, hide = true, value_name = "WHY", value_parser = ["run-ended", "retry"])]
     pub(crate) auto: Option<String>,
+    /// Land only what the plan with this fingerprint has shown. Passed by the MCP server
+    #[arg(long, hide = true, value_name = "TOKEN", conflicts_with_all = ["dry_run", "batch", "auto"])]
+    pub(crate) plan_token: Option<String>,
 }
 
 impl Merge {
-    /// Returns the request for this landing.
-    pub(crate) fn request(&self, context: &CommandContext) -> MergeRequest {
-        let request = self.landing_flags.request(context);
+    /// Returns the request for this landing, by a command that was started in `dir`.
+    pub(crate) fn request(&self, dir: &Path) -> MergeRequest {
+        let request = self.landing_flags.request(dir);
         let options = LandingOptions {
             all: self.all,
             onto: self.onto.clone(),

@@ -25,11 +25,11 @@ pub(crate) fn run(
     let plan = land_batch::plan(project, &request)?;
     let print = |outcome: &_| print_outcome(context, project, outcome, args.all);
     if args.dry_run {
-        let outcome = plan.forecast(project, args.request(context), context)?;
+        let outcome = plan.forecast(project, args.request(&context.dir), context)?;
         print(&outcome);
         return Ok(outcome.report.exit());
     }
-    let outcome = plan.execute(project, args.request(context), context, &print)?;
+    let outcome = plan.execute(project, args.request(&context.dir), context, &print)?;
     outcome.marks.iter().for_each(|marks| print_marks(context, marks));
     Ok(outcome.merge.report.exit())
 }

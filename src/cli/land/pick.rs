@@ -1,5 +1,7 @@
 //! The `git proq pick` command: lands one of several attempts, then discards the others.
 
+use std::path::Path;
+
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use proq_lib::lane::removal::remove_lane::RemovalReason;
@@ -70,7 +72,7 @@ struct PickOutput {
 pub(crate) fn run(context: &CommandContext, args: &Pick) -> CommandResult {
     let project = context.project_for_write()?;
     caller::refuse_lane_agent(args.dry_run)?;
-    let plan = pick::plan(&project, &args.request(context))?;
+    let plan = pick::plan(&project, &args.request(&context.dir))?;
     let (group, has_others) = (plan.group.clone(), plan.has_others());
     let has_landed_before = plan.landed_before().is_some();
     if let Some(landed) = plan.landed_before() {
@@ -101,9 +103,9 @@ pub(crate) fn run(context: &CommandContext, args: &Pick) -> CommandResult {
 }
 
 impl Pick {
-    /// Returns the request for this pick.
-    fn request(&self, context: &CommandContext) -> PickRequest {
-        let request = self.landing_flags.request(context);
+    /// Returns the request for this pick, by a command that was started in `dir`.
+    fn request(&self, dir: &Path) -> PickRequest {
+        let request = self.landing_flags.request(dir);
         let options = LandingOptions { onto: self.onto.clone(), force: self.force, ..request.options };
         PickRequest { lane: self.lane.clone(), merge: MergeRequest { stop: self.stop, options, ..request } }
     }

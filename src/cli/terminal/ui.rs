@@ -11,9 +11,9 @@ use proq_base::terminal_text::Printable;
 use proq_lib::event::log::Event;
 use proq_lib::event::terminal;
 use proq_lib::lane::Project;
-use proq_store::records::agent::Activity;
-use proq_store::records::lane_state::LaneState;
+use proq_lib::types::{Activity, LaneState};
 use serde::Serialize;
+use serde_json::Value;
 
 /// Whether the last line on stderr is a progress line, which the next message replaces.
 static IS_PROGRESS_SHOWN: AtomicBool = AtomicBool::new(false);
@@ -76,31 +76,17 @@ impl Ui {
 
     /// Prints the entire result of the command as one JSON object; adds the key `schema`.
     pub(crate) fn print_json(self, body: impl Serialize) {
-        let mut value = serde_json::to_value(body).unwrap_or_default();
-        if let Some(map) = value.as_object_mut() {
-            map.insert("schema".to_owned(), 1.into());
-        }
-        write_json(&serde_json::to_string_pretty(&value).unwrap_or_default());
+        write_json(&json_text(body));
     }
 
     /// Prints a long result as one JSON object: its fields keep their order, and `schema` comes last.
     pub(crate) fn print_ordered_json(self, body: impl Serialize) {
-        #[derive(Serialize)]
-        struct WithSchema<T> {
-            #[serde(flatten)]
-            body: T,
-            schema: u32,
-        }
-        write_json(&serde_json::to_string_pretty(&WithSchema { body, schema: 1 }).unwrap_or_default());
+        write_json(&ordered_json_text(body));
     }
 
     /// Prints one JSON object on one line, for streams; adds the key `schema`.
     pub(crate) fn print_json_line(self, body: impl Serialize) {
-        let mut value = serde_json::to_value(body).unwrap_or_default();
-        if let Some(map) = value.as_object_mut() {
-            map.insert("schema".to_owned(), 1.into());
-        }
-        write_json(&value.to_string());
+        write_json(&Printable::escape_json(&json_value(body).to_string()));
     }
 
     /// Prints a status message to stderr, unless `--quiet` is given.
@@ -215,9 +201,35 @@ fn write_line(out: &mut impl Write, line: &Printable) {
     exit_on_closed_pipe(result);
 }
 
-/// Writes JSON text to stdout, with control characters escaped.
-fn write_json(text: &str) {
-    write_line(&mut std::io::stdout().lock(), &Printable::escape_json(text));
+/// Converts a result to JSON; adds the key `schema`.
+pub(crate) fn json_value(body: impl Serialize) -> Value {
+    let mut value = serde_json::to_value(body).unwrap_or_default();
+    if let Some(map) = value.as_object_mut() {
+        map.insert("schema".to_owned(), 1.into());
+    }
+    value
+}
+
+/// Returns the text of a result as one JSON object with the key `schema`, with control characters escaped.
+pub(crate) fn json_text(body: impl Serialize) -> Printable {
+    Printable::escape_json(&serde_json::to_string_pretty(&json_value(body)).unwrap_or_default())
+}
+
+/// Returns the text of a long result as one JSON object, with control characters escaped: its fields keep
+/// their order, and `schema` comes last.
+pub(crate) fn ordered_json_text(body: impl Serialize) -> Printable {
+    #[derive(Serialize)]
+    struct WithSchema<T> {
+        #[serde(flatten)]
+        body: T,
+        schema: u32,
+    }
+    let text = serde_json::to_string_pretty(&WithSchema { body, schema: 1 });
+    Printable::escape_json(&text.unwrap_or_default())
+}
+
+fn write_json(text: &Printable) {
+    write_line(&mut std::io::stdout().lock(), text);
 }
 
 /// Exits with code 0 if the pipe is closed: `git proq list | head -1` must not report an error, because the

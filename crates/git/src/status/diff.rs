@@ -91,9 +91,7 @@ impl Repo {
         stat: bool,
         print: Option<PrintChunk<'_>>,
     ) -> Result<(), Error> {
-        self.require_readable(worktree, from, to)?;
-        let command =
-            worktree.set_index(self.git_in(&worktree.dir)).arg("diff").args(stat.then_some("--stat"));
+        let command = self.diff_command(worktree, from, to, stat)?;
         // Git quotes the names that `--stat` shows.
         let print = match print {
             Some(print) if !stat && !self.uses_diff_pager(&worktree.dir)? => print,
@@ -103,6 +101,34 @@ impl Repo {
         let use_color = self.git_in(&worktree.dir).args(config_args).run()?.trimmed_stdout() == "true";
         let command = command.arg(if use_color { "--color=always" } else { "--color=never" });
         command.args(revision_args(from, to)).arg("--").run_printing(print)
+    }
+
+    /// Returns a difference in git's format, as `git diff` prints it to a pipe: from one commit to another, or
+    /// to the present state of `worktree`. `stat` shows only the files.
+    ///
+    /// # Errors
+    /// [`Error::Unreadable`] when a changed file cannot be read.
+    pub fn diff_text(
+        &self,
+        worktree: &DiffWorktree,
+        from: CommitId,
+        to: Option<CommitId>,
+        stat: bool,
+    ) -> Result<Vec<u8>, Error> {
+        let command = self.diff_command(worktree, from, to, stat)?;
+        Ok(command.args(revision_args(from, to)).arg("--").run()?.stdout)
+    }
+
+    /// Returns the command that shows a difference, without its revisions.
+    fn diff_command(
+        &self,
+        worktree: &DiffWorktree,
+        from: CommitId,
+        to: Option<CommitId>,
+        stat: bool,
+    ) -> Result<crate::program::command::Command, Error> {
+        self.require_readable(worktree, from, to)?;
+        Ok(worktree.set_index(self.git_in(&worktree.dir)).arg("diff").args(stat.then_some("--stat")))
     }
 
     /// Returns a difference as lines, from one commit to another, or to the present state of `worktree`. Only

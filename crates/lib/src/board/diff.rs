@@ -27,8 +27,6 @@ pub struct LaneDiff<'a> {
     pub from: CommitId,
     to: Option<CommitId>,
     worktree: DiffWorktree,
-    /// Untracked files that cannot be read, and are left out.
-    pub unreadable_paths: Vec<RepoPath>,
     /// Holds the index with the untracked files.
     _scratch: Option<ScratchDir>,
 }
@@ -49,7 +47,7 @@ pub struct DiffOutput {
 
 impl<'a> LaneDiff<'a> {
     /// Prepares the comparison of a lane with the commit where it left its base, or of one of its runs with the
-    /// commit where the run began.
+    /// commit where the run began. Warns of untracked files that cannot be read, and leaves them out.
     ///
     /// # Errors
     /// [`BoardError::NoSuchRun`], the lane's branch is missing, or the worktree cannot be read.
@@ -86,12 +84,14 @@ impl<'a> LaneDiff<'a> {
         from: CommitId,
         to: Option<CommitId>,
     ) -> Result<Self, Error> {
-        let (mut unreadable_paths, mut scratch) = (Vec::new(), None);
+        let mut scratch = None;
         let worktree = match to {
             Some(_) => DiffWorktree::with_tracked_files(project.repo.command_dir()),
             None => {
                 let (untracked, unreadable) = DiffWorktree::list_untracked(&project.repo, &lane.path)?;
-                unreadable_paths = unreadable;
+                for path in unreadable {
+                    project.listener.warn(format!("{path} is left out: it cannot be read"));
+                }
                 if untracked.is_empty() {
                     DiffWorktree::with_tracked_files(&lane.path)
                 } else {
@@ -100,7 +100,7 @@ impl<'a> LaneDiff<'a> {
                 }
             }
         };
-        Ok(LaneDiff { project, lane, run, from, to, worktree, unreadable_paths, _scratch: scratch })
+        Ok(LaneDiff { project, lane, run, from, to, worktree, _scratch: scratch })
     }
 
     /// Shows the difference as git does: on the terminal with the user's pager, and in chunks by `print` where
@@ -110,6 +110,14 @@ impl<'a> LaneDiff<'a> {
     /// Fails when git fails, or a changed file cannot be read.
     pub fn show(&self, stat: bool, print: Option<PrintChunk<'_>>) -> Result<(), Error> {
         Ok(self.project.repo.show_diff(&self.worktree, self.from, self.to, stat, print)?)
+    }
+
+    /// Returns the difference in git's format. `stat` shows only the files.
+    ///
+    /// # Errors
+    /// Fails when git fails, or a changed file cannot be read.
+    pub fn to_text(&self, stat: bool) -> Result<Vec<u8>, Error> {
+        Ok(self.project.repo.diff_text(&self.worktree, self.from, self.to, stat)?)
     }
 
     /// Returns the JSON output, with the changed lines of `selection` if there is one.

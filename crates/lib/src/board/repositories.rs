@@ -3,12 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use proq_base::diagnostics::Listener;
+use proq_base::explain::Exit;
 use proq_git as git;
 use proq_store::paths::path_form;
 use proq_store::repository::repositories::{RepositoryList, is_gone};
 use serde::Serialize;
 
-use super::rows::list_output::ListOutput;
+use super::rows::list_output::{ListOutput, to_output};
+use super::rows::load_list::{ListRequest, load_list};
 use crate::lane::Project;
 use crate::ops::error::Error;
 
@@ -55,6 +57,29 @@ impl KnownRepositories {
             list.git_dirs()?.into_iter().partition(|dir| is_gone(dir));
         let prune_error = if removed.is_empty() { None } else { list.prune().err().map(|e| e.to_string()) };
         Ok(KnownRepositories { git_dirs, prune_error })
+    }
+
+    /// Lists the lanes of each repository. A repository that cannot be read has the reason in its row, and the
+    /// exit code is that of the last such error.
+    #[must_use]
+    pub fn list_lanes(&self, request: ListRequest) -> (EverywhereOutput, Exit) {
+        let mut exit = Exit::Success;
+        let load = |path: &PathBuf| {
+            RepositoryRow::load(path, request).unwrap_or_else(|e| {
+                exit = e.0.exit();
+                RepositoryRow { path: path.clone(), list: None, error: Some(e.0.to_string()) }
+            })
+        };
+        (EverywhereOutput { repositories: self.git_dirs.iter().map(load).collect() }, exit)
+    }
+}
+
+impl RepositoryRow {
+    /// Lists the lanes of the repository with this git folder.
+    fn load(git_dir: &Path, request: ListRequest) -> Result<RepositoryRow, Error> {
+        let project = open_repository(git_dir)?;
+        let list = to_output(&project, &load_list(&project, request, &mut |_| {})?);
+        Ok(RepositoryRow { path: project.repo.command_dir().to_owned(), list: Some(list), error: None })
     }
 }
 

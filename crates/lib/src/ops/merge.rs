@@ -184,8 +184,27 @@ impl MergePlan {
         let before = RepoState::read(project, &self.landing)?;
         let forecast = self.forecast(project, &SilentReporter)?;
         let after = RepoState::read(project, &self.landing)?;
-        let fingerprint = MergeFingerprint::new(&self.landing, &before, &after, &forecast.report);
+        let fingerprint =
+            MergeFingerprint::new(&project.repo, &self.landing, &before, &after, &forecast.report);
         Ok(PinnedMergePlan { plan: self, forecast, fingerprint })
+    }
+
+    /// Lands exactly what a plan of the same request with this fingerprint has shown.
+    ///
+    /// # Errors
+    /// [`merge::Error::PlanOutdated`] if the plan has another fingerprint by now, and as
+    /// [`PinnedMergePlan::execute`] does.
+    pub fn execute_pinned(
+        self,
+        project: &Project,
+        reporter: &dyn Reporter,
+        fingerprint: &str,
+    ) -> Result<MergeOutcome, Error> {
+        let pinned = self.pin(project)?;
+        if pinned.fingerprint.as_str() != fingerprint {
+            return Err(merge::Error::PlanOutdated.into());
+        }
+        pinned.execute(project, reporter)
     }
 
     /// Lands the lanes, as [`MergePlan::execute`] does, unless `on_turn` refuses that when the landing's turn
@@ -275,6 +294,13 @@ impl PinnedMergePlan {
     /// as [`MergePlan::execute`] does.
     pub fn execute(self, project: &Project, reporter: &dyn Reporter) -> Result<MergeOutcome, Error> {
         let PinnedMergePlan { plan, forecast, fingerprint } = self;
+        // A lane that is done since then is not part of the plan.
+        let lanes = forecast.report.lanes.iter().map(|line| project.lane(&line.lane));
+        let lanes = lanes.collect::<Result<Vec<_>, _>>()?;
+        let options = LandingOptions { all: false, order: StackOrder::Given, ..plan.landing.options };
+        let given_names = lanes.iter().map(|lane| lane.name.to_string()).collect();
+        let landing = Landing { options, lanes, given_names, ..plan.landing };
+        let plan = MergePlan { landing, ..plan };
         let planned = plan.clone();
         let require_unchanged = || {
             // Other settings may be in force by then.
@@ -287,12 +313,6 @@ impl PinnedMergePlan {
                 _ => Err(merge::Error::PlanOutdated),
             }
         };
-        // A lane that is done since then is not part of the plan.
-        let lanes = forecast.report.lanes.iter().map(|line| project.lane(&line.lane));
-        let lanes = lanes.collect::<Result<Vec<_>, _>>()?;
-        let options = LandingOptions { all: false, order: StackOrder::Given, ..plan.landing.options };
-        let given_names = lanes.iter().map(|lane| lane.name.to_string()).collect();
-        let landing = Landing { options, lanes, given_names, ..plan.landing };
-        MergePlan { landing, ..plan }.execute_on_turn(project, reporter, &require_unchanged)
+        plan.execute_on_turn(project, reporter, &require_unchanged)
     }
 }

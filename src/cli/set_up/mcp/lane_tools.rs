@@ -1,15 +1,23 @@
 //! Tools of the agent that supervises all lanes.
 
+use proq_lib::agent::profiles::profile_catalog::load_profiles;
+use proq_lib::board::diff::LaneDiff;
+use proq_lib::board::matrix::read_matrix;
+use proq_lib::board::repositories::KnownRepositories;
+use proq_lib::board::rows::list_output::to_output;
+use proq_lib::board::rows::load_list::{self, load_list};
+use proq_lib::board::rows::show_output::ShowOutput;
+use proq_lib::lane::Project;
 use rmcp::handler::server::wrapper::Parameters;
 use rmcp::model::CallToolResult;
 use rmcp::{schemars, tool, tool_router};
 use serde::Deserialize;
-use serde_json::Value;
 
 use super::command_line::CommandLine;
-use super::merge_tool::MergeRequest;
+use super::merge_tool::MergeToolRequest;
 use super::server::Server;
 use super::tool_call::error_result;
+use crate::cli::terminal::ui::{json_text, ordered_json_text};
 
 /// Names of tools that destroy nothing, so the user need not confirm each call.
 pub(crate) const TOOLS_WITHOUT_CONFIRMATION: &[&str] = &["list", "show", "diff", "matrix", "spawn", "send"];
@@ -108,10 +116,20 @@ impl Server {
         annotations(title = "List lanes", read_only_hint = true, open_world_hint = false)
     )]
     async fn list(&self, Parameters(request): Parameters<ListRequest>) -> CallToolResult {
-        let command = CommandLine::with_json("list")
-            .flag("--all", request.all)
-            .flag("--everywhere", request.everywhere);
-        self.run_as_tool(&command.into_args(), Vec::new()).await
+        let list = load_list::ListRequest { include_removed: request.all, include_usage: false };
+        self.read(move |call| {
+            if request.everywhere {
+                let known = KnownRepositories::load()?;
+                if let Some(e) = &known.prune_error {
+                    call.listener().warn(format!("the list of repositories was not written: {e}"));
+                }
+                return Ok(json_text(known.list_lanes(list).0).into_string());
+            }
+            let project = call.project()?;
+            let lanes = load_list(&project, list, &mut |_| {})?;
+            Ok(json_text(to_output(&project, &lanes)).into_string())
+        })
+        .await
     }
 
     #[tool(
@@ -119,11 +137,8 @@ impl Server {
         annotations(title = "Show a lane", read_only_hint = true, open_world_hint = false)
     )]
     async fn show(&self, Parameters(request): Parameters<ShowRequest>) -> CallToolResult {
-        self.run_as_tool(
-            &CommandLine::with_json("show").positional_args([&request.lane]).into_args(),
-            Vec::new(),
-        )
-        .await
+        self.read(move |call| Ok(json_text(ShowOutput::load(&call.project()?, &request.lane)?).into_string()))
+            .await
     }
 
     #[tool(
@@ -131,9 +146,12 @@ impl Server {
         annotations(title = "Show a lane's changes", read_only_hint = true, open_world_hint = false)
     )]
     async fn diff(&self, Parameters(request): Parameters<DiffRequest>) -> CallToolResult {
-        let command =
-            CommandLine::with_text("diff").flag("--stat", request.stat).positional_args([&request.lane]);
-        self.run_as_tool(&command.into_args(), Vec::new()).await
+        self.read(move |call| {
+            let project = call.project()?;
+            let diff = LaneDiff::open(&project, project.find_lane(&request.lane)?, None)?;
+            Ok(String::from_utf8_lossy(&diff.to_text(request.stat)?).into_owned())
+        })
+        .await
     }
 
     #[tool(
@@ -141,7 +159,7 @@ impl Server {
         annotations(title = "Which lanes get along", read_only_hint = true, open_world_hint = false)
     )]
     async fn matrix(&self) -> CallToolResult {
-        self.run_as_tool(&CommandLine::with_json("matrix").into_args(), Vec::new()).await
+        self.read(|call| Ok(ordered_json_text(read_matrix(&call.project()?, &[], true)?).into_string())).await
     }
 
     #[tool(
@@ -156,12 +174,13 @@ impl Server {
     async fn spawn(&self, Parameters(request): Parameters<SpawnRequest>) -> CallToolResult {
         // The command line accepts any program on PATH as an agent. The tool accepts only agents that the
         // user has set up.
-        match self.known_agent_names().await {
-            Ok(known) if known.contains(&request.agent) => {}
-            Ok(known) => {
+        let known = self.run_in_process(|_| Ok(load_profiles(&Project::load_layers(None)?)?)).await;
+        match known {
+            Ok((known, _)) if known.contains_key(&request.agent) => {}
+            Ok((known, _)) => {
                 return error_result(&format!(
                     "error: there is no agent of this name\nhint: take one of {}",
-                    known.join(", ")
+                    known.into_keys().collect::<Vec<_>>().join(", ")
                 ));
             }
             Err(reason) => return error_result(&reason),
@@ -237,15 +256,7 @@ impl Server {
             idempotent_hint = false
         )
     )]
-    async fn merge(&self, Parameters(request): Parameters<MergeRequest>) -> CallToolResult {
+    async fn merge(&self, Parameters(request): Parameters<MergeToolRequest>) -> CallToolResult {
         self.land_or_plan(request).await
-    }
-
-    /// Returns the names of the agents that are set up.
-    async fn known_agent_names(&self) -> Result<Vec<String>, String> {
-        let output = self.run_program(&CommandLine::with_json("agents").into_args(), Vec::new()).await?;
-        let answer: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
-        let rows = answer["agents"].as_array().into_iter().flatten();
-        Ok(rows.filter_map(|row| row["name"].as_str()).map(ToOwned::to_owned).collect())
     }
 }

@@ -8,8 +8,8 @@ use rmcp::handler::server::router::tool::ToolRouter;
 use rmcp::model::{Implementation, ServerCapabilities, ServerConfig};
 use rmcp::{ServerHandler, tool_handler};
 
-/// MCP server for one agent. Each call starts git-proq as a new process, so the command line and the tools
-/// obey the same rules.
+/// MCP server for one agent. A call that changes something starts git-proq as a new process, so the command
+/// line and the tools obey the same rules, and an agent that exits cuts nothing off half-way.
 #[derive(Debug, Clone)]
 pub(crate) struct Server {
     /// Path of the git-proq program.

@@ -2,11 +2,12 @@
 
 use proq_base::process::command_builder::CommandBuilder;
 use proq_base::process::run_async::CapturedOutput;
-use proq_store::operations::origin::{MCP_ORIGIN, ORIGIN_VARIABLE};
+use proq_lib::types::{MCP_ORIGIN, ORIGIN_VARIABLE};
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::Value;
 
 use super::server::Server;
+use crate::cli::invocation::failure::FailureOutput;
 
 /// Maximum size of a tool result, in bytes. More would use up the agent's context without informing it.
 const MAX_OUTPUT_BYTES: usize = 96 * 1024;
@@ -15,26 +16,14 @@ impl Server {
     /// Runs git-proq with `args` and with `input` on its standard input, and returns its output as a tool
     /// result.
     pub(crate) async fn run_as_tool<S: AsRef<str>>(&self, args: &[S], input: Vec<u8>) -> CallToolResult {
-        match self.run_program(args, input).await {
-            Ok(output) => tool_result(&output),
-            Err(reason) => error_result(&reason),
-        }
-    }
-
-    /// Runs git-proq with `args` and with `input` on its standard input.
-    ///
-    /// # Errors
-    /// Returns the reason when the program cannot be started.
-    pub(crate) async fn run_program<S: AsRef<str>>(
-        &self,
-        args: &[S],
-        input: Vec<u8>,
-    ) -> Result<CapturedOutput, String> {
         let start = CommandBuilder::new(&self.program_path, &self.dir)
             .args(args.iter().map(|arg| arg.as_ref().to_owned()))
             .env("NO_COLOR", "1")
             .env(ORIGIN_VARIABLE, MCP_ORIGIN);
-        start.run_with_input(input).await.map_err(|e| format!("git-proq could not be started: {e}"))
+        match start.run_with_input(input).await {
+            Ok(output) => tool_result(&output),
+            Err(e) => error_result(&format!("git-proq could not be started: {e}")),
+        }
     }
 }
 
@@ -43,33 +32,33 @@ pub(crate) fn error_result(reason: &str) -> CallToolResult {
     CallToolResult::error(vec![ContentBlock::text(truncate_to_max_output(reason))])
 }
 
-/// Returns a successful tool result with `text`, truncated if it is too long.
-pub(crate) fn text_result(text: &str) -> CallToolResult {
-    CallToolResult::success(vec![ContentBlock::text(truncate_to_max_output(text))])
-}
-
 /// Converts the output of a git-proq command to a tool result. Exit codes about lanes, such as a conflict or
 /// a failed check, come with a JSON answer and are no errors.
-pub(crate) fn tool_result(output: &CapturedOutput) -> CallToolResult {
+fn tool_result(output: &CapturedOutput) -> CallToolResult {
     let stdout = String::from_utf8_lossy(&output.stdout);
     let stderr = String::from_utf8_lossy(&output.stderr);
     match failure_text(&stdout, &stderr, output.code) {
         Some(reason) => error_result(&reason),
-        None if stderr.trim().is_empty() => text_result(stdout.trim_end()),
-        None => CallToolResult::success(vec![
-            ContentBlock::text(truncate_to_max_output(stdout.trim_end())),
-            ContentBlock::text(truncate_to_max_output(stderr.trim_end())),
-        ]),
+        None => text_result_with_notes(&stdout, &stderr),
     }
 }
 
+/// Returns a successful tool result with `text` and, unless they are blank, `notes` in a block of their own.
+pub(crate) fn text_result_with_notes(text: &str, notes: &str) -> CallToolResult {
+    let blocks = std::iter::once(text).chain(Some(notes).filter(|notes| !notes.trim().is_empty()));
+    let to_block = |text: &str| ContentBlock::text(truncate_to_max_output(text.trim_end()));
+    CallToolResult::success(blocks.map(to_block).collect())
+}
+
 /// Returns the error text of a git-proq command; none if it succeeded or its JSON output reports on lanes.
-pub(crate) fn failure_text(stdout: &str, stderr: &str, code: Option<i32>) -> Option<String> {
+fn failure_text(stdout: &str, stderr: &str, code: Option<i32>) -> Option<String> {
     if code == Some(0) {
         return None;
     }
     match serde_json::from_str::<Value>(stdout) {
-        Ok(answer) if answer.get("error").is_some() => Some(describe_error(&answer)),
+        Ok(answer) if answer.get("error").is_some() => {
+            Some(serde_json::from_value(answer).map_or(stdout.to_owned(), |output| describe_error(&output)))
+        }
         // The answer may be about lanes that did not land, for example.
         Ok(_) => None,
         Err(_) if stderr.trim().is_empty() => Some(format!("it ended with {code:?} and said nothing")),
@@ -77,16 +66,11 @@ pub(crate) fn failure_text(stdout: &str, stderr: &str, code: Option<i32>) -> Opt
     }
 }
 
-/// Formats a JSON error with its causes and hints, one per line.
-fn describe_error(answer: &Value) -> String {
-    let labeled_lines = |key: &str, label: &str| -> Vec<String> {
-        let items = answer[key].as_array().into_iter().flatten().filter_map(Value::as_str);
-        items.map(|text| format!("{label}: {text}")).collect()
-    };
-    let message = answer["error"].as_str().unwrap_or_default();
-    let mut lines = vec![format!("error: {message}")];
-    lines.extend(labeled_lines("causes", "caused by"));
-    lines.extend(labeled_lines("hints", "hint"));
+/// Formats an error with its causes and hints, one per line.
+pub(crate) fn describe_error(output: &FailureOutput) -> String {
+    let mut lines = vec![format!("error: {}", output.error)];
+    lines.extend(output.causes.iter().map(|text| format!("caused by: {text}")));
+    lines.extend(output.hints.iter().map(|text| format!("hint: {text}")));
     lines.join("\n")
 }
 

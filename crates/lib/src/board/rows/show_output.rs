@@ -14,13 +14,14 @@ use proq_store::records::message::MessageRecord;
 use proq_store::records::run::RunRecord;
 use serde::Serialize;
 
-use super::lane_details::LaneDetails;
+use super::lane_details::{LaneDetails, ShownLane};
 use crate::agent::task_loop::loop_status::LoopStatus;
 use crate::board::attention::Attention;
 use crate::board::attention_reader::AttentionReader;
 use crate::board::cost;
 use crate::lane::Project;
 use crate::lane::inspection::list::LaneView;
+use crate::ops::error::Error;
 
 /// JSON output about one lane.
 #[derive(Debug, Serialize)]
@@ -83,6 +84,15 @@ pub struct ShowOutput {
 }
 
 impl ShowOutput {
+    /// Loads the output about the lane that the user calls `name`.
+    ///
+    /// # Errors
+    /// Fails when `name` names no lane, and when a record or the repository cannot be read.
+    pub fn load(project: &Project, name: &str) -> Result<ShowOutput, Error> {
+        let ShownLane { lane, view, details } = ShownLane::load(project, name)?;
+        Ok(ShowOutput::new(project, lane, view.as_ref(), details))
+    }
+
     /// Builds the output from a lane's record, its inspection and its details. `view` is `None` for a removed
     /// lane.
     #[must_use]

@@ -7,17 +7,18 @@ use std::path::Path;
 
 use proq_base::config::choices::UncommittedPolicy;
 use proq_base::lane_name::LaneName;
+use proq_git::Repo;
 use proq_git::status::status_query;
 use proq_store::records::lane::LaneRecord;
 
 use crate::lane;
 use crate::lane::Project;
-use crate::merge::types::options::Landing;
+use crate::merge::types::options::{Landing, LandingOptions, StackOrder};
 use crate::merge::types::outcome::LandingReport;
 
-/// Text that is equal for two plans of a landing only if the same would land with the same effects: it covers
+/// Hash that is equal for two plans of a landing only if the same would land with the same effects: it covers
 /// lanes and bases with their tips, uncommitted work that would land, settings, checks, remotes, the order of
-/// the lanes, and the result for each of them.
+/// the lanes, and the result for each of them. It is the same in every process of one version of git-proq.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct MergeFingerprint(String);
 
@@ -25,12 +26,15 @@ impl MergeFingerprint {
     /// Returns the fingerprint of a landing from the state of the repository before and after its forecast. A
     /// state that changed in between matches no later fingerprint.
     pub(crate) fn new(
+        repo: &Repo,
         landing: &Landing,
         before: &RepoState,
         after: &RepoState,
         forecast: &LandingReport,
     ) -> MergeFingerprint {
         let Landing { options, stopped_lanes, resolver, push, .. } = landing;
+        // How the lanes were selected and ordered shows in the rows.
+        let options = LandingOptions { all: false, order: StackOrder::Given, ..options.clone() };
         let settings = (&before.settings, &after.settings);
         let mut text = format!("{options:?} {stopped_lanes:?} {resolver:?} {push:?} {settings:?}\n");
         for row in &forecast.lanes {
@@ -41,7 +45,12 @@ impl MergeFingerprint {
         // Whether a check ran or its result was cached does not belong to the plan.
         let checks = forecast.checks.as_ref().map(|c| (&c.commands, &c.tasks, &c.unapproved));
         let _ = writeln!(text, "{checks:?} {:?} {:?}", forecast.pushed, forecast.stopped);
-        MergeFingerprint(text)
+        MergeFingerprint(repo.blob_id(text.as_bytes()).map_or(text, |id| id.to_string()))
+    }
+
+    /// Returns the hash in hex.
+    pub fn as_str(&self) -> &str {
+        &self.0
     }
 }
 
