@@ -17,7 +17,7 @@ const ALLOWED_CRATES: &[(&str, &[&str])] = &[
     ("crates/stream", &["proq-base"]),
     ("crates/plan", &["proq-base", "proq-git"]),
     ("crates/lib", &["proq-base", "proq-git", "proq-store", "proq-stream", "proq-plan"]),
-    (".", &["proq-base", "proq-git", "proq-store", "proq-stream", "proq-plan", "proq-lib"]),
+    (".", &["proq-base", "proq-stream", "proq-plan", "proq-lib"]),
 ];
 
 /// Rooms of `crates/lib` below `lane`: each room that may name `lane` may name them too.
@@ -138,6 +138,12 @@ fn only_git_uses_gix_or_starts_git() {
     let git = |path: &str| path.starts_with("crates/git/");
     assert_eq!(matching_lines(git, &["gix"]), [""; 0]);
     assert_eq!(matching_lines(git, &[" Program {", ":Program {", "(Program {", "&Program {"]), [""; 0]);
+}
+
+#[test]
+fn command_line_names_neither_git_nor_store() {
+    let is_below = |path: &str| !path.starts_with("src/");
+    assert_eq!(matching_lines(is_below, &["proq_git", "proq_store"]), [""; 0]);
 }
 
 /// No code of the product is compiled only with debug assertions, or only without: a release, which tests do

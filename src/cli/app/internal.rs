@@ -26,10 +26,8 @@ use proq_lib::lane::Project;
 use proq_lib::merge::comparison::overlap;
 use proq_lib::preview::refresh;
 use proq_lib::snapshot::auto_snapshot;
-use proq_lib::swarm::run::runner;
-use proq_store::base::batch_id::BatchId;
-use proq_store::base::run_number::RunNumber;
-use proq_store::locks::lock::{LockName, WaitLimit};
+use proq_lib::swarm::run::scheduler_process;
+use proq_lib::types::{BatchId, RunNumber, WaitLimit};
 use proq_stream::base::client_line::ClientLine;
 
 use crate::cli::arguments::numbers::run_number;
@@ -300,16 +298,14 @@ pub(crate) struct Scheduler {
 /// Runs the scheduler of a batch in a separate process session, and reports a failed start to the starting
 /// process.
 pub(crate) fn run_scheduler(context: &CommandContext, args: &Scheduler) -> CommandResult {
-    adopt_lock_and_run_scheduler(context, args).inspect_err(|e| supervisor_start::report_start_failure(&*e.0))
+    open_and_run_scheduler(context, args).inspect_err(|e| supervisor_start::report_start_failure(&*e.0))
 }
 
-/// Adopts the batch's lock from the starting process, and runs the batch until it is over or paused.
-fn adopt_lock_and_run_scheduler(context: &CommandContext, args: &Scheduler) -> CommandResult {
+/// Runs the batch until it is over or paused, with the lock that the starting process passes on.
+fn open_and_run_scheduler(context: &CommandContext, args: &Scheduler) -> CommandResult {
     signals::start_process_session();
     let mut project = Project::open(&context.dir, context.ui.listener())?;
     project.is_long_lived = true;
-    let id = BatchId::new(args.batch.as_str());
-    let lock = supervisor_start::adopt_lock_from_stdin(&project.store, &LockName::Batch(id.clone()))?;
-    runner::run_batch(&project, &id, lock, supervisor_start::report_started)?;
+    scheduler_process::run_scheduler(&project, &BatchId::new(args.batch.as_str()))?;
     Ok(Exit::Success)
 }

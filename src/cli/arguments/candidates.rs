@@ -8,7 +8,7 @@ use clap_complete::engine::CompletionCandidate;
 use proq_base::diagnostics::Listener;
 use proq_lib::agent::profiles::profile_catalog::load_profiles;
 use proq_lib::lane::Project;
-use proq_store::records::lane::{AnyLane, LaneRecord};
+use proq_lib::types::{AnyLane, LaneRecord};
 
 /// Completes the ids of batches, newest first.
 pub(crate) fn batch_ids(typed: &OsStr) -> Vec<CompletionCandidate> {

@@ -1,8 +1,7 @@
 //! Parsers of the numbers of runs and operations on the command line.
 
 use clap::builder::TypedValueParser;
-use proq_store::base::operation_number::OperationNumber;
-use proq_store::base::run_number::RunNumber;
+use proq_lib::types::{OperationNumber, RunNumber};
 
 /// Returns the parser of a run number, which accepts what a parser of 32-bit integers accepts and fails with
 /// the same errors.

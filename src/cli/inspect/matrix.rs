@@ -10,7 +10,6 @@ use proq_base::explain::Exit;
 use proq_base::interrupt;
 use proq_lib::board::matrix::{find_lanes, read_matrix};
 use proq_lib::lane::Project;
-use proq_lib::merge;
 use proq_lib::merge::comparison::forecast::report::Forecast;
 use proq_lib::watch::subject::Subject;
 use proq_lib::watch::watcher::{Watch, WatchOutcome};
@@ -55,18 +54,13 @@ pub(crate) fn run(context: &CommandContext, args: &Matrix) -> CommandResult {
     if args.watch {
         return watch(context, &project, args);
     }
-    let forecast = compute_forecast(&project, args)?;
+    let forecast = read_matrix(&project, &args.lanes, !args.committed)?;
     if context.ui.json {
         context.ui.print_ordered_json(&forecast);
     } else {
         print_forecast(context, &forecast);
     }
     Ok(Exit::Success)
-}
-
-/// Computes the conflict forecast of the named lanes, or of all lanes if none is named.
-fn compute_forecast(project: &Project, args: &Matrix) -> Result<Forecast, merge::Error> {
-    read_matrix(project, &args.lanes, !args.committed)
 }
 
 /// Prints the forecast each time it changes, until Ctrl-C.
@@ -81,7 +75,7 @@ fn watch(context: &CommandContext, project: &Project, args: &Matrix) -> CommandR
             }
         }
         let started = Instant::now();
-        let forecast = compute_forecast(project, args);
+        let forecast = read_matrix(project, &args.lanes, !args.committed);
         if !interrupt::has_no_signal() {
             return Ok(Exit::Signal(interrupt::received_signal()));
         }

@@ -11,8 +11,7 @@ use proq_lib::lane::Project;
 use proq_lib::ops::follow_run::{AutoMergeResult, wait_for_landing};
 use proq_lib::ops::spawn::report::LaneReport;
 use proq_lib::ops::spawn_guest::GuestReport;
-use proq_lib::types::{AnyLane, LaneState};
-use proq_store::records::lane_state::RunState;
+use proq_lib::types::{AnyLane, LaneState, RunState};
 
 use super::{guest_lane_output, log_view, run_end};
 use crate::cli::invocation::context::{CommandContext, CommandResult};

@@ -12,7 +12,7 @@ use proq_lib::lane::Project;
 use proq_lib::lane::inspection::{base, landing_checks};
 use proq_lib::ops::approvals::{save_approvals, unapproved_commands};
 use proq_lib::swarm::batch::plan_commands;
-use proq_store::records::approval::{ApprovalsRecord, ApprovedCommand};
+use proq_lib::types::{ApprovalsRecord, ApprovedCommand};
 use serde::Serialize;
 
 use crate::cli::arguments::candidates::user_branch_names;

@@ -12,8 +12,7 @@ use proq_base::config::keys::KEYS;
 use proq_base::explain::Exit;
 use proq_base::interrupt;
 use proq_base::process::command_builder::CommandBuilder;
-use proq_git::program::command;
-use proq_store::paths::layout::Layout;
+use proq_lib::ops::demo;
 use serde::Serialize;
 
 use crate::cli::arguments::user_files::write_file_and_folders;
@@ -165,15 +164,7 @@ impl<'a> DemoRepo<'a> {
             .map_err(|source| UsageError::Unwritable { path: agent, source })?;
         self.write_file(("shop.toml", "title = \"Shop\"\n"))?;
         self.write_file(("main.rs", "fn main() {}\n"))?;
-        let program = command::Program::find()?;
-        for args in [&["init", "-q", "-b", "main"][..], &["add", "-A"], &["commit", "-qm", "Open the shop"]] {
-            let mut call = program.command_in(&self.repo_dir()).args(args);
-            for (key, value) in DEMO_ENV {
-                call = call.env(key, value);
-            }
-            drop(call.mutating().run()?);
-        }
-        Ok(())
+        demo::create_repository(&self.repo_dir(), "Open the shop", &DEMO_ENV)
     }
 
     /// Runs the commands of the tour, and checks that the user's files survive.
@@ -286,7 +277,7 @@ impl<'a> DemoRepo<'a> {
     /// Stops running agents and removes the folder. A second call does nothing.
     fn remove(&mut self) -> Result<(), Failure> {
         self.skips_removal_on_drop = true;
-        if Layout::new(&self.repo_dir().join(".git")).root().exists() {
+        if demo::has_lane_state(&self.repo_dir()) {
             drop(self.prepare_command(&self.program_path, &["stop", "--all"]).run_with_output());
         }
         let (mut retries_left, pause) = REMOVE_RETRIES;

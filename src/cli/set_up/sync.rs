@@ -4,10 +4,9 @@ use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use proq_base::explain::Exit;
 use proq_base::lane_name::LaneName;
-use proq_git::RepoPath;
-use proq_git::base::error;
 use proq_lib::lane::creation::sync_files;
 use proq_lib::lane::creation::sync_files::SyncPlan;
+use proq_lib::types::{RepoPath, list_paths};
 use serde::Serialize;
 
 use crate::cli::arguments::candidates::owned_lane_names;
@@ -78,16 +77,14 @@ fn print_sync(context: &CommandContext, args: &SyncArgs, lane: &LaneName, plan: 
     let parts =
         [(added.as_slice(), "added"), (linked, "linked"), (renewed, "renewed"), (replaced, "replaced")];
     for (paths, label) in parts.iter().filter(|(paths, _)| !paths.is_empty()) {
-        context.ui.print_line(format!("{verb}{label}: {}", error::list_paths(paths)));
+        context.ui.print_line(format!("{verb}{label}: {}", list_paths(paths)));
     }
     if plan.is_up_to_date(args.force) {
         let up_to_date_part = if kept.is_empty() { "all of it" } else { "the rest of it" };
         context.ui.print_line(format!("lane '{lane}' has {up_to_date_part}"));
     }
     if !kept.is_empty() {
-        context
-            .ui
-            .warn(format!("left as it is, since it is the lane's own by now: {}", error::list_paths(kept)));
+        context.ui.warn(format!("left as it is, since it is the lane's own by now: {}", list_paths(kept)));
         context.ui.hint(format!("replace them all the same: git proq sync {lane} --force"));
     }
 }

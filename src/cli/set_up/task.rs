@@ -6,14 +6,10 @@ use clap::{Args, Subcommand};
 use proq_base::explain::Exit;
 use proq_base::lane_name::LaneName;
 use proq_base::terminal_text;
-use proq_lib::lane::Project;
-use proq_lib::lane::messages::attached_files;
+use proq_lib::board::task::TaskOutput;
 use proq_lib::run::report;
-use proq_lib::run::report::{AgentReport, CurrentLane};
-use proq_store::base::record::Record;
-use proq_store::paths::path_form;
-use proq_store::records::agent::ReportRecord;
-use proq_store::records::run::RunRecord;
+use proq_lib::run::report::AgentReport;
+use proq_lib::types::ReportRecord;
 use serde::Serialize;
 
 use crate::cli::arguments::user_files;
@@ -69,32 +65,6 @@ pub(crate) struct Update {
     pub(crate) dry_run: bool,
 }
 
-/// JSON output of `git proq task read`: an agent's lane and task.
-#[derive(Serialize)]
-struct TaskOutput {
-    lane: LaneName,
-    title: String,
-    /// Purpose of the run: `task`, or `conflict` if the agent resolves the lane's conflict.
-    #[serde(rename = "errand")]
-    run_purpose: &'static str,
-    /// Mode of the lane: `build` (commits), `in-place`, `plan` or `answer`.
-    mode: String,
-    prompt: String,
-    /// Branch that the agent commits to; none if there is nothing to land.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    branch: Option<String>,
-    base: String,
-    #[serde(with = "path_form")]
-    worktree: PathBuf,
-    scope: Vec<String>,
-    checks: Vec<String>,
-    /// Paths of the attachments, to be read where they are.
-    #[serde(rename = "files", skip_serializing_if = "Vec::is_empty")]
-    attachments: Vec<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    report: Option<ReportRecord>,
-}
-
 #[derive(Serialize)]
 struct UpdateOutput {
     lane: LaneName,
@@ -112,7 +82,7 @@ pub(crate) fn run(context: &CommandContext, args: &Task) -> CommandResult {
 fn print_task(context: &CommandContext) -> CommandResult {
     let project = context.project()?;
     let current_lane = caller::current_lane(&project)?;
-    let task = load_task(&project, current_lane)?;
+    let task = TaskOutput::load(&project, current_lane)?;
     if context.ui.json {
         context.ui.print_json(task);
         return Ok(Exit::Success);
@@ -149,34 +119,6 @@ fn print_task(context: &CommandContext) -> CommandResult {
     Ok(Exit::Success)
 }
 
-/// Loads the lane and its task; in a run that resolves a conflict, that run's prompt as the task.
-fn load_task(project: &Project, current_lane: CurrentLane) -> Result<TaskOutput, Failure> {
-    let CurrentLane { lane, is_in_resolve_worktree: resolves } = current_lane;
-    let layout = project.store.layout();
-    let run = RunRecord::load_if_exists(&layout.run_record(&lane.name, lane.last_run))?;
-    let prompt_path = match run {
-        Some(run) if resolves && run.resolves_conflict => layout.run_prompt(&lane.name, run.number),
-        _ => layout.task_prompt(&lane.name),
-    };
-    Ok(TaskOutput {
-        run_purpose: if resolves { "conflict" } else { "task" },
-        prompt: proq_base::regular_file::read_store_text(prompt_path).unwrap_or_default(),
-        worktree: project.repo.current_worktree().unwrap_or(&lane.path).to_owned(),
-        report: ReportRecord::load_if_exists(&layout.lane_report(&lane.name))?,
-        attachments: attached_files::attachments(&project.store, &lane.name)?
-            .iter()
-            .map(|file| path_form::to_text(file))
-            .collect(),
-        mode: lane.purpose().map_or_else(|| "build".to_owned(), |purpose| purpose.to_string()),
-        branch: lane.commit_branch().map(str::to_owned),
-        lane: lane.name,
-        title: lane.title,
-        base: lane.base,
-        scope: lane.scope,
-        checks: lane.checks,
-    })
-}
-
 fn update_report(context: &CommandContext, args: &Update) -> CommandResult {
     let project = context.project_for_write()?;
     let current_lane = caller::current_lane(&project)?;
@@ -189,14 +131,7 @@ fn update_report(context: &CommandContext, args: &Update) -> CommandResult {
         },
     };
     let report = if args.dry_run {
-        let AgentReport { status, findings, human_steps } = report::validate(new_report)?;
-        ReportRecord {
-            run: current_lane.lane.last_run,
-            at: proq_store::base::clock::now(),
-            status,
-            findings,
-            human_steps,
-        }
+        report::validate(new_report, current_lane.lane.last_run)?
     } else {
         report::save_report(&project, &current_lane.lane.name, new_report)?
     };

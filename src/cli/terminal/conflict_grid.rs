@@ -4,11 +4,10 @@ use std::fmt::Write;
 
 use console::{measure_text_width, style, truncate_str};
 use proq_base::lane_name::LaneName;
-use proq_git::merge::forecast::PathConflict;
-use proq_git::merge::text_merge::LineRange;
 use proq_lib::merge::comparison::forecast::report::{
     ComparedLane, Forecast, ForecastPair, PairResult as Meeting,
 };
+use proq_lib::types::{LineRange, PathConflict};
 
 use super::ui;
 

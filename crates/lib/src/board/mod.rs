@@ -12,3 +12,4 @@ pub mod matrix;
 pub mod queue;
 pub mod repositories;
 pub mod rows;
+pub mod task;

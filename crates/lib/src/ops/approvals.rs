@@ -7,6 +7,7 @@ use super::refusal::Refusal;
 use super::reporter::Reporter;
 use crate::event::approval::{Approvals, ShellCommand};
 use crate::event::program_info::are_hooks_disabled;
+use crate::lane;
 use crate::lane::Project;
 use crate::lane::worktree::set_up::commands::SetUpLevel;
 use crate::operation::run_operation::operate;
@@ -29,7 +30,7 @@ pub fn request_approval(
     if !reporter.approve(commands) {
         return Err(Refusal::Declined.into());
     }
-    save_approvals(project, &approvals, &approvals.with_approved(&pending))
+    Ok(save_approvals(project, &approvals, &approvals.with_approved(&pending))?)
 }
 
 /// Returns those of `commands` that are not approved.
@@ -45,8 +46,8 @@ pub fn save_approvals(
     project: &Project,
     approvals: &Approvals<'_>,
     record: &ApprovalsRecord,
-) -> Result<(), Error> {
-    Ok(operate(project, "approve", |op| op.save_record(record, &approvals.path))?)
+) -> Result<(), lane::Error> {
+    operate(project, "approve", |op| op.save_record(record, &approvals.path))
 }
 
 /// Requests approval of what a landing runs: the checks of `bases`, the pre-merge hooks, and the conflict agent

@@ -8,6 +8,7 @@ pub mod approvals;
 pub mod auto_merge;
 pub mod batch_rules;
 pub mod cleanup;
+pub mod demo;
 pub mod discard;
 pub mod edit;
 pub mod error;

@@ -6,6 +6,7 @@ use proq_base::lane_name::LaneName;
 use proq_store::base::atomic::write_in_existing_dir;
 use proq_store::base::clock::now;
 use proq_store::base::record::Record;
+use proq_store::base::run_number::RunNumber;
 use proq_store::locks::lock::LockName;
 use proq_store::records::agent::ReportRecord;
 use proq_store::records::lane::AnyLane;
@@ -101,6 +102,14 @@ fn find_lane_at(
     })
 }
 
+/// Loads the last report of a lane's agent; none if there was none.
+///
+/// # Errors
+/// Fails when the record cannot be read.
+pub fn load_report(project: &Project, lane: &LaneName) -> Result<Option<ReportRecord>, Error> {
+    Ok(ReportRecord::load_if_exists(&project.store.layout().lane_report(lane))?)
+}
+
 /// Saves the report of a lane's agent, and replaces the previous report.
 ///
 /// # Errors
@@ -111,17 +120,11 @@ pub fn save_report(
     lane: &LaneName,
     submitted: AgentReport,
 ) -> Result<ReportRecord, Error> {
-    let validated = validate(submitted)?;
+    let validated = validate(submitted, RunNumber::NONE)?;
     // A concurrent removal moves the lane's folder; saving the report must not create it again.
     let lock = project.store.locks().acquire(&LockName::Store)?;
     let lane = project.any_lane(lane)?;
-    let report = ReportRecord {
-        run: lane.last_run,
-        at: now(),
-        status: validated.status,
-        findings: validated.findings,
-        human_steps: validated.human_steps,
-    };
+    let report = ReportRecord { run: lane.last_run, at: now(), ..validated };
     let path = project.store.layout().lane_report(&lane.name);
     // A report of a newer version of git-proq is an error here, so it is not overwritten.
     ReportRecord::load_if_exists(&path)?;
@@ -131,14 +134,16 @@ pub fn save_report(
     Ok(report)
 }
 
-/// Checks the limits of a report and returns it without its blank texts.
+/// Checks the limits of a report on a run, and returns it as it would be saved now: without its blank texts.
 ///
 /// # Errors
 /// [`Error::InvalidReport`] if the report is empty or too long.
-pub fn validate(report: AgentReport) -> Result<AgentReport, Error> {
+pub fn validate(report: AgentReport, run: RunNumber) -> Result<ReportRecord, Error> {
     let refused = |reason: &str| Err(Error::InvalidReport { reason: reason.to_owned() });
     let is_not_blank = |text: &String| !text.trim().is_empty();
-    let report = AgentReport {
+    let report = ReportRecord {
+        run,
+        at: now(),
         status: report.status.filter(is_not_blank),
         findings: report.findings.into_iter().filter(is_not_blank).collect(),
         human_steps: report.human_steps.into_iter().filter(is_not_blank).collect(),
@@ -174,13 +179,13 @@ fn summarize(lane: &LaneName, report: &ReportRecord) -> String {
 mod tests {
     use super::*;
 
-    fn validate_findings(findings: Vec<String>) -> Result<AgentReport, Error> {
-        validate(AgentReport { findings, ..AgentReport::default() })
+    fn validate_findings(findings: Vec<String>) -> Result<ReportRecord, Error> {
+        validate(AgentReport { findings, ..AgentReport::default() }, RunNumber::NONE)
     }
 
     #[test]
     fn refuses_empty_or_oversized_reports() {
-        assert!(validate(AgentReport::default()).is_err());
+        assert!(validate(AgentReport::default(), RunNumber::NONE).is_err());
         assert!(validate_findings(vec![" \n".to_owned()]).is_err());
         assert!(validate_findings(vec!["x".repeat(MAX_TEXT_BYTES)]).is_ok());
         assert!(validate_findings(vec!["x".repeat(MAX_TEXT_BYTES + 1)]).is_err());

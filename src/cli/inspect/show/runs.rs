@@ -2,8 +2,7 @@
 
 use proq_base::run_class::RunClass;
 use proq_lib::board::rows::lane_details::LaneDetails;
-use proq_lib::types::{Activity, MessageRecord, RunRecord, StepPhase};
-use proq_store::records::lane_state::RunState;
+use proq_lib::types::{Activity, MessageRecord, RunRecord, RunState, StepPhase};
 
 use crate::cli::terminal::{ui, usage};
 

@@ -6,12 +6,11 @@ use clap::Args;
 use proq_base::explain::Exit;
 use proq_base::process::command_builder::CommandBuilder;
 use proq_lib::agent::launch::launch_spec::new_session_id;
-use proq_lib::agent::launch::overseer::{Overseer, OverseerCommand, OverseerOptions};
+use proq_lib::agent::launch::overseer::{
+    Overseer, OverseerCommand, OverseerOptions, last_session, lock_session, save_session,
+};
 use proq_lib::lane::Project;
-use proq_store::base::clock::now;
-use proq_store::base::record::Record;
-use proq_store::locks::lock::{LockName, WaitLimit};
-use proq_store::records::agent::OverseerRecord;
+use proq_lib::types::OverseerRecord;
 use serde::Serialize;
 
 use super::initial_prompt;
@@ -73,13 +72,9 @@ struct LaunchPlan {
 pub(crate) fn run(context: &CommandContext, args: &Oversee) -> CommandResult {
     let project = context.project_for_write()?;
     caller::refuse_in_lane(context, &project)?;
-    let layout = project.store.layout();
-    let lock = (!args.dry_run)
-        .then(|| project.store.locks().acquire_within(&LockName::Overseer, WaitLimit::NoWait))
-        .transpose()?;
-    let last_record = OverseerRecord::load_if_exists(&layout.overseer_session())?;
-    let launch_plan = plan_launch(&project, args, last_record)?;
-    let settings = layout.overseer_settings();
+    let lock = (!args.dry_run).then(|| lock_session(&project)).transpose()?;
+    let launch_plan = plan_launch(&project, args, last_session(&project)?)?;
+    let settings = project.store.layout().overseer_settings();
     let command = launch_plan.agent.build_command(&OverseerOptions {
         git_proq_path: project.git_proq_path()?,
         prompt: &launch_plan.prompt,
@@ -155,9 +150,7 @@ fn run_agent(
 ) -> Result<Option<i32>, Failure> {
     command.write_settings(settings)?;
     // The record is saved before the start, since the terminal may close before the agent exits.
-    let record =
-        OverseerRecord { agent: plan.agent.name.clone(), session: plan.session.clone(), started: now() };
-    record.save(&project.store.layout().overseer_session())?;
+    save_session(project, &plan.agent.name, &plan.session)?;
     let mut start =
         CommandBuilder::new(&plan.program, project.repo.command_dir()).args(command.args.iter().cloned());
     for (name, value) in &command.env {

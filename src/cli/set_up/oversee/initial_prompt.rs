@@ -2,8 +2,7 @@
 
 use proq_base::terminal_text;
 use proq_lib::lane::Project;
-use proq_store::base::record::Record;
-use proq_store::records::agent::ReportRecord;
+use proq_lib::run::report;
 
 use crate::cli::inspect::lane_list::summary;
 use crate::cli::invocation::failure::Failure;
@@ -50,7 +49,7 @@ pub(crate) fn build_prompt(project: &Project, rules_known: bool) -> Result<Strin
         out.push_str(&format!("- {}\n", first_line_shortened(brief)));
         // A report that cannot be read is skipped. The agent gets the error when it reads the lane with the
         // tools.
-        let report = ReportRecord::load_if_exists(&project.store.layout().lane_report(name)).ok().flatten();
+        let report = report::load_report(project, name).ok().flatten();
         for step in report.iter().flat_map(|report| &report.human_steps).take(5) {
             out.push_str(&format!("  step for a person: \"{}\"\n", first_line_shortened(step)));
         }

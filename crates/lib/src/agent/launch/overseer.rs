@@ -5,6 +5,10 @@ use std::path::{Path, PathBuf};
 
 use proq_base::config::layers::Layers;
 use proq_store::base::atomic::write as write_atomically;
+use proq_store::base::clock::now;
+use proq_store::base::record::Record;
+use proq_store::locks::lock::{LockGuard, LockName, WaitLimit};
+use proq_store::records::agent::OverseerRecord;
 
 use crate::agent::Error;
 use crate::agent::profiles::agent_env;
@@ -13,6 +17,7 @@ use crate::agent::profiles::profile::permission::Permission;
 use crate::agent::profiles::profile::{OverseerProfile, Profile};
 use crate::agent::profiles::profile_catalog::load_profiles;
 use crate::agent::profiles::template::{PlaceholderValues, has_placeholder};
+use crate::lane::Project;
 
 /// Agent that can supervise all lanes.
 #[derive(Debug)]
@@ -104,6 +109,31 @@ impl Overseer {
             settings_text: settings.map(join_with_user_file).transpose()?,
         })
     }
+}
+
+/// Takes the lock that only one supervising agent of the repository holds.
+///
+/// # Errors
+/// Fails at once if another one runs.
+pub fn lock_session(project: &Project) -> Result<LockGuard, Error> {
+    Ok(project.store.locks().acquire_within(&LockName::Overseer, WaitLimit::NoWait)?)
+}
+
+/// Loads the session of the agent that supervised last; none if there was none.
+///
+/// # Errors
+/// Fails when the record cannot be read.
+pub fn last_session(project: &Project) -> Result<Option<OverseerRecord>, Error> {
+    Ok(OverseerRecord::load_if_exists(&project.store.layout().overseer_session())?)
+}
+
+/// Records the session of the agent that is about to start.
+///
+/// # Errors
+/// Fails when the record cannot be written.
+pub fn save_session(project: &Project, agent: &str, session: &str) -> Result<(), Error> {
+    let record = OverseerRecord { agent: agent.to_owned(), session: session.to_owned(), started: now() };
+    Ok(record.save(&project.store.layout().overseer_session())?)
 }
 
 impl OverseerCommand {

@@ -7,7 +7,9 @@ use proq_base::process::strays::{RUN_CONTEXT_VARS, RUN_MARK_VAR};
 use proq_store::base::batch_id::BatchId;
 use proq_store::locks::lock::{LockGuard, LockName};
 
+use super::runner;
 use crate::agent::launch::start_supervisor;
+use crate::agent::supervise::supervisor_start;
 use crate::lane::Project;
 use crate::swarm::Error;
 use crate::swarm::batch::error::BatchError;
@@ -38,6 +40,16 @@ pub fn start_scheduler(project: &Project, id: &BatchId, lock: LockGuard) -> Resu
         None => Ok(()),
         Some(reason) => Err(BatchError::SchedulerNotStarted { id: id.clone(), reason }.into()),
     }
+}
+
+/// Runs a batch in this process, which [`start_scheduler`] has started, until the batch is over or paused. The
+/// batch's lock is on standard input.
+///
+/// # Errors
+/// Fails when the lock cannot be taken over or the batch cannot be read.
+pub fn run_scheduler(project: &Project, id: &BatchId) -> Result<(), Error> {
+    let lock = supervisor_start::adopt_lock_from_stdin(&project.store, &LockName::Batch(id.clone()))?;
+    runner::run_batch(project, id, lock, supervisor_start::report_started)
 }
 
 /// Starts the scheduler process of a batch unless one is already running.
