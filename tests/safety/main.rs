@@ -19,5 +19,7 @@ mod races;
 #[cfg(debug_assertions)]
 mod recovery;
 mod sync;
+#[cfg(debug_assertions)]
+mod trace;
 mod unreadable;
 mod unwritable;

@@ -16,4 +16,5 @@ pub mod regular_file;
 pub mod run_class;
 pub mod terminal_text;
 pub mod time_form;
+pub mod trace;
 pub mod usage;

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use clap::{Args as _, CommandFactory, FromArgMatches};
 use clap_complete::CompleteEnv;
 use proq_base::explain::Exit;
+use proq_base::trace::{Span, SpanKind};
 
 use super::args::{Cli, Command, CommonArgs};
 use super::help_page::styled_command;
@@ -24,8 +25,8 @@ use crate::cli::safety::{doctor, gc, op, snap, undo};
 use crate::cli::set_up::completion_script::COMPLETE_VARIABLE;
 use crate::cli::set_up::oversee::command;
 use crate::cli::set_up::{agents, approve, completions, config, demo, hooks, man, setup, sync, task};
-use crate::cli::terminal::ui;
 use crate::cli::terminal::ui::Ui;
+use crate::cli::terminal::{trace_output, ui};
 
 /// Runs the program and returns its exit code.
 pub(crate) fn main() -> ExitCode {
@@ -34,8 +35,8 @@ pub(crate) fn main() -> ExitCode {
     }
     ui::set_up_colors();
     serve_shell_completion();
-    let cli = match parse_args() {
-        Ok(cli) => cli,
+    let (cli, command_name) = match parse_args() {
+        Ok(parsed) => parsed,
         Err(e) => {
             // clap returns help and version as errors too. `use_stderr` is false for these two.
             let code = if e.use_stderr() { Exit::Usage } else { Exit::Success };
@@ -45,21 +46,25 @@ pub(crate) fn main() -> ExitCode {
     };
     proq_lib::event::program_info::set_program_info(current_program_path(), cli.common.no_hooks);
     let CommonArgs { json, quiet, verbose, .. } = cli.common;
-    let ui = Ui { json, quiet, verbose };
+    let ui = Ui { json, quiet, verbose: verbose > 0 };
+    trace_output::start_if_requested(ui, verbose);
+    let span = Span::begin(SpanKind::Command, &command_name);
     let exit = match run(cli, ui) {
         Ok(exit) => exit,
         Err(failure) => failure::print_failure(&failure, ui.json),
     };
+    drop(span);
     ExitCode::from(exit.code())
 }
 
-/// Parses the command line. Building the grammar of all commands took more than a third of the time of `list`
+/// Parses the command line, and returns the name of the command too. Building the grammar of all commands took more than a third of the time of `list`
 /// in a small repository. So valid arguments are parsed by the grammar of their own command only. The full
 /// grammar with grouped help serves help requests and errors.
-fn parse_args() -> Result<Cli, clap::Error> {
+fn parse_args() -> Result<(Cli, String), clap::Error> {
     let args: Vec<OsString> = std::env::args_os().collect();
-    let parse_with = |grammar: clap::Command| {
-        grammar.try_get_matches_from(&args).and_then(|matches| Cli::from_arg_matches(&matches))
+    let parse_with = |grammar: clap::Command| -> Result<(Cli, String), clap::Error> {
+        let matches = grammar.try_get_matches_from(&args)?;
+        Ok((Cli::from_arg_matches(&matches)?, matches.subcommand_name().unwrap_or("overview").to_owned()))
     };
     let full_grammar = Cli::command();
     if let Some(Ok(cli)) = subcommand_grammar(&full_grammar, args.get(1)).map(parse_with) {

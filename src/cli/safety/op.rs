@@ -40,8 +40,11 @@ pub(crate) enum OpCommand {
     /// Show what one did: refs before and after, worktrees, snapshots, trash
     Show {
         /// The operation
-        #[arg(value_name = "OP", value_parser = operation_number())]
-        operation: OperationNumber,
+        #[arg(value_name = "OP", value_parser = operation_number(), required_unless_present = "trace")]
+        operation: Option<OperationNumber>,
+        /// Show the trace of one that failed: what ran, and how long; without OP, of the last that left nothing
+        #[arg(long)]
+        trace: bool,
     },
     /// Take back everything that came after an operation
     Restore {
@@ -69,7 +72,8 @@ pub(crate) fn run(context: &CommandContext, args: &Op) -> CommandResult {
     };
     match &args.command {
         OpCommand::Log { last } => print_log(context, *last),
-        OpCommand::Show { operation } => print_operation(context, *operation),
+        OpCommand::Show { operation: Some(operation), trace: false } => print_operation(context, *operation),
+        OpCommand::Show { operation, .. } => print_trace(context, *operation),
         OpCommand::Restore { operation, force, dry_run } => {
             undo(UndoTarget::After(*operation), *force, *dry_run)
         }
@@ -97,6 +101,15 @@ fn print_log(context: &CommandContext, last: Option<usize>) -> CommandResult {
         vec![row.operation.to_string(), age, state.to_owned(), row.command, row.effect]
     });
     context.ui.print_line(table::render(&["OP", "AGE", "STATE", "COMMAND", "WHAT IT DID"], rows.collect()));
+    Ok(Exit::Success)
+}
+
+fn print_trace(context: &CommandContext, number: Option<OperationNumber>) -> CommandResult {
+    let found = operation_log::trace(&context.project()?, number)?;
+    match context.ui.json {
+        true => context.ui.print_json(found),
+        false => found.trace.iter().for_each(|line| context.ui.print_line(line)),
+    }
     Ok(Exit::Success)
 }
 

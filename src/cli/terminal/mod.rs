@@ -4,5 +4,6 @@ pub(crate) mod conflict_grid;
 pub(crate) mod log_renderer;
 pub(crate) mod log_sanitizer;
 pub(crate) mod table;
+pub(crate) mod trace_output;
 pub(crate) mod ui;
 pub(crate) mod usage;

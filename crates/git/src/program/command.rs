@@ -1,8 +1,10 @@
 //! Git subprocess runner: no shell, fixed language, scrubbed environment, captured stderr.
 
+use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{BufReader, ErrorKind, Read, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus, Stdio};
@@ -11,6 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{OnceLock, mpsc};
 use std::time::Duration;
 
+use proq_base::trace::{Span, SpanKind};
 use rustix::io::{FdFlags, fcntl_setfd};
 
 use super::command_environment::{scrub_environment, set_fallback_date};
@@ -80,6 +83,8 @@ pub struct Command {
     accepted_codes: Vec<i32>,
     is_mutating: bool,
     inherited_lock: Option<Rc<File>>,
+    /// Span from the start of the command until this value is dropped; none before.
+    span: Option<Span>,
 }
 
 impl Command {
@@ -104,6 +109,7 @@ impl Command {
             accepted_codes: vec![0],
             is_mutating: false,
             inherited_lock: None,
+            span: None,
         }
     }
 
@@ -210,11 +216,7 @@ impl Command {
         if status.success() {
             return Ok(());
         }
-        Err(Error::Command {
-            args: self.display_args(),
-            status: describe_exit(killed.into_inner(), status),
-            stderr,
-        })
+        Err(self.failure(describe_exit(killed.into_inner(), status), stderr))
     }
 
     fn run_with_watchdog(mut self, watchdog: Option<&Watchdog<'_>>) -> Result<Output, Error> {
@@ -260,13 +262,10 @@ impl Command {
         let status = describe_exit(killed.into_inner(), output.status);
         let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
         let dir = self.inner.get_current_dir().unwrap_or(Path::new(""));
-        if let Some(filter) = FailedProgram::from_clean_filter(dir, &stderr) {
-            return Err(Error::UserProgram(filter));
-        }
-        match UnusableError::from_stderr(&stderr) {
-            Some(unusable) => Err(Error::Unusable(unusable)),
-            None => Err(Error::Command { args: self.display_args(), status, stderr }),
-        }
+        let filter = FailedProgram::from_clean_filter(dir, &stderr);
+        let unusable = UnusableError::from_stderr(&stderr);
+        let failure = self.failure(status, stderr);
+        Err(filter.map(Error::UserProgram).or(unusable.map(Error::Unusable)).unwrap_or(failure))
     }
 
     /// Runs a command that prints the id of the object it created, and returns that id.
@@ -302,11 +301,7 @@ impl Command {
         if status.success() {
             return Ok(());
         }
-        Err(Error::Command {
-            args: self.display_args(),
-            status: describe_exit_status(status),
-            stderr: String::new(),
-        })
+        Err(self.failure(describe_exit_status(status), String::new()))
     }
 
     /// Runs the command on this process's terminal, pager included. Quitting the pager early is not a
@@ -364,7 +359,7 @@ impl Command {
             return Ok((out, has_more));
         }
         let stderr = String::from_utf8_lossy(&messages).into_owned();
-        Err(Error::Command { args: self.display_args(), status: describe_exit_status(status), stderr })
+        Err(self.failure(describe_exit_status(status), stderr))
     }
 
     /// Makes the command inherit this process's stdin and stderr, and use the user's language.
@@ -380,11 +375,7 @@ impl Command {
         if status.success() || status.signal() == Some(13) {
             return Ok(());
         }
-        Err(Error::Command {
-            args: self.display_args(),
-            status: describe_exit_status(status),
-            stderr: String::new(),
-        })
+        Err(self.failure(describe_exit_status(status), String::new()))
     }
 
     /// Starts the command in its own process group, without input or output, and does not wait for it.
@@ -400,6 +391,7 @@ impl Command {
     }
 
     fn spawn(&mut self) -> Result<Child, Error> {
+        self.span = Some(Span::begin(SpanKind::Git, &self.git_command_name()));
         self.inner.args(&self.args);
         let lock_file = self.inherited_lock.as_deref().filter(|_| self.is_mutating);
         // Applies to this start only: no other child process may hold the lock.
@@ -411,7 +403,26 @@ impl Command {
 
     /// Returns the error of a command that could not be started, or whose input or output failed.
     fn io_failure(&self, source: &std::io::Error) -> Error {
-        Error::Command { args: self.display_args(), status: source.to_string(), stderr: String::new() }
+        self.failure(source.to_string(), String::new())
+    }
+
+    /// Returns the error of this command, whose span counts as failed.
+    fn failure(&self, status: String, stderr: String) -> Error {
+        self.span.iter().for_each(Span::fail);
+        Error::Command { args: self.display_args(), status, stderr }
+    }
+
+    /// Returns the name of git's command, such as `read-tree`, without anything that follows it.
+    fn git_command_name(&self) -> Cow<'_, str> {
+        let mut args = self.args.iter();
+        while let Some(arg) = args.next() {
+            if arg == "-c" {
+                args.next();
+            } else if !arg.as_bytes().starts_with(b"-") {
+                return arg.to_string_lossy();
+            }
+        }
+        Cow::Borrowed("")
     }
 
     /// Returns the arguments as the user would type them, without the `-c` settings that git-proq adds.

@@ -16,6 +16,14 @@ pub enum UndoError {
         /// Number of the operation.
         number: OperationNumber,
     },
+    /// No trace of the operation is kept; without a number, of no operation that has none.
+    #[error("{} has no trace; only what failed or was cut short has one", number.map_or_else(|| "no operation without a number".to_owned(), |n| format!("operation {n}")))]
+    #[hint(if number.is_some(), "see what it did: git proq op show {}", number.unwrap_or_default())]
+    #[hint(if number.is_none(), "see what there is: git proq op log")]
+    NoTrace {
+        /// Number of the operation; none for the last failed one without a number.
+        number: Option<OperationNumber>,
+    },
     /// There is nothing to undo or redo.
     #[error("{}", if *redo { "there is no undo that could be taken back" } else { "there is nothing to undo" })]
     NothingToUndo {

@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use proq_base::fail_points;
+use proq_base::trace::{Span, SpanKind};
 use proq_git::worktrees::misplaced::WorktreeId;
+use proq_store::base::atomic;
 use proq_store::base::clock::now;
 use proq_store::base::operation_number::OperationNumber;
 use proq_store::locks::lock::LockGuard;
@@ -36,6 +38,8 @@ pub struct Operation<'p> {
     pub project: &'p Project,
     /// Identity and origin of the operation, which begin its journal.
     pub header: RefCell<OperationHeader>,
+    /// Span from begin to end.
+    span: Span,
     /// Reflog message of ref changes whose step has none.
     reflog_message: RefCell<Option<String>>,
     /// Journal of the operation; none before its first step.
@@ -66,6 +70,7 @@ impl<'p> Operation<'p> {
         }
         Operation {
             project,
+            span: Span::begin(SpanKind::Operation, &header.kind),
             header: RefCell::new(header),
             reflog_message: RefCell::default(),
             journal: RefCell::new(journal),
@@ -247,8 +252,9 @@ impl<'p> Operation<'p> {
     pub fn run_step(&self, n: usize) -> Result<StepOutcome, Error> {
         let Some((step, scratch)) = self.step_and_scratch(n) else { unreachable!("it was planned") };
         std::fs::create_dir_all(&scratch).map_err(Error::io("create", &scratch))?;
+        let span = Span::begin(SpanKind::Step, step.kind_name());
         fail_points::hit("step.before");
-        let outcome = step.apply(self, &scratch);
+        let outcome = step.apply(self, &scratch).inspect_err(|_| span.fail());
         fail_points::hit("step.after");
         let happened = match &outcome {
             // The step stopped in the middle and could not revert. Recovery needs its data.
@@ -381,13 +387,30 @@ impl<'p> Operation<'p> {
         result
     }
 
-    /// Ends the operation by reverting it, except for the steps that cannot be reverted.
+    /// Ends the operation by reverting it, except for the steps that cannot be reverted, and keeps its trace.
     pub(crate) fn revert_and_end(&self) {
+        if self.step_count() > 0 {
+            let number = self.revert_and_log();
+            self.keep_trace(number);
+        }
+    }
+
+    /// Writes the spans of this operation, which has failed, to a file. A failure to write is ignored.
+    pub(crate) fn keep_trace(&self, number: Option<OperationNumber>) {
+        self.span.fail();
+        let path = self.project.store.layout().operation_trace(number);
+        drop(atomic::write_unsynced(&path, self.span.trace().as_bytes()));
+    }
+
+    /// Reverts the operation as [`Operation::revert_and_end`] does. Returns its number in the log; none if it is
+    /// not there.
+    fn revert_and_log(&self) -> Option<OperationNumber> {
         if self.has_stuck_step() {
             self.project
                 .listener
                 .warn("what was begun could not all be taken back; the next command tries again");
-            return self.leave_unfinished();
+            self.leave_unfinished();
+            return None;
         }
         let end_result = match self.revert_steps(0, |_| true) {
             // The user's own changes prevent the revert: the remaining steps stay in effect and in the log.
@@ -398,12 +421,13 @@ impl<'p> Operation<'p> {
             Err(e) => Err(e),
             Ok(()) => self.finish(false),
         };
-        if let Err(e) = end_result {
+        end_result.unwrap_or_else(|e| {
             self.project.listener.warn(format!(
                 "what was begun could not all be taken back ({e}); the next command tries again"
             ));
             self.leave_unfinished();
-        }
+            None
+        })
     }
 
     /// Leaves the unfinished operation to the next command.

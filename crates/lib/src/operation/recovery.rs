@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use proq_base::fail_points;
 use proq_base::process::identity;
+use proq_base::trace::{Span, SpanKind};
 use proq_git as git;
 use proq_git::checkout::ref_recovery;
 use proq_git::repository::worktree_context::WorktreeContext;
@@ -171,11 +172,13 @@ fn recover_operation(project: &Project, journal: Journal<BoxedStep>) -> Result<(
     if !has_ended && let Err(e) = classify_and_revert(&op, &mut unmoved) {
         let command = operation_command_for_user(&op);
         op.leave_unfinished();
+        op.keep_trace(None);
         return Err(Error::RecoveryFailed { interrupted_command: command, source: Box::new(e) });
     }
     let entry = op.journal_entry();
     let number = op.finish(true)?;
     if let Some(entry) = entry.filter(|_| !has_ended) {
+        op.keep_trace(number);
         report_recovery(project, &entry, number, &unmoved);
     }
     Ok(())
@@ -191,7 +194,9 @@ fn classify_and_revert(op: &Operation<'_>, unmoved: &mut Vec<usize>) -> Result<(
             continue;
         }
         let Some((step, scratch)) = op.step_and_scratch(n) else { continue };
-        let happened = op.recover_step(&*step, &scratch)?;
+        let span = Span::begin(SpanKind::Step, step.kind_name());
+        let happened = op.recover_step(&*step, &scratch).inspect_err(|_| span.fail())?;
+        drop(span);
         if !happened && step.is_unnoticed_until_done() {
             unmoved.push(n);
         }

@@ -6,6 +6,7 @@ use proq_store::base::operation_number::OperationNumber;
 use serde::Serialize;
 
 use super::error::Error;
+use crate::errors::undo_error::UndoError;
 use crate::lane::Project;
 use crate::operation::journaled_operation::step::{BoxedStep, RefChange};
 use crate::operation::op_log_view;
@@ -63,6 +64,16 @@ pub struct OperationDetail {
     pub steps: Vec<BoxedStep>,
 }
 
+/// Trace of a failed operation.
+#[derive(Debug, Serialize)]
+pub struct OperationTrace {
+    /// Number of the operation; null if it is not in the log.
+    pub operation: Option<OperationNumber>,
+    /// Spans in the order in which they began, one a line: milliseconds since the first one began, milliseconds
+    /// taken, kind and name.
+    pub trace: Vec<String>,
+}
+
 /// Returns the newest operations, `last` of them at most.
 #[must_use]
 pub fn list(project: &Project, last: Option<usize>) -> OperationList {
@@ -74,7 +85,7 @@ pub fn list(project: &Project, last: Option<usize>) -> OperationList {
 /// Returns one operation.
 ///
 /// # Errors
-/// [`crate::errors::undo_error::UndoError::NoOperation`].
+/// [`UndoError::NoOperation`].
 pub fn show(project: &Project, number: OperationNumber) -> Result<OperationDetail, Error> {
     let log = OpLog::read(project);
     let logged = op_log_view::require_operation(&log, number)?;
@@ -86,6 +97,24 @@ pub fn show(project: &Project, number: OperationNumber) -> Result<OperationDetai
         refs: steps.iter().filter_map(|step| step.moved_ref()).collect(),
         steps,
     })
+}
+
+/// Returns the trace of a failed operation; without a number, of the last one that failed and has none.
+///
+/// # Errors
+/// [`UndoError::NoOperation`], [`UndoError::NoTrace`], and failures to read the trace.
+pub fn trace(project: &Project, number: Option<OperationNumber>) -> Result<OperationTrace, Error> {
+    if let Some(number) = number {
+        op_log_view::require_operation(&OpLog::read(project), number)?;
+    }
+    let path = project.store.layout().operation_trace(number);
+    match proq_base::regular_file::read_store_text(&path) {
+        Ok(text) => {
+            Ok(OperationTrace { operation: number, trace: text.lines().map(str::to_owned).collect() })
+        }
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Err(UndoError::NoTrace { number }.into()),
+        Err(e) => Err(proq_store::Error::io("read", &path)(e).into()),
+    }
 }
 
 impl OperationRow {

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use proq_base::diagnostics::Listener;
 use proq_base::interrupt::Interrupted;
 use proq_base::lane_name::LaneName;
+use proq_base::trace::{Span, SpanKind};
 
 use super::holder::LockHolder;
 use super::lock_wait::{WaitOutcome, block_until_free, wait_for_release};
@@ -343,6 +344,7 @@ pub(crate) fn acquire_file_lock(
     let file = open_or_create(path)?;
     let since = Instant::now();
     let mut is_wait_reported = false;
+    let mut span = None;
     let mut pause = Duration::from_millis(1);
     loop {
         match file.try_lock() {
@@ -350,6 +352,7 @@ pub(crate) fn acquire_file_lock(
             Err(TryLockError::Error(e)) => return Err(Error::io("lock", path)(e)),
             Err(TryLockError::WouldBlock) => {}
         }
+        span.get_or_insert_with(|| Span::begin(SpanKind::Lock, resource));
         proq_base::interrupt::require_no_signal()?;
         let waited = since.elapsed();
         let is_timed_out = match limit {

@@ -7,6 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use proq_base::interrupt;
+use proq_base::trace::{Span, SpanKind};
 
 /// Reason why a wait ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +29,7 @@ pub(crate) fn wait_for_release(file: File, limit: Option<Duration>) -> io::Resul
     if limit == Some(Duration::ZERO) {
         return Ok(WaitOutcome::TimedOut);
     }
+    let _span = Span::begin(SpanKind::Lock, "release by another process");
     let since = Instant::now();
     let (mut wake_receiver, mut wake_sender) = UnixStream::pair()?;
     // From here on a signal wakes this thread; an earlier one is reported by `check`.

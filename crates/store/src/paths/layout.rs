@@ -356,6 +356,12 @@ impl Layout {
         self.operations().join(format!("{number}.jsonl"))
     }
 
+    /// Returns the path of the trace of a failed operation, by its number in the log; without a number, of the
+    /// last one that failed and has none, since nothing of it is in effect or it is not recovered yet.
+    pub fn operation_trace(&self, number: Option<OperationNumber>) -> PathBuf {
+        self.root.join("traces").join(number.map_or_else(|| "last".to_owned(), |n| n.to_string()))
+    }
+
     /// Returns the folder of all snapshots.
     pub fn snapshots(&self) -> PathBuf {
         self.root.join("snaps")

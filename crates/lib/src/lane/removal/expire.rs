@@ -39,7 +39,10 @@ impl ExpiredItem {
                 size_on_disk(dir) + beside.as_deref().map_or(0, size_on_disk)
             }
             ItemSource::Snapshot => size_on_disk(&layout.snapshot(&self.name)),
-            ItemSource::Operation(number) => size_on_disk(&layout.operation(*number)),
+            ItemSource::Operation(number) => {
+                size_on_disk(&layout.operation(*number))
+                    + size_on_disk(&layout.operation_trace(Some(*number)))
+            }
             ItemSource::SavedRef(_) | ItemSource::OrphanOperationRef(_) => 0,
             ItemSource::StorePath(path) => size_on_disk(path),
         }

@@ -59,7 +59,7 @@ pub(crate) fn expired_operations(project: &Project) -> ExpiryScan {
     expired
 }
 
-/// Deletes an operation from the log. Its refs are deleted first: an interrupted deletion is found again by
+/// Deletes an operation from the log. Its refs and its trace are deleted first: an interrupted deletion is found again by
 /// the log entry, but not by the refs alone.
 pub(crate) fn delete_operation(project: &Project, number: OperationNumber) -> Result<bool, Error> {
     let _lock = project.store.locks().acquire(&LockName::Store)?;
@@ -73,6 +73,10 @@ pub(crate) fn delete_operation(project: &Project, number: OperationNumber) -> Re
         if let Some(tip) = project.repo.ref_tip(&name)? {
             project.repo.delete_ref(&name, tip, "git-proq: ended long ago")?;
         }
+    }
+    let trace = layout.operation_trace(Some(number));
+    if trace.exists() {
+        std::fs::remove_file(&trace).map_err(Error::io("remove", &trace))?;
     }
     let path = layout.operation(number);
     std::fs::remove_file(&path).map_err(Error::io("remove", &path))?;

@@ -274,6 +274,9 @@ pub trait Step: StepObject {
 
 /// Methods of all steps that need their type: the compiler provides them.
 pub trait StepObject: Any + Debug + Send + Sync {
+    /// Returns the name of the step's type, such as `MoveRef`.
+    fn kind_name(&self) -> &'static str;
+
     /// Returns a copy of the step.
     fn clone_boxed(&self) -> Box<dyn Step>;
 
@@ -285,6 +288,11 @@ pub trait StepObject: Any + Debug + Send + Sync {
 }
 
 impl<T: Step + Clone + Serialize> StepObject for T {
+    fn kind_name(&self) -> &'static str {
+        let path = std::any::type_name::<T>();
+        path.rsplit_once("::").map_or(path, |(_, name)| name)
+    }
+
     fn clone_boxed(&self) -> Box<dyn Step> {
         Box::new(self.clone())
     }
