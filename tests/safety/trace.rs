@@ -52,17 +52,22 @@ fn reverted_operation_keeps_its_trace() {
     let sandbox = full_disk_at("read-tree");
     sandbox.write(".gitattributes", "* ident\n");
     sandbox.commit_all("attributes");
-    insta::assert_snapshot!(sandbox.proq(&["op", "show", "--trace"]).fails(1), @r"");
+    insta::assert_snapshot!(sandbox.proq(&["op", "show", "--trace"]).fails(1), @"
+    error: there is no trace of a failed operation that is not in the log
+    hint: see what there is: git proq op log
+    ");
     sandbox.agent("claude", "true");
     let mut command = sandbox.proq_command(&sandbox.repo, &["spawn", "claude", PROMPT, "-n", "x"]);
-    command.env("FULL", "before");
-    let _ = sandbox.output(command).fails(1);
+    command.env("FULL", "before").env("PROQ_LOG", "trace");
+    let out = sandbox.output(command);
+    assert!(printed_spans(&out).contains(&"git read-tree".to_owned()), "{}", out.stderr);
+    let printed = out.fails(1);
     let trace = plain_lines(sandbox.proq(&["op", "show", "--trace"]));
     assert_eq!(trace[0], "operation spawn (failed)");
-    assert!(trace.contains(&"  step CreateWorktree (failed)".to_owned()), "{trace:?}");
-    assert!(trace.contains(&"    git read-tree (failed)".to_owned()), "{trace:?}");
-    let words = PROMPT.split(' ').filter(|word| word.len() > 1);
-    assert!(words.into_iter().all(|word| trace.iter().all(|line| !line.contains(word))), "{trace:?}");
+    assert!(trace.contains(&"  step CreateWorktree".to_owned()), "{trace:?}");
+    assert!(trace.contains(&"  git read-tree (failed)".to_owned()), "{trace:?}");
+    let shown = format!("{printed}{}", trace.join("\n"));
+    assert!(PROMPT.split(' ').filter(|word| word.len() > 1).all(|word| !shown.contains(word)), "{shown}");
 }
 
 #[test]
@@ -80,7 +85,10 @@ fn trace_of_logged_operation_expires_with_it() {
     assert!(shown.contains(&"  step Checkout".to_owned()), "{shown:?}");
     let json = sandbox.proq(&["op", "show", &number, "--trace", "--json"]).json();
     assert_eq!(json["trace"].as_array().unwrap().len(), shown.len());
-    insta::assert_snapshot!(sandbox.proq(&["op", "show", "1", "--trace"]).fails(1), @r"");
+    insta::assert_snapshot!(sandbox.proq(&["op", "show", "1", "--trace"]).fails(1), @"
+    error: operation 1 has no trace; only what failed or was cut short has one
+    hint: see what it did: git proq op show 1
+    ");
     let path = sandbox.repo.join(format!(".git/proq/traces/{number}"));
     assert!(path.exists());
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "later"]).ok();

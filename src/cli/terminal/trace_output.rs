@@ -2,6 +2,7 @@
 
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::format::FmtSpan;
+use tracing_subscriber::fmt::time::uptime;
 use tracing_subscriber::prelude::*;
 
 use super::ui::Ui;
@@ -23,6 +24,6 @@ pub(crate) fn start_if_requested(ui: Ui, verbose: u8) {
         .with_writer(std::io::stderr)
         .with_span_events(FmtSpan::CLOSE)
         .with_target(false)
-        .without_time();
+        .with_timer(uptime());
     tracing_subscriber::registry().with(printer.with_filter(targets)).init();
 }

@@ -422,7 +422,7 @@ impl Command {
                 return arg.to_string_lossy();
             }
         }
-        Cow::Borrowed("")
+        Cow::Borrowed("(options only)")
     }
 
     /// Returns the arguments as the user would type them, without the `-c` settings that git-proq adds.

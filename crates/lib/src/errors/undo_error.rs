@@ -16,8 +16,11 @@ pub enum UndoError {
         /// Number of the operation.
         number: OperationNumber,
     },
-    /// No trace of the operation is kept; without a number, of no operation that has none.
-    #[error("{} has no trace; only what failed or was cut short has one", number.map_or_else(|| "no operation without a number".to_owned(), |n| format!("operation {n}")))]
+    /// No trace of the operation is kept.
+    #[error("{}", number.map_or_else(
+        || "there is no trace of a failed operation that is not in the log".to_owned(),
+        |n| format!("operation {n} has no trace; only what failed or was cut short has one")
+    ))]
     #[hint(if number.is_some(), "see what it did: git proq op show {}", number.unwrap_or_default())]
     #[hint(if number.is_none(), "see what there is: git proq op log")]
     NoTrace {
