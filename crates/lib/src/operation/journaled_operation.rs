@@ -389,8 +389,9 @@ impl<'p> Operation<'p> {
 
     /// Ends the operation by reverting it, except for the steps that cannot be reverted, and keeps its trace.
     pub(crate) fn revert_and_end(&self) {
-        if self.step_count() > 0 {
-            let number = self.revert_and_log();
+        let has_begun = self.step_count() > 0;
+        let number = self.revert_and_log();
+        if has_begun {
             self.keep_trace(number);
         }
     }
