@@ -293,7 +293,7 @@ mod tests {
     use crate::ops::discard::DiscardRequest;
     use crate::ops::spawn::request::SpawnRequest;
 
-    /// The check on the landing's turn may last as long as a forecast, and another process works meanwhile.
+    /// The check on the landing's turn may last as long as a forecast, in which another process can work.
     #[test]
     fn sees_lane_that_was_removed_during_the_check_on_turn() {
         let dir = tempfile::tempdir().unwrap();
