@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use git_proq::Proq;
-use git_proq::ops::spawn::request::SpawnRequest;
+use git_proq::ops::start::spawn::request::SpawnRequest;
 use git_proq::types::LaneName;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

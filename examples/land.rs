@@ -3,7 +3,7 @@
 //!     cargo run --example land -- PATH-TO-REPOSITORY PATH-TO-GIT-PROQ
 
 use git_proq::Proq;
-use git_proq::ops::spawn::request::SpawnRequest;
+use git_proq::ops::start::spawn::request::SpawnRequest;
 use git_proq::types::LaneName;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -3,7 +3,7 @@
 //!     cargo run --example throw_away -- PATH-TO-REPOSITORY LANE...
 
 use git_proq::Proq;
-use git_proq::ops::discard::DiscardRequest;
+use git_proq::ops::remove::discard::DiscardRequest;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut args = std::env::args().skip(1);

@@ -6,7 +6,7 @@
 //!
 //! ```no_run
 //! use git_proq::Proq;
-//! use git_proq::ops::spawn::request::SpawnRequest;
+//! use git_proq::ops::start::spawn::request::SpawnRequest;
 //!
 //! let proq = Proq::open(".")?;
 //! for spawned in proq.spawn(&SpawnRequest::agent("claude", "implement payments"))?.lanes {

@@ -212,7 +212,7 @@ fn raw_terminal_output_is_limited_to_few_files() {
         "git/src/status/diff.rs",
         "git/src/merge/resolve.rs",
         "agent/tmux/tmux_window.rs",
-        "lib/src/ops/resolve.rs",
+        "lib/src/ops/land/resolve.rs",
         "cli/set_up/oversee/command.rs",
     ];
     let terminal = |path: &str| terminal.iter().any(|file| path.ends_with(file));

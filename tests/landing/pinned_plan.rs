@@ -5,8 +5,8 @@ use std::path::Path;
 use proq_base::diagnostics::Listener;
 use proq_lib::lane::Project;
 use proq_lib::merge::types::options::LandingOptions;
-use proq_lib::ops::merge;
-use proq_lib::ops::merge::{MergeRequest, PinnedMergePlan};
+use proq_lib::ops::land::merge;
+use proq_lib::ops::land::merge::{MergeRequest, PinnedMergePlan};
 use proq_lib::ops::reporter::SilentReporter;
 use proq_test_kit::Sandbox;
 

@@ -11,19 +11,19 @@ use crate::board::rows::load_list::{ListRequest, load_list};
 use crate::lane::Project;
 use crate::merge::types::options::{LandingOptions, StackOrder};
 use crate::ops;
-use crate::ops::cleanup::{CleanupOutcome, CleanupRequest};
-use crate::ops::discard::DiscardRequest;
 use crate::ops::error::Error;
-use crate::ops::merge::conflict_agent::ConflictAgentChoice;
-use crate::ops::merge::{MergeOutcome, MergeRequest};
-use crate::ops::pick::{PickOutcome, PickRequest};
+use crate::ops::land::merge::conflict_agent::ConflictAgentChoice;
+use crate::ops::land::merge::{MergeOutcome, MergeRequest};
+use crate::ops::land::pick::{PickOutcome, PickRequest};
+use crate::ops::land::resolve::{ResolveOutcome, ResolveRequest};
 use crate::ops::preview::{PreviewOutcome, PreviewRequest};
-use crate::ops::removal::RemovalOutcome;
+use crate::ops::remove::cleanup::{CleanupOutcome, CleanupRequest};
+use crate::ops::remove::discard::DiscardRequest;
+use crate::ops::remove::removal::RemovalOutcome;
 use crate::ops::reporter::{Reporter, SilentReporter};
-use crate::ops::resolve::{ResolveOutcome, ResolveRequest};
 use crate::ops::send::{SendOutcome, SendRequest};
-use crate::ops::spawn::execution::SpawnOutcome;
-use crate::ops::spawn::request::SpawnRequest;
+use crate::ops::start::spawn::execution::SpawnOutcome;
+use crate::ops::start::spawn::request::SpawnRequest;
 use crate::ops::stop::{StopOutcome, StopRequest};
 use crate::ops::undo::{UndoOutcome, UndoRequest};
 use crate::ops::wait::{WaitOutcome, WaitRequest};
@@ -70,7 +70,7 @@ impl Proq {
     /// Fails if the name is taken, the base does not exist, the scope is not a list of globs, or a program is
     /// not found. No lane is created then.
     pub fn spawn(&self, request: &SpawnRequest) -> Result<SpawnOutcome, Error> {
-        ops::spawn::plan::plan(&self.project, request)?.execute(&self.project, &*self.reporter)
+        ops::start::spawn::plan::plan(&self.project, request)?.execute(&self.project, &*self.reporter)
     }
 
     /// Returns all present lanes, attempts of a group next to each other and those of batches last, with a
@@ -162,7 +162,7 @@ impl Proq {
     fn land(&self, lanes: Vec<String>, options: LandingOptions) -> Result<MergeOutcome, Error> {
         let conflict_agent = ConflictAgentChoice::Nobody;
         let request = MergeRequest { lanes, conflict_agent, options, ..MergeRequest::default() };
-        ops::merge::plan(&self.project, &request)?.execute(&self.project, &*self.reporter)
+        ops::land::merge::plan(&self.project, &request)?.execute(&self.project, &*self.reporter)
     }
 
     /// Lands one of several attempts at a task, and discards the others.
@@ -170,7 +170,7 @@ impl Proq {
     /// # Errors
     /// Fails if the lane is no attempt, agents run in others, or nothing could be tried.
     pub fn pick(&self, request: &PickRequest) -> Result<PickOutcome, Error> {
-        ops::pick::plan(&self.project, request)?.execute(&self.project, &*self.reporter, &|_| {})
+        ops::land::pick::plan(&self.project, request)?.execute(&self.project, &*self.reporter, &|_| {})
     }
 
     /// Resolves a lane's conflict by an agent, in a shell or merge tool on this terminal, or with what is in
@@ -179,7 +179,7 @@ impl Proq {
     /// # Errors
     /// Fails if the lane does not exist or the resolution is refused; its worktree stays open then.
     pub fn resolve(&self, request: ResolveRequest) -> Result<ResolveOutcome, Error> {
-        ops::resolve::plan(&self.project, request)?.execute(&self.project, &*self.reporter)
+        ops::land::resolve::plan(&self.project, request)?.execute(&self.project, &*self.reporter)
     }
 
     /// Discards lanes. With `force`, saves their content first and stops running agents. Without it, a lane
@@ -188,7 +188,7 @@ impl Proq {
     /// # Errors
     /// Fails if the operation itself fails.
     pub fn discard(&self, request: &DiscardRequest) -> Result<RemovalOutcome, Error> {
-        ops::discard::plan(request).execute(&self.project, &*self.reporter)
+        ops::remove::discard::plan(request).execute(&self.project, &*self.reporter)
     }
 
     /// Removes lanes that are landed or otherwise no longer needed, and deletes what has expired.
@@ -196,7 +196,7 @@ impl Proq {
     /// # Errors
     /// Fails if the lanes or worktrees cannot be read, or the operation itself fails.
     pub fn cleanup(&self, request: &CleanupRequest) -> Result<CleanupOutcome, Error> {
-        let plan = ops::cleanup::plan(&self.project, request, &BatchRecords)?;
+        let plan = ops::remove::cleanup::plan(&self.project, request, &BatchRecords)?;
         plan.execute(&self.project, &*self.reporter)
     }
 

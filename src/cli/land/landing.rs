@@ -1,8 +1,8 @@
 //! Landing of lanes for the commands that land: plan, execution and report.
 
 use proq_lib::lane::Project;
-use proq_lib::ops::merge;
-use proq_lib::ops::merge::{MergeOutcome, MergeRequest};
+use proq_lib::ops::land::merge;
+use proq_lib::ops::land::merge::{MergeOutcome, MergeRequest};
 use proq_lib::swarm::batch::create::list_batches;
 use proq_lib::swarm::landing::batch_landing;
 

@@ -8,8 +8,8 @@ use std::time::Duration;
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use proq_lib::merge::types::options::LandingOptions;
-use proq_lib::ops::merge::conflict_agent::ConflictAgentChoice;
-use proq_lib::ops::merge::{MergeRequest, PushChoice};
+use proq_lib::ops::land::merge::conflict_agent::ConflictAgentChoice;
+use proq_lib::ops::land::merge::{MergeRequest, PushChoice};
 use proq_lib::types::{MergeStrategy, WaitLimit};
 
 use crate::cli::arguments::candidates::installed_agent_names;

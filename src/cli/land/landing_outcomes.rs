@@ -1,7 +1,7 @@
 //! The outcomes of a landing as text: of each lane, of its checks, and of pushes.
 
 use proq_lib::merge::types::outcome::{LandingReport, LaneOutcome, PushReport, Verdict};
-use proq_lib::ops::merge::MergeOutcome;
+use proq_lib::ops::land::merge::MergeOutcome;
 use proq_lib::types::MergeStrategy;
 
 use crate::cli::invocation::context::CommandContext;

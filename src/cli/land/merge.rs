@@ -2,7 +2,7 @@
 
 use proq_lib::lane::Project;
 use proq_lib::ops;
-use proq_lib::ops::auto_merge::{AutoMergeRequest, AutoMergeTrigger};
+use proq_lib::ops::land::auto_merge::{AutoMergeRequest, AutoMergeTrigger};
 
 use super::landing::{land_and_print, print_outcome};
 use super::merge_args::Merge;
@@ -24,7 +24,8 @@ pub(crate) fn run(context: &CommandContext, args: &Merge) -> CommandResult {
     let outcome = match &args.plan_token {
         None => land_and_print(context, &project, &request, args.dry_run)?,
         Some(token) => {
-            let outcome = ops::merge::plan(&project, &request)?.execute_pinned(&project, context, token)?;
+            let outcome =
+                ops::land::merge::plan(&project, &request)?.execute_pinned(&project, context, token)?;
             print_outcome(context, &project, &outcome, request.options.all);
             outcome
         }

@@ -5,7 +5,7 @@ use std::path::Path;
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use proq_lib::merge::types::options::{LandingOptions, StackOrder};
-use proq_lib::ops::merge::MergeRequest;
+use proq_lib::ops::land::merge::MergeRequest;
 
 use super::landing_args::LandingArgs;
 use crate::cli::arguments::candidates::{batch_ids, owned_lane_names, user_branch_names};

@@ -7,10 +7,10 @@ use clap_complete::engine::ArgValueCompleter;
 use proq_lib::lane::removal::remove_lane::RemovalReason;
 use proq_lib::merge::types::options::LandingOptions;
 use proq_lib::merge::types::outcome::LandingReport;
-use proq_lib::ops::lane_removal::LaneRemoval;
-use proq_lib::ops::merge::{MergeOutcome, MergeRequest};
-use proq_lib::ops::pick;
-use proq_lib::ops::pick::{PickOutcome, PickRequest};
+use proq_lib::ops::land::merge::{MergeOutcome, MergeRequest};
+use proq_lib::ops::land::pick;
+use proq_lib::ops::land::pick::{PickOutcome, PickRequest};
+use proq_lib::ops::remove::lane_removal::LaneRemoval;
 use serde::Serialize;
 
 use super::landing;

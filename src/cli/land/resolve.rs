@@ -8,8 +8,8 @@ use proq_base::explain::Exit;
 use proq_base::lane_name::LaneName;
 use proq_lib::merge::resolution::resolve::ResolvedConflict;
 use proq_lib::merge::types::resolver::Allowance;
-use proq_lib::ops::resolve;
-use proq_lib::ops::resolve::{RecordedConflict, ResolveMethod, ResolveOutcome, ResolveRequest};
+use proq_lib::ops::land::resolve;
+use proq_lib::ops::land::resolve::{RecordedConflict, ResolveMethod, ResolveOutcome, ResolveRequest};
 use proq_lib::types::RepoPath;
 
 use crate::cli::arguments::candidates::{installed_agent_names, owned_lane_names};

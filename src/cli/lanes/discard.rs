@@ -3,8 +3,8 @@
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use proq_lib::lane::removal::remove_lane::RemovalReason;
-use proq_lib::ops::discard;
-use proq_lib::ops::discard::DiscardRequest;
+use proq_lib::ops::remove::discard;
+use proq_lib::ops::remove::discard::DiscardRequest;
 
 use super::lane_removal::RemovalReporter;
 use crate::cli::arguments::candidates::any_lane_names;

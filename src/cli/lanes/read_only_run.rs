@@ -4,7 +4,7 @@
 use proq_base::explain::Exit;
 use proq_lib::agent::command::agent_command::AgentCommand;
 use proq_lib::errors::error;
-use proq_lib::ops::spawn_guest::{GuestSpawnRequest, plan};
+use proq_lib::ops::start::spawn_guest::{GuestSpawnRequest, plan};
 use proq_lib::types::{AnyLane, LaneName, LanePurpose};
 
 use super::spawn_args::Spawn;

@@ -7,7 +7,7 @@ use proq_lib::lane::Project;
 use proq_lib::lane::inspection::base::Base;
 use proq_lib::lane::removal::remove_lane::RemovalReason;
 use proq_lib::lane::worktree::set_up::commands::SetUpLevel;
-use proq_lib::ops::redispatch::{RedispatchOutcome, RedispatchPlan, RedispatchRequest, plan};
+use proq_lib::ops::start::redispatch::{RedispatchOutcome, RedispatchPlan, RedispatchRequest, plan};
 use proq_lib::types::LanePurpose;
 
 use super::lane_removal;

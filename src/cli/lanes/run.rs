@@ -8,7 +8,7 @@ use clap_complete::engine::ArgValueCompleter;
 use proq_base::explain::Exit;
 use proq_lib::agent::command::agent_command::RunOptions;
 use proq_lib::agent::task_loop::loop_status::LoopStatus;
-use proq_lib::ops::run::{RunPlan, RunRequest, plan};
+use proq_lib::ops::start::run::{RunPlan, RunRequest, plan};
 
 use crate::cli::arguments::candidates::{any_lane_names, installed_agent_names};
 use crate::cli::arguments::run_args::RunArgs;

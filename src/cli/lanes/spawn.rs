@@ -4,9 +4,9 @@ use proq_base::explain::{Exit, shell_quote};
 use proq_lib::agent::control::wait;
 use proq_lib::agent::control::wait::WaitUntil;
 use proq_lib::lane::Project;
-use proq_lib::ops::spawn::execution::{SpawnOutcome, SpawnedLane};
-use proq_lib::ops::spawn::plan::plan;
-use proq_lib::ops::spawn::uncommitted::UncommittedCheck;
+use proq_lib::ops::start::spawn::execution::{SpawnOutcome, SpawnedLane};
+use proq_lib::ops::start::spawn::plan::plan;
+use proq_lib::ops::start::spawn::uncommitted::UncommittedCheck;
 use proq_lib::types::{AnyLane, LaneRecord, LaneStatus};
 
 use super::read_only_run;

@@ -8,7 +8,7 @@ use clap_complete::engine::ArgValueCompleter;
 use proq_lib::agent::command::agent_command::RunOptions;
 use proq_lib::lane::Project;
 use proq_lib::lane::worktree::set_up::commands::SetUpLevel;
-use proq_lib::ops::spawn::request::{LaneProgram, RequestedLanes, SpawnRequest, read_task_folder};
+use proq_lib::ops::start::spawn::request::{LaneProgram, RequestedLanes, SpawnRequest, read_task_folder};
 use proq_lib::types::{LaneName, LanePurpose};
 
 use crate::cli::arguments::candidates::{installed_agent_names, user_branch_names};

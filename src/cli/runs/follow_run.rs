@@ -9,8 +9,8 @@ use proq_lib::agent::command::agent_command::AgentCommand;
 use proq_lib::agent::control::wait::wait_for_final_event;
 use proq_lib::lane::Project;
 use proq_lib::ops::follow_run::{AutoMergeResult, wait_for_landing};
-use proq_lib::ops::spawn::report::LaneReport;
-use proq_lib::ops::spawn_guest::GuestReport;
+use proq_lib::ops::start::spawn::report::LaneReport;
+use proq_lib::ops::start::spawn_guest::GuestReport;
 use proq_lib::types::{AnyLane, LaneState, RunState};
 
 use super::{guest_lane_output, log_view, run_end};

@@ -4,7 +4,7 @@ use proq_base::terminal_text;
 use proq_lib::agent::command::agent_command::AgentCommand;
 use proq_lib::errors::error;
 use proq_lib::lane::Project;
-use proq_lib::ops::spawn_guest::{GuestReport, GuestSpawnPlan};
+use proq_lib::ops::start::spawn_guest::{GuestReport, GuestSpawnPlan};
 use proq_lib::session::read_only;
 use proq_lib::types::{AnyLane, LaneState};
 

@@ -2,7 +2,7 @@
 
 use proq_lib::agent::command::agent_command::AgentCommand;
 use proq_lib::lane::creation::create::LanePlan;
-use proq_lib::ops::spawn::plan::SpawnPlan;
+use proq_lib::ops::start::spawn::plan::SpawnPlan;
 use proq_lib::types::{LaneName, LaneRecord};
 
 use crate::cli::invocation::context::CommandContext;

@@ -5,8 +5,8 @@ use proq_base::explain::Exit;
 use proq_lib::lane::context::expiry_item::{ExpiredGroup, ExpiryKind};
 use proq_lib::lane::removal::trash_contents;
 use proq_lib::lane::removal::trash_contents::TrashUsage;
-use proq_lib::ops::gc;
-use proq_lib::ops::gc::GcOutcome;
+use proq_lib::ops::remove::gc;
+use proq_lib::ops::remove::gc::GcOutcome;
 use proq_lib::ops::reporter::{Progress, Reporter};
 use proq_lib::types::now;
 

@@ -4,8 +4,8 @@ use std::hash::BuildHasher;
 
 use clap::{Args, FromArgMatches};
 use proq_lib::lane::recovery;
-use proq_lib::ops::merge;
-use proq_lib::ops::merge::{MergeOutcome, MergeRequest};
+use proq_lib::ops::land::merge;
+use proq_lib::ops::land::merge::{MergeOutcome, MergeRequest};
 use rmcp::model::CallToolResult;
 use rmcp::schemars;
 use serde::Deserialize;

@@ -290,8 +290,8 @@ mod tests {
 
     use super::*;
     use crate::facade::Proq;
-    use crate::ops::discard::DiscardRequest;
-    use crate::ops::spawn::request::SpawnRequest;
+    use crate::ops::remove::discard::DiscardRequest;
+    use crate::ops::start::spawn::request::SpawnRequest;
 
     /// The check on the landing's turn may last as long as a forecast, in which another process can work.
     #[test]

@@ -10,7 +10,6 @@ use proq_store::records::lane::{AnyLane, LanePurpose};
 use proq_store::records::lane_state::LaneState;
 use serde::{Serialize, Serializer};
 
-use super::error::Error;
 use super::launch_checks::refuse_or_warn_before_start;
 use super::spawn::request::LaneProgram;
 use crate::agent;
@@ -18,6 +17,7 @@ use crate::agent::command::agent_command::{AgentCommand, RunOptions};
 use crate::agent::hook_events::stop_gate;
 use crate::agent::launch::start_supervisor;
 use crate::lane::Project;
+use crate::ops::error::Error;
 use crate::session::read_only;
 use crate::session::read_only::{GuestLanePlan, GuestLaneRequest, ReadLocation};
 

@@ -13,9 +13,6 @@ use serde::Serialize;
 
 use self::conflict_agent::{ConflictAgent, ConflictAgentChoice, ConflictAgentError};
 use self::fingerprint::{MergeFingerprint, RepoState};
-use super::approvals;
-use super::error::Error;
-use super::reporter::{Progress, Question, Reporter, SilentReporter};
 use super::waiting_merges::retry_waiting_merges;
 use crate::agent::command::agent_command::RunOptions;
 use crate::lane::Project;
@@ -27,6 +24,9 @@ use crate::merge::resolution::resolve_agent;
 use crate::merge::types::options::{Landing, LandingCallbacks, LandingOptions, PushMode, StackOrder};
 use crate::merge::types::outcome::{LandingPlan, LandingReport};
 use crate::merge::types::resolver::{Allowance, Resolver};
+use crate::ops::approvals;
+use crate::ops::error::Error;
+use crate::ops::reporter::{Progress, Question, Reporter, SilentReporter};
 
 /// Whether the bases that lanes land on are pushed afterwards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -10,9 +10,7 @@ use proq_store::records::lane::AnyLane;
 use proq_store::records::lane_state::LaneState;
 use serde::{Serialize, Serializer};
 
-use super::error::Error;
 use super::launch_checks::refuse_or_warn_before_start;
-use super::refusal::refuse_changed_lane;
 use crate::agent;
 use crate::agent::command::agent_command::{AgentCommand, RunOptions};
 use crate::agent::command::conversation;
@@ -23,6 +21,8 @@ use crate::agent::task_loop::loop_status;
 use crate::agent::task_loop::loop_status::LoopStatus;
 use crate::lane::Project;
 use crate::lane::messages::attached_files::MessageFiles;
+use crate::ops::error::Error;
+use crate::ops::refusal::refuse_changed_lane;
 
 /// Request for a further run in a lane. Without a prompt, a lane that works at a task folder continues with
 /// it, and any other lane runs its task again.

@@ -18,7 +18,7 @@ use crate::lane::creation::create::{LanePlan, NewLane};
 use crate::lane::creation::{create, create_many};
 use crate::lane::inspection::base;
 use crate::ops::error::Error;
-use crate::ops::launch_checks::refuse_or_warn_before_start;
+use crate::ops::start::launch_checks::refuse_or_warn_before_start;
 
 /// Maximum number of numbered names that are tried if the name of a task folder's lane is taken.
 const MAX_NUMBERED_LANE_NAMES: u32 = 1000;

@@ -10,8 +10,6 @@ use proq_store::paths::path_form;
 use proq_store::records::conflict::{ConflictRecord, ResolutionRecord};
 use serde::Serialize;
 
-use super::error::Error;
-use super::reporter::{Progress, Reporter};
 use crate::agent::command::agent_command::RunOptions;
 use crate::lane::Project;
 use crate::merge;
@@ -19,6 +17,8 @@ use crate::merge::resolution::resolve::{ResolutionStart, ResolvedConflict, load_
 use crate::merge::resolution::{resolve, resolve_agent};
 use crate::merge::types::resolve_error::ResolveError;
 use crate::merge::types::resolver::{Allowance, Resolver};
+use crate::ops::error::Error;
+use crate::ops::reporter::{Progress, Reporter};
 
 /// Way to resolve a conflict.
 #[derive(Debug, Clone)]

@@ -6,18 +6,18 @@ use proq_base::lane_name::LaneName;
 use proq_store::records::lane::{AnyLane, LaneRecord};
 use proq_store::records::lane_state::LaneState;
 
-use super::error::Error;
-use super::lane_removal::LaneRemoval;
 use super::merge;
 use super::merge::{MergeOutcome, MergePlan, MergeRequest};
-use super::removal::RemovalPlan;
-use super::reporter::Reporter;
 use crate::lane::Project;
 use crate::lane::inspection::attempts;
 use crate::lane::removal::remove_lane::RemovalReason;
 use crate::lane::state::lane_state::effective_state;
 use crate::merge::types::options::{LandingOptions, StackOrder};
 use crate::merge::types::outcome::{LandingReport, LaneOutcome, Verdict};
+use crate::ops::error::Error;
+use crate::ops::remove::lane_removal::LaneRemoval;
+use crate::ops::remove::removal::RemovalPlan;
+use crate::ops::reporter::Reporter;
 
 /// Attempt to land, and how it lands.
 #[derive(Debug, Clone, Default)]
@@ -285,10 +285,10 @@ mod tests {
 
     use super::*;
     use crate::facade::Proq;
-    use crate::ops::discard::DiscardRequest;
+    use crate::ops::remove::discard::DiscardRequest;
     use crate::ops::reporter::SilentReporter;
-    use crate::ops::spawn;
-    use crate::ops::spawn::request::{LaneProgram, RequestedLanes, SpawnRequest};
+    use crate::ops::start::spawn;
+    use crate::ops::start::spawn::request::{LaneProgram, RequestedLanes, SpawnRequest};
 
     #[test]
     fn discards_others_after_landing_though_one_vanished() {

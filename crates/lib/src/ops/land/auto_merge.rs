@@ -13,10 +13,8 @@ use proq_store::Store;
 use proq_store::locks::lock::{LockGuard, LockName};
 use proq_store::records::lane::LaneRecord;
 
-use super::error::Error;
 use super::merge;
 use super::merge::{MergeOutcome, MergeRequest};
-use super::reporter::Reporter;
 use super::waiting_merges::retry_waiting_merges;
 use crate::agent::supervise::follow_up;
 use crate::lane;
@@ -25,6 +23,8 @@ use crate::lane::recovery;
 use crate::merge::comparison::overlap;
 use crate::merge::types::options::LandingOptions;
 use crate::merge::types::outcome::Verdict;
+use crate::ops::error::Error;
+use crate::ops::reporter::Reporter;
 use crate::run::auto_merge;
 use crate::run::auto_merge::AutoMergeStatus;
 

@@ -9,11 +9,7 @@ use proq_store::paths::path_form;
 use proq_store::records::lane::{AnyLane, LaneRecord};
 use serde::{Serialize, Serializer};
 
-use super::approvals::request_set_up_approval;
-use super::error::Error;
 use super::launch_checks::refuse_or_warn_before_start;
-use super::refusal::refuse_changed_lane;
-use super::reporter::{Progress, Reporter};
 use super::spawn::execution::FirstTask;
 use crate::agent::command::agent_command::{AgentCommand, RunOptions};
 use crate::agent::command::conversation;
@@ -28,6 +24,10 @@ use crate::lane::removal::remove_lane::RemovedLane;
 use crate::lane::worktree::checkout_mode;
 use crate::lane::worktree::set_up::commands::SetUpLevel;
 use crate::operation::run_operation::operate;
+use crate::ops::approvals::request_set_up_approval;
+use crate::ops::error::Error;
+use crate::ops::refusal::refuse_changed_lane;
+use crate::ops::reporter::{Progress, Reporter};
 use crate::preview::leave;
 use crate::session::{in_place, read_only};
 

@@ -4,8 +4,6 @@ use proq_base::explain::Explain;
 use proq_base::interrupt;
 use serde::Serialize;
 
-use super::error::Error;
-use super::reporter::{Progress, Reporter};
 use crate::lane;
 use crate::lane::Project;
 use crate::lane::context::expiry_item::{
@@ -13,6 +11,8 @@ use crate::lane::context::expiry_item::{
 };
 use crate::lane::removal::trash_contents::TrashUsage;
 use crate::lane::removal::{expire, trash_contents};
+use crate::ops::error::Error;
+use crate::ops::reporter::{Progress, Reporter};
 
 /// Expired items that were or would be deleted, and what is retained.
 #[derive(Debug, Default, Serialize)]

@@ -6,9 +6,7 @@ use proq_git::worktrees::worktree::WorktreeList;
 use proq_store::records::lane::AnyLane;
 use serde::Serialize;
 
-use super::error::Error;
 use super::lane_removal::LaneRemoval;
-use super::reporter::{Progress, Reporter};
 use crate::agent::control::stop;
 use crate::lane::Project;
 use crate::lane::inspection::evidence;
@@ -16,6 +14,8 @@ use crate::lane::removal::remove_lane::{RemovalReason, refuse_removal};
 use crate::lane::state::lane_state::effective_state;
 use crate::operation::journaled_operation::Operation;
 use crate::operation::run_operation::operate;
+use crate::ops::error::Error;
+use crate::ops::reporter::{Progress, Reporter};
 use crate::preview::remove_lane::{RemoveResult, remove_previewed_lane};
 use crate::session::read_only;
 
@@ -180,9 +180,9 @@ mod tests {
 
     use super::*;
     use crate::facade::Proq;
-    use crate::ops::discard::DiscardRequest;
+    use crate::ops::remove::discard::DiscardRequest;
     use crate::ops::reporter::SilentReporter;
-    use crate::ops::spawn::request::SpawnRequest;
+    use crate::ops::start::spawn::request::SpawnRequest;
 
     /// Simulates another process that removes a lane and makes one of the same name while hooks run.
     #[test]
@@ -198,7 +198,7 @@ mod tests {
         proq.spawn(&empty_lane).unwrap();
         let project = Project::open(&top, Listener::silent()).unwrap();
         let lanes = vec![project.find_any_lane("x").unwrap()];
-        let plan = crate::ops::discard::plan(&DiscardRequest { lanes: lanes.clone(), force: true });
+        let plan = crate::ops::remove::discard::plan(&DiscardRequest { lanes: lanes.clone(), force: true });
         assert!(proq.discard(&DiscardRequest { lanes, force: false }).unwrap().lanes[0].removed);
         proq.spawn(&empty_lane).unwrap();
         let removals = plan.execute(&project, &SilentReporter).unwrap().lanes;

@@ -4,8 +4,8 @@ use proq_base::lane_name::LaneName;
 use proq_store::records::lane::{AnyLane, LanePurpose};
 use serde::Serialize;
 
-use super::error::Error;
 use crate::lane::removal::remove_lane::RemovedLane;
+use crate::ops::error::Error;
 
 /// A lane that was removed, would be removed or is retained, as a row of the JSON output.
 #[derive(Debug, Serialize)]

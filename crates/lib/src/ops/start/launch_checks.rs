@@ -2,16 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use super::error::Error;
-use super::refusal::refuse_in_lane;
 use crate::agent::command::agent_command::AgentCommand;
 use crate::lane::Project;
+use crate::ops::error::Error;
+use crate::ops::refusal::refuse_in_lane;
 
 /// Warns about agent commands before they are started, each text once. `calling_lane` is the lane in which the
 /// caller works, if any.
 ///
 /// # Errors
-/// [`Refusal::InLane`](super::refusal::Refusal::InLane) if an agent in a lane would start an agent at full
+/// [`Refusal::InLane`](crate::ops::refusal::Refusal::InLane) if an agent in a lane would start an agent at full
 /// permission.
 pub fn refuse_or_warn_before_start<'j>(
     project: &Project,

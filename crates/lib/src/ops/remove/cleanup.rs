@@ -5,15 +5,15 @@ use proq_store::records::lane::AnyLane;
 use proq_store::records::lane_state::LaneState;
 use serde::Serialize;
 
-use super::batch_rules::BatchRules;
-use super::error::Error;
 use super::removal::{RemovalOutcome, RemovalPlan};
-use super::reporter::{Progress, Reporter};
 use crate::lane::Project;
 use crate::lane::inspection::list;
 use crate::lane::removal::remove_lane::RemovalReason;
 use crate::lane::removal::{expire, unrecorded_worktree};
 use crate::lane::state::lane_state::effective_state;
+use crate::ops::batch_rules::BatchRules;
+use crate::ops::error::Error;
+use crate::ops::reporter::{Progress, Reporter};
 
 /// Lanes to clean up.
 #[derive(Debug, Clone, Default)]

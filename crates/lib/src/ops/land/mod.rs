@@ -1,0 +1,7 @@
+//! Landing of lanes, and resolution of their conflicts.
+
+pub mod auto_merge;
+pub mod merge;
+pub mod pick;
+pub mod resolve;
+pub mod waiting_merges;

@@ -1,0 +1,7 @@
+//! Removal of lanes and of what has expired.
+
+pub mod cleanup;
+pub mod discard;
+pub mod gc;
+pub mod lane_removal;
+pub mod removal;
