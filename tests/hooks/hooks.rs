@@ -99,23 +99,7 @@ fn page_lists_all_events_and_fields() {
     let _ = sandbox.proq(&auto_merge_args).fails(1);
     sandbox.program("teller", "echo '{}' | \"$PROQ_PROGRAM\" _agent-event prompt");
     let _ = sandbox.proq(&["spawn", "--wait", "-n", "told", "teller", "say it"]).ok();
-    // A run that is retried, and receives a message while it runs.
-    let last = |busy: &str| {
-        format!(
-            "echo '{{\"type\":\"result\",\"is_error\":{busy},\"api_error_status\":529,\"session_id\":\"s\"}}'"
-        )
-    };
-    sandbox.program(
-        "claude",
-        &format!(
-            "n=$(git config --get-all proq.calls | wc -l); git config --add proq.calls x
-            case $n in 0) {}; exit 1;; 1) git-proq send -q again more;; esac; {}",
-            last("true"),
-            last("false")
-        ),
-    );
-    sandbox.git(&["config", "proq.agent.backoff", "0"]);
-    let _ = sandbox.proq(&["spawn", "--wait", "-n", "again", "claude", "do it"]).ok();
+    retry_and_send(&sandbox);
     sandbox.run_lane("far", "git commit -q --allow-empty -m far; git -C ../own switch -q --detach");
     edit_and_preview(&sandbox, "far");
     // A task that cannot land, since its check fails: its batch is paused, and then aborted.
@@ -141,6 +125,26 @@ fn page_lists_all_events_and_fields() {
         .collect();
     assert_eq!(first_column(PAGE, "event"), &names | &BTreeSet::from(SNAPSHOT_EVENTS));
     assert_eq!(first_column(PAGE, "field"), fields);
+}
+
+/// Runs an agent that is retried, and receives a message while it runs.
+fn retry_and_send(sandbox: &Sandbox) {
+    let last = |busy: &str| {
+        format!(
+            "echo '{{\"type\":\"result\",\"is_error\":{busy},\"api_error_status\":529,\"session_id\":\"s\"}}'"
+        )
+    };
+    sandbox.program(
+        "claude",
+        &format!(
+            "n=$(git config --get-all proq.calls | wc -l); git config --add proq.calls x
+            case $n in 0) {}; exit 1;; 1) git-proq send -q again more;; esac; {}",
+            last("true"),
+            last("false")
+        ),
+    );
+    sandbox.git(&["config", "proq.agent.backoff", "0"]);
+    let _ = sandbox.proq(&["spawn", "--wait", "-n", "again", "claude", "do it"]).ok();
 }
 
 /// Changes the title of a lane, previews it, and moves the preview to a new commit.

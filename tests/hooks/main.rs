@@ -11,3 +11,4 @@ mod hooks_command;
 mod notify;
 mod real_hooks;
 mod user_hooks;
+mod withheld_hooks;

@@ -10,7 +10,7 @@ use proq_lib::merge::types::outcome::LandingReport;
 use proq_lib::ops::land::merge::{MergeOutcome, MergeRequest};
 use proq_lib::ops::land::pick;
 use proq_lib::ops::land::pick::{PickOutcome, PickRequest};
-use proq_lib::ops::remove::lane_removal::LaneRemoval;
+use proq_lib::ops::lane_removal::LaneRemoval;
 use serde::Serialize;
 
 use super::landing;

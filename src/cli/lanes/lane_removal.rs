@@ -8,7 +8,7 @@ use proq_lib::event::approval::ShellCommand;
 use proq_lib::lane::Project;
 use proq_lib::lane::removal::remove_lane::{RemovalReason, RemovedLane};
 use proq_lib::lane::worktree::trash;
-use proq_lib::ops::remove::lane_removal::LaneRemoval;
+use proq_lib::ops::lane_removal::LaneRemoval;
 use proq_lib::ops::reporter::{Progress, Question, Reporter};
 use proq_lib::types::LanePurpose;
 

@@ -11,6 +11,7 @@ pub mod edit;
 pub mod error;
 pub mod follow_run;
 pub mod land;
+pub mod lane_removal;
 pub mod operation_log;
 pub mod preview;
 pub mod refusal;

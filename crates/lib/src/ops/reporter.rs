@@ -10,7 +10,7 @@ use proq_store::records::conflict::ResolutionRecord;
 use proq_store::records::lane::AnyLane;
 
 use super::error::Error;
-use super::remove::lane_removal::LaneRemoval;
+use super::lane_removal::LaneRemoval;
 use crate::agent::control::wait::WaitedLane;
 use crate::event::approval::ShellCommand;
 use crate::lane::context::expiry_item::ExpiredGroup;

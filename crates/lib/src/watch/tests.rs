@@ -280,7 +280,7 @@ fn folder_at_depth_limit_is_a_change() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn file_changes_are_reported_after_a_pause_that_a_free_lock_ends() {
+fn file_changes_come_after_a_pause_that_a_free_lock_ends() {
     let dir = tempfile::tempdir().unwrap();
     let project = open_project(dir.path(), Listener::silent());
     let top = dir.path().canonicalize().unwrap();

@@ -15,7 +15,7 @@ use crate::lane::state::lane_state::effective_state;
 use crate::merge::types::options::{LandingOptions, StackOrder};
 use crate::merge::types::outcome::{LandingReport, LaneOutcome, Verdict};
 use crate::ops::error::Error;
-use crate::ops::remove::lane_removal::LaneRemoval;
+use crate::ops::lane_removal::LaneRemoval;
 use crate::ops::remove::removal::RemovalPlan;
 use crate::ops::reporter::Reporter;
 

@@ -3,5 +3,4 @@
 pub mod cleanup;
 pub mod discard;
 pub mod gc;
-pub mod lane_removal;
 pub mod removal;

@@ -6,7 +6,6 @@ use proq_git::worktrees::worktree::WorktreeList;
 use proq_store::records::lane::AnyLane;
 use serde::Serialize;
 
-use super::lane_removal::LaneRemoval;
 use crate::agent::control::stop;
 use crate::lane::Project;
 use crate::lane::inspection::evidence;
@@ -15,6 +14,7 @@ use crate::lane::state::lane_state::effective_state;
 use crate::operation::journaled_operation::Operation;
 use crate::operation::run_operation::operate;
 use crate::ops::error::Error;
+use crate::ops::lane_removal::LaneRemoval;
 use crate::ops::reporter::{Progress, Reporter};
 use crate::preview::remove_lane::{RemoveResult, remove_previewed_lane};
 use crate::session::read_only;

@@ -93,7 +93,7 @@ impl LandBatchPlan {
         merge::plan(project, &request)?.forecast(project, reporter)
     }
 
-    /// Creates or advances the landing lane, lands it as `request` says, and marks the landed tasks in the plan.
+    /// Creates or advances the landing lane, lands it by `request`, and marks the landed tasks in the plan.
     /// A lane that would change nothing is not created, and one that was created for nothing is removed.
     /// `on_landed` receives the outcome of the landing before anything that may fail after it.
     ///
