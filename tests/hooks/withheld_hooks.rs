@@ -93,6 +93,7 @@ fn hook_of_killed_run_stays_withheld_while_the_run_is_closed() {
     let mut list = KilledOnDrop(command.spawn().unwrap());
     let lines = OutputLines::read_from(list.0.stdout.take().unwrap());
     let paused = sandbox.wait_until_stopped(list.0.id());
+    let _ = sandbox.proq(&["discard", "--force", "x"]).ok();
     // This run removes what the killed run left of its git guard, after it has listed the new hook.
     let _ = sandbox.proq(&["spawn", "-q", "--wait", "-n", "w", "--", "true"]).ok();
     assert!(!sandbox.repo.join(".git/proq/fences/x-1").exists());

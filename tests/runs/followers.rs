@@ -99,6 +99,7 @@ fn terminal_view_wakes_once_a_second() {
     let sandbox = sandbox_at_work();
     let mut command = sandbox.command("python3", &sandbox.repo);
     command.args(["-c", PTY_SCRIPT]).arg(proq_test_kit::program()).args(["resume", BATCH]);
+    command.env("TERM", "xterm");
     let view = KilledOnDrop(command.stdout(Stdio::null()).spawn().unwrap());
     let children = format!("/proc/{0}/task/{0}/children", view.0.id());
     let child = || std::fs::read_to_string(&children).unwrap().trim().to_owned();
@@ -118,9 +119,10 @@ fn terminal_view_wakes_once_a_second() {
 fn changes_end_the_sleep_of_each_follower() {
     let sandbox = Sandbox::new();
     sandbox.pipe("go");
+    sandbox.pipe("on");
     // The folder of the store does not exist yet.
     let events = Follower::start(&sandbox, &["events", "-f"]);
-    sandbox.start_lane("x", "read line < \"$ROOT/go\"; echo said; echo 1 > one; read line < \"$ROOT/go\"");
+    sandbox.start_lane("x", "read line < \"$ROOT/go\"; echo said; echo 1 > one; read line < \"$ROOT/on\"");
     assert!(events.lines.next().ends_with("lane 'x' made from main"));
     assert!(events.lines.next().ends_with("lane 'x': command started"));
     let log = Follower::start(&sandbox, &["logs", "-f", "x"]);
@@ -131,7 +133,7 @@ fn changes_end_the_sleep_of_each_follower() {
     sandbox.write_pipe("go");
     assert_eq!(log.lines.next(), "said");
     assert_eq!(forecast()["lanes"][0]["uncommitted"], 1);
-    sandbox.write_pipe("go");
+    sandbox.write_pipe("on");
     assert!(events.lines.next().ends_with("lane 'x': done"));
     assert_eq!(wait.lines.next(), "x: done");
     assert_eq!(wait.end(), (Some(0), String::new()));

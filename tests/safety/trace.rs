@@ -11,7 +11,7 @@ const PROMPT: &str = "a well kept secret";
 /// Returns the kind and name of each span in printed lines, without those around it and without times.
 fn printed_spans(out: &Output) -> Vec<String> {
     let spans = out.stderr.lines().filter_map(|line| line.split_once("}: close time.busy="));
-    let names = spans.filter_map(|(path, _)| path.rsplit_once("{name=").map(|(before, name)| (before, name)));
+    let names = spans.filter_map(|(path, _)| path.rsplit_once("{name="));
     names.map(|(before, name)| format!("{} {name}", before.rsplit([':', ' ']).next().unwrap())).collect()
 }
 

@@ -39,7 +39,7 @@ pub(crate) struct CommonArgs {
     /// Say only answers, warnings and errors.
     #[arg(long, short, global = true)]
     pub(crate) quiet: bool,
-    /// Say also how things were done; twice: with each step and its time.
+    /// Say also how things were done; twice: steps with times.
     #[arg(long, short, global = true, conflicts_with = "quiet", action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
     /// Run no hooks and no notifiers for what this command does.

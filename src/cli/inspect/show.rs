@@ -67,7 +67,7 @@ fn print_lane(
     let print_field = |key: &str, value: &str| {
         context.ui.print_line(format!("{} {value}", console::style(format!("{key:<10}")).dim()));
     };
-    let state = view.map_or(lane.state(), |v| v.state());
+    let state = view.map_or(lane.state(), LaneView::state);
     let detail = view.map_or(lane.detail.as_deref(), |v| v.detail.as_deref());
     // A removed lane is listed under its name in the history, which is the name of its record folder.
     let past_name = details.record_dir.file_name().map(|n| n.to_string_lossy().into_owned());

@@ -65,12 +65,12 @@ impl RunValues {
 /// Removes what older versions did not write: the origin of an operation, and the states of a lane's run and of
 /// its landing.
 fn without_newer_keys(journals: &str) -> String {
-    let mut out = journals.replace(",\"via\":\"terminal\"", "");
-    for key in [r#"\nrun = \""#, r#"\nlanding = \""#] {
+    let mut out = journals.to_owned();
+    for (key, end) in [(",\"via\":\"", "\""), (r#"\nrun = \""#, r#"\""#), (r#"\nlanding = \""#, r#"\""#)] {
         while let Some(at) = out.find(key) {
-            let start = at + key.len();
-            let end = start + out[start..].find(r#"\""#).unwrap() + 2;
-            out.replace_range(at..end, "");
+            let value = at + key.len();
+            let after = value + out[value..].find(end).unwrap() + end.len();
+            out.replace_range(at..after, "");
         }
     }
     out

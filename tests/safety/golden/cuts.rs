@@ -86,8 +86,8 @@ fn copy_repository(sandbox: &Sandbox, from: &str, to: &str) {
 /// Leaves the golden journal with the lines that a kill leaves, with the values of this run.
 fn shorten_journal(sandbox: &Sandbox, golden: &str, kill: &Kill) {
     let work = sandbox.repo.join(".git/proq/work");
-    let journals = file_names(&work).into_iter().map(|id| work.join(id).join("journal"));
-    let journal = journals.filter(|path| path.exists()).next_back().unwrap();
+    let mut journals = file_names(&work).into_iter().map(|id| work.join(id).join("journal"));
+    let journal = journals.rfind(|path| path.exists()).unwrap();
     let (_, run) = RunValues::canonicalize(sandbox, &std::fs::read_to_string(&journal).unwrap());
     let mut lines = golden.split_inclusive('\n');
     let mut text: String = lines.by_ref().take(kill.line_count).collect();

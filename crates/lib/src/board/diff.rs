@@ -85,19 +85,18 @@ impl<'a> LaneDiff<'a> {
         to: Option<CommitId>,
     ) -> Result<Self, Error> {
         let mut scratch = None;
-        let worktree = match to {
-            Some(_) => DiffWorktree::with_tracked_files(project.repo.command_dir()),
-            None => {
-                let (untracked, unreadable) = DiffWorktree::list_untracked(&project.repo, &lane.path)?;
-                for path in unreadable {
-                    project.listener.warn(format!("{path} is left out: it cannot be read"));
-                }
-                if untracked.is_empty() {
-                    DiffWorktree::with_tracked_files(&lane.path)
-                } else {
-                    let dir = scratch.insert(project.store.layout().create_scratch()?).path();
-                    DiffWorktree::with_untracked_files(&project.repo, &lane.path, &untracked, dir)?
-                }
+        let worktree = if to.is_some() {
+            DiffWorktree::with_tracked_files(project.repo.command_dir())
+        } else {
+            let (untracked, unreadable) = DiffWorktree::list_untracked(&project.repo, &lane.path)?;
+            for path in unreadable {
+                project.listener.warn(format!("{path} is left out: it cannot be read"));
+            }
+            if untracked.is_empty() {
+                DiffWorktree::with_tracked_files(&lane.path)
+            } else {
+                let dir = scratch.insert(project.store.layout().create_scratch()?).path();
+                DiffWorktree::with_untracked_files(&project.repo, &lane.path, &untracked, dir)?
             }
         };
         Ok(LaneDiff { project, lane, run, from, to, worktree, _scratch: scratch })

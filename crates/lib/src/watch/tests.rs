@@ -63,7 +63,9 @@ fn with_each_way(subjects: &[Subject], test: impl Fn(&Project, &mut Watch<'_>)) 
             watch.compare_from_now_on(&std::io::ErrorKind::QuotaExceeded.into());
             assert_settled(&mut watch);
         }
-        subjects.iter().for_each(|subject| assert!(watch.add(subject.clone())));
+        for subject in subjects {
+            assert!(watch.add(subject.clone()));
+        }
         test(&project, &mut watch);
     }
 }
@@ -194,7 +196,9 @@ fn overflow_reports_every_subject() {
     std::fs::create_dir_all(&folder).unwrap();
     let mut watch = Watch::new(&project).unwrap();
     let all = [batch(), Subject::Events, Subject::Lanes];
-    all.iter().for_each(|subject| assert!(watch.add(subject.clone())));
+    for subject in &all {
+        assert!(watch.add(subject.clone()));
+    }
     let limit = std::fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").unwrap();
     let files = ["a", "b"].map(|name| File::create(folder.join(name)).unwrap());
     for n in 0..limit.trim().parse::<usize>().unwrap() + 2 {

@@ -111,7 +111,7 @@ impl ShowOutput {
             cost_per_line: cost::of_landed_line(&project.repo, &lane, &details.runs),
             last_answer,
             last_answer_file,
-            current_state: view.map_or(lane.state(), |v| v.state()).to_string(),
+            current_state: view.map_or(lane.state(), LaneView::state).to_string(),
             current_detail: view.and_then(|v| v.detail.clone()).or_else(|| lane.detail.clone()),
             tip: view.and_then(|v| v.tip).map(|t| t.to_string()),
             ahead: view.and_then(|v| v.distance).map(|d| d.ahead),

@@ -162,9 +162,11 @@ impl Project {
         out
     }
 
-    /// Returns the owned lane whose worktree contains `dir`; none outside of any.
+    /// Returns the owned lane whose worktree contains `dir`; none outside of any. Unreadable records are left out
+    /// without a warning.
     pub(crate) fn lane_at(&self, dir: &Path) -> Result<Option<LaneRecord>, Error> {
-        Ok(self.owned_lanes()?.into_iter().find(|lane| dir.starts_with(&lane.path)))
+        let owned = self.load_lanes(&|_| {})?.into_iter().filter_map(|lane| lane.into_owned_lane().ok());
+        Ok(owned.into_iter().find(|lane| dir.starts_with(&lane.path)))
     }
 
     /// Changes a lane's record under the lock on records, based on the text on disk at that moment.
