@@ -18,6 +18,8 @@ pub mod session;
 pub mod snapshot;
 pub mod step_kinds;
 pub mod swarm;
+#[cfg(test)]
+mod tests;
 pub mod types;
 pub mod undo;
 pub mod watch;

@@ -120,28 +120,16 @@ pub(crate) fn trash_registration(project: &Project, name: &LaneName, path: &Path
 
 #[cfg(test)]
 mod tests {
-    use std::process::Command;
-
     use super::*;
-    use crate::lane::creation::create::{NewLane, create_lane, plan_lane};
-    use crate::lane::inspection::base::resolve as resolve_base;
-    use proq_base::diagnostics::Listener;
+    use crate::tests::TestRepository;
 
     /// Simulates a cleanup that listed the worktree while the lane was still being created.
     #[test]
     fn keeps_worktree_that_has_a_record() {
-        let dir = tempfile::tempdir().unwrap();
-        let top = dir.path().canonicalize().unwrap();
-        let script = "git init -q -b main; git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x";
-        let git_status =
-            Command::new("sh").args(["-ec", script]).current_dir(&top).env("HOME", &top).status();
-        assert!(git_status.unwrap().success());
-        let project = Project::open(&top, Listener::silent()).unwrap();
-        let base = resolve_base(&project, None, None).unwrap();
-        let request = NewLane { name: Some(LaneName::parse("x").unwrap()), ..NewLane::new(base) };
-        let lane = create_lane(&project, &plan_lane(&project, request).unwrap()).unwrap().lane;
-        assert!(!remove_unrecorded(&project, &lane.path, false).unwrap());
+        let repository = TestRepository::new();
+        let (project, lane) = (&repository.project, repository.create_lane("x", None));
+        assert!(!remove_unrecorded(project, &lane.path, false).unwrap());
         assert!(lane.path.join(".git").exists() && project.find_lane("x").is_ok());
-        assert!(!remove_unrecorded(&project, &lane.path.with_file_name("gone"), false).unwrap());
+        assert!(!remove_unrecorded(project, &lane.path.with_file_name("gone"), false).unwrap());
     }
 }

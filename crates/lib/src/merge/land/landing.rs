@@ -284,34 +284,20 @@ fn delete_expired(project: &Project) {
 
 #[cfg(test)]
 mod tests {
-    use std::process::Command;
-
-    use proq_base::diagnostics::Listener;
-
     use super::*;
-    use crate::facade::Proq;
-    use crate::ops::remove::discard::DiscardRequest;
-    use crate::ops::start::spawn::request::SpawnRequest;
+    use crate::tests::TestRepository;
 
     /// The check on the landing's turn may last as long as a forecast, in which another process can work.
     #[test]
     fn sees_lane_that_was_removed_during_the_check_on_turn() {
-        let dir = tempfile::tempdir().unwrap();
-        let top = dir.path().canonicalize().unwrap();
-        let script = "git init -q -b main; git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x";
-        let status = Command::new("sh").args(["-ec", script]).current_dir(&top).env("HOME", &top).status();
-        assert!(status.unwrap().success());
-        let proq = Proq::open(&top).unwrap();
-        let name = LaneName::parse("x").ok();
-        let _ = proq.spawn(&SpawnRequest { name, ..SpawnRequest::default() }).unwrap();
-        let project = Project::open(&top, Listener::silent()).unwrap();
-        let landing = Landing::from_lanes(vec![project.find_lane("x").unwrap()]);
+        let repository = TestRepository::new();
+        let landing = Landing::from_lanes(vec![repository.create_lane("x", None)]);
         let on_turn = &|| {
-            let lanes = vec![project.find_any_lane("x").unwrap()];
-            let _ = proq.discard(&DiscardRequest { lanes, force: false }).unwrap();
+            repository.discard("x", false);
             Ok(())
         };
-        let report = land_lanes(&project, landing, LandingCallbacks { on_turn, on_plan: &|_| {} }).unwrap();
+        let callbacks = LandingCallbacks { on_turn, on_plan: &|_| {} };
+        let report = land_lanes(&repository.project, landing, callbacks).unwrap();
         let message = report.lanes[0].message.as_deref();
         assert_eq!(message, Some("it was removed before it could land"));
     }

@@ -279,49 +279,26 @@ fn require_no_running_agents(
 
 #[cfg(test)]
 mod tests {
-    use std::process::Command;
-
-    use proq_base::diagnostics::Listener;
-
     use super::*;
-    use crate::facade::Proq;
-    use crate::ops::remove::discard::DiscardRequest;
     use crate::ops::reporter::SilentReporter;
-    use crate::ops::start::spawn;
-    use crate::ops::start::spawn::request::{LaneProgram, RequestedLanes, SpawnRequest};
+    use crate::tests::TestRepository;
 
     #[test]
     fn discards_others_after_landing_though_one_vanished() {
-        let dir = tempfile::tempdir().unwrap();
-        let top = dir.path().canonicalize().unwrap();
-        let script = "git init -q -b main; git config user.name a; git config user.email a@b
-            git commit -q --allow-empty -m x";
-        let sh = |script: &str, dir: &std::path::Path| {
-            let status = Command::new("sh").args(["-ec", script]).current_dir(dir).env("HOME", &top).status();
-            assert!(status.unwrap().success());
-        };
-        sh(script, &top);
-        let project = Project::open(&top, Listener::silent()).unwrap();
-        let request = SpawnRequest {
-            name: Some(LaneName::parse("x").unwrap()),
-            lanes: RequestedLanes::Attempts(vec![LaneProgram::None; 3]),
-            ..SpawnRequest::default()
-        };
-        let _ = spawn::plan::plan(&project, &request).unwrap().execute(&project, &SilentReporter).unwrap();
-        let proq = Proq::open(&top).unwrap();
-        sh("echo x > x; git add x; git commit -qm x", &proq.show("x-1").unwrap().lane.path);
+        let repository = TestRepository::new();
+        let project = &repository.project;
+        let [picked, ..] = ["x-1", "x-2", "x-3"].map(|name| repository.create_lane(name, Some("x")));
+        repository.sh(&picked.path, "echo x > x; git add x; git commit -qm x");
         let request = PickRequest { lane: "x-1".to_owned(), ..PickRequest::default() };
         // As another process would, before the others are discarded.
         let on_landed = |merge: &MergeOutcome| {
             assert_eq!(merge.report.lanes[0].lane, "x-1");
-            let lanes = vec![project.find_any_lane("x-2").unwrap()];
-            let _ = proq.discard(&DiscardRequest { lanes, force: true }).unwrap();
+            repository.discard("x-2", true);
         };
-        let outcome =
-            plan(&project, &request).unwrap().execute(&project, &SilentReporter, &on_landed).unwrap();
+        let outcome = plan(project, &request).unwrap().execute(project, &SilentReporter, &on_landed).unwrap();
         assert_eq!(outcome.exit(), Exit::Success);
         let discarded = outcome.discarded.unwrap();
         assert!(discarded.len() == 1 && discarded[0].lane == "x-3" && discarded[0].removed);
-        assert_eq!(proq.list().unwrap().views.len(), 0);
+        assert_eq!(project.all_lanes().unwrap().len(), 0);
     }
 }

@@ -174,36 +174,22 @@ fn reload(project: &Project, lane: &AnyLane) -> Result<AnyLane, Error> {
 
 #[cfg(test)]
 mod tests {
-    use std::process::Command;
-
-    use proq_base::diagnostics::Listener;
-
-    use super::*;
-    use crate::facade::Proq;
+    use crate::ops::remove::discard;
     use crate::ops::remove::discard::DiscardRequest;
     use crate::ops::reporter::SilentReporter;
-    use crate::ops::start::spawn::request::SpawnRequest;
+    use crate::tests::TestRepository;
 
     /// Simulates another process that removes a lane and makes one of the same name while hooks run.
     #[test]
     fn retains_lane_that_replaced_the_planned_one() {
-        let dir = tempfile::tempdir().unwrap();
-        let top = dir.path().canonicalize().unwrap();
-        let script = "git init -q -b main; git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x";
-        let status = Command::new("sh").args(["-ec", script]).current_dir(&top).env("HOME", &top).status();
-        assert!(status.unwrap().success());
-        let proq = Proq::open(&top).unwrap();
-        let name = LaneName::parse("x").unwrap();
-        let empty_lane = SpawnRequest { name: Some(name), ..SpawnRequest::default() };
-        proq.spawn(&empty_lane).unwrap();
-        let project = Project::open(&top, Listener::silent()).unwrap();
-        let lanes = vec![project.find_any_lane("x").unwrap()];
-        let plan = crate::ops::remove::discard::plan(&DiscardRequest { lanes: lanes.clone(), force: true });
-        assert!(proq.discard(&DiscardRequest { lanes, force: false }).unwrap().lanes[0].removed);
-        proq.spawn(&empty_lane).unwrap();
-        let removals = plan.execute(&project, &SilentReporter).unwrap().lanes;
+        let repository = TestRepository::new();
+        let lanes = vec![repository.create_lane("x", None).into_any()];
+        let plan = discard::plan(&DiscardRequest { lanes, force: true });
+        repository.discard("x", false);
+        let lane = repository.create_lane("x", None);
+        let removals = plan.execute(&repository.project, &SilentReporter).unwrap().lanes;
         let error = removals[0].error.as_ref().expect("an error").to_string();
         assert_eq!(error, "lane 'x' was removed and made again since; it was left as it is");
-        assert!(!removals[0].removed && proq.show("x").unwrap().lane.path.join(".git").exists());
+        assert!(!removals[0].removed && lane.path.join(".git").exists());
     }
 }

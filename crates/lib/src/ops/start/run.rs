@@ -213,40 +213,28 @@ impl Serialize for RunOutcome {
 
 #[cfg(test)]
 mod tests {
-    use std::process::Command;
-
-    use proq_base::diagnostics::Listener;
-
     use super::*;
-    use crate::lane::creation::create::{NewLane, create_lane, plan_lane};
-    use crate::lane::inspection::base::resolve;
+    use crate::tests::TestRepository;
 
     /// Simulates a run of another process between the plan and its execution.
     #[test]
     fn refuses_lane_that_had_a_run_since_the_plan() {
-        let dir = tempfile::tempdir().unwrap();
-        let top = dir.path().canonicalize().unwrap();
-        let script = "git init -q -b main; git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x";
-        let status = Command::new("sh").args(["-ec", script]).current_dir(&top).env("HOME", &top).status();
-        assert!(status.unwrap().success());
-        let project = Project::open(&top, Listener::silent()).unwrap();
-        let new_lane = NewLane::new(resolve(&project, None, None).unwrap());
-        let created = create_lane(&project, &plan_lane(&project, new_lane).unwrap()).unwrap();
-        drop(created.run_lock);
+        let repository = TestRepository::new();
+        let project = &repository.project;
         let request = RunRequest {
-            lane: created.lane.into_any(),
+            lane: repository.create_lane("x", None).into_any(),
             agent: Some("cat".to_owned()),
             prompt: Some("do it".to_owned()),
             attachments: Vec::new(),
             options: RunOptions::default(),
-            dir: top,
+            dir: repository.top.clone(),
             calling_lane: None,
         };
-        let run_plan = plan(&project, &request).unwrap();
+        let run_plan = plan(project, &request).unwrap();
         assert_eq!(serde_json::to_value(&run_plan).unwrap()["dry_run"], true);
         let name = &request.lane.name;
         project.update_lane(name, |record| record.last_run = record.last_run.next()).unwrap();
-        let error = run_plan.execute(&project).unwrap_err();
+        let error = run_plan.execute(project).unwrap_err();
         assert_eq!(
             error.to_string(),
             format!("lane '{name}' has changed since this was planned; nothing was changed")
