@@ -1,12 +1,17 @@
 //! Tests of the commands that follow what happens: they sleep while nothing changes, and end when a process
 //! dies or on Ctrl-C.
 
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use proq_test_kit::plans::{install_worker, repo_with_plan};
 use proq_test_kit::runs::{kill_process, kill_supervisor};
 use proq_test_kit::waiting::{KilledOnDrop, OutputLines, assert_no_wakeups, voluntary_switches, wait_until};
 use proq_test_kit::{PTY_SCRIPT, Sandbox};
+
+/// Becomes the program that its arguments name, with the default action of INT.
+const DEFAULT_INT_SCRIPT: &str = "import os, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+os.execvp(sys.argv[1], sys.argv[1:])";
 
 /// Id of the only batch.
 const BATCH: &str = "20260102-030405";
@@ -24,7 +29,10 @@ struct Follower {
 impl Follower {
     /// Starts a command and waits until it watches files.
     fn start(sandbox: &Sandbox, args: &[&str]) -> Follower {
-        let mut command = sandbox.proq_command(&sandbox.repo, args);
+        Follower::start_command(sandbox.proq_command(&sandbox.repo, args))
+    }
+
+    fn start_command(mut command: Command) -> Follower {
         let mut process =
             KilledOnDrop(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
         wait_until_watching(&process.0.id().to_string());
@@ -172,7 +180,10 @@ fn batch_view_ends_after_its_killed_scheduler() {
 fn ctrl_c_ends_each_follower() {
     let sandbox = sandbox_at_work();
     for args in FOLLOWERS {
-        let follower = Follower::start(&sandbox, args);
+        // Shells start background jobs with INT ignored, and so would this test pass it on.
+        let mut command = sandbox.command("python3", &sandbox.repo);
+        command.args(["-c", DEFAULT_INT_SCRIPT]).arg(proq_test_kit::program()).args(args);
+        let follower = Follower::start_command(command);
         sandbox.sh(&format!("kill -INT {}", follower.pid()));
         let (code, stderr) = follower.end();
         assert!(code.is_none_or(|code| code == 130), "{args:?}: {code:?} {stderr}");
