@@ -21,7 +21,7 @@ pub const MAX_TRACE_BYTES: usize = 64 * 1024;
 /// Maximum depth by which a span is indented.
 const MAX_INDENT: u8 = 12;
 
-/// What a span measures.
+/// Kind of a span: the command, an operation, a step of one, a git command, or the wait for a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SpanKind {
     /// Command of the program.

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use proq_base::regular_file;
 use proq_base::regular_file::{LinkPolicy, MAX_STORE_FILE_BYTES};
+use proq_lib::lane;
 
 use crate::cli::invocation::context::CommandContext;
 use crate::cli::invocation::failure::Failure;
-use crate::cli::invocation::usage_error::UsageError;
 
 /// Returns the absolute paths of the attachments. Fails if one cannot be read or if two have the same file
 /// name.
@@ -19,8 +19,8 @@ pub(crate) fn resolve_attachments(
     let mut out: Vec<PathBuf> = Vec::new();
     for file in files {
         let path = context.dir.join(file);
-        let unreadable = |source| UsageError::Unreadable { path: file.clone(), source };
-        regular_file::open(&path, LinkPolicy::Follow).map_err(unreadable)?;
+        let unreadable = lane::Error::io("read", file);
+        regular_file::open(&path, LinkPolicy::Follow).map_err(&unreadable)?;
         if out.iter().any(|other| other.file_name() == path.file_name()) {
             return Err(unreadable(std::io::Error::other("another file of this name is given along")).into());
         }
@@ -32,16 +32,16 @@ pub(crate) fn resolve_attachments(
 /// Reads a UTF-8 text, such as a prompt or a report, from a file, or from standard input with `-`.
 ///
 /// # Errors
-/// [`UsageError::Unreadable`] if it cannot be read, is too large, or is not UTF-8.
+/// [`lane::Error::Io`] if it cannot be read, is too large, or is not UTF-8.
 pub(crate) fn read_text_or_stdin(file: &Path) -> Result<String, Failure> {
     let is_stdin = file == Path::new("-");
     let display_path = if is_stdin { Path::new("standard input") } else { file };
-    let unreadable = |source| UsageError::Unreadable { path: display_path.to_owned(), source };
+    let unreadable = lane::Error::io("read", display_path);
     let mut bytes = Vec::new();
     if is_stdin {
-        std::io::stdin().take(MAX_STORE_FILE_BYTES).read_to_end(&mut bytes).map_err(unreadable)?;
+        std::io::stdin().take(MAX_STORE_FILE_BYTES).read_to_end(&mut bytes).map_err(&unreadable)?;
     } else {
-        bytes = regular_file::read_user_file(file, MAX_STORE_FILE_BYTES).map_err(unreadable)?;
+        bytes = regular_file::read_user_file(file, MAX_STORE_FILE_BYTES).map_err(&unreadable)?;
     }
     String::from_utf8(bytes)
         .map_err(|e| unreadable(std::io::Error::new(std::io::ErrorKind::InvalidData, e.utf8_error())).into())
@@ -49,9 +49,9 @@ pub(crate) fn read_text_or_stdin(file: &Path) -> Result<String, Failure> {
 
 /// Writes a file, and creates its parent folders.
 pub(crate) fn write_file_and_folders(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    let unwritable = |source| UsageError::Unwritable { path: path.to_owned(), source };
+    let unwritable = lane::Error::io("write", path);
     if let Some(parent) = path.parent() {
-        std::fs::create_dir_all(parent).map_err(unwritable)?;
+        std::fs::create_dir_all(parent).map_err(&unwritable)?;
     }
     std::fs::write(path, bytes).map_err(unwritable)?;
     Ok(())

@@ -6,6 +6,7 @@ use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use proq_base::explain::Exit;
 use proq_lib::board::logs::{self, LogPart, LogWriter, RunLog};
+use proq_lib::lane;
 use proq_lib::ops::follow_run::{follow_log, read_chunks};
 use proq_lib::types::RunNumber;
 
@@ -139,8 +140,8 @@ fn hint_at_error_log(context: &CommandContext, lane: &str, log: &RunLog) {
 
 /// Prints a file of any length through `view`. Returns whether there was any output.
 fn print_whole_log(context: &CommandContext, path: &Path, mut view: LogView) -> Result<bool, Failure> {
-    let unreadable = |source| UsageError::Unreadable { path: path.to_owned(), source };
-    let mut file = proq_base::regular_file::open_store_file(path).map_err(unreadable)?;
+    let unreadable = lane::Error::io("read", path);
+    let mut file = proq_base::regular_file::open_store_file(path).map_err(&unreadable)?;
     let mut has_output = false;
     let mut print = |chunk: &[u8]| {
         let output = view.convert(chunk);

@@ -1,8 +1,8 @@
 //! Path of the running program, with which git-proq starts itself again.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use super::usage_error::UsageError;
+use proq_lib::lane;
 
 /// Returns the path of the running program, to start it again as a supervisor. If another program replaced
 /// the file since the start, the path of the new file is returned.
@@ -15,6 +15,6 @@ pub(crate) fn current_program_path() -> std::io::Result<PathBuf> {
 }
 
 /// Returns the path of the running program for a command that needs no repository.
-pub(crate) fn require_program_path() -> Result<PathBuf, UsageError> {
-    current_program_path().map_err(|source| UsageError::Unreadable { path: "git-proq".into(), source })
+pub(crate) fn require_program_path() -> Result<PathBuf, lane::Error> {
+    current_program_path().map_err(lane::Error::io("read", Path::new("git-proq")))
 }

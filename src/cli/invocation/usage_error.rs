@@ -57,24 +57,6 @@ pub enum UsageError {
     #[exit(Usage)]
     #[hint("leave --isolated out, or add --mode answer")]
     IsolatedRefused,
-    /// A given file cannot be read.
-    #[error("could not read {}", path.display())]
-    Unreadable {
-        /// Path of the file.
-        path: PathBuf,
-        /// The I/O error.
-        #[source]
-        source: std::io::Error,
-    },
-    /// A file or folder cannot be written.
-    #[error("could not write {}", path.display())]
-    Unwritable {
-        /// Path of the file.
-        path: PathBuf,
-        /// The I/O error.
-        #[source]
-        source: std::io::Error,
-    },
     /// Commands of the repository need approval, and the user cannot be prompted.
     #[error("nobody can be asked about the commands of {origin}; nothing was approved")]
     #[hint("approve them as they are: git proq approve --yes{selection_args}")]

@@ -12,6 +12,7 @@ use proq_base::config::keys::KEYS;
 use proq_base::explain::Exit;
 use proq_base::interrupt;
 use proq_base::process::command_builder::CommandBuilder;
+use proq_lib::lane;
 use proq_lib::ops::demo;
 use serde::Serialize;
 
@@ -161,7 +162,7 @@ impl<'a> DemoRepo<'a> {
         let agent = self.dir.join("bin/demo-agent");
         write_file_and_folders(&agent, AGENT_SCRIPT.as_bytes())?;
         std::fs::set_permissions(&agent, std::fs::Permissions::from_mode(0o700))
-            .map_err(|source| UsageError::Unwritable { path: agent, source })?;
+            .map_err(lane::Error::io("write", &agent))?;
         self.write_file(("shop.toml", "title = \"Shop\"\n"))?;
         self.write_file(("main.rs", "fn main() {}\n"))?;
         demo::create_repository(&self.repo_dir(), "Open the shop", &DEMO_ENV)
@@ -286,7 +287,7 @@ impl<'a> DemoRepo<'a> {
                 Ok(()) => return Ok(()),
                 Err(e) if e.kind() == ErrorKind::NotFound && !self.dir.exists() => return Ok(()),
                 Err(source) if retries_left == 0 => {
-                    return Err(UsageError::Unwritable { path: self.dir.clone(), source }.into());
+                    return Err(lane::Error::io("write", &self.dir)(source).into());
                 }
                 Err(_) => retries_left -= 1,
             }
@@ -305,7 +306,7 @@ fn create_private_folder(parent: &Path) -> Result<PathBuf, Failure> {
             created => {
                 return Ok(created
                     .and_then(|()| dir.canonicalize())
-                    .map_err(|source| UsageError::Unwritable { path: dir, source })?);
+                    .map_err(lane::Error::io("write", &dir))?);
             }
         }
     }

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::canonical::RunValues;
 use super::cases::{CASES, Case};
-use super::journals::{golden_journals, logged_operations, remove_empty_folder, run_case};
+use super::journals::{capture, golden_journals, logged_operations, run_case};
 
 /// A kill between two changes of an operation.
 struct Kill {
@@ -141,12 +141,6 @@ pub fn check_cut_journals(case: &Case) {
             state.assert_same(&template.before, &moment);
         }
     }
-}
-
-/// Captures what recovery restores. What a partly created lane had may be in the trash.
-fn capture(sandbox: &Sandbox) -> RepoState {
-    remove_empty_folder(sandbox);
-    RepoState::capture(sandbox).without_removed_lanes().without_run_and_landing()
 }
 
 macro_rules! cut {

@@ -78,7 +78,6 @@ pub fn check_finished_journals(case: &Case) {
         let redone = sandbox.proq(if is_undone_by_redo { &["undo"] } else { &["op", "redo"] });
         assert_eq!(redone.code, 0, "{}", redone.to_text());
         shown.push_str(&redone.to_text());
-        remove_empty_folder(&sandbox);
         capture(&sandbox).assert_same(&after, "redone");
     }
     let shown = mask_process(&shown);
@@ -89,8 +88,10 @@ pub fn check_finished_journals(case: &Case) {
     });
 }
 
-/// Captures what undo and redo restore, without what older versions do not write.
-fn capture(sandbox: &Sandbox) -> RepoState {
+/// Captures what recovery, undo and redo restore, without what older versions do not write. What a partly created
+/// lane had may be in the trash, and an empty folder stays where conflicts were resolved.
+pub fn capture(sandbox: &Sandbox) -> RepoState {
+    sandbox.sh("rmdir .proq-worktrees/.resolve 2> /dev/null || true");
     RepoState::capture(sandbox).without_removed_lanes().without_run_and_landing()
 }
 
@@ -107,11 +108,6 @@ fn write_golden_journals(sandbox: &Sandbox, numbers: &BTreeSet<u32>, golden: &st
     for (number, journal) in numbers.iter().zip(journals) {
         sandbox.write(&format!(".git/proq/ops/{number}.jsonl"), &journal);
     }
-}
-
-/// Removes the empty folder that stays where conflicts were resolved.
-pub fn remove_empty_folder(sandbox: &Sandbox) {
-    sandbox.sh("rmdir .proq-worktrees/.resolve 2> /dev/null || true");
 }
 
 /// Masks the process and the host that `op show` prints, and leaves out what older journals do not have.

@@ -1,4 +1,5 @@
-//! Who needs a person, and why: a pure function of records and events. State clears it, never that it was seen.
+//! Attention: the lanes and batches that wait for a person, each with the reason. It is a pure function of
+//! records and events, and ends with the state that caused it, never because it was shown.
 
 #[cfg(test)]
 mod tests;
@@ -76,7 +77,7 @@ pub struct Attention {
     pub command: String,
 }
 
-/// What is known of a lane, as far as attention depends on it.
+/// Facts about a lane that decide whether it needs a person.
 #[derive(Debug)]
 pub struct LaneFacts<'a> {
     /// The lane with its displayed state.
@@ -187,7 +188,7 @@ impl LaneFacts<'_> {
             .then(|| self.case(AttentionKind::Refused, refused.refused_at, &refused.refusal_reason, "merge"))
     }
 
-    /// What the end of the last run left behind; also the end of a run that is about to be retried.
+    /// Returns the case of the end of the last run: a failure, or a limit after which it is retried.
     fn run_end(&self) -> Option<Attention> {
         let state = self.view.state();
         let ended_run = self.last_run.as_ref().and_then(|run| Some((run, run.ended?)));
@@ -275,7 +276,7 @@ impl LaneFacts<'_> {
     }
 }
 
-/// What is known of a batch, as far as attention depends on it.
+/// Facts about a batch that decide whether it needs a person.
 #[derive(Debug)]
 pub struct BatchFacts<'a> {
     /// Id of the batch.

@@ -21,7 +21,7 @@ pub struct BatchList {
     pub batches: Vec<BatchProgress>,
 }
 
-/// What is shown of batches: one, or all.
+/// Progress of the batch that the user named, or of all batches.
 #[derive(Debug)]
 pub enum BatchStatus {
     /// One batch in full.

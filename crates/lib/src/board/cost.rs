@@ -1,4 +1,4 @@
-//! What runs cost: usage of a run and of a lane, and the cost of a line that landed.
+//! Cost of agents: usage of a run and of a lane, and the cost per line that landed.
 
 use std::path::Path;
 

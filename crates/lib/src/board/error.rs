@@ -1,7 +1,5 @@
 //! Errors of what is shown.
 
-use std::path::PathBuf;
-
 use proq_base::explain::Explain;
 use proq_base::lane_name::LaneName;
 use proq_store::base::run_number::RunNumber;
@@ -9,15 +7,6 @@ use proq_store::base::run_number::RunNumber;
 /// Reason why something cannot be shown.
 #[derive(Debug, thiserror::Error, Explain)]
 pub enum BoardError {
-    /// A file cannot be read.
-    #[error("could not read {}", path.display())]
-    Unreadable {
-        /// Path of the file.
-        path: PathBuf,
-        /// The I/O error.
-        #[source]
-        source: std::io::Error,
-    },
     /// The lane has no run with this number.
     #[error(
         "lane '{lane}' has no run {}",

@@ -19,6 +19,7 @@ use serde::Serialize;
 
 use super::error::BoardError;
 use super::lookup::find_lane_or_task_lane;
+use crate::lane;
 use crate::lane::Project;
 use crate::ops::error::Error;
 
@@ -190,8 +191,8 @@ impl CheckLogOutput {
     /// Reads the text of the log.
     ///
     /// # Errors
-    /// [`BoardError::Unreadable`].
-    pub fn with_text(self) -> Result<CheckLogOutput, BoardError> {
+    /// [`lane::Error::Io`].
+    pub fn with_text(self) -> Result<CheckLogOutput, lane::Error> {
         Ok(CheckLogOutput { text: read_text(&self.path)?, ..self })
     }
 }
@@ -200,8 +201,8 @@ impl SetUpLogOutput {
     /// Reads the text of the log.
     ///
     /// # Errors
-    /// [`BoardError::Unreadable`].
-    pub fn with_text(self) -> Result<SetUpLogOutput, BoardError> {
+    /// [`lane::Error::Io`].
+    pub fn with_text(self) -> Result<SetUpLogOutput, lane::Error> {
         Ok(SetUpLogOutput { text: read_text(&self.path)?, ..self })
     }
 }
@@ -253,11 +254,11 @@ pub fn find_set_up_log(project: &Project, name: &str) -> Result<SetUpLogOutput, 
     Ok(SetUpLogOutput { name, path, text: String::new() })
 }
 
-fn read_log(path: &Path) -> Result<Vec<u8>, BoardError> {
-    std::fs::read(path).map_err(|source| BoardError::Unreadable { path: path.to_owned(), source })
+fn read_log(path: &Path) -> Result<Vec<u8>, lane::Error> {
+    std::fs::read(path).map_err(lane::Error::io("read", path))
 }
 
-fn read_text(path: &Path) -> Result<String, BoardError> {
+fn read_text(path: &Path) -> Result<String, lane::Error> {
     Ok(String::from_utf8_lossy(&read_log(path)?).into_owned())
 }
 

@@ -1,4 +1,4 @@
-//! What is shown: one model of lanes, their changes, landings and batches, for tables and JSON alike.
+//! Model of the output about lanes, their changes, landings and batches: tables and JSON are made from it.
 
 pub mod attention;
 pub mod attention_reader;

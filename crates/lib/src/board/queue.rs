@@ -36,7 +36,7 @@ pub struct QueueRow {
     /// Whether the process runs on this host.
     #[serde(skip)]
     pub is_local: bool,
-    /// What the process lands, in words; `None` if another version of git-proq wrote the entry.
+    /// Lanes and branch of the landing, in words; `None` if another version of git-proq wrote the entry.
     #[serde(skip)]
     pub description: Option<String>,
 }

@@ -389,9 +389,9 @@ pub enum Error {
 
 impl Error {
     /// Wraps an IO error with the attempted act and the path.
-    pub fn io(verb: &'static str, path: &std::path::Path) -> impl FnOnce(std::io::Error) -> Error {
+    pub fn io(verb: &'static str, path: &std::path::Path) -> impl Fn(std::io::Error) -> Error {
         let path = path.to_owned();
-        move |source| Error::Io { verb, path, source }
+        move |source| Error::Io { verb, path: path.clone(), source }
     }
 }
 

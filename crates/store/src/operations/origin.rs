@@ -11,12 +11,13 @@ pub const ORIGIN_VARIABLE: &str = "PROQ_VIA";
 pub const MCP_ORIGIN: &str = "mcp";
 
 /// Describes what the operations of this process are started from: `terminal`, `agent NAME`, `supervisor`,
-/// `scheduler` or `mcp`.
+/// `scheduler`, `hook` of git outside of an agent's run, or `mcp`.
 pub(super) fn describe_origin() -> String {
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let agent_lane = variable("PROQ_ATTEMPT").and_then(|_| LaneName::parse(&variable("PROQ_LANE")?).ok());
     match (internal_command().as_deref(), agent_lane) {
         (Some("_swarm"), _) => "scheduler".to_owned(),
+        (Some("_hook" | "_moved"), None) => "hook".to_owned(),
         // A supervisor has the variables of the agent that it starts.
         (Some("_supervise"), _) | (Some(_), None) => "supervisor".to_owned(),
         (_, Some(lane)) => format!("agent {lane}"),

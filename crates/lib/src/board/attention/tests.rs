@@ -20,7 +20,7 @@ fn name(text: &str) -> LaneName {
 fn view(state: LaneState) -> LaneView {
     let kind = LaneKind::Owned(LaneWorktree { branch: "proq/pay".to_owned(), worktree_id: "pay".to_owned() });
     let start = CommitId::from_hex(TIP.as_bytes()).unwrap();
-    let mut lane = AnyLane::new(&name("pay"), kind, "/work/pay".into(), "main".to_owned(), start);
+    let mut lane = AnyLane::new(&name("pay"), kind, "/repo/pay".into(), "main".to_owned(), start);
     lane.last_run = serde_json::from_value(json!(2)).unwrap();
     LaneView {
         lane,

@@ -1,4 +1,4 @@
-//! What comes of a lane that lands automatically, once its run is done.
+//! Outlook of a lane with automatic merge: whether it will land once its run is done, or the reason why not.
 
 use proq_store::locks::lock::LockName;
 use proq_store::records::lane::AnyLane;

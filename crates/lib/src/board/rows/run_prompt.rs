@@ -9,6 +9,7 @@ use proq_store::records::lane::AnyLane;
 use serde::Serialize;
 
 use crate::board::error::BoardError;
+use crate::lane;
 use crate::lane::messages::delivered_messages::read_delivered;
 use crate::ops::error::Error;
 
@@ -45,10 +46,10 @@ impl RunPrompt {
     }
 }
 
-fn read_if_exists(path: &Path) -> Result<Option<String>, BoardError> {
+fn read_if_exists(path: &Path) -> Result<Option<String>, lane::Error> {
     match proq_base::regular_file::read_store_file(path) {
         Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(BoardError::Unreadable { path: path.to_owned(), source }),
+        Err(e) => Err(lane::Error::io("read", path)(e)),
     }
 }

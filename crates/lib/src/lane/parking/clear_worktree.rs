@@ -7,7 +7,7 @@ use proq_git::snapshots::truncated_files::WorktreeStep;
 use proq_git::snapshots::{clear, recovery};
 use serde::{Deserialize, Serialize};
 
-use super::snapshot_store::{self, anchor_saved_files};
+use super::snapshot_store::{self, anchor_recovered_files, anchor_saved_files};
 use crate::lane::Error;
 use crate::lane::state::in_place_guard::require_free_checkout;
 use crate::operation::effects::EffectSummary;
@@ -95,10 +95,7 @@ impl Step for ClearWorktree {
         let recovered = op
             .lock_worktree(&self.dir)?
             .with_context(scratch, |tree| Ok(recovery::recover_clear(tree, &snapshot, &parked_dir)?))?;
-        for saved in recovered.saved_commits {
-            anchor_saved_files(op.project, saved, "written after the crash")?;
-        }
-        Ok(recovered.is_done)
+        Ok(anchor_recovered_files(op.project, recovered)?)
     }
 
     fn recover_without_worktree(

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::clear_worktree::ClearWorktree;
 use super::pre_restore_state::PreRestoreState;
-use super::snapshot_store::{self, anchor_saved_files};
+use super::snapshot_store::{self, anchor_recovered_files};
 use crate::lane::Error;
 use crate::lane::state::in_place_guard::require_free_checkout;
 use crate::operation::effects::EffectSummary;
@@ -129,10 +129,7 @@ impl Step for RestoreSnapshot {
             Ok(recovery::recover_restore(tree, &snapshot, *head, &parked_dir, &raw_index)?)
         })?;
         snapshot_store::prune_parked_folders(&project.store, snapshot_id);
-        for saved in recovered.saved_commits {
-            anchor_saved_files(project, saved, "written after the crash")?;
-        }
-        Ok(recovered.is_done)
+        Ok(anchor_recovered_files(project, recovered)?)
     }
 
     fn written_files(&self, op: &Operation<'_>) -> Option<WorktreeStep> {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use proq_base::fail_points;
 use proq_git::CommitId;
 use proq_git::base::folders;
+use proq_git::snapshots::recovery::RecoveredStep;
 use proq_store::Store;
 use proq_store::base::atomic::{create_private_dir, sync_dir};
 use proq_store::base::id::{id_created_at, new_id};
@@ -62,6 +63,18 @@ pub(crate) fn prune_parked_folders(store: &Store, id: &str) {
     if let Ok(dir) = parked_dir(store, id) {
         folders::remove_parked_dir_without_files(&Layout::parked_files_in(&dir));
     }
+}
+
+/// Creates refs for the files that other programs wrote between a crash and the recovery of a step, and returns
+/// whether the step has happened.
+pub(crate) fn anchor_recovered_files(
+    project: &Project,
+    recovered: RecoveredStep,
+) -> Result<bool, proq_git::Error> {
+    for saved in recovered.saved_commits {
+        anchor_saved_files(project, saved, "written after the crash")?;
+    }
+    Ok(recovered.is_done)
 }
 
 /// Creates a ref for a commit of files that would be overwritten, and warns about it.

@@ -14,7 +14,7 @@ use super::branch_undo::BranchUndo;
 use super::switch_undo::SwitchUndo;
 use crate::lane::Error;
 use crate::lane::context::symbolic_branch::refuse_symbolic_branch;
-use crate::lane::parking::snapshot_store::anchor_saved_files;
+use crate::lane::parking::snapshot_store::anchor_recovered_files;
 use crate::lane::state::in_place_guard::require_free_checkout;
 use crate::operation::effects::EffectSummary;
 use crate::operation::journaled_operation::Operation;
@@ -173,10 +173,7 @@ impl Step for Checkout {
             Ok(recovery::recover_transition(tree, self.from, self.to, &self.ref_move)?)
         })?;
         self.restore_empty_folders(&checkout, recovered.is_done);
-        for saved in recovered.saved_commits {
-            anchor_saved_files(op.project, saved, "written after the crash")?;
-        }
-        Ok(recovered.is_done)
+        Ok(anchor_recovered_files(op.project, recovered)?)
     }
 
     fn recover_without_worktree(

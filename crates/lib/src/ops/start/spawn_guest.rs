@@ -1,11 +1,10 @@
 //! Start of an agent without a branch of its own: in a read-only lane, or in the main checkout.
 
 use std::borrow::Cow;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use proq_base::explain::Explain;
 use proq_base::lane_name::LaneName;
-use proq_store::paths::path_form;
 use proq_store::records::lane::{AnyLane, LanePurpose};
 use proq_store::records::lane_state::LaneState;
 use serde::{Serialize, Serializer};
@@ -18,6 +17,7 @@ use crate::agent::hook_events::stop_gate;
 use crate::agent::launch::start_supervisor;
 use crate::lane::Project;
 use crate::ops::error::Error;
+use crate::ops::start::spawn::report::StartReport;
 use crate::session::read_only;
 use crate::session::read_only::{GuestLanePlan, GuestLaneRequest, ReadLocation};
 
@@ -148,21 +148,11 @@ impl GuestSpawnPlan<'_> {
 /// JSON form of a guest lane and its run.
 #[derive(Debug, Serialize)]
 pub struct GuestReport<'a> {
-    lane: &'a LaneName,
+    #[serde(flatten)]
+    start: StartReport<'a>,
     mode: LanePurpose,
-    #[serde(serialize_with = "path_form::serialize")]
-    path: &'a Path,
-    base: &'a str,
-    /// Id of the commit that the run reads or works on.
-    #[serde(rename = "start")]
-    start_commit: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    agent: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    command: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     permission: Option<String>,
-    state: LaneState,
     #[serde(skip_serializing_if = "Option::is_none")]
     detail: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -180,15 +170,9 @@ impl<'a> GuestReport<'a> {
         answer: Option<String>,
     ) -> GuestReport<'a> {
         GuestReport {
-            lane: &lane.name,
+            start: StartReport::of_lane(lane, command, state),
             mode: lane.purpose().unwrap_or(LanePurpose::Answer),
-            path: &lane.path,
-            base: &lane.base,
-            start_commit: lane.start.to_string(),
-            agent: lane.agent.as_deref(),
-            command: command.map(AgentCommand::display_command_line),
             permission: command.and_then(AgentCommand::permission_level),
-            state,
             detail: lane.detail.as_deref(),
             answer,
             dry_run: false,
@@ -200,15 +184,17 @@ impl Serialize for GuestSpawnPlan<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let target = &self.lane.target;
         GuestReport {
-            lane: &self.lane.name,
+            start: StartReport {
+                lane: &self.lane.name,
+                path: &target.dir,
+                base: &target.rev_name,
+                start_commit: target.commit.to_string(),
+                agent: Some(&self.command.agent),
+                command: Some(self.command.display_command_line()),
+                state: LaneState::Idle,
+            },
             mode: self.purpose,
-            path: &target.dir,
-            base: &target.rev_name,
-            start_commit: target.commit.to_string(),
-            agent: Some(&self.command.agent),
-            command: Some(self.command.display_command_line()),
             permission: self.command.permission_level(),
-            state: LaneState::Idle,
             detail: None,
             answer: None,
             dry_run: true,

@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use super::draft_view::resolve_draft;
 use super::named_plan::NamedPlan;
+use crate::lane;
 use crate::lane::Project;
 use crate::ops::error::Error;
 use crate::swarm::planner::draft_error::DraftError;
@@ -40,24 +41,6 @@ pub enum PlanFileError {
         /// Path of the file.
         path: PathBuf,
     },
-    /// The file to replace, or the one that the plan follows, cannot be read.
-    #[error("could not read {}", path.display())]
-    Unreadable {
-        /// Path of the file.
-        path: PathBuf,
-        /// The I/O error.
-        #[source]
-        source: std::io::Error,
-    },
-    /// The file cannot be written.
-    #[error("could not write {}", path.display())]
-    Unwritable {
-        /// Path of the file or of its folder.
-        path: PathBuf,
-        /// The I/O error.
-        #[source]
-        source: std::io::Error,
-    },
 }
 
 /// File that a plan will be written to.
@@ -75,20 +58,20 @@ impl OutputFile {
     /// whether an existing file is replaced.
     ///
     /// # Errors
-    /// [`PlanFileError::OutputExists`]; [`PlanFileError::Unwritable`] if the path is a folder or its folder
-    /// does not exist.
-    pub fn check(dir: &Path, file: &Path, force: bool) -> Result<OutputFile, PlanFileError> {
+    /// [`PlanFileError::OutputExists`]; [`lane::Error::Io`] if the path is a folder or its folder does not
+    /// exist.
+    pub fn check(dir: &Path, file: &Path, force: bool) -> Result<OutputFile, Error> {
         let path = dir.join(file);
         if path.is_dir() || path.file_name().is_none() {
             let source = std::io::ErrorKind::IsADirectory.into();
-            return Err(PlanFileError::Unwritable { path, source });
+            return Err(lane::Error::io("write", &path)(source).into());
         }
         if let Some(folder) = path.parent().filter(|folder| !folder.is_dir()) {
             let source = std::io::ErrorKind::NotFound.into();
-            return Err(PlanFileError::Unwritable { path: folder.to_owned(), source });
+            return Err(lane::Error::io("write", folder)(source).into());
         }
         if !force && path.symlink_metadata().is_ok() {
-            return Err(PlanFileError::OutputExists { path });
+            return Err(PlanFileError::OutputExists { path }.into());
         }
         let display_name = terminal_text::escape_line(&file.display().to_string());
         Ok(OutputFile { path, display_name, force })
@@ -106,12 +89,11 @@ impl OutputFile {
             Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {
                 return Err(PlanFileError::OutputExists { path }.into());
             }
-            Err(source) => return Err(PlanFileError::Unwritable { path, source }.into()),
+            Err(source) => return Err(lane::Error::io("write", &path)(source).into()),
         }
         // If the path is a symbolic link, its target is written.
         let real_path = path.canonicalize().unwrap_or_else(|_| path.clone());
-        let previous_content = std::fs::read(&real_path)
-            .map_err(|source| PlanFileError::Unreadable { path: path.clone(), source })?;
+        let previous_content = std::fs::read(&real_path).map_err(lane::Error::io("read", &path))?;
         if previous_content == text.as_bytes() {
             return Ok(path);
         }
@@ -170,11 +152,11 @@ pub fn save_plan(project: &Project, plan: &NamedPlan, target: &OutputFile) -> Re
 /// Reads a file that a plan is to be written from; `file` was given in the folder `dir`.
 ///
 /// # Errors
-/// [`PlanFileError::Unreadable`], also for a file that is too large or no text.
-pub fn read_source_file(dir: &Path, file: &Path) -> Result<SourceFile, PlanFileError> {
-    let unreadable = |source| PlanFileError::Unreadable { path: file.to_owned(), source };
+/// [`lane::Error::Io`], also for a file that is too large or no text.
+pub fn read_source_file(dir: &Path, file: &Path) -> Result<SourceFile, lane::Error> {
+    let unreadable = lane::Error::io("read", file);
     let bytes = proq_base::regular_file::read_user_file(&dir.join(file), MAX_SOURCE_FILE_BYTES)
-        .map_err(unreadable)?;
+        .map_err(&unreadable)?;
     let is_text = |text: &String| !text.contains('\0');
     let text = String::from_utf8(bytes).ok().filter(is_text);
     let text = text.ok_or_else(|| unreadable(std::io::Error::other("it is no text in UTF-8")))?;
@@ -184,11 +166,11 @@ pub fn read_source_file(dir: &Path, file: &Path) -> Result<SourceFile, PlanFileE
 /// Writes a plan to begin with to a new file, and returns the path in the form of the JSON output.
 ///
 /// # Errors
-/// [`PlanFileError::TemplateExists`], [`PlanFileError::Unwritable`].
-pub fn write_template(path: &Path) -> Result<String, PlanFileError> {
+/// [`PlanFileError::TemplateExists`], [`lane::Error::Io`].
+pub fn write_template(path: &Path) -> Result<String, Error> {
     create_new_file(path, toml_plan::PLAN_TEMPLATE).map_err(|source| match source.kind() {
-        std::io::ErrorKind::AlreadyExists => PlanFileError::TemplateExists { path: path.to_owned() },
-        _ => PlanFileError::Unwritable { path: path.to_owned(), source },
+        std::io::ErrorKind::AlreadyExists => PlanFileError::TemplateExists { path: path.to_owned() }.into(),
+        _ => Error::from(lane::Error::io("write", path)(source)),
     })?;
     Ok(path_form::to_text(path))
 }

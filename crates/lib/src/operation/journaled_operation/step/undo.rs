@@ -23,7 +23,7 @@ pub struct StepUndo<'a, 'p> {
     pub force: bool,
 }
 
-/// How the engine goes on with a step that is to be undone.
+/// Part of the undo of a step that is left to the engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum UndoProgress {

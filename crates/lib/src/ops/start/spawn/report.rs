@@ -13,21 +13,48 @@ use super::plan::SpawnPlan;
 use crate::agent::command::agent_command::AgentCommand;
 use crate::lane::creation::create::LanePlan;
 
+/// Keys that the JSON of every lane has in which a command is started.
+#[derive(Debug, Serialize)]
+pub(in crate::ops::start) struct StartReport<'a> {
+    pub(in crate::ops::start) lane: &'a LaneName,
+    #[serde(serialize_with = "path_form::serialize")]
+    pub(in crate::ops::start) path: &'a Path,
+    pub(in crate::ops::start) base: &'a str,
+    /// Id of the commit that the lane starts from.
+    #[serde(rename = "start")]
+    pub(in crate::ops::start) start_commit: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::ops::start) agent: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::ops::start) command: Option<String>,
+    pub(in crate::ops::start) state: LaneState,
+}
+
+impl<'a> StartReport<'a> {
+    /// Describes a lane in which `command` was started. `state` is the lane's state for display.
+    pub(in crate::ops::start) fn of_lane<P>(
+        lane: &'a LaneRecord<P>,
+        command: Option<&AgentCommand>,
+        state: LaneState,
+    ) -> StartReport<'a> {
+        StartReport {
+            lane: &lane.name,
+            path: &lane.path,
+            base: &lane.base,
+            start_commit: lane.start.to_string(),
+            agent: lane.agent.as_deref(),
+            command: command.map(AgentCommand::display_command_line),
+            state,
+        }
+    }
+}
+
 /// A lane that can land, with the command that runs in it.
 #[derive(Debug, Serialize)]
 pub struct LaneReport<'a> {
-    lane: &'a LaneName,
+    #[serde(flatten)]
+    start: StartReport<'a>,
     branch: &'a str,
-    #[serde(serialize_with = "path_form::serialize")]
-    path: &'a Path,
-    base: &'a str,
-    /// Id of the commit that the lane starts from.
-    #[serde(rename = "start")]
-    start_commit: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    agent: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    command: Option<String>,
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     checks: &'a [String],
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
@@ -35,7 +62,6 @@ pub struct LaneReport<'a> {
     /// Permission level of the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     permission: Option<String>,
-    state: LaneState,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     auto_merge: bool,
     /// Reason why the automatic merge was refused.
@@ -48,17 +74,11 @@ impl<'a> LaneReport<'a> {
     /// Describes a lane in which `command` was started. `state` is the lane's state for display.
     pub fn of_lane(lane: &'a LaneRecord, command: Option<&AgentCommand>, state: LaneState) -> LaneReport<'a> {
         LaneReport {
-            lane: &lane.name,
+            start: StartReport::of_lane(lane, command, state),
             branch: &lane.kind.branch,
-            path: &lane.path,
-            base: &lane.base,
-            start_commit: lane.start.to_string(),
-            agent: lane.agent.as_deref(),
-            command: command.map(AgentCommand::display_command_line),
             checks: &lane.checks,
             scope: &lane.scope,
             permission: command.and_then(AgentCommand::permission_level),
-            state,
             auto_merge: lane.auto_merge,
             auto_merge_refusal: lane.auto_merge_refusal.as_ref().map(|r| r.refusal_reason.as_str()),
             dry_run: false,
@@ -67,17 +87,19 @@ impl<'a> LaneReport<'a> {
 
     fn of_plan(plan: &'a LanePlan<'_>, command: Option<&'a AgentCommand>) -> LaneReport<'a> {
         LaneReport {
-            lane: &plan.name,
+            start: StartReport {
+                lane: &plan.name,
+                path: &plan.path,
+                base: &plan.base().branch,
+                start_commit: plan.base().start.to_string(),
+                agent: command.map(|command| command.agent.as_str()),
+                command: command.map(AgentCommand::display_command_line),
+                state: LaneState::Idle,
+            },
             branch: &plan.branch,
-            path: &plan.path,
-            base: &plan.base().branch,
-            start_commit: plan.base().start.to_string(),
-            agent: command.map(|command| command.agent.as_str()),
-            command: command.map(AgentCommand::display_command_line),
             checks: plan.checks(),
             scope: plan.scope(),
             permission: command.and_then(AgentCommand::permission_level),
-            state: LaneState::Idle,
             auto_merge: plan.has_auto_merge(),
             auto_merge_refusal: None,
             dry_run: true,
@@ -96,18 +118,9 @@ struct GroupReport<'a> {
 /// One attempt, with the keys that all attempts of a group do not share.
 #[derive(Serialize)]
 struct AttemptReport<'a> {
-    lane: &'a LaneName,
+    #[serde(flatten)]
+    start: StartReport<'a>,
     branch: &'a str,
-    #[serde(serialize_with = "path_form::serialize")]
-    path: &'a Path,
-    base: &'a str,
-    #[serde(rename = "start")]
-    start_commit: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    agent: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    command: Option<String>,
-    state: LaneState,
     /// Reason why the command could not be started.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
@@ -115,8 +128,7 @@ struct AttemptReport<'a> {
 
 impl<'a> AttemptReport<'a> {
     fn new(report: LaneReport<'a>, error: Option<String>) -> AttemptReport<'a> {
-        let LaneReport { lane, branch, path, base, start_commit, agent, command, state, .. } = report;
-        AttemptReport { lane, branch, path, base, start_commit, agent, command, state, error }
+        AttemptReport { start: report.start, branch: report.branch, error }
     }
 }
 
