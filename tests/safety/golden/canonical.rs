@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 
+use proq_store::locks::holder::terminal_session_id;
 use proq_test_kit::Sandbox;
 
 /// Path that stands for the sandbox's folder.
@@ -37,7 +38,7 @@ impl RunValues {
     /// Returns the canonical form of the journals of one run, and the values that it had.
     pub fn canonicalize(sandbox: &Sandbox, journals: &str) -> (String, RunValues) {
         let mut run = RunValues { root: sandbox.root().display().to_string(), values: Vec::new() };
-        let journals = without_newer_keys(journals).replace(&run.root, ROOT);
+        let journals = without_unknown_sessions(without_newer_keys(journals)).replace(&run.root, ROOT);
         let text = replace_values(&journals, |kind, actual| {
             let known = run.values.iter().find(|(k, value, _)| *k == kind && value == actual);
             if let Some((.., canonical)) = known {
@@ -60,6 +61,20 @@ impl RunValues {
         });
         text.replace(ROOT, &self.root)
     }
+}
+
+/// Removes the sessions where this process does not know its own, as in a container whose session began outside
+/// of it. Its supervisors have sessions of their own, so that the numbers would not be those of golden journals.
+pub fn without_unknown_sessions(mut journals: String) -> String {
+    const KEY: &str = ",\"session\":";
+    while terminal_session_id().is_none()
+        && let Some(at) = journals.find(KEY)
+    {
+        let value = at + KEY.len();
+        let end = journals[value..].find(|c: char| !c.is_ascii_digit()).unwrap();
+        journals.replace_range(at..value + end, "");
+    }
+    journals
 }
 
 /// Removes what older versions did not write: the origin of an operation, and the states of a lane's run and of

@@ -135,12 +135,13 @@ fn is_process_suspended(pid: u32) -> bool {
 /// was started outside of it, the id is 0, which is no process id. rustix's `getsid` must not receive 0, so
 /// the id is read from `/proc`.
 #[cfg(target_os = "linux")]
-pub(crate) fn terminal_session_id() -> Option<i32> {
+pub fn terminal_session_id() -> Option<i32> {
     parse_session_id(&std::fs::read_to_string("/proc/self/stat").ok()?)
 }
 
+/// Returns the id of this process's terminal session; none where it is unknown.
 #[cfg(not(target_os = "linux"))]
-pub(crate) fn terminal_session() -> Option<i32> {
+pub fn terminal_session_id() -> Option<i32> {
     rustix::process::getsid(None).ok().map(rustix::process::Pid::as_raw_nonzero).map(i32::from)
 }
 
