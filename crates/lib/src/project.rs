@@ -8,7 +8,7 @@ use proq_base::config::settings::Settings;
 use proq_base::diagnostics::Listener;
 use proq_base::lane_name::LaneName;
 use proq_base::time_form::unix_seconds;
-use proq_git::Repo;
+use proq_git::{Repo, RepoPath};
 use proq_store::Store;
 use proq_store::base::id::new_id;
 use proq_store::base::record::Record;
@@ -164,6 +164,11 @@ impl Project {
             Some(stem) if !stem.starts_with('.') => parent.join(format!("{stem}{FOLDER_NAME}")),
             _ => parent.join(FOLDER_NAME),
         }
+    }
+
+    /// Returns the folder for worktrees as a path in the worktree at `dir`; none where it is elsewhere.
+    pub(crate) fn worktrees_folder_below(&self, dir: &Path) -> Option<RepoPath> {
+        self.lanes_dir().strip_prefix(dir).ok().and_then(RepoPath::from_path)
     }
 
     /// Returns the branch of the lane `name`.

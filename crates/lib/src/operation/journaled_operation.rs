@@ -17,12 +17,10 @@ use proq_store::locks::lock::LockGuard;
 use proq_store::operations::journal::Journal;
 use proq_store::operations::operation_entry::{JournalLine, OperationHeader, StepStatus};
 use proq_store::paths::layout::Layout;
-use proq_store::records::lane::LaneRecord;
 
 use self::step::{BoxedStep, OperationEntry, Step, StepOutcome};
 use super::locked_worktree::LockedWorktree;
 use crate::errors::Error;
-use crate::event::log;
 use crate::project::Project;
 
 pub mod missing_worktree;
@@ -134,17 +132,6 @@ impl<'p> Operation<'p> {
     /// log.
     pub(crate) fn is_reverting(&self) -> bool {
         self.reverted_step.get().is_some()
-    }
-
-    /// Emits an event after the operation has succeeded.
-    pub fn emit<P: Clone + 'static>(
-        &self,
-        event: log::EventName,
-        lane: Option<&LaneRecord<P>>,
-        message: impl Into<String>,
-    ) {
-        let (lane, message) = (lane.cloned(), message.into());
-        self.defer(move |project| project.emit(event, lane.as_ref(), message));
     }
 
     /// Passes to `work` what steps of this process know beyond their journal, as a `T`.

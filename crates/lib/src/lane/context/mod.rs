@@ -4,6 +4,7 @@ pub mod broken_lane;
 pub mod commit_graph;
 pub mod expiry_item;
 pub mod head_ownership;
+pub mod lane_events;
 pub mod lane_records;
 pub mod location;
 pub mod misplaced;

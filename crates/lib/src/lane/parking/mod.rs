@@ -1,6 +1,7 @@
 //! Storage of snapshots, and local changes that an operation moves out of the way.
 
 pub mod clear_worktree;
+pub mod locked_snapshots;
 pub mod park_changes;
 pub mod pre_restore_state;
 pub mod restore_snapshot;
