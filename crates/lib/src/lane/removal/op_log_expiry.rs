@@ -13,7 +13,6 @@ use proq_store::locks::lock::LockName;
 use proq_store::operations::journal::journal_path;
 
 use crate::lane::context::expiry_item::{ExpiredItem, ExpiryScan, ItemSource, RetainedItem};
-use crate::lane::steps::keep_ref::KeepRef;
 use crate::lane::{Error, Project};
 use crate::operation::journaled_operation::step::OperationEntry;
 
@@ -92,8 +91,8 @@ pub(crate) fn operation_refs(store: &Store, number: OperationNumber) -> Result<V
 /// Returns the names of the refs that keep commits for the operation of this entry.
 fn refs_of_entry(entry: &OperationEntry) -> Vec<String> {
     let prefix = format!("{OPERATION_REF_PREFIX}{}-", entry.header.id);
-    let kept_refs = entry.steps.iter().filter_map(|planned| planned.step.downcast_ref::<KeepRef>());
-    kept_refs.map(|kept| kept.name.clone()).filter(|name| name.starts_with(&prefix)).collect()
+    let moved_refs = entry.steps.iter().filter_map(|planned| planned.step.moved_ref());
+    moved_refs.map(|moved| moved.name).filter(|name| name.starts_with(&prefix)).collect()
 }
 
 /// Returns the refs of operations that are neither in the log nor running, because nothing of them is in

@@ -13,7 +13,7 @@ use crate::lane::Error;
 use crate::lane::context::symbolic_branch::refuse_symbolic_branch;
 use crate::operation::journaled_operation::Operation;
 use crate::operation::journaled_operation::step::undo::{StepUndo, UndoForecast, UndoProgress};
-use crate::operation::journaled_operation::step::{MovedBranch, RefChange, Step, StepOutcome};
+use crate::operation::journaled_operation::step::{BoxedStep, MovedBranch, RefChange, Step, StepOutcome};
 
 /// Prefix of the refs that keep an operation's objects while the operation is active.
 const PENDING_REF_PREFIX: &str = "refs/proq/pending/";
@@ -32,11 +32,14 @@ pub struct MoveRef {
     pub new: Option<CommitId>,
 }
 
-impl MoveRef {
-    /// Returns the name of the ref that keeps an operation's objects while it is active.
-    pub fn pending_ref(id: &str) -> String {
-        format!("{PENDING_REF_PREFIX}{id}")
-    }
+/// Returns the name of the ref that keeps an operation's objects while it is active.
+pub fn pending_ref(id: &str) -> String {
+    format!("{PENDING_REF_PREFIX}{id}")
+}
+
+/// Returns the step that moves a ref from `old` to `new`; none stands for "does not exist".
+pub(crate) fn move_ref_step(name: String, old: Option<CommitId>, new: Option<CommitId>) -> BoxedStep {
+    MoveRef { name, old, new }.into()
 }
 
 impl Step for MoveRef {

@@ -20,7 +20,7 @@ use crate::lane;
 use crate::lane::Project;
 use crate::lane::context::head_ownership;
 use crate::lane::state::lane_state::effective_state;
-use crate::lane::steps::move_ref::MoveRef;
+use crate::lane::steps::move_ref::move_ref_step;
 use crate::merge::Error;
 use crate::merge::stack::lane_stack::Stack;
 use crate::merge::types::candidate::Candidate;
@@ -257,7 +257,7 @@ fn landing_steps(
     let mut all_steps = match on_base.split_first() {
         None => {
             let name = format!("refs/heads/{}", branch_move.onto);
-            vec![MoveRef { name, old: Some(from), new: Some(to) }.into()]
+            vec![move_ref_step(name, Some(from), Some(to))]
         }
         Some((first, others)) => {
             std::iter::once(checkout_step(first, RefMove::Branch(branch_move.onto.to_owned())))

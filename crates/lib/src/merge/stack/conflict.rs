@@ -11,7 +11,7 @@ use proq_store::records::lane_state::LandingState;
 
 use super::lane_stack::{Conflict, Stack};
 use crate::event::log;
-use crate::lane::steps::move_ref::MoveRef;
+use crate::lane::steps::move_ref::move_ref_step;
 use crate::merge::Error;
 use crate::operation::journaled_operation::Operation;
 use crate::operation::journaled_operation::step::BoxedStep;
@@ -63,7 +63,7 @@ pub(crate) fn capture_steps(
         op.retain_commit(old)?;
     }
     if old_commit != Some(conflict_commit) {
-        steps.push(MoveRef { name: conflict_ref, old: old_commit, new: Some(conflict_commit) }.into());
+        steps.push(move_ref_step(conflict_ref, old_commit, Some(conflict_commit)));
     }
     steps.push(op.write_record_step(&path, Some(record.to_toml(&path)?))?);
     steps.extend(op.lane_record_step(&lane.name, |record| {
@@ -82,7 +82,7 @@ pub(crate) fn removal_steps(op: &Operation<'_>, lane: &LaneName) -> Result<Vec<B
     let name = ref_name(lane);
     if let Some(old) = op.project.repo.ref_tip(&name)? {
         op.retain_commit(old)?;
-        steps.push(MoveRef { name, old: Some(old), new: None }.into());
+        steps.push(move_ref_step(name, Some(old), None));
     }
     let path = op.project.store.layout().conflict_record(lane);
     if path.exists() {

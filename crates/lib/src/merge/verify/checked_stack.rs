@@ -11,7 +11,7 @@ use super::failed_check::{BlamedCommand, FailedLane};
 use super::verifier::{StateVerdict, VerdictKey, Verifier};
 use super::verify_cache;
 use super::verify_cache::CheckInput;
-use crate::lane::steps::move_ref::MoveRef;
+use crate::lane::steps::move_ref::{move_ref_step, pending_ref};
 use crate::merge::Error;
 use crate::merge::checks::check_commands::CommandNumbers;
 use crate::merge::checks::check_runs::{CheckResult, CheckRules, CommitCheck};
@@ -59,10 +59,10 @@ impl PendingRef {
     /// Points the ref to `tip`, and creates it if it is missing.
     pub(crate) fn point_to(&mut self, op: &Operation<'_>, tip: CommitId) -> Result<(), Error> {
         if self.ref_name.is_empty() {
-            self.ref_name = MoveRef::pending_ref(&new_id());
+            self.ref_name = pending_ref(&new_id());
         }
         if self.tip != Some(tip) {
-            drop(op.perform(MoveRef { name: self.ref_name.clone(), old: self.tip, new: Some(tip) })?);
+            drop(op.perform(move_ref_step(self.ref_name.clone(), self.tip, Some(tip)))?);
             self.tip = Some(tip);
         }
         Ok(())
@@ -70,7 +70,7 @@ impl PendingRef {
 
     /// Returns the step that deletes the ref; none if it was never created.
     pub(crate) fn delete_step(&self) -> Option<BoxedStep> {
-        self.tip.map(|tip| MoveRef { name: self.ref_name.clone(), old: Some(tip), new: None }.into())
+        self.tip.map(|tip| move_ref_step(self.ref_name.clone(), Some(tip), None))
     }
 }
 
