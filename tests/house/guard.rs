@@ -26,32 +26,25 @@ const ROOMS_BELOW_LANE: &[&str] = &["operation", "project", "errors"];
 /// Rooms of `crates/lib` that each room may name.
 const ALLOWED_ROOMS: &[(&str, &[&str])] = &[
     ("probe", &["ops"]),
-    ("facade", &["board", "swarm", "ops", "merge", "undo", "lane"]),
+    ("facade", &["board", "swarm", "ops", "merge", "lane"]),
     ("health", &["step_kinds", "swarm", "agent", "snapshot", "lane", "event"]),
-    (
-        "board",
-        &["swarm", "ops", "merge", "agent", "preview", "undo", "session", "snapshot", "run", "lane", "event"],
-    ),
-    (
-        "swarm",
-        &["ops", "merge", "agent", "preview", "undo", "session", "snapshot", "run", "watch", "lane", "event"],
-    ),
-    ("ops", &["merge", "agent", "preview", "undo", "session", "snapshot", "run", "watch", "lane", "event"]),
+    ("board", &["swarm", "ops", "merge", "agent", "preview", "session", "snapshot", "run", "lane", "event"]),
+    ("swarm", &["ops", "merge", "agent", "preview", "session", "snapshot", "run", "watch", "lane", "event"]),
+    ("ops", &["merge", "agent", "preview", "session", "snapshot", "run", "watch", "lane", "event"]),
     ("merge", &["agent", "preview", "run", "lane", "event"]),
     ("agent", &["session", "snapshot", "run", "watch", "lane", "event"]),
-    ("preview", &["undo", "snapshot", "lane", "event"]),
-    ("undo", &["run", "snapshot", "lane", "event"]),
+    ("preview", &["snapshot", "lane", "event"]),
     ("session", &["run", "lane", "event"]),
     ("snapshot", &["lane", "event"]),
     ("run", &["lane", "event"]),
     ("watch", &["lane", "event"]),
-    ("step_kinds", &["session", "lane"]),
+    ("step_kinds", &["session", "run", "lane"]),
     ("lane", &["operation", "project", "errors", "event"]),
     ("operation", &["project", "errors", "event"]),
     ("project", &["errors", "event"]),
     ("errors", &[]),
     ("event", &[]),
-    ("types", &["swarm", "merge", "agent", "undo", "lane"]),
+    ("types", &["swarm", "merge", "agent", "lane"]),
 ];
 
 /// What records may name of git: plain types.

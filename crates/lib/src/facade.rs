@@ -10,6 +10,7 @@ use crate::board::rows::lane_list::LaneList;
 use crate::board::rows::load_list::{ListRequest, load_list};
 use crate::lane::Project;
 use crate::merge::types::options::{LandingOptions, StackOrder};
+use crate::operation::undo_plan::UndoTarget;
 use crate::ops;
 use crate::ops::error::Error;
 use crate::ops::land::merge::conflict_agent::ConflictAgentChoice;
@@ -34,7 +35,6 @@ use crate::swarm::ops::resume::{ResumeOutcome, ResumeRequest};
 use crate::swarm::ops::start::{SwarmOutcome, SwarmRequest};
 use crate::swarm::ops::{control, resume, start};
 use crate::swarm::status::progress::BatchProgress;
-use crate::undo::undo_plan::UndoTarget;
 
 /// A repository with its lanes. Each method is a use case with its usual options; with others, or for a
 /// forecast, call the use case itself with `project`. Lanes are named by their names or branches.

@@ -21,5 +21,4 @@ pub mod swarm;
 #[cfg(test)]
 mod tests;
 pub mod types;
-pub mod undo;
 pub mod watch;

@@ -20,6 +20,7 @@ use crate::lane::worktree::pool::reuse_trash::ReuseTrash;
 use crate::lane::worktree::resolve_worktree::create_resolve_worktree::CreateResolveWorktree;
 use crate::lane::{Error, Project};
 use crate::operation::journaled_operation::step::{Registry, StepKind, register};
+use crate::run::auto_merge;
 use crate::session::record_agent_commits::RecordAgentCommits;
 
 /// What the features provide to the engine of operations. The tag of a kind never changes.
@@ -40,6 +41,7 @@ static REGISTRY: Registry = Registry {
         StepKind::new::<CreateResolveWorktree>("resolve"),
     ],
     remove_leftovers: checks_dir::remove_unfinished_check_worktrees,
+    command_for_user: auto_merge::command_for_user,
 };
 
 /// Makes the kinds of steps known to the engine of operations, which reads them from journals. Opening a
@@ -121,6 +123,22 @@ mod tests {
         }
         let has_line = |tag: &str| lines().iter().any(|line| line.starts_with(&format!("{{\"do\":{tag:?},")));
         assert!(REGISTRY.kinds.iter().all(|kind| has_line(kind.tag)));
+    }
+
+    #[test]
+    fn undo_of_creation_covers_its_branch_and_all_that_follows() {
+        let steps: Vec<BoxedStep> = [
+            r#"{"do":"move","from":"/r/a","to":"/r/b"}"#,
+            r#"{"do":"ref","name":"refs/heads/proq/a","new":"A"}"#,
+            r#"{"do":"ref","name":"refs/heads/proq/b","new":"A"}"#,
+            r#"{"do":"worktree","dir":"/r/a","lane":"a","start":"A"}"#,
+            r#"{"do":"file","path":"lanes/a/lane.toml","new":"x = 1\n"}"#,
+        ]
+        .map(|line| read(&line.replace("\"A\"", &format!("{A:?}"))).unwrap())
+        .to_vec();
+        let steps: Vec<&BoxedStep> = steps.iter().collect();
+        let covered: Vec<_> = (0..steps.len()).map(|n| steps[n].first_covered_step(&steps[..n])).collect();
+        assert_eq!(covered, [None, None, None, Some(1), None]);
     }
 
     #[test]

@@ -10,10 +10,10 @@ pub use crate::merge::types::outcome::{
     PushReport, TaskChecks, Verdict,
 };
 pub use crate::merge::types::resolver::Allowance;
+pub use crate::operation::undo_plan::UndoTarget;
 pub use crate::swarm::batch::record::BatchRecord;
 pub use crate::swarm::landing::batch_records::BatchRecords;
 pub use crate::swarm::status::progress::{BatchProgress, LaneProgress, TaskCounts, TaskProgress};
-pub use crate::undo::undo_plan::UndoTarget;
 pub use proq_base::diagnostics::{Listener, Note};
 pub use proq_base::explain::Exit;
 pub use proq_base::lane_name::{InvalidLaneName, LaneName};

@@ -4,8 +4,7 @@ use clap::{Args, Subcommand};
 use proq_base::explain::Exit;
 use proq_lib::ops::operation_log;
 use proq_lib::ops::undo::UndoRequest;
-use proq_lib::types::{OperationNumber, now};
-use proq_lib::undo::undo_plan::UndoTarget;
+use proq_lib::types::{OperationNumber, UndoTarget, now};
 
 use super::undo_operations::undo_operations;
 use crate::cli::arguments::numbers::operation_number;

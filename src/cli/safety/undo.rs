@@ -2,8 +2,7 @@
 
 use clap::Args;
 use proq_lib::ops::undo::UndoRequest;
-use proq_lib::types::OperationNumber;
-use proq_lib::undo::undo_plan::UndoTarget;
+use proq_lib::types::{OperationNumber, UndoTarget};
 
 use super::undo_operations::undo_operations;
 use crate::cli::arguments::numbers::operation_number;

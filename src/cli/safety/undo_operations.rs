@@ -4,7 +4,7 @@ use proq_base::explain::Exit;
 use proq_lib::ops::undo;
 use proq_lib::ops::undo::UndoRequest;
 use proq_lib::swarm::landing::batch_records::BatchRecords;
-use proq_lib::undo::undo_plan::UndoTarget;
+use proq_lib::types::UndoTarget;
 
 use crate::cli::invocation::caller;
 use crate::cli::invocation::context::{CommandContext, CommandResult};

@@ -9,7 +9,7 @@ use proq_store::Store;
 use proq_store::base::operation_number::OperationNumber;
 use proq_store::operations::operation_entry::StepStatus;
 
-use super::effects::EffectSummary;
+use super::journaled_operation::step::effects::SummarizedSteps;
 use super::journaled_operation::step::{BoxedStep, MovedBranch, OperationEntry};
 use crate::errors::Error;
 use crate::errors::undo_error::UndoError;
@@ -159,9 +159,8 @@ pub fn summarize_entry(entry: &OperationEntry, prefix: &str) -> String {
 
 /// Describes, in a few words, the effects of steps that a user notices; none if no step has such an effect.
 pub(crate) fn describe_steps<'s>(steps: impl Iterator<Item = &'s BoxedStep>, prefix: &str) -> Option<String> {
-    let mut summary = EffectSummary::new(prefix);
-    steps.for_each(|step| step.summarize(&mut summary));
-    summary.into_text()
+    let steps: Vec<&BoxedStep> = steps.collect();
+    SummarizedSteps { prefix, steps: &steps }.describe()
 }
 
 /// Returns the number of the last operation, or of the one before it when the last is still running; 0 for

@@ -1,6 +1,5 @@
 //! Recovery of operations that crashed processes left unfinished: each is either completed or reverted.
 
-use std::borrow::Cow;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -106,13 +105,14 @@ pub(crate) fn recover_operations(project: &Project, orphans: Vec<ScratchDir>) ->
 
 /// Acquires a lock whose last holder may have crashed. Its unfinished operation is recovered first, or
 /// awaited if another process is recovering it. `is_relevant` selects the steps that change what the lock
-/// protects.
+/// protects, besides those whose process holds it.
 pub(crate) fn lock_after_recovery(
     project: &Project,
     name: &LockName,
     is_relevant: impl Fn(&dyn Step) -> bool,
 ) -> Result<LockGuard, Error> {
     let locks = project.store.locks();
+    let is_relevant = |step: &dyn Step| step.held_lock().as_ref() == Some(name) || is_relevant(step);
     loop {
         let lock = locks.acquire(name)?;
         // Check while the lock is held, and recover without it.
@@ -287,16 +287,8 @@ fn finish_irreversible_steps(op: &Operation<'_>) {
 
 /// Returns the command by which a user repeats an operation; empty when its journal is unreadable.
 fn operation_command_for_user(op: &Operation<'_>) -> String {
+    let command_for_user = registry().command_for_user;
     op.journal_entry().map_or_else(String::new, |e| command_for_user(&e.header.command).into_owned())
-}
-
-/// Returns the command a user types to repeat `command`: an automatic merge is repeated by `git proq merge`
-/// with the same lanes.
-fn command_for_user(command: &str) -> Cow<'_, str> {
-    let lane_args = ["run-ended", "retry"]
-        .iter()
-        .find_map(|trigger| command.strip_prefix("git proq merge --auto ")?.strip_prefix(trigger));
-    lane_args.map_or(Cow::Borrowed(command), |lane_args| format!("git proq merge{lane_args}").into())
 }
 
 /// Reports a recovered operation to the user of the next command, in three lines: what was interrupted, its
@@ -338,7 +330,7 @@ fn report_recovery(
         )
     };
     let OperationHeader { command, pid, started_at: at, .. } = &entry.header;
-    let command = command_for_user(command);
+    let command = (registry().command_for_user)(command);
     project
         .listener
         .warn(format!("`{command}` was cut short (process {pid}, begun {at})\n  {outcome}\n  {advice}"));

@@ -12,8 +12,8 @@ use super::reporter::{Progress, Question, Reporter};
 use crate::errors::undo_error::UndoError;
 use crate::lane;
 use crate::lane::Project;
-use crate::undo::undo_plan::UndoTarget;
-use crate::undo::{undo_operations, undo_plan};
+use crate::operation::undo_plan::UndoTarget;
+use crate::operation::{undo_operations, undo_plan};
 
 /// Operations to undo.
 #[derive(Debug, Clone, Copy)]

@@ -1,8 +1,8 @@
 //! Automatic merges of lanes: which lanes can land automatically, how a refused attempt is recorded, and how
 //! auto-merge is turned off.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::path::Path;
 
 use proq_base::explain::Exit;
 use proq_base::lane_name::LaneName;
@@ -11,8 +11,7 @@ use proq_store::Store;
 use proq_store::base::clock::now;
 use proq_store::base::record::Record;
 use proq_store::locks::lock::LockName;
-use proq_store::paths::layout::Layout;
-use proq_store::records::lane::{AnyLane, AutoMergeRefusal, LaneRecord};
+use proq_store::records::lane::{AutoMergeRefusal, LaneRecord};
 use proq_store::records::lane_state::LaneState;
 use proq_store::records::run::RunRecord;
 
@@ -20,8 +19,6 @@ use crate::event::log;
 use crate::lane::messages::inbox::{Inbox, pending_text as pending_messages_text};
 use crate::lane::state::lane_state::effective_state;
 use crate::lane::{Error, Project};
-use crate::operation::journaled_operation::Operation;
-use crate::operation::journaled_operation::step::{BoxedStep, WrittenRecord};
 
 /// Returns the lanes with auto-merge and one of the `bases` that can land now and that no process is landing.
 /// Their earlier attempt was refused, or the process that would have landed them was killed.
@@ -208,30 +205,11 @@ fn refusal_message(name: &str, reason: &str) -> String {
     format!("lane '{name}' did not land by itself: {reason}")
 }
 
-/// Disables auto-merge of the lanes whose landing is being undone: the next landing would restore what the
-/// user has just undone. `steps` are the steps of the undone operation.
-pub(crate) fn disable_undone_auto_merge<'s>(
-    op: &Operation<'_>,
-    steps: impl Iterator<Item = &'s BoxedStep>,
-) -> Result<(), Error> {
-    let layout = op.project.store.layout();
-    for step in steps {
-        let Some(WrittenRecord { path, new: Some(new), .. }) = step.written_record() else { continue };
-        let Some(name) = landed_lane_name(path, new) else { continue };
-        let Some(lane) = AnyLane::load_if_exists(&layout.lane_record(&name))? else { continue };
-        if lane.auto_merge {
-            op.update_lane(&name, |record| record.auto_merge = false)?;
-            op.project.listener.step_done(format!("lane '{name}' does not land by itself any more"));
-        }
-    }
-    Ok(())
-}
-
-/// Returns the name of the lane whose record `path` is, if the text records the lane as landed.
-fn landed_lane_name(path: &Path, text: &str) -> Option<LaneName> {
-    if !Layout::is_lane_record(path) {
-        return None;
-    }
-    let record: LaneRecord = toml::from_str(text).ok()?;
-    (record.state() == LaneState::Landed).then_some(record.name)
+/// Returns the command a user types to repeat `command`: an automatic merge is repeated by `git proq merge`
+/// with the same lanes.
+pub(crate) fn command_for_user(command: &str) -> Cow<'_, str> {
+    let lane_args = ["run-ended", "retry"]
+        .iter()
+        .find_map(|trigger| command.strip_prefix("git proq merge --auto ")?.strip_prefix(trigger));
+    lane_args.map_or(Cow::Borrowed(command), |lane_args| format!("git proq merge{lane_args}").into())
 }

@@ -14,9 +14,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::lane::worktree::{checkout_mode, rollback_create};
 use crate::lane::{Error, Project};
-use crate::operation::effects::EffectSummary;
 use crate::operation::journaled_operation::Operation;
-use crate::operation::journaled_operation::step::{Step, StepOutcome};
+use crate::operation::journaled_operation::step::effects::{Change, Effect, SummarizedSteps};
+use crate::operation::journaled_operation::step::undo::{StepUndo, UndoForecast, UndoProgress};
+use crate::operation::journaled_operation::step::{BoxedStep, MovedBranch, Step, StepOutcome};
 
 /// Creation of the worktree of a lane, without files.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -50,12 +51,12 @@ impl Step for CreateWorktree {
         vec![&mut self.dir]
     }
 
-    fn created_lane(&self) -> Option<&LaneName> {
-        Some(&self.lane)
+    fn held_lock(&self) -> Option<LockName> {
+        Some(LockName::Run(self.lane.clone()))
     }
 
-    fn summarize(&self, summary: &mut EffectSummary<'_>) {
-        summary.created_lanes.push(self.lane.to_string());
+    fn effect(&self, _summarized: &SummarizedSteps<'_>) -> Option<Effect> {
+        Some(Effect::Named { change: Change::Created, noun: "lane", name: self.lane.to_string() })
     }
 
     fn log_line(&self) -> Option<String> {
@@ -75,6 +76,25 @@ impl Step for CreateWorktree {
 
     fn invert(&self, op: &Operation<'_>) -> Result<(), Error> {
         rollback_create::roll_back_worktree(op.project, &self.dir, &self.lane, self.start)
+    }
+
+    /// The creation begins with the lane's branch. The steps before that concern an older lane of this name,
+    /// which was removed for the new one.
+    fn first_covered_step(&self, earlier: &[&BoxedStep]) -> Option<usize> {
+        let is_own_branch = |step: &&BoxedStep| {
+            matches!(step.moved_branch(), Some(MovedBranch { name, old: None, new })
+                if new == Some(self.start)
+                    && name.strip_suffix(self.lane.as_str()).is_some_and(|prefix| prefix.ends_with('/')))
+        };
+        Some(earlier.iter().rposition(is_own_branch).unwrap_or_default())
+    }
+
+    fn check_undo(&self, undo: &StepUndo<'_, '_>, forecast: &mut UndoForecast) -> Result<(), Error> {
+        self.check_removal(undo, forecast)
+    }
+
+    fn undo(&self, undo: &StepUndo<'_, '_>) -> Result<UndoProgress, Error> {
+        self.remove_lane(undo).map(|()| UndoProgress::Finished)
     }
 
     fn recover(&self, op: &Operation<'_>, scratch: &Path) -> Result<bool, Error> {

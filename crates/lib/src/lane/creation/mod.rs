@@ -5,3 +5,4 @@ pub mod create_many;
 pub mod create_worktree;
 pub mod free_name;
 pub mod sync_files;
+pub mod undo_creation;

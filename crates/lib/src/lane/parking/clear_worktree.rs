@@ -8,12 +8,13 @@ use proq_git::snapshots::{clear, recovery};
 use serde::{Deserialize, Serialize};
 
 use super::snapshot_store::{self, anchor_recovered_files, anchor_saved_files};
+use super::undo_forecast::check_parking_undo;
 use crate::lane::Error;
 use crate::lane::state::in_place_guard::require_free_checkout;
-use crate::operation::effects::EffectSummary;
+use crate::operation::journaled_operation::Operation;
+use crate::operation::journaled_operation::step::effects::{Effect, SummarizedSteps};
 use crate::operation::journaled_operation::step::undo::{StepUndo, UndoForecast};
 use crate::operation::journaled_operation::step::{Step, StepOutcome};
-use crate::operation::journaled_operation::{Operation, missing_worktree};
 
 /// Move of the content of a snapshot out of a worktree, which is clean afterwards.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -40,8 +41,8 @@ impl Step for ClearWorktree {
         Some(&self.dir)
     }
 
-    fn summarize(&self, summary: &mut EffectSummary<'_>) {
-        summary.minor_effects.push("changes set aside".to_owned());
+    fn effect(&self, _summarized: &SummarizedSteps<'_>) -> Option<Effect> {
+        Some(Effect::Minor("changes set aside".to_owned()))
     }
 
     fn log_line(&self) -> Option<String> {
@@ -80,11 +81,7 @@ impl Step for ClearWorktree {
     }
 
     fn check_undo(&self, undo: &StepUndo<'_, '_>, forecast: &mut UndoForecast) -> Result<(), Error> {
-        if forecast.is_newest && !forecast.moves_or_removes(&self.dir) {
-            missing_worktree::refuse_missing_worktree(&undo.op.project.repo, self)?;
-        }
-        forecast.restored_snapshots.insert(self.dir.clone(), Some(self.snapshot_id.clone()));
-        Ok(())
+        check_parking_undo(self, undo, forecast, Some(&self.snapshot_id))
     }
 
     fn recover(&self, op: &Operation<'_>, scratch: &Path) -> Result<bool, Error> {

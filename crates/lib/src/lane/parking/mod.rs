@@ -9,4 +9,5 @@ pub mod snap_view;
 pub mod snapshot_match;
 pub mod snapshot_store;
 pub mod take_snapshot;
+pub mod undo_forecast;
 pub mod undo_restore;

@@ -11,11 +11,12 @@ use serde::{Deserialize, Serialize};
 use super::clear_worktree::ClearWorktree;
 use super::pre_restore_state::PreRestoreState;
 use super::snapshot_store::{self, anchor_recovered_files};
+use super::undo_forecast::check_parking_undo;
 use crate::lane::Error;
 use crate::lane::state::in_place_guard::require_free_checkout;
-use crate::operation::effects::EffectSummary;
 use crate::operation::journaled_operation::Operation;
 use crate::operation::journaled_operation::missing_worktree;
+use crate::operation::journaled_operation::step::effects::{Effect, SummarizedSteps};
 use crate::operation::journaled_operation::step::undo::{StepUndo, UndoForecast};
 use crate::operation::journaled_operation::step::{Step, StepOutcome};
 
@@ -37,6 +38,11 @@ pub struct RestoreSnapshot {
     pub state_before: Option<PreRestoreState>,
 }
 
+/// Returns whether a step restores a snapshot to the worktree at `dir`.
+pub(crate) fn is_restore_to(step: &dyn Step, dir: &Path) -> bool {
+    step.downcast_ref().is_some_and(|restore: &RestoreSnapshot| restore.dir == dir)
+}
+
 impl Step for RestoreSnapshot {
     fn paths_mut(&mut self) -> Vec<&mut PathBuf> {
         vec![&mut self.dir]
@@ -50,8 +56,8 @@ impl Step for RestoreSnapshot {
         Some(&self.dir)
     }
 
-    fn summarize(&self, summary: &mut EffectSummary<'_>) {
-        summary.effects.push("changes back".to_owned());
+    fn effect(&self, _summarized: &SummarizedSteps<'_>) -> Option<Effect> {
+        Some(Effect::Clause("changes back".to_owned()))
     }
 
     fn log_line(&self) -> Option<String> {
@@ -112,11 +118,7 @@ impl Step for RestoreSnapshot {
     }
 
     fn check_undo(&self, undo: &StepUndo<'_, '_>, forecast: &mut UndoForecast) -> Result<(), Error> {
-        if forecast.is_newest && !forecast.moves_or_removes(&self.dir) {
-            missing_worktree::refuse_missing_worktree(&undo.op.project.repo, self)?;
-        }
-        forecast.restored_snapshots.insert(self.dir.clone(), None);
-        Ok(())
+        check_parking_undo(self, undo, forecast, None)
     }
 
     fn recover(&self, op: &Operation<'_>, scratch: &Path) -> Result<bool, Error> {

@@ -16,7 +16,7 @@ use proq_store::records::trash::TrashRecord;
 use super::remove_lane::{RemovalReason, refuse_removal, remove};
 use crate::lane::inspection::base::Base;
 use crate::lane::inspection::evidence::gather as gather_evidence;
-use crate::lane::recovery;
+use crate::lane::state::run_lock::run_lock_after_recovery;
 use crate::lane::worktree::trash;
 use crate::lane::{Error, Project};
 use crate::operation::run_operation::operate;
@@ -35,7 +35,7 @@ pub fn remove_unrecorded(project: &Project, path: &Path, dry_run: bool) -> Resul
     let Some(name) = lane_name_in(&WorktreeList::read(&project.repo)?) else { return Ok(false) };
     // An unfinished creation by a killed process is rolled back by recovery while the lock is taken, so it is
     // not unrecorded.
-    let lock = recovery::run_lock_after_recovery(project, &name, Some(path))?;
+    let lock = run_lock_after_recovery(project, &name, Some(path))?;
     if project.store.layout().has_lane_record(&name) {
         // There is a record by now, readable or not. This function must not replace it.
         return Ok(false);

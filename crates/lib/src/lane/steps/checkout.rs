@@ -16,8 +16,8 @@ use crate::lane::Error;
 use crate::lane::context::symbolic_branch::refuse_symbolic_branch;
 use crate::lane::parking::snapshot_store::anchor_recovered_files;
 use crate::lane::state::in_place_guard::require_free_checkout;
-use crate::operation::effects::EffectSummary;
 use crate::operation::journaled_operation::Operation;
+use crate::operation::journaled_operation::step::effects::{Effect, SummarizedSteps};
 use crate::operation::journaled_operation::step::undo::{StepUndo, UndoForecast, UndoProgress};
 use crate::operation::journaled_operation::step::{MovedBranch, RefChange, Step, StepOutcome};
 use crate::operation::locked_worktree::LockedWorktree;
@@ -97,13 +97,12 @@ impl Step for Checkout {
         (self.dir == dir && self.to == commit).then_some(&self.dropped_state)
     }
 
-    fn summarize(&self, summary: &mut EffectSummary<'_>) {
+    fn effect(&self, summarized: &SummarizedSteps<'_>) -> Option<Effect> {
         match &self.ref_move {
             RefMove::Switch { from, to } => {
-                summary.effects.push(describe_switch(from, to, summary.prefix));
+                Some(Effect::Clause(describe_switch(from, to, summarized.prefix)))
             }
-            RefMove::Branch(branch) => summary.add_branch_move(branch, Some(self.from), Some(self.to)),
-            RefMove::Nothing => {}
+            _ => summarized.branch_effect(self.moved_branch()?),
         }
     }
 

@@ -15,8 +15,9 @@ use proq_store::records::preview::PreviewRecord;
 use super::preview_return::origin_branch_elsewhere;
 use crate::errors::undo_error::UndoError;
 use crate::lane::Error;
-use crate::lane::parking::restore_snapshot::RestoreSnapshot;
+use crate::lane::parking::restore_snapshot::is_restore_to;
 use crate::lane::parking::snap_view::find_snap;
+use crate::lane::parking::undo_forecast::RestoredSnapshots;
 use crate::operation::journaled_operation::step::WrittenRecord;
 use crate::operation::journaled_operation::step::undo::{StepUndo, UndoForecast, UndoProgress};
 
@@ -42,7 +43,7 @@ impl SwitchUndo<'_> {
     /// # Errors
     /// Fails as [`SwitchUndo::run`] would.
     pub(crate) fn check(self, undo: &StepUndo<'_, '_>, forecast: &mut UndoForecast) -> Result<(), Error> {
-        match forecast.restored_snapshots.get(self.dir) {
+        match undo.op.with_memory(|snapshots: &mut RestoredSnapshots| snapshots.0.get(self.dir).cloned()) {
             Some(restored_snap) => self.refuse_restored_edits(undo, restored_snap.as_deref())?,
             None => self.refuse_edits(undo)?,
         }
@@ -123,9 +124,8 @@ impl SwitchUndo<'_> {
         let worktrees = WorktreeList::read(&project.repo)?;
         let branch = worktrees.with_top_folder(dir).and_then(|worktree| worktree.branch.as_deref());
         let in_preview = branch.is_some_and(|branch| project.previewed_lane(branch).is_some());
-        let mut restores =
-            undo.entry.applied_steps().filter_map(|step| step.downcast_ref::<RestoreSnapshot>());
-        if paths.is_empty() && !in_preview && !restores.any(|restore| restore.dir == dir) {
+        let mut steps = undo.entry.applied_steps();
+        if paths.is_empty() && !in_preview && !steps.any(|step| is_restore_to(&**step, dir)) {
             // These files were not parked, and do not belong to the preview.
             let LocalState { assume_unchanged: assumed, skip_worktree: skipped, .. } =
                 checkout.user_flags(None)?;

@@ -12,13 +12,15 @@ use proq_store::base::atomic::{remove_temp_files_of, write as write_atomically};
 use proq_store::base::record::Record;
 use proq_store::locks::lock::{LockGuard, LockName};
 use proq_store::paths::layout::Layout;
-use proq_store::records::lane::AnyLane;
+use proq_store::records::lane::{AnyLane, LaneRecord};
+use proq_store::records::lane_state::LaneState;
 use proq_store::records::preview::PreviewRecord;
 use serde::{Deserialize, Serialize};
 
 use crate::lane::Error;
-use crate::operation::effects::EffectSummary;
 use crate::operation::journaled_operation::Operation;
+use crate::operation::journaled_operation::step::effects::{Effect, SummarizedSteps};
+use crate::operation::journaled_operation::step::undo::StepUndo;
 use crate::operation::journaled_operation::step::{BoxedStep, Step, StepOutcome, WrittenRecord};
 
 /// Write of a record; none stands for "does not exist".
@@ -42,11 +44,16 @@ impl Step for WriteRecord {
         Some(WrittenRecord { path, old: old.as_deref(), new: new.as_deref() })
     }
 
-    fn summarize(&self, summary: &mut EffectSummary<'_>) {
-        if self.new.is_none() && Layout::is_resolution_record(&self.path) {
-            let lane = self.path.parent().and_then(Path::file_name);
-            summary.closed_conflict = lane.map(|name| name.to_string_lossy().into_owned());
+    fn effect(&self, summarized: &SummarizedSteps<'_>) -> Option<Effect> {
+        if self.new.is_some() || !Layout::is_resolution_record(&self.path) {
+            return None;
         }
+        let lane = self.path.parent()?.file_name()?.to_string_lossy();
+        let clause = match summarized.move_managed_branch() {
+            true => format!("conflict of {lane} resolved"),
+            false => format!("resolving of {lane} given up"),
+        };
+        Some(Effect::Exclusive { rank: 0, clause })
     }
 
     fn log_line(&self) -> Option<String> {
@@ -63,6 +70,18 @@ impl Step for WriteRecord {
         let WriteRecord { path, old, new } = self.clone();
         drop(op.perform(WriteRecord { path, old: new, new: old })?);
         self.finish_inverse(op)
+    }
+
+    /// Turns off auto-merge of a lane whose landing was undone: the next landing would restore what the user
+    /// has just undone.
+    fn finish_undo(&self, undo: &StepUndo<'_, '_>) -> Result<(), Error> {
+        let (op, Some(name)) = (undo.op, self.landed_lane()) else { return Ok(()) };
+        let path = op.project.store.layout().lane_record(&name);
+        if AnyLane::load_if_exists(&path)?.is_some_and(|lane| lane.auto_merge) {
+            op.update_lane(&name, |record| record.auto_merge = false)?;
+            op.project.listener.step_done(format!("lane '{name}' does not land by itself any more"));
+        }
+        Ok(())
     }
 
     /// Restores the empty folders that the main checkout had before a preview whose record is deleted again. If
@@ -96,6 +115,13 @@ impl Step for WriteRecord {
 }
 
 impl WriteRecord {
+    /// Returns the lane that the step records as landed; none for another record.
+    fn landed_lane(&self) -> Option<LaneName> {
+        let text = self.new.as_ref().filter(|_| Layout::is_lane_record(&self.path))?;
+        let record: LaneRecord = toml::from_str(text).ok()?;
+        (record.state() == LaneState::Landed).then_some(record.name)
+    }
+
     /// Returns whether a text that is not the step's old one has the step's change: a write that was merged into
     /// a concurrently changed record.
     fn is_merged_into(&self, text: Option<&str>) -> bool {

@@ -5,6 +5,7 @@ pub mod checks_dir;
 pub mod detached_worktree;
 pub mod lanes_folder;
 pub mod move_path;
+pub mod move_undo;
 pub mod pool;
 pub mod populate;
 pub mod populate_lanes;

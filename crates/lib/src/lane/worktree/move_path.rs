@@ -6,10 +6,10 @@ use proq_store::base::atomic::sync_dir;
 use proq_store::paths::layout::Layout;
 use serde::{Deserialize, Serialize};
 
-use super::pool;
+use super::{move_undo, pool};
 use crate::lane::Error;
-use crate::operation::effects::EffectSummary;
 use crate::operation::journaled_operation::Operation;
+use crate::operation::journaled_operation::step::effects::{Change, Effect, SummarizedSteps};
 use crate::operation::journaled_operation::step::undo::{StepUndo, UndoForecast};
 use crate::operation::journaled_operation::step::{MovedPath, Step, StepOutcome};
 
@@ -34,12 +34,15 @@ impl Step for MovePath {
         Some(MovedPath { from: &self.from, to: &self.to })
     }
 
-    fn summarize(&self, summary: &mut EffectSummary<'_>) {
+    fn effect(&self, _summarized: &SummarizedSteps<'_>) -> Option<Effect> {
         let MovePath { from, to } = self;
-        summary.removed_lanes.extend(moved_lane_name(from, to));
-        summary.restored_lanes.extend(moved_lane_name(to, from));
-        if Layout::is_new_trash_file(from) {
-            summary.minor_effects.push("files given to a lane".to_owned());
+        let removed = moved_lane_name(from, to).map(|name| (Change::Removed, name));
+        let moved = removed.or_else(|| Some((Change::Restored, moved_lane_name(to, from)?)));
+        match moved {
+            Some((change, name)) => Some(Effect::Named { change, noun: "lane", name }),
+            None => {
+                Layout::is_new_trash_file(from).then(|| Effect::Minor("files given to a lane".to_owned()))
+            }
         }
     }
 
@@ -69,6 +72,14 @@ impl Step for MovePath {
     fn invert(&self, op: &Operation<'_>) -> Result<(), Error> {
         let MovePath { from, to } = self;
         pool::with_recreated_folder(op, to, || op.move_path(to, from))
+    }
+
+    fn prepare_undo(undo: &StepUndo<'_, '_>) -> Result<(), Error> {
+        // The undo of a step that covers others locks what it moves.
+        if undo.covering_steps().is_empty() {
+            move_undo::lock_moved_lanes(undo)?;
+        }
+        move_undo::refuse_new_work(undo)
     }
 
     fn check_undo(&self, _undo: &StepUndo<'_, '_>, forecast: &mut UndoForecast) -> Result<(), Error> {

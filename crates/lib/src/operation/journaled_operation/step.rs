@@ -1,28 +1,30 @@
 //! Steps of operations: what each kind implements beside its feature, and the registry of the kinds.
 
 use std::any::Any;
+use std::borrow::Cow;
 use std::fmt::Debug;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use proq_base::lane_name::LaneName;
 use proq_git::CommitId;
 use proq_git::snapshots::recovery;
 use proq_git::snapshots::truncated_files::WorktreeStep;
 use proq_git::status::local_state::LocalState;
+use proq_store::locks::lock::LockName;
 use proq_store::operations::operation_entry::{self as stored, JournalStep};
 use serde::de::{DeserializeOwned, Error as _};
 use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
+use self::effects::{Effect, SummarizedSteps};
 use self::undo::{StepUndo, UndoForecast, UndoProgress};
 use super::Operation;
 use crate::errors::Error;
-use crate::operation::effects::EffectSummary;
 use crate::project::Project;
 
+pub mod effects;
 pub mod undo;
 
 /// Operation as its journal describes it.
@@ -146,16 +148,15 @@ pub trait Step: StepObject {
         None
     }
 
-    /// Returns the lane whose worktree the step creates.
-    fn created_lane(&self) -> Option<&LaneName> {
+    /// Returns a lock that the process of the step holds, apart from those of worktrees. After a crash, its
+    /// next holder recovers the step first.
+    fn held_lock(&self) -> Option<LockName> {
         None
     }
 
-    /// Adds what a user notices of the step to the summary of its operation.
-    fn summarize(&self, summary: &mut EffectSummary<'_>) {
-        if let Some(MovedBranch { name, old, new }) = self.moved_branch() {
-            summary.add_branch_move(name, old, new);
-        }
+    /// Returns what a user notices of the step, which is one of the `summarized` steps.
+    fn effect(&self, summarized: &SummarizedSteps<'_>) -> Option<Effect> {
+        summarized.branch_effect(self.moved_branch()?)
     }
 
     /// Returns the line about the step in the operation log; none where it follows from other steps.
@@ -183,6 +184,25 @@ pub trait Step: StepObject {
         Ok(())
     }
 
+    /// Returns the number of the first step that the undo of this step takes back too, together with all that
+    /// follow it; none where the step is undone alone. `earlier` are the steps before this one.
+    fn first_covered_step(&self, _earlier: &[&BoxedStep]) -> Option<usize> {
+        None
+    }
+
+    /// Prepares the undo of a logged operation: takes locks and refuses, after the undo of the steps that
+    /// cover others and before that of all other steps. Each kind of steps does it once, whatever steps the
+    /// operation has.
+    ///
+    /// # Errors
+    /// The refusals of the undo.
+    fn prepare_undo(_undo: &StepUndo<'_, '_>) -> Result<(), Error>
+    where
+        Self: Sized,
+    {
+        Ok(())
+    }
+
     /// Checks whether the step can be undone as a part of a logged operation, and records the effect in
     /// `forecast`. Changes nothing.
     ///
@@ -198,6 +218,14 @@ pub trait Step: StepObject {
     /// The reason why the step cannot be undone.
     fn undo(&self, _undo: &StepUndo<'_, '_>) -> Result<UndoProgress, Error> {
         Ok(UndoProgress::Invert)
+    }
+
+    /// Finishes the undo of a logged operation that has the step and whose steps are all undone.
+    ///
+    /// # Errors
+    /// The reason why that failed.
+    fn finish_undo(&self, _undo: &StepUndo<'_, '_>) -> Result<(), Error> {
+        Ok(())
     }
 
     /// Returns whether `inverse`, which has happened, was the last step of the inverse of this one.
@@ -403,12 +431,15 @@ pub struct StepKind {
     /// Tag of the steps in journals.
     pub tag: &'static str,
     decode: fn(&str) -> serde_json::Result<BoxedStep>,
+    /// See [`Step::prepare_undo`].
+    pub(crate) prepare_undo: fn(&StepUndo<'_, '_>) -> Result<(), Error>,
 }
 
 impl StepKind {
     /// Returns the kind `T`, which has this tag in journals.
     pub const fn new<T: Step + DeserializeOwned>(tag: &'static str) -> StepKind {
-        StepKind { tag, decode: |json| serde_json::from_str::<T>(json).map(BoxedStep::from) }
+        let decode = |json: &str| serde_json::from_str::<T>(json).map(BoxedStep::from);
+        StepKind { tag, decode, prepare_undo: T::prepare_undo }
     }
 }
 
@@ -419,6 +450,8 @@ pub struct Registry {
     pub kinds: &'static [StepKind],
     /// Removes what crashed processes left besides their operations.
     pub remove_leftovers: fn(&Project),
+    /// Returns the command that a user types to repeat one that a process of git-proq started.
+    pub command_for_user: fn(&str) -> Cow<'_, str>,
 }
 
 /// Registry of this process.
@@ -431,5 +464,10 @@ pub fn register(registry: &'static Registry) {
 
 /// Returns the registry of this process; an empty one before [`register`].
 pub(crate) fn registry() -> &'static Registry {
-    REGISTRY.get().copied().unwrap_or(&Registry { kinds: &[], remove_leftovers: |_| {} })
+    const EMPTY: &Registry = &Registry {
+        kinds: &[],
+        remove_leftovers: |_| {},
+        command_for_user: |command| Cow::Borrowed(command),
+    };
+    REGISTRY.get().copied().unwrap_or(EMPTY)
 }

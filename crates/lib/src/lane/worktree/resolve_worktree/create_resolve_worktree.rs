@@ -13,8 +13,8 @@ use super::undo_open_resolution;
 use crate::lane::worktree::populate::populate_worktrees;
 use crate::lane::worktree::rollback_create;
 use crate::lane::{Error, Project};
-use crate::operation::effects::EffectSummary;
 use crate::operation::journaled_operation::Operation;
+use crate::operation::journaled_operation::step::effects::{Effect, SummarizedSteps};
 use crate::operation::journaled_operation::step::{Step, StepOutcome};
 
 /// Creation of a worktree for resolving the conflict of a lane.
@@ -47,8 +47,8 @@ impl Step for CreateResolveWorktree {
         vec![&mut self.dir]
     }
 
-    fn summarize(&self, summary: &mut EffectSummary<'_>) {
-        summary.opened_conflict = Some(self.lane.to_string());
+    fn effect(&self, _summarized: &SummarizedSteps<'_>) -> Option<Effect> {
+        Some(Effect::Exclusive { rank: 1, clause: format!("conflict of {} laid out", self.lane) })
     }
 
     fn log_line(&self) -> Option<String> {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use proq_git::CommitId;
 use proq_store::base::operation_number::OperationNumber;
 
-use super::OperationEntry;
+use super::{BoxedStep, OperationEntry};
 use crate::errors::Error;
 use crate::operation::journaled_operation::Operation;
 
@@ -21,6 +21,15 @@ pub struct StepUndo<'a, 'p> {
     pub number: OperationNumber,
     /// Whether later commits on a branch are no reason to refuse.
     pub force: bool,
+}
+
+impl<'a> StepUndo<'a, '_> {
+    /// Returns the steps whose undo takes back other steps too, each with the number of the first of them.
+    pub(crate) fn covering_steps(&self) -> Vec<(usize, &'a BoxedStep)> {
+        let steps: Vec<&BoxedStep> = self.entry.applied_steps().collect();
+        let covering = |n: usize| Some((steps[n].first_covered_step(&steps[..n])?, steps[n]));
+        (0..steps.len()).filter_map(covering).collect()
+    }
 }
 
 /// Part of the undo of a step that is left to the engine.
@@ -47,9 +56,6 @@ pub struct UndoForecast {
     pub removed_paths: Vec<PathBuf>,
     /// Worktrees whose HEAD would have been switched.
     pub switched_worktrees: BTreeSet<PathBuf>,
-    /// Worktrees whose parked changes would have been restored or parked again. The value is the snapshot that
-    /// would then be restored to the worktree; none if its changes would be parked.
-    pub restored_snapshots: BTreeMap<PathBuf, Option<String>>,
 }
 
 /// Move that would be reverted.

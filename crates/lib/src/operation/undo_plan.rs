@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use proq_store::base::operation_number::OperationNumber;
 
+use super::journaled_operation::step::OperationEntry;
+use super::op_log_view::{self, OpLog};
+use crate::errors::Error;
 use crate::errors::undo_error::UndoError;
-use crate::lane::{Error, Project};
-use crate::operation::journaled_operation::step::OperationEntry;
-use crate::operation::op_log_view;
-use crate::operation::op_log_view::OpLog;
+use crate::project::Project;
 
 /// Selection of the operations to undo.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,5 +1,8 @@
 //! Run lock of an idle lane: while a command holds it, no run can start in the lane.
 
+use std::collections::BTreeMap;
+use std::path::Path;
+
 use proq_base::lane_name::LaneName;
 use proq_base::run_class::RunClass;
 use proq_store::base::clock::now;
@@ -10,10 +13,15 @@ use proq_store::records::lane_state::RunState;
 use proq_store::records::run::RunRecord;
 
 use crate::lane::context::lane_records::require_branch;
-use crate::lane::recovery;
 use crate::lane::state::crash_reason::describe_crash;
 use crate::lane::state::lane_state::{effective_state, status_after_run};
 use crate::lane::{Error, Project};
+use crate::operation::recovery::lock_after_recovery;
+
+/// Run locks that an undo holds until its operation ends. The operations that it undoes share them, since many
+/// of them may concern one lane.
+#[derive(Default)]
+pub(crate) struct HeldRunLocks(pub(crate) BTreeMap<LaneName, LockGuard>);
 
 impl Project {
     /// Refuses a lane with a running agent.
@@ -53,7 +61,7 @@ impl Project {
 
     fn lock_record<P>(&self, lane: &LaneRecord<P>) -> Result<(AnyLane, LockGuard), Error> {
         self.require_idle(lane)?;
-        let lock = recovery::run_lock_after_recovery(self, &lane.name, Some(&lane.path))?;
+        let lock = run_lock_after_recovery(self, &lane.name, Some(&lane.path))?;
         if self.store.locks().is_held(&LockName::AgentAlive(lane.name.clone()))? {
             return Err(Error::Busy { name: lane.name.clone() });
         }
@@ -80,4 +88,20 @@ impl Project {
             record.detail = Some(reason);
         })
     }
+}
+
+/// Acquires the run lock of the lane `name` after recovery, like [`lock_after_recovery`]. `path` is
+/// the lane's worktree, or `None` for the path on record.
+pub(crate) fn run_lock_after_recovery(
+    project: &Project,
+    name: &LaneName,
+    path: Option<&Path>,
+) -> Result<LockGuard, Error> {
+    let record_dir = project.store.layout().lane(name);
+    let path = path.map(Path::to_owned).or_else(|| project.any_lane(name).ok().map(|lane| lane.path));
+    let is_lane_path =
+        |moved_path: &Path| moved_path == record_dir || path.as_ref().is_some_and(|path| moved_path == path);
+    lock_after_recovery(project, &LockName::Run(name.clone()), |step| {
+        step.moved_path().is_some_and(|path| is_lane_path(path.from) || is_lane_path(path.to))
+    })
 }
