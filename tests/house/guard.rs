@@ -1,5 +1,6 @@
 //! Rules about the sources: layers, which modules may print, start programs or exit, and length limits.
 
+mod engine;
 pub(crate) mod source_code;
 mod store_paths;
 

@@ -46,7 +46,7 @@ const RETIRED_IN_COMMENTS: &[&str] = &["someone", "anew", "wish", "wishes", "mea
 const SHOWN_DERIVES: &[&str] = &["Args", "Parser", "Subcommand", "ValueEnum", "JsonSchema"];
 
 /// Returns the words of an identifier in snake or camel case, in lower case.
-fn words_of(identifier: &str) -> Vec<String> {
+pub(crate) fn words_of(identifier: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut after_lower = false;
     for c in identifier.chars() {
