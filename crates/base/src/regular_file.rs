@@ -53,6 +53,14 @@ pub fn open(path: &Path, links: LinkPolicy<'_>) -> io::Result<(File, Metadata)> 
 /// The errors of [`open`], and [`ErrorKind::FileTooLarge`].
 pub fn read(path: &Path, max_bytes: u64, links: LinkPolicy<'_>) -> io::Result<Vec<u8>> {
     let (file, meta) = open(path, links)?;
+    read_open_file(&file, &meta, max_bytes)
+}
+
+/// Reads a file of at most `max_bytes` bytes that [`open`] has returned with its metadata.
+///
+/// # Errors
+/// The errors of reading, and [`ErrorKind::FileTooLarge`].
+pub fn read_open_file(file: &File, meta: &Metadata, max_bytes: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     if meta.len() <= max_bytes {
         file.take(max_bytes + 1).read_to_end(&mut bytes)?;

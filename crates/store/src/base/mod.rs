@@ -10,5 +10,6 @@ pub mod id;
 mod number;
 pub mod operation_number;
 pub mod record;
+pub(crate) mod record_cache;
 pub mod run_number;
 pub(crate) mod store_names;

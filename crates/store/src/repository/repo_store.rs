@@ -1,18 +1,22 @@
 //! Store of one repository: the paths and locks below its `proq` directory.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use proq_base::diagnostics::Listener;
 
 use crate::Error;
+use crate::base::record::Record;
+use crate::base::record_cache::RecordCache;
 use crate::locks::lock::{Locks, WaitLimit};
 use crate::paths::layout::Layout;
 
-/// Store of one repository: its paths and locks.
+/// Store of one repository: its paths, locks and records.
 #[derive(Debug, Clone)]
 pub struct Store {
     layout: Layout,
     locks: Locks,
+    records: Arc<RecordCache>,
 }
 
 impl Store {
@@ -20,7 +24,7 @@ impl Store {
     pub fn open(common_dir: &Path, listener: Listener) -> Store {
         let layout = Layout::new(common_dir);
         let locks = Locks::new(layout.locks_dir(), listener);
-        Store { layout, locks }
+        Store { layout, locks, records: Arc::default() }
     }
 
     /// Refuses a store that is a symbolic link or has one as an entry: git-proq reads and writes nothing
@@ -55,5 +59,31 @@ impl Store {
     /// Returns the locks of the store.
     pub fn locks(&self) -> &Locks {
         &self.locks
+    }
+
+    /// Reads a record that may not exist, as [`Store::record_text`] does.
+    ///
+    /// # Errors
+    /// Fails if the record cannot be read.
+    pub fn load_record<R: Record>(&self, path: &Path) -> Result<Option<R>, Error> {
+        self.record_text(path)?.map(|text| R::from_toml(&text, path)).transpose()
+    }
+
+    /// Returns the present text of a record; none if it does not exist. The file is read only if it has been
+    /// replaced or changed since this store read it last.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be read.
+    pub fn record_text(&self, path: &Path) -> Result<Option<Arc<str>>, Error> {
+        self.records.text(path)
+    }
+
+    /// Deletes the file of a record.
+    ///
+    /// # Errors
+    /// Fails if it cannot be deleted, or does not exist.
+    pub fn delete_record(&self, path: &Path) -> Result<(), Error> {
+        self.records.forget(path);
+        std::fs::remove_file(path).map_err(Error::io("remove", path))
     }
 }

@@ -47,7 +47,7 @@ impl Project {
         names.sort_unstable();
         let mut out = Vec::new();
         for name in names {
-            match AnyLane::load_if_exists(&self.store.layout().record_of_lane_entry(&name)) {
+            match self.store.load_record(&self.store.layout().record_of_lane_entry(&name)) {
                 Ok(found) => out.extend(found.map(|lane| self.with_current_location(lane))),
                 Err(e) => warn(format!("lane '{name}': {e}")),
             }
@@ -89,7 +89,7 @@ impl Project {
 
     /// Loads the record of a lane; `given_text` names it in an error.
     fn load_lane(&self, name: &LaneName, given_text: &str) -> Result<AnyLane, Error> {
-        match AnyLane::load_if_exists(&self.store.layout().lane_record(name))? {
+        match self.store.load_record(&self.store.layout().lane_record(name))? {
             Some(record) => Ok(self.with_current_location(record)),
             None => Err(self.unknown_lane(given_text)?),
         }
@@ -220,8 +220,8 @@ pub fn load_present_or_past_lane<P>(
     lane: &LaneRecord<P>,
 ) -> Result<(PathBuf, AnyLane), Error> {
     let layout = project.store.layout();
-    let record = AnyLane::load_if_exists(&layout.lane_record(&lane.name))?
-        .map(|lane| project.with_current_location(lane));
+    let record = project.store.load_record(&layout.lane_record(&lane.name))?;
+    let record = record.map(|lane| project.with_current_location(lane));
     if let Some(present) = record.filter(|now| now.is_same_lane(lane)) {
         return Ok((layout.lane(&present.name), present));
     }

@@ -1,12 +1,11 @@
 //! The step that writes a record or deletes it, and its planning.
 
 use std::cell::Cell;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use proq_base::fail_points;
 use proq_base::lane_name::LaneName;
-use proq_base::regular_file;
-use proq_base::regular_file::LinkPolicy;
 use proq_store::Store;
 use proq_store::base::atomic::{remove_temp_files_of, write as write_atomically};
 use proq_store::base::record::Record;
@@ -106,11 +105,11 @@ impl Step for WriteRecord {
         let _lock = op.lock_store()?;
         let file = store.layout().root().join(&self.path);
         remove_temp_files_of(&file).map_err(Error::io("remove", &file))?;
-        let text = read_record_text(&file)?;
+        let text = store.record_text(&file)?;
         if text.is_none() {
             remove_empty_record_folder(store, &file);
         }
-        Ok(text == self.new || self.is_merged_into(text.as_deref()))
+        Ok(text.as_deref() == self.new.as_deref() || self.is_merged_into(text.as_deref()))
     }
 }
 
@@ -138,11 +137,11 @@ impl WriteRecord {
     fn write(&self, store: &Store) -> Result<(), Error> {
         let WriteRecord { path, old, new } = self;
         let file = store.layout().root().join(path);
-        let current = read_record_text(&file)?;
-        if current == *new {
+        let current = store.record_text(&file)?;
+        if current.as_deref() == new.as_deref() {
             return Ok(());
         }
-        let text = if current == *old {
+        let text = if current.as_deref() == old.as_deref() {
             new.clone()
         } else {
             let merged = merge_tables(current.as_deref(), old.as_deref(), new.as_deref());
@@ -153,7 +152,7 @@ impl WriteRecord {
             fail_points::hit("record.written");
             return Ok(());
         }
-        std::fs::remove_file(&file).map_err(Error::io("remove", &file))?;
+        store.delete_record(&file)?;
         remove_empty_record_folder(store, &file);
         Ok(())
     }
@@ -203,7 +202,7 @@ impl Operation<'_> {
     /// Replaces the text of a record, or deletes it when `new` is none. The lock on records is held. Nothing
     /// is journaled when the text is the same.
     fn replace_record_locked(&self, path: &Path, new: Option<String>) -> Result<(), Error> {
-        self.replace_text_locked(path, read_record_text(path)?, new)
+        self.replace_text_locked(path, self.record_text(path)?, new)
     }
 
     /// Replaces the text `old` of a record, unless `new` is the same. The lock on records is held.
@@ -223,7 +222,7 @@ impl Operation<'_> {
     /// Returns the step that replaces the present text of a record by `new`, or deletes it when `new` is
     /// none.
     pub(crate) fn write_record_step(&self, path: &Path, new: Option<String>) -> Result<BoxedStep, Error> {
-        Ok(WriteRecord { path: self.store_relative_path(path), old: read_record_text(path)?, new }.into())
+        Ok(WriteRecord { path: self.store_relative_path(path), old: self.record_text(path)?, new }.into())
     }
 
     /// Returns the step that changes a lane's record, or `None` if `change` changes nothing.
@@ -233,13 +232,25 @@ impl Operation<'_> {
         change: impl FnOnce(&mut AnyLane),
     ) -> Result<Option<BoxedStep>, Error> {
         let path = self.project.store.layout().lane_record(name);
-        let (before, old) = load_with_text(&path)?;
+        let (before, old) = self.load_lane_with_text(&path)?;
         let record = before.clone().with_change(change);
         if record == before {
             return Ok(None);
         }
         let new = Some(record.to_toml(&path)?);
         Ok(Some(WriteRecord { path: self.store_relative_path(&path), old: Some(old), new }.into()))
+    }
+
+    /// Loads the record of a lane that must exist, with its text.
+    fn load_lane_with_text(&self, path: &Path) -> Result<(AnyLane, String), Error> {
+        let missing = || proq_store::Error::io("read", path)(ErrorKind::NotFound.into());
+        let text = self.record_text(path)?.ok_or_else(missing)?;
+        Ok((AnyLane::from_toml(&text, path)?, text))
+    }
+
+    /// Returns the text of a record; none if it does not exist.
+    fn record_text(&self, path: &Path) -> Result<Option<String>, Error> {
+        Ok(self.project.store.record_text(path)?.map(|text| text.to_string()))
     }
 
     /// Returns a record's path as the journal has it: relative to the store.
@@ -251,29 +262,13 @@ impl Operation<'_> {
     pub fn update_lane(&self, name: &LaneName, change: impl FnOnce(&mut AnyLane)) -> Result<AnyLane, Error> {
         let _lock = self.lock_store()?;
         let path = self.project.store.layout().lane_record(name);
-        let (before, old) = load_with_text(&path)?;
+        let (before, old) = self.load_lane_with_text(&path)?;
         let record = self.project.with_current_location(before.clone()).with_change(change);
         if record == before {
             return Ok(record);
         }
         self.replace_text_locked(&path, Some(old), Some(record.to_toml(&path)?))?;
         Ok(record)
-    }
-}
-
-/// Loads the record of a lane that must exist, with its text.
-fn load_with_text(path: &Path) -> Result<(AnyLane, String), Error> {
-    let text = regular_file::read_text(path, regular_file::MAX_TOML_RECORD_BYTES, LinkPolicy::Refuse)
-        .map_err(proq_store::Error::io("read", path))?;
-    Ok((AnyLane::from_toml(&text, path)?, text))
-}
-
-/// Returns the text of a record; `None` if it does not exist.
-fn read_record_text(path: &Path) -> Result<Option<String>, Error> {
-    match proq_base::regular_file::read_store_text(path) {
-        Ok(text) => Ok(Some(text)),
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(e) => Err(Error::io("read", path)(e)),
     }
 }
 
