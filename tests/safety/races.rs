@@ -158,6 +158,31 @@ fn wait_includes_follow_up_landing() {
     assert_eq!(sandbox.read("work"), "1\n2\n");
 }
 
+/// Its record says that a run is starting before its agent runs.
+#[test]
+fn lane_whose_run_starts_during_its_landing_is_refused() {
+    let sandbox = sandbox_with_claude("begin; echo $n >> work; well");
+    for pipe in ["up", "go"] {
+        sandbox.pipe(pipe);
+    }
+    let _ = sandbox.proq(&["spawn", "-n", "x", "--wait", "claude", "do it"]).ok();
+    let base = sandbox.git(&["rev-parse", "main"]);
+    let check = r#"echo > "$ROOT/up"; read go < "$ROOT/go""#;
+    let (mut merges, lines) = start_paused(&sandbox, "nowhere", &["merge", "x", "--verify", check]);
+    sandbox.read_pipe("up");
+    let (mut sends, _) = start_paused(&sandbox, "launch.prepared", &["send", "x", "more"]);
+    let begins = sandbox.wait_until_stopped(sends.0.id());
+    assert_eq!(sandbox.row("x")["state"], "starting");
+    sandbox.write_pipe("go");
+    assert_eq!(lines.next(), "refused x: its agent is running");
+    assert_eq!(merges.exit_code(), Some(1));
+    drop(begins);
+    assert_eq!(sends.exit_code(), Some(0));
+    let _ = sandbox.proq(&["wait", "x"]).ok();
+    assert_eq!(sandbox.git(&["rev-parse", "main"]), base);
+    sandbox.assert_healthy();
+}
+
 #[test]
 fn next_landing_reports_commit_made_during_landing() {
     let sandbox = Sandbox::new();

@@ -100,10 +100,11 @@ pub(crate) fn land_stack(
         .map_err(|e| explain_lane_on_base(project, &stack.onto, e))
 }
 
-/// Returns whether a lane's branch is where it was when the lane was stacked, and whether no agent of the run
-/// that was known then is running.
+/// Returns whether a lane exists, no agent runs in it or is being started, and its branch is where it was when
+/// the lane was stacked.
 fn is_ready(project: &Project, candidate: &Candidate) -> Result<bool, Error> {
-    Ok(!effective_state(project, &candidate.lane)?.0.is_busy() && is_at_tip(project, candidate)?)
+    let Some(current) = find_current_record(project, &candidate.lane)? else { return Ok(false) };
+    Ok(!effective_state(project, &current)?.0.is_busy() && is_at_tip(project, candidate)?)
 }
 
 /// Returns whether a lane exists, has had no other run, and its branch is where it was when it was stacked.

@@ -1,14 +1,17 @@
 //! Stack of the lanes of one base, checked and ready to land.
 
+use std::sync::atomic::AtomicBool;
+
 use proq_git::CommitId;
 use proq_git::repository::objects::TempObjectStore;
+use proq_git::worktrees::worktree::WorktreeList;
 use proq_store::paths::layout::Layout;
 
 use super::{branch_move, local_changes};
 use crate::lane;
-use crate::lane::Project;
 use crate::lane::state::{in_place_guard, lane_state};
 use crate::merge::Error;
+use crate::merge::selection::lane_examination::LaneExamination;
 use crate::merge::selection::lane_refusal::removed_lane_outcome;
 use crate::merge::stack::apply::StackContext;
 use crate::merge::stack::commit_hooks::PreMergeCommitHook;
@@ -65,7 +68,7 @@ impl LandingContext<'_, '_> {
         let strategy = request.strategy(&project.settings);
         let verify_signatures = git_options::requires_signatures(&project.repo, onto, strategy)?;
         let has_fresh_records = std::mem::take(&mut self.has_fresh_records);
-        let mut candidates = refresh_candidates(project, group, self.landing, has_fresh_records)?;
+        let mut candidates = refresh_candidates(self.op, group, self.landing, has_fresh_records)?;
         let context = StackContext {
             project,
             onto,
@@ -192,18 +195,20 @@ fn prepare_dry_run(
 struct CurrentCandidates {
     /// Candidates that may still land.
     lanes: Vec<Candidate>,
-    /// Outcomes of lanes that were removed concurrently or may no longer land automatically.
+    /// Outcomes of lanes that were removed or started again concurrently, or may no longer land automatically.
     dropped: Vec<LaneOutcome>,
 }
 
-/// Returns the candidates with their current tips, without lanes whose agent has been started again.
+/// Returns the candidates with their current tips, without lanes whose agent has been started again. Such a
+/// lane is refused if a person named it.
 fn refresh_candidates(
-    project: &Project,
+    op: &Operation<'_>,
     candidates: &[Candidate],
     landing: &Landing,
     has_fresh_records: bool,
 ) -> Result<CurrentCandidates, Error> {
-    let mut out = CurrentCandidates::default();
+    let (project, mut out) = (op.project, CurrentCandidates::default());
+    let is_named = !landing.options.all && !landing.options.is_automatic;
     for candidate in candidates {
         if candidate.part.is_some() || landing.is_simulated {
             out.lanes.push(candidate.clone());
@@ -219,15 +224,24 @@ fn refresh_candidates(
             out.dropped.push(removed_lane_outcome(project, &candidate.lane, &landing.options));
             continue;
         };
-        let (state, _) = lane_state::effective_state(project, &lane)?;
-        let is_busy = state.is_busy() && !landing.would_stop();
+        if lane_state::effective_state(project, &lane)?.0.is_busy() && !landing.would_stop() {
+            if is_named {
+                let worktrees = &WorktreeList::read(&project.repo)?;
+                let (onto, was_incomplete) = (candidate.onto.clone(), AtomicBool::default());
+                let examination =
+                    LaneExamination { op, project, landing, lane, onto, worktrees, was_incomplete };
+                if let Some(reason) = examination.state_refusal()? {
+                    out.dropped.push(examination.refuse_state(reason)?);
+                }
+            }
+            continue;
+        }
         let tip = project.repo.branch_tip(&lane.kind.branch)?;
         if landing.options.is_automatic
-            && !is_busy
             && let Some(reason) = auto_merge::moved_since_run_reason(&project.store, &lane, tip)?
         {
             out.dropped.push(LaneOutcome::refused(&lane.name, &candidate.onto, reason));
-        } else if let (false, Some(tip)) = (is_busy, tip) {
+        } else if let Some(tip) = tip {
             out.lanes.push(Candidate { lane, tip, ..candidate.clone() });
         }
     }

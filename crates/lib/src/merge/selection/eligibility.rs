@@ -93,10 +93,7 @@ pub(crate) fn classify_lanes(op: &Operation<'_>, landing: &Landing) -> Result<Cl
         match examination.state_refusal()? {
             None => examinations.push(examination),
             Some(reason) if options.all => out.skipped.push((examination.lane.name, reason)),
-            Some(reason) => out.refused.push(LaneOutcome {
-                hints: examination.state_hints()?,
-                ..LaneOutcome::refused(&examination.lane.name, &examination.onto, reason)
-            }),
+            Some(reason) => out.refused.push(examination.refuse_state(reason)?),
         }
     }
     let folders: Vec<PathBuf> =

@@ -17,6 +17,7 @@ use crate::lane::state::conflict_validity;
 use crate::lane::state::lane_state::effective_state;
 use crate::merge::Error;
 use crate::merge::types::options::Landing;
+use crate::merge::types::outcome::LaneOutcome;
 use crate::operation::journaled_operation::Operation;
 
 /// Examination of one requested lane: whether it may land, or why not.
@@ -79,15 +80,16 @@ impl LaneExamination<'_, '_> {
         })
     }
 
-    /// Returns hints for a lane that may not land because of its state.
-    pub fn state_hints(&self) -> Result<Vec<String>, Error> {
+    /// Returns the refusal of the lane for a `reason` that its state is, with hints.
+    pub fn refuse_state(&self, reason: String) -> Result<LaneOutcome, Error> {
         let (state, _) = effective_state(self.project, &self.lane)?;
         let action = match is_idle_with_work(self.project, &self.lane)? {
             true => "end its session and land it",
             false => "stop it and land what it has committed",
         };
         let stop = format!("{action}: git proq merge {} --stop", self.lane.name);
-        Ok(state.is_busy().then_some(stop).into_iter().collect())
+        let hints = state.is_busy().then_some(stop).into_iter().collect();
+        Ok(LaneOutcome { hints, ..LaneOutcome::refused(&self.lane.name, &self.onto, reason) })
     }
 
     /// Returns whether `--stop` stopped the lane's agent for this landing, so that its stopped state is no
