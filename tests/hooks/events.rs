@@ -84,10 +84,12 @@ fn follow_prints_new_events() {
     let next = || -> serde_json::Value { serde_json::from_str(&lines.next()).unwrap() };
     assert_eq!(next()["lane"], "old");
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "new"]).ok();
+    let ended = next();
+    assert_eq!((&ended["n"], &ended["event"]), (&3.into(), &"op.ended".into()));
     let event = next();
     assert_eq!(
         (&event["n"], &event["event"], &event["lane"]),
-        (&2.into(), &"lane.created".into(), &"new".into())
+        (&4.into(), &"lane.created".into(), &"new".into())
     );
     assert_eq!(event["schema"], 1);
 }
@@ -98,7 +100,7 @@ fn torn_line_is_skipped_and_numbering_continues() {
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "a"]).ok();
     let path = sandbox.repo.join(".git/proq/events.jsonl");
     let mut text = std::fs::read_to_string(&path).unwrap();
-    text.push_str("{\"n\":2,\"at\":\"20");
+    text.push_str("{\"n\":3,\"at\":\"20");
     std::fs::write(&path, text).unwrap();
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "b"]).ok();
     let numbers: Vec<u64> = sandbox.proq(&["events", "--json"]).json()["events"]
@@ -107,7 +109,7 @@ fn torn_line_is_skipped_and_numbering_continues() {
         .iter()
         .map(|e| e["n"].as_u64().unwrap())
         .collect();
-    assert_eq!(numbers, [1, 2]);
+    assert_eq!(numbers, [1, 2, 3, 4]);
 }
 
 /// Returns the event numbers of the JSON output.
@@ -153,17 +155,17 @@ fn since_and_last_span_rotated_files() {
         let _ = sandbox.proq(&["spawn", "--empty", "-n", &format!("lane-{n}")]).ok();
     }
     assert!(rotated_files(&sandbox).len() >= 2, "{:?}", rotated_files(&sandbox));
-    assert_eq!(event_numbers(&sandbox, &[]), (1..=20).collect::<Vec<_>>());
-    assert_eq!(event_numbers(&sandbox, &["--since", "4"]), (5..=20).collect::<Vec<_>>());
-    assert_eq!(event_numbers(&sandbox, &["--since", "20"]), [0; 0]);
-    assert_eq!(event_numbers(&sandbox, &["--last", "12"]), (9..=20).collect::<Vec<_>>());
-    assert_eq!(follow.numbers(20), (1..=20).collect::<Vec<_>>());
-    assert_eq!(FollowProcess::start(&sandbox, "7").numbers(13), (8..=20).collect::<Vec<_>>());
-    insta::assert_snapshot!(sandbox.proq(&["events", "--since", "19"]).to_text(), @r"
-    2026-01-02T03:04:05Z   20  lane 'lane-19' made from main
+    assert_eq!(event_numbers(&sandbox, &[]), (1..=40).collect::<Vec<_>>());
+    assert_eq!(event_numbers(&sandbox, &["--since", "4"]), (5..=40).collect::<Vec<_>>());
+    assert_eq!(event_numbers(&sandbox, &["--since", "40"]), [0; 0]);
+    assert_eq!(event_numbers(&sandbox, &["--last", "12"]), (29..=40).collect::<Vec<_>>());
+    assert_eq!(follow.numbers(40), (1..=40).collect::<Vec<_>>());
+    assert_eq!(FollowProcess::start(&sandbox, "7").numbers(33), (8..=40).collect::<Vec<_>>());
+    insta::assert_snapshot!(sandbox.proq(&["events", "--since", "39"]).to_text(), @r"
+    2026-01-02T03:04:05Z   40  lane 'lane-19' made from main
     --- code 0
     ");
-    insta::assert_snapshot!(sandbox.proq(&["events", "--since", "20"]).to_text(), @r"
+    insta::assert_snapshot!(sandbox.proq(&["events", "--since", "40"]).to_text(), @r"
     --- stderr
     nothing has happened since
     --- code 0
@@ -208,7 +210,7 @@ fn keeps_configured_number_of_rotated_files() {
     }
     assert_eq!(rotated_files(&sandbox).len(), 1, "{:?}", rotated_files(&sandbox));
     let left = event_numbers(&sandbox, &[]);
-    assert_eq!((left.len() < 30, left.last()), (true, Some(&40)), "{left:?}");
+    assert_eq!((left.len() < 30, left.last()), (true, Some(&80)), "{left:?}");
     // A reader that continues from a deleted number is warned about the gap, on standard error even with
     // `--json`.
     let first = left[0];

@@ -102,6 +102,7 @@ fn page_lists_all_events_and_fields() {
     retry_and_send(&sandbox);
     sandbox.run_lane("far", "git commit -q --allow-empty -m far; git -C ../own switch -q --detach");
     edit_and_preview(&sandbox, "far");
+    wait_to_land(&sandbox);
     // A task that cannot land, since its check fails: its batch is paused, and then aborted.
     sandbox.program("worker", "echo t > t.txt; git add t.txt; git commit -qm t");
     let task = "[[task]]\nid = \"t\"\ntitle = \"T\"\nchecks = [\"false\"]\n";
@@ -154,6 +155,26 @@ fn edit_and_preview(sandbox: &Sandbox, lane: &str) {
     sandbox.commit_in_lane(lane, "echo more > more.txt");
     let _ = sandbox.proq(&["preview", "--refresh"]).ok();
     let _ = sandbox.proq(&["preview", "--back"]).ok();
+}
+
+/// Lands a lane while another landing runs its check, so that it waits in the queue.
+fn wait_to_land(sandbox: &Sandbox) {
+    sandbox.pipe("here");
+    sandbox.pipe("go");
+    let land = |lane: &str, check: &str| {
+        sandbox.lane_with_commit(lane, &format!("echo {lane} > {lane}.txt"));
+        let mut command = sandbox.proq_command(&sandbox.repo, &["merge", lane, "--verify", check]);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let first = land("first", "echo here > $ROOT/here; timeout 60 cat $ROOT/go > /dev/null");
+    assert_eq!(sandbox.read_pipe("here"), "here\n");
+    let second = land("second", "true");
+    sandbox.wait_for_events("merge.queued", "second", 1);
+    sandbox.write_pipe("go");
+    for landing in [first, second] {
+        assert!(landing.wait_with_output().unwrap().status.success());
+    }
+    sandbox.wait_for_events("merge.checking", "second", 1);
 }
 
 /// Events of the process that takes automatic snapshots; `auto_snapshots.rs` tests them.

@@ -86,7 +86,7 @@ fn posts_event_until_accepted() {
         first.2,
         serde_json::json!({
             "at": "2026-01-02T03:04:05Z", "event": "run.ended", "lane": "pay", "message": "lane 'pay': done",
-            "n": 3, "repository": "repo", "schema": 1, "state": "done",
+            "n": 4, "repository": "repo", "schema": 1, "state": "done",
         })
     );
     assert_eq!(server.answer_request("503 Not Now"), first);
@@ -94,7 +94,7 @@ fn posts_event_until_accepted() {
     wait_until_dispatched(&sandbox);
     let log = hook_log(&sandbox);
     assert!(
-        log.contains("3 run.ended: webhook http://127.0.0.1:") && log.contains("/…: delivered (try 3)"),
+        log.contains("4 run.ended: webhook http://127.0.0.1:") && log.contains("/…: delivered (try 3)"),
         "{log}"
     );
     // Only selected events are posted, and each one once.

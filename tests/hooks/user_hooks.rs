@@ -53,14 +53,14 @@ fn hooks_run_for_their_events_only() {
     insta::assert_snapshot!(hook_output(&sandbox), @r#"
     one
     two
-    {"at":"2026-01-02T03:04:05Z","event":"run.ended","lane":"pay","message":"lane 'pay': done","n":3,"schema":1,"state":"done"}
-    run.ended 3 pay done [ROOT]/repo no GIT_DIR
+    {"at":"2026-01-02T03:04:05Z","event":"run.ended","lane":"pay","message":"lane 'pay': done","n":4,"schema":1,"state":"done"}
+    run.ended 4 pay done [ROOT]/repo no GIT_DIR
     [ROOT]/repo
     file: lane 'pay': done
     "#);
     let hook_runs = hook_log(&sandbox);
     assert_eq!(hook_runs.lines().filter(|l| l.contains(": exit code 0")).count(), 4, "{hook_runs}");
-    assert!(hook_runs.contains("3 run.ended: ") && hook_runs.ends_with("\n    aloud\n"), "{hook_runs}");
+    assert!(hook_runs.contains("4 run.ended: ") && hook_runs.ends_with("\n    aloud\n"), "{hook_runs}");
 }
 
 #[test]
@@ -290,9 +290,9 @@ fn event_of_killed_writer_is_dispatched_once() {
     assert_eq!(sandbox.output(command).code, 137);
     assert!(!sandbox.root().join("told").exists());
     let _ = sandbox.proq(&["list"]).ok();
-    assert_eq!(hook_output(&sandbox), "2 a\n");
+    assert_eq!(hook_output(&sandbox), "3 a\n");
     let _ = sandbox.proq(&["list"]).ok();
-    assert_eq!(hook_output(&sandbox), "2 a\n");
+    assert_eq!(hook_output(&sandbox), "3 a\n");
 }
 
 /// Promise: concurrency/hook-events
@@ -330,12 +330,12 @@ fn unknown_event_is_skipped() {
     let lock = sandbox.repo.join(".git/proq/locks/dispatch.lock");
     wait_until("the first dispatcher", || lock.exists());
     wait_for_dispatcher(&sandbox);
-    sandbox.sh("echo '{\"n\":2,\"event\":\"moon.rose\"}' >> .git/proq/events.jsonl");
+    sandbox.sh("echo '{\"n\":3,\"event\":\"moon.rose\"}' >> .git/proq/events.jsonl");
     let _ = sandbox.proq(&["list"]).ok();
-    assert_eq!(hook_output(&sandbox), "1\n");
+    assert_eq!(hook_output(&sandbox), "2\n");
     // The dispatch also ends after an unknown event.
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "b"]).ok();
-    assert_eq!(hook_output(&sandbox), "1\n3\n");
+    assert_eq!(hook_output(&sandbox), "2\n5\n");
 }
 
 #[test]
@@ -353,7 +353,7 @@ fn hook_that_runs_git_proq_triggers_no_hooks() {
     let all = sandbox.proq(&["events", "--json"]).json();
     let made_by_hook: Vec<bool> =
         all["events"].as_array().unwrap().iter().map(|e| e["no_hooks"] == true).collect();
-    assert_eq!(made_by_hook, [false, true, false, true]);
+    assert_eq!(made_by_hook, [false, false, true, true, false, false, true, true]);
 }
 
 /// Promise: concurrency/hook-events
@@ -361,7 +361,7 @@ fn hook_that_runs_git_proq_triggers_no_hooks() {
 fn twenty_agents_dispatch_each_event_once_in_order() {
     let sandbox = Sandbox::new();
     sandbox.git(&["config", "proq.event.rotate", "1"]);
-    for event in ["lane.created", "run.started", "run.ended"] {
+    for event in ["op.ended", "lane.created", "run.started", "run.ended"] {
         sandbox.git(&["config", &format!("proq.hook.{event}"), "echo $PROQ_EVENT_N >> $ROOT/told"]);
     }
     let children: Vec<_> = (0..20)
@@ -375,7 +375,7 @@ fn twenty_agents_dispatch_each_event_once_in_order() {
         assert!(child.wait().unwrap().success());
     }
     let numbers: Vec<u64> = hook_output(&sandbox).lines().map(|line| line.parse().unwrap()).collect();
-    assert_eq!(numbers, (1..=60).collect::<Vec<_>>());
+    assert_eq!(numbers, (1..=80).collect::<Vec<_>>());
 }
 
 #[test]

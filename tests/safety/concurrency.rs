@@ -100,7 +100,7 @@ fn events_of_concurrent_processes_have_no_gap() {
     let all = sandbox.proq(&["events", "--json"]).json();
     let numbers: Vec<u64> =
         all["events"].as_array().unwrap().iter().map(|e| e["n"].as_u64().unwrap()).collect();
-    assert_eq!(numbers, (1..=30).collect::<Vec<u64>>());
+    assert_eq!(numbers, (1..=40).collect::<Vec<u64>>());
 }
 
 /// Agents commit while other lanes are created, whose files are copied from existing worktrees.

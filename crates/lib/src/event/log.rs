@@ -9,6 +9,7 @@ use proq_base::{fail_points, terminal_text};
 use proq_git::RepoPath;
 use proq_store::base::atomic::{rename_no_replace, sync_dir};
 use proq_store::base::clock::{Moment, now};
+use proq_store::base::operation_number::OperationNumber;
 use proq_store::locks::lock::LockName;
 use proq_store::{Error, Store};
 use serde::{Deserialize, Serialize};
@@ -65,6 +66,12 @@ pub enum EventName {
     /// A lane's agent reported on its task.
     #[serde(rename = "task.updated")]
     TaskUpdated,
+    /// A landing waits in the merge queue, behind others.
+    #[serde(rename = "merge.queued")]
+    MergeQueued,
+    /// A landing starts a check command, on all of its lanes or in search of the one that fails.
+    #[serde(rename = "merge.checking")]
+    MergeChecking,
     /// A lane landed.
     #[serde(rename = "merge.landed")]
     MergeLanded,
@@ -107,6 +114,9 @@ pub enum EventName {
     /// The main checkout shows its former state again.
     #[serde(rename = "preview.left")]
     PreviewLeft,
+    /// An operation ended and is in the operation log.
+    #[serde(rename = "op.ended")]
+    OperationEnded,
 }
 
 impl EventName {
@@ -133,6 +143,38 @@ pub(crate) enum Certainty {
     Possible,
 }
 
+/// How an operation of the log ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OperationOutcome {
+    /// All of its changes are in effect.
+    Done,
+    /// It failed, and what could not be reverted is in effect.
+    Failed,
+    /// Its process was killed, and another process completed or reverted it. What the log shows is in effect.
+    Recovered,
+}
+
+/// Operation that an event reports as ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EndedOperation {
+    /// Number in the operation log.
+    pub number: OperationNumber,
+    /// Kind of the operation, such as `spawn`.
+    pub kind: String,
+    /// What the operation was started from, such as `terminal`; none if an older program started it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub via: Option<String>,
+    /// How it ended.
+    pub outcome: OperationOutcome,
+    /// Numbers of the operations that it undoes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub undoes: Vec<OperationNumber>,
+    /// Number of the undo that it takes back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub redoes: Option<OperationNumber>,
+}
+
 /// Event: one line of the log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
@@ -153,6 +195,15 @@ pub struct Event {
     /// Second lane, if the event is about two lanes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub other: Option<String>,
+    /// Names of the lanes of a landing; empty for all that are done, and for other events.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lanes: Vec<String>,
+    /// Command line of the check that starts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+    /// Operation that ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operation: Option<EndedOperation>,
     /// Certainty that a run did what the event reports, where that is in question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) certainty: Option<Certainty>,
@@ -177,11 +228,20 @@ impl Event {
             lane: None,
             state: None,
             other: None,
+            lanes: Vec::new(),
+            command: None,
+            operation: None,
             certainty: None,
             paths: Vec::new(),
             message,
             no_hooks: are_hooks_disabled(),
         }
+    }
+
+    /// Returns the event with the lanes of the landing that it is about.
+    pub(crate) fn with_lanes(self, lanes: Vec<String>) -> Event {
+        let lane = lanes.first().filter(|_| lanes.len() == 1).cloned();
+        Event { lane, lanes, ..self }
     }
 }
 
@@ -346,154 +406,4 @@ fn first_number_in(path: &Path) -> std::io::Result<Option<u64>> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::event::reader::EventReader;
-    use proq_base::diagnostics::Listener;
-
-    const LIMITS: EventLogLimits = EventLogLimits { max_file_size: 1 << 20, max_full_files: 9 };
-
-    fn numbers(events: &[Event]) -> Vec<u64> {
-        events.iter().map(|e| e.n).collect()
-    }
-
-    fn all_numbers(store: &Store) -> Vec<u64> {
-        numbers(&EventReader::start_after(store, 0).poll().unwrap())
-    }
-
-    #[test]
-    fn hooks_page_lists_every_event() {
-        let page = include_str!("../../../../hooks/README.md");
-        let names = include_str!("log.rs").lines().filter_map(|line| {
-            line.trim().strip_prefix("#[serde(rename = \"")?.split_once('"').map(|(name, _)| name)
-        });
-        let names: Vec<&str> = names.filter(|name| name.contains('.')).collect();
-        assert!(names.contains(&"lane.created") && names.contains(&"batch.ended"));
-        for name in names {
-            assert!(page.contains(&format!("\n| `{name}` | ")), "{name} is not on the page");
-        }
-    }
-
-    #[test]
-    fn numbers_events_and_skips_torn_line() {
-        let dir = tempfile::tempdir().unwrap();
-        let store = Store::open(dir.path(), Listener::silent());
-        let log = EventLog::open(&store, LIMITS);
-        assert_eq!(log.append(Event::new(EventName::LaneCreated, "made"), false).unwrap(), 1);
-        let path = store.layout().event_log();
-        let mut file = File::options().append(true).open(&path).unwrap();
-        file.write_all(b"{\"n\":2,\"at\"").unwrap();
-        let mut reader = EventReader::start_after(&store, 0);
-        assert_eq!(numbers(&reader.poll().unwrap()), [1]);
-        assert_eq!(log.append(Event::new(EventName::LaneRemoved, "gone"), false).unwrap(), 2);
-        assert_eq!(numbers(&reader.poll().unwrap()), [2]);
-        assert_eq!(reader.poll().unwrap(), []);
-        assert_eq!(all_numbers(&store), [1, 2]);
-    }
-
-    #[test]
-    fn unknown_event_keeps_its_number() {
-        let dir = tempfile::tempdir().unwrap();
-        let store = Store::open(dir.path(), Listener::silent());
-        let log = EventLog::open(&store, LIMITS);
-        log.append(Event::new(EventName::LaneCreated, "made"), false).unwrap();
-        let mut file = File::options().append(true).open(store.layout().event_log()).unwrap();
-        file.write_all(b"{\"n\":2,\"event\":\"moon.rose\"}\n").unwrap();
-        assert_eq!(log.append(Event::new(EventName::LaneRemoved, "gone"), false).unwrap(), 3);
-        assert_eq!(all_numbers(&store), [1, 3]);
-    }
-
-    #[test]
-    fn full_file_is_rotated_without_lost_events() {
-        let dir = tempfile::tempdir().unwrap();
-        let store = Store::open(dir.path(), Listener::silent());
-        let log = EventLog::open(&store, EventLogLimits { max_file_size: 250, max_full_files: 99 });
-        // One reader polls after each event, the other after every fifth, so that multiple rotations happen
-        // in between.
-        let (mut often, mut seldom) =
-            (EventReader::start_after(&store, 0), EventReader::start_after(&store, 3));
-        let (mut first, mut second) = (Vec::new(), Vec::new());
-        for n in 1..=40 {
-            assert_eq!(log.append(Event::new(EventName::LaneCreated, format!("{n}")), false).unwrap(), n);
-            first.extend(often.poll().unwrap());
-            if n % 5 == 0 {
-                second.extend(seldom.poll().unwrap());
-            }
-        }
-        assert!(store.layout().list_full_event_logs().len() > 10);
-        assert_eq!(numbers(&first), (1..=40).collect::<Vec<_>>());
-        assert_eq!(numbers(&second), (4..=40).collect::<Vec<_>>());
-        assert_eq!(all_numbers(&store), (1..=40).collect::<Vec<_>>());
-        assert_eq!(numbers(&EventReader::start_after(&store, 38).poll().unwrap()), [39, 40]);
-    }
-
-    #[test]
-    fn keeps_limited_files_and_continues_numbers() {
-        let dir = tempfile::tempdir().unwrap();
-        let store = Store::open(dir.path(), Listener::silent());
-        let log = EventLog::open(&store, EventLogLimits { max_file_size: 1, max_full_files: 2 });
-        for _ in 1..=9 {
-            log.append(Event::new(EventName::LaneCreated, "made"), false).unwrap();
-        }
-        assert_eq!(all_numbers(&store), [7, 8, 9]);
-        assert_eq!(log.append(Event::new(EventName::LaneCreated, "made"), false).unwrap(), 10);
-        let none = EventLog::open(&store, EventLogLimits { max_file_size: 1, max_full_files: 0 });
-        assert_eq!(none.append(Event::new(EventName::LaneCreated, "made"), false).unwrap(), 11);
-        assert_eq!(all_numbers(&store), [11]);
-    }
-
-    #[test]
-    fn undelivered_events_are_kept() {
-        let dir = tempfile::tempdir().unwrap();
-        let store = Store::open(dir.path(), Listener::silent());
-        let log = EventLog::open(&store, EventLogLimits { max_file_size: 1, max_full_files: 1 });
-        for n in 1..=9 {
-            log.append(Event::new(EventName::LaneCreated, "made"), n == 4).unwrap();
-        }
-        assert_eq!(all_numbers(&store), (4..=9).collect::<Vec<_>>());
-        DispatchCursor::remove(&store).unwrap();
-        log.append(Event::new(EventName::LaneCreated, "made"), false).unwrap();
-        assert_eq!(all_numbers(&store), [9, 10]);
-    }
-
-    /// Environment variable that makes a process of the next test a writer, with the folder to write in.
-    const WRITER_DIR_ENV: &str = "PROQ_TEST_WRITE_EVENTS";
-
-    /// Promise: concurrency/no-lost-record
-    #[test]
-    fn many_writers_and_full_files_lose_no_event() {
-        const SMALL_LIMITS: EventLogLimits = EventLogLimits { max_file_size: 2000, max_full_files: 10_000 };
-        if let Some(dir) = std::env::var_os(WRITER_DIR_ENV) {
-            let store = Store::open(Path::new(&dir), Listener::silent());
-            for _ in 0..50 {
-                EventLog::open(&store, SMALL_LIMITS)
-                    .append(Event::new(EventName::LaneCreated, "made"), false)
-                    .unwrap();
-            }
-            return;
-        }
-        let dir = tempfile::tempdir().unwrap();
-        let store = Store::open(dir.path(), Listener::silent());
-        let name = "event::log::tests::many_writers_and_full_files_lose_no_event";
-        let start = |_| {
-            let mut command = std::process::Command::new(std::env::current_exe().unwrap());
-            command.args(["--exact", name]).env(WRITER_DIR_ENV, dir.path());
-            command.stdout(std::process::Stdio::null()).spawn().unwrap()
-        };
-        let mut writers: Vec<_> = (0..20).map(start).collect();
-        let mut reader = EventReader::start_after(&store, 0);
-        let mut followed = Vec::new();
-        while followed.len() < 1000 {
-            followed.extend(reader.poll().unwrap());
-            let all_exited = writers.iter_mut().all(|w| w.try_wait().unwrap().is_some());
-            if all_exited {
-                followed.extend(reader.poll().unwrap());
-                break;
-            }
-        }
-        assert!(writers.iter_mut().all(|w| w.wait().unwrap().success()));
-        assert_eq!(numbers(&followed), (1..=1000).collect::<Vec<_>>());
-        assert_eq!(all_numbers(&store), (1..=1000).collect::<Vec<_>>());
-        assert!(store.layout().list_full_event_logs().len() > 20);
-    }
-}
+mod tests;

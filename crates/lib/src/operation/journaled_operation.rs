@@ -375,12 +375,14 @@ impl<'p> Operation<'p> {
     }
 
     /// Ends the operation by reverting it, except for the steps that cannot be reverted, and keeps its trace.
-    pub(crate) fn revert_and_end(&self) {
+    /// Returns its number in the log; none if it is not there.
+    pub(crate) fn revert_and_end(&self) -> Option<OperationNumber> {
         let has_begun = self.step_count() > 0;
         let number = self.revert_and_log();
         if has_begun {
             self.keep_trace(number);
         }
+        number
     }
 
     /// Writes the spans of this operation, which has failed, to a file. A failure to write is ignored.

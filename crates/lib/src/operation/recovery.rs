@@ -24,7 +24,9 @@ use super::journaled_operation::step::{BoxedStep, OperationEntry, PlannedStep, S
 use super::journaled_operation::{Operation, first_revertible_step, missing_worktree};
 use super::locked_worktree::LockedWorktree;
 use super::op_log_view;
+use super::run_operation::emit_end;
 use crate::errors::Error;
+use crate::event::log::OperationOutcome;
 use crate::project::Project;
 
 impl<'a> LockedWorktree<'a> {
@@ -181,6 +183,7 @@ fn recover_operation(project: &Project, journal: Journal<BoxedStep>) -> Result<(
         op.keep_trace(number);
         report_recovery(project, &entry, number, &unmoved);
     }
+    emit_end(op, number, OperationOutcome::Recovered);
     Ok(())
 }
 

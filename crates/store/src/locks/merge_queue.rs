@@ -81,7 +81,8 @@ pub struct Ticket {
 }
 
 impl Ticket {
-    /// Joins the queue and waits until all landings ahead have finished, successfully or not.
+    /// Joins the queue and waits until all landings ahead have finished, successfully or not. `on_wait` is called
+    /// once if there are any that may be waited for.
     ///
     /// # Errors
     /// Fails with [`Error::QueueTimeout`] after `limit`, with [`Error::Interrupted`] on Ctrl-C, and with
@@ -92,10 +93,11 @@ impl Ticket {
         request: LandingRequest,
         limit: WaitLimit,
         is_ancestor: IsAncestor,
+        on_wait: &dyn Fn(),
     ) -> Result<Ticket, Error> {
         let ticket = Ticket::enqueue(locks, request)?;
         if ticket.number > 1 {
-            ticket.wait_for_turn(locks, limit, is_ancestor)?;
+            ticket.wait_for_turn(locks, limit, is_ancestor, on_wait)?;
         }
         Ok(ticket)
     }
@@ -124,10 +126,20 @@ impl Ticket {
     /// Waits until no live process has a lower number. Each process waits for its immediate predecessor, so
     /// that one process wakes when one finishes. If a process is killed in the middle of the queue, its
     /// successor wakes and waits for the next one ahead.
-    fn wait_for_turn(&self, locks: &Locks, limit: WaitLimit, is_ancestor: IsAncestor) -> Result<(), Error> {
+    fn wait_for_turn(
+        &self,
+        locks: &Locks,
+        limit: WaitLimit,
+        is_ancestor: IsAncestor,
+        on_wait: &dyn Fn(),
+    ) -> Result<(), Error> {
         let since = Instant::now();
         let mut is_wait_reported = false;
+        let mut on_wait = Some(on_wait).filter(|_| limit != WaitLimit::NoWait);
         while let Some((file, path)) = self.last_live_predecessor(&locks.tickets_dir())? {
+            if let Some(on_wait) = on_wait.take() {
+                on_wait();
+            }
             let deadline = match limit {
                 WaitLimit::NoWait => Some(since),
                 WaitLimit::AtMost(span) => since.checked_add(span),
@@ -319,13 +331,15 @@ mod tests {
     fn tickets_are_served_in_order() {
         let dir = tempfile::tempdir().unwrap();
         let locks = locks(dir.path());
-        let first = Ticket::acquire(&locks, landing_request(&["one"]), WaitLimit::NoWait, |_| false).unwrap();
-        let error =
-            Ticket::acquire(&locks, landing_request(&["two"]), WaitLimit::NoWait, |_| false).unwrap_err();
+        let first =
+            Ticket::acquire(&locks, landing_request(&["one"]), WaitLimit::NoWait, |_| false, &|| {}).unwrap();
+        let error = Ticket::acquire(&locks, landing_request(&["two"]), WaitLimit::NoWait, |_| false, &|| {})
+            .unwrap_err();
         let message = error.to_string();
         assert!(message.contains("the landing of one (process"), "{message}");
         drop(first);
-        let next = Ticket::acquire(&locks, landing_request(&[]), WaitLimit::NoWait, |_| false).unwrap();
+        let next =
+            Ticket::acquire(&locks, landing_request(&[]), WaitLimit::NoWait, |_| false, &|| {}).unwrap();
         let queue = queued_landings(&locks).unwrap();
         assert_eq!(queue.len(), 1);
         assert_eq!(queue[0].as_ref().unwrap().request.describe(), "all lanes");
@@ -337,10 +351,11 @@ mod tests {
     fn refuses_to_wait_for_own_landing() {
         let dir = tempfile::tempdir().unwrap();
         let locks = locks(dir.path());
-        let first = Ticket::acquire(&locks, landing_request(&["one"]), WaitLimit::NoWait, |_| false).unwrap();
+        let first =
+            Ticket::acquire(&locks, landing_request(&["one"]), WaitLimit::NoWait, |_| false, &|| {}).unwrap();
         let is_holder = |pid| pid == std::process::id();
-        let error =
-            Ticket::acquire(&locks, landing_request(&["two"]), WaitLimit::Forever, is_holder).unwrap_err();
+        let error = Ticket::acquire(&locks, landing_request(&["two"]), WaitLimit::Forever, is_holder, &|| {})
+            .unwrap_err();
         assert!(matches!(error, Error::QueueDeadlock { .. }), "{error}");
         assert_eq!(ticket_files(&locks.tickets_dir()).unwrap(), std::slice::from_ref(&first.path));
     }
@@ -355,7 +370,8 @@ mod tests {
             std::fs::write(locks.tickets_dir().join(left), "").unwrap();
         }
         assert_eq!(queued_landings(&locks).unwrap(), []);
-        let ticket = Ticket::acquire(&locks, landing_request(&[]), WaitLimit::NoWait, |_| false).unwrap();
+        let ticket =
+            Ticket::acquire(&locks, landing_request(&[]), WaitLimit::NoWait, |_| false, &|| {}).unwrap();
         assert_eq!(ticket_files(&locks.tickets_dir()).unwrap(), std::slice::from_ref(&ticket.path));
         let living = ticket.path.clone();
         std::fs::write(locks.tickets_dir().join("9"), "").unwrap();
@@ -374,7 +390,8 @@ mod tests {
                 scope.spawn(|| {
                     let locks = locks(dir.path());
                     let ticket =
-                        Ticket::acquire(&locks, landing_request(&[]), WaitLimit::Forever, |_| false).unwrap();
+                        Ticket::acquire(&locks, landing_request(&[]), WaitLimit::Forever, |_| false, &|| {})
+                            .unwrap();
                     assert!(served.try_lock().is_ok_and(|mut s| {
                         s.push(ticket.number);
                         true

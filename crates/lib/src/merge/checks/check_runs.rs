@@ -21,6 +21,7 @@ use super::check_commands::CommandNumbers;
 use super::check_environment::check_environment;
 use super::check_worktree::CheckWorktree;
 use super::culprit_search::{CheckVerdict, is_prefix_irrelevant};
+use crate::event::log::{Event, EventName};
 use crate::lane::Project;
 use crate::merge::Error;
 
@@ -91,6 +92,8 @@ pub(crate) struct CheckRuns {
     worktrees: Vec<CheckWorktree>,
     /// Number of times that commands were started on a commit.
     pub run_count: usize,
+    /// Whether the checks are those of a landing, whose events are emitted.
+    pub emits_events: bool,
 }
 
 /// Check of one commit that is currently running in a check worktree.
@@ -187,6 +190,7 @@ impl CheckRound<'_> {
         if slot == self.runs.worktrees.len() {
             self.runs.worktrees.push(CheckWorktree::acquire(self.project, slot)?);
         }
+        self.emit_checking(check_index, 0);
         let watched = self.start_in_worktree(check_index, slot, false)?;
         Ok(RunningCheck {
             check_index,
@@ -266,6 +270,9 @@ impl CheckRound<'_> {
             if at + 1 == self.checks[task].commands.len() {
                 return Ok(Some(CheckResult::Passed { flaky_command: failed }));
             }
+            if failed.is_none() {
+                self.emit_checking(task, at + 1);
+            }
             self.active[index].process = self.start_command(task, slot, at + 1)?;
             self.active[index].command_index += 1;
             return Ok(None);
@@ -279,6 +286,20 @@ impl CheckRound<'_> {
         let log =
             read_log_tail(&self.project.store.layout().check_worktree_log(self.runs.worktrees[slot].number))?;
         Ok(Some(CheckResult::Failed(FailedCommand { command_number: command, exit, log })))
+    }
+
+    /// Emits the event that a command of a landing's check starts, for the check with the most lanes.
+    fn emit_checking(&self, check_index: usize, command_index: usize) {
+        let CommitCheck { lanes, onto, commands, .. } = &self.checks[check_index];
+        if !self.runs.emits_events || check_index + 1 < self.checks.len() || lanes.is_empty() {
+            return;
+        }
+        let command_line = &self.rules.command_lines[commands[command_index]];
+        let (state, position) = (describe_state(onto, lanes), command_index + 1);
+        let message = format!("checking {state}: {command_line} ({position} of {})", commands.len());
+        let event = Event::new(EventName::MergeChecking, message);
+        let event = event.with_lanes(lanes.iter().map(ToString::to_string).collect());
+        self.project.emit_event(Event { command: Some(command_line.clone()), ..event });
     }
 
     /// Reports the current check and its duration.

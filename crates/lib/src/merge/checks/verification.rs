@@ -2,12 +2,11 @@
 //! rules.
 
 use proq_git::CommitId;
-use proq_store::locks::lock::WaitLimit;
 
 use super::check_runs::{CheckResult, CheckRules, CheckRuns, CommitCheck};
 use crate::lane::Project;
 use crate::merge::Error;
-use crate::merge::queue::queue_turn::wait_in_queue;
+use crate::merge::queue::queue_turn::wait_to_check;
 
 /// Command to run, and the commit to run it on.
 #[derive(Debug)]
@@ -44,7 +43,7 @@ pub(crate) enum VerifyResult {
 /// # Errors
 /// Fails when the command cannot be run.
 pub(crate) fn verify_command(project: &Project, request: &VerifyRequest<'_>) -> Result<VerifyResult, Error> {
-    let _ticket = wait_in_queue(project, vec![request.queue_name.to_owned()], None, WaitLimit::Forever)?;
+    let _ticket = wait_to_check(project, vec![request.queue_name.to_owned()])?;
     let lines = [request.command.to_owned()];
     let rules = CheckRules {
         command_lines: &lines,

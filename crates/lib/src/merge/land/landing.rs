@@ -38,6 +38,7 @@ pub fn land_lanes(
     options.onto = options.onto.take().map(|onto| project.repo.resolve_symbolic_branch(&onto));
     let mut verifier = Verifier::new(project, &landing)?;
     let dry_run = landing.dry_run;
+    verifier.runs.emits_events = !dry_run;
     if !dry_run {
         let only_lane = landing.lanes.first();
         let Landing { options, given_names, .. } = &landing;

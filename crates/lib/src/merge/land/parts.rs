@@ -12,7 +12,7 @@ use super::prepared_stack::LandingContext;
 use crate::lane;
 use crate::lane::Project;
 use crate::merge::Error;
-use crate::merge::queue::queue_turn::wait_in_queue;
+use crate::merge::queue::queue_turn::wait_to_land;
 use crate::merge::selection::lane_refusal::{
     adds_conflict_markers, mass_deletion_refusal, unrelated_history_refusal,
 };
@@ -53,13 +53,14 @@ pub(crate) fn land_parts(
     landing.options.onto = Some(parts_request.onto.to_owned());
     landing.options.no_checks = parts_request.no_checks;
     let mut verifier = Verifier::new(project, &landing)?;
+    verifier.runs.emits_events = true;
     let only_lane = match names.as_slice() {
         [name] => project.find_lane(name).ok(),
         _ => None,
     };
     let onto = Some(parts_request.onto);
     project.run_pre_merge_hooks(&names, only_lane.as_ref(), false, onto)?;
-    let _ticket = wait_in_queue(project, names, onto, parts_request.queue_wait)?;
+    let _ticket = wait_to_land(project, names, onto, parts_request.queue_wait)?;
     let mut report = LandingReport::default();
     let mut candidates = Vec::new();
     let tip = project.repo.branch_tip(parts_request.onto)?;

@@ -5,6 +5,7 @@ use proq_store::locks::lock::WaitLimit;
 use proq_store::locks::merge_queue::{LandingRequest, Ticket};
 use proq_store::records::lane::LaneRecord;
 
+use crate::event::log::{Event, EventName};
 use crate::lane::Project;
 use crate::lane::recovery;
 use crate::merge::Error;
@@ -21,7 +22,7 @@ pub(crate) fn wait_for_turn(project: &Project, landing: &Landing) -> Result<Opti
     }
     let options = &landing.options;
     let names = landing.lanes.iter().map(|lane| lane.name.to_string()).collect();
-    wait_in_queue(project, names, options.onto.as_deref(), options.queue_wait).map(Some)
+    wait_to_land(project, names, options.onto.as_deref(), options.queue_wait).map(Some)
 }
 
 /// Reads the records of lanes again. Returns those that still exist, and the old records of the others.
@@ -36,20 +37,40 @@ pub(crate) fn reload_lanes(project: &Project, lanes: &[LaneRecord]) -> (Vec<Lane
     (present, removed)
 }
 
-/// Enters the merge queue, waits for the turn, and then recovers interrupted operations. `lanes` are the
-/// names that the queue lists, of lanes or of what else is checked, and `onto` is the branch to land on, if
-/// one is given for all of them.
+/// Enters the merge queue, waits for the turn of a landing, and then recovers interrupted operations. `lanes`
+/// are the names that the queue lists, none for all that are done, and `onto` is the branch to land on, if one is
+/// given for all of them. Emits an event if there are landings ahead.
 ///
 /// # Errors
 /// Fails if the wait timed out.
-pub(crate) fn wait_in_queue(
+pub(crate) fn wait_to_land(
     project: &Project,
     lanes: Vec<String>,
     onto: Option<&str>,
     wait: WaitLimit,
 ) -> Result<Ticket, Error> {
     let request = LandingRequest { lanes, onto: onto.map(ToOwned::to_owned) };
-    let ticket = Ticket::acquire(project.store.locks(), request, wait, is_ancestor_process)?;
+    let (message, lanes) = (format!("waiting to land: {}", request.describe()), request.lanes.clone());
+    wait_for_ticket(project, request, wait, &|| {
+        let event = Event::new(EventName::MergeQueued, message.as_str());
+        project.emit_event(event.with_lanes(lanes.clone()));
+    })
+}
+
+/// Enters the merge queue for checks that land nothing, waits for the turn however long that takes, and then
+/// recovers interrupted operations. `checked` are the names that the queue lists.
+pub(crate) fn wait_to_check(project: &Project, checked: Vec<String>) -> Result<Ticket, Error> {
+    let request = LandingRequest { lanes: checked, onto: None };
+    wait_for_ticket(project, request, WaitLimit::Forever, &|| {})
+}
+
+fn wait_for_ticket(
+    project: &Project,
+    request: LandingRequest,
+    wait: WaitLimit,
+    on_wait: &dyn Fn(),
+) -> Result<Ticket, Error> {
+    let ticket = Ticket::acquire(project.store.locks(), request, wait, is_ancestor_process, on_wait)?;
     // A previous process may have crashed in the middle of a landing.
     recovery::recover(project)?;
     Ok(ticket)

@@ -6,7 +6,6 @@ use std::path::Path;
 use proq_git::repository::objects::TempObjectStore;
 use proq_git::{CommitId, Repo};
 use proq_store::base::record::Record;
-use proq_store::locks::lock::WaitLimit;
 use proq_store::paths::layout::Layout;
 use proq_store::records::check::FailedCheckRecord;
 use proq_store::records::lane::LaneRecord;
@@ -18,7 +17,7 @@ use super::verify_cache::CheckInput;
 use crate::lane::Project;
 use crate::merge::Error;
 use crate::merge::checks::check_commands::CheckCommands;
-use crate::merge::queue::queue_turn::wait_in_queue;
+use crate::merge::queue::queue_turn::wait_to_check;
 use crate::merge::stack::apply::StackContext;
 use crate::merge::stack::commit_hooks::PreMergeCommitHook;
 use crate::merge::stack::lane_stack::Stack;
@@ -128,7 +127,7 @@ pub(crate) fn check_lanes_alone(
     landing.options.extra_checks = extra_checks.to_vec();
     landing.options.jobs = jobs;
     let mut verifier = Verifier::new(project, &landing)?;
-    let _ticket = wait_in_queue(project, names, None, WaitLimit::Forever)?;
+    let _ticket = wait_to_check(project, names)?;
     // The ref that holds a stack during the check is removed with the operation, which leaves no entry in the
     // log.
     operate(project, "compare", |op| {
