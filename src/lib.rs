@@ -17,6 +17,9 @@
 //! }
 //! # Ok::<(), git_proq::Error>(())
 //! ```
+//!
+//! A use case runs in the thread that calls it. Another thread cancels it by the token that its reporter
+//! returns ([`Reporter::cancellation`]), with the effect of Ctrl-C on the command.
 
 mod cli;
 

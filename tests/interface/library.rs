@@ -1,5 +1,8 @@
 //! The library's public interface: its examples, run as programs.
 
+use std::io::Write;
+use std::process::Stdio;
+
 use proq_test_kit::Sandbox;
 use proq_test_kit::plans::repo_with_plan;
 
@@ -113,4 +116,85 @@ fn signal_ends_program_that_uses_the_library() {
     assert!(!sandbox.repo.join("one").exists());
     let _ = sandbox.proq(&["merge", "x"]).ok();
     assert_eq!(sandbox.read("one"), "one\n");
+}
+
+/// Running example that a line on its standard input cancels.
+struct Cancelable(std::process::Child);
+
+impl Cancelable {
+    fn start(sandbox: &Sandbox, verb: &str, lane: &str) -> Cancelable {
+        let mut command = example(sandbox, "cancel");
+        command.args([verb, lane]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Cancelable(command.spawn().unwrap())
+    }
+
+    /// Cancels the use case, and asserts that it ends as on Ctrl-C, without another word.
+    #[track_caller]
+    fn cancel(mut self) {
+        writeln!(self.0.stdin.take().unwrap()).unwrap();
+        let out = self.0.wait_with_output().unwrap();
+        let shown = (String::from_utf8(out.stdout).unwrap(), String::from_utf8(out.stderr).unwrap());
+        assert_eq!(shown, ("canceled; nothing was left half-done\n".to_owned(), String::new()));
+        assert_eq!(out.status.code(), Some(130));
+    }
+}
+
+#[test]
+fn canceled_check_ends_and_moves_nothing() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_with_commit("one", "echo one > one.txt");
+    let before = sandbox.git(&["for-each-ref"]);
+    let check = "echo $$ > $ROOT/pid; echo go > $ROOT/started; sleep 600";
+    sandbox.git(&["config", "proq.verify.commands", check]);
+    sandbox.pipe("started");
+    let landing = Cancelable::start(&sandbox, "merge", "one");
+    assert_eq!(sandbox.read_pipe("started"), "go\n");
+    landing.cancel();
+    let pid = std::fs::read_to_string(sandbox.root().join("pid")).unwrap();
+    assert!(!sandbox.is_alive(pid.trim()), "the check lives on");
+    assert_eq!((sandbox.git(&["for-each-ref"]), &sandbox.row("one")["state"]), (before, &"idle".into()));
+    assert_eq!(sandbox.proq(&["queue", "--json"]).json()["queue"], serde_json::json!([]));
+    sandbox.assert_healthy();
+    sandbox.git(&["config", "proq.verify.commands", "true"]);
+    let _ = sandbox.proq(&["merge", "one"]).ok();
+}
+
+#[test]
+fn canceled_landing_leaves_the_queue() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_with_commit("one", "echo one > one.txt");
+    sandbox.lane_with_commit("two", "echo two > two.txt");
+    sandbox.pipe("here");
+    sandbox.pipe("go");
+    let check = "timeout 60 sh -c 'echo here > $ROOT/here'; timeout 60 cat $ROOT/go > /dev/null";
+    let mut first = sandbox.proq_command(&sandbox.repo, &["merge", "one", "--verify", check]);
+    let first = first.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    assert_eq!(sandbox.read_pipe("here"), "here\n");
+    let second = Cancelable::start(&sandbox, "merge", "two");
+    sandbox.wait_for_events("merge.queued", "two", 1);
+    let before = sandbox.git(&["for-each-ref"]);
+    second.cancel();
+    assert_eq!(sandbox.proq(&["queue", "--json"]).json()["queue"].as_array().unwrap().len(), 1);
+    assert_eq!(sandbox.git(&["for-each-ref"]), before);
+    sandbox.write_pipe("go");
+    assert!(first.wait_with_output().unwrap().status.success());
+    assert_eq!(sandbox.row("two")["state"], "idle");
+    sandbox.assert_healthy();
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn canceled_wait_leaves_the_agent_running() {
+    let sandbox = Sandbox::new();
+    sandbox.pipe("go");
+    sandbox.start_lane("x", "read line < \"$ROOT/go\"");
+    let _ = sandbox.started_row("x");
+    for verb in ["wait", "follow"] {
+        let waits = Cancelable::start(&sandbox, verb, "x");
+        proq_test_kit::waiting::assert_no_wakeups(&[waits.0.id().to_string()]);
+        waits.cancel();
+    }
+    assert_eq!(sandbox.row("x")["state"], "running");
+    sandbox.write_pipe("go");
+    let _ = sandbox.proq(&["wait", "x"]).ok();
 }

@@ -1,9 +1,12 @@
-//! Deferred Ctrl-C, TERM and HUP while a command changes the repository: recorded at once, acted on at the
-//! next point where stopping is safe.
+//! Deferred Ctrl-C, TERM and HUP of this process, and tokens by which a caller cancels one use case: recorded
+//! at once, acted on at the next point where stopping is safe.
 
+use std::cell::RefCell;
+use std::io::Write;
+use std::marker::PhantomData;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::{SigId, flag, low_level};
@@ -13,15 +16,91 @@ use crate::explain::{Exit, Explain};
 /// Signals that are deferred.
 const DEFERRED_SIGNALS: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
 
-/// Error of a command that stops because you pressed Ctrl-C, or a process sent TERM or HUP.
+/// Number that a token has as its signal once its caller canceled it: that of Ctrl-C.
+const CANCEL_SIGNAL: u8 = 2;
+
+/// Error of a use case that stops before its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error, Explain)]
-#[error("interrupted; nothing was left half-done")]
-#[exit(with = Exit::Signal(received_signal()))]
-pub struct Interrupted;
+pub enum Interrupted {
+    /// You pressed Ctrl-C, or a process sent TERM or HUP.
+    #[error("interrupted; nothing was left half-done")]
+    #[exit(with = Exit::Signal(received_signal()))]
+    BySignal,
+    /// The caller canceled the use case by its [`CancellationToken`].
+    #[error("canceled; nothing was left half-done")]
+    #[exit(with = Exit::Signal(CANCEL_SIGNAL))]
+    ByCaller,
+}
+
+impl Interrupted {
+    /// Returns the error for a stop that this thread was requested to make, by a signal where it is unknown.
+    pub fn current() -> Interrupted {
+        require_no_signal().err().unwrap_or(Interrupted::BySignal)
+    }
+}
+
+/// Token by which a caller cancels a use case from another thread. Clones are the same token. Once canceled, it
+/// stays canceled.
+///
+/// A use case stops between two of its steps, or in a wait, as a command does on Ctrl-C: what it has begun is
+/// taken back or completed, programs that it runs are ended, and it fails with [`Interrupted::ByCaller`].
+#[derive(Debug, Clone, Default)]
+pub struct CancellationToken {
+    /// Number of the signal that this token received; zero for none.
+    received: Arc<AtomicUsize>,
+    /// Sockets on which waiting threads receive a byte.
+    wakers: Arc<Mutex<Vec<Weak<UnixStream>>>>,
+}
+
+impl CancellationToken {
+    /// Cancels what runs under this token, and wakes its waits.
+    pub fn cancel(&self) {
+        self.received.store(CANCEL_SIGNAL.into(), Ordering::SeqCst);
+        for waker in self.wakers.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            // Where the socket is full, it wakes the receiver anyway.
+            drop(waker.upgrade().map(|waker| (&*waker).write(b".")));
+        }
+    }
+
+    /// Returns whether the token was canceled.
+    #[must_use]
+    pub fn is_canceled(&self) -> bool {
+        self.received.load(Ordering::SeqCst) != 0
+    }
+
+    /// Puts what this thread does under the token until the scope is dropped. Outer scopes stay in force.
+    pub fn enter(&self) -> CancellationScope {
+        TOKENS.with_borrow_mut(|tokens| tokens.push(self.clone()));
+        CancellationScope(PhantomData)
+    }
+
+    /// Makes [`CancellationToken::cancel`] also write a byte to `waker`, as long as that exists.
+    fn add_waker(&self, waker: &Arc<UnixStream>) {
+        let mut wakers = self.wakers.lock().unwrap_or_else(PoisonError::into_inner);
+        wakers.retain(|waker| waker.strong_count() > 0);
+        wakers.push(Arc::downgrade(waker));
+    }
+}
+
+thread_local! {
+    /// Tokens of the scopes that this thread is in, the outermost first.
+    static TOKENS: RefCell<Vec<CancellationToken>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Part of a thread's work that a [`CancellationToken`] cancels. Scopes end in the reverse order of their begin.
+#[derive(Debug)]
+#[must_use]
+pub struct CancellationScope(PhantomData<*const ()>);
+
+impl Drop for CancellationScope {
+    fn drop(&mut self) {
+        TOKENS.with_borrow_mut(|tokens| drop(tokens.pop()));
+    }
+}
 
 struct SignalState {
-    /// Number of the received signal; zero for none.
-    received: Arc<AtomicUsize>,
+    /// Token of the whole process, which the signal handlers cancel.
+    process_token: CancellationToken,
     /// Whether signals end the process at once, as they did before they were deferred.
     is_default_restored: Arc<AtomicBool>,
 }
@@ -40,12 +119,13 @@ pub fn record_own_handlers() {
 /// for commands that only read.
 pub fn defer_signals() {
     SIGNAL_STATE.get_or_init(|| {
-        let state = SignalState { received: Arc::default(), is_default_restored: Arc::default() };
+        let state =
+            SignalState { process_token: CancellationToken::default(), is_default_restored: Arc::default() };
         for signal in DEFERRED_SIGNALS {
             // If a handler cannot be registered, the signal ends the process as before.
             drop(flag::register_conditional_default(signal, Arc::clone(&state.is_default_restored)));
             let number = signal.unsigned_abs() as usize;
-            drop(flag::register_usize(signal, Arc::clone(&state.received), number));
+            drop(flag::register_usize(signal, Arc::clone(&state.process_token.received), number));
         }
         state
     });
@@ -61,60 +141,83 @@ pub fn restore_default_action() {
 /// Clears a signal that was intended for another program on this terminal.
 pub fn clear_signal() {
     if let Some(state) = SIGNAL_STATE.get() {
-        state.received.store(0, Ordering::Relaxed);
+        state.process_token.received.store(0, Ordering::Relaxed);
     }
 }
 
 /// Returns the number of the received signal; zero for none.
 pub fn received_signal() -> u8 {
-    let received = SIGNAL_STATE.get().map_or(0, |state| state.received.load(Ordering::Relaxed));
+    let received = SIGNAL_STATE.get().map_or(0, |state| state.process_token.received.load(Ordering::Relaxed));
     u8::try_from(received).unwrap_or(0)
 }
 
-/// Fails if a signal was received: the command stops here, where stopping is safe.
+/// Fails if a signal was received, or the use case of this thread was canceled: it stops here, where stopping
+/// is safe.
 pub fn require_no_signal() -> Result<(), Interrupted> {
-    if received_signal() == 0 { Ok(()) } else { Err(Interrupted) }
+    if received_signal() != 0 {
+        return Err(Interrupted::BySignal);
+    }
+    let is_canceled = TOKENS.with_borrow(|tokens| tokens.iter().any(CancellationToken::is_canceled));
+    if is_canceled { Err(Interrupted::ByCaller) } else { Ok(()) }
 }
 
-/// Returns whether no signal was received.
+/// Returns whether no signal was received, and the use case of this thread was not canceled.
 pub fn has_no_signal() -> bool {
-    received_signal() == 0
+    require_no_signal().is_ok()
 }
 
-/// Registered signal handlers; dropping this unregisters them.
+/// Returns a function that returns what [`has_no_signal`] would in this thread, for use in other threads.
+pub fn continue_check() -> impl Fn() -> bool + Send + Sync {
+    let tokens = TOKENS.with_borrow(Clone::clone);
+    move || received_signal() == 0 && !tokens.iter().any(CancellationToken::is_canceled)
+}
+
+/// Registered signal handlers and wakers; dropping this unregisters them.
 #[derive(Debug)]
 #[must_use]
-pub struct SignalHandlers(Vec<SigId>);
+pub struct SignalHandlers {
+    ids: Vec<SigId>,
+    /// Socket that the tokens of the thread write to.
+    _waker: Option<Arc<UnixStream>>,
+}
 
 impl Drop for SignalHandlers {
     fn drop(&mut self) {
-        for id in self.0.drain(..) {
+        for id in self.ids.drain(..) {
             low_level::unregister(id);
         }
     }
 }
 
-/// Makes each deferred signal also write a byte to `writer`, to wake a process that waits on the other end.
-/// Does nothing if signals are not deferred, as in a program that only uses the library.
+/// Makes each deferred signal, and each token of this thread that is canceled, also write a byte to `writer`, to
+/// wake a thread that waits on the other end. What was received before writes nothing. In a program that only
+/// uses the library, signals are not deferred.
 ///
 /// # Errors
 /// Fails if no signal handler can be registered.
 pub fn register_signal_pipe(writer: &UnixStream) -> std::io::Result<SignalHandlers> {
-    let mut handlers = SignalHandlers(Vec::new());
+    let tokens = TOKENS.with_borrow(Clone::clone);
+    let waker = if tokens.is_empty() { None } else { Some(Arc::new(writer.try_clone()?)) };
+    if let Some(waker) = &waker {
+        tokens.iter().for_each(|token| token.add_waker(waker));
+    }
+    let mut handlers = SignalHandlers { ids: Vec::new(), _waker: waker };
     if SIGNAL_STATE.get().is_some() {
         for signal in DEFERRED_SIGNALS {
-            handlers.0.push(low_level::pipe::register(signal, writer.try_clone()?)?);
+            handlers.ids.push(low_level::pipe::register(signal, writer.try_clone()?)?);
         }
     }
     Ok(handlers)
 }
 
-/// Whether a signal requested this process to stop since this flag was registered. For a process whose own
-/// handlers cannot run at that time.
+/// Whether a signal requested this process to stop, or a caller canceled the use case of this thread, since this
+/// flag was registered. For a process whose own handlers cannot run at that time.
 #[derive(Debug)]
 #[must_use]
 pub struct StopFlag {
     flag: Arc<AtomicBool>,
+    /// Tokens of the thread that were not canceled before.
+    tokens: Vec<CancellationToken>,
     _handlers: SignalHandlers,
 }
 
@@ -125,12 +228,57 @@ impl StopFlag {
         let flag = Arc::new(AtomicBool::new(false));
         let handles_signals = SIGNAL_STATE.get().is_some() || HAS_OWN_HANDLERS.load(Ordering::Relaxed);
         let signals = DEFERRED_SIGNALS.iter().filter(|_| handles_signals);
-        let handlers = signals.filter_map(|signal| flag::register(*signal, Arc::clone(&flag)).ok());
-        StopFlag { _handlers: SignalHandlers(handlers.collect()), flag }
+        let ids = signals.filter_map(|signal| flag::register(*signal, Arc::clone(&flag)).ok()).collect();
+        let mut tokens = TOKENS.with_borrow(Clone::clone);
+        tokens.retain(|token| !token.is_canceled());
+        StopFlag { _handlers: SignalHandlers { ids, _waker: None }, tokens, flag }
     }
 
-    /// Returns whether a signal was received.
+    /// Returns whether a signal was received, or a token canceled.
     pub fn is_set(&self) -> bool {
-        self.flag.load(Ordering::Relaxed)
+        self.flag.load(Ordering::Relaxed) || self.tokens.iter().any(CancellationToken::is_canceled)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+
+    #[test]
+    fn token_cancels_only_its_scopes() {
+        let (outer, inner) = (CancellationToken::default(), CancellationToken::default());
+        let _outer_scope = outer.enter();
+        let inner_scope = inner.enter();
+        let (may_continue, stop) = (continue_check(), StopFlag::register());
+        inner.clone().cancel();
+        assert_eq!(require_no_signal(), Err(Interrupted::ByCaller));
+        std::thread::scope(|scope| {
+            let other = scope.spawn(|| (has_no_signal(), may_continue(), stop.is_set()));
+            assert_eq!(other.join().unwrap(), (true, false, true));
+        });
+        assert!(!StopFlag::register().is_set(), "only what comes later stops it");
+        drop(inner_scope);
+        assert!(has_no_signal() && !outer.is_canceled());
+        outer.cancel();
+        let error = require_no_signal().unwrap_err();
+        let shown = (error.to_string(), error.exit());
+        assert_eq!(shown, ("canceled; nothing was left half-done".to_owned(), Exit::Signal(2)));
+    }
+
+    #[test]
+    fn cancellation_wakes_threads_that_wait() {
+        let token = CancellationToken::default();
+        let (mut receiver, sender) = UnixStream::pair().unwrap();
+        let scope = token.enter();
+        let handlers = register_signal_pipe(&sender).unwrap();
+        drop((scope, sender));
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| receiver.read(&mut [0; 8]).unwrap());
+            token.cancel();
+            assert_eq!(waits.join().unwrap(), 1);
+        });
+        drop(handlers);
+        assert_eq!(receiver.read(&mut [0; 8]).unwrap(), 0, "nothing holds the other end any more");
     }
 }

@@ -41,7 +41,7 @@ use crate::swarm::status::progress::BatchProgress;
 pub struct Proq {
     /// The open repository.
     pub project: Project,
-    /// Receiver of progress, which also answers what only a person may decide.
+    /// Receiver of progress, which also answers what only a person may decide. Its token cancels a use case.
     pub reporter: Box<dyn Reporter>,
 }
 
@@ -234,8 +234,10 @@ impl Proq {
     /// Waits until a batch is over or paused, or its scheduler is gone, and returns how far it is.
     ///
     /// # Errors
-    /// Fails if there is no such batch, or its log cannot be read.
+    /// Fails if there is no such batch, its log cannot be read, or the reporter's token is canceled; the batch
+    /// goes on then.
     pub fn wait_for_batch(&self, batch: &BatchId) -> Result<BatchProgress, Error> {
+        let _scope = self.reporter.enter_cancellation();
         BatchFollower::from_start(&self.project, batch)?.wait_for_end(&self.project)
     }
 

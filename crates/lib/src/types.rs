@@ -16,6 +16,7 @@ pub use crate::swarm::landing::batch_records::BatchRecords;
 pub use crate::swarm::status::progress::{BatchProgress, LaneProgress, TaskCounts, TaskProgress};
 pub use proq_base::diagnostics::{Listener, Note};
 pub use proq_base::explain::Exit;
+pub use proq_base::interrupt::{CancellationScope, CancellationToken};
 pub use proq_base::lane_name::{InvalidLaneName, LaneName};
 pub use proq_base::money::NanoDollars;
 pub use proq_base::process::limited_process::ExitOutcome;

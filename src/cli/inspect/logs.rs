@@ -106,7 +106,7 @@ pub(crate) fn run(context: &CommandContext, args: &Logs) -> CommandResult {
         }
         return Ok(Exit::Success);
     }
-    let (lane, state) = follow_log(&project, &log.lane, &log.path, &mut |bytes| {
+    let (lane, state) = follow_log(&project, &log.lane, &log.path, context, &mut |bytes| {
         context.ui.print_bytes(&view.convert(bytes));
     })?;
     context.ui.print_bytes(&view.finish());

@@ -40,7 +40,7 @@ pub(crate) fn print_failure(failure: &Failure, json: bool) -> Exit {
     let mut output = FailureOutput { exit: exit.code(), ..FailureOutput::new(failure) };
     if signal != 0 {
         // After Ctrl-C, git's own error about the same signal would only hide the cause.
-        output.error = interrupt::Interrupted.to_string();
+        output.error = interrupt::Interrupted::BySignal.to_string();
     }
     if json {
         ui::Ui { json, quiet: true, verbose: false }.print_json(output);

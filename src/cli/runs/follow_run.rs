@@ -90,7 +90,7 @@ pub(crate) fn follow_and_report(
     if lane.auto_merge {
         bar.set_message("landing");
     }
-    let landing = lane.auto_merge.then(|| wait_for_landing(project, lane)).transpose()?;
+    let landing = lane.auto_merge.then(|| wait_for_landing(project, lane, context)).transpose()?;
     bar.finish_and_clear();
     run_end::notify_run_ended(context, project, &current_lane, state);
     if let Some(landing) = landing.filter(|landing| landing.run_state == Some(RunState::Done)) {

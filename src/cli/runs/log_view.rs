@@ -7,6 +7,7 @@ use std::path::Path;
 use proq_base::usage::SessionTotals;
 use proq_lib::lane::Project;
 use proq_lib::ops::follow_run::{follow_log, last_run_record};
+use proq_lib::ops::reporter::SilentReporter;
 use proq_lib::types::{AnyLane, LaneState, RunRecord};
 use proq_stream::base::run_end;
 use proq_stream::reader::{Dialect, OutputReader};
@@ -81,7 +82,7 @@ pub(crate) fn watch_last_line(
     report_line: &mut dyn FnMut(&str),
 ) -> Result<(AnyLane, LaneState), Failure> {
     let mut view = LogView::from_record(last_run_record(project, lane)?.as_ref(), false);
-    follow_log(project, lane, log, &mut |bytes| {
+    follow_log(project, lane, log, &SilentReporter, &mut |bytes| {
         let output = view.convert(bytes);
         let text = String::from_utf8_lossy(&output);
         if let Some(line) = text.lines().rev().find(|l| !l.trim().is_empty()) {

@@ -15,6 +15,7 @@ use proq_store::records::lane_state::{LaneState, RunState};
 use proq_store::records::run::RunRecord;
 
 use super::error::Error;
+use super::reporter::Reporter;
 use crate::agent::control::stop;
 use crate::lane;
 use crate::lane::Project;
@@ -58,13 +59,15 @@ pub fn read_chunks(file: &mut File, consume: &mut dyn FnMut(&[u8])) -> std::io::
 /// turns follow. Returns the lane and its state then.
 ///
 /// # Errors
-/// Fails when a log or a record cannot be read.
+/// Fails when a log or a record cannot be read, or the caller cancels it; the run goes on then.
 pub fn follow_log(
     project: &Project,
     lane: &AnyLane,
     log: &Path,
+    reporter: &dyn Reporter,
     consume: &mut dyn FnMut(&[u8]),
 ) -> Result<(AnyLane, LaneState), Error> {
+    let _scope = reporter.enter_cancellation();
     let unreadable = |e| lane::Error::io("read", log)(e);
     let mut watch = Watch::new(project)?;
     watch.add(Subject::Lane(lane.name.clone()));
@@ -115,12 +118,18 @@ pub struct AutoMergeResult {
 /// Waits until the landing of a lane whose run has finished is over, and returns its result.
 ///
 /// # Errors
-/// Fails when a lock or a record cannot be read, or a landing that was killed cannot be recovered.
-pub fn wait_for_landing(project: &Project, lane: &AnyLane) -> Result<AutoMergeResult, Error> {
-    let locks = project.store.locks();
-    let mut is_last_check = false;
+/// Fails when a lock or a record cannot be read, a landing that was killed cannot be recovered, or the caller
+/// cancels it; the landing goes on then.
+pub fn wait_for_landing(
+    project: &Project,
+    lane: &AnyLane,
+    reporter: &dyn Reporter,
+) -> Result<AutoMergeResult, Error> {
+    let _scope = reporter.enter_cancellation();
+    let (mut watch, mut is_last_check) = (Watch::new(project)?, false);
     loop {
-        locks.wait_until_free(&LockName::AutoMerge(lane.name.clone()))?;
+        watch.add_lock(&LockName::AutoMerge(lane.name.clone()))?;
+        watch.wait_for_change()?;
         // The landing may have been killed halfway.
         recovery::recover(project)?;
         let result = read_result(project, lane)?;
@@ -132,7 +141,7 @@ pub fn wait_for_landing(project: &Project, lane: &AnyLane) -> Result<AutoMergeRe
         // acquires it next, as long as it runs.
         is_last_check = !stop::has_live_supervisor(&project.store, &result.lane)?;
         if !is_last_check {
-            std::thread::sleep(SUPERVISOR_POLL_INTERVAL);
+            watch.pause(SUPERVISOR_POLL_INTERVAL)?;
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use proq_base::interrupt::{CancellationScope, CancellationToken};
 use proq_base::lane_name::LaneName;
 use proq_store::base::batch_id::BatchId;
 use proq_store::base::clock::Moment;
@@ -159,6 +160,20 @@ pub trait Reporter {
     /// may run from now on. Called only if [`Reporter::can_prompt_user`].
     fn approve(&self, _commands: &[ShellCommand]) -> bool {
         false
+    }
+
+    /// Returns the token by which the caller cancels a use case while it runs, from another thread; by default
+    /// there is none. The use case ends with the effect of Ctrl-C on the command: between two steps or in a
+    /// wait, with its programs ended and nothing left half-done, and with an error that says so.
+    fn cancellation(&self) -> Option<&CancellationToken> {
+        None
+    }
+}
+
+impl dyn Reporter + '_ {
+    /// Puts what this thread does until the scope is dropped under the caller's token, if there is one.
+    pub(crate) fn enter_cancellation(&self) -> Option<CancellationScope> {
+        self.cancellation().map(CancellationToken::enter)
     }
 }
 

@@ -103,6 +103,7 @@ impl UndoPlan<'_> {
     /// [`UndoError::ConfirmationRequired`], [`Refusal::Declined`], the refusal of a batch that builds on the
     /// operations, and [`lane::Error::CannotUndo`]; nothing was changed then.
     pub fn execute(self, project: &Project, reporter: &dyn Reporter) -> Result<UndoOutcome, Error> {
+        let _scope = reporter.enter_cancellation();
         if let Some(question) = self.question(reporter)?
             && !reporter.confirm(question)
         {

@@ -88,8 +88,9 @@ impl WaitPlan {
     /// Waits, and reports each lane once its run and the event about it have ended.
     ///
     /// # Errors
-    /// Fails if a lane has disappeared without a record.
+    /// Fails if a lane has disappeared without a record, or the wait was canceled.
     pub fn execute(self, project: &Project, reporter: &dyn Reporter) -> Result<WaitOutcome, Error> {
+        let _scope = reporter.enter_cancellation();
         let WaitRequest { lanes, until, timeout } = self.0;
         let (mut first, mut finished) = (None, Vec::new());
         let waited = wait_for_lanes(project, &lanes, until, timeout, &mut |waited| {

@@ -1,5 +1,5 @@
-//! Watch of a repository: waits without polling until something that is shown has changed, a lock is free, or
-//! a signal was received.
+//! Watch of a repository: waits without polling until something that is shown has changed, a lock is free, a
+//! signal was received, or the use case was canceled.
 
 use std::io;
 use std::io::{Read, Write};
@@ -43,7 +43,7 @@ pub struct Watch<'p> {
     files: Files,
     /// Whether changes may have been missed since the last report.
     may_have_missed: bool,
-    /// A byte arrives here for each signal and each lock that becomes free.
+    /// A byte arrives here for each signal, a cancellation and each lock that becomes free.
     wake_receiver: UnixStream,
     /// The other end, which the threads that wait for locks share.
     wake_sender: Arc<UnixStream>,
@@ -76,12 +76,12 @@ pub enum WatchOutcome {
     },
     /// The time limit has passed.
     TimedOut,
-    /// A signal was received that this process defers.
+    /// A signal was received that this process defers, or the use case was canceled.
     Signal,
 }
 
 impl<'p> Watch<'p> {
-    /// Creates a watch without subjects.
+    /// Creates a watch without subjects. The tokens that can cancel this thread's work now end its waits.
     ///
     /// # Errors
     /// Fails when no socket can be created.
@@ -236,10 +236,11 @@ impl<'p> Watch<'p> {
     /// Waits until something has changed since the last wait, with the pause of [`Watch::wait_throttled`].
     ///
     /// # Errors
-    /// As [`Watch::wait`]; also fails when a signal was received that this process defers.
+    /// As [`Watch::wait`]; also fails when a signal was received that this process defers, or the use case was
+    /// canceled.
     pub fn wait_for_change(&mut self) -> Result<(), Error> {
         match self.wait_throttled(None)? {
-            WatchOutcome::Signal => Err(Interrupted.into()),
+            WatchOutcome::Signal => Err(Interrupted::current().into()),
             WatchOutcome::Changed { .. } | WatchOutcome::TimedOut => Ok(()),
         }
     }

@@ -222,7 +222,7 @@ impl Locks {
         };
         match wait_for_release(file, limit).map_err(Error::io("wait for", dir))? {
             WaitOutcome::Free => Ok(()),
-            WaitOutcome::Signal => Err(Interrupted.into()),
+            WaitOutcome::Signal => Err(Interrupted::current().into()),
             WaitOutcome::TimedOut => Err(Error::Locked {
                 resource: resource.to_owned(),
                 holder: holder.to_owned(),

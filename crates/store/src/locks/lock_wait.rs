@@ -1,4 +1,4 @@
-//! Wait for a kernel lock that another process holds: blocks until release, timeout or signal.
+//! Wait for a kernel lock that another process holds: blocks until release, timeout, signal or cancellation.
 
 use std::fs::File;
 use std::io;
@@ -16,14 +16,14 @@ pub enum WaitOutcome {
     Free,
     /// The timeout has passed.
     TimedOut,
-    /// A signal was received.
+    /// A signal was received, or the use case was canceled.
     Signal,
 }
 
 /// Waits until no process holds the lock on `file`, for `limit` at most. The lock is not acquired.
 ///
 /// The kernel's own wait cannot be interrupted from outside, so a separate thread performs it. This thread
-/// waits for that thread and for signals. After any outcome other than [`WaitOutcome::Free`] the separate
+/// waits for that thread, for signals and for cancellation. After any outcome other than [`WaitOutcome::Free`] the separate
 /// thread is left behind. It holds only the open file, and ends with the lock's holder or with this process.
 pub(crate) fn wait_for_release(file: File, limit: Option<Duration>) -> io::Result<WaitOutcome> {
     if limit == Some(Duration::ZERO) {

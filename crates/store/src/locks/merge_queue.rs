@@ -151,7 +151,7 @@ impl Ticket {
             let remaining = wake_at.map(|until| until.saturating_duration_since(Instant::now()));
             match wait_for_release(file, remaining).map_err(Error::io("wait for", &path))? {
                 WaitOutcome::Free => {}
-                WaitOutcome::Signal => return Err(Interrupted.into()),
+                WaitOutcome::Signal => return Err(Interrupted::current().into()),
                 WaitOutcome::TimedOut if deadline.is_some_and(|end| Instant::now() >= end) => {
                     let predecessors = self.describe_predecessors(locks)?;
                     return Err(Error::QueueTimeout { predecessors, seconds: since.elapsed().as_secs() });

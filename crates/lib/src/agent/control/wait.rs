@@ -63,7 +63,8 @@ pub fn wait_for_final_event(project: &Project, lane: &AnyLane) -> Result<(), Err
 /// before it have finished. With [`WaitUntil::Any`] it is called only for the first lane to finish.
 ///
 /// # Errors
-/// Fails when a lane has disappeared without a record, and when a signal was received that is deferred.
+/// Fails when a lane has disappeared without a record, and when a signal was received that is deferred or the
+/// wait was canceled.
 pub fn wait_for_lanes(
     project: &Project,
     requested: &[AnyLane],
@@ -95,7 +96,7 @@ pub fn wait_for_lanes(
         let (subjects, free_locks) = match watch.wait_throttled(remaining)? {
             WatchOutcome::Changed { subjects, free_locks } => (subjects, free_locks),
             WatchOutcome::TimedOut => return Ok(all),
-            WatchOutcome::Signal => return Err(proq_store::Error::from(Interrupted).into()),
+            WatchOutcome::Signal => return Err(proq_store::Error::from(Interrupted::current()).into()),
         };
         // In the order in which the locks were released.
         let mut changed: Vec<usize> = Vec::new();

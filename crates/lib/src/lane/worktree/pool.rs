@@ -73,8 +73,9 @@ impl ReusedFolder {
     /// Fails when interrupted.
     pub(crate) fn update_files(&mut self, project: &Project, dir: &Path) -> Result<bool, Error> {
         let name = dir.file_name().unwrap_or_default().to_string_lossy();
+        let may_continue = proq_base::interrupt::continue_check();
         let outcome = with_progress(&project.listener, &name, |report| {
-            self.reuse_plan.apply(&project.repo, dir, &proq_base::interrupt::has_no_signal, report)
+            self.reuse_plan.apply(&project.repo, dir, &may_continue, report)
         })?;
         let Some(outcome) = outcome else {
             self.retained_paths.clear();

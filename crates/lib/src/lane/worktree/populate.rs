@@ -30,9 +30,9 @@ pub fn populate_worktrees(
         [dir] => dir.file_name().unwrap_or_default().to_string_lossy().into_owned(),
         dirs => format!("{} lanes", dirs.len()),
     };
-    let repo = &project.repo;
+    let (repo, may_continue) = (&project.repo, proq_base::interrupt::continue_check());
     let populated = with_progress(&project.listener, &label, |report| {
-        repo.populate_worktrees(dirs, commit, &mut sizes, &proq_base::interrupt::has_no_signal, report)
+        repo.populate_worktrees(dirs, commit, &mut sizes, &may_continue, report)
     })?;
     if let Some(bytes) = sizes.changed_bytes() {
         drop(write_unsynced(&cache_path, bytes));

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-use proq_base::explain::Exit;
+use proq_base::explain::{Exit, Explain};
 use proq_base::lane_name::LaneName;
 use proq_base::{fail_points, interrupt};
 use proq_store::Store;
@@ -129,8 +129,7 @@ fn record_refusals(project: &Project, lane: &LaneRecord, result: &Result<MergeOu
         Ok(outcome) => &outcome.report,
         Err(e) => {
             // A signal is no refusal: the next landing treats this one as killed.
-            let signal = interrupt::received_signal();
-            let exit = if signal == 0 { e.exit() } else { Exit::Signal(signal) };
+            let exit = interrupt::require_no_signal().map_or_else(|stop| stop.exit(), |()| e.exit());
             if !matches!(exit, Exit::Signal(_)) {
                 auto_merge::record_refused_merge(project, lane, &e.to_string(), exit);
             }

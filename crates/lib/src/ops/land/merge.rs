@@ -160,6 +160,7 @@ impl MergePlan {
     /// # Errors
     /// Fails when nothing could be tried. Refusals of single lanes are in the outcome.
     pub fn forecast(&self, project: &Project, reporter: &dyn Reporter) -> Result<MergeOutcome, Error> {
+        let _scope = reporter.enter_cancellation();
         let landing = Landing { dry_run: true, ..self.landing.clone() };
         let on_plan = &|plan: &LandingPlan| reporter.progress(Progress::Landing(plan));
         let report = land_lanes(project, landing, LandingCallbacks { on_turn: &|| Ok(()), on_plan })?;
@@ -200,6 +201,7 @@ impl MergePlan {
         reporter: &dyn Reporter,
         fingerprint: &str,
     ) -> Result<MergeOutcome, Error> {
+        let _scope = reporter.enter_cancellation();
         let pinned = self.pin(project)?;
         if pinned.fingerprint.as_str() != fingerprint {
             return Err(merge::Error::PlanOutdated.into());
@@ -215,6 +217,7 @@ impl MergePlan {
         reporter: &dyn Reporter,
         on_turn: &dyn Fn() -> Result<(), merge::Error>,
     ) -> Result<MergeOutcome, Error> {
+        let _scope = reporter.enter_cancellation();
         self.require_approvals(project, reporter)?;
         self.landing.endable_sessions = self.confirm_session_ends(project, reporter)?;
         let on_plan = &|plan: &LandingPlan| reporter.progress(Progress::Landing(plan));

@@ -179,6 +179,7 @@ impl PickPlan {
         reporter: &dyn Reporter,
         on_landed: &dyn Fn(&MergeOutcome),
     ) -> Result<PickOutcome, Error> {
+        let _scope = reporter.enter_cancellation();
         let merge = match self.step {
             PickStep::Landed(outcome) => landed_outcome(*outcome, false),
             PickStep::Land(plan) => plan.execute(project, reporter)?,

@@ -166,6 +166,7 @@ impl ResolvePlan {
     /// # Errors
     /// Fails if the resolution is refused; its worktree stays open then.
     pub fn execute(self, project: &Project, reporter: &dyn Reporter) -> Result<ResolveOutcome, Error> {
+        let _scope = reporter.enter_cancellation();
         let ResolvePlan { lane, method, allowance } = self;
         let resolved = match method {
             ResolveMethod::Abort => {

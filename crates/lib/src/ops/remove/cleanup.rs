@@ -130,6 +130,7 @@ impl CleanupPlan {
     /// # Errors
     /// Fails if the operation itself fails, or the worktrees cannot be read.
     pub fn execute(self, project: &Project, reporter: &dyn Reporter) -> Result<CleanupOutcome, Error> {
+        let _scope = reporter.enter_cancellation();
         let removal = self.0.execute(project, reporter)?;
         self.finish(project, reporter, removal)
     }

@@ -67,6 +67,7 @@ pub fn execute(project: &Project, reporter: &dyn Reporter) -> Result<GcOutcome, 
 /// Deletes or, in a dry run, lists the expired items of all kinds. Each kind is examined only when those
 /// before it are deleted.
 fn collect(project: &Project, reporter: &dyn Reporter, dry_run: bool) -> Result<GcOutcome, Error> {
+    let _scope = reporter.enter_cancellation();
     let mut outcome = GcOutcome { dry_run, ..GcOutcome::default() };
     for kind in ExpiryKind::ALL {
         let ExpiryScan { expired, retained } = expire::find_expired(project, kind)?;

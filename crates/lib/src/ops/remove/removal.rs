@@ -71,6 +71,7 @@ impl RemovalPlan {
     /// # Errors
     /// Fails if the operation itself fails; no lane is removed then.
     pub fn execute(&self, project: &Project, reporter: &dyn Reporter) -> Result<RemovalOutcome, Error> {
+        let _scope = reporter.enter_cancellation();
         let prepared: Vec<_> = self.lanes.iter().map(|lane| self.prepare(project, lane)).collect();
         operate(project, self.operation, |op| {
             let rows = self.lanes.iter().zip(prepared).map(|(lane, prepared)| {

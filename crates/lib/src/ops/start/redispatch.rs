@@ -147,6 +147,7 @@ impl RedispatchPlan {
     /// Fails when a hook refuses, an agent runs in the lane, the lane has changed since the plan was made, or
     /// a step of the operation fails; then the lane is as it was. Fails also when the agent cannot be started.
     pub fn execute(self, project: &Project, reporter: &dyn Reporter) -> Result<RedispatchOutcome, Error> {
+        let _scope = reporter.enter_cancellation();
         if self.lane.purpose().is_some() {
             return self.restart_guest(project);
         }

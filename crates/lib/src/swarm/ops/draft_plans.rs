@@ -145,6 +145,7 @@ impl MakeDraftPlan {
         reporter: &dyn Reporter,
         follow: FollowRun<'_>,
     ) -> Result<DraftOutcome, Error> {
+        let _scope = reporter.enter_cancellation();
         let (session, lane) = self.request.start(project)?;
         project.register_repository();
         let DraftSession { record, .. } = &session;
@@ -168,6 +169,7 @@ impl ChangeDraftPlan {
         reporter: &dyn Reporter,
         follow: FollowRun<'_>,
     ) -> Result<DraftOutcome, Error> {
+        let _scope = reporter.enter_cancellation();
         let name = &self.draft_name;
         let mut session = DraftSession::open(project, name)?;
         let lane = session.send_feedback(&self.feedback)?;

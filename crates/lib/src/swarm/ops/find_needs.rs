@@ -113,6 +113,7 @@ impl<'a> FindNeedsPlan<'a> {
         reporter: &dyn Reporter,
         follow: FollowRun<'_>,
     ) -> Result<FoundNeeds<'a>, Error> {
+        let _scope = reporter.enter_cancellation();
         let FindNeedsPlan { request, search, loaded, known, pending_lane } = self;
         let record = if let Some(record) = known {
             reporter.progress(Progress::NeedsKnown { agent: &record.agent, at: record.changed_at });

@@ -106,6 +106,7 @@ impl LandBatchPlan {
         reporter: &dyn Reporter,
         on_landed: &dyn Fn(&MergeOutcome),
     ) -> Result<LandBatchOutcome, Error> {
+        let _scope = reporter.enter_cancellation();
         let request = self.landing_request(request);
         let mark = |outcome: &MergeOutcome, tip: Option<CommitId>| {
             let is_landed = outcome.report.exit() == Exit::Success;

@@ -191,6 +191,7 @@ impl SwarmPlan {
     /// and when the batch or its scheduler cannot be created. [`BatchError::PlanBatchUnfinished`] without
     /// agreement to continue; continuing fails as well when a task is unknown.
     pub fn execute(self, project: &Project, reporter: &dyn Reporter) -> Result<SwarmOutcome, Error> {
+        let _scope = reporter.enter_cancellation();
         match self {
             SwarmPlan::Resume(unfinished) => unfinished.resume(project, reporter),
             SwarmPlan::Start(plan) => plan.start(project, reporter),

@@ -215,7 +215,7 @@ impl CommandRunner<'_> {
             }
             // Dropping `child` stops its entire process group.
             if should_stop() {
-                return Err(proq_base::interrupt::Interrupted.into());
+                return Err(proq_base::interrupt::Interrupted::current().into());
             }
             proq_base::interrupt::require_no_signal()?;
             if last_progress.elapsed() >= PROGRESS_INTERVAL {

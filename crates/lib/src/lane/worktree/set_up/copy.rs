@@ -67,7 +67,7 @@ impl From<CopyError> for CopyFailure {
     fn from(failed: CopyError) -> CopyFailure {
         match failed {
             CopyError::SourceChanged => CopyFailure::Changed,
-            CopyError::Canceled => CopyFailure::Abort(proq_base::interrupt::Interrupted.into()),
+            CopyError::Canceled => CopyFailure::Abort(proq_base::interrupt::Interrupted::current().into()),
             CopyError::Io(e) if is_disk_full(&e) => {
                 CopyFailure::Abort(Error::io("copy to the lane", Path::new("."))(e))
             }

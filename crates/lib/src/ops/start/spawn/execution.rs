@@ -54,6 +54,7 @@ impl SpawnPlan<'_> {
     /// # Errors
     /// Fails when a lane cannot be created; then none is. A failed start is part of the outcome.
     pub fn execute(self, project: &Project, reporter: &dyn Reporter) -> Result<SpawnOutcome, Error> {
+        let _scope = reporter.enter_cancellation();
         if self.commands.iter().any(Option::is_some) {
             // No lane is created whose agent could not be started.
             project.git_proq_path()?;
