@@ -18,19 +18,23 @@ fn lists_events_in_order_with_numbers() {
     let _ = sandbox.proq(&["merge", "x"]).ok();
     let _ = sandbox.proq(&["discard", "y"]).ok();
     insta::assert_snapshot!(sandbox.proq(&["events"]).to_text(), @r"
-    2026-01-02T03:04:05Z    1  lane 'x' made from main
-    2026-01-02T03:04:05Z    2  lane 'x': command started
-    2026-01-02T03:04:05Z    3  lane 'x': done
-    2026-01-02T03:04:05Z    4  lane 'y' made from main
-    2026-01-02T03:04:05Z    5  lane 'y': command started
-    2026-01-02T03:04:05Z    6  lane 'y': failed (exit code 1)
-    2026-01-02T03:04:05Z    7  lane 'x' landed on main
-    2026-01-02T03:04:05Z    8  lane 'x' cleaned up
-    2026-01-02T03:04:05Z    9  lane 'y' discarded
+    2026-01-02T03:04:05Z    1  operation 1: spawn
+    2026-01-02T03:04:05Z    2  lane 'x' made from main
+    2026-01-02T03:04:05Z    3  lane 'x': command started
+    2026-01-02T03:04:05Z    4  lane 'x': done
+    2026-01-02T03:04:05Z    5  operation 2: spawn
+    2026-01-02T03:04:05Z    6  lane 'y' made from main
+    2026-01-02T03:04:05Z    7  lane 'y': command started
+    2026-01-02T03:04:05Z    8  lane 'y': failed (exit code 1)
+    2026-01-02T03:04:05Z    9  operation 3: merge
+    2026-01-02T03:04:05Z   10  lane 'x' landed on main
+    2026-01-02T03:04:05Z   11  lane 'x' cleaned up
+    2026-01-02T03:04:05Z   12  operation 4: discard
+    2026-01-02T03:04:05Z   13  lane 'y' discarded
     --- code 0
     ");
     insta::assert_snapshot!(sandbox.proq(&["events", "--last", "1"]).to_text(), @r"
-    2026-01-02T03:04:05Z    9  lane 'y' discarded
+    2026-01-02T03:04:05Z   13  lane 'y' discarded
     --- code 0
     ");
     assert_eq!(sandbox.proq(&["events", "--last", "0"]).ok(), "");
@@ -45,10 +49,22 @@ fn json_lists_events_with_lane_and_state() {
       "events": [
         {
           "at": "2026-01-02T03:04:05Z",
+          "event": "op.ended",
+          "message": "operation 1: spawn",
+          "n": 1,
+          "operation": {
+            "kind": "spawn",
+            "number": 1,
+            "outcome": "done",
+            "via": "terminal"
+          }
+        },
+        {
+          "at": "2026-01-02T03:04:05Z",
           "event": "lane.created",
           "lane": "x",
           "message": "lane 'x' made from main",
-          "n": 1,
+          "n": 2,
           "state": "idle"
         },
         {
@@ -56,7 +72,7 @@ fn json_lists_events_with_lane_and_state() {
           "event": "run.started",
           "lane": "x",
           "message": "lane 'x': command started",
-          "n": 2,
+          "n": 3,
           "state": "running"
         },
         {
@@ -64,7 +80,7 @@ fn json_lists_events_with_lane_and_state() {
           "event": "run.ended",
           "lane": "x",
           "message": "lane 'x': done",
-          "n": 3,
+          "n": 4,
           "state": "done"
         }
       ],
@@ -150,6 +166,7 @@ impl FollowProcess {
 fn since_and_last_span_rotated_files() {
     let sandbox = Sandbox::new();
     sandbox.git(&["config", "proq.event.rotate", "1"]);
+    sandbox.git(&["config", "proq.event.keep", "99"]);
     let mut follow = FollowProcess::start(&sandbox, "0");
     for n in 0..20 {
         let _ = sandbox.proq(&["spawn", "--empty", "-n", &format!("lane-{n}")]).ok();
@@ -178,6 +195,7 @@ fn killed_rotation_keeps_numbers_consecutive() {
     for point in ["events.full", "events.renamed", "events.opened", "events.written"] {
         let sandbox = Sandbox::new();
         sandbox.git(&["config", "proq.event.rotate", "1"]);
+        sandbox.git(&["config", "proq.event.keep", "99"]);
         let mut follow = FollowProcess::start(&sandbox, "0");
         let mut killed = 0;
         for n in 0..20 {
@@ -225,4 +243,39 @@ fn keeps_configured_number_of_rotated_files() {
     assert_eq!(event_numbers(&sandbox, &["--since", "3"]), left);
     let output = sandbox.proq(&["events", "--since", &(first - 1).to_string()]);
     assert_eq!(output.stderr, "", "{}", output.to_text());
+}
+
+#[cfg(debug_assertions)]
+#[test]
+fn each_logged_operation_has_one_event() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_with_commit("x", "echo 1 > one");
+    sandbox.lane_with_commit("y", "echo 2 > two");
+    let _ = sandbox.proq(&["merge", "x", "--verify", "test ! -e one"]).fails(4);
+    // It leaves nothing in the log.
+    let _ = sandbox.proq(&["compare", "x", "y", "--check", "--verify", "true"]).ok();
+    let checks = sandbox.events("merge.checking");
+    assert_eq!(checks.iter().map(|event| &event["command"]).collect::<Vec<_>>(), ["test ! -e one"]);
+    let mut command = sandbox.proq_command(&sandbox.repo, &["merge", "x"]);
+    command.env("PROQ_TEST_DIE_AT", "transition.moved");
+    assert_eq!(sandbox.output(command).code, 137);
+    let _ = sandbox.proq(&["merge", "y"]).ok();
+    let _ = sandbox.proq(&["undo"]).ok();
+    let _ = sandbox.proq(&["redo"]).ok();
+    let log = sandbox.proq(&["op", "log", "--json"]).json();
+    let mut logged: Vec<_> = log["operations"].as_array().unwrap().iter().collect();
+    logged.sort_by_key(|operation| operation["operation"].as_u64());
+    let events = sandbox.events("op.ended");
+    let mut ended: Vec<_> = events.iter().map(|event| &event["operation"]).collect();
+    ended.sort_by_key(|operation| operation["number"].as_u64());
+    assert_eq!(ended.len(), logged.len(), "{ended:#?}");
+    for (ended, logged) in ended.iter().zip(logged) {
+        assert_eq!(ended["number"], logged["operation"]);
+        for key in ["kind", "via", "undoes", "redoes"] {
+            assert_eq!(ended[key], logged[key], "{ended}");
+        }
+        let outcome = if logged["recovered"] == true { "recovered" } else { "done" };
+        assert_eq!(ended["outcome"], outcome, "{ended}");
+    }
+    assert_eq!(ended.iter().filter(|operation| operation["outcome"] == "recovered").count(), 1);
 }

@@ -249,12 +249,12 @@ fn next_command_dispatches_events_of_killed_process() {
     let mut command = sandbox.proq_command(&sandbox.repo, &["spawn", "--empty", "-n", "a"]);
     command.env("PROQ_TEST_DIE_AT", "dispatch.taken");
     let _ = sandbox.output(command).ok();
-    assert_eq!(sandbox.read_pipe("heard"), "1\n");
+    assert_eq!(sandbox.read_pipe("heard"), "2\n");
     wait_for_dispatcher(&sandbox);
     // Any command continues the dispatch. An event that was being dispatched at the kill is dispatched again.
     let _ = sandbox.proq(&["list"]).ok();
-    assert_eq!(sandbox.read_pipe("heard"), "1\n");
-    assert_eq!(hook_output(&sandbox), "1\n1\n");
+    assert_eq!(sandbox.read_pipe("heard"), "2\n");
+    assert_eq!(hook_output(&sandbox), "2\n2\n");
     // While another process holds the lock, an event starts no dispatcher. The dispatcher to be killed is
     // started here, and awaited.
     let lock = std::fs::File::open(sandbox.repo.join(".git/proq/locks/dispatch.lock")).unwrap();
@@ -268,11 +268,11 @@ fn next_command_dispatches_events_of_killed_process() {
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "c"]).ok();
     let mut numbers = sandbox.read_pipe("heard");
     // One dispatcher may send both events.
-    if numbers == "2\n" {
+    if numbers == "4\n" {
         numbers.push_str(&sandbox.read_pipe("heard"));
     }
-    assert_eq!(numbers, "2\n3\n");
-    assert_eq!(hook_output(&sandbox), "1\n1\n2\n3\n");
+    assert_eq!(numbers, "4\n6\n");
+    assert_eq!(hook_output(&sandbox), "2\n2\n4\n6\n");
     // Commands without matching hooks record the dispatch position. The killed process may have left a
     // half-written record.
     sandbox.sh("rm -f .git/proq/.dispatch.toml.*");

@@ -164,7 +164,7 @@ pub trait Reporter {
 
     /// Returns the token by which the caller cancels a use case while it runs, from another thread; by default
     /// there is none. The use case ends with the effect of Ctrl-C on the command: between two steps or in a
-    /// wait, with its programs ended and nothing left half-done, and with an error that says so.
+    /// wait, with its programs ended, nothing left half-done, and an error that names the cancellation.
     fn cancellation(&self) -> Option<&CancellationToken> {
         None
     }

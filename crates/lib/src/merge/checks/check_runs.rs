@@ -297,8 +297,7 @@ impl CheckRound<'_> {
         let command_line = &self.rules.command_lines[commands[command_index]];
         let (state, position) = (describe_state(onto, lanes), command_index + 1);
         let message = format!("checking {state}: {command_line} ({position} of {})", commands.len());
-        let event = Event::new(EventName::MergeChecking, message);
-        let event = event.with_lanes(lanes.iter().map(ToString::to_string).collect());
+        let event = Event::new(EventName::MergeChecking, message).with_lanes(lanes);
         self.project.emit_event(Event { command: Some(command_line.clone()), ..event });
     }
 

@@ -53,7 +53,7 @@ pub(crate) fn wait_to_land(
     let (message, lanes) = (format!("waiting to land: {}", request.describe()), request.lanes.clone());
     wait_for_ticket(project, request, wait, &|| {
         let event = Event::new(EventName::MergeQueued, message.as_str());
-        project.emit_event(event.with_lanes(lanes.clone()));
+        project.emit_event(event.with_lanes(&lanes));
     })
 }
 
