@@ -261,7 +261,7 @@ fn each_logged_operation_has_one_event() {
     assert_eq!(sandbox.output(command).code, 137);
     let _ = sandbox.proq(&["merge", "y"]).ok();
     let _ = sandbox.proq(&["undo"]).ok();
-    let _ = sandbox.proq(&["redo"]).ok();
+    let _ = sandbox.proq(&["op", "redo"]).ok();
     let log = sandbox.proq(&["op", "log", "--json"]).json();
     let mut logged: Vec<_> = log["operations"].as_array().unwrap().iter().collect();
     logged.sort_by_key(|operation| operation["operation"].as_u64());
