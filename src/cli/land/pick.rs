@@ -85,10 +85,7 @@ pub(crate) fn run(context: &CommandContext, args: &Pick) -> CommandResult {
         }
         merge.warnings.iter().for_each(|warning| context.ui.warn(warning));
     };
-    let outcome = match args.dry_run {
-        true => plan.forecast(&project, &reporter, &on_landed)?,
-        false => plan.execute(&project, &reporter, &on_landed)?,
-    };
+    let outcome = plan.execute(&project, &reporter, &on_landed)?;
     let exit = outcome.exit();
     let PickOutcome { merge: MergeOutcome { report, dry_run, .. }, discarded } = outcome;
     if context.ui.json {
@@ -107,6 +104,10 @@ impl Pick {
     fn request(&self, dir: &Path) -> PickRequest {
         let request = self.landing_flags.request(dir);
         let options = LandingOptions { onto: self.onto.clone(), force: self.force, ..request.options };
-        PickRequest { lane: self.lane.clone(), merge: MergeRequest { stop: self.stop, options, ..request } }
+        PickRequest {
+            lane: self.lane.clone(),
+            merge: MergeRequest { stop: self.stop, options, ..request },
+            dry_run: self.dry_run,
+        }
     }
 }

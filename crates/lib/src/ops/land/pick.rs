@@ -27,6 +27,8 @@ pub struct PickRequest {
     /// How it lands; its lanes and their order are ignored. `stop` stops the agents of all attempts, and
     /// `options.force` those of the others.
     pub merge: MergeRequest,
+    /// Whether landing and discards are only forecast.
+    pub dry_run: bool,
 }
 
 /// Reason why an attempt cannot be picked.
@@ -59,6 +61,7 @@ pub struct PickPlan {
     pub group: String,
     /// Name of the attempt.
     picked: LaneName,
+    dry_run: bool,
     step: PickStep,
     /// Removal of the other attempts once the picked one is on its base.
     removal: RemovalPlan,
@@ -129,7 +132,7 @@ pub fn plan(project: &Project, request: &PickRequest) -> Result<PickPlan, Error>
         stop_agents: request.merge.stop || request.merge.options.force,
         are_named: true,
     };
-    Ok(PickPlan { group, picked: picked.name, step, removal })
+    Ok(PickPlan { group, picked: picked.name, dry_run: request.dry_run, step, removal })
 }
 
 impl PickPlan {
@@ -146,29 +149,9 @@ impl PickPlan {
         !self.removal.lanes.is_empty()
     }
 
-    /// Forecasts the landing and the removal of the other attempts, without a change. `on_landed` is as that of
-    /// [`PickPlan::execute`].
-    ///
-    /// # Errors
-    /// As [`MergePlan::forecast`].
-    pub fn forecast(
-        self,
-        project: &Project,
-        reporter: &dyn Reporter,
-        on_landed: &dyn Fn(&MergeOutcome),
-    ) -> Result<PickOutcome, Error> {
-        let merge = match self.step {
-            PickStep::Landed(outcome) => landed_outcome(*outcome, true),
-            PickStep::Land(plan) => plan.forecast(project, reporter)?,
-        };
-        on_landed(&merge);
-        let removal = is_on_base(&merge, &self.picked).then(|| self.removal.without_missing(project));
-        let discarded = removal.map(|removal| removal.forecast(project, reporter).lanes);
-        Ok(PickOutcome { merge, discarded })
-    }
-
-    /// Lands the attempt, unless it landed before, and then discards the others in one operation. `on_landed`
-    /// receives the outcome of the landing before anything that may fail after it.
+    /// Lands the attempt, unless it landed before, and then discards the others in one operation; a dry run
+    /// forecasts both without a change. `on_landed` receives the outcome of the landing before anything that may
+    /// fail after it.
     ///
     /// # Errors
     /// As [`MergePlan::execute`] and [`RemovalPlan::execute`]. An attempt that cannot be discarded is
@@ -179,17 +162,22 @@ impl PickPlan {
         reporter: &dyn Reporter,
         on_landed: &dyn Fn(&MergeOutcome),
     ) -> Result<PickOutcome, Error> {
-        let _scope = reporter.enter_cancellation();
+        let dry_run = self.dry_run;
         let merge = match self.step {
-            PickStep::Landed(outcome) => landed_outcome(*outcome, false),
+            PickStep::Landed(outcome) => landed_outcome(*outcome, dry_run),
+            PickStep::Land(plan) if dry_run => plan.forecast(project, reporter)?,
             PickStep::Land(plan) => plan.execute(project, reporter)?,
         };
         on_landed(&merge);
         if !is_on_base(&merge, &self.picked) {
             return Ok(PickOutcome { merge, discarded: None });
         }
-        fail_points::hit("pick.landed");
-        let removed = self.removal.without_missing(project).execute(project, reporter)?;
+        if !dry_run {
+            fail_points::hit("pick.landed");
+        }
+        let removal = self.removal.without_missing(project);
+        let removed =
+            if dry_run { removal.forecast(project, reporter) } else { removal.execute(project, reporter)? };
         Ok(PickOutcome { merge, discarded: Some(removed.lanes) })
     }
 }
