@@ -13,6 +13,8 @@ mod discard;
 mod edit;
 mod lane_location;
 mod list;
+#[cfg(target_os = "linux")]
+mod list_reads;
 mod misplaced_lanes;
 mod misplaced_work;
 mod redispatch;

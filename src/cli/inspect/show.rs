@@ -14,7 +14,7 @@ use proq_lib::board::rows::show_output::ShowOutput;
 use proq_lib::lane::Project;
 use proq_lib::lane::inspection::idle_lane::IDLE_DETAIL;
 use proq_lib::lane::inspection::list::LaneView;
-use proq_lib::lane::state::lane_state;
+use proq_lib::lane::state::state_records::StateRecords;
 use proq_lib::types::{AnyLane, LaneState};
 
 use super::{agent_report, show_prompt};
@@ -102,7 +102,7 @@ fn print_lane(
     if let Some(task_loop) = &details.task_loop {
         print_steps(&print_field, task_loop);
     }
-    let activity = lane_state::last_activity(&project.store, lane);
+    let activity = StateRecords::new(project.store.layout(), lane).last_activity();
     print_runs(&print_field, details, state.is_busy() || detail == Some(IDLE_DETAIL), activity);
     print_last_run_files(&print_field, details);
     print_obstacles(&print_field, lane, details);

@@ -3,7 +3,6 @@
 use proq_lib::lane::Project;
 use proq_lib::ops::land::merge;
 use proq_lib::ops::land::merge::{MergeOutcome, MergeRequest};
-use proq_lib::swarm::batch::create::list_batches;
 use proq_lib::swarm::landing::batch_landing;
 
 use super::landing_outcomes::print_outcomes;
@@ -40,8 +39,7 @@ pub(crate) fn print_text(context: &CommandContext, project: &Project, outcome: &
     let agent = outcome.conflict_agent.as_ref();
     let needs_approval = agent.is_some_and(|agent| agent.is_configured && agent.needs_approval(project));
     let approval_note = if needs_approval { ", once it is approved" } else { "" };
-    let batches = if all { list_batches(project, false) } else { Vec::new() };
-    let unlanded_batches = batch_landing::unlanded_among(project, &batches);
+    let unlanded_batches = if all { batch_landing::unlanded_batches(project) } else { Vec::new() };
     print_outcomes(context, outcome, approval_note);
     print_unlanded_batches(context, project, &unlanded_batches);
 }

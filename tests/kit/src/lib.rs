@@ -10,6 +10,8 @@ pub mod conflict;
 mod event_log;
 pub mod faults;
 pub mod fixtures;
+#[cfg(target_os = "linux")]
+pub mod opens;
 mod output;
 pub mod plans;
 mod repo_state;

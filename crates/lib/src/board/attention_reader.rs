@@ -9,9 +9,7 @@ use proq_plan::schedule::status_queries::TaskStatus;
 use proq_plan::schedule::task_phase::TaskOutcome;
 use proq_store::base::record::Record;
 use proq_store::base::run_number::RunNumber;
-use proq_store::records::agent::{Activity, ActivityRecord, ReportRecord};
-use proq_store::records::check::FailedCheckRecord;
-use proq_store::records::conflict::ConflictRecord;
+use proq_store::records::agent::{Activity, ReportRecord};
 use proq_store::records::lane_state::LaneState;
 use proq_store::records::run::RunRecord;
 
@@ -25,8 +23,8 @@ use crate::lane::inspection::landing_checks;
 use crate::lane::inspection::list::LaneView;
 use crate::merge::comparison::forecast::compute::{ForecastRequest, forecast_lanes};
 use crate::merge::comparison::forecast::report::Forecast;
+use crate::swarm::batch::folded_batch::{FoldedBatch, ListedBatch};
 use crate::swarm::batch::log::LogLine;
-use crate::swarm::batch::record::{Batch, BatchRecord};
 use crate::swarm::batch::scheduler;
 
 /// Time limit of the forecast of one lane's overlaps. Those that are unknown by then are left out.
@@ -53,26 +51,24 @@ impl<'a> AttentionReader<'a> {
         if view.state().is_closed() {
             return Vec::new();
         }
-        let has_run = lane.last_run != RunNumber::NONE;
-        let load_run = || {
-            let run = RunRecord::load_if_exists(&layout.run_record(&lane.name, lane.last_run)).ok()??;
-            Some(RunRecord { summary: cost::run_usage(&layout.lane(&lane.name), &run), ..run })
+        let records = &view.records;
+        let with_usage = |run: &RunRecord| {
+            let summary = cost::run_usage(&layout.lane(&lane.name), run);
+            RunRecord { summary, ..run.clone() }
         };
-        let load_activity =
-            || ActivityRecord::load_if_exists(&layout.run_activity(&lane.name, lane.last_run)).ok()?;
+        let is_waiting = view.activity == Some(Activity::NeedsApproval);
+        let has_run = lane.last_run != RunNumber::NONE;
+        let is_conflict = view.state() == LaneState::Conflict;
+        let is_check_failed = view.state() == LaneState::CheckFailed;
         let facts = LaneFacts {
             view,
             is_scheduled: lane.batch.as_ref().is_some_and(|in_batch| {
                 scheduler::is_running(&self.project.store, &in_batch.batch).unwrap_or(false)
             }),
-            activity: (view.activity == Some(Activity::NeedsApproval)).then(load_activity).flatten(),
-            last_run: has_run.then(load_run).flatten(),
-            conflict: load_in_state(view, LaneState::Conflict, || {
-                ConflictRecord::load_if_exists(&layout.conflict_record(&lane.name)).ok()?
-            }),
-            failed_check: load_in_state(view, LaneState::CheckFailed, || {
-                FailedCheckRecord::load_if_exists(&layout.failed_check_record(&lane.name)).ok()?
-            }),
+            activity: is_waiting.then(|| records.activity.get()).flatten().cloned(),
+            last_run: has_run.then(|| records.run.get()).flatten().map(with_usage),
+            conflict: is_conflict.then(|| records.conflict.get()).flatten().cloned(),
+            failed_check: is_check_failed.then(|| records.failed_check.get()).flatten().cloned(),
             report: ReportRecord::load_if_exists(&layout.lane_report(&lane.name)).ok().flatten(),
             overlaps: forecast.map(|forecast| overlapping_lanes(forecast, &lane.name)).unwrap_or_default(),
             events: self.events.get_or_init(|| {
@@ -102,13 +98,12 @@ impl<'a> AttentionReader<'a> {
 
     /// Returns what needs a person beside the lanes: in `batches`, and commands to approve.
     #[must_use]
-    pub fn of_repository(&self, batches: &[BatchRecord]) -> Vec<Attention> {
-        let store = &self.project.store;
+    pub fn of_repository(&self, batches: &[ListedBatch]) -> Vec<Attention> {
         let mut out = Vec::new();
-        for record in batches {
-            let Ok(batch) = Batch::load(store, &record.id) else { continue };
-            let Ok(lines) = batch.read_log_lines(store) else { continue };
-            let state = batch.fold_state(&lines);
+        for listed in batches {
+            let Some(FoldedBatch { batch, lines, state }) = listed.folded(&self.project.store) else {
+                continue;
+            };
             let is_set_aside =
                 |task: &usize| state.task_status(*task) == TaskStatus::Settled(TaskOutcome::SetAside);
             let facts = BatchFacts {
@@ -133,10 +128,6 @@ impl<'a> AttentionReader<'a> {
         let commands = approvals.all_commands(&layers, &Settings::from_layers(&layers));
         Some(commands.iter().filter(|command| !command.approved).count())
     }
-}
-
-fn load_in_state<R>(view: &LaneView, state: LaneState, load: impl FnOnce() -> Option<R>) -> Option<R> {
-    (view.state() == state).then(load).flatten()
 }
 
 /// Returns the lanes that a lane's commits would conflict with by a forecast.

@@ -7,6 +7,7 @@ pub mod error;
 pub mod file_access;
 pub mod file_tree;
 pub mod id;
+pub mod lazy_record;
 mod number;
 pub mod operation_number;
 pub mod record;

@@ -1,14 +1,17 @@
 //! Cases that need a person, each with the state that clears it.
 
+use std::path::Path;
 use std::time::Duration;
 
 use proq_git::CommitId;
 use proq_store::base::clock::now;
+use proq_store::paths::layout::Layout;
 use proq_store::records::lane::{AnyLane, LaneKind, LaneWorktree};
 use proq_store::records::lane_state::LaneStatus;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::lane::state::state_records::StateRecords;
 
 const TIP: &str = "1111111111111111111111111111111111111111";
 
@@ -23,6 +26,7 @@ fn view(state: LaneState) -> LaneView {
     let mut lane = AnyLane::new(&name("pay"), kind, "/repo/pay".into(), "main".to_owned(), start);
     lane.last_run = serde_json::from_value(json!(2)).unwrap();
     LaneView {
+        records: StateRecords::new(&Layout::new(Path::new("/repo/.git")), &lane),
         lane,
         status: LaneStatus::from_word(state),
         shown_state: None,

@@ -11,7 +11,7 @@ use crate::agent::task_loop::loop_status::LoopStatus;
 use crate::lane::inspection::list::LaneView;
 use crate::merge::comparison::forecast::report::Forecast;
 use crate::preview::main_checkout::PreviewStatus;
-use crate::swarm::batch::record::BatchRecord;
+use crate::swarm::batch::folded_batch::ListedBatch;
 use crate::swarm::landing::batch_landing::UnlandedBatch;
 
 /// All data that a list shows.
@@ -24,7 +24,7 @@ pub struct LaneList {
     /// Worktrees in lane locations that belong to no record.
     pub unrecorded_worktrees: Vec<PathBuf>,
     /// All batches that were not cleaned up.
-    pub batches: Vec<BatchRecord>,
+    pub batches: Vec<ListedBatch>,
     /// Those that no scheduler runs now, and whose branches have commits that their bases lack.
     pub unlanded_batches: Vec<UnlandedBatch>,
     /// The conflict forecast; `None` if it failed.

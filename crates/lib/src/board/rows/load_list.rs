@@ -17,7 +17,7 @@ use crate::merge::comparison::forecast::compute::ForecastRequest;
 use crate::merge::comparison::forecast::report::Forecast;
 use crate::ops::error::Error;
 use crate::preview::main_checkout;
-use crate::swarm::batch::create::list_batches;
+use crate::swarm::batch::folded_batch::ListedBatch;
 use crate::swarm::landing::batch_landing;
 
 /// Time limit of the conflict forecast in a list. Conflicts that are unknown by then are left blank.
@@ -83,9 +83,17 @@ pub fn load_list(
     if !views.is_empty() {
         commit_graph::start_commit_graph_if_due(project);
     }
-    let batches = list_batches(project, false);
+    let batches = ListedBatch::list(project);
+    let read_lanes = || {
+        let past = match request.include_removed {
+            true => stored.past_lanes.clone(),
+            false => project.all_past_lanes(),
+        };
+        let present = views.iter().map(|view| view.lane.clone());
+        past.into_iter().map(|(_, lane)| lane).chain(present).collect()
+    };
     Ok(LaneList {
-        unlanded_batches: batch_landing::unlanded_among(project, &batches),
+        unlanded_batches: batch_landing::unlanded_among(project, &batches, &read_lanes),
         batches,
         views,
         stored,

@@ -4,15 +4,13 @@
 use proq_git::status::worktree_status::WorktreeStatus;
 use proq_git::worktrees::worktree::WorktreeList;
 use proq_store::Store;
-use proq_store::base::record::Record;
-use proq_store::records::agent::{Activity, ActivityRecord};
 use proq_store::records::lane::{AnyLane, LaneRecord};
 use proq_store::records::lane_state::LaneState;
-use proq_store::records::run::RunRecord;
 
 use super::evidence::inspect_worktree;
 use crate::lane::state::conflict_validity;
 use crate::lane::state::lane_state::effective_state;
+use crate::lane::state::state_records::StateRecords;
 use crate::lane::{Error, Project};
 
 /// Detail shown for a lane that is done while its interactive agent is idle.
@@ -23,7 +21,8 @@ pub const IDLE_DETAIL: &str = "its agent is idle in its window";
 /// conflict is over. Code that is about to change the lane must use [`effective_state`].
 pub fn displayed_state(project: &Project, lane: &AnyLane) -> Result<(LaneState, Option<String>), Error> {
     let (state, detail) = effective_state(project, lane)?;
-    if conflict_validity::is_landing_outdated(project, lane, state) {
+    let records = StateRecords::new(project.store.layout(), lane);
+    if conflict_validity::is_landing_outdated(project, lane, &records, state) {
         return Ok((LaneState::Done, None));
     }
     let idle_with_work = match lane.clone().into_owned_lane() {
@@ -44,16 +43,12 @@ pub fn is_idle_with_work(project: &Project, lane: &LaneRecord) -> Result<bool, E
 /// Returns whether the last activity of the lane's interactive agent was the end of its turn. An unreadable
 /// record counts as not idle.
 pub fn is_agent_idle<P>(store: &Store, lane: &LaneRecord<P>) -> bool {
-    let layout = store.layout();
-    let activity =
-        ActivityRecord::load_if_exists(&layout.run_activity(&lane.name, lane.last_run)).ok().flatten();
-    activity.is_some_and(|record| record.activity == Activity::Idle) && is_interactive(store, lane)
+    StateRecords::new(store.layout(), lane).is_agent_idle()
 }
 
 /// Returns whether the lane's last run is interactive and works on the task, not on a conflict.
 pub fn is_interactive<P>(store: &Store, lane: &LaneRecord<P>) -> bool {
-    let run = RunRecord::load_if_exists(&store.layout().run_record(&lane.name, lane.last_run)).ok().flatten();
-    run.is_some_and(|run| run.interactive && !run.resolves_conflict)
+    StateRecords::new(store.layout(), lane).is_interactive()
 }
 
 /// Returns whether the lane has work to land, all of it committed on its branch. `dirt` is the worktree's

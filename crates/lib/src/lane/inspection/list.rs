@@ -19,7 +19,8 @@ use proq_store::records::lane_state::{LandingState, LaneState, LaneStatus};
 use super::status_cache::StatusCache;
 use crate::lane::messages::inbox::Inbox;
 use crate::lane::state::conflict_validity;
-use crate::lane::state::lane_state::{RESULT_PENDING_DETAIL, effective_status, last_activity};
+use crate::lane::state::lane_state::{RESULT_PENDING_DETAIL, status_by_records};
+use crate::lane::state::state_records::StateRecords;
 use crate::lane::{Error, Project};
 
 /// One lane as a list shows it.
@@ -48,6 +49,8 @@ pub struct LaneView {
     pub pending_messages: usize,
     /// Uncommitted changes of the worktree, or `None` if they could not be determined.
     pub dirty: Option<WorktreeStatus>,
+    /// Records that the state depends on.
+    pub records: StateRecords,
 }
 
 impl LaneView {
@@ -183,14 +186,14 @@ impl PendingViews {
 /// Sets the state to done for a running lane with finished work whose agent is idle, and reassesses a
 /// conflict that may be over.
 fn apply_displayed_state(project: &Project, mut view: LaneView) -> Result<LaneView, Error> {
-    if conflict_validity::is_landing_outdated(project, &view.lane, view.state()) {
+    if conflict_validity::is_landing_outdated(project, &view.lane, &view.records, view.state()) {
         view.status.landing = LandingState::Open;
         (view.shown_state, view.detail) = (Some(LaneState::Done), None);
     }
     let Ok(lane) = view.lane.clone().into_owned_lane() else { return Ok(view) };
     let is_resting = view.state() == LaneState::Running
         && view.dirty.is_some()
-        && super::idle_lane::is_agent_idle(&project.store, &lane)
+        && view.records.is_agent_idle()
         && super::idle_lane::has_committed_work(project, &lane, view.dirty.clone())?;
     Ok(match is_resting {
         true => LaneView {
@@ -205,12 +208,13 @@ fn apply_displayed_state(project: &Project, mut view: LaneView) -> Result<LaneVi
 
 /// Returns the view of a lane, without inspecting its worktree and without comparing it with its base.
 fn uninspected_view(project: &Project, lane: AnyLane) -> Result<LaneView, Error> {
-    let (status, detail) = effective_status(project, &lane)?;
+    let records = StateRecords::new(project.store.layout(), &lane);
+    let (status, detail) = status_by_records(project, &lane, &records)?;
     let tip = lane.branch().map(|branch| project.repo.branch_tip(branch)).transpose()?.flatten();
     let folder_gone = lane.branch().is_some() && !lane.path.exists();
     let pending_messages = Inbox::new(&project.store, &lane.name).count();
     let is_running = status.state() == LaneState::Running && detail.as_deref() != Some(RESULT_PENDING_DETAIL);
-    let activity = last_activity(&project.store, &lane).filter(|_| is_running);
+    let activity = is_running.then(|| records.last_activity()).flatten();
     let broken = crate::lane::context::broken_lane::missing_git_data(&project.repo, &lane).ok().flatten();
     Ok(LaneView {
         lane,
@@ -224,6 +228,7 @@ fn uninspected_view(project: &Project, lane: AnyLane) -> Result<LaneView, Error>
         distance: None,
         pending_messages,
         dirty: None,
+        records,
     })
 }
 

@@ -3,13 +3,12 @@
 use proq_git::Repo;
 use proq_git::merge::tree_merge;
 use proq_git::repository::objects::TempObjectStore;
-use proq_store::base::record::Record;
 use proq_store::paths::layout::Layout;
-use proq_store::records::check::FailedCheckRecord;
 use proq_store::records::conflict::ConflictRecord;
 use proq_store::records::lane::AnyLane;
 use proq_store::records::lane_state::LaneState;
 
+use super::state_records::StateRecords;
 use crate::lane::{Error, Project};
 
 /// Returns whether the sides of a recorded conflict are unchanged: the tip of the lane's branch and the tip
@@ -27,34 +26,36 @@ pub fn is_conflict_current(repo: &Repo, branch: &str, conflict: &ConflictRecord)
 
 /// Returns whether the branches have moved since `state` was recorded, so that the lane is done: its conflict
 /// would now merge cleanly, or its branch has moved since its checks failed. Where that cannot be determined,
-/// the recorded state counts.
-pub(crate) fn is_landing_outdated(project: &Project, lane: &AnyLane, state: LaneState) -> bool {
+/// the recorded state counts. `records` are those of the lane.
+pub(crate) fn is_landing_outdated(
+    project: &Project,
+    lane: &AnyLane,
+    records: &StateRecords,
+    state: LaneState,
+) -> bool {
     let is_outdated = match state {
-        LaneState::Conflict => is_conflict_over(project, lane),
-        LaneState::CheckFailed => has_moved_since_check(project, lane),
+        LaneState::Conflict => is_conflict_over(project, lane, records),
+        LaneState::CheckFailed => has_moved_since_check(project, lane, records),
         _ => Ok(false),
     };
     is_outdated.unwrap_or(false)
 }
 
 /// Returns whether the lane's branch has moved since its checks failed.
-fn has_moved_since_check(project: &Project, lane: &AnyLane) -> Result<bool, Error> {
-    let check = FailedCheckRecord::load_if_exists(&project.store.layout().failed_check_record(&lane.name))?;
-    let (Some(check), Some(branch)) = (check, lane.branch()) else { return Ok(false) };
+fn has_moved_since_check(project: &Project, lane: &AnyLane, records: &StateRecords) -> Result<bool, Error> {
+    let (Some(branch), Some(check)) = (lane.branch(), records.failed_check.get()) else { return Ok(false) };
     Ok(project.repo.branch_tip(branch)?.is_some_and(|tip| tip != check.lane_tip))
 }
 
 /// Returns whether the lane would merge with its base without a conflict, as both branches are now. False
 /// while the conflict is being resolved, and while both branches are as recorded.
-fn is_conflict_over(project: &Project, lane: &AnyLane) -> Result<bool, Error> {
+fn is_conflict_over(project: &Project, lane: &AnyLane, records: &StateRecords) -> Result<bool, Error> {
     let (repo, layout) = (&project.repo, project.store.layout());
     let Some(branch) = lane.branch().filter(|_| !layout.resolution_record(&lane.name).exists()) else {
         return Ok(false);
     };
-    let Some(conflict) = ConflictRecord::load_if_exists(&layout.conflict_record(&lane.name))? else {
-        return Ok(false);
-    };
-    if is_conflict_current(&project.repo, branch, &conflict)? {
+    let Some(conflict) = records.conflict.get() else { return Ok(false) };
+    if is_conflict_current(&project.repo, branch, conflict)? {
         return Ok(false);
     }
     let (Some(tip), Some(base)) = (repo.branch_tip(branch)?, repo.branch_tip(&conflict.onto)?) else {

@@ -3,7 +3,6 @@
 use proq_base::fail_points;
 use proq_base::lane_name::LaneName;
 use proq_store::Store;
-use proq_store::base::record::Record;
 use proq_store::base::run_number::RunNumber;
 use proq_store::locks::lock::LockName;
 use proq_store::records::agent::{Activity, ActivityRecord};
@@ -11,6 +10,7 @@ use proq_store::records::lane::LaneRecord;
 use proq_store::records::lane_state::{LandingState, LaneState, LaneStatus, RunState};
 
 use super::crash_reason::describe_crash;
+use super::state_records::StateRecords;
 use crate::lane::context::lane_records::load_present_or_past_lane;
 use crate::lane::{Error, Project};
 
@@ -32,6 +32,15 @@ pub fn effective_status<P>(
     project: &Project,
     lane: &LaneRecord<P>,
 ) -> Result<(LaneStatus, Option<String>), Error> {
+    status_by_records(project, lane, &StateRecords::new(project.store.layout(), lane))
+}
+
+/// Returns a lane's status as [`effective_status`] does. `records` are those of the lane.
+pub(crate) fn status_by_records<P>(
+    project: &Project,
+    lane: &LaneRecord<P>,
+    records: &StateRecords,
+) -> Result<(LaneStatus, Option<String>), Error> {
     let with_run = |run| LaneStatus { run, ..lane.status };
     let locks = project.store.locks();
     if !lane.status.run.is_claimed() {
@@ -48,14 +57,13 @@ pub fn effective_status<P>(
             let detail = lane.detail.clone().or_else(|| Some(RESULT_PENDING_DETAIL.to_owned()));
             return Ok((lane.status, detail));
         }
-        let activity = activity_record(&project.store, lane);
-        let run = match activity.as_ref().map(|record| record.activity) {
+        let run = match records.last_activity() {
             Some(Activity::NeedsApproval | Activity::Idle) if lane.status.run == RunState::Running => {
                 RunState::Waiting
             }
             _ => lane.status.run,
         };
-        let detail = activity.and_then(describe_activity).or_else(|| lane.detail.clone());
+        let detail = records.activity.get().and_then(describe_activity).or_else(|| lane.detail.clone());
         return Ok((with_run(run), detail));
     }
     fail_points::hit("state.free");
@@ -87,20 +95,9 @@ pub(crate) fn status_after_run(store: &Store, lane: &LaneName, run: RunState) ->
     LaneStatus { run, landing: if is_resolving { LandingState::Conflict } else { LandingState::Open } }
 }
 
-/// Returns the activity that the agent of a lane's last run reported last; none when the record cannot be
-/// read.
-pub fn last_activity<P>(store: &Store, lane: &LaneRecord<P>) -> Option<Activity> {
-    activity_record(store, lane).map(|record| record.activity)
-}
-
-/// Returns the record of what the agent of a lane's last run reported last; none when it cannot be read.
-fn activity_record<P>(store: &Store, lane: &LaneRecord<P>) -> Option<ActivityRecord> {
-    ActivityRecord::load_if_exists(&store.layout().run_activity(&lane.name, lane.last_run)).ok()?
-}
-
 /// Returns an agent's activity in words; none while it works.
-fn describe_activity(record: ActivityRecord) -> Option<String> {
-    let message_suffix = record.waits_for.map(|text| format!(": {text}")).unwrap_or_default();
+fn describe_activity(record: &ActivityRecord) -> Option<String> {
+    let message_suffix = record.waits_for.as_ref().map(|text| format!(": {text}")).unwrap_or_default();
     match record.activity {
         Activity::Working => None,
         Activity::NeedsApproval => Some(format!("needs approval{message_suffix}")),

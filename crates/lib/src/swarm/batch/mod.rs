@@ -24,6 +24,7 @@ pub mod control_request;
 pub mod create;
 pub mod criteria_report;
 pub mod error;
+pub mod folded_batch;
 pub mod lanes;
 pub mod ledger;
 pub mod log;

@@ -117,12 +117,18 @@ impl Batch {
     /// Fails when a file cannot be read, or with
     /// [`BatchError::InvalidTasks`](super::error::BatchError::InvalidTasks).
     pub fn load(store: &Store, id: &BatchId) -> Result<Batch, Error> {
-        let layout = store.layout();
-        let record = BatchRecord::load(&layout.batch_record(id))?;
-        let tasks = read_tasks(&layout.batch_tasks(id))?;
+        Batch::from_record(store, BatchRecord::load(&store.layout().batch_record(id))?)
+    }
+
+    /// Reads the tasks of a batch with this record.
+    ///
+    /// # Errors
+    /// Fails as [`Batch::load`] does.
+    pub fn from_record(store: &Store, record: BatchRecord) -> Result<Batch, Error> {
+        let tasks = read_tasks(&store.layout().batch_tasks(&record.id))?;
         let work = tasks.iter().map(BatchTask::to_scheduled_task).collect();
         let work = Workload::new(work, record.phases.clone(), record.overlaps.clone())
-            .map_err(|flaw| super::error::BatchError::InvalidTasks { id: id.clone(), flaw })?;
+            .map_err(|flaw| super::error::BatchError::InvalidTasks { id: record.id.clone(), flaw })?;
         Ok(Batch { record, tasks, workload: work })
     }
 

@@ -1,5 +1,6 @@
 //! Landing of a finished batch on its base through a landing lane.
 
+use std::cell::LazyCell;
 use std::path::PathBuf;
 
 use proq_base::lane_name::LaneName;
@@ -9,7 +10,7 @@ use proq_plan::schedule::action::BatchOutcome;
 use proq_store::Store;
 use proq_store::base::batch_id::BatchId;
 use proq_store::paths::layout::Layout;
-use proq_store::records::lane::{LandingInfo, LaneRecord, LaneWorktree};
+use proq_store::records::lane::{AnyLane, LandingInfo, LaneRecord, LaneWorktree};
 
 use crate::lane;
 use crate::lane::Project;
@@ -24,7 +25,7 @@ use crate::run::rewind;
 use crate::swarm::Error;
 use crate::swarm::batch::create::list_batches as all_batches;
 use crate::swarm::batch::error::BatchError;
-use crate::swarm::batch::log_summary::LogSummary;
+use crate::swarm::batch::folded_batch::{FoldedBatch, ListedBatch};
 use crate::swarm::batch::record::{Batch, BatchRecord};
 use crate::swarm::batch::scheduler::is_running;
 
@@ -205,6 +206,8 @@ fn is_behind(repo: &Repo, batch: &BatchRecord, lane: &LaneRecord, tip: CommitId)
 pub struct UnlandedBatch {
     /// Settings of the unlanded batch, as stored in `batch.toml`.
     pub batch: BatchRecord,
+    /// Tip of the batch's branch; if the branch was deleted, its last tip.
+    tip: CommitId,
     /// State of the batch as a phrase that follows its name: [`FINISHED_PHRASE`], or the reason why the batch
     /// can continue.
     pub state_phrase: &'static str,
@@ -213,39 +216,83 @@ pub struct UnlandedBatch {
 /// State phrase of a batch all of whose tasks are settled.
 pub const FINISHED_PHRASE: &str = "is over";
 
-/// Returns those of `batches`, which were not cleaned up, that have no running scheduler and whose branches have
-/// commits that their bases lack. Batches that cannot be read are left out.
-pub fn unlanded_among(project: &Project, batches: &[BatchRecord]) -> Vec<UnlandedBatch> {
-    let with_state_phrase = |batch: &BatchRecord| {
-        let state_phrase = unlanded_state_phrase(project, batch).ok().flatten()?;
-        Some(UnlandedBatch { batch: batch.clone(), state_phrase })
+impl UnlandedBatch {
+    /// Returns a hint as [`landing_hint`] does.
+    pub fn landing_hint(&self, project: &Project, purpose: &str) -> String {
+        hint_with_tip(project, &self.batch, purpose, || Some(self.tip))
+    }
+}
+
+/// Returns the batches on record that [`unlanded_among`] returns.
+pub fn unlanded_batches(project: &Project) -> Vec<UnlandedBatch> {
+    let read_lanes = || {
+        let past = project.all_past_lanes().into_iter().map(|(_, lane)| lane);
+        past.chain(project.load_lanes(&drop).unwrap_or_default()).collect()
     };
-    batches.iter().filter(|batch| !batch.auto_merge).filter_map(with_state_phrase).collect()
+    unlanded_among(project, &ListedBatch::list(project), &read_lanes)
+}
+
+/// Returns those of `batches` that have no running scheduler and whose branches have commits that their bases
+/// lack. Batches that cannot be read are left out. `read_lanes` returns all lanes, the removed ones first.
+pub fn unlanded_among(
+    project: &Project,
+    batches: &[ListedBatch],
+    read_lanes: &dyn Fn() -> Vec<AnyLane>,
+) -> Vec<UnlandedBatch> {
+    let lanes = LazyCell::new(read_lanes);
+    let find_unlanded = |listed: &ListedBatch| {
+        let (batch, folded) = (&listed.record, || listed.folded(&project.store));
+        let last_tip = || Ok(folded().and_then(FoldedBatch::last_tip));
+        let tip = find_tip(project, batch, last_tip).ok()?.filter(|tip| *tip != batch.start)?;
+        let landings = || landings_of(&batch.id, lanes.as_slice());
+        if find_branch_with(project, batch, tip, landings).ok()?.is_some() {
+            return None;
+        }
+        let state_phrase = unlanded_state_phrase(project, folded()?).ok()??;
+        Some(UnlandedBatch { batch: batch.clone(), tip, state_phrase })
+    };
+    batches.iter().filter(|listed| !listed.record.auto_merge).filter_map(find_unlanded).collect()
 }
 
 /// Returns the tip of a batch's branch; if the branch was deleted, its last tip according to the log. None
 /// where neither is known.
 pub(crate) fn last_known_tip(project: &Project, batch: &BatchRecord) -> Result<Option<CommitId>, Error> {
+    find_tip(project, batch, || Ok(FoldedBatch::load(&project.store, batch)?.last_tip()))
+}
+
+/// Returns the tip as [`last_known_tip`] does. `last_tip` returns the one that the log has.
+fn find_tip(
+    project: &Project,
+    batch: &BatchRecord,
+    last_tip: impl FnOnce() -> Result<Option<CommitId>, Error>,
+) -> Result<Option<CommitId>, Error> {
     if let Some(tip) = project.repo.branch_tip(&batch.branch)? {
         return Ok(Some(tip));
     }
     if batch.cleaned.is_some() {
         return Ok(None);
     }
-    let loaded = Batch::load(&project.store, &batch.id)?;
-    let last_landed =
-        LogSummary::from_lines(&loaded, &loaded.read_log_lines(&project.store)?).branch_tips.last().copied();
-    Ok(last_landed.filter(|tip| project.repo.has_object(*tip)))
+    Ok(last_tip()?.filter(|tip| project.repo.has_object(*tip)))
 }
 
 /// Returns a hint with the command that lands a batch on its base. Where the batch's branch was deleted, the
 /// command restores that branch instead. Where the base is gone, the command lands on the branch that is
 /// checked out now. `purpose` describes the plain landing command.
 pub fn landing_hint(project: &Project, batch: &BatchRecord, purpose: &str) -> String {
+    hint_with_tip(project, batch, purpose, || last_known_tip(project, batch).ok().flatten())
+}
+
+/// Returns a hint as [`landing_hint`] does. `last_tip` returns the last known tip of the batch's branch.
+fn hint_with_tip(
+    project: &Project,
+    batch: &BatchRecord,
+    purpose: &str,
+    last_tip: impl FnOnce() -> Option<CommitId>,
+) -> String {
     let BatchRecord { id, branch, base, .. } = batch;
     let has_branch = |branch: &str| project.repo.branch_tip(branch).is_ok_and(|tip| tip.is_some());
     if !has_branch(branch)
-        && let Ok(Some(tip)) = last_known_tip(project, batch)
+        && let Some(tip) = last_tip()
     {
         return format!("bring its branch back first: git branch {branch} {}", tip.short());
     }
@@ -272,18 +319,12 @@ pub fn require_base(project: &Project, batch: &BatchRecord) -> Result<(), Error>
     Err(BatchError::BaseMissing { id, base, hint }.into())
 }
 
-/// Returns the state of an unlanded batch as a phrase; none if it has nothing left to land, or runs.
-fn unlanded_state_phrase(project: &Project, batch: &BatchRecord) -> Result<Option<&'static str>, Error> {
-    if last_known_tip(project, batch)?.is_none_or(|tip| tip == batch.start)
-        || find_landed_branch(project, batch)?.is_some()
-    {
-        return Ok(None);
-    }
-    let loaded = Batch::load(&project.store, &batch.id)?;
-    let state = loaded.fold_state(&loaded.read_log_lines(&project.store)?);
+/// Returns the state of an unlanded batch as a phrase; none while it runs.
+fn unlanded_state_phrase(project: &Project, folded: &FoldedBatch) -> Result<Option<&'static str>, Error> {
+    let state = &folded.state;
     Ok(match state.final_outcome() {
         Some(BatchOutcome::Complete | BatchOutcome::Partial) => Some(FINISHED_PHRASE),
-        _ if is_running(&project.store, &batch.id)? => None,
+        _ if is_running(&project.store, folded.batch.id())? => None,
         Some(BatchOutcome::Stopped) => Some("was stopped"),
         Some(BatchOutcome::Aborted) => Some("was aborted"),
         None if state.pause_reason().is_some() => Some("is paused"),
@@ -297,9 +338,20 @@ fn unlanded_state_phrase(project: &Project, batch: &BatchRecord) -> Result<Optio
 /// # Errors
 /// When the repository cannot be read.
 pub(crate) fn find_landed_branch(project: &Project, batch: &BatchRecord) -> Result<Option<String>, Error> {
-    let repo = &project.repo;
     let tip = if batch.auto_merge { None } else { last_known_tip(project, batch)? };
     let Some(tip) = tip.filter(|tip| *tip != batch.start) else { return Ok(None) };
+    find_branch_with(project, batch, tip, || list_landings(project, &batch.id))
+}
+
+/// Returns the branch as [`find_landed_branch`] does. `tip` is that of the batch's branch, and `landings` returns
+/// those of its landing lane.
+fn find_branch_with(
+    project: &Project,
+    batch: &BatchRecord,
+    tip: CommitId,
+    landings: impl FnOnce() -> Vec<LandingInfo>,
+) -> Result<Option<String>, Error> {
+    let repo = &project.repo;
     let base = repo.branch_tip(&batch.base)?;
     if let Some(base) = base
         && repo.is_ancestor(tip, base)?
@@ -307,7 +359,7 @@ pub(crate) fn find_landed_branch(project: &Project, batch: &BatchRecord) -> Resu
         return Ok(Some(batch.base.clone()));
     }
     // A landing by squash or rebase does not put the batch's own commits on the base.
-    for landing in list_landings(project, &batch.id) {
+    for landing in landings() {
         if landing.tip == tip
             && (base.is_none() || landing.onto == batch.base)
             && let Some(tip) = repo.branch_tip(&landing.onto)?
@@ -322,9 +374,15 @@ pub(crate) fn find_landed_branch(project: &Project, batch: &BatchRecord) -> Resu
 
 /// Returns the landings of a batch's landing lane, on any branch.
 fn list_landings(project: &Project, id: &BatchId) -> Vec<LandingInfo> {
+    let past = project.past_owned_lanes().into_iter().map(|(_, lane)| lane);
+    landings_of(id, &past.chain(project.find_lane(&landing_lane_name(id))).collect::<Vec<_>>())
+}
+
+/// Returns the landings of a batch's landing lane among `lanes`.
+fn landings_of<P>(id: &BatchId, lanes: &[LaneRecord<P>]) -> Vec<LandingInfo> {
     let name = landing_lane_name(id);
-    let lanes = project.past_owned_lanes().into_iter().map(|(_, lane)| lane).chain(project.find_lane(&name));
-    lanes.filter(|lane| lane.name == name.as_str()).filter_map(|lane| lane.landed).collect()
+    let lanes = lanes.iter().filter(|lane| lane.name == name.as_str());
+    lanes.filter_map(|lane| lane.landed.clone()).collect()
 }
 
 /// Returns the id of the batch whose landing lane has this name; none for a name of another form.
