@@ -69,6 +69,19 @@ fn pinned_plan_is_refused_after_any_change() {
     }
 }
 
+#[test]
+fn landing_of_pinned_plan_forecasts_once() {
+    let sandbox = one_lane();
+    let args = ["merge", "one", "--plan-token"];
+    let token = pinned_plan(&open(&sandbox.repo)).fingerprint().as_str().to_owned();
+    let mut command = sandbox.proq_command(&sandbox.repo, &[&args[..], &[&token]].concat());
+    command.env("PROQ_LOG", "operation=info");
+    let out = sandbox.output(command);
+    assert_eq!(sandbox.read("one.txt"), "one\n", "{}", out.to_text());
+    // A forecast is an operation without steps.
+    assert_eq!(out.stderr.matches("operation{name=merge}: close").count(), 2, "{}", out.to_text());
+}
+
 /// Promise: agent-requests/merge-plan
 #[test]
 fn token_of_another_plan_lands_nothing() {

@@ -51,7 +51,7 @@ pub fn land_lanes(
     {
         return Err(lane::Error::NoOntoBranch { branch: onto.clone() }.into());
     }
-    (callbacks.on_turn)()?;
+    (callbacks.on_turn)(&mut landing)?;
     // The lanes may have changed during the wait, and while the caller decided.
     let mut gone = reload_records(project, &mut landing);
     // Agents continue to work until the landing's turn has come.
@@ -264,7 +264,7 @@ fn resolve_and_land(
             endable_sessions: landing.endable_sessions.clone(),
             ..Landing::default()
         };
-        let callbacks = LandingCallbacks { on_turn: &|| Ok(()), ..callbacks };
+        let callbacks = LandingCallbacks { on_turn: &|_| Ok(()), ..callbacks };
         if let Some(mut landed) = land_lanes(project, next, callbacks)?.lanes.pop() {
             if landed.result == Verdict::Landed && resolved.commit.is_some() {
                 landed.result = Verdict::Resolved;
@@ -293,7 +293,7 @@ mod tests {
     fn sees_lane_that_was_removed_during_the_check_on_turn() {
         let repository = TestRepository::new();
         let landing = Landing::from_lanes(vec![repository.create_lane("x", None)]);
-        let on_turn = &|| {
+        let on_turn = &|_: &mut Landing| {
             repository.discard("x", false);
             Ok(())
         };

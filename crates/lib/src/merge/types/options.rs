@@ -157,9 +157,9 @@ impl Landing {
 /// Functions that a landing calls on its way.
 #[derive(Clone, Copy)]
 pub struct LandingCallbacks<'a> {
-    /// Called when the landing's turn has come, before an agent is stopped or anything moves. An error ends
-    /// the landing.
-    pub on_turn: &'a dyn Fn() -> Result<(), Error>,
+    /// Called when the landing's turn has come, before an agent is stopped or anything moves. It may limit the
+    /// landing to some of its lanes. An error ends the landing.
+    pub on_turn: &'a dyn Fn(&mut Landing) -> Result<(), Error>,
     /// Receives the plan before anything moves.
     pub on_plan: &'a dyn Fn(&LandingPlan),
 }

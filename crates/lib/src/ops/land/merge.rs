@@ -15,6 +15,7 @@ use self::conflict_agent::{ConflictAgent, ConflictAgentChoice, ConflictAgentErro
 use self::fingerprint::{MergeFingerprint, RepoState};
 use super::waiting_merges::retry_waiting_merges;
 use crate::agent::command::agent_command::RunOptions;
+use crate::lane;
 use crate::lane::Project;
 use crate::lane::inspection::idle_lane::{IDLE_DETAIL, is_idle_with_work};
 use crate::merge;
@@ -163,7 +164,7 @@ impl MergePlan {
         let _scope = reporter.enter_cancellation();
         let landing = Landing { dry_run: true, ..self.landing.clone() };
         let on_plan = &|plan: &LandingPlan| reporter.progress(Progress::Landing(plan));
-        let report = land_lanes(project, landing, LandingCallbacks { on_turn: &|| Ok(()), on_plan })?;
+        let report = land_lanes(project, landing, LandingCallbacks { on_turn: &|_| Ok(()), on_plan })?;
         Ok(self.outcome(report, true))
     }
 
@@ -174,7 +175,7 @@ impl MergePlan {
     /// Fails when nothing could be tried, and if an approval is refused or missing. Refusals of single lanes
     /// are in the outcome.
     pub fn execute(self, project: &Project, reporter: &dyn Reporter) -> Result<MergeOutcome, Error> {
-        self.execute_on_turn(project, reporter, &|| Ok(()))
+        self.execute_on_turn(project, reporter, &|_| Ok(()))
     }
 
     /// Forecasts the landing and binds the plan to that forecast.
@@ -190,23 +191,33 @@ impl MergePlan {
         Ok(PinnedMergePlan { plan: self, forecast, fingerprint })
     }
 
-    /// Lands exactly what a plan of the same request with this fingerprint has shown.
+    /// Lands exactly what a plan of the same request with this fingerprint has shown. The landing is forecast
+    /// once, when its turn has come.
     ///
     /// # Errors
-    /// [`merge::Error::PlanOutdated`] if the plan has another fingerprint by now, and as
-    /// [`PinnedMergePlan::execute`] does.
+    /// [`merge::Error::PlanOutdated`] if the plan has another fingerprint by then, and as
+    /// [`MergePlan::execute`] does.
     pub fn execute_pinned(
         self,
         project: &Project,
         reporter: &dyn Reporter,
         fingerprint: &str,
     ) -> Result<MergeOutcome, Error> {
-        let _scope = reporter.enter_cancellation();
-        let pinned = self.pin(project)?;
-        if pinned.fingerprint.as_str() != fingerprint {
-            return Err(merge::Error::PlanOutdated.into());
-        }
-        pinned.execute(project, reporter)
+        let plan = self.clone();
+        let pin_again = |landing: &mut Landing| {
+            // Other settings may be in force by then.
+            let project = Project::open(project.repo.command_dir(), Listener::silent())?;
+            let mut plan = plan.clone();
+            let (lanes, removed) = reload_lanes(&project, &plan.landing.lanes);
+            plan.landing.lanes = lanes;
+            match plan.pin(&project) {
+                Ok(current) if removed.is_empty() && current.fingerprint.as_str() == fingerprint => {
+                    Ok(limit_to_forecast(landing, &project, &current.forecast)?)
+                }
+                _ => Err(merge::Error::PlanOutdated),
+            }
+        };
+        self.execute_on_turn(project, reporter, &pin_again)
     }
 
     /// Lands the lanes, as [`MergePlan::execute`] does, unless `on_turn` refuses that when the landing's turn
@@ -215,7 +226,7 @@ impl MergePlan {
         mut self,
         project: &Project,
         reporter: &dyn Reporter,
-        on_turn: &dyn Fn() -> Result<(), merge::Error>,
+        on_turn: &dyn Fn(&mut Landing) -> Result<(), merge::Error>,
     ) -> Result<MergeOutcome, Error> {
         let _scope = reporter.enter_cancellation();
         self.require_approvals(project, reporter)?;
@@ -296,26 +307,22 @@ impl PinnedMergePlan {
     /// [`merge::Error::PlanOutdated`] if the fingerprint is another one when the landing's turn has come, and
     /// as [`MergePlan::execute`] does.
     pub fn execute(self, project: &Project, reporter: &dyn Reporter) -> Result<MergeOutcome, Error> {
-        let PinnedMergePlan { plan, forecast, fingerprint } = self;
-        // A lane that is done since then is not part of the plan.
-        let lanes = forecast.report.lanes.iter().map(|line| project.lane(&line.lane));
-        let lanes = lanes.collect::<Result<Vec<_>, _>>()?;
-        let options = LandingOptions { all: false, order: StackOrder::Given, ..plan.landing.options };
-        let given_names = lanes.iter().map(|lane| lane.name.to_string()).collect();
-        let landing = Landing { options, lanes, given_names, ..plan.landing };
-        let plan = MergePlan { landing, ..plan };
-        let planned = plan.clone();
-        let require_unchanged = || {
-            // Other settings may be in force by then.
-            let project = Project::open(project.repo.command_dir(), Listener::silent())?;
-            let mut plan = planned.clone();
-            let (lanes, removed) = reload_lanes(&project, &plan.landing.lanes);
-            plan.landing.lanes = lanes;
-            match plan.pin(&project) {
-                Ok(current) if removed.is_empty() && current.fingerprint == fingerprint => Ok(()),
-                _ => Err(merge::Error::PlanOutdated),
-            }
-        };
-        plan.execute_on_turn(project, reporter, &require_unchanged)
+        let PinnedMergePlan { mut plan, forecast, fingerprint } = self;
+        limit_to_forecast(&mut plan.landing, project, &forecast)?;
+        plan.execute_pinned(project, reporter, fingerprint.as_str())
     }
+}
+
+/// Limits a landing to the lanes of its forecast in their order. A lane that is done since then is not part of
+/// the plan.
+fn limit_to_forecast(
+    landing: &mut Landing,
+    project: &Project,
+    forecast: &MergeOutcome,
+) -> Result<(), lane::Error> {
+    let lanes = forecast.report.lanes.iter().map(|line| project.lane(&line.lane));
+    landing.lanes = lanes.collect::<Result<_, _>>()?;
+    landing.given_names = landing.lanes.iter().map(|lane| lane.name.to_string()).collect();
+    (landing.options.all, landing.options.order) = (false, StackOrder::Given);
+    Ok(())
 }
