@@ -37,7 +37,8 @@ pub use proq_lib::types;
 ///
 /// A module per use case. Its request is plain data; `plan` reads the repository, changes nothing, and
 /// returns the changes to be made or the refusal; `execute` makes exactly these changes, refuses if the
-/// repository has moved since, and returns the outcome, which serializes to the command's JSON output.
+/// repository has moved since, and returns the outcome. The outcome, or its type in [`crate::board`], serializes to the
+/// command's JSON output.
 pub mod ops {
     pub use proq_lib::ops::*;
     pub use proq_lib::swarm::ops as batches;

@@ -230,8 +230,13 @@ fn dry_run_lists_task_checks_and_runs_none() {
     would land two on main
     would check with: echo all >> $ROOT/runs
     would check with: echo mine >> $ROOT/runs, for one
+    2 files changed, 2 insertions(+)
     --- code 0
     ");
+    let plan = sandbox.proq(&["merge", "one", "two", "--dry-run", "--verify", "true", "--json"]).json();
+    let (both, all) = (serde_json::json!(["true", "echo mine >> $ROOT/runs"]), serde_json::json!(["true"]));
+    let checks = |row: &str| plan.pointer(&format!("/{row}/checks")).unwrap().clone();
+    assert_eq!(["lanes/0", "lanes/1", "bases/0"].map(checks), [both.clone(), all, both]);
     let out = sandbox.proq(&["merge", "one", "--dry-run", "--no-checks"]).ok();
     assert!(!out.contains("would check"), "{out}");
     assert_eq!(lines(&sandbox, "runs").len(), 0);

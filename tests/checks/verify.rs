@@ -311,6 +311,7 @@ fn dry_run_lists_checks_and_runs_none() {
     would land one on main
     would check with: echo theirs >> $ROOT/runs, once it is approved
     would check with: echo mine >> $ROOT/runs
+    1 file changed, 1 insertion(+)
     --- code 0
     ");
     assert_eq!(line_count(&sandbox, "runs"), 0);

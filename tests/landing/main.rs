@@ -11,6 +11,7 @@ mod manual_landing;
 mod merge;
 mod merge_checked_out_base;
 mod merge_drivers;
+mod merge_forecast;
 mod merge_git_settings;
 mod merge_hooks;
 mod merge_local_changes;

@@ -192,6 +192,7 @@ fn dry_run_writes_nothing() {
     would land two on main
     would conflict clash with main in 1 file; main was not touched
         a.txt
+    2 files changed, 2 insertions(+)
     --- code 3
     ");
     let after = repository_state(&sandbox);

@@ -20,11 +20,11 @@ fn subjects(sandbox: &Sandbox) -> String {
     sandbox.git(&["log", "--first-parent", "--format=%s", "main"])
 }
 
-/// Returns the exit code and the first two words of each line of output, sorted.
+/// Returns the exit code and the first two words of each line of output about a lane, sorted.
 fn code_and_results(out: &Output) -> (i32, Vec<String>) {
     let words = |line: &str| line.split([' ', ':']).take(2).collect::<Vec<_>>().join(" ");
     let mut lines: Vec<String> =
-        out.stdout.lines().filter(|line| !line.starts_with(' ')).map(words).collect();
+        out.stdout.lines().filter(|line| !line.starts_with([' ', '1'])).map(words).collect();
     lines.sort();
     (out.code, lines)
 }
@@ -36,6 +36,7 @@ fn refuses_only_the_lane_that_touches_an_edit() {
     refused l2: local changes in [ROOT]/repo stand in the way: f2
     would land l1 on main
     would land l3 on main
+    2 files changed, 2 insertions(+)
     --- stderr
     hint: commit them first: git -C '[ROOT]/repo' commit -am WIP
     hint: or set them aside: git -C '[ROOT]/repo' stash push

@@ -74,6 +74,7 @@ fn dry_run_names_the_remote_and_pushes_nothing() {
     insta::assert_snapshot!(sandbox.proq(&["merge", "x", "--push", "--dry-run"]).to_text(), @r"
     would land x on main
     would push main to origin
+    1 file changed, 1 insertion(+)
     --- code 0
     ");
     assert_eq!(before, remote_refs(&sandbox));

@@ -107,6 +107,7 @@ fn dry_run_lists_agents_to_stop_and_stops_none() {
     would stop the agent of x
     would land done on main
     would land x on main
+    2 files changed, 2 insertions(+)
     --- code 0
     ");
     let json = sandbox.proq(&["merge", "x", "--stop", "--dry-run", "--json"]).json();

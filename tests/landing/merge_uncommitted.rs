@@ -15,7 +15,10 @@ fn dry_run_includes_work_committed_first() {
     let note = "what is uncommitted in it would be committed first: left.txt\n";
     for (strategy, suffix) in [("merge", ""), ("squash", " (squash)"), ("rebase", " (rebase)")] {
         let out = sandbox.proq(&["merge", "b", "--dry-run", "--strategy", strategy]);
-        assert_eq!(out.to_text(), format!("would land b on main{suffix}; {note}--- code 0\n"));
+        assert_eq!(
+            out.to_text(),
+            format!("would land b on main{suffix}; {note}1 file changed, 1 insertion(+)\n--- code 0\n")
+        );
     }
     assert_eq!(state(), before);
     // A dry run also forecasts refusals and conflicts.
@@ -34,7 +37,7 @@ fn dry_run_includes_work_committed_first() {
     sandbox.commit_in_lane("b", "echo more > more.txt; rm left.txt");
     sandbox.write_in(&lane, "left.txt", "left\n");
     let text = sandbox.proq(&["merge", "b", "--dry-run"]).ok();
-    assert_eq!(text, format!("would land b on main; {note}"));
+    assert_eq!(text, format!("would land b on main; {note}2 files changed, 2 insertions(+)\n"));
     let _ = sandbox.proq(&["merge", "b"]).ok();
     assert_eq!((sandbox.read("left.txt"), sandbox.read("more.txt")), ("left\n".into(), "more\n".into()));
     sandbox.assert_healthy();
@@ -62,7 +65,9 @@ fn refused_commit_keeps_the_lane_index() {
     assert_eq!(index(), before);
     assert_eq!(sandbox.git_in(&lane, &["status", "--short"]), status);
     let dry = sandbox.proq(&["merge", "s", "--dry-run"]).ok();
-    assert_eq!(dry, "would land s on main; what is uncommitted in it would be committed first: b, c, it\n");
+    let (note, size) =
+        ("would be committed first: b, c, it", "3 files changed, 2 insertions(+), 2 deletions(-)");
+    assert_eq!(dry, format!("would land s on main; what is uncommitted in it {note}\n{size}\n"));
 }
 
 /// When `git commit` fails after it created the commit, the index stays the one of that commit.

@@ -285,7 +285,7 @@ fn dry_run_and_unknown_lane_do_not_wait() {
     let sandbox = sandbox_with_lanes(&["one", "two"]);
     let one = RunningLanding::start_in_check(&sandbox, "one", &[]);
     let stdout = sandbox.proq(&["merge", "two", "--dry-run"]).ok();
-    assert_eq!(stdout, "would land two on main\n");
+    assert_eq!(stdout, "would land two on main\n1 file changed, 1 insertion(+)\n");
     let text = sandbox.proq(&["merge", "too"]).fails(1);
     assert!(text.starts_with("error: there is no lane 'too'"), "{text}");
     assert_eq!(queue_rows(&sandbox), ["one landing"]);

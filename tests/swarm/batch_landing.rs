@@ -44,7 +44,10 @@ fn dry_run_changes_nothing_and_keeps_redo() {
     let _ = sandbox.proq(&["merge", "other"]).ok();
     let _ = sandbox.proq(&["undo"]).ok();
     let before = repository_state(&sandbox);
-    assert_eq!(merge_batch(&sandbox, &["--dry-run"]).ok(), format!("would land swarm-{BATCH} on main\n"));
+    assert_eq!(
+        merge_batch(&sandbox, &["--dry-run"]).ok(),
+        format!("would land swarm-{BATCH} on main\n1 file changed, 1 insertion(+)\n")
+    );
     assert_eq!(repository_state(&sandbox), before);
     let _ = sandbox.proq(&["op", "redo"]).ok();
     assert_eq!(sandbox.read("other.txt"), "other\n");

@@ -6,8 +6,8 @@ pub use crate::lane::inspection::list::LaneView;
 pub use crate::lane::worktree::set_up::commands::SetUpLevel;
 pub use crate::merge::types::options::{LandingOptions, StackOrder};
 pub use crate::merge::types::outcome::{
-    CheckFailure, CheckStatus, CheckSummary, LandingPlan, LandingReport, LaneOutcome, PlannedLane,
-    PushReport, TaskChecks, Verdict,
+    BaseForecast, CheckFailure, CheckStatus, CheckSummary, LandingPlan, LandingReport, LaneForecast,
+    LaneOutcome, PlannedLane, PushReport, TaskChecks, Verdict,
 };
 pub use crate::merge::types::resolver::Allowance;
 pub use crate::operation::undo_plan::UndoTarget;
@@ -27,7 +27,7 @@ pub use proq_git::merge::forecast::PathConflict;
 pub use proq_git::merge::text_merge::LineRange;
 pub use proq_git::program::command::PrintChunk;
 pub use proq_git::snapshots::restore_forecast::RestoreOutcome;
-pub use proq_git::status::diff::FileLineCounts;
+pub use proq_git::status::diff::{DiffStat, FileLineCounts};
 pub use proq_git::status::patch::PatchSelection;
 pub use proq_git::status::worktree_status::WorktreeStatus;
 pub use proq_git::{CommitId, RepoPath};

@@ -1,5 +1,6 @@
 //! Landing of lanes for the commands that land: plan, execution and report.
 
+use proq_lib::board::landing::LandingOutput;
 use proq_lib::lane::Project;
 use proq_lib::ops::land::merge;
 use proq_lib::ops::land::merge::{MergeOutcome, MergeRequest};
@@ -25,10 +26,12 @@ pub(crate) fn land_and_print(
 
 /// Prints the outcomes of a landing, as JSON or as text.
 pub(crate) fn print_outcome(context: &CommandContext, project: &Project, outcome: &MergeOutcome, all: bool) {
+    let output = LandingOutput::new(outcome);
     if context.ui.json {
-        context.ui.print_json(outcome);
+        context.ui.print_json(&output);
     } else {
         print_text(context, project, outcome, all);
+        output.diffstat.iter().for_each(|diffstat| context.ui.print_line(diffstat.to_string()));
     }
     outcome.warnings.iter().for_each(|warning| context.ui.warn(warning));
 }

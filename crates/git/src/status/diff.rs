@@ -1,6 +1,7 @@
 //! Differences that are shown to users: from a commit to another, or to a worktree.
 
 use std::ffi::OsStr;
+use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -12,7 +13,8 @@ use super::status_query::status;
 use crate::base::path::nul_separated;
 use crate::index::scratch_index;
 use crate::program::command::PrintChunk;
-use crate::{CommitId, Error, Repo, RepoPath};
+use crate::repository::objects::TempObjectStore;
+use crate::{CommitId, Error, Repo, RepoPath, TreeId};
 
 /// Worktree that commits are compared with, with or without its untracked files.
 #[derive(Debug)]
@@ -222,7 +224,86 @@ pub struct FileLineCounts {
     pub removed: Option<usize>,
 }
 
+/// Size of a difference, as `git diff --shortstat` counts it. Its text is the one that git prints.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct DiffStat {
+    /// Number of changed files; a renamed file counts once where git detects renames.
+    pub files: usize,
+    /// Number of added lines.
+    pub insertions: usize,
+    /// Number of removed lines.
+    pub deletions: usize,
+}
+
+impl DiffStat {
+    /// Returns the sum of two sizes.
+    #[must_use]
+    pub fn plus(self, other: DiffStat) -> DiffStat {
+        DiffStat {
+            files: self.files + other.files,
+            insertions: self.insertions + other.insertions,
+            deletions: self.deletions + other.deletions,
+        }
+    }
+
+    /// Parses a line of git: ` 3 files changed, 10 insertions(+), 2 deletions(-)`.
+    fn parse(line: &str) -> Option<DiffStat> {
+        let mut stat = DiffStat::default();
+        for part in line.trim().split(", ") {
+            let (number, words) = part.split_once(' ')?;
+            let count = match words.chars().next()? {
+                'f' => &mut stat.files,
+                'i' => &mut stat.insertions,
+                'd' => &mut stat.deletions,
+                _ => return None,
+            };
+            *count = number.parse().ok()?;
+        }
+        Some(stat)
+    }
+}
+
+impl fmt::Display for DiffStat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let DiffStat { files, insertions, deletions } = *self;
+        let plural = |count: usize| if count == 1 { "" } else { "s" };
+        write!(f, "{files} file{} changed", plural(files))?;
+        if insertions > 0 || deletions == 0 {
+            write!(f, ", {insertions} insertion{}(+)", plural(insertions))?;
+        }
+        if deletions > 0 || insertions == 0 {
+            write!(f, ", {deletions} deletion{}(-)", plural(deletions))?;
+        }
+        Ok(())
+    }
+}
+
 impl Repo {
+    /// Returns the size of the difference of each pair of trees, from the first to the second, as `git diff`
+    /// counts it with the settings of the repository. The trees may exist only in `temp_objects`.
+    pub fn diff_stats(
+        &self,
+        pairs: &[[TreeId; 2]],
+        temp_objects: Option<&TempObjectStore>,
+    ) -> Result<Vec<DiffStat>, Error> {
+        // Unlike `git diff`, `git diff-tree` ignores these settings.
+        let rename_option = match self.setting_text("diff.renames").as_deref() {
+            Some("copies" | "copy") => "--find-copies",
+            _ if self.setting_bool("diff.renames") == Some(false) => "--no-renames",
+            _ => "--find-renames",
+        };
+        let algorithm = self.setting_text("diff.algorithm");
+        let lines: String = pairs.iter().map(|[from, to]| format!("{from} {to}\n")).collect();
+        let command = TempObjectStore::redirect_writes(temp_objects, self.git())
+            .args(["diff-tree", "--stdin", "--shortstat", "--no-ext-diff", rename_option])
+            .args(algorithm.map(|name| format!("--diff-algorithm={name}")))
+            .input(lines);
+        let args = command.display_args();
+        let output = command.run()?.trimmed_stdout();
+        parse_diff_stats(&output, pairs.len())
+            .ok_or(Error::UnexpectedOutput { args, fault_or_output: output })
+    }
+
     /// Returns the files that change from one commit to another, with git's counts of their lines.
     pub fn line_counts(&self, from: CommitId, to: CommitId) -> Result<Vec<FileLineCounts>, Error> {
         let command = self.git().args(["diff", "--numstat", "-z", "--no-ext-diff", "--no-renames"]);
@@ -239,6 +320,40 @@ fn parse_numstat(field: &[u8]) -> Option<FileLineCounts> {
     Some(FileLineCounts { path: RepoPath::new(columns.next()?), added, removed })
 }
 
+/// Parses for each of `count` pairs a line with two ids, followed by a line with a size unless it is zero.
+fn parse_diff_stats(output: &str, count: usize) -> Option<Vec<DiffStat>> {
+    let mut out: Vec<DiffStat> = Vec::new();
+    for line in output.lines() {
+        match line.starts_with(' ') {
+            true => *out.last_mut()? = DiffStat::parse(line)?,
+            false => out.push(DiffStat::default()),
+        }
+    }
+    (out.len() == count).then_some(out)
+}
+
 fn revision_args(from: CommitId, to: Option<CommitId>) -> Vec<String> {
     std::iter::once(from).chain(to).map(|id| id.to_string()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn diff_stats_read_and_print_what_git_prints() {
+        let sizes = [
+            "1 file changed, 0 insertions(+), 0 deletions(-)",
+            "3 files changed, 10 insertions(+), 2 deletions(-)",
+            "1 file changed, 1 insertion(+)",
+            "2 files changed, 1 deletion(-)",
+        ];
+        let output: String = sizes.iter().map(|size| format!("a b\n {size}\n")).collect();
+        let parsed = parse_diff_stats(&format!("a b\n{output}a b"), 6).unwrap();
+        assert_eq!((parsed[0], parsed[5]), (DiffStat::default(), DiffStat::default()));
+        let printed: Vec<String> = parsed[1..5].iter().map(ToString::to_string).collect();
+        assert_eq!(printed, sizes);
+        assert_eq!(parsed[2].plus(parsed[3]), DiffStat { files: 4, insertions: 11, deletions: 2 });
+        assert_eq!(parse_diff_stats(&output, 3), None);
+    }
 }

@@ -6,6 +6,7 @@ pub mod batches;
 pub mod cost;
 pub mod diff;
 pub mod error;
+pub mod landing;
 pub mod logs;
 pub mod lookup;
 pub mod matrix;

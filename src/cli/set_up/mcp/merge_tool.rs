@@ -3,6 +3,7 @@
 use std::hash::BuildHasher;
 
 use clap::{Args, FromArgMatches};
+use proq_lib::board::landing::LandingOutput;
 use proq_lib::lane::recovery;
 use proq_lib::ops::land::merge;
 use proq_lib::ops::land::merge::{MergeOutcome, MergeRequest};
@@ -119,6 +120,6 @@ fn plan_text(request: &MergeToolRequest, forecast: &MergeOutcome, token: &str) -
              have changed; look at it, then call merge again with this token"
         }
     };
-    let answer = json!({ "plan": json_value(forecast), "token": (!is_empty).then_some(token), "next": next });
+    let answer = json!({ "plan": json_value(LandingOutput::new(forecast)), "token": (!is_empty).then_some(token), "next": next });
     serde_json::to_string_pretty(&answer).unwrap_or_default()
 }

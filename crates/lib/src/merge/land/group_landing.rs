@@ -46,6 +46,7 @@ impl LandingContext<'_, '_> {
         match op.attempt_or_revert(|| self.land_with_retries(onto, candidates)) {
             Ok(prepared) => {
                 report.order_notes.extend(prepared.order_notes);
+                report.forecasts.extend(prepared.forecast);
                 report.lanes.extend(emit_and_collect_outcomes(op, &prepared.verified, self.landing.dry_run));
             }
             Err(e) if matches!(e.exit(), Exit::Signal(_)) => return Err(e),
@@ -122,6 +123,7 @@ impl LandingContext<'_, '_> {
                             announce_landing(self.op, &prepared.verified.stack);
                         }
                         report.order_notes.extend(prepared.order_notes);
+                        report.forecasts.extend(prepared.forecast);
                         report.lanes.extend(stack_outcomes(&prepared.verified.stack, dry_run));
                     }
                     return Ok(());

@@ -7,6 +7,7 @@ use proq_git::repository::objects::TempObjectStore;
 use proq_git::worktrees::worktree::WorktreeList;
 use proq_store::paths::layout::Layout;
 
+use super::base_forecast::forecast_base;
 use super::{branch_move, local_changes};
 use crate::lane;
 use crate::lane::state::{in_place_guard, lane_state};
@@ -20,7 +21,7 @@ use crate::merge::stack::stack_order::OrderedStack;
 use crate::merge::stack::{git_options, stack_order};
 use crate::merge::types::candidate::Candidate;
 use crate::merge::types::options::{Landing, StackOrder};
-use crate::merge::types::outcome::LaneOutcome;
+use crate::merge::types::outcome::{BaseForecast, LaneOutcome};
 use crate::merge::verify::checked_stack::{PendingRef, VerifiedStack};
 use crate::merge::verify::verifier::Verifier;
 use crate::operation::journaled_operation::Operation;
@@ -45,6 +46,8 @@ pub(crate) struct PreparedStack {
     pub(crate) verified: VerifiedStack,
     /// Notes for the user on the order of the lanes.
     pub order_notes: Vec<String>,
+    /// What the base would have; none unless this is a dry run in which a lane lands.
+    pub forecast: Option<BaseForecast>,
 }
 
 impl LandingContext<'_, '_> {
@@ -102,7 +105,7 @@ impl LandingContext<'_, '_> {
             Ok::<_, Error>(stack)
         };
         let verified = self.verifier.verify(self.op, stack, &lanes, pending, &rebuild)?;
-        Ok(PreparedStack { verified, order_notes: why })
+        Ok(PreparedStack { verified, order_notes: why, forecast: None })
     }
 }
 
@@ -187,7 +190,9 @@ fn prepare_dry_run(
         branch_move::preflight(op, &stack, stack.applied_lanes.len(), temp_objects)?;
     }
     verifier.add_tasks_to_summary(&stack);
-    Ok(PreparedStack { verified: VerifiedStack { stack, failed_lanes: Vec::new() }, order_notes })
+    let forecast = forecast_base(op.project, verifier, &stack, temp_objects)?;
+    let verified = VerifiedStack { stack, failed_lanes: Vec::new() };
+    Ok(PreparedStack { verified, order_notes, forecast })
 }
 
 /// Candidates of a landing after their lanes were read again.

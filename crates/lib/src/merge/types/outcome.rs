@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use proq_base::explain::Exit;
 use proq_base::lane_name::LaneName;
 use proq_base::process::limited_process::ExitOutcome;
-use proq_git::{CommitId, RepoPath};
+use proq_git::status::diff::DiffStat;
+use proq_git::{CommitId, RepoPath, TreeId};
 use proq_store::paths::path_form;
 use proq_store::records::lane::MergeStrategy;
 use serde::Serialize;
@@ -205,6 +206,42 @@ pub struct TaskChecks {
     pub commands: Vec<String>,
 }
 
+/// What a base would have after a landing, from the trees that the forecast merged.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct BaseForecast {
+    /// Branch that the lanes land on.
+    pub onto: String,
+    /// Lanes that would land, in order.
+    #[serde(skip)]
+    pub lanes: Vec<LaneForecast>,
+    /// Strategy by which they land.
+    #[serde(rename = "method")]
+    pub strategy: MergeStrategy,
+    /// Tree that the base would have. Its objects may not exist.
+    pub tree: TreeId,
+    /// Difference from the base's present tree; none if git cannot compare them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub diffstat: Option<DiffStat>,
+    /// Command lines that would check the tree, in order.
+    #[serde(rename = "checks")]
+    pub check_commands: Vec<String>,
+}
+
+/// What one lane adds to its base in a forecast.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LaneForecast {
+    /// Name of the lane.
+    #[serde(skip)]
+    pub lane: LaneName,
+    /// Difference that the lane makes to its base with the lanes that land before it; none if git cannot
+    /// compare them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub diffstat: Option<DiffStat>,
+    /// Command lines that would check the lane on its base, in order.
+    #[serde(rename = "checks")]
+    pub check_commands: Vec<String>,
+}
+
 /// Result of pushing a base that lanes landed on.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct PushReport {
@@ -248,9 +285,19 @@ pub struct LandingReport {
     /// Result of pushing each base that lanes landed on.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pushed: Vec<PushReport>,
+    /// What each base would have that lanes would land on; empty unless this is a forecast.
+    #[serde(skip)]
+    pub forecasts: Vec<BaseForecast>,
 }
 
 impl LandingReport {
+    /// Returns how much a forecast landing changes on all bases together; none if nothing would land, or git
+    /// cannot compare a base.
+    pub fn forecast_diffstat(&self) -> Option<DiffStat> {
+        let stats: Option<Vec<DiffStat>> = self.forecasts.iter().map(|base| base.diffstat).collect();
+        stats?.into_iter().reduce(DiffStat::plus)
+    }
+
     /// Returns the exit code: the first that applies of a lock, a refusal (of a lane or a push), a failed
     /// check, a conflict, done.
     pub fn exit(&self) -> Exit {

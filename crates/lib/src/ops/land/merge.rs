@@ -9,7 +9,6 @@ use std::path::PathBuf;
 use proq_base::diagnostics::Listener;
 use proq_base::lane_name::LaneName;
 use proq_store::records::lane::LaneRecord;
-use serde::Serialize;
 
 use self::conflict_agent::{ConflictAgent, ConflictAgentChoice, ConflictAgentError};
 use self::fingerprint::{MergeFingerprint, RepoState};
@@ -73,18 +72,15 @@ pub struct MergePlan {
 }
 
 /// Result of a landing or of its forecast.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone)]
 pub struct MergeOutcome {
     /// Outcome of each lane, of the checks and of the pushes.
-    #[serde(flatten)]
     pub report: LandingReport,
     /// Whether this is a forecast.
     pub dry_run: bool,
     /// Agent that resolves conflicts.
-    #[serde(skip)]
     pub conflict_agent: Option<ConflictAgent>,
     /// Warnings about automatic merges that waited for this landing.
-    #[serde(skip)]
     pub warnings: Vec<String>,
 }
 

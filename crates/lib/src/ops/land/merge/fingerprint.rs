@@ -18,7 +18,7 @@ use crate::merge::types::outcome::LandingReport;
 
 /// Hash that is equal for two plans of a landing only if the same would land with the same effects: it covers
 /// lanes and bases with their tips, uncommitted work that would land, settings, checks, remotes, the order of
-/// the lanes, and the result for each of them. It is the same in every process of one version of git-proq.
+/// the lanes, the result for each of them, and the tree that each base would have. It is the same in every process of one version of git-proq.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct MergeFingerprint(String);
 
@@ -44,7 +44,8 @@ impl MergeFingerprint {
         }
         // Whether a check ran or its result was cached does not belong to the plan.
         let checks = forecast.checks.as_ref().map(|c| (&c.commands, &c.tasks, &c.unapproved));
-        let _ = writeln!(text, "{checks:?} {:?} {:?}", forecast.pushed, forecast.stopped);
+        let trees: Vec<_> = forecast.forecasts.iter().map(|base| (&base.onto, base.tree)).collect();
+        let _ = writeln!(text, "{checks:?} {:?} {:?} {trees:?}", forecast.pushed, forecast.stopped);
         MergeFingerprint(repo.blob_id(text.as_bytes()).map_or(text, |id| id.to_string()))
     }
 
