@@ -66,7 +66,7 @@ fn refused_commit_keeps_the_lane_index() {
     assert_eq!(sandbox.git_in(&lane, &["status", "--short"]), status);
     let dry = sandbox.proq(&["merge", "s", "--dry-run"]).ok();
     let (note, size) =
-        ("would be committed first: b, c, it", "3 files changed, 2 insertions(+), 2 deletions(-)");
+        ("would be committed first: b, c, it", "2 files changed, 2 insertions(+), 1 deletion(-)");
     assert_eq!(dry, format!("would land s on main; what is uncommitted in it {note}\n{size}\n"));
 }
 

@@ -1,6 +1,8 @@
 //! Tests of plans that land exactly what they forecast, or nothing.
 
+use std::fs::File;
 use std::path::Path;
+use std::sync::Arc;
 
 use proq_base::diagnostics::Listener;
 use proq_lib::lane::Project;
@@ -9,6 +11,8 @@ use proq_lib::ops::land::merge;
 use proq_lib::ops::land::merge::{MergeRequest, PinnedMergePlan};
 use proq_lib::ops::reporter::SilentReporter;
 use proq_test_kit::Sandbox;
+use tracing_subscriber::fmt::format::FmtSpan;
+use tracing_subscriber::prelude::*;
 
 /// Creates a sandbox with lane `one`, whose repository names its own author.
 fn one_lane() -> Sandbox {
@@ -25,9 +29,12 @@ fn open(repo: &Path) -> Project {
 
 /// Plans a landing of all lanes and binds it to its forecast.
 fn pinned_plan(project: &Project) -> PinnedMergePlan {
+    merge::plan(project, &all_lanes()).unwrap().pin(project).unwrap()
+}
+
+fn all_lanes() -> MergeRequest {
     let options = LandingOptions { all: true, ..LandingOptions::default() };
-    let request = MergeRequest { options, ..MergeRequest::default() };
-    merge::plan(project, &request).unwrap().pin(project).unwrap()
+    MergeRequest { options, ..MergeRequest::default() }
 }
 
 #[test]
@@ -72,14 +79,21 @@ fn pinned_plan_is_refused_after_any_change() {
 #[test]
 fn landing_of_pinned_plan_forecasts_once() {
     let sandbox = one_lane();
-    let args = ["merge", "one", "--plan-token"];
-    let token = pinned_plan(&open(&sandbox.repo)).fingerprint().as_str().to_owned();
-    let mut command = sandbox.proq_command(&sandbox.repo, &[&args[..], &[&token]].concat());
-    command.env("PROQ_LOG", "operation=info");
-    let out = sandbox.output(command);
-    assert_eq!(sandbox.read("one.txt"), "one\n", "{}", out.to_text());
-    // A forecast is an operation without steps.
-    assert_eq!(out.stderr.matches("operation{name=merge}: close").count(), 2, "{}", out.to_text());
+    let project = open(&sandbox.repo);
+    let fingerprint = pinned_plan(&project).fingerprint().as_str().to_owned();
+    let path = sandbox.root().join("spans");
+    let printer = tracing_subscriber::fmt::layer()
+        .with_span_events(FmtSpan::CLOSE)
+        .with_target(false)
+        .with_writer(Arc::new(File::create(&path).unwrap()));
+    let subscriber = tracing_subscriber::registry().with(printer).set_default();
+    let plan = merge::plan(&project, &all_lanes()).unwrap();
+    let outcome = plan.execute_pinned(&project, &SilentReporter, &fingerprint).unwrap();
+    drop(subscriber);
+    assert!(outcome.report.lanes[0].commit.is_some());
+    // A forecast is an operation too.
+    let spans = std::fs::read_to_string(&path).unwrap();
+    assert_eq!(spans.matches("operation{name=merge}: close").count(), 2, "{spans}");
 }
 
 /// Promise: agent-requests/merge-plan

@@ -293,11 +293,11 @@ impl Repo {
             _ => "--find-renames",
         };
         let algorithm = self.setting_text("diff.algorithm");
-        let lines: String = pairs.iter().map(|[from, to]| format!("{from} {to}\n")).collect();
+        let lines: Vec<String> = pairs.iter().map(|[from, to]| format!("{from} {to}\n")).collect();
         let command = TempObjectStore::redirect_writes(temp_objects, self.git())
             .args(["diff-tree", "--stdin", "--shortstat", "--no-ext-diff", rename_option])
             .args(algorithm.map(|name| format!("--diff-algorithm={name}")))
-            .input(lines);
+            .input(lines.concat());
         let args = command.display_args();
         let output = command.run()?.trimmed_stdout();
         parse_diff_stats(&output, pairs.len())
@@ -348,7 +348,7 @@ mod tests {
             "1 file changed, 1 insertion(+)",
             "2 files changed, 1 deletion(-)",
         ];
-        let output: String = sizes.iter().map(|size| format!("a b\n {size}\n")).collect();
+        let output = sizes.map(|size| format!("a b\n {size}\n")).concat();
         let parsed = parse_diff_stats(&format!("a b\n{output}a b"), 6).unwrap();
         assert_eq!((parsed[0], parsed[5]), (DiffStat::default(), DiffStat::default()));
         let printed: Vec<String> = parsed[1..5].iter().map(ToString::to_string).collect();

@@ -47,20 +47,7 @@ pub fn load_list(
         lanes.iter().filter_map(|lane| lane.clone().into_owned_lane().ok()).collect();
     let unrecorded_worktrees =
         list::unrecorded_worktrees(project, &lane_records, &WorktreeList::read(&project.repo)?)?;
-    let layout = project.store.layout();
-    let lane_usage = |lane: &AnyLane| {
-        Some((lane.name.clone(), cost::summed_lane_usage(&layout.lane(&lane.name), lane.last_run)?))
-    };
-    let task_progress = |lane: &AnyLane| {
-        let status = loop_status::read_loop_status(&layout.lane(&lane.name), lane);
-        Some((lane.name.clone(), status.ok().flatten()?))
-    };
-    let stored = StoredInfo {
-        task_loops: lanes.iter().filter_map(task_progress).collect(),
-        usage: request.include_usage.then(|| lanes.iter().filter_map(lane_usage).collect()),
-        past_lanes: if request.include_removed { project.all_past_lanes() } else { Vec::new() },
-        preview: main_checkout::preview_status(project)?,
-    };
+    let stored = load_stored(project, request, &lanes)?;
     let mut report = |progress: &LaneViewProgress<'_, Option<Forecast>>| {
         on_progress(PartialList {
             views: progress.views,
@@ -99,5 +86,23 @@ pub fn load_list(
         stored,
         unrecorded_worktrees,
         forecast,
+    })
+}
+
+/// Loads what the records have beside the lanes themselves.
+fn load_stored(project: &Project, request: ListRequest, lanes: &[AnyLane]) -> Result<StoredInfo, Error> {
+    let layout = project.store.layout();
+    let lane_usage = |lane: &AnyLane| {
+        Some((lane.name.clone(), cost::summed_lane_usage(&layout.lane(&lane.name), lane.last_run)?))
+    };
+    let task_progress = |lane: &AnyLane| {
+        let status = loop_status::read_loop_status(&layout.lane(&lane.name), lane);
+        Some((lane.name.clone(), status.ok().flatten()?))
+    };
+    Ok(StoredInfo {
+        task_loops: lanes.iter().filter_map(task_progress).collect(),
+        usage: request.include_usage.then(|| lanes.iter().filter_map(lane_usage).collect()),
+        past_lanes: if request.include_removed { project.all_past_lanes() } else { Vec::new() },
+        preview: main_checkout::preview_status(project)?,
     })
 }

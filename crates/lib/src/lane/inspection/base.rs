@@ -53,7 +53,8 @@ pub fn resolve(project: &Project, base: Option<&str>, onto: Option<&str>) -> Res
 /// [`Error::NeedsOnto`] for a detached HEAD, [`Error::UnbornBranch`].
 pub(crate) fn default_base(project: &Project) -> Result<String, Error> {
     let repo = &project.repo;
-    if let Some(here) = repo.current_worktree()
+    // No lane's worktree is the main checkout.
+    if let Some(here) = repo.current_worktree().filter(|here| repo.main_worktree() != Some(*here))
         && let Some(lane) = project.lane_at(here)?
     {
         return Ok(lane.base);
