@@ -7,13 +7,10 @@ use crate::cli::invocation::context::CommandContext;
 
 /// Prints an agent's report, one labeled line per line of text.
 pub(crate) fn print_report(context: &CommandContext, report: &ReportRecord) {
-    let print_field = |key: &str, value: &str| {
-        context.ui.print_line(format!("{} {value}", console::style(format!("{key:<10}")).dim()));
-    };
     let print_section = |key: &str, texts: &[String]| {
         for text in texts {
             for (n, text) in terminal_text::escape_lines(text).enumerate() {
-                print_field(if n == 0 { key } else { "" }, &text);
+                context.ui.print_field(if n == 0 { key } else { "" }, text);
             }
         }
     };
@@ -22,5 +19,5 @@ pub(crate) fn print_report(context: &CommandContext, report: &ReportRecord) {
     print_section("to do", &report.human_steps);
     let run_suffix =
         if report.run == RunNumber::NONE { String::new() } else { format!(", in run {}", report.run) };
-    print_field("", &format!("said {}{run_suffix}", report.at.to_local_text()));
+    context.ui.print_field("", format!("said {}{run_suffix}", report.at.to_local_text()));
 }

@@ -84,43 +84,38 @@ pub(crate) fn run(context: &CommandContext, args: &Compare) -> CommandResult {
 
 /// Prints the comparison as tables, then the files that only one attempt changes.
 fn print_comparison(context: &CommandContext, args: &Compare, comparison: &Comparison) {
-    let width = crate::cli::terminal::table::terminal_width().unwrap_or(comparison_table::NON_TERMINAL_WIDTH);
-    for table in comparison_table::render_tables(comparison, width) {
-        context.ui.print_line(table);
-        context.ui.print_line("");
+    let (ui, attempts) = (context.ui, &comparison.attempts);
+    for table in comparison_table::render_tables(comparison) {
+        ui.print_line(format!("{table}\n"));
     }
-    for attempt in comparison.attempts.iter().filter(|attempt| !attempt.exclusive_files.is_empty()) {
-        if comparison.attempts.len() > 1 {
-            let named: Vec<String> =
-                attempt.exclusive_files.iter().take(MAX_FILES_NAMED).map(ToString::to_string).collect();
-            let more = attempt.exclusive_files.len().saturating_sub(MAX_FILES_NAMED);
-            let more = if more == 0 { String::new() } else { format!(" and {more} more") };
-            context.ui.print_line(format!("only {}: {}{more}", attempt.lane, named.join(", ")));
+    for AttemptSummary { lane, exclusive_files: files, .. } in attempts.iter().filter(|_| attempts.len() > 1)
+    {
+        let named: Vec<String> = files.iter().take(MAX_FILES_NAMED).map(ToString::to_string).collect();
+        match files.len().saturating_sub(MAX_FILES_NAMED) {
+            _ if named.is_empty() => {}
+            0 => ui.print_line(format!("only {lane}: {}", named.join(", "))),
+            more => ui.print_line(format!("only {lane}: {} and {more} more", named.join(", "))),
         }
     }
-    for line in conflict_grid::conflicting_pair_lines(&comparison.pairs) {
-        context.ui.print_line(line);
-    }
-    for attempt in &comparison.attempts {
+    ui.print_each("", conflict_grid::conflicting_pair_lines(&comparison.pairs));
+    for attempt in attempts {
         let CheckStatus::Failed { command, ended, tail } = &attempt.checks else { continue };
-        context.ui.print_line(format!("{}: `{command}` failed ({ended})", attempt.lane));
-        for line in tail {
-            context.ui.print_line(format!("    {}", console::strip_ansi_codes(line)));
-        }
+        ui.print_line(format!("{}: `{command}` failed ({ended})", attempt.lane));
+        ui.print_tail(tail);
         if tail.is_empty() {
-            context.ui.hint(format!("all that it wrote: git proq logs {} --check", attempt.lane));
+            ui.hint(format!("all that it wrote: git proq logs {} --check", attempt.lane));
         }
     }
-    if !args.check && comparison.attempts.iter().any(|attempt| attempt.checks == CheckStatus::Unknown) {
-        context.ui.hint(format!("run the checks now: git proq compare --check {}", args.lanes.join(" ")));
+    if !args.check && attempts.iter().any(|attempt| attempt.checks == CheckStatus::Unknown) {
+        ui.hint(format!("run the checks now: git proq compare --check {}", args.lanes.join(" ")));
     }
     let is_landable = |attempt: &&AttemptSummary| {
         attempt.group.is_some()
             && attempt.state == LaneState::Done
             && !matches!(attempt.checks, CheckStatus::Failed { .. })
     };
-    if let Some(first) = comparison.attempts.iter().find(is_landable) {
-        let others = if comparison.attempts.len() > 1 { ", discarding the others" } else { "" };
-        context.ui.hint(format!("land one{others}: git proq pick {}", first.lane));
+    if let Some(first) = attempts.iter().find(is_landable) {
+        let others = if attempts.len() > 1 { ", discarding the others" } else { "" };
+        ui.hint(format!("land one{others}: git proq pick {}", first.lane));
     }
 }

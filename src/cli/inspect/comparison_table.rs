@@ -2,15 +2,15 @@
 //! below for the others.
 
 use console::{measure_text_width, style, truncate_str};
+use proq_base::usage::Tokens;
 use proq_lib::merge::comparison::compare::{AttemptSummary, Comparison};
 use proq_lib::merge::comparison::forecast::report::{ForecastPair, PairResult as Meeting};
 use proq_lib::merge::types::outcome::CheckStatus;
 use proq_lib::types::FileLineCounts;
 
+use crate::cli::terminal::table::output_width;
 use crate::cli::terminal::{ui, usage};
 
-/// Width of the tables in terminal columns if stdout is no terminal.
-pub(crate) const NON_TERMINAL_WIDTH: usize = 80;
 /// Minimum width, in terminal columns, to which attempts' columns are narrowed so that all attempts fit into
 /// one table.
 const MIN_COLUMN_WIDTH: usize = 18;
@@ -35,17 +35,17 @@ const ROWS: &[RowSpec] = &[
     ("with others", conflicting_attempts_cell),
     ("run time", run_time_cell),
     ("tokens", tokens_cell),
-    ("cost", cost_cell),
+    ("cost", |_, attempt| attempt.costs.cost.map(usage::cost_text).unwrap_or_default()),
 ];
 
-/// Renders the comparison as tables that are at most `width` columns wide, to be printed one below the other.
-pub(crate) fn render_tables(comparison: &Comparison, width: usize) -> Vec<String> {
+/// Renders the comparison as tables as wide as the output, to be printed one below the other.
+pub(crate) fn render_tables(comparison: &Comparison) -> Vec<String> {
     let label_width = ROWS.iter().map(|(name, _)| name.len()).max().unwrap_or_default();
-    let all_cells =
-        comparison.attempts.iter().map(|attempt| attempt_cells(comparison, attempt)).collect::<Vec<_>>();
-    let widest = |cells: &Vec<String>| cells.iter().map(|cell| measure_text_width(cell)).max().unwrap_or(0);
-    let natural_width = all_cells.iter().map(widest).max().unwrap_or(0).max(1);
-    let available_width = width.saturating_sub(label_width).max(COLUMN_GAP + MIN_COLUMN_WIDTH);
+    let all_cells: Vec<_> =
+        comparison.attempts.iter().map(|attempt| attempt_cells(comparison, attempt)).collect();
+    let natural_width =
+        all_cells.iter().flatten().map(|cell| measure_text_width(cell)).max().unwrap_or(0).max(1);
+    let available_width = output_width().saturating_sub(label_width).max(COLUMN_GAP + MIN_COLUMN_WIDTH);
     // As many as fit at their full width; narrower columns if all attempts then fit into one table.
     let full_width_count = (available_width / (natural_width + COLUMN_GAP)).max(1);
     let narrow_count = available_width / (MIN_COLUMN_WIDTH.min(natural_width) + COLUMN_GAP);
@@ -74,12 +74,10 @@ fn render_table(columns: &[Vec<String>], label: usize, column_width: usize) -> S
         let mut line = format!("{name:label$}");
         for cells in columns {
             // Attempts of one task differ in the end of their name.
-            let cell = if row == 0 {
-                style(truncate_start(&cells[row], column_width)).bold().to_string()
-            } else {
-                cells[row].clone()
+            let cell = match row {
+                0 => style(truncate_start(&cells[row], column_width)).bold().to_string(),
+                _ => truncate_str(&cells[row], column_width, "…").into_owned(),
             };
-            let cell = truncate_str(&cell, column_width, "…");
             let pad = column_width.saturating_sub(measure_text_width(&cell));
             line.push_str(&format!("{:COLUMN_GAP$}{cell}{:pad$}", "", ""));
         }
@@ -100,13 +98,10 @@ fn truncate_start(name: &str, width: usize) -> String {
 
 /// Formats the commit and the base that an attempt starts from; empty if all attempts start from the same.
 fn start_and_base_cell(comparison: &Comparison, attempt: &AttemptSummary) -> String {
-    let has_same_start =
-        |other: &AttemptSummary| (&other.base, other.start) == (&attempt.base, attempt.start);
-    if comparison.attempts.iter().all(has_same_start) {
-        String::new()
-    } else {
-        format!("{} {}", attempt.start.short(), attempt.base)
-    }
+    let start = format!("{} {}", attempt.start.short(), attempt.base);
+    let has_other_start =
+        |other: &AttemptSummary| (&other.base, other.start) != (&attempt.base, attempt.start);
+    if comparison.attempts.iter().any(has_other_start) { start } else { String::new() }
 }
 
 /// Formats the number of uncommitted files; empty if no attempt has any, `?` if unknown.
@@ -185,16 +180,10 @@ fn run_time_cell(_: &Comparison, attempt: &AttemptSummary) -> String {
     }
 }
 
+/// Formats the tokens of an attempt's runs. Cached input tokens count too, though they cost less.
 fn tokens_cell(_: &Comparison, attempt: &AttemptSummary) -> String {
-    // Cached input tokens count too, though they cost less.
-    attempt
-        .costs
-        .tokens
-        .map_or_else(String::new, |usage| format!("{} in, {} out", usage.total_input(), usage.output))
-}
-
-fn cost_cell(_: &Comparison, attempt: &AttemptSummary) -> String {
-    attempt.costs.cost.map_or_else(String::new, usage::cost_text)
+    let text = |tokens: Tokens| format!("{} in, {} out", tokens.total_input(), tokens.output);
+    attempt.costs.tokens.map(text).unwrap_or_default()
 }
 
 /// Formats a duration for a table: `12s`, `5m 12s`, `3h 5m`.

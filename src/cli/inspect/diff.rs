@@ -46,13 +46,11 @@ pub(crate) struct Diff {
 impl Diff {
     /// Returns the part of the difference whose lines are wanted in JSON; none without them.
     fn selection(&self) -> Result<Option<PatchSelection>, UsageError> {
-        let parse = |text: &String| {
-            RepoPath::from_text(text.trim_end_matches('/')).ok_or(UsageError::MissingArgument {
-                problem: "--path takes the path of a file or folder, as JSON has it",
-                example: "git proq diff payments --json --patch --path src/pay.rs",
-            })
-        };
-        let path = self.path.as_ref().map(parse).transpose()?;
+        let example = "git proq diff payments --json --patch --path src/pay.rs";
+        let error = UsageError::missing("--path takes the path of a file or folder, as JSON has it", example);
+        let path =
+            self.path.as_deref().map(|text| RepoPath::from_text(text.trim_end_matches('/')).ok_or(error));
+        let path = path.transpose()?;
         Ok(self.patch.then_some(PatchSelection { path, context: self.context }))
     }
 }

@@ -54,14 +54,13 @@ pub(crate) fn run(context: &CommandContext, args: &Events) -> CommandResult {
     };
     let mut reader = EventReader::start_after(&project.store, start_after);
     let mut events = reader.poll()?;
-    let first = events.first().map(|event| event.n);
-    if let Some((since, first)) =
-        args.since.zip(first).filter(|(since, first)| *first > since.saturating_add(1))
+    let wanted = args.since.map(|number| number.saturating_add(1));
+    if let (Some(wanted), Some(first)) = (wanted, events.first().map(|event| event.n))
+        && first > wanted
     {
-        let first_expired = since.saturating_add(1);
+        let last = first - 1;
         context.ui.warn(format!(
-            "events {first_expired} to {} are not kept any more (event.keep): these begin with number {first}",
-            first - 1
+            "events {wanted} to {last} are not kept any more (event.keep): these begin with number {first}"
         ));
     }
     let max_events = args.last.unwrap_or(usize::MAX);
@@ -71,11 +70,8 @@ pub(crate) fn run(context: &CommandContext, args: &Events) -> CommandResult {
         return Ok(Exit::Success);
     }
     if events.is_empty() && max_events > 0 && (wants_past || !args.follow) {
-        context.ui.status(if reader.last_number() == 0 {
-            "nothing has happened yet"
-        } else {
-            "nothing has happened since"
-        });
+        let since = if reader.last_number() == 0 { "yet" } else { "since" };
+        context.ui.status(format!("nothing has happened {since}"));
     }
     print_events(context, &events);
     let Some(mut watch) = watch else { return Ok(Exit::Success) };
@@ -83,9 +79,7 @@ pub(crate) fn run(context: &CommandContext, args: &Events) -> CommandResult {
         watch.wait_for_change()?;
         let new = reader.poll()?;
         print_events(context, &new);
-        for event in &new {
-            context.ui.notify_terminal(&project, event);
-        }
+        new.iter().for_each(|event| context.ui.notify_terminal(&project, event));
     }
 }
 

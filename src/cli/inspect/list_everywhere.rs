@@ -22,12 +22,13 @@ pub(crate) fn run(context: &CommandContext, all: bool) -> CommandResult {
         context.ui.print_json(output);
         return Ok(exit);
     }
-    let mut exit = Exit::Success;
-    for (n, git_dir) in known.git_dirs.iter().enumerate() {
-        if let Err(failure) = print_repository(context, git_dir, request, n == 0) {
+    let (mut exit, mut gap) = (Exit::Success, "");
+    for git_dir in &known.git_dirs {
+        if let Err(failure) = print_repository(context, git_dir, request, gap) {
             exit = failure.0.exit();
             failure::print_failure(&failure, false);
         }
+        gap = "\n";
     }
     if known.git_dirs.is_empty() {
         context.ui.status("no repository with lanes is known; each is from its next lane on");
@@ -36,19 +37,16 @@ pub(crate) fn run(context: &CommandContext, all: bool) -> CommandResult {
     Ok(exit)
 }
 
-/// Prints the lanes of one repository.
+/// Prints the lanes of one repository, after `gap`.
 fn print_repository(
     context: &CommandContext,
     git_dir: &Path,
     request: ListRequest,
-    is_first: bool,
+    gap: &str,
 ) -> Result<(), Failure> {
     let project = open_repository(git_dir)?;
     let lane_list = load_list(&project, request, &mut |_| {})?;
-    if !is_first {
-        context.ui.print_line("");
-    }
-    context.ui.print_line(console::style(project.repo.command_dir().display()).bold().to_string());
+    context.ui.print_line(format!("{gap}{}", console::style(project.repo.command_dir().display()).bold()));
     let is_empty = lane_list.views.is_empty() && lane_list.stored.past_lanes.is_empty();
     context.ui.print_line(if is_empty { "no lanes".to_owned() } else { render_table(&lane_list) });
     Ok(())

@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
-use console::style;
 use proq_base::explain::Exit;
 use proq_base::interrupt;
 use proq_lib::board::matrix::{find_lanes, read_matrix};
@@ -103,30 +102,20 @@ fn print_forecast(context: &CommandContext, forecast: &Forecast) {
     if forecast.lanes.is_empty() {
         ui.print_line("no lanes to compare");
     } else {
-        let width = crate::cli::terminal::table::terminal_width();
-        for grid in conflict_grid::render_grids(forecast, width) {
-            ui.print_line(grid);
-            ui.print_line("");
-        }
-        for line in conflict_grid::conflict_or_unknown_lines(forecast) {
-            ui.print_line(line);
-        }
+        ui.print_each("", conflict_grid::render_grids(forecast).iter().map(|grid| format!("{grid}\n")));
+        ui.print_each("", conflict_grid::conflicting_pair_lines(&forecast.pairs));
         ui.print_line(conflict_grid::summary_line(forecast));
     }
-    for lane in &forecast.lanes {
-        if let Some(note) = &lane.note {
-            ui.warn(format!("only what is committed in lane '{}' was compared: {note}", lane.lane));
-        }
+    for (lane, note) in forecast.lanes.iter().filter_map(|lane| Some((&lane.lane, lane.note.as_ref()?))) {
+        ui.warn(format!("only what is committed in lane '{lane}' was compared: {note}"));
     }
     let mut lanes_by_reason: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for skipped_lane in &forecast.skipped {
         lanes_by_reason.entry(&skipped_lane.reason).or_default().push(skipped_lane.lane.as_str());
     }
-    if !lanes_by_reason.is_empty() {
-        let entries: Vec<String> = lanes_by_reason
-            .iter()
-            .map(|(reason, lanes)| format!("{} ({reason})", lanes.join(", ")))
-            .collect();
-        ui.status(style(format!("left out: {}", entries.join("; "))).dim().for_stderr().to_string());
+    let entries: Vec<String> =
+        lanes_by_reason.iter().map(|(reason, lanes)| format!("{} ({reason})", lanes.join(", "))).collect();
+    if !entries.is_empty() {
+        ui.dim_status(format!("left out: {}", entries.join("; ")));
     }
 }

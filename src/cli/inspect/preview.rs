@@ -6,7 +6,7 @@ use proq_base::explain::Exit;
 use proq_base::lane_name::LaneName;
 use proq_lib::lane::Project;
 use proq_lib::ops::preview;
-use proq_lib::ops::preview::{PreviewChange, PreviewRequest};
+use proq_lib::ops::preview::{PreviewChange, PreviewOutcome, PreviewRequest};
 use proq_lib::preview::enter::EnterResult;
 use proq_lib::preview::leave::LeaveResult;
 use proq_lib::preview::plan::PreviewPlan;
@@ -18,6 +18,7 @@ use crate::cli::arguments::candidates::owned_lane_names;
 use crate::cli::invocation::caller;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::terminal::ui;
+use crate::cli::terminal::ui::Ui;
 
 /// Show a lane in the main checkout, and go back
 ///
@@ -61,91 +62,78 @@ pub(crate) fn run(context: &CommandContext, args: &Preview) -> CommandResult {
     let outcome = if args.dry_run { plan.forecast(&project)? } else { plan.execute(&project)? };
     // A conflict has its own exit code, because the user has to resolve it.
     let exit = if outcome.conflicts.is_empty() { Exit::Success } else { Exit::Conflicts };
-    if context.ui.json {
-        context.ui.print_json(outcome);
-        return Ok(exit);
-    }
-    match &outcome.change {
-        PreviewChange::Entered(lane, entered) => print_entered(context, lane, entered),
-        PreviewChange::Refreshed(refreshed) => print_refreshed(context, refreshed),
-        PreviewChange::Left(left) => print_preview_end(context, &project, left),
-        PreviewChange::Forecast(plan) => print_forecast(context, plan),
-    }
-    Ok(exit)
+    let print_change = |context: &CommandContext, outcome: &PreviewOutcome| match &outcome.change {
+        PreviewChange::Entered(lane, entered) => print_entered(context.ui, lane, entered),
+        PreviewChange::Refreshed(refreshed) => print_refreshed(context.ui, refreshed),
+        PreviewChange::Left(left) => print_preview_end(context.ui, &project, left),
+        PreviewChange::Forecast(plan) => print_forecast(context.ui, plan),
+    };
+    context.show(&outcome, print_change).and(Ok(exit))
 }
 
-fn print_entered(context: &CommandContext, lane: &LaneName, entered: &EnterResult) {
+fn print_entered(ui: Ui, lane: &LaneName, entered: &EnterResult) {
     if entered.was_shown {
-        context.ui.print_line(format!("the main checkout shows '{lane}' already"));
-        context.ui.hint("bring it up to date: git proq preview --refresh");
-        return;
+        ui.print_line(format!("the main checkout shows '{lane}' already"));
+        return ui.hint("bring it up to date: git proq preview --refresh");
     }
-    context.ui.print_line(format!("the main checkout shows '{lane}' ({})", entered.tip.short()));
+    ui.print_line(format!("the main checkout shows '{lane}' ({})", entered.tip.short()));
     if entered.changes_parked {
-        context.ui.status(format!(
-            "your changes on {} are set aside and come back with --back",
-            entered.previous_head
-        ));
+        let head = &entered.previous_head;
+        ui.status(format!("your changes on {head} are set aside and come back with --back"));
     }
     if entered.restored_edits > 0 {
-        context.ui.status("your edits from its last preview are back");
+        ui.status("your edits from its last preview are back");
     }
-    context.ui.hint("go back: git proq preview --back");
+    ui.hint("go back: git proq preview --back");
 }
 
-fn print_refreshed(context: &CommandContext, refreshed: &RefreshResult) {
+fn print_refreshed(ui: Ui, refreshed: &RefreshResult) {
     let (lane, new) = (&refreshed.lane, refreshed.new_commit.short());
-    context.ui.print_line(match refreshed.old_commit == refreshed.new_commit {
+    ui.print_line(match refreshed.old_commit == refreshed.new_commit {
         true => format!("the preview of '{lane}' is up to date ({new})"),
         false => format!("the preview of '{lane}' moved from {} to {new}", refreshed.old_commit.short()),
     });
 }
 
 /// Prints that the preview ended, and what became of the user's changes.
-fn print_preview_end(context: &CommandContext, project: &Project, back: &LeaveResult) {
-    context.ui.print_line(format!("the main checkout is on {} again", back.head));
+fn print_preview_end(ui: Ui, project: &Project, back: &LeaveResult) {
+    let (lane, head) = (&back.lane, &back.head);
+    ui.print_line(format!("the main checkout is on {head} again"));
     match &back.restore_outcome {
         None => {}
-        Some(RestoreOutcome::Exact) => context.ui.status("your changes are back exactly as they were"),
+        Some(RestoreOutcome::Exact) => ui.status("your changes are back exactly as they were"),
         Some(RestoreOutcome::Merged) => {
-            context.ui.status(format!("your changes are back, on top of what {} is now", back.head));
+            ui.status(format!("your changes are back, on top of what {head} is now"));
         }
         Some(RestoreOutcome::Conflict(paths)) => {
-            context.ui.warn(format!(
-                "{} has moved, and your changes conflict with it in {}; the checkout is clean and your changes are kept",
-                back.head,
-                ui::pluralize(paths.len(), "file")
+            let files = ui::pluralize(paths.len(), "file");
+            ui.warn(format!(
+                "{head} has moved, and your changes conflict with it in {files}; the checkout is clean and your changes are kept"
             ));
             let method = snap_restore::choose_stash_method(&project.repo, back.conflicting_snapshot, paths);
             let id = back.conflicting_snapshot.map(|id| id.to_string()).unwrap_or_default();
-            context.ui.hint(format!("bring them back {}: {} {id}", method.purpose(), method.command()));
+            ui.hint(format!("bring them back {}: {} {id}", method.purpose(), method.command()));
         }
     }
     if back.saved_edits.is_some() {
-        context
-            .ui
-            .status(format!("your edits in the preview come back with the next preview of '{}'", back.lane));
+        ui.status(format!("your edits in the preview come back with the next preview of '{lane}'"));
     }
 }
 
 /// Prints what the preview command would do.
-fn print_forecast(context: &CommandContext, plan: &PreviewPlan) {
-    context.ui.print_line(format!(
-        "would bring the main checkout from {} to {}",
-        plan.current_head, plan.target_head
-    ));
-    context.ui.print_line(format!("  files that change   {}", plan.changed_files));
+fn print_forecast(ui: Ui, plan: &PreviewPlan) {
+    let PreviewPlan { current_head, target_head, .. } = plan;
+    ui.print_line(format!("would bring the main checkout from {current_head} to {target_head}"));
+    ui.print_line(format!("  files that change   {}", plan.changed_files));
     if !plan.parked_paths.is_empty() {
-        context.ui.print_line(format!("  files set aside     {}", plan.parked_paths.len()));
-        for path in plan.parked_paths.iter().take(10) {
-            context.ui.print_line(format!("    {path}"));
-        }
+        ui.print_line(format!("  files set aside     {}", plan.parked_paths.len()));
+        ui.print_each("    ", plan.parked_paths.iter().take(10));
     }
     if plan.has_parked_changes && plan.lane.is_none() {
         let conflict_note = match plan.may_conflict {
-            true => format!(", or stay kept if they conflict with {}", plan.target_head),
+            true => format!(", or stay kept if they conflict with {target_head}"),
             false => String::new(),
         };
-        context.ui.print_line(format!("  your own changes would come back{conflict_note}"));
+        ui.print_line(format!("  your own changes would come back{conflict_note}"));
     }
 }

@@ -3,7 +3,6 @@
 use std::io::IsTerminal;
 use std::path::Path;
 
-use proq_base::explain::Exit;
 use proq_lib::board::rows::run_prompt::RunPrompt;
 use proq_lib::types::AnyLane;
 
@@ -11,26 +10,22 @@ use crate::cli::invocation::context::{CommandContext, CommandResult};
 
 /// Prints the prompt of the lane's last run from `dir`, the lane's record folder.
 pub(crate) fn print_prompt(context: &CommandContext, lane: &AnyLane, dir: &Path) -> CommandResult {
-    let prompt = RunPrompt::load(lane, dir)?;
-    if context.ui.json {
-        context.ui.print_json(prompt);
-        return Ok(Exit::Success);
-    }
-    if let Some(rules) = &prompt.rules {
-        context.ui.status("apart from the prompt:");
-        context.ui.print_text(rules);
-        context.ui.print_line("");
-        context.ui.status("the prompt:");
-    }
-    for (n, text) in std::iter::once(&prompt.prompt).chain(&prompt.delivered_messages).enumerate() {
-        if n > 0 {
+    context.show(RunPrompt::load(lane, dir)?, |context, prompt| {
+        if let Some(rules) = &prompt.rules {
+            context.ui.status("apart from the prompt:");
+            context.ui.print_text(rules);
             context.ui.print_line("");
-            context.ui.status("then, while it was at work:");
+            context.ui.status("the prompt:");
         }
-        context.ui.print_text(text);
-        if !std::io::stdout().is_terminal() && !text.ends_with('\n') {
-            context.ui.print_line("");
+        for (n, text) in std::iter::once(&prompt.prompt).chain(&prompt.delivered_messages).enumerate() {
+            if n > 0 {
+                context.ui.print_line("");
+                context.ui.status("then, while it was at work:");
+            }
+            context.ui.print_text(text);
+            if !std::io::stdout().is_terminal() && !text.ends_with('\n') {
+                context.ui.print_line("");
+            }
         }
-    }
-    Ok(Exit::Success)
+    })
 }

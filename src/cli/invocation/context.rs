@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use proq_base::explain::Exit;
 use proq_lib::lane::Project;
+use serde::Serialize;
 
 use super::failure::Failure;
 use crate::cli::terminal::ui::Ui;
@@ -35,5 +36,14 @@ impl CommandContext {
     pub(crate) fn project_for_write(&self) -> Result<Project, Failure> {
         proq_base::interrupt::defer_signals();
         Ok(Project::open_recovered(&self.dir, self.ui.listener())?)
+    }
+
+    /// Prints the result of a successful command: as JSON with `--json`, otherwise by `print_text`.
+    pub(crate) fn show<T: Serialize>(&self, result: T, print_text: impl FnOnce(&Self, T)) -> CommandResult {
+        match self.ui.json {
+            true => self.ui.print_json(result),
+            false => print_text(self, result),
+        }
+        Ok(Exit::Success)
     }
 }

@@ -118,6 +118,13 @@ pub enum UsageError {
     },
 }
 
+impl UsageError {
+    /// Creates the error for a missing or unusable argument. `example` is a complete command line, for the hint.
+    pub(crate) fn missing(problem: &'static str, example: &'static str) -> UsageError {
+        UsageError::MissingArgument { problem, example }
+    }
+}
+
 /// Prints clap's output: help, the version, or an error. git intercepts `git proq --help`, so errors
 /// name `-h`.
 pub(crate) fn print_clap_output(clap_output: &clap::Error) {

@@ -1,28 +1,13 @@
-//! Landing of lanes for the commands that land: plan, execution and report.
+//! Output of the commands that land lanes.
 
 use proq_lib::board::landing::LandingOutput;
 use proq_lib::lane::Project;
-use proq_lib::ops::land::merge;
-use proq_lib::ops::land::merge::{MergeOutcome, MergeRequest};
+use proq_lib::ops::land::merge::MergeOutcome;
 use proq_lib::swarm::landing::batch_landing;
 
 use super::landing_outcomes::print_outcomes;
 use super::unlanded_batches::print_unlanded_batches;
 use crate::cli::invocation::context::CommandContext;
-use crate::cli::invocation::failure::Failure;
-
-/// Lands lanes, or forecasts that, and prints the outcomes.
-pub(crate) fn land_and_print(
-    context: &CommandContext,
-    project: &Project,
-    request: &MergeRequest,
-    dry_run: bool,
-) -> Result<MergeOutcome, Failure> {
-    let plan = merge::plan(project, request)?;
-    let outcome = if dry_run { plan.forecast(project, context)? } else { plan.execute(project, context)? };
-    print_outcome(context, project, &outcome, request.options.all);
-    Ok(outcome)
-}
 
 /// Prints the outcomes of a landing, as JSON or as text.
 pub(crate) fn print_outcome(context: &CommandContext, project: &Project, outcome: &MergeOutcome, all: bool) {
@@ -43,6 +28,6 @@ pub(crate) fn print_text(context: &CommandContext, project: &Project, outcome: &
     let needs_approval = agent.is_some_and(|agent| agent.is_configured && agent.needs_approval(project));
     let approval_note = if needs_approval { ", once it is approved" } else { "" };
     let unlanded_batches = if all { batch_landing::unlanded_batches(project) } else { Vec::new() };
-    print_outcomes(context, outcome, approval_note);
+    print_outcomes(context.ui, outcome, approval_note);
     print_unlanded_batches(context, project, &unlanded_batches);
 }

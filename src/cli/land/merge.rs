@@ -1,10 +1,10 @@
 //! The `git proq merge` command.
 
 use proq_lib::lane::Project;
-use proq_lib::ops;
 use proq_lib::ops::land::auto_merge::{AutoMergeRequest, AutoMergeTrigger};
+use proq_lib::ops::land::merge;
 
-use super::landing::{land_and_print, print_outcome};
+use super::landing::print_outcome;
 use super::merge_args::Merge;
 use super::merge_batch;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
@@ -21,17 +21,15 @@ pub(crate) fn run(context: &CommandContext, args: &Merge) -> CommandResult {
         return merge_batch::run(context, &mut project, args, batch_name);
     }
     let request = args.request(&context.dir);
+    let plan = merge::plan(&project, &request)?;
     let outcome = match &args.plan_token {
-        None => land_and_print(context, &project, &request, args.dry_run)?,
-        Some(token) => {
-            let outcome =
-                ops::land::merge::plan(&project, &request)?.execute_pinned(&project, context, token)?;
-            print_outcome(context, &project, &outcome, request.options.all);
-            outcome
-        }
+        Some(token) => plan.execute_pinned(&project, context, token)?,
+        None if args.dry_run => plan.forecast(&project, context)?,
+        None => plan.execute(&project, context)?,
     };
+    print_outcome(context, &project, &outcome, request.options.all);
     if !args.dry_run {
-        merge_batch::mark_tasks_of_landed_batches(context, &project, &outcome.report);
+        merge_batch::mark_tasks_of_landed_batches(context.ui, &project, &outcome.report);
     }
     Ok(outcome.report.exit())
 }

@@ -1,7 +1,7 @@
 //! The `git proq merge --batch` command: lands a batch's branch on its base, and marks the landed tasks in
 //! the plan.
 
-use proq_base::terminal_text;
+use proq_base::terminal_text::escape_line;
 use proq_lib::lane::Project;
 use proq_lib::merge::types::outcome::LandingReport;
 use proq_lib::swarm::ops::land_batch;
@@ -10,6 +10,7 @@ use proq_lib::swarm::ops::land_batch::{BatchMarks, LandBatchRequest};
 use super::landing::print_outcome;
 use super::merge_args::Merge;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
+use crate::cli::terminal::ui::Ui;
 
 /// Lands what is on the branch of a batch, through a landing lane of its own.
 pub(crate) fn run(
@@ -30,42 +31,31 @@ pub(crate) fn run(
         return Ok(outcome.report.exit());
     }
     let outcome = plan.execute(project, args.request(&context.dir), context, &print)?;
-    outcome.marks.iter().for_each(|marks| print_marks(context, marks));
+    outcome.marks.iter().for_each(|marks| print_marks(context.ui, marks));
     Ok(outcome.merge.report.exit())
 }
 
 /// Marks the landed tasks of batches whose landing lanes were landed by name, for example after a conflict.
-pub(crate) fn mark_tasks_of_landed_batches(
-    context: &CommandContext,
-    project: &Project,
-    report: &LandingReport,
-) {
-    for marks in land_batch::mark_tasks_of_landed_batches(project, report) {
-        print_marks(context, &marks);
-    }
+pub(crate) fn mark_tasks_of_landed_batches(ui: Ui, project: &Project, report: &LandingReport) {
+    land_batch::mark_tasks_of_landed_batches(project, report).iter().for_each(|marks| print_marks(ui, marks));
 }
 
 /// Prints what was marked in the plan's files. A failure is only a warning, since the landing is already done.
-fn print_marks(context: &CommandContext, BatchMarks { batch, onto, result }: &BatchMarks) {
-    match result {
-        Ok(marks) => {
-            if let Some(commit) = marks.commit {
-                context.ui.status(format!("noted in the plan, by commit {} on {onto}", commit.short()));
-            }
-            for path in &marks.written {
-                context.ui.status(format!("noted in {path}, which is yours to commit"));
-            }
-            for unmarked in &marks.unmarked {
-                context.ui.warn(format!(
-                    "not noted in {}: {}",
-                    unmarked.path,
-                    terminal_text::escape_line(&unmarked.reason)
-                ));
-            }
-            if marks.unmarked.iter().any(|unmarked| !unmarked.patch.is_empty()) {
-                context.ui.hint(format!("git proq report {batch} has it as a patch"));
-            }
-        }
-        Err(e) => context.ui.warn(format!("what has landed could not be noted in the plan: {e}")),
+fn print_marks(ui: Ui, BatchMarks { batch, onto, result }: &BatchMarks) {
+    let marks = match result {
+        Ok(marks) => marks,
+        Err(e) => return ui.warn(format!("what has landed could not be noted in the plan: {e}")),
+    };
+    if let Some(commit) = marks.commit {
+        ui.status(format!("noted in the plan, by commit {} on {onto}", commit.short()));
+    }
+    for path in &marks.written {
+        ui.status(format!("noted in {path}, which is yours to commit"));
+    }
+    for unmarked in &marks.unmarked {
+        ui.warn(format!("not noted in {}: {}", unmarked.path, escape_line(&unmarked.reason)));
+    }
+    if marks.unmarked.iter().any(|unmarked| !unmarked.patch.is_empty()) {
+        ui.hint(format!("git proq report {batch} has it as a patch"));
     }
 }

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
-use proq_base::explain::Exit;
 use proq_base::lane_name::LaneName;
 use proq_lib::merge::resolution::resolve::ResolvedConflict;
 use proq_lib::merge::types::resolver::Allowance;
@@ -17,6 +16,7 @@ use crate::cli::arguments::run_args::{RunArgs, refuse_full_permission};
 use crate::cli::invocation::caller;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::terminal::ui;
+use crate::cli::terminal::ui::Ui;
 
 /// Resolve the conflict of a lane
 ///
@@ -82,23 +82,17 @@ impl Resolve {
 
     /// Returns the way to resolve the conflict; none if the flags name none.
     fn method(&self, context: &CommandContext) -> Option<ResolveMethod> {
-        if self.abort {
-            return Some(ResolveMethod::Abort);
-        }
-        if let Some(agent) = &self.agent {
-            return Some(ResolveMethod::Agent {
+        match (&self.agent, &self.tool) {
+            _ if self.abort => Some(ResolveMethod::Abort),
+            (Some(agent), _) => Some(ResolveMethod::Agent {
                 agent: agent.clone(),
                 retries: self.retries,
                 run_options: self.run_args.run_options(),
                 current_dir: context.dir.clone(),
-            });
-        }
-        if self.continue_resolution {
-            return Some(ResolveMethod::Continue);
-        }
-        match &self.tool {
-            Some(tool) => Some(ResolveMethod::MergeTool(tool.clone())),
-            None => self.shell.then_some(ResolveMethod::Shell),
+            }),
+            _ if self.continue_resolution => Some(ResolveMethod::Continue),
+            (None, Some(tool)) => Some(ResolveMethod::MergeTool(tool.clone())),
+            (None, None) => self.shell.then_some(ResolveMethod::Shell),
         }
     }
 }
@@ -113,12 +107,8 @@ pub(crate) fn run(context: &CommandContext, args: &Resolve) -> CommandResult {
         refuse_full_permission(context, &project, run_options)?;
     }
     let outcome = resolve::plan(&project, args.request(method))?.execute(&project, context)?;
-    if context.ui.json {
-        context.ui.print_json(outcome);
-        return Ok(Exit::Success);
-    }
-    match outcome {
-        ResolveOutcome::Resolved { resolved, .. } => print_resolved(context, &resolved),
+    context.show(&outcome, |context, outcome| match outcome {
+        ResolveOutcome::Resolved { resolved, .. } => print_resolved(context.ui, resolved),
         ResolveOutcome::Aborted { lane, onto, saved_ref, .. } => {
             context.ui.print_line(format!("given up: lane '{lane}' is in conflict with {onto} as before"));
             if let Some(saved) = saved_ref {
@@ -126,28 +116,26 @@ pub(crate) fn run(context: &CommandContext, args: &Resolve) -> CommandResult {
             }
             context.ui.hint("bring it back: git proq undo");
         }
-    }
-    Ok(Exit::Success)
+    })
 }
 
-fn print_resolved(context: &CommandContext, resolved: &ResolvedConflict) {
+fn print_resolved(ui: Ui, resolved: &ResolvedConflict) {
     let ResolvedConflict { lane, onto, commit, resolver: by, files } = resolved;
-    match commit {
-        None => context.ui.print_line(format!("lane '{lane}' does not conflict with {onto} any more")),
+    ui.print_line(match commit {
+        None => format!("lane '{lane}' does not conflict with {onto} any more"),
         Some(commit) => {
             let resolver_suffix = match by.as_deref() {
                 Some("hand") | None => String::new(),
                 Some("git") => " by what git knew from before".to_owned(),
                 Some(agent) => format!(" by {agent}"),
             };
-            let file_count = ui::pluralize(files.len(), "file");
-            context.ui.print_line(format!(
-                "resolved{resolver_suffix}: lane '{lane}' has {onto} in it now ({}), {file_count} that conflicted",
-                commit.short()
-            ));
+            let (commit, files) = (commit.short(), ui::pluralize(files.len(), "file"));
+            format!(
+                "resolved{resolver_suffix}: lane '{lane}' has {onto} in it now ({commit}), {files} that conflicted"
+            )
         }
-    }
-    context.ui.hint(format!("look at it: git proq diff {lane}   land it: git proq merge {lane}"));
+    });
+    ui.hint(format!("look at it: git proq diff {lane}   land it: git proq merge {lane}"));
 }
 
 /// Prints the conflict and the ways to resolve it; with `--dry-run`, what the other flags would do. Changes
@@ -158,51 +146,42 @@ fn show_conflict(context: &CommandContext, args: &Resolve) -> CommandResult {
         Some(method) => resolve::plan(&project, args.request(method))?.forecast(&project)?,
         None => resolve::find_conflict(&project, &args.lane)?,
     };
-    if context.ui.json {
-        context.ui.print_json(RecordedConflict { dry_run: args.dry_run, ..conflict });
-    } else if args.dry_run {
-        context.ui.print_line(describe_plan(args, &conflict.lane, &conflict.onto));
-    } else {
-        print_conflict(context, &conflict);
-    }
-    Ok(Exit::Success)
+    let conflict = RecordedConflict { dry_run: args.dry_run, ..conflict };
+    context.show(&conflict, |context, conflict| match args.dry_run {
+        true => context.ui.print_line(describe_plan(args, &conflict.lane, &conflict.onto)),
+        false => print_conflict(context.ui, conflict),
+    })
 }
 
 /// Describes in one sentence what the command would do, for `--dry-run`.
 fn describe_plan(args: &Resolve, lane: &LaneName, onto: &str) -> String {
-    let new_tip_clause = "and make what comes of it the lane's new tip, if it is proved";
-    match (&args.agent, args.abort, args.continue_resolution) {
-        (_, true, _) => format!("would give up what is laid out of the conflict of lane '{lane}', all kept"),
-        (_, _, true) => {
-            format!("would judge what is laid out of the conflict of lane '{lane}', {new_tip_clause}")
+    let act = match (&args.agent, args.abort, args.continue_resolution) {
+        (_, true, _) => {
+            return format!("would give up what is laid out of the conflict of lane '{lane}', all kept");
         }
-        (Some(agent), ..) => format!(
-            "would merge {onto} into lane '{lane}' in a worktree of its own, send {agent} at it in up to {}, {new_tip_clause}",
-            ui::pluralize(usize::try_from(args.retries).unwrap_or(usize::MAX).saturating_add(1), "run")
-        ),
-        _ => format!(
-            "would merge {onto} into lane '{lane}' in a worktree of its own, open it for you, {new_tip_clause}"
-        ),
-    }
+        (_, _, true) => format!("judge what is laid out of the conflict of lane '{lane}'"),
+        (agent, ..) => {
+            let resolver = agent.as_ref().map_or("open it for you".to_owned(), |agent| {
+                let runs = ui::pluralize(u64::from(args.retries) + 1, "run");
+                format!("send {agent} at it in up to {runs}")
+            });
+            format!("merge {onto} into lane '{lane}' in a worktree of its own, {resolver}")
+        }
+    };
+    format!("would {act}, and make what comes of it the lane's new tip, if it is proved")
 }
 
-fn print_conflict(context: &CommandContext, conflict: &RecordedConflict) {
-    let lane = &conflict.lane;
-    context.ui.print_line(format!(
-        "lane '{lane}' conflicts with {} in {}",
-        conflict.onto,
-        ui::pluralize(conflict.files.len(), "file")
-    ));
-    for message in conflict.messages.iter().take(20) {
-        context.ui.print_line(format!("  {message}"));
-    }
-    context.ui.print_line("");
+fn print_conflict(ui: Ui, conflict: &RecordedConflict) {
+    let RecordedConflict { lane, onto, .. } = conflict;
+    let files = ui::pluralize(conflict.files.len(), "file");
+    ui.print_line(format!("lane '{lane}' conflicts with {onto} in {files}"));
+    ui.print_each("  ", conflict.messages.iter().take(20));
+    ui.print_line("");
     let print_option = |flags: &str, description: &str| {
-        context.ui.print_line(format!("  {:<44} {description}", format!("git proq resolve {lane} {flags}")));
+        ui.print_line(format!("  {:<44} {description}", format!("git proq resolve {lane} {flags}")));
     };
     if let Some(worktree) = &conflict.worktree {
-        context.ui.print_line(format!("It is laid out in {}", worktree.display()));
-        context.ui.print_line("");
+        ui.print_line(format!("It is laid out in {}\n", worktree.display()));
         print_option("--continue", "take what is there, if it is proved");
         print_option("--abort", "give it up; all that was made is kept");
     }

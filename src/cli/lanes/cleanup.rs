@@ -56,17 +56,13 @@ pub(crate) fn run(context: &CommandContext, args: &Cleanup) -> CommandResult {
     let lanes = args.lanes.iter().map(|name| project.find_any_lane(name)).collect::<Result<Vec<_>, _>>()?;
     if args.force && lanes.is_empty() {
         let problem = "--force is for lanes or a batch that are named";
-        return Err(
-            UsageError::MissingArgument { problem, example: "git proq cleanup payments --force" }.into()
-        );
+        return Err(UsageError::missing(problem, "git proq cleanup payments --force").into());
     }
     let request = CleanupRequest { lanes, all: args.all, force: args.force };
     let plan = cleanup::plan(&project, &request, &BatchRecords)?;
     let reporter = RemovalReporter::new(context, &project, RemovalReason::Cleanup);
-    let outcome = match args.dry_run {
-        true => plan.forecast(&project, &reporter)?,
-        false => plan.execute(&project, &reporter)?,
-    };
+    let outcome =
+        if args.dry_run { plan.forecast(&project, &reporter)? } else { plan.execute(&project, &reporter)? };
     if context.ui.json {
         context.ui.print_json(&outcome);
     } else if outcome.found_nothing {

@@ -43,12 +43,7 @@ pub(crate) fn run(context: &CommandContext, args: &Discard) -> CommandResult {
     }
     let plan = discard::plan(&DiscardRequest { lanes, force: args.force });
     let reporter = RemovalReporter::new(context, &project, RemovalReason::Discard);
-    let outcome = match args.dry_run {
-        true => plan.forecast(&project, &reporter),
-        false => plan.execute(&project, &reporter)?,
-    };
-    if context.ui.json {
-        context.ui.print_json(outcome);
-    }
-    Ok(reporter.exit())
+    let outcome =
+        if args.dry_run { plan.forecast(&project, &reporter) } else { plan.execute(&project, &reporter)? };
+    context.show(outcome, |_, _| {}).and(Ok(reporter.exit()))
 }

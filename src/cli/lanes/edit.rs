@@ -2,7 +2,6 @@
 
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
-use proq_base::explain::Exit;
 use proq_lib::lane::creation::create;
 use proq_lib::ops::edit;
 use proq_lib::ops::edit::EditRequest;
@@ -10,7 +9,6 @@ use proq_lib::ops::edit::EditRequest;
 use crate::cli::arguments::candidates::any_lane_names;
 use crate::cli::invocation::caller;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
-use crate::cli::invocation::failure::Failure;
 use crate::cli::invocation::usage_error::UsageError;
 
 /// Change what is said of a lane
@@ -34,22 +32,16 @@ pub(crate) struct Edit {
 }
 
 pub(crate) fn run(context: &CommandContext, args: &Edit) -> CommandResult {
-    let title = create::clean_title(&args.title).ok_or_else(empty_title_error)?;
+    let example = "git proq edit payments --title \"Payments by card\"";
+    let title = create::clean_title(&args.title)
+        .ok_or_else(|| UsageError::missing("the title says nothing", example))?;
     let project = context.project_for_write()?;
     let lane = project.find_any_lane(&args.lane)?;
     caller::refuse_agent_for_other_lanes(std::slice::from_ref(&lane.name), args.dry_run)?;
     let plan = edit::plan(EditRequest { lane, title });
     let change = if args.dry_run { plan } else { plan.execute(&project)? };
-    if context.ui.json {
-        context.ui.print_json(change);
-        return Ok(Exit::Success);
-    }
-    let verb = if args.dry_run { "would call" } else { "called" };
-    context.ui.print_line(format!("{verb} {}: {}", change.lane, change.title));
-    Ok(Exit::Success)
-}
-
-fn empty_title_error() -> Failure {
-    let example = "git proq edit payments --title \"Payments by card\"";
-    UsageError::MissingArgument { problem: "the title says nothing", example }.into()
+    context.show(&change, |context, change| {
+        let verb = if args.dry_run { "would call" } else { "called" };
+        context.ui.print_line(format!("{verb} {}: {}", change.lane, change.title));
+    })
 }

@@ -15,6 +15,7 @@ use proq_lib::types::LanePurpose;
 use crate::cli::invocation::context::CommandContext;
 use crate::cli::invocation::failure;
 use crate::cli::terminal::ui;
+use crate::cli::terminal::ui::Ui;
 
 /// Prints each removal, and notes the exit code.
 pub(crate) struct RemovalReporter<'a> {
@@ -38,36 +39,27 @@ impl<'a> RemovalReporter<'a> {
         if exit == Exit::Success { self.unrecorded_exit.get() } else { exit }
     }
 
-    /// Returns the verb for what is or would be done.
-    fn verb(&self, is_done: bool) -> &'static str {
-        match (self.reason, is_done) {
-            (RemovalReason::Discard, true) => "discarded",
-            (RemovalReason::Discard, false) => "discard",
-            (RemovalReason::Cleanup, true) => "cleaned up",
-            (RemovalReason::Cleanup, false) => "clean up",
-        }
-    }
-
     fn print_removal(&self, removal: &LaneRemoval) {
         let (ui, name) = (self.context.ui, &removal.lane);
+        let (planned_verb, verb) = match self.reason {
+            RemovalReason::Discard => ("discard", "discarded"),
+            RemovalReason::Cleanup => ("clean up", "cleaned up"),
+        };
         match &removal.error {
             Some(_) if ui.json && removal.is_failure => self.exit.set(Exit::Refused),
             Some(error) if removal.is_failure => self.exit.set(failure::print_failure(error, false)),
             Some(error) if !ui.json => ui.status(error.to_string()),
             None if !removal.removed => {
                 let prefix = if removal.stops_agent { "stop its agent and " } else { "" };
-                let saved = match removal.reasons.as_slice() {
-                    saved @ [_, ..] if self.reason == RemovalReason::Discard => {
-                        format!(", after saving: {}", saved.join("; "))
-                    }
-                    _ => String::new(),
-                };
-                ui.status(format!("would {prefix}{} {name}{saved}", self.verb(false)));
+                let saved = removal.reasons.join("; ");
+                let is_saved = self.reason == RemovalReason::Discard && !saved.is_empty();
+                let saved = if is_saved { format!(", after saving: {saved}") } else { String::new() };
+                ui.status(format!("would {prefix}{planned_verb} {name}{saved}"));
             }
             None if !ui.json => {
-                ui.print_line(format!("{} {name}", self.verb(true)));
+                ui.print_line(format!("{verb} {name}"));
                 if let Some(contents) = &removal.contents {
-                    print_restore_commands(self.context, &self.project.settings, contents, self.reason);
+                    print_restore_commands(ui, &self.project.settings, contents, self.reason);
                 } else if let Some(history_name) = &removal.history_name {
                     let is_in_place = removal.purpose == Some(LanePurpose::InPlace);
                     let retained = if is_in_place { "its record stays" } else { "what was said stays" };
@@ -114,32 +106,27 @@ impl Reporter for RemovalReporter<'_> {
 /// Prints how to recover what a removed lane contained: unlanded commits, uncommitted files, and its folder
 /// in the trash. Landed work needs no recovery.
 pub(crate) fn print_restore_commands(
-    context: &CommandContext,
+    ui: Ui,
     settings: &Settings,
     removed: &RemovedLane,
     reason: RemovalReason,
 ) {
     if let (true, Some(tip)) = (removed.has_unlanded, removed.tip) {
-        context.ui.status(format!("its commits are kept: git branch NEW-NAME {}", tip.short()));
+        ui.status(format!("its commits are kept: git branch NEW-NAME {}", tip.short()));
     }
     if let Some((location, tip)) = &removed.off_branch_commit {
-        context.ui.status(format!("its commits on {location} are kept: git branch NEW-NAME {}", tip.short()));
+        ui.status(format!("its commits on {location} are kept: git branch NEW-NAME {}", tip.short()));
     }
     if let Some(id) = removed.uncommitted_snapshot {
-        context.ui.status(format!("its uncommitted files are kept: git stash apply {}", id.short()));
+        ui.status(format!("its uncommitted files are kept: git stash apply {}", id.short()));
     }
-    if let (false, Some(content)) = (removed.unreadable_paths.is_empty(), removed.trash_contents) {
-        context.ui.warn(format!(
-            "{}: {content} stays in the trash until you move it out: {}",
-            trash::describe_unreadable(&removed.unreadable_paths),
-            removed.trash_entry.display()
-        ));
-    } else if let (RemovalReason::Discard, Some(content)) = (reason, removed.trash_contents) {
-        let days = settings.trash_keep.as_secs() / (24 * 60 * 60);
-        context.ui.status(format!(
-            "{content} is kept for {}: {}",
-            ui::pluralize(usize::try_from(days).unwrap_or(usize::MAX), "day"),
-            removed.trash_entry.display()
-        ));
+    let Some(content) = removed.trash_contents else { return };
+    let entry = removed.trash_entry.display();
+    if !removed.unreadable_paths.is_empty() {
+        let unreadable = trash::describe_unreadable(&removed.unreadable_paths);
+        ui.warn(format!("{unreadable}: {content} stays in the trash until you move it out: {entry}"));
+    } else if reason == RemovalReason::Discard {
+        let days = ui::pluralize(settings.trash_keep.as_secs() / (24 * 60 * 60), "day");
+        ui.status(format!("{content} is kept for {days}: {entry}"));
     }
 }

@@ -1,11 +1,9 @@
 //! Runs without a dedicated branch: `git proq spawn` with `--mode plan`, `--mode answer` or `--in-place`, and
 //! the output about them.
 
-use proq_base::explain::Exit;
-use proq_lib::agent::command::agent_command::AgentCommand;
 use proq_lib::errors::error;
-use proq_lib::ops::start::spawn_guest::{GuestSpawnRequest, plan};
-use proq_lib::types::{AnyLane, LaneName, LanePurpose};
+use proq_lib::ops::start::spawn_guest::{GuestSpawnOutcome, GuestSpawnRequest, plan};
+use proq_lib::types::{LaneName, LanePurpose};
 
 use super::spawn_args::Spawn;
 use crate::cli::arguments::user_files::resolve_attachments;
@@ -14,6 +12,7 @@ use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::usage_error::UsageError;
 use crate::cli::runs::follow_run;
 use crate::cli::runs::guest_lane_output::{base_and_start_text, print_plan};
+use crate::cli::terminal::ui::Ui;
 
 /// Starts an agent in a lane that has no dedicated branch.
 pub(crate) fn run(context: &CommandContext, args: &Spawn, purpose: LanePurpose) -> CommandResult {
@@ -34,48 +33,32 @@ pub(crate) fn run(context: &CommandContext, args: &Spawn, purpose: LanePurpose) 
     };
     let plan = plan(&project, &request)?;
     if args.dry_run {
-        match context.ui.json {
-            true => context.ui.print_json(plan),
-            false => print_plan(context, &plan),
-        }
-        return Ok(Exit::Success);
+        return context.show(&plan, print_plan);
     }
     let outcome = plan.execute(&project)?;
     if args.wait {
         return follow_run::follow_and_report(context, &project, &outcome.lane, Some(&outcome.command));
     }
-    match context.ui.json {
-        true => context.ui.print_json(outcome),
-        false => print_started(context, &outcome.lane, &outcome.command, purpose),
-    }
-    Ok(Exit::Success)
+    context.show(&outcome, |context, outcome| print_started(context.ui, outcome, purpose))
 }
 
-fn print_started(context: &CommandContext, lane: &AnyLane, command: &AgentCommand, purpose: LanePurpose) {
-    let name = &lane.name;
-    if !purpose.is_read_only() {
-        context.ui.print_line(format!(
-            "lane '{name}' works in the main checkout, on {}",
-            base_and_start_text(lane)
-        ));
-        context.ui.print_line(format!("  {}", lane.path.display()));
-        context.ui.status(format!(
-            "{} works there; what it changes is committed when it is done",
-            command.display_name()
-        ));
-        context.ui.hint(format!(
+fn print_started(ui: Ui, outcome: &GuestSpawnOutcome, purpose: LanePurpose) {
+    let GuestSpawnOutcome { lane, command } = outcome;
+    let (name, base, agent) = (&lane.name, base_and_start_text(lane), command.display_name());
+    ui.print_line(match purpose.is_read_only() {
+        true => format!("lane '{name}' for {}, looking at {base}", error::purpose_phrase(purpose)),
+        false => format!("lane '{name}' works in the main checkout, on {base}"),
+    });
+    ui.print_line(format!("  {}", lane.path.display()));
+    if purpose.is_read_only() {
+        ui.status(format!("{agent} looks there, and changes nothing"));
+        ui.hint(format!("wait for it: git proq wait {name}   read it then: git proq show {name}"));
+    } else {
+        ui.status(format!("{agent} works there; what it changes is committed when it is done"));
+        ui.hint(format!(
             "follow it: git proq logs -f {name}   take it back then, by its number in: git proq op log"
         ));
-        return;
     }
-    context.ui.print_line(format!(
-        "lane '{name}' for {}, looking at {}",
-        error::purpose_phrase(purpose),
-        base_and_start_text(lane)
-    ));
-    context.ui.print_line(format!("  {}", lane.path.display()));
-    context.ui.status(format!("{} looks there, and changes nothing", command.display_name()));
-    context.ui.hint(format!("wait for it: git proq wait {name}   read it then: git proq show {name}"));
 }
 
 /// Refuses flags that only apply to a lane that will land.

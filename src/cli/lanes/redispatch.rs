@@ -2,7 +2,6 @@
 
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
-use proq_base::explain::Exit;
 use proq_lib::lane::Project;
 use proq_lib::lane::inspection::base::Base;
 use proq_lib::lane::removal::remove_lane::RemovalReason;
@@ -15,6 +14,8 @@ use crate::cli::arguments::candidates::{any_lane_names, installed_agent_names};
 use crate::cli::arguments::run_args::RunArgs;
 use crate::cli::invocation::caller;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
+use crate::cli::runs::lane_output;
+use crate::cli::terminal::ui::Ui;
 
 /// Start a lane's task afresh from today's base
 ///
@@ -62,19 +63,10 @@ pub(crate) fn run(context: &CommandContext, args: &Redispatch) -> CommandResult 
     };
     let plan = plan(&project, &request)?;
     if args.dry_run {
-        match context.ui.json {
-            true => context.ui.print_json(plan),
-            false => print_plan(context, &plan),
-        }
-        return Ok(Exit::Success);
+        return context.show(&plan, print_plan);
     }
     let outcome = plan.execute(&project, context)?;
-    if context.ui.json {
-        context.ui.print_json(outcome);
-        return Ok(Exit::Success);
-    }
-    print_outcome(context, &project, &outcome);
-    Ok(Exit::Success)
+    context.show(&outcome, |context, outcome| print_outcome(context.ui, &project, outcome))
 }
 
 fn print_plan(context: &CommandContext, plan: &RedispatchPlan) {
@@ -92,26 +84,23 @@ fn print_plan(context: &CommandContext, plan: &RedispatchPlan) {
     });
 }
 
-fn print_outcome(context: &CommandContext, project: &Project, outcome: &RedispatchOutcome) {
+fn print_outcome(ui: Ui, project: &Project, outcome: &RedispatchOutcome) {
     let RedispatchOutcome { lane, base: Base { branch, start }, command, removed } = outcome;
     let (name, agent, start) = (&lane.name, &command.agent, start.short());
     if let Some(removed) = removed {
-        context.ui.print_line(format!(
-            "lane '{name}' starts afresh from {branch} ({start}), with {agent}; the old one is {}",
-            removed.history_name
+        let past_name = &removed.history_name;
+        ui.print_line(format!(
+            "lane '{name}' starts afresh from {branch} ({start}), with {agent}; the old one is {past_name}"
         ));
-        lane_removal::print_restore_commands(context, &project.settings, removed, RemovalReason::Discard);
-        let follow_command =
-            if command.in_window { "go there: git proq attach" } else { "follow it: git proq logs -f" };
-        context.ui.hint(format!("{follow_command} {name}   bring the old one back: git proq undo"));
+        lane_removal::print_restore_commands(ui, &project.settings, removed, RemovalReason::Discard);
+        let follow = lane_output::follow_command(command, name);
+        ui.hint(format!("{follow}   bring the old one back: git proq undo"));
     } else if lane.works_in_place() {
-        context.ui.print_line(format!(
+        ui.print_line(format!(
             "lane '{name}' starts {agent} afresh in the main checkout, on {branch} ({start})"
         ));
     } else if let Some(purpose) = lane.purpose() {
-        context.ui.print_line(format!("lane '{name}' asks {agent} anew, of {branch} ({start})"));
-        context.ui.hint(format!(
-            "wait for it: git proq wait {name}   read its {purpose} then: git proq show {name}"
-        ));
+        ui.print_line(format!("lane '{name}' asks {agent} anew, of {branch} ({start})"));
+        ui.hint(format!("wait for it: git proq wait {name}   read its {purpose} then: git proq show {name}"));
     }
 }

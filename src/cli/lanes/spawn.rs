@@ -14,7 +14,7 @@ use super::spawn_args::Spawn;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::failure;
 use crate::cli::invocation::usage_error::UsageError;
-use crate::cli::runs::lane_output::{follow_hint, print_created, print_plan};
+use crate::cli::runs::lane_output::{created_line, follow_hint, print_created, print_plan};
 use crate::cli::runs::{follow_run, run_end};
 
 pub(crate) fn run(context: &CommandContext, args: &Spawn) -> CommandResult {
@@ -28,11 +28,7 @@ pub(crate) fn run(context: &CommandContext, args: &Spawn) -> CommandResult {
     let plan = plan(&project, &request)?;
     if args.dry_run {
         warn_of_uncommitted(context, &project, &plan.uncommitted);
-        match context.ui.json {
-            true => context.ui.print_json(plan),
-            false => print_plan(context, &plan),
-        }
-        return Ok(Exit::Success);
+        return context.show(&plan, print_plan);
     }
     let is_group = plan.is_group();
     let outcome = plan.execute(&project, context)?;
@@ -46,17 +42,16 @@ pub(crate) fn run(context: &CommandContext, args: &Spawn) -> CommandResult {
 /// when the lane is already in use.
 fn warn_of_uncommitted(context: &CommandContext, project: &Project, check: &UncommittedCheck) {
     // The lane already exists, so a failure of git here is only a warning.
-    match check.missing_files(project) {
-        Ok(None) => {}
-        Ok(Some(names)) if check.is_carried => context.ui.warn(format!(
-            "edits that git status does not show stay where they are (skip-worktree, assume-unchanged): \
-             {names}"
-        )),
-        Ok(Some(names)) => context.ui.warn(format!(
-            "the lane starts without your uncommitted changes ({names}); --carry takes them along"
-        )),
-        Err(e) => context.ui.warn(format!("whether you have uncommitted changes cannot be told: {e}")),
-    }
+    context.ui.warn(match check.missing_files(project) {
+        Ok(None) => return,
+        Ok(Some(names)) if check.is_carried => format!(
+            "edits that git status does not show stay where they are (skip-worktree, assume-unchanged): {names}"
+        ),
+        Ok(Some(names)) => {
+            format!("the lane starts without your uncommitted changes ({names}); --carry takes them along")
+        }
+        Err(e) => format!("whether you have uncommitted changes cannot be told: {e}"),
+    });
 }
 
 /// Prints a new lane and what was started in it, or follows the run.
@@ -106,7 +101,10 @@ fn report_attempts(
     let text = !context.ui.json;
     for attempt in &outcome.lanes {
         if text && !args.wait {
-            context.ui.print_line(created_line(attempt));
+            let started = attempt.command.as_ref().filter(|_| attempt.failure.is_none());
+            let run_text = started.map(|command| format!("; {} there", command.started_text()));
+            let line = created_line(&attempt.lane);
+            context.ui.print_line(format!("{line}{}", run_text.unwrap_or_default()));
         }
         if let Some(failure) = &attempt.failure {
             let code = if text { failure::print_failure(failure, false) } else { failure.exit() };
@@ -130,25 +128,12 @@ fn report_attempts(
             }
         }
     }
-    let group = outcome.lanes[0].lane.group.as_deref().unwrap_or_default();
-    if !text {
-        context.ui.print_json(&outcome);
-    } else if args.wait {
-        context.ui.hint(format!("compare them: git proq compare {group}"));
-    } else {
-        context
-            .ui
-            .hint(format!("wait for them: git proq wait {group}   compare them: git proq compare {group}"));
-    }
-    Ok(exit)
-}
-
-/// Formats a created lane as one line: its name, branch and base, and its agent if that was started.
-fn created_line(attempt: &SpawnedLane) -> String {
-    let LaneRecord { name, base, kind, .. } = &attempt.lane;
-    let run_text = match (&attempt.failure, &attempt.command) {
-        (None, Some(command)) => format!("; {} there", command.started_text()),
-        _ => String::new(),
-    };
-    format!("lane '{name}' on branch {}, from {base}{run_text}", kind.branch)
+    context
+        .show(&outcome, |context, outcome| {
+            let group = outcome.lanes[0].lane.group.as_deref().unwrap_or_default();
+            let wait =
+                if args.wait { String::new() } else { format!("wait for them: git proq wait {group}   ") };
+            context.ui.hint(format!("{wait}compare them: git proq compare {group}"));
+        })
+        .and(Ok(exit))
 }

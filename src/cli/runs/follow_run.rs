@@ -8,12 +8,13 @@ use proq_base::terminal_text;
 use proq_lib::agent::command::agent_command::AgentCommand;
 use proq_lib::agent::control::wait::wait_for_final_event;
 use proq_lib::lane::Project;
-use proq_lib::ops::follow_run::{AutoMergeResult, wait_for_landing};
+use proq_lib::ops::follow_run::{AutoMergeResult, follow_log, last_run_record, wait_for_landing};
 use proq_lib::ops::start::spawn::report::LaneReport;
 use proq_lib::ops::start::spawn_guest::GuestReport;
 use proq_lib::types::{AnyLane, LaneState, RunState};
 
-use super::{guest_lane_output, log_view, run_end};
+use super::log_view::LogView;
+use super::{guest_lane_output, run_end};
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::failure::Failure;
 use crate::cli::terminal::ui;
@@ -58,8 +59,13 @@ fn watch_run(project: &Project, lane: &AnyLane, bar: &ProgressBar) -> Result<(An
     // From here on Ctrl-C only ends this command. The agent continues under its supervisor.
     proq_base::interrupt::restore_default_action();
     let log = project.store.layout().run_log(&lane.name, lane.last_run);
-    let result = log_view::watch_last_line(project, lane, &log, &mut |line| {
-        bar.set_message(terminal_text::escape_line(line));
+    let mut view = LogView::from_record(last_run_record(project, lane)?.as_ref(), false);
+    let result = follow_log(project, lane, &log, &mut |bytes| {
+        let output = view.convert(bytes);
+        let text = String::from_utf8_lossy(&output);
+        if let Some(line) = text.lines().rev().find(|line| !line.trim().is_empty()) {
+            bar.set_message(terminal_text::escape_line(&console::strip_ansi_codes(line)));
+        }
     })?;
     wait_for_final_event(project, lane)?;
     Ok(result)

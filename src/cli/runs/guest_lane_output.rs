@@ -19,15 +19,13 @@ pub(crate) fn base_and_start_text(lane: &AnyLane) -> String {
 /// Prints the lane that would be created.
 pub(crate) fn print_plan(context: &CommandContext, plan: &GuestSpawnPlan<'_>) {
     let GuestSpawnPlan { lane, command, purpose, attachments } = plan;
-    let target = &lane.target;
-    context.ui.print_line(format!("would make lane '{}' for {}", lane.name, error::purpose_phrase(*purpose)));
+    let (ui, target) = (context.ui, &lane.target);
+    ui.print_line(format!("would make lane '{}' for {}", lane.name, error::purpose_phrase(*purpose)));
     let verb_phrase = if purpose.is_read_only() { "looks at" } else { "works on" };
-    context.ui.print_line(format!("  {verb_phrase}  {} ({})", target.rev_name, target.commit.short()));
-    context.ui.print_line(format!("  in        {}", target.dir.display()));
-    context.ui.print_line(format!("  runs      {}", command.display_command_line()));
-    for file in *attachments {
-        context.ui.print_line(format!("  along     {}", file.display()));
-    }
+    ui.print_line(format!("  {verb_phrase}  {} ({})", target.rev_name, target.commit.short()));
+    ui.print_line(format!("  in        {}", target.dir.display()));
+    ui.print_line(format!("  runs      {}", command.display_command_line()));
+    ui.print_each("  along     ", attachments.iter().map(|file| file.display()));
 }
 
 /// Prints the answer of a finished run and nothing else on standard output, so that it can be piped. The
@@ -53,14 +51,12 @@ pub(crate) fn print_answer_or_state(
         None => context.ui.status(run_end::state_line(lane, state)),
     }
     if let (LaneState::Done, Some(detail)) = (state, &lane.detail) {
-        context.ui.status(detail.clone());
+        context.ui.status(detail);
     }
     Ok(run_end::exit_for_state(state))
 }
 
 /// Prints an agent's text with terminal control characters escaped.
 pub(crate) fn print_agent_text(context: &CommandContext, text: &str) {
-    for line in terminal_text::escape_lines(text) {
-        context.ui.print_line(line);
-    }
+    context.ui.print_each("", terminal_text::escape_lines(text));
 }

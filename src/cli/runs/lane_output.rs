@@ -7,21 +7,20 @@ use proq_lib::types::{LaneName, LaneRecord};
 
 use crate::cli::invocation::context::CommandContext;
 use crate::cli::terminal::ui;
+use crate::cli::terminal::ui::Ui;
 
 /// Prints the lanes that would be created.
 pub(crate) fn print_plan(context: &CommandContext, plan: &SpawnPlan<'_>) {
     let Some(first) = plan.lanes.first() else { return };
     let (ui, base) = (context.ui, first.base());
+    let from = format!("  from      {} ({})", base.start.short(), base.branch);
     let command_text = |command: &Option<AgentCommand>| {
         command.as_ref().map_or_else(|| "nothing".to_owned(), AgentCommand::display_command_line)
     };
     if let Some(group) = first.group() {
-        ui.print_line(format!(
-            "would make {} of group '{group}'",
-            ui::pluralize(plan.lanes.len(), "attempt")
-        ));
-        ui.print_line(format!("  from      {} ({})", base.start.short(), base.branch));
-        print_task_args(context, first);
+        let attempts = ui::pluralize(plan.lanes.len(), "attempt");
+        ui.print_line(format!("would make {attempts} of group '{group}'\n{from}"));
+        print_task_args(ui, first);
         for (lane, command) in plan.lanes.iter().zip(&plan.commands) {
             ui.print_line(format!("  {} on {}: {}", lane.name, lane.branch, command_text(command)));
         }
@@ -29,15 +28,10 @@ pub(crate) fn print_plan(context: &CommandContext, plan: &SpawnPlan<'_>) {
     }
     ui.print_line(format!("would make lane '{}'", first.name));
     ui.print_line(format!("  branch    {}", first.branch));
-    ui.print_line(format!("  worktree  {}", first.path.display()));
-    ui.print_line(format!("  from      {} ({})", base.start.short(), base.branch));
-    for command in &plan.commands {
-        ui.print_line(format!("  runs      {}", command_text(command)));
-    }
-    print_task_args(context, first);
-    for file in plan.attachments {
-        ui.print_line(format!("  along     {}", file.display()));
-    }
+    ui.print_line(format!("  worktree  {}\n{from}", first.path.display()));
+    ui.print_each("  runs      ", plan.commands.iter().map(command_text));
+    print_task_args(ui, first);
+    ui.print_each("  along     ", plan.attachments.iter().map(|file| file.display()));
     if first.has_auto_merge() {
         ui.print_line(format!("  then      lands on {}", base.branch));
     }
@@ -47,21 +41,17 @@ pub(crate) fn print_plan(context: &CommandContext, plan: &SpawnPlan<'_>) {
 }
 
 /// Prints the checks, scope and sparse checkout of a planned lane.
-fn print_task_args(context: &CommandContext, plan: &LanePlan<'_>) {
-    for line in plan.checks() {
-        context.ui.print_line(format!("  lands if  `{line}` succeeds"));
-    }
-    for glob in plan.scope() {
-        context.ui.print_line(format!("  scope     {glob}"));
-    }
+fn print_task_args(ui: Ui, plan: &LanePlan<'_>) {
+    ui.print_each("  lands if  ", plan.checks().iter().map(|line| format!("`{line}` succeeds")));
+    ui.print_each("  scope     ", plan.scope());
     if plan.is_sparse() {
-        context.ui.print_line("  has       only the folders of that, and the files above them");
+        ui.print_line("  has       only the folders of that, and the files above them");
     }
 }
 
 /// Prints a new lane and what was started in it.
 pub(crate) fn print_created(context: &CommandContext, lane: &LaneRecord, command: Option<&AgentCommand>) {
-    context.ui.print_line(format!("lane '{}' on branch {}, from {}", lane.name, lane.kind.branch, lane.base));
+    context.ui.print_line(created_line(lane));
     context.ui.print_line(format!("  {}", lane.path.display()));
     if let Some(command) = command {
         let auto_merge_note =
@@ -70,9 +60,20 @@ pub(crate) fn print_created(context: &CommandContext, lane: &LaneRecord, command
     }
 }
 
+/// Formats a new lane as one line: its name, branch and base.
+pub(crate) fn created_line(LaneRecord { name, base, kind, .. }: &LaneRecord) -> String {
+    format!("lane '{name}' on branch {}, from {base}", kind.branch)
+}
+
 /// Returns the hint that shows how to follow and await the run.
-pub(crate) fn follow_hint(agent_command: &AgentCommand, lane: &LaneName) -> String {
-    let follow_text =
-        if agent_command.in_window { "go there: git proq attach" } else { "follow it: git proq logs -f" };
-    format!("{follow_text} {lane}   wait for it: git proq wait {lane}")
+pub(crate) fn follow_hint(command: &AgentCommand, lane: &LaneName) -> String {
+    format!("{}   wait for it: git proq wait {lane}", follow_command(command, lane))
+}
+
+/// Returns the command that shows a run while it lasts, behind what it does.
+pub(crate) fn follow_command(command: &AgentCommand, lane: &LaneName) -> String {
+    match command.in_window {
+        true => format!("go there: git proq attach {lane}"),
+        false => format!("follow it: git proq logs -f {lane}"),
+    }
 }

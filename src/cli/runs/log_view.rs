@@ -2,17 +2,13 @@
 
 use std::borrow::Cow;
 use std::io::IsTerminal;
-use std::path::Path;
 
 use proq_base::usage::SessionTotals;
-use proq_lib::lane::Project;
-use proq_lib::ops::follow_run::{follow_log, last_run_record};
 use proq_lib::ops::reporter::SilentReporter;
-use proq_lib::types::{AnyLane, LaneState, RunRecord};
+use proq_lib::types::RunRecord;
 use proq_stream::base::run_end;
 use proq_stream::reader::{Dialect, OutputReader};
 
-use crate::cli::invocation::failure::Failure;
 use crate::cli::terminal::log_renderer::LogRenderer;
 use crate::cli::terminal::log_sanitizer::LogSanitizer;
 
@@ -72,21 +68,4 @@ impl LogView {
         drop(reader.finish(run_end::Exit::default(), &mut events));
         events.iter().map(|event| render.render_event(event)).collect::<String>().into_bytes()
     }
-}
-
-/// Follows a run until it finishes, and reports the last line of each new output.
-pub(crate) fn watch_last_line(
-    project: &Project,
-    lane: &AnyLane,
-    log: &Path,
-    report_line: &mut dyn FnMut(&str),
-) -> Result<(AnyLane, LaneState), Failure> {
-    let mut view = LogView::from_record(last_run_record(project, lane)?.as_ref(), false);
-    follow_log(project, lane, log, &SilentReporter, &mut |bytes| {
-        let output = view.convert(bytes);
-        let text = String::from_utf8_lossy(&output);
-        if let Some(line) = text.lines().rev().find(|l| !l.trim().is_empty()) {
-            report_line(&console::strip_ansi_codes(line));
-        }
-    })
 }

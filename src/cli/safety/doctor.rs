@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::terminal::ui;
+use crate::cli::terminal::ui::Ui;
 
 /// Check that nothing is lost or wrong
 ///
@@ -49,26 +50,23 @@ pub(crate) fn run(context: &CommandContext, args: &Doctor) -> CommandResult {
     }
     let report = examine(&context.dir, fix);
     let exit = if report.is_ok() { Exit::Success } else { Exit::Refused };
-    if context.ui.json {
-        let (findings, checked) = (&report.findings, &report.checked);
-        context.ui.print_json(DoctorOutput { ok: report.is_ok(), findings, checked, dry_run: args.dry_run });
-        return Ok(exit);
+    let Report { findings, checked, .. } = &report;
+    let output = DoctorOutput { ok: report.is_ok(), findings, checked, dry_run: args.dry_run };
+    context.show(output, |context, _| print_report(context.ui, &report, args)).and(Ok(exit))
+}
+
+fn print_report(ui: Ui, report: &Report, args: &Doctor) {
+    let (problems, notes): (Vec<&Finding>, Vec<&Finding>) =
+        report.findings.iter().partition(|finding| finding.is_problem());
+    ui.print_each("", problems.into_iter().map(|finding| finding_line(finding, args)));
+    ui.print_line(summary_line(report));
+    notes.into_iter().for_each(|finding| ui.status(finding_line(finding, args)));
+    match report.findings.iter().filter(|f| f.fixable && !f.fixed).count() {
+        0 => {}
+        _ if args.fix || args.dry_run => {}
+        1 => ui.hint("repair one of them: git proq doctor --fix"),
+        fixable => ui.hint(format!("repair {fixable} of them: git proq doctor --fix")),
     }
-    let problems = report.findings.iter().filter(|f| f.is_problem());
-    for finding in problems {
-        context.ui.print_line(finding_line(finding, args));
-    }
-    context.ui.print_line(summary_line(&report));
-    for finding in report.findings.iter().filter(|f| !f.is_problem()) {
-        context.ui.status(finding_line(finding, args));
-    }
-    let fixable = report.findings.iter().filter(|f| f.fixable && !f.fixed).count();
-    if fixable > 0 && !args.fix && !args.dry_run {
-        let fixable_count =
-            if fixable == 1 { "one of them".to_owned() } else { format!("{fixable} of them") };
-        context.ui.hint(format!("repair {fixable_count}: git proq doctor --fix"));
-    }
-    Ok(exit)
 }
 
 fn finding_line(finding: &Finding, args: &Doctor) -> String {
@@ -82,8 +80,7 @@ fn finding_line(finding: &Finding, args: &Doctor) -> String {
     if finding.fixed {
         return out;
     }
-    let is_planned = args.dry_run && finding.fixable;
-    if is_planned {
+    if args.dry_run && finding.fixable {
         out.push_str("; would be repaired");
     } else if let Some(help) = &finding.help {
         out.push_str(&format!(": {help}"));
@@ -101,21 +98,14 @@ fn summary_line(report: &Report) -> String {
     let problems = |severity| {
         report.findings.iter().filter(|f| f.severity == severity && f.is_problem() && !f.fixed).count()
     };
-    let (errors, warnings) = (problems(Severity::Error), problems(Severity::Warning));
     let fixed = report.findings.iter().filter(|f| f.fixed).count();
-    let mut state = Vec::new();
-    if errors > 0 {
-        state.push(style(format!("{errors} wrong")).red().to_string());
-    }
-    if fixed > 0 {
-        state.push(format!("{fixed} repaired"));
-    }
-    if warnings > 0 {
-        state.push(ui::pluralize(warnings, "warning"));
-    }
-    if errors == 0 {
-        state.insert(0, style("all well").green().to_string());
-    }
+    let mut state = vec![match problems(Severity::Error) {
+        0 => style("all well".to_owned()).green().to_string(),
+        errors => style(format!("{errors} wrong")).red().to_string(),
+    }];
+    state.extend((fixed > 0).then(|| format!("{fixed} repaired")));
+    let warnings = problems(Severity::Warning);
+    state.extend((warnings > 0).then(|| ui::pluralize(warnings, "warning")));
     format!("{}; checked {}", state.join(", "), checked_items_text(report))
 }
 
@@ -124,23 +114,16 @@ fn checked_items_text(report: &Report) -> String {
     let mut out = Vec::new();
     if counts.repository {
         out.push(ui::pluralize(counts.lanes, "lane"));
-        for (n, noun) in [
+        let others = [
             (counts.snapshots, "snapshot"),
             (counts.conflicts, "conflict"),
             (counts.removed_lanes, "removed lane"),
             (counts.saved_refs, "saved ref"),
             (counts.operations, "operation"),
-        ] {
-            if n > 0 {
-                out.push(ui::pluralize(n, noun));
-            }
-        }
-        if counts.trash > 0 {
-            out.push(format!("{} in the trash", counts.trash));
-        }
-        if counts.is_preview_open {
-            out.push("the open preview".to_owned());
-        }
+        ];
+        out.extend(others.iter().filter(|(n, _)| *n > 0).map(|(n, noun)| ui::pluralize(n, noun)));
+        out.extend((counts.trash > 0).then(|| format!("{} in the trash", counts.trash)));
+        out.extend(counts.is_preview_open.then(|| "the open preview".to_owned()));
         out.push("locks and disk".to_owned());
     }
     out.extend(counts.git_version.as_ref().map(|version| format!("git {version}")));

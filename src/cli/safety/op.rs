@@ -1,8 +1,10 @@
 //! The `git proq op` command: the operation log.
 
+use std::fmt::Display;
+
 use clap::{Args, Subcommand};
-use proq_base::explain::Exit;
 use proq_lib::ops::operation_log;
+use proq_lib::ops::operation_log::OperationDetail;
 use proq_lib::ops::undo::UndoRequest;
 use proq_lib::types::{OperationNumber, UndoTarget, now};
 
@@ -81,62 +83,44 @@ pub(crate) fn run(context: &CommandContext, args: &Op) -> CommandResult {
 }
 
 fn print_log(context: &CommandContext, last: Option<usize>) -> CommandResult {
-    let list = operation_log::list(&context.project()?, last);
-    if context.ui.json {
-        context.ui.print_json(list);
-        return Ok(Exit::Success);
-    }
-    if list.operations.is_empty() {
-        context.ui.status("nothing was done yet");
-        return Ok(Exit::Success);
-    }
-    let rows = list.operations.into_iter().map(|row| {
-        let state = match (row.undone, row.recovered) {
-            (true, _) => "undone",
-            (false, true) => "cut short",
-            (false, false) => "",
-        };
-        let age = ui::short_duration(now().duration_since(row.started_at));
-        vec![row.operation.to_string(), age, state.to_owned(), row.command, row.effect]
-    });
-    context.ui.print_line(table::render(&["OP", "AGE", "STATE", "COMMAND", "WHAT IT DID"], rows.collect()));
-    Ok(Exit::Success)
+    context.show(operation_log::list(&context.project()?, last), |context, list| {
+        let rows = list.operations.into_iter().map(|row| {
+            let state = match (row.undone, row.recovered) {
+                (true, _) => "undone",
+                (false, true) => "cut short",
+                (false, false) => "",
+            };
+            let age = ui::short_duration(now().duration_since(row.started_at));
+            vec![row.operation.to_string(), age, state.to_owned(), row.command, row.effect]
+        });
+        let head = ["OP", "AGE", "STATE", "COMMAND", "WHAT IT DID"];
+        table::print(context.ui, &head, rows.collect(), "nothing was done yet");
+    })
 }
 
 fn print_trace(context: &CommandContext, number: Option<OperationNumber>) -> CommandResult {
     let found = operation_log::trace(&context.project()?, number)?;
-    match context.ui.json {
-        true => context.ui.print_json(found),
-        false => found.trace.iter().for_each(|line| context.ui.print_line(line)),
-    }
-    Ok(Exit::Success)
+    context.show(&found, |context, found| context.ui.print_each("", &found.trace))
 }
 
 fn print_operation(context: &CommandContext, number: OperationNumber) -> CommandResult {
-    let detail = operation_log::show(&context.project()?, number)?;
-    let ui = context.ui;
-    if ui.json {
-        ui.print_json(detail);
-        return Ok(Exit::Success);
-    }
-    let row = &detail.row;
-    ui.print_line(format!("operation  {number}{}", if row.undone { " (undone)" } else { "" }));
-    ui.print_line(format!("command    {}", row.command));
-    ui.print_line(format!(
-        "when       {}, {} ago",
-        row.started_at,
-        ui::short_duration(now().duration_since(row.started_at))
-    ));
-    ui.print_line(format!("who        process {} on {}", detail.pid, detail.host));
-    if let Some(via) = row.via.as_ref().filter(|via| *via != "terminal") {
-        ui.print_line(format!("via        {via}"));
-    }
-    if row.recovered {
-        ui.print_line("how        cut short, and put right by a later command");
-    }
-    ui.print_line(format!("what       {}", row.effect));
-    for line in detail.steps.iter().filter_map(|step| step.log_line()) {
-        ui.print_line(format!("  {line}"));
-    }
-    Ok(Exit::Success)
+    context.show(&operation_log::show(&context.project()?, number)?, |context, detail| {
+        let OperationDetail { row, pid, host, .. } = detail;
+        let print_field =
+            |key: &str, value: &dyn Display| context.ui.print_line(format!("{key:<10} {value}"));
+        let undone_suffix = if row.undone { " (undone)" } else { "" };
+        print_field("operation", &format!("{number}{undone_suffix}"));
+        print_field("command", &row.command);
+        let age = ui::short_duration(now().duration_since(row.started_at));
+        print_field("when", &format!("{}, {age} ago", row.started_at));
+        print_field("who", &format!("process {pid} on {host}"));
+        if let Some(via) = row.via.as_ref().filter(|via| *via != "terminal") {
+            print_field("via", via);
+        }
+        if row.recovered {
+            print_field("how", &"cut short, and put right by a later command");
+        }
+        print_field("what", &row.effect);
+        context.ui.print_each("  ", detail.steps.iter().filter_map(|step| step.log_line()));
+    })
 }

@@ -1,8 +1,7 @@
 //! Undo of operations, shared by `git proq undo` and `git proq op`, and its output.
 
-use proq_base::explain::Exit;
 use proq_lib::ops::undo;
-use proq_lib::ops::undo::UndoRequest;
+use proq_lib::ops::undo::{UndoOutcome, UndoRequest};
 use proq_lib::swarm::landing::batch_records::BatchRecords;
 use proq_lib::types::UndoTarget;
 
@@ -19,35 +18,27 @@ pub(crate) fn undo_operations(
     let project = context.project_for_write()?;
     caller::refuse_lane_agent(dry_run)?;
     let plan = undo::plan(&project, request, &BatchRecords)?;
-    let outcome = match dry_run {
-        true => plan.forecast(&project, context)?,
-        false => plan.execute(&project, context)?,
-    };
-    if context.ui.json {
-        context.ui.print_json(outcome);
-        return Ok(Exit::Success);
-    }
-    let verb = match (request.target, dry_run) {
-        (UndoTarget::LastUndo, false) => "took back the undo",
-        (UndoTarget::LastUndo, true) => "would take back the undo",
-        (_, false) => "undid",
-        (_, true) => "would undo",
-    };
-    let description = match outcome.operations.as_slice() {
-        [number] => format!("operation {number}: {}", outcome.command),
-        numbers => {
-            format!("{}, the last of them: {}", ui::pluralize(numbers.len(), "operation"), outcome.command)
+    let outcome = if dry_run { plan.forecast(&project, context)? } else { plan.execute(&project, context)? };
+    context.show(&outcome, |context, UndoOutcome { operations, command, uncommitted_marks, .. }| {
+        let verb = match (request.target, dry_run) {
+            (UndoTarget::LastUndo, false) => "took back the undo",
+            (UndoTarget::LastUndo, true) => "would take back the undo",
+            (_, false) => "undid",
+            (_, true) => "would undo",
+        };
+        let which = match operations.as_slice() {
+            [number] => format!("operation {number}"),
+            numbers => format!("{}, the last of them", ui::pluralize(numbers.len(), "operation")),
+        };
+        context.ui.print_line(format!("{verb} {which}: {command}"));
+        let are = if dry_run { "would still be" } else { "are still" };
+        for path in uncommitted_marks {
+            context
+                .ui
+                .warn(format!("tasks {are} noted as done in {path}, which git-proq does not change back"));
         }
-    };
-    context.ui.print_line(format!("{verb} {description}"));
-    let state_text = if dry_run { "would still be" } else { "are still" };
-    for path in outcome.uncommitted_marks {
-        context
-            .ui
-            .warn(format!("tasks {state_text} noted as done in {path}, which git-proq does not change back"));
-    }
-    if !dry_run && request.target != UndoTarget::LastUndo {
-        context.ui.hint("go forward again: git proq op redo");
-    }
-    Ok(Exit::Success)
+        if !dry_run && request.target != UndoTarget::LastUndo {
+            context.ui.hint("go forward again: git proq op redo");
+        }
+    })
 }

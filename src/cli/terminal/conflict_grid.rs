@@ -3,36 +3,31 @@
 use std::fmt::Write;
 
 use console::{measure_text_width, style, truncate_str};
-use proq_base::lane_name::LaneName;
 use proq_lib::merge::comparison::forecast::report::{
     ComparedLane, Forecast, ForecastPair, PairResult as Meeting,
 };
 use proq_lib::types::{LineRange, PathConflict};
 
+use super::table::output_width;
 use super::ui;
 
 /// Maximum number of lanes in a grid. A larger grid is hard to read.
 const MAX_GRID_LANES: usize = 15;
-/// Width in columns if standard output is no terminal.
-const NON_TERMINAL_WIDTH: usize = 80;
 /// Maximum width of a name; longer names are truncated.
 const MAX_NAME_WIDTH: usize = 28;
 /// Maximum number of conflicting paths that a line names, and of line ranges that it names per path.
 const MAX_ITEMS_NAMED: usize = 4;
 
 /// Renders one grid for each base, without those that do not fit.
-pub(crate) fn render_grids(forecast: &Forecast, width: Option<usize>) -> Vec<String> {
+pub(crate) fn render_grids(forecast: &Forecast) -> Vec<String> {
     let mut bases: Vec<&str> = forecast.lanes.iter().map(|lane| lane.base.as_str()).collect();
     bases.dedup();
-    bases
-        .into_iter()
-        .filter_map(|base| render_grid_of_base(forecast, base, width.unwrap_or(NON_TERMINAL_WIDTH)))
-        .collect()
+    bases.into_iter().filter_map(|base| render_grid_of_base(forecast, base)).collect()
 }
 
 /// Renders the grid of one base: the base in the first column, then the lanes by number. `None` if it is too
-/// wide or has too many lanes.
-fn render_grid_of_base(forecast: &Forecast, base: &str, width: usize) -> Option<String> {
+/// wide for the output or has too many lanes.
+fn render_grid_of_base(forecast: &Forecast, base: &str) -> Option<String> {
     let lanes: Vec<&ComparedLane> = forecast.lanes.iter().filter(|lane| lane.base == base).collect();
     let digits = lanes.len().to_string().len();
     let names: Vec<String> =
@@ -41,7 +36,7 @@ fn render_grid_of_base(forecast: &Forecast, base: &str, width: usize) -> Option<
     let base_title = truncate_str(base, MAX_NAME_WIDTH, "…");
     let base_width = measure_text_width(&base_title);
     let left = digits + 1 + name_width + 2;
-    if lanes.len() > MAX_GRID_LANES || left + base_width + (lanes.len() - 1) * (digits + 2) > width {
+    if lanes.len() > MAX_GRID_LANES || left + base_width + (lanes.len() - 1) * (digits + 2) > output_width() {
         return None;
     }
     let mut out = format!("{:left$}{}", "", style(&base_title).bold());
@@ -51,25 +46,17 @@ fn render_grid_of_base(forecast: &Forecast, base: &str, width: usize) -> Option<
     for (index, (lane, name)) in lanes.iter().zip(&names).enumerate() {
         let pad = name_width - measure_text_width(name);
         let _ = write!(out, "\n{:>digits$} {name}{:pad$}  ", index + 1, "");
-        let mark = find_pair(forecast, base, &lane.lane, true).map_or(" ".to_owned(), pair_symbol);
-        let _ = write!(out, "{mark}{:1$}", "", base_width.saturating_sub(1));
+        let mark = |ours: &str, with_base: bool| {
+            let is_pair =
+                |p: &&ForecastPair| p.with_base == with_base && p.ours == ours && p.theirs == lane.lane;
+            forecast.pairs.iter().find(is_pair).map_or(" ".to_owned(), pair_symbol)
+        };
+        let _ = write!(out, "{}{:2$}", mark(base, true), "", base_width.saturating_sub(1));
         for other in &lanes[..index] {
-            let mark = find_pair(forecast, other.lane.as_str(), &lane.lane, false)
-                .map_or(" ".to_owned(), pair_symbol);
-            let _ = write!(out, "  {:1$}{mark}", "", digits - 1);
+            let _ = write!(out, "  {:1$}{2}", "", digits - 1, mark(other.lane.as_str(), false));
         }
     }
     Some(out.lines().map(str::trim_end).collect::<Vec<_>>().join("\n"))
-}
-
-/// Returns the pair that compares `ours` with `theirs`; with `with_base`, `ours` is the name of the base.
-fn find_pair<'f>(
-    forecast: &'f Forecast,
-    ours: &str,
-    theirs: &LaneName,
-    with_base: bool,
-) -> Option<&'f ForecastPair> {
-    forecast.pairs.iter().find(|p| p.with_base == with_base && p.ours == ours && p.theirs == *theirs)
 }
 
 /// Returns the symbol of a pair's result: `·` clean, `x` conflict, `?` unknown.
@@ -80,11 +67,6 @@ fn pair_symbol(pair: &ForecastPair) -> String {
         Meeting::Unknown { .. } => style("?").yellow(),
     }
     .to_string()
-}
-
-/// Returns a line for each pair of a forecast that conflicts or whose result is unknown.
-pub(crate) fn conflict_or_unknown_lines(forecast: &Forecast) -> Vec<String> {
-    conflicting_pair_lines(&forecast.pairs)
 }
 
 /// Returns a line for each pair of `pairs` that conflicts or whose result is unknown.
@@ -119,9 +101,8 @@ pub(crate) fn summary_line(forecast: &Forecast) -> String {
 /// (modify/delete)`.
 fn conflict_locations(conflicts: &[PathConflict]) -> String {
     let mut locations: Vec<String> = conflicts.iter().take(MAX_ITEMS_NAMED).map(conflict_location).collect();
-    if conflicts.len() > MAX_ITEMS_NAMED {
-        locations.push(format!("and {}", ui::pluralize(conflicts.len() - MAX_ITEMS_NAMED, "more file")));
-    }
+    let rest = conflicts.iter().skip(MAX_ITEMS_NAMED).count();
+    locations.extend((rest > 0).then(|| format!("and {}", ui::pluralize(rest, "more file"))));
     locations.join(", ")
 }
 
@@ -133,9 +114,7 @@ fn conflict_location(conflict: &PathConflict) -> String {
     let mut lines: Vec<String> =
         conflict.hunks.iter().take(MAX_ITEMS_NAMED).map(|hunk| line_range_text(hunk.ours)).collect();
     lines.dedup();
-    if conflict.hunks.len() > MAX_ITEMS_NAMED {
-        lines.push("…".to_owned());
-    }
+    lines.extend((conflict.hunks.len() > MAX_ITEMS_NAMED).then(|| "…".to_owned()));
     format!("{}:{}", conflict.path, lines.join(","))
 }
 

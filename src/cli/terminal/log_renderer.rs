@@ -1,15 +1,14 @@
 //! Rendering of an agent's log for the user: its text, its thoughts in one line, and the input and output of
 //! its tools.
 
-use std::fmt::Write;
 use std::time::Duration;
 
-use console::Style;
-use proq_base::terminal_text;
+use console::style;
+use proq_base::terminal_text::escape_line;
 use proq_stream::base::event::StreamEvent;
 use serde_json::Value;
 
-use super::ui;
+use super::ui::strip_control_chars;
 
 /// Maximum number of lines shown of a tool's output.
 const MAX_RESULT_LINES: usize = 4;
@@ -31,122 +30,73 @@ pub(crate) struct LogRenderer {
 impl LogRenderer {
     /// Returns the text for one event; empty for an event that is not shown.
     pub(crate) fn render_event(&mut self, event: &StreamEvent) -> String {
-        let mut out = String::new();
-        match event {
+        let line = match event {
             StreamEvent::Text { text, parent_call: parent } => {
-                let indent = if parent.is_some() { "  " } else { "" };
-                text.trim_end()
-                    .lines()
-                    .for_each(|line| push_indented_line(&mut out, indent, &printable_line(line)));
                 self.last_text.clone_from(text);
+                return printable_lines(if parent.is_some() { "  " } else { "" }, text);
             }
             StreamEvent::Thinking { text, .. } => {
-                push_indented_line(&mut out, "", &dim(&format!("~ {}", first_line_and_more_count(text))));
+                style(format!("~ {}", first_line_and_more_count(text))).dim()
             }
             StreamEvent::ToolUse { name, input, parent_call: parent, .. } => {
                 let indent = if parent.is_some() { "  " } else { "" };
-                push_tool_use(&mut out, indent, name, input);
+                let name = style(strip_control_chars(name)).bold();
+                style(format!("{indent}> {name} {}", input_summary(input)))
             }
-            StreamEvent::ToolResult { ok, output, .. } => push_tool_result(&mut out, *ok, output),
+            StreamEvent::ToolResult { ok, output, .. } => return tool_result_text(*ok, output),
             StreamEvent::MessageSent { text } => {
-                push_indented_line(
-                    &mut out,
-                    "",
-                    &bold(&format!("< told more: {}", first_line_and_more_count(text))),
-                );
+                style(format!("< told more: {}", first_line_and_more_count(text))).bold()
             }
             StreamEvent::PermissionRequested { tool, input, .. } => {
-                push_indented_line(
-                    &mut out,
-                    "",
-                    &dim(&format!(
-                        "? asks for leave to use {} {}",
-                        strip_controls(tool),
-                        input_summary(input)
-                    )),
-                );
+                let (tool, input) = (strip_control_chars(tool), input_summary(input));
+                style(format!("? asks for leave to use {tool} {input}")).dim()
             }
             StreamEvent::PermissionRefused { tool, message } => {
-                push_indented_line(
-                    &mut out,
-                    "",
-                    &red(&format!("! not permitted: {}: {}", strip_controls(tool), single_line(message))),
-                );
+                let (tool, message) = (strip_control_chars(tool), single_line(message));
+                style(format!("! not permitted: {tool}: {message}")).red()
             }
             StreamEvent::Retry { attempt, max_attempts, delay, reason } => {
-                push_indented_line(&mut out, "", &dim(&retry_text(*attempt, *max_attempts, *delay, reason)));
+                style(retry_text(*attempt, *max_attempts, *delay, reason)).dim()
             }
-            StreamEvent::Warning { message } => {
-                push_indented_line(&mut out, "", &dim(&format!("~ {}", single_line(message))));
+            StreamEvent::Warning { message } => style(format!("~ {}", single_line(message))).dim(),
+            StreamEvent::Error { message, .. } => style(format!("! {}", single_line(message))).red(),
+            StreamEvent::Result { ok: true, text: Some(text) } if text.trim() != self.last_text.trim() => {
+                return printable_lines("", text);
             }
-            StreamEvent::Error { message, .. } => {
-                push_indented_line(&mut out, "", &red(&format!("! {}", single_line(message))));
-            }
-            StreamEvent::Result { ok, text } => {
-                self.push_final_result(&mut out, *ok, text.as_deref().unwrap_or_default());
-            }
-            StreamEvent::Session { .. }
+            StreamEvent::Result { .. }
+            | StreamEvent::Session { .. }
             | StreamEvent::Usage(_)
             | StreamEvent::Cost(_)
             | StreamEvent::Context { .. }
-            | StreamEvent::Unknown { .. } => {}
-        }
-        out
-    }
-
-    /// Appends the final result of a run that succeeded, unless it repeats the last text.
-    fn push_final_result(&self, out: &mut String, ok: bool, result_text: &str) {
-        if ok && result_text.trim() != self.last_text.trim() {
-            result_text
-                .trim_end()
-                .lines()
-                .for_each(|line| push_indented_line(out, "", &printable_line(line)));
-        }
+            | StreamEvent::Unknown { .. } => return String::new(),
+        };
+        format!("{line}\n")
     }
 }
 
-fn push_indented_line(out: &mut String, indent: &str, line: &str) {
-    let _never_fails = writeln!(out, "{indent}{line}");
+/// Returns the lines of a text behind `indent`. Control characters of the terminal are escaped, tabs stay.
+fn printable_lines(indent: &str, text: &str) -> String {
+    let printable = |line: &str| line.split('\t').map(escape_line).collect::<Vec<_>>().join("\t");
+    text.trim_end().lines().map(|line| format!("{indent}{}\n", printable(line))).collect()
 }
 
-/// Escapes terminal control characters in a line, and preserves its tabs.
-fn printable_line(line: &str) -> String {
-    line.split('\t').map(terminal_text::escape_line).collect::<Vec<_>>().join("\t")
-}
-
-fn bold(text: &str) -> String {
-    Style::new().bold().apply_to(text).to_string()
-}
-
-fn dim(text: &str) -> String {
-    Style::new().dim().apply_to(text).to_string()
-}
-
-fn red(text: &str) -> String {
-    Style::new().red().apply_to(text).to_string()
-}
-
-/// Appends the name of a tool and a summary of its input.
-fn push_tool_use(out: &mut String, indent: &str, name: &str, input: &Value) {
-    push_indented_line(out, indent, &format!("> {} {}", bold(&strip_controls(name)), input_summary(input)));
-}
-
-/// Appends the first lines of a tool's output.
-fn push_tool_result(out: &mut String, ok: bool, output: &str) {
+/// Returns the first lines of a tool's output.
+fn tool_result_text(ok: bool, output: &str) -> String {
     let lines: Vec<&str> = output.trim_end().lines().collect();
     if !ok && lines.is_empty() {
-        push_indented_line(out, "  ", &red("failed"));
+        return format!("  {}\n", style("failed").red());
     }
+    let mut out = String::new();
     for (n, line) in lines.iter().take(MAX_RESULT_LINES).enumerate() {
-        let text = truncate(&strip_controls(line), MAX_LINE_WIDTH);
-        match (ok, n) {
-            (false, 0) => push_indented_line(out, "  ", &red(&format!("failed: {text}"))),
-            _ => push_indented_line(out, "  ", &dim(&text)),
-        }
+        let text = truncate(&strip_control_chars(line), MAX_LINE_WIDTH);
+        let line = if !ok && n == 0 { style(format!("failed: {text}")).red() } else { style(text).dim() };
+        out.push_str(&format!("  {line}\n"));
     }
     if lines.len() > MAX_RESULT_LINES {
-        push_indented_line(out, "  ", &dim(&format!("… {} more lines", lines.len() - MAX_RESULT_LINES)));
+        let more = format!("… {} more lines", lines.len() - MAX_RESULT_LINES);
+        out.push_str(&format!("  {}\n", style(more).dim()));
     }
+    out
 }
 
 /// Formats a retry of the agent's request: the delay, the number of the try and the maximum, and the reason.
@@ -158,31 +108,26 @@ fn retry_text(
 ) -> String {
     let attempt_text = attempt.map(|n| format!(", try {n}")).unwrap_or_default();
     let limit_text = max_attempts.map(|n| format!(" of {n}")).unwrap_or_default();
-    let delay_text =
-        delay.map(|delay| format!(" in {} s", delay.as_millis().div_ceil(1000))).unwrap_or_default();
+    let seconds = delay.map(|delay| delay.as_millis().div_ceil(1000));
+    let delay_text = seconds.map(|seconds| format!(" in {seconds} s")).unwrap_or_default();
     format!("~ tries again{delay_text}{attempt_text}{limit_text}: {}", single_line(reason))
 }
 
 /// Summarizes the input of a tool in one line.
 fn input_summary(input: &Value) -> String {
-    let description = match input {
-        Value::Object(fields) => {
-            DESCRIPTIVE_INPUT_FIELDS.iter().find_map(|name| fields.get(*name)?.as_str()).map_or_else(
-                || if fields.is_empty() { String::new() } else { input.to_string() },
-                ToOwned::to_owned,
-            )
-        }
-        Value::String(text) => text.clone(),
-        Value::Null => String::new(),
-        other => other.to_string(),
-    };
-    first_line_and_more_count(&description)
+    let best_field = DESCRIPTIVE_INPUT_FIELDS.iter().find_map(|name| input.get(*name)?.as_str());
+    first_line_and_more_count(&match (best_field.or(input.as_str()), input) {
+        (Some(text), _) => text.to_owned(),
+        (None, Value::Object(fields)) if fields.is_empty() => String::new(),
+        (None, Value::Null) => String::new(),
+        (None, other) => other.to_string(),
+    })
 }
 
 /// Returns the first line of a text, cut to [`MAX_LINE_WIDTH`], with the number of further lines.
 fn first_line_and_more_count(text: &str) -> String {
     let mut lines = text.trim().lines();
-    let shortened = truncate(&strip_controls(lines.next().unwrap_or_default()), MAX_LINE_WIDTH);
+    let shortened = truncate(&strip_control_chars(lines.next().unwrap_or_default()), MAX_LINE_WIDTH);
     match lines.count() {
         0 => shortened,
         extra_lines => format!("{shortened} (+{extra_lines} lines)"),
@@ -191,12 +136,7 @@ fn first_line_and_more_count(text: &str) -> String {
 
 /// Joins a text to one line without control characters, cut to twice [`MAX_LINE_WIDTH`].
 fn single_line(text: &str) -> String {
-    truncate(&strip_controls(&text.split_whitespace().collect::<Vec<_>>().join(" ")), 2 * MAX_LINE_WIDTH)
-}
-
-/// Removes colors and control characters. An agent may have read them anywhere.
-fn strip_controls(text: &str) -> String {
-    ui::strip_control_chars(text)
+    truncate(&strip_control_chars(&text.split_whitespace().collect::<Vec<_>>().join(" ")), 2 * MAX_LINE_WIDTH)
 }
 
 fn truncate(text: &str, width: usize) -> String {

@@ -3,9 +3,19 @@
 use comfy_table::{ContentArrangement, Table, presets};
 use proq_base::terminal_text::Printable;
 
+use super::ui::Ui;
+
 /// Renders a table. Its last column is truncated so that every row fits the terminal.
 pub(crate) fn render(head: &[&str], rows: Vec<Vec<String>>) -> String {
     render_lines(head, rows).join("\n")
+}
+
+/// Prints a table as the result of the command, or the status `if_empty` if it has no rows.
+pub(crate) fn print(ui: Ui, head: &[&str], rows: Vec<Vec<String>>, if_empty: &str) {
+    match rows.is_empty() {
+        true => ui.status(if_empty),
+        false => ui.print_line(render(head, rows)),
+    }
 }
 
 /// Renders a table as separate lines, its last column truncated to the terminal.
@@ -31,9 +41,14 @@ pub(crate) fn render_lines(head: &[&str], rows: Vec<Vec<String>>) -> Vec<String>
 }
 
 /// Returns the width of the terminal on stdout in columns; none if stdout is a file or a pipe.
-pub(crate) fn terminal_width() -> Option<usize> {
+fn terminal_width() -> Option<usize> {
     let term = console::Term::stdout();
     term.is_term().then(|| usize::from(term.size().1))
+}
+
+/// Returns the width in columns that the output has: that of the terminal, or 80.
+pub(crate) fn output_width() -> usize {
+    terminal_width().unwrap_or(80)
 }
 
 /// Renders the rows without truncation: as a table if it fits the terminal, else as `first = second` with the

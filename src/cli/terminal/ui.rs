@@ -1,6 +1,7 @@
 //! Terminal output: results on stdout, messages on stderr, colors only if supported. A closed pipe is no
 //! error.
 
+use std::fmt::Display;
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -58,6 +59,21 @@ impl Ui {
         );
     }
 
+    /// Prints a field of the command's result behind its label. A field without a label continues the one before.
+    pub(crate) fn print_field(self, label: &str, value: impl Display) {
+        self.print_line(format!("{} {value}", style(format!("{label:<10}")).dim()));
+    }
+
+    /// Prints each item on a line of the command's result, behind `indent`.
+    pub(crate) fn print_each(self, indent: &str, items: impl IntoIterator<Item = impl Display>) {
+        items.into_iter().for_each(|item| self.print_line(format!("{indent}{item}")));
+    }
+
+    /// Prints the last lines of another program's output, without colors and indented.
+    pub(crate) fn print_tail(self, lines: &[String]) {
+        self.print_each("    ", lines.iter().map(|line| console::strip_ansi_codes(line)));
+    }
+
     /// Prints text of the command's result: to a terminal line by line with control characters neutralized,
     /// to a file or a pipe unchanged.
     pub(crate) fn print_text(self, text: &str) {
@@ -96,6 +112,11 @@ impl Ui {
         }
     }
 
+    /// Prints a status message of little importance, dimmed.
+    pub(crate) fn dim_status(self, line: impl Display) {
+        self.status(style(line).dim().for_stderr().to_string());
+    }
+
     /// Prints a warning to stderr, even with `--quiet`.
     pub(crate) fn warn(self, line: impl AsRef<str>) {
         warn(line.as_ref());
@@ -132,7 +153,7 @@ impl Ui {
             clear_progress();
             match note {
                 Note::Warning(text) => warn(text),
-                Note::Waiting(text) => self.status(format!("{}", style(text).dim().for_stderr())),
+                Note::Waiting(text) => self.dim_status(text),
                 Note::StepDone(text) => self.status(text),
                 Note::Detail(text) if self.verbose => self.status(text),
                 Note::Detail(_) => {}
@@ -273,8 +294,9 @@ pub(crate) fn styled_state(state: LaneState) -> String {
 }
 
 /// Formats a count with its noun: `1 file`, `2 files`.
-pub(crate) fn pluralize(n: usize, noun: &str) -> String {
-    if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
+pub(crate) fn pluralize(n: impl Display, noun: &str) -> String {
+    let n = n.to_string();
+    if n == "1" { format!("1 {noun}") } else { format!("{n} {noun}s") }
 }
 
 /// Formats a duration as one short word: `12s`, `5m`, `3h`, `2d`.

@@ -27,13 +27,9 @@ pub(crate) fn lane_briefs(project: &Project) -> Result<Vec<(LaneName, String)>, 
         parts.extend((dirty > 0).then(|| format!("{} uncommitted", ui::pluralize(dirty, "file"))));
         parts.extend((*waiting > 0).then(|| format!("{} to tell", ui::pluralize(*waiting, "message"))));
         if let Some(conflicts) = LaneConflicts::from_forecast(lane_list.forecast.as_ref(), &lane.name) {
+            let lanes = conflicts.lanes.iter().map(LaneName::as_str).collect::<Vec<_>>().join(", ");
             parts.extend((conflicts.base == Some(true)).then(|| format!("conflicts with {}", lane.base)));
-            parts.extend((!conflicts.lanes.is_empty()).then(|| {
-                format!(
-                    "conflicts with {}",
-                    conflicts.lanes.iter().map(LaneName::as_str).collect::<Vec<_>>().join(", ")
-                )
-            }));
+            parts.extend((!lanes.is_empty()).then(|| format!("conflicts with {lanes}")));
         }
         let title = distinct_title(lane);
         let title = if title.is_empty() { title } else { format!(" \"{title}\"") };

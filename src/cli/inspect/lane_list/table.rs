@@ -85,16 +85,13 @@ fn add_usage_columns(head: &mut Vec<&str>, rows: &mut [Vec<String>], usage: &[Op
     let column = head.len() - 1;
     head.splice(column..column, ["TOOLS", "LAST", "CONTEXT", "COST"]);
     for (row, summary) in rows.iter_mut().zip(usage) {
-        let no_value = || "-".to_owned();
-        let usage_cells = |summary: &RunSummary| {
-            [
-                summary.tool_calls.to_string(),
-                summary.last_tool.clone().unwrap_or_else(no_value),
-                summary.context_percent.map_or_else(no_value, |percent| format!("{percent} %")),
-                summary.cost.map_or_else(no_value, usage::cost_text),
-            ]
-        };
-        row.splice(column..column, summary.map_or_else(|| [(); 4].map(|()| no_value()), usage_cells));
+        let cells = [
+            summary.map(|summary| summary.tool_calls.to_string()),
+            summary.and_then(|summary| summary.last_tool.clone()),
+            summary.and_then(|summary| Some(format!("{} %", summary.context_percent?))),
+            summary.and_then(|summary| summary.cost.map(usage::cost_text)),
+        ];
+        row.splice(column..column, cells.map(|cell| cell.unwrap_or_else(|| "-".to_owned())));
     }
 }
 
