@@ -1,13 +1,12 @@
-//! The clap grammar: the arguments of every command, whose doc comments are the help.
+//! The clap grammar: the arguments of every command, whose doc comments are the help, and what runs it.
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::cli::land::merge_args::Merge;
-use crate::cli::safety::op::Op;
-use crate::cli::safety::snap::Snap;
-use crate::cli::safety::undo::Undo;
+use super::internal;
+use crate::cli::invocation::context::{CommandContext, CommandResult};
+use crate::cli::{inspect, land, lanes, plans, safety, set_up};
 
 /// Run several coding agents on one git repository at once, without losing work.
 ///
@@ -50,75 +49,102 @@ pub(crate) struct CommonArgs {
     pub(crate) dir: Option<PathBuf>,
 }
 
-/// The commands, in the order of the help page. The arguments of a command are made when it is the one that was given: to make
-/// all of them took two fifths of the time in which the program starts.
-#[derive(Debug, Subcommand)]
-#[command(defer = true)]
-pub(crate) enum Command {
-    Spawn(crate::cli::lanes::spawn_args::Spawn),
-    Run(crate::cli::lanes::run::Run),
-    Send(crate::cli::lanes::send::Send),
-    Attach(crate::cli::lanes::attach::Attach),
-    Wait(crate::cli::lanes::wait::Wait),
-    Edit(crate::cli::lanes::edit::Edit),
-    Stop(crate::cli::lanes::stop::Stop),
-    Discard(crate::cli::lanes::discard::Discard),
-    Redispatch(crate::cli::lanes::redispatch::Redispatch),
-    Cleanup(crate::cli::lanes::cleanup::Cleanup),
-    List(crate::cli::inspect::list::List),
-    Show(crate::cli::inspect::show::Show),
-    Diff(crate::cli::inspect::diff::Diff),
-    Logs(crate::cli::inspect::logs::Logs),
-    Preview(crate::cli::inspect::preview::Preview),
-    Matrix(crate::cli::inspect::matrix::Matrix),
-    Compare(crate::cli::inspect::compare::Compare),
-    Events(crate::cli::inspect::events::Events),
-    Merge(Merge),
-    Pick(crate::cli::land::pick::Pick),
-    Queue(crate::cli::land::queue::Queue),
-    Resolve(crate::cli::land::resolve::Resolve),
-    Plan(crate::cli::plans::plan_args::PlanArgs),
-    Deps(crate::cli::plans::deps::Deps),
-    Swarm(crate::cli::plans::swarm_args::Swarm),
-    Status(crate::cli::plans::status::Status),
-    Report(crate::cli::plans::report_batch::Report),
-    Pause(crate::cli::plans::control::Pause),
-    Resume(crate::cli::plans::control::Resume),
-    Abort(crate::cli::plans::control::Abort),
-    Undo(Undo),
-    Op(Op),
-    Snap(Snap),
-    Doctor(crate::cli::safety::doctor::Doctor),
-    Gc(crate::cli::safety::gc::Gc),
-    Agents(crate::cli::set_up::agents::Agents),
-    Approve(crate::cli::set_up::approve::Approve),
-    Config(crate::cli::set_up::config::Config),
-    Hooks(crate::cli::set_up::hooks::Hooks),
+/// Declares the commands: the arguments of each, and the call that runs it.
+macro_rules! commands {
+    (
+        run($context:ident, $args:ident, $grammar:ident);
+        $( $(#[$attribute:meta])* $command:ident($arguments:ty) => $call:expr, )*
+    ) => {
+        /// The commands, in the order of the help page. The arguments of a command are made when it is the one that was given: to make
+        /// all of them took two fifths of the time in which the program starts.
+        #[derive(Debug, Subcommand)]
+        #[command(defer = true)]
+        pub(crate) enum Command {
+            $( $(#[$attribute])* $command($arguments), )*
+        }
+
+        impl Command {
+            /// Runs the command, and returns its exit code. `grammar` returns that of all commands with the
+            /// formatted help.
+            pub(crate) fn run(
+                self,
+                $context: &CommandContext,
+                $grammar: fn() -> clap::Command,
+            ) -> CommandResult {
+                match self {
+                    $( Command::$command($args) => $call, )*
+                }
+            }
+        }
+    };
+}
+
+commands! {
+    run(context, args, grammar);
+    Spawn(lanes::spawn_args::Spawn) => lanes::spawn::run(context, &args),
+    Run(lanes::run::Run) => lanes::run::run(context, &args),
+    Send(lanes::send::Send) => lanes::send::run(context, &args),
+    Attach(lanes::attach::Attach) => lanes::attach::run(context, &args),
+    Wait(lanes::wait::Wait) => lanes::wait::run(context, &args),
+    Edit(lanes::edit::Edit) => lanes::edit::run(context, &args),
+    Stop(lanes::stop::Stop) => lanes::stop::run(context, &args),
+    Discard(lanes::discard::Discard) => lanes::discard::run(context, &args),
+    Redispatch(lanes::redispatch::Redispatch) => lanes::redispatch::run(context, &args),
+    Cleanup(lanes::cleanup::Cleanup) => lanes::cleanup::run(context, &args),
+    List(inspect::list::List) => inspect::list::run(context, &args),
+    Show(inspect::show::Show) => inspect::show::run(context, &args),
+    Diff(inspect::diff::Diff) => inspect::diff::run(context, &args),
+    Logs(inspect::logs::Logs) => inspect::logs::run(context, &args),
+    Preview(inspect::preview::Preview) => inspect::preview::run(context, &args),
+    Matrix(inspect::matrix::Matrix) => inspect::matrix::run(context, &args),
+    Compare(inspect::compare::Compare) => inspect::compare::run(context, &args),
+    Events(inspect::events::Events) => inspect::events::run(context, &args),
+    Merge(land::merge_args::Merge) => land::merge::run(context, &args),
+    Pick(land::pick::Pick) => land::pick::run(context, &args),
+    Queue(land::queue::Queue) => land::queue::run(context, &args),
+    Resolve(land::resolve::Resolve) => land::resolve::run(context, &args),
+    Plan(plans::plan_args::PlanArgs) => plans::plan::run(context, &args),
+    Deps(plans::deps::Deps) => plans::deps::run(context, &args),
+    Swarm(plans::swarm_args::Swarm) => plans::swarm::run(context, &args),
+    Status(plans::status::Status) => plans::status::run(context, &args),
+    Report(plans::report_batch::Report) => plans::report_batch::run(context, &args),
+    Pause(plans::control::Pause) => plans::control::pause(context, &args),
+    Resume(plans::control::Resume) => plans::control::resume(context, &args),
+    Abort(plans::control::Abort) => plans::control::abort(context, &args),
+    Undo(safety::undo::Undo) => safety::undo::run(context, &args),
+    Op(safety::op::Op) => safety::op::run(context, &args),
+    Snap(safety::snap::Snap) => safety::snap::run(context, &args),
+    Doctor(safety::doctor::Doctor) => safety::doctor::run(context, &args),
+    Gc(safety::gc::Gc) => safety::gc::run(context, &args),
+    Agents(set_up::agents::Agents) => set_up::agents::run(context, &args),
+    Approve(set_up::approve::Approve) => set_up::approve::run(context, &args),
+    Config(set_up::config::Config) => set_up::config::run(context, &args),
+    Hooks(set_up::hooks::Hooks) => set_up::hooks::run(context, &args),
     #[command(name = "supervise")]
-    Oversee(crate::cli::set_up::oversee::command::Oversee),
-    Mcp(crate::cli::set_up::mcp::command::Mcp),
-    Task(crate::cli::set_up::task::Task),
-    Sync(crate::cli::set_up::sync::SyncArgs),
-    Setup(crate::cli::set_up::setup::Setup),
-    Completions(crate::cli::set_up::completions::CompletionsArgs),
-    Man(crate::cli::set_up::man::Man),
-    Demo(crate::cli::set_up::demo::Demo),
+    Oversee(set_up::oversee::command::Oversee) => set_up::oversee::command::run(context, &args),
+    Mcp(set_up::mcp::command::Mcp) => set_up::mcp::command::run(context, &args),
+    Task(set_up::task::Task) => set_up::task::run(context, &args),
+    Sync(set_up::sync::SyncArgs) => set_up::sync::run(context, &args),
+    Setup(set_up::setup::Setup) => set_up::setup::run(context, &args, grammar()),
+    Completions(set_up::completions::CompletionsArgs) => set_up::completions::run(context, &args),
+    Man(set_up::man::Man) => set_up::man::run(context, &args, grammar()),
+    Demo(set_up::demo::Demo) => set_up::demo::run(context, &args),
     #[command(name = "_supervise", hide = true)]
-    Supervise(super::internal::Supervise),
+    Supervise(internal::Supervise) => internal::run_supervise(context, args),
     #[command(name = "_swarm", hide = true)]
-    Scheduler(super::internal::Scheduler),
+    Scheduler(internal::Scheduler) => internal::run_scheduler(context, &args),
     #[command(name = "_pane", hide = true)]
-    PaneProcess(super::internal::PaneProcess),
+    PaneProcess(internal::PaneProcess) => internal::run_pane_process(context, &args),
     #[command(name = "_acp", hide = true)]
-    AcpClient(super::internal::AcpClient),
+    AcpClient(internal::AcpClient) => internal::run_acp_client(context, &args),
     #[command(name = "_agent-event", hide = true)]
-    AgentEvent(super::internal::AgentEvent),
+    AgentEvent(internal::AgentEvent) => internal::run_agent_event(context, &args),
     #[command(name = "_dispatch", hide = true)]
-    DispatchEvents(super::internal::DispatchEvents),
+    DispatchEvents(internal::DispatchEvents) => internal::run_dispatch_events(context, &args),
     #[command(name = "_overlaps", hide = true)]
-    ReportOverlaps(super::internal::ReportOverlaps),
+    ReportOverlaps(internal::ReportOverlaps) => internal::run_report_overlaps(context, &args),
     #[command(name = "_moved", hide = true)]
-    AfterCommit(super::internal::AfterCommit),
+    AfterCommit(internal::AfterCommit) => internal::run_after_commit(context, &args),
     #[command(name = "_snapshots", hide = true)]
-    AutoSnapshots(super::internal::AutoSnapshots),
+    AutoSnapshots(internal::AutoSnapshots) => internal::run_auto_snapshots(context, &args),
 }

@@ -9,22 +9,16 @@ use clap_complete::CompleteEnv;
 use proq_base::explain::Exit;
 use proq_base::trace::{Span, SpanKind};
 
-use super::args::{Cli, Command, CommonArgs};
+use super::args::{Cli, CommonArgs};
 use super::help_page::styled_command;
 use super::internal;
-use crate::cli::inspect::{compare, diff, events, list, logs, matrix, preview, show};
+use crate::cli::inspect::list;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::failure::Failure;
 use crate::cli::invocation::program_path::current_program_path;
 use crate::cli::invocation::usage_error::UsageError;
 use crate::cli::invocation::{failure, usage_error};
-use crate::cli::land::{merge, pick, queue, resolve};
-use crate::cli::lanes::{attach, cleanup, discard, edit, redispatch, run, send, spawn, stop, wait};
-use crate::cli::plans::{control, deps, plan, report_batch, status, swarm};
-use crate::cli::safety::{doctor, gc, op, snap, undo};
 use crate::cli::set_up::completion_script::COMPLETE_VARIABLE;
-use crate::cli::set_up::oversee::command;
-use crate::cli::set_up::{agents, approve, completions, config, demo, hooks, man, setup, sync, task};
 use crate::cli::terminal::ui::Ui;
 use crate::cli::terminal::{trace_output, ui};
 
@@ -86,70 +80,8 @@ fn subcommand_grammar(full_grammar: &clap::Command, first_arg: Option<&OsString>
 fn run(cli: Cli, ui: Ui) -> CommandResult {
     let context = CommandContext { dir: start_dir(&cli.common)?, ui };
     match cli.command {
-        Some(command) => run_command(&context, command),
+        Some(command) => command.run(&context, styled_command),
         None => list::print_overview(&context),
-    }
-}
-
-/// Runs one command, and returns its exit code.
-fn run_command(context: &CommandContext, command: Command) -> CommandResult {
-    match command {
-        Command::Spawn(args) => spawn::run(context, &args),
-        Command::Run(args) => run::run(context, &args),
-        Command::Send(args) => send::run(context, &args),
-        Command::Attach(args) => attach::run(context, &args),
-        Command::Wait(args) => wait::run(context, &args),
-        Command::Edit(args) => edit::run(context, &args),
-        Command::Stop(args) => stop::run(context, &args),
-        Command::Discard(args) => discard::run(context, &args),
-        Command::Redispatch(args) => redispatch::run(context, &args),
-        Command::Cleanup(args) => cleanup::run(context, &args),
-        Command::List(args) => list::run(context, &args),
-        Command::Show(args) => show::run(context, &args),
-        Command::Diff(args) => diff::run(context, &args),
-        Command::Logs(args) => logs::run(context, &args),
-        Command::Preview(args) => preview::run(context, &args),
-        Command::Matrix(args) => matrix::run(context, &args),
-        Command::Compare(args) => compare::run(context, &args),
-        Command::Events(args) => events::run(context, &args),
-        Command::Merge(args) => merge::run(context, &args),
-        Command::Pick(args) => pick::run(context, &args),
-        Command::Queue(_) => queue::run(context),
-        Command::Resolve(args) => resolve::run(context, &args),
-        Command::Plan(args) => plan::run(context, &args),
-        Command::Deps(args) => deps::run(context, &args),
-        Command::Swarm(args) => swarm::run(context, &args),
-        Command::Sync(args) => sync::run(context, &args),
-        Command::Status(args) => status::run(context, &args),
-        Command::Report(args) => report_batch::run(context, &args),
-        Command::Pause(args) => control::pause(context, &args),
-        Command::Resume(args) => control::resume(context, &args),
-        Command::Abort(args) => control::abort(context, &args),
-        Command::Scheduler(args) => internal::run_scheduler(context, &args),
-        Command::Undo(args) => undo::run(context, &args),
-        Command::Op(args) => op::run(context, &args),
-        Command::Snap(args) => snap::run(context, &args),
-        Command::Gc(args) => gc::run(context, &args),
-        Command::Doctor(args) => doctor::run(context, &args),
-        Command::Agents(args) => agents::run(context, &args),
-        Command::Approve(args) => approve::run(context, &args),
-        Command::Config(args) => config::run(context, &args),
-        Command::Hooks(args) => hooks::run(context, &args),
-        Command::Oversee(args) => command::run(context, &args),
-        Command::Mcp(args) => crate::cli::set_up::mcp::command::run(context, &args),
-        Command::Task(args) => task::run(context, &args),
-        Command::Setup(args) => setup::run(context, &args, styled_command()),
-        Command::Completions(args) => completions::run(context, &args),
-        Command::Man(args) => man::run(context, &args, styled_command()),
-        Command::Demo(args) => demo::run(context, &args),
-        Command::AcpClient(args) => internal::run_acp_client(context, &args),
-        Command::AgentEvent(args) => internal::run_agent_event(context, &args),
-        Command::AfterCommit(args) => internal::run_after_commit(context, &args),
-        Command::AutoSnapshots(args) => internal::run_auto_snapshots(context, &args),
-        Command::DispatchEvents(args) => internal::run_dispatch_events(context, &args),
-        Command::ReportOverlaps(args) => internal::run_report_overlaps(context, &args),
-        Command::PaneProcess(args) => internal::run_pane_process(context, &args),
-        Command::Supervise(args) => internal::run_supervise(context, args),
     }
 }
 

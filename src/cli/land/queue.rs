@@ -1,7 +1,6 @@
 //! The `git proq queue` command.
 
 use clap::Args;
-use proq_base::explain::Exit;
 use proq_lib::board::queue::{QueueRow, read_queue};
 use proq_lib::types::Moment;
 
@@ -21,20 +20,13 @@ use crate::cli::terminal::table;
 #[command(verbatim_doc_comment)]
 pub(crate) struct Queue {}
 
-pub(crate) fn run(context: &CommandContext) -> CommandResult {
+pub(crate) fn run(context: &CommandContext, _args: &Queue) -> CommandResult {
     let project = context.project()?;
-    let output = read_queue(&project)?;
-    if context.ui.json {
-        context.ui.print_json(output);
-        return Ok(Exit::Success);
-    }
-    if output.queue.is_empty() {
-        context.ui.status("nobody is landing anything");
-        return Ok(Exit::Success);
-    }
-    let rows = output.queue.into_iter().map(table_cells).collect();
-    context.ui.print_line(table::render(&["#", "STATE", "LANDS", "PROCESS", "SINCE", "COMMAND"], rows));
-    Ok(Exit::Success)
+    context.show(read_queue(&project)?, |context, output| {
+        let head = ["#", "STATE", "LANDS", "PROCESS", "SINCE", "COMMAND"];
+        let rows = output.queue.into_iter().map(table_cells).collect();
+        table::print(context.ui, &head, rows, "nobody is landing anything");
+    })
 }
 
 fn table_cells(row: QueueRow) -> Vec<String> {
