@@ -1,40 +1,58 @@
-//! Outlook of a lane with automatic merge: whether it will land once its run is done, or the reason why not.
+//! Outlook of a lane with automatic merge: when it will land, or the reason why it does not.
 
 use proq_store::locks::lock::LockName;
 use proq_store::records::lane::AnyLane;
+use proq_store::records::lane_state::LaneState;
 
+use super::lane_details::LaneDetails;
 use crate::lane::Project;
 use crate::run::auto_merge;
 use crate::run::auto_merge::AutoMergeStatus;
 
-/// Why a lane that lands automatically has not landed although its run is done.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum AutoMergeOutlook {
-    /// It is landing now.
-    Landing,
-    /// Something keeps it from landing until a person acts, for this reason.
-    Blocked(String),
-    /// Its last landing was refused for this reason, and is tried again after the next landing on its base.
-    Refused(String),
-    /// Its landing ended early, and is tried again after the next landing on its base.
-    Interrupted,
+/// Describes when a lane with automatic merge lands; or why it does not, and the command that helps. `state` is
+/// that of the lane for display.
+#[must_use]
+pub fn auto_merge_outlook(
+    project: &Project,
+    lane: &AnyLane,
+    state: LaneState,
+    details: &LaneDetails,
+) -> String {
+    let (name, base) = (&lane.name, &lane.base);
+    let unless_forced =
+        |run_end: &str| format!("no: its run {run_end}; git proq merge {name} --force lands it");
+    match state {
+        LaneState::Idle | LaneState::Starting | LaneState::Running => {
+            format!("lands on {base} when its run is done")
+        }
+        LaneState::Orphaned => format!("no: a process of its agent lives on; git proq stop {name} ends it"),
+        LaneState::Done => outlook_when_done(project, lane, details),
+        LaneState::Landed => "it landed".to_owned(),
+        LaneState::Conflict => format!("no: it conflicts; git proq resolve {name} shows what helps"),
+        LaneState::CheckFailed => format!("no: a check failed with it; git proq merge {name} tries again"),
+        LaneState::Failed => unless_forced("failed"),
+        LaneState::Stalled => unless_forced("stalled"),
+        LaneState::Stopped => unless_forced("was stopped"),
+        LaneState::NoChange => "no: it changed nothing".to_owned(),
+        LaneState::Discarded => "no: it was discarded".to_owned(),
+    }
 }
 
-impl AutoMergeOutlook {
-    /// Reads the outlook of a lane that lands automatically and whose run is done.
-    #[must_use]
-    pub fn read(project: &Project, lane: &AnyLane) -> AutoMergeOutlook {
-        if project.store.locks().is_held(&LockName::AutoMerge(lane.name.clone())).unwrap_or(false) {
-            return AutoMergeOutlook::Landing;
-        }
-        let owned_lane = lane.clone().into_owned_lane().ok();
-        match owned_lane.and_then(|lane| auto_merge::auto_merge_status(project, &lane).ok()) {
-            Some(AutoMergeStatus::Blocked(reason) | AutoMergeStatus::BranchMoved(reason)) => {
-                AutoMergeOutlook::Blocked(reason)
-            }
-            _ => lane.auto_merge_refusal.as_ref().map_or(AutoMergeOutlook::Interrupted, |refused| {
-                AutoMergeOutlook::Refused(refused.refusal_reason.clone())
-            }),
-        }
+/// Describes when a lane lands whose run is done; or why its landing was refused or ended early.
+fn outlook_when_done(project: &Project, lane: &AnyLane, details: &LaneDetails) -> String {
+    let (name, base) = (&lane.name, &lane.base);
+    if project.store.locks().is_held(&LockName::AutoMerge(name.clone())).unwrap_or(false) {
+        return format!("is landing on {base}: git proq queue");
+    }
+    let owned_lane = lane.clone().into_owned_lane().ok();
+    let status = owned_lane.and_then(|lane| auto_merge::auto_merge_status(project, &lane).ok());
+    if let Some(AutoMergeStatus::Blocked(reason) | AutoMergeStatus::BranchMoved(reason)) = status {
+        return format!("refused: {reason}");
+    }
+    let retry = format!("tried again after the next landing on {base}");
+    match lane.auto_merge_refusal.as_ref().map(|refused| &refused.refusal_reason) {
+        Some(reason) if !details.pending_messages.is_empty() => format!("refused: {reason}"),
+        Some(reason) => format!("refused: {reason}; {retry}"),
+        None => format!("its landing was cut short; {retry}; git proq merge {name} lands it now"),
     }
 }
