@@ -5,7 +5,7 @@ use std::path::Path;
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use proq_base::explain::Exit;
-use proq_lib::board::logs::{self, LogPart, LogWriter, RunLog};
+use proq_lib::board::logs::{LogPart, LogWriter, RunLog, find_check_log, find_set_up_log};
 use proq_lib::lane;
 use proq_lib::ops::follow_run::{follow_log, read_chunks};
 use proq_lib::types::RunNumber;
@@ -66,17 +66,9 @@ pub(crate) struct Logs {
 pub(crate) fn run(context: &CommandContext, args: &Logs) -> CommandResult {
     let part = requested_part(context, args)?;
     let project = context.project()?;
-    if args.setup {
-        let log = logs::find_set_up_log(&project, &args.lane)?;
-        if context.ui.json {
-            context.ui.print_json(log.with_text()?);
-        } else {
-            print_whole_log(context, &log.path, LogView::unstructured(false))?;
-        }
-        return Ok(Exit::Success);
-    }
-    if args.check {
-        let log = logs::find_check_log(&project, &args.lane)?;
+    if args.setup || args.check {
+        let find_log = if args.setup { find_set_up_log } else { find_check_log };
+        let log = find_log(&project, &args.lane)?;
         if context.ui.json {
             context.ui.print_json(log.with_text()?);
         } else {
@@ -118,10 +110,8 @@ pub(crate) fn run(context: &CommandContext, args: &Logs) -> CommandResult {
 fn requested_part(context: &CommandContext, args: &Logs) -> Result<Option<LogPart>, UsageError> {
     let is_partial = args.after.is_some() || args.limit.is_some();
     if is_partial && !context.ui.json {
-        return Err(UsageError::MissingArgument {
-            problem: "--after and --limit are for programs, and go with --json",
-            example: "git proq logs payments --json --after 0 --limit 100",
-        });
+        let example = "git proq logs payments --json --after 0 --limit 100";
+        return Err(UsageError::missing("--after and --limit are for programs, and go with --json", example));
     }
     let part = LogPart { after: args.after.unwrap_or_default(), limit: args.limit };
     Ok(is_partial.then_some(part))

@@ -70,27 +70,28 @@ pub struct RunLogOutput {
     next: Option<u64>,
 }
 
-/// JSON output: the failed check of a lane, and what it printed.
+/// JSON output: what a failed check or the set-up commands of a lane printed.
 #[derive(Debug, Serialize)]
-pub struct CheckLogOutput {
+pub struct CommandLogOutput {
     #[serde(flatten)]
-    check: FailedCheckRecord,
+    source: CommandLogSource,
     /// The log.
     #[serde(with = "path_form")]
     pub path: PathBuf,
     text: String,
 }
 
-/// JSON output: the log of the set-up commands of a lane.
+/// Commands that a log is of.
 #[derive(Debug, Serialize)]
-pub struct SetUpLogOutput {
-    /// Name of the lane, as the user gave it if the lane does not exist.
-    #[serde(rename = "lane")]
-    name: String,
-    /// The log.
-    #[serde(with = "path_form")]
-    pub path: PathBuf,
-    text: String,
+#[serde(untagged)]
+enum CommandLogSource {
+    /// The check that failed with a lane.
+    Check(Box<FailedCheckRecord>),
+    /// The set-up commands of the lane with this name, as the user gave it if the lane does not exist.
+    SetUp {
+        #[serde(rename = "lane")]
+        name: String,
+    },
 }
 
 impl RunLog {
@@ -187,23 +188,14 @@ impl LogPart {
     }
 }
 
-impl CheckLogOutput {
+impl CommandLogOutput {
     /// Reads the text of the log.
     ///
     /// # Errors
     /// [`lane::Error::Io`].
-    pub fn with_text(self) -> Result<CheckLogOutput, lane::Error> {
-        Ok(CheckLogOutput { text: read_text(&self.path)?, ..self })
-    }
-}
-
-impl SetUpLogOutput {
-    /// Reads the text of the log.
-    ///
-    /// # Errors
-    /// [`lane::Error::Io`].
-    pub fn with_text(self) -> Result<SetUpLogOutput, lane::Error> {
-        Ok(SetUpLogOutput { text: read_text(&self.path)?, ..self })
+    pub fn with_text(self) -> Result<CommandLogOutput, lane::Error> {
+        let text = String::from_utf8_lossy(&read_log(&self.path)?).into_owned();
+        Ok(CommandLogOutput { text, ..self })
     }
 }
 
@@ -225,13 +217,14 @@ fn events_of_part(dialect: Dialect, log: &[u8], part: Range<usize>, is_end: bool
 ///
 /// # Errors
 /// [`BoardError::NoFailedCheck`], or there is no such lane.
-pub fn find_check_log(project: &Project, name: &str) -> Result<CheckLogOutput, Error> {
+pub fn find_check_log(project: &Project, name: &str) -> Result<CommandLogOutput, Error> {
     let (lane, dir) = find_lane_or_task_lane(project, name)?;
     let Some(check) = FailedCheckRecord::load_if_exists(&Layout::failed_check_record_in(&dir))? else {
         return Err(BoardError::NoFailedCheck { lane: lane.name }.into());
     };
     let path = dir.join(&check.log);
-    Ok(CheckLogOutput { check, path, text: String::new() })
+    let source = CommandLogSource::Check(Box::new(check));
+    Ok(CommandLogOutput { source, path, text: String::new() })
 }
 
 /// Finds the log of the set-up commands of the lane that the user calls `name`, also if they failed and the lane
@@ -239,7 +232,7 @@ pub fn find_check_log(project: &Project, name: &str) -> Result<CheckLogOutput, E
 ///
 /// # Errors
 /// [`BoardError::NoSetUpRun`], or there is no such lane.
-pub fn find_set_up_log(project: &Project, name: &str) -> Result<SetUpLogOutput, Error> {
+pub fn find_set_up_log(project: &Project, name: &str) -> Result<CommandLogOutput, Error> {
     let found = find_lane_or_task_lane(project, name);
     let lane_log =
         found.as_ref().ok().map(|(_, dir)| Layout::set_up_log_in(dir)).filter(|path| path.is_file());
@@ -251,15 +244,11 @@ pub fn find_set_up_log(project: &Project, name: &str) -> Result<SetUpLogOutput, 
         let lane = found?.0.name;
         return Err(BoardError::NoSetUpRun { lane }.into());
     }
-    Ok(SetUpLogOutput { name, path, text: String::new() })
+    Ok(CommandLogOutput { source: CommandLogSource::SetUp { name }, path, text: String::new() })
 }
 
 fn read_log(path: &Path) -> Result<Vec<u8>, lane::Error> {
     std::fs::read(path).map_err(lane::Error::io("read", path))
-}
-
-fn read_text(path: &Path) -> Result<String, lane::Error> {
-    Ok(String::from_utf8_lossy(&read_log(path)?).into_owned())
 }
 
 #[cfg(test)]
