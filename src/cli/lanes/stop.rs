@@ -5,8 +5,7 @@ use std::cell::Cell;
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use proq_base::explain::Exit;
-use proq_lib::lane::Project;
-use proq_lib::ops::reporter::{Progress, Reporter};
+use proq_lib::ops::reporter::Progress;
 use proq_lib::ops::stop;
 use proq_lib::ops::stop::StopRequest;
 use proq_lib::types::AnyLane;
@@ -44,26 +43,6 @@ pub(crate) struct Stop {
     pub(crate) dry_run: bool,
 }
 
-/// Prints how each agent stopped.
-struct StopReporter<'a> {
-    context: &'a CommandContext,
-    project: &'a Project,
-    exit: Cell<Exit>,
-}
-
-impl Reporter for StopReporter<'_> {
-    fn progress(&self, progress: Progress<'_>) {
-        match progress {
-            Progress::AgentStopped(lane) => {
-                self.context.ui.status(run_end::state_line(lane, lane.state()));
-                run_end::print_pending_message_count(self.context, self.project, &lane.name);
-            }
-            Progress::StopFailed(error) => self.exit.set(failure::print_failure(error, false)),
-            _ => {}
-        }
-    }
-}
-
 pub(crate) fn run(context: &CommandContext, args: &Stop) -> CommandResult {
     let project = context.project_for_write()?;
     let named = args.lanes.iter().map(|name| project.find_any_lane(name)).collect::<Result<Vec<_>, _>>()?;
@@ -74,7 +53,15 @@ pub(crate) fn run(context: &CommandContext, args: &Stop) -> CommandResult {
     if plan.lanes.is_empty() {
         context.ui.status("no agent is running");
     }
-    let reporter = StopReporter { context, project: &project, exit: Cell::new(Exit::Success) };
+    let exit = Cell::new(Exit::Success);
+    let reporter = |progress: Progress<'_>| match progress {
+        Progress::AgentStopped(lane) => {
+            context.ui.status(run_end::state_line(lane, lane.state()));
+            run_end::print_pending_message_count(context, &project, &lane.name);
+        }
+        Progress::StopFailed(error) => exit.set(failure::print_failure(error, false)),
+        _ => {}
+    };
     let outcome = if args.dry_run {
         for AnyLane { name, .. } in &plan.lanes {
             context.ui.status(format!("would stop the agent of '{name}'"));
@@ -83,8 +70,5 @@ pub(crate) fn run(context: &CommandContext, args: &Stop) -> CommandResult {
     } else {
         plan.execute(&project, &reporter)
     };
-    if context.ui.json {
-        context.ui.print_json(outcome);
-    }
-    Ok(reporter.exit.get())
+    context.show(outcome, |_, _| {}).and(Ok(exit.get()))
 }

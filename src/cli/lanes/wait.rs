@@ -5,10 +5,9 @@ use std::time::Duration;
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use proq_base::explain::Exit;
-use proq_lib::agent::control::wait::WaitUntil;
-use proq_lib::lane::Project;
+use proq_lib::agent::control::wait::{WaitUntil, WaitedLane};
 use proq_lib::lane::inspection::attempts;
-use proq_lib::ops::reporter::{Progress, Reporter};
+use proq_lib::ops::reporter::Progress;
 use proq_lib::ops::wait;
 use proq_lib::ops::wait::WaitRequest;
 
@@ -48,23 +47,6 @@ pub(crate) struct Wait {
     pub(crate) timeout: Option<Duration>,
 }
 
-/// Prints each run that has ended.
-struct WaitReporter<'a> {
-    context: &'a CommandContext,
-    project: &'a Project,
-}
-
-impl Reporter for WaitReporter<'_> {
-    fn progress(&self, progress: Progress<'_>) {
-        let Progress::RunEnded(waited) = progress else { return };
-        notify_run_ended(self.context, self.project, &waited.lane, waited.state);
-        if !self.context.ui.json {
-            self.context.ui.print_line(state_line(&waited.lane, waited.state));
-            print_pending_message_count(self.context, self.project, &waited.lane.name);
-        }
-    }
-}
-
 pub(crate) fn run(context: &CommandContext, args: &Wait) -> CommandResult {
     let project = context.project()?;
     let lanes = attempts::any_lanes_by_name(&project, &args.lanes)?;
@@ -73,21 +55,26 @@ pub(crate) fn run(context: &CommandContext, args: &Wait) -> CommandResult {
     if plan.is_empty() {
         context.ui.status("no agent is running");
     }
-    let outcome = plan.execute(&project, &WaitReporter { context, project: &project })?;
+    let outcome = plan.execute(&project, &|progress: Progress<'_>| {
+        let Progress::RunEnded(WaitedLane { lane, state, .. }) = progress else { return };
+        notify_run_ended(context, &project, lane, *state);
+        if !context.ui.json {
+            context.ui.print_line(state_line(lane, *state));
+            print_pending_message_count(context, &project, &lane.name);
+        }
+    })?;
     let (timed_out, running_count) = (outcome.timed_out, outcome.running_count());
     let ended = outcome.finished.iter().map(|state| exit_for_state(*state));
     let exit = ended.clone().find(|exit| *exit != Exit::Success).unwrap_or(Exit::Success);
-    if context.ui.json {
-        context.ui.print_json(outcome);
-    } else if timed_out {
-        for waited in outcome.waited.iter().skip(ended.len()) {
+    context.show(&outcome, |context, outcome| {
+        for waited in outcome.waited.iter().skip(ended.len()).filter(|_| timed_out) {
             context.ui.print_line(state_line(&waited.lane, waited.state));
         }
-    }
+    })?;
     if let (true, Some(limit)) = (timed_out, args.timeout) {
-        let agents_text =
-            if running_count == 1 { "1 agent is".to_owned() } else { format!("{running_count} agents are") };
-        context.ui.warn(format!("gave up after {}; {agents_text} still at work", ui::short_duration(limit)));
+        let are = if running_count == 1 { "is" } else { "are" };
+        let (limit, agents) = (ui::short_duration(limit), ui::pluralize(running_count, "agent"));
+        context.ui.warn(format!("gave up after {limit}; {agents} {are} still at work"));
         return Ok(Exit::Locked);
     }
     Ok(exit)

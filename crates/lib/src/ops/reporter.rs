@@ -177,6 +177,13 @@ impl dyn Reporter + '_ {
     }
 }
 
+/// A closure shows progress for a caller without a user.
+impl<F: Fn(Progress<'_>)> Reporter for F {
+    fn progress(&self, progress: Progress<'_>) {
+        self(progress);
+    }
+}
+
 /// Reporter without a user and without output.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SilentReporter;
