@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use proq_base::money::NanoDollars;
 use proq_lib::agent::command::agent_command::RunOptions;
 use proq_lib::agent::profiles::profile::permission::Permission;
@@ -17,8 +18,8 @@ use crate::cli::invocation::failure::Failure;
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct RunArgs {
     /// What the agent may do: look only, change its lane and use git there, or anything without being asked
-    #[arg(long, value_name = "LEVEL")]
-    pub(crate) permission: Option<PermissionLevel>,
+    #[arg(long, value_name = "LEVEL", value_parser = permission())]
+    pub(crate) permission: Option<Permission>,
     /// The model that it is asked to use
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
@@ -47,18 +48,10 @@ fn parse_dollars(text: &str) -> Result<NanoDollars, String> {
     NanoDollars::parse(text).ok_or_else(|| "US dollars are wanted, as in 2.50".to_owned())
 }
 
-/// A permission level, as it is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum PermissionLevel {
-    /// Look, and change nothing.
-    #[value(help = None)]
-    Read,
-    /// Change files in its lane, use git there, run approved checks.
-    #[value(help = None)]
-    Edit,
-    /// Anything.
-    #[value(help = None)]
-    Full,
+/// Returns the parser of a permission level.
+fn permission() -> impl TypedValueParser<Value = Permission> {
+    let names = PossibleValuesParser::new(["read", "edit", "full"]);
+    names.map(|name| Permission::from_name(&name).unwrap_or_default())
 }
 
 impl RunArgs {
@@ -70,11 +63,7 @@ impl RunArgs {
     /// Returns the run options of these flags; an absent flag leaves its option unspecified.
     pub(crate) fn run_options(&self) -> RunOptions {
         RunOptions {
-            permission: self.permission.map(|level| match level {
-                PermissionLevel::Read => Permission::Read,
-                PermissionLevel::Edit => Permission::Edit,
-                PermissionLevel::Full => Permission::Full,
-            }),
+            permission: self.permission,
             model: self.model.clone(),
             max_turns: self.max_turns,
             limits: RunLimits { max_duration: self.max_time, max_stall: self.stall, budget: self.budget },

@@ -9,6 +9,7 @@ use proq_lib::lane;
 
 use crate::cli::invocation::context::CommandContext;
 use crate::cli::invocation::failure::Failure;
+use crate::cli::invocation::usage_error::UsageError;
 
 /// Returns the absolute paths of the attachments. Fails if one cannot be read or if two have the same file
 /// name.
@@ -27,6 +28,36 @@ pub(crate) fn resolve_attachments(
         out.push(path);
     }
     Ok(out)
+}
+
+/// Returns the absolute paths of files to attach to `text`. `example` is a command line with both, for the hint.
+///
+/// # Errors
+/// [`UsageError::MissingArgument`] if there are files and no text, and as [`resolve_attachments`] fails.
+pub(crate) fn attachments_of_text(
+    context: &CommandContext,
+    files: &[PathBuf],
+    text: Option<&String>,
+    example: &'static str,
+) -> Result<Vec<PathBuf>, Failure> {
+    let attachments = resolve_attachments(context, files)?;
+    match text {
+        None if !attachments.is_empty() => {
+            Err(UsageError::missing("nothing says what the files are for", example).into())
+        }
+        _ => Ok(attachments),
+    }
+}
+
+/// Returns the text of a file, or of standard input with `-`; without a file, that of an argument.
+///
+/// # Errors
+/// Those of [`read_text_or_stdin`].
+pub(crate) fn argument_or_file(
+    argument: Option<&String>,
+    file: Option<&PathBuf>,
+) -> Result<Option<String>, Failure> {
+    file.map_or_else(|| Ok(argument.cloned()), |file| read_text_or_stdin(file).map(Some))
 }
 
 /// Reads a UTF-8 text, such as a prompt or a report, from a file, or from standard input with `-`.

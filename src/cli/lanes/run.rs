@@ -5,17 +5,15 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
-use proq_base::explain::Exit;
 use proq_lib::agent::command::agent_command::RunOptions;
 use proq_lib::agent::task_loop::loop_status::LoopStatus;
-use proq_lib::ops::start::run::{RunPlan, RunRequest, plan};
+use proq_lib::ops::start::run::{RunOutcome, RunPlan, RunRequest, plan};
 
 use crate::cli::arguments::candidates::{any_lane_names, installed_agent_names};
 use crate::cli::arguments::run_args::RunArgs;
-use crate::cli::arguments::user_files;
+use crate::cli::arguments::user_files::{argument_or_file, attachments_of_text};
 use crate::cli::invocation::caller;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
-use crate::cli::invocation::usage_error::UsageError;
 use crate::cli::runs::{follow_run, lane_output, run_end};
 
 /// Start an agent in a lane that is there
@@ -65,17 +63,9 @@ pub(crate) struct Run {
 }
 
 pub(crate) fn run(context: &CommandContext, args: &Run) -> CommandResult {
-    let prompt = match &args.file {
-        None => args.prompt.clone(),
-        Some(file) => Some(user_files::read_text_or_stdin(file)?),
-    };
-    let attachments = user_files::resolve_attachments(context, &args.attach)?;
-    if prompt.is_none() && !attachments.is_empty() {
-        let example = "git proq run LANE AGENT \"make it look like this\" --attach FILE";
-        return Err(
-            UsageError::MissingArgument { problem: "nothing says what the files are for", example }.into()
-        );
-    }
+    let prompt = argument_or_file(args.prompt.as_ref(), args.file.as_ref())?;
+    let example = "git proq run LANE AGENT \"make it look like this\" --attach FILE";
+    let attachments = attachments_of_text(context, &args.attach, prompt.as_ref(), example)?;
     let project = context.project_for_write()?;
     let lane = project.find_any_lane(&args.lane)?;
     caller::refuse_agent_for_other_lanes(std::slice::from_ref(&lane.name), args.dry_run)?;
@@ -93,38 +83,29 @@ pub(crate) fn run(context: &CommandContext, args: &Run) -> CommandResult {
     };
     let plan = plan(&project, &request)?;
     if args.dry_run {
-        match context.ui.json {
-            true => context.ui.print_json(plan),
-            false => print_plan(context, &plan),
-        }
-        return Ok(Exit::Success);
+        return context.show(&plan, print_plan);
     }
     let outcome = plan.execute(&project)?;
     let (lane, command) = (&outcome.lane, &outcome.command);
     if outcome.already_done {
         context.ui.status(run_end::state_line(lane, lane.state()));
-    } else if args.wait {
+        return context.show(&outcome, |_, _| {});
+    }
+    if args.wait {
         return follow_run::follow_and_report(context, &project, lane, Some(command));
     }
-    if context.ui.json {
-        context.ui.print_json(outcome);
-    } else if !outcome.already_done {
+    context.show(&outcome, |context, RunOutcome { lane, command, .. }| {
         context.ui.print_line(format!("{} in lane '{}'", command.started_text(), lane.name));
         // Pending messages belong to an earlier conversation: the new agent does not get them.
         run_end::print_pending_message_count(context, &project, &lane.name);
         context.ui.hint(lane_output::follow_hint(command, &lane.name));
-    }
-    Ok(Exit::Success)
+    })
 }
 
-fn print_plan(context: &CommandContext, plan: &RunPlan<'_>) {
-    if let Some(LoopStatus { boxes_ticked, boxes_total, folder, .. }) = &plan.task_loop {
+fn print_plan(context: &CommandContext, RunPlan { lane, command, task_loop, .. }: &RunPlan<'_>) {
+    if let Some(LoopStatus { boxes_ticked, boxes_total, folder, .. }) = task_loop {
         context.ui.print_line(format!("{boxes_ticked} of {boxes_total} boxes of {folder} are ticked"));
     }
-    context.ui.print_line(format!(
-        "would start {} in lane '{}': {}",
-        plan.command.display_name(),
-        plan.lane.name,
-        plan.command.display_command_line()
-    ));
+    let (agent, command) = (command.display_name(), command.display_command_line());
+    context.ui.print_line(format!("would start {agent} in lane '{}': {command}", lane.name));
 }

@@ -4,15 +4,13 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
-use proq_base::explain::Exit;
 use proq_lib::ops::send;
 use proq_lib::ops::send::{SendOutcome, SendRequest};
 
 use crate::cli::arguments::candidates::any_lane_names;
-use crate::cli::arguments::user_files;
+use crate::cli::arguments::user_files::{argument_or_file, attachments_of_text};
 use crate::cli::invocation::caller;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
-use crate::cli::invocation::failure::Failure;
 use crate::cli::invocation::usage_error::UsageError;
 use crate::cli::runs::{follow_run, run_end};
 
@@ -53,31 +51,14 @@ pub(crate) struct Send {
     pub(crate) dry_run: bool,
 }
 
-/// Returns the text to send, none without one, and the paths of the files that go along with it.
-fn read_message(context: &CommandContext, args: &Send) -> Result<(Option<String>, Vec<PathBuf>), Failure> {
-    let text = match &args.file {
-        None => args.text.clone(),
-        Some(file) => Some(user_files::read_text_or_stdin(file)?),
-    };
-    if text.as_ref().is_some_and(|text| text.trim().is_empty()) {
-        return Err(UsageError::MissingArgument {
-            problem: "there is nothing to send",
-            example: "git proq send LANE \"also handle refunds\"",
-        }
-        .into());
-    }
-    let attachments = user_files::resolve_attachments(context, &args.attach)?;
-    if text.is_none() && !attachments.is_empty() {
-        let example = "git proq send LANE \"it looks like this\" --attach FILE";
-        return Err(
-            UsageError::MissingArgument { problem: "nothing says what the files are for", example }.into()
-        );
-    }
-    Ok((text, attachments))
-}
-
 pub(crate) fn run(context: &CommandContext, args: &Send) -> CommandResult {
-    let (text, attachments) = read_message(context, args)?;
+    let text = argument_or_file(args.text.as_ref(), args.file.as_ref())?;
+    if text.as_ref().is_some_and(|text| text.trim().is_empty()) {
+        let example = "git proq send LANE \"also handle refunds\"";
+        return Err(UsageError::missing("there is nothing to send", example).into());
+    }
+    let example = "git proq send LANE \"it looks like this\" --attach FILE";
+    let attachments = attachments_of_text(context, &args.attach, text.as_ref(), example)?;
     let project = context.project_for_write()?;
     let lane = project.find_any_lane(&args.lane)?;
     caller::refuse_agent_for_other_lanes(std::slice::from_ref(&lane.name), args.dry_run)?;
@@ -87,19 +68,16 @@ pub(crate) fn run(context: &CommandContext, args: &Send) -> CommandResult {
     if args.wait && !args.dry_run {
         return follow_run::follow_and_report(context, &project, &sent.record, None);
     }
-    if context.ui.json {
-        context.ui.print_json(sent);
-        return Ok(Exit::Success);
-    }
-    context.ui.print_line(result_line(&sent));
-    if !args.dry_run {
-        if !sent.queued {
-            // Messages of another conversation may still be pending.
-            run_end::print_pending_message_count(context, &project, &sent.lane);
+    context.show(&sent, |context, sent| {
+        context.ui.print_line(result_line(sent));
+        if !args.dry_run {
+            if !sent.queued {
+                // Messages of another conversation may still be pending.
+                run_end::print_pending_message_count(context, &project, &sent.lane);
+            }
+            context.ui.hint(format!("follow it: git proq logs -f {}", sent.lane));
         }
-        context.ui.hint(format!("follow it: git proq logs -f {}", sent.lane));
-    }
-    Ok(Exit::Success)
+    })
 }
 
 fn result_line(sent: &SendOutcome) -> String {

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use proq_lib::agent::command::agent_command::RunOptions;
 use proq_lib::lane::Project;
@@ -13,7 +13,7 @@ use proq_lib::types::{LaneName, LanePurpose};
 
 use crate::cli::arguments::candidates::{installed_agent_names, user_branch_names};
 use crate::cli::arguments::run_args::RunArgs;
-use crate::cli::arguments::user_files::{read_text_or_stdin, resolve_attachments};
+use crate::cli::arguments::user_files::{argument_or_file, resolve_attachments};
 use crate::cli::invocation::caller;
 use crate::cli::invocation::context::CommandContext;
 use crate::cli::invocation::failure::Failure;
@@ -40,10 +40,9 @@ pub(crate) fn parse_agents(text: &str) -> Result<AttemptAgents, String> {
         };
         names.extend(std::iter::repeat_n(name.to_owned(), count));
     }
-    if names.len() > MAX_ATTEMPTS {
-        Err(format!("more than {MAX_ATTEMPTS} attempts"))
-    } else {
-        Ok(AttemptAgents(names))
+    match names.len() > MAX_ATTEMPTS {
+        true => Err(format!("more than {MAX_ATTEMPTS} attempts")),
+        false => Ok(AttemptAgents(names)),
     }
 }
 
@@ -144,8 +143,9 @@ pub(crate) struct Spawn {
     #[arg(long, conflicts_with_all = ["mode", "isolated", "in_place"])]
     pub(crate) sparse: bool,
     /// What it is to come to: commits in a lane of its own, a plan, or an answer
-    #[arg(long, value_name = "MODE", value_enum, default_value_t, hide_default_value = true)]
-    pub(crate) mode: Mode,
+    #[arg(long, value_name = "MODE", default_value = "build", hide_default_value = true,
+          value_parser = ["build", "plan", "answer"])]
+    pub(crate) mode: String,
     /// With --mode plan or answer, look in a worktree made for it, at --base or what is checked out here; it goes afterwards
     #[arg(long)]
     pub(crate) isolated: bool,
@@ -188,36 +188,15 @@ pub(crate) struct Spawn {
     pub(crate) dry_run: bool,
 }
 
-/// What a run is for.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Mode {
-    /// Commits.
-    #[default]
-    #[value(help = None)]
-    Build,
-    /// A plan.
-    #[value(help = None)]
-    Plan,
-    /// An answer.
-    #[value(help = None)]
-    Answer,
-}
-
-impl Mode {
-    /// Returns the purpose of a read-only run; none for a run that makes commits.
-    pub(crate) fn purpose(self) -> Option<LanePurpose> {
-        match self {
-            Mode::Build => None,
-            Mode::Plan => Some(LanePurpose::Plan),
-            Mode::Answer => Some(LanePurpose::Answer),
-        }
-    }
-}
-
 impl Spawn {
     /// Returns the purpose of a run in a lane without a branch; none if the lane has a branch.
     pub(crate) fn purpose(&self) -> Option<LanePurpose> {
-        if self.in_place { Some(LanePurpose::InPlace) } else { self.mode.purpose() }
+        match self.mode.as_str() {
+            _ if self.in_place => Some(LanePurpose::InPlace),
+            "plan" => Some(LanePurpose::Plan),
+            "answer" => Some(LanePurpose::Answer),
+            _ => None,
+        }
     }
 
     /// Returns the request for lanes that can land.
@@ -261,9 +240,9 @@ impl Spawn {
             if self.prompt.is_some() || (self.agent.is_some() && self.file.is_some()) {
                 let problem = "--agents says who does it, and so does an argument";
                 let example = "git proq spawn --agents claude:2,codex:1 \"implement payments\"";
-                return Err(UsageError::MissingArgument { problem, example }.into());
+                return Err(UsageError::missing(problem, example).into());
             }
-            let prompt = require_prompt(self.prompt_text(self.agent.as_ref())?)?;
+            let prompt = require_prompt(argument_or_file(self.agent.as_ref(), self.file.as_ref())?)?;
             let programs = names.iter().cloned().map(LaneProgram::Agent).collect();
             return Ok((RequestedLanes::Attempts(programs), Some(prompt)));
         }
@@ -280,20 +259,12 @@ impl Spawn {
     /// # Errors
     /// [`UsageError::MissingArgument`] without a program, or for an agent without a prompt.
     pub(crate) fn program_and_prompt(&self) -> Result<(LaneProgram, Option<String>), Failure> {
-        let prompt = self.prompt_text(self.prompt.as_ref())?;
+        let prompt = argument_or_file(self.prompt.as_ref(), self.file.as_ref())?;
         match (&self.agent, self.command.as_slice()) {
             _ if self.empty => Ok((LaneProgram::None, prompt)),
             (Some(agent), _) => Ok((LaneProgram::Agent(agent.clone()), Some(require_prompt(prompt)?))),
             (None, []) => Err(missing_agent("git proq spawn claude \"implement payments\"")),
             (None, argv) => Ok((LaneProgram::Command(argv.to_vec()), prompt)),
-        }
-    }
-
-    /// Returns the text of `--file`, else that of the argument. Standard input can be read only once.
-    fn prompt_text(&self, argument: Option<&String>) -> Result<Option<String>, Failure> {
-        match &self.file {
-            None => Ok(argument.cloned()),
-            Some(file) => read_text_or_stdin(file).map(Some),
         }
     }
 
@@ -321,12 +292,12 @@ impl Spawn {
 }
 
 fn missing_agent(example: &'static str) -> Failure {
-    UsageError::MissingArgument { problem: "nothing says what to start", example }.into()
+    UsageError::missing("nothing says what to start", example).into()
 }
 
 fn require_prompt(prompt: Option<String>) -> Result<String, UsageError> {
     let example = "git proq spawn claude \"implement payments\", or -f task.md";
-    prompt.ok_or(UsageError::MissingArgument { problem: "the agent needs a prompt", example })
+    prompt.ok_or(UsageError::missing("the agent needs a prompt", example))
 }
 
 #[cfg(test)]
