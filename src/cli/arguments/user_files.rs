@@ -30,7 +30,8 @@ pub(crate) fn resolve_attachments(
     Ok(out)
 }
 
-/// Returns the absolute paths of files to attach to `text`. `example` is a command line with both, for the hint.
+/// Returns the absolute paths of files to attach to `text`. `example` is a command line with both, for the
+/// hint.
 ///
 /// # Errors
 /// [`UsageError::MissingArgument`] if there are files and no text, and as [`resolve_attachments`] fails.

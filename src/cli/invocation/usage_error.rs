@@ -119,7 +119,8 @@ pub enum UsageError {
 }
 
 impl UsageError {
-    /// Creates the error for a missing or unusable argument. `example` is a complete command line, for the hint.
+    /// Creates the error for a missing or unusable argument. `example` is a complete command line, for the
+    /// hint.
     pub(crate) fn missing(problem: &'static str, example: &'static str) -> UsageError {
         UsageError::MissingArgument { problem, example }
     }

@@ -45,7 +45,8 @@ fn warn_of_uncommitted(context: &CommandContext, project: &Project, check: &Unco
     context.ui.warn(match check.missing_files(project) {
         Ok(None) => return,
         Ok(Some(names)) if check.is_carried => format!(
-            "edits that git status does not show stay where they are (skip-worktree, assume-unchanged): {names}"
+            "edits that git status does not show stay where they are (skip-worktree, assume-unchanged): \
+             {names}"
         ),
         Ok(Some(names)) => {
             format!("the lane starts without your uncommitted changes ({names}); --carry takes them along")

@@ -12,8 +12,8 @@ use crate::lane::removal::remove_lane;
 use crate::snapshot::snap_view;
 
 /// Returns a line for each fault of the lanes: folders that are not the lanes' worktrees first, then lost
-/// branches and worktrees, then worktrees that git cannot use. A line names the lane, the fault and, if there is
-/// one, the command that helps.
+/// branches and worktrees, then worktrees that git cannot use. A line names the lane, the fault and, if there
+/// is one, the command that helps.
 #[must_use]
 pub fn lane_faults(project: &Project, views: &[LaneView]) -> Vec<String> {
     let mut faults = Vec::new();

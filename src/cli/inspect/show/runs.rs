@@ -7,8 +7,9 @@ use proq_lib::types::{Activity, MessageRecord, RunRecord, StepPhase};
 use crate::cli::terminal::ui::Ui;
 use crate::cli::terminal::{ui, usage};
 
-/// Prints the outcome, reason and usage of each run, their total usage, and the pending messages in full, because
-/// nobody has read them yet. `is_busy` means that the last run still goes on; `activity` is that of its agent.
+/// Prints the outcome, reason and usage of each run, their total usage, and the pending messages in full,
+/// because nobody has read them yet. `is_busy` means that the last run still goes on; `activity` is that of
+/// its agent.
 pub(crate) fn print_runs(ui: Ui, details: &LaneDetails, is_busy: bool, activity: Option<Activity>) {
     for run in &details.runs {
         let outcome_text = describe_run(run, is_busy && Some(run) == details.runs.last(), activity);

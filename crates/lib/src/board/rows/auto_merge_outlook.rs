@@ -9,8 +9,8 @@ use crate::lane::Project;
 use crate::run::auto_merge;
 use crate::run::auto_merge::AutoMergeStatus;
 
-/// Describes when a lane with automatic merge lands; or why it does not, and the command that helps. `state` is
-/// that of the lane for display.
+/// Describes when a lane with automatic merge lands; or why it does not, and the command that helps. `state`
+/// is that of the lane for display.
 #[must_use]
 pub fn auto_merge_outlook(
     project: &Project,
