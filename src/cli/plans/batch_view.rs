@@ -15,6 +15,7 @@ use proq_lib::types::BatchId;
 use proq_lib::watch::watcher::{Watch, WatchOutcome};
 
 use super::batch_event_lines::BatchReplay;
+use super::text_parts::{boxes_suffix, clause, count_texts, dollars};
 use crate::cli::invocation::context::CommandContext;
 use crate::cli::invocation::failure::Failure;
 use crate::cli::terminal::ui;
@@ -73,26 +74,20 @@ fn handle_interrupt(
         drop(screen.bars.println(format!("batch {id} is being aborted")));
         return Ok(true);
     }
-    let choice = screen.bars.suspend(|| prompt_interrupt_choice(id, watch))?;
-    match choice {
-        InterruptChoice::Pause => {
-            submit_requests(project, id, vec![ControlRequestKind::Pause])?;
-            *has_prompted = false;
-            Ok(true)
-        }
+    match screen.bars.suspend(|| prompt_interrupt_choice(id, watch))? {
         InterruptChoice::Abort => {
             submit_requests(project, id, vec![ControlRequestKind::Abort { hard: false }])?;
-            Ok(true)
+            return Ok(true);
         }
         InterruptChoice::Detach => {
             context.ui.hint(format!("it goes on; follow it again: git proq resume {id}"));
-            Ok(false)
+            return Ok(false);
         }
-        InterruptChoice::Continue => {
-            *has_prompted = false;
-            Ok(true)
-        }
+        InterruptChoice::Pause => submit_requests(project, id, vec![ControlRequestKind::Pause])?,
+        InterruptChoice::Continue => {}
     }
+    *has_prompted = false;
+    Ok(true)
 }
 
 enum InterruptChoice {
@@ -141,15 +136,14 @@ impl BatchScreen {
         let counts = progress.counts;
         self.summary_bar.set_length(counts.tasks as u64);
         self.summary_bar.set_position((counts.landed + counts.done_before) as u64);
-        let cost = progress.cost.map(|cost| format!(", ${:.2}", cost.to_dollars())).unwrap_or_default();
-        let parts = [("waiting", counts.waiting), ("failed", counts.failed), ("skipped", counts.skipped)];
-        let parts: Vec<String> =
-            parts.iter().filter(|(_, n)| *n > 0).map(|(label, n)| format!("{n} {label}")).collect();
-        let counts_suffix = if parts.is_empty() { String::new() } else { format!(", {}", parts.join(", ")) };
-        self.summary_bar.set_message(terminal_text::escape_line(&format!(
-            "batch {id} {}{counts_suffix}{cost}",
-            progress.state
-        )));
+        let parts = count_texts([
+            (counts.waiting, "waiting"),
+            (counts.failed, "failed"),
+            (counts.skipped, "skipped"),
+        ]);
+        let parts: Vec<String> = parts.into_iter().chain(progress.cost.map(dollars)).collect();
+        let message = format!("batch {id} {}{}", progress.state, clause(", ", &parts.join(", "), ""));
+        self.summary_bar.set_message(terminal_text::escape_line(&message));
         let mut lane_bars = self.lane_bars.borrow_mut();
         lane_bars.retain(|name, bar| {
             let is_active = progress.lanes.iter().any(|lane| lane.name == *name);
@@ -183,14 +177,10 @@ impl BatchScreen {
 
 /// Formats the line of a lane: its task, state, elapsed time, cost, name and current activity.
 fn lane_bar_text(lane: &LaneProgress) -> String {
-    let step_suffix =
-        lane.activity.as_ref().map(|step| format!("  {}", ui::strip_control_chars(step))).unwrap_or_default();
-    let cost = lane.cost.map(|cost| format!("  ${:.2}", cost.to_dollars())).unwrap_or_default();
+    let activity = ui::strip_control_chars(lane.activity.as_deref().unwrap_or_default());
+    let cost = lane.cost.map(|cost| format!("  {}", dollars(cost))).unwrap_or_default();
     let elapsed = ui::short_duration(lane.elapsed);
-    let state = format!(
-        "{}{}",
-        lane.state,
-        lane.boxes.map(|boxes| format!(" {}/{}", boxes.done, boxes.total)).unwrap_or_default()
-    );
-    format!("{:<24} {state:<13} {elapsed:>4}{cost}  {}{step_suffix}", lane.task, lane.name)
+    let state = format!("{}{}", lane.state, boxes_suffix(lane.boxes));
+    let (task, name, activity) = (&lane.task, &lane.name, clause("  ", &activity, ""));
+    format!("{task:<24} {state:<13} {elapsed:>4}{cost}  {name}{activity}")
 }

@@ -2,15 +2,13 @@
 
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
-use proq_base::explain::Exit;
 use proq_base::money::NanoDollars;
+use proq_lib::board::batch_hints::retry_hint;
 use proq_lib::swarm::ops::batch_lookup::read_progress;
 use proq_lib::swarm::ops::control::{Halt, HaltRequest};
 use proq_lib::swarm::ops::resume::{ResumeRequest, Resumption};
 use proq_lib::swarm::ops::{control, resume};
-use serde::Serialize;
 
-use super::batch_hints::retry_hint;
 use super::follow_batch::follow;
 use crate::cli::arguments::candidates::batch_ids;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
@@ -85,14 +83,6 @@ pub(crate) struct Abort {
     dry_run: bool,
 }
 
-fn print_result(context: &CommandContext, output: impl Serialize, text: &str) {
-    if context.ui.json {
-        context.ui.print_json(output);
-    } else {
-        context.ui.print_line(text);
-    }
-}
-
 pub(crate) fn pause(context: &CommandContext, args: &Pause) -> CommandResult {
     halt(context, &HaltRequest { batch_name: args.batch.clone(), halt: Halt::Pause }, args.dry_run)
 }
@@ -116,36 +106,34 @@ fn halt(context: &CommandContext, request: &HaltRequest, dry_run: bool) -> Comma
             Halt::Pause => format!("would pause batch {id}"),
             Halt::Abort { .. } => format!("would abort batch {id}"),
         };
-        print_result(context, plan, &text);
-        return Ok(Exit::Success);
+        return context.show(plan, |context, _| context.ui.print_line(text));
     }
-    let outcome = plan.execute(&project)?;
-    if outcome.was_halted {
-        print_result(context, outcome, &halted_text);
-        return Ok(Exit::Success);
-    }
-    let (text, hint) = match request.halt {
-        Halt::Pause => (
-            match outcome.state {
-                word @ ("paused" | "over") => format!("batch {id} is {word}"),
-                _ => format!("batch {id} pauses once what runs has ended"),
-            },
-            format!("see how far it is: git proq status {id}   go on with it: git proq resume {id}"),
-        ),
-        Halt::Abort { hard } => (
-            match (outcome.is_over, hard) {
-                (true, _) => format!("batch {id} is aborted"),
-                (false, true) => format!("batch {id} is being aborted: its agents are being stopped"),
-                (false, false) => format!("batch {id} is being aborted: its agents are told to wrap up"),
-            },
-            format!(
-                "all lanes stay; go on with it: git proq resume {id}   tidy up: git proq cleanup --batch {id}"
+    context.show(plan.execute(&project)?, |context, outcome| {
+        if outcome.was_halted {
+            return context.ui.print_line(halted_text);
+        }
+        let (text, hint) = match request.halt {
+            Halt::Pause => (
+                match outcome.state {
+                    word @ ("paused" | "over") => format!("is {word}"),
+                    _ => "pauses once what runs has ended".to_owned(),
+                },
+                format!("see how far it is: git proq status {id}   go on with it: git proq resume {id}"),
             ),
-        ),
-    };
-    print_result(context, outcome, &text);
-    context.ui.hint(hint);
-    Ok(Exit::Success)
+            Halt::Abort { hard } => (
+                match (outcome.is_over, hard) {
+                    (true, _) => "is aborted".to_owned(),
+                    (false, true) => "is being aborted: its agents are being stopped".to_owned(),
+                    (false, false) => "is being aborted: its agents are told to wrap up".to_owned(),
+                },
+                format!(
+                    "all lanes stay; go on with it: git proq resume {id}   tidy up: git proq cleanup --batch {id}"
+                ),
+            ),
+        };
+        context.ui.print_line(format!("batch {id} {text}"));
+        context.ui.hint(hint);
+    })
 }
 
 pub(crate) fn resume(context: &CommandContext, args: &Resume) -> CommandResult {
@@ -159,22 +147,23 @@ pub(crate) fn resume(context: &CommandContext, args: &Resume) -> CommandResult {
     let plan = resume::plan(&project, &ResumeRequest { batch_name, retry, budget: budget.transpose()? })?;
     if args.dry_run {
         let text = format!("would go on with batch {}", plan.batch);
-        print_result(context, plan, &text);
-        return Ok(Exit::Success);
+        return context.show(plan, |context, _| context.ui.print_line(text));
     }
     let outcome = plan.execute(&project)?;
     let id = &outcome.batch;
-    let text = match outcome.resumption {
-        Resumption::NothingToDo => format!("batch {id} is over; there is nothing to go on with"),
+    let (text, progress) = match outcome.resumption {
+        Resumption::NothingToDo => {
+            ("is over; there is nothing to go on with", Some(read_progress(&project, id)?))
+        }
         _ if !args.detach => return follow(context, &project, outcome.follower),
-        Resumption::CompletesEnd => format!("batch {id} goes on with its end"),
-        Resumption::Continues => format!("batch {id} goes on"),
+        Resumption::CompletesEnd => ("goes on with its end", None),
+        Resumption::Continues => ("goes on", None),
     };
-    print_result(context, &outcome, &text);
-    if outcome.resumption == Resumption::NothingToDo && !context.ui.json {
-        let retry_hint = retry_hint(&read_progress(&project, id)?);
+    context.show(&outcome, |context, _| {
+        context.ui.print_line(format!("batch {id} {text}"));
         let default_hint = || format!("try a task again: git proq resume {id} --retry ID");
-        context.ui.hint(retry_hint.unwrap_or_else(default_hint));
-    }
-    Ok(Exit::Success)
+        if let Some(progress) = progress {
+            context.ui.hint(retry_hint(&progress).unwrap_or_else(default_hint));
+        }
+    })
 }

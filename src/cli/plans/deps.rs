@@ -17,6 +17,7 @@ use crate::cli::arguments::plan_source::PlanSource;
 use crate::cli::invocation::caller;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::failure::Failure;
+use crate::cli::plans::text_parts::clause;
 use crate::cli::runs::follow_run::follow_quietly;
 use crate::cli::terminal::usage;
 
@@ -119,9 +120,9 @@ fn print_missing(context: &CommandContext, graph: &Dependencies) {
     let missing = &graph.loaded.approved_needs;
     context.ui.print_line(if missing.is_empty() { "nothing is missing" } else { "Missing:" });
     for ProposedEdge { task, needed, reason, .. } in missing {
-        let reason = if reason.is_empty() { String::new() } else { format!(": {reason}") };
-        let line = format!("{} after {}{reason}", graph.tasks[*task].name, graph.tasks[*needed].name);
-        context.ui.print_line(format!("  {}", terminal_text::escape_line(&line)));
+        let (task, needed) = (&graph.tasks[*task].name, &graph.tasks[*needed].name);
+        let line = format!("  {task} after {needed}{}", clause(": ", reason, ""));
+        context.ui.print_line(terminal_text::escape_line(&line));
     }
     context.ui.print_line("");
 }
@@ -129,13 +130,10 @@ fn print_missing(context: &CommandContext, graph: &Dependencies) {
 /// Approves the missing dependencies and prints what they have cost.
 fn approve(context: &CommandContext, project: &Project, found: &FoundNeeds<'_>) -> Result<(), Failure> {
     let approved = found.approve(project, context)?;
-    let cost = approved.record.costs.cost.map(usage::cost_text);
-    context.ui.status(format!(
-        "{} of {}'s used for these tasks as they are{}",
-        approved.needs,
-        terminal_text::escape_line(&approved.record.agent),
-        cost.map(|cost| format!(" ({cost})")).unwrap_or_default()
-    ));
+    let cost = approved.record.costs.cost.map(usage::cost_text).unwrap_or_default();
+    let (needs, agent) = (approved.needs, terminal_text::escape_line(&approved.record.agent));
+    let cost = clause(" (", &cost, ")");
+    context.ui.status(format!("{needs} of {agent}'s used for these tasks as they are{cost}"));
     Ok(())
 }
 
@@ -154,12 +152,9 @@ fn forget_proposals(context: &CommandContext, args: &Deps) -> CommandResult {
     let project = context.project_for_write()?;
     let plan = args.source.required_plan(context, "git proq deps --forget plan.toml")?;
     let forgotten = find_needs::forget(&project, &plan)?;
-    if context.ui.json {
-        context.ui.print_json(serde_json::json!({ "forgotten": forgotten }));
-    } else {
+    context.show(serde_json::json!({ "forgotten": forgotten }), |context, _| {
         let text =
             if forgotten { "forgot what an agent found missing" } else { "there was nothing to forget" };
         context.ui.print_line(text);
-    }
-    Ok(Exit::Success)
+    })
 }

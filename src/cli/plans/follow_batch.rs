@@ -1,14 +1,14 @@
 //! Following a batch to its end: a line per change, or a live view of its lanes on a terminal.
 
 use proq_base::explain::Exit;
+use proq_lib::board::batch_hints::end_hints;
 use proq_lib::lane::Project;
-use proq_lib::swarm::landing::batch_landing;
 use proq_lib::swarm::ops::follow::BatchFollower;
-use proq_plan::schedule::action::BatchOutcome;
+use proq_lib::swarm::status::progress::BatchProgress;
 
 use super::batch_event_lines::BatchReplay;
-use super::batch_hints::{criteria_lines, paused_hints};
 use super::batch_view;
+use super::report_text::criteria_lines;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::terminal::ui;
 
@@ -32,46 +32,45 @@ pub(crate) fn follow(context: &CommandContext, project: &Project, follower: Batc
 /// Prints how a followed batch ended and what helps, and returns the exit code.
 fn print_batch_end(context: &CommandContext, project: &Project, replay: &BatchReplay) -> CommandResult {
     let BatchReplay { follower, state, log_summary } = replay;
-    let record = &follower.batch.record;
-    let id = &record.id;
     let exit = follower.exit(project, state);
+    let progress = follower.progress(project)?;
     if context.ui.json {
-        context.ui.print_ordered_json(follower.progress(project)?);
+        context.ui.print_ordered_json(progress);
         return Ok(exit);
     }
-    let Some(end_text) = replay.describe_end() else {
+    let id = follower.batch.id();
+    let Some(end_text) = end_text(&progress) else {
         context.ui.print_line(format!("nobody goes on with batch {id}: its process is gone"));
         context.ui.hint(format!("go on with it: git proq resume {id}"));
         return Ok(Exit::Refused);
     };
     context.ui.print_line(end_text);
-    if let (Some(report), Some(_)) = (record.criteria_report(&project.store), state.final_outcome()) {
-        for line in criteria_lines(&report) {
+    if let Some(report) = progress.criteria.as_ref().filter(|_| progress.state == "over") {
+        for line in criteria_lines(report) {
             context.ui.print_line(line);
         }
     }
-    match state.final_outcome() {
-        None => {
-            context.ui.hint(format!("look: git proq status {id}"));
-            for hint in paused_hints(&follower.progress(project)?) {
-                context.ui.hint(hint);
-            }
-        }
-        Some(outcome) => {
-            if record.has_unverified_criteria(&project.store) {
-                context.ui.hint(format!("have its criteria looked at: git proq resume {id}"));
-            }
-            if outcome != BatchOutcome::Complete {
-                context.ui.hint(format!("see what became of each task: git proq status {id}"));
-            }
-            if matches!(outcome, BatchOutcome::Aborted | BatchOutcome::Stopped) {
-                context.ui.hint(format!("go on with it all the same: git proq resume {id}"));
-            }
-            if log_summary.branch_tips.len() > 1 && !record.auto_merge {
-                let action = format!("land it on {}", record.base);
-                context.ui.hint(batch_landing::landing_hint(project, record, &action));
-            }
-        }
+    for hint in end_hints(project, &follower.batch.record, &progress, log_summary) {
+        context.ui.hint(hint);
     }
     Ok(exit)
+}
+
+/// Describes the end or the pause of a batch in one sentence; none while the batch runs.
+fn end_text(progress: &BatchProgress) -> Option<String> {
+    let state_text = match (progress.state, progress.reason.as_deref()?) {
+        ("over", "complete") => "is complete".to_owned(),
+        ("over", "partly") => "is over".to_owned(),
+        ("over", "stopped") => "was stopped by a failure".to_owned(),
+        ("over", _) => "was aborted".to_owned(),
+        ("paused", "asked") => "is paused".to_owned(),
+        (_, reason) => format!("is paused, since {reason}"),
+    };
+    let counts = progress.counts;
+    let done_before = match counts.done_before {
+        0 => String::new(),
+        n => format!(", {n} had been done before"),
+    };
+    let tasks = ui::pluralize(counts.tasks, "task");
+    Some(format!("batch {} {state_text}: {} of {tasks} landed{done_before}", progress.batch, counts.landed))
 }

@@ -1,7 +1,6 @@
 //! Commands for plans and batches: plan, deps, swarm, report, status.
 
 pub(crate) mod batch_event_lines;
-pub(crate) mod batch_hints;
 pub(crate) mod batch_view;
 pub(crate) mod control;
 pub(crate) mod deps;
@@ -15,3 +14,4 @@ pub(crate) mod report_text;
 pub(crate) mod status;
 pub(crate) mod swarm;
 pub(crate) mod swarm_args;
+pub(crate) mod text_parts;

@@ -53,11 +53,9 @@ fn write_template(context: &CommandContext, file: &str) -> CommandResult {
         return Ok(Exit::Success);
     }
     let path = plan_file::write_template(&context.dir.join(file))?;
-    if context.ui.json {
-        context.ui.print_json(serde_json::json!({ "path": path }));
-    } else {
-        context.ui.print_line(format!("wrote {}", terminal_text::escape_line(file)));
-        context.ui.hint(format!("see what it comes to: git proq plan {}", terminal_text::escape_line(file)));
-    }
-    Ok(Exit::Success)
+    context.show(serde_json::json!({ "path": path }), |context, _| {
+        let file = terminal_text::escape_line(file);
+        context.ui.print_line(format!("wrote {file}"));
+        context.ui.hint(format!("see what it comes to: git proq plan {file}"));
+    })
 }

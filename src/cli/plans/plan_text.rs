@@ -5,17 +5,17 @@ use std::fmt::Write as _;
 use console::style;
 use proq_base::terminal_text;
 use proq_lib::swarm::ops::plan_view::PlanView;
-use proq_plan::plan::PhaseOrder;
-use proq_plan::{plan, plan_source};
+use proq_plan::plan;
+use proq_plan::plan::{PhaseOrder, Plan};
+use proq_plan::plan_source::ProposedEdge;
 
+use super::text_parts::{clause, comma_list};
 use crate::cli::terminal::{table, ui};
 
 /// Renders the plan as text for the user, with its first `max_tasks` tasks.
 pub(crate) fn render(view: &PlanView, max_tasks: usize) -> String {
     let plan = view.plan();
-    let mut out = String::new();
-    let title = if plan.summary.is_empty() { "A plan" } else { &plan.summary };
-    let _ = writeln!(out, "{}", style(terminal_text::escape_line(title)).bold());
+    let mut out = title_line(plan);
     let done = plan.tasks().filter(|entry| entry.task.done).count();
     let _ = writeln!(
         out,
@@ -26,8 +26,7 @@ pub(crate) fn render(view: &PlanView, max_tasks: usize) -> String {
         ui::pluralize(view.waves.len(), "wave"),
     );
     push_list(&mut out, "Before it is run:", &plan.warnings);
-    let phase_list = phase_lines(view);
-    push_list(&mut out, if plan.phases.len() > 1 { "Phases:" } else { "Groups:" }, &phase_list);
+    push_list(&mut out, if plan.phases.len() > 1 { "Phases:" } else { "Groups:" }, &phase_lines(plan));
     let _ = writeln!(out, "\n{}\n", task_table(view, max_tasks));
     if view.names.len() > max_tasks {
         let _ = writeln!(out, "and {} more; --dry-run lists all\n", view.names.len() - max_tasks);
@@ -40,16 +39,17 @@ pub(crate) fn render(view: &PlanView, max_tasks: usize) -> String {
     out.trim_end().to_owned()
 }
 
+/// Formats the summary of a plan as the first line of its text.
+pub(crate) fn title_line(plan: &Plan) -> String {
+    let title = if plan.summary.is_empty() { "A plan" } else { &plan.summary };
+    format!("{}\n", style(terminal_text::escape_line(title)).bold())
+}
+
 /// Appends which tasks share a lane with the scopes that overlap, and the critical path.
 pub(crate) fn push_lanes_and_longest_way(out: &mut String, view: &PlanView) {
     for lane in view.sharing.shared_lanes() {
         let _ = writeln!(out, "One lane for {}, one after the other:", view.task_names(&lane).join(", "));
-        for overlap in view
-            .sharing
-            .overlaps
-            .iter()
-            .filter(|overlap| view.sharing.first_task_of_lane(overlap.tasks[0]) == lane[0])
-        {
+        for overlap in view.overlaps_of_lane(&lane) {
             let [one, two] = overlap.tasks.map(|task| &view.names[task]);
             let [a, b] = overlap.globs.each_ref().map(|glob| terminal_text::escape_line(glob));
             let globs = if a == b { a } else { format!("{a} and {b}") };
@@ -58,23 +58,16 @@ pub(crate) fn push_lanes_and_longest_way(out: &mut String, view: &PlanView) {
     }
     if !view.critical_path.tasks.is_empty() {
         let path_text = view.task_names(&view.critical_path.tasks).join(" -> ");
-        let _ = writeln!(
-            out,
-            "Longest way: {path_text} ({} of {} by size)",
-            view.critical_path.weight,
-            view.weight_of_open_tasks()
-        );
+        let (weight, total) = (view.critical_path.weight, view.weight_of_open_tasks());
+        let _ = writeln!(out, "Longest way: {path_text} ({weight} of {total} by size)");
     }
 }
 
 /// Returns a line for each dependency that an agent found missing.
 fn proposed_need_lines(view: &PlanView) -> Vec<String> {
-    let line = |edge: &plan_source::ProposedEdge| {
-        let reason_text = if edge.reason.is_empty() { String::new() } else { format!(": {}", edge.reason) };
-        format!(
-            "{} after {}, says {}{reason_text}",
-            view.names[edge.task], view.names[edge.needed], edge.agent
-        )
+    let line = |edge: &ProposedEdge| {
+        let (task, needed) = (&view.names[edge.task], &view.names[edge.needed]);
+        format!("{task} after {needed}, says {}{}", edge.agent, clause(": ", &edge.reason, ""))
     };
     view.loaded.approved_needs.iter().map(line).collect()
 }
@@ -90,25 +83,28 @@ pub(crate) fn push_list(out: &mut String, heading: &str, items: &[String]) {
 }
 
 /// Returns a line for each phase, and for each group with a theme; empty for a plan without both.
-fn phase_lines(view: &PlanView) -> Vec<String> {
-    let plan = view.plan();
+fn phase_lines(plan: &Plan) -> Vec<String> {
+    let indent = if plan.phases.len() == 1 { "" } else { "  " };
     let mut out = Vec::new();
     for (n, phase) in plan.phases.iter().enumerate() {
-        let is_single = plan.phases.len() == 1;
-        let indent = if is_single { "" } else { "  " };
-        if !is_single || !phase.title.is_empty() || phase.order == PhaseOrder::Serial {
-            let title = if phase.title.is_empty() { String::new() } else { format!(" {}", phase.title) };
-            let order = if phase.order == PhaseOrder::Serial { ", one task after the other" } else { "" };
-            out.push(format!("{}.{title}{order}", n + 1));
-        }
+        out.extend(phase_heading(plan, n));
         for group in phase.groups.iter().filter(|group| !group.theme.is_empty()) {
-            let ids: Vec<String> = group.tasks.iter().map(plan::Task::full_name).collect();
-            let rationale =
-                if group.rationale.is_empty() { String::new() } else { format!(". {}", group.rationale) };
-            out.push(format!("{indent}{}: {}{rationale}", group.theme, ids.join(", ")));
+            let ids = comma_list(group.tasks.iter().map(plan::Task::full_name));
+            let rationale = clause(". ", &group.rationale, "");
+            out.push(format!("{indent}{}: {ids}{rationale}", group.theme));
         }
     }
     out
+}
+
+/// Formats the number, title and order of the phase with index `n`; none for the only phase of a plan, if it
+/// has neither.
+pub(crate) fn phase_heading(plan: &Plan, n: usize) -> Option<String> {
+    let phase = &plan.phases[n];
+    let is_serial = phase.order == PhaseOrder::Serial;
+    let order = if is_serial { ", one task after the other" } else { "" };
+    (plan.phases.len() > 1 || !phase.title.is_empty() || is_serial)
+        .then(|| format!("{}.{}{order}", n + 1, clause(" ", &phase.title, "")))
 }
 
 /// Formats the number of lanes and the limit that caps it.
@@ -176,11 +172,10 @@ fn task_table(view: &PlanView, max_tasks: usize) -> String {
 fn shorten_list(items: &[String]) -> String {
     /// Maximum number of items shown. The others are only counted.
     const MAX_ITEMS_SHOWN: usize = 3;
-    let shown: Vec<String> =
-        items.iter().take(MAX_ITEMS_SHOWN).map(|item| terminal_text::escape_line(item)).collect();
+    let shown = comma_list(items.iter().take(MAX_ITEMS_SHOWN).map(|item| terminal_text::escape_line(item)));
     match items.len() {
         0 => "-".to_owned(),
-        n if n > MAX_ITEMS_SHOWN => format!("{}, +{}", shown.join(", "), n - MAX_ITEMS_SHOWN),
-        _ => shown.join(", "),
+        n if n > MAX_ITEMS_SHOWN => format!("{shown}, +{}", n - MAX_ITEMS_SHOWN),
+        _ => shown,
     }
 }

@@ -7,7 +7,8 @@ use proq_lib::swarm::status::batch_history::{
 use proq_lib::swarm::status::progress::TaskProgress;
 use proq_lib::types::Moment;
 
-use super::report_text::{cost_summary, criteria_lines, landed_summary, plan_mark_lines};
+use super::report_text::{cost_summary, criteria_lines, landed_summary, plan_mark_lines, unmarked_patches};
+use super::text_parts::{clause, comma_list};
 use crate::cli::terminal::{ui, usage};
 
 /// Style sheet of the page.
@@ -20,16 +21,18 @@ const TIMELINE_ROW_HEIGHT: usize = 26;
 /// Renders the report on a batch as an HTML document.
 pub(crate) fn render_page(history: &BatchHistory) -> String {
     let title = escape_html(&format!("Batch {}", history.progress.batch));
+    let criteria = history.progress.criteria.as_ref().map(criteria_lines).unwrap_or_default();
     let sections = [
         header_html(history),
         timeline_html(history),
         task_table_html(history),
         run_table_html(history),
-        list_html("Criteria", criteria_lines(history).iter().map(|line| escape_html(line.trim()))),
+        list_html("Criteria", criteria.iter().map(|line| escape_html(line.trim()))),
         obstacles_html(history),
-        landings_html(history),
-        notes_html(history),
-        plan_marks_html(history),
+        list_html("Landings", history.landings.iter().map(landing_html)),
+        list_html("Remarks", history.notes.iter().map(note_html)),
+        list_html("Noted in the plan", plan_mark_lines(history).iter().map(|line| escape_html(line))),
+        unmarked_patches(history).map(patch_html).collect(),
     ];
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, \
@@ -63,47 +66,33 @@ fn code(text: &str) -> String {
 /// Renders a heading and a list of items in HTML; empty if there are no items.
 fn list_html(title: &str, items: impl Iterator<Item = String>) -> String {
     let items: Vec<String> = items.map(|item| format!("<li>{item}</li>\n")).collect();
-    if items.is_empty() {
-        return String::new();
-    }
-    format!("<h2>{title}</h2>\n<ul>\n{}</ul>\n", items.concat())
+    clause(&format!("<h2>{title}</h2>\n<ul>\n"), &items.concat(), "</ul>\n")
 }
 
 /// Renders a heading and a table. Each row is the HTML of its cells, with their tags.
 fn table_html(title: &str, columns: &[&str], rows: impl Iterator<Item = String>) -> String {
-    let head = columns.iter().map(|column| format!("<th>{column}</th>")).collect::<Vec<_>>().concat();
-    let rows = rows.map(|cells| format!("<tr>{cells}</tr>\n")).collect::<Vec<_>>().concat();
+    let head: Vec<String> = columns.iter().map(|column| format!("<th>{column}</th>")).collect();
+    let rows: Vec<String> = rows.map(|cells| format!("<tr>{cells}</tr>\n")).collect();
+    let (head, rows) = (head.concat(), rows.concat());
     format!("<h2>{title}</h2>\n<div class=\"scroll\"><table>\n<tr>{head}</tr>\n{rows}</table></div>\n")
 }
 
 fn header_html(history: &BatchHistory) -> String {
     let progress = &history.progress;
-    let reason_suffix =
-        progress.reason.as_deref().map(|reason| format!(": {}", escape_html(reason))).unwrap_or_default();
-    let title = format!(
-        "<h1>Batch {}</h1>\n<p class=\"lead\">{}</p>\n<dl>\n",
-        escape_html(progress.batch.as_str()),
-        escape_html(&progress.summary)
-    );
+    let reason = progress.reason.as_deref().map(|reason| format!(": {reason}")).unwrap_or_default();
+    let (batch, summary) = (escape_html(progress.batch.as_str()), escape_html(&progress.summary));
     let facts = [
-        ("State", format!("{}{reason_suffix}", escape_html(progress.state))),
+        ("State", escape_html(&format!("{}{reason}", progress.state))),
         ("Landed", landed_summary(history)),
         ("From", escape_html(&history.sources.join(" "))),
-        (
-            "Branches",
-            format!(
-                "<code>{}</code> for <code>{}</code>",
-                escape_html(&progress.branch),
-                escape_html(&progress.base)
-            ),
-        ),
+        ("Branches", format!("{} for {}", code(&progress.branch), code(&progress.base))),
         ("Began", history.began.to_string()),
-        ("Took", ui::short_duration(history.last_event_at.duration_since(history.began))),
+        ("Took", ui::short_duration(history.duration())),
         ("Cost", cost_summary(history)),
     ];
     let rows = facts.iter().filter(|(_, value)| !value.is_empty());
     let rows: Vec<String> = rows.map(|(name, value)| format!("<dt>{name}</dt><dd>{value}</dd>\n")).collect();
-    format!("{title}{}</dl>\n", rows.concat())
+    format!("<h1>Batch {batch}</h1>\n<p class=\"lead\">{summary}</p>\n<dl>\n{}</dl>\n", rows.concat())
 }
 
 /// Renders the timeline as SVG: a row per lane, a bar per run, a vertical line per landing.
@@ -166,10 +155,9 @@ fn run_end_text(run: &TaskAttempt) -> &str {
 /// Renders the table of tasks, each with the number of its wave.
 fn task_table_html(history: &BatchHistory) -> String {
     let row = |task: &TaskProgress| {
-        let wave = history.waves.iter().position(|wave| wave.contains(&task.name));
         format!(
             "<td>{}</td><td>{}</td><td class=\"{}\">{}</td><td>{}</td><td>{}</td><td>{}</td>",
-            wave.map(|wave| (wave + 1).to_string()).unwrap_or_default(),
+            history.wave_of(&task.name).map(|wave| wave.to_string()).unwrap_or_default(),
             code(&task.name),
             state_css_class(&task.state),
             escape_html(&task.state),
@@ -197,18 +185,17 @@ fn run_table_html(history: &BatchHistory) -> String {
     }
     let row = |run: &TaskAttempt| {
         let took = run.ended.map(|ended| ui::short_duration(ended.duration_since(run.began)));
-        let model = run.model.as_deref().map(|model| format!(" {model}")).unwrap_or_default();
+        let model = clause(" ", run.model.as_deref().unwrap_or_default(), "");
         let commits = match (run.from, run.to) {
             (Some(from), Some(to)) if from != to => code(&format!("{}..{}", from.short(), to.short())),
             _ => String::new(),
         };
         format!(
-            "<td>{}</td><td>{}</td><td>{}{}</td><td>{}</td><td>{}</td><td>{}</td><td class=\"{}\">{}</td>\
+            "<td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td class=\"{}\">{}</td>\
              <td>{}</td><td>{commits}</td><td>{}</td>",
             code(&run.task),
             run.attempt,
-            escape_html(&run.agent),
-            escape_html(&model),
+            escape_html(&format!("{}{model}", run.agent)),
             escape_html(&run.lane),
             run.began,
             took.unwrap_or_default(),
@@ -226,8 +213,8 @@ fn obstacles_html(history: &BatchHistory) -> String {
     let (conflicts, checks): (Vec<&Obstacle>, Vec<&Obstacle>) =
         history.obstacles.iter().partition(|obstacle| obstacle.check.is_none());
     let conflict_item = |conflict: &Obstacle| {
-        let files: Vec<String> = conflict.files.iter().map(|file| code(&file.to_string())).collect();
-        format!("{} ({}): {}", code(&conflict.task), conflict.status, files.join(", "))
+        let files = comma_list(conflict.files.iter().map(|file| code(&file.to_string())));
+        format!("{} ({}): {files}", code(&conflict.task), conflict.status)
     };
     let check_item = |failed: &Obstacle| {
         format!("{}: {}", code(&failed.task), code(failed.check.as_deref().unwrap_or_default()))
@@ -236,32 +223,18 @@ fn obstacles_html(history: &BatchHistory) -> String {
         + &list_html("Checks that failed", checks.into_iter().map(check_item))
 }
 
-fn landings_html(history: &BatchHistory) -> String {
-    let item = |landing: &LandingEvent| {
-        let tip = landing.tip.map(|tip| format!(", {}", code(&tip.short()))).unwrap_or_default();
-        let checks: Vec<String> = landing.checks.iter().map(|check| code(check)).collect();
-        let passed =
-            if checks.is_empty() { String::new() } else { format!("; passed {}", checks.join(", ")) };
-        format!("{}: {}{tip}{passed}", landing.at, escape_html(&landing.tasks.join(", ")))
-    };
-    list_html("Landings", history.landings.iter().map(item))
+fn landing_html(landing: &LandingEvent) -> String {
+    let tip = landing.tip.map(|tip| format!(", {}", code(&tip.short()))).unwrap_or_default();
+    let checks = comma_list(landing.checks.iter().map(|check| code(check)));
+    let tasks = escape_html(&landing.tasks.join(", "));
+    format!("{}: {tasks}{tip}{}", landing.at, clause("; passed ", &checks, ""))
 }
 
-fn notes_html(history: &BatchHistory) -> String {
-    let item = |note: &HistoryNote| {
-        let tasks_prefix =
-            if note.tasks.is_empty() { String::new() } else { format!("{}: ", note.tasks.join(", ")) };
-        format!("{} {}", note.at, escape_html(&format!("{tasks_prefix}{}", note.text)))
-    };
-    list_html("Remarks", history.notes.iter().map(item))
+fn note_html(note: &HistoryNote) -> String {
+    format!("{} {}", note.at, escape_html(&note.describe()))
 }
 
-fn plan_marks_html(history: &BatchHistory) -> String {
-    let unmarked = history.plan_marks.iter().flat_map(|marks| &marks.unmarked);
-    let patches = unmarked.filter(|item| !item.patch.is_empty()).map(|item| {
-        let lines: Vec<String> = item.patch.lines().map(escape_html).collect();
-        format!("<pre>{}</pre>\n", lines.join("\n"))
-    });
-    let patches: String = patches.collect();
-    list_html("Noted in the plan", plan_mark_lines(history).iter().map(|line| escape_html(line))) + &patches
+fn patch_html(patch: &str) -> String {
+    let lines: Vec<String> = patch.lines().map(escape_html).collect();
+    format!("<pre>{}</pre>\n", lines.join("\n"))
 }

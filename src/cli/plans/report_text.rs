@@ -1,14 +1,28 @@
-//! Text about the history of a batch that its report has on the terminal and as a page.
+//! Text about a batch that its status, its end and its report have in common.
 
+use proq_base::terminal_text;
+use proq_lib::swarm::batch::criteria_report::CriteriaReport;
 use proq_lib::swarm::status::batch_history::BatchHistory;
 
-use super::batch_hints;
+use super::text_parts::{clause, count_texts};
 use crate::cli::terminal::{ui, usage};
+
+/// Formats the criteria report of a batch: a summary line, then a line per criterion.
+pub(crate) fn criteria_lines(report: &CriteriaReport) -> Vec<String> {
+    let criterion_lines = report.criteria.iter().filter(|_| report.skipped.is_none()).map(|criterion| {
+        let met_text = criterion.status.map_or_else(|| "looked at".to_owned(), |met| met.to_string());
+        let evidence = criterion.evidence.as_ref().map(|text| format!(": {text}")).unwrap_or_default();
+        let log = criterion.log.as_ref().map(|log| log.display().to_string()).unwrap_or_default();
+        format!("  {met_text:<13} {}{evidence}{}", criterion.text, clause("; it wrote ", &log, ""))
+    });
+    let lines = std::iter::once(report.describe()).chain(criterion_lines);
+    lines.map(|line| terminal_text::escape_line(&line)).collect()
+}
 
 /// Formats how many tasks landed, and how many are in each of the other states.
 pub(crate) fn landed_summary(history: &BatchHistory) -> String {
     let counts = history.progress.counts;
-    let other_counts = [
+    let others = count_texts([
         (counts.done_before, "done before"),
         (counts.failed, "failed"),
         (counts.skipped, "skipped"),
@@ -16,12 +30,9 @@ pub(crate) fn landed_summary(history: &BatchHistory) -> String {
         (counts.landing, "landing"),
         (counts.waiting, "waiting"),
         (counts.unfinished, "left"),
-    ];
-    let other_parts: Vec<String> =
-        other_counts.iter().filter(|(n, _)| *n > 0).map(|(n, word)| format!("{n} {word}")).collect();
-    let others_suffix =
-        if other_parts.is_empty() { String::new() } else { format!("; {}", other_parts.join(", ")) };
-    format!("{} of {}{others_suffix}", counts.landed, ui::pluralize(counts.tasks, "task"))
+    ]);
+    let tasks = ui::pluralize(counts.tasks, "task");
+    format!("{} of {tasks}{}", counts.landed, clause("; ", &others.join(", "), ""))
 }
 
 /// Formats the cost and the tokens of all runs, as far as the agents report them.
@@ -32,11 +43,6 @@ pub(crate) fn cost_summary(history: &BatchHistory) -> String {
     parts.chain(has_tokens.then(|| usage::tokens_text(tokens))).collect::<Vec<_>>().join(", ")
 }
 
-/// Formats the results of the batch's criteria as lines; empty if the batch has no criteria report.
-pub(crate) fn criteria_lines(history: &BatchHistory) -> Vec<String> {
-    history.progress.criteria.as_ref().map(batch_hints::criteria_lines).unwrap_or_default()
-}
-
 /// Lists what git-proq marked as done in the files of the plan, and what it could not mark, as lines.
 pub(crate) fn plan_mark_lines(history: &BatchHistory) -> Vec<String> {
     let Some(marks) = &history.plan_marks else { return Vec::new() };
@@ -44,4 +50,10 @@ pub(crate) fn plan_mark_lines(history: &BatchHistory) -> Vec<String> {
     let written = marks.written.iter().map(|path| format!("{path}, which is yours to commit"));
     let unmarked = marks.unmarked.iter().map(|item| format!("not in {}: {}", item.path, item.reason));
     commit.into_iter().chain(written).chain(unmarked).collect()
+}
+
+/// Returns the patches that would mark in the files of the plan what git-proq could not.
+pub(crate) fn unmarked_patches(history: &BatchHistory) -> impl Iterator<Item = &str> {
+    let unmarked = history.plan_marks.iter().flat_map(|marks| &marks.unmarked);
+    unmarked.map(|item| item.patch.as_str()).filter(|patch| !patch.is_empty())
 }

@@ -1,12 +1,11 @@
 //! The `git proq swarm` command.
 
-use proq_base::explain::Exit;
 use proq_base::money::NanoDollars;
 use proq_lib::lane::Project;
 use proq_lib::lane::inspection::base::Base;
 use proq_lib::swarm::ops::follow::BatchFollower;
 use proq_lib::swarm::ops::start;
-use proq_lib::swarm::ops::start::{NewBatchPlan, SwarmOutcome, SwarmPlan, SwarmRequest};
+use proq_lib::swarm::ops::start::{NewBatchPlan, SwarmPlan, SwarmRequest};
 use proq_plan::schedule::options::{LandingFailurePolicy, LandingMode, LaneAssignment, TaskFailurePolicy};
 
 use super::follow_batch::follow;
@@ -24,26 +23,22 @@ pub(crate) fn run(context: &CommandContext, args: &Swarm) -> CommandResult {
     let plan = start::plan(&project, &swarm_request(context, &project, args)?)?;
     if let SwarmPlan::Start(plan) = &plan {
         print_plan(context, args, plan);
-        if args.dry_run && context.ui.json {
-            context.ui.print_json(plan);
-            return Ok(Exit::Success);
-        }
         if args.dry_run {
-            context.ui.print_line("nothing was begun");
-            return Ok(Exit::Success);
+            return context.show(plan, |context, _| context.ui.print_line("nothing was begun"));
         }
     }
     let outcome = plan.execute(&project, context)?;
-    if args.detach {
-        print_started(context, &outcome);
-        return Ok(Exit::Success);
-    }
     let id = &outcome.batch.id;
-    let follower = if let Some(follower) = outcome.follower {
-        follower
-    } else {
+    if args.detach {
+        return context.show(&outcome, |context, _| {
+            context.ui.print_line(format!("batch {id} has begun"));
+            let status = format!("see how far it is: git proq status {id}");
+            context.ui.hint(format!("{status}   follow it: git proq resume {id}"));
+        });
+    }
+    let Some(follower) = outcome.follower else {
         context.ui.status(format!("batch {id}"));
-        BatchFollower::from_start(&project, id)?
+        return follow(context, &project, BatchFollower::from_start(&project, id)?);
     };
     follow(context, &project, follower)
 }
@@ -104,13 +99,4 @@ fn print_plan(context: &CommandContext, args: &Swarm, plan: &NewBatchPlan) {
     let target_text =
         if plan.auto_merge { format!("on {branch} itself") } else { "on a branch of its own".to_owned() };
     context.ui.status(format!("From {branch} ({}): {landing_text}, {target_text}.", start.short()));
-}
-
-fn print_started(context: &CommandContext, outcome: &SwarmOutcome) {
-    if context.ui.json {
-        return context.ui.print_json(outcome);
-    }
-    let id = &outcome.batch.id;
-    context.ui.print_line(format!("batch {id} has begun"));
-    context.ui.hint(format!("see how far it is: git proq status {id}   follow it: git proq resume {id}"));
 }

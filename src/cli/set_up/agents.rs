@@ -1,12 +1,7 @@
 //! The `git proq agents` command.
 
 use clap::Args;
-use proq_base::explain::Exit;
-use proq_lib::agent::profiles::installed_programs::{InstalledProgram, find_installed};
-use proq_lib::agent::profiles::profile::Profile;
-use proq_lib::agent::profiles::profile_catalog::load_profiles;
-use proq_lib::lane::Project;
-use serde::Serialize;
+use proq_lib::board::agents::{AgentList, AgentRow};
 
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::terminal::table;
@@ -30,80 +25,28 @@ pub(crate) struct Agents {
     pub(crate) wide: bool,
 }
 
-#[derive(Serialize)]
-struct AgentRow {
-    name: String,
-    /// The path of the agent's program.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    path: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    version: Option<String>,
-    /// Whether the profile was tested with that version.
-    #[serde(rename = "tried")]
-    is_version_tested: bool,
-    capabilities: Vec<&'static str>,
-    /// The activities that the agent's hooks report while the agent runs.
-    #[serde(rename = "tells")]
-    reported_activities: Vec<String>,
-    profile: Profile,
-}
-
-#[derive(Serialize)]
-struct AgentsOutput {
-    agents: Vec<AgentRow>,
-}
-
 pub(crate) fn run(context: &CommandContext, args: &Agents) -> CommandResult {
-    let layers = Project::load_layers(None)?;
-    let known_profiles = load_profiles(&layers)?;
-    let installed_programs = find_installed(&known_profiles.values().collect::<Vec<_>>(), &context.dir);
-    let agents: Vec<AgentRow> = known_profiles
-        .into_iter()
-        .zip(installed_programs)
-        .map(|((name, p), found)| agent_row(name, p, found))
-        .collect();
-    if context.ui.json {
-        context.ui.print_json(AgentsOutput { agents });
-        return Ok(Exit::Success);
-    }
-    let mut titles = vec!["AGENT", "VERSION", "TRIED", "FOUND", "WHAT IT IS"];
-    if args.wide {
-        titles.extend(["TELLS THAT IT IS", "WHAT CAN BE HAD FROM IT"]);
-    }
-    let rows = agents.iter().map(|row| {
-        let mut cells = vec![
-            row.name.clone(),
-            row.version.clone().unwrap_or_default(),
-            tested_version_text(row).to_owned(),
-            program_location_text(row),
-            row.profile.about.clone(),
-        ];
+    context.show(AgentList::load(&context.dir)?, |context, list| {
+        let mut titles = vec!["AGENT", "VERSION", "TRIED", "FOUND", "WHAT IT IS"];
         if args.wide {
-            cells.extend([reported_activities_text(row), row.capabilities.join(", ")]);
+            titles.extend(["TELLS THAT IT IS", "WHAT CAN BE HAD FROM IT"]);
         }
-        cells
-    });
-    context.ui.print_line(table::render(&titles, rows.collect()));
-    context.ui.hint("any other program works too: git proq spawn -n NAME -- CMD ARGS…");
-    Ok(Exit::Success)
-}
-
-fn agent_row(name: String, profile: Profile, program: Option<InstalledProgram>) -> AgentRow {
-    let (path, version) = match program {
-        Some(program) => (Some(program.path.display().to_string()), program.version),
-        None => (None, None),
-    };
-    let is_version_tested = version.as_ref().is_some_and(|version| profile.tested_versions.contains(version));
-    let reported_activities = profile.known_activities().iter().map(ToString::to_string).collect();
-    AgentRow {
-        name,
-        path,
-        version,
-        is_version_tested,
-        capabilities: profile.capabilities.names(),
-        reported_activities,
-        profile,
-    }
+        let row = |row: &AgentRow| {
+            let mut cells = vec![
+                row.name.clone(),
+                row.version.clone().unwrap_or_default(),
+                tested_version_text(row).to_owned(),
+                program_location_text(row),
+                row.profile.about.clone(),
+            ];
+            if args.wide {
+                cells.extend([reported_activities_text(row), row.capabilities.join(", ")]);
+            }
+            cells
+        };
+        context.ui.print_line(table::render(&titles, list.agents.iter().map(row).collect()));
+        context.ui.hint("any other program works too: git proq spawn -n NAME -- CMD ARGS…");
+    })
 }
 
 /// Formats which activities of the agent are known while it runs.

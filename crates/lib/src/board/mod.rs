@@ -1,7 +1,9 @@
 //! Model of the output about lanes, their changes, landings and batches: tables and JSON are made from it.
 
+pub mod agents;
 pub mod attention;
 pub mod attention_reader;
+pub mod batch_hints;
 pub mod batches;
 pub mod cost;
 pub mod diff;
@@ -14,4 +16,5 @@ pub mod next_steps;
 pub mod queue;
 pub mod repositories;
 pub mod rows;
+pub mod settings;
 pub mod task;

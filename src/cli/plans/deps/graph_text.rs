@@ -6,6 +6,7 @@ use console::style;
 use proq_base::terminal_text;
 use proq_lib::swarm::ops::dependencies::{Dependencies, EdgeKind};
 
+use crate::cli::plans::text_parts::clause;
 use crate::cli::terminal::ui;
 
 /// Index that stands for the tasks that the tree omits below their parent.
@@ -86,9 +87,8 @@ fn task_line(graph: &Dependencies, task: usize, parent: Option<usize>, is_shown_
     if row.done {
         notes.push("done".to_owned());
     }
-    let others: Vec<String> = graph.needs[task]
-        .iter()
-        .filter(|(need, _)| Some(*need) != parent)
+    let others = graph.needs[task].iter().filter(|(need, _)| Some(*need) != parent);
+    let others: Vec<String> = others
         .map(|(need, kind)| match kind {
             EdgeKind::Agent => format!("{}*", graph.tasks[*need].name),
             EdgeKind::Needs | EdgeKind::Order => graph.tasks[*need].name.clone(),
@@ -99,19 +99,18 @@ fn task_line(graph: &Dependencies, task: usize, parent: Option<usize>, is_shown_
         notes.push(format!("* says {}{used}", terminal_text::escape_line(&edge.agent)));
     }
     if !others.is_empty() {
-        let more = others.len().saturating_sub(MAX_OTHER_NEEDS_NAMED);
-        let more = if more == 0 { String::new() } else { format!(" and {more} more") };
-        notes.push(format!(
-            "also after {}{more}",
-            others[..others.len().min(MAX_OTHER_NEEDS_NAMED)].join(", ")
-        ));
+        let named = others.len().min(MAX_OTHER_NEEDS_NAMED);
+        let more = match others.len() - named {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        notes.push(format!("also after {}{more}", others[..named].join(", ")));
     }
     if is_shown_above && !graph.dependents[task].is_empty() {
         notes.push(format!("{} below it, see above", ui::pluralize(graph.dependents[task].len(), "task")));
     }
-    let notes = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join("; ")) };
-    let title = terminal_text::escape_line(&row.title);
-    format!("{} {title}{}", style(&row.name).bold(), style(notes).dim())
+    let notes = style(clause(" (", &notes.join("; "), ")")).dim();
+    format!("{} {}{notes}", style(&row.name).bold(), terminal_text::escape_line(&row.title))
 }
 
 /// Formats the graph in the dot language of Graphviz.
@@ -128,12 +127,8 @@ pub(crate) fn dot_text(graph: &Dependencies) -> String {
             EdgeKind::Agent => " [style=dashed]",
             EdgeKind::Needs => "",
         };
-        let _ = writeln!(
-            out,
-            "  {} -> {}{order};",
-            quote_dot(&graph.tasks[need].name),
-            quote_dot(&graph.tasks[task].name)
-        );
+        let [need, task] = [need, task].map(|task| quote_dot(&graph.tasks[task].name));
+        let _ = writeln!(out, "  {need} -> {task}{order};");
     }
     out.push('}');
     out

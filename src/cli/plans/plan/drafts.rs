@@ -7,7 +7,7 @@ use proq_lib::swarm::ops::draft_approval::ApproveDraftRequest;
 use proq_lib::swarm::ops::draft_plans::{
     ChangeDraftRequest, DraftOutcome, DraftUse, MakeDraftPlan, MakeDraftRequest,
 };
-use proq_lib::swarm::ops::draft_view::{DraftView, list_drafts};
+use proq_lib::swarm::ops::draft_view::{DraftRow, DraftView, list_drafts};
 use proq_lib::swarm::ops::named_plan::NamedPlan;
 use proq_lib::swarm::ops::plan_file::{OutputFile, read_source_file, save_plan};
 use proq_lib::swarm::ops::{draft_approval, draft_plans};
@@ -39,14 +39,11 @@ pub(crate) fn run(context: &CommandContext, args: &PlanArgs) -> CommandResult {
     let project = context.project_for_write()?;
     let Some(target) = target else { return approve_draft(context, &project, args) };
     let saved = save_plan(&project, &args.source.named_plan(&context.dir), &target)?;
-    if context.ui.json {
-        context.ui.print_json(saved);
-    } else {
+    context.show(saved, |context, _| {
         let file = &target.display_name;
         context.ui.print_line(format!("wrote {file}"));
         context.ui.hint(format!("see what it comes to: git proq plan {file}"));
-    }
-    Ok(Exit::Success)
+    })
 }
 
 /// Has an agent create a draft for `goal`.
@@ -57,10 +54,7 @@ fn make_draft(
     target: Option<OutputFile>,
 ) -> CommandResult {
     let draft_args = &args.draft_args;
-    if goal.trim().is_empty() {
-        let example = "git proq plan --ai \"payments by card\"";
-        return Err(UsageError::MissingArgument { problem: "the plan needs a goal", example }.into());
-    }
+    require_text(goal, "the plan needs a goal", "git proq plan --ai \"payments by card\"")?;
     let source_file =
         draft_args.from.as_ref().map(|file| read_source_file(&context.dir, file)).transpose()?;
     let project = context.project_for_write()?;
@@ -73,8 +67,7 @@ fn make_draft(
     };
     let plan = draft_plans::plan_new(&project, &request)?;
     if draft_args.dry_run {
-        print_dry_run(context, &plan);
-        return Ok(Exit::Success);
+        return context.show(plan, |context, plan| print_dry_run(context, &plan));
     }
     let outcome = plan.execute(&project, context, &|lane| follow_quietly(context, &project, lane))?;
     Ok(print_changed_draft(context, &outcome))
@@ -87,12 +80,8 @@ fn change_draft(
     text: &str,
     target: Option<OutputFile>,
 ) -> CommandResult {
-    if text.trim().is_empty() {
-        let example = "git proq plan --feedback \"the migration goes first\"";
-        return Err(
-            UsageError::MissingArgument { problem: "there is nothing to say to the plan", example }.into()
-        );
-    }
+    let example = "git proq plan --feedback \"the migration goes first\"";
+    require_text(text, "there is nothing to say to the plan", example)?;
     let project = context.project_for_write()?;
     let request = ChangeDraftRequest {
         plan: single_draft(context, args)?,
@@ -125,6 +114,14 @@ fn approve_draft(context: &CommandContext, project: &Project, args: &PlanArgs) -
     Ok(Exit::Success)
 }
 
+/// Refuses a blank text, which an agent would be given.
+fn require_text(text: &str, problem: &'static str, example: &'static str) -> Result<(), UsageError> {
+    match text.trim().is_empty() {
+        true => Err(UsageError::MissingArgument { problem, example }),
+        false => Ok(()),
+    }
+}
+
 /// Returns the draft that was named; no source if none was.
 fn single_draft(context: &CommandContext, args: &PlanArgs) -> Result<NamedPlan, UsageError> {
     let plan = args.source.named_plan(&context.dir);
@@ -138,14 +135,9 @@ fn single_draft(context: &CommandContext, args: &PlanArgs) -> Result<NamedPlan, 
 }
 
 fn print_dry_run(context: &CommandContext, plan: &MakeDraftPlan) {
-    if context.ui.json {
-        return context.ui.print_json(plan);
-    }
     let command = terminal_text::escape_line(&plan.request.command.display_command_line());
     context.ui.print_line(format!("would start {command}; it would be told:\n"));
-    for line in terminal_text::escape_lines(&plan.request.prompt) {
-        context.ui.print_line(line);
-    }
+    terminal_text::escape_lines(&plan.request.prompt).for_each(|line| context.ui.print_line(line));
 }
 
 /// Prints a draft after its agent has answered.
@@ -219,45 +211,41 @@ fn header_lines(view: &DraftView) -> Vec<String> {
 }
 
 fn describe_change(change: &PlanChange) -> String {
+    let escape = terminal_text::escape_line;
     match change {
-        PlanChange::Added { task } => format!("+ {}", terminal_text::escape_line(task)),
-        PlanChange::Removed { task } => format!("- {}", terminal_text::escape_line(task)),
-        PlanChange::Changed { task, fields: what } => {
-            format!("~ {} ({})", terminal_text::escape_line(task), what.join(", "))
-        }
-        PlanChange::Plan { component: what } => format!("~ {what}"),
+        PlanChange::Added { task } => format!("+ {}", escape(task)),
+        PlanChange::Removed { task } => format!("- {}", escape(task)),
+        PlanChange::Changed { task, fields } => format!("~ {} ({})", escape(task), fields.join(", ")),
+        PlanChange::Plan { component } => format!("~ {component}"),
     }
 }
 
 fn print_drafts(context: &CommandContext) -> CommandResult {
-    let list = list_drafts(&context.project()?)?;
-    if context.ui.json {
-        context.ui.print_json(list);
-        return Ok(Exit::Success);
-    }
-    let rows = list.drafts;
-    if rows.is_empty() {
-        context.ui.status("there is no draft of a plan");
-        context.ui.hint("have one made: git proq plan --ai \"payments by card\"");
-        return Ok(Exit::Success);
-    }
-    let lines = rows.iter().map(|row| {
-        let goal = row.goal.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
-        vec![
-            row.name.clone(),
-            row.state.to_owned(),
-            row.tasks.to_string(),
-            terminal_text::escape_line(&row.agent),
-            row.costs.cost.map_or_else(|| "-".to_owned(), usage::cost_text),
-            ui::short_duration(row.age),
-            terminal_text::escape_line(goal),
-        ]
-    });
-    let head = ["DRAFT", "STATE", "TASKS", "AGENT", "COST", "AGE", "GOAL"];
-    context.ui.print_line(table::render(&head, lines.collect()));
-    for row in rows.iter().filter(|row| row.rejection.is_some()) {
-        let rejection = terminal_text::escape_line(row.rejection.as_deref().unwrap_or_default());
-        context.ui.status(format!("{}: what was answered last is no plan: {rejection}", row.name));
-    }
-    Ok(Exit::Success)
+    context.show(list_drafts(&context.project()?)?, |context, list| {
+        if list.drafts.is_empty() {
+            context.ui.status("there is no draft of a plan");
+            return context.ui.hint("have one made: git proq plan --ai \"payments by card\"");
+        }
+        let head = ["DRAFT", "STATE", "TASKS", "AGENT", "COST", "AGE", "GOAL"];
+        context.ui.print_line(table::render(&head, list.drafts.iter().map(draft_row).collect()));
+        for row in &list.drafts {
+            if let Some(rejection) = &row.rejection {
+                let rejection = terminal_text::escape_line(rejection);
+                context.ui.status(format!("{}: what was answered last is no plan: {rejection}", row.name));
+            }
+        }
+    })
+}
+
+fn draft_row(row: &DraftRow) -> Vec<String> {
+    let goal = row.goal.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    vec![
+        row.name.clone(),
+        row.state.to_owned(),
+        row.tasks.to_string(),
+        terminal_text::escape_line(&row.agent),
+        row.costs.cost.map_or_else(|| "-".to_owned(), usage::cost_text),
+        ui::short_duration(row.age),
+        terminal_text::escape_line(goal),
+    ]
 }

@@ -6,17 +6,18 @@ use std::fmt::Write as _;
 use console::style;
 use proq_base::terminal_text;
 use proq_lib::swarm::ops::plan_view::PlanView;
-use proq_plan::plan::{PhaseOrder, PlanTask};
+use proq_plan::plan::PlanTask;
 
-use crate::cli::plans::plan_text::{lane_count_text, push_lanes_and_longest_way, push_list};
+use crate::cli::plans::plan_text::{
+    lane_count_text, phase_heading, push_lanes_and_longest_way, push_list, title_line,
+};
+use crate::cli::plans::text_parts::{clause, comma_list};
 use crate::cli::terminal::ui;
 
 /// Renders the tree, with `header` above it and a summary below it.
 pub(crate) fn render(view: &PlanView, header: &[String]) -> String {
     let plan = view.plan();
-    let mut out = String::new();
-    let title = if plan.summary.is_empty() { "A plan" } else { &plan.summary };
-    let _ = writeln!(out, "{}", style(terminal_text::escape_line(title)).bold());
+    let mut out = title_line(plan);
     for line in header {
         let _ = writeln!(out, "{}", terminal_text::escape_line(line));
     }
@@ -25,37 +26,18 @@ pub(crate) fn render(view: &PlanView, header: &[String]) -> String {
     let (waves, tasks) = (view.waves_by_task(), view.tasks());
     let mut position = 0;
     for (n, phase) in plan.phases.iter().enumerate() {
-        if plan.phases.len() > 1 || !phase.title.is_empty() || phase.order == PhaseOrder::Serial {
-            let title = if phase.title.is_empty() {
-                ""
-            } else {
-                &format!(" {}", terminal_text::escape_line(&phase.title))
-            };
-            let order = if phase.order == PhaseOrder::Serial { ", one task after the other" } else { "" };
-            let _ = writeln!(out, "{}", style(format!("{}.{title}{order}", n + 1)).bold());
+        if let Some(heading) = phase_heading(plan, n) {
+            let _ = writeln!(out, "{}", style(terminal_text::escape_line(&heading)).bold());
         }
         for (g, group) in phase.groups.iter().enumerate() {
-            let has_heading = !group.theme.is_empty();
-            let is_last = g + 1 == phase.groups.len();
+            let (has_heading, is_last) = (!group.theme.is_empty(), g + 1 == phase.groups.len());
+            let (branch, indent) = if is_last { ("└─", "   ") } else { ("├─", "│  ") };
             if has_heading {
-                let branch = if is_last { "└─" } else { "├─" };
-                let rationale = if group.rationale.is_empty() {
-                    String::new()
-                } else {
-                    format!(": {}", single_line(&group.rationale))
-                };
-                let _ = writeln!(
-                    out,
-                    "{branch} {}{}",
-                    terminal_text::escape_line(&group.theme),
-                    style(rationale).dim()
-                );
+                let theme = terminal_text::escape_line(&group.theme);
+                let rationale = style(clause(": ", &single_line(&group.rationale), "")).dim();
+                let _ = writeln!(out, "{branch} {theme}{rationale}");
             }
-            let indent = match (has_heading, is_last) {
-                (false, _) => "",
-                (true, true) => "   ",
-                (true, false) => "│  ",
-            };
+            let indent = if has_heading { indent } else { "" };
             for t in 0..group.tasks.len() {
                 let is_last_task = t + 1 == group.tasks.len() && (has_heading || is_last);
                 push_task(&mut out, view, tasks[position], (position, waves[position]), indent, is_last_task);
@@ -81,19 +63,13 @@ fn push_task(
     let (branch, continuation) = if is_last { ("└─", "   ") } else { ("├─", "│  ") };
     let wave = wave.map_or_else(|| "done".to_owned(), |wave| format!("wave {wave}"));
     let mut notes = vec![wave, task.size.to_string()];
-    notes.extend(
-        view.plan().task_agent(entry).map(|agent| format!("by {}", terminal_text::escape_line(agent))),
-    );
-    notes.extend(
-        view.plan().task_model(entry).map(|model| format!("model {}", terminal_text::escape_line(model))),
-    );
-    let _ = writeln!(
-        out,
-        "{indent}{branch} {} {} {}",
-        style(terminal_text::escape_line(&task.full_name())).bold(),
-        terminal_text::escape_line(&task.title),
-        style(format!("({})", notes.join(", "))).dim()
-    );
+    let (agent, model) = (view.plan().task_agent(entry), view.plan().task_model(entry));
+    notes.extend(agent.map(|agent| format!("by {}", terminal_text::escape_line(agent))));
+    notes.extend(model.map(|model| format!("model {}", terminal_text::escape_line(model))));
+    let name = style(terminal_text::escape_line(&task.full_name())).bold();
+    let title = terminal_text::escape_line(&task.title);
+    let notes = style(format!("({})", notes.join(", "))).dim();
+    let _ = writeln!(out, "{indent}{branch} {name} {title} {notes}");
     let mut push_line = |label: &str, text: &str| {
         let _ = writeln!(out, "{indent}{continuation}  {label} {text}");
     };
@@ -102,10 +78,7 @@ fn push_task(
         push_line("after ", &needs.join(", "));
     }
     if !task.scope.is_empty() {
-        push_line(
-            "about ",
-            &task.scope.iter().map(|glob| terminal_text::escape_line(glob)).collect::<Vec<_>>().join(", "),
-        );
+        push_line("about ", &comma_list(task.scope.iter().map(|glob| terminal_text::escape_line(glob))));
     }
     for check in &task.checks {
         push_line("checks", &terminal_text::escape_line(check));
@@ -119,12 +92,9 @@ fn single_line(text: &str) -> String {
 
 /// Formats the number of tasks, waves and lanes, and the critical path.
 fn summary_text(view: &PlanView) -> String {
-    let mut out = format!(
-        "{}, {}. {}\n",
-        ui::pluralize(view.names.len(), "task"),
-        ui::pluralize(view.waves.len(), "wave"),
-        lane_count_text(view)
-    );
+    let (tasks, waves) = (view.names.len(), view.waves.len());
+    let counts = format!("{}, {}", ui::pluralize(tasks, "task"), ui::pluralize(waves, "wave"));
+    let mut out = format!("{counts}. {}\n", lane_count_text(view));
     push_lanes_and_longest_way(&mut out, view);
     out
 }

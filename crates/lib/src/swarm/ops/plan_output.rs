@@ -160,16 +160,11 @@ impl PlanOutput {
     fn from_view(view: &PlanView) -> PlanOutput {
         let plan = view.plan();
         let overlaps_of = |lane: &[usize]| {
-            let lane_overlaps = view
-                .sharing
-                .overlaps
-                .iter()
-                .filter(|overlap| view.sharing.first_task_of_lane(overlap.tasks[0]) == lane[0]);
             let file_overlap = |overlap: &proq_plan::lane_sharing::FileOverlap| FileOverlap {
                 tasks: overlap.tasks.map(|task| view.names[task].clone()),
                 globs: overlap.globs.clone(),
             };
-            lane_overlaps.map(file_overlap).collect()
+            view.overlaps_of_lane(lane).map(file_overlap).collect()
         };
         let shared = view.sharing.shared_lanes();
         PlanOutput {

@@ -4,7 +4,7 @@ use proq_base::config::settings::SwarmSettings;
 use proq_git::history::tree_diff;
 use proq_git::{Repo, RepoPath};
 use proq_plan::dependency_graph::{CriticalPath, DependencyGraph};
-use proq_plan::lane_sharing::LaneSharing;
+use proq_plan::lane_sharing::{FileOverlap, LaneSharing};
 use proq_plan::plan::{Plan, PlanTask};
 use proq_plan::plan_source::LoadedPlan;
 use proq_plan::schedule::options::{BatchOptions, LandingMode, LaneAssignment};
@@ -118,6 +118,14 @@ impl PlanView {
     /// Returns the maximum number of lanes that are active at the same time.
     pub fn max_active_lanes(&self) -> usize {
         self.sharing.max_concurrent_lanes(&self.waves).min(self.max_parallel)
+    }
+
+    /// Returns the overlaps for which the tasks of `lane` share it.
+    pub fn overlaps_of_lane(&self, lane: &[usize]) -> impl Iterator<Item = &FileOverlap> {
+        let (sharing, first) = (&self.sharing, lane.first().copied());
+        let is_of_lane =
+            move |overlap: &&FileOverlap| Some(sharing.first_task_of_lane(overlap.tasks[0])) == first;
+        sharing.overlaps.iter().filter(is_of_lane)
     }
 
     /// Returns the summed weight of the tasks that are not done.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use proq_base::usage::{Cost, Tokens};
 use proq_git::{CommitId, RepoPath};
@@ -155,7 +156,32 @@ pub struct HistoryNote {
     pub tasks: Vec<String>,
 }
 
+impl HistoryNote {
+    /// Returns the text of the note behind the names of its tasks.
+    pub fn describe(&self) -> String {
+        match self.tasks.is_empty() {
+            true => self.text.clone(),
+            false => format!("{}: {}", self.tasks.join(", "), self.text),
+        }
+    }
+}
+
 impl BatchHistory {
+    /// Returns the time from the creation of the batch to the last entry in its log.
+    pub fn duration(&self) -> Duration {
+        self.last_event_at.duration_since(self.began)
+    }
+
+    /// Returns the number of the wave of a task, from 1; none for a task that was done before the batch.
+    pub fn wave_of(&self, task: &str) -> Option<usize> {
+        self.waves.iter().position(|wave| wave.iter().any(|name| name == task)).map(|wave| wave + 1)
+    }
+
+    /// Returns the cost of all attempts at a task; none where no agent reported one.
+    pub fn cost_of(&self, task: &str) -> Option<Cost> {
+        self.runs.iter().filter(|run| run.task == task).filter_map(|run| run.cost).reduce(Cost::plus)
+    }
+
     /// Builds the history of a batch from the lines of its log. `has_scheduler` is whether a scheduler
     /// process runs for the batch.
     pub fn from_log(

@@ -226,6 +226,17 @@ impl BatchProgress {
             lanes,
         }
     }
+
+    /// Returns the displayed state in a word: the outcome of a finished batch, and `interrupted` for one that
+    /// the log shows as under way although no scheduler process works on it.
+    pub fn displayed_state(&self) -> &str {
+        match (self.state, &self.reason) {
+            ("over", Some(outcome)) => outcome,
+            ("over" | "paused", _) => self.state,
+            _ if self.has_scheduler => self.state,
+            _ => "interrupted",
+        }
+    }
 }
 
 /// Returns the outcome of a finished batch, or the reason of its pause; none while it runs.

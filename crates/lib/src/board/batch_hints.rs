@@ -1,0 +1,130 @@
+//! Hints on a batch: what its user can do next, each with the command that helps.
+
+use proq_base::explain::shell_quote;
+use proq_base::lane_name::LaneName;
+
+use crate::lane::Project;
+use crate::swarm::batch::log_summary::LogSummary;
+use crate::swarm::batch::record::BatchRecord;
+use crate::swarm::landing::batch_landing::landing_hint;
+use crate::swarm::status::progress::{BUDGET_SPENT_REASON, BatchProgress, TaskProgress};
+
+/// Maximum number of tasks that a retry command names.
+const MAX_RETRY_TASKS_NAMED: usize = 5;
+
+/// Returns the hints on a batch whose progress is shown.
+#[must_use]
+pub fn status_hints(project: &Project, batch: &BatchRecord, progress: &BatchProgress) -> Vec<String> {
+    let (id, state) = (&batch.id, progress.displayed_state());
+    let mut out = Vec::new();
+    if state == "complete" && !progress.has_scheduler && batch.has_unverified_criteria(&project.store) {
+        out.push(format!("have its criteria looked at: git proq resume {id}"));
+    }
+    if batch.cleaned.is_some() {
+        out.push("it was cleaned up: its lanes and its branch are gone".to_owned());
+        return out;
+    }
+    if state == "partly" {
+        out.extend(partly_landed_hint(progress));
+    }
+    match state {
+        "running" | "pausing" | "stopping" => out.push(format!("follow it: git proq resume {id}")),
+        "complete" | "partly" if progress.on_base => {
+            out.push(format!("tidy up: git proq cleanup --batch {id}"));
+        }
+        "complete" | "partly" if progress.counts.landed > 0 && !batch.auto_merge => {
+            out.push(landing_hint(project, batch, &format!("land it on {}", batch.base)));
+        }
+        "complete" | "partly" => {}
+        "paused" => out.extend(paused_hints(progress)),
+        _ => out.push(format!("go on with it: git proq resume {id}")),
+    }
+    out
+}
+
+/// Returns the hints on a batch that was followed until it was over or paused.
+#[must_use]
+pub fn end_hints(
+    project: &Project,
+    batch: &BatchRecord,
+    progress: &BatchProgress,
+    log_summary: &LogSummary,
+) -> Vec<String> {
+    let (id, state) = (&batch.id, progress.displayed_state());
+    if progress.state == "paused" {
+        let look = format!("look: git proq status {id}");
+        return std::iter::once(look).chain(paused_hints(progress)).collect();
+    }
+    let mut out = Vec::new();
+    if batch.has_unverified_criteria(&project.store) {
+        out.push(format!("have its criteria looked at: git proq resume {id}"));
+    }
+    if state != "complete" {
+        out.push(format!("see what became of each task: git proq status {id}"));
+    }
+    if matches!(state, "aborted" | "stopped") {
+        out.push(format!("go on with it all the same: git proq resume {id}"));
+    }
+    if log_summary.branch_tips.len() > 1 && !batch.auto_merge {
+        out.push(landing_hint(project, batch, &format!("land it on {}", batch.base)));
+    }
+    out
+}
+
+/// Returns the command that retries the tasks that failed, were set aside or changed nothing; none without
+/// such a task.
+#[must_use]
+pub fn retry_hint(progress: &BatchProgress) -> Option<String> {
+    let needs_retry = |task: &&TaskProgress| {
+        !task.is_repaired && matches!(task.state.as_str(), "failed" | "set aside" | "no change")
+    };
+    let tasks = progress.tasks.iter().filter(needs_retry).take(MAX_RETRY_TASKS_NAMED);
+    let flags: Vec<String> = tasks.map(|task| format!(" --retry {}", shell_quote(&task.name))).collect();
+    let pronoun = if flags.len() == 1 { "it" } else { "them" };
+    (!flags.is_empty())
+        .then(|| format!("try {pronoun} again: git proq resume {}{}", progress.batch, flags.concat()))
+}
+
+/// Returns the lane of the first task in `state` whose lane is not repaired yet.
+fn stuck_lane<'a>(progress: &'a BatchProgress, state: &str) -> Option<&'a LaneName> {
+    let is_stuck = |task: &&TaskProgress| task.state == state && !task.is_repaired;
+    progress.tasks.iter().find(is_stuck).and_then(|task| task.lane.as_ref())
+}
+
+/// Returns the hint for a batch that is over but has not landed completely.
+fn partly_landed_hint(progress: &BatchProgress) -> Option<String> {
+    let id = &progress.batch;
+    let resume_clause = format!("and go on with git proq resume {id}");
+    match (stuck_lane(progress, "conflict"), stuck_lane(progress, "check failed")) {
+        (Some(lane), _) => Some(format!("resolve its conflict, {resume_clause}: git proq resolve {lane}")),
+        (None, Some(lane)) => Some(format!(
+            "repair what failed in the lane, {resume_clause}; see it: git proq logs {lane} --check"
+        )),
+        (None, None) if progress.tasks.iter().any(|task| task.is_repaired) => {
+            Some(format!("go on with it: git proq resume {id}"))
+        }
+        (None, None) => retry_hint(progress),
+    }
+}
+
+/// Returns the hints on a paused batch.
+fn paused_hints(progress: &BatchProgress) -> Vec<String> {
+    let id = &progress.batch;
+    if progress.reason.as_deref() == Some(BUDGET_SPENT_REASON) {
+        // Twice the cost so far, in whole dollars: with the old budget it would pause again at once.
+        let new_budget = (progress.cost.unwrap_or_default().to_dollars() * 2.0).ceil().max(1.0);
+        return vec![format!("let it cost more in all: git proq resume {id} --budget {new_budget}")];
+    }
+    let resume_hint = |condition: &str| format!("{condition}: git proq resume {id}");
+    match (stuck_lane(progress, "conflict"), stuck_lane(progress, "check failed")) {
+        (Some(lane), _) => vec![
+            format!("resolve its conflict: git proq resolve {lane}"),
+            resume_hint("once that is done, go on with it"),
+        ],
+        (None, Some(lane)) => vec![
+            format!("see what failed: git proq logs {lane} --check"),
+            resume_hint("once you have repaired it in the lane, go on with it"),
+        ],
+        (None, None) => vec![resume_hint("go on with it")],
+    }
+}
