@@ -215,7 +215,7 @@ fn raw_terminal_output_is_limited_to_few_files() {
         "git/src/merge/resolve.rs",
         "agent/tmux/tmux_window.rs",
         "lib/src/ops/land/resolve.rs",
-        "cli/set_up/oversee/command.rs",
+        "lib/src/ops/supervise.rs",
     ];
     let terminal = |path: &str| terminal.iter().any(|file| path.ends_with(file));
     assert_eq!(matching_lines(terminal, &["run_on_terminal(", "Stdio::inherit()"]), [""; 0]);

@@ -1,12 +1,9 @@
 //! Prompts for the approval of commands that come with the repository.
 
 use proq_lib::event::approval::ShellCommand;
+use proq_lib::swarm::ops::approve::SHORT_ID_LEN;
 
 use super::context::CommandContext;
-
-/// Number of characters of a command's id that are displayed, and minimum length of an id that the user
-/// gives.
-pub(crate) const SHORT_ID_LEN: usize = 8;
 
 /// Question before commands are approved.
 pub(crate) const APPROVE_QUESTION: &str = "let them run from now on? [y/N] ";

@@ -29,13 +29,6 @@ pub enum UsageError {
         /// A complete command line, for the hint.
         example: &'static str,
     },
-    /// No command has the given id.
-    #[error("no command has the ID '{id}'; nothing was changed")]
-    #[hint("see all, type at least eight letters: git proq approve --list")]
-    UnknownCommandId {
-        /// The id as it was given.
-        id: String,
-    },
     /// A flag about landing was given for a run that cannot land.
     #[error("{flag} does not go with {mode}, which makes nothing that could land; nothing was made")]
     #[exit(Usage)]
@@ -78,35 +71,11 @@ pub enum UsageError {
         /// Name of the agent's lane, as its environment or folder has it.
         agent_lane: String,
     },
-    /// No agent that can supervise lanes is installed.
-    #[error("no agent that can supervise is installed: it takes {}", join_with_or(known))]
-    #[hint("or give another agent the tools yourself: git proq mcp --supervisor")]
-    NoSupervisingAgent {
-        /// Names of the agents that can supervise lanes.
-        known: Vec<String>,
-    },
-    /// The given agent cannot supervise lanes.
-    #[error("'{agent}' cannot supervise lanes: it takes {}", join_with_or(known))]
-    #[exit(Usage)]
-    #[hint("or give another agent the tools yourself: git proq mcp --supervisor")]
-    CannotSupervise {
-        /// Name of the agent.
-        agent: String,
-        /// Names of the agents that can supervise lanes.
-        known: Vec<String>,
-    },
     /// The MCP server failed.
     #[error("the MCP server ended: {reason}")]
     #[hint("it is started by an agent, which talks to it: see `git proq mcp -h`")]
     McpServerFailed {
         /// Reason of the failure, as text.
-        reason: String,
-    },
-    /// An agent's report has an invalid format.
-    #[error("this is no report: {reason}; what was reported before stays")]
-    #[hint("write {{\"status\": \"…\", \"findings\": [\"…\"], \"human_steps\": [\"…\"]}}, or plain text")]
-    InvalidReport {
-        /// Fault of the report, as text.
         reason: String,
     },
     /// A step of the demo failed.
@@ -143,14 +112,5 @@ pub(crate) fn with_short_help_flag(text: String) -> String {
     match text.rsplit_once("For more information") {
         Some((before, after)) => format!("{before}For more information{}", after.replace("--help", "-h")),
         None => text,
-    }
-}
-
-/// Formats names as alternatives: `a, b or c`.
-fn join_with_or(names: &[String]) -> String {
-    match names {
-        [] => "none".to_owned(),
-        [one] => one.clone(),
-        [all @ .., last] => format!("{} or {last}", all.join(", ")),
     }
 }

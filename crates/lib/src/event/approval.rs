@@ -132,6 +132,11 @@ impl<'a> Approvals<'a> {
         ShellCommand { id: self.command_id(&kind, line), kind, line: line.to_owned(), source_file, approved }
     }
 
+    /// Returns whether a command may run: it is the user's own, or was approved.
+    pub(crate) fn permits(&self, command: &ShellCommand) -> bool {
+        command.source_file.is_none() || self.is_approved(&command.kind, &command.line)
+    }
+
     /// Returns whether a command with exactly this text was approved.
     fn is_approved(&self, kind: &str, line: &str) -> bool {
         let id = self.command_id(kind, line);

@@ -21,5 +21,6 @@ pub mod send;
 pub mod snapshot;
 pub mod start;
 pub mod stop;
+pub mod supervise;
 pub mod undo;
 pub mod wait;

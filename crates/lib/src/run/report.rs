@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use proq_base::explain::Explain;
 use proq_base::lane_name::LaneName;
 use proq_store::base::atomic::write_in_existing_dir;
 use proq_store::base::clock::now;
@@ -10,7 +11,7 @@ use proq_store::base::run_number::RunNumber;
 use proq_store::locks::lock::LockName;
 use proq_store::records::agent::ReportRecord;
 use proq_store::records::lane::AnyLane;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::event::log;
 use crate::lane::state::lane_state::effective_state;
@@ -38,6 +39,38 @@ pub struct AgentReport {
     /// Steps that only a human can do.
     #[serde(default)]
     pub human_steps: Vec<String>,
+}
+
+/// Reason why a text is not a report.
+#[derive(Debug, thiserror::Error, Explain)]
+#[error("this is no report: {reason}; what was reported before stays")]
+#[hint("write {{\"status\": \"…\", \"findings\": [\"…\"], \"human_steps\": [\"…\"]}}, or plain text")]
+pub struct MalformedReport {
+    reason: String,
+}
+
+impl AgentReport {
+    /// Reads a report from a text: JSON if it starts with `{`, otherwise all of it as one finding.
+    ///
+    /// # Errors
+    /// Fails when the JSON is not that of a report.
+    pub fn from_text(text: String) -> Result<AgentReport, MalformedReport> {
+        if !text.trim_start().starts_with('{') {
+            return Ok(AgentReport { findings: vec![text], ..AgentReport::default() });
+        }
+        serde_json::from_str(&text).map_err(|e| MalformedReport { reason: e.to_string() })
+    }
+}
+
+/// Report on a lane that was saved or would be. It serializes to the JSON output.
+#[derive(Debug, Serialize)]
+pub struct ReportOutcome {
+    /// Name of the lane.
+    pub lane: LaneName,
+    /// The report as it is saved.
+    pub report: ReportRecord,
+    /// Whether nothing was saved.
+    pub dry_run: bool,
 }
 
 /// Lane that the current process works in.

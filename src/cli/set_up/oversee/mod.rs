@@ -1,4 +1,3 @@
 //! The `git proq supervise` command: one agent in the user's terminal that supervises all lanes.
 
 pub(crate) mod command;
-pub(crate) mod initial_prompt;

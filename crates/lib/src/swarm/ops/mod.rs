@@ -1,5 +1,6 @@
 //! Use cases of plans and batches, each as a request, a plan and an outcome, like those of [`crate::ops`].
 
+pub mod approve;
 pub mod batch_lookup;
 pub mod control;
 pub mod conversation;
