@@ -12,6 +12,7 @@ use proq_base::config::keys::KEYS;
 use proq_base::explain::Exit;
 use proq_base::interrupt;
 use proq_base::process::command_builder::CommandBuilder;
+use proq_base::process::find_executable::find_executable;
 use proq_lib::lane;
 use proq_lib::ops::demo;
 use serde::Serialize;
@@ -171,28 +172,28 @@ impl<'a> DemoRepo<'a> {
     /// Runs the commands of the tour, and checks that the user's files survive.
     fn run_tour(&self) -> Result<(), Failure> {
         self.print_heading("Three agents, each in a lane of its own. They work at the same time.");
-        for prompt in ["Add payments", "Add search", "Rename the shop"] {
-            self.run_proq(&["spawn", "-q", "demo-agent", prompt], 0)?;
-        }
-        self.run_proq(&["wait", "add-payments", "add-search", "rename-the-shop"], 0)?;
-        self.run_proq(&["list"], 0)?;
+        self.run_step("git proq spawn -q demo-agent \"Add payments\"", 0)?;
+        self.run_step("git proq spawn -q demo-agent \"Add search\"", 0)?;
+        self.run_step("git proq spawn -q demo-agent \"Rename the shop\"", 0)?;
+        self.run_step("git proq wait add-payments add-search rename-the-shop", 0)?;
+        self.run_step("git proq list", 0)?;
 
         self.print_heading("Look at one in your own checkout, in the middle of your own work.");
         self.write_file(UNTRACKED_FILE)?;
         self.write_file(EDITED_FILE)?;
-        self.run_git(&["status", "--short"])?;
-        self.run_proq(&["preview", "add-payments"], 0)?;
-        self.run_git(&["ls-files"])?;
-        self.run_proq(&["preview", "--back"], 0)?;
-        self.run_git(&["status", "--short"])?;
+        self.run_step("git status --short", 0)?;
+        self.run_step("git proq preview add-payments", 0)?;
+        self.run_step("git ls-files", 0)?;
+        self.run_step("git proq preview --back", 0)?;
+        self.run_step("git status --short", 0)?;
         self.require_content(UNTRACKED_FILE)?;
         self.require_content(EDITED_FILE)?;
 
         self.print_heading("Land what fits together. What conflicts is put aside and stays as it is.");
-        self.run_proq(&["merge", "--all"], 3)?;
-        self.run_proq(&["list"], 0)?;
-        self.run_git(&["log", "--oneline", "--graph"])?;
-        self.run_git(&["status", "--short"])?;
+        self.run_step("git proq merge --all", 3)?;
+        self.run_step("git proq list", 0)?;
+        self.run_step("git log --oneline --graph", 0)?;
+        self.run_step("git status --short", 0)?;
         self.require_content(("payments.rs", "fn pay() {}\n"))?;
         self.require_content(UNTRACKED_FILE)?;
         self.require_content(EDITED_FILE)
@@ -213,48 +214,36 @@ impl<'a> DemoRepo<'a> {
         }
     }
 
-    fn run_proq(&self, args: &[&str], expected_exit: i32) -> Result<(), Failure> {
-        self.run_step("git proq", &self.program_path, args, expected_exit)
-    }
-
-    fn run_git(&self, args: &[&str]) -> Result<(), Failure> {
-        let program = proq_base::process::find_executable::find_executable("git", &self.dir)?;
-        self.run_step("git", &program, args, 0)
-    }
-
-    /// Prints a command line, runs it, prints its output, and fails unless the exit code is `expected_exit`.
-    fn run_step(&self, name: &str, program: &Path, args: &[&str], expected_exit: i32) -> Result<(), Failure> {
+    /// Prints a command line of git or git-proq, runs it, prints its output, and fails unless the exit code is
+    /// `expected_exit`.
+    fn run_step(&self, command_line: &str, expected_exit: i32) -> Result<(), Failure> {
         interrupt::require_no_signal()?;
-        let quoted_args =
-            args.iter().map(|a| if a.contains(' ') { format!("\"{a}\"") } else { (*a).to_owned() });
-        let command_line = format!("{name} {}", quoted_args.collect::<Vec<_>>().join(" "));
+        let (program, args) = match command_line.strip_prefix("git proq ") {
+            Some(args) => (self.program_path.clone(), args),
+            None => (find_executable("git", &self.dir)?, command_line.trim_start_matches("git ")),
+        };
         self.print_line(&format!("{} {command_line}", style("$").cyan()));
-        let (status, out) = self.prepare_command(program, args).run_with_output()?;
+        let (status, out) = self.prepare_command(&program, &split_words(args)).run_with_output()?;
         for line in String::from_utf8_lossy(&out).lines() {
             self.print_line(&format!("  {line}"));
         }
         interrupt::require_no_signal()?;
-        self.steps
-            .borrow_mut()
-            .push(TourStep { command: command_line.clone(), exit: status.code().unwrap_or(-1) });
+        let step = TourStep { command: command_line.to_owned(), exit: status.code().unwrap_or(-1) };
+        self.steps.borrow_mut().push(step);
         if status.code() == Some(expected_exit) {
             return Ok(());
         }
-        Err(UsageError::DemoFailed {
-            failure: format!("`{command_line}` ended with {status}, not with {expected_exit}"),
-        }
-        .into())
+        let failure = format!("`{command_line}` ended with {status}, not with {expected_exit}");
+        Err(UsageError::DemoFailed { failure }.into())
     }
 
     fn prepare_command(&self, program: &Path, args: &[&str]) -> CommandBuilder {
-        let mut start = CommandBuilder::new(program, &self.repo_dir())
-            .args(args.iter().copied())
-            .env("PATH", &self.search_path);
-        for (key, value) in DEMO_ENV {
-            start = start.env(key, value);
-        }
         // The user's list of repositories must not contain temporary ones.
-        start = start.env("XDG_STATE_HOME", self.dir.join("state"));
+        let start = CommandBuilder::new(program, &self.repo_dir())
+            .args(args.iter().copied())
+            .env("PATH", &self.search_path)
+            .env("XDG_STATE_HOME", self.dir.join("state"));
+        let mut start = DEMO_ENV.into_iter().fold(start, |start, (key, value)| start.env(key, value));
         for key in KEYS.iter() {
             // No process may outlive the tour, and the demo repository holds no changes to lose.
             let value = if key.name == "snapshot.interval" { "0" } else { key.default };
@@ -311,6 +300,14 @@ fn create_private_folder(parent: &Path) -> Result<PathBuf, Failure> {
         }
     }
     Err(UsageError::DemoFailed { failure: format!("there is no free name in {}", parent.display()) }.into())
+}
+
+/// Splits a command line at blanks outside of double quotes.
+fn split_words(line: &str) -> Vec<&str> {
+    let parts = line.split('"').enumerate();
+    parts
+        .flat_map(|(n, part)| if n % 2 == 1 { vec![part] } else { part.split_whitespace().collect() })
+        .collect()
 }
 
 fn bold(text: &str) -> String {

@@ -1,14 +1,16 @@
 //! The `git proq hooks` command and its arguments.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use proq_base::explain::Exit;
 use proq_lib::agent::git_guard::after_commit;
 use proq_lib::agent::git_guard::post_commit_hook::{HookState, PostCommitHook};
+use proq_lib::lane::Project;
 use serde::Serialize;
 
 use crate::cli::invocation::context::{CommandContext, CommandResult};
+use crate::cli::invocation::failure::Failure;
 
 /// Let commits that you make in lanes count as those of agents
 ///
@@ -53,9 +55,6 @@ pub(crate) enum HooksCommand {
     Run,
 }
 
-/// Clause in a message about a leftover copy of the user's hook: an interrupted installation left it.
-const INTERRUPTED_INSTALL_CLAUSE: &str = "which an install that was cut off had left";
-
 #[derive(Serialize)]
 struct HooksOutput {
     /// The path at which git expects the hook.
@@ -68,78 +67,81 @@ struct HooksOutput {
     dry_run: bool,
 }
 
+impl HooksOutput {
+    fn new(hook: &PostCommitHook, state: HookState, dry_run: bool) -> HooksOutput {
+        let has_chained_hook = state == HookState::Chained;
+        let state = match state {
+            HookState::Missing => "absent",
+            HookState::Foreign => "other",
+            HookState::Installed | HookState::Chained => "installed",
+        };
+        HooksOutput { hook: hook.path.clone(), state, has_chained_hook, dry_run }
+    }
+}
+
 pub(crate) fn run(context: &CommandContext, args: &Hooks) -> CommandResult {
-    match args.command {
+    let (output, line) = match args.command {
         HooksCommand::Run => {
             // The commit exists already, so an error here must not fail the hook.
             if let Ok(project) = context.project() {
                 after_commit::handle_user_commit(&project);
             }
-            Ok(Exit::Success)
+            return Ok(Exit::Success);
         }
         HooksCommand::Status => {
             let hook = PostCommitHook::inspect(&context.project()?.repo)?;
             let line = format!("{} is {}", hook.path.display(), describe_hook_state(hook.state));
-            print_hook_state(context, &hook, hook.state, false, &line);
-            Ok(Exit::Success)
+            (HooksOutput::new(&hook, hook.state, false), line)
         }
-        HooksCommand::Install { dry_run } => install(context, dry_run),
-        HooksCommand::Uninstall { dry_run } => uninstall(context, dry_run),
-    }
-}
-
-fn install(context: &CommandContext, dry_run: bool) -> CommandResult {
-    let project = context.project_for_write()?;
-    let hook = PostCommitHook::inspect(&project.repo)?;
-    let path = hook.path.display();
-    if matches!(hook.state, HookState::Installed | HookState::Chained) {
-        print_hook_state(context, &hook, hook.state, dry_run, &format!("{path} is there already"));
-        return Ok(Exit::Success);
-    }
-    let (new_state, more) = match hook.state {
-        HookState::Foreign => (HookState::Chained, ", in front of the one that is there"),
-        _ => (HookState::Installed, ""),
+        HooksCommand::Install { dry_run } => install(&context.project_for_write()?, dry_run)?,
+        HooksCommand::Uninstall { dry_run } => uninstall(&context.project_for_write()?, dry_run)?,
     };
-    if dry_run {
-        hook.check_installable(&project.repo)?;
-        print_hook_state(context, &hook, new_state, true, &format!("would write {path}{more}"));
-        return Ok(Exit::Success);
-    }
-    hook.install(&project)?;
-    print_hook_state(context, &hook, new_state, false, &format!("wrote {path}{more}"));
-    Ok(Exit::Success)
+    context.show(output, |context, _| context.ui.print_line(line))
 }
 
-fn uninstall(context: &CommandContext, dry_run: bool) -> CommandResult {
-    let project = context.project_for_write()?;
+/// Installs the hook, and returns its state with a line about what was done.
+fn install(project: &Project, dry_run: bool) -> Result<(HooksOutput, String), Failure> {
     let hook = PostCommitHook::inspect(&project.repo)?;
     let path = hook.path.display();
-    let (new_state, line) = match (hook.state, dry_run) {
-        (HookState::Chained, true) => {
+    let (new_state, more) = match hook.state {
+        HookState::Installed | HookState::Chained => {
+            return Ok((HooksOutput::new(&hook, hook.state, dry_run), format!("{path} is there already")));
+        }
+        HookState::Foreign => (HookState::Chained, ", in front of the one that is there"),
+        HookState::Missing => (HookState::Installed, ""),
+    };
+    let verb = if dry_run { "would write" } else { "wrote" };
+    match dry_run {
+        true => hook.check_installable(&project.repo)?,
+        false => hook.install(project)?,
+    }
+    Ok((HooksOutput::new(&hook, new_state, dry_run), format!("{verb} {path}{more}")))
+}
+
+/// Uninstalls the hook, and returns the state with a line about what was done.
+fn uninstall(project: &Project, dry_run: bool) -> Result<(HooksOutput, String), Failure> {
+    let hook = PostCommitHook::inspect(&project.repo)?;
+    let path = hook.path.display();
+    let take_away = |path: &Path| match dry_run {
+        true => format!("would take {} away", path.display()),
+        false => format!("took {} away", path.display()),
+    };
+    let (new_state, line) = match (hook.state, hook.unfinished_backup()) {
+        (HookState::Chained, _) if dry_run => {
             (HookState::Foreign, format!("would put back the {path} that was there before"))
         }
-        (HookState::Chained, false) => (HookState::Foreign, format!("{path} is what was there before")),
-        (HookState::Installed, true) => (HookState::Missing, format!("would take {path} away")),
-        (HookState::Installed, false) => (HookState::Missing, format!("took {path} away")),
-        (found, _) => {
-            let line = match (hook.unfinished_backup(), dry_run) {
-                (None, _) => format!("{path} is {}; nothing was changed", describe_hook_state(found)),
-                (Some(leftover), true) => {
-                    format!("would take {} away, {INTERRUPTED_INSTALL_CLAUSE}", leftover.display())
-                }
-                (Some(leftover), false) => {
-                    format!("took {} away, {INTERRUPTED_INSTALL_CLAUSE}", leftover.display())
-                }
-            };
-            (found, line)
+        (HookState::Chained, _) => (HookState::Foreign, format!("{path} is what was there before")),
+        (HookState::Installed, _) => (HookState::Missing, take_away(&hook.path)),
+        (found, Some(leftover)) => {
+            (found, format!("{}, which an install that was cut off had left", take_away(leftover)))
         }
+        (found, None) => (found, format!("{path} is {}; nothing was changed", describe_hook_state(found))),
     };
     match dry_run {
         true => hook.check_removable(&project.repo)?,
         false => hook.uninstall(&project.repo)?,
     }
-    print_hook_state(context, &hook, new_state, dry_run, &line);
-    Ok(Exit::Success)
+    Ok((HooksOutput::new(&hook, new_state, dry_run), line))
 }
 
 fn describe_hook_state(state: HookState) -> &'static str {
@@ -149,24 +151,4 @@ fn describe_hook_state(state: HookState) -> &'static str {
         HookState::Installed => "git-proq's",
         HookState::Chained => "git-proq's, in front of another one",
     }
-}
-
-fn print_hook_state(
-    context: &CommandContext,
-    hook: &PostCommitHook,
-    found: HookState,
-    dry_run: bool,
-    line: &str,
-) {
-    if !context.ui.json {
-        context.ui.print_line(line);
-        return;
-    }
-    let state = match found {
-        HookState::Missing => "absent",
-        HookState::Foreign => "other",
-        HookState::Installed | HookState::Chained => "installed",
-    };
-    let has_chained_hook = found == HookState::Chained;
-    context.ui.print_json(HooksOutput { hook: hook.path.clone(), state, has_chained_hook, dry_run });
 }

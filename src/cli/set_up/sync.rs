@@ -2,7 +2,6 @@
 
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
-use proq_base::explain::Exit;
 use proq_base::lane_name::LaneName;
 use proq_lib::lane::creation::sync_files;
 use proq_lib::lane::creation::sync_files::SyncPlan;
@@ -60,26 +59,21 @@ pub(crate) fn run(context: &CommandContext, args: &SyncArgs) -> CommandResult {
         sync_files::sync(&project, &lane, &lock, &plan, args.force)?;
     }
     drop(lock);
-    print_sync(context, args, &lane.name, &plan);
-    Ok(Exit::Success)
+    let SyncPlan { missing: added, missing_links: linked, outdated: renewed, conflicting, .. } = &plan;
+    let (replaced, kept) = if args.force { (&conflicting[..], &[][..]) } else { (&[][..], &conflicting[..]) };
+    let dry_run = args.dry_run;
+    let output = SyncOutput { lane: &lane.name, added, linked, renewed, replaced, kept, dry_run };
+    context.show(output, |context, output| print_sync(context, &output, plan.is_up_to_date(args.force)))
 }
 
-fn print_sync(context: &CommandContext, args: &SyncArgs, lane: &LaneName, plan: &SyncPlan) {
-    let SyncPlan { missing: added, missing_links: linked, outdated: renewed, conflicting: differs, .. } =
-        plan;
-    let (replaced, kept) =
-        if args.force { (differs.as_slice(), &[][..]) } else { (&[][..], differs.as_slice()) };
-    if context.ui.json {
-        let dry_run = args.dry_run;
-        return context.ui.print_json(SyncOutput { lane, added, linked, renewed, replaced, kept, dry_run });
-    }
-    let verb = if args.dry_run { "would be " } else { "" };
-    let parts =
-        [(added.as_slice(), "added"), (linked, "linked"), (renewed, "renewed"), (replaced, "replaced")];
+fn print_sync(context: &CommandContext, output: &SyncOutput<'_>, is_up_to_date: bool) {
+    let SyncOutput { lane, added, linked, renewed, replaced, kept, dry_run } = output;
+    let verb = if *dry_run { "would be " } else { "" };
+    let parts = [(added, "added"), (linked, "linked"), (renewed, "renewed"), (replaced, "replaced")];
     for (paths, label) in parts.iter().filter(|(paths, _)| !paths.is_empty()) {
         context.ui.print_line(format!("{verb}{label}: {}", list_paths(paths)));
     }
-    if plan.is_up_to_date(args.force) {
+    if is_up_to_date {
         let up_to_date_part = if kept.is_empty() { "all of it" } else { "the rest of it" };
         context.ui.print_line(format!("lane '{lane}' has {up_to_date_part}"));
     }

@@ -41,20 +41,14 @@ pub(crate) fn run(context: &CommandContext, args: &Mcp) -> CommandResult {
         // everywhere.
         Server::with_task_tools(program_path, context.dir.clone())
     };
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|e| server_error(&e))?;
+    let failed = |reason: String| Failure::from(UsageError::McpServerFailed { reason });
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|e| failed(e.to_string()))?;
     let result = runtime.block_on(async {
         let running = server.serve(rmcp::transport::stdio()).await.map_err(|e| e.to_string())?;
         running.waiting().await.map(drop).map_err(|e| e.to_string())
     });
     // A pending read of standard input cannot be canceled.
     runtime.shutdown_background();
-    match result {
-        Ok(()) => Ok(Exit::Success),
-        Err(reason) => Err(UsageError::McpServerFailed { reason }.into()),
-    }
-}
-
-fn server_error(e: &std::io::Error) -> Failure {
-    UsageError::McpServerFailed { reason: e.to_string() }.into()
+    result.map(|()| Exit::Success).map_err(failed)
 }

@@ -174,16 +174,14 @@ impl Server {
     async fn spawn(&self, Parameters(request): Parameters<SpawnRequest>) -> CallToolResult {
         // The command line accepts any program on PATH as an agent. The tool accepts only agents that the
         // user has set up.
-        let known = self.run_in_process(|_| Ok(load_profiles(&Project::load_layers(None)?)?)).await;
-        match known {
-            Ok((known, _)) if known.contains_key(&request.agent) => {}
-            Ok((known, _)) => {
-                return error_result(&format!(
-                    "error: there is no agent of this name\nhint: take one of {}",
-                    known.into_keys().collect::<Vec<_>>().join(", ")
-                ));
-            }
+        let known = match self.run_in_process(|_| Ok(load_profiles(&Project::load_layers(None)?)?)).await {
+            Ok((known, _)) => known,
             Err(reason) => return error_result(&reason),
+        };
+        if !known.contains_key(&request.agent) {
+            let names: Vec<String> = known.into_keys().collect();
+            let hint = format!("take one of {}", names.join(", "));
+            return error_result(&format!("error: there is no agent of this name\nhint: {hint}"));
         }
         let command = CommandLine::with_json("spawn")
             .options("--file", [&"-".to_owned()])
@@ -205,11 +203,8 @@ impl Server {
         )
     )]
     async fn send(&self, Parameters(request): Parameters<SendRequest>) -> CallToolResult {
-        self.run_as_tool(
-            &CommandLine::with_json("send").positional_args([&request.lane, &request.text]).into_args(),
-            Vec::new(),
-        )
-        .await
+        let command = CommandLine::with_json("send").positional_args([&request.lane, &request.text]);
+        self.run_as_tool(&command.into_args(), Vec::new()).await
     }
 
     #[tool(
@@ -222,11 +217,8 @@ impl Server {
         )
     )]
     async fn stop(&self, Parameters(request): Parameters<StopRequest>) -> CallToolResult {
-        self.run_as_tool(
-            &CommandLine::with_json("stop").positional_args(&request.lanes).into_args(),
-            Vec::new(),
-        )
-        .await
+        let command = CommandLine::with_json("stop").positional_args(&request.lanes);
+        self.run_as_tool(&command.into_args(), Vec::new()).await
     }
 
     #[tool(

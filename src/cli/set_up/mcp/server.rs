@@ -34,24 +34,14 @@ const SUPERVISOR_INSTRUCTIONS: &str = "Lanes are branches with a worktree of the
 impl Server {
     /// Creates the server for the agent of the lane whose worktree is `dir`.
     pub(crate) fn with_task_tools(program_path: PathBuf, dir: PathBuf) -> Server {
-        Server {
-            program_path,
-            dir,
-            token_hasher: Arc::default(),
-            tools: Server::task_tools(),
-            instructions: LANE_INSTRUCTIONS,
-        }
+        let (tools, instructions) = (Server::task_tools(), LANE_INSTRUCTIONS);
+        Server { program_path, dir, token_hasher: Arc::default(), tools, instructions }
     }
 
     /// Creates the server for the agent that supervises all lanes of the repository at `dir`.
     pub(crate) fn with_lane_tools(program_path: PathBuf, dir: PathBuf) -> Server {
-        Server {
-            program_path,
-            dir,
-            token_hasher: Arc::default(),
-            tools: Server::lane_tools(),
-            instructions: SUPERVISOR_INSTRUCTIONS,
-        }
+        let (tools, instructions) = (Server::lane_tools(), SUPERVISOR_INSTRUCTIONS);
+        Server { program_path, dir, token_hasher: Arc::default(), tools, instructions }
     }
 }
 
