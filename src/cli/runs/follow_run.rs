@@ -9,6 +9,7 @@ use proq_lib::agent::command::agent_command::AgentCommand;
 use proq_lib::agent::control::wait::wait_for_final_event;
 use proq_lib::lane::Project;
 use proq_lib::ops::follow_run::{AutoMergeResult, follow_log, last_run_record, wait_for_landing};
+use proq_lib::ops::reporter::SilentReporter;
 use proq_lib::ops::start::spawn::report::LaneReport;
 use proq_lib::ops::start::spawn_guest::GuestReport;
 use proq_lib::types::{AnyLane, LaneState, RunState};
@@ -60,7 +61,7 @@ fn watch_run(project: &Project, lane: &AnyLane, bar: &ProgressBar) -> Result<(An
     proq_base::interrupt::restore_default_action();
     let log = project.store.layout().run_log(&lane.name, lane.last_run);
     let mut view = LogView::from_record(last_run_record(project, lane)?.as_ref(), false);
-    let result = follow_log(project, lane, &log, &mut |bytes| {
+    let result = follow_log(project, lane, &log, &SilentReporter, &mut |bytes| {
         let output = view.convert(bytes);
         let text = String::from_utf8_lossy(&output);
         if let Some(line) = text.lines().rev().find(|line| !line.trim().is_empty()) {

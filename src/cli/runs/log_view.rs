@@ -4,7 +4,6 @@ use std::borrow::Cow;
 use std::io::IsTerminal;
 
 use proq_base::usage::SessionTotals;
-use proq_lib::ops::reporter::SilentReporter;
 use proq_lib::types::RunRecord;
 use proq_stream::base::run_end;
 use proq_stream::reader::{Dialect, OutputReader};

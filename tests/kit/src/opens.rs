@@ -12,7 +12,7 @@ use rustix::fs::inotify::{CreateFlags, ReadFlags, WatchFlags};
 pub fn count_opens(dirs: &[PathBuf], act: impl FnOnce()) -> BTreeMap<PathBuf, usize> {
     let watcher = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).unwrap();
     // Without the events between them, the kernel would merge two openings into one event.
-    let flags = WatchFlags::OPEN | WatchFlags::CLOSE;
+    let flags = WatchFlags::OPEN | WatchFlags::ACCESS | WatchFlags::CLOSE;
     let watch = |dir: &PathBuf| (inotify::add_watch(&watcher, dir, flags).unwrap(), dir.clone());
     let dirs: BTreeMap<i32, PathBuf> = dirs.iter().map(watch).collect();
     act();

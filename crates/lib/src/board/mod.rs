@@ -8,6 +8,7 @@ pub mod batches;
 pub mod cost;
 pub mod diff;
 pub mod error;
+pub mod landing;
 pub mod lane_faults;
 pub mod logs;
 pub mod lookup;

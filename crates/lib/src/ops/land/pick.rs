@@ -162,6 +162,7 @@ impl PickPlan {
         reporter: &dyn Reporter,
         on_landed: &dyn Fn(&MergeOutcome),
     ) -> Result<PickOutcome, Error> {
+        let _scope = reporter.enter_cancellation();
         let dry_run = self.dry_run;
         let merge = match self.step {
             PickStep::Landed(outcome) => landed_outcome(*outcome, dry_run),
