@@ -240,7 +240,7 @@ impl Event {
 
     /// Returns the event with the lanes of the landing that it is about.
     pub(crate) fn with_lanes(self, lanes: impl IntoIterator<Item = impl ToString>) -> Event {
-        let lanes: Vec<String> = lanes.into_iter().map(|lane| lane.to_string()).collect();
+        let lanes: Vec<_> = lanes.into_iter().map(|lane| lane.to_string()).collect();
         let lane = lanes.first().filter(|_| lanes.len() == 1).cloned();
         Event { lane, lanes, ..self }
     }
