@@ -13,7 +13,7 @@ use crate::repository::settings::has_build_specific_config;
 use crate::{Oid, Repo};
 
 /// Lock file of a ref, removed on drop unless it was renamed to the ref.
-struct RefLock {
+pub(super) struct RefLock {
     file: File,
     lock_path: PathBuf,
     /// Whether dropping this value removes the lock file.
@@ -21,7 +21,7 @@ struct RefLock {
 }
 
 impl RefLock {
-    fn acquire(path: PathBuf) -> Option<RefLock> {
+    pub(super) fn acquire(path: PathBuf) -> Option<RefLock> {
         let file = File::create_new(&path).ok()?;
         Some(RefLock { file, lock_path: path, is_removed_on_drop: true })
     }
@@ -87,6 +87,13 @@ impl Repo {
         self.committer()?.to_ref(&mut gix::date::parse::TimeBuf::default()).write_to(&mut line).ok()?;
         line.extend_from_slice(format!("\t{message}\n").as_bytes());
 
+        self.create_loose_ref(name, new, Some(&line))
+    }
+
+    /// Creates the file of a ref that does not exist, durably, and adds `log_line` to its reflog. Returns
+    /// `None`, without creating the ref, if its name or lock is taken.
+    pub(super) fn create_loose_ref(&self, name: &str, new: Oid, log_line: Option<&[u8]>) -> Option<()> {
+        let common = self.common_dir();
         let (ref_path, log) = (common.join(name), common.join("logs").join(name));
         // A file where a folder is needed is a branch that conflicts with this one.
         std::fs::create_dir_all(ref_path.parent()?).ok()?;
@@ -101,7 +108,10 @@ impl Repo {
             fail_points::hit("branch.logged");
             lock.rename_to_ref(&ref_path)
         };
-        run_with_reflog_line(&log, &line, publish).ok()
+        match log_line {
+            Some(line) => run_with_reflog_line(&log, line, publish).ok(),
+            None => publish().ok(),
+        }
     }
 
     /// Returns whether refs are files that git writes with ordinary permissions, and no hook is notified of
@@ -125,14 +135,12 @@ impl Repo {
 
     /// Returns whether a packed ref has this name or one that conflicts with it; `None` if the packed refs
     /// cannot be read.
-    fn conflicts_with_packed_ref(&self, name: &str) -> Option<bool> {
+    pub(super) fn conflicts_with_packed_ref(&self, name: &str) -> Option<bool> {
         // A cached buffer counts as valid as long as the file's time is unchanged, even within one clock
         // tick, so the file is read again.
         let Some(packed_refs) = self.gix.refs.open_packed_buffer().ok()? else { return Some(false) };
-        let parent_names = name
-            .match_indices('/')
-            .map(|(at, _)| &name[..at])
-            .filter(|parent| parent.len() > BRANCH_PREFIX.len());
+        let parent_names =
+            name.match_indices('/').map(|(at, _)| &name[..at]).filter(|parent| parent.contains('/'));
         for parent in parent_names {
             if packed_refs.try_find(parent).ok()?.is_some() {
                 return Some(true);

@@ -30,7 +30,10 @@ impl Step for KeepRef {
     }
 
     fn apply(&self, op: &Operation<'_>, _scratch: &Path) -> Result<StepOutcome, Error> {
-        op.project.repo.create_ref(&self.name, self.new, &op.reflog_message())?;
+        let repo = &op.project.repo;
+        if repo.create_private_ref(&self.name, self.new).is_none() {
+            repo.create_ref(&self.name, self.new, &op.reflog_message())?;
+        }
         Ok(StepOutcome::done())
     }
 

@@ -72,7 +72,14 @@ impl Step for MoveRef {
         if new.is_none() {
             refuse_checked_out_branch(repo, name)?;
         }
-        repo.swap_ref(name, new.unwrap_or(null), old.unwrap_or(null), &op.reflog_message())?;
+        let in_process = match (*old, *new) {
+            (Some(old), None) => repo.delete_loose_ref(name, old),
+            (None, Some(new)) => repo.create_private_ref(name, new),
+            _ => None,
+        };
+        if in_process.is_none() {
+            repo.swap_ref(name, new.unwrap_or(null), old.unwrap_or(null), &op.reflog_message())?;
+        }
         Ok(StepOutcome::done())
     }
 
