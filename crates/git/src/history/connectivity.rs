@@ -16,7 +16,8 @@ impl Repo {
     /// # Errors
     /// Fails with the message of `git rev-list --objects` about the missing object.
     pub fn require_connected(&self, tip: CommitId, base: CommitId) -> Result<(), Error> {
-        if self.is_connected(tip, base).unwrap_or(false) {
+        let new_objects = self.list_new_objects(tip, base).ok().flatten();
+        if new_objects.is_some_and(|objects| objects.iter().all(|id| self.gix.has_object(id))) {
             return Ok(());
         }
         self.git()
@@ -26,13 +27,18 @@ impl Repo {
             .map(drop)
     }
 
-    /// Returns whether all objects surely exist, without starting git. An entry of a commit's tree is either
-    /// in its first parent's tree, which is complete, or new, and then searched for on disk. Commits and
-    /// trees may come from memory: those were complete when they were read or written.
-    fn is_connected(&self, tip: CommitId, base: CommitId) -> Result<bool, Error> {
+    /// Returns the ids of all objects that `tip` has and `base` lacks, and of some that `base` has; none where
+    /// only git can list them. An entry of a commit's tree is either in its first parent's tree, which is
+    /// complete, or in the result. Commits and trees may come from memory: those were complete when they were
+    /// read or written.
+    pub(crate) fn list_new_objects(
+        &self,
+        tip: CommitId,
+        base: CommitId,
+    ) -> Result<Option<HashSet<ObjectId>>, Error> {
         let describe_object = || format!("history of {}", tip.short());
         if self.has_altered_history()? {
-            return Ok(false);
+            return Ok(None);
         }
         let (reader, mut new_objects) = (self.tree_reader(), HashSet::new());
         let walk = self
@@ -43,9 +49,9 @@ impl Repo {
             .map_err(Error::object(describe_object()))?;
         for (n, step) in walk.enumerate() {
             let step = step.map_err(Error::object(describe_object()))?;
-            let Some(parent) = step.parent_ids.first() else { return Ok(false) };
+            let Some(parent) = step.parent_ids.first() else { return Ok(None) };
             if n == MAX_COMMITS_CHECKED {
-                return Ok(false);
+                return Ok(None);
             }
             let (before, after) = (self.tree_of(CommitId(*parent))?.0, self.tree_of(CommitId(step.id))?.0);
             new_objects.insert(step.id);
@@ -53,7 +59,7 @@ impl Repo {
                 collect_new_objects(reader, Some(before), after, &mut new_objects)?;
             }
         }
-        Ok(new_objects.iter().all(|id| self.gix.has_object(id)))
+        Ok(Some(new_objects))
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::base::fsync::{sync_file_system, sync_paths};
-use crate::{Error, Oid, Repo};
+use crate::{CommitId, Error, Oid, Repo};
 
 /// Age at which a file counts as synced: systems write everything to disk within a minute, or within ten when
 /// at rest.
@@ -25,17 +25,25 @@ impl Repo {
         if to == from || !self.may_be_unsynced(to) {
             return Ok(());
         }
-        let command = self.git().args(["rev-list", "--objects", "--no-object-names", "--missing=allow-any"]);
-        let files = command.arg(to.to_string()).arg(format!("^{from}")).run().ok().map(|out| {
-            let ids = out.stdout.split(|b| *b == b'\n').filter_map(Oid::from_hex);
-            ids.filter(|id| self.may_be_unsynced(*id))
-                .map(|id| self.loose_object_path(id))
-                .collect::<Vec<PathBuf>>()
+        let new_objects = match self.list_new_objects(CommitId(to.0), CommitId(from.0)) {
+            Ok(Some(objects)) => Some(objects.into_iter().map(Oid).collect()),
+            _ => self.list_new_objects_by_git(to, from),
+        };
+        let files = new_objects.map(|ids| {
+            let unsynced = ids.into_iter().filter(|id| self.may_be_unsynced(*id));
+            unsynced.map(|id| self.loose_object_path(id)).collect::<Vec<PathBuf>>()
         });
         match files.filter(|files| files.len() <= MAX_OBJECTS_SYNCED_SINGLY) {
             Some(files) => sync_paths(&files),
             None => sync_file_system(&self.common_dir().join("objects")),
         }
+    }
+
+    /// Returns the ids of all objects that `to` has and `from` lacks; none if git cannot list them.
+    fn list_new_objects_by_git(&self, to: Oid, from: Oid) -> Option<Vec<Oid>> {
+        let command = self.git().args(["rev-list", "--objects", "--no-object-names", "--missing=allow-any"]);
+        let out = command.arg(to.to_string()).arg(format!("^{from}")).run().ok()?;
+        Some(out.stdout.split(|b| *b == b'\n').filter_map(Oid::from_hex).collect())
     }
 
     /// Returns whether an object is in a loose file that may not be on disk yet.
