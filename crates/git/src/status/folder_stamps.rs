@@ -76,11 +76,27 @@ impl FolderStamps {
     /// Takes the next folder of the walk, with stat data `meta`. Returns whether the folder certainly has
     /// only names that the index has, because its stamp is unchanged.
     pub fn is_next_unchanged(&mut self, meta: &Stat) -> bool {
+        let is_known = self.skip_if_unchanged(meta);
+        if !is_known {
+            self.current.push(FolderStamp::default());
+        }
+        is_known
+    }
+
+    /// Returns whether the next folder of the walk has a saved stamp.
+    pub(crate) fn may_skip_next(&self) -> bool {
+        let saved = self.saved.get(self.current.len());
+        !self.is_incomplete && saved.is_some_and(|stamp| *stamp != FolderStamp::default())
+    }
+
+    /// Takes the next folder of the walk, with stat data `meta`, if its stamp is unchanged; otherwise it
+    /// stays the next one.
+    pub(crate) fn skip_if_unchanged(&mut self, meta: &Stat) -> bool {
         let stamp = self.stamp(meta);
-        let is_known = !self.is_incomplete
-            && stamp != FolderStamp::default()
-            && self.saved.get(self.current.len()) == Some(&stamp);
-        self.current.push(if is_known { stamp } else { FolderStamp::default() });
+        let is_known = self.may_skip_next() && self.saved.get(self.current.len()) == Some(&stamp);
+        if is_known {
+            self.current.push(stamp);
+        }
         is_known
     }
 

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 
 use gix::index::entry::Flags;
-use rustix::fs::{Dir, OFlags, openat};
+use rustix::fs::{AtFlags, Dir, FileType, OFlags, openat, statat};
 use rustix::io::Errno;
 
 use super::folder_stamps::FolderStamps;
@@ -33,6 +33,10 @@ pub(crate) const UNCHECKED_ENTRY_FLAGS: Flags =
 /// Minimum number of files below a folder that justify a thread.
 const MIN_FILES_PER_CHUNK: usize = if cfg!(test) { 2 } else { 32 };
 
+/// Maximum number of files below a folder with a saved stamp that are found by their path from an open folder
+/// above it. For more files, opening their folder costs less.
+const MAX_FILES_IN_UNOPENED: usize = 16;
+
 /// Walk of a worktree that compares it with its index and reports only results that are certain.
 pub(crate) struct StatusWalk<'a> {
     top: &'a Path,
@@ -48,6 +52,13 @@ pub(crate) struct StatusWalk<'a> {
     /// Number of files read so far.
     files_read: AtomicUsize,
     bytes_read: AtomicU64,
+}
+
+/// Open folder of the worktree.
+struct OpenFolder {
+    fd: OwnedFd,
+    /// Length of its path in the index, with the slash; zero for the top.
+    path_len: usize,
 }
 
 /// Child of a folder in the index.
@@ -211,7 +222,7 @@ impl<'a> StatusWalk<'a> {
         let dir = self.top.join(OsStr::from_bytes(path.get(..folder_path_len).unwrap_or_default()));
         // The walk of the parent folder detects a symlink further up.
         match rustix::fs::open(&dir, OPEN_FOLDER_FLAGS, rustix::fs::Mode::empty()) {
-            Ok(open) => self.walk_folder(&dir, open, folder_path_len, entries, found),
+            Ok(fd) => self.walk_folder(OpenFolder { fd, path_len: folder_path_len }, entries, found),
             Err(Errno::NOENT) => {
                 self.lists_changes && self.list_missing_folder(folder_path_len, entries, found)
             }
@@ -244,98 +255,105 @@ impl<'a> StatusWalk<'a> {
 
     /// Returns whether the open folder matches the index, apart from differences that were listed and from
     /// subfolders that are separate chunks. `entry_offsets` are all index entries below the folder.
-    /// `folder_path_len` is the length of its name in the index, with the slash. Names are resolved relative
-    /// to the open folder, which is faster than resolving paths.
-    fn walk_folder(
-        &self,
-        folder_path: &Path,
-        folder_fd: OwnedFd,
-        folder_path_len: usize,
-        entry_offsets: &[u32],
-        found: &mut WalkResult,
-    ) -> bool {
-        let metadata = found.folder_stamps.as_ref().and_then(|_| rustix::fs::fstat(&folder_fd).ok());
+    fn walk_folder(&self, folder: OpenFolder, entry_offsets: &[u32], found: &mut WalkResult) -> bool {
+        let metadata = found.folder_stamps.as_ref().and_then(|_| rustix::fs::fstat(&folder.fd).ok());
         let is_known = match (&mut found.folder_stamps, &metadata) {
             (Some(folders), Some(meta)) => folders.is_next_unchanged(meta),
             _ => false,
         };
         let position = found.folder_stamps.as_ref().map(FolderStamps::last_position);
-        let reads_names = self.ignore_rules.is_some() && !is_known;
         let mut names = Vec::new();
-        let mut remaining = entry_offsets;
-        while let Some((name, inside)) = self.take_first_child(folder_path_len, &mut remaining) {
-            let matches_index = match inside {
-                IndexChild::File(entry) => {
-                    self.accept_file(entry, folder_path, &folder_fd, OsStr::from_bytes(name), found)
-                }
-                IndexChild::Folder(below) => {
-                    self.walk_subfolder(folder_path, &folder_fd, name, folder_path_len, below, found)
-                }
-            };
-            if !matches_index {
-                return false;
-            }
-            if reads_names {
-                names.push(name);
-            }
+        let ignored = self.ignore_rules.as_ref().filter(|_| !is_known);
+        let child_names = ignored.map(|_| &mut names);
+        if !self.walk_children(&folder, folder.path_len, entry_offsets, child_names, found) {
+            return false;
         }
-        let Some(ignored) = self.ignore_rules.as_ref().filter(|_| reads_names) else {
-            return remaining.is_empty();
-        };
-        match self.find_unindexed_names(folder_path, folder_fd, NameSet::new(names), ignored, found) {
+        let Some(ignored) = ignored else { return true };
+        let first_path = entry_offsets.first().map_or(&[][..], |first| self.index.path(*first));
+        let folder_path = first_path.get(..folder.path_len).unwrap_or_default();
+        match self.find_unindexed_names(folder_path, folder.fd, NameSet::new(names), ignored, found) {
             Some(has_no_others) => {
                 if let (Some(folders), Some(position), Some(meta), true) =
                     (&mut found.folder_stamps, position, &metadata, has_no_others)
                 {
                     folders.record_clean(position, meta);
                 }
-                remaining.is_empty()
+                true
             }
             None => false,
         }
     }
 
-    /// Returns whether a subfolder of an open folder matches the index, apart from listed differences and
-    /// separate chunks. `entry_offsets` are all index entries below it.
+    /// Returns whether the children of a folder match the index, as `walk_folder` does, and adds their names
+    /// to `names`. `folder_path_len` is the length of the folder's path in the index, with the slash.
+    /// `opened` is the folder or one above it: names are resolved from there, which is faster than from the
+    /// root.
+    fn walk_children<'e>(
+        &'e self,
+        opened: &OpenFolder,
+        folder_path_len: usize,
+        entry_offsets: &'e [u32],
+        mut names: Option<&mut Vec<&'e [u8]>>,
+        found: &mut WalkResult,
+    ) -> bool {
+        let mut remaining = entry_offsets;
+        while let Some((name, inside)) = self.take_first_child(folder_path_len, &mut remaining) {
+            let matches_index = match inside {
+                IndexChild::File(entry) => self.accept_file(entry, opened, found),
+                IndexChild::Folder(below) => {
+                    self.walk_subfolder(opened, folder_path_len + name.len() + 1, below, found)
+                }
+            };
+            if !matches_index {
+                return false;
+            }
+            if let Some(names) = &mut names {
+                names.push(name);
+            }
+        }
+        remaining.is_empty()
+    }
+
+    /// Returns whether a folder below an open one matches the index, apart from listed differences and separate
+    /// chunks. `path_len` is the length of its path in the index, with the slash, and `entry_offsets` are all
+    /// index entries below it.
     fn walk_subfolder(
         &self,
-        parent_path: &Path,
-        parent_fd: &OwnedFd,
-        name: &[u8],
-        folder_path_len: usize,
+        opened: &OpenFolder,
+        path_len: usize,
         entry_offsets: &[u32],
         found: &mut WalkResult,
     ) -> bool {
-        let folder_name = OsStr::from_bytes(name);
-        match open_folder(parent_fd, folder_name) {
+        let first_path = entry_offsets.first().map_or(&[][..], |first| self.index.path(*first));
+        let Some(name) = first_path.get(opened.path_len..path_len - 1).map(OsStr::from_bytes) else {
+            return false;
+        };
+        if let Some(folders) = &mut found.folder_stamps
+            && entry_offsets.len() <= MAX_FILES_IN_UNOPENED
+            && folders.may_skip_next()
+            && let Ok(meta) = statat(&opened.fd, name, AtFlags::SYMLINK_NOFOLLOW)
+            && FileType::from_raw_mode(meta.st_mode).is_dir()
+            && folders.skip_if_unchanged(&meta)
+        {
+            return self.walk_children(opened, path_len, entry_offsets, None, found);
+        }
+        match open_folder(&opened.fd, name) {
             Ok(_) | Err(Errno::NOENT) if entry_offsets.len() >= self.chunk_size => true,
-            Ok(folder_fd) => self.walk_folder(
-                &parent_path.join(folder_name),
-                folder_fd,
-                folder_path_len + name.len() + 1,
-                entry_offsets,
-                found,
-            ),
+            Ok(fd) => self.walk_folder(OpenFolder { fd, path_len }, entry_offsets, found),
             Err(Errno::NOENT) if self.lists_changes => {
                 if let Some(folders) = &mut found.folder_stamps {
                     folders.mark_incomplete();
                 }
-                self.list_missing_folder(folder_path_len + name.len() + 1, entry_offsets, found)
+                self.list_missing_folder(path_len, entry_offsets, found)
             }
             Err(_) => false,
         }
     }
 
     /// Returns whether the file of an entry is unchanged or its change was listed.
-    fn accept_file(
-        &self,
-        entry: RawEntry<'_>,
-        folder_path: &Path,
-        folder_fd: &OwnedFd,
-        name: &OsStr,
-        found: &mut WalkResult,
-    ) -> bool {
-        match self.compare_with_entry(entry, folder_path, folder_fd, name) {
+    fn accept_file(&self, entry: RawEntry<'_>, opened: &OpenFolder, found: &mut WalkResult) -> bool {
+        let Some(name) = entry.path().get(opened.path_len..) else { return false };
+        match self.compare_with_entry(entry, &opened.fd, OsStr::from_bytes(name)) {
             FileState::Unchanged => true,
             FileState::Edited if self.lists_changes => found.add_change(edited_kind(), entry.path()),
             FileState::Missing if self.lists_changes => found.add_change(deleted_kind(), entry.path()),
@@ -348,11 +366,12 @@ impl<'a> StatusWalk<'a> {
         }
     }
 
-    /// Returns whether a folder contains only `names`. `Some(false)` means that all other names are ignored
-    /// or were listed; `None` means that git has to decide.
+    /// Returns whether a folder contains only `names`. `folder_path` is its path in the index, with the slash.
+    /// `Some(false)` means that all other names are ignored or were listed; `None` means that git has to
+    /// decide.
     fn find_unindexed_names(
         &self,
-        folder_path: &Path,
+        folder_path: &[u8],
         folder_fd: OwnedFd,
         mut names: NameSet<'_>,
         ignore_rules: &Mutex<IgnoreRules<'_>>,
@@ -365,7 +384,7 @@ impl<'a> StatusWalk<'a> {
             // The top folder holds git's own folder, or the link to it.
             if matches!(name, b"." | b"..")
                 || names.contains(name)
-                || (folder_path == self.top && name == b".git")
+                || (folder_path.is_empty() && name == b".git")
             {
                 continue;
             }
@@ -374,7 +393,7 @@ impl<'a> StatusWalk<'a> {
                 return None;
             }
             has_no_others = false;
-            let path = folder_path.join(OsStr::from_bytes(name));
+            let path = self.top.join(OsStr::from_bytes(folder_path)).join(OsStr::from_bytes(name));
             let kind = path.symlink_metadata().ok()?.file_type();
             let is_folder = kind.is_dir();
             if self.lists_everything && !is_folder && !kind.is_file() && !kind.is_symlink() {

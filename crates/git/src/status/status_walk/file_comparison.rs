@@ -33,23 +33,22 @@ impl StatusWalk<'_> {
         let is_folder = |up: &Path| self.top.join(up).symlink_metadata().is_ok_and(|meta| meta.is_dir());
         parents.all(is_folder)
             && matches!(
-                self.compare_with_entry(entry, self.top, &top, name),
+                self.compare_with_entry(entry, &top, name),
                 FileState::Unchanged | FileState::ContentCompared(true)
             )
     }
 
-    /// Compares a file with its index entry.
+    /// Compares a file with its index entry. `name` is its path from the open folder.
     pub(crate) fn compare_with_entry(
         &self,
         entry: RawEntry<'_>,
-        folder_path: &Path,
-        folder_fd: &OwnedFd,
+        open_folder: &OwnedFd,
         name: &OsStr,
     ) -> FileState {
         if !entry.is_compared_by_git() {
             return FileState::Unknown;
         }
-        let meta = match statat(folder_fd, name, AtFlags::SYMLINK_NOFOLLOW) {
+        let meta = match statat(open_folder, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(meta) => meta,
             Err(Errno::NOENT) if is_file_mode(entry.mode()) => return FileState::Missing,
             Err(_) => return FileState::Unknown,
@@ -74,7 +73,7 @@ impl StatusWalk<'_> {
         if kind.is_file() && entry.size() != 0 && entry.size() != index_stat(&meta).size {
             return FileState::Edited;
         }
-        self.content_matches(entry, &folder_path.join(name))
+        self.content_matches(entry, &self.top.join(OsStr::from_bytes(entry.path())))
             .map_or(FileState::Unknown, FileState::ContentCompared)
     }
 

@@ -342,6 +342,7 @@ fn skips_known_folders_without_other_names() {
         "rm d/u; mkdir d/e/u; echo u >d/e/u/u",
         "rm -r d/e/u; mv d/e/c d/e/C; mkdir d/e/c; mv d/e/C d/e/c/c",
         "mv d/e/c/c d/e/C; rmdir d/e/c; mv d/e/C d/e/c; cp -R d old; mv d new; mv old d; rm -r new; echo u >d/u",
+        "mv d/e d/elsewhere; ln -s elsewhere d/e",
     ] {
         wait_for_next_tick();
         fixture.sh(&format!("cd lane; {script}"));
