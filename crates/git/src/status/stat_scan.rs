@@ -26,8 +26,8 @@ pub(crate) struct StatScan {
 impl StatScan {
     /// Prepares a scan of the worktree at `dir`. Returns `None` if only git can read its state.
     pub fn open(repo: &Repo, dir: &Path) -> Option<StatScan> {
-        let tip = repo.read_head_commit(dir)?;
-        StatScan::with_commit(repo, dir, &repo.worktree_git_dir(dir).ok()?, tip)
+        let git_dir = repo.worktree_git_dir(dir).ok()?;
+        StatScan::with_commit(repo, dir, &git_dir, repo.read_head_commit_in(dir, &git_dir)?)
     }
 
     /// Prepares a scan with `commit` in place of HEAD. `git_dir` is the git directory of the worktree.

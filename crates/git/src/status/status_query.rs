@@ -181,13 +181,18 @@ impl Repo {
     /// Reads the commit of a worktree's HEAD from files; none when only git can read them, or HEAD is at no
     /// commit.
     pub(crate) fn read_head_commit(&self, dir: &Path) -> Option<CommitId> {
+        self.read_head_commit_in(dir, &self.worktree_git_dir(dir).ok()?)
+    }
+
+    /// Reads the commit of HEAD as [`Repo::read_head_commit`] does. `git_dir` is the git directory of the
+    /// worktree.
+    pub(crate) fn read_head_commit_in(&self, dir: &Path, git_dir: &Path) -> Option<CommitId> {
         if self.is_reftable() {
             return None;
         }
-        let git_dir = self.worktree_git_dir(dir).ok()?;
-        match self.head_branch(dir, &git_dir).ok()? {
+        match self.head_branch(dir, git_dir).ok()? {
             Some(branch) => self.branch_tip(&branch).ok()?,
-            None => CommitId::from_hex(read_head(&git_dir).ok()?.as_bytes()),
+            None => CommitId::from_hex(read_head(git_dir).ok()?.as_bytes()),
         }
     }
 

@@ -83,7 +83,10 @@ impl Repo {
                 return Ok(Some(WorktreeDefect::NoValidHead));
             }
         }
-        let commit = if self.is_reftable() { self.head_commit(dir)? } else { self.read_head_commit(dir) };
+        let commit = match self.is_reftable() {
+            true => self.head_commit(dir)?,
+            false => self.read_head_commit_in(dir, &git_dir),
+        };
         let Some(commit) = commit else { return Ok(None) };
         let root = self.tree_reader().tree(self.tree_of(commit)?.0)?;
         if root.iter().next().is_none() {

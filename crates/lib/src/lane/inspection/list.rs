@@ -1,6 +1,7 @@
 //! Views of all lanes for lists: record, effective state, distance to the base and uncommitted changes,
 //! reconciled with git's list of worktrees.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::mpsc;
 use std::time::Duration;
@@ -134,11 +135,17 @@ impl PendingViews {
         repo: &Repo,
         on_progress: &mut dyn FnMut(&LaneViewProgress<'_, M>),
     ) -> Result<(), Error> {
+        let mut base_tips: HashMap<String, Option<CommitId>> = HashMap::new();
         for at in 0..self.views.len() {
             let view = &self.views[at];
-            let base = view.tip.map(|_| repo.branch_tip(&view.lane.base)).transpose()?.flatten();
-            if let (Some(tip), Some(base)) = (view.tip, base) {
-                self.views[at].distance = Some(repo.distance(tip, base)?);
+            if let Some(tip) = view.tip {
+                let base = match base_tips.get(&view.lane.base) {
+                    Some(known) => *known,
+                    None => {
+                        *base_tips.entry(view.lane.base.clone()).or_insert(repo.branch_tip(&view.lane.base)?)
+                    }
+                };
+                self.views[at].distance = base.map(|base| repo.distance(tip, base)).transpose()?;
             }
             while let Ok(result) = self.results.try_recv() {
                 self.record_result(result);
