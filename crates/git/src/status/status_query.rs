@@ -19,10 +19,24 @@ use crate::{CommitId, Error, Oid, Repo, RepoPath};
 /// Returns the status of one worktree. `untracked` is whether untracked files are included. git is started
 /// unless a stat scan proves that nothing differs.
 pub fn status(repo: &Repo, dir: &Path, untracked: bool) -> Result<WorktreeStatus, Error> {
-    if StatScan::open(repo, dir).is_some_and(|scan| scan.is_clean(untracked, true)) {
-        return Ok(WorktreeStatus::default());
+    match is_surely_clean(repo, dir, untracked) {
+        true => Ok(WorktreeStatus::default()),
+        false => query_git_status(repo.program(), dir, untracked),
     }
-    query_git_status(repo.program(), dir, untracked)
+}
+
+/// Returns whether a stat scan proves that nothing differs in a worktree, and with `untracked` also that it
+/// has no untracked files and that this user may read all of its folders.
+pub fn is_surely_clean(repo: &Repo, dir: &Path, untracked: bool) -> bool {
+    StatScan::open(repo, dir).is_some_and(|scan| scan.is_clean(untracked, true))
+}
+
+/// Returns the status that git reports of one worktree, untracked files included.
+///
+/// # Errors
+/// Fails if git cannot be run.
+pub fn status_by_git(repo: &Repo, dir: &Path) -> Result<WorktreeStatus, Error> {
+    query_git_status(repo.program(), dir, true)
 }
 
 /// Returns whether the index certainly holds a commit's tree, and the files of `changes` match the index.

@@ -7,7 +7,7 @@ use proq_base::explain::shell_quote_path;
 use proq_git::merge::tree_merge::{exact_merge_tree, merge_commits};
 use proq_git::repository::objects::TempObjectStore;
 use proq_git::repository::open_operation::find_open_git_operation;
-use proq_git::status::status_query::status;
+use proq_git::status::status_query::{is_surely_clean, status, status_by_git};
 use proq_git::status::worktree_status::WorktreeStatus;
 use proq_git::worktrees::worktree::{Worktree, WorktreeList};
 use proq_git::{CommitId, Repo, RepoPath, TreeId};
@@ -33,6 +33,8 @@ pub struct RemovalEvidence {
     pub is_folder_missing: bool,
     /// Paths that differ from HEAD in the worktree.
     pub dirty_state: WorktreeStatus,
+    /// Whether a stat scan proves that nothing differs from HEAD, and that every folder can be read.
+    is_surely_clean: bool,
     /// Number of commits on the branch that are not on its base, neither as commits nor by content.
     pub(crate) unlanded_commits: usize,
     /// Location and id of the worktree's commit, where it is neither on the lane's branch nor on its base.
@@ -193,7 +195,9 @@ pub fn gather(
     evidence.preview_edits = snaps.map(|snap| snap.snapshot.commit).collect();
     if evidence.is_worktree_intact() {
         evidence.resident_processes = processes_in_dir(&lane.path);
-        evidence.unreadable_paths = repo.unreadable_paths(&lane.path, &evidence.dirty_state)?;
+        if !evidence.is_surely_clean {
+            evidence.unreadable_paths = repo.unreadable_paths(&lane.path, &evidence.dirty_state)?;
+        }
         if repo.has_flagged_entries(&lane.path, &repo.worktree_git_dir(&lane.path)?)? {
             evidence.hidden_edits = LockedWorktree::lock(project, &lane.path)?.hidden_edits()?;
         }
@@ -269,7 +273,12 @@ pub(crate) fn inspect_worktree(
         return Ok(evidence);
     }
     evidence.open_git_operation = find_open_git_operation(&git_dir).map(|open| open.command);
-    evidence.dirty_state = dirty_state.map_or_else(|| status(repo, &lane.path, true), Ok)?;
+    evidence.is_surely_clean = dirty_state.is_none() && is_surely_clean(repo, &lane.path, true);
+    evidence.dirty_state = match dirty_state {
+        Some(status) => status,
+        None if evidence.is_surely_clean => WorktreeStatus::default(),
+        None => status_by_git(repo, &lane.path)?,
+    };
     evidence.detached_work = find_detached_work(repo, lane, worktree, evidence.tip)?;
     evidence.unpushed_submodules = repo.submodules_with_own_commits(&git_dir);
     Ok(evidence)
