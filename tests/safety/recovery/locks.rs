@@ -218,6 +218,8 @@ fn foreign_lock_on_ref_being_freed_is_kept() {
 #[test]
 fn head_lock_of_killed_branch_update_is_removed() {
     let sandbox = fixtures::preview_over_dirty();
+    // Only git deletes a packed ref.
+    sandbox.sh("git pack-refs --all");
     let git = sandbox.repo.join(".git").display().to_string();
     let act = format!(": >'{git}/HEAD.lock'; kill -9 $$");
     let out = sandbox.output(with_git_wrapper(&sandbox, " -d refs/heads/", &act, &["preview", "--back"]));
