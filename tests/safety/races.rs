@@ -158,7 +158,7 @@ fn wait_includes_follow_up_landing() {
     assert_eq!(sandbox.read("work"), "1\n2\n");
 }
 
-/// Its record says that a run is starting before its agent runs.
+/// The record of a lane whose agent is being started is enough.
 #[test]
 fn lane_whose_run_starts_during_its_landing_is_refused() {
     let sandbox = sandbox_with_claude("begin; echo $n >> work; well");
