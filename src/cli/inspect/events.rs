@@ -79,7 +79,9 @@ pub(crate) fn run(context: &CommandContext, args: &Events) -> CommandResult {
         watch.wait_for_change()?;
         let new = reader.poll()?;
         print_events(context, &new);
-        new.iter().for_each(|event| context.ui.notify_terminal(&project, event));
+        for event in &new {
+            context.ui.notify_terminal(&project, event);
+        }
     }
 }
 

@@ -80,7 +80,9 @@ pub(crate) fn print_overview(context: &CommandContext) -> CommandResult {
             context.ui.print_line(render_table(lane_list));
         }
         print_notes(context, project, lane_list);
-        next_steps(project, lane_list).iter().for_each(|step| context.ui.hint(step));
+        for step in next_steps(project, lane_list) {
+            context.ui.hint(step);
+        }
     })
 }
 
@@ -120,7 +122,9 @@ fn print_notes(context: &CommandContext, project: &Project, lane_list: &LaneList
     for view in lane_list.views.iter().filter(|v| v.pending_messages > 0 && !v.state().is_busy()) {
         ui.status(inbox::pending_text(&view.lane.name, view.pending_messages));
     }
-    lane_faults(project, &lane_list.views).iter().for_each(|fault| ui.warn(fault));
+    for fault in lane_faults(project, &lane_list.views) {
+        ui.warn(fault);
+    }
     print_unlanded_batches(context, project, &lane_list.unlanded_batches);
     for path in &lane_list.unrecorded_worktrees {
         let path = path.strip_prefix(project.repo.command_dir()).unwrap_or(path);

@@ -82,7 +82,9 @@ fn print_push(ui: Ui, push_report: &PushReport, dry_run: bool) {
     };
     ui.print_line(format!("{label} {branch}{destination}{reason}"));
     ui.print_tail(output);
-    hints.iter().for_each(|hint| ui.hint(hint));
+    for hint in hints {
+        ui.hint(hint);
+    }
 }
 
 /// Formats the outcome of one lane as a sentence.

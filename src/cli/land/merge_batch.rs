@@ -37,7 +37,9 @@ pub(crate) fn run(
 
 /// Marks the landed tasks of batches whose landing lanes were landed by name, for example after a conflict.
 pub(crate) fn mark_tasks_of_landed_batches(ui: Ui, project: &Project, report: &LandingReport) {
-    land_batch::mark_tasks_of_landed_batches(project, report).iter().for_each(|marks| print_marks(ui, marks));
+    for marks in land_batch::mark_tasks_of_landed_batches(project, report) {
+        print_marks(ui, &marks);
+    }
 }
 
 /// Prints what was marked in the plan's files. A failure is only a warning, since the landing is already done.

@@ -60,7 +60,9 @@ fn print_report(ui: Ui, report: &Report, args: &Doctor) {
         report.findings.iter().partition(|finding| finding.is_problem());
     ui.print_each("", problems.into_iter().map(|finding| finding_line(finding, args)));
     ui.print_line(summary_line(report));
-    notes.into_iter().for_each(|finding| ui.status(finding_line(finding, args)));
+    for finding in notes {
+        ui.status(finding_line(finding, args));
+    }
     match report.findings.iter().filter(|f| f.fixable && !f.fixed).count() {
         0 => {}
         _ if args.fix || args.dry_run => {}
