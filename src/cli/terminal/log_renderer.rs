@@ -77,7 +77,8 @@ impl LogRenderer {
 /// Returns the lines of a text behind `indent`. Control characters of the terminal are escaped, tabs stay.
 fn printable_lines(indent: &str, text: &str) -> String {
     let printable = |line: &str| line.split('\t').map(escape_line).collect::<Vec<_>>().join("\t");
-    text.trim_end().lines().map(|line| format!("{indent}{}\n", printable(line))).collect()
+    let lines = text.trim_end().lines().map(printable);
+    lines.fold(String::new(), |out, line| out + indent + &line + "\n")
 }
 
 /// Returns the first lines of a tool's output.
