@@ -34,7 +34,7 @@ pub(crate) fn print_outcomes(ui: Ui, outcome: &MergeOutcome, approval_note: &str
             ui.status(format!("{agent} would be sent at what conflicts{approval_note}"));
         }
         (Some(LaneOutcome { lane, .. }), None) if !dry_run => {
-            ui.hint(format!("resolve it: git proq resolve {lane}   see how it stands: git proq show {lane}"))
+            ui.hint(format!("resolve it: git proq resolve {lane}   see how it stands: git proq show {lane}"));
         }
         _ => {}
     }
