@@ -96,10 +96,42 @@ fn landing_of_pinned_plan_forecasts_once() {
     assert_eq!(spans.matches("operation{name=merge}: close").count(), 2, "{spans}");
 }
 
+#[test]
+fn plan_has_commits_of_open_preview() {
+    for commit in ["echo 2 > two.txt; git add .; git commit -qm 2", "git commit -q --allow-empty -m 2"] {
+        let sandbox = one_lane();
+        let _ = sandbox.proq(&["preview", "one"]).ok();
+        let project = open(&sandbox.repo);
+        let plan = pinned_plan(&project);
+        sandbox.sh(commit);
+        let error = plan.execute(&project, &SilentReporter).unwrap_err();
+        assert!(error.to_string().contains("has changed since the plan was made"), "{error}");
+        let plan = pinned_plan(&project);
+        let tree = plan.forecast.report.forecasts[0].tree.to_string();
+        let _ = plan.execute(&project, &SilentReporter).unwrap();
+        assert_eq!(sandbox.git(&["rev-parse", "main^{tree}"]), tree);
+        assert_eq!(sandbox.git(&["log", "--format=%s", "-1", "main^2"]), "2");
+    }
+}
+
+#[test]
+fn checks_of_bases_without_landing_do_not_count() {
+    let sandbox = one_lane();
+    sandbox.sh("git branch other; git worktree add -q ../other other
+        cd ../other; echo '[verify]\ncommands = [\"true\"]' > proq.toml; git add .; git commit -qm checks");
+    let _ = sandbox.proq(&["approve", "--yes"]).ok();
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "empty", "--base", "other"]).ok();
+    let project = open(&sandbox.repo);
+    let outcome = pinned_plan(&project).execute(&project, &SilentReporter).unwrap();
+    assert!(outcome.report.lanes.iter().any(|lane| lane.commit.is_some()));
+}
+
 /// Promise: agent-requests/merge-plan
 #[test]
 fn token_of_another_plan_lands_nothing() {
     let sandbox = one_lane();
+    let ran = sandbox.root().join("ran");
+    sandbox.sh("git config proq.hook.pre-merge 'touch \"$ROOT/ran\"'");
     let base = sandbox.git(&["rev-parse", "main"]);
     let token = pinned_plan(&open(&sandbox.repo)).fingerprint().as_str().to_owned();
     sandbox.commit_in_lane("one", "echo 2 > one.txt");
@@ -108,4 +140,5 @@ fn token_of_another_plan_lands_nothing() {
     hint: see what would land now: git proq merge --dry-run …
     ");
     assert_eq!(sandbox.git(&["rev-parse", "main"]), base);
+    assert!(!ran.exists(), "a hook ran for a plan that is not landed");
 }

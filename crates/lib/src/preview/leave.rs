@@ -12,6 +12,7 @@ use proq_git::status::local_state::LocalState;
 use proq_git::{CommitId, Repo, RepoPath};
 use proq_store::base::id::new_id;
 use proq_store::paths::layout::Layout;
+use proq_store::records::lane::LaneRecord;
 use proq_store::records::preview::PreviewRecord;
 use proq_store::records::snapshot::SnapshotRecord;
 
@@ -330,19 +331,19 @@ fn carry_or_save_commits(
     preview: &PreviewRecord,
     preview_tip: CommitId,
 ) -> Result<(), Error> {
-    match carry_commits_to_lane(op, preview, preview_tip)? {
-        CarryOutcome::NotNeeded => return Ok(()),
-        CarryOutcome::MovedToLane(lane) => {
+    match decide_carry(op.project, preview, preview_tip)? {
+        CommitCarry::NotNeeded => return Ok(()),
+        CommitCarry::FastForward { lane, tip } if carry_commits(op, &lane, tip, preview_tip)? => {
             // The move is undone if the preview cannot be left, so the message waits for the end of the
             // operation.
             op.defer(move |project| {
                 project
                     .listener
-                    .step_done(format!("the commits made in the preview are in lane '{lane}' now"));
+                    .step_done(format!("the commits made in the preview are in lane '{}' now", lane.name));
             });
             return Ok(());
         }
-        CarryOutcome::Impossible => {}
+        CommitCarry::FastForward { .. } | CommitCarry::Impossible => {}
     }
     let saved_ref = format!("refs/proq/saved/{}-preview-{}", preview.lane, new_id());
     op.anchor(&saved_ref, preview_tip)?;
@@ -353,46 +354,72 @@ fn carry_or_save_commits(
     Ok(())
 }
 
-/// Outcome of moving commits of a preview to its lane.
-enum CarryOutcome {
+/// What happens to the commits of a preview that ends.
+enum CommitCarry {
     /// The lane, or the branch that the preview was entered from, has all of the commits already.
     NotNeeded,
-    /// The commits are in this lane now.
-    MovedToLane(LaneName),
+    /// The branch of this lane, which is at `tip`, can be fast-forwarded to them.
+    FastForward { lane: LaneRecord, tip: CommitId },
     /// The commits cannot be moved: an agent works in the lane, or the lane has moved.
     Impossible,
 }
 
-/// Moves commits made in the preview to the lane's branch and worktree, where that is a fast-forward.
-fn carry_commits_to_lane(
-    op: &Operation<'_>,
+/// Decides what happens to the commits made in a preview.
+fn decide_carry(
+    project: &Project,
     preview: &PreviewRecord,
     preview_tip: CommitId,
-) -> Result<CarryOutcome, Error> {
-    let project = op.project;
+) -> Result<CommitCarry, Error> {
     if let Ok(origin) = main_checkout::origin_commit(&project.repo, preview)
         && project.repo.is_ancestor(preview_tip, origin)?
     {
         // The preview was reset by hand to a commit that the base has.
-        return Ok(CarryOutcome::NotNeeded);
+        return Ok(CommitCarry::NotNeeded);
     }
-    let Ok(lane) = project.lane(&preview.lane) else { return Ok(CarryOutcome::Impossible) };
+    let Ok(lane) = project.lane(&preview.lane) else { return Ok(CommitCarry::Impossible) };
     let (state, _) = effective_state(project, &lane)?;
     let is_busy = state.is_busy();
-    let Some(tip) = project.repo.branch_tip(&lane.kind.branch)? else { return Ok(CarryOutcome::Impossible) };
+    let Some(tip) = project.repo.branch_tip(&lane.kind.branch)? else { return Ok(CommitCarry::Impossible) };
     if project.repo.is_ancestor(preview_tip, tip)? {
         // The lane lacks no commit; the preview may have been reset by hand.
-        return Ok(CarryOutcome::NotNeeded);
+        return Ok(CommitCarry::NotNeeded);
     }
     if is_busy || !lane.path.exists() || !project.repo.is_ancestor(tip, preview_tip)? {
-        return Ok(CarryOutcome::Impossible);
+        return Ok(CommitCarry::Impossible);
     }
+    Ok(CommitCarry::FastForward { lane, tip })
+}
+
+/// Returns the tip that a lane will have once its open preview has been left; none if that does not move it.
+///
+/// # Errors
+/// Fails when the preview, the lane or a branch cannot be read.
+pub fn carried_tip(project: &Project, lane: &LaneName) -> Result<Option<CommitId>, Error> {
+    let Some(preview) = main_checkout::load_preview(&project.store)?.filter(|p| p.lane == *lane) else {
+        return Ok(None);
+    };
+    match project.repo.branch_tip(&preview.branch)?.filter(|tip| *tip != preview.tip) {
+        Some(tip) => match decide_carry(project, &preview, tip)? {
+            CommitCarry::FastForward { .. } => Ok(Some(tip)),
+            CommitCarry::NotNeeded | CommitCarry::Impossible => Ok(None),
+        },
+        None => Ok(None),
+    }
+}
+
+/// Moves a lane's branch and worktree forward to commits of its preview. Returns whether they are in the lane.
+fn carry_commits(
+    op: &Operation<'_>,
+    lane: &LaneRecord,
+    tip: CommitId,
+    preview_tip: CommitId,
+) -> Result<bool, Error> {
     let move_lane = || op.transition(&lane.path, tip, preview_tip, RefMove::Branch(lane.kind.branch.clone()));
     // A second attempt covers transient failures; a lasting obstacle fails again.
     match move_lane().or_else(|e| if e.is_stuck() { Err(e) } else { move_lane() }) {
-        Ok(()) => Ok(CarryOutcome::MovedToLane(lane.name)),
+        Ok(()) => Ok(true),
         Err(e) if e.is_stuck() => Err(e.into()),
-        Err(_) => Ok(CarryOutcome::Impossible),
+        Err(_) => Ok(false),
     }
 }
 

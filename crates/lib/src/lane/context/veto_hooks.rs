@@ -24,6 +24,11 @@ impl Project {
         self.run_veto_hooks("pre-spawn", payload, vec![("PROQ_LANE", lane.to_string())])
     }
 
+    /// Returns whether there may be a `pre-merge` hook.
+    pub(crate) fn has_pre_merge_hook(&self) -> bool {
+        !are_hooks_disabled() && has_hook(&self.store, &self.layers, "pre-merge")
+    }
+
     /// Runs the `pre-merge` hooks, which can veto landing the lanes, named as the user gave them, or, with
     /// `all`, every lane that is done. `only_lane` is the record of the lane if there is only one.
     ///

@@ -28,6 +28,7 @@ pub(crate) fn forecast_base(
     }
     // What would land is known without its size.
     let stats = project.repo.diff_stats(&pairs, temp_objects).unwrap_or_default();
+    proq_base::interrupt::require_no_signal()?;
     let mut check_commands = |lanes: &[AppliedLane]| {
         let numbers = verifier.command_numbers_on(&stack.onto, lanes);
         verifier.commands.lines_of(&numbers)

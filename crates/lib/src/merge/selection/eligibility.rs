@@ -28,6 +28,7 @@ use crate::merge::types::candidate::{Candidate, PendingCommit};
 use crate::merge::types::options::Landing;
 use crate::merge::types::outcome::{LandingPlan, LaneOutcome, PlannedLane, Verdict};
 use crate::operation::journaled_operation::Operation;
+use crate::preview::leave::carried_tip;
 
 /// Requested lanes, sorted by whether they may land.
 #[derive(Debug, Default)]
@@ -315,7 +316,11 @@ impl LaneExamination<'_, '_> {
     ) -> Result<Result<ExaminedLane, Box<LaneOutcome>>, Error> {
         let (project, lane) = (self.project, &self.lane);
         let refused = |why: String| Ok(Err(Box::new(LaneOutcome::refused(&lane.name, &self.onto, why))));
-        let Some(tip) = project.repo.branch_tip(&lane.kind.branch)? else {
+        // A landing has left the lane's preview by now.
+        let carried = if self.landing.dry_run { carried_tip(project, &lane.name)? } else { None };
+        let Some(tip) =
+            carried.map_or_else(|| project.repo.branch_tip(&lane.kind.branch), |tip| Ok(Some(tip)))?
+        else {
             return Ok(Err(self.refuse_incomplete(format!("its branch {} is gone", lane.kind.branch))));
         };
         let Some(ancestor) = project.repo.merge_base(base_tip, tip)? else {

@@ -157,6 +157,10 @@ impl MergePlan {
     /// # Errors
     /// Fails when nothing could be tried. Refusals of single lanes are in the outcome.
     pub fn forecast(&self, project: &Project, reporter: &dyn Reporter) -> Result<MergeOutcome, Error> {
+        Ok(self.try_forecast(project, reporter)?)
+    }
+
+    fn try_forecast(&self, project: &Project, reporter: &dyn Reporter) -> Result<MergeOutcome, merge::Error> {
         let _scope = reporter.enter_cancellation();
         let landing = Landing { dry_run: true, ..self.landing.clone() };
         let on_plan = &|plan: &LandingPlan| reporter.progress(Progress::Landing(plan));
@@ -179,8 +183,12 @@ impl MergePlan {
     /// # Errors
     /// Fails as [`MergePlan::forecast`] does.
     pub fn pin(self, project: &Project) -> Result<PinnedMergePlan, Error> {
+        Ok(self.try_pin(project)?)
+    }
+
+    fn try_pin(self, project: &Project) -> Result<PinnedMergePlan, merge::Error> {
         let before = RepoState::read(project, &self.landing)?;
-        let forecast = self.forecast(project, &SilentReporter)?;
+        let forecast = self.try_forecast(project, &SilentReporter)?;
         let after = RepoState::read(project, &self.landing)?;
         let fingerprint =
             MergeFingerprint::new(&project.repo, &self.landing, &before, &after, &forecast.report);
@@ -188,7 +196,7 @@ impl MergePlan {
     }
 
     /// Lands exactly what a plan of the same request with this fingerprint has shown. The landing is forecast
-    /// once, when its turn has come.
+    /// when its turn has come, and also before a hook or a person is asked.
     ///
     /// # Errors
     /// [`merge::Error::PlanOutdated`] if the plan has another fingerprint by then, and as
@@ -199,21 +207,26 @@ impl MergePlan {
         reporter: &dyn Reporter,
         fingerprint: &str,
     ) -> Result<MergeOutcome, Error> {
-        let plan = self.clone();
+        let mut limited = self.clone();
+        if reporter.can_prompt_user() || project.has_pre_merge_hook() {
+            let current = self.clone().try_pin(project)?;
+            current.require_fingerprint(fingerprint)?;
+            limit_to_forecast(&mut limited.landing, project, &current.forecast)?;
+        }
         let pin_again = |landing: &mut Landing| {
             // Other settings may be in force by then.
             let project = Project::open(project.repo.command_dir(), Listener::silent())?;
-            let mut plan = plan.clone();
+            let mut plan = self.clone();
             let (lanes, removed) = reload_lanes(&project, &plan.landing.lanes);
-            plan.landing.lanes = lanes;
-            match plan.pin(&project) {
-                Ok(current) if removed.is_empty() && current.fingerprint.as_str() == fingerprint => {
-                    Ok(limit_to_forecast(landing, &project, &current.forecast)?)
-                }
-                _ => Err(merge::Error::PlanOutdated),
+            if !removed.is_empty() {
+                return Err(merge::Error::PlanOutdated);
             }
+            plan.landing.lanes = lanes;
+            let current = plan.try_pin(&project)?;
+            current.require_fingerprint(fingerprint)?;
+            Ok(limit_to_forecast(landing, &project, &current.forecast)?)
         };
-        self.execute_on_turn(project, reporter, &pin_again)
+        limited.execute_on_turn(project, reporter, &pin_again)
     }
 
     /// Lands the lanes, as [`MergePlan::execute`] does, unless `on_turn` refuses that when the landing's turn
@@ -295,6 +308,10 @@ impl PinnedMergePlan {
     /// nothing has changed that the landing depends on.
     pub fn fingerprint(&self) -> &MergeFingerprint {
         &self.fingerprint
+    }
+
+    fn require_fingerprint(&self, expected: &str) -> Result<(), merge::Error> {
+        if self.fingerprint.as_str() == expected { Ok(()) } else { Err(merge::Error::PlanOutdated) }
     }
 
     /// Lands the lanes of the forecast in their order.

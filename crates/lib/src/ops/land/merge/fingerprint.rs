@@ -13,12 +13,15 @@ use proq_store::records::lane::LaneRecord;
 
 use crate::lane;
 use crate::lane::Project;
+use crate::merge;
 use crate::merge::types::options::{Landing, LandingOptions, StackOrder};
 use crate::merge::types::outcome::LandingReport;
+use crate::preview::leave::carried_tip;
 
 /// Hash that is equal for two plans of a landing only if the same would land with the same effects: it covers
 /// lanes and bases with their tips, uncommitted work that would land, settings, checks, remotes, the order of
-/// the lanes, the result for each of them, and the tree that each base would have. It is the same in every process of one version of git-proq.
+/// the lanes, the result for each of them, and the tree that each base would have. It is the same in every
+/// process of one version of git-proq.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct MergeFingerprint(String);
 
@@ -42,10 +45,12 @@ impl MergeFingerprint {
             let result = (&row.onto, row.result, row.strategy, &row.message);
             let _ = writeln!(text, "{:?} {states:?} {result:?}", row.lane);
         }
-        // Whether a check ran or its result was cached does not belong to the plan.
-        let checks = forecast.checks.as_ref().map(|c| (&c.commands, &c.tasks, &c.unapproved));
-        let trees: Vec<_> = forecast.forecasts.iter().map(|base| (&base.onto, base.tree)).collect();
-        let _ = writeln!(text, "{checks:?} {:?} {:?} {trees:?}", forecast.pushed, forecast.stopped);
+        // Whether a check ran or its result was cached does not belong to the plan, and neither do the checks of
+        // bases on which nothing lands.
+        let tasks = forecast.checks.as_ref().map(|checks| &checks.tasks);
+        let bases: Vec<_> =
+            forecast.forecasts.iter().map(|base| (&base.onto, base.tree, &base.check_commands)).collect();
+        let _ = writeln!(text, "{tasks:?} {:?} {:?} {bases:?}", forecast.pushed, forecast.stopped);
         MergeFingerprint(repo.blob_id(text.as_bytes()).map_or(text, |id| id.to_string()))
     }
 
@@ -57,7 +62,7 @@ impl MergeFingerprint {
 
 /// State of the repository that a landing depends on and that its forecast does not show.
 pub(crate) struct RepoState {
-    /// For each lane its tip, its base with its tip, and its uncommitted files.
+    /// For each lane its tip, the tip of its preview, its base with its tip, and its uncommitted files.
     lanes: BTreeMap<LaneName, String>,
     /// Settings of git-proq, and the URLs that git pushes to.
     settings: String,
@@ -68,7 +73,7 @@ impl RepoState {
     ///
     /// # Errors
     /// Fails when lanes or branches cannot be read.
-    pub(crate) fn read(project: &Project, landing: &Landing) -> Result<RepoState, lane::Error> {
+    pub(crate) fn read(project: &Project, landing: &Landing) -> Result<RepoState, merge::Error> {
         let repo = &project.repo;
         let recorded = if landing.options.all { project.owned_lanes()? } else { landing.lanes.clone() };
         let mut lanes = BTreeMap::new();
@@ -77,7 +82,8 @@ impl RepoState {
             let (tip, base_tip) = (repo.branch_tip(&kind.branch)?, repo.branch_tip(onto)?);
             // A lane whose worktree cannot be read counts as unchanged as long as it stays unreadable.
             let uncommitted = uncommitted_state(project, &path).unwrap_or_else(|e| e.to_string());
-            lanes.insert(name, format!("{tip:?} {onto} {base_tip:?} {uncommitted}"));
+            let carried = carried_tip(project, &name)?;
+            lanes.insert(name, format!("{tip:?} {carried:?} {onto} {base_tip:?} {uncommitted}"));
         }
         let settings = format!("{:?} {:?}", project.layers, repo.remote_push_settings());
         Ok(RepoState { lanes, settings })
