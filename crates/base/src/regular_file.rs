@@ -64,7 +64,7 @@ pub fn read_open_file(file: &File, meta: &Metadata, max_bytes: u64) -> io::Resul
     let mut bytes = Vec::new();
     if meta.len() <= max_bytes {
         // Without the space for all of it, the first reads are of a few bytes each.
-        bytes.reserve(usize::try_from(meta.len()).unwrap_or_default().saturating_add(1));
+        bytes.try_reserve(usize::try_from(meta.len()).unwrap_or_default().saturating_add(1))?;
         file.take(max_bytes + 1).read_to_end(&mut bytes)?;
     }
     if meta.len() > max_bytes || bytes.len() as u64 > max_bytes {

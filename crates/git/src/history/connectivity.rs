@@ -55,7 +55,9 @@ impl Repo {
             }
             let (before, after) = (self.tree_of(CommitId(*parent))?.0, self.tree_of(CommitId(step.id))?.0);
             new_objects.insert(step.id);
-            if before != after && new_objects.insert(after) {
+            // Also for a tree that another of the commits has: each commit rests only on its first parent.
+            if before != after {
+                new_objects.insert(after);
                 collect_new_objects(reader, Some(before), after, &mut new_objects)?;
             }
         }
@@ -88,4 +90,28 @@ fn collect_new_objects(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Repo;
+    use crate::base::test_repo::TestRepo;
+
+    #[test]
+    fn lists_objects_of_a_tree_that_comes_back() {
+        let fixture = TestRepo::new();
+        let expected = fixture.run_script(
+            "repo",
+            "mkdir d; echo 0 > d/x; git add .; git commit -qm 0; git branch base
+            echo new > d/new; echo 1 > d/x; git add .; git commit -qm 1
+            echo 2 > d/x; git commit -qam 2; echo 1 > d/x; git commit -qam 3
+            git rev-list --objects base..main | cut -d' ' -f1",
+        );
+        let repo = Repo::discover(&fixture.parent_dir.join("repo")).unwrap();
+        let [base, tip] = ["base", "main"].map(|name| repo.branch_tip(name).unwrap().unwrap());
+        let listed = repo.list_new_objects(tip, base).unwrap().unwrap();
+        for id in expected.split_whitespace() {
+            assert!(listed.iter().any(|listed| listed.to_string() == id), "{id}");
+        }
+    }
 }

@@ -41,8 +41,13 @@ impl Repo {
         }
         let (ref_path, log) = (common.join(name), common.join("logs").join(name));
         let lock = RefLock::acquire(common.join(format!("{name}.lock")))?;
+        // git locks the target of a symlink.
+        let packed_refs = common.join("packed-refs");
+        if packed_refs.is_symlink() {
+            return None;
+        }
         // Keeps others from packing the ref while it is deleted.
-        let packed_lock = RefLock::acquire(common.join("packed-refs.lock"))?;
+        let packed_lock = RefLock::acquire(packed_refs.with_extension("lock"))?;
         let is_file = ref_path.symlink_metadata().ok()?.is_file();
         let is_at_old = is_file && std::fs::read(&ref_path).ok()? == format!("{old}\n").into_bytes();
         if !is_at_old || self.conflicts_with_packed_ref(name)? {
@@ -147,6 +152,7 @@ mod tests {
             "git branch -D -q proq/x",
             "touch .git/refs/heads/proq/x.lock",
             "touch .git/packed-refs.lock",
+            "git pack-refs; mv .git/packed-refs packed; ln -s ../packed .git/packed-refs",
             "cd .git/hooks; printf '#!/bin/sh\n' >reference-transaction; chmod +x reference-transaction",
             "git config extensions.worktreeConfig true",
         ] {
