@@ -156,6 +156,7 @@ killed! {
     undoes_discard_with_snapshot_without_ref: unfinished_lane, ["discard", "--force", "one"], "snap.put", Before;
     undoes_discard_with_empty_trash_entry: unfinished_lane, ["discard", "--force", "one"], "record.drafted:2", Before;
     undoes_discard_with_worktree_in_trash: unfinished_lane, ["discard", "--force", "one"], "trash.moved", Before;
+    undoes_discard_with_locked_refs: unfinished_lane, ["discard", "--force", "one"], "ref.deletable", Before;
     undoes_discard_with_written_record: unfinished_lane, ["discard", "--force", "one"], "record.written:2", Before;
     completes_unfiled_discard: unfinished_lane, ["discard", "--force", "one"], "journal.ended", After;
     undoes_cleanup_with_worktree_in_trash: landed_lane, ["cleanup"], "trash.moved", Before;

@@ -2,6 +2,7 @@
 
 use proq_base::lane_name::LaneName;
 use proq_git::worktrees::worktree::WorktreeList;
+use proq_store::locks::lock::LockName;
 use proq_store::records::lane::LaneRecord;
 
 use super::leave::{LeaveResult, leave_preview_of};
@@ -37,9 +38,11 @@ pub fn remove_previewed_lane(
 ) -> Result<RemoveResult, Error> {
     let project = op.project;
     let lane = project.lane(name)?;
-    // Where no preview is left, the removal examines the lane itself before it changes anything.
+    // Otherwise the removal examines the lane itself, under its lock, before it changes anything.
     let is_previewed = main_checkout::load_preview(&project.store)?.is_some_and(|open| open.lane == *name);
-    if is_previewed || effective_state(project, &lane)?.0.is_busy() {
+    let is_contended =
+        lane.status.run.is_claimed() || project.store.locks().is_held(&LockName::Run(name.clone()))?;
+    if is_previewed || is_contended || effective_state(project, &lane)?.0.is_busy() {
         refuse_before_leaving(project, &lane, force)?;
     }
     let left_preview = leave_preview_of(op, name)?;

@@ -68,8 +68,9 @@ pub fn remove(
     reason: RemovalReason,
     force: bool,
 ) -> Result<RemovedLane, Error> {
+    let evidence = examine(op.project, lane, force)?;
     op.hold(lock);
-    remove_locked(op, lane, reason, force)
+    remove_examined(op, lane, evidence, reason)
 }
 
 /// Removes a lane whose name lock the caller already holds and keeps holding.
@@ -79,9 +80,25 @@ pub(crate) fn remove_locked(
     reason: RemovalReason,
     force: bool,
 ) -> Result<RemovedLane, Error> {
-    let project = op.project;
+    let evidence = examine(op.project, lane, force)?;
+    remove_examined(op, lane, evidence, reason)
+}
+
+/// Gathers what the removal of a lane has to save, or refuses it.
+fn examine(project: &Project, lane: &LaneRecord, force: bool) -> Result<RemovalEvidence, Error> {
     let evidence = gather_evidence(project, lane, &WorktreeList::read(&project.repo)?)?;
     refuse_removal(lane, &evidence, force)?;
+    Ok(evidence)
+}
+
+/// Removes a lane that may go, with what was found in it.
+fn remove_examined(
+    op: &Operation<'_>,
+    lane: &LaneRecord,
+    evidence: RemovalEvidence,
+    reason: RemovalReason,
+) -> Result<RemovedLane, Error> {
+    let project = op.project;
     if let Some(open) = project.find_resolution(&lane.name)? {
         drop(close_resolution(op, &open, &[])?);
     }
