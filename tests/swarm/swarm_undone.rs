@@ -1,5 +1,7 @@
 //! Tests of undone landings of a batch: their tasks count as not landed, and dependent tasks wait for them.
 
+use std::process::Stdio;
+
 use proq_test_kit::Sandbox;
 use proq_test_kit::plans::{install_worker, repo_with_plan};
 use proq_test_kit::waiting::wait_until;
@@ -80,6 +82,28 @@ fn task_with_undone_lane_runs_again() {
     assert_eq!(out.code, 0, "{}", out.to_text());
     assert!(out.stderr.contains("one: its landing was taken back; it is done anew\n"), "{}", out.to_text());
     assert_complete(&sandbox, &["one 1", "two 1", "one 2", "two 2"]);
+}
+
+/// The exit code, the sentence and the criteria are about the lines that were shown.
+#[test]
+fn followed_batch_ends_as_its_lines_said() {
+    let sandbox = repo_with_plan(&TWO_TASK_PLAN.replace("needs = [\"one\"]\n", ""));
+    sandbox.pipe("up");
+    sandbox.pipe("go");
+    install_worker(
+        &sandbox,
+        "[ $name != two ] || { [ $PROQ_TASK_ATTEMPT != 1 ] || { echo up > $ROOT/up; read l < $ROOT/go; }; exit 1; }",
+    );
+    let mut command = sandbox.proq_command(&sandbox.repo, &["swarm", "plan.toml"]);
+    let follower = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    sandbox.read_pipe("up");
+    wait_until("the first landing", || task_status(&sandbox, "one")["state"] == "landed");
+    sandbox.git(&["update-ref", &format!("refs/heads/{BRANCH}"), "main"]);
+    sandbox.write_pipe("go");
+    let out = follower.wait_with_output().unwrap();
+    let text = String::from_utf8(out.stdout).unwrap();
+    assert!(text.contains(&format!("batch {ID} is over: 1 of 2 tasks landed\n")), "{text}");
+    assert_eq!(out.status.code(), Some(4), "{text}");
 }
 
 /// Promise: operations/undone-task

@@ -26,18 +26,18 @@ const REDRAW_INTERVAL: Duration = Duration::from_secs(1);
 /// Minimum time between two drawings while changes follow each other.
 const MIN_REDRAW_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Shows a batch until it is over or paused, or until the user leaves the view.
+/// Shows a batch until it is over or paused, or until the user leaves the view. Returns whether it ended.
 pub(crate) fn show_until_end_or_detach(
     context: &CommandContext,
     project: &Project,
     replay: &mut BatchReplay,
     watch: &mut Watch<'_>,
-) -> Result<(), Failure> {
+) -> Result<bool, Failure> {
     let (screen, mut has_prompted) = (BatchScreen::new(), false);
     loop {
         if !replay.print_new_lines(project, watch, &mut |line| drop(screen.bars.println(line)))? {
             screen.clear();
-            return Ok(());
+            return Ok(true);
         }
         let id = replay.follower.batch.id().clone();
         let BatchReplay { follower, state, log_summary } = &*replay;
@@ -48,7 +48,7 @@ pub(crate) fn show_until_end_or_detach(
             interrupt::clear_signal();
             if !handle_interrupt(context, project, &screen, &id, watch, &mut has_prompted)? {
                 screen.clear();
-                return Ok(());
+                return Ok(false);
             }
         }
         let outcome = watch.wait((!progress.lanes.is_empty()).then_some(REDRAW_INTERVAL))?;

@@ -18,7 +18,9 @@ pub(crate) fn follow(context: &CommandContext, project: &Project, follower: Batc
     let mut replay = BatchReplay::new(follower);
     let is_interactive = ui::stderr_is_terminal() && !context.ui.json && !context.ui.quiet;
     if is_interactive && std::env::var_os("TERM").is_none_or(|term| term != "dumb") {
-        batch_view::show_until_end_or_detach(context, project, &mut replay, &mut watch)?;
+        if !batch_view::show_until_end_or_detach(context, project, &mut replay, &mut watch)? {
+            return Ok(Exit::Success);
+        }
     } else {
         // From here on, Ctrl-C ends this command; the batch continues.
         proq_base::interrupt::restore_default_action();
@@ -33,11 +35,13 @@ pub(crate) fn follow(context: &CommandContext, project: &Project, follower: Batc
 fn print_batch_end(context: &CommandContext, project: &Project, replay: &BatchReplay) -> CommandResult {
     let BatchReplay { follower, state, log_summary } = replay;
     let exit = follower.exit(project, state);
-    let progress = follower.progress(project)?;
     if context.ui.json {
-        context.ui.print_ordered_json(progress);
+        context.ui.print_ordered_json(follower.progress(project)?);
         return Ok(exit);
     }
+    // Text and exit code are about one state: that of the lines that were shown.
+    let progress =
+        BatchProgress::from_state(project, &follower.batch, state, log_summary, follower.has_scheduler);
     let id = follower.batch.id();
     let Some(end_text) = end_text(&progress) else {
         context.ui.print_line(format!("nobody goes on with batch {id}: its process is gone"));
@@ -50,7 +54,9 @@ fn print_batch_end(context: &CommandContext, project: &Project, replay: &BatchRe
             context.ui.print_line(line);
         }
     }
-    for hint in end_hints(project, &follower.batch.record, &progress, log_summary) {
+    // The lanes of a paused batch may be repaired by now.
+    let current = if progress.state == "paused" { follower.progress(project)? } else { progress };
+    for hint in end_hints(project, &follower.batch.record, &current, log_summary) {
         context.ui.hint(hint);
     }
     Ok(exit)
