@@ -89,7 +89,7 @@ pub struct SupervisePlan {
     session_id: String,
     /// Lock of the only supervising agent; none for a dry run.
     #[serde(skip)]
-    _lock: Option<LockGuard>,
+    lock: Option<LockGuard>,
 }
 
 /// Reason why no supervising agent can be started.
@@ -157,7 +157,7 @@ pub fn plan(project: &Project, request: &SuperviseRequest<'_>) -> Result<Supervi
         program,
         start,
         session_id,
-        _lock: lock,
+        lock,
     })
 }
 
@@ -219,8 +219,12 @@ impl SupervisePlan {
     /// Runs the agent on this terminal until it exits.
     ///
     /// # Errors
-    /// Fails when its settings or its session cannot be written, or it cannot be started.
+    /// Fails when its settings or its session cannot be written, it cannot be started, or the plan was of a dry
+    /// run and another agent supervises.
     pub fn execute(mut self, project: &Project) -> Result<SupervisePlan, Error> {
+        if self.lock.is_none() {
+            self.lock = Some(lock_session(project)?);
+        }
         self.start.write_settings(&project.store.layout().overseer_settings())?;
         // The record is saved before the start, since the terminal may close before the agent exits.
         save_session(project, &self.agent, &self.session_id)?;
