@@ -110,7 +110,7 @@ fn unwritable_lane_record_leaves_nothing() {
     let out = sandbox.proq(&["spawn", "--empty", "-n", "x"]);
     insta::assert_snapshot!(out.to_text(), @r"
     --- stderr
-    error: could not read [ROOT]/repo/.git/proq/lanes
+    error: could not create [ROOT]/repo/.git/proq/lanes/x
       caused by: Not a directory (os error 20)
     --- code 1
     ");

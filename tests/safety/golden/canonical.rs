@@ -77,6 +77,40 @@ pub fn without_unknown_sessions(mut journals: String) -> String {
     journals
 }
 
+/// Returns the golden text with the serial numbers in ids that `journals` have, in the order in which they first
+/// appear: a process also uses up numbers for ids that are in no journal, and how many those are may change.
+pub fn with_serials_of(golden: &str, journals: &str) -> String {
+    let serials = |text: &str| {
+        let mut found: Vec<String> = Vec::new();
+        map_serials(text, |serial| {
+            if !found.iter().any(|known| known == serial) {
+                found.push(serial.to_owned());
+            }
+            String::new()
+        });
+        found
+    };
+    let (from, to) = (serials(golden), serials(journals));
+    map_serials(golden, |serial| {
+        let at = from.iter().position(|known| known == serial).unwrap();
+        to.get(at).map_or_else(|| serial.to_owned(), Clone::clone)
+    })
+}
+
+/// Replaces the part after the time of each id: the number that stands for the process, and a serial number.
+fn map_serials(text: &str, mut map: impl FnMut(&str) -> String) -> String {
+    const PREFIX: &str = "20260102-030405-70";
+    let mut parts = text.split(PREFIX);
+    let mut out = parts.next().unwrap().to_owned();
+    for part in parts {
+        let end = part.find(|c: char| !c.is_ascii_digit() && c != '-').unwrap_or(part.len());
+        out.push_str(PREFIX);
+        out.push_str(&map(&part[..end]));
+        out.push_str(&part[end..]);
+    }
+    out
+}
+
 /// Removes what older versions did not write: the origin of an operation, and the states of a lane's run and of
 /// its landing.
 fn without_newer_keys(journals: &str) -> String {
