@@ -160,6 +160,29 @@ fn canceled_check_ends_and_moves_nothing() {
 }
 
 #[test]
+fn canceled_landing_waits_for_a_lock_to_take_all_back() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_with_commit("one", "echo one > one.txt");
+    let _ = sandbox.proq(&["preview", "one"]).ok();
+    let before = (sandbox.git(&["symbolic-ref", "HEAD"]), sandbox.git(&["for-each-ref"]));
+    sandbox.git(&["config", "proq.verify.commands", "echo go > $ROOT/started; sleep 600"]);
+    sandbox.pipe("started");
+    let landing = Cancelable::start(&sandbox, "merge", "one");
+    assert_eq!(sandbox.read_pipe("started"), "go\n");
+    let lock = std::fs::File::open(sandbox.repo.join(".git/proq/locks/store.lock")).unwrap();
+    lock.lock().unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            std::thread::sleep(std::time::Duration::from_millis(500));
+            drop(lock);
+        });
+        landing.cancel();
+    });
+    assert_eq!((sandbox.git(&["symbolic-ref", "HEAD"]), sandbox.git(&["for-each-ref"])), before);
+    sandbox.assert_healthy();
+}
+
+#[test]
 fn canceled_landing_leaves_the_queue() {
     let sandbox = Sandbox::new();
     sandbox.lane_with_commit("one", "echo one > one.txt");

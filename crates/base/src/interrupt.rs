@@ -1,7 +1,7 @@
 //! Deferred Ctrl-C, TERM and HUP of this process, and tokens by which a caller cancels one use case: recorded
 //! at once, acted on at the next point where stopping is safe.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::io::Write;
 use std::marker::PhantomData;
 use std::os::unix::net::UnixStream;
@@ -30,12 +30,46 @@ pub enum Interrupted {
     #[error("canceled; nothing was left half-done")]
     #[exit(with = Exit::Signal(CANCEL_SIGNAL))]
     ByCaller,
+    /// As one of the above, but a part of what was done is in effect and in the operation log.
+    #[error("{request}; what had landed, or could not be taken back, stays")]
+    #[exit(with = *exit)]
+    #[hint("see what stays: git proq op show {operation}")]
+    InPart {
+        /// How the stop was requested, in a word.
+        request: &'static str,
+        /// Exit status of the stop.
+        exit: Exit,
+        /// Number of the operation in the log.
+        operation: u64,
+    },
+    /// As one of the above, but what was begun could not be reverted yet.
+    #[error("{request}; what was begun could not all be taken back yet: the next command finishes it")]
+    #[exit(with = *exit)]
+    #[hint("have it put right, or see why it cannot be: git proq doctor")]
+    Unfinished {
+        /// How the stop was requested, in a word.
+        request: &'static str,
+        /// Exit status of the stop.
+        exit: Exit,
+    },
 }
 
 impl Interrupted {
     /// Returns the error for a stop that this thread was requested to make, by a signal where it is unknown.
     pub fn current() -> Interrupted {
-        require_no_signal().err().unwrap_or(Interrupted::BySignal)
+        requested_stop().err().unwrap_or(Interrupted::BySignal)
+    }
+
+    /// Returns the error for the current stop if not everything was reverted. `operation` is the number in the
+    /// log of what stays in effect; none if the next command must complete the revert.
+    pub fn with_remainder(operation: Option<u64>) -> Interrupted {
+        let stop = Interrupted::current();
+        let request = if stop == Interrupted::ByCaller { "canceled" } else { "interrupted" };
+        let exit = stop.exit();
+        match operation {
+            Some(operation) => Interrupted::InPart { request, exit, operation },
+            None => Interrupted::Unfinished { request, exit },
+        }
     }
 }
 
@@ -43,7 +77,8 @@ impl Interrupted {
 /// stays canceled.
 ///
 /// A use case stops between two of its steps, or in a wait, as a command does on Ctrl-C: what it has begun is
-/// taken back or completed, programs that it runs are ended, and it fails with [`Interrupted::ByCaller`].
+/// taken back or completed, and it fails with [`Interrupted::ByCaller`]. Checks, set-up commands and agents that
+/// it runs are ended; git and its hooks are awaited.
 #[derive(Debug, Clone, Default)]
 pub struct CancellationToken {
     /// Number of the signal that this token received; zero for none.
@@ -85,6 +120,30 @@ impl CancellationToken {
 thread_local! {
     /// Tokens of the scopes that this thread is in, the outermost first.
     static TOKENS: RefCell<Vec<CancellationToken>> = const { RefCell::new(Vec::new()) };
+    /// Number of shields that this thread has.
+    static SHIELDS: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Part of a thread's work that neither a signal nor a token stops.
+#[derive(Debug)]
+#[must_use]
+pub struct Shield(PhantomData<*const ()>);
+
+/// Lets nothing stop this thread until the shield is dropped: what was requested meanwhile takes effect then.
+pub fn shield() -> Shield {
+    SHIELDS.set(SHIELDS.get() + 1);
+    Shield(PhantomData)
+}
+
+impl Drop for Shield {
+    fn drop(&mut self) {
+        SHIELDS.set(SHIELDS.get() - 1);
+    }
+}
+
+/// Returns whether this thread has a shield.
+fn is_shielded() -> bool {
+    SHIELDS.get() > 0
 }
 
 /// Part of a thread's work that a [`CancellationToken`] cancels. Scopes end in the reverse order of their begin.
@@ -152,8 +211,13 @@ pub fn received_signal() -> u8 {
 }
 
 /// Fails if a signal was received, or the use case of this thread was canceled: it stops here, where stopping
-/// is safe.
+/// is safe. Under a [`Shield`] it never does.
 pub fn require_no_signal() -> Result<(), Interrupted> {
+    if is_shielded() { Ok(()) } else { requested_stop() }
+}
+
+/// Fails if this thread was requested to stop, also under a shield.
+fn requested_stop() -> Result<(), Interrupted> {
     if received_signal() != 0 {
         return Err(Interrupted::BySignal);
     }
@@ -168,8 +232,8 @@ pub fn has_no_signal() -> bool {
 
 /// Returns a function that returns what [`has_no_signal`] would in this thread, for use in other threads.
 pub fn continue_check() -> impl Fn() -> bool + Send + Sync {
-    let tokens = TOKENS.with_borrow(Clone::clone);
-    move || received_signal() == 0 && !tokens.iter().any(CancellationToken::is_canceled)
+    let (tokens, is_shielded) = (TOKENS.with_borrow(Clone::clone), is_shielded());
+    move || is_shielded || received_signal() == 0 && !tokens.iter().any(CancellationToken::is_canceled)
 }
 
 /// Registered signal handlers and wakers; dropping this unregisters them.
@@ -191,11 +255,14 @@ impl Drop for SignalHandlers {
 
 /// Makes each deferred signal, and each token of this thread that is canceled, also write a byte to `writer`, to
 /// wake a thread that waits on the other end. What was received before writes nothing. In a program that only
-/// uses the library, signals are not deferred.
+/// uses the library, signals are not deferred. Under a [`Shield`] nothing is written.
 ///
 /// # Errors
 /// Fails if no signal handler can be registered.
 pub fn register_signal_pipe(writer: &UnixStream) -> std::io::Result<SignalHandlers> {
+    if is_shielded() {
+        return Ok(SignalHandlers { ids: Vec::new(), _waker: None });
+    }
     let tokens = TOKENS.with_borrow(Clone::clone);
     let waker = if tokens.is_empty() { None } else { Some(Arc::new(writer.try_clone()?)) };
     if let Some(waker) = &waker {
@@ -226,11 +293,12 @@ impl StopFlag {
     /// library, signals keep their action: once set, a handler would permanently prevent them from ending it.
     pub fn register() -> StopFlag {
         let flag = Arc::new(AtomicBool::new(false));
-        let handles_signals = SIGNAL_STATE.get().is_some() || HAS_OWN_HANDLERS.load(Ordering::Relaxed);
+        let has_handlers = SIGNAL_STATE.get().is_some() || HAS_OWN_HANDLERS.load(Ordering::Relaxed);
+        let handles_signals = has_handlers && !is_shielded();
         let signals = DEFERRED_SIGNALS.iter().filter(|_| handles_signals);
         let ids = signals.filter_map(|signal| flag::register(*signal, Arc::clone(&flag)).ok()).collect();
         let mut tokens = TOKENS.with_borrow(Clone::clone);
-        tokens.retain(|token| !token.is_canceled());
+        tokens.retain(|token| !is_shielded() && !token.is_canceled());
         StopFlag { _handlers: SignalHandlers { ids, _waker: None }, tokens, flag }
     }
 
@@ -264,6 +332,25 @@ mod tests {
         let error = require_no_signal().unwrap_err();
         let shown = (error.to_string(), error.exit());
         assert_eq!(shown, ("canceled; nothing was left half-done".to_owned(), Exit::Signal(2)));
+    }
+
+    #[test]
+    fn nothing_stops_a_shielded_thread() {
+        let token = CancellationToken::default();
+        let _scope = token.enter();
+        token.cancel();
+        let (receiver, sender) = UnixStream::pair().unwrap();
+        let (outer, inner) = (shield(), shield());
+        drop(inner);
+        let (may_continue, stop) = (continue_check(), StopFlag::register());
+        let handlers = register_signal_pipe(&sender).unwrap();
+        token.cancel();
+        receiver.set_nonblocking(true).unwrap();
+        assert!((&receiver).read(&mut [0]).is_err(), "a wait goes on");
+        assert!(has_no_signal() && may_continue() && !stop.is_set());
+        assert_eq!(Interrupted::current(), Interrupted::ByCaller);
+        drop((outer, handlers));
+        assert_eq!(require_no_signal(), Err(Interrupted::ByCaller));
     }
 
     #[test]

@@ -41,7 +41,8 @@ use crate::swarm::status::progress::BatchProgress;
 pub struct Proq {
     /// The open repository.
     pub project: Project,
-    /// Receiver of progress, which also answers what only a person may decide. Its token cancels a use case.
+    /// Receiver of progress, which also answers what only a person may decide. Its token cancels a use case,
+    /// but not `list`, `show`, `send`, `preview`, `preview_back`, `pause`, `abort` and `resume`.
     pub reporter: Box<dyn Reporter>,
 }
 

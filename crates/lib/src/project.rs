@@ -209,6 +209,8 @@ impl Project {
 
     /// Emits a prepared event to the event log. A write failure is a warning.
     pub(crate) fn emit_event(&self, event: log::Event) {
+        // What happened is written down, whoever holds the lock and whatever stops this process.
+        let _shield = proq_base::interrupt::shield();
         let is_due = self.has_event_receiver(&event);
         if let Err(e) = EventLog::open(&self.store, self.settings.event_log).append(event, is_due) {
             self.listener.warn(format!("the event log was not written: {e}"));

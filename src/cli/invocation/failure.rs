@@ -38,7 +38,7 @@ pub(crate) fn print_failure(failure: &Failure, json: bool) -> Exit {
     let signal = interrupt::received_signal();
     let exit = if signal == 0 { failure.0.exit() } else { Exit::Signal(signal) };
     let mut output = FailureOutput { exit: exit.code(), ..FailureOutput::new(failure) };
-    if signal != 0 {
+    if signal != 0 && !matches!(failure.0.exit(), Exit::Signal(_)) {
         // After Ctrl-C, git's own error about the same signal would only hide the cause.
         output.error = interrupt::Interrupted::BySignal.to_string();
     }

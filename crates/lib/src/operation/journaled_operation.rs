@@ -48,6 +48,8 @@ pub struct Operation<'p> {
     pub(crate) reverted_step: Cell<Option<usize>>,
     /// What steps of this process know beyond their journal, one value of each type.
     memory: RefCell<HashMap<TypeId, Box<dyn Any>>>,
+    /// Whether the next command must complete or revert this operation.
+    pub(super) is_unfinished: Cell<bool>,
     /// Whether this operation holds the lock on records.
     pub(crate) is_store_locked: Cell<bool>,
     /// Locks that are held until the operation ends.
@@ -75,6 +77,7 @@ impl<'p> Operation<'p> {
             locked_worktrees: RefCell::default(),
             reverted_step: Cell::default(),
             memory: RefCell::default(),
+            is_unfinished: Cell::default(),
             is_store_locked: Cell::default(),
             held_locks: RefCell::default(),
             deferred_actions: RefCell::default(),
@@ -152,7 +155,7 @@ impl<'p> Operation<'p> {
 
     /// Refuses to start steps after an interrupt, after a step that could not be completed, or if one of them
     /// must not start now. Ctrl-C takes effect between steps, and the error
-    /// reverts the operation. Nothing stops a revert.
+    /// reverts the operation. Nothing stops a revert: it also waits for locks.
     fn require_can_start(&self, steps: &[BoxedStep]) -> Result<(), Error> {
         if self.is_reverting() {
             return Ok(());
@@ -197,6 +200,7 @@ impl<'p> Operation<'p> {
     /// for a worktree that follows its branch: a landing checks those once more. If the operation is
     /// `recovered` after a crash, such a failure is a warning too.
     pub(crate) fn apply_following_step(&self, n: usize, recovered: bool) {
+        let _shield = proq_base::interrupt::shield();
         // The step cannot be undone any more, so it gets a second attempt.
         let Err(e) = self.run_step(n).or_else(|_| self.run_step(n)) else { return };
         if recovered || self.step_and_scratch(n).is_none_or(|(step, _)| step.follow_command().is_none()) {
@@ -249,10 +253,13 @@ impl<'p> Operation<'p> {
             Ok(outcome) => outcome.has_happened,
             // A failed step may have left traces, or may have happened nevertheless. It is classified like a
             // step of a crashed process.
-            Err(_) => match self.recover_step(&*step, &scratch) {
-                Ok(happened) => happened,
-                Err(_) => return outcome,
-            },
+            Err(_) => {
+                let _shield = proq_base::interrupt::shield();
+                match self.recover_step(&*step, &scratch) {
+                    Ok(happened) => happened,
+                    Err(_) => return outcome,
+                }
+            }
         };
         let _ = self.record_line(if happened { JournalLine::Done(n) } else { JournalLine::Undone(n) });
         outcome
@@ -366,8 +373,9 @@ impl<'p> Operation<'p> {
         step.recover(self, scratch)
     }
 
-    /// Runs `work`; the steps that it performs are recorded as inverses of step `n`.
+    /// Runs `work`, which nothing stops; the steps that it performs are recorded as inverses of step `n`.
     pub(crate) fn run_as_inverse_of<T>(&self, n: usize, work: impl FnOnce() -> T) -> T {
+        let _shield = proq_base::interrupt::shield();
         self.reverted_step.set(Some(n));
         let result = work();
         self.reverted_step.set(None);
@@ -425,6 +433,7 @@ impl<'p> Operation<'p> {
         if let Some(journal) = self.journal.borrow_mut().take() {
             self.project.repo.set_inherited_file(None);
             journal.leave_for_recovery();
+            self.is_unfinished.set(true);
         }
     }
 }

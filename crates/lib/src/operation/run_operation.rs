@@ -1,5 +1,7 @@
 //! Operations of commands: all changes of the work are in effect at the end, or none.
 
+use proq_base::interrupt;
+use proq_base::interrupt::Interrupted;
 use proq_store::base::operation_number::OperationNumber;
 use proq_store::operations::operation_entry::OperationHeader;
 
@@ -9,7 +11,8 @@ use crate::event::log::{EndedOperation, Event, EventName, OperationOutcome};
 use crate::project::Project;
 
 /// Runs `work` as an operation. If it succeeds, the operation is added to the operation log. If it fails, all
-/// its changes are reverted. The event of its end comes before those that the work emits.
+/// its changes are reverted; the error of one that was stopped names what could not be. The event of its end
+/// comes before those that the work emits.
 pub fn operate<'p, T, E: From<Error>>(
     project: &'p Project,
     kind: &str,
@@ -41,8 +44,13 @@ pub(crate) fn operate_with_header<'p, T, E: From<Error>>(
         }
         Err(e) => {
             let number = op.revert_and_end();
+            let is_reverted = number.is_none() && !op.is_unfinished.get();
             emit_end(op, number, OperationOutcome::Failed);
-            Err(e)
+            if is_reverted || interrupt::has_no_signal() {
+                return Err(e);
+            }
+            let stop = Interrupted::with_remainder(number.map(OperationNumber::get));
+            Err(Error::from(stop).into())
         }
     }
 }

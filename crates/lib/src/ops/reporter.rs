@@ -164,7 +164,10 @@ pub trait Reporter {
 
     /// Returns the token by which the caller cancels a use case while it runs, from another thread; by default
     /// there is none. The use case ends with the effect of Ctrl-C on the command: between two steps or in a
-    /// wait, with its programs ended, nothing left half-done, and an error that names the cancellation.
+    /// wait, with nothing left half-done, and an error that names the cancellation and, where something landed
+    /// before, what stays. Checks, set-up commands and agents that it runs are ended; git and its hooks are
+    /// awaited. Use cases without a reporter look at no token: among others `edit`, `preview`, `send`, `pause`,
+    /// `resume` and `abort`.
     fn cancellation(&self) -> Option<&CancellationToken> {
         None
     }

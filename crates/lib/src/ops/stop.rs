@@ -67,6 +67,7 @@ impl StopPlan {
     /// outcome.
     #[must_use]
     pub fn execute(self, project: &Project, reporter: &dyn Reporter) -> StopOutcome {
+        let _scope = reporter.enter_cancellation();
         let mut stopped = Vec::new();
         for AnyLane { name, .. } in self.lanes {
             let result = match self.wrap_up {

@@ -18,6 +18,11 @@ macro_rules! record_number {
                 $name(number)
             }
 
+            /// Returns the number as an integer.
+            pub const fn get(self) -> $integer {
+                self.0
+            }
+
             #[doc = concat!("Returns the number of the ", $thing, " after this one.")]
             pub const fn next(self) -> $name {
                 $name(self.0 + 1)

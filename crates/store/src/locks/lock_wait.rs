@@ -32,7 +32,8 @@ pub(crate) fn wait_for_release(file: File, limit: Option<Duration>) -> io::Resul
     let _span = Span::begin(SpanKind::Lock, "release by another process");
     let since = Instant::now();
     let (mut wake_receiver, mut wake_sender) = UnixStream::pair()?;
-    // From here on a signal wakes this thread; an earlier one is reported by `check`.
+    // From here on a signal wakes this thread; an earlier one is reported by the check. Under a shield neither
+    // happens, so that the only byte is that of the waiter.
     let _signal_wake = interrupt::register_signal_pipe(&wake_sender)?;
     if interrupt::require_no_signal().is_err() {
         return Ok(WaitOutcome::Signal);
