@@ -230,16 +230,18 @@ fn refresh_candidates(
             continue;
         };
         if lane_state::effective_state(project, &lane)?.0.is_busy() && !landing.would_stop() {
-            if is_named {
-                let worktrees = &WorktreeList::read(&project.repo)?;
-                let (onto, was_incomplete) = (candidate.onto.clone(), AtomicBool::default());
-                let examination =
-                    LaneExamination { op, project, landing, lane, onto, worktrees, was_incomplete };
-                if let Some(reason) = examination.state_refusal()? {
-                    out.dropped.push(examination.refuse_state(reason)?);
-                }
+            if !is_named {
+                continue;
             }
-            continue;
+            let worktrees = &WorktreeList::read(&project.repo)?;
+            let (onto, was_incomplete) = (candidate.onto.clone(), AtomicBool::default());
+            let lane = lane.clone();
+            let examination = LaneExamination { op, project, landing, lane, onto, worktrees, was_incomplete };
+            // Without a refusal the run has ended since, and the lane may land.
+            if let Some(reason) = examination.state_refusal()? {
+                out.dropped.push(examination.refuse_state(reason)?);
+                continue;
+            }
         }
         let tip = project.repo.branch_tip(&lane.kind.branch)?;
         if landing.options.is_automatic
