@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use proq_base::regular_file;
-use proq_base::regular_file::{LinkPolicy, MAX_TOML_RECORD_BYTES};
+use proq_base::regular_file::{LinkPolicy, MAX_STORE_FILE_BYTES};
 
 use crate::Error;
 
@@ -54,7 +54,7 @@ impl RecordCache {
             Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
             Err(e) => return Err(Error::io("read", path)(e)),
         };
-        let text = regular_file::read_open_file(&file, &meta, MAX_TOML_RECORD_BYTES)
+        let text = regular_file::read_open_file(&file, &meta, MAX_STORE_FILE_BYTES)
             .and_then(regular_file::to_utf8_text)
             .map_err(Error::io("read", path))?;
         let text: Arc<str> = text.into();
@@ -103,6 +103,7 @@ mod tests {
 
     /// Otherwise another file could get the number of its inode.
     #[test]
+    #[cfg(target_os = "linux")]
     fn keeps_file_open_until_next_read() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().canonicalize().unwrap().join("lane.toml");
