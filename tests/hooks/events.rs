@@ -1,5 +1,6 @@
 //! Tests of `git proq events`.
 
+use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
 use proq_test_kit::waiting::{KilledOnDrop, OutputLines};
@@ -259,6 +260,9 @@ fn each_logged_operation_has_one_event() {
     let mut command = sandbox.proq_command(&sandbox.repo, &["merge", "x"]);
     command.env("PROQ_TEST_DIE_AT", "transition.moved");
     assert_eq!(sandbox.output(command).code, 137);
+    let mut command = sandbox.proq_command(&sandbox.repo, &["spawn", "--empty", "-n", "z"]);
+    command.env("PROQ_TEST_DIE_AT", "journal.ended");
+    assert_eq!(sandbox.output(command).code, 137);
     let _ = sandbox.proq(&["merge", "y"]).ok();
     let _ = sandbox.proq(&["undo"]).ok();
     let _ = sandbox.proq(&["op", "redo"]).ok();
@@ -278,4 +282,31 @@ fn each_logged_operation_has_one_event() {
         assert_eq!(ended["outcome"], outcome, "{ended}");
     }
     assert_eq!(ended.iter().filter(|operation| operation["outcome"] == "recovered").count(), 1);
+}
+
+#[test]
+fn stopped_operation_tells_what_stays_and_has_its_event() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_with_commit("one", "echo one > one.txt");
+    sandbox.git(&["branch", "other"]);
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "two", "--base", "other"]).ok();
+    sandbox.commit_in_lane("two", "echo two > stop.txt");
+    sandbox.pipe("here");
+    let check = "test ! -e stop.txt || { echo here > $ROOT/here; sleep 600; }";
+    let mut command = sandbox.proq_command(&sandbox.repo, &["merge", "one", "two", "--verify", check]);
+    let mut landing = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    assert_eq!(sandbox.read_pipe("here"), "here\n");
+    let lock = std::fs::File::open(sandbox.repo.join(".git/proq/locks/events.lock")).unwrap();
+    lock.lock().unwrap();
+    let _ = sandbox.sh(&format!("kill -TERM {}", landing.id()));
+    let mut lines = BufReader::new(landing.stderr.take().unwrap()).lines().map(Result::unwrap);
+    assert!(lines.any(|line| line.starts_with("waiting for the event log")));
+    lock.unlock().unwrap();
+    let rest: Vec<String> = lines.collect();
+    assert_eq!(landing.wait().unwrap().code(), Some(143));
+    let ended = &sandbox.events("op.ended").pop().unwrap()["operation"];
+    assert_eq!((&ended["kind"], &ended["outcome"]), (&"merge".into(), &"failed".into()));
+    let hint = format!("hint: see what stays: git proq op show {}", ended["number"]);
+    assert_eq!(rest, ["error: interrupted; what had landed, or could not be taken back, stays", &hint]);
+    assert_eq!(sandbox.read("one.txt"), "one\n");
 }

@@ -167,7 +167,8 @@ fn running_operations(
 /// [`Error::RecoveryFailed`]; the operation is then left to the next command.
 fn recover_operation(project: &Project, journal: Journal<BoxedStep>) -> Result<(), Error> {
     let header = journal.entry().header.clone();
-    let has_ended = journal.entry().end_and_recovered.is_some();
+    let end = journal.entry().end_and_recovered;
+    let has_ended = end.is_some();
     let op = Operation::new(project, header, Some(journal));
     let mut unmoved = Vec::new();
     // An operation that has ended only lacks its entry in the log.
@@ -183,7 +184,8 @@ fn recover_operation(project: &Project, journal: Journal<BoxedStep>) -> Result<(
         op.keep_trace(number);
         report_recovery(project, &entry, number, &unmoved);
     }
-    emit_end(op, number, OperationOutcome::Recovered);
+    let was_done = end.is_some_and(|(_, recovered)| !recovered);
+    emit_end(op, number, if was_done { OperationOutcome::Done } else { OperationOutcome::Recovered });
     Ok(())
 }
 
