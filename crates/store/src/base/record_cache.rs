@@ -15,6 +15,23 @@ use crate::Error;
 /// Maximum number of records that are kept. Each keeps a file open.
 const MAX_KEPT_RECORDS: usize = 32;
 
+/// Network file systems by their `statfs` type: NFS, SMB (three), Ceph, AFS, Coda, 9p, Lustre, GPFS, and FUSE,
+/// which may be one. Their clients may answer a stat from memory.
+#[cfg(target_os = "linux")]
+const NETWORK_FILE_SYSTEMS: &[u64] = &[
+    0x6969,
+    0x517B,
+    0xFF53_4D42,
+    0xFE53_4D42,
+    0x00C3_6400,
+    0x5346_414F,
+    0x7375_7245,
+    0x0102_1997,
+    0x0BD0_0BD0,
+    0x4750_4653,
+    0x6573_5546,
+];
+
 /// Texts of the records that this process has read, by path.
 #[derive(Debug, Default)]
 pub(crate) struct RecordCache {
@@ -37,7 +54,8 @@ impl RecordCache {
     ///
     /// git-proq replaces a record by renaming another file to its path, and the file that was read stays open.
     /// So the file at the path has its inode number only if it is that file, however fast and often the record
-    /// was replaced. Times and size show whether another program has written into it.
+    /// was replaced. Times and size show whether another program has written into it. On a network file system
+    /// the file is always read.
     ///
     /// # Errors
     /// Fails if the file cannot be read, is no regular file or is no UTF-8.
@@ -58,6 +76,9 @@ impl RecordCache {
             .and_then(regular_file::to_utf8_text)
             .map_err(Error::io("read", path))?;
         let text: Arc<str> = text.into();
+        if is_on_network(&file) {
+            return Ok(Some(text));
+        }
         if records.len() == MAX_KEPT_RECORDS {
             records.clear();
         }
@@ -70,6 +91,19 @@ impl RecordCache {
     pub(crate) fn forget(&self, path: &Path) {
         self.records.lock().unwrap_or_else(PoisonError::into_inner).remove(path);
     }
+}
+
+/// Returns whether a file is on a network file system, or may be on one.
+#[cfg(target_os = "linux")]
+fn is_on_network(file: &File) -> bool {
+    let is_network = |kind| u64::try_from(kind).is_ok_and(|kind| NETWORK_FILE_SYSTEMS.contains(&kind));
+    rustix::fs::fstatfs(file).map_or(true, |status| is_network(status.f_type))
+}
+
+/// Returns whether a file is on a network file system, as far as that is known here.
+#[cfg(not(target_os = "linux"))]
+fn is_on_network(_: &File) -> bool {
+    false
 }
 
 /// Returns whether two pieces of metadata are of one file without a change between them.
