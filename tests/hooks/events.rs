@@ -285,7 +285,7 @@ fn each_logged_operation_has_one_event() {
 }
 
 #[test]
-fn stopped_operation_tells_what_stays_and_has_its_event() {
+fn stopped_operation_names_what_stays_and_has_its_event() {
     let sandbox = Sandbox::new();
     sandbox.lane_with_commit("one", "echo one > one.txt");
     sandbox.git(&["branch", "other"]);

@@ -129,7 +129,7 @@ thread_local! {
 #[must_use]
 pub struct Shield(PhantomData<*const ()>);
 
-/// Lets nothing stop this thread until the shield is dropped: what was requested meanwhile takes effect then.
+/// Lets nothing stop this thread until the shield is dropped; earlier requests take effect then.
 pub fn shield() -> Shield {
     SHIELDS.set(SHIELDS.get() + 1);
     Shield(PhantomData)
