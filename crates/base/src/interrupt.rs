@@ -266,7 +266,9 @@ pub fn register_signal_pipe(writer: &UnixStream) -> std::io::Result<SignalHandle
     let tokens = TOKENS.with_borrow(Clone::clone);
     let waker = if tokens.is_empty() { None } else { Some(Arc::new(writer.try_clone()?)) };
     if let Some(waker) = &waker {
-        tokens.iter().for_each(|token| token.add_waker(waker));
+        for token in &tokens {
+            token.add_waker(waker);
+        }
     }
     let mut handlers = SignalHandlers { ids: Vec::new(), _waker: waker };
     if SIGNAL_STATE.get().is_some() {
