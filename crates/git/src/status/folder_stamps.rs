@@ -174,7 +174,7 @@ fn device_with_exact_times(top: impl AsFd) -> Option<u64> {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn device_of(_: impl AsFd) -> Option<u64> {
+fn device_with_exact_times(_: impl AsFd) -> Option<u64> {
     None
 }
 
