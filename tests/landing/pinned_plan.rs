@@ -1,8 +1,6 @@
 //! Tests of plans that land exactly what they forecast, or nothing.
 
-use std::fs::File;
 use std::path::Path;
-use std::sync::Arc;
 
 use proq_base::diagnostics::Listener;
 use proq_lib::lane::Project;
@@ -11,8 +9,6 @@ use proq_lib::ops::land::merge;
 use proq_lib::ops::land::merge::{MergeRequest, PinnedMergePlan};
 use proq_lib::ops::reporter::SilentReporter;
 use proq_test_kit::Sandbox;
-use tracing_subscriber::fmt::format::FmtSpan;
-use tracing_subscriber::prelude::*;
 
 /// Creates a sandbox with lane `one`, whose repository names its own author.
 fn one_lane() -> Sandbox {
@@ -79,20 +75,13 @@ fn pinned_plan_is_refused_after_any_change() {
 #[test]
 fn landing_of_pinned_plan_forecasts_once() {
     let sandbox = one_lane();
-    let project = open(&sandbox.repo);
-    let fingerprint = pinned_plan(&project).fingerprint().as_str().to_owned();
-    let path = sandbox.root().join("spans");
-    let printer = tracing_subscriber::fmt::layer()
-        .with_span_events(FmtSpan::CLOSE)
-        .with_target(false)
-        .with_writer(Arc::new(File::create(&path).unwrap()));
-    let subscriber = tracing_subscriber::registry().with(printer).set_default();
-    let plan = merge::plan(&project, &all_lanes()).unwrap();
-    let outcome = plan.execute_pinned(&project, &SilentReporter, &fingerprint).unwrap();
-    drop(subscriber);
-    assert!(outcome.report.lanes[0].commit.is_some());
+    let token = pinned_plan(&open(&sandbox.repo)).fingerprint().as_str().to_owned();
+    let mut command = sandbox.proq_command(&sandbox.repo, &["merge", "--all", "--plan-token", &token]);
+    // The plan was made without this setting.
+    command.env_remove("PROQ_SNAPSHOT_INTERVAL").env("PROQ_LOG", "info");
+    let spans = sandbox.output(command).to_text();
+    assert_eq!(sandbox.read("one.txt"), "one\n", "{spans}");
     // A forecast is an operation too.
-    let spans = std::fs::read_to_string(&path).unwrap();
     assert_eq!(spans.matches("operation{name=merge}: close").count(), 2, "{spans}");
 }
 

@@ -86,7 +86,7 @@ fn task_with_undone_lane_runs_again() {
 
 /// The exit code, the sentence and the criteria are about the lines that were shown.
 #[test]
-fn followed_batch_ends_as_its_lines_said() {
+fn end_of_followed_batch_matches_its_lines() {
     let sandbox = repo_with_plan(&TWO_TASK_PLAN.replace("needs = [\"one\"]\n", ""));
     sandbox.pipe("up");
     sandbox.pipe("go");

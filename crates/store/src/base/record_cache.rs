@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use proq_base::regular_file;
-use proq_base::regular_file::{LinkPolicy, MAX_STORE_FILE_BYTES};
+use proq_base::regular_file::LinkPolicy;
 
 use crate::Error;
 
@@ -49,8 +49,8 @@ struct ReadRecord {
 }
 
 impl RecordCache {
-    /// Returns the text of the record at `path`; none if it does not exist. Reads the file unless it is the
-    /// one that was read last, without a change since.
+    /// Returns the text of the record at `path`, of at most `max_bytes` bytes; none if it does not exist. Reads
+    /// the file unless it is the one that was read last, without a change since.
     ///
     /// git-proq replaces a record by renaming another file to its path, and the file that was read stays open.
     /// So the file at the path has its inode number only if it is that file, however fast and often the record
@@ -58,8 +58,8 @@ impl RecordCache {
     /// the file is always read.
     ///
     /// # Errors
-    /// Fails if the file cannot be read, is no regular file or is no UTF-8.
-    pub(crate) fn text(&self, path: &Path) -> Result<Option<Arc<str>>, Error> {
+    /// Fails if the file cannot be read, is too large, is no regular file or is no UTF-8.
+    pub(crate) fn text(&self, path: &Path, max_bytes: u64) -> Result<Option<Arc<str>>, Error> {
         let mut records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = records.get(path)
             && path.symlink_metadata().is_ok_and(|meta| is_unchanged(&known.meta, &meta))
@@ -72,7 +72,7 @@ impl RecordCache {
             Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
             Err(e) => return Err(Error::io("read", path)(e)),
         };
-        let text = regular_file::read_open_file(&file, &meta, MAX_STORE_FILE_BYTES)
+        let text = regular_file::read_open_file(&file, &meta, max_bytes)
             .and_then(regular_file::to_utf8_text)
             .map_err(Error::io("read", path))?;
         let text: Arc<str> = text.into();
@@ -125,14 +125,14 @@ mod tests {
     fn sees_each_replacement() {
         let dir = tempfile::tempdir().unwrap();
         let (path, cache) = (dir.path().join("lane.toml"), RecordCache::default());
-        assert_eq!(cache.text(&path).unwrap(), None);
+        assert_eq!(cache.text(&path, 100).unwrap(), None);
         for n in 100..200 {
             let text = n.to_string();
             atomic::write_unsynced(&path, text.as_bytes()).unwrap();
-            assert_eq!(cache.text(&path).unwrap().as_deref(), Some(text.as_str()));
+            assert_eq!(cache.text(&path, 100).unwrap().as_deref(), Some(text.as_str()));
         }
         std::fs::remove_file(&path).unwrap();
-        assert_eq!(cache.text(&path).unwrap(), None);
+        assert_eq!(cache.text(&path, 100).unwrap(), None);
     }
 
     /// Otherwise another file could get the number of its inode.
@@ -149,13 +149,13 @@ mod tests {
         };
         for forgotten in [false, true] {
             atomic::write_unsynced(&path, b"old").unwrap();
-            assert_eq!(cache.text(&path).unwrap().as_deref(), Some("old"));
+            assert_eq!(cache.text(&path, 100).unwrap().as_deref(), Some("old"));
             atomic::write_unsynced(&path, b"new").unwrap();
             assert!(is_old_file_open());
             if forgotten {
                 cache.forget(&path);
             } else {
-                assert_eq!(cache.text(&path).unwrap().as_deref(), Some("new"));
+                assert_eq!(cache.text(&path, 100).unwrap().as_deref(), Some("new"));
             }
             assert!(!is_old_file_open());
         }
@@ -166,13 +166,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (path, cache) = (dir.path().join("lane.toml"), RecordCache::default());
         std::fs::write(&path, "first").unwrap();
-        let first = cache.text(&path).unwrap().unwrap();
-        assert!(Arc::ptr_eq(&first, &cache.text(&path).unwrap().unwrap()));
+        let first = cache.text(&path, 100).unwrap().unwrap();
+        assert!(Arc::ptr_eq(&first, &cache.text(&path, 100).unwrap().unwrap()));
         std::fs::write(&path, "another").unwrap();
-        assert_eq!(cache.text(&path).unwrap().as_deref(), Some("another"));
+        assert_eq!(cache.text(&path, 100).unwrap().as_deref(), Some("another"));
         std::fs::remove_file(&path).unwrap();
         std::os::unix::fs::symlink("elsewhere", &path).unwrap();
-        assert!(cache.text(&path).is_err());
+        assert!(cache.text(&path, 100).is_err());
     }
 
     #[test]
@@ -182,7 +182,7 @@ mod tests {
         for n in 0..=MAX_KEPT_RECORDS {
             let path = dir.path().join(n.to_string());
             std::fs::write(&path, "x").unwrap();
-            assert_eq!(cache.text(&path).unwrap().as_deref(), Some("x"));
+            assert_eq!(cache.text(&path, 100).unwrap().as_deref(), Some("x"));
             assert!(cache.records.lock().unwrap().len() <= MAX_KEPT_RECORDS);
         }
     }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use proq_base::diagnostics::Listener;
+use proq_base::regular_file::{MAX_STORE_FILE_BYTES, MAX_TOML_RECORD_BYTES};
 
 use crate::Error;
 use crate::base::record::Record;
@@ -66,7 +67,8 @@ impl Store {
     /// # Errors
     /// Fails if the record cannot be read.
     pub fn load_record<R: Record>(&self, path: &Path) -> Result<Option<R>, Error> {
-        self.record_text(path)?.map(|text| R::from_toml(&text, path)).transpose()
+        let text = self.records.text(path, MAX_TOML_RECORD_BYTES)?;
+        text.map(|text| R::from_toml(&text, path)).transpose()
     }
 
     /// Returns the present text of a record; none if it does not exist. The file is read only if it has been
@@ -75,7 +77,7 @@ impl Store {
     /// # Errors
     /// Fails if the file cannot be read.
     pub fn record_text(&self, path: &Path) -> Result<Option<Arc<str>>, Error> {
-        self.records.text(path)
+        self.records.text(path, MAX_STORE_FILE_BYTES)
     }
 
     /// Deletes the file of a record.

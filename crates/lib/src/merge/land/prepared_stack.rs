@@ -12,6 +12,7 @@ use super::{branch_move, local_changes};
 use crate::lane;
 use crate::lane::state::{in_place_guard, lane_state};
 use crate::merge::Error;
+use crate::merge::selection::eligibility::tip_to_land;
 use crate::merge::selection::lane_examination::LaneExamination;
 use crate::merge::selection::lane_refusal::removed_lane_outcome;
 use crate::merge::stack::apply::StackContext;
@@ -243,7 +244,7 @@ fn refresh_candidates(
                 continue;
             }
         }
-        let tip = project.repo.branch_tip(&lane.kind.branch)?;
+        let tip = tip_to_land(project, &lane, landing.dry_run)?;
         if landing.options.is_automatic
             && let Some(reason) = auto_merge::moved_since_run_reason(&project.store, &lane, tip)?
         {

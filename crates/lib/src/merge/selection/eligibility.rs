@@ -316,11 +316,7 @@ impl LaneExamination<'_, '_> {
     ) -> Result<Result<ExaminedLane, Box<LaneOutcome>>, Error> {
         let (project, lane) = (self.project, &self.lane);
         let refused = |why: String| Ok(Err(Box::new(LaneOutcome::refused(&lane.name, &self.onto, why))));
-        // A landing has left the lane's preview by now.
-        let carried = if self.landing.dry_run { carried_tip(project, &lane.name)? } else { None };
-        let Some(tip) =
-            carried.map_or_else(|| project.repo.branch_tip(&lane.kind.branch), |tip| Ok(Some(tip)))?
-        else {
+        let Some(tip) = tip_to_land(project, lane, self.landing.dry_run)? else {
             return Ok(Err(self.refuse_incomplete(format!("its branch {} is gone", lane.kind.branch))));
         };
         let Some(ancestor) = project.repo.merge_base(base_tip, tip)? else {
@@ -347,6 +343,19 @@ impl LaneExamination<'_, '_> {
         }
         Ok(Ok(ExaminedLane { tip, base_tip, common_ancestor: ancestor, status_to_commit }))
     }
+}
+
+/// Returns the tip with which a lane lands; none without its branch. A landing has left the lane's preview before;
+/// a dry run has not.
+pub(crate) fn tip_to_land(
+    project: &Project,
+    lane: &LaneRecord,
+    dry_run: bool,
+) -> Result<Option<CommitId>, Error> {
+    if dry_run && let Some(tip) = carried_tip(project, &lane.name)? {
+        return Ok(Some(tip));
+    }
+    Ok(project.repo.branch_tip(&lane.kind.branch)?)
 }
 
 /// Lane that passed the examination of its branch and worktree, with the commits that may land.

@@ -196,7 +196,7 @@ impl MergePlan {
     }
 
     /// Lands exactly what a plan of the same request with this fingerprint has shown. The landing is forecast
-    /// when its turn has come, and also before a hook or a person is asked.
+    /// when its turn has come, and also before a hook runs or a person is prompted.
     ///
     /// # Errors
     /// [`merge::Error::PlanOutdated`] if the plan has another fingerprint by then, and as

@@ -47,7 +47,7 @@ impl MergeFingerprint {
         }
         // Whether a check ran or its result was cached does not belong to the plan, and neither do the checks of
         // bases on which nothing lands.
-        let tasks = forecast.checks.as_ref().map(|checks| &checks.tasks);
+        let tasks = forecast.checks.iter().flat_map(|checks| &checks.tasks).collect::<Vec<_>>();
         let bases: Vec<_> =
             forecast.forecasts.iter().map(|base| (&base.onto, base.tree, &base.check_commands)).collect();
         let _ = writeln!(text, "{tasks:?} {:?} {:?} {bases:?}", forecast.pushed, forecast.stopped);
