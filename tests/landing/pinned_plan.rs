@@ -104,6 +104,24 @@ fn plan_has_commits_of_open_preview() {
 }
 
 #[test]
+fn dry_run_has_lane_with_commits_only_in_its_preview() {
+    let sandbox = one_lane();
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "bare"]).ok();
+    let _ = sandbox.proq(&["preview", "bare"]).ok();
+    sandbox.sh("echo 2 > two.txt; git add .; git commit -qm 2");
+    let landing = || sandbox.proq(&["merge", "--all", "--json"]).json();
+    let forecast = sandbox.proq(&["merge", "--all", "--dry-run", "--json"]).json();
+    let lanes = |out: &serde_json::Value| {
+        let lanes = out["lanes"].as_array().unwrap();
+        lanes.iter().map(|lane| (lane["lane"].clone(), lane["result"].clone())).collect::<Vec<_>>()
+    };
+    assert_eq!(lanes(&forecast).len(), 2, "{forecast}");
+    let tree = forecast["bases"][0]["tree"].as_str().unwrap().to_owned();
+    assert_eq!(lanes(&landing()), lanes(&forecast));
+    assert_eq!(sandbox.git(&["rev-parse", "main^{tree}"]), tree);
+}
+
+#[test]
 fn checks_of_bases_without_landing_do_not_count() {
     let sandbox = one_lane();
     sandbox.sh("git branch other; git worktree add -q ../other other

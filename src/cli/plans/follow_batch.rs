@@ -35,13 +35,13 @@ pub(crate) fn follow(context: &CommandContext, project: &Project, follower: Batc
 fn print_batch_end(context: &CommandContext, project: &Project, replay: &BatchReplay) -> CommandResult {
     let BatchReplay { follower, state, log_summary } = replay;
     let exit = follower.exit(project, state);
-    if context.ui.json {
-        context.ui.print_ordered_json(follower.progress(project)?);
-        return Ok(exit);
-    }
-    // Text and exit code are about one state: that of the lines that were shown.
+    // All that is printed and the exit code are about one state: that of the lines that were shown.
     let progress =
         BatchProgress::from_state(project, &follower.batch, state, log_summary, follower.has_scheduler);
+    if context.ui.json {
+        context.ui.print_ordered_json(progress);
+        return Ok(exit);
+    }
     let id = follower.batch.id();
     let Some(end_text) = end_text(&progress) else {
         context.ui.print_line(format!("nobody goes on with batch {id}: its process is gone"));

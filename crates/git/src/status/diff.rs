@@ -293,12 +293,12 @@ impl Repo {
             _ => "--find-renames",
         };
         let algorithm = self.setting_text("diff.algorithm");
-        let ignored = self.setting_text("diff.ignoreSubmodules");
+        let ignores_submodules = self.setting_text("diff.ignoreSubmodules").as_deref() == Some("all");
         let lines: Vec<String> = pairs.iter().map(|[from, to]| format!("{from} {to}\n")).collect();
         let command = TempObjectStore::redirect_writes(temp_objects, self.git())
             .args(["diff-tree", "--stdin", "--shortstat", "--no-ext-diff", rename_option])
             .args(algorithm.map(|name| format!("--diff-algorithm={name}")))
-            .args(ignored.map(|when| format!("--ignore-submodules={when}")))
+            .args(ignores_submodules.then_some("--ignore-submodules=all"))
             .input(lines.concat());
         let args = command.display_args();
         let output = command.run()?.trimmed_stdout();

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use proq_base::explain::{Exit, Explain};
 use proq_store::base::operation_number::OperationNumber;
 
 use super::journaled_operation::step::OperationEntry;
@@ -97,8 +98,12 @@ impl UndoPlan {
         Err(UndoError::NotLast { requested, last }.into())
     }
 
-    /// Wraps the reason why operation `number` cannot be undone, with the command that would force it.
+    /// Wraps the reason why operation `number` cannot be undone, with the command that would force it. An
+    /// interrupt is no such reason.
     pub fn refusal(&self, number: OperationNumber, source: Error) -> Error {
+        if matches!(source.exit(), Exit::Signal(_)) {
+            return source;
+        }
         let (source, redo) = (Box::new(source), self.target == UndoTarget::LastUndo);
         Error::CannotUndo { number, redo, forced_command: self.forced_command(), source }
     }

@@ -55,7 +55,7 @@ impl RecordCache {
     /// git-proq replaces a record by renaming another file to its path, and the file that was read stays open.
     /// So the file at the path has its inode number only if it is that file, however fast and often the record
     /// was replaced. Times and size show whether another program has written into it. On a network file system
-    /// the file is always read.
+    /// of Linux the file is always read.
     ///
     /// # Errors
     /// Fails if the file cannot be read, is too large, is no regular file or is no UTF-8.

@@ -15,7 +15,7 @@ use proq_store::records::conflict::ConflictRecord;
 use proq_store::records::lane::{LaneRecord, MergeStrategy};
 use proq_store::records::lane_state::LaneState;
 
-use super::lane_examination::LaneExamination;
+use super::lane_examination::{LaneExamination, tip_to_land};
 use super::lane_refusal::{
     adds_conflict_markers, mass_deletion_refusal, refuse_second_pick, removed_lane_outcome,
     unrelated_history_refusal,
@@ -28,7 +28,6 @@ use crate::merge::types::candidate::{Candidate, PendingCommit};
 use crate::merge::types::options::Landing;
 use crate::merge::types::outcome::{LandingPlan, LaneOutcome, PlannedLane, Verdict};
 use crate::operation::journaled_operation::Operation;
-use crate::preview::leave::carried_tip;
 
 /// Requested lanes, sorted by whether they may land.
 #[derive(Debug, Default)]
@@ -343,19 +342,6 @@ impl LaneExamination<'_, '_> {
         }
         Ok(Ok(ExaminedLane { tip, base_tip, common_ancestor: ancestor, status_to_commit }))
     }
-}
-
-/// Returns the tip with which a lane lands; none without its branch. A landing has left the lane's preview before;
-/// a dry run has not.
-pub(crate) fn tip_to_land(
-    project: &Project,
-    lane: &LaneRecord,
-    dry_run: bool,
-) -> Result<Option<CommitId>, Error> {
-    if dry_run && let Some(tip) = carried_tip(project, &lane.name)? {
-        return Ok(Some(tip));
-    }
-    Ok(project.repo.branch_tip(&lane.kind.branch)?)
 }
 
 /// Lane that passed the examination of its branch and worktree, with the commits that may land.

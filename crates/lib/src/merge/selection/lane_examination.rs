@@ -19,6 +19,7 @@ use crate::merge::Error;
 use crate::merge::types::options::Landing;
 use crate::merge::types::outcome::LaneOutcome;
 use crate::operation::journaled_operation::Operation;
+use crate::preview::leave::carried_tip;
 
 /// Examination of one requested lane: whether it may land, or why not.
 pub(crate) struct LaneExamination<'a, 'p> {
@@ -105,10 +106,14 @@ impl LaneExamination<'_, '_> {
         Ok(has_worktree && !status_query::status(&self.project.repo, &self.lane.path, true)?.is_clean())
     }
 
+    /// Returns the tip with which the lane would land; none without its branch.
+    fn tip(&self) -> Result<Option<CommitId>, Error> {
+        tip_to_land(self.project, &self.lane, self.landing.dry_run)
+    }
+
     /// Returns whether the tip of the lane's branch differs from the lane's start.
     fn has_commits(&self) -> Result<bool, Error> {
-        let tip = self.project.repo.branch_tip(&self.lane.kind.branch)?;
-        Ok(tip.is_some_and(|tip| tip != self.lane.start))
+        Ok(self.tip()?.is_some_and(|tip| tip != self.lane.start))
     }
 
     /// Returns whether a merge would meet the same two sides as the recorded conflict.
@@ -116,6 +121,7 @@ impl LaneExamination<'_, '_> {
         let path = self.project.store.layout().conflict_record(&self.lane.name);
         let Some(record) = ConflictRecord::load_if_exists(&path)? else { return Ok(false) };
         Ok(self.onto == record.onto
+            && self.tip()? == Some(record.theirs)
             && conflict_validity::is_conflict_current(&self.project.repo, &self.lane.kind.branch, &record)?)
     }
 
@@ -144,10 +150,21 @@ impl LaneExamination<'_, '_> {
     /// or that of its base no longer `base`.
     fn has_moved_since(&self, tip: CommitId, base: CommitId, onto: &str) -> Result<bool, Error> {
         let repo = &self.project.repo;
-        Ok(self.onto != onto
-            || repo.branch_tip(&self.lane.kind.branch)? != Some(tip)
-            || repo.branch_tip(&self.onto)? != Some(base))
+        Ok(self.onto != onto || self.tip()? != Some(tip) || repo.branch_tip(&self.onto)? != Some(base))
     }
+}
+
+/// Returns the tip with which a lane lands; none without its branch. A landing has left the lane's preview before;
+/// a dry run has not.
+pub(crate) fn tip_to_land(
+    project: &Project,
+    lane: &LaneRecord,
+    dry_run: bool,
+) -> Result<Option<CommitId>, Error> {
+    if dry_run && let Some(tip) = carried_tip(project, &lane.name)? {
+        return Ok(Some(tip));
+    }
+    Ok(project.repo.branch_tip(&lane.kind.branch)?)
 }
 
 /// Returns the verb phrase for a stopped, failed or stalled lane: `was stopped` or `failed`.

@@ -207,6 +207,7 @@ impl MergePlan {
         reporter: &dyn Reporter,
         fingerprint: &str,
     ) -> Result<MergeOutcome, Error> {
+        let _scope = reporter.enter_cancellation();
         let mut limited = self.clone();
         if reporter.can_prompt_user() || project.has_pre_merge_hook() {
             let current = self.clone().try_pin(project)?;
