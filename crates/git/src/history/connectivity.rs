@@ -94,6 +94,8 @@ fn collect_new_objects(
 
 #[cfg(test)]
 mod tests {
+    use gix::ObjectId;
+
     use crate::Repo;
     use crate::base::test_repo::TestRepo;
 
@@ -111,7 +113,7 @@ mod tests {
         let [base, tip] = ["base", "main"].map(|name| repo.branch_tip(name).unwrap().unwrap());
         let listed = repo.list_new_objects(tip, base).unwrap().unwrap();
         for id in expected.split_whitespace() {
-            assert!(listed.iter().any(|listed| listed.to_string() == id), "{id}");
+            assert!(listed.contains(&ObjectId::from_hex(id.as_bytes()).unwrap()), "{id}");
         }
     }
 }

@@ -359,7 +359,7 @@ enum CommitCarry {
     /// The lane, or the branch that the preview was entered from, has all of the commits already.
     NotNeeded,
     /// The branch of this lane, which is at `tip`, can be fast-forwarded to them.
-    FastForward { lane: LaneRecord, tip: CommitId },
+    FastForward { lane: Box<LaneRecord>, tip: CommitId },
     /// The commits cannot be moved: an agent works in the lane, or the lane has moved.
     Impossible,
 }
@@ -387,7 +387,7 @@ fn decide_carry(
     if is_busy || !lane.path.exists() || !project.repo.is_ancestor(tip, preview_tip)? {
         return Ok(CommitCarry::Impossible);
     }
-    Ok(CommitCarry::FastForward { lane, tip })
+    Ok(CommitCarry::FastForward { lane: Box::new(lane), tip })
 }
 
 /// Returns the tip that a lane will have once its open preview has been left; none if that does not move it.
