@@ -198,6 +198,9 @@ impl MergePlan {
     /// Lands exactly what a plan of the same request with this fingerprint has shown. The landing is forecast
     /// when its turn has come, and also before a hook runs or a person is prompted.
     ///
+    /// If a lane or its base moves later, during the checks, the landing starts again with the new tips,
+    /// which are verified but not compared with the plan.
+    ///
     /// # Errors
     /// [`merge::Error::PlanOutdated`] if the plan has another fingerprint by then, and as
     /// [`MergePlan::execute`] does.
