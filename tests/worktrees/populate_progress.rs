@@ -45,6 +45,8 @@ fn read_output(sandbox: &Sandbox, mut child: Child) -> String {
 fn sandbox_with_slow_filter() -> Sandbox {
     let sandbox = Sandbox::new();
     sandbox.sh("for n in 1 2 3 4 5 6; do echo $n > $n.bin; done; echo '*.bin filter=slow' > .gitattributes");
+    // A file as young as the index is left to git, and would be counted too.
+    sandbox.sh("touch -d 2020-01-01 .gitattributes");
     sandbox.commit_all("files with a filter");
     sandbox.git(&["config", "filter.slow.clean", "cat"]);
     let wait = "case %f in 2.bin | 3.bin) echo $$ > $ROOT/up; read go < $ROOT/down ;; esac; cat";
@@ -72,7 +74,7 @@ fn git_checkout_output(args: &[&str]) -> String {
 #[test]
 fn counts_files_that_git_checks_out() {
     let out = git_checkout_output(&["spawn", "--empty", "-n", "x"]);
-    let (before, rest) = out.split_once(" of 7 files").expect(&out);
+    let (before, rest) = out.split_once(" of 6 files").expect(&out);
     assert!(before.contains("x: ") && !out.contains("Updating"), "{out:?}");
     assert!(rest.contains("\r\u{1b}[2K") && rest.contains("lane 'x' on branch proq/x"), "{out:?}");
     for args in [&["-q", "spawn", "--empty", "-n", "x"][..], &["--json", "spawn", "--empty", "-n", "x"]] {
