@@ -133,6 +133,44 @@ fn checks_of_bases_without_landing_do_not_count() {
     assert!(outcome.report.lanes.iter().any(|lane| lane.commit.is_some()));
 }
 
+#[test]
+fn pinned_lane_that_moves_during_checks_is_refused() {
+    let lane_moves = "git -C .proq-worktrees/one commit -q --allow-empty -m 2";
+    let base_moves = "git commit -q --allow-empty -m 2";
+    let leave_uncommitted = "echo 2 > .proq-worktrees/one/two.txt";
+    for (before, change) in [("", lane_moves), ("", base_moves), (leave_uncommitted, lane_moves)] {
+        let sandbox = one_lane();
+        sandbox.sh(before);
+        sandbox.sh(&format!(
+            "echo 'cd ${{0%/*}}/repo && [ -e ../ran ] || {{ touch ../ran; {change}; }}' > ../check
+            git config proq.verify.commands \"sh $ROOT/check\""
+        ));
+        let project = open(&sandbox.repo);
+        let outcome = pinned_plan(&project).execute(&project, &SilentReporter).unwrap();
+        assert!(sandbox.root().join("ran").exists(), "{outcome:?}");
+        let message = outcome.report.lanes[0].message.as_deref();
+        assert_eq!(message, Some("the repository has changed since the plan was made; nothing was moved"));
+        assert!(sandbox.lane_path("one").exists() && !sandbox.repo.join("one.txt").exists(), "{change}");
+        // What is planned now lands.
+        let _ = pinned_plan(&project).execute(&project, &SilentReporter).unwrap();
+        assert_eq!(sandbox.read("one.txt"), "one\n");
+    }
+}
+
+#[test]
+fn pinned_lane_without_commits_of_its_preview_is_refused() {
+    let sandbox = one_lane();
+    sandbox.sh("echo two.txt >> .git/info/exclude; echo kept > .proq-worktrees/one/two.txt");
+    let _ = sandbox.proq(&["preview", "one"]).ok();
+    sandbox.sh("echo 2 > two.txt; git add -f two.txt; git commit -qm 2");
+    let project = open(&sandbox.repo);
+    let outcome = pinned_plan(&project).execute(&project, &SilentReporter).unwrap();
+    let message = outcome.report.lanes[0].message.as_deref();
+    assert_eq!(message, Some("the repository has changed since the plan was made; nothing was moved"));
+    assert!(!sandbox.repo.join("one.txt").exists());
+    assert_eq!(std::fs::read_to_string(sandbox.lane_path("one").join("two.txt")).unwrap(), "kept\n");
+}
+
 /// Promise: agent-requests/merge-plan
 #[test]
 fn token_of_another_plan_lands_nothing() {

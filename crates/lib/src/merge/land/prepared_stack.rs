@@ -68,6 +68,9 @@ impl LandingContext<'_, '_> {
         };
         let tip = project.repo.branch_tip(onto)?;
         let base = tip.ok_or_else(|| lane::Error::NoOntoBranch { branch: onto.to_owned() })?;
+        if let Some(pinned) = &self.landing.pinned_tips {
+            pinned.require_base(onto, base)?;
+        }
         let strategy = request.strategy(&project.settings);
         let verify_signatures = git_options::requires_signatures(&project.repo, onto, strategy)?;
         let has_fresh_records = std::mem::take(&mut self.has_fresh_records);
@@ -249,6 +252,9 @@ fn refresh_candidates(
         {
             out.dropped.push(LaneOutcome::refused(&lane.name, &candidate.onto, reason));
         } else if let Some(tip) = tip {
+            if let Some(pinned) = &landing.pinned_tips {
+                pinned.require_lane(&lane.name, candidate.tip, tip)?;
+            }
             out.lanes.push(Candidate { lane, tip, ..candidate.clone() });
         }
     }

@@ -1,9 +1,10 @@
 //! Options of a landing, and the landing itself: its lanes and the agents that it may use or end.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use proq_base::config::settings::Settings;
 use proq_base::lane_name::LaneName;
+use proq_git::CommitId;
 use proq_store::locks::lock::WaitLimit;
 use proq_store::records::lane::{LaneRecord, MergeStrategy};
 
@@ -120,6 +121,42 @@ pub struct Landing {
     pub resolver: Option<Resolver>,
     /// Whether bases that lanes landed on are pushed.
     pub push: PushMode,
+    /// Tips that the plan of the landing was made of; none if any may land.
+    pub pinned_tips: Option<PinnedTips>,
+}
+
+/// Tips that a landing is bound to: from another one nothing lands.
+#[derive(Debug, Clone, Default)]
+pub struct PinnedTips {
+    /// Tip of each base, by its branch.
+    pub(crate) bases: BTreeMap<String, CommitId>,
+    /// Tip of each lane whose uncommitted files are not committed for the landing.
+    pub(crate) lanes: BTreeMap<LaneName, CommitId>,
+}
+
+impl PinnedTips {
+    /// Requires that `base` is the tip of the branch `onto`.
+    ///
+    /// # Errors
+    /// [`Error::PlanOutdated`].
+    pub(crate) fn require_base(&self, onto: &str, base: CommitId) -> Result<(), Error> {
+        if self.bases.get(onto) == Some(&base) { Ok(()) } else { Err(Error::PlanOutdated) }
+    }
+
+    /// Requires that a lane would land with the tip that was shown. `examined` is its tip when the landing
+    /// began, after its uncommitted files were committed, and `tip` that of now.
+    ///
+    /// # Errors
+    /// [`Error::PlanOutdated`].
+    pub(crate) fn require_lane(
+        &self,
+        lane: &LaneName,
+        examined: CommitId,
+        tip: CommitId,
+    ) -> Result<(), Error> {
+        let is_shown = self.lanes.get(lane).is_none_or(|shown| *shown == tip);
+        if is_shown && examined == tip { Ok(()) } else { Err(Error::PlanOutdated) }
+    }
 }
 
 impl Landing {

@@ -21,7 +21,9 @@ use crate::merge;
 use crate::merge::land::landing::land_lanes;
 use crate::merge::queue::queue_turn::reload_lanes;
 use crate::merge::resolution::resolve_agent;
-use crate::merge::types::options::{Landing, LandingCallbacks, LandingOptions, PushMode, StackOrder};
+use crate::merge::types::options::{
+    Landing, LandingCallbacks, LandingOptions, PinnedTips, PushMode, StackOrder,
+};
 use crate::merge::types::outcome::{LandingPlan, LandingReport};
 use crate::merge::types::resolver::{Allowance, Resolver};
 use crate::ops::approvals;
@@ -192,14 +194,12 @@ impl MergePlan {
         let after = RepoState::read(project, &self.landing)?;
         let fingerprint =
             MergeFingerprint::new(&project.repo, &self.landing, &before, &after, &forecast.report);
-        Ok(PinnedMergePlan { plan: self, forecast, fingerprint })
+        Ok(PinnedMergePlan { plan: self, forecast, tips: after.pinned_tips(), fingerprint })
     }
 
     /// Lands exactly what a plan of the same request with this fingerprint has shown. The landing is forecast
-    /// when its turn has come, and also before a hook runs or a person is prompted.
-    ///
-    /// If a lane or its base moves later, during the checks, the landing starts again with the new tips,
-    /// which are verified but not compared with the plan.
+    /// when its turn has come, and also before a hook runs or a person is prompted. A lane whose tip or base
+    /// moves later, for example during the checks, is refused.
     ///
     /// # Errors
     /// [`merge::Error::PlanOutdated`] if the plan has another fingerprint by then, and as
@@ -215,7 +215,7 @@ impl MergePlan {
         if reporter.can_prompt_user() || project.has_pre_merge_hook() {
             let current = self.clone().try_pin(project)?;
             current.require_fingerprint(fingerprint)?;
-            limit_to_forecast(&mut limited.landing, project, &current.forecast)?;
+            current.limit(&mut limited.landing, project)?;
         }
         let pin_again = |landing: &mut Landing| {
             // Other settings may be in force by then.
@@ -228,7 +228,7 @@ impl MergePlan {
             plan.landing.lanes = lanes;
             let current = plan.try_pin(&project)?;
             current.require_fingerprint(fingerprint)?;
-            Ok(limit_to_forecast(landing, &project, &current.forecast)?)
+            Ok(current.limit(landing, &project)?)
         };
         limited.execute_on_turn(project, reporter, &pin_again)
     }
@@ -304,6 +304,7 @@ pub struct PinnedMergePlan {
     plan: MergePlan,
     /// Forecast of the landing.
     pub forecast: MergeOutcome,
+    tips: PinnedTips,
     fingerprint: MergeFingerprint,
 }
 
@@ -324,22 +325,19 @@ impl PinnedMergePlan {
     /// [`merge::Error::PlanOutdated`] if the fingerprint is another one when the landing's turn has come, and
     /// as [`MergePlan::execute`] does.
     pub fn execute(self, project: &Project, reporter: &dyn Reporter) -> Result<MergeOutcome, Error> {
-        let PinnedMergePlan { mut plan, forecast, fingerprint } = self;
-        limit_to_forecast(&mut plan.landing, project, &forecast)?;
-        plan.execute_pinned(project, reporter, fingerprint.as_str())
+        let mut plan = self.plan.clone();
+        self.limit(&mut plan.landing, project)?;
+        plan.execute_pinned(project, reporter, self.fingerprint.as_str())
     }
-}
 
-/// Limits a landing to the lanes of its forecast in their order. A lane that is done since then is not part of
-/// the plan.
-fn limit_to_forecast(
-    landing: &mut Landing,
-    project: &Project,
-    forecast: &MergeOutcome,
-) -> Result<(), lane::Error> {
-    let lanes = forecast.report.lanes.iter().map(|line| project.lane(&line.lane));
-    landing.lanes = lanes.collect::<Result<_, _>>()?;
-    landing.given_names = landing.lanes.iter().map(|lane| lane.name.to_string()).collect();
-    (landing.options.all, landing.options.order) = (false, StackOrder::Given);
-    Ok(())
+    /// Limits a landing to the lanes of the forecast in their order, and to the tips that the plan was made
+    /// of. A lane that is done since then is not part of the plan.
+    fn limit(&self, landing: &mut Landing, project: &Project) -> Result<(), lane::Error> {
+        let lanes = self.forecast.report.lanes.iter().map(|line| project.lane(&line.lane));
+        landing.lanes = lanes.collect::<Result<_, _>>()?;
+        landing.given_names = landing.lanes.iter().map(|lane| lane.name.to_string()).collect();
+        (landing.options.all, landing.options.order) = (false, StackOrder::Given);
+        landing.pinned_tips = Some(self.tips.clone());
+        Ok(())
+    }
 }

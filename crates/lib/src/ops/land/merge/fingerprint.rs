@@ -7,14 +7,14 @@ use std::path::Path;
 
 use proq_base::config::choices::UncommittedPolicy;
 use proq_base::lane_name::LaneName;
-use proq_git::Repo;
 use proq_git::status::status_query;
+use proq_git::{CommitId, Repo};
 use proq_store::records::lane::LaneRecord;
 
 use crate::lane;
 use crate::lane::Project;
 use crate::merge;
-use crate::merge::types::options::{Landing, LandingOptions, StackOrder};
+use crate::merge::types::options::{Landing, LandingOptions, PinnedTips, StackOrder};
 use crate::merge::types::outcome::LandingReport;
 use crate::preview::leave::carried_tip;
 
@@ -62,10 +62,22 @@ impl MergeFingerprint {
 
 /// State of the repository that a landing depends on and that its forecast does not show.
 pub(crate) struct RepoState {
-    /// For each lane its tip, the tip of its preview, its base with its tip, and its uncommitted files.
-    lanes: BTreeMap<LaneName, String>,
+    lanes: BTreeMap<LaneName, LaneTips>,
     /// Settings of git-proq, and the URLs that git pushes to.
     settings: String,
+}
+
+/// What a lane would land from, and on.
+#[derive(Debug)]
+struct LaneTips {
+    tip: Option<CommitId>,
+    /// Tip that the lane gets when its preview is left; none if that does not move it.
+    carried_tip: Option<CommitId>,
+    /// Branch that the lane lands on, without `refs/heads/`.
+    onto: String,
+    base_tip: Option<CommitId>,
+    /// Files that a landing would commit, with their stat data.
+    uncommitted_files: String,
 }
 
 impl RepoState {
@@ -78,15 +90,32 @@ impl RepoState {
         let recorded = if landing.options.all { project.owned_lanes()? } else { landing.lanes.clone() };
         let mut lanes = BTreeMap::new();
         for LaneRecord { name, kind, path, base, .. } in recorded {
-            let onto = landing.options.onto.as_ref().unwrap_or(&base);
-            let (tip, base_tip) = (repo.branch_tip(&kind.branch)?, repo.branch_tip(onto)?);
-            // A lane whose worktree cannot be read counts as unchanged as long as it stays unreadable.
-            let uncommitted = uncommitted_state(project, &path).unwrap_or_else(|e| e.to_string());
-            let carried = carried_tip(project, &name)?;
-            lanes.insert(name, format!("{tip:?} {carried:?} {onto} {base_tip:?} {uncommitted}"));
+            let onto = landing.options.onto.as_ref().map(|onto| repo.resolve_symbolic_branch(onto));
+            let onto = onto.unwrap_or(base);
+            let tips = LaneTips {
+                tip: repo.branch_tip(&kind.branch)?,
+                carried_tip: carried_tip(project, &name)?,
+                base_tip: repo.branch_tip(&onto)?,
+                onto,
+                // A lane whose worktree cannot be read counts as unchanged as long as it stays unreadable.
+                uncommitted_files: uncommitted_state(project, &path).unwrap_or_else(|e| e.to_string()),
+            };
+            lanes.insert(name, tips);
         }
         let settings = format!("{:?} {:?}", project.layers, repo.remote_push_settings());
         Ok(RepoState { lanes, settings })
+    }
+
+    /// Returns the tips that a landing of this state is bound to.
+    pub(crate) fn pinned_tips(&self) -> PinnedTips {
+        let mut out = PinnedTips::default();
+        for (name, lane) in &self.lanes {
+            out.bases.extend(lane.base_tip.map(|tip| (lane.onto.clone(), tip)));
+            if lane.uncommitted_files.is_empty() {
+                out.lanes.extend(lane.carried_tip.or(lane.tip).map(|tip| (name.clone(), tip)));
+            }
+        }
+        out
     }
 }
 
