@@ -117,6 +117,33 @@ fn preview_that_cannot_be_left_is_an_error() {
 }
 
 #[test]
+fn finds_missing_and_leftover_ref_of_origin() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_with_commit("x", "echo 1 > one");
+    sandbox.git(&["checkout", "-q", "--detach"]);
+    let name = format!("refs/proq/preview/{}", sandbox.git(&["rev-parse", "HEAD"]));
+    let _ = sandbox.proq(&["preview", "x"]).ok();
+    sandbox.git(&["update-ref", "-d", &name]);
+    let _ = assert_fixable_finding(&sandbox, "preview-origin", "warning");
+    assert_eq!(sandbox.git(&["rev-parse", &name]), sandbox.git(&["rev-parse", "main"]));
+    sandbox.assert_healthy();
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    sandbox.git(&["update-ref", &name, "main"]);
+    let found = assert_unfixable_finding(&sandbox, "preview-origin", "warning");
+    run_suggested_command(&sandbox, &found);
+    sandbox.assert_healthy();
+
+    let _ = sandbox.proq(&["preview", "x"]).ok();
+    let open = sandbox.read(".git/proq/preview.toml");
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    sandbox.write(".git/proq/preview.toml", &open);
+    sandbox.git(&["update-ref", &name, "main"]);
+    let _ = assert_fixable_finding(&sandbox, "preview-place", "warning");
+    assert_eq!(sandbox.git(&["for-each-ref", "refs/proq/preview/"]), "");
+    sandbox.assert_healthy();
+}
+
+#[test]
 fn preview_without_lane_or_record_is_a_warning() {
     let (sandbox, _) = with_preview();
     sandbox.sh("mv .git/proq/lanes/x ../x-was");

@@ -1,6 +1,6 @@
 //! `git proq gc`: what is deleted at which age, what stays at any age, and what is printed.
 
-use proq_test_kit::{Output, Sandbox};
+use proq_test_kit::{Output, RepoState, Sandbox};
 use serde_json::Value;
 
 /// Returns the time `n` days after the sandbox's own.
@@ -340,4 +340,40 @@ fn frees_orphaned_operation_refs_at_their_age() {
     assert!(freed_kinds(&sandbox, &day(31)).contains(&("operation-refs".to_owned(), 1)));
     assert!(!refs().contains(orphaned), "{}", refs());
     assert!(refs().contains(nameless) && refs().contains(owned), "{}", refs());
+}
+
+/// Promise: preview/commit-on-no-branch
+#[test]
+fn gc_keeps_commit_on_no_branch_that_preview_returns_to() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_with_commit("one", "echo one > one.txt");
+    sandbox.lane_with_commit("two", "echo two > two.txt");
+    sandbox.sh("git checkout -q --detach; echo own > own.txt; git add own.txt; git commit -qm own");
+    let own = sandbox.git(&["rev-parse", "HEAD"]);
+    let state = RepoState::capture(&sandbox);
+    let assert_kept = |done: &str| {
+        sandbox.sh("git reflog expire --expire=now --all; git gc -q --prune=now");
+        assert_eq!(sandbox.git(&["cat-file", "-t", &own]), "commit", "{done}");
+        sandbox.assert_healthy();
+    };
+    let origin_refs = || sandbox.git(&["for-each-ref", "--format=%(objectname)", "refs/proq/preview/"]);
+    let _ = sandbox.proq(&["preview", "one"]).ok();
+    assert_kept("entered");
+    let _ = sandbox.proq(&["preview", "two"]).ok();
+    assert_kept("another lane");
+    let _ = sandbox.proq(&["undo"]).ok();
+    assert_kept("undone");
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    state.assert_same(&RepoState::capture(&sandbox), "back");
+    assert_eq!(origin_refs(), "");
+    let _ = sandbox.proq(&["undo"]).ok();
+    assert_kept("shown again");
+    let _ = sandbox.proq(&["undo", "3"]).ok();
+    state.assert_same(&RepoState::capture(&sandbox), "never entered");
+    assert_eq!(origin_refs(), "");
+    let _ = sandbox.proq(&["preview", "one"]).ok();
+    sandbox.git(&["switch", "-q", "--detach", &own]);
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    assert_eq!((sandbox.git(&["rev-parse", "HEAD"]), origin_refs()), (own, String::new()));
+    sandbox.assert_healthy();
 }

@@ -12,18 +12,21 @@ const RETURN_COMMAND: &str = "git proq preview --back";
 
 /// Checks the preview on record, or a main checkout that is on a preview branch without a record.
 pub(super) fn check(context: &CheckContext<'_>) -> Vec<Finding> {
+    let mut out = check_leftover_origins(context);
     match &context.preview {
-        Some(preview) => [
-            check_origin(context, preview),
-            check_lane(context, preview),
-            check_head(context, preview),
-            check_saved_changes(context, preview),
-        ]
-        .into_iter()
-        .flatten()
-        .collect(),
-        None => unrecorded_preview(context).into_iter().collect(),
+        Some(preview) => out.extend(
+            [
+                check_origin(context, preview),
+                check_lane(context, preview),
+                check_head(context, preview),
+                check_saved_changes(context, preview),
+            ]
+            .into_iter()
+            .flatten(),
+        ),
+        None => out.extend(unrecorded_preview(context)),
     }
+    out
 }
 
 fn preview_subject(preview: &PreviewRecord) -> String {
@@ -42,7 +45,7 @@ fn is_on_preview_branch(context: &CheckContext<'_>, preview: &PreviewRecord) -> 
 
 /// Finds a preview whose origin, the branch that it was entered from, is missing.
 fn check_origin(context: &CheckContext<'_>, preview: &PreviewRecord) -> Option<Finding> {
-    let Head::Branch(branch) = &preview.previous_head else { return None };
+    let Head::Branch(branch) = &preview.previous_head else { return check_origin_ref(context, preview) };
     if context.branch_tip(branch).is_some() {
         return None;
     }
@@ -53,6 +56,42 @@ fn check_origin(context: &CheckContext<'_>, preview: &PreviewRecord) -> Option<F
             .with_help(help)
             .with_left_reason("somebody deleted it on purpose"),
     )
+}
+
+/// Finds a preview that was entered from no branch, and whose ref for that commit is missing.
+fn check_origin_ref(context: &CheckContext<'_>, preview: &PreviewRecord) -> Option<Finding> {
+    let (commit, name) = preview.detached_origin()?;
+    if context.refs.contains_key(&name) {
+        return None;
+    }
+    let message =
+        format!("no ref keeps {}, which the preview of '{}' goes back to", commit.short(), preview.lane);
+    Some(
+        Finding::warning("preview-origin", preview_subject(preview), message)
+            .with_help(format!("git update-ref {name} {commit}"))
+            .with_repair(Repair::CreateRef { name, commit }),
+    )
+}
+
+/// Finds refs that keep the commits from which other previews than the open one were entered.
+fn check_leftover_origins(context: &CheckContext<'_>) -> Vec<Finding> {
+    // A record that cannot be read may need the ref.
+    if context.preview.is_none() && context.project.store.layout().preview_record().exists() {
+        return Vec::new();
+    }
+    let origin_ref = context.preview.as_ref().and_then(PreviewRecord::detached_origin).map(|origin| origin.1);
+    let leftover = context
+        .refs_below(PreviewRecord::ORIGIN_REF_PREFIX)
+        .map(|(id, _)| format!("{}{id}", PreviewRecord::ORIGIN_REF_PREFIX))
+        .filter(|name| Some(name) != origin_ref.as_ref());
+    leftover
+        .map(|name| {
+            let message = format!("{name} is left of a preview that is over");
+            Finding::warning("preview-origin", name.clone(), message)
+                .with_help(format!("git update-ref -d {name}"))
+                .with_left_reason("the commit may be nowhere else")
+        })
+        .collect()
 }
 
 /// Finds a preview whose lane is missing.

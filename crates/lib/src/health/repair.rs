@@ -109,7 +109,7 @@ fn close_preview(project: &Project) -> Result<(), Error> {
     let main = project.repo.require_main()?.to_owned();
     let _checkout = locked_worktree::LockedWorktree::lock(project, &main)?;
     let Some(preview) = PreviewRecord::load_if_exists(&path)? else { return Ok(()) };
-    let is_back_at_origin = project.repo.main_head() == Some(preview.previous_head);
+    let is_back_at_origin = project.repo.main_head() == Some(preview.previous_head.clone());
     let changes_wait = match &preview.parked_snapshot {
         Some(id) => {
             project.find_unrestored_snap(id)?.is_some() || project.orphaned_snap_commit(id)?.is_some()
@@ -118,6 +118,11 @@ fn close_preview(project: &Project) -> Result<(), Error> {
     };
     if is_back_at_origin && !changes_wait && project.repo.branch_tip(&preview.branch)?.is_none() {
         std::fs::remove_file(&path).map_err(Error::io("remove", &path))?;
+        if let Some((commit, name)) = preview.detached_origin()
+            && project.repo.ref_tip(&name)? == Some(commit)
+        {
+            project.repo.delete_ref(&name, commit, "git-proq: the preview is over")?;
+        }
     }
     Ok(())
 }

@@ -126,7 +126,7 @@ impl PreviewEntry<'_, '_> {
             record.empty_dirs = self.checkout.find_empty_folders(&scan)?;
         }
         // The record is saved before anything moves, so that after a crash the changes can be found.
-        self.op.save_record(&record, &self.op.project.store.layout().preview_record())?;
+        main_checkout::save_preview_record(self.op, &record)?;
         if let Some(parked) = snapshot {
             self.op.park_snapshot_files(self.main, &parked.id)?;
         }
@@ -158,7 +158,7 @@ impl PreviewEntry<'_, '_> {
         record.dropped_state.record_lost_modes(&self.op.project.repo, self.main, current.commit, self.tip)?;
         let local_state = leave::state_to_restore(self.op.project, self.checkout, &record)?;
         self.switch_head(current, &local_state, &edits.empty_folders)?;
-        self.op.save_record(&record, &self.op.project.store.layout().preview_record())?;
+        main_checkout::save_preview_record(self.op, &record)?;
         leave::delete_preview_branch(self.op, previous, current.commit)?;
         self.finish(record, current)
     }

@@ -209,7 +209,7 @@ fn restore_user_changes(
         result.restore_outcome = Some(restored);
     }
     checkout.create_folders(&preview.empty_dirs);
-    main_checkout::delete_preview_record(op)?;
+    main_checkout::delete_preview_record(op, preview)?;
     let lane = op.project.lane(&preview.lane).ok();
     op.emit(
         log::EventName::PreviewLeft,

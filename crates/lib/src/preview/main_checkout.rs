@@ -183,9 +183,25 @@ pub(super) fn work_only_in_preview(project: &Project, lane: &LaneName) -> Result
     Ok(out)
 }
 
-/// Removes the record of a preview that has ended.
-pub(super) fn delete_preview_record(op: &Operation<'_>) -> Result<(), Error> {
-    Ok(op.remove_record(&op.project.store.layout().preview_record())?)
+/// Saves the record of a preview, after the ref that keeps the commit to return to if no branch does.
+pub(super) fn save_preview_record(op: &Operation<'_>, preview: &PreviewRecord) -> Result<(), Error> {
+    if let Some((commit, name)) = preview.detached_origin()
+        && op.project.repo.ref_tip(&name)? != Some(commit)
+    {
+        op.create_ref(&name, commit)?;
+    }
+    Ok(op.save_record(preview, &op.project.store.layout().preview_record())?)
+}
+
+/// Removes the record of a preview that has ended: the checkout is back at the commit that its ref kept.
+pub(super) fn delete_preview_record(op: &Operation<'_>, preview: &PreviewRecord) -> Result<(), Error> {
+    op.remove_record(&op.project.store.layout().preview_record())?;
+    if let Some((commit, name)) = preview.detached_origin()
+        && op.project.repo.ref_tip(&name)? == Some(commit)
+    {
+        op.delete_ref(&name, commit)?;
+    }
+    Ok(())
 }
 
 /// Returns the step that removes the record of a preview.

@@ -52,7 +52,7 @@ pub fn refresh_preview(project: &Project) -> Result<RefreshResult, Error> {
             &[],
         )?;
         preview.tip = tip;
-        op.save_record(&preview, &project.store.layout().preview_record())?;
+        main_checkout::save_preview_record(op, &preview)?;
         op.defer(move |project| main_checkout::run_post_checkout_hook(project, &main, from, tip));
         let message = format!("the main checkout shows a newer commit of lane '{}'", lane.name);
         op.emit(log::EventName::PreviewMoved, Some(&lane), message);

@@ -48,6 +48,18 @@ pub struct PreviewRecord {
     pub dropped_state: LocalState,
 }
 
+impl PreviewRecord {
+    /// Prefix of the refs that keep the commits that previews were entered from.
+    pub const ORIGIN_REF_PREFIX: &str = "refs/proq/preview/";
+
+    /// Returns the commit to return to if no branch names it, and the ref that keeps it for as long as the
+    /// preview is open; none if the preview was entered from a branch.
+    pub fn detached_origin(&self) -> Option<(CommitId, String)> {
+        let Head::Detached(commit) = self.previous_head else { return None };
+        Some((commit, format!("{}{commit}", PreviewRecord::ORIGIN_REF_PREFIX)))
+    }
+}
+
 impl Record for PreviewRecord {
     const FORMAT: u32 = 1;
 }
