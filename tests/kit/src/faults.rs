@@ -89,9 +89,7 @@ pub fn with_git_wrapper(sandbox: &Sandbox, call: &str, replacement_script: &str,
     );
     sandbox.program("other/git", &script);
     let mut command = sandbox.proq_command(&sandbox.repo, args);
-    if call.starts_with("read-tree") {
-        force_git_checkout(&mut command);
-    }
+    force_git(&mut command, call);
     let known: Vec<_> =
         command.get_envs().filter(|(name, _)| *name == "PATH").filter_map(|(_, to)| to).collect();
     let mut path = sandbox.root().join("bin/other").into_os_string();
@@ -101,10 +99,15 @@ pub fn with_git_wrapper(sandbox: &Sandbox, call: &str, replacement_script: &str,
     command
 }
 
-/// Makes a command leave files and index to git where it could do without: a setting states how git is to
-/// write the index.
-pub fn force_git_checkout(command: &mut Command) {
-    let setting = [("COUNT", "1"), ("KEY_0", "index.version"), ("VALUE_0", "2")];
+/// Makes a command start git for `call` where it could do without: a setting states how git is to write the
+/// index, or the files of refs.
+fn force_git(command: &mut Command, call: &str) {
+    let (key, value) = match call {
+        _ if call.starts_with("read-tree") => ("index.version", "2"),
+        _ if call.starts_with("update-ref --stdin") => ("core.sharedRepository", "umask"),
+        _ => return,
+    };
+    let setting = [("COUNT", "1"), ("KEY_0", key), ("VALUE_0", value)];
     command.envs(setting.map(|(name, value)| (format!("GIT_CONFIG_{name}"), value)));
 }
 
@@ -145,9 +148,7 @@ pub fn run_with_race(sandbox: &Sandbox, moment: &str, act: &str, args: &[&str]) 
     std::fs::set_permissions(bin.join("git"), std::fs::Permissions::from_mode(0o755)).unwrap();
     let mut command: Command = sandbox.proq_command(&sandbox.repo, args);
     command.env("PATH", format!("{}:{path}", bin.display()));
-    if moment.starts_with("read-tree") {
-        force_git_checkout(&mut command);
-    }
+    force_git(&mut command, moment);
     let out = sandbox.output(command);
     assert!(done.exists(), "no call of git held '{moment}': {}", out.to_text());
     out

@@ -140,6 +140,9 @@ killed! {
     undoes_landing_with_linked_files: dirty_with_lanes, ["merge", "one"], "transition.linked", Before;
     undoes_landing_with_written_files: dirty_with_lanes, ["merge", "one"], "transition.brought", Before;
     undoes_landing_with_staged_refs: dirty_with_lanes, ["merge", "one"], "transition.staged", Before;
+    undoes_landing_with_locked_base: dirty_with_lanes, ["merge", "one"], "branch_move.locked", Before;
+    undoes_landing_with_reflog_only: dirty_with_lanes, ["merge", "one"], "branch_move.logged", Before;
+    keeps_landing_without_reflog_of_head: dirty_with_lanes, ["merge", "one"], "branch_move.moved", LANDED;
     keeps_landing_after_base_update: dirty_with_lanes, ["merge", "one"], "transition.moved", LANDED;
     keeps_landing_with_installed_index: dirty_with_lanes, ["merge", "one"], "transition.installed", LANDED;
     keeps_landing_with_written_record: dirty_with_lanes, ["merge", "one"], "record.written", LANDED;

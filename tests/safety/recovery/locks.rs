@@ -13,6 +13,8 @@ fn killed_landing() -> (Sandbox, RepoState, String) {
     let _ = uninterrupted.proq(&["merge", "--no-cleanup", "one"]).ok();
     let landed_commit = uninterrupted.git(&["rev-parse", "main"]);
     let sandbox = fixtures::dirty_with_lanes();
+    // Only git knows what this setting means for new files, so git has to lock and move the refs.
+    sandbox.git(&["config", "core.sharedRepository", "umask"]);
     let before = RepoState::capture(&sandbox);
     kill_at(&sandbox, "transition.staged", &["merge", "one"]);
     wait_for_git_locks(&sandbox);

@@ -218,7 +218,7 @@ fn move_ref(
     (from, to): (CommitId, CommitId),
     mv: &RefMove,
 ) -> Result<(), Error> {
-    match prepared.commit() {
+    match prepared.commit(tree.repo) {
         Ok(false) => return Ok(()),
         Ok(true) => {}
         Err(e) if has_ref_moved(tree, from, to, mv).unwrap_or(false) => (tree.warn)(e.to_string()),

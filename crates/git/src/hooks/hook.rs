@@ -41,7 +41,7 @@ impl Repo {
             .command_dir()
             .join(self.git().args(["rev-parse", "--git-path", "hooks"]).run()?.trimmed_stdout());
         let mode = folder.join(PRE_MERGE_HOOK).metadata().map(|m| m.permissions().mode());
-        let has_hook = mode.is_ok_and(|mode| mode & 0o111 != 0) || self.has_hook_config_sections();
+        let has_hook = mode.is_ok_and(|mode| mode & 0o111 != 0) || has_hook_config_sections(&self.gix);
         Ok(has_hook.then_some(folder))
     }
 
@@ -81,15 +81,15 @@ impl Repo {
         self.git_in(dir).env("GIT_DIR", admin).env("GIT_WORK_TREE", dir).args(NO_HOOKS_OPTIONS)
     }
 
-    /// Returns whether hooks are configured in `hook` sections, as newer versions of git allow.
-    fn has_hook_config_sections(&self) -> bool {
-        self.gix.config_snapshot().sections_by_name("hook").is_some_and(|mut all| all.next().is_some())
-    }
-
     /// Returns whether git could find a hook for a worktree: a file with its name in the hook folder, or
     /// hooks configured in sections.
     pub fn may_have_hook(&self, dir: &Path, name: &str) -> bool {
-        let config = self.gix.config_snapshot();
+        self.may_have_hook_by(&self.gix, dir, name)
+    }
+
+    /// Does what [`Repo::may_have_hook`] does, by the settings with which the worktree was opened as `local`.
+    pub(crate) fn may_have_hook_by(&self, local: &gix::Repository, dir: &Path, name: &str) -> bool {
+        let config = local.config_snapshot();
         let folder = match config.trusted_path("core.hooksPath") {
             Ok(Some(path)) => dir.join(path),
             Ok(None) => self.common_dir().join("hooks"),
@@ -97,6 +97,11 @@ impl Repo {
         };
         // Only git reads a worktree's own configuration.
         let has_worktree_config = config.boolean("extensions.worktreeConfig") == Some(true);
-        has_worktree_config || folder.join(name).exists() || self.has_hook_config_sections()
+        has_worktree_config || folder.join(name).exists() || has_hook_config_sections(local)
     }
+}
+
+/// Returns whether hooks are configured in `hook` sections, as newer versions of git allow.
+fn has_hook_config_sections(gix: &gix::Repository) -> bool {
+    gix.config_snapshot().sections_by_name("hook").is_some_and(|mut all| all.next().is_some())
 }

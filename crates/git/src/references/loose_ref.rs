@@ -48,9 +48,7 @@ impl Repo {
         }
         // Keeps others from packing the ref while it is deleted.
         let packed_lock = RefLock::acquire(packed_refs.with_extension("lock"))?;
-        let is_file = ref_path.symlink_metadata().ok()?.is_file();
-        let is_at_old = is_file && std::fs::read(&ref_path).ok()? == format!("{old}\n").into_bytes();
-        if !is_at_old || self.conflicts_with_packed_ref(name)? {
+        if !is_loose_ref_at(&ref_path, old) || self.conflicts_with_packed_ref(name)? {
             return None;
         }
         fail_points::hit("ref.deletable");
@@ -67,9 +65,15 @@ impl Repo {
     }
 
     /// Returns whether refs are plain files, and the parts of a name need no check by git.
-    fn is_plain_loose_name(&self, name: &str) -> bool {
+    pub(super) fn is_plain_loose_name(&self, name: &str) -> bool {
         name.split('/').all(|part| is_plain_ref_component(part.as_bytes())) && self.has_plain_file_refs()
     }
+}
+
+/// Returns whether the file of a ref, which is no link, has the commit `id`.
+pub(super) fn is_loose_ref_at(ref_path: &Path, id: CommitId) -> bool {
+    ref_path.symlink_metadata().is_ok_and(|meta| meta.is_file())
+        && std::fs::read(ref_path).is_ok_and(|text| text == format!("{id}\n").into_bytes())
 }
 
 /// Removes the empty folders above the file of the ref `name`, except the first two, as git does.

@@ -26,7 +26,13 @@ impl RefLock {
         Some(RefLock { file, lock_path: path, is_removed_on_drop: true })
     }
 
-    fn rename_to_ref(mut self, ref_path: &Path) -> Result<()> {
+    /// Writes the object id that the ref gets, durably.
+    pub(super) fn write(&mut self, id: Oid) -> Result<()> {
+        self.file.write_all(format!("{id}\n").as_bytes())?;
+        self.file.sync_all()
+    }
+
+    pub(super) fn rename_to_ref(mut self, ref_path: &Path) -> Result<()> {
         std::fs::rename(&self.lock_path, ref_path)?;
         self.is_removed_on_drop = false;
         Ok(())
@@ -43,7 +49,11 @@ impl Drop for RefLock {
 
 /// Appends a line to a reflog and runs `action`. If `action` fails, the log is restored: a ref that was not
 /// created has no log, and no partial line is left that git's next line would be joined to.
-fn run_with_reflog_line(log: &Path, line: &[u8], action: impl FnOnce() -> Result<()>) -> Result<()> {
+pub(super) fn run_with_reflog_line(
+    log: &Path,
+    line: &[u8],
+    action: impl FnOnce() -> Result<()>,
+) -> Result<()> {
     std::fs::create_dir_all(log.parent().unwrap_or(log))?;
     let mut file = File::options().append(true).create(true).open(log)?;
     let old_len = file.metadata()?.len();
@@ -67,13 +77,8 @@ impl Repo {
         let new = target.into();
         let short = name.strip_prefix(BRANCH_PREFIX)?;
         let has_ordinary_parts = short.split('/').all(|part| is_plain_ref_component(part.as_bytes()));
-        let is_printable = |b: u8| matches!(b, b' '..=b'~');
         let is_logged = self.setting_text("core.logAllRefUpdates").is_none_or(|set| set == "true");
-        if !has_ordinary_parts
-            || !message.bytes().all(is_printable)
-            || !is_logged
-            || !self.has_plain_file_refs()
-        {
+        if !has_ordinary_parts || !is_logged || !self.has_plain_file_refs() {
             return None;
         }
         let kind = self.gix.find_header(new.0).ok()?.kind();
@@ -83,11 +88,20 @@ impl Repo {
         if kind != gix::object::Kind::Commit || head == format!("ref: {name}") {
             return None;
         }
-        let mut line = format!("{} {new} ", new.null()).into_bytes();
+        self.create_loose_ref(name, new, Some(&self.reflog_line(new.null(), new, message)?))
+    }
+
+    /// Returns the line that git would now add to the reflog of a ref that moves from `old` to `new`. Returns
+    /// `None` if git would change the message, or only git can determine the committer.
+    pub(super) fn reflog_line(&self, old: Oid, new: Oid, message: &str) -> Option<Vec<u8>> {
+        let is_printable = |b: u8| matches!(b, b' '..=b'~');
+        if !message.bytes().all(is_printable) || message.split(' ').any(str::is_empty) {
+            return None;
+        }
+        let mut line = format!("{old} {new} ").into_bytes();
         self.committer()?.to_ref(&mut gix::date::parse::TimeBuf::default()).write_to(&mut line).ok()?;
         line.extend_from_slice(format!("\t{message}\n").as_bytes());
-
-        self.create_loose_ref(name, new, Some(&line))
+        Some(line)
     }
 
     /// Creates the file of a ref that does not exist, durably, and adds `log_line` to its reflog. Returns
@@ -102,7 +116,7 @@ impl Repo {
         if ref_path.symlink_metadata().is_ok() || log.is_dir() || self.conflicts_with_packed_ref(name)? {
             return None;
         }
-        lock.file.write_all(format!("{new}\n").as_bytes()).and_then(|()| lock.file.sync_all()).ok()?;
+        lock.write(new).ok()?;
         fail_points::hit("branch.locked");
         let publish = || {
             fail_points::hit("branch.logged");
@@ -117,7 +131,13 @@ impl Repo {
     /// Returns whether refs are files that git writes with ordinary permissions, and no hook is notified of
     /// them.
     pub(crate) fn has_plain_file_refs(&self) -> bool {
-        let config = self.gix.config_snapshot();
+        self.has_plain_file_refs_by(&self.gix, self.command_dir())
+    }
+
+    /// Does what [`Repo::has_plain_file_refs`] does, for git in the worktree at `dir` and by the settings with
+    /// which that was opened as `local`.
+    pub(super) fn has_plain_file_refs_by(&self, local: &gix::Repository, dir: &Path) -> bool {
+        let config = local.config_snapshot();
         let mut sections = config.sections_by_name("extensions").into_iter().flatten();
         let has_extensions = sections.any(|section| {
             let body = section.body();
@@ -128,7 +148,7 @@ impl Repo {
             && self.main_worktree().is_some()
             && config.string("core.sharedRepository").is_none()
             && !has_extensions
-            && !self.may_have_hook(self.command_dir(), "reference-transaction")
+            && !self.may_have_hook_by(local, dir, "reference-transaction")
             && !has_build_specific_config(self.program().path())
             && !fail_points::is_git_forced()
     }

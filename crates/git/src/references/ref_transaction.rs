@@ -9,6 +9,7 @@ use std::sync::mpsc;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
+use super::locked_branch::LockedBranch;
 use super::refs::classify_ref_failure;
 use crate::base::head::{Head, RefMove};
 use crate::base::lock_file::{create_linked_lock_file, is_same_file};
@@ -22,6 +23,7 @@ pub(crate) enum PreparedMove {
     Nothing,
     UpdateRef(UpdateRefProcess),
     HeadFile(HeadFileLock),
+    LockedBranch(LockedBranch),
 }
 
 /// Ref transaction whose locks git-proq has requested but not yet confirmed. git takes a while to start;
@@ -72,6 +74,11 @@ pub(crate) fn start_move<'a>(
             // git locks HEAD for the name that HEAD contains, not for the target of a symbolic ref of that
             // name.
             let name = repo.branch_name_in_head(dir, &tree.git_dir, name)?.unwrap_or_else(|| name.clone());
+            if let Some(locked) =
+                LockedBranch::acquire(tree, &name, (from, to), keeper_ref_name(tree.scratch), message)
+            {
+                return Ok(PendingMove::without_retry(PreparedMove::LockedBranch(locked)));
+            }
             format!("update refs/heads/{name}\0{to}\0{from}\0")
         }
         RefMove::Switch { from: old_head, to: Head::Detached(id) } => {
@@ -150,8 +157,9 @@ fn start_detach<'a>(
 impl PreparedMove {
     /// Commits the move. If it fails, nothing has moved. Returns whether a git process that was killed
     /// afterwards has left locks.
-    pub fn commit(self) -> Result<bool, Error> {
+    pub fn commit(self, repo: &Repo) -> Result<bool, Error> {
         match self {
+            PreparedMove::LockedBranch(locked) => locked.commit(repo).map(|()| false),
             PreparedMove::Nothing => Ok(false),
             PreparedMove::UpdateRef(process) => process.commit(),
             PreparedMove::HeadFile(lock) => lock.commit().map(|()| false),
