@@ -266,7 +266,7 @@ impl EventLog<'_> {
         let _lock = self.store.locks().acquire(&LockName::Events)?;
         let path = self.store.layout().event_log();
         let tail = read_tail(&path)?;
-        let n = last_event_number(self.store)? + 1;
+        let n = last_number_by(self.store, &tail)? + 1;
         // The cursor comes first, so that a kill cannot leave an event that is never delivered.
         if is_due && !DispatchCursor::exists(self.store) {
             DispatchCursor::create(self.store, n - 1)?;
@@ -337,13 +337,18 @@ fn append_bytes(path: &Path, bytes: &[u8], is_new: bool) -> Result<(), Error> {
 /// # Errors
 /// Fails when a file of the log cannot be read.
 pub fn last_event_number(store: &Store) -> Result<u64, Error> {
-    if let Some(n) = last_number_in(&store.layout().event_log())? {
+    last_number_by(store, &read_tail(&store.layout().event_log())?)
+}
+
+/// Returns the number of the last event, with `tail` as the end of the current file.
+fn last_number_by(store: &Store, tail: &Tail) -> Result<u64, Error> {
+    if let Some(n) = last_number_in(&store.layout().event_log(), tail)? {
         return Ok(n);
     }
     // No event has been written since the last rotation.
     let newest = store.layout().list_full_event_logs().pop();
     let Some((first, path)) = newest else { return Ok(0) };
-    Ok(last_number_in(&path)?.unwrap_or(first.saturating_sub(1)))
+    Ok(last_number_in(&path, &read_tail(&path)?)?.unwrap_or(first.saturating_sub(1)))
 }
 
 /// The last bytes of a file, at most [`TAIL_BYTES`], and the length of the whole file.
@@ -384,10 +389,9 @@ fn parse_number(line: &[u8]) -> Option<u64> {
     serde_json::from_slice::<NumberedLine>(line).ok().map(|line| line.n)
 }
 
-/// Returns the number of the last event in a log file; none when it has no readable line.
-fn last_number_in(path: &Path) -> Result<Option<u64>, Error> {
+/// Returns the number of the last event in a log file with this end; none when it has no readable line.
+fn last_number_in(path: &Path, tail: &Tail) -> Result<Option<u64>, Error> {
     let find_last = |bytes: &[u8]| bytes.rsplit(|b| *b == b'\n').find_map(parse_number);
-    let tail = read_tail(path)?;
     match find_last(&tail.bytes) {
         None if tail.file_length > TAIL_BYTES => {
             Ok(find_last(&std::fs::read(path).map_err(Error::io("read", path))?))
