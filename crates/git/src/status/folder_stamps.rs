@@ -197,7 +197,8 @@ fn parse_stamps(bytes: &[u8], tree: ObjectId, device: u64, now: u64) -> Option<V
 
 /// Computes a checksum that detects a file truncated or garbled by a power failure.
 fn checksum(bytes: &[u8]) -> u64 {
-    let word = |chunk: &[u8]| chunk.iter().fold(0, |word: u64, byte| word << 8 | u64::from(*byte));
+    let short_word = |chunk: &[u8]| chunk.iter().fold(0, |word: u64, byte| word << 8 | u64::from(*byte));
+    let word = |chunk: &[u8]| chunk.try_into().map_or_else(|_| short_word(chunk), u64::from_be_bytes);
     let mix = |sum: u64, chunk| (sum.rotate_left(5) ^ word(chunk)).wrapping_mul(0x517C_C1B7_2722_0A95);
     bytes.chunks(8).fold(u64::try_from(bytes.len()).unwrap_or_default(), mix)
 }
