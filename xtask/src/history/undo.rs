@@ -182,7 +182,14 @@ fn revert_state(now: &Model, after: &Model, before: &Model) -> Option<ExpectedSt
     if has_moved && (main(before) != main(after) || before.preview != after.preview) {
         // Later changes may have become part of what is parked again.
         blind.insert(MAIN.to_owned());
-        let mark_uncertain = |snap: &mut Snapshot| snap.is_uncertain = true;
+        let (now_main, after_main) = (now.main(), after.main());
+        let mark_uncertain = |snap: &mut Snapshot| {
+            snap.is_uncertain = true;
+            // The only copy of an ignored file was the one in the checkout, which its owner has changed.
+            snap.files.retain(|path, _| {
+                !is_ignored(path) || now_main.files.get(path) == after_main.files.get(path)
+            });
+        };
         model.preview.iter_mut().filter_map(|open| open.parked.as_mut()).for_each(mark_uncertain);
         model.lanes.values_mut().flat_map(|lane| &mut lane.preview_edits).for_each(mark_uncertain);
     }
