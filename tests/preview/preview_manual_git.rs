@@ -2,7 +2,7 @@
 
 use proq_test_kit::faults::run_with_race;
 use proq_test_kit::snapshots::{assert_no_preview_left, assert_same_image, waiting_snapshots};
-use proq_test_kit::{Sandbox, WorktreeState};
+use proq_test_kit::{RepoState, Sandbox, WorktreeState};
 
 /// Opens a preview of a lane from a checkout with a staged change, an unstaged one in the same file, and an
 /// untracked file. Returns the image of the checkout before the preview.
@@ -357,4 +357,33 @@ fn hints_lead_back_when_the_base_branch_was_renamed() {
     }
     let _ = sandbox.proq(&["preview", "--back"]).ok();
     assert_same_image(&before, &WorktreeState::capture(&sandbox, &sandbox.repo));
+}
+
+#[test]
+fn undo_keeps_edits_made_after_manual_return() {
+    for edit in ["rm d", "echo edited > d", "echo new > d-new", "chmod +x d"] {
+        for finish in [&["preview", "--back"][..], &["preview", "x"]] {
+            let sandbox = Sandbox::new();
+            sandbox.sh("for f in a d; do echo $f > $f; done; git add .; git commit -qm files");
+            sandbox.lane_with_commit("x", "echo 1 > one");
+            sandbox.sh("rm a; echo untracked > u; echo staged > s; git add s");
+            let _ = sandbox.proq(&["preview", "x"]).ok();
+            sandbox.sh("git switch -q main");
+            sandbox.sh(edit);
+            let before = RepoState::capture(&sandbox);
+            let _ = sandbox.proq(finish).ok();
+            let undone = sandbox.proq(&["undo"]).to_text();
+            assert!(undone.contains("undid") && !undone.contains("set aside"), "{edit}: {undone}");
+            RepoState::capture(&sandbox).assert_same(&before, edit);
+            // The edit does not wait with the parked changes, so it may go on.
+            sandbox.sh("echo later > d; echo later > d-new");
+            let _ = sandbox.proq(&["preview", "--back"]).ok();
+            let status = sandbox.git(&["status", "--short"]);
+            assert!(
+                status.contains(" D a\n") && status.contains("?? u") && status.contains("A  s"),
+                "{status}"
+            );
+            sandbox.assert_healthy();
+        }
+    }
 }

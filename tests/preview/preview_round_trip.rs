@@ -171,3 +171,17 @@ fn works_in_a_reftable_repository() {
     let _ = sandbox.proq(&["--json", "merge", "show", "--onto", "main"]).ok();
     assert_eq!(sandbox.git(&["show", "main:lane.txt"]), "lane");
 }
+
+#[test]
+fn file_in_place_of_ignored_folder_is_an_edit() {
+    let sandbox = Sandbox::new();
+    sandbox.sh("echo '*.log' > .gitignore; git add .; git commit -qm ignore");
+    sandbox.lane_with_commit("x", "echo 1 > one");
+    sandbox.sh("mkdir t; echo log > t/z.log");
+    let _ = sandbox.proq(&["preview", "x"]).ok();
+    sandbox.sh("rm -r t; echo mine > t");
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    assert!(!sandbox.repo.join("t").exists());
+    let _ = sandbox.proq(&["preview", "x"]).ok();
+    assert_eq!(sandbox.read("t"), "mine\n");
+}

@@ -283,6 +283,6 @@ impl PreviewEntry<'_, '_> {
     fn restore_edit(&self, id: &String) -> Result<(RestoreOutcome, CommitId), lane::Error> {
         let forget_edit = |lane: &mut AnyLane| lane.preview_edit_snapshots.retain(|edit| edit != id);
         let record_steps = self.op.lane_record_step(&self.lane.name, forget_edit)?.into_iter().collect();
-        self.op.restore_then(self.main, id, self.tip, record_steps)
+        self.op.restore_then(self.main, id, self.tip, None, record_steps)
     }
 }

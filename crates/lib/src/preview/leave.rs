@@ -21,6 +21,7 @@ use super::{Error, main_checkout};
 use crate::event::log;
 use crate::lane;
 use crate::lane::Project;
+use crate::lane::parking::pre_restore_state::PreRestoreState;
 use crate::lane::state::lane_state::effective_state;
 use crate::lane::steps::preview_return;
 use crate::operation::journaled_operation::Operation;
@@ -125,7 +126,7 @@ fn leave_shown(
         &edits.empty_folders,
     )?;
     delete_preview_branch(op, preview, current.commit)?;
-    let mut result = restore_user_changes(op, checkout, preview, origin)?;
+    let mut result = restore_user_changes(op, checkout, preview, origin, None)?;
     result.saved_edits = edits.commit;
     let (main, from) = (checkout.dir().to_owned(), current.commit);
     op.defer(move |project| main_checkout::run_post_checkout_hook(project, &main, from, origin));
@@ -163,7 +164,24 @@ pub(super) fn finish_at_origin(
         }
         delete_preview_branch(op, preview, tip)?;
     }
-    restore_user_changes(op, checkout, preview, current.commit)
+    let before = state_before_return(op, checkout, preview, current.commit)?;
+    restore_user_changes(op, checkout, preview, current.commit, before)
+}
+
+/// Saves what the user has changed in the checkout since switching back by hand, so that an undo can tell it
+/// from the parked changes. None if there is nothing of the one or the other.
+fn state_before_return(
+    op: &Operation<'_>,
+    checkout: &LockedWorktree<'_>,
+    preview: &PreviewRecord,
+    origin: CommitId,
+) -> Result<Option<PreRestoreState>, Error> {
+    let Some(id) = &preview.parked_snapshot else { return Ok(None) };
+    let parked = op.project.find_unrestored_snap(id)?.filter(|snap| !op.project.is_snap_lost(snap));
+    let Some(parked) = parked else { return Ok(None) };
+    let reason = format!("what was there before snapshot {id} came back");
+    let before = op.snapshot_before_restore(checkout.dir(), origin, &reason, &parked.id)?;
+    Ok(Some(before).filter(|before| before.snapshot_id.is_some()))
 }
 
 /// Refuses to return to a branch that is now checked out in another worktree.
@@ -174,12 +192,14 @@ pub(super) fn require_origin_free(repo: &Repo, preview: &PreviewRecord) -> Resul
     }
 }
 
-/// Restores the user's parked changes at the commit `origin`, and removes the preview's record.
+/// Restores the user's parked changes at the commit `origin`, and removes the preview's record. `before` is the
+/// present state of the checkout; none if it is clean.
 fn restore_user_changes(
     op: &Operation<'_>,
     checkout: &LockedWorktree<'_>,
     preview: &PreviewRecord,
     origin: CommitId,
+    before: Option<PreRestoreState>,
 ) -> Result<LeaveResult, Error> {
     let mut result = LeaveResult {
         lane: preview.lane.clone(),
@@ -201,7 +221,7 @@ fn restore_user_changes(
     if let Some(user_snapshot) = user_snapshot {
         let close_steps = vec![main_checkout::delete_preview_record_step(op)?];
         let (restored, commit) = op
-            .restore_then(checkout.dir(), &user_snapshot.id, origin, close_steps)
+            .restore_then(checkout.dir(), &user_snapshot.id, origin, before, close_steps)
             .map_err(changes_obstructed)?;
         if matches!(restored, RestoreOutcome::Conflict(_)) {
             result.conflicting_snapshot = Some(commit);
@@ -294,7 +314,7 @@ pub(super) fn park_edits(
     let checkout = op.lock_worktree(main)?;
     let scan = checkout.scan();
     let Some(edit_snapshot) =
-        op.snapshot_files_or_sparse(main, current.commit, &reason, &preview.ignored, &scan)?
+        op.snapshot_files_or_sparse(main, current.commit, &reason, &preview.excluded_paths(main), &scan)?
     else {
         // Git does not record empty folders, so an empty folder of the preview is no work for which a lane
         // would be kept.

@@ -151,9 +151,9 @@ fn require_unobstructed(
     if !unmerged.is_empty() {
         return Err(git::Error::Unmerged { dir: checkout.dir().to_owned(), unmerged_paths: unmerged }.into());
     }
+    let excluded_paths = preview.map(|open| open.excluded_paths(checkout.dir())).unwrap_or_default();
     let is_ignored = |path: &RepoPath| {
-        let ignored_paths = preview.map(|open| open.ignored.as_slice()).unwrap_or_default();
-        ignored_paths.contains(path) || path.parents().any(|parent| ignored_paths.contains(&parent))
+        excluded_paths.contains(path) || path.parents().any(|parent| excluded_paths.contains(&parent))
     };
     let parked_entries = status.untracked().filter(|entry| !entry.is_nested_repo && !is_ignored(&entry.path));
     let parked_paths: HashSet<RepoPath> = parked_entries.map(|entry| entry.path.clone()).collect();

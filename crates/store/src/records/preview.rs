@@ -1,5 +1,8 @@
 //! Record of the open preview.
 
+use std::collections::HashSet;
+use std::path::Path;
+
 use proq_base::lane_name::LaneName;
 use proq_git::base::head::Head;
 use proq_git::status::local_state::LocalState;
@@ -49,6 +52,14 @@ pub struct PreviewRecord {
 }
 
 impl PreviewRecord {
+    /// Returns the paths of the checkout at `dir` that do not count as edits made in the preview: those that
+    /// were ignored before, except a folder in whose place there is a file now.
+    pub fn excluded_paths(&self, dir: &Path) -> Vec<RepoPath> {
+        let folders: HashSet<RepoPath> = self.ignored.iter().flat_map(RepoPath::parents).collect();
+        let is_folder = |path: &RepoPath| path.to_fs_path(dir).symlink_metadata().is_ok_and(|m| m.is_dir());
+        self.ignored.iter().filter(|path| !folders.contains(path) || is_folder(path)).cloned().collect()
+    }
+
     /// Prefix of the refs that keep the commits that previews were entered from.
     pub const ORIGIN_REF_PREFIX: &str = "refs/proq/preview/";
 

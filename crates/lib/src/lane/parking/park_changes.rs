@@ -218,12 +218,14 @@ impl Operation<'_> {
 
     /// Restores a snapshot, marks it as restored and performs `following_steps`. Where HEAD has moved and the
     /// changes had to be merged, the operation cannot be rolled back: the worktree differs from before.
-    /// Returns also the commit that holds the changes, restored or not.
+    /// `before` is the present state of the worktree; none if it is clean. Returns also the commit that holds
+    /// the changes, restored or not.
     pub(crate) fn restore_then(
         &self,
         dir: &Path,
         id: &str,
         head: CommitId,
+        before: Option<PreRestoreState>,
         following_steps: Vec<BoxedStep>,
     ) -> Result<(RestoreOutcome, CommitId), Error> {
         let repo = &self.project.repo;
@@ -233,7 +235,7 @@ impl Operation<'_> {
             dir: dir.to_owned(),
             snapshot_id: renewed_id.clone(),
             head,
-            state_before: None,
+            state_before: before,
         };
         let mut steps = vec![BoxedStep::from(restore)];
         steps.extend(self.mark_restored_step(&renewed_id)?);
@@ -360,6 +362,6 @@ impl Project {
             return Ok(Vec::new());
         }
         let open = PreviewRecord::load_if_exists(&self.store.layout().preview_record())?;
-        Ok(open.map(|open| open.ignored).unwrap_or_default())
+        Ok(open.map(|open| open.excluded_paths(dir)).unwrap_or_default())
     }
 }

@@ -161,6 +161,12 @@ impl Operation<'_> {
         }
         let new_paths = snapshot.paths_not_in_others(&self.project.repo, &known_snapshots)?;
         let awaited = self.awaited_id_and_restore_command(old)?;
+        // The files of another state are restored to the worktree right away: `old` has the rest.
+        let has_rest = before.is_some_and(|before| before.snapshot_id.is_some())
+            && new_paths.is_empty()
+            && old.snapshot.ignored.is_empty()
+            && snapshot.ignored.is_empty();
+        let awaited = awaited.filter(|(id, _)| !(has_rest && *id == old.id));
         // No git object holds an ignored file, so this snapshot may be the only copy.
         let is_needed = !new_paths.is_empty() || !snapshot.ignored.is_empty() || awaited.is_some();
         let restored = match awaited {
