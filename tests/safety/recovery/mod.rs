@@ -1,5 +1,6 @@
 //! Recovery: what the next command finds and does after a command was killed at a fault point.
 
+mod branch_moves;
 mod fault_points;
 mod killed_resolve;
 mod live_processes;

@@ -22,6 +22,11 @@ pub(crate) fn create_linked_lock_file(lock: &Path, mark: &Path) -> std::io::Resu
 pub(crate) struct FileId(u64, u64);
 
 impl FileId {
+    /// Returns the id of an open file; `None` if it cannot be determined.
+    pub fn of(file: &File) -> Option<FileId> {
+        file.metadata().ok().map(|m| FileId(m.dev(), m.ino()))
+    }
+
     /// Reads the id of the file at a path; `None` if there is none.
     pub fn read(path: &Path) -> Option<FileId> {
         path.symlink_metadata().ok().map(|m| FileId(m.dev(), m.ino()))

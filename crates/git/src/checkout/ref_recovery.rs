@@ -54,6 +54,9 @@ pub(crate) fn clear_ref_locks(tree: &WorktreeContext<'_>, to: CommitId, mv: &Ref
         RefMove::Branch(name) => {
             let symbolic_name =
                 tree.repo.branch_name_in_head(tree.dir, &tree.git_dir, name)?.filter(|other| other != name);
+            for name in symbolic_name.iter().chain([name]) {
+                ref_transaction::release_branch_lock(tree.repo, name, tree.scratch)?;
+            }
             let names = symbolic_name.iter().chain([name]).map(|name| format!("refs/heads/{name}"));
             names
                 .fold(stale, |stale, name| stale.with_ref(&name, Some(to)))
@@ -85,11 +88,13 @@ pub(crate) fn has_ref_moved(
     }
 }
 
-/// Returns whether the branch `name` has left `from` and is at `to` or at a descendant of `to`.
+/// Returns whether the branch `name` has left `from` and is at `to` or at a descendant of `to`. In an undo, `to` is an
+/// ancestor of `from`: another process committed on the branch at `from` if its tip descends from that.
 pub(crate) fn has_branch_moved(repo: &Repo, from: CommitId, to: CommitId, name: &str) -> Result<bool, Error> {
     let Some(tip) = repo.branch_tip(name)?.filter(|tip| *tip != from) else { return Ok(false) };
-    // In an undo, `to` is an ancestor of `from`. A missing object has no descendants.
-    Ok(tip == to || (repo.has_object(to) && repo.is_ancestor(to, tip)?))
+    // A missing object has no descendants.
+    let descends = |id| Ok::<_, Error>(repo.has_object(id) && repo.is_ancestor(id, tip)?);
+    Ok(tip == to || (descends(to)? && !(descends(from)? && repo.is_ancestor(to, from)?)))
 }
 
 /// Removes the locks that a killed git left while it moved the ref `name` to `new`. `scratch` was created

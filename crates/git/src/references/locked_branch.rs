@@ -14,6 +14,11 @@ use crate::repository::open_settings;
 use crate::repository::worktree_context::WorktreeContext;
 use crate::{CommitId, Error, Repo};
 
+/// Names of files in a step's scratch folder. `HEAD.lock` and the lock of a branch are hard links to them, which
+/// shows that the locks belong to the step.
+pub(super) const HEAD_LOCK_LINK_FILE: &str = "mark-head";
+pub(super) const BRANCH_LOCK_LINK_FILE: &str = "mark-branch";
+
 /// Branch of a worktree that is about to move: its lock, which holds the new commit, and the lock of HEAD.
 /// Dropping it releases the locks and changes nothing.
 pub(crate) struct LockedBranch {
@@ -62,15 +67,21 @@ impl LockedBranch {
         {
             return None;
         }
-        let log_line = repo.reflog_line(from.oid(), to.oid(), message)?;
+        let log_line = repo.reflog_line(&settings, from.oid(), to.oid(), message)?;
+        let (branch_log, head_log) = (common.join("logs").join(&name), tree.git_dir.join("logs/HEAD"));
+        if branch_log.is_dir() || head_log.is_dir() {
+            return None;
+        }
         repo.create_private_ref(&keeper_ref, to)?;
-        let mut branch_lock = RefLock::acquire(common.join(format!("{name}.lock")))?;
+        let branch_mark = tree.scratch.join(BRANCH_LOCK_LINK_FILE);
+        let mut branch_lock = RefLock::acquire_linked(common.join(format!("{name}.lock")), &branch_mark)?;
         fail_points::hit("branch_move.locked");
         if !is_loose_ref_at(&ref_path, from) {
             return None;
         }
         branch_lock.write(to.oid()).ok()?;
-        let head_lock = RefLock::acquire(tree.git_dir.join("HEAD.lock"))?;
+        let head_mark = tree.scratch.join(HEAD_LOCK_LINK_FILE);
+        let head_lock = RefLock::acquire_linked(tree.git_dir.join("HEAD.lock"), &head_mark)?;
         is_current().then(|| LockedBranch {
             branch: branch.to_owned(),
             target: to,
@@ -78,8 +89,8 @@ impl LockedBranch {
             branch_lock,
             head_lock,
             ref_path,
-            branch_log: common.join("logs").join(&name),
-            head_log: tree.git_dir.join("logs/HEAD"),
+            branch_log,
+            head_log,
             log_line,
         })
     }
@@ -211,6 +222,8 @@ mod tests {
             "cd .git/hooks; printf '#!/bin/sh\n' >reference-transaction; chmod +x reference-transaction",
             "git config user.name .",
             "git update-ref refs/proq/op/step-a-0 HEAD",
+            "printf '[core]\\n\\tsharedRepository\\n' >> .git/config",
+            "rm .git/logs/refs/heads/main; mkdir .git/logs/refs/heads/main",
         ] {
             let fixture = create_fixture(script);
             let list = || {

@@ -2,28 +2,41 @@
 //! hook or name requires more than that.
 
 use std::fs::File;
-use std::io::{Result, Write};
+use std::io::{Error, Result, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use proq_base::fail_points;
 
 use crate::base::head::BRANCH_PREFIX;
+use crate::base::lock_file::{FileId, create_linked_lock_file};
 use crate::repository::head_file::read_head;
 use crate::repository::settings::has_build_specific_config;
 use crate::{Oid, Repo};
 
-/// Lock file of a ref, removed on drop unless it was renamed to the ref.
+/// Lock file of a ref, removed on drop unless it was renamed to the ref or replaced by another process: users and
+/// agents delete lock files.
 pub(super) struct RefLock {
     file: File,
     lock_path: PathBuf,
-    /// Whether dropping this value removes the lock file.
-    is_removed_on_drop: bool,
 }
 
 impl RefLock {
     pub(super) fn acquire(path: PathBuf) -> Option<RefLock> {
         let file = File::create_new(&path).ok()?;
-        Some(RefLock { file, lock_path: path, is_removed_on_drop: true })
+        Some(RefLock { file, lock_path: path })
+    }
+
+    /// Acquires the lock as a hard link to the file `mark`, by which recovery knows whose lock it is.
+    pub(super) fn acquire_linked(path: PathBuf, mark: &Path) -> Option<RefLock> {
+        let file = create_linked_lock_file(&path, mark).ok()?;
+        let mut lock = RefLock { file, lock_path: path };
+        lock.file.set_len(0).and_then(|()| lock.file.rewind()).ok()?;
+        Some(lock)
+    }
+
+    /// Returns whether the lock file is still the one that was created.
+    fn is_held(&self) -> bool {
+        FileId::of(&self.file).is_some_and(|id| FileId::read(&self.lock_path) == Some(id))
     }
 
     /// Writes the object id that the ref gets, durably.
@@ -32,16 +45,21 @@ impl RefLock {
         self.file.sync_all()
     }
 
-    pub(super) fn rename_to_ref(mut self, ref_path: &Path) -> Result<()> {
-        std::fs::rename(&self.lock_path, ref_path)?;
-        self.is_removed_on_drop = false;
-        Ok(())
+    /// Renames the lock file to the ref.
+    ///
+    /// # Errors
+    /// Fails without a change if another process has removed or replaced the lock.
+    pub(super) fn rename_to_ref(self, ref_path: &Path) -> Result<()> {
+        if !self.is_held() {
+            return Err(Error::other(format!("{} was removed", self.lock_path.display())));
+        }
+        std::fs::rename(&self.lock_path, ref_path)
     }
 }
 
 impl Drop for RefLock {
     fn drop(&mut self) {
-        if self.is_removed_on_drop {
+        if self.is_held() {
             drop(std::fs::remove_file(&self.lock_path));
         }
     }
@@ -88,18 +106,25 @@ impl Repo {
         if kind != gix::object::Kind::Commit || head == format!("ref: {name}") {
             return None;
         }
-        self.create_loose_ref(name, new, Some(&self.reflog_line(new.null(), new, message)?))
+        self.create_loose_ref(name, new, Some(&self.reflog_line(&self.gix, new.null(), new, message)?))
     }
 
-    /// Returns the line that git would now add to the reflog of a ref that moves from `old` to `new`. Returns
-    /// `None` if git would change the message, or only git can determine the committer.
-    pub(super) fn reflog_line(&self, old: Oid, new: Oid, message: &str) -> Option<Vec<u8>> {
+    /// Returns the line that git would now add to the reflog of a ref that moves from `old` to `new`, by the
+    /// settings of `local`. Returns `None` if git would change the message, or only git can determine the
+    /// committer.
+    pub(super) fn reflog_line(
+        &self,
+        local: &gix::Repository,
+        old: Oid,
+        new: Oid,
+        message: &str,
+    ) -> Option<Vec<u8>> {
         let is_printable = |b: u8| matches!(b, b' '..=b'~');
         if !message.bytes().all(is_printable) || message.split(' ').any(str::is_empty) {
             return None;
         }
         let mut line = format!("{old} {new} ").into_bytes();
-        self.committer()?.to_ref(&mut gix::date::parse::TimeBuf::default()).write_to(&mut line).ok()?;
+        self.committer(local)?.to_ref(&mut gix::date::parse::TimeBuf::default()).write_to(&mut line).ok()?;
         line.extend_from_slice(format!("\t{message}\n").as_bytes());
         Some(line)
     }
@@ -147,6 +172,7 @@ impl Repo {
             && config.boolean("core.bare") != Some(true)
             && self.main_worktree().is_some()
             && config.string("core.sharedRepository").is_none()
+            && config.boolean("core.sharedRepository").is_none()
             && !has_extensions
             && !self.may_have_hook_by(local, dir, "reference-transaction")
             && !has_build_specific_config(self.program().path())

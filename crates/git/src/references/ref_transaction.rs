@@ -9,9 +9,9 @@ use std::sync::mpsc;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
-use super::locked_branch::LockedBranch;
+use super::locked_branch::{BRANCH_LOCK_LINK_FILE, HEAD_LOCK_LINK_FILE, LockedBranch};
 use super::refs::classify_ref_failure;
-use crate::base::head::{Head, RefMove};
+use crate::base::head::{BRANCH_PREFIX, Head, RefMove};
 use crate::base::lock_file::{create_linked_lock_file, is_same_file};
 use crate::repository::head_file::read_head;
 use crate::repository::worktree_context::WorktreeContext;
@@ -346,17 +346,23 @@ fn sync_head_folder(git_dir: &Path) {
     drop(File::open(git_dir).and_then(|folder| folder.sync_all()));
 }
 
-/// Name of a file in a step's scratch folder. `HEAD.lock` is a hard link to it, which shows that the lock
-/// belongs to the step.
-const HEAD_LOCK_LINK_FILE: &str = "mark-head";
-
 /// Releases the `HEAD.lock` of a process that no longer runs, if the lock belongs to this step.
 pub(crate) fn release_head_lock(git_dir: &Path, scratch: &Path) -> Result<(), Error> {
-    let lock = git_dir.join("HEAD.lock");
-    if is_same_file(&scratch.join(HEAD_LOCK_LINK_FILE), &lock) {
-        std::fs::remove_file(&lock).map_err(Error::io("remove", &lock))?;
+    release_linked_lock(&git_dir.join("HEAD.lock"), &scratch.join(HEAD_LOCK_LINK_FILE))
+}
+
+/// Releases the lock of the branch `name` of a process that no longer runs, if the lock belongs to this step.
+pub(crate) fn release_branch_lock(repo: &Repo, name: &str, scratch: &Path) -> Result<(), Error> {
+    let lock = repo.common_dir().join(format!("{BRANCH_PREFIX}{name}.lock"));
+    release_linked_lock(&lock, &scratch.join(BRANCH_LOCK_LINK_FILE))
+}
+
+/// Removes a lock that is a hard link to `mark`.
+fn release_linked_lock(lock: &Path, mark: &Path) -> Result<(), Error> {
+    match is_same_file(mark, lock) {
+        true => std::fs::remove_file(lock).map_err(Error::io("remove", lock)),
+        false => Ok(()),
     }
-    Ok(())
 }
 
 /// HEAD.lock held by git-proq itself, for git before 2.46, which cannot switch HEAD in a transaction.

@@ -30,36 +30,21 @@ impl Repo {
     /// kind.
     pub(crate) fn author_and_committer(&self) -> Option<(Signature, Signature)> {
         let (author, committer) =
-            (self.configured_identity("author")?, self.configured_identity("committer")?);
+            (configured_identity(&self.gix, "author")?, configured_identity(&self.gix, "committer")?);
         self.signatures_with_time(author.as_ref(), committer.as_ref())
     }
 
-    /// Returns the committer as git would write it now; `None` in the cases of
-    /// [`Repo::author_and_committer`].
-    pub(crate) fn committer(&self) -> Option<Signature> {
-        let committer = self.configured_identity("committer")?;
+    /// Returns the committer as git would write it now in the worktree that was opened as `local`; `None` in the
+    /// cases of [`Repo::author_and_committer`].
+    pub(crate) fn committer(&self, local: &gix::Repository) -> Option<Signature> {
+        let committer = configured_identity(local, "committer")?;
         self.signatures_with_time(committer.as_ref(), committer.as_ref()).map(|(_, committer)| committer)
     }
 
     /// Returns the author identity of the user as `Name <address>`; `None` if no identity is configured.
     pub fn user_identity(&self) -> Option<String> {
-        let author = self.configured_identity("author")?;
+        let author = configured_identity(&self.gix, "author")?;
         Some(format!("{} <{}>", author.name, author.email))
-    }
-
-    /// Returns the name and address from the environment or the settings for a role, `author` or `committer`.
-    /// gix has the same lookup, but also determines the time, for which it first reads all names of time
-    /// zones.
-    fn configured_identity(&self, role: &str) -> Option<Identity> {
-        let settings = self.gix.config_snapshot();
-        let find_value = |key: &str| {
-            let variable = format!("GIT_{role}_{key}").to_uppercase();
-            let from_env = std::env::var_os(variable).map(|text| BString::from(text.into_encoded_bytes()));
-            let from_setting = |section: &str| settings.string(format!("{section}.{key}").as_str());
-            let found = from_env.or_else(|| from_setting(role)).or_else(|| from_setting("user"));
-            found.filter(|text| !text.is_empty())
-        };
-        Some(Identity { name: find_value("name")?, email: find_value("email")? })
     }
 
     /// Returns author and committer with this name and address, and the times that the user's own signatures
@@ -89,6 +74,21 @@ impl Repo {
         };
         Some((to_signature(author, "GIT_AUTHOR_DATE")?, to_signature(committer, "GIT_COMMITTER_DATE")?))
     }
+}
+
+/// Returns the name and address from the environment or the settings of `local` for a role, `author` or
+/// `committer`. gix has the same lookup, but also determines the time, for which it first reads all names of time
+/// zones.
+fn configured_identity(local: &gix::Repository, role: &str) -> Option<Identity> {
+    let settings = local.config_snapshot();
+    let find_value = |key: &str| {
+        let variable = format!("GIT_{role}_{key}").to_uppercase();
+        let from_env = std::env::var_os(variable).map(|text| BString::from(text.into_encoded_bytes()));
+        let from_setting = |section: &str| settings.string(format!("{section}.{key}").as_str());
+        let found = from_env.or_else(|| from_setting(role)).or_else(|| from_setting("user"));
+        found.filter(|text| !text.is_empty())
+    };
+    Some(Identity { name: find_value("name")?, email: find_value("email")? })
 }
 
 /// Returns the time in the environment variable, or the current time if it is unset.

@@ -98,6 +98,8 @@ pub fn recover_without_worktree(
     scratch: &Path,
 ) -> Result<bool, Error> {
     if let RefMove::Branch(name) = mv {
+        ref_transaction::release_branch_lock(repo, name, scratch)?;
+        git_dir.iter().try_for_each(|git_dir| ref_transaction::release_head_lock(git_dir, scratch))?;
         let stale = StaleLocks::new(repo, scratch)?.with_ref(&format!("refs/heads/{name}"), Some(to));
         let stale = stale.with_private_ref(&ref_transaction::keeper_ref_name(scratch));
         git_dir.iter().fold(stale, |stale, git_dir| stale.with_head(git_dir, format!("{to}\n"))).remove()?;
@@ -158,7 +160,7 @@ fn finish_index(tree: &WorktreeContext<'_>, lock_state: IndexLockState) -> Resul
                 let lock = index_lock::IndexLock::acquire_with_sharing(tree)?;
                 lock.install(NewIndex::InFile(pending_index))?;
             }
-            Ok(())
+            index_lock::recover_index_lock(&tree.git_dir, tree.scratch).map(drop)
         }
     }
 }

@@ -168,7 +168,7 @@ pub(super) fn finish_at_origin(
     restore_user_changes(op, checkout, preview, current.commit, before)
 }
 
-/// Saves what the user has changed in the checkout since switching back by hand, so that an undo can tell it
+/// Saves what the user has changed in the checkout since switching back by hand, so that an undo can separate it
 /// from the parked changes. None if there is nothing of the one or the other.
 fn state_before_return(
     op: &Operation<'_>,
