@@ -140,7 +140,7 @@ mod tests {
     /// Returns whether that was possible without git.
     fn moves_branch(fixture: &TestRepo, dir: &str, branch: &str, while_locked: &str) -> bool {
         let dir = fixture.parent_dir.join(dir);
-        let repo = Repo::discover(&dir).unwrap();
+        let repo = Repo::discover(&fixture.parent_dir.join("repo")).unwrap();
         let target = repo.branch_tip("next").unwrap().unwrap();
         let tree = WorktreeContext {
             repo: &repo,
@@ -176,6 +176,11 @@ mod tests {
             ("repo", "main", "rm -r .git/logs"),
             ("repo", "main", "git config core.logAllRefUpdates true; git update-ref refs/proq/op/other HEAD"),
             ("tree", "tree", "true"),
+            (
+                "tree",
+                "tree",
+                "git config 'includeIf.gitdir:**/worktrees/**.path' own; git config -f .git/own user.name b",
+            ),
         ] {
             let lists = [true, false].map(|is_by_git| {
                 let fixture = create_fixture(script);
@@ -183,7 +188,9 @@ mod tests {
                     fixture.run_script("repo", "mkdir -p .git/refs/proq");
                     fixture.run_script(
                         dir,
-                        &format!("git update-ref -m 'git-proq: x' refs/heads/{branch} next"),
+                        &format!(
+                            "unset GIT_COMMITTER_NAME; git update-ref -m 'git-proq: x' refs/heads/{branch} next"
+                        ),
                     );
                 } else {
                     assert!(moves_branch(&fixture, dir, branch, "true"), "{script}");
