@@ -13,8 +13,8 @@ use crate::repository::head_file::read_head;
 use crate::repository::settings::has_build_specific_config;
 use crate::{Oid, Repo};
 
-/// Lock file of a ref, removed on drop unless it was renamed to the ref or replaced by another process: users and
-/// agents delete lock files.
+/// Lock file of a ref, removed on drop unless it was renamed to the ref or replaced by another process: users
+/// and agents delete lock files.
 pub(super) struct RefLock {
     file: File,
     lock_path: PathBuf,
@@ -59,7 +59,8 @@ impl RefLock {
 
 impl Drop for RefLock {
     fn drop(&mut self) {
-        if self.is_held() {
+        // Nobody else may remove a lock that a passing error leaves, so this is tried twice.
+        if self.is_held() && std::fs::remove_file(&self.lock_path).is_err() {
             drop(std::fs::remove_file(&self.lock_path));
         }
     }
@@ -75,9 +76,13 @@ pub(super) fn run_with_reflog_line(
     std::fs::create_dir_all(log.parent().unwrap_or(log))?;
     let mut file = File::options().append(true).create(true).open(log)?;
     let old_len = file.metadata()?.len();
+    let own_len = old_len + line.len() as u64;
     file.write_all(line).and_then(|()| action()).or_else(|e| {
-        // An empty log would block branches below this name. Every writer of the log holds the ref's lock,
-        // and this process holds it now.
+        // Every writer of the log holds the ref's lock. If that was taken away, others may have added lines.
+        if file.metadata()?.len() > own_len {
+            return Err(e);
+        }
+        // An empty log would block branches below this name.
         if old_len == 0 { std::fs::remove_file(log) } else { file.set_len(old_len) }.and(Err(e))
     })
 }
@@ -220,6 +225,21 @@ mod tests {
     use super::*;
     use crate::CommitId;
     use crate::base::test_repo::TestRepo;
+
+    #[test]
+    fn failed_move_removes_only_its_own_log_line() {
+        let dir = tempfile::tempdir().unwrap();
+        for (others, expected) in [("", "old\n"), ("theirs\n", "old\nown\ntheirs\n")] {
+            let log = dir.path().join("log");
+            std::fs::write(&log, "old\n").unwrap();
+            let result = run_with_reflog_line(&log, b"own\n", || {
+                File::options().append(true).open(&log)?.write_all(others.as_bytes())?;
+                Err(Error::other("the lock is gone"))
+            });
+            assert!(result.is_err());
+            assert_eq!(std::fs::read_to_string(&log).unwrap(), expected);
+        }
+    }
 
     struct BranchFixture(TestRepo);
 
