@@ -128,9 +128,11 @@ fn finds_missing_and_leftover_ref_of_origin() {
     assert_eq!(sandbox.git(&["rev-parse", &name]), sandbox.git(&["rev-parse", "main"]));
     sandbox.assert_healthy();
     let _ = sandbox.proq(&["preview", "--back"]).ok();
-    sandbox.git(&["update-ref", &name, "main"]);
+    let only_here = sandbox.git(&["commit-tree", "-p", "main", "-m", "own", "main^{tree}"]);
+    sandbox.git(&["update-ref", &name, &only_here]);
     let found = assert_unfixable_finding(&sandbox, "preview-origin", "warning");
     run_suggested_command(&sandbox, &found);
+    assert!(!sandbox.git(&["branch", "--contains", &only_here]).is_empty());
     sandbox.assert_healthy();
 
     let _ = sandbox.proq(&["preview", "x"]).ok();

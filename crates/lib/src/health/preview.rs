@@ -2,6 +2,7 @@
 //! can be restored.
 
 use proq_git::base::head::Head;
+use proq_git::{CommitId, Oid};
 use proq_store::records::preview::PreviewRecord;
 
 use super::check_context::CheckContext;
@@ -80,17 +81,18 @@ fn check_leftover_origins(context: &CheckContext<'_>) -> Vec<Finding> {
         return Vec::new();
     }
     let origin_ref = context.preview.as_ref().and_then(PreviewRecord::detached_origin).map(|origin| origin.1);
-    let leftover = context
+    let to_finding = |(name, id): (String, Oid)| {
+        let message = format!("{name} is left of a preview that is over");
+        let branch = format!("kept-{}", CommitId::from_oid(id).short());
+        Finding::warning("preview-origin", name.clone(), message)
+            .with_help(format!("git branch {branch} {id} && git update-ref -d {name}"))
+            .with_left_reason("the commit may be nowhere else")
+    };
+    context
         .refs_below(PreviewRecord::ORIGIN_REF_PREFIX)
-        .map(|(id, _)| format!("{}{id}", PreviewRecord::ORIGIN_REF_PREFIX))
-        .filter(|name| Some(name) != origin_ref.as_ref());
-    leftover
-        .map(|name| {
-            let message = format!("{name} is left of a preview that is over");
-            Finding::warning("preview-origin", name.clone(), message)
-                .with_help(format!("git update-ref -d {name}"))
-                .with_left_reason("the commit may be nowhere else")
-        })
+        .map(|(rest, id)| (format!("{}{rest}", PreviewRecord::ORIGIN_REF_PREFIX), id))
+        .filter(|(name, _)| Some(name) != origin_ref.as_ref())
+        .map(to_finding)
         .collect()
 }
 

@@ -67,7 +67,7 @@ pub(crate) struct RepoState {
     settings: String,
 }
 
-/// What a lane would land from, and on.
+/// Tips and uncommitted files of a lane and its base: the state that a landing of the lane depends on.
 #[derive(Debug)]
 struct LaneTips {
     tip: Option<CommitId>,
