@@ -11,7 +11,7 @@ use proq_test_kit::Sandbox;
 use rustix::process::{Pid, Signal, kill_process_group};
 
 /// Documentation page about hooks.
-const PAGE: &str = include_str!("../../hooks/README.md");
+const PAGE: &str = include_str!("../../docs/guide/hooks.md");
 
 /// The running script, with a `notify-send` that prints its arguments to the script's own output.
 struct NotifyScript {

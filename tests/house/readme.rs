@@ -8,7 +8,29 @@ use proq_test_kit::Sandbox;
 #[path = "../../xtask/src/promises/table.rs"]
 mod promise_table;
 
+#[path = "../../xtask/src/documents/generated.rs"]
+mod generated;
+
+#[path = "../../xtask/src/documents/picture.rs"]
+mod picture;
+
 const README: &str = include_str!("../../README.md");
+
+/// Returns the text of a document by its path in the repository.
+pub(crate) fn read_page(path: &str) -> String {
+    let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path));
+    text.unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// Returns the paths of the pages of the guide.
+pub(crate) fn guide_pages() -> Vec<String> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/guide");
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
+    let mut pages: Vec<String> =
+        entries.map(|name| format!("docs/guide/{}", name.to_string_lossy())).collect();
+    pages.sort_unstable();
+    pages
+}
 
 /// Returns the lines of all code blocks, fenced or indented as in pages of `hooks/`.
 fn code_lines(page: &str) -> Vec<&str> {
@@ -35,48 +57,56 @@ fn table_rows(page: &str, heading: &str) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn command_table_matches_help() {
-    let help = Sandbox::empty().proq(&["-h"]).ok();
-    let mut group = String::new();
-    let mut commands = Vec::new();
-    for line in help.lines().take_while(|line| *line != "Options:") {
-        if let Some(name) = line.strip_suffix(':') {
-            name.clone_into(&mut group);
-        } else if let Some((name, about)) = line.strip_prefix("  ").and_then(|l| l.split_once("  ")) {
-            commands.push(vec![group.clone(), name.to_owned(), about.trim().to_owned()]);
-        }
+fn documents_repeat_what_the_program_prints() {
+    let sandbox = Sandbox::empty();
+    let mut command = sandbox.proq_command(&sandbox.root(), &["demo"]);
+    command.env("CLICOLOR_FORCE", "1").env("TERM", "xterm");
+    let demo = sandbox.output(command).ok();
+    let printed = generated::Printed {
+        man_page: sandbox.proq(&["man"]).ok(),
+        settings: sandbox.proq(&["config", "list", "--json"]).json(),
+        demo: picture::without_colors(&demo),
+    };
+    let mut count = 0;
+    let mut is_same = |page: &str, new: String| {
+        let old = read_page(page);
+        count += old.matches("<!-- generated: ").count();
+        assert!(
+            generated::mask(&old) == generated::mask(&new),
+            "{page} is out of date: cargo xtask documents\n{new}"
+        );
+    };
+    for page in generated::PAGES {
+        is_same(page, generated::with_new_parts(&read_page(page), &printed).unwrap());
     }
-    assert_eq!(table_rows(README, "| group | command | what it does |"), commands);
+    is_same(generated::PICTURE, picture::svg(&demo));
+    assert_eq!(count, 4);
+    let commands = read_page("docs/guide/commands.md");
+    assert!(commands.matches("\n| `").count() > 40, "{commands}");
+    assert!(!table_rows(&commands, "| code | meaning |").is_empty());
 }
 
 #[test]
-fn settings_table_matches_config_list() {
-    let answer = Sandbox::empty().proq(&["config", "list", "--json"]).json();
-    let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
-    let settings: Vec<Vec<String>> = answer["settings"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|s| {
-            let who = if s["by_repository"] == true { "repository, you" } else { "you" };
-            vec![text(&s["key"]), text(&s["form"]), text(&s["default"]), who.to_owned(), text(&s["about"])]
-        })
-        .collect();
-    assert_eq!(table_rows(README, "| key | type | default | who may set it | what it does |"), settings);
+fn generated_parts_are_replaced_and_masked() {
+    let printed = generated::Printed {
+        man_page: ".SH COMMANDS\n.SS Lanes\n".to_owned(),
+        settings: serde_json::json!({}),
+        demo: "$ git proq list\n  LANE  AGE\n  a     3s\n\n$ git log\n".to_owned(),
+    };
+    let page = "a\n<!-- generated: demo -->\nold\n<!-- end -->\nb\n";
+    let new = "a\n<!-- generated: demo -->\n\n```text\n$ git proq list\n  LANE  AGE\n  a     3s\n```\n\n<!-- end -->\nb\n";
+    assert_eq!(generated::with_new_parts(page, &printed).as_deref(), Ok(new));
+    assert!(generated::with_new_parts("<!-- generated: demo -->\n", &printed).is_err());
+    assert!(generated::with_new_parts("<!-- generated: x -->\n<!-- end -->", &printed).is_err());
+    let masked = generated::mask("landed a (0123abcd)  /tmp/x/shop/b  3s, 12 files");
+    assert_eq!(masked, "landed a (COMMIT) SHOP/b AGE, 12 files");
 }
 
+/// What a newcomer and a contributor begin with.
 #[test]
-fn exit_codes_match_man_page() {
-    let page = Sandbox::empty().proq(&["man"]).ok();
-    let codes: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix(".B ")).collect();
-    let rows = table_rows(README, "| code | meaning |");
-    assert_eq!(rows.iter().map(|row| row[0].as_str()).collect::<Vec<_>>(), codes);
-}
-
-#[test]
-fn readme_quick_start_is_run_by_ci() {
-    assert!(code_lines(README).contains(&"cargo run --locked -- demo"));
-    assert!(code_lines(README).contains(&"cargo test --locked"));
+fn first_commands_are_run_by_ci() {
+    assert!(code_lines(README).contains(&"git proq demo"));
+    assert!(code_lines(&read_page("CONTRIBUTING.md")).contains(&"cargo test --locked"));
     let ci = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(".ci/run"));
     let ci = ci.expect("the tests run in the repository: a package from a registry comes without .ci");
     for line in ["step cargo test --locked", "    TMPDIR=$tmp target/debug/git-proq demo"] {
@@ -84,13 +114,81 @@ fn readme_quick_start_is_run_by_ci() {
     }
 }
 
+/// Returns the number of words of each sentence of a page, and of each paragraph, in this order. Tables, code,
+/// headings, comments and link targets do not count.
+fn word_counts(page: &str) -> (Vec<usize>, Vec<usize>) {
+    let (mut sentences, mut paragraphs) = (Vec::new(), Vec::new());
+    let (mut is_code, mut is_comment) = (false, false);
+    let mut paragraph = String::new();
+    for line in page.lines().chain([""]) {
+        let text = line.trim();
+        is_comment |= text.starts_with("<!--");
+        is_code ^= text.starts_with("```");
+        let is_list_item =
+            text.starts_with("- ") || text.split_once(". ").is_some_and(|(n, _)| n.parse::<u8>().is_ok());
+        let is_prose = !is_code && !is_comment && !text.starts_with(['#', '|', '!', '<', '`']);
+        is_comment &= !text.ends_with("-->");
+        if !is_prose && !text.starts_with('`') || text.is_empty() || is_list_item {
+            let words =
+                |text: &str| text.split_whitespace().filter(|w| w.contains(char::is_alphanumeric)).count();
+            let text = std::mem::take(&mut paragraph);
+            paragraphs.push(words(&text));
+            sentences.extend(text.split_inclusive(". ").map(words));
+        }
+        if is_prose || !is_code && text.starts_with('`') && !text.starts_with("```") {
+            paragraph += &format!("{text} ");
+        }
+    }
+    sentences.retain(|count| *count > 0);
+    (sentences, paragraphs)
+}
+
+fn mean(counts: &[usize]) -> usize {
+    counts.iter().sum::<usize>().div_ceil(counts.len().max(1))
+}
+
+#[test]
+fn readme_and_guide_are_easy_to_read() {
+    let words = README.split_whitespace().count();
+    assert!(
+        README.lines().count() <= 220 && words <= 1_300,
+        "{} lines, {words} words",
+        README.lines().count()
+    );
+    let (sentences, paragraphs) = word_counts(README);
+    assert!(mean(&sentences) < 20 && paragraphs.iter().max() <= Some(&80), "{sentences:?} {paragraphs:?}");
+    for page in guide_pages() {
+        let (sentences, paragraphs) = word_counts(&read_page(&page));
+        let longest = paragraphs.iter().max().copied().unwrap_or_default();
+        assert!(mean(&sentences) < 25 && longest <= 80, "{page}: {} {longest}", mean(&sentences));
+    }
+    let counts = word_counts("# One two\n\nA b c. D e\n`f`.\n\n- g h\n- i\n\n```sh\nj k l\n```\n| m |\n");
+    assert_eq!(counts.0, [3, 3, 2, 1]);
+}
+
+/// Each page of the guide is in the book, and nothing else is named there.
+#[test]
+fn book_lists_every_page() {
+    let summary = read_page("docs/SUMMARY.md");
+    let mut listed: Vec<String> = links(&summary).map(|link| format!("docs/{link}")).collect();
+    let design = design_pages().into_iter();
+    let design = design.map(|path| format!("docs/design/{}", path.file_name().unwrap().to_string_lossy()));
+    let others = ["docs/glossary.md", "docs/promises.md"].map(str::to_owned);
+    let mut expected: Vec<String> = guide_pages().into_iter().chain(design).chain(others).collect();
+    listed.sort_unstable();
+    expected.sort_unstable();
+    assert_eq!(listed, expected);
+}
+
 #[test]
 fn command_lines_in_documents_parse() {
     let sandbox = Sandbox::empty();
-    let pages = [README, include_str!("../../hooks/README.md"), include_str!("../../ARCHITECTURE.md")];
-    let lines: Vec<&str> = pages.into_iter().flat_map(code_lines).collect();
+    let pages = ["README.md", "hooks/README.md", "ARCHITECTURE.md"].map(str::to_owned);
+    let pages: Vec<String> = pages.into_iter().chain(guide_pages()).map(|page| read_page(&page)).collect();
+    let lines: Vec<&str> = pages.iter().flat_map(|page| code_lines(page)).collect();
     let mut parsed = 0;
     for line in lines {
+        let line = line.split(" # ").next().unwrap_or_default();
         let line = line.split("  ").find(|part| !part.is_empty()).unwrap_or_default();
         for part in line.trim_start_matches("$ ").split([';', '|', '>', '&']) {
             let Some(args) = part.trim().strip_prefix("git proq") else { continue };
@@ -103,7 +201,7 @@ fn command_lines_in_documents_parse() {
             parsed += 1;
         }
     }
-    assert!(parsed > 25, "{parsed}");
+    assert!(parsed > 100, "{parsed}");
 }
 
 /// Splits a command line as a shell does, as far as the documents need it.
@@ -119,48 +217,41 @@ fn split_words(line: &str) -> Vec<String> {
     out
 }
 
-#[test]
-fn transcript_matches_demo_output() {
-    let sandbox = Sandbox::empty();
-    let out = sandbox.proq(&["demo"]).ok();
-    let (_, rest) = README.split_once("```text\n").unwrap();
-    let (shown, _) = rest.split_once("```").unwrap();
-    let mut printed = out.lines().map(mask_varying_words);
-    for line in shown.lines() {
-        let line = mask_varying_words(line);
-        assert!(printed.any(|p| p == line), "the demo does not print this, or not there: {line}\n{out}");
-    }
+/// Returns the targets of the links of a page, pictures included.
+fn links(page: &str) -> impl Iterator<Item = &str> {
+    page.split("](").skip(1).filter_map(|rest| rest.split(')').next())
 }
 
-/// Returns a line with the words masked that differ between runs: commits, folders, ages.
-fn mask_varying_words(line: &str) -> String {
-    let words = line.split_whitespace().map(|word| {
-        let bare = word.trim_matches(['(', ')']);
-        let is_commit = bare.len() == 8 && bare.bytes().all(|b| b.is_ascii_hexdigit());
-        let is_age = bare.strip_suffix('s').is_some_and(|n| n.parse::<u32>().is_ok());
-        match word.split_once("/shop/") {
-            Some((_, below)) => format!("SHOP/{below}"),
-            None if is_commit => "COMMIT".to_owned(),
-            None if is_age => "AGE".to_owned(),
-            None => word.to_owned(),
-        }
-    });
-    words.collect::<Vec<_>>().join(" ")
+/// Returns the name by which a heading can be linked to, as GitHub and mdBook make it.
+fn anchor(heading: &str) -> String {
+    let is_kept = |c: &char| c.is_alphanumeric() || " -_".contains(*c);
+    heading
+        .trim_start_matches('#')
+        .trim()
+        .to_lowercase()
+        .chars()
+        .filter(is_kept)
+        .collect::<String>()
+        .replace(' ', "-")
 }
 
 #[test]
 fn links_in_documents_resolve() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut pages: Vec<PathBuf> =
-        ["README.md", "ARCHITECTURE.md", "SAFETY.md", "docs/promises.md", "hooks/README.md"]
-            .map(|page| root.join(page))
-            .into();
-    pages.extend(design_pages());
-    for page in pages {
+    let pages = ["README.md", "ARCHITECTURE.md", "SAFETY.md", "CONTRIBUTING.md", "hooks/README.md"];
+    let docs = ["docs/promises.md", "docs/glossary.md", "docs/SUMMARY.md"];
+    let pages = pages.into_iter().chain(docs).map(str::to_owned).chain(guide_pages());
+    for page in pages.map(|page| root.join(page)).chain(design_pages()) {
         let (text, folder) = (std::fs::read_to_string(&page).unwrap(), page.parent().unwrap());
-        for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
-            let is_resolved = link.starts_with("https://") || folder.join(link).exists();
-            assert!(is_resolved, "{}: {link}", page.display());
+        for link in links(&text).filter(|link| !link.starts_with("https://")) {
+            let (file, wanted) = link.split_once('#').unwrap_or((link, ""));
+            let target = if file.is_empty() { page.clone() } else { folder.join(file) };
+            assert!(target.exists(), "{}: {link}", page.display());
+            if !wanted.is_empty() {
+                let text = std::fs::read_to_string(target).unwrap();
+                let mut headings = text.lines().filter(|line| line.starts_with('#'));
+                assert!(headings.any(|line| anchor(line) == wanted), "{}: {link}", page.display());
+            }
         }
     }
 }

@@ -8,6 +8,7 @@ use clap::{Parser, Subcommand};
 mod checkout;
 mod copy;
 mod dice;
+mod documents;
 mod histories;
 mod history;
 mod merges;
@@ -51,6 +52,7 @@ enum Task {
     #[command(subcommand)]
     Merges(merges::Task),
     Promises(promises::Args),
+    Documents(documents::Args),
 }
 
 fn main() -> ExitCode {
@@ -61,6 +63,7 @@ fn main() -> ExitCode {
         Task::Histories(args) => histories::main(&args),
         Task::Merges(task) => merges::main(&task),
         Task::Promises(args) => promises::main(&args),
+        Task::Documents(args) => documents::main(&args),
         #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
         Task::CrashSweep(args) => sweep::main(&args),
         #[cfg(all(target_os = "linux", target_arch = "x86_64"))]

@@ -16,7 +16,7 @@ fn all_numbers(store: &Store) -> Vec<u64> {
 
 #[test]
 fn hooks_page_lists_every_event() {
-    let page = include_str!("../../../../../hooks/README.md");
+    let page = include_str!("../../../../../docs/guide/hooks.md");
     let names = include_str!("../log.rs").lines().filter_map(|line| {
         line.trim().strip_prefix("#[serde(rename = \"")?.split_once('"').map(|(name, _)| name)
     });
