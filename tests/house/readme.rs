@@ -157,6 +157,11 @@ fn readme_and_guide_are_easy_to_read() {
     );
     let (sentences, paragraphs) = word_counts(README);
     assert!(mean(&sentences) < 20 && paragraphs.iter().max() <= Some(&80), "{sentences:?} {paragraphs:?}");
+    let tools = table_rows(README, "| tool | choose it for | what is different here |");
+    assert_eq!(tools.len(), 6);
+    for cell in tools.iter().flatten() {
+        assert!(cell.split_whitespace().count() <= 8, "{cell}");
+    }
     for page in guide_pages() {
         let (sentences, paragraphs) = word_counts(&read_page(&page));
         let longest = paragraphs.iter().max().copied().unwrap_or_default();
@@ -185,7 +190,8 @@ fn command_lines_in_documents_parse() {
     let sandbox = Sandbox::empty();
     let pages = ["README.md", "hooks/README.md", "ARCHITECTURE.md"].map(str::to_owned);
     let pages: Vec<String> = pages.into_iter().chain(guide_pages()).map(|page| read_page(&page)).collect();
-    let lines: Vec<&str> = pages.iter().flat_map(|page| code_lines(page)).collect();
+    let blocks = pages.iter().flat_map(|page| code_lines(page)).map(str::to_owned);
+    let lines: Vec<String> = blocks.chain(pages.iter().flat_map(|page| inline_code(page))).collect();
     let mut parsed = 0;
     for line in lines {
         let line = line.split(" # ").next().unwrap_or_default();
@@ -201,7 +207,18 @@ fn command_lines_in_documents_parse() {
             parsed += 1;
         }
     }
-    assert!(parsed > 100, "{parsed}");
+    assert!(parsed > 200, "{parsed}");
+}
+
+/// Returns what stands between code marks in the text of a page. `COMMAND` stands for any command.
+fn inline_code(page: &str) -> Vec<String> {
+    let mut is_block = false;
+    let lines = page.lines().filter(|line| {
+        is_block ^= line.trim_start().starts_with("```");
+        !is_block && !line.trim_start().starts_with("```")
+    });
+    let text = lines.collect::<Vec<_>>().join(" ");
+    text.split('`').skip(1).step_by(2).filter(|code| !code.contains("COMMAND")).map(str::to_owned).collect()
 }
 
 /// Splits a command line as a shell does, as far as the documents need it.

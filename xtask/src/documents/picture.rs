@@ -127,7 +127,8 @@ pub(crate) fn svg(output: &str) -> String {
         begin += lengths[n];
     }
     format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" width=\"{width:.0}\">\n\
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" xml:space=\"preserve\" \
+         viewBox=\"0 0 {width:.0} {height:.0}\" width=\"{width:.0}\">\n\
          <title>git proq demo</title>\n<style>\n{HEAD}\n\
          .k,.s{{animation:s {total:.1}s step-end infinite}}\n@keyframes s{{{scroll}}}\n{shown}\
          @media (prefers-reduced-motion){{.k,.s{{animation:none}}}}\n</style>\n\
