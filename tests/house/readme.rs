@@ -84,20 +84,27 @@ fn documents_repeat_what_the_program_prints() {
     let commands = read_page("docs/guide/commands.md");
     assert!(commands.matches("\n| `").count() > 40, "{commands}");
     assert!(!table_rows(&commands, "| code | meaning |").is_empty());
+    let settings = printed.settings["settings"].as_array().unwrap().len();
+    assert_eq!(read_page("docs/guide/settings.md").matches("\n| `").count(), settings);
 }
 
 #[test]
 fn generated_parts_are_replaced_and_masked() {
-    let printed = generated::Printed {
-        man_page: ".SH COMMANDS\n.SS Lanes\n".to_owned(),
+    let demo = "$ git proq list\n  LANE  AGE\n\n$ git log\n$ git proq preview add-payments\n\
+                $ git proq preview --back\n$ git proq merge --all\n  landed\n";
+    let mut printed = generated::Printed {
+        man_page: String::new(),
         settings: serde_json::json!({}),
-        demo: "$ git proq list\n  LANE  AGE\n  a     3s\n\n$ git log\n".to_owned(),
+        demo: demo.to_owned(),
     };
     let page = "a\n<!-- generated: demo -->\nold\n<!-- end -->\nb\n";
-    let new = "a\n<!-- generated: demo -->\n\n```text\n$ git proq list\n  LANE  AGE\n  a     3s\n```\n\n<!-- end -->\nb\n";
-    assert_eq!(generated::with_new_parts(page, &printed).as_deref(), Ok(new));
+    let shown = demo.replace("\n\n$ git log", "").trim_end().to_owned();
+    let new = format!("a\n<!-- generated: demo -->\n\n```text\n{shown}\n```\n\n<!-- end -->\nb\n");
+    assert_eq!(generated::with_new_parts(page, &printed), Ok(new));
     assert!(generated::with_new_parts("<!-- generated: demo -->\n", &printed).is_err());
     assert!(generated::with_new_parts("<!-- generated: x -->\n<!-- end -->", &printed).is_err());
+    printed.demo = demo.replace("--back", "--return");
+    assert!(generated::with_new_parts(page, &printed).is_err());
     let masked = generated::mask("landed a (0123abcd)  /tmp/x/shop/b  3s, 12 files");
     assert_eq!(masked, "landed a (COMMIT) SHOP/b AGE, 12 files");
 }

@@ -23,7 +23,8 @@ pub(crate) struct Printed {
 /// Returns a page with its generated parts written again.
 ///
 /// # Errors
-/// Fails for a part without an end, or of a name that is not known.
+/// Fails for a part without an end, or of a name that is not known, and for a demo without a command that the
+/// transcript shows.
 pub(crate) fn with_new_parts(page: &str, printed: &Printed) -> Result<String, String> {
     let mut parts = page.split("<!-- generated: ");
     let mut out = parts.next().unwrap_or_default().to_owned();
@@ -35,7 +36,7 @@ pub(crate) fn with_new_parts(page: &str, printed: &Printed) -> Result<String, St
             "commands" => commands(&printed.man_page),
             "exit codes" => exit_codes(&printed.man_page),
             "settings" => settings(&printed.settings),
-            "demo" => transcript(&printed.demo),
+            "demo" => transcript(&printed.demo)?,
             _ => return Err(format!("there is no part {name}")),
         };
         out += &format!("<!-- generated: {name} -->\n\n{}\n\n<!-- end -->{after}", new.trim());
@@ -122,13 +123,13 @@ fn settings(answer: &serde_json::Value) -> String {
     out
 }
 
-fn transcript(demo: &str) -> String {
+fn transcript(demo: &str) -> Result<String, String> {
     let mut steps: Vec<String> = Vec::new();
     for command in SHOWN_COMMANDS {
         let mut lines = demo.lines().skip_while(|line| line.strip_prefix("$ ") != Some(command));
-        let head = lines.next().map(str::to_owned);
+        let head = lines.next().ok_or_else(|| format!("the demo does not run {command}"))?;
         let output = lines.take_while(|line| line.starts_with("  ")).map(str::to_owned);
-        steps.extend(head.into_iter().chain(output));
+        steps.extend([head.to_owned()].into_iter().chain(output));
     }
-    format!("```text\n{}\n```", steps.join("\n"))
+    Ok(format!("```text\n{}\n```", steps.join("\n")))
 }
