@@ -12,8 +12,8 @@ fn refusal_reason(sandbox: &Sandbox, script: &str) -> String {
     assert_eq!(sandbox.git(&["rev-parse", "proq/clash"]), tip);
     assert_eq!(sandbox.row("clash")["state"], "conflict");
     let line = error.lines().find(|l| l.starts_with("error:")).unwrap();
-    let reason = line.split_once("in one try: ").unwrap().1;
-    reason.trim_end_matches("; the last try was left as it is").to_owned()
+    let reason = line.split_once("in 1 attempt: ").unwrap().1;
+    reason.to_owned()
 }
 
 #[test]
@@ -112,10 +112,7 @@ fn resolving_run_has_log_record_and_prompt() {
 fn refuses_leftover_conflict_marker() {
     let sandbox = sandbox_with_conflict();
     let reason = refusal_reason(&sandbox, "sed -i '/^<<<<<<</d' long.txt; git add long.txt");
-    assert_eq!(
-        reason,
-        "long.txt:6: a conflict marker is left: '======='; if it is text, --allow long.txt gives leave"
-    );
+    assert_eq!(reason, "long.txt:6: a conflict marker is left: '======='");
     let reason = refusal_reason(&sandbox, "true");
     assert_eq!(reason, "long.txt:5: a conflict marker is left: '<<<<<<< HEAD'");
     sandbox.assert_healthy();
@@ -127,19 +124,13 @@ fn refuses_dropped_side() {
     let sandbox = sandbox_with_conflict();
     let strip = "sed -i -e '/^<<<<<<<\\|^=======\\|^>>>>>>>/d'";
     let reason = refusal_reason(&sandbox, &format!("{strip} -e '/^lane 5/d' long.txt"));
-    assert_eq!(
-        reason,
-        "long.txt:5: nothing is left of what the lane did there; --allow long.txt gives leave"
-    );
+    assert_eq!(reason, "long.txt:5: the changes of the lane are missing");
     let reason = refusal_reason(&sandbox, &format!("{strip} -e '/^main 5/d' long.txt"));
-    assert_eq!(reason, "long.txt:5: nothing is left of what main did there; --allow long.txt gives leave");
+    assert_eq!(reason, "long.txt:5: the changes of main are missing");
     let reason = refusal_reason(&sandbox, "git checkout -q --theirs long.txt");
-    assert_eq!(
-        reason,
-        "long.txt: outside of the conflict something was changed, at 'lane 2'; --allow long.txt gives leave"
-    );
+    assert_eq!(reason, "long.txt was changed outside of the conflict, at 'lane 2'");
     let reason = refusal_reason(&sandbox, "git rm -q long.txt");
-    assert_eq!(reason, "long.txt was deleted, and neither side did that; --allow long.txt gives leave");
+    assert_eq!(reason, "long.txt was deleted, although neither side deleted it");
 }
 
 /// Promise: resolution/outside-conflict
@@ -152,20 +143,17 @@ fn refuses_changes_outside_the_conflict() {
     );
     assert_eq!(
         reason,
-        "a.txt was changed and is not in conflict; --allow a.txt gives leave; debug.log is new and is not in conflict; --allow debug.log gives leave; new.txt is new and is not in conflict; --allow new.txt gives leave"
+        "a.txt was changed and is not in conflict; debug.log is new and is not in conflict; new.txt is new and is not in conflict"
     );
     let reason = refusal_reason(&sandbox, &format!("{GOOD_SCRIPT}; sed -i 's/^9 x/nine/' long.txt"));
-    assert_eq!(
-        reason,
-        "long.txt: outside of the conflict something was changed, at '9 x'; --allow long.txt gives leave"
-    );
+    assert_eq!(reason, "long.txt was changed outside of the conflict, at '9 x'");
     let reason = refusal_reason(
         &sandbox,
         &format!("{GOOD_SCRIPT}; git commit -qm mine; git rm -q a.txt; git commit -qm more"),
     );
-    assert_eq!(reason, "a.txt was deleted and is not in conflict; --allow a.txt gives leave");
+    assert_eq!(reason, "a.txt was deleted and is not in conflict");
     let reason = refusal_reason(&sandbox, &format!("{GOOD_SCRIPT}; git init -q inner"));
-    assert_eq!(reason, "inner is a repository of its own; move it away");
+    assert_eq!(reason, "inner is a separate repository; move it away");
     sandbox.assert_healthy();
 }
 
@@ -174,9 +162,9 @@ fn refuses_changes_outside_the_conflict() {
 fn refuses_abandoned_merge_and_failed_agent() {
     let sandbox = sandbox_with_conflict();
     let reason = refusal_reason(&sandbox, "git merge --abort");
-    assert_eq!(reason, "the merge was given up there, so that nothing tells what was decided");
+    assert_eq!(reason, "the merge was aborted in its worktree");
     let reason = refusal_reason(&sandbox, "git reset -q --hard main");
-    assert_eq!(reason, "what is checked out there does not build on the lane any more");
+    assert_eq!(reason, "the commit in its worktree is no longer based on the lane");
     let reason = refusal_reason(&sandbox, &format!("{GOOD_SCRIPT}; exit 9"));
     assert_eq!(reason, "it failed with exit code 9");
     let reason = refusal_reason(&sandbox, "kill -9 $$");
@@ -333,10 +321,7 @@ fn resolution_is_saved_when_lane_cannot_take_it() {
     std::fs::remove_file(lane.join("left.txt")).unwrap();
     sandbox.program("good", &format!("{GOOD_SCRIPT}; echo left > ../../clash/left.txt"));
     let error = sandbox.proq(&["resolve", "clash", "--agent", "good"]).fails(1);
-    assert!(
-        error.contains("is resolved, but the lane could not take it: it has uncommitted work: left.txt"),
-        "{error}"
-    );
+    assert!(error.contains("to its resolution: it has uncommitted work: left.txt"), "{error}");
     let saved = sandbox.git(&["for-each-ref", "--format=%(objectname)", "refs/proq/saved"]);
     assert_eq!(sandbox.git(&["show", &format!("{saved}:long.txt")]), RESOLVED.trim_end());
     std::fs::remove_file(lane.join("left.txt")).unwrap();
@@ -357,7 +342,7 @@ fn resolving_agent_excludes_others_until_stopped() {
     assert_eq!(sandbox.started_row("clash")["state"], "running");
     for way in [&["--agent", "good"][..], &["--continue"], &["--abort"]] {
         let error = sandbox.proq(&[&["resolve", "clash"], way].concat()).fails(1);
-        assert!(error.contains("the agent of lane 'clash' is running"), "{error}");
+        assert!(error.contains("cannot change lane 'clash': its agent is running"), "{error}");
     }
     let _ = sandbox.proq(&["merge", "clash"]).fails(1);
     let _ = sandbox.proq(&["undo"]).fails(1);

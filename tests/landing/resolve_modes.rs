@@ -1,7 +1,9 @@
 //! Modes of resolving: by hand, in a tool, from a landing and by rerere, and kinds of conflict.
 
 use proq_test_kit::Sandbox;
-use proq_test_kit::conflict::{GOOD_SCRIPT, RESOLVED, resolve_worktree, sandbox_with_conflict};
+use proq_test_kit::conflict::{
+    GOOD_SCRIPT, RESOLVED, hint_commands, resolve_worktree, sandbox_with_conflict,
+};
 use proq_test_kit::faults::with_git_wrapper;
 
 #[test]
@@ -33,7 +35,7 @@ fn next_shell_continues_unfinished_resolution() {
     let error = shell("sed -i '/^<<<<<<</d' long.txt").fails(1);
     assert!(error.contains("a conflict marker is left"), "{error}");
     let agent_error = sandbox.proq(&["resolve", "clash", "--agent", "good"]).fails(1);
-    assert!(agent_error.contains("is being resolved by hand in"), "{agent_error}");
+    assert!(agent_error.contains("you are resolving its conflict by hand in"), "{agent_error}");
     let _ = shell("sed -i -e '/^=======/d' -e '/^>>>>>>>/d' long.txt").ok();
     assert!(sandbox.git(&["show", "proq/clash:long.txt"]).contains("lane 5\nmain 5"));
 }
@@ -101,7 +103,7 @@ fn resolves_file_added_by_both_sides() {
     let _ = sandbox.proq(&["merge", "clash"]).fails(3);
     sandbox.program("half", "printf 'lane one\\n' > made.txt");
     let error = sandbox.proq(&["resolve", "clash", "--agent", "half"]).fails(3);
-    assert!(error.contains("made.txt:1: nothing is left of what main did there"), "{error}");
+    assert!(error.contains("made.txt:1: the changes of main are missing"), "{error}");
     sandbox.program("both", "printf 'lane one\\nmain one\\n' > made.txt");
     let _ = sandbox.proq(&["resolve", "clash", "--agent", "both"]).ok();
     assert_eq!(sandbox.git(&["show", "proq/clash:made.txt"]), "lane one\nmain one");
@@ -143,7 +145,7 @@ fn merge_json_reports_resolved_and_unresolved() {
         result["message"]
             .as_str()
             .unwrap()
-            .starts_with("bad could not resolve the conflict of lane 'clash' in 2 tries")
+            .starts_with("bad could not resolve the conflict of lane 'clash' in 2 attempts")
     );
     let main = sandbox.git(&["rev-parse", "main"]);
     let _ = sandbox.proq(&["merge", "clash", "--conflict-agent", "not-there"]).fails(1);
@@ -204,7 +206,7 @@ fn without_mode_lists_ways_to_resolve() {
     assert!(!resolve_worktree(&sandbox).exists());
     sandbox.lane_with_commit("fine", "echo f > f.txt");
     let error = sandbox.proq(&["resolve", "fine", "--shell"]).fails(1);
-    assert!(error.contains("lane 'fine' has no conflict on record"), "{error}");
+    assert!(error.contains("cannot resolve lane 'fine': it has no recorded conflict"), "{error}");
 }
 
 #[test]
@@ -212,13 +214,10 @@ fn names_missing_lane_or_base_branch() {
     let sandbox = sandbox_with_conflict();
     sandbox.sh("git -C .proq-worktrees/clash switch -q --detach; git branch -q -D proq/clash");
     let error = sandbox.proq(&["resolve", "clash", "--agent", "good"]).fails(1);
-    assert!(
-        error.contains("cannot take a resolution: its branch proq/clash is gone; nothing was changed"),
-        "{error}"
-    );
+    assert!(error.contains("cannot resolve lane 'clash': its branch proq/clash is missing"), "{error}");
     sandbox.sh("git branch -q proq/clash $(git -C .proq-worktrees/clash rev-parse HEAD); git switch -qc other; git branch -q -D main");
     let error = sandbox.proq(&["resolve", "clash", "--agent", "good"]).fails(1);
-    assert!(error.contains("there is no branch 'main' to land on; nothing was changed"), "{error}");
+    assert!(error.contains("cannot merge into 'main': there is no such branch"), "{error}");
 }
 
 /// Returns a sandbox whose conflict was checked out in a shell and then changed by this script.
@@ -235,7 +234,7 @@ fn sandbox_resolved_by_hand(script: &str) -> Sandbox {
 fn deleting_conflicted_file_needs_allow() {
     let sandbox = sandbox_resolved_by_hand("git rm -qf long.txt");
     let error = sandbox.proq(&["resolve", "clash", "--continue"]).fails(1);
-    let reason = "long.txt was deleted, and neither side did that; --allow long.txt gives leave";
+    let reason = "long.txt was deleted, although neither side deleted it";
     assert!(error.contains(reason), "{error}");
     let _ = sandbox.proq(&["resolve", "clash", "--continue", "--allow", "long.txt"]).ok();
     assert!(!sandbox.git(&["ls-tree", "--name-only", "proq/clash"]).contains("long.txt"));
@@ -247,12 +246,22 @@ fn marker_like_text_needs_allow() {
         let sandbox =
             sandbox_resolved_by_hand(&format!("{GOOD_SCRIPT} > ../said; sed -i '5i{line}' long.txt"));
         let error = sandbox.proq(&["resolve", "clash", "--continue"]).fails(1);
-        let reason =
-            format!("a conflict marker is left: '{line}'; if it is text, --allow long.txt gives leave");
+        let reason = format!("a conflict marker is left: '{line}'");
         assert!(error.contains(&reason), "{error}");
         let _ = sandbox.proq(&["resolve", "clash", "--continue", "--allow", "long.txt"]).ok();
         assert!(sandbox.git(&["show", "proq/clash:long.txt"]).contains(line));
     }
+}
+
+#[test]
+fn hint_accepts_all_refused_files() {
+    let script = format!("{GOOD_SCRIPT}; echo 1 > 'a b.txt'; echo 2 > b.txt");
+    let sandbox = sandbox_resolved_by_hand(&script);
+    let error = sandbox.proq(&["resolve", "clash", "--continue"]).fails(1);
+    let message = "error: cannot accept the resolution of lane 'clash':\n  a b.txt is new and is not in conflict\n  b.txt is new and is not in conflict\n";
+    assert!(error.contains(message), "{error}");
+    sandbox.sh(&hint_commands(&sandbox, &error)[1]);
+    assert_eq!(sandbox.git(&["show", "proq/clash:a b.txt", "proq/clash:b.txt"]), "1\n2");
 }
 
 #[test]
@@ -262,7 +271,7 @@ fn agent_may_not_leave_complete_conflict_as_text() {
     sandbox.program("bad", &format!("{GOOD_SCRIPT}; {both}"));
     let error = sandbox.proq(&["resolve", "clash", "--agent", "bad", "--allow", "long.txt"]).fails(3);
     assert!(error.contains("a conflict marker is left: '<<<<<<< a'"), "{error}");
-    assert!(!error.contains("if it is text"), "{error}");
+    assert!(!error.contains("accept it as it is"), "{error}");
 }
 
 #[test]
@@ -270,7 +279,7 @@ fn lane_without_conflict_hints_at_dry_run() {
     let sandbox = Sandbox::new();
     sandbox.lane_with_commit("fine", "echo fine > fine.txt");
     let error = sandbox.proq(&["resolve", "fine"]).fails(1);
-    assert!(error.contains("hint: see whether it conflicts: git proq merge fine --dry-run\n"), "{error}");
+    assert!(error.contains("hint: check whether it conflicts: git proq merge fine --dry-run\n"), "{error}");
     for flag in ["--continue", "--abort"] {
         assert_eq!(sandbox.proq(&["resolve", "fine", flag]).fails(1), error);
         assert_eq!(sandbox.proq(&["resolve", "fine", flag, "--dry-run"]).fails(1), error);
@@ -282,7 +291,7 @@ fn hinted_command_checks_the_conflict_out() {
     let sandbox = sandbox_with_conflict();
     sandbox.program("sh-here", "git rev-parse --show-toplevel > $ROOT/where; exit 0");
     let error = sandbox.proq(&["resolve", "clash", "--continue"]).fails(1);
-    assert!(error.contains("hint: lay it out: git proq resolve clash --shell\n"), "{error}");
+    assert!(error.contains("hint: start one: git proq resolve clash --shell\n"), "{error}");
     let mut shell = sandbox.proq_command(&sandbox.repo, &["resolve", "clash", "--shell"]);
     shell.env("SHELL", sandbox.root().join("bin/sh-here"));
     let _ = sandbox.output(shell);

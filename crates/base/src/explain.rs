@@ -94,6 +94,15 @@ pub fn describe_with_causes(e: &dyn std::error::Error) -> String {
     out
 }
 
+/// Formats reasons for the end of a message behind a colon: a single one on the same line, several on lines of
+/// their own, each indented.
+pub fn list_lines(reasons: &[String]) -> String {
+    match reasons {
+        [reason] => format!(" {reason}"),
+        _ => reasons.iter().map(|reason| format!("\n  {reason}")).collect(),
+    }
+}
+
 /// Quotes a word so that every shell, and git, reads it back byte for byte.
 pub fn shell_quote_bytes(word: &[u8]) -> Vec<u8> {
     let mut out = vec![b'\''];

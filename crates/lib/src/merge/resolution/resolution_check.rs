@@ -12,6 +12,7 @@ use proq_store::records::conflict::{ConflictedPath, ResolutionRecord};
 
 use super::conflict_regions::{LeftoverMarkers, MarkedText, MergeSide, split_lines};
 use crate::merge::Error;
+use crate::merge::types::resolve_error::Refusal;
 use crate::merge::types::resolver::Allowance;
 
 /// Maximum number of characters of a line that a refusal quotes.
@@ -30,11 +31,11 @@ pub(crate) enum ConflictKind {
 pub(crate) fn conflict_kind(path: &ConflictedPath, has_regions: bool) -> ConflictKind {
     match (path.stages.as_slice(), path.all_regular) {
         ([1, 2, 3] | [2, 3], true) if has_regions => ConflictKind::Text,
-        ([1, 2, 3] | [2, 3], true) => ConflictKind::NotText("is binary, or is merged by a driver of its own"),
-        ([1, 2, 3] | [2, 3], false) => ConflictKind::NotText("is no plain file on both sides"),
+        ([1, 2, 3] | [2, 3], true) => ConflictKind::NotText("is binary, or has its own merge driver"),
+        ([1, 2, 3] | [2, 3], false) => ConflictKind::NotText("is not a regular file on both sides"),
         ([1, 2], _) => ConflictKind::NotText("was changed by the lane and deleted on the other side"),
         ([1, 3], _) => ConflictKind::NotText("was deleted by the lane and changed on the other side"),
-        _ => ConflictKind::NotText("was moved, or made, in different ways"),
+        _ => ConflictKind::NotText("was moved or created differently on both sides"),
     }
 }
 
@@ -109,10 +110,10 @@ pub(crate) struct ResolutionCheck<'a> {
 
 impl ResolutionCheck<'_> {
     /// Returns the reasons to refuse the resolution, one phrase each; empty if it is accepted.
-    pub(crate) fn find_refusals(&self) -> Result<Vec<String>, Error> {
+    pub(crate) fn find_refusals(&self) -> Result<Vec<Refusal>, Error> {
         let mut out = Vec::new();
         for path in &self.worktree_contents.nested_repos {
-            out.push(format!("{path} is a repository of its own; move it away"));
+            out.push(Refusal::final_because(format!("{path} is a separate repository; move it away")));
         }
         let changes = tree_changes(self.repo, self.resolution.merged_tree, self.worktree_contents.tree)?;
         let names = conflicted_paths(self.resolution);
@@ -129,7 +130,7 @@ impl ResolutionCheck<'_> {
     }
 
     /// Returns the reason to refuse a change of a path that git had merged without a conflict.
-    fn check_unconflicted(&self, change: &TreeChange) -> Option<String> {
+    fn check_unconflicted(&self, change: &TreeChange) -> Option<Refusal> {
         let path = &change.path;
         if self.allowance.other_files || self.allowance.covers(path) {
             return None;
@@ -139,7 +140,7 @@ impl ResolutionCheck<'_> {
             'D' => "was deleted",
             _ => "was changed",
         };
-        Some(format!("{path} {description} and is not in conflict; --allow {path} gives leave"))
+        Some(Refusal::unless_allowed(path, format!("{path} {description} and is not in conflict")))
     }
 
     /// Returns the reason to refuse how a conflicted path was resolved. `current` is its file in the
@@ -149,7 +150,7 @@ impl ResolutionCheck<'_> {
         path: &ConflictedPath,
         current: Option<TreeFile>,
         change: Option<&TreeChange>,
-    ) -> Result<Option<String>, Error> {
+    ) -> Result<Option<Refusal>, Error> {
         let name = &path.path;
         let text = self.reference.conflicted_text(self.repo, name)?;
         let regions = text.as_deref().and_then(|text| self.reference.parse_regions(text));
@@ -168,40 +169,40 @@ impl ResolutionCheck<'_> {
                 return Ok(Some(reason));
             }
         } else if current.is_none() && is_on_both_sides(path) && !self.allowance.covers(name) {
-            return Ok(Some(format!(
-                "{name} was deleted, and neither side did that; --allow {name} gives leave"
-            )));
+            let reason = format!("{name} was deleted, although neither side deleted it");
+            return Ok(Some(Refusal::unless_allowed(name, reason)));
         }
         let is_undecided = change.is_none() && self.worktree_contents.unmerged.contains(name);
         let (marked, bytes) = match (conflict_kind(path, regions.is_some()), regions, bytes) {
             (ConflictKind::NotText(description), ..) => {
                 return Ok(self.check_non_text_conflict(name, description, is_undecided));
             }
-            _ if is_undecided => return Ok(Some(format!("{name} is as git left it, with its conflict"))),
+            _ if is_undecided => {
+                return Ok(Some(Refusal::final_because(format!("{name} still has its conflict"))));
+            }
             _ if self.allowance.covers(name) => return Ok(None),
             (ConflictKind::Text, Some(marked), Some(bytes)) => (marked, bytes),
             (ConflictKind::Text, ..) => {
-                return Ok(Some(format!("{name} is no file any more; --allow {name} gives leave")));
+                return Ok(Some(Refusal::unless_allowed(name, format!("{name} is no longer a file"))));
             }
         };
         let is_mode_changed = |c: &TreeChange| c.old.map(|s| s.mode) != c.new.map(|s| s.mode);
         if change.is_some_and(is_mode_changed) {
-            return Ok(Some(format!("{name} has another mode now; --allow {name} gives leave")));
+            return Ok(Some(Refusal::unless_allowed(name, format!("{name} has a different mode"))));
         }
         Ok(self.check_text(name, &marked, &split_lines(&bytes)))
     }
 
     /// Refuses lines that resemble conflict markers. An allowance for the file accepts them as text, except
     /// for a full conflict that an agent left.
-    fn check_markers(&self, name: &RepoPath, leftover: Option<LeftoverMarkers<'_>>) -> Option<String> {
+    fn check_markers(&self, name: &RepoPath, leftover: Option<LeftoverMarkers<'_>>) -> Option<Refusal> {
         let LeftoverMarkers { line_number: line, line_text: text, is_full_conflict: whole } = leftover?;
         let is_final = self.is_by_agent && whole;
         if !is_final && self.allowance.covers(name) {
             return None;
         }
-        let hint =
-            if is_final { String::new() } else { format!("; if it is text, --allow {name} gives leave") };
-        Some(format!("{name}:{line}: a conflict marker is left: {}{hint}", quote_line(text)))
+        let reason = format!("{name}:{line}: a conflict marker is left: {}", quote_line(text));
+        Some(if is_final { Refusal::final_because(reason) } else { Refusal::unless_allowed(name, reason) })
     }
 
     /// Returns the reason to refuse the decision of a conflict that cannot be resolved line by line: an agent
@@ -211,13 +212,12 @@ impl ResolutionCheck<'_> {
         name: &RepoPath,
         description: &str,
         is_undecided: bool,
-    ) -> Option<String> {
+    ) -> Option<Refusal> {
         if self.is_by_agent && !self.allowance.covers(name) {
-            return Some(format!(
-                "{name} {description}, which is for a person to decide; --allow {name} gives leave"
-            ));
+            let reason = format!("{name} {description}, which a person has to decide");
+            return Some(Refusal::unless_allowed(name, reason));
         }
-        is_undecided.then(|| format!("{name} {description}, and is not decided: `git add {name}` keeps it as it is there, `git rm {name}` deletes it"))
+        is_undecided.then(|| Refusal::final_because(format!("{name} {description}, and is not decided: `git add {name}` keeps the file in the worktree, `git rm {name}` deletes it")))
     }
 
     /// Returns the reason to refuse a resolved text: lines outside of the conflicts were changed, or an agent
@@ -227,14 +227,12 @@ impl ResolutionCheck<'_> {
         name: &RepoPath,
         regions: &MarkedText<'_>,
         current_lines: &[&[u8]],
-    ) -> Option<String> {
+    ) -> Option<Refusal> {
         let locations = match regions.locate_resolved_regions(current_lines) {
             Ok(places) => places,
             Err(line) => {
-                return Some(format!(
-                    "{name}: outside of the conflict something was changed, at {}; --allow {name} gives leave",
-                    quote_line(line)
-                ));
+                let reason = format!("{name} was changed outside of the conflict, at {}", quote_line(line));
+                return Some(Refusal::unless_allowed(name, reason));
             }
         };
         if !self.is_by_agent {
@@ -246,9 +244,8 @@ impl ResolutionCheck<'_> {
             MergeSide::Theirs => &self.resolution.onto,
         };
         let line = locations[n].start + 1;
-        Some(format!(
-            "{name}:{line}: nothing is left of what {side_name} did there; --allow {name} gives leave"
-        ))
+        let reason = format!("{name}:{line}: the changes of {side_name} are missing");
+        Some(Refusal::unless_allowed(name, reason))
     }
 }
 

@@ -29,7 +29,7 @@ use crate::lane::worktree::resolve_worktree;
 use crate::lane::worktree::resolve_worktree::ClosedResolution;
 use crate::merge::Error;
 use crate::merge::stack::conflict;
-use crate::merge::types::resolve_error::ResolveError;
+use crate::merge::types::resolve_error::{Refusal, ResolveError};
 use crate::merge::types::resolver::Allowance;
 use crate::operation::journaled_operation::Operation;
 use crate::operation::locked_worktree::LockedWorktree;
@@ -122,8 +122,8 @@ pub(crate) fn open_resolution(
     })?;
     let ResolutionStart::Open(resolution) = start else { return Ok(start) };
     // Git's rerere, or a merge driver of the worktree, may have resolved it.
-    let (tree, refusal_reasons) = check_resolution(project, &resolution, &Allowance::default(), false)?;
-    if !refusal_reasons.is_empty() {
+    let (tree, refusals) = check_resolution(project, &resolution, &Allowance::default(), false)?;
+    if !refusals.is_empty() {
         return Ok(ResolutionStart::Open(resolution));
     }
     apply_resolution(project, &resolution, tree, "git").map(ResolutionStart::Resolved)
@@ -135,7 +135,7 @@ pub(crate) fn open_resolution(
 /// Fails when one of the branches is gone.
 fn side_tips(repo: &Repo, lane: &LaneRecord, onto: &str) -> Result<(CommitId, CommitId), Error> {
     let Some(tip) = repo.branch_tip(&lane.kind.branch)? else {
-        let reason = format!("its branch {} is gone", lane.kind.branch);
+        let reason = format!("its branch {} is missing", lane.kind.branch);
         return Err(ResolveError::LaneNotReady { lane: lane.name.clone(), reason }.into());
     };
     let base = repo.branch_tip(onto)?;
@@ -198,7 +198,7 @@ fn require_updatable(project: &Project, lane: &LaneRecord) -> Result<(), Error> 
 fn update_blocker(project: &Project, lane: &LaneRecord) -> Result<Option<String>, Error> {
     let evidence = evidence::inspect_worktree(project, lane, &WorktreeList::read(&project.repo)?, None)?;
     if evidence.is_folder_missing {
-        return Ok(Some("its folder is gone".to_owned()));
+        return Ok(Some("its folder is missing".to_owned()));
     }
     if let Some(reason) = evidence.broken_reason.or(evidence.registration_mismatch) {
         return Ok(Some(reason));
@@ -207,7 +207,7 @@ fn update_blocker(project: &Project, lane: &LaneRecord) -> Result<Option<String>
         return Ok(Some(format!("its worktree is on {location}")));
     }
     if let Some(operation) = evidence.open_git_operation {
-        return Ok(Some(format!("a {operation} is under way in it")));
+        return Ok(Some(format!("a {operation} is in progress in it")));
     }
     let dirty_paths = evidence.dirty_state.paths();
     Ok((!dirty_paths.is_empty())
@@ -220,23 +220,23 @@ pub(crate) fn check_resolution(
     resolution: &ResolutionRecord,
     allowance: &Allowance,
     is_by_agent: bool,
-) -> Result<(TreeId, Vec<String>), Error> {
+) -> Result<(TreeId, Vec<Refusal>), Error> {
     let repo = &project.repo;
-    let refused = |why: &str| Ok((resolution.merged_tree, vec![why.to_owned()]));
+    let refused = |why: &str| Ok((resolution.merged_tree, vec![Refusal::final_because(why.to_owned())]));
     if !repo.is_registered_worktree(&resolution.worktree_path) {
-        return refused("its worktree is gone");
+        return refused("its worktree is missing");
     }
     let git_dir = repo.worktree_git_dir(&resolution.worktree_path)?;
     if let Some(operation) = find_open_git_operation(&git_dir).filter(|other| other.command != "merge") {
-        return refused(&format!("a {} is under way there", operation.command));
+        return refused(&format!("a {} is in progress in its worktree", operation.command));
     }
     let head = repo.head_commit(&resolution.worktree_path)?.unwrap_or(resolution.lane_tip);
     if head == resolution.lane_tip && repo.merge_head(&resolution.worktree_path)? != Some(resolution.onto_tip)
     {
-        return refused("the merge was given up there, so that nothing tells what was decided");
+        return refused("the merge was aborted in its worktree");
     }
     if !repo.is_ancestor(resolution.lane_tip, head)? {
-        return refused("what is checked out there does not build on the lane any more");
+        return refused("the commit in its worktree is no longer based on the lane");
     }
     let worktree_contents =
         match LockedWorktree::lock(project, &resolution.worktree_path)?.write_worktree_tree() {
@@ -268,11 +268,9 @@ pub fn continue_resolution(
 ) -> Result<ResolvedConflict, Error> {
     let (lane, _lock) = project.lock_idle_lane(name)?;
     let resolution = require_open_resolution(project, &lane.name)?;
-    let (tree, reasons) = check_resolution(project, &resolution, allowance, resolution.agent.is_some())?;
-    if !reasons.is_empty() {
-        return Err(
-            ResolveError::Refused { lane: lane.name, dir: resolution.worktree_path, why: reasons }.into()
-        );
+    let (tree, refusals) = check_resolution(project, &resolution, allowance, resolution.agent.is_some())?;
+    if !refusals.is_empty() {
+        return Err(ResolveError::Refused { lane: lane.name, dir: resolution.worktree_path, refusals }.into());
     }
     let resolver =
         resolution.agent.as_ref().map_or_else(|| "hand".to_owned(), |agent| format!("hand, after {agent}"));
@@ -345,7 +343,7 @@ pub(crate) fn apply_resolution(
         }
         // This is git's own cache: the next merge of the same two sides reuses the resolution.
         if let Err(e) = project.repo.record_resolution(&resolution.worktree_path) {
-            project.listener.warn(format!("rerere could not note the resolution: {e}"));
+            project.listener.warn(format!("rerere could not record the resolution: {e}"));
         }
         clear_conflict(op, &lane.name)?;
         drop(resolve_worktree::close_resolution(op, resolution, &[commit])?);

@@ -27,7 +27,7 @@ use crate::lane::Project;
 use crate::lane::state::crash_reason;
 use crate::lane::state::lane_state::effective_state;
 use crate::merge::Error;
-use crate::merge::types::resolve_error::ResolveError;
+use crate::merge::types::resolve_error::{Refusal, ResolveError};
 use crate::merge::types::resolver::Resolver;
 
 /// Interval at which the run's state and interrupts are checked.
@@ -157,11 +157,11 @@ fn conclude_attempt(
         Some(RunState::Stopped) => return Err(ResolveError::Stopped { lane: lane.name }.into()),
         _ => return Ok(AttemptOutcome::Refused(failure_reason(project, &lane.name, &run))),
     }
-    let (tree, refusal_reasons) = check_resolution(project, &resolution, &resolver.allowance, true)?;
-    if refusal_reasons.is_empty() {
+    let (tree, refusals) = check_resolution(project, &resolution, &resolver.allowance, true)?;
+    if refusals.is_empty() {
         return apply_resolution(project, &resolution, tree, &resolver.agent).map(AttemptOutcome::Resolved);
     }
-    Ok(AttemptOutcome::Refused(refusal_reasons.join("; ")))
+    Ok(AttemptOutcome::Refused(Refusal::reasons(&refusals).join("; ")))
 }
 
 /// Returns why a run failed, as a clause.

@@ -2,24 +2,51 @@
 
 use std::path::PathBuf;
 
-use proq_base::explain::{Explain, shell_quote_path};
+use proq_base::explain::{Explain, list_lines, shell_quote};
 use proq_base::lane_name::LaneName;
+use proq_git::RepoPath;
+
+/// A reason to refuse the resolution of a conflict.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// Reason, as a phrase.
+    pub reason: String,
+    /// File for which `--allow` accepts the resolution; `None` if nothing accepts it.
+    pub allowable_path: Option<RepoPath>,
+}
+
+impl Refusal {
+    /// Returns a refusal that no option lifts.
+    pub(crate) fn final_because(reason: String) -> Refusal {
+        Refusal { reason, allowable_path: None }
+    }
+
+    /// Returns a refusal that `--allow` with this path lifts.
+    pub(crate) fn unless_allowed(path: &RepoPath, reason: String) -> Refusal {
+        Refusal { reason, allowable_path: Some(path.clone()) }
+    }
+
+    /// Returns the reasons of all refusals.
+    pub(crate) fn reasons(refusals: &[Refusal]) -> Vec<String> {
+        refusals.iter().map(|refusal| refusal.reason.clone()).collect()
+    }
+}
 
 /// Error of resolving a conflict.
 #[derive(Debug, thiserror::Error, Explain)]
 #[decision]
 pub enum ResolveError {
     /// The lane has no recorded conflict.
-    #[error("lane '{lane}' has no conflict on record; nothing was changed")]
-    #[hint("see whether it conflicts: git proq merge {lane} --dry-run")]
+    #[error("cannot resolve lane '{lane}': it has no recorded conflict")]
+    #[hint("check whether it conflicts: git proq merge {lane} --dry-run")]
     NoConflict {
         /// Name of the lane that has no recorded conflict.
         lane: LaneName,
     },
     /// The user is already resolving the conflict.
-    #[error("the conflict of lane '{lane}' is being resolved by hand in {}; nothing was changed", dir.display())]
-    #[hint("go on from there: git proq resolve {lane} --continue")]
-    #[hint("or give it up, all kept: git proq resolve {lane} --abort")]
+    #[error("cannot resolve lane '{lane}': you are resolving its conflict by hand in {}", dir.display())]
+    #[hint("finish that: git proq resolve {lane} --continue")]
+    #[hint("or abort; your work is saved: git proq resolve {lane} --abort")]
     OpenByHand {
         /// Name of the lane whose conflict the user is resolving.
         lane: LaneName,
@@ -27,15 +54,15 @@ pub enum ResolveError {
         dir: PathBuf,
     },
     /// No resolution is open.
-    #[error("the conflict of lane '{lane}' is not laid out; nothing was changed")]
-    #[hint("lay it out: git proq resolve {lane} --shell")]
+    #[error("cannot continue: no resolution of lane '{lane}' is open")]
+    #[hint("start one: git proq resolve {lane} --shell")]
     NotOpen {
         /// Name of the lane that has no open resolution.
         lane: LaneName,
     },
     /// The lane cannot be updated to a new tip.
-    #[error("lane '{lane}' cannot take a resolution: {reason}; nothing was changed")]
-    #[hint("look at it: git proq show {lane}")]
+    #[error("cannot resolve lane '{lane}': {reason}")]
+    #[hint("show the lane: git proq show {lane}")]
     LaneNotReady {
         /// Name of the lane that cannot be updated.
         lane: LaneName,
@@ -43,8 +70,8 @@ pub enum ResolveError {
         reason: String,
     },
     /// The lane has conflicts that no agent may decide.
-    #[error("the conflict of lane '{lane}' is not for an agent alone: {}; nothing was changed", why.join("; "))]
-    #[hint("decide it yourself: git proq resolve {lane} --shell")]
+    #[error("cannot let an agent resolve lane '{lane}':{}", list_lines(why))]
+    #[hint("resolve it yourself: git proq resolve {lane} --shell")]
     NeedsUser {
         /// Name of the lane whose conflict needs the user's decision.
         lane: LaneName,
@@ -52,24 +79,23 @@ pub enum ResolveError {
         why: Vec<String>,
     },
     /// The check refused the resolution.
-    #[error("what was made of the conflict of lane '{lane}' is refused: {}; it was left as it is", why.join("; "))]
-    #[hint("look at it: git -C {} status", shell_quote_path(dir))]
-    #[hint("put it right by hand: git proq resolve {lane} --shell")]
-    #[hint("or give it up, all kept: git proq resolve {lane} --abort")]
+    #[error("cannot accept the resolution of lane '{lane}':{}", list_lines(&Refusal::reasons(refusals)))]
+    #[hint("fix it in {}: git proq resolve {lane} --shell", dir.display())]
+    #[hint(if let Some(command) = allow_command(lane, refusals), "or accept it as it is: {command}")]
+    #[hint(else, "or abort; your work is saved: git proq resolve {lane} --abort")]
     Refused {
         /// Name of the lane whose resolution was refused.
         lane: LaneName,
         /// Worktree of the resolution.
         dir: PathBuf,
         /// Reasons of the refusal.
-        why: Vec<String>,
+        refusals: Vec<Refusal>,
     },
     /// All attempts of an agent were refused.
-    #[error("{agent} could not resolve the conflict of lane '{lane}' in {}: {reason}; the last try was left as it is", tries_in_words(*tries))]
+    #[error("{agent} could not resolve the conflict of lane '{lane}' in {}: {reason}", attempts_in_words(*tries))]
     #[exit(Conflicts)]
-    #[hint("look at it: git -C {} status", shell_quote_path(dir))]
-    #[hint("put it right by hand: git proq resolve {lane} --shell")]
-    #[hint("or give it up, all kept: git proq resolve {lane} --abort")]
+    #[hint("fix it in {}: git proq resolve {lane} --shell", dir.display())]
+    #[hint("or abort; its work is saved: git proq resolve {lane} --abort")]
     AttemptsExhausted {
         /// Name of the lane whose conflict is still unresolved.
         lane: LaneName,
@@ -83,21 +109,19 @@ pub enum ResolveError {
         dir: PathBuf,
     },
     /// The agent was stopped.
-    #[error(
-        "the agent that resolved the conflict of lane '{lane}' was stopped; what it did was left as it is"
-    )]
+    #[error("cannot resolve lane '{lane}': its agent was stopped; its work is kept")]
     #[exit(Agent)]
-    #[hint("go on from there: git proq resolve {lane} --continue")]
-    #[hint("or give it up, all kept: git proq resolve {lane} --abort")]
+    #[hint("finish it by hand: git proq resolve {lane} --shell")]
+    #[hint("or abort; its work is saved: git proq resolve {lane} --abort")]
     Stopped {
         /// Name of the lane whose conflict the stopped agent was resolving.
         lane: LaneName,
     },
     /// The resolution was accepted, but the lane could not be updated.
     #[error(
-        "the conflict of lane '{lane}' is resolved, but the lane could not take it: {reason}; it is kept as {saved_ref}"
+        "cannot update lane '{lane}' to its resolution: {reason}; the resolution is saved as {saved_ref}"
     )]
-    #[hint("put that right, then: git proq resolve {lane} --continue")]
+    #[hint("once that is fixed: git proq resolve {lane} --continue")]
     NotApplied {
         /// Name of the lane that was not updated to its resolution.
         lane: LaneName,
@@ -108,7 +132,17 @@ pub enum ResolveError {
     },
 }
 
-/// Returns a number of attempts in words: `one try`, `3 tries`.
-fn tries_in_words(tries: u32) -> String {
-    if tries == 1 { "one try".to_owned() } else { format!("{tries} tries") }
+/// Returns the command that accepts a refused resolution; `None` if a reason remains.
+fn allow_command(lane: &LaneName, refusals: &[Refusal]) -> Option<String> {
+    let paths = refusals.iter().map(|refusal| refusal.allowable_path.as_ref());
+    let mut words: Vec<String> = paths
+        .map(|path| path.map(|path| shell_quote(&String::from_utf8_lossy(path.as_bytes()))))
+        .collect::<Option<_>>()?;
+    words.dedup();
+    Some(format!("git proq resolve {lane} --continue --allow {}", words.join(" --allow ")))
+}
+
+/// Returns a number of attempts in words: `1 attempt`, `3 attempts`.
+fn attempts_in_words(tries: u32) -> String {
+    if tries == 1 { "1 attempt".to_owned() } else { format!("{tries} attempts") }
 }
