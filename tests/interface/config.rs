@@ -1,5 +1,6 @@
 //! Tests of settings: layers, origins, and invalid values.
 
+use proq_test_kit::conflict::hint_commands;
 use proq_test_kit::{PTY_SCRIPT, Sandbox};
 
 #[test]
@@ -94,7 +95,7 @@ fn lists_settings_from_notify_to_verify() {
     snapshot.interval         0                                                                                                  how often uncommitted changes in the main checkout and in idle lanes are copied while agents run, lanes at work less often; 0 for never
     swarm.agent                                                                                                                  who does tasks of a plan that name no agent
     swarm.areas                                                                                                                  areas of tasks that lie elsewhere than in swarm.tasks
-    swarm.auto_merge          false                                                                                              land the tasks of a plan on the base itself as they are done, and not on a branch of the batch first
+    swarm.auto_merge          false                                                                                              land the tasks of a plan on 'main' itself as they are done, and not on a branch of the batch first
     swarm.budget              0                                                                                                  pause a batch that has cost this; 0 for no limit
     swarm.max_attempts        3                                                                                                  with how many failures, over all batches, a task is set aside until somebody asks for it
     swarm.max_idle            3                                                                                                  after how many iterations in a row without a new box the work at a task folder is given up
@@ -177,14 +178,18 @@ fn unusable_value_stops_the_command() {
         command.args(["-c", &format!("proq.{key}={value}"), "proq", "list"]);
         let out = sandbox.output(command);
         assert_eq!(out.code, 1);
-        assert!(out.stderr.contains("(from git config)") && out.stderr.contains("hint:"), "{}", out.stderr);
+        assert!(
+            out.stderr.contains(" of git config: expected ") && out.stderr.contains("hint:"),
+            "{}",
+            out.stderr
+        );
     }
     let mut command = sandbox.proq_command(&sandbox.repo, &["list"]);
     command.env("PROQ_TRASH_KEEP", "long");
     insta::assert_snapshot!(sandbox.output(command).to_text(), @r"
     --- stderr
-    error: trash.keep = 'long' (from $PROQ_TRASH_KEEP) cannot be used; it takes a whole number of days
-    hint: correct it where it is set; without it '7' counts
+    error: cannot use trash.keep = 'long' of $PROQ_TRASH_KEEP: expected a whole number of days
+    hint: use the default, '7': unset PROQ_TRASH_KEEP
     --- code 1
     ");
 }
@@ -205,8 +210,8 @@ fn refuses_prefix_invalid_in_branch_names() {
     }
     insta::assert_snapshot!(sandbox.proq(&["spawn", "--empty", "-n", "x"]).to_text(), @r"
     --- stderr
-    error: lane.prefix = '@{' (from git config) cannot be used; it takes the beginning of a branch name, as in proq or lanes
-    hint: correct it where it is set; without it 'proq' counts
+    error: cannot use lane.prefix = '@{' of git config: expected the beginning of a branch name, as in proq or lanes
+    hint: show where it is set: git config --show-origin --get-all proq.lane.prefix
     --- code 1
     ");
 }
@@ -219,14 +224,14 @@ fn names_invalid_settings_files() {
     --- stderr
     error: [ROOT]/repo/proq.toml is not valid TOML
       caused by: TOML parse error at line 1, column 7
-    hint: correct it, or set it aside: mv '[ROOT]/repo/proq.toml' '[ROOT]/repo/proq.toml.broken'
+    hint: correct it, or move it away: mv '[ROOT]/repo/proq.toml' '[ROOT]/repo/proq.toml.broken'
     --- code 1
     ");
     sandbox.write("proq.toml", "[trash]\nkeep = 0\n");
     insta::assert_snapshot!(sandbox.proq(&["list"]).to_text(), @r"
     --- stderr
-    error: [ROOT]/repo/proq.toml may not set trash.keep: only you may, for yourself
-    hint: take it out of that file; to set it for yourself: git config proq.trash.keep VALUE
+    error: cannot use [ROOT]/repo/proq.toml: a repository may not set trash.keep
+    hint: remove it there; you may set it yourself with: git config proq.trash.keep VALUE
     --- code 1
     ");
     // Committed files stay in history, so a cloned repository must not raise the limit for what is committed
@@ -234,8 +239,8 @@ fn names_invalid_settings_files() {
     sandbox.write("proq.toml", "[agent]\nautocommit_limit = 0\n");
     insta::assert_snapshot!(sandbox.proq(&["list"]).to_text(), @r"
     --- stderr
-    error: [ROOT]/repo/proq.toml may not set agent.autocommit_limit: only you may, for yourself
-    hint: take it out of that file; to set it for yourself: git config proq.agent.autocommitLimit VALUE
+    error: cannot use [ROOT]/repo/proq.toml: a repository may not set agent.autocommit_limit
+    hint: remove it there; you may set it yourself with: git config proq.agent.autocommitLimit VALUE
     --- code 1
     ");
     sandbox.write("proq.toml", "[merge]\nnovel = 1\n");
@@ -276,15 +281,16 @@ fn suggests_setting_for_misspelled_key() {
 #[test]
 fn unusable_value_error_names_the_default() {
     let sandbox = Sandbox::new();
-    for (key, value, hint) in [
-        ("proq.lane.lfs", "pointers", "without it 'full' counts"),
-        ("proq.lane.env", "../x", "without it there is none"),
-    ] {
+    for (key, value, default) in [("proq.lane.lfs", "pointers", "full"), ("proq.lane.env", "../x", "nothing")]
+    {
         sandbox.git(&["config", key, value]);
         let out = sandbox.proq(&["spawn", "--empty", "-n", "x"]).fails(1);
-        assert!(out.contains(&format!("hint: correct it where it is set; {hint}\n")), "{out}");
         assert!(!sandbox.lane_path("x").exists());
-        sandbox.git(&["config", "--unset", key]);
+        assert!(out.contains(&format!("or use the default, '{default}': ")), "{out}");
+        let hints = hint_commands(&sandbox, &out);
+        assert!(sandbox.sh(&hints[0]).contains(value));
+        sandbox.sh(&hints[1]);
+        let _ = sandbox.proq(&["list"]).ok();
     }
 }
 

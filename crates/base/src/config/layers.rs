@@ -44,7 +44,7 @@ impl fmt::Display for Origin {
 #[derive(Debug, thiserror::Error, Explain)]
 pub enum Error {
     /// A settings file cannot be read.
-    #[error("could not read {}", path.display())]
+    #[error("cannot read {}", path.display())]
     #[hint(with = [repair_hint(path)])]
     UnreadableFile {
         /// Path of the settings file.
@@ -54,7 +54,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// A settings file is not TOML.
-    #[error("{} is not valid TOML", path.display())]
+    #[error("cannot read {}: it is not valid TOML:\n{}", path.display(), toml_excerpt(source))]
     #[hint(with = [repair_hint(path)])]
     InvalidToml {
         /// Path of the settings file.
@@ -64,24 +64,23 @@ pub enum Error {
         source: Box<toml::de::Error>,
     },
     /// A value does not have the format of its key.
-    #[error("{key} = '{value}' (from {origin}) cannot be used; it takes {format}")]
-    #[hint(if default.is_empty(), "correct it where it is set; without it there is none")]
-    #[hint(else, "correct it where it is set; without it '{default}' counts")]
+    #[error("cannot use {key} = '{value}' of {origin}: expected {format}")]
+    #[hint(with = invalid_value_hints(key, origin, default))]
     InvalidValue {
         /// Name of the setting.
         key: String,
         /// Rejected value, hidden if it is a secret.
         value: String,
         /// Layer that set the value, as text.
-        origin: String,
+        origin: Origin,
         /// Description of the accepted format.
         format: String,
         /// Value that applies when the setting is not set.
         default: &'static str,
     },
     /// A key that must be a table, such as `agents`, has another type.
-    #[error("{key} in {} is no table", path.display())]
-    #[hint("write it as [{key}.NAME] and lines below that")]
+    #[error("cannot use {key} of {}: it is not a table", path.display())]
+    #[hint("write it as [{key}.my-name], with its settings on the lines below")]
     NotATable {
         /// Path of the settings file.
         path: PathBuf,
@@ -89,14 +88,14 @@ pub enum Error {
         key: String,
     },
     /// The repository's `proq.toml` sets a key that only the user may set.
-    #[error("{} may not set {key}: only you may, for yourself", path.display())]
+    #[error("cannot use {}: a repository may not set {key}", path.display())]
     #[hint(
         if USER_TABLES.contains(&key.as_str()),
-        "take it out of that file; yours is ~/.config/git-proq/config.toml"
+        "remove it there; set it in ~/.config/git-proq/config.toml instead"
     )]
     #[hint(
         else,
-        "take it out of that file; to set it for yourself: git config proq.{} VALUE",
+        "remove it there; you may set it yourself with: git config proq.{} VALUE",
         Key::find(key).map_or_else(|| key.clone(), Key::git_name)
     )]
     NotForRepository {
@@ -107,13 +106,40 @@ pub enum Error {
     },
 }
 
+/// Returns the parser's message with the line that it is about. Without that line if it contains an address,
+/// which may hold a secret.
+fn toml_excerpt(error: &toml::de::Error) -> String {
+    let text = error.to_string();
+    let text = if text.contains("://") { error.message() } else { &text };
+    text.trim_end().lines().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
+}
+
+/// Returns the hints for an invalid value: where it is set, and how to go back to the default.
+fn invalid_value_hints(key: &str, origin: &Origin, default: &str) -> Vec<String> {
+    let default = if default.is_empty() { "nothing" } else { default };
+    match origin {
+        Origin::Git => {
+            let name = format!("proq.{}", Key::find(key).map_or_else(|| key.to_owned(), Key::git_name));
+            vec![
+                format!("show where it is set: git config --show-origin --get-all {name}"),
+                format!("or use the default, '{default}': git config --unset-all {name}"),
+            ]
+        }
+        Origin::Environment(name) => vec![format!("use the default, '{default}': unset {name}")],
+        Origin::Repository(path) | Origin::User(path) => {
+            vec![format!("correct it in {}; the default is '{default}'", path.display())]
+        }
+        Origin::Default => Vec::new(),
+    }
+}
+
 /// Returns the hint for a settings file that cannot be read or parsed. A relative path is that of a file in a
 /// commit.
 fn repair_hint(path: &Path) -> String {
     if path.is_relative() {
         return format!("see the file, and correct it on its branch: git show '{}'", path.display());
     }
-    format!("correct it, or set it aside: {}", rename_command(path, "broken"))
+    format!("correct it, or move it away: {}", rename_command(path, "broken"))
 }
 
 /// Tables of a settings file that are not settings: agent profiles and prices. Only the user's own file may
@@ -407,7 +433,7 @@ fn invalid_value(name: &str, value: String, origin: &Origin) -> Error {
             ValueFormat::SecretUrl => "(hidden)".to_owned(),
             _ => value,
         },
-        origin: origin.to_string(),
+        origin: origin.clone(),
         format: format.describe(),
         default: key.map_or("", |k| k.default),
     }
