@@ -92,20 +92,20 @@ fn acp_command_required_unless_profile_has_one() {
     let sandbox = with_speaker("");
     insta::assert_snapshot!(sandbox.proq(&["spawn", "acp", "do it"]).to_text(), @r#"
     --- stderr
-    error: 'acp' names no program of its own; nothing was made
-    hint: say which: git proq spawn acp "what to do" -- CMD ARGS…
-    hint: describe yours in your configuration: [agents.NAME] with like = "acp" and a program
+    error: cannot start 'acp': it has no program of its own
+    hint: name it behind '--': git proq spawn acp "implement payments" -- my-agent
+    hint: or add [agents.my-agent] with like = "acp" and a program to ~/.config/git-proq/config.toml
     --- code 1
     "#);
     insta::assert_snapshot!(sandbox.proq(&["spawn", "mine", "do it", "--", "speaker"]).to_text(), @r#"
     --- stderr
-    error: 'mine' has a command of its own, and was given another one; nothing was made
-    hint: leave out what stands after '--'
-    hint: or, if that speaks the Agent Client Protocol: git proq spawn acp "what to do" -- CMD ARGS…
+    error: cannot start 'mine': it has a command of its own, and another was given
+    hint: leave out the command behind '--'
+    hint: or, if it speaks the Agent Client Protocol: git proq spawn acp "implement payments" -- my-agent
     --- code 1
     "#);
     let missing = sandbox.proq(&["spawn", "acp", "do it", "--", "not-there"]).fails(1);
-    assert!(missing.contains("there is no program 'not-there' on PATH"), "{missing}");
+    assert!(missing.contains("cannot start 'not-there': there is no such program on PATH"), "{missing}");
     let out = sandbox.proq(&["spawn", "-n", "x", "acp", "do it", "--dry-run", "--", "speaker", "a b"]).ok();
     assert!(out.contains("runs      [ROOT]/bin/speaker 'a b'"), "{out}");
     assert_eq!(sandbox.lane_leftovers(), [""; 0]);
@@ -128,18 +128,18 @@ fn refuses_command_in_existing_lane() {
         insta::allow_duplicates! {
             insta::assert_snapshot!(out.to_text(), @r"
             --- stderr
-            error: cannot run a command in lane 'there': a command is run in a lane of its own, from its beginning
-            hint: give it one: git proq spawn -- sh -c 'echo hi'
+            error: cannot run a command in lane 'there': a command always runs in a new lane
+            hint: run it in a new lane: git proq spawn -- sh -c 'echo hi'
             --- code 1
             ");
         }
     }
     let out = sandbox.proq(&["run", "there", "command", "x"]).to_text();
     assert!(
-        out.contains("error: cannot run a command in lane 'there': a command is run in a lane of its own"),
+        out.contains("error: cannot run a command in lane 'there': a command always runs in a new lane"),
         "{out}"
     );
-    assert!(out.contains("hint: give it one: git proq spawn -- CMD ARGS…"), "{out}");
+    assert!(out.contains("hint: run it in a new lane: git proq spawn -- my-command"), "{out}");
     assert_eq!(sandbox.row("there")["state"], "idle");
 }
 
@@ -242,8 +242,7 @@ fn selects_session_mode_for_permission_level() {
 
 #[test]
 fn prompt_repeats_history_without_session_load() {
-    for (setting, reason) in
-        [("NO_LOAD", "it cannot go on in a session"), ("BAD_LOAD", "could not be loaded")]
+    for (setting, reason) in [("NO_LOAD", "it cannot resume a session"), ("BAD_LOAD", "could not be loaded")]
     {
         let sandbox = with_speaker(&format!("env.{setting} = \"1\""));
         let _ = run_acp_agent(&sandbox, "write one").ok();

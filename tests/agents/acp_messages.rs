@@ -192,7 +192,7 @@ fn orphan_finishes_turn_without_new_messages() {
     let _ = sandbox.proq(&["send", "x", "write two"]).ok();
     kill_supervisor(&sandbox, "x");
     assert_eq!(sandbox.row("x")["state"], "orphaned");
-    assert!(sandbox.proq(&["send", "x", "more"]).fails(1).contains("lives on without its supervisor"));
+    assert!(sandbox.proq(&["send", "x", "more"]).fails(1).contains("its agent runs without a supervisor"));
     let pid = sandbox.last_run("x")["pid"].to_string();
     sandbox.write_pipe("a-go");
     wait_until("its end", || !sandbox.is_alive(&pid));

@@ -84,7 +84,7 @@ fn failed_copy_of_work_is_reported_with_run() {
     sandbox.run_lane("x", "echo half > half.odd; : > \"$ROOT/gone\"");
     let row = sandbox.row("x");
     let detail = row["detail"].as_str().unwrap();
-    assert!(detail.contains("is in the lane only, it could not be copied"), "{detail}");
+    assert!(detail.contains("its uncommitted changes are only in the lane"), "{detail}");
     assert!(sandbox.lane_path("x").join("half.odd").exists());
 }
 
@@ -113,7 +113,7 @@ fn unresolved_merge_is_never_committed() {
     sandbox.run_lane("x", "echo x > a.txt; git commit -qam mine; git merge -q other || true");
     let row = sandbox.row("x");
     insta::assert_snapshot!(row["detail"].as_str().unwrap(), @r"
-    uncommitted work: lane 'x' has work that cannot be committed: a.txt is unmerged; a.txt holds conflict markers
+    uncommitted work: cannot commit the work of lane 'x': a.txt is unmerged; a.txt has conflict markers
     ");
     assert_eq!(sandbox.git(&["log", "--format=%s", "main..proq/x"]), "mine");
 }
@@ -125,7 +125,7 @@ fn embedded_repository_is_never_committed() {
     sandbox.run_lane("x", "git init -q sub; cd sub; echo 1 > f; git add f; git commit -qm inner");
     let row = sandbox.row("x");
     insta::assert_snapshot!(row["detail"].as_str().unwrap(), @r"
-    uncommitted work: lane 'x' has work that cannot be committed: sub is a repository of its own
+    uncommitted work: cannot commit the work of lane 'x': sub is a repository of its own
     ");
     assert_eq!((&row["state"], &row["ahead"]), (&"done".into(), &0.into()));
 }
@@ -185,8 +185,8 @@ fn non_descending_commits_fail_the_run() {
     ");
     insta::assert_snapshot!(sandbox.proq(&["discard", "x"]).to_text(), @r"
     --- stderr
-    error: lane 'x' was kept: 1 commit that is not on main; commits on astray
-    hint: remove it all the same, saving everything first: git proq discard --force x
+    error: cannot remove lane 'x': 1 commit that is not on main; commits on astray
+    hint: remove it anyway; everything is saved first: git proq discard --force x
     --- code 1
     ");
 }
@@ -207,7 +207,7 @@ fn deleted_worktree_fails_the_run() {
     let sandbox = Sandbox::new();
     let out = sandbox.proq(&["spawn", "--wait", "-n", "x", "--", "sh", "-ec", "rm -rf \"$PWD\""]);
     insta::assert_snapshot!(out.to_text(), @r"
-    x: failed (its folder is no worktree any more)
+    x: failed (its folder is no longer a worktree)
     --- code 4
     ");
 }
@@ -220,7 +220,7 @@ fn wait_and_logs_report_vanished_supervisor() {
     let record = sandbox.read(".git/proq/lanes/x/lane.toml");
     sandbox.write(".git/proq/lanes/x/lane.toml", &record.replace("\"idle\"", "\"running\""));
     insta::assert_snapshot!(sandbox.proq(&["wait", "x"]).to_text(), @r"
-    x: failed (its supervisor ended without a word)
+    x: failed (its supervisor crashed)
     --- code 4
     ");
     // `logs -f` reports it too.
@@ -230,7 +230,7 @@ fn wait_and_logs_report_vanished_supervisor() {
     insta::assert_snapshot!(sandbox.proq(&["logs", "-f", "y"]).to_text(), @r"
     said
     --- stderr
-    y: failed (its supervisor ended without a word)
+    y: failed (its supervisor crashed)
     --- code 0
     ");
 }

@@ -126,7 +126,7 @@ fn reads_prompt_from_file_or_stdin() {
     let out = sandbox.proq(&["spawn", "robot", "-f", "nowhere.md"]);
     insta::assert_snapshot!(out.to_text(), @r"
     --- stderr
-    error: could not read nowhere.md
+    error: cannot read nowhere.md
       caused by: No such file or directory (os error 2)
     --- code 1
     ");
@@ -151,32 +151,32 @@ fn refuses_unusable_prompt_before_creating_lane() {
     let sandbox = with_robot("robot");
     insta::assert_snapshot!(spawn_with_piped_prompt(&sandbox, "robot", "x".repeat(1 << 20).as_bytes()).to_text(), @r"
     --- stderr
-    error: the prompt is longer than an argument may be (120 KiB), and this agent takes it as one; nothing was made
-    hint: let it read a file: git proq spawn -n NAME -f task.md -- AGENT {prompt_file}
+    error: cannot use the prompt: it is longer than 120 KiB, the limit of an argument, which is how this agent takes it
+    hint: let the agent read a file: git proq spawn --name payments --file task.md -- my-agent {prompt_file}
     --- code 2
     ");
     insta::assert_snapshot!(spawn_with_piped_prompt(&sandbox, "robot", b"a\0b").to_text(), @r"
     --- stderr
-    error: the prompt holds a NUL byte; nothing was made
-    hint: is it the right file? A prompt is plain text
+    error: cannot use the prompt: it has a NUL byte
+    hint: a prompt is plain text; check the file
     --- code 2
     ");
     insta::assert_snapshot!(spawn_with_piped_prompt(&sandbox, "robot", b"\xff\xfe").to_text(), @r"
     --- stderr
-    error: could not read standard input
+    error: cannot read standard input
       caused by: invalid utf-8 sequence of 1 bytes from index 0
     --- code 1
     ");
     insta::assert_snapshot!(spawn_with_piped_prompt(&sandbox, "robot", b" \n").to_text(), @r#"
     --- stderr
-    error: the prompt is empty; nothing was made
-    hint: say what to do: git proq spawn AGENT "implement payments"
+    error: cannot use the prompt: it is empty
+    hint: for example: git proq spawn claude "implement payments"
     --- code 2
     "#);
     insta::assert_snapshot!(spawn_with_piped_prompt(&sandbox, "robot", b"--help").to_text(), @r"
     --- stderr
-    error: the prompt starts with '-', which this agent would take for an option; nothing was made
-    hint: begin it with a word
+    error: cannot use the prompt: it starts with '-', so this agent would read it as an option
+    hint: start the prompt with a word
     --- code 2
     ");
     insta::assert_snapshot!(sandbox.proq(&["spawn", "robot"]).to_text(), @r#"
@@ -199,16 +199,14 @@ fn refuses_missing_program_before_creating_lane() {
     let sandbox = Sandbox::new();
     insta::assert_snapshot!(sandbox.proq(&["spawn", "no-such-agent", "do it"]).to_text(), @r"
     --- stderr
-    error: there is no program 'no-such-agent' on PATH; nothing was made
-    hint: see which agents are installed: git proq agents
-    hint: or give a command of your own: git proq spawn -n NAME -- CMD ARGS…
+    error: cannot start 'no-such-agent': there is no such program on PATH
+    hint: list installed agents: git proq agents
     --- code 1
     ");
     insta::assert_snapshot!(sandbox.proq(&["spawn", "-n", "x", "--", "no-such-command"]).to_text(), @r"
     --- stderr
-    error: there is no program 'no-such-command' on PATH; nothing was made
-    hint: see which agents are installed: git proq agents
-    hint: or give a command of your own: git proq spawn -n NAME -- CMD ARGS…
+    error: cannot start 'no-such-command': there is no such program on PATH
+    hint: list installed agents: git proq agents
     --- code 1
     ");
     assert_eq!(sandbox.lane_leftovers(), [""; 0]);
@@ -225,8 +223,8 @@ fn unstartable_program_leaves_failed_lane() {
     let out = sandbox.proq(&["spawn", "-n", "x", "broken", "do it"]);
     insta::assert_snapshot!(out.to_text(), @r"
     --- stderr
-    error: lane 'x' was made, but its agent could not be started: '[ROOT]/bin/broken' could not be started: No such file or directory (os error 2)
-    hint: take the lane away again: git proq discard x
+    error: created lane 'x', but its agent did not start: cannot start '[ROOT]/bin/broken': No such file or directory (os error 2)
+    hint: remove the lane: git proq discard x
     --- code 4
     ");
     assert_eq!(sandbox.row("x")["state"], "failed");

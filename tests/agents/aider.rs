@@ -93,7 +93,7 @@ fn budget_warns_that_usage_comes_per_message() {
     install_aider(&sandbox, CACHE_SCRIPT);
     let out = sandbox.proq(&["spawn", "--wait", "--budget", "1", "-n", "x", "aider", "do it"]);
     assert!(
-        out.stderr.contains("aider says what it used only at the end of each message"),
+        out.stderr.contains("aider reports its usage only at the end of each message"),
         "{}",
         out.to_text()
     );

@@ -86,10 +86,7 @@ fn context_stop_respects_iteration_limit() {
     let sandbox = with_limit("contextStop", "begin; echo $n >> half; full 900; exec sleep 600");
     sandbox.git(&["config", "proq.agent.iterations", "2"]);
     let out = sandbox.proq(&["spawn", "claude", "do it", "-n", "x", "--wait"]).fails(4);
-    assert!(
-        out.contains("x: failed (its context was as full as it may get; it has had its runs)\n"),
-        "{out}"
-    );
+    assert!(out.contains("x: failed (its context is full; it has used all its runs)\n"), "{out}");
     let run = sandbox.last_run("x");
     assert_eq!((&run["class"], run["attempt"].as_u64()), (&"context-full".into(), Some(2)));
     assert_eq!(std::fs::read_to_string(sandbox.lane_path("x").join("half")).unwrap(), "1\n2\n");
@@ -124,7 +121,7 @@ fn warns_about_agents_not_reporting_context() {
     // Without the setting there is no warning.
     assert_eq!(spawn("codex"), "");
     sandbox.git(&["config", "proq.agent.contextWarn", "80"]);
-    let never = "does not tell how full its context is, so this cannot hold: agent.context_warn";
+    let never = "does not report its context, so this has no effect: agent.context_warn";
     for agent in ["codex", "gemini", "qwen", "pi", "tool"] {
         assert_eq!(spawn(agent), format!("{agent} {never}"));
     }
@@ -132,7 +129,7 @@ fn warns_about_agents_not_reporting_context() {
     sandbox.git(&["config", "proq.agent.contextStop", "90"]);
     assert_eq!(
         spawn("claude"),
-        "claude tells how large its context is only when its first turn has ended, so this does not hold before: \
+        "claude reports its context only after its first turn, so this has no effect before: \
          agent.context_stop, agent.context_warn"
     );
     assert_eq!(spawn("codex"), format!("codex {}", never.replace(": ", ": agent.context_stop, ")));

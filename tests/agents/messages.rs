@@ -117,7 +117,7 @@ fn undeliverable_message_does_not_fail_run() {
     sandbox.sh(r#"mv "$ROOT/bin/mine" "$ROOT/bin/gone""#);
     sandbox.write_pipe("go");
     let out = sandbox.proq(&["wait", "x"]);
-    let reason = "what was sent could not be told: there is no program 'mine' on PATH)\n";
+    let reason = "cannot send the queued messages: cannot start 'mine': there is no such program on PATH)\n";
     assert!(
         out.code == 0 && out.stdout.starts_with("x: done (") && out.stdout.ends_with(reason),
         "{}",
@@ -157,7 +157,7 @@ fn long_messages_are_split_over_turns() {
     }
     sandbox.write("long", &"long".repeat(50_000));
     let refused = sandbox.proq(&["send", "x", "-f", "long"]).fails(2);
-    assert!(refused.contains("longer than an argument"), "{refused}");
+    assert!(refused.contains("longer than 120 KiB"), "{refused}");
     sandbox.write_pipe("go");
     let _ = sandbox.proq(&["wait", "x"]).ok();
     assert_eq!([sandbox.agent_record("last.2"), sandbox.agent_record("last.3")], ["one\n", "two\n"]);
@@ -177,14 +177,14 @@ fn undelivered_message_is_shown_everywhere() {
     insta::assert_snapshot!(sandbox.proq(&["stop", "x"]).to_text(), @r"
     --- stderr
     x: stopped
-    1 message in 'x' waits to be told: git proq send x passes on what waits
+    1 message in 'x' waits to be sent: git proq send x
     --- code 0
     ");
     insta::assert_snapshot!(sandbox.proq(&["list"]).to_text(), @r"
     LANE  STATE               AGENT   COMMITS  CHANGES  AGE  TITLE
     x     stopped, 1 to tell  claude  -        -        0s   do it
     --- stderr
-    1 message in 'x' waits to be told: git proq send x passes on what waits
+    1 message in 'x' waits to be sent: git proq send x
     --- code 0
     ");
     let json = sandbox.proq(&["show", "x", "--json"]).json();
@@ -196,7 +196,7 @@ fn undelivered_message_is_shown_everywhere() {
     );
     insta::assert_snapshot!(sandbox.proq(&["discard", "--force", "x"]).stderr, @r"
     its folder, ignored files included, is kept for 7 days: [ROOT]/repo/.git/proq/trash/x-[ID]
-    1 message was never told to the agent of 'x'; git proq show x@1 shows what was sent
+    1 message was never sent to the agent of 'x'; git proq show x@1 shows what was sent
     ");
     let shown = sandbox.proq(&["show", "x@1"]).ok();
     assert!(shown.contains("\n             also handle refunds\n"), "{shown}");
@@ -218,7 +218,7 @@ fn merge_and_redispatch_report_undelivered_messages() {
             let _ = sandbox.proq(&["stop", "x"]).ok();
         }
         let out = sandbox.proq(args);
-        let warning = "1 message was never told to the agent of 'x'; git proq show x@1 shows what was sent\n";
+        let warning = "1 message was never sent to the agent of 'x'; git proq show x@1 shows what was sent\n";
         assert!(out.stderr.contains(warning), "{}", out.to_text());
         assert_eq!((out.code, waiting_count(&sandbox, "x@1")), (0, 1));
         if args[0] == "redispatch" {
@@ -235,7 +235,7 @@ fn message_is_sent_only_to_its_conversation() {
     let _ = sandbox.proq(&["send", "x", "for mine"]).ok();
     let _ = sandbox.proq(&["stop", "x"]).ok();
     insta::assert_snapshot!(sandbox.proq(&["run", "x", "theirs", "review"]).stderr, @r"
-    1 message in 'x' waits to be told: git proq send x passes on what waits
+    1 message in 'x' waits to be sent: git proq send x
     hint: follow it: git proq logs -f x   wait for it: git proq wait x
     ");
     let _ = sandbox.proq(&["wait", "x"]).ok();
@@ -261,8 +261,8 @@ fn message_waits_while_another_conversation_runs() {
     sandbox.read_pipe("up");
     insta::assert_snapshot!(sandbox.proq(&["send", "x"]).to_text(), @r"
     --- stderr
-    error: what waits is for another conversation of lane 'x' (mine) than the one that goes on there; nothing was sent
-    hint: when that run has ended: git proq wait x && git proq send x
+    error: cannot send to lane 'x': the queued messages are for another conversation (mine)
+    hint: send them after that run: git proq wait x && git proq send x
     --- code 1
     ");
     let _ = sandbox.proq(&["send", "x", "for theirs"]).ok();
@@ -358,8 +358,8 @@ fn failed_send_keeps_nothing_and_repeat_sends_once() {
     put("#!/nowhere/sh");
     insta::assert_snapshot!(sandbox.proq(&["send", "x", "more"]).to_text(), @r"
     --- stderr
-    error: the agent could not be started: '[ROOT]/bin/claude' could not be started: No such file or directory (os error 2); lane 'x' is as it was before
-    hint: see which agents can be started: git proq agents
+    error: cannot start the agent of lane 'x': cannot start '[ROOT]/bin/claude': No such file or directory (os error 2)
+    hint: list installed agents: git proq agents
     --- code 4
     ");
     assert_eq!(
@@ -369,9 +369,8 @@ fn failed_send_keeps_nothing_and_repeat_sends_once() {
     write_user_config(&sandbox, "[agents.claude]\nprogram = 'not-there'\n");
     insta::assert_snapshot!(sandbox.proq(&["send", "x", "more"]).to_text(), @r"
     --- stderr
-    error: there is no program 'not-there' on PATH; nothing was made
-    hint: see which agents are installed: git proq agents
-    hint: or give a command of your own: git proq spawn -n NAME -- CMD ARGS…
+    error: cannot start 'not-there': there is no such program on PATH
+    hint: list installed agents: git proq agents
     --- code 1
     ");
     assert_eq!(waiting_count(&sandbox, "x"), 0);
@@ -391,8 +390,8 @@ fn failed_agent_start_leaves_lane_unchanged() {
     let before = sandbox.row("x");
     insta::assert_snapshot!(sandbox.proq(&["run", "x", "broken", "review"]).to_text(), @r"
     --- stderr
-    error: the agent could not be started: '[ROOT]/bin/broken' could not be started: No such file or directory (os error 2); lane 'x' is as it was before
-    hint: see which agents can be started: git proq agents
+    error: cannot start the agent of lane 'x': cannot start '[ROOT]/bin/broken': No such file or directory (os error 2)
+    hint: list installed agents: git proq agents
     --- code 4
     ");
     let after = sandbox.row("x");
@@ -406,7 +405,7 @@ fn failed_agent_start_leaves_lane_unchanged() {
     assert_eq!(prompts_after_first_run(&sandbox), ["more"]);
     // A lane that was created for the failed run has nothing else.
     let output = sandbox.proq(&["spawn", "-n", "y", "broken", "do it"]).fails(4);
-    assert!(output.contains("hint: take the lane away again: git proq discard y\n"), "{output}");
+    assert!(output.contains("hint: remove the lane: git proq discard y\n"), "{output}");
 }
 
 /// Promise: concurrency/message-failed-send
@@ -438,10 +437,7 @@ fn message_of_killed_supervisor_waits() {
     kill_supervisor(&sandbox, "x");
     assert_eq!(waiting_count(&sandbox, "x"), 1);
     let stderr = sandbox.proq(&["stop", "x"]).stderr;
-    assert!(
-        stderr.contains("1 message in 'x' waits to be told: git proq send x passes on what waits\n"),
-        "{stderr}"
-    );
+    assert!(stderr.contains("1 message in 'x' waits to be sent: git proq send x\n"), "{stderr}");
 }
 
 /// Promise: concurrency/message-once

@@ -48,15 +48,15 @@ fn refuses_permission_and_agents_in_repository() {
     sandbox.write("proq.toml", "agent.permission = 'full'\n");
     insta::assert_snapshot!(sandbox.proq(&["spawn", "claude", "do it"]).to_text(), @r"
     --- stderr
-    error: [ROOT]/repo/proq.toml may not set agent.permission: only you may, for yourself
-    hint: take it out of that file; to set it for yourself: git config proq.agent.permission VALUE
+    error: cannot use [ROOT]/repo/proq.toml: a repository may not set agent.permission
+    hint: remove it there; you may set it yourself with: git config proq.agent.permission VALUE
     --- code 1
     ");
     sandbox.write("proq.toml", "[agents.claude]\nprogram = 'evil'\n");
     insta::assert_snapshot!(sandbox.proq(&["spawn", "claude", "do it"]).to_text(), @r"
     --- stderr
-    error: [ROOT]/repo/proq.toml may not set agents: only you may, for yourself
-    hint: take it out of that file; yours is ~/.config/git-proq/config.toml
+    error: cannot use [ROOT]/repo/proq.toml: a repository may not set agents
+    hint: remove it there; set it in ~/.config/git-proq/config.toml instead
     --- code 1
     ");
     sandbox.write("proq.toml", "agent.model = 'x'\n");
@@ -70,26 +70,26 @@ fn refuses_unsupported_options_before_creating_lane() {
     sandbox.program("codex", "exit 1");
     insta::assert_snapshot!(sandbox.proq(&["spawn", "--permission", "read", "robot", "x"]).to_text(), @r"
     --- stderr
-    error: nothing is known that keeps 'robot' from changing things, so it cannot be started with permission read; nothing was made
-    hint: see which agents have permissions: git proq agents --wide
+    error: cannot start 'robot' with permission read: it has no read-only mode
+    hint: show the permissions of each agent: git proq agents --wide
     --- code 1
     ");
     insta::assert_snapshot!(sandbox.proq(&["spawn", "--model", "m", "robot", "x"]).to_text(), @r"
     --- stderr
-    error: 'robot' cannot be told --model; nothing was made
-    hint: leave --model out, or say how in your configuration: [agents.robot.options]
+    error: cannot start 'robot': it does not support --model
+    hint: leave --model out, or define it in [agents.robot.options] of ~/.config/git-proq/config.toml
     --- code 1
     ");
     insta::assert_snapshot!(sandbox.proq(&["spawn", "--max-turns", "3", "codex", "x"]).to_text(), @r"
     --- stderr
-    error: 'codex' cannot be told --max-turns; nothing was made
-    hint: leave --max-turns out, or say how in your configuration: [agents.codex.options]
+    error: cannot start 'codex': it does not support --max-turns
+    hint: leave --max-turns out, or define it in [agents.codex.options] of ~/.config/git-proq/config.toml
     --- code 1
     ");
     insta::assert_snapshot!(sandbox.proq(&["spawn", "command", "x"]).to_text(), @r#"
     --- stderr
-    error: 'command' names no program of its own; nothing was made
-    hint: describe yours in your configuration: [agents.NAME] with like = "command" and a program
+    error: cannot start 'command': it has no program of its own
+    hint: or add [agents.my-agent] with like = "command" and a program to ~/.config/git-proq/config.toml
     --- code 1
     "#);
     assert_eq!(sandbox.lane_leftovers(), [""; 0]);
@@ -132,15 +132,13 @@ fn user_config_defines_an_agent() {
     insta::assert_snapshot!(sandbox.proq(&["spawn", "tool", "do it"]).to_text(), @r"
     --- stderr
     error: agents.tool.like (from [ROOT]/home/.config/git-proq/config.toml) cannot be used: there is no agent 'claud'
-    hint: correct it in [ROOT]/home/.config/git-proq/config.toml
-    hint: see what is known: git proq agents --json
+    hint: show the known agents: git proq agents --json
     --- code 1
     ");
     insta::assert_snapshot!(sandbox.proq(&["agents"]).to_text(), @r"
     --- stderr
     error: agents.tool.like (from [ROOT]/home/.config/git-proq/config.toml) cannot be used: there is no agent 'claud'
-    hint: correct it in [ROOT]/home/.config/git-proq/config.toml
-    hint: see what is known: git proq agents --json
+    hint: show the known agents: git proq agents --json
     --- code 1
     ");
 }
@@ -235,7 +233,7 @@ fn attached_files_are_copied_and_listed() {
     let spawn = ["spawn", "-n", "y", "claude", "do it", "--attach", "notes/plan.md", "--attach"];
     insta::assert_snapshot!(sandbox.proq(&[&spawn[..], &["other/plan.md"]].concat()).to_text(), @r"
     --- stderr
-    error: could not read other/plan.md
+    error: cannot read other/plan.md
       caused by: another file of this name is given along
     --- code 1
     ");

@@ -75,13 +75,13 @@ fn send_refuses_without_conversation_or_text() {
     sandbox.run_lane("x", "echo > n");
     insta::assert_snapshot!(sandbox.proq(&["send", "x", "more"]).to_text(), @r#"
     --- stderr
-    error: lane 'x' has no conversation to go on with: no agent of it has named one that it can be resumed by; nothing was sent
-    hint: begin another one: git proq run x AGENT "what to do"
+    error: cannot send to lane 'x': it has no conversation that can be resumed
+    hint: start a new one: git proq run x claude "also handle refunds"
     --- code 1
     "#);
     insta::assert_snapshot!(sandbox.proq(&["send", "x"]).to_text(), @r#"
     --- stderr
-    error: nothing waits to be told to the agent of lane 'x'
+    error: cannot send to lane 'x': no message is queued
     hint: say what: git proq send x "also handle refunds"
     --- code 1
     "#);
@@ -98,7 +98,7 @@ fn run_starts_another_agent_in_existing_lane() {
     assert_eq!(sandbox.agent_record("prompt.1"), "look around");
     assert!(sandbox.agent_record("args.1").contains("--session-id"));
     let text = sandbox.proq(&["run", "x", "claude", "--dry-run"]).fails(2);
-    assert!(text.contains("prompt is empty"), "a lane that was made without a task has none: {text}");
+    assert!(text.contains("the prompt: it is empty"), "a lane that was made without a task has none: {text}");
 }
 
 #[test]
@@ -108,8 +108,8 @@ fn orphaned_agent_is_stopped_and_resumed_by_send() {
     assert_eq!(sandbox.row("x")["state"], "orphaned");
     insta::assert_snapshot!(sandbox.proq(&["send", "x", "more"]).to_text(), @r"
     --- stderr
-    error: the agent of lane 'x' lives on without its supervisor; nothing was sent
-    hint: end it first: git proq stop x
+    error: cannot send to lane 'x': its agent runs without a supervisor
+    hint: stop it: git proq stop x
     --- code 1
     ");
     let _ = sandbox.proq(&["stop", "x"]).ok();

@@ -64,14 +64,14 @@ fn unsent_message_leaves_no_attachments() {
     "#);
     insta::assert_snapshot!(sandbox.proq(&["send", "x", "more", "--attach", "none.md"]).to_text(), @r"
     --- stderr
-    error: could not read none.md
+    error: cannot read none.md
       caused by: No such file or directory (os error 2)
     --- code 1
     ");
     sandbox.sh("mkfifo pipe");
     insta::assert_snapshot!(sandbox.proq(&["send", "x", "more", "--attach", "pipe"]).to_text(), @r"
     --- stderr
-    error: could not read pipe
+    error: cannot read pipe
       caused by: it is a pipe, not a regular file
     --- code 1
     ");

@@ -71,13 +71,13 @@ fn hook_states_are_shown_and_send_is_refused() {
     assert_eq!(screen.0.started_row("x")["detail"], serde_json::Value::Null);
     insta::assert_snapshot!(screen.proq(&["send", "x", "more"]).to_text(), @r"
     --- stderr
-    error: the agent of lane 'x' is in a window, where you can talk to it; nothing was sent
+    error: cannot send to lane 'x': its agent runs in a tmux window
     hint: go there: git proq attach x
     --- code 1
     ");
     insta::assert_snapshot!(screen.proq(&["attach", "x"]).to_text(), @r"
     --- stderr
-    error: a window can be entered on a terminal only
+    error: cannot attach: not a terminal
     hint: run it in a terminal
     --- code 1
     ");
@@ -87,9 +87,9 @@ fn hook_states_are_shown_and_send_is_refused() {
     assert_eq!(screen.0.row("x")["state"], "stopped");
     insta::assert_snapshot!(screen.proq(&["attach", "x"]).to_text(), @r#"
     --- stderr
-    error: lane 'x' has no agent in a window
-    hint: see what its agent says: git proq logs -f x
-    hint: tell it more: git proq send x "also handle refunds"
+    error: lane 'x' has no tmux window
+    hint: follow its output: git proq logs -f x
+    hint: send it a message: git proq send x "also handle refunds"
     --- code 1
     "#);
 }
@@ -110,7 +110,7 @@ fn last_screen_of_failed_run_is_saved() {
     drop(screen.0.read_pipe("up"));
     let _ = screen.tmux(&["kill-server"]).ok();
     let _ = screen.proq(&["wait", "x"]).fails(4);
-    let not_saved = "This run was in a window of tmux; what stood there last was not kept.\n";
+    let not_saved = "This run was in a window of tmux; its last screen was not saved.\n";
     assert_eq!(screen.proq(&["logs", "x"]).ok(), not_saved);
 }
 
@@ -174,7 +174,7 @@ fn spawn_without_tmux_creates_nothing() {
     command.env("PATH", sandbox.root().join("bin"));
     insta::assert_snapshot!(sandbox.output(command).to_text(), @r"
     --- stderr
-    error: tmux is not installed, and the agent was to be in a window of it; nothing was made
+    error: cannot start the agent in a window: tmux is not installed
     hint: install it, or leave --tmux out
     --- code 1
     ");

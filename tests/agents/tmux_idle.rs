@@ -87,13 +87,13 @@ fn idle_agent_lands_with_merge_stop() {
     insta::assert_snapshot!(screen.proq(&["merge", "x"]).to_text(), @r"
     refused x: it is done, and its agent is idle in its window
     --- stderr
-    hint: end its session and land it: git proq merge x --stop
+    hint: end its session and merge it: git proq merge --stop x
     --- code 1
     ");
     insta::assert_snapshot!(screen.proq(&["merge", "--all"]).to_text(), @r"
     nothing to land
     --- stderr
-    left out x: it is done, and its agent is idle in its window; git proq merge x --stop ends its session and lands it
+    left out x: it is done, and its agent is idle in its window; to end its session and merge it: git proq merge --stop x
     --- code 0
     ");
     let _ = screen.proq(&["discard", "x"]).fails(1);

@@ -62,7 +62,7 @@ fn untrusted_repository_waits_for_the_user() {
     // The same for a Claude Code that was never started.
     std::fs::remove_file(screen.0.root().join("home/.claude.json")).unwrap();
     let warnings = start_warnings(&screen, "claude");
-    assert!(warnings[0].starts_with("claude will ask in its window to be set up, as at its first start"));
+    assert!(warnings[0].starts_with("claude will ask in its window about its set-up"));
     remove_lane(&screen);
     // A folder below a trusted folder is trusted as well.
     let above = screen.0.root();
@@ -127,8 +127,7 @@ fn refuses_window_for_agent_without_prompt_argument() {
 #[test]
 fn agent_without_hooks_shows_no_activity() {
     let screen = TmuxSandbox::new();
-    let silent =
-        "does not tell whether it works, waits for you or is idle: its lane is running until it ends";
+    let silent = "does not report whether it works, waits for you or is idle: its lane counts as running until it ends";
     let folder = "may ask in its window whether you trust the folder, and then waits for your answer";
     for (agent, program, more) in [
         ("codex", "codex", vec![]),
@@ -137,15 +136,15 @@ fn agent_without_hooks_shows_no_activity() {
         ("cursor", "cursor-agent", vec![format!("cursor {folder}")]),
     ] {
         screen.0.program(program, TERMINAL_AGENT);
-        let hint = "; with agents.codex.capabilities.hooks = true it does";
+        let hint = "; to change that, set agents.codex.capabilities.hooks = true";
         let silent = format!("{agent} {silent}{}", if agent == "codex" { hint } else { "" });
         let mut expected = more;
         expected.push(silent);
         let mut warnings = start_warnings(&screen, agent);
-        warnings.retain(|warning| !warning.contains("no permissions of its own"));
+        warnings.retain(|warning| !warning.contains("no permission levels"));
         assert_eq!(warnings, expected);
         let row = screen.0.row("x");
-        let detail = "its agent does not tell whether it works or waits";
+        let detail = "its agent does not report whether it works or waits";
         assert_eq!((&row["state"], &row["detail"]), (&json!("running"), &json!(detail)), "{agent}");
         let shown = screen.proq(&["show", "x"]).ok();
         assert!(shown.contains(": in a window of tmux") && !shown.contains("at work"), "{shown}");
@@ -156,7 +155,7 @@ fn agent_without_hooks_shows_no_activity() {
     // Without a window the run ends with the agent's turn, so its state is known.
     screen.0.agent("codex", "echo one > one.txt; git add one.txt; git commit -qm one");
     let out = screen.proq(&["spawn", "--wait", "-n", "y", "codex", "do it"]);
-    assert!(!out.stderr.contains("does not tell"), "{}", out.to_text());
+    assert!(!out.stderr.contains("does not report"), "{}", out.to_text());
     assert_eq!(screen.0.row("y")["state"], "done");
 }
 

@@ -82,7 +82,7 @@ fn warns_about_limits_without_effect_in_a_window() {
     assert_eq!(
         warnings,
         [
-            "warning: in a window nothing is read of what claude says, so this cannot hold there: agent.budget, \
+            "warning: git-proq does not read the output of claude in a window, so these have no effect: agent.budget, \
           agent.context_warn, agent.stall; agent.max_time does"
         ],
         "{}",

@@ -218,7 +218,7 @@ fn agent_over_budget_receives_no_message() {
     let _ = sandbox.proq(&["send", "x", "write-two"]).ok();
     sandbox.write_pipe("a-go");
     let out = sandbox.proq(&["wait", "x"]).ok();
-    assert!(out.contains("it has cost all that it may"), "{out}");
+    assert!(out.contains("it has used up its budget"), "{out}");
     assert_eq!((received_prompts(&sandbox).len(), queued_messages(&sandbox)), (1, 1));
     assert_eq!((recorded_notes(&sandbox).len(), sandbox.last_run("x")["class"].as_str()), (2, Some("done")));
 }

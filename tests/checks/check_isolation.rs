@@ -275,7 +275,7 @@ fn redirected_git_file_moves_no_other_head() {
     for other in [".git", ".git/worktrees/x"] {
         let left = format!("echo gitdir: $ROOT/repo/{other} > .git");
         let output = sandbox.proq(&["merge", "x", "--verify", &left]).fails(1);
-        assert!(output.contains("was gone, or no worktree any more"), "{output}");
+        assert!(output.contains("the checks removed their worktree"), "{output}");
         assert_eq!(sandbox.git(&["symbolic-ref", "HEAD"]), "refs/heads/main");
         assert_eq!(sandbox.git_in(&sandbox.lane_path("x"), &["symbolic-ref", "HEAD"]), "refs/heads/proq/x");
         assert_eq!(sandbox.git(&["status", "--short"]), "M  a.txt");

@@ -76,9 +76,9 @@ fn checks_count_in_a_bare_repository() {
     let _ = run(&["spawn", "-q", "--wait", "-n", "bad", "--", "sh", "-c", script]).ok();
     insta::assert_snapshot!(run(&["merge", "bad"]).to_text(), @r"
     --- stderr
-    error: main:proq.toml wants lanes checked with commands that you have not approved: test ! -e bad; nothing was moved
-    hint: read them and let them run: git proq approve --onto 'main'
-    hint: or land without: git proq merge --no-checks …
+    error: cannot merge: you have not approved these checks of main:proq.toml: test ! -e bad
+    hint: read and approve them: git proq approve --onto 'main'
+    hint: or add --no-checks to merge without them
     --- code 1
     ");
     let _ = run(&["approve", "--yes", "--onto", "main"]).ok();
@@ -117,7 +117,7 @@ fn edited_checks_apply_on_checked_out_base() {
     let sandbox = sandbox_with_check();
     sandbox.write("proq.toml", "[verify]\ncommands = ['true']\n");
     let output = sandbox.proq(&["merge", "bad"]).fails(1);
-    assert!(output.contains("/repo/proq.toml wants lanes checked"), "{output}");
+    assert!(output.contains("you have not approved these checks of"), "{output}");
     assert!(configured_checks(&sandbox).1.ends_with("/repo/proq.toml"));
     let _ = sandbox.proq(&["approve", "--yes"]).ok();
     let _ = sandbox.proq(&["merge", "bad"]).ok();
@@ -174,8 +174,8 @@ fn unusable_settings_file_in_commit_refuses_landing() {
     for (make, reason) in [
         ("rm proq.toml; ln -s a.txt proq.toml", "it is no regular file"),
         ("rm proq.toml; head -c 2000000 /dev/zero | tr '\\0' '#' > proq.toml", "it is larger than 1 MiB"),
-        ("rm proq.toml; printf '[verify' > proq.toml", "main:proq.toml is not valid TOML"),
-        ("rm proq.toml; printf '\\377' > proq.toml", "could not read main:proq.toml"),
+        ("rm proq.toml; printf '[verify' > proq.toml", "cannot read main:proq.toml: it is not valid TOML:"),
+        ("rm proq.toml; printf '\\377' > proq.toml", "cannot read main:proq.toml"),
     ] {
         sandbox.sh(&format!("{make}; git commit -qam odd; git switch -q --detach {tip}"));
         for args in [&["merge", "bad"][..], &["merge", "--dry-run", "bad"]] {
@@ -223,10 +223,10 @@ fn timeout_on_base_is_no_evidence() {
     sandbox.lane_with_commit("bad", "echo bad > bad");
     let before = sandbox.git(&["rev-parse", "main"]);
     insta::assert_snapshot!(sandbox.proq(&["merge", "bad"]).to_text(), @r"
-    refused bad: cannot check lanes on 'main': `sleep 2; test ! -e bad` timed out after 1 s on the base itself; nothing was moved
+    refused bad: cannot check lanes on 'main': `sleep 2; test ! -e bad` timed out after 1 s on 'main' itself; nothing was changed
     --- stderr
-    hint: give it more time: git config proq.verify.timeout 3600
-    hint: land without checks: git proq merge --no-checks bad
+    hint: raise the time limit: git config proq.verify.timeout 3600
+    hint: merge without checks: git proq merge --no-checks bad
     --- code 1
     ");
     assert_eq!(sandbox.git(&["rev-parse", "main"]), before);
@@ -282,7 +282,7 @@ fn names_the_check_that_timed_out_on_base() {
     sandbox.git(&["config", "proq.verify.timeout", "1"]);
     sandbox.lane_with_commit("bad", "touch fixed bad");
     let output = sandbox.proq(&["merge", "bad"]).fails(1);
-    assert!(output.contains(&format!("`{slow}` timed out after 1 s on the base itself")), "{output}");
+    assert!(output.contains(&format!("`{slow}` timed out after 1 s on 'main' itself")), "{output}");
 }
 
 /// Returns a repository whose `proq.toml` requires only `true`, and where another check is approved already.

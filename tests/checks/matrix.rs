@@ -230,7 +230,7 @@ fn worktree_on_other_branch_is_reported_and_unchanged() {
     std::fs::remove_dir_all(sandbox.lane_path("kept")).unwrap();
     let out = sandbox.proq(&["matrix", "kept", "gone"]);
     assert!(
-        out.stderr.contains("lane 'kept' was compared: its worktree could not be looked at"),
+        out.stderr.contains("lane 'kept' was compared: its worktree could not be inspected"),
         "{}",
         out.to_text()
     );
@@ -350,7 +350,7 @@ fn lanes_are_grouped_by_base() {
 
     2 lanes, no conflicts
     --- stderr
-    left out: three (its base 'bare' is gone)
+    left out: three (its base 'bare' is missing)
     --- code 0
     ");
 }

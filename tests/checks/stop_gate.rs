@@ -85,7 +85,7 @@ fn warns_once_about_agent_without_stop_gate() {
     }
     let warned = |agent: &str| {
         format!(
-            "warning: agent.gate has no effect on {agent}: nothing of it asks before it ends; the checks are asked when the \
+            "warning: agent.gate has no effect on {agent}, which has no stop hook; the checks run when the \
              lane lands\n"
         )
     };
@@ -123,7 +123,9 @@ fn warns_about_settings_agent_cannot_apply() {
     // Defaults do not warn, only settings that the user chose.
     assert_eq!(spawn(&["codex", "do it"]), "");
     let warned = |agent: &str, keys: &str| {
-        format!("warning: this has no effect on {agent}, whose profile has no way to tell it: {keys}")
+        format!(
+            "warning: the profile of {agent} does not support these options, so they have no effect: {keys}"
+        )
     };
     sandbox.git(&["config", "proq.agent.maxTurns", "50"]);
     assert_eq!(spawn(&["codex", "do it"]), warned("codex", "agent.max_turns"));

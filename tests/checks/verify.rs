@@ -93,7 +93,8 @@ fn failed_check_refuses_lane_and_saves_its_log() {
     // `merge --all` retries it when the lane or its base has moved.
     let out = sandbox.proq(&["merge", "--all", "--verify", check]);
     assert!(
-        out.stderr.contains("left out bad: its checks failed, and neither it nor its base has moved since")
+        out.stderr
+            .contains("left out bad: its checks failed, and neither the lane nor its base has moved since")
     );
     sandbox.commit_in_lane("bad", "git rm -q bad.txt; echo good > good.txt");
     let _ = sandbox.proq(&["merge", "--all", "--verify", check]).ok();
@@ -344,9 +345,9 @@ fn repository_checks_run_only_after_approval() {
     let before = sandbox.git(&["for-each-ref"]);
     insta::assert_snapshot!(sandbox.proq(&["merge", "one"]).to_text(), @r"
     --- stderr
-    error: [ROOT]/repo/proq.toml wants lanes checked with commands that you have not approved: echo run >> $ROOT/runs; nothing was moved
-    hint: read them and let them run: git proq approve
-    hint: or land without: git proq merge --no-checks …
+    error: cannot merge: you have not approved these checks of [ROOT]/repo/proq.toml: echo run >> $ROOT/runs
+    hint: read and approve them: git proq approve
+    hint: or add --no-checks to merge without them
     --- code 1
     ");
     insta::assert_snapshot!(sandbox.proq(&["approve"]).to_text(), @r"
@@ -396,13 +397,13 @@ fn refuses_foreign_verify_location() {
         sandbox.output(command)
     };
     let inside = sandbox.repo.join(".checks").display().to_string();
-    assert!(merge(&inside).fails(1).contains("lies inside the repository"));
+    assert!(merge(&inside).fails(1).contains("verify.location is inside the repository"));
     let _ = merge(&sandbox.root().join("place").display().to_string()).ok();
     let _ = sandbox.proq(&["undo"]).ok();
     let other = sandbox.root().join("other");
     let name = worktree_folder_name(&sandbox.root().join("place"));
     sandbox.write_in(&other.join(&name), "precious", "mine\n");
-    assert!(merge(&other.display().to_string()).fails(1).contains("was not made by git-proq"));
+    assert!(merge(&other.display().to_string()).fails(1).contains("git-proq did not create this folder"));
     assert_eq!(std::fs::read_to_string(other.join(&name).join("precious")).unwrap(), "mine\n");
     assert_eq!(sandbox.git(&["status", "--short"]), "");
     assert_tidy(&sandbox);
@@ -448,10 +449,9 @@ fn names_check_that_removes_its_worktree() {
     let main = sandbox.git(&["rev-parse", "main"]);
     for check in ["rm -f .git; true", "rm -rf ../*; true"] {
         let out = sandbox.proq(&["merge", "one", "--verify", check]);
-        let message =
-            "refused one: the worktree of the checks was gone, or no worktree any more, after they ran: ";
+        let message = "refused one: the checks removed their worktree: ";
         assert!(out.code == 1 && out.stdout.starts_with(message), "{}", out.to_text());
-        assert_eq!(out.stderr, "hint: land without checks: git proq merge --no-checks one\n");
+        assert_eq!(out.stderr, "hint: merge without checks: git proq merge --no-checks one\n");
         assert_eq!(sandbox.git(&["rev-parse", "main"]), main);
     }
     let _ = sandbox.proq(&["merge", "one", "--verify", "true"]).ok();

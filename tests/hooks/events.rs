@@ -306,7 +306,7 @@ fn stopped_operation_names_what_stays_and_has_its_event() {
     assert_eq!(landing.wait().unwrap().code(), Some(143));
     let ended = &sandbox.events("op.ended").pop().unwrap()["operation"];
     assert_eq!((&ended["kind"], &ended["outcome"]), (&"merge".into(), &"failed".into()));
-    let hint = format!("hint: see what stays: git proq op show {}", ended["number"]);
-    assert_eq!(rest, ["error: interrupted; what had landed, or could not be taken back, stays", &hint]);
+    let hint = format!("hint: show what is kept: git proq op show {}", ended["number"]);
+    assert_eq!(rest, ["error: interrupted; merged lanes and what could not be undone are kept", &hint]);
     assert_eq!(sandbox.read("one.txt"), "one\n");
 }

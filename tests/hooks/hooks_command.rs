@@ -134,7 +134,7 @@ fn refuses_to_overwrite_changed_hooks() {
     let ours = std::fs::read(&hook).unwrap();
     for (file, reason) in [
         ("post-commit", "it was changed after it was installed"),
-        ("post-commit.before-git-proq", "what it stands in front of was changed after that"),
+        ("post-commit.before-git-proq", "the hook that it calls was changed after it was installed"),
     ] {
         let path = hook.with_file_name(file);
         let text = std::fs::read(&path).unwrap();
@@ -146,8 +146,13 @@ fn refuses_to_overwrite_changed_hooks() {
         std::fs::write(&path, text).unwrap();
     }
     std::fs::write(&hook, "#!/bin/sh\n# of a tool that writes its own\n").unwrap();
-    assert!(sandbox.proq(&["hooks", "uninstall"]).fails(1).contains("it is not git-proq's any more"));
-    assert!(sandbox.proq(&["hooks", "install"]).fails(1).contains("is where the present hook would be kept"));
+    assert!(sandbox.proq(&["hooks", "uninstall"]).fails(1).contains("it is no longer the hook of git-proq"));
+    assert!(
+        sandbox
+            .proq(&["hooks", "install"])
+            .fails(1)
+            .contains("exists already, where the present hook would be saved")
+    );
     std::fs::write(&hook, ours).unwrap();
     let _ = sandbox.proq(&["hooks", "uninstall"]).ok();
 }
@@ -159,8 +164,8 @@ fn refuses_hooks_folder_in_worktree() {
     sandbox.git(&["config", "core.hooksPath", ".husky/_"]);
     insta::assert_snapshot!(sandbox.proq(&["hooks", "install"]).to_text(), @r"
     --- stderr
-    error: hooks are in [ROOT]/repo/.husky/_, among the project's own files; nothing was written
-    hint: have a post-commit hook of your own there run this (with husky in [ROOT]/repo/.husky/post-commit): git proq hooks run
+    error: hooks are in [ROOT]/repo/.husky/_, among the project's files; nothing was written
+    hint: call this from a post-commit hook of yours (with husky: [ROOT]/repo/.husky/post-commit): git proq hooks run
     --- code 1
     ");
     assert!(!sandbox.repo.join(".husky").exists());
@@ -181,8 +186,8 @@ fn refuses_shared_hooks_folder() {
         insta::allow_duplicates! {
             insta::assert_snapshot!(sandbox.proq(args).to_text(), @r"
             --- stderr
-            error: hooks are in [ROOT]/it's shared, outside of this repository, where others may have theirs too; nothing was written
-            hint: have a hook of your own there ([ROOT]/it's shared/post-commit) run this, which does nothing outside of lanes: git proq hooks run
+            error: hooks are in [ROOT]/it's shared, outside of this repository, where other repositories may use it too; nothing was written
+            hint: call this from a hook of yours ([ROOT]/it's shared/post-commit); it does nothing outside of lanes: git proq hooks run
             --- code 1
             ");
         }

@@ -272,15 +272,15 @@ fn hides_addresses_and_refuses_them_in_repo_config() {
     command.env("PROQ_NOTIFY_SLACK", "secret.example.com");
     insta::assert_snapshot!(sandbox.output(command).to_text(), @r"
     --- stderr
-    error: notify.slack = '(hidden)' (from $PROQ_NOTIFY_SLACK) cannot be used; it takes an address that begins with https:// or http://
-    hint: correct it where it is set; without it there is none
+    error: cannot use notify.slack = '(hidden)' of $PROQ_NOTIFY_SLACK: expected an address that begins with https:// or http://
+    hint: use the default, 'nothing': unset PROQ_NOTIFY_SLACK
     --- code 1
     ");
     sandbox.write("proq.toml", "[notify]\nslack = 'https://example.com/theirs'\n");
     insta::assert_snapshot!(sandbox.proq(&["list"]).to_text(), @r"
     --- stderr
-    error: [ROOT]/repo/proq.toml may not set notify.slack: only you may, for yourself
-    hint: take it out of that file; to set it for yourself: git config proq.notify.slack VALUE
+    error: cannot use [ROOT]/repo/proq.toml: a repository may not set notify.slack
+    hint: remove it there; you may set it yourself with: git config proq.notify.slack VALUE
     --- code 1
     ");
 }

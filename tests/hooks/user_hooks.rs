@@ -84,9 +84,9 @@ fn failing_pre_hook_refuses_with_its_output() {
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "good"]).ok();
     insta::assert_snapshot!(sandbox.proq(&["spawn", "--empty", "-n", "bad"]).to_text(), @r#"
     --- stderr
-    error: pre-spawn said no: not now; please; nothing was changed
-    hint: all that it wrote is in proq/hooks.log below the git directory
-    hint: or do it without asking pre-spawn: --no-hooks
+hook     error: pre-spawn refused: not now; please; nothing was changed
+    hint: read its output: cat "$(git rev-parse --git-common-dir)/proq/hooks.log"
+    hint: or add --no-hooks to skip it
     --- code 1
     "#);
     assert_eq!(sandbox.row("bad"), serde_json::Value::Null);
@@ -95,9 +95,9 @@ fn failing_pre_hook_refuses_with_its_output() {
     install_hook(&sandbox, "pre-merge", "echo \"frozen: $PROQ_LANES\" >&2; exit 1");
     insta::assert_snapshot!(sandbox.proq(&["merge", "good"]).to_text(), @r#"
     --- stderr
-    error: pre-merge said no: frozen: good; nothing was changed
-    hint: all that it wrote is in proq/hooks.log below the git directory
-    hint: or do it without asking pre-merge: --no-hooks
+hook     error: pre-merge refused: frozen: good; nothing was changed
+    hint: read its output: cat "$(git rev-parse --git-common-dir)/proq/hooks.log"
+    hint: or add --no-hooks to skip it
     --- code 1
     "#);
     assert_eq!(sandbox.git(&["rev-parse", "main"]), before);
@@ -105,16 +105,16 @@ fn failing_pre_hook_refuses_with_its_output() {
     install_hook(&sandbox, "pre-remove", "exit 1");
     insta::assert_snapshot!(sandbox.proq(&["discard", "--force", "good"]).to_text(), @r#"
     --- stderr
-    error: pre-remove said no: exit code 1; nothing was changed
-    hint: all that it wrote is in proq/hooks.log below the git directory
-    hint: or do it without asking pre-remove: --no-hooks
+hook     error: pre-remove refused: exit code 1; nothing was changed
+    hint: read its output: cat "$(git rev-parse --git-common-dir)/proq/hooks.log"
+    hint: or add --no-hooks to skip it
     --- code 1
     "#);
     insta::assert_snapshot!(sandbox.proq(&["cleanup", "good"]).to_text(), @r#"
     --- stderr
-    error: pre-remove said no: exit code 1; nothing was changed
-    hint: all that it wrote is in proq/hooks.log below the git directory
-    hint: or do it without asking pre-remove: --no-hooks
+hook     error: pre-remove refused: exit code 1; nothing was changed
+    hint: read its output: cat "$(git rev-parse --git-common-dir)/proq/hooks.log"
+    hint: or add --no-hooks to skip it
     --- code 1
     "#);
     assert!(sandbox.lane_path("good").join("good.txt").exists());
@@ -131,17 +131,17 @@ fn redispatch_runs_pre_remove_and_pre_spawn() {
     let sandbox = sandbox_with_old_lane();
     let before = sandbox.lane_leftovers();
     install_hook(&sandbox, "pre-remove", "echo \"keep $PROQ_LANE\"; exit 1");
-    insta::assert_snapshot!(sandbox.proq(&["redispatch", "old"]).to_text(), @r"
+    insta::assert_snapshot!(sandbox.proq(&["redispatch", "old"]).to_text(), @r#"
     --- stderr
-    error: pre-remove said no: keep old; nothing was changed
-    hint: all that it wrote is in proq/hooks.log below the git directory
-    hint: or do it without asking pre-remove: --no-hooks
+hook     error: pre-remove refused: keep old; nothing was changed
+    hint: read its output: cat "$(git rev-parse --git-common-dir)/proq/hooks.log"
+    hint: or add --no-hooks to skip it
     --- code 1
-    ");
+    "#);
     install_hook(&sandbox, "pre-remove", "exit 0");
     install_hook(&sandbox, "pre-spawn", "echo \"no new $PROQ_LANE\"; exit 1");
     let message = sandbox.proq(&["redispatch", "old"]).fails(1);
-    assert!(message.contains("pre-spawn said no: no new old; nothing was changed"), "{message}");
+    assert!(message.contains("hook pre-spawn refused: no new old; nothing was changed"), "{message}");
     assert_eq!(sandbox.lane_leftovers(), before);
     assert_eq!(sandbox.row("old")["state"], "done");
 }
@@ -152,7 +152,7 @@ fn pre_spawn_runs_for_each_lane_before_any_is_created() {
     let sandbox = Sandbox::new();
     install_hook(&sandbox, "pre-spawn", "test $PROQ_LANE != pay-2 || { echo two are enough; exit 1; }");
     let message = sandbox.proq(&["spawn", "--count", "2", "-n", "pay", "--", "true"]).fails(1);
-    assert!(message.contains("pre-spawn said no: two are enough; nothing was changed"), "{message}");
+    assert!(message.contains("hook pre-spawn refused: two are enough; nothing was changed"), "{message}");
     assert_eq!(sandbox.lane_leftovers(), [""; 0]);
     assert_eq!(sandbox.row("pay-1"), serde_json::Value::Null);
 }
@@ -195,16 +195,16 @@ fn repository_hooks_run_only_after_approval() {
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "a"]).ok();
     assert_eq!(hook_output(&sandbox), "");
     assert!(
-        hook_log(&sandbox).contains("not run: git proq approve has not allowed it"),
+        hook_log(&sandbox).contains("not run: you have not approved it (git proq approve)"),
         "{}",
         hook_log(&sandbox)
     );
     sandbox.commit_in_lane("a", "echo a > b.txt");
     insta::assert_snapshot!(sandbox.proq(&["merge", "a"]).to_text(), @r#"
     --- stderr
-    error: [ROOT]/repo/proq.toml wants to be asked first (pre-merge: exit 9), which you have not approved; nothing was changed
-    hint: let it run: git proq approve
-    hint: or leave it out: --no-hooks
+    error: cannot run hook pre-merge of [ROOT]/repo/proq.toml: you have not approved `exit 9`; nothing was changed
+    hint: read and approve it: git proq approve
+    hint: or add --no-hooks to skip it
     --- code 1
     "#);
     let _ = sandbox.proq(&["approve", "--yes"]).ok();

@@ -46,7 +46,7 @@ fn hook_set_during_a_run_needs_approval() {
     sandbox.wait_for_events("run.ended", "x", 1);
     assert_eq!(hook_output(&sandbox), "mine\n");
     let text = hook_log(&sandbox);
-    assert_eq!(text.matches("not run: git proq approve has not allowed it").count(), 2, "{text}");
+    assert_eq!(text.matches("not run: you have not approved it (git proq approve)").count(), 2, "{text}");
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "z"]).ok();
     assert_eq!(hook_output(&sandbox), "mine\n");
     let listed = sandbox.proq(&["approve", "--list"]).ok();

@@ -60,7 +60,7 @@ fn honors_git_dir_and_work_tree_variables() {
     insta::assert_snapshot!(out.to_text(), @r"
     --- stderr
     error: not a git repository: nowhere
-    hint: GIT_DIR is set and names no repository: unset GIT_DIR
+    hint: GIT_DIR is not a repository; unset it: unset GIT_DIR
     --- code 1
     ");
 }
@@ -141,7 +141,7 @@ fn refuses_checkout_hidden_by_core_bare() {
     insta::assert_snapshot!(out.to_text(), @r"
     --- stderr
     error: cannot use the repository at [ROOT]/repo: core.bare is true, although files are checked out there; nothing was changed
-    hint: have the checkout back: git config --file '[ROOT]/repo/.git/config' --unset-all core.bare
+    hint: restore the checkout: git config --file '[ROOT]/repo/.git/config' --unset-all core.bare
     --- code 1
     ");
     follow_hint(&sandbox, &out.stderr);
@@ -176,7 +176,7 @@ fn refuses_core_worktree_without_git_link() {
     insta::assert_snapshot!(out.to_text(), @r"
     --- stderr
     error: cannot use the repository [ROOT]/repo/.git: core.worktree is [ROOT]/elsewhere, from where git does not find it; nothing was changed
-    hint: have git find it: echo gitdir: '[ROOT]/repo/.git' > '[ROOT]/elsewhere/.git'
+    hint: let git find it: echo gitdir: '[ROOT]/repo/.git' > '[ROOT]/elsewhere/.git'
     --- code 1
     ");
     assert!(!sandbox.repo.join(".git/proq").exists());
@@ -241,7 +241,7 @@ fn refuses_core_worktree_that_is_no_folder() {
     insta::assert_snapshot!(out.to_text(), @r"
     --- stderr
     error: cannot use the repository [ROOT]/repo/.git: core.worktree is /nowhere, from where git does not find it; nothing was changed
-    hint: have the checkout beside it again: git config --file '[ROOT]/repo/.git/config' --unset-all core.worktree
+    hint: use the checkout beside it again: git config --file '[ROOT]/repo/.git/config' --unset-all core.worktree
     --- code 1
     ");
     follow_hint(&sandbox, &out.stderr);
@@ -272,8 +272,8 @@ fn bare_repository_supports_all_but_preview() {
     assert_eq!(lanes_seen_from(&sandbox, &sandbox.root().join("bare.proq-worktrees/x")), ["x"]);
     insta::assert_snapshot!(sandbox.proq_in(&bare, &["preview", "x"]).to_text(), @r"
     --- stderr
-    error: this is a bare repository; it has no main checkout
-    hint: lanes work here, a preview needs a checkout: git clone
+    error: cannot use a bare repository here: it has no main checkout
+    hint: work in a clone of it, which has a checkout; see: git help clone
     --- code 1
     ");
     insta::assert_snapshot!(sandbox.proq_in(&bare, &["merge", "x"]).to_text(), @r"

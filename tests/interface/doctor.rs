@@ -129,9 +129,9 @@ fn prints_and_fixes_findings_line_by_line() {
     sandbox.sh("chmod 755 .git/proq; git branch proq/z");
     let out = sandbox.proq(&["doctor"]);
     insta::assert_snapshot!(out.stdout.split(", git ").next().unwrap(), @r"
-    error: lane 'x' has no branch any more; its last commit 81ffb73f is still there: git branch proq/x 81ffb73f
-    error: lane 'y' claims to be running, but its supervisor ended without a word: git proq logs y
-    error: others may look into [ROOT]/repo/.git/proq: prompts, logs, files that were set aside: chmod 700 '[ROOT]/repo/.git/proq'
+    error: lane 'x' no longer has a branch; its last commit 81ffb73f still exists: git branch proq/x 81ffb73f
+    error: lane 'y' claims to be running, but its supervisor crashed: git proq logs y
+    error: other users can read [ROOT]/repo/.git/proq: prompts, logs, saved files: chmod 700 '[ROOT]/repo/.git/proq'
     warning: branch 'proq/z' belongs to no lane and takes the name 'z': git branch -m proq/z z
     3 wrong, 1 warning; checked 2 lanes, 2 operations, locks and disk
     ");
@@ -139,11 +139,11 @@ fn prints_and_fixes_findings_line_by_line() {
     let out = sandbox.proq(&["doctor", "--fix"]);
     assert_eq!(out.code, 1);
     insta::assert_snapshot!(out.stdout.split(", git ").next().unwrap(), @r"
-    error: lane 'x' has no branch any more; its last commit 81ffb73f is still there: git branch proq/x 81ffb73f
-      left as it is: somebody may have deleted it on purpose
+    error: lane 'x' no longer has a branch; its last commit 81ffb73f still exists: git branch proq/x 81ffb73f
+      left as it is: you may have deleted it on purpose
     warning: branch 'proq/z' belongs to no lane and takes the name 'z': git branch -m proq/z z
-      left as it is: there may be work on it
-    fixed: lane 'y' claims to be running, but its supervisor ended without a word
+      left as it is: it may have work
+    fixed: lane 'y' claims to be running, but its supervisor crashed
     fixed: others may look into [ROOT]/repo/.git/proq: prompts, logs, files that were set aside
     1 wrong, 2 repaired, 1 warning; checked 2 lanes, 2 operations, locks and disk
     ");

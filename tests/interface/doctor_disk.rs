@@ -27,7 +27,7 @@ fn stale_git_lock_is_an_error_fresh_one_is_not() {
     }
     sandbox.write(".git/worktrees/x/index.lock", &format!("git-proq {UNUSED_PID}\n"));
     let found = assert_unfixable_finding(&sandbox, "git-lock", "error");
-    assert!(found["message"].as_str().unwrap().contains("which is dead"), "{found:#?}");
+    assert!(found["message"].as_str().unwrap().contains("which has ended"), "{found:#?}");
     sandbox.write(".git/worktrees/x/index.lock", &format!("git-proq {}\n", std::process::id()));
     sandbox.assert_healthy();
 }

@@ -26,7 +26,7 @@ fn header(command: &str) -> String {
 fn assert_recovery_noted(sandbox: &Sandbox) {
     let out = sandbox.proq(&["doctor"]);
     assert!(
-        out.code == 0 && out.stderr.contains("note: `git proq merge x` was cut short (process 4999999"),
+        out.code == 0 && out.stderr.contains("note: `git proq merge x` was interrupted (process 4999999"),
         "{out:?}"
     );
     sandbox.assert_healthy();
@@ -62,7 +62,7 @@ fn unrecoverable_operation_is_an_error_with_reason() {
     sandbox.write(&format!("{WORK_DIR}/journal"), &lines);
     let found = assert_unfixable_finding(&sandbox, "operation", "error");
     let message = found["message"].as_str().unwrap();
-    assert!(message.contains("`git proq preview x` was cut short"), "{message}");
+    assert!(message.contains("`git proq preview x` was interrupted"), "{message}");
     assert!(message.contains("directory"), "{message}");
     assert!(found["help"].is_string(), "{found:#?}");
 }
@@ -110,7 +110,7 @@ fn damaged_operation_log_is_an_error() {
     let ended = log.lines().last().unwrap();
     for (text, word) in [
         (log.replace(ended, "nonsense"), "cannot be read"),
-        (log.replace(&format!("{ended}\n"), ""), "has lost its end"),
+        (log.replace(&format!("{ended}\n"), ""), "is truncated"),
         (log.replace("\"format\":1", "\"format\":9"), "format 9"),
         (String::new(), "is empty"),
     ] {

@@ -3,6 +3,7 @@
 
 use std::process::Stdio;
 
+use proq_test_kit::conflict::hint_commands;
 use proq_test_kit::{Output, Sandbox};
 
 /// Asserts that there is one error line, at least one hint, and no sign of a crash.
@@ -23,7 +24,7 @@ fn every_command_reports_missing_repository() {
     insta::assert_snapshot!(sandbox.proq_in(&nowhere, &["list"]).to_text(), @r"
     --- stderr
     error: not a git repository: [ROOT]/home
-    hint: run it inside a repository, or make one: git init
+    hint: run it inside a repository, or create one: git init
     --- code 1
     ");
     for args in [
@@ -74,8 +75,8 @@ fn unborn_branch_cannot_start_a_lane() {
     let sandbox = Sandbox::empty();
     insta::assert_snapshot!(sandbox.proq(&["spawn", "--empty", "-n", "x"]).to_text(), @r"
     --- stderr
-    error: branch 'main' has no commit yet; a lane needs one to start from
-    hint: make a first commit: git commit --allow-empty -m 'Start'
+    error: cannot create a lane: branch 'main' has no commit yet
+    hint: create a first commit: git commit --allow-empty -m 'Start'
     --- code 1
     ");
     assert_clear_error(&sandbox.proq(&["spawn", "--empty", "-n", "x", "--base", "main"]));
@@ -179,22 +180,20 @@ fn taken_name_error_names_what_takes_it() {
     let before = sandbox.lane_leftovers();
     insta::assert_snapshot!(sandbox.proq(&["spawn", "--empty", "-n", "lane"]).to_text(), @r"
     --- stderr
-    error: a lane named 'lane' exists already; nothing was made
-    hint: look at it: git proq show lane
-    hint: or choose another name with -n
+    error: cannot create lane 'lane': a lane with this name exists
+    hint: show that lane: git proq show lane
     --- code 1
     ");
     insta::assert_snapshot!(sandbox.proq(&["spawn", "--empty", "-n", "branch"]).to_text(), @r"
     --- stderr
-    error: branch 'proq/branch' exists already and belongs to no lane; nothing was made
-    hint: choose another name with -n
-    hint: or rename the branch: git branch -m proq/branch NEW-NAME
+    error: cannot create branch 'proq/branch': it exists and belongs to no lane
+    hint: rename the branch: git branch -m proq/branch proq-branch-old
     --- code 1
     ");
     insta::assert_snapshot!(sandbox.proq(&["spawn", "--empty", "-n", "folder"]).to_text(), @r"
     --- stderr
-    error: [ROOT]/repo/.proq-worktrees/folder exists already and belongs to no lane; nothing was made
-    hint: move it away, or choose another name with -n
+    error: cannot create [ROOT]/repo/.proq-worktrees/folder: it exists and belongs to no lane
+    hint: move it away: mv '[ROOT]/repo/.proq-worktrees/folder' '[ROOT]/repo/.proq-worktrees/folder.old'
     --- code 1
     ");
     assert_eq!(sandbox.proq(&["spawn", "--empty", "-n", "link"]).code, 1);
@@ -209,9 +208,9 @@ fn names_branch_that_blocks_lane_prefix() {
     sandbox.git(&["branch", "proq"]);
     insta::assert_snapshot!(sandbox.proq(&["spawn", "--empty", "-n", "x"]).to_text(), @r"
     --- stderr
-    error: a branch named 'proq' exists, so no branch 'proq/…' can; nothing was made
+    error: cannot create a lane branch 'proq/…': a branch named 'proq' exists
     hint: use another prefix: git config proq.lane.prefix lanes
-    hint: or rename the branch: git branch -m proq NEW-NAME
+    hint: or rename the branch: git branch -m proq proq-old
     --- code 1
     ");
     assert_eq!(sandbox.lane_leftovers(), [""; 0]);
@@ -227,13 +226,14 @@ fn names_branch_below_lane_branch() {
     let out = sandbox.proq(&["spawn", "--empty", "-n", "x"]);
     insta::assert_snapshot!(out.to_text(), @r"
     --- stderr
-    error: branch 'proq/x/deeper' exists already and belongs to no lane; nothing was made
-    hint: choose another name with -n
-    hint: or rename the branch: git branch -m proq/x/deeper NEW-NAME
+    error: cannot create branch 'proq/x/deeper': it exists and belongs to no lane
+    hint: rename the branch: git branch -m proq/x/deeper proq-x-deeper-old
     --- code 1
     ");
     assert!(!sandbox.lane_path("x").exists());
     assert!(!sandbox.repo.join(".git/proq/lanes/x").exists());
+    sandbox.sh(&hint_commands(&sandbox, &out.stderr)[0]);
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "x"]).ok();
 }
 
 #[test]
@@ -242,13 +242,13 @@ fn names_missing_base() {
     insta::assert_snapshot!(sandbox.proq(&["spawn", "--empty", "--base", "nowhere"]).to_text(), @r"
     --- stderr
     error: 'nowhere' is not a commit in this repository
-    hint: see what there is: git branch --all; git tag
+    hint: list branches and tags: git branch --all; git tag
     --- code 1
     ");
     insta::assert_snapshot!(sandbox.proq(&["spawn", "--empty", "--onto", "nowhere"]).to_text(), @r"
     --- stderr
-    error: there is no branch 'nowhere' to land on; nothing was changed
-    hint: see what there is: git branch
+    error: cannot merge into 'nowhere': there is no such branch
+    hint: list branches: git branch
     --- code 1
     ");
     for base in ["", "-x", "HEAD~9", "main^{tree}", "@{u}", "a b", "HEAD:a.txt"] {
@@ -283,14 +283,14 @@ fn open_merge_blocks_preview_and_carry_only() {
     insta::assert_snapshot!(sandbox.proq(&["preview", "x"]).to_text(), @r"
     --- stderr
     error: [ROOT]/repo has unmerged paths: a.txt
-    hint: finish the merge first: git status
+    hint: see how to finish the merge: git -C '[ROOT]/repo' status
     --- code 1
     ");
     let out = sandbox.proq(&["spawn", "--empty", "--carry", "-n", "y"]);
     insta::assert_snapshot!(out.to_text(), @r"
     --- stderr
     error: [ROOT]/repo has unmerged paths: a.txt
-    hint: finish the merge first: git status
+    hint: see how to finish the merge: git -C '[ROOT]/repo' status
     --- code 1
     ");
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "z"]).ok();
@@ -311,16 +311,16 @@ fn refuses_to_land_during_rebase_of_base() {
     let _ = sandbox.output(rebase).fails(1);
     let tip = sandbox.git(&["rev-parse", "main"]);
     insta::assert_snapshot!(sandbox.proq(&["merge", "x"]).to_text(), @r"
-    refused x: a rebase of 'main' is under way in [ROOT]/repo; nothing was moved
+    refused x: cannot merge into 'main': a rebase of 'main' is in progress in [ROOT]/repo; nothing was changed
     --- stderr
-    hint: finish it there, or give it up: git rebase --abort
+    hint: finish it, or abort it: git rebase --abort
     --- code 1
     ");
     assert_eq!(sandbox.git(&["rev-parse", "main"]), tip);
     insta::assert_snapshot!(sandbox.proq(&["spawn", "--empty", "-n", "y"]).to_text(), @r"
     --- stderr
-    error: HEAD is detached, so it is not clear where the lane should land; nothing was made
-    hint: say where it lands: git proq spawn --onto BRANCH …
+    error: HEAD is detached, so the branch to merge into is unknown; nothing was created
+    hint: name the branch with --onto; list branches: git branch
     --- code 2
     ");
 }
@@ -382,12 +382,12 @@ fn invalid_date_error_names_its_variable() {
     };
     insta::assert_snapshot!(with("GIT_COMMITTER_DATE", &["spawn", "--empty", "-n", "y"]).to_text(), @r"
     --- stderr
-    error: cannot date a commit: 'never' is no date that git can read; nothing was changed
-    hint: have git take the time: unset GIT_COMMITTER_DATE
+    error: cannot date a commit: 'never' is not a date that git can read; nothing was changed
+    hint: let git use the current time: unset GIT_COMMITTER_DATE
     --- code 1
     ");
     let text = with("GIT_AUTHOR_DATE", &["merge", "x"]).fails(1);
-    assert!(text.contains("'never' is no date that git can read"), "{text}");
+    assert!(text.contains("'never' is not a date that git can read"), "{text}");
     assert_eq!(sandbox.git(&["log", "--format=%s", "main"]), "first");
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "y"]).ok();
     let _ = sandbox.proq(&["merge", "x"]).ok();

@@ -93,7 +93,7 @@ fn pre_remove_hook_can_keep_a_lane() {
     let mut command = example(&sandbox, "throw_away");
     command.args(["keep", "drop"]);
     insta::assert_snapshot!(sandbox.output(command).to_text(), @r"
-    keep: kept, pre-remove said no: not this; nothing was changed
+hook     keep: kept, pre-remove refused: not this; nothing was changed
     drop: gone
     --- code 0
     ");
@@ -134,7 +134,7 @@ impl Cancelable {
         writeln!(self.0.stdin.take().unwrap()).unwrap();
         let out = self.0.wait_with_output().unwrap();
         let shown = (String::from_utf8(out.stdout).unwrap(), String::from_utf8(out.stderr).unwrap());
-        assert_eq!(shown, ("canceled; nothing was left half-done\n".to_owned(), String::new()));
+        assert_eq!(shown, ("canceled; nothing was left unfinished\n".to_owned(), String::new()));
         assert_eq!(out.status.code(), Some(130));
     }
 }

@@ -164,10 +164,10 @@ fn lane_agent_gets_no_lane_tools() {
         sandbox.output(command).fails(1)
     };
     insta::assert_snapshot!(refused(&sandbox.lane_path("x"), None), @r"
-    error: this is for a person, or for the agent that supervises all lanes, and not for one in lane 'x'
-    hint: an agent in a lane reports on its task: git proq task update
+    error: cannot do this from lane 'x': only a person or the supervising agent may
+    hint: an agent in a lane can report on its task: git proq task update
     ");
-    assert!(refused(&sandbox.repo, Some("x")).contains("not for one in lane 'x'"));
+    assert!(refused(&sandbox.repo, Some("x")).contains("cannot do this from lane 'x'"));
 }
 
 /// Promise: agent-requests/report-own-lane, agent-requests/report-kept

@@ -34,7 +34,7 @@ fn refuses_checkout_without_index_and_hint_rebuilds_it() {
             assert_eq!((refs, sandbox.read("a.txt")), (sandbox.git(&["for-each-ref"]), "mine\n".to_owned()));
             let finding = assert_finding(&sandbox, "checkout", "error");
             assert!(finding["message"].as_str().unwrap().contains("no index that git can read"), "{finding}");
-            run_hint(&sandbox, &out, "make one, and leave every file as it is: ");
+            run_hint(&sandbox, &out, "create one without changing files: ");
             assert_eq!(sandbox.git(&["status", "--short"]), " M a.txt", "{damage}");
             let _ = sandbox.proq(args).ok();
         }
@@ -69,7 +69,7 @@ fn names_index_lock_left_by_an_agent() {
     sandbox.git(&["config", "--unset", "proq.merge.uncommitted"]);
     let out = sandbox.proq(&["merge", "one"]);
     assert!(out.to_text().contains("it has uncommitted work: more.txt"), "{}", out.to_text());
-    run_hint(&sandbox, &out, "if no git runs there any more: ");
+    run_hint(&sandbox, &out, "if no git command is running there: ");
     sandbox.assert_healthy();
     sandbox.git(&["config", "proq.merge.uncommitted", "commit"]);
     let _ = sandbox.proq(&["merge", "one"]).ok();

@@ -181,8 +181,8 @@ fn refusal_names_the_safe_directory_command() {
     let out = run_list(&sandbox);
     insta::assert_snapshot!(out.to_text(), @r"
     --- stderr
-    error: cannot use the repository at [ROOT]/repo: git detected dubious ownership; nothing of it was read or run
-    hint: if you trust who owns it: git config --global --add safe.directory [ROOT]/repo
+    error: cannot use the repository at [ROOT]/repo: git detected dubious ownership; nothing was read or run
+    hint: if you trust its owner: git config --global --add safe.directory [ROOT]/repo
     --- code 1
     ");
     let hint = out.stderr.lines().nth(1).unwrap().split_once("it: ").unwrap().1;
@@ -276,7 +276,7 @@ fn requires_naming_a_bare_repository_if_configured() {
     sandbox.git(&["config", "--global", "safe.bareRepository", "explicit"]);
     insta::assert_snapshot!(sandbox.proq_in(&bare, &["list"]).to_text(), @r"
     --- stderr
-    error: cannot use the bare repository at [ROOT]/bare.git: safe.bareRepository is 'explicit'; nothing of it was read or run
+    error: cannot use the bare repository at [ROOT]/bare.git: safe.bareRepository is 'explicit'; nothing was read or run
     hint: name it, if you trust it: git --git-dir='[ROOT]/bare.git' proq
     --- code 1
     ");

@@ -146,7 +146,7 @@ fn saves_stash_entries_dropped_by_agent() {
     let all = sandbox.events("lane.escape");
     let messages: Vec<&str> = all.iter().map(|e| e["message"].as_str().unwrap()).collect();
     assert_eq!(messages.len(), 2);
-    assert!(messages[0].starts_with("while the agent of lane 'x' ran, it or somebody else dropped an entry of the stash; it is kept: git stash apply refs/proq/saved/x-stash-"));
+    assert!(messages[0].starts_with("while the agent of lane 'x' ran, the agent or someone else dropped an entry of the stash; it is saved: git stash apply refs/proq/saved/x-stash-"));
     // The dropped entries are saved already, so a later run reports nothing more.
     let _ = run_agent(&sandbox, "y", "git commit -q --allow-empty -m y");
     assert_eq!(sandbox.events("lane.escape").len(), 2);
@@ -300,14 +300,14 @@ fn distinguishes_changes_named_in_agent_output() {
     sandbox.run_lane("x", script);
     let all = sandbox.events("lane.escape");
     let messages: Vec<&str> = all.iter().map(|e| e["message"].as_str().unwrap()).collect();
-    let unknown = "it is not known who changed them";
+    let unknown = "git-proq does not know who changed them";
     let begin = "while the agent of lane 'x' ran, files that its output names changed in";
     assert_eq!(
         messages,
         [
             format!("{begin} the main checkout: gone, named; {unknown}"),
             format!("{begin} lane 'other': o.txt; {unknown}"),
-            "while the agent of lane 'x' ran, these changed in the main checkout: users; that may have been you: nothing says who it was".to_owned(),
+            "while the agent of lane 'x' ran, these changed in the main checkout: users; git-proq cannot tell who changed them: this agent, you".to_owned(),
         ]
     );
     let certainties: Vec<&str> = all.iter().map(|e| e["certainty"].as_str().unwrap()).collect();

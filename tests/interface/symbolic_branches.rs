@@ -76,7 +76,7 @@ fn local_change_on_symbolic_branch_refuses_landing() {
         sandbox.write("a.txt", "mine\n");
         for args in [&["merge", "one", "--dry-run"][..], &["merge", "one"]] {
             let text = sandbox.proq(args).fails(1);
-            assert!(text.contains("stand in the way: a.txt"), "{text}");
+            assert!(text.contains("are in the way: a.txt"), "{text}");
         }
         assert_intact(&sandbox, &sandbox.repo, "master");
     }

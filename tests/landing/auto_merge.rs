@@ -70,7 +70,7 @@ fn spawn_announces_auto_merge() {
     assert!(sandbox.proq(&["show", "x", "--json"]).json()["auto_merge"] == true);
     insta::assert_snapshot!(sandbox.proq(&["logs", "x", "--merge"]).to_text(), @r"
     --- stderr
-    error: lane 'x' was not landed by itself
+    error: lane 'x' has no automatic merge
     hint: land it: git proq merge x
     --- code 1
     ");
@@ -113,7 +113,7 @@ fn refused_lane_lands_after_next_landing() {
     assert_eq!(last["lane"], "late");
     assert_eq!(last["state"], "done");
     let reason =
-        last["message"].as_str().unwrap().strip_prefix("lane 'late' did not land by itself: ").unwrap();
+        last["message"].as_str().unwrap().strip_prefix("lane 'late' was not merged automatically: ").unwrap();
     assert!(reason.contains("a.txt"), "{reason}");
     let shown = sandbox.proq(&["show", "late"]).ok();
     let line = format!("by itself  refused: {reason}; tried again after the next landing on main\n");
@@ -254,7 +254,10 @@ fn previewed_lane_does_not_auto_merge() {
     sandbox.wait_for_events("merge.refused", "x", 1);
     assert_eq!(sandbox.git(&["branch", "--show-current"]), "proq/x-preview");
     let reason = &refusals(&sandbox)[0];
-    assert!(reason.ends_with("the main checkout shows it; git proq preview --back leaves it"), "{reason}");
+    assert!(
+        reason.ends_with("the main checkout shows it; leave the preview: git proq preview --back"),
+        "{reason}"
+    );
     let _ = sandbox.proq(&["preview", "--back"]).ok();
     sandbox.lane_with_commit("y", "echo 1 > y");
     let _ = sandbox.proq(&["merge", "y"]).ok();
@@ -270,7 +273,7 @@ fn undo_disables_auto_merge() {
     let log = sandbox.proq(&["op", "log", "--json"]).json();
     let number = log["operations"][0]["operation"].to_string();
     let out = sandbox.proq(&["undo", &number]);
-    assert!(out.stderr.contains("lane 'undone' does not land by itself any more"), "{}", out.to_text());
+    assert!(out.stderr.contains("disabled the automatic merge of lane 'undone'"), "{}", out.to_text());
     assert_eq!((&sandbox.row("undone")["state"], has_file(&sandbox, "one")), (&"done".into(), false));
     assert_eq!(sandbox.proq(&["show", "undone", "--json"]).json()["auto_merge"], serde_json::Value::Null);
     sandbox.lane_with_commit("y", "echo 1 > y");
@@ -295,7 +298,7 @@ fn surviving_agent_process_blocks_auto_merge() {
     write_user_config(&sandbox, "[agents.mine]\nlike = 'claude'\nprogram = 'claude'\nstrays = 'none'\n");
     let out = sandbox.proq(&["spawn", "--auto-merge", "--wait", "-n", "x", "mine", "do it"]);
     assert_eq!((out.code, out.stderr.contains("without a word")), (1, false), "{}", out.to_text());
-    let reason = "lane 'x' did not land by itself: a process of its agent lives on; git proq stop x ends it";
+    let reason = "lane 'x' was not merged automatically: a process of its agent is still running; stop it: git proq stop x";
     assert_eq!(refusals(&sandbox), [reason]);
     sandbox.write_pipe("go");
     wait_until_unlocked(&sandbox.lane_lock("x", "alive.lock"));
@@ -352,7 +355,7 @@ fn commit_after_run_blocks_auto_merge() {
     let sandbox = with_refused_lane("moved-on");
     sandbox.git(&["checkout", "-q", "--", "a.txt"]);
     sandbox.commit_in_lane("moved-on", "echo half > half");
-    let reason = "lane 'moved-on' did not land by itself: its branch has moved since its run ended; git proq merge moved-on lands it";
+    let reason = "lane 'moved-on' was not merged automatically: its branch has moved since its run ended; to merge it: git proq merge moved-on";
     let out = land_another(&sandbox, "y");
     assert!(out.stderr.contains(reason), "{}", out.to_text());
     // The warning is printed only once.
@@ -362,8 +365,7 @@ fn commit_after_run_blocks_auto_merge() {
     assert_eq!((refusals(&sandbox).len(), refusals(&sandbox)[1].as_str()), (2, reason));
     assert_eq!((has_file(&sandbox, "half"), &sandbox.row("moved-on")["state"]), (false, &"done".into()));
     let shown = sandbox.proq(&["show", "moved-on"]).ok();
-    let line =
-        "by itself  refused: its branch has moved since its run ended; git proq merge moved-on lands it\n";
+    let line = "by itself  refused: its branch has moved since its run ended; to merge it: git proq merge moved-on\n";
     assert!(shown.contains(line), "{shown}");
     let _ = sandbox.proq(&["merge", "moved-on"]).ok();
     assert_eq!((has_file(&sandbox, "half"), sandbox.read("a.txt").as_str()), (true, "lane\n"));
@@ -433,7 +435,7 @@ fn settings_changed_by_run_block_other_lanes() {
     let _ = land_another(&sandbox, "y");
     assert!(!was_retried(&sandbox, "waits") && sandbox.row("waits")["state"] == "done");
     let shown = sandbox.proq(&["show", "waits"]).ok();
-    let line = "refused: while lane 'x' ran, it or somebody else changed setting proq.verify.commands; git proq merge waits lands it\n";
+    let line = "refused: while lane 'x' ran, the agent or someone else changed setting proq.verify.commands; git proq merge waits lands it\n";
     assert!(shown.contains(line), "{shown}");
     let _ = sandbox.proq(&["merge", "waits"]).ok();
 }
@@ -446,7 +448,7 @@ fn unknown_changes_outside_lane_block_auto_merge() {
     let _ = land_another(&sandbox, "y");
     assert!(!was_retried(&sandbox, "waits") && sandbox.row("waits")["state"] == "done");
     let shown = sandbox.proq(&["show", "waits"]).ok();
-    assert!(shown.contains("refused: what its run changed beside it is not known; "), "{shown}");
+    assert!(shown.contains("refused: the other changes of its run are unknown; "), "{shown}");
     let _ = sandbox.proq(&["merge", "waits"]).ok();
 }
 

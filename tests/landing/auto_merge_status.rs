@@ -23,10 +23,10 @@ fn show_gives_reason_and_command_for_unlanded_lane() {
     assert_eq!(failed, "no: its run failed; git proq merge failed --force lands it");
     assert_eq!(spawn_auto_merge(&sandbox, "nothing", "true"), "no: it changed nothing");
     let bad = spawn_auto_merge(&sandbox, "bad", "echo 1 > bad");
-    assert_eq!(bad, "no: a check failed with it; git proq merge bad tries again");
+    assert_eq!(bad, "no: its check failed; retry: git proq merge bad");
     let script = "echo lane > a.txt; unset GIT_CONFIG_PARAMETERS; cd \"$ROOT/repo\"; echo main > a.txt; git commit -qam main";
     let clash = spawn_auto_merge(&sandbox, "clash", script);
-    assert_eq!(clash, "no: it conflicts; git proq resolve clash shows what helps");
+    assert_eq!(clash, "no: it conflicts; resolve it: git proq resolve clash");
     sandbox.pipe("up");
     let script = "echo 1 > two; echo > $ROOT/up; sleep 600 & wait";
     let _ = sandbox.proq(&["spawn", "--auto-merge", "-n", "stopped", "--", "sh", "-ec", script]).ok();
@@ -62,11 +62,11 @@ fn killed_auto_merge_names_plain_merge_command() {
         let out = sandbox.output(command);
         assert_eq!(out.code, 1, "{at}: {}", out.to_text());
         assert!(!out.stderr.contains("--auto"), "{at}: {}", out.to_text());
-        let cut_short = out.stderr.contains("`git proq merge x` was cut short");
+        let cut_short = out.stderr.contains("`git proq merge x` was interrupted");
         assert_eq!(cut_short, at == "transition.locked", "{}", out.to_text());
         assert_eq!(
             auto_merge_line(&sandbox, "x"),
-            "its landing was cut short; tried again after the next landing on main; git proq merge x lands it now"
+            "its merge was interrupted; tried again after the next landing on main; to merge it now: git proq merge x"
         );
         let out = sandbox.proq(&["merge", "x"]);
         assert!(out.code == 0 && out.stdout.contains("landed x on main"), "{}", out.to_text());
@@ -83,7 +83,7 @@ fn show_reports_landing_in_progress() {
     let args = ["spawn", "--auto-merge", "-n", "x", "--", "sh", "-ec", "echo 1 > one"];
     let _ = sandbox.proq(&args).ok();
     sandbox.read_pipe("here");
-    assert_eq!(auto_merge_line(&sandbox, "x"), "is landing on main: git proq queue");
+    assert_eq!(auto_merge_line(&sandbox, "x"), "being merged into main: git proq queue");
     sandbox.write_pipe("go");
     sandbox.wait_for_events("merge.landed", "x", 1);
 }

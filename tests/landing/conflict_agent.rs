@@ -63,9 +63,9 @@ fn repository_conflict_agent_needs_approval() {
     assert!(plan.contains("good would be sent at what conflicts, once it is approved"), "{plan}");
     insta::assert_snapshot!(sandbox.proq(&["merge", "clash"]).to_text(), @r"
     --- stderr
-    error: [ROOT]/repo/proq.toml wants 'good' sent at conflicts, which you have not approved; nothing was moved
-    hint: let it run: git proq approve
-    hint: or land without: git proq merge --no-conflict-agent …
+    error: cannot merge: you have not approved conflict agent 'good' of [ROOT]/repo/proq.toml; nothing was changed
+    hint: read and approve it: git proq approve
+    hint: or add --no-conflict-agent to merge without it
     --- code 1
     ");
     assert_eq!(sandbox.git(&["rev-parse", "main"]), base);

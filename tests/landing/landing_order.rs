@@ -73,7 +73,7 @@ fn atomic_lands_none_on_conflict_and_names_the_lanes() {
     let before = (WorktreeState::capture(&sandbox, &sandbox.repo), sandbox.git(&["rev-parse", "main"]));
     let out = sandbox.proq(&["merge", "--all", "--atomic"]);
     assert_eq!(out.code, 3, "{}", out.to_text());
-    let expected = "--atomic lands all or none, and 'hub' conflicts with 'a', 'b'";
+    let expected = "--atomic merges all or none, and 'hub' conflicts with 'a', 'b'";
     assert!(out.stdout.contains(expected), "{}", out.to_text());
     assert!(
         out.stdout.contains("conflict hub with a, b in 2 files; main was not touched"),
@@ -165,7 +165,7 @@ fn conflict_markers_land_only_with_force() {
     let sandbox = Sandbox::new();
     sandbox.lane_with_commit("x", "printf '<<<<<<< a\\n1\\n=======\\n2\\n>>>>>>> b\\n' > bad.txt");
     let text = sandbox.proq(&["merge", "x"]).fails(1);
-    assert!(text.contains("bad.txt holds conflict markers"), "{text}");
+    assert!(text.contains("bad.txt has conflict markers"), "{text}");
     let _ = sandbox.proq(&["merge", "x", "--force"]).ok();
     // In a file that had such lines before, they are content.
     sandbox.lane_with_commit("y", "echo more >> bad.txt");
@@ -179,7 +179,7 @@ fn atomic_lands_none_when_a_check_fails() {
     sandbox.lane_with_commit("bad", "echo bad > bad.txt; echo more > more.txt");
     let before = sandbox.git(&["rev-parse", "main"]);
     let text = sandbox.proq(&["merge", "--all", "--atomic", "--verify", "test ! -e bad.txt"]).fails(4);
-    assert!(text.contains("--atomic lands all or none, and 'bad' does not"), "{text}");
+    assert!(text.contains("--atomic merges all or none, and 'bad' does not"), "{text}");
     assert_eq!(sandbox.git(&["rev-parse", "main"]), before);
     assert_eq!(sandbox.row("bad")["state"], "check-failed");
     assert_eq!(sandbox.git(&["for-each-ref", "refs/proq/pending"]), "");
@@ -239,7 +239,7 @@ fn conflict_with_a_landed_lane_ends_with_base_reset() {
     sandbox.lane_with_commit("b", "echo two > a.txt");
     let _ = sandbox.proq(&["merge", "a", "b", "--order", "given"]).fails(3);
     let retry = sandbox.proq(&["merge", "--all"]);
-    assert!(retry.stderr.contains("neither it nor its base has moved since"), "{}", retry.to_text());
+    assert!(retry.stderr.contains("neither the lane nor its base has moved since"), "{}", retry.to_text());
     sandbox.git(&["reset", "-q", "--hard", "HEAD^"]);
     assert_eq!(sandbox.row("b")["state"], "done");
     let _ = sandbox.proq(&["merge", "--all"]).ok();

@@ -99,7 +99,7 @@ fn all_lands_finished_lanes_and_lists_left_out_ones() {
     landed one on main ([COMMIT])
     landed two on main ([COMMIT])
     --- stderr
-    left out bad: it failed: exit code 9; land it all the same by name with --force
+    left out bad: it failed: exit code 9; to merge it anyway: git proq merge --force bad
     left out bare: it has no commits yet
     left out busy: its agent is running
     left out nothing: it changed nothing
@@ -108,11 +108,11 @@ fn all_lands_finished_lanes_and_lists_left_out_ones() {
     let named = sandbox.proq(&["merge", "busy", "bad", "nothing", "bare"]);
     insta::assert_snapshot!(named.to_text(), @r"
     refused busy: its agent is running
-    refused bad: it failed: exit code 9; land it all the same by name with --force
+    refused bad: it failed: exit code 9; to merge it anyway: git proq merge --force bad
     refused nothing: it changed nothing
     refused bare: it has no commits
     --- stderr
-    hint: stop it and land what it has committed: git proq merge busy --stop
+    hint: stop it and merge its commits: git proq merge --stop busy
     --- code 1
     ");
     let _ = sandbox.proq(&["merge", "--force", "busy"]).fails(1);
@@ -304,7 +304,7 @@ fn onto_lands_a_lane_whose_base_was_deleted() {
     sandbox.lane_with_commit("one", "echo one > one.txt");
     sandbox.sh("git switch -q main; git branch -qD dev");
     let text = sandbox.proq(&["merge", "one"]).fails(1);
-    assert!(text.contains("its base 'dev' is gone; --onto BRANCH lands it elsewhere"), "{text}");
+    assert!(text.contains("its base 'dev' is missing; --onto names another branch"), "{text}");
     let _ = sandbox.proq(&["merge", "one", "--onto", "nowhere"]).fails(1);
     let _ = sandbox.proq(&["merge", "one", "--onto", "main"]).ok();
     assert_eq!(sandbox.read("one.txt"), "one\n");
@@ -409,7 +409,7 @@ fn retries_conflict_by_name_or_after_a_tip_moved() {
     };
     let _ = sandbox.proq(&["merge", "--all"]).fails(3);
     let text = sandbox.proq(&["merge", "--all"]);
-    assert!(text.stderr.contains("neither it nor its base has moved since"), "{}", text.stderr);
+    assert!(text.stderr.contains("neither the lane nor its base has moved since"), "{}", text.stderr);
     let _ = text.ok();
     assert_eq!(attempts(&sandbox), "1");
     let _ = sandbox.proq(&["merge", "clash"]).fails(3);

@@ -130,7 +130,7 @@ fn refuses_when_second_worktree_cannot_follow() {
     for (dirty, reason) in [
         ("echo mine > a.txt", "in the way: a.txt"),
         ("echo mine > lane.txt", "in the way: lane.txt"),
-        ("git merge -q --no-commit --no-ff side", "a merge is under way"),
+        ("git merge -q --no-commit --no-ff side", "a merge is in progress"),
     ] {
         let sandbox = sandbox_with("echo lane > a.txt; echo lane > lane.txt");
         sandbox.sh(
@@ -163,7 +163,7 @@ fn land_with_second_worktree_left_behind(hook_commands: &str) -> (Sandbox, PathB
     assert_eq!((out.code, out.stderr.lines().count()), (0, 1), "{}", out.to_text());
     let warning = out.stderr.trim_end().to_owned();
     let (reason, command) = warning.split_once("; before you commit there: ").unwrap();
-    assert!(reason.contains("second is on 'main' too and could not follow: "), "{reason}");
+    assert!(reason.contains("second is on 'main' too and was not updated: "), "{reason}");
     sandbox.sh(&command.replace("[ROOT]", sandbox.root().to_str().unwrap()));
     assert_eq!(sandbox.git_in(&second, &["symbolic-ref", "HEAD"]), "refs/heads/main");
     assert_eq!(std::fs::read_to_string(second.join("lane.txt")).unwrap(), "lane\n");
@@ -185,7 +185,7 @@ fn hint_updates_worktree_whose_index_was_locked() {
 fn hint_updates_worktree_edited_during_landing() {
     let (sandbox, second, reason) =
         land_with_second_worktree_left_behind("echo mine >> $ROOT/second/long.txt");
-    assert!(reason.contains("stand in the way: long.txt"), "{reason}");
+    assert!(reason.contains("are in the way: long.txt"), "{reason}");
     let long = std::fs::read_to_string(second.join("long.txt")).unwrap();
     assert!(long.starts_with("one\n2\n") && long.ends_with("20\nmine\n"), "{long}");
     assert_eq!(sandbox.git_in(&second, &["diff", "--name-only", "HEAD"]), "keep.txt\nlong.txt");
@@ -202,7 +202,7 @@ fn refuses_base_in_rebase_or_bisect_elsewhere() {
         sandbox.sh_in(&linked, &format!("{command} > /dev/null 2>&1 || true"));
         assert_eq!(sandbox.git_in(&linked, &["rev-parse", "--abbrev-ref", "HEAD"]), "HEAD");
         let text = assert_refused_unchanged(&sandbox, 1);
-        assert!(text.contains(&format!("a {operation} of 'main' is under way in [ROOT]/linked")), "{text}");
+        assert!(text.contains(&format!("a {operation} of 'main' is in progress in [ROOT]/linked")), "{text}");
     }
 }
 
@@ -212,7 +212,7 @@ fn refuses_open_operation_or_held_lock_on_base() {
     let sandbox = sandbox_with("echo lane > lane.txt");
     sandbox.sh("git switch -qc side; echo side > side; git add .; git commit -qm side; git switch -q main; git merge -q --no-commit --no-ff side");
     let text = assert_refused_unchanged(&sandbox, 1);
-    assert!(text.contains("a merge is under way in [ROOT]/repo"), "{text}");
+    assert!(text.contains("a merge is in progress in [ROOT]/repo"), "{text}");
     sandbox.sh("git merge --abort; : > .git/index.lock");
     let text = assert_refused_unchanged(&sandbox, 5);
     assert!(text.contains("another git command is running"), "{text}");
@@ -220,7 +220,7 @@ fn refuses_open_operation_or_held_lock_on_base() {
         sandbox.sh(&format!("rm -f .git/*.lock; : > .git/{lock}"));
         let text = assert_refused_unchanged(&sandbox, 1);
         let atomic_text = sandbox.proq(&["merge", "one", "--atomic"]).fails(1);
-        for expected in ["could not be moved", lock, "nothing was moved"] {
+        for expected in ["cannot merge into 'main': ", lock, "nothing was changed"] {
             assert!(text.contains(expected) && atomic_text.contains(expected), "{lock}: {text}{atomic_text}");
         }
         sandbox.sh(&format!("rm .git/{lock}"));
@@ -237,7 +237,7 @@ fn unrelated_history_is_refused_and_others_land() {
     );
     let out = sandbox.proq(&["merge", "alien", "one"]);
     assert!(out.stdout.contains("refused alien"), "{}", out.stdout);
-    assert!(out.stdout.contains("no commit in common with that of main"), "{}", out.stdout);
+    assert!(out.stdout.contains("no common history with main"), "{}", out.stdout);
     let _ = out.fails(1);
     assert!(sandbox.repo.join("lane.txt").exists());
 }

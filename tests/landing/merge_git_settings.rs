@@ -54,7 +54,7 @@ fn dry_run_refuses_dirty_linked_checkout_of_base() {
     sandbox
         .sh("git switch -q -c elsewhere; git worktree add -q ../other main; echo mine > ../other/long.txt");
     let text = assert_dry_run_refuses_alike(&sandbox, &["merge", "one"]);
-    assert!(text.contains("[ROOT]/other stand in the way: long.txt"), "{text}");
+    assert!(text.contains("[ROOT]/other are in the way: long.txt"), "{text}");
 }
 
 /// Program that signs any input and accepts its own signatures.
@@ -76,7 +76,7 @@ fn verify_signatures_refuses_unsigned_lane() {
         sandbox.git(&["config", "gpg.program", program.to_str().unwrap()]);
         sandbox.git(&["config", setting[0], setting[1]]);
         let text = assert_dry_run_refuses_alike(&sandbox, &["merge", "one"]);
-        assert!(text.contains("has no good signature, which merge.verifySignatures asks for"), "{text}");
+        assert!(text.contains("has no valid signature, which merge.verifySignatures requires"), "{text}");
         let hint = text.lines().find_map(|line| line.strip_prefix("hint: sign it: ")).unwrap();
         sandbox.sh(&hint.replace("[ROOT]", sandbox.root().to_str().unwrap()));
         let _ = sandbox.proq(&["merge", "one", "--dry-run"]).ok();

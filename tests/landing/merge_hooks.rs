@@ -121,7 +121,7 @@ fn hook_that_redirects_its_git_file_is_refused() {
         (WorktreeState::capture(&sandbox, &sandbox.repo), sandbox.git(&["for-each-ref", "refs/heads"]));
     write_hook(&sandbox, ".git/hooks", "echo \"gitdir: $ROOT/repo/.git\" > .git");
     let text = sandbox.proq(&["merge", "one"]).fails(1);
-    assert!(text.contains("pre-merge-commit hook left no worktree where it ran"), "{text}");
+    assert!(text.contains("pre-merge-commit hook removed the worktree that it ran in"), "{text}");
     assert_eq!(sandbox.git(&["symbolic-ref", "HEAD"]), "refs/heads/main");
     assert_eq!(
         before,
@@ -203,11 +203,11 @@ fn landing_from_a_hook_is_refused_not_deadlocked() {
         command.args(["120", "git", "proq", "merge", "one"]);
         assert_eq!(sandbox.output(command).code, 0, "{name}");
         let text = sandbox.normalize(&std::fs::read(sandbox.root().join("said")).unwrap());
-        let refusal = format!("error: cannot queue up from {description}: the landing of one (process ");
+        let refusal = format!("error: cannot merge from {description}: the merge of one (process ");
         assert!(text.starts_with(&refusal), "{text}");
         assert!(
             text.ends_with(
-                "waits for this command; nothing was changed\nhint: see what lands now: git proq queue\n1\n"
+                "waits for this command; nothing was changed\nhint: show the merge queue: git proq queue\n1\n"
             ),
             "{text}"
         );
@@ -227,7 +227,7 @@ fn landing_from_a_check_is_refused_not_deadlocked() {
     // A check that also fails on the base proves nothing about the lane.
     let _ = sandbox.output(command).ok();
     let text = std::fs::read_to_string(sandbox.root().join("said")).unwrap();
-    assert!(text.contains("cannot queue up from a hook or a check: the landing of one"), "{text}");
+    assert!(text.contains("cannot merge from a hook or a check: the merge of one"), "{text}");
 }
 
 #[test]

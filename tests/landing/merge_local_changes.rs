@@ -33,20 +33,20 @@ fn code_and_results(out: &Output) -> (i32, Vec<String>) {
 fn refuses_only_the_lane_that_touches_an_edit() {
     let sandbox = lanes_with_local_edit();
     insta::assert_snapshot!(sandbox.proq(&["merge", "--all", "--dry-run"]).to_text(), @r"
-    refused l2: local changes in [ROOT]/repo stand in the way: f2
+    refused l2: local changes in [ROOT]/repo are in the way: f2
     would land l1 on main
     would land l3 on main
     2 files changed, 2 insertions(+)
     --- stderr
-    hint: commit them first: git -C '[ROOT]/repo' commit -am WIP
-    hint: or set them aside: git -C '[ROOT]/repo' stash push
+    hint: commit them: git -C '[ROOT]/repo' commit -am WIP
+    hint: or stash them: git -C '[ROOT]/repo' stash push
     --- code 1
     ");
     assert_eq!(subjects(&sandbox), "base\nfirst");
     let out = sandbox.proq(&["merge", "--all"]);
     let expected = vec!["landed l1".into(), "landed l3".into(), "refused l2".into()];
     assert_eq!(code_and_results(&out), (1, expected), "{}", out.to_text());
-    let line = "refused l2: local changes in [ROOT]/repo stand in the way: f2\n";
+    let line = "refused l2: local changes in [ROOT]/repo are in the way: f2\n";
     assert!(out.to_text().contains(line), "{}", out.to_text());
     assert_eq!(sandbox.sh("tail -qn 1 f1 f2 f3"), "x\nmine\nx");
     assert_eq!(sandbox.git(&["status", "--short"]), " M f2");
@@ -69,11 +69,12 @@ fn atomic_refuses_all_for_one_blocked_lane() {
             (1, vec!["refused l1".into(), "refused l2".into(), "refused l3".into()])
         );
         for lane in ["l1", "l3"] {
-            let line =
-                format!("refused {lane}: it could land, but --atomic lands all or none, and 'l2' does not");
+            let line = format!(
+                "refused {lane}: it could be merged, but --atomic merges all or none, and 'l2' does not"
+            );
             assert!(out.stdout.contains(&line), "{}", out.to_text());
         }
-        assert!(out.stdout.contains("stand in the way: f2"), "{}", out.to_text());
+        assert!(out.stdout.contains("are in the way: f2"), "{}", out.to_text());
         assert_eq!((subjects(&sandbox).as_str(), sandbox.read("f1").lines().count()), ("base\nfirst", 20));
     }
     // All are refused as well when the blocked lane is the only one on its base, and another base would be
@@ -110,7 +111,7 @@ fn each_blocked_lane_names_its_own_file() {
         assert_eq!(code_and_results(&out), (1, expected.to_vec()), "{}", out.to_text());
         for (lane, file) in [("l1", "f1"), ("l2", "f2"), ("l4", "new"), ("l5", "f1")] {
             let line = out.stdout.lines().find(|line| line.starts_with(&format!("refused {lane}:")));
-            assert!(line.unwrap().ends_with(&format!("stand in the way: {file}")), "{}", out.to_text());
+            assert!(line.unwrap().ends_with(&format!("are in the way: {file}")), "{}", out.to_text());
         }
     }
     assert_eq!((sandbox.read("new").as_str(), subjects(&sandbox).lines().count()), ("own\n", 3));

@@ -89,7 +89,7 @@ fn base_without_remote_lands_and_reports_it() {
     let out = out.json();
     assert_eq!(out["lanes"][0]["result"], "landed");
     assert_eq!(out["pushed"][0]["done"], false);
-    assert_eq!(out["pushed"][0]["message"], "it has no remote to be pushed to");
+    assert_eq!(out["pushed"][0]["message"], "it has no remote");
     assert_eq!(sandbox.git(&["log", "-1", "--format=%s"]), "Merge lane x");
 }
 
@@ -109,8 +109,7 @@ fn never_overwrites_commits_of_the_remote() {
         assert!(text.contains("(fetch first)"), "{text}");
         assert_eq!(sandbox.git(&["log", "-1", "--format=%s"]), "Merge lane x");
         assert!(!sandbox.lane_path("x").exists());
-        let hint =
-            text.lines().find_map(|line| line.split_once("bring them together, then push: ")).unwrap().1;
+        let hint = text.lines().find_map(|line| line.split_once("merge them, then push: ")).unwrap().1;
         assert_eq!(hint, "git pull --no-rebase --no-edit origin main && git push origin main:main");
         // The pushing half of the hint is refused until the pulling half has run.
         sandbox.sh("! git push -q origin main:main 2> /dev/null");
@@ -263,14 +262,8 @@ fn refused_push_gives_a_hint_that_pushes() {
             "git config remote.origin.push 'refs/heads/*:refs/heads/*'; git config --add remote.origin.push '^refs/heads/main'",
             "remote.origin.push is set",
         ),
-        (
-            "git config remote.origin.push :; git update-ref -d refs/remotes/origin/main",
-            "not known to have it",
-        ),
-        (
-            "git config push.default matching; git update-ref -d refs/remotes/origin/main",
-            "not known to have it",
-        ),
+        ("git config remote.origin.push :; git update-ref -d refs/remotes/origin/main", "does not have it"),
+        ("git config push.default matching; git update-ref -d refs/remotes/origin/main", "does not have it"),
         ("git config --unset branch.main.merge", "it has no upstream"),
         ("git config --add branch.main.merge refs/heads/other", "more than one upstream"),
         (

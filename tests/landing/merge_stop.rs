@@ -29,7 +29,7 @@ fn stops_and_lands_only_the_named_lane() {
     insta::assert_snapshot!(sandbox.proq(&["merge", "x"]).to_text(), @r"
     refused x: its agent is running
     --- stderr
-    hint: stop it and land what it has committed: git proq merge x --stop
+    hint: stop it and merge its commits: git proq merge --stop x
     --- code 1
     ");
     let out = sandbox.proq(&["merge", "x", "--stop"]);
@@ -71,7 +71,7 @@ fn lane_stopped_earlier_lands_only_by_name() {
     insta::assert_snapshot!(out.to_text(), @r"
     nothing to land
     --- stderr
-    left out x: it was stopped; land it all the same by name with --force
+    left out x: it was stopped; to merge it anyway: git proq merge --force x
     --- code 0
     ");
     assert!(!has_landed(&sandbox, "x.txt"));

@@ -12,7 +12,7 @@ fn dry_run_includes_work_committed_first() {
     sandbox.write_in(&lane, "left.txt", "left\n");
     let state = || (sandbox.git(&["for-each-ref"]), sandbox.git_in(&lane, &["status", "--short"]));
     let before = state();
-    let note = "what is uncommitted in it would be committed first: left.txt\n";
+    let note = "its uncommitted changes would be committed first: left.txt\n";
     for (strategy, suffix) in [("merge", ""), ("squash", " (squash)"), ("rebase", " (rebase)")] {
         let out = sandbox.proq(&["merge", "b", "--dry-run", "--strategy", strategy]);
         assert_eq!(
@@ -24,7 +24,7 @@ fn dry_run_includes_work_committed_first() {
     // A dry run also forecasts refusals and conflicts.
     sandbox.write_in(&lane, "a.txt", "<<<<<<< a\n1\n=======\n2\n>>>>>>> b\n");
     let text = sandbox.proq(&["merge", "b", "--dry-run"]).fails(1);
-    assert!(text.contains("a.txt holds conflict markers"), "{text}");
+    assert!(text.contains("a.txt has conflict markers"), "{text}");
     assert_eq!(sandbox.proq(&["merge", "b"]).fails(1), text);
     sandbox.git_in(&lane, &["checkout", "-q", "a.txt"]);
     sandbox.write("left.txt", "mine\n");
@@ -67,7 +67,7 @@ fn refused_commit_keeps_the_lane_index() {
     let dry = sandbox.proq(&["merge", "s", "--dry-run"]).ok();
     let (note, size) =
         ("would be committed first: b, c, it", "2 files changed, 2 insertions(+), 1 deletion(-)");
-    assert_eq!(dry, format!("would land s on main; what is uncommitted in it {note}\n{size}\n"));
+    assert_eq!(dry, format!("would land s on main; its uncommitted changes {note}\n{size}\n"));
 }
 
 /// When `git commit` fails after it created the commit, the index stays the one of that commit.

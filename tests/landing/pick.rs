@@ -118,7 +118,7 @@ fn refuses_a_lane_that_is_no_attempt() {
     sandbox.lane_with_commit("alone", "echo 1 > one.txt");
     insta::assert_snapshot!(sandbox.proq(&["pick", "alone"]).to_text(), @r"
     --- stderr
-    error: lane 'alone' is not one of several attempts; nothing was changed
+    error: cannot pick lane 'alone': it is not one of several attempts
     hint: land it: git proq merge alone
     --- code 1
     ");
@@ -146,7 +146,7 @@ fn stops_running_attempts_only_with_an_option() {
         let _ = sandbox.started_row("pay-2");
         let before = sandbox.git(&["rev-parse", "main"]);
         let out = sandbox.proq(&["pick", "pay-1"]);
-        let refusal = "error: agents are still at work in pay-2; nothing was changed
+        let refusal = "error: cannot pick a lane: agents are running in pay-2
 hint: wait for them: git proq wait pay-2
 hint: or stop them: git proq pick pay-1 --stop\n";
         assert_eq!(out.fails(1), refusal);
@@ -225,7 +225,7 @@ fn refuses_a_second_pick_after_one_landed() {
     let refused = "refused pay-1: another attempt of 'pay' was picked: 'pay-2' is on main\n";
     for more in [&["--dry-run"][..], &[]] {
         let out = sandbox.proq(&[&["pick", "pay-1"], more].concat());
-        assert!(out.stderr.contains("hint: land it as well: git proq merge pay-1\n"), "{}", out.stderr);
+        assert!(out.stderr.contains("hint: merge it as well: git proq merge pay-1\n"), "{}", out.stderr);
         assert!(out.fails(1).contains(refused));
     }
     assert_eq!((sandbox.git(&["rev-parse", "main"]), lane_names(&sandbox).len()), (tip, 2));
@@ -287,7 +287,7 @@ fn keeps_a_locked_attempt_and_the_landing() {
     let sandbox = three_attempts();
     sandbox.git(&["worktree", "lock", ".proq-worktrees/pay-1"]);
     let out = sandbox.proq(&["pick", "pay-2"]).fails(1);
-    assert!(out.contains("landed pay-2 on main") && out.contains("lane 'pay-1' was kept"), "{out}");
+    assert!(out.contains("landed pay-2 on main") && out.contains("cannot remove lane 'pay-1'"), "{out}");
     assert_eq!(lane_names(&sandbox), ["pay-1"]);
     sandbox.git(&["worktree", "unlock", ".proq-worktrees/pay-1"]);
     let _ = sandbox.proq(&["pick", "pay-2"]).ok();

@@ -65,7 +65,8 @@ fn pinned_plan_is_refused_after_any_change() {
         let base = sandbox.git(&["rev-parse", "main"]);
         assert_ne!(plan.fingerprint(), pinned_plan(&open(&sandbox.repo)).fingerprint(), "{change}");
         let error = plan.execute(&project, &SilentReporter).unwrap_err();
-        let text = "the repository has changed since the plan was made; nothing was moved";
+        let text =
+            "cannot merge: the repository has changed since the plan was computed; nothing was changed";
         assert_eq!(error.to_string(), text, "{change}");
         assert_eq!(sandbox.git(&["rev-parse", "main"]), base, "{change}");
         assert!(sandbox.lane_path("one").exists(), "{change}");
@@ -94,7 +95,7 @@ fn plan_has_commits_of_open_preview() {
         let plan = pinned_plan(&project);
         sandbox.sh(commit);
         let error = plan.execute(&project, &SilentReporter).unwrap_err();
-        assert!(error.to_string().contains("has changed since the plan was made"), "{error}");
+        assert!(error.to_string().contains("has changed since the plan was computed"), "{error}");
         let plan = pinned_plan(&project);
         let tree = plan.forecast.report.forecasts[0].tree.to_string();
         let _ = plan.execute(&project, &SilentReporter).unwrap();
@@ -149,7 +150,10 @@ fn pinned_lane_that_moves_during_checks_is_refused() {
         let outcome = pinned_plan(&project).execute(&project, &SilentReporter).unwrap();
         assert!(sandbox.root().join("ran").exists(), "{outcome:?}");
         let message = outcome.report.lanes[0].message.as_deref();
-        assert_eq!(message, Some("the repository has changed since the plan was made; nothing was moved"));
+        assert_eq!(
+            message,
+            Some("cannot merge: the repository has changed since the plan was computed; nothing was changed")
+        );
         assert!(sandbox.lane_path("one").exists() && !sandbox.repo.join("one.txt").exists(), "{change}");
         // What is planned now lands.
         let _ = pinned_plan(&project).execute(&project, &SilentReporter).unwrap();
@@ -166,7 +170,10 @@ fn pinned_lane_without_commits_of_its_preview_is_refused() {
     let project = open(&sandbox.repo);
     let outcome = pinned_plan(&project).execute(&project, &SilentReporter).unwrap();
     let message = outcome.report.lanes[0].message.as_deref();
-    assert_eq!(message, Some("the repository has changed since the plan was made; nothing was moved"));
+    assert_eq!(
+        message,
+        Some("cannot merge: the repository has changed since the plan was computed; nothing was changed")
+    );
     assert!(!sandbox.repo.join("one.txt").exists());
     assert_eq!(std::fs::read_to_string(sandbox.lane_path("one").join("two.txt")).unwrap(), "kept\n");
 }
@@ -181,8 +188,8 @@ fn token_of_another_plan_lands_nothing() {
     let token = pinned_plan(&open(&sandbox.repo)).fingerprint().as_str().to_owned();
     sandbox.commit_in_lane("one", "echo 2 > one.txt");
     insta::assert_snapshot!(sandbox.proq(&["merge", "--all", "--plan-token", &token]).fails(1), @r"
-    error: the repository has changed since the plan was made; nothing was moved
-    hint: see what would land now: git proq merge --dry-run …
+    error: cannot merge: the repository has changed since the plan was computed; nothing was changed
+    hint: show what would be merged now: git proq merge --all --dry-run
     ");
     assert_eq!(sandbox.git(&["rev-parse", "main"]), base);
     assert!(!ran.exists(), "a hook ran for a plan that is not landed");

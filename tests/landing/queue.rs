@@ -207,7 +207,7 @@ fn killed_running_landing_is_skipped() {
     let out = two.wait(&sandbox);
     assert_eq!(out.code, 0, "{}", out.to_text());
     assert!(out.stderr.contains("`git proq merge one --verify"), "{}", out.stderr);
-    assert!(out.stderr.contains("was cut short"), "{}", out.stderr);
+    assert!(out.stderr.contains("was interrupted"), "{}", out.stderr);
     assert_eq!(landed_lanes(&sandbox), ["two"]);
     assert_eq!(sandbox.row("one")["state"], "idle");
     assert_queue_empty(&sandbox);
@@ -245,7 +245,7 @@ fn signal_leaves_queue_without_landing() {
         two.signal(&sandbox, signal);
         let out = two.wait(&sandbox);
         assert_eq!(out.code, code, "{}", out.to_text());
-        assert!(out.stderr.contains("interrupted; nothing was left half-done"), "{}", out.stderr);
+        assert!(out.stderr.contains("interrupted; nothing was left unfinished"), "{}", out.stderr);
         assert_eq!(queue_rows(&sandbox), ["one landing"]);
     }
     assert_eq!(sandbox.git(&["for-each-ref"]), before);
@@ -265,7 +265,7 @@ fn lock_timeout_ends_wait_and_names_holder() {
         let pid = one.pid();
         let text = out.fails(5);
         let error = format!(
-            "error: gave up after {seconds} s in the landing queue, behind the landing of one (process {pid}, since 03:04); nothing was changed\n"
+            "error: gave up after {seconds} s in the merge queue, behind the landing of one (process {pid}, since 03:04); nothing was changed\n"
         );
         assert!(text.contains(&error), "{text}");
     }
@@ -306,7 +306,7 @@ fn no_lane_lands_twice() {
     sandbox.write_pipe("go");
     let _ = first.wait(&sandbox).ok();
     let already_landed = |lane: &str| {
-        format!("nothing to do {lane}: everything in it is on main already; another landing was faster\n")
+        format!("nothing to do {lane}: everything in it is on main already; another merge was faster\n")
     };
     assert_eq!(again.wait(&sandbox).ok(), already_landed("one"));
     let out = more.wait(&sandbox).ok();
@@ -328,7 +328,7 @@ fn names_lane_discarded_while_waiting() {
     sandbox.write_pipe("go");
     let _ = one.wait(&sandbox).ok();
     let out = two.wait(&sandbox).fails(1);
-    assert!(out.contains("refused two: it was removed before it could land"), "{out}");
+    assert!(out.contains("refused two: it was removed before it could be merged"), "{out}");
     assert!(out.contains("landed three on main"), "{out}");
     let out = both.wait(&sandbox).fails(1);
     assert!(out.contains("nothing to do three"), "{out}");
@@ -347,7 +347,7 @@ fn names_lane_discarded_while_checked() {
     let _ = sandbox.proq(&["discard", "--force", "one"]).ok();
     sandbox.write_pipe("go");
     let out = both.wait(&sandbox).fails(1);
-    assert!(out.contains("refused one: it was removed before it could land"), "{out}");
+    assert!(out.contains("refused one: it was removed before it could be merged"), "{out}");
     assert!(out.contains("landed two on main"), "{out}");
     assert_eq!(landed_lanes(&sandbox), ["two"]);
     assert_queue_empty(&sandbox);
@@ -457,7 +457,7 @@ fn queued_landing_uses_checks_of_moved_base() {
     let file = |more: &str| format!("[verify]\ncommands = ['true'{more}]\n");
     for (approved, code, answer) in [
         (true, 4, "check failed two: `test ! -e two.txt` failed"),
-        (false, 1, "commands that you have not approved: test ! -e two.txt; nothing was moved"),
+        (false, 1, "you have not approved these checks of"),
     ] {
         let sandbox = Sandbox::new();
         sandbox.write("proq.toml", &file(", 'test ! -e two.txt'"));

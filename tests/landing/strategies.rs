@@ -2,6 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 
+use proq_test_kit::conflict::hint_commands;
 use proq_test_kit::{Sandbox, WorktreeState};
 
 /// Installs a hook in the repository.
@@ -104,7 +105,7 @@ fn rebase_refuses_merges_and_names_conflicting_commit() {
     );
     sandbox.sh("echo base > a.txt; git commit -qam base");
     let text = sandbox.proq(&["merge", "x", "--strategy", "rebase"]).fails(1);
-    assert!(text.contains("(away) conflicts in a.txt when it is put on top of main"), "{text}");
+    assert!(text.contains("(away) conflicts in a.txt when it is rebased onto main"), "{text}");
     assert_eq!(sandbox.row("x")["state"], "idle");
     let _ = sandbox.proq(&["merge", "x", "--strategy", "squash"]).ok();
 }
@@ -116,8 +117,7 @@ fn rebase_refuses_unrelated_history() {
     sandbox
         .sh(&format!("cd .proq-worktrees/x; git merge -q --allow-unrelated-histories -s ours -m in {root}"));
     let text = sandbox.proq(&["merge", "x", "--strategy", "rebase"]).fails(1);
-    let expected =
-        format!("its commit {} begins a history of its own, which a rebase would lose", &root[..9]);
+    let expected = format!("its commit {} starts a separate history, which a rebase would lose", &root[..9]);
     assert!(text.contains(&expected), "{text}");
     assert!(text.contains("git proq merge --strategy merge x"), "{text}");
     let _ = sandbox.proq(&["merge", "x", "--strategy", "merge"]).ok();
@@ -204,8 +204,9 @@ fn no_verify_hint_is_not_given_for_prepare_commit_msg() {
         assert!(!text.contains("--no-verify"), "{text}");
         assert!(text.contains("git -c core.hooksPath=/dev/null proq merge"), "{text}");
     }
+    let text = sandbox.proq(&["merge", "x"]).fails(1);
     install_hook(&sandbox, "commit-msg", "exit 1");
-    sandbox.git(&["-c", "core.hooksPath=/dev/null", "proq", "merge", "x"]);
+    sandbox.sh(&hint_commands(&sandbox, &text)[0]);
     assert!(!sandbox.lane_path("x").exists());
 }
 

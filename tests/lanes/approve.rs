@@ -49,8 +49,8 @@ fn approves_and_revokes_single_commands() {
     }
     insta::assert_snapshot!(sandbox.proq(&["approve", "--yes", "00000000"]).to_text(), @r"
     --- stderr
-    error: no command has the ID '00000000'; nothing was changed
-    hint: see all, type at least eight letters: git proq approve --list
+    error: there is no command with the ID '00000000'
+    hint: list the commands and their IDs: git proq approve --list
     --- code 1
     ");
     assert_eq!(approved_kinds(&sandbox), ["hook pre-merge"]);
@@ -139,7 +139,7 @@ fn agent_cannot_discard_others_or_raise_permission() {
     let log_of = |name: &str| std::fs::read_to_string(sandbox.root().join(name)).unwrap();
     for name in ["gone", "both", "full", "resolve", "set", "away"] {
         let log = log_of(name);
-        assert!(log.contains("and not for one in lane 'mine'") && log.ends_with("\n1\n"), "{name}: {log}");
+        assert!(log.contains("cannot do this from lane 'mine'") && log.ends_with("\n1\n"), "{name}: {log}");
     }
     assert!(log_of("edit").ends_with("\n0\n"), "{}", log_of("edit"));
     assert_eq!(sandbox.row("other")["state"], "done");

@@ -126,15 +126,14 @@ fn group_name_is_reserved_while_an_attempt_exists() {
     let out = sandbox.proq(&["spawn", "--empty", "--count", "1", "-n", "pay"]);
     insta::assert_snapshot!(out.to_text(), @r"
     --- stderr
-    error: lane 'pay-2' is an attempt of an older group 'pay'; nothing was made
-    hint: look at what is there: git proq compare pay
-    hint: or choose another name with -n
+    error: cannot create group 'pay': lane 'pay-2' is an attempt of an earlier group with this name
+    hint: compare its attempts: git proq compare pay
     --- code 1
     ");
     let _ = sandbox.proq(&["discard", "pay-2"]).ok();
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "pay"]).ok();
     let out = sandbox.proq(&["spawn", "--empty", "--count", "1", "-n", "pay"]).fails(1);
-    assert!(out.contains("a lane named 'pay' exists already"), "{out}");
+    assert!(out.contains("a lane with this name exists"), "{out}");
 }
 
 #[test]
@@ -147,8 +146,8 @@ fn reports_unstartable_attempt_and_runs_the_others() {
     lane 'pay-1' on branch proq/pay-1, from main
     lane 'pay-2' on branch proq/pay-2, from main; robot is at work there
     --- stderr
-    error: lane 'pay-1' was made, but its agent could not be started: '[ROOT]/bin/broken' could not be started: No such file or directory (os error 2)
-    hint: take the lane away again: git proq discard pay-1
+    error: created lane 'pay-1', but its agent did not start: cannot start '[ROOT]/bin/broken': No such file or directory (os error 2)
+    hint: remove the lane: git proq discard pay-1
     hint: wait for them: git proq wait pay   compare them: git proq compare pay
     --- code 4
     ");
@@ -177,7 +176,7 @@ fn one_undo_removes_all_attempts_or_none() {
     sandbox.commit_in_lane("pay-2", "echo work > work.txt");
     let before = lasting_traces(&sandbox);
     let out = sandbox.proq(&["undo"]).fails(1);
-    assert!(out.contains("lane 'pay-2' was kept: 1 commit that is not on main"), "{out}");
+    assert!(out.contains("cannot remove lane 'pay-2': 1 commit that is not on main"), "{out}");
     assert_eq!(lasting_traces(&sandbox), before);
     let tip = sandbox.git(&["rev-parse", "proq/pay-2"]);
     let _ = sandbox.proq(&["undo", "--force"]).ok();
@@ -257,8 +256,8 @@ fn merge_all_leaves_out_rival_attempts() {
     insta::assert_snapshot!(out.to_text(), @r"
     landed other on main (58583d98)
     --- stderr
-    left out pay-1: it is one of 2 attempts; git proq pick pay-1 lands it
-    left out pay-2: it is one of 2 attempts; git proq pick pay-2 lands it
+    left out pay-1: it is one of 2 attempts; to merge it: git proq pick pay-1
+    left out pay-2: it is one of 2 attempts; to merge it: git proq pick pay-2
     --- code 0
     ");
     // The last attempt left needs no choice.

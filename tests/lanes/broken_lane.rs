@@ -21,7 +21,7 @@ fn admin_file(sandbox: &Sandbox, file: &str) -> std::path::PathBuf {
 /// Runs the repair command that a refusal suggests.
 #[track_caller]
 fn run_repair_hint(sandbox: &Sandbox, refused: &Output) {
-    let line = refused.stderr.lines().find_map(|l| l.strip_prefix("hint: make it whole: "));
+    let line = refused.stderr.lines().find_map(|l| l.strip_prefix("hint: repair it: "));
     let command = line.unwrap_or_else(|| panic!("no command helps: {}", refused.stderr));
     sandbox.sh(&command.replace("[ROOT]", sandbox.root().to_str().unwrap()));
 }
@@ -99,7 +99,7 @@ fn refuses_lane_with_empty_index_or_no_files() {
     run_repair_hint(&sandbox, &sandbox.proq(&["merge", "x"]));
     assert_eq!(sandbox.git_in(&lane, &["status", "--porcelain"]), "");
     sandbox.sh_in(&lane, "rm -r a.txt b.txt d own.txt");
-    assert_commands_refuse(&sandbox, "none of its files is there");
+    assert_commands_refuse(&sandbox, "all of its files are missing");
     assert_discard_and_undo(&sandbox);
     run_repair_hint(&sandbox, &sandbox.proq(&["merge", "x"]));
     assert_eq!(sandbox.git_in(&lane, &["status", "--porcelain"]), "");
@@ -147,7 +147,7 @@ fn cleanup_saves_broken_unrecorded_worktree() {
     std::fs::remove_file(sandbox.lane_path("x").join("a.txt")).unwrap();
     let doctor = sandbox.proq(&["doctor"]);
     let output = format!("{}{}", doctor.stdout, doctor.stderr);
-    assert!(output.contains("is a worktree that no lane has on record"), "{output}");
+    assert!(output.contains("is a worktree that belongs to no lane"), "{output}");
     let tip = sandbox.git(&["rev-parse", "proq/x"]);
     let out = sandbox.proq(&["cleanup"]);
     assert!(out.stderr.contains("cleaned up [ROOT]/repo/.proq-worktrees/x"), "{}", out.to_text());
@@ -179,7 +179,7 @@ fn list_hint_restores_lane_without_folder() {
     std::fs::remove_dir_all(sandbox.lane_path("x")).unwrap();
     let list = sandbox.proq(&["list"]).stderr.replace("[ROOT]", sandbox.root().to_str().unwrap());
     let help =
-        list.lines().find_map(|line| line.strip_prefix("warning: lane 'x' has no worktree any more: "));
+        list.lines().find_map(|line| line.strip_prefix("warning: lane 'x' no longer has a worktree: "));
     sandbox.sh(help.unwrap());
     let _ = sandbox.proq(&["merge", "x"]).ok();
     assert_eq!(sandbox.read("own.txt"), "own\n");

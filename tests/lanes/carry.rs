@@ -177,8 +177,8 @@ fn refuses_carry_that_conflicts_with_base() {
     let out = sandbox.proq(&["spawn", "--empty", "--carry", "-n", "x", "--base", "dev"]);
     insta::assert_snapshot!(out.to_text(), @r"
     --- stderr
-    error: your uncommitted changes do not fit onto 'dev': a.txt; nothing was made
-    hint: leave --carry out, or start from the branch that they were made on
+    error: cannot carry your uncommitted changes: they conflict with 'dev': a.txt; nothing was created
+    hint: show them: git diff HEAD
     --- code 1
     ");
     assert_eq!(sandbox.lane_leftovers(), [""; 0]);

@@ -83,7 +83,7 @@ fn keeps_user_branches_and_tags_lost_by_an_agent() {
     let messages = escape_messages(&sandbox);
     assert_eq!(messages.len(), 4, "{messages:?}");
     assert!(messages[0].starts_with(
-        "the agent of lane 'x' deletes branch gone; what it was is kept: git branch gone-kept refs/proq/saved/x-"
+        "the agent of lane 'x' deletes branch gone; its earlier value is saved: git branch gone-kept refs/proq/saved/x-"
     ));
     run_reported_commands(&sandbox);
     assert_eq!(names.map(|name| object_id(&format!("{name}-kept"))), original_ids);
@@ -105,11 +105,11 @@ fn names_changes_that_affect_all_worktrees() {
         "git worktree remove --force ../other; git config core.pager more; git config user.name Mallory
         printf '#!/bin/sh\\n' > ../../.git/hooks/pre-commit; git commit -q --allow-empty -m mine",
     );
-    let summary = "it or somebody else removed the worktree of lane 'other' and changed hook pre-commit, setting core.pager, setting \
+    let summary = "the agent or someone else removed the worktree of lane 'other' and changed hook pre-commit, setting core.pager, setting \
         user.name of the repository";
     let messages = escape_messages(&sandbox);
     assert!(
-        messages.contains(&format!("while the agent of lane 'x' ran, {summary}: nothing says who it was")),
+        messages.contains(&format!("while the agent of lane 'x' ran, {summary}: git-proq does not know who")),
         "{messages:?}"
     );
     let detail = format!("while it ran, {summary}");
@@ -206,7 +206,7 @@ fn failed_run_detail_quotes_its_last_error_line() {
     // The agent prints nothing on its standard output while it retries.
     sandbox.program("gemini", "echo 'Attempt 4 failed: Rate limit reached' >&2; exec sleep 60");
     let _ = sandbox.proq(&["spawn", "--wait", "--max-time", "1s", "-n", "slow", "gemini", "do it"]).fails(4);
-    let expected = "it took longer than it may; its errors end with: Attempt 4 failed: Rate limit reached";
+    let expected = "it reached its time limit; its errors end with: Attempt 4 failed: Rate limit reached";
     assert_eq!(sandbox.row("slow")["detail"], expected);
 }
 
@@ -231,16 +231,16 @@ fn keeps_lost_refs_when_hooks_are_bypassed() {
     assert_eq!(saved, expected);
     let messages = escape_messages(&sandbox);
     let is_reported = |part: &str| messages.iter().any(|text| text.contains(part));
-    let prefix = "while the agent of lane 'x' ran, it or somebody else ";
+    let prefix = "while the agent of lane 'x' ran, the agent or someone else ";
     assert!(is_reported(&format!(
-        "{prefix}deleted branch gone; what it was is there: git branch gone refs/proq/saved/x-"
+        "{prefix}deleted branch gone; its earlier value: git branch gone refs/proq/saved/x-"
     )));
     assert!(is_reported(&format!(
-        "{prefix}deleted tag again; what it was is there: git tag again refs/proq/saved/x-"
+        "{prefix}deleted tag again; its earlier value: git tag again refs/proq/saved/x-"
     )));
     assert!(
         is_reported(&format!("{prefix}moved branch moved to "))
-            && is_reported("; what it was is kept: git log refs/proq/saved/x-")
+            && is_reported("; its earlier value is saved: git log refs/proq/saved/x-")
     );
     assert!(!is_reported("branch main"), "{messages:?}");
     run_reported_commands(&sandbox);
@@ -265,7 +265,7 @@ fn names_base_moved_other_than_by_a_landing() {
     assert_eq!(escape_messages(&sandbox), [""; 0]);
     spawn("z", "git commit -q --allow-empty -m z; git branch -C proq/z main");
     let messages = escape_messages(&sandbox);
-    let prefix = "while the agent of lane 'z' ran, it or somebody else moved branch main to ";
+    let prefix = "while the agent of lane 'z' ran, the agent or someone else moved branch main to ";
     assert!(messages.len() == 1 && messages[0].starts_with(prefix), "{messages:?}");
 }
 
@@ -295,7 +295,7 @@ fn keeps_lost_refs_in_reftable_repository() {
     sandbox.git(&["update-ref", "-d", "refs/heads/proq/x"]);
     let doctor = sandbox.proq(&["doctor"]);
     let text = format!("{}{}", doctor.stdout, doctor.stderr);
-    assert!(text.contains(&format!("its last commit {} is still there", &tip[..8])), "{}", doctor.to_text());
+    assert!(text.contains(&format!("its last commit {} still exists", &tip[..8])), "{}", doctor.to_text());
     let _ = sandbox.proq(&["discard", "--force", "x"]).ok();
     assert!(saved_ids().contains(&tip));
 }
@@ -444,7 +444,7 @@ fn keeps_notes_and_object_tags_but_no_rebased_commits() {
     let messages = escape_messages(&sandbox);
     assert_eq!(messages.len(), 3, "{messages:?}");
     assert!(messages.iter().any(|text| {
-        text.contains(" deleted notes commits; what it was is there: git update-ref refs/notes/commits ")
+        text.contains(" deleted notes commits; its earlier value: git update-ref refs/notes/commits ")
     }));
     run_reported_commands(&sandbox);
     assert_eq!(names.map(object_id), original_ids);

@@ -28,7 +28,7 @@ fn removes_only_landed_lanes_by_default() {
     cleaned up bad
     cleaned up same
     --- stderr
-    lane 'half' was kept: 1 uncommitted file (half)
+    cannot remove lane 'half': 1 uncommitted file (half)
     --- code 0
     ");
     insta::assert_snapshot!(sandbox.proq(&["cleanup"]).to_text(), @r"
@@ -39,8 +39,8 @@ fn removes_only_landed_lanes_by_default() {
     insta::assert_snapshot!(sandbox.proq(&["cleanup", "done", "idle"]).to_text(), @r"
     cleaned up idle
     --- stderr
-    error: lane 'done' was kept: 1 commit that is not on main
-    hint: remove it all the same, saving everything first: git proq discard --force done
+    error: cannot remove lane 'done': 1 commit that is not on main
+    hint: remove it anyway; everything is saved first: git proq discard --force done
     --- code 1
     ");
     let _ = sandbox.proq(&["cleanup", "--force", "done"]).ok();
@@ -60,13 +60,13 @@ fn keeps_landed_lane_with_later_work() {
     sandbox.write_in(&sandbox.lane_path("x"), "two", "2\n");
     insta::assert_snapshot!(sandbox.proq(&["cleanup"]).to_text(), @r"
     --- stderr
-    lane 'x' was kept: 1 uncommitted file (two)
+    cannot remove lane 'x': 1 uncommitted file (two)
     --- code 0
     ");
     sandbox.commit_all_in(&sandbox.lane_path("x"), "two");
     insta::assert_snapshot!(sandbox.proq(&["cleanup"]).to_text(), @r"
     --- stderr
-    lane 'x' was kept: 1 commit that is not on main
+    cannot remove lane 'x': 1 commit that is not on main
     --- code 0
     ");
     assert!(sandbox.lane_path("x").join("two").exists());
@@ -105,8 +105,8 @@ fn whitespace_difference_is_not_landed() {
     sandbox.commit_all("indent");
     insta::assert_snapshot!(sandbox.proq(&["cleanup", "x"]).to_text(), @r"
     --- stderr
-    error: lane 'x' was kept: 1 commit that is not on main
-    hint: remove it all the same, saving everything first: git proq discard --force x
+    error: cannot remove lane 'x': 1 commit that is not on main
+    hint: remove it anyway; everything is saved first: git proq discard --force x
     --- code 1
     ");
     assert!(sandbox.lane_path("x").exists());
@@ -143,14 +143,14 @@ fn removes_lanes_missing_folder_or_branch() {
     cleaned up branch
     cleaned up folder
     --- stderr
-    lane 'work' was kept: 1 commit that is not on main
+    cannot remove lane 'work': 1 commit that is not on main
     --- code 0
     ");
     insta::assert_snapshot!(sandbox.proq(&["list"]).to_text(), @r"
     LANE  STATE  AGENT  COMMITS  CHANGES      AGE  TITLE
     work  idle   -      +1       no worktree  0s
     --- stderr
-    warning: lane 'work' has no worktree any more: git worktree add -f '[ROOT]/repo/.proq-worktrees/work' proq/work
+    warning: lane 'work' no longer has a worktree: git worktree add -f '[ROOT]/repo/.proq-worktrees/work' proq/work
     --- code 0
     ");
 }
@@ -166,13 +166,13 @@ fn removes_clean_worktree_of_killed_spawn() {
     insta::assert_snapshot!(sandbox.proq(&["cleanup", "--dry-run"]).to_text(), @r"
     --- stderr
     would clean up [ROOT]/repo/.proq-worktrees/x, which no lane has on record
-    lane 'y' was kept: 1 uncommitted file (work)
+    cannot remove lane 'y': 1 uncommitted file (work)
     --- code 0
     ");
     insta::assert_snapshot!(sandbox.proq(&["cleanup"]).to_text(), @r"
     --- stderr
     cleaned up [ROOT]/repo/.proq-worktrees/x, which no lane has on record
-    lane 'y' was kept: 1 uncommitted file (work)
+    cannot remove lane 'y': 1 uncommitted file (work)
     --- code 0
     ");
     assert!(!sandbox.lane_path("x").exists() && sandbox.lane_path("y").join("work").exists());

@@ -76,15 +76,15 @@ fn keeps_lane_with_any_kind_of_work() {
         assert_eq!(sandbox.git_in(&sandbox.lane_path(name), &["status", "--short"]), before);
     }
     insta::assert_snapshot!(all, @r"
-    error: lane 'commits' was kept: 2 commits that are not on main
-    error: lane 'dirty' was kept: 1 uncommitted file (a.txt)
-    error: lane 'untracked' was kept: 1 uncommitted file (new)
-    error: lane 'staged' was kept: 1 uncommitted file (new)
-    error: lane 'many' was kept: 3 uncommitted files (b, …)
-    error: lane 'nested' was kept: 1 uncommitted file (sub)
-    error: lane 'astray' was kept: commits on own
-    error: lane 'detached' was kept: commits on a detached HEAD (989a1d4f)
-    error: lane 'merging' was kept: a merge is under way in it
+    error: cannot remove lane 'commits': 2 commits that are not on main
+    error: cannot remove lane 'dirty': 1 uncommitted file (a.txt)
+    error: cannot remove lane 'untracked': 1 uncommitted file (new)
+    error: cannot remove lane 'staged': 1 uncommitted file (new)
+    error: cannot remove lane 'many': 3 uncommitted files (b, …)
+    error: cannot remove lane 'nested': 1 uncommitted file (sub)
+    error: cannot remove lane 'astray': commits on own
+    error: cannot remove lane 'detached': commits on a detached HEAD (989a1d4f)
+    error: cannot remove lane 'merging': a merge is in progress in it
     ");
 }
 
@@ -96,9 +96,9 @@ fn keeps_running_lane_and_force_stops_it() {
     let pid = sandbox.read_pipe("up");
     insta::assert_snapshot!(sandbox.proq(&["discard", "x"]).to_text(), @r"
     --- stderr
-    error: lane 'x' was kept: its agent is running; 1 uncommitted file (one)
-    hint: stop its agent: git proq stop x
-    hint: remove it all the same, saving everything first: git proq discard --force x
+    error: cannot remove lane 'x': its agent is running; 1 uncommitted file (one)
+    hint: stop the agent: git proq stop x
+    hint: remove it anyway; everything is saved first: git proq discard --force x
     --- code 1
     ");
     insta::assert_snapshot!(sandbox.proq(&["discard", "--force", "--dry-run", "x"]).to_text(), @r"
@@ -122,7 +122,7 @@ fn force_keeps_locked_worktree() {
     sandbox.git(&["worktree", "lock", "--reason", "on a stick", ".proq-worktrees/x"]);
     insta::assert_snapshot!(sandbox.proq(&["discard", "--force", "x"]).to_text(), @r"
     --- stderr
-    error: lane 'x' was kept: its worktree is locked (on a stick); git worktree unlock lets it go
+    error: cannot remove lane 'x': its worktree is locked (on a stick); to unlock it: git worktree unlock
     --- code 1
     ");
     sandbox.git(&["worktree", "unlock", ".proq-worktrees/x"]);
@@ -140,8 +140,8 @@ fn force_keeps_folder_that_is_not_the_worktree() {
     std::fs::copy(sandbox.lane_path("y").join(".git"), sandbox.lane_path("x").join(".git")).unwrap();
     insta::assert_snapshot!(sandbox.proq(&["discard", "--force", "x"]).to_text(), @r"
     --- stderr
-    error: lane 'x' was kept: [ROOT]/repo/.proq-worktrees/x and git's record of it name different places
-    hint: make it whole: git worktree repair '[ROOT]/repo/.proq-worktrees/x'
+    error: cannot remove lane 'x': [ROOT]/repo/.proq-worktrees/x and git's record of it name different places
+    hint: repair it: git worktree repair '[ROOT]/repo/.proq-worktrees/x'
     --- code 1
     ");
     // A plain folder has replaced the worktree of z.
@@ -149,8 +149,8 @@ fn force_keeps_folder_that_is_not_the_worktree() {
     sandbox.write(".proq-worktrees/z/mine", "mine\n");
     insta::assert_snapshot!(sandbox.proq(&["discard", "--force", "z"]).to_text(), @r"
     --- stderr
-    error: lane 'z' was kept: git does not list [ROOT]/repo/.proq-worktrees/z as a worktree; move it away if it is yours
-    hint: make it whole: mv '[ROOT]/repo/.proq-worktrees/z' '[ROOT]/repo/.proq-worktrees/z.old' && git worktree add -f '[ROOT]/repo/.proq-worktrees/z' proq/z
+    error: cannot remove lane 'z': git does not list [ROOT]/repo/.proq-worktrees/z as a worktree; move it away if it is yours
+    hint: repair it: mv '[ROOT]/repo/.proq-worktrees/z' '[ROOT]/repo/.proq-worktrees/z.old' && git worktree add -f '[ROOT]/repo/.proq-worktrees/z' proq/z
     --- code 1
     ");
     assert_eq!(sandbox.read(".proq-worktrees/z/mine"), "mine\n");
@@ -224,7 +224,10 @@ fn kept_lane_does_not_block_the_others() {
     assert_eq!(out.code, 1);
     let lanes = &out.json()["lanes"];
     assert_eq!((&lanes[0]["removed"], &lanes[1]["removed"]), (&false.into(), &true.into()));
-    assert_eq!(lanes[0]["why"], serde_json::json!(["lane 'work' was kept: 1 commit that is not on main"]));
+    assert_eq!(
+        lanes[0]["why"],
+        serde_json::json!(["cannot remove lane 'work': 1 commit that is not on main"])
+    );
     let _ = sandbox.proq(&["discard", "work", "nobody"]).fails(1);
     assert!(sandbox.lane_path("work").exists());
     assert_eq!(sandbox.proq(&["discard"]).code, 2);
@@ -241,7 +244,7 @@ fn keeps_lane_that_a_process_is_in() {
     let _ = sandbox.read_pipe("up");
     let out = sandbox.proq(&["discard", "x"]);
     assert!(
-        out.stderr.contains(&format!("lane 'x' was kept: sh (process {}) is in its folder", shell.id())),
+        out.stderr.contains(&format!("cannot remove lane 'x': sh (process {}) is in its folder", shell.id())),
         "{}",
         out.stderr
     );

@@ -75,19 +75,22 @@ fn refuses_location_inside_checkout_or_git_dir() {
     sandbox.git(&["worktree", "add", "-q", "-b", "mine", "../mine"]);
     sandbox.sh("git init -q ../other; ln -s mine ../link");
     for (location, message) in [
-        ("lanes/{lane}", "is in the checkout [ROOT]/repo;"),
-        ("{lane}", "is in the checkout [ROOT]/repo;"),
-        (".proq-worktrees/x-{lane}", "is in the checkout [ROOT]/repo;"),
-        ("../mine/sub/{lane}", "is in the checkout [ROOT]/mine;"),
-        ("../link/{lane}", "is in the checkout [ROOT]/mine;"),
-        ("../other/new/er/{lane}", "is in the checkout [ROOT]/other;"),
-        (".git/proq/{lane}", "is in a git directory"),
-        ("../other/.git/{lane}", "is in a git directory"),
+        ("lanes/{lane}", "lane.location is inside the checkout [ROOT]/repo\n"),
+        ("{lane}", "lane.location is inside the checkout [ROOT]/repo\n"),
+        (".proq-worktrees/x-{lane}", "lane.location is inside the checkout [ROOT]/repo\n"),
+        ("../mine/sub/{lane}", "lane.location is inside the checkout [ROOT]/mine\n"),
+        ("../link/{lane}", "lane.location is inside the checkout [ROOT]/mine\n"),
+        ("../other/new/er/{lane}", "lane.location is inside the checkout [ROOT]/other\n"),
+        (".git/proq/{lane}", "is inside a git directory"),
+        ("../other/.git/{lane}", "is inside a git directory"),
     ] {
         set_location(&sandbox, location);
         for more in [&[][..], &["--dry-run"]] {
             let output = sandbox.proq(&[&["spawn", "--empty", "-n", "x"], more].concat()).fails(1);
-            assert!(output.contains(message) && output.contains("nothing was made"), "{location}: {output}");
+            assert!(
+                output.contains(message) && output.contains("nothing was created"),
+                "{location}: {output}"
+            );
         }
     }
     for location in ["lanes", "../{lane}/tree", "../{branch}"] {
@@ -110,7 +113,7 @@ fn existing_files_at_lane_paths_are_kept() {
     set_location(&sandbox, "../{repo}.{lane}");
     sandbox.sh("mkdir ../repo.lane-1; ln -s nowhere ../repo.lane-2; echo mine > ../repo.x");
     let output = sandbox.proq(&["spawn", "--empty", "-n", "x"]).fails(1);
-    assert!(output.contains("repo.x exists already and belongs to no lane"), "{output}");
+    assert!(output.contains("repo.x: it exists and belongs to no lane"), "{output}");
     assert_eq!(spawn(&sandbox, "y"), sandbox.root().join("repo.y"));
     assert_eq!(sandbox.proq(&["spawn", "--json", "--empty"]).json()["lane"], "lane-3");
     assert_eq!(sandbox.read("../repo.x"), "mine\n");
@@ -129,7 +132,7 @@ fn user_worktrees_among_lanes_are_left_alone() {
     // Its record is missing, as after a kill whose journal is missing too.
     sandbox.sh("rm -r .git/proq/lanes/lost");
     let output = sandbox.proq(&["doctor"]).to_text();
-    assert!(output.contains("repo-lost is a worktree that no lane has on record"), "{output}");
+    assert!(output.contains("repo-lost is a worktree that belongs to no lane"), "{output}");
     let output = sandbox.proq(&["cleanup"]).to_text();
     assert!(output.contains("repo-lost, which no lane has on record"), "{output}");
     assert!(!lost.exists() && sandbox.repo.join("../repo-mine/a.txt").exists());

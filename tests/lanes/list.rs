@@ -83,7 +83,7 @@ fn shows_every_lane_with_its_state() {
     --- stderr
     hint: git proq preview good shows it in your checkout
     hint: git proq merge --all lands 2 lanes
-    hint: git proq show bad tells what went wrong
+    hint: git proq show bad shows what went wrong
     --- code 0
     ");
 }
@@ -91,7 +91,7 @@ fn shows_every_lane_with_its_state() {
 #[test]
 fn does_not_promise_uncertain_landings() {
     let hints = |sandbox: &Sandbox| sandbox.proq(&[]).stderr;
-    let done = "hint: 2 lanes are done: git proq merge --all --dry-run shows what would land\n";
+    let done = "hint: 2 lanes are done: git proq merge --all --dry-run shows what would be merged\n";
     let sandbox = Sandbox::new();
     sandbox.run_lane("a", "echo lane > a.txt");
     sandbox.run_lane("b", "echo b > b.txt");
@@ -107,7 +107,7 @@ fn does_not_promise_uncertain_landings() {
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "idle"]).ok();
     assert!(hints(&sandbox).contains("hint: git proq merge --all lands 1 lane\n"), "{}", hints(&sandbox));
     sandbox.commit_in_lane("idle", "echo idle > idle.txt");
-    let one_done = "hint: 1 lane is done: git proq merge --all --dry-run shows what would land\n";
+    let one_done = "hint: 1 lane is done: git proq merge --all --dry-run shows what would be merged\n";
     assert!(hints(&sandbox).contains(one_done), "{}", hints(&sandbox));
     let _ = sandbox.proq(&["discard", "--force", "idle"]).ok();
     // A rebase replays commit by commit.
@@ -128,7 +128,7 @@ fn does_not_promise_landings_that_may_be_blocked() {
     let is_promised = |sandbox: &Sandbox| {
         let stderr = sandbox.proq(&[]).stderr;
         let lands = stderr.contains("hint: git proq merge --all lands 1 lane\n");
-        let done = "hint: 1 lane is done: git proq merge --all --dry-run shows what would land\n";
+        let done = "hint: 1 lane is done: git proq merge --all --dry-run shows what would be merged\n";
         assert_ne!(lands, stderr.contains(done), "{stderr}");
         lands
     };
@@ -222,7 +222,7 @@ fn marks_previewed_lane() {
     LANE  STATE  AGENT    COMMITS  CHANGES  AGE  TITLE
     x*    done   command  +1       -        0s   sh -ec echo 1 > one
     --- stderr
-    the main checkout shows 'x'; your own changes wait: git proq preview --back
+    the main checkout shows 'x'; your own changes are saved: git proq preview --back
     --- code 0
     ");
     assert_eq!(sandbox.proq(&["list", "--json"]).json()["preview"], "x");
@@ -231,7 +231,7 @@ fn marks_previewed_lane() {
     LANE  STATE  AGENT    COMMITS  CHANGES  AGE  TITLE
     x     done   command  +1       -        0s   sh -ec echo 1 > one
     --- stderr
-    warning: the preview of 'x' was left by hand; your own changes wait: git proq preview --back
+    warning: the preview of 'x' was left by hand; your own changes are saved: git proq preview --back
     --- code 0
     ");
 }
@@ -250,8 +250,8 @@ fn shows_missing_worktree_or_branch() {
     branch  idle   -      ?        no branch    0s
     folder  idle   -      -        no worktree  0s
     --- stderr
-    warning: lane 'branch' has no branch any more: git proq cleanup branch
-    warning: lane 'folder' has no worktree any more: git proq cleanup folder
+    warning: lane 'branch' no longer has a branch: git proq cleanup branch
+    warning: lane 'folder' no longer has a worktree: git proq cleanup folder
     --- code 0
     ");
     assert_eq!(sandbox.row("folder")["missing"], serde_json::json!(["worktree"]));
@@ -285,20 +285,20 @@ fn unreadable_records_do_not_hide_other_lanes() {
     LANE  STATE  AGENT  COMMITS  CHANGES  AGE  TITLE
     good  idle   -      -        -        0s
     --- stderr
-    warning: lane 'broken': the record [ROOT]/repo/.git/proq/lanes/broken/lane.toml cannot be read; it was left as it is
-    warning: lane 'newer': the record [ROOT]/repo/.git/proq/lanes/newer/lane.toml has format 99; this git-proq knows up to 1
+    warning: lane 'broken': cannot read the record [ROOT]/repo/.git/proq/lanes/broken/lane.toml
+    warning: lane 'newer': cannot read the record [ROOT]/repo/.git/proq/lanes/newer/lane.toml: it has format 99, and this git-proq reads up to 1
     --- code 0
     ");
     insta::assert_snapshot!(sandbox.proq(&["show", "broken"]).to_text(), @r"
     --- stderr
-    error: the record [ROOT]/repo/.git/proq/lanes/broken/lane.toml cannot be read; it was left as it is
+    error: cannot read the record [ROOT]/repo/.git/proq/lanes/broken/lane.toml
       caused by: TOML parse error at line 2, column 8
-    hint: look at it, and set it aside if it is lost: mv '[ROOT]/repo/.git/proq/lanes/broken/lane.toml' '[ROOT]/repo/.git/proq/lanes/broken/lane.toml.broken'
+    hint: if it is lost, move it away: mv '[ROOT]/repo/.git/proq/lanes/broken/lane.toml' '[ROOT]/repo/.git/proq/lanes/broken/lane.toml.broken'
     --- code 1
     ");
     insta::assert_snapshot!(sandbox.proq(&["discard", "newer"]).to_text(), @r"
     --- stderr
-    error: the record [ROOT]/repo/.git/proq/lanes/newer/lane.toml has format 99; this git-proq knows up to 1
+    error: cannot read the record [ROOT]/repo/.git/proq/lanes/newer/lane.toml: it has format 99, and this git-proq reads up to 1
     hint: upgrade git-proq: cargo install git-proq
     --- code 1
     ");

@@ -95,7 +95,7 @@ fn keeps_lane_whose_branch_another_worktree_has() {
         insta::allow_duplicates! {
             insta::assert_snapshot!(sandbox.proq(args).to_text(), @r"
             --- stderr
-            error: lane 'x' was kept: [ROOT]/other is on its branch; 1 uncommitted file (draft); 1 commit that is not on main
+            error: cannot remove lane 'x': [ROOT]/other is on its branch; 1 uncommitted file (draft); 1 commit that is not on main
             hint: leave its branch: git -C '[ROOT]/other' switch --detach
             --- code 1
             ");
@@ -159,8 +159,8 @@ fn hints_repair_lanes_of_a_moved_repository() {
         insta::allow_duplicates! {
             insta::assert_snapshot!(sandbox.proq(args).to_text(), @r"
             --- stderr
-            lane 'x' was kept: its folder was moved with the repository to [ROOT]/moved/.proq-worktrees/x; 1 commit that is not on main
-            lane 'y' was kept: its folder was moved with the repository to [ROOT]/moved/.proq-worktrees/y
+            cannot remove lane 'x': its folder was moved with the repository to [ROOT]/moved/.proq-worktrees/x; 1 commit that is not on main
+            cannot remove lane 'y': its folder was moved with the repository to [ROOT]/moved/.proq-worktrees/y
             --- code 0
             ");
         }
@@ -169,8 +169,8 @@ fn hints_repair_lanes_of_a_moved_repository() {
         insta::allow_duplicates! {
             insta::assert_snapshot!(sandbox.proq(args).to_text(), @r"
             --- stderr
-            error: lane 'y' was kept: its folder was moved with the repository to [ROOT]/moved/.proq-worktrees/y
-            hint: make it whole: git worktree repair '[ROOT]/moved/.proq-worktrees/y'
+            error: cannot remove lane 'y': its folder was moved with the repository to [ROOT]/moved/.proq-worktrees/y
+            hint: repair it: git worktree repair '[ROOT]/moved/.proq-worktrees/y'
             --- code 1
             ");
         }
@@ -197,7 +197,7 @@ fn hint_repairs_lanes_left_behind_by_a_moved_repository() {
     sandbox.repo = sandbox.root().join("moved");
     assert!(sandbox.proq(&["cleanup"]).ok().is_empty());
     let list = sandbox.proq(&["list"]);
-    let reason = "[ROOT]/lanes/x is no worktree any more: its .git is gone or another";
+    let reason = "[ROOT]/lanes/x is no longer a worktree: its .git is gone or another";
     let warning = format!("warning: lane 'x': {reason}: git worktree repair\n");
     assert!(list.stderr.contains(&warning), "{}", list.to_text());
     run_doctor_commands(&sandbox);
@@ -217,8 +217,8 @@ fn lane_possibly_moved_needs_discard_with_force() {
         insta::allow_duplicates! {
             insta::assert_snapshot!(sandbox.proq(args).to_text(), @r"
             --- stderr
-            error: lane 'x' was kept: its folder is not at [ROOT]/lanes/x; it may have been moved with the repository, or lie on a disk that is not there
-            hint: remove it all the same, saving everything first: git proq discard --force x
+            error: cannot remove lane 'x': its folder is not at [ROOT]/lanes/x; it may have been moved with the repository, or be on a disk that is not mounted
+            hint: remove it anyway; everything is saved first: git proq discard --force x
             --- code 1
             ");
         }
@@ -298,7 +298,7 @@ fn assert_removed_restored_and_repaired(sandbox: &Sandbox, reason: &str) {
     for args in [&["merge", "x"][..], &["run", "x", "claude", "go on"], &["discard", "x"]] {
         let out = sandbox.proq(args);
         assert!(out.code == 1 && out.to_text().contains(reason), "{args:?}: {}", out.to_text());
-        assert!(out.stderr.contains("make it whole: "), "{args:?}: {}", out.to_text());
+        assert!(out.stderr.contains("repair it: "), "{args:?}: {}", out.to_text());
     }
     let _ = sandbox.proq(&["discard", "--force", "--dry-run", "x"]).ok();
     let _ = sandbox.proq(&["discard", "--force", "x"]).ok();
@@ -333,7 +333,7 @@ fn doctor_repairs_lane_reached_through_a_link() {
     sandbox.sh("mv .proq-worktrees/x ../real; ln -s ../../real .proq-worktrees/x");
     let refused = sandbox.proq(&["discard", "--force", "x"]);
     let _ = sandbox.proq(&["discard", "--force", "--dry-run", "x"]).fails(1);
-    assert_eq!(hint_command(&refused, "make it whole: "), "git worktree repair '[ROOT]/real'");
+    assert_eq!(hint_command(&refused, "repair it: "), "git worktree repair '[ROOT]/real'");
     run_doctor_commands(&sandbox);
     let _ = sandbox.proq(&["discard", "--force", "x"]).ok();
     assert!(!sandbox.root().join("real").exists());
@@ -358,7 +358,7 @@ fn repairs_lane_whose_git_file_is_missing_or_replaced() {
     for damage in ["rm .git", "rm .git; git init -q; echo mine > .git/mine"] {
         let sandbox = sandbox_with_lane();
         sandbox.sh_in(&sandbox.lane_path("x"), damage);
-        let reason = "[ROOT]/repo/.proq-worktrees/x is no worktree any more: its .git is gone or another";
+        let reason = "[ROOT]/repo/.proq-worktrees/x is no longer a worktree: its .git is gone or another";
         assert_removed_restored_and_repaired(&sandbox, reason);
         assert_eq!(sandbox.read(".proq-worktrees/x/draft"), "draft\n");
         if damage.contains("mine") {
@@ -376,7 +376,7 @@ fn names_and_keeps_last_commit_of_deleted_branch() {
     sandbox.sh_in(&lane, "rm draft; git switch -q --detach main; git branch -q -D proq/x");
     let short = &tip[..8];
     let doctor = sandbox.proq(&["doctor"]);
-    let line = format!("its last commit {short} is still there: git branch proq/x {short}");
+    let line = format!("its last commit {short} still exists: git branch proq/x {short}");
     assert!(doctor.stdout.contains(&line), "{}", doctor.to_text());
     assert_eq!(
         sandbox.proq(&["cleanup"]).to_text(),
@@ -403,10 +403,10 @@ fn lists_detached_commits_apart_from_branch_commits() {
     let (tip, head) = (&tip[..8], &head[..8]);
     // The command in the warning of `list` works when pasted.
     let list = sandbox.proq(&["list"]);
-    let warning = format!("warning: lane 'x' has no branch any more: git branch proq/x {tip}\n");
+    let warning = format!("warning: lane 'x' no longer has a branch: git branch proq/x {tip}\n");
     assert!(list.stderr.contains(&warning), "{}", list.to_text());
     let doctor = sandbox.proq(&["doctor"]);
-    assert!(doctor.stdout.contains(&format!("its last commit {tip} is still there")), "{}", doctor.to_text());
+    assert!(doctor.stdout.contains(&format!("its last commit {tip} still exists")), "{}", doctor.to_text());
     let out = sandbox.proq(&["cleanup", "--force", "x"]).to_text();
     assert!(out.contains(&format!("its commits are kept: git branch NEW-NAME {tip}\n")), "{out}");
     let detached_line =
@@ -438,7 +438,7 @@ fn hint_renames_a_renamed_branch_back() {
         sandbox.sh_in(&sandbox.lane_path("x"), &format!("rm draft; git branch -m '{new_name}'"));
         let doctor = sandbox.proq(&["doctor"]).stdout;
         let line = format!(
-            "lane 'x' has no branch any more; it was renamed to '{new_name}': git branch -m '{new_name}' proq/x"
+            "lane 'x' no longer has a branch; it was renamed to '{new_name}': git branch -m '{new_name}' proq/x"
         );
         assert!(doctor.contains(&line) && !doctor.contains("switch proq/x"), "{doctor}");
         run_doctor_commands(&sandbox);

@@ -25,7 +25,7 @@ fn refuses_to_commit_work_of_lane_on_its_base() {
     insta::assert_snapshot!(sandbox.proq(&["merge", "y"]).to_text(), @r"
     refused y: it has uncommitted work: a.txt, y.txt; its worktree is on main, not on proq/y
     --- stderr
-    hint: bring it back to its branch first: git -C '[ROOT]/repo/.proq-worktrees/y' switch proq/y
+    hint: switch the lane back to its branch: git -C '[ROOT]/repo/.proq-worktrees/y' switch proq/y
     --- code 1
     ");
     sandbox.git(&["config", "proq.merge.uncommitted", "commit"]);
@@ -47,9 +47,11 @@ fn hint_returns_blocking_lane_to_its_branch() {
         let out = sandbox.proq(args);
         let message = format!("{}{}", out.stdout, out.stderr);
         let y = "[ROOT]/repo/.proq-worktrees/y";
-        let reason = format!("lane 'y' has 'main' checked out: local changes in {y} stand in the way: a.txt");
+        let reason = format!(
+            "cannot merge into 'main': lane 'y' has it checked out: local changes in {y} are in the way: a.txt"
+        );
         assert!(out.code == 1 && message.contains(&reason), "{}", out.to_text());
-        let prefix = "hint: bring it back to its branch first: ";
+        let prefix = "hint: switch the lane back to its branch: ";
         let command = message.lines().find_map(|line| line.strip_prefix(prefix)).unwrap();
         assert_eq!(command, format!("git -C '{y}' switch proq/y"));
         sandbox.sh(&command.replace("[ROOT]", sandbox.root().to_str().unwrap()));
@@ -69,7 +71,8 @@ fn lanes_without_overlap_land_beside_lane_on_base() {
     let message = format!("{}{}", out.stdout, out.stderr);
     assert!(out.code == 1 && message.contains("landed w on main"), "{}", out.to_text());
     assert!(
-        message.contains("refused z: lane 'y' has 'main' checked out: local changes in"),
+        message
+            .contains("refused z: cannot merge into 'main': lane 'y' has it checked out: local changes in"),
         "{}",
         out.to_text()
     );
@@ -129,7 +132,7 @@ fn uncommitted_work_on_detached_head_lands_with_lane() {
     sandbox.git(&["config", "proq.merge.uncommitted", "commit"]);
     let dry_run = sandbox.proq(&["merge", "y", "--dry-run"]).ok();
     assert!(
-        dry_run.contains("would land y on main; what is uncommitted in it would be committed"),
+        dry_run.contains("would land y on main; its uncommitted changes would be committed"),
         "{dry_run}"
     );
     let _ = sandbox.proq(&["merge", "y"]).ok();
@@ -153,10 +156,7 @@ fn embedded_repository_is_moved_out_before_landing() {
             assert!(refused.contains(reason), "{refused}");
             let from = "[ROOT]/repo/.proq-worktrees/one/sub";
             let command = format!("{move_command} '{from}' '[ROOT]/one-sub-2'");
-            assert!(
-                refused.contains(&format!("hint: move it out of the lane first: {command}\n")),
-                "{refused}"
-            );
+            assert!(refused.contains(&format!("hint: move it out of the lane: {command}\n")), "{refused}");
             sandbox.sh(&first_hint_command(&sandbox, &["merge", "one"]));
             let _ = sandbox.proq(&["merge", "one"]).ok();
             assert_eq!(sandbox.git(&["ls-tree", "--name-only", "main"]), "a.txt\none.txt");

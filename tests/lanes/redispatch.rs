@@ -50,11 +50,11 @@ fn refuses_lanes_that_cannot_be_redispatched() {
     let sandbox = sandbox_with_old_lane();
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "bare"]).ok();
     let error = sandbox.proq(&["redispatch", "bare"]).fails(1);
-    assert!(error.contains("lane 'bare' has no task to start afresh"), "{error}");
+    assert!(error.contains("cannot restart lane 'bare': it has no task"), "{error}");
     sandbox.write("task.md", "Do it\n");
     let _ = sandbox.proq(&["spawn", "--wait", "-n", "own", "-f", "task.md", "--", "true"]);
     let error = sandbox.proq(&["redispatch", "own"]).fails(1);
-    assert!(error.contains("was not made by an agent that can be started again"), "{error}");
+    assert!(error.contains("its agent cannot be started again"), "{error}");
     let _ = sandbox.proq(&["redispatch", "old", "--agent", "not-there"]).fails(1);
     let stdout = sandbox.proq(&["redispatch", "old", "--dry-run"]).ok();
     assert!(stdout.starts_with("would save and remove lane 'old', make it anew from main ("), "{stdout}");

@@ -51,15 +51,15 @@ fn warns_about_lanes_that_changed_files_in_scope() {
     sandbox.write_in(&sandbox.lane_path("by-hand"), "src/pay/new.rs", "new\n");
     start_working_lane(&sandbox, "refunds", "echo refunds >> src/pay/api.rs", &[]);
     insta::assert_snapshot!(scope_warnings(&sandbox, &["src/pay/"]), @r"
-    warning: lane 'refunds' is at work in src/pay/ too (src/pay/api.rs); they may conflict: git proq matrix
-    warning: lane 'by-hand' has work in src/pay/ that has not landed (src/pay/new.rs); they may conflict: git proq matrix
-    warning: lane 'zeal' has work in src/pay/ that has not landed (src/pay/api.md, src/pay/api.rs); they may conflict: git proq matrix
+    warning: lane 'refunds' also works in src/pay/ (src/pay/api.rs); they may conflict: git proq matrix
+    warning: lane 'by-hand' has unmerged work in src/pay/ (src/pay/new.rs); they may conflict: git proq matrix
+    warning: lane 'zeal' has unmerged work in src/pay/ (src/pay/api.md, src/pay/api.rs); they may conflict: git proq matrix
     ");
-    insta::assert_snapshot!(scope_warnings(&sandbox, &["docs", "src/pay/api.md"]), @"warning: lane 'zeal' has work in src/pay/api.md that has not landed; they may conflict: git proq matrix");
+    insta::assert_snapshot!(scope_warnings(&sandbox, &["docs", "src/pay/api.md"]), @"warning: lane 'zeal' has unmerged work in src/pay/api.md; they may conflict: git proq matrix");
     assert_eq!(scope_warnings(&sandbox, &["docs/"]), "");
     // The overlap is only a warning: the lane is created.
     let out = sandbox.proq(&["spawn", "--empty", "-n", "made", "--scope", "src/auth/"]);
-    assert!(out.stderr.contains("warning: lane 'auth' has work in src/auth/"), "{}", out.stderr);
+    assert!(out.stderr.contains("warning: lane 'auth' has unmerged work in src/auth/"), "{}", out.stderr);
     assert_eq!(sandbox.row("made")["state"], "idle");
     // Landed work overlaps with nothing.
     let _ = sandbox.proq(&["merge", "zeal", "--no-cleanup", "--strategy", "squash"]).ok();
@@ -80,7 +80,7 @@ fn warns_about_lanes_with_overlapping_scope() {
     insta::assert_snapshot!(scope_warnings(&sandbox, &["src/pay/"]), @r"
     warning: lane 'refunds' is at work with the scope src/pay/**, which meets src/pay/; they may conflict: git proq matrix
     warning: lane 'texts' is at work with the scope *.md, which meets src/pay/; they may conflict: git proq matrix
-    warning: lane 'worked' has not landed and has the scope src/pay/ too; they may conflict: git proq matrix
+    warning: lane 'worked' is not merged and has the scope src/pay/ too; they may conflict: git proq matrix
     ");
     // Overlap is computed from existing files: no text file is in this folder.
     let warnings = scope_warnings(&sandbox, &["src/auth/"]);
@@ -121,8 +121,8 @@ fn spawn_and_show_print_scope_and_refuse_non_globs() {
     assert_eq!(sandbox.proq(&["show", "pay", "--json"]).json()["scope"], spawned["scope"]);
     insta::assert_snapshot!(sandbox.proq(&["spawn", "--empty", "-n", "x", "--scope", "../other"]).to_text(), @r"
     --- stderr
-    error: '../other' names no files: it is read from the top of the repository and cannot leave it; nothing was made
-    hint: name files from the top of the repository: --scope src/pay/ --scope '*.md'
+    error: cannot use '../other' as a scope: it must stay inside the repository
+    hint: use paths from the top of the repository: --scope src/pay/ --scope '*.md'
     --- code 2
     ");
     assert!(sandbox.row("x").is_null());

@@ -95,8 +95,8 @@ fn tag_or_commit_base_needs_onto() {
     let out = sandbox.proq(&["spawn", "--empty", "-n", "x", "--base", "v1"]);
     insta::assert_snapshot!(out.to_text(), @r"
     --- stderr
-    error: 'v1' is not a branch, so it is not clear where the lane should land; nothing was made
-    hint: say where it lands: git proq spawn --onto BRANCH …
+    error: 'v1' is not a branch, so the branch to merge into is unknown; nothing was created
+    hint: name the branch with --onto; list branches: git branch
     --- code 2
     ");
     let first = sandbox.git(&["rev-parse", "v1"]);
@@ -116,8 +116,8 @@ fn detached_head_needs_base_or_onto() {
     sandbox.git(&["switch", "-q", "--detach"]);
     insta::assert_snapshot!(sandbox.proq(&["spawn", "--empty", "-n", "x"]).to_text(), @r"
     --- stderr
-    error: HEAD is detached, so it is not clear where the lane should land; nothing was made
-    hint: say where it lands: git proq spawn --onto BRANCH …
+    error: HEAD is detached, so the branch to merge into is unknown; nothing was created
+    hint: name the branch with --onto; list branches: git branch
     --- code 2
     ");
     assert_eq!(sandbox.lane_leftovers(), [""; 0]);
@@ -143,8 +143,8 @@ fn spawn_in_lane_uses_its_base() {
     let out = sandbox.proq(&["spawn", "--empty", "-n", "z", "--base", "proq/outer"]);
     insta::assert_snapshot!(out.to_text(), @r"
     --- stderr
-    error: 'proq/outer' is git-proq's own and cannot be a base; nothing was made
-    hint: name a branch of yours: --base main
+    error: cannot use 'proq/outer' as a base: it is a branch of git-proq
+    hint: list branches: git branch
     --- code 1
     ");
 }
@@ -296,7 +296,7 @@ fn verbose_shows_where_files_come_from() {
     sandbox.sh(old);
     let out = sandbox.proq(&["spawn", "--empty", "-v", "--count", "2", "-n", "two"]);
     let files = sandbox.git(&["ls-files"]).lines().count();
-    let note = format!("files: {files} files copied from another checkout, 0 made of git's objects\n");
+    let note = format!("files: {files} files copied from another checkout, 0 written from git's objects\n");
     assert_eq!(out.stderr.matches(&note).count(), 1, "once for both: {}", out.stderr);
     sandbox.write(".gitattributes", "* text eol=crlf\n");
     sandbox.git(&["add", ".gitattributes"]);

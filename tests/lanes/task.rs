@@ -86,7 +86,7 @@ fn report_replaces_earlier_one_unless_invalid() {
     );
     insta::assert_snapshot!(update(&[]).fails(1), @r"
     error: the report says nothing; what was reported before stays
-    hint: say in short what a person has to know; put what is long into a file of the lane
+    hint: report only what a person has to know; put long text into a file of the lane
     ");
     let file = sandbox.root().join("report");
     let path = file.to_str().unwrap();
@@ -114,18 +114,18 @@ fn refuses_report_for_other_lane_or_outside_lane() {
     let sandbox = sandbox_with_lane();
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "y"]).ok();
     insta::assert_snapshot!(proq_in_lane(&sandbox, "x", Some("y"), &["task", "update", "--finding", "a"]).fails(1), @r"
-    error: this is lane 'x', and PROQ_LANE says 'y'; nothing was changed
-    hint: go back to the worktree of 'y': git proq show y
+    error: PROQ_LANE is 'y', but this is lane 'x'; nothing was changed
+    hint: show the worktree of 'y': git proq show y
     ");
     insta::assert_snapshot!(sandbox.proq(&["task", "read"]).fails(1), @r"
-    error: this is no lane: [ROOT]/repo
-    hint: do this in a lane's worktree; see the lanes: git proq list
+    error: not inside a lane: [ROOT]/repo
+    hint: list lanes: git proq list
     ");
     let mut command = sandbox.proq_command(&sandbox.repo, &["task", "update", "--finding", "a"]);
     command.env("PROQ_LANE", "x");
     insta::assert_snapshot!(sandbox.output(command).fails(1), @r"
-    error: this is no lane: [ROOT]/repo, though PROQ_LANE says 'x'
-    hint: do this in a lane's worktree; see the lanes: git proq list
+    error: not inside a lane: [ROOT]/repo, although PROQ_LANE is 'x'
+    hint: list lanes: git proq list
     ");
     for lane in ["x", "y"] {
         assert_eq!(sandbox.proq(&["show", lane, "--json"]).json()["report"], serde_json::Value::Null);

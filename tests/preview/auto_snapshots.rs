@@ -83,7 +83,7 @@ fn restore_commands(sandbox: &Sandbox, times: usize) -> Vec<String> {
     });
     let command = |event: &Value| {
         let message = event["message"].as_str().unwrap().to_owned();
-        message.split_once("bring them back: git proq ").unwrap().1.to_owned()
+        message.split_once("restore them: git proq ").unwrap().1.to_owned()
     };
     all.iter().map(command).collect()
 }
@@ -353,10 +353,10 @@ fn list_and_doctor_name_restore_command() {
     finish_agent(&sandbox);
     let shown = sandbox.normalize(format!("git proq {command}").as_bytes());
     let list = sandbox.proq(&["list"]).stderr;
-    assert!(list.contains(&format!("lane 'idle' has no worktree any more: {shown}\n")), "{list}");
+    assert!(list.contains(&format!("lane 'idle' no longer has a worktree: {shown}\n")), "{list}");
     let doctor = sandbox.proq(&["doctor"]).to_text();
     assert!(
-        doctor.contains("the folder of lane 'idle' is gone; what was uncommitted in it is in a snapshot"),
+        doctor.contains("the folder of lane 'idle' is missing; its uncommitted changes are in a snapshot"),
         "{doctor}"
     );
     assert!(doctor.contains(&format!("{shown}\n")), "{doctor}");
@@ -367,7 +367,7 @@ fn list_and_doctor_name_restore_command() {
     assert!(output.contains("there is no lane 'idle' any more; nothing was changed"), "{output}");
     let hint = output
         .lines()
-        .find_map(|line| line.strip_prefix("hint: put it on what is checked out here: "))
+        .find_map(|line| line.strip_prefix("hint: apply it to the current checkout: "))
         .unwrap();
     sandbox.sh("git stash -qu; git switch -qc aside");
     let _ = sandbox.sh(hint);

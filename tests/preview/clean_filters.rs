@@ -55,7 +55,7 @@ fn carry_names_file_with_failing_filter() {
     insta::assert_snapshot!(out.to_text(), @r"
     --- stderr
     error: cannot save t.x in [ROOT]/repo: its clean filter 'f' fails: external filter 'false' failed 1; nothing was changed
-    hint: have git keep such files as they are: git config filter.f.required false
+    hint: let git keep such files unfiltered: git config filter.f.required false
     --- code 1
     ");
     let text = out.fails(1);

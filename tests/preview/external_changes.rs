@@ -48,15 +48,15 @@ fn missing_disk_blocks_only_landings_on_its_base() {
     sandbox.sh("mv ../wt ../gone");
     let main = sandbox.git(&["rev-parse", "main"]);
     let refused = sandbox.proq(&["merge", "one"]).fails(1);
-    assert!(refused.contains("wt is not there any more"), "{refused}");
-    assert!(refused.contains("hint: see which worktrees there are: git worktree list"), "{refused}");
+    assert!(refused.contains("wt no longer exists"), "{refused}");
+    assert!(refused.contains("hint: list worktrees: git worktree list"), "{refused}");
     assert_eq!(sandbox.git(&["rev-parse", "main"]), main);
     let _ = sandbox.proq(&["merge", "two"]).ok();
     sandbox.sh("mv ../gone ../wt");
     let _ = sandbox.proq(&["merge", "one"]).ok();
     sandbox.sh("mv ../wt ../gone");
     let refused = sandbox.proq(&["undo"]).fails(1);
-    assert!(refused.contains("wt is not there any more; nothing was changed"), "{refused}");
+    assert!(refused.contains("wt no longer exists; nothing was changed"), "{refused}");
     let _ = sandbox.proq(&["list"]).ok();
     sandbox.sh("mv ../gone ../wt");
     let _ = sandbox.proq(&["undo"]).ok();
@@ -91,7 +91,7 @@ fn unmerged_paths_refuse_landing_and_undo() {
 fn undo_hint_recreates_a_missing_branch() {
     let sandbox = Sandbox::new();
     let recreate_branch = |refused: &str| {
-        let hint = refused.lines().find_map(|line| line.strip_prefix("hint: make it again: "));
+        let hint = refused.lines().find_map(|line| line.strip_prefix("hint: create it again: "));
         sandbox.sh(hint.unwrap_or_else(|| panic!("{refused}")));
     };
     sandbox.sh("git switch -qc feat");
@@ -139,7 +139,7 @@ fn undo_of_abandoned_preview_hints_the_switch_back() {
     sandbox.sh("git switch -q other");
     let out = sandbox.output(sandbox.proq_command(&sandbox.repo, &["undo"]));
     assert!(out.code != 0 && out.stderr.contains("any more; nothing was changed"), "{}", out.to_text());
-    let hint = out.stderr.lines().find_map(|line| line.strip_prefix("hint: go back there first: "));
+    let hint = out.stderr.lines().find_map(|line| line.strip_prefix("hint: switch back to it: "));
     sandbox.sh(&hint.unwrap().replace("[ROOT]/repo", "."));
     let _ = sandbox.proq(&["undo"]).ok();
     assert_eq!(sandbox.git(&["status", "--branch", "--porcelain"]), "## main");
@@ -156,9 +156,9 @@ fn undo_on_renamed_branch_hints_recreate_and_switch() {
     sandbox.sh("git branch -m main trunk");
     for args in [&["undo", "--dry-run"][..], &["undo"]] {
         let out = sandbox.output(sandbox.proq_command(&sandbox.repo, args));
-        assert!(out.code != 0 && out.stderr.contains("is not on 'main' any more"), "{}", out.to_text());
+        assert!(out.code != 0 && out.stderr.contains("is no longer on 'main'"), "{}", out.to_text());
         let hint =
-            out.stderr.lines().find_map(|line| line.strip_prefix("hint: make it again and go there first: "));
+            out.stderr.lines().find_map(|line| line.strip_prefix("hint: create it again and switch to it: "));
         if args.len() == 1 {
             sandbox.sh(&hint.unwrap().replace("[ROOT]/repo", "."));
         }
@@ -183,8 +183,8 @@ fn undo_of_restore_is_refused_without_its_worktree() {
     sandbox.sh("mv ../w ../gone");
     for command in [&["undo"][..], &["undo", "--dry-run"]] {
         let refused = sandbox.proq(command).fails(1);
-        assert!(refused.contains("/w is not there any more; nothing was changed"), "{refused}");
-        assert!(refused.contains("hint: see what of it is still there: git proq op show"), "{refused}");
+        assert!(refused.contains("/w no longer exists; nothing was changed"), "{refused}");
+        assert!(refused.contains("hint: show what it did: git proq op show"), "{refused}");
     }
     sandbox.sh("mv ../gone ../w");
     let _ = sandbox.proq(&["undo"]).ok();
@@ -209,7 +209,7 @@ fn hints_quote_paths_with_an_apostrophe() {
     // The commands that `list` and `doctor` suggest work too.
     sandbox.sh("rm -r .proq-worktrees/one");
     let listed = sandbox.proq(&["list"]).stderr;
-    run(listed.lines().find_map(|line| line.split_once("no worktree any more: ")).unwrap().1);
+    run(listed.lines().find_map(|line| line.split_once("no longer has a worktree: ")).unwrap().1);
     assert!(sandbox.lane_path("one").join("new.txt").exists());
     sandbox.sh("echo broken > .git/worktrees/one/index");
     let listed = sandbox.proq(&["list"]).stderr;

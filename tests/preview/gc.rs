@@ -105,7 +105,7 @@ fn prints_freed_and_kept_by_kind() {
     };
     insta::assert_snapshot!(plain(sandbox.proq_at(&day(1), &["gc"])), @r"
     nothing is old enough to go
-    in the trash for now: 2 removed lanes, N SIZE; the folder of 'landed' waits for a new lane
+    in the trash for now: 2 removed lanes, N SIZE; the folder of 'landed' is kept for a new lane
     hint: free that too, for good: PROQ_TRASH_KEEP=0 git proq gc
     ");
     insta::assert_snapshot!(plain(sandbox.proq_at(&day(40), &["gc", "--dry-run"])), @r"
@@ -256,7 +256,7 @@ fn keeps_and_names_unreadable_records() {
     }
     sandbox.sh("rm .git/proq/trash/landed-*/trash.toml");
     let out = sandbox.proq_at(&day(40), &["gc"]);
-    assert!(out.stderr.contains("no record tells when it was removed"), "{out:?}");
+    assert!(out.stderr.contains("no record says when it was removed"), "{out:?}");
     assert_eq!(count(&sandbox, "trash"), 2);
 }
 

@@ -11,7 +11,7 @@ fn follow_hints(state: impl Fn() -> Sandbox, first: usize) -> (Sandbox, Vec<Stri
     let mut followed = Vec::new();
     loop {
         let out = sandbox.proq(&["merge", "one"]);
-        if !format!("{}{}", out.stdout, out.stderr).contains("stand in the way") {
+        if !format!("{}{}", out.stdout, out.stderr).contains("are in the way") {
             return (sandbox, followed);
         }
         let text = out.fails(1);

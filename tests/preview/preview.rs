@@ -35,8 +35,8 @@ fn output_names_the_lane_and_parked_changes() {
     your changes are back exactly as they were
     --- code 0
     --- stderr
-    error: no preview is open; nothing was changed
-    hint: open one: git proq preview LANE
+    error: no preview is open
+    hint: list lanes to preview: git proq list
     --- code 1
     ");
 }
@@ -163,7 +163,7 @@ fn keeps_and_names_preview_edits_that_no_longer_apply() {
     let out = sandbox.proq(&["preview", "one"]);
     let stderr = out.stderr.clone();
     let _ = out.ok();
-    assert!(stderr.contains("edits of an earlier preview do not fit any more"), "{stderr}");
+    assert!(stderr.contains("edits of an earlier preview conflict now"), "{stderr}");
     assert_eq!(sandbox.read("one.txt"), "other\n");
     let id = stderr.split("git stash apply ").nth(1).unwrap().split_whitespace().next().unwrap();
     assert_eq!(sandbox.git(&["show", &format!("{id}:one.txt")]), "edit");
@@ -193,7 +193,7 @@ fn saves_preview_commits_when_the_lane_moved() {
     sandbox.commit_in_lane("one", "echo lane > lane.txt");
     let tip = sandbox.git(&["rev-parse", "proq/one"]);
     let back = sandbox.proq(&["preview", "--back"]);
-    assert!(back.stderr.contains("they are kept as refs/proq/saved/one-preview-"), "{}", back.stderr);
+    assert!(back.stderr.contains("they are saved as refs/proq/saved/one-preview-"), "{}", back.stderr);
     let _ = back.ok();
     assert_eq!(sandbox.git(&["rev-parse", "proq/one"]), tip);
     assert_eq!(sandbox.git(&["for-each-ref", "--format=%(objectname)", "refs/proq/saved"]), commit);
@@ -247,9 +247,9 @@ fn refresh_refuses_overlapping_edit_by_name() {
     let out = sandbox.proq(&["preview", "--refresh"]);
     insta::assert_snapshot!(out.to_text(), @r"
     --- stderr
-    error: local changes in [ROOT]/repo stand in the way: one.txt; nothing was changed
-    hint: commit them first: git -C '[ROOT]/repo' commit -am WIP
-    hint: or set them aside: git -C '[ROOT]/repo' stash push
+    error: local changes in [ROOT]/repo are in the way: one.txt; nothing was changed
+    hint: commit them: git -C '[ROOT]/repo' commit -am WIP
+    hint: or stash them: git -C '[ROOT]/repo' stash push
     --- code 1
     ");
     assert_same_image(&before, &WorktreeState::capture(&sandbox, &sandbox.repo));
@@ -263,7 +263,7 @@ fn refresh_refuses_commits_on_both_sides() {
     sandbox.commit_in_lane("one", "echo again > one.txt");
     let before = WorktreeState::capture(&sandbox, &sandbox.repo);
     let text = sandbox.proq(&["preview", "--refresh"]).fails(1);
-    assert!(text.contains("lane 'one' and its preview both have commits of their own"), "{text}");
+    assert!(text.contains("lane 'one' and its preview have diverged"), "{text}");
     assert_same_image(&before, &WorktreeState::capture(&sandbox, &sandbox.repo));
 }
 
@@ -317,8 +317,8 @@ fn refresh_refuses_preview_ahead_of_its_lane() {
             let out = sandbox.proq(args);
             insta::allow_duplicates!(insta::assert_snapshot!(out.to_text(), @r"
             --- stderr
-            error: cannot refresh the preview of lane 'one': it has commits that the lane has not, and the lane has nothing new; nothing was changed
-            hint: leave it; its commits are kept: git proq preview --back
+            error: cannot refresh the preview of lane 'one': the preview has commits that the lane lacks, and the lane has no new ones
+            hint: leave the preview; its commits are saved: git proq preview --back
             --- code 1
             "));
             assert_same_image(&before, &WorktreeState::capture(&sandbox, &sandbox.repo));
@@ -369,7 +369,7 @@ fn dry_run_refuses_ignored_files_as_the_preview_does() {
     sandbox.write("keep.log", "mine\n");
     let before = WorktreeState::capture(&sandbox, &sandbox.repo);
     let planned = sandbox.proq(&["preview", "one", "--dry-run"]).fails(1);
-    assert!(planned.contains("stand in the way: keep.log; nothing was changed"), "{planned}");
+    assert!(planned.contains("are in the way: keep.log; nothing was changed"), "{planned}");
     assert_eq!(planned, sandbox.proq(&["preview", "one"]).fails(1));
     assert_same_image(&before, &WorktreeState::capture(&sandbox, &sandbox.repo));
 }

@@ -60,7 +60,7 @@ fn preview_reset_to_base_leaves_the_lane_unchanged() {
     let lane = sandbox.git(&["rev-parse", "proq/one"]);
     sandbox.git(&["reset", "-q", "--hard", "main"]);
     let out = sandbox.proq(&["preview", "--back"]);
-    assert!(!out.stderr.contains("could not go to lane"), "{}", out.stderr);
+    assert!(!out.stderr.contains("cannot move the commits made in the preview to lane"), "{}", out.stderr);
     let _ = out.ok();
     assert_eq!(sandbox.git(&["rev-parse", "proq/one"]), lane);
     assert_same_image(&before, &WorktreeState::capture(&sandbox, &sandbox.repo));
@@ -76,7 +76,9 @@ fn saves_commits_of_a_recreated_preview_branch() {
     let commit = sandbox.git(&["rev-parse", "HEAD"]);
     let out = sandbox.proq(&["preview", "--back"]);
     assert!(
-        out.stderr.contains("could not go to lane 'one'; they are kept as refs/proq/saved/"),
+        out.stderr.contains(
+            "cannot move the commits made in the preview to lane 'one'; they are saved as refs/proq/saved/"
+        ),
         "{}",
         out.stderr
     );
@@ -149,7 +151,7 @@ fn back_refuses_a_head_moved_at_the_same_time() {
     let preview = sandbox.git(&["rev-parse", "proq/one-preview"]);
     let race_command = "git symbolic-ref HEAD refs/heads/main";
     let text = run_with_race(&sandbox, "update-ref --stdin", race_command, &["preview", "--back"]).fails(1);
-    assert!(text.contains("could not be moved"), "{text}");
+    assert!(text.contains("cannot move '"), "{text}");
     assert_eq!(sandbox.git(&["symbolic-ref", "HEAD"]), "refs/heads/main");
     assert_eq!(sandbox.git(&["rev-parse", "proq/one-preview"]), preview);
     assert_eq!(sandbox.read("lane.txt"), "lane\n");
@@ -228,8 +230,8 @@ fn check_leaving_orphan_branch(script: &str) {
         [&["preview", "--back"][..], &["preview", "--back", "--dry-run"], &["preview", "--refresh"]]
     {
         let refused = sandbox.proq(command).fails(1);
-        assert!(refused.contains("is on 'o', a branch without a commit"), "{refused}");
-        assert!(refused.contains("go back first: git switch proq/one-preview"), "{refused}");
+        assert!(refused.contains("is on 'o' now, a branch without commits"), "{refused}");
+        assert!(refused.contains("switch back and leave it: git switch proq/one-preview"), "{refused}");
     }
     sandbox.sh("git switch -q proq/one-preview");
     let _ = sandbox.proq(&["preview", "--back"]).ok();
@@ -247,10 +249,7 @@ fn undo_refuses_preview_whose_parked_changes_changed() {
     let _ = sandbox.proq(&["undo"]).ok();
     for command in [&["undo"][..], &["undo", "--dry-run"]] {
         let refused = sandbox.proq(command).fails(1);
-        assert!(
-            refused.contains("your changes were set aside anew since, and wait in the preview"),
-            "{refused}"
-        );
+        assert!(refused.contains("the preview has saved your changes anew since then"), "{refused}");
         assert!(refused.contains("git proq preview --back"), "{refused}");
     }
     let _ = sandbox.proq(&["preview", "--back"]).ok();
@@ -267,11 +266,11 @@ fn reports_commits_moved_to_lane_only_once_they_are() {
     );
     let tip = sandbox.git(&["rev-parse", "proq/one"]);
     let text = sandbox.proq(&["preview", "--back"]).fails(1);
-    assert!(!text.contains("are in lane"), "{text}");
+    assert!(!text.contains("moved the commits made in the preview to lane"), "{text}");
     assert_eq!(sandbox.git(&["rev-parse", "proq/one"]), tip);
     sandbox.git(&["merge", "--abort"]);
     let out = sandbox.proq(&["preview", "--back"]);
-    assert!(out.stderr.contains("the commits made in the preview are in lane 'one' now"), "{}", out.stderr);
+    assert!(out.stderr.contains("moved the commits made in the preview to lane 'one'"), "{}", out.stderr);
     let _ = out.ok();
     assert_eq!(sandbox.git(&["log", "-1", "--format=%s", "proq/one"]), "own");
 }
@@ -349,7 +348,7 @@ fn shows_lane_without_record_of_preview_edits() {
 fn hints_lead_back_when_the_base_branch_was_renamed() {
     let (sandbox, before) = sandbox_in_preview();
     sandbox.sh("git branch -m main trunk; git switch -qc other");
-    for prefix in ["make it again: ", "go back first: "] {
+    for prefix in ["create it again: ", "switch back and leave it: "] {
         let refused = sandbox.proq(&["preview", "--back"]).fails(1);
         let hint = refused.lines().find_map(|line| line.strip_prefix("hint: ")?.strip_prefix(prefix));
         sandbox

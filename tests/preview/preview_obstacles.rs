@@ -47,7 +47,7 @@ fn refuses_ignored_file_where_the_lane_has_a_file() {
     let sandbox = sandbox_with("echo lane > x.log; git add -f x.log; echo lane > keep.txt");
     sandbox.sh("echo precious > x.log; echo s > a.txt; git add a.txt; echo u > a.txt; echo u > untracked");
     let text = assert_refused_unchanged(&sandbox, &["preview", "one"], 1);
-    assert!(text.contains("do not track") || text.contains("does not track"), "{text}");
+    assert!(text.contains("untracked files in "), "{text}");
     assert!(text.contains("x.log"), "{text}");
     assert_no_preview_left(&sandbox);
 }
@@ -96,10 +96,10 @@ fn refuses_open_git_operations() {
         sandbox.sh(&format!("{command} > /dev/null 2>&1 || true"));
         let text = assert_refused_unchanged(&sandbox, &["preview", "one"], 1);
         let unmerged = text.contains("has unmerged paths: a.txt");
-        assert!(unmerged || text.contains(&format!("a {operation} is under way")), "{operation}: {text}");
+        assert!(unmerged || text.contains(&format!("a {operation} is in progress")), "{operation}: {text}");
         assert_no_preview_left(&sandbox);
         if !unmerged {
-            sandbox.sh(&format!("{} > /dev/null 2>&1", command_in(&text, "or give it up: ")));
+            sandbox.sh(&format!("{} > /dev/null 2>&1", command_in(&text, "or abort it: ")));
             let _ = sandbox.proq(&["preview", "one"]).ok();
         }
     }
@@ -255,7 +255,7 @@ fn names_edits_in_the_way_of_parked_changes() {
     let _ = sandbox.proq(&["preview", "one"]).ok();
     sandbox.sh("git switch -q main; echo edit > a.txt");
     let text = sandbox.proq(&["preview", "--back"]).fails(1);
-    assert!(text.contains("stand in their way: a.txt"), "{text}");
+    assert!(text.contains("these files are in the way: a.txt"), "{text}");
     assert_eq!(sandbox.read("a.txt"), "edit\n");
     sandbox.git(&["checkout", "-q", "a.txt"]);
     let _ = sandbox.proq(&["preview", "--back"]).ok();
@@ -278,7 +278,7 @@ fn third_branch_is_refused_with_a_switch_hint() {
         let _ = assert_refused_unchanged(&sandbox, &["preview", "one"], 1);
         let _ = assert_refused_unchanged(&sandbox, &["preview", "--refresh"], 1);
         let out = sandbox.proq(&["preview", "--back"]);
-        let command = command_in_warning(&out, "go back first: ");
+        let command = command_in_warning(&out, "switch back to it: ");
         let _ = out.fails(1);
         let (switch, back_command) = command.split_once(" && ").unwrap();
         assert_eq!(back_command, "git proq preview --back");
@@ -298,7 +298,7 @@ fn names_the_deleted_branch_the_preview_started_from() {
     let tip = sandbox.git(&["rev-parse", "topic"]);
     sandbox.git(&["branch", "-qD", "topic"]);
     let text = assert_refused_unchanged(&sandbox, &["preview", "--back"], 1);
-    assert!(text.contains("branch 'topic', which the preview was entered from, is gone"), "{text}");
+    assert!(text.contains("cannot return to branch 'topic': it no longer exists"), "{text}");
     sandbox.git(&["branch", "topic", &tip]);
     let _ = sandbox.proq(&["preview", "--back"]).ok();
     assert_eq!(sandbox.read("a.txt"), "mine\n");
@@ -311,7 +311,7 @@ fn refuses_preview_in_a_bare_repository() {
     let bare = sandbox.root().join("bare.git");
     let _ = sandbox.proq_in(&bare, &["spawn", "--empty", "-n", "one"]).ok();
     let text = sandbox.proq_in(&bare, &["preview", "one"]).fails(1);
-    assert!(text.contains("this is a bare repository; it has no main checkout"), "{text}");
+    assert!(text.contains("cannot use a bare repository here: it has no main checkout"), "{text}");
 }
 
 #[test]
@@ -475,7 +475,7 @@ fn conflicting_untracked_file_returns_on_a_new_branch() {
     let _ = sandbox.proq(&["preview", "one"]).ok();
     let _ = sandbox.proq(&["merge", "two"]).ok();
     let out = sandbox.proq(&["preview", "--back"]);
-    let command = command_in_warning(&out, "bring them back on a branch of its own: ");
+    let command = command_in_warning(&out, "bring them back on a new branch: ");
     let _ = out.fails(3);
     sandbox.sh(&command.replace("NAME", "own"));
     assert_eq!((sandbox.read("mine").as_str(), sandbox.read("a.txt").as_str()), ("mine\n", "edit\n"));
@@ -489,7 +489,7 @@ fn untracked_file_conflicting_with_own_lane_is_kept() {
     let _ = sandbox.proq(&["preview", "one"]).ok();
     sandbox.sh("echo more > more; git add more; git commit -qm more; git branch -f main HEAD; echo x > x; git add x; git commit -qm x");
     let out = sandbox.proq(&["merge", "one"]);
-    let command = command_in_warning(&out, "they are kept: ");
+    let command = command_in_warning(&out, "they are saved: ");
     let _ = out.ok();
     sandbox.sh(&command.replace("NAME", "own"));
     assert_eq!(sandbox.read("mine"), "mine\n");

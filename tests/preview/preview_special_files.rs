@@ -57,7 +57,7 @@ fn assert_preview_refused(sandbox: &Sandbox, run: impl Fn(&Sandbox, &[&str]) -> 
     for part in expected {
         assert!(text.contains(part), "{part}: {text}");
     }
-    assert!(!text.contains("could not all be taken back"), "{text}");
+    assert!(!text.contains("could not be undone"), "{text}");
     assert_same_image(&before, &WorktreeState::capture(sandbox, &sandbox.repo));
     assert_no_preview_left(sandbox);
 }

@@ -239,7 +239,7 @@ fn assert_landing_keeps_local_changes(salt: u64) {
         let is_renamed =
             !sandbox.git(&["diff", "--name-only", "-z", &tip, &expected_tree, "--", "user"]).is_empty();
         if is_renamed && out.code == 1 {
-            assert!(out.stdout.contains("stand in the way"), "{out:?}");
+            assert!(out.stdout.contains("are in the way"), "{out:?}");
             assert_same_image(&before, &after);
             continue;
         }

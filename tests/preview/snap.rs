@@ -84,7 +84,7 @@ fn refuses_snapshot_that_open_preview_restores() {
     let refused = sandbox.proq(&["snap", "restore", id]);
     insta::assert_snapshot!(refused.to_text(), @r"
     --- stderr
-    error: snapshot [ID] comes back when the preview of 'one' is left; nothing was changed
+    error: cannot restore snapshot [ID]: leaving the preview of 'one' restores it; nothing was changed
     hint: go back: git proq preview --back
     --- code 1
     ");
@@ -140,7 +140,7 @@ fn accepts_unique_id_prefix() {
     sandbox.sh("echo again > a.txt");
     let _ = sandbox.proq(&["preview", "one"]).ok();
     let text = sandbox.proq(&["snap", "show", &id[..8]]).fails(1);
-    assert!(text.contains("'20260102' is the beginning of 2 snapshots: [ID], [ID]"), "{text}");
+    assert!(text.contains("snapshot id '20260102' is ambiguous:\n  [ID]\n  [ID]"), "{text}");
     for wrong in ["", "nothing", "..", "../lanes", "x/y"] {
         let text = sandbox.proq(&["snap", "show", wrong]).fails(1);
         assert!(text.contains("there is no snapshot") && text.contains("git proq snap list"), "{text}");
@@ -213,7 +213,7 @@ fn refuses_staged_changes_with_working_hints() {
             let mut text = String::new();
             for args in [&["snap", "restore", "--dry-run", &id][..], &["snap", "restore", &id]] {
                 text = sandbox.proq(args).fails(1);
-                let reason = "it replaces the index of [ROOT]/repo, where something else is staged";
+                let reason = "it would replace other staged changes in [ROOT]/repo";
                 let line =
                     format!("error: cannot restore snapshot [ID]: {reason}: {paths}; nothing was changed\n");
                 assert!(text.starts_with(&line), "{text}");
@@ -300,7 +300,7 @@ fn outside_worktree_hints_how_to_name_one() {
     let _ = sandbox.proq_in(&bare, &["discard", "--force", "one"]).ok();
     let text = sandbox.proq_in(&bare, &["snap", "restore", "2026"]).fails(1);
     assert!(text.contains("this is no worktree"), "{text}");
-    assert!(text.contains("git proq -C DIR snap restore [ID]"), "{text}");
+    assert!(text.contains("git worktree list"), "{text}");
 }
 
 #[test]
@@ -387,7 +387,7 @@ fn reports_snapshot_with_lost_commit() {
         insta::allow_duplicates!(insta::assert_snapshot!(out.to_text(), @r"
         --- stderr
         error: cannot read snapshot [ID]: git has lost its commit 74a68002, which no ref keeps; nothing was changed
-        hint: see which of its files are left: ls -R '[ROOT]/repo/.git/proq/snaps/[ID]'
+        hint: list the files that are left: ls -R '[ROOT]/repo/.git/proq/snaps/[ID]'
         --- code 1
         "));
         let text = out.fails(1);

@@ -154,8 +154,8 @@ fn refused_undo_changes_no_snapshot() {
     let (refs, before) = (sandbox.git(&["for-each-ref"]), WorktreeState::capture(&sandbox, &sandbox.repo));
     for args in [&["undo", "--dry-run"][..], &["undo"]] {
         let out = sandbox.proq(args).fails(1);
-        assert!(out.contains("cannot be undone: 'main' has moved on to"), "{out}");
-        assert!(out.contains("hint: do this instead: git proq preview one"), "{out}");
+        assert!(out.contains(": 'main' has moved to"), "{out}");
+        assert!(out.contains("hint: instead: git proq preview one"), "{out}");
         assert_eq!(sandbox.git(&["for-each-ref"]), refs);
         assert_same_image(&before, &WorktreeState::capture(&sandbox, &sandbox.repo));
     }
@@ -207,7 +207,7 @@ fn undo_of_restore_keeps_later_edits() {
     assert_eq!(undone.code, 0, "{}", undone.to_text());
     assert_same_image(&before, &WorktreeState::capture(&sandbox, &sandbox.repo));
     let newer = other_snapshot(&sandbox, &id);
-    assert!(undone.stderr.contains("what was edited since is kept as snapshot"), "{}", undone.stderr);
+    assert!(undone.stderr.contains("saved later edits as snapshot"), "{}", undone.stderr);
     assert_eq!(sandbox.git(&["show", &format!("refs/proq/snap/{newer}:a.txt")]), "a\nmine\nlater");
     assert_eq!(snapshot_commit(&sandbox, &id), kept);
 }

@@ -89,8 +89,8 @@ fn refuses_undo_of_base_with_newer_commits() {
     sandbox.sh("echo more > more.txt; git add more.txt; git commit -qm more more.txt");
     insta::assert_snapshot!(assert_refused(&sandbox, &["undo"]), @r"
     --- stderr
-    error: operation 3 cannot be undone: 'main' has moved on to d0cd48fc since; nothing was changed
-    hint: undo it all the same, keeping what came after under a ref: git proq undo 3 --force
+    error: cannot undo operation 3: 'main' has moved to d0cd48fc since; nothing was changed
+    hint: undo anyway, saving later commits under refs/proq/saved: git proq undo 3 --force
     --- code 1
     ");
     let tip = sandbox.git(&["rev-parse", "main"]);
@@ -107,8 +107,8 @@ fn refuses_undo_of_pushed_base() {
     sandbox.sh("git init -q --bare ../hub.git; git remote add origin ../hub.git; git push -q origin main");
     insta::assert_snapshot!(assert_refused(&sandbox, &["undo"]), @r"
     --- stderr
-    error: operation 3 cannot be undone: 'main' was pushed: origin/main has it; nothing was changed
-    hint: undo it all the same, keeping what came after under a ref: git proq undo 3 --force
+    error: cannot undo operation 3: 'main' was pushed to origin/main; nothing was changed
+    hint: undo anyway, saving later commits under refs/proq/saved: git proq undo 3 --force
     --- code 1
     ");
     let _ = sandbox.proq(&["undo", "3", "--force"]).ok();
@@ -144,13 +144,13 @@ fn refused_redo_names_the_undo_itself() {
     sandbox.sh("echo more > more.txt; git add more.txt; git commit -qm more more.txt");
     insta::assert_snapshot!(assert_refused(&sandbox, &["op", "redo"]), @r"
     --- stderr
-    error: operation 4, an undo, cannot be taken back: 'main' has moved on to 6fb07932 since; nothing was changed
+    error: cannot redo operation 4: 'main' has moved to 6fb07932 since; nothing was changed
     hint: see what it did: git proq op show 4
     --- code 1
     ");
     insta::assert_snapshot!(assert_refused(&sandbox, &["op", "redo", "--dry-run"]), @r"
     --- stderr
-    error: operation 4, an undo, cannot be taken back: 'main' has moved on to 6fb07932 since; nothing was changed
+    error: cannot redo operation 4: 'main' has moved to 6fb07932 since; nothing was changed
     hint: see what it did: git proq op show 4
     --- code 1
     ");
@@ -164,8 +164,8 @@ fn refused_restore_hints_at_the_same_restore_with_force() {
     sandbox.git(&["push", "-q"]);
     insta::assert_snapshot!(assert_refused(&sandbox, &["op", "restore", "2"]), @r"
     --- stderr
-    error: operation 4 cannot be undone: 'main' was pushed: origin/main has it; nothing was changed
-    hint: undo it all the same, keeping what came after under a ref: git proq op restore 2 --force
+    error: cannot undo operation 4: 'main' was pushed to origin/main; nothing was changed
+    hint: undo anyway, saving later commits under refs/proq/saved: git proq op restore 2 --force
     --- code 1
     ");
     let _ = sandbox.proq(&["op", "restore", "2", "--force"]).ok();
@@ -273,7 +273,7 @@ fn refuses_undo_of_preview_back_over_unparked_edits() {
     sandbox.write("a.txt", "edited at home\n");
     assert_dry_run_refuses_too(&sandbox, &["undo"]);
     let out = sandbox.proq(&["undo"]).fails(1);
-    assert!(out.contains("hint: set them aside first: git -C '[ROOT]/repo' stash push"), "{out}");
+    assert!(out.contains("hint: stash them: git -C '[ROOT]/repo' stash push"), "{out}");
     sandbox.git(&["stash", "push", "-q", "--include-untracked"]);
     let _ = sandbox.proq(&["undo"]).ok();
 }
@@ -286,14 +286,14 @@ fn refuses_undo_over_local_changes_even_with_force() {
     sandbox.write("shared.txt", "mine\n");
     insta::assert_snapshot!(assert_refused(&sandbox, &["undo"]), @r"
     --- stderr
-    error: operation 3 cannot be undone: local changes in [ROOT]/repo stand in the way: shared.txt; nothing was changed
-    hint: set them aside first: git -C '[ROOT]/repo' stash push
+    error: cannot undo operation 3: local changes in [ROOT]/repo are in the way: shared.txt; nothing was changed
+    hint: stash them: git -C '[ROOT]/repo' stash push
     --- code 1
     ");
     insta::assert_snapshot!(assert_refused(&sandbox, &["undo", "--force"]), @r"
     --- stderr
-    error: operation 3 cannot be undone: local changes in [ROOT]/repo stand in the way: shared.txt; nothing was changed
-    hint: set them aside first: git -C '[ROOT]/repo' stash push
+    error: cannot undo operation 3: local changes in [ROOT]/repo are in the way: shared.txt; nothing was changed
+    hint: stash them: git -C '[ROOT]/repo' stash push
     --- code 1
     ");
     sandbox.sh("git checkout -q shared.txt");
@@ -306,14 +306,14 @@ fn refuses_undo_of_preview_with_edits() {
     sandbox.write("one.txt", "edited\n");
     insta::assert_snapshot!(assert_refused(&sandbox, &["undo"]), @r"
     --- stderr
-    error: operation 3 cannot be undone: there are uncommitted changes in [ROOT]/repo: one.txt; nothing was changed
-    hint: set them aside for its next preview: git proq preview --back
+    error: cannot undo operation 3: [ROOT]/repo has uncommitted changes: one.txt; nothing was changed
+    hint: save them for its next preview: git proq preview --back
     --- code 1
     ");
     insta::assert_snapshot!(assert_refused(&sandbox, &["undo", "--force"]), @r"
     --- stderr
-    error: operation 3 cannot be undone: there are uncommitted changes in [ROOT]/repo: one.txt; nothing was changed
-    hint: set them aside for its next preview: git proq preview --back
+    error: cannot undo operation 3: [ROOT]/repo has uncommitted changes: one.txt; nothing was changed
+    hint: save them for its next preview: git proq preview --back
     --- code 1
     ");
 }
@@ -328,7 +328,7 @@ fn refuses_undo_of_preview_after_base_moved() {
     for args in [&["undo", "--dry-run"][..], &["undo"], &["undo", "--force"]] {
         let before = RepoState::capture(&sandbox);
         let out = sandbox.proq(args).fails(1);
-        assert!(out.contains("cannot be undone: 'main' has moved on to"), "{out}");
+        assert!(out.contains(": 'main' has moved to"), "{out}");
         assert!(out.contains("hint: leave the preview instead: git proq preview --back"), "{out}");
         RepoState::capture(&sandbox).assert_same(&before, "refused");
     }
@@ -345,8 +345,8 @@ fn refuses_undo_of_discard_after_trash_was_emptied() {
     std::fs::remove_dir_all(&trash).unwrap();
     insta::assert_snapshot!(assert_refused(&sandbox, &["undo"]), @r"
     --- stderr
-    error: operation 3 cannot be undone: [ROOT]/repo/.git/proq/trash/one-[ID]/admin is not there any more; nothing was changed
-    hint: see what of it is still there: git proq op show 3
+    error: cannot undo operation 3: [ROOT]/repo/.git/proq/trash/one-[ID]/admin no longer exists; nothing was changed
+    hint: show what it did: git proq op show 3
     --- code 1
     ");
 }
@@ -356,20 +356,20 @@ fn undo_accepts_only_the_last_operation() {
     let sandbox = fixtures::two_lanes();
     insta::assert_snapshot!(assert_refused(&sandbox, &["undo", "1"]), @r"
     --- stderr
-    error: operation 1 is not the last one that stands, 2 is; nothing was changed
-    hint: undo it and all that came after it: git proq op restore 0
+    error: cannot undo operation 1: it is not the last one in effect, 2 is; nothing was changed
+    hint: undo it and everything after it: git proq op restore 0
     --- code 1
     ");
     insta::assert_snapshot!(assert_refused(&sandbox, &["undo", "9"]), @r"
     --- stderr
     error: there is no operation 9 in the log
-    hint: see what there is: git proq op log
+    hint: list operations: git proq op log
     --- code 1
     ");
     insta::assert_snapshot!(sandbox.proq(&["undo", "2", "--dry-run"]).to_text(), @r"
     --- stderr
-    error: operation 2 cannot be undone: lane 'two' was kept: 1 commit that is not on main; nothing was changed
-    hint: remove the lane all the same, saving everything first: git proq undo 2 --force
+    error: cannot undo operation 2: cannot remove lane 'two': 1 commit that is not on main; nothing was changed
+    hint: remove the lane anyway; everything is saved first: git proq undo 2 --force
     --- code 1
     ");
 }
@@ -385,7 +385,7 @@ fn undo_of_other_sessions_operation_needs_its_number() {
     --- stderr
     error: operation 3 was started in another terminal or by another program: git proq preview one; nothing was changed
     hint: look at it: git proq op show 3
-    hint: undo it all the same: git proq undo 3
+    hint: undo it anyway: git proq undo 3
     --- code 1
     ");
     assert_dry_run_refuses_too(&sandbox, &["undo"]);
@@ -396,7 +396,7 @@ fn undo_of_other_sessions_operation_needs_its_number() {
       "exit": 1,
       "hints": [
         "look at it: git proq op show 3",
-        "undo it all the same: git proq undo 3"
+        "undo it anyway: git proq undo 3"
       ],
       "schema": 1
     }
@@ -420,7 +420,7 @@ fn refuses_undo_and_redo_without_operations() {
     ");
     insta::assert_snapshot!(assert_refused(&sandbox, &["op", "redo"]), @r"
     --- stderr
-    error: there is no undo that could be taken back
+    error: there is nothing to redo
     --- code 1
     ");
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "new"]).ok();
@@ -428,7 +428,7 @@ fn refuses_undo_and_redo_without_operations() {
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "other"]).ok();
     insta::assert_snapshot!(assert_refused(&sandbox, &["op", "redo"]), @r"
     --- stderr
-    error: there is no undo that could be taken back
+    error: there is nothing to redo
     --- code 1
     ");
 }
@@ -447,7 +447,7 @@ fn undo_of_preview_back_lists_parked_edits() {
     insta::assert_snapshot!(sandbox.proq(&["undo"]).to_text(), @r"
     undid operation 3: git proq preview --back
     --- stderr
-    what was changed since is set aside: b, new; it comes back with: git proq preview --back
+    saved later changes to b, new; restore them: git proq preview --back
     hint: go forward again: git proq op redo
     --- code 0
     ");
@@ -471,7 +471,7 @@ fn undo_of_preview_lists_edits_parked_for_the_next() {
     let _ = sandbox.proq(&["preview", "one"]).ok();
     sandbox.sh("echo more > more");
     let text = sandbox.proq(&["undo"]).to_text();
-    assert!(text.contains("is set aside: more; it comes back with: git proq preview one"), "{text}");
+    assert!(text.contains("saved later changes to more; restore them: git proq preview one"), "{text}");
     let _ = sandbox.proq(&["preview", "one"]).ok();
     assert_eq!((sandbox.read("edit"), sandbox.read("more")), ("edit\n".into(), "more\n".into()));
 }

@@ -51,7 +51,7 @@ fn spent_budget_prevents_retry() {
     let run = sandbox.last_run("x");
     assert_eq!((&run["class"], run["attempt"].as_u64()), (&"rate-limited".into(), Some(1)));
     let reason = run["detail"].as_str().unwrap();
-    assert!(reason.ends_with("it has cost all that it may, so it does not go on by itself"), "{reason}");
+    assert!(reason.ends_with("it has used up its budget, so it does not continue automatically"), "{reason}");
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn stops_run_when_token_cost_exceeds_budget() {
         sandbox.last_run(name)
     };
     let run = spawn("x", "0.999999999");
-    assert_eq!((&run["class"], &run["detail"]), (&"budget".into(), &"it cost more than it may".into()));
+    assert_eq!((&run["class"], &run["detail"]), (&"budget".into(), &"it reached its budget".into()));
     assert_eq!(run["account"]["cost"]["nanos"], 1_000_000_000);
     // The work of the stopped run is retained.
     assert_eq!(sandbox.git_in(&sandbox.lane_path("x"), &["status", "--short"]), "?? n");
@@ -115,7 +115,7 @@ fn message_waits_when_budget_is_spent() {
     let _ = sandbox.proq(&["send", "x", "one thing more"]).ok();
     sandbox.write_pipe("go");
     let out = sandbox.proq(&["wait", "x"]).ok();
-    assert!(out.contains("it has cost all that it may, so it does not go on by itself"), "{out}");
+    assert!(out.contains("it has used up its budget, so it does not continue automatically"), "{out}");
     assert_eq!(sandbox.last_run("x")["attempt"], 1);
     assert_eq!(sandbox.row("x")["waiting"], 1);
     let out = sandbox.proq(&["send", "x", "--wait"]);
@@ -137,29 +137,28 @@ fn warns_about_agents_budget_cannot_limit() {
         warnings.first().map(|line| line.trim_start_matches("warning: ").to_owned()).unwrap_or_default()
     };
     let unpriced =
-        "codex does not say what it costs without a price for its model in [prices]: its budget cannot hold";
+        "codex does not report its cost without a price for its model in [prices]: its budget has no effect";
     assert_eq!(spawn(&["codex"]), unpriced);
     assert_eq!(
         spawn(&["codex", "--model", "gpt-5"]),
-        "codex does not say what it costs without a price for gpt-5 in [prices]: its budget cannot hold"
+        "codex does not report its cost without a price for gpt-5 in [prices]: its budget has no effect"
     );
-    assert_eq!(spawn(&["cursor"]), "cursor does not say what it costs: its budget cannot hold");
+    assert_eq!(spawn(&["cursor"]), "cursor does not report its cost: its budget has no effect");
     for agent in ["claude", "pi", "opencode"] {
         assert_eq!(spawn(&[agent]), "");
     }
     write_user_config(&sandbox, "[prices]\n'gpt-5*' = 'input=1, output=1'\n'qwen*' = 'input=1, output=1'\n");
     assert_eq!(
         spawn(&["codex"]),
-        "codex does not say what it costs, nor which model it uses, without --model: its budget cannot hold"
+        "codex does not report its cost, nor its model without --model: its budget has no effect"
     );
-    let late =
-        "says what it used only at its end: its budget cannot end a run, only keep another from following";
+    let late = "reports its usage only at its end: its budget cannot stop a run, only prevent the next one";
     assert_eq!(spawn(&["codex", "--model", "gpt-5"]), format!("codex {late}"));
     assert_eq!(spawn(&["gemini"]), format!("gemini {late}"));
     assert_eq!(spawn(&["qwen"]), "");
     assert_eq!(
         spawn(&["qwen", "--model", "other"]),
-        "qwen does not say what it costs without a price for other in [prices]: its budget cannot hold"
+        "qwen does not report its cost without a price for other in [prices]: its budget has no effect"
     );
     // A profile that is like Claude Code but has no budget option.
     write_user_config(&sandbox, "[agents.mine]\nlike = 'claude'\noptions.budget = []\n");

@@ -162,10 +162,7 @@ fn log_ends_after_its_killed_supervisor_and_agent() {
     assert_eq!(sandbox.row("x")["state"], "orphaned");
     kill_process(&sandbox, agent.trim());
     let (code, stderr) = log.end();
-    assert!(
-        code == Some(0) && stderr.contains("x: failed (its supervisor ended without a word)"),
-        "{stderr}"
-    );
+    assert!(code == Some(0) && stderr.contains("x: failed (its supervisor crashed)"), "{stderr}");
 }
 
 #[test]
@@ -173,7 +170,10 @@ fn batch_view_ends_after_its_killed_scheduler() {
     let sandbox = sandbox_at_work();
     let view = Follower::start(&sandbox, &["resume", BATCH]);
     sandbox.sh(&format!("kill -9 $(sed -n 's/^pid = //p' .git/proq/batches/{BATCH}/scheduler.toml)"));
-    assert_eq!(view.lines.next(), format!("nobody goes on with batch {BATCH}: its process is gone"));
+    assert_eq!(
+        view.lines.next(),
+        format!("cannot start the scheduler of batch {BATCH}: its process is gone")
+    );
     assert_eq!(view.end().0, Some(1));
 }
 

@@ -159,7 +159,7 @@ fn commits_index_removals_but_not_nested_repositories() {
     sandbox.sh("echo s > secret; git add secret; git commit -qm secret");
     let script = "git rm -q --cached secret; echo secret > .gitignore; git init -q nest; git -C nest commit -q --allow-empty -m n";
     let out = run_in_place(&sandbox, script).ok();
-    assert!(out.contains("not committed, since they are repositories of their own: nest"), "{out}");
+    assert!(out.contains("not committed, because they are separate repositories: nest"), "{out}");
     assert_eq!(sandbox.git(&["show", "--format=", "--name-status", "HEAD"]), "A\t.gitignore\nD\tsecret");
     assert_eq!(sandbox.read("secret"), "s\n");
 }
@@ -191,7 +191,7 @@ fn run_that_leaves_branch_is_not_committed() {
     .fails(4);
     assert!(out.contains("the main checkout is on elsewhere now, and nothing was committed for it"), "{out}");
     assert_eq!(status(&sandbox), "?? one");
-    assert!(out.contains("main went from ") && out.contains("no undo knows of it"), "{out}");
+    assert!(out.contains("main went from ") && out.contains("which undo does not cover"), "{out}");
     assert_eq!(operation_count(&sandbox), 0);
     let output = sandbox.proq(&["run", "x", "claude", "go on"]).fails(1);
     assert!(output.contains("claude") || output.contains("lane 'x' works on 'main'"), "{output}");
@@ -299,7 +299,7 @@ fn commits_dropped_from_branch_are_saved() {
         git commit -q --allow-empty -m dropped; git commit -q --amend --allow-empty -m amended; \
         git reflog expire --expire=now --all; rm -f .git/ORIG_HEAD; git gc -q --prune=now";
     let out = run_in_place(&sandbox, script).ok();
-    assert!(out.contains("what main was before is kept: git log refs/proq/saved/x-"), "{out}");
+    assert!(out.contains("the earlier main is saved: git log refs/proq/saved/x-"), "{out}");
     assert_eq!(sandbox.git(&["cat-file", "-t", &tip]), "commit");
     let saved = sandbox.git(&["log", "--no-walk", "--format=%s", "--glob=refs/proq/saved"]);
     let mut saved: Vec<&str> = saved.lines().collect();
@@ -333,7 +333,7 @@ fn refused_commit_changes_nothing() {
         sandbox.write(".git/hooks/pre-commit", &format!("#!/bin/sh\n{hook}\n"));
         sandbox.sh("chmod +x .git/hooks/pre-commit");
         let out = run_in_place(&sandbox, "echo more >> b; echo new > new; rm c; git add -N new").ok();
-        assert!(out.contains("what it changed is not committed: b, c, new; git refused: "), "{out}");
+        assert!(out.contains("its changes are not committed: b, c, new; git refused: "), "{out}");
         assert_eq!(out.contains("no such style"), hook.starts_with("echo"), "{out}");
         // A file that was only marked as intent-to-add is untracked again.
         assert_eq!(status(&sandbox), " M a\n M b\n D c\n?? loose\n?? new", "{hook}");
@@ -350,12 +350,12 @@ fn large_files_and_conflict_markers_are_not_committed() {
     let sandbox = Sandbox::new();
     sandbox.git(&["config", "proq.agent.autocommitLimit", "1"]);
     let out = run_in_place(&sandbox, "echo one > one; head -c 2000000 /dev/zero > big").ok();
-    assert!(out.contains("what it changed is not committed: big has 1 MiB"), "{out}");
+    assert!(out.contains("its changes are not committed: big has 1 MiB"), "{out}");
     assert_eq!(status(&sandbox), "?? big\n?? one");
     sandbox.sh("rm big one");
     let _ = sandbox.proq(&["discard", "x"]).ok();
     let out = run_in_place(&sandbox, "printf '<<<<<<< a\n=======\n>>>>>>> b\n' > one").ok();
-    assert!(out.contains("one holds conflict markers"), "{out}");
+    assert!(out.contains("one has conflict markers"), "{out}");
     assert_eq!(status(&sandbox), "?? one");
 }
 
@@ -383,7 +383,7 @@ fn commits_submodule_commit_but_not_its_files() {
     assert_eq!(sandbox.git(&["show", "--format=", "--name-status", "HEAD"]), "A\tone\nM\tsub");
     let _ = sandbox.proq(&["discard", "x"]).ok();
     let out = run_in_place(&sandbox, "echo in > sub/in; echo two > two").ok();
-    assert!(out.contains("what it changed inside of submodules is not committed: sub"), "{out}");
+    assert!(out.contains("its changes inside submodules are not committed: sub"), "{out}");
     assert_eq!(sandbox.git(&["show", "--format=", "--name-status", "HEAD"]), "A\ttwo");
     assert!(sandbox.repo.join("sub/in").exists());
 }

@@ -42,7 +42,7 @@ fn allows_only_one_run_and_none_during_preview() {
     insta::assert_snapshot!(sandbox.proq(&SPAWN).to_text(), @r"
     --- stderr
     error: the main checkout shows lane 'y'; nothing was changed
-    hint: go back first: git proq preview --back
+    hint: leave the preview: git proq preview --back
     --- code 1
     ");
     let _ = sandbox.proq(&["preview", "--back"]).ok();
@@ -85,16 +85,16 @@ fn refuses_detached_or_unfinished_checkout() {
     for (operation, subcommand) in [("merge", "merge"), ("rebase", "rebase"), ("cherry-pick", "cherry-pick")]
     {
         sandbox.sh(&format!("git {subcommand} main >/dev/null 2>&1 || true"));
-        refused(&format!("a {operation} is under way in the main checkout"));
+        refused(&format!("a {operation} is in progress in the main checkout"));
         sandbox.git(&[subcommand, "--abort"]);
     }
     sandbox
         .sh("git revert -n HEAD; git reset -q --hard; git checkout -q HEAD -- . ; echo x > .git/REVERT_HEAD");
-    refused("a revert is under way");
+    refused("a revert is in progress");
     sandbox.sh("rm .git/REVERT_HEAD; git bisect start HEAD HEAD~1 >/dev/null");
     refused("the main checkout");
     sandbox.sh("git bisect reset >/dev/null 2>&1; git checkout -q other; git merge -q --squash main >/dev/null 2>&1 || true; rm -f .git/SQUASH_MSG");
-    refused("has conflicts that are open: a");
+    refused("has unresolved conflicts: a");
     sandbox.git(&["reset", "-q", "--hard"]);
     sandbox.sh("echo s > s; git add s");
     refused("these files are staged in the main checkout: s");
@@ -103,7 +103,7 @@ fn refuses_detached_or_unfinished_checkout() {
     sandbox.sh("git reset -q; rm s; git rm -q --cached a");
     refused("these files are staged in the main checkout: a");
     sandbox.sh("git reset -q --hard; git branch -q -m other proq/mine");
-    refused("which is git-proq's own");
+    refused("which belongs to git-proq");
     for flag in [&["--auto-merge"][..], &["--check", "true"], &["--onto", "main"], &["--count", "2"]] {
         let args = [&["spawn", "--in-place"][..], flag, &["--", "true"]].concat();
         let output = sandbox.proq(&args).fails(2);
@@ -220,7 +220,7 @@ fn open_revert_prevents_commit() {
     start_waiting_run(&sandbox);
     sandbox.sh("git revert -n HEAD");
     let out = finish_run(&sandbox);
-    assert!(out.contains("a revert is under way there, so nothing is committed for it"), "{out}");
+    assert!(out.contains("a revert is in progress there, so its changes are not committed"), "{out}");
     assert!(sandbox.repo.join(".git/REVERT_HEAD").exists());
     assert_eq!(sandbox.git(&["log", "-1", "--format=%s"]), "d");
 }

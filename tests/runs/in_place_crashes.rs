@@ -67,8 +67,7 @@ fn killed_finish_leaves_files_or_commit() {
         wait_until("it is dead", || sandbox.row("x")["state"] == "failed");
         let row = sandbox.row("x");
         assert_eq!(status(&sandbox), left, "{point}");
-        let message =
-            "its supervisor ended without a word; what it changed is in the main checkout as it left it";
+        let message = "its supervisor crashed; its changes are still in the main checkout";
         assert!(row["detail"].as_str().is_some_and(|d| d.starts_with(message)), "{point}: {row}");
         if point == "in-place.staged" {
             let output = sandbox.proq(&["spawn", "--in-place", "-n", "z", "--", "true"]).fails(1);
@@ -209,7 +208,7 @@ fn file_staged_at_last_moment_is_not_committed() {
     sandbox.git(&["add", "a"]);
     drop(paused);
     let out = sandbox.proq(&["wait", "x"]).ok();
-    assert!(out.contains("files of yours would go with it: a"), "{out}");
+    assert!(out.contains("it would include files of yours: a"), "{out}");
     assert_eq!(status(&sandbox), "M  a\n M b\n D c\n?? loose\n?? new");
     assert_eq!(sandbox.git(&["log", "-1", "--format=%s"]), "files");
 }

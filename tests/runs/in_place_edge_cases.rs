@@ -26,7 +26,9 @@ fn missing_index_commits_nothing() {
     let head = sandbox.git(&["rev-parse", "HEAD"]);
     let output = run_in_place(&sandbox, "rm .git/index; echo new > new").ok();
     assert!(
-        output.contains("git's index is gone there, so nothing is committed for it; make it anew: git reset"),
+        output.contains(
+            "git's index is missing there, so its changes are not committed; create it again: git reset"
+        ),
         "{output}"
     );
     assert_eq!(sandbox.git(&["rev-parse", "HEAD"]), head);
@@ -54,8 +56,8 @@ fn stopping_run_ends_hanging_hook() {
     let _ = sandbox.read_pipe("up");
     let _ = sandbox.proq(&["stop", "x"]);
     let output = sandbox.proq(&["show", "x"]).ok();
-    assert!(output.contains("what it changed is not committed: b"), "{output}");
-    assert!(output.contains("it was ended: it took too long, or this was to be stopped"), "{output}");
+    assert!(output.contains("its changes are not committed: b"), "{output}");
+    assert!(output.contains("it was stopped: it took too long, or the command was interrupted"), "{output}");
     assert_eq!((sandbox.read("b"), subjects(&sandbox).len()), ("b\nmore\n".into(), 1));
     assert_eq!(sandbox.git(&["diff", "--cached", "--name-only"]), "");
     assert_user_changes_untouched(&sandbox);
@@ -73,7 +75,7 @@ fn files_staged_during_hook_stay_staged() {
     let script = "unset GIT_INDEX_FILE; echo theirs > c; git add c; echo later > c; exit 1";
     write_pre_commit_hook(&sandbox, script);
     let output = run_in_place(&sandbox, "echo more >> b; echo more >> c").ok();
-    assert!(output.contains("staged by somebody else meanwhile, and left so: c"), "{output}");
+    assert!(output.contains("staged by another program meanwhile, and left staged: c"), "{output}");
     assert_eq!(sandbox.git(&["show", ":c"]), "theirs");
     assert_eq!(sandbox.git(&["diff", "--cached", "--name-only"]), "c");
     assert_eq!((sandbox.read("b"), sandbox.read("c")), ("b\nmore\n".into(), "later\n".into()));
@@ -95,8 +97,7 @@ fn branch_switch_during_commit_is_reported() {
     write_pre_commit_hook(&sandbox, "git switch -q -c feature");
     let output = run_in_place(&sandbox, "echo more >> b").ok();
     assert!(
-        output
-            .contains("somebody switched to feature at that moment, and what it changed is committed there"),
+        output.contains("another program switched to feature meanwhile, so its changes are committed there"),
         "{output}"
     );
     assert_eq!(sandbox.git(&["rev-parse", "main"]), main);

@@ -78,9 +78,9 @@ fn writes_of_isolated_run_are_saved_and_reported() {
     assert_eq!(std::fs::read_to_string(entry.join("worktree/a.txt")).unwrap(), "more\n");
     let messages = escape_messages(&sandbox);
     assert_eq!(messages.len(), 2, "{messages:?}");
-    assert!(messages[0].contains("made commits there; they are kept: refs/proq/saved/x-"), "{messages:?}");
+    assert!(messages[0].contains("made commits there; they are saved as refs/proq/saved/x-"), "{messages:?}");
     assert!(
-        messages[1].contains("changed files there, which go to the trash: a.txt, new.txt"),
+        messages[1].contains("changed files there; they are in the trash: a.txt, new.txt"),
         "{messages:?}"
     );
 }

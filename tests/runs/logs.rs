@@ -110,13 +110,13 @@ fn refuses_missing_run() {
     insta::assert_snapshot!(sandbox.proq(&["logs", "x"]).to_text(), @r"
     --- stderr
     error: lane 'x' has no run yet
-    hint: see its runs: git proq show x
+    hint: list its runs: git proq show x
     --- code 1
     ");
     insta::assert_snapshot!(sandbox.proq(&["logs", "--run", "2", "x"]).to_text(), @r"
     --- stderr
     error: lane 'x' has no run 2
-    hint: see its runs: git proq show x
+    hint: list its runs: git proq show x
     --- code 1
     ");
     insta::assert_snapshot!(sandbox.proq(&["logs", "y"]).to_text(), @r"

@@ -37,9 +37,9 @@ fn running_lane_must_be_stopped_before_discard() {
     let out = sandbox.proq(&["discard", "x"]);
     insta::assert_snapshot!(out.to_text(), @r"
     --- stderr
-    error: lane 'x' was kept: its agent is running
-    hint: stop its agent: git proq stop x
-    hint: remove it all the same, saving everything first: git proq discard --force x
+    error: cannot remove lane 'x': its agent is running
+    hint: stop the agent: git proq stop x
+    hint: remove it anyway; everything is saved first: git proq discard --force x
     --- code 1
     ");
     assert_eq!(sandbox.proq(&["cleanup", "--all"]).code, 0);

@@ -81,7 +81,7 @@ fn list_marks_read_only_lanes_and_next_step() {
     --- code 0
     ");
     let out = sandbox.proq(&[]);
-    assert!(out.stderr.contains("hint: git proq show how prints what it came to"), "{}", out.stderr);
+    assert!(out.stderr.contains("hint: git proq show how shows its result"), "{}", out.stderr);
     assert!(out.stderr.contains("hint: git proq merge --all lands 1 lane\n"), "{}", out.stderr);
 }
 
@@ -91,7 +91,7 @@ fn landing_commands_refuse_or_skip_read_only_lane() {
     let _ = run_query(&sandbox).ok();
     insta::assert_snapshot!(sandbox.proq(&["merge", "x"]).to_text(), @r"
     --- stderr
-    error: lane 'x' has no branch and no changes of its own: it is an answer
+    error: cannot use lane 'x': it has no branch; it is an answer
     hint: read it: git proq show x
     --- code 2
     ");
@@ -109,7 +109,8 @@ fn landing_commands_refuse_or_skip_read_only_lane() {
     ];
     for args in all {
         let out = sandbox.proq(args);
-        let expected = "error: lane 'x' has no branch and no changes of its own: it is an answer\nhint: read it: git proq show x\n";
+        let expected =
+            "error: cannot use lane 'x': it has no branch; it is an answer\nhint: read it: git proq show x\n";
         assert_eq!((out.code, out.stderr.as_str(), out.stdout.as_str()), (2, expected, ""), "{args:?}");
     }
     sandbox.run_lane("pay", "echo pay > pay.txt");
@@ -163,19 +164,19 @@ fn starts_only_agents_with_read_permission() {
     sandbox.program("robot", "true");
     insta::assert_snapshot!(sandbox.proq(&["spawn", "--mode", "answer", "robot", "x?"]).to_text(), @r"
     --- stderr
-    error: nothing is known that keeps 'robot' from changing things, so it cannot be started with permission read; nothing was made
-    hint: see which agents have permissions: git proq agents --wide
+    error: cannot start 'robot' with permission read: it has no read-only mode
+    hint: show the permissions of each agent: git proq agents --wide
     --- code 1
     ");
     insta::assert_snapshot!(sandbox.proq(&["spawn", "--mode", "plan", "--", "true"]).to_text(), @r#"
     --- stderr
-    error: mode plan takes an agent: nothing keeps a command of yours from changing things; nothing was made
+    error: cannot use mode plan: it needs an agent with a read-only mode, not a command
     hint: as in: git proq spawn claude --mode answer "where is the tax computed?"
     --- code 2
     "#);
     insta::assert_snapshot!(sandbox.proq(&["spawn", "--mode", "plan", "claude", "x?", "--permission", "edit"]).to_text(), @r#"
     --- stderr
-    error: mode plan only looks, so there is no other permission than read; nothing was made
+    error: cannot use mode plan: it allows only permission read
     hint: as in: git proq spawn claude --mode answer "where is the tax computed?"
     --- code 2
     "#);
@@ -349,8 +350,8 @@ fn distinguishes_changes_named_in_its_output() {
     let messages = escape_messages(&sandbox);
     assert_eq!(messages.len(), 2, "{messages:?}");
     assert!(messages[0].contains("made.txt") && !messages[0].contains("mine.txt"), "{messages:?}");
-    assert!(messages[0].contains("it is not known who changed them"), "{messages:?}");
-    let message = "while the agent of lane 'x', which was only to look, ran, these changed in the main checkout: mine.txt; that may have been you: nothing says who it was";
+    assert!(messages[0].contains("git-proq does not know who changed them"), "{messages:?}");
+    let message = "while the agent of lane 'x', which was read-only, ran, these changed in the main checkout: mine.txt; git-proq cannot tell who changed them: this agent, you";
     assert_eq!(messages[1], message);
 }
 

@@ -141,8 +141,7 @@ fn warns_about_agents_without_permissions() {
     for agent in ["pi", "aider"] {
         sandbox.program(agent, "echo 1 > one");
         let spawn = ["spawn", "-n", agent, "--wait", agent, "do it"];
-        let warned =
-            format!("warning: {agent} has no permissions of its own: it may do anything that you may\n");
+        let warned = format!("warning: {agent} has no permission levels: it may do anything that you may\n");
         let out = sandbox.proq(&spawn);
         assert_eq!(out.stderr.matches(&warned).count(), 1, "{}", out.to_text());
         // A read-only agent gets no such warning.

@@ -135,7 +135,7 @@ fn silent_timeout_is_reported_as_silent() {
     sandbox.program("qwen", "exec sleep 600");
     let _ = sandbox.proq(&["spawn", "--wait", "-n", "x", "qwen", "do it", "--max-time", "2s"]).fails(4);
     let detail = sandbox.row("x")["detail"].as_str().unwrap().to_owned();
-    assert!(detail.starts_with("it took longer than it may; it had written nothing for "), "{detail}");
+    assert!(detail.starts_with("it reached its time limit; it had written nothing for "), "{detail}");
 }
 
 #[test]
@@ -149,11 +149,11 @@ fn retried_requests_are_reported_as_retries() {
     // Reported while the run lasts.
     wait_until("the first word of it", || !retry_events().is_empty());
     let first = retry_events()[0]["message"].as_str().unwrap().to_owned();
-    assert!(first.starts_with("lane 'x': gemini sends its request again"), "{first}");
+    assert!(first.starts_with("lane 'x': gemini retries its request"), "{first}");
     let _ = sandbox.proq(&["wait", "x"]).fails(4);
     assert_eq!(
         sandbox.row("x")["detail"],
-        "it took longer than it may; it was sending its request again, 3 times so far: status 429"
+        "it reached its time limit; it was retrying its request, 3 times so far: status 429"
     );
     assert!((1..=2).contains(&retry_events().len()), "{:?}", retry_events());
 }

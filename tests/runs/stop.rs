@@ -33,12 +33,12 @@ fn stop_ends_agent_and_its_child_processes() {
     assert_eq!((&row["state"], &row["uncommitted"]), (&"stopped".into(), &1.into()));
     insta::assert_snapshot!(sandbox.proq(&["stop", "x"]).to_text(), @r"
     --- stderr
-    error: lane 'x' has no running agent; nothing was stopped
-    hint: see its state: git proq show x
+    error: cannot stop lane 'x': it has no running agent
+    hint: show the lane: git proq show x
     --- code 1
     ");
     insta::assert_snapshot!(sandbox.proq(&["merge", "x"]).to_text(), @r"
-    refused x: it was stopped; land it all the same by name with --force
+    refused x: it was stopped; to merge it anyway: git proq merge --force x
     --- code 1
     ");
 }
@@ -111,36 +111,36 @@ fn orphaned_lane_is_refused_until_stopped() {
     --- code 0
     "#);
     insta::assert_snapshot!(sandbox.proq(&["merge", "x"]).to_text(), @r"
-    refused x: its agent lives on without a supervisor; git proq stop x ends it
+    refused x: its agent is running without a supervisor; git proq stop x ends it
     --- stderr
-    hint: stop it and land what it has committed: git proq merge x --stop
+    hint: stop it and merge its commits: git proq merge --stop x
     --- code 1
     ");
     insta::assert_snapshot!(sandbox.proq(&["merge", "--all"]).to_text(), @r"
     nothing to land
     --- stderr
-    left out x: its agent lives on without a supervisor; git proq stop x ends it
+    left out x: its agent is running without a supervisor; git proq stop x ends it
     --- code 0
     ");
     insta::assert_snapshot!(sandbox.proq(&["cleanup", "x"]).to_text(), @r"
     --- stderr
-    error: lane 'x' was kept: its agent lives on without a supervisor; 1 uncommitted file (work)
-    hint: stop its agent: git proq stop x
-    hint: remove it all the same, saving everything first: git proq discard --force x
+    error: cannot remove lane 'x': its agent is running without a supervisor; 1 uncommitted file (work)
+    hint: stop the agent: git proq stop x
+    hint: remove it anyway; everything is saved first: git proq discard --force x
     --- code 1
     ");
     insta::assert_snapshot!(sandbox.proq(&["discard", "x"]).to_text(), @r"
     --- stderr
-    error: lane 'x' was kept: its agent lives on without a supervisor; 1 uncommitted file (work)
-    hint: stop its agent: git proq stop x
-    hint: remove it all the same, saving everything first: git proq discard --force x
+    error: cannot remove lane 'x': its agent is running without a supervisor; 1 uncommitted file (work)
+    hint: stop the agent: git proq stop x
+    hint: remove it anyway; everything is saved first: git proq discard --force x
     --- code 1
     ");
     let _ = sandbox.proq(&["cleanup", "--all"]).ok();
     assert!(sandbox.is_alive(&agent) && sandbox.lane_path("x").join("work").exists());
     insta::assert_snapshot!(sandbox.proq(&["stop", "x"]).to_text(), @r"
     --- stderr
-    x: stopped (its supervisor was gone)
+    x: stopped (its supervisor had crashed)
     --- code 0
     ");
     assert!(!sandbox.is_alive(&agent) && !sandbox.is_alive(&child));
@@ -172,8 +172,8 @@ fn run_fails_when_supervisor_and_agent_are_killed() {
     "#);
     insta::assert_snapshot!(sandbox.proq(&["stop", "x"]).to_text(), @r"
     --- stderr
-    error: lane 'x' has no running agent; nothing was stopped
-    hint: see its state: git proq show x
+    error: cannot stop lane 'x': it has no running agent
+    hint: show the lane: git proq show x
     --- code 1
     ");
     assert_eq!(sandbox.proq(&["wait", "x"]).code, 4);
@@ -282,7 +282,7 @@ fn reports_last_output_of_crashed_supervisor() {
     kill_process(&sandbox, &agent);
     kill_process(&sandbox, &child);
     wait_until_unlocked(&sandbox.lane_lock("x", "alive.lock"));
-    let reason = "its supervisor ended without a word; the last that it wrote: thread 'main' panicked at a.rs:1:2: no room";
+    let reason = "its supervisor crashed; its last output: thread 'main' panicked at a.rs:1:2: no room";
     assert_eq!(sandbox.row("x")["detail"], reason);
     let report = sandbox.proq(&["doctor"]).stdout;
     assert!(report.contains(&format!("lane 'x' claims to be running, but {reason}")), "{report}");

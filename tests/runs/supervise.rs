@@ -154,10 +154,10 @@ fn refuses_supervising_from_a_lane_or_twice() {
     let sandbox = sandbox_with_agent("claude");
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "x"]).ok();
     let message = sandbox.output(supervise_command(&sandbox, &sandbox.lane_path("x"), &[])).fails(1);
-    assert!(message.contains("and not for one in lane 'x'"), "{message}");
+    assert!(message.contains("cannot do this from lane 'x'"), "{message}");
     let mut command = supervise_command(&sandbox, &sandbox.repo, &[]);
     command.env("PROQ_LANE", "x");
-    assert!(sandbox.output(command).fails(1).contains("and not for one in lane 'x'"));
+    assert!(sandbox.output(command).fails(1).contains("cannot do this from lane 'x'"));
 
     sandbox.program(
         "claude",
@@ -190,12 +190,12 @@ fn dry_run_starts_and_saves_nothing() {
 fn lists_supported_agents_when_none_is_installed() {
     let sandbox = Sandbox::new();
     insta::assert_snapshot!(sandbox.output(supervise_command(&sandbox, &sandbox.repo, &[])).fails(1), @r"
-    error: no agent that can supervise is installed: it takes claude, codex, gemini or opencode
-    hint: or give another agent the tools yourself: git proq mcp --supervisor
+    error: cannot supervise: none of these agents is installed: claude, codex, gemini or opencode
+    hint: give the tools to an agent yourself: git proq mcp --supervisor
     ");
     let message = sandbox.output(supervise_command(&sandbox, &sandbox.repo, &["aider"])).fails(2);
     assert!(
-        message.contains("'aider' cannot supervise lanes: it takes claude, codex, gemini or opencode"),
+        message.contains("cannot supervise with 'aider': supported are claude, codex, gemini or opencode"),
         "{message}"
     );
     let message = sandbox.output(supervise_command(&sandbox, &sandbox.repo, &["gemini"])).fails(1);

@@ -108,7 +108,7 @@ fn run_without_steps_requires_agent_name() {
     let sandbox = sandbox_with_task(0, "work; well");
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "y"]).ok();
     insta::assert_snapshot!(sandbox.proq(&["run", "y"]).fails(1), @r"
-    error: the task of lane 'y' is no folder with steps, so it has to be said which agent is to be started; nothing was started
+    error: cannot start an agent in lane 'y': its task is not a folder with steps, so an agent has to be named
     hint: name one: git proq run y claude
     ");
 }

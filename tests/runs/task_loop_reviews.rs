@@ -105,7 +105,7 @@ fn failed_review_is_retried_once_then_skipped() {
     let sandbox = sandbox_with_one_step(1, script);
     assert_eq!(
         spawn_task(&sandbox, &[]).ok(),
-        "x: done (1 of 1 boxes in 2 iterations; the plan of step 1 was not reviewed: claude said neither APPROVE nor REVISE)\n"
+        "x: done (1 of 1 boxes in 2 iterations; the plan of step 1 was not reviewed: claude answered neither APPROVE nor REVISE)\n"
     );
     assert_eq!(
         run_parts(&sandbox),
@@ -121,9 +121,7 @@ fn reviewer_changes_are_undone_and_void_the_review() {
     let sandbox = sandbox_with_one_step(1, script);
     let out = spawn_task(&sandbox, &[]).ok();
     assert!(
-        out.contains(
-            "the plan of step 1 was not reviewed: something changed in the lane while claude looked"
-        ),
+        out.contains("the plan of step 1 was not reviewed: the lane was changed while claude reviewed it"),
         "{out}"
     );
     assert_eq!(run_parts(&sandbox).len(), 4);
@@ -146,7 +144,7 @@ fn reviewer_change_to_status_voids_the_review() {
         "case $what in plan) plan;; review) tick; judge APPROVE;; *) work;; esac; well",
     );
     let out = spawn_task(&sandbox, &[]).ok();
-    assert!(out.contains("was not reviewed: something changed in the lane while claude looked"), "{out}");
+    assert!(out.contains("was not reviewed: the lane was changed while claude reviewed it"), "{out}");
     assert_eq!(lane_files(&sandbox), "src/pay/4");
 }
 
@@ -158,7 +156,9 @@ fn lane_fails_when_reviewer_changes_cannot_be_undone() {
     sandbox.git(&["config", "proq.agent.autocommit", "never"]);
     let out = spawn_task(&sandbox, &[]).fails(4);
     assert!(
-        out.contains("x: failed (while claude reviewed step 1, something changed in the lane: there was uncommitted work before"),
+        out.contains(
+            "x: failed (while claude reviewed step 1, the lane was changed: there was uncommitted work before"
+        ),
         "{out}"
     );
     assert_eq!(std::fs::read_to_string(sandbox.lane_path("x").join("mine")).unwrap(), "mine\nbad\n");

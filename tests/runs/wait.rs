@@ -91,7 +91,7 @@ fn waits_for_agent_that_outlives_its_supervisor() {
     assert_eq!(sandbox.row("x")["state"], "orphaned");
     wait_until_blocked_on(&sandbox, wait.0.id(), "alive.lock");
     sandbox.write_pipe("go");
-    assert_eq!(lines.next(), "x: failed (its supervisor ended without a word)");
+    assert_eq!(lines.next(), "x: failed (its supervisor crashed)");
     assert_eq!(wait.exit_code(), Some(4));
 }
 

@@ -53,7 +53,7 @@ fn undo_blocked_by_nested_branch_gives_hint() {
     let _ = sandbox.proq(&["discard", "--force", "one"]).ok();
     sandbox.git(&["branch", "proq/one/below"]);
     let undone = sandbox.proq(&["undo"]).fails(1);
-    sandbox.sh(&command_after(&undone, "in its way: ").replace("NEW-NAME", "other"));
+    sandbox.sh(&command_after(&undone, "the conflicting branch: "));
     let _ = sandbox.proq(&["undo"]).ok();
     assert_eq!(sandbox.git(&["show", "proq/one:one.txt"]), "one");
 }
@@ -91,7 +91,7 @@ fn pipe_in_place_of_file_blocks_no_other_lane() {
     sandbox.sh("mkfifo a.txt");
     let _ = sandbox.proq(&["list"]).ok();
     let out = sandbox.proq(&["merge", "two"]).fails(0);
-    assert!(!out.contains("could not be put right"), "{out}");
+    assert!(!out.contains("cannot recover the interrupted command"), "{out}");
     assert_eq!(sandbox.git(&["show", "main:two.txt"]), "two");
 }
 
@@ -121,7 +121,7 @@ fn unreadable_parked_files_do_not_count_as_restored() {
     kill_at(&sandbox, "clear.filled", &["preview", "one"]);
     sandbox.sh("chmod 0 .git/proq/snaps/*/files");
     let out = sandbox.proq(&["list"]);
-    assert!(out.stderr.contains("could not be put right yet"), "{}", out.to_text());
+    assert!(out.stderr.contains("cannot recover the interrupted command"), "{}", out.to_text());
     sandbox.sh("chmod 700 .git/proq/snaps/*/files");
     let _ = sandbox.proq(&["list"]).ok();
     RepoState::capture(&sandbox).assert_same(&before, "taken back");
@@ -168,8 +168,8 @@ fn saved_index_is_kept_when_git_cannot_read_it() {
 fn preview_ends_though_parked_objects_are_lost() {
     let damages = [
         ("", "git has lost your changes from before the preview"),
-        ("rm .git/proq/snaps/*/snap.toml;", "your changes from before the preview are gone"),
-        ("rm -r .git/proq/snaps/*;", "your changes from before the preview are gone"),
+        ("rm .git/proq/snaps/*/snap.toml;", "your changes from before the preview are lost"),
+        ("rm -r .git/proq/snaps/*;", "your changes from before the preview are lost"),
     ];
     for (damage, warning) in damages {
         let sandbox = fixtures::two_lanes();
@@ -179,7 +179,7 @@ fn preview_ends_though_parked_objects_are_lost() {
         sandbox.sh(&format!("{damage} {lose}; git reflog expire --expire=now --all; git gc -q --prune=now"));
         let out = sandbox.proq(&["preview", "--back"]).fails(0);
         assert!(out.contains(warning), "{damage}: {out}");
-        if let Some((_, list_command)) = out.split_once("see which files are left: ") {
+        if let Some((_, list_command)) = out.split_once("list the files that are left: ") {
             let id = file_names(&sandbox.repo.join(".git/proq/snaps")).remove(0);
             let look = list_command.lines().next().unwrap().replace("[ID]", &id);
             sandbox.sh(&look.replace("[ROOT]", sandbox.root().to_str().unwrap()));

@@ -109,7 +109,7 @@ fn staged_changes_are_not_replaced_by_saved_index() {
     sandbox.git(&["add", "x"]);
     sandbox.write("x", "v2\n");
     let text = sandbox.proq(&["preview", "--back"]).fails(1);
-    assert!(text.contains("stand in their way: x"), "{text}");
+    assert!(text.contains("these files are in the way: x"), "{text}");
     assert_eq!(sandbox.git(&["show", ":x"]), "v1");
     sandbox.git(&["commit", "-qam", "x"]);
     let _ = sandbox.proq(&["preview", "--back"]).ok();
@@ -221,11 +221,11 @@ fn lane_without_git_file_is_not_main_checkout() {
     for (name, script) in [("gone", "echo w > w; rm .git"), ("other", "echo w > w; rm .git; git init -q")] {
         let spawn = ["spawn", "--wait", "-n", name, "--", "sh", "-ec", script];
         let text = sandbox.proq(&spawn).fails(4);
-        assert!(text.contains("failed (its folder is no worktree any more)"), "{text}");
+        assert!(text.contains("failed (its folder is no longer a worktree)"), "{text}");
         let text = sandbox.proq(&["merge", "--force", name]).fails(1);
-        assert!(text.contains("is no worktree any more"), "{text}");
+        assert!(text.contains("is no longer a worktree"), "{text}");
         let text = sandbox.proq(&["discard", name]).fails(1);
-        assert!(text.contains("is no worktree any more"), "{text}");
+        assert!(text.contains("is no longer a worktree"), "{text}");
         let _ = sandbox.proq(&["discard", "--force", name]).ok();
         assert_eq!(sandbox.git(&["worktree", "list"]).lines().count(), 1);
     }
@@ -263,7 +263,7 @@ fn mismatched_git_dir_and_work_tree_are_refused() {
     let mut command = one.proq_command(&one.repo, &["spawn", "--empty", "-n", "x"]);
     command.env("GIT_DIR", one.repo.join(".git")).env("GIT_WORK_TREE", &two.repo);
     let text = one.output(command).fails(1);
-    assert!(text.contains("is no worktree of"), "{text}");
+    assert!(text.contains("is not a worktree of"), "{text}");
     for sandbox in [&one, &two] {
         assert_eq!(sandbox.git(&["branch", "--list", "proq/*"]), "");
         assert_eq!(sandbox.git(&["worktree", "list"]).lines().count(), 1);
@@ -289,9 +289,9 @@ fn unpushed_submodule_commits_keep_lane() {
     sandbox.commit_all_in(&lane.join("sub"), "only here");
     sandbox.commit_all_in(&lane, "bump");
     let text = sandbox.proq(&["merge", "one"]).fails(1);
-    assert!(text.contains("its submodule sub has commits that no remote has; push them"), "{text}");
+    assert!(text.contains("its submodule sub has commits that are on no remote; push them"), "{text}");
     let text = sandbox.proq(&["merge", "one", "--force"]).ok();
-    assert!(text.contains("commits in its submodule sub that no remote has"), "{text}");
+    assert!(text.contains("commits in its submodule sub that are on no remote"), "{text}");
     assert_eq!(sandbox.git_in(&lane.join("sub"), &["log", "-1", "--format=%s"]), "only here");
 }
 
@@ -334,7 +334,7 @@ fn lane_with_deleted_branch_fails_and_can_recover() {
     assert!(saved.starts_with("refs/proq/saved/d-"), "{saved}");
     for more in [&["--dry-run"][..], &[]] {
         let output = sandbox.proq(&[&["merge", "d", "--force"], more].concat()).fails(1);
-        assert!(output.contains("refused d: its branch proq/d is gone\n"), "{output}");
+        assert!(output.contains("refused d: its branch proq/d is missing\n"), "{output}");
     }
     let answer = sandbox.proq(&["doctor", "--json"]).json();
     let findings = answer["findings"].as_array().unwrap();
@@ -342,7 +342,7 @@ fn lane_with_deleted_branch_fails_and_can_recover() {
     let help = found["help"].as_str().unwrap();
     assert!(help.starts_with("git branch proq/d "), "{help}");
     let stderr = sandbox.proq(&["list"]).stderr;
-    assert!(stderr.contains(&format!("warning: lane 'd' has no branch any more: {help}\n")), "{stderr}");
+    assert!(stderr.contains(&format!("warning: lane 'd' no longer has a branch: {help}\n")), "{stderr}");
     sandbox.sh(help);
     assert_eq!(sandbox.git(&["rev-parse", "proq/d"]), own);
     assert_eq!(sandbox.git_in(&sandbox.lane_path("d"), &["status", "--short"]), "?? left.txt");
@@ -361,9 +361,9 @@ fn unrelated_history_is_refused_with_hint() {
         let out = sandbox.proq(&[&["merge", "e"], more].concat());
         assert_eq!(
             out.to_text(),
-            "refused e: its history has no commit in common with that of main
+            "refused e: it has no common history with main
 --- stderr
-hint: put its commits on top of main: git -C '[ROOT]/repo/.proq-worktrees/e' rebase --root --onto main
+hint: rebase its commits onto main: git -C '[ROOT]/repo/.proq-worktrees/e' rebase --root --onto main
 --- code 1
 "
         );

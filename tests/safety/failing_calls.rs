@@ -86,7 +86,7 @@ fn next_command_recovers_a_stuck_step() {
     sandbox.sh("echo fix > fix.txt; git add fix.txt; git commit -qm fix; echo edit > a.txt");
     let before = (WorktreeState::capture(&sandbox, &sandbox.repo), sandbox.git(&["rev-parse", "proq/one"]));
     let text = run_with_git_script(&sandbox, "update-ref --stdin", script, &["preview", "--back"]).fails(1);
-    assert!(text.contains("could not all be taken back; the next command tries again"), "{text}");
+    assert!(text.contains("could not be undone; the next command tries again"), "{text}");
     assert!(text.contains("fix.txt") || text.contains("index"), "{text}");
     sandbox.sh("cd .git/worktrees/one; rm -r index; mv ../../was index");
     let list = sandbox.proq(&["list"]);

@@ -80,7 +80,7 @@ fn writes_run_result_once_space_is_free() {
     wait_until("its agent has ended", || {
         let row = sandbox.row("x");
         assert_eq!(row["state"], "running", "{row}");
-        row["detail"] == "its agent has ended; what came of it is being written"
+        row["detail"] == "its agent has ended; its result is being saved"
     });
     free_space(&sandbox, &supervisor);
     assert!(sandbox.proq(&["wait", "x"]).ok().starts_with("x: done"));
@@ -98,7 +98,7 @@ fn stop_ends_supervisor_waiting_for_space() {
     wait_until("its agent has ended", || sandbox.row("x")["detail"].to_string().contains("has ended"));
     insta::assert_snapshot!(sandbox.proq(&["stop", "x"]).to_text(), @r"
     --- stderr
-    x: failed (its supervisor ended without a word)
+    x: failed (its supervisor crashed)
     --- code 0
     ");
     assert_eq!(sandbox.row("x")["state"], "failed");
@@ -119,7 +119,7 @@ fn stop_does_not_wait_for_agent_on_full_disk() {
     // The supervisor receives the stop request before there is anything to write.
     insta::assert_snapshot!(sandbox.proq(&["stop", "x"]).to_text(), @r"
     --- stderr
-    x: failed (its supervisor ended without a word)
+    x: failed (its supervisor crashed)
     --- code 0
     ");
     assert!(!sandbox.is_alive(agent.trim()));
@@ -147,7 +147,7 @@ fn undelivered_message_is_reported_and_kept() {
     assert_eq!(row["state"], "done");
     let detail = row["detail"].as_str().unwrap();
     // How the agent ended may come first: it gets no time after its last output.
-    assert!(detail.contains("what was sent could not be told: ") && detail.contains("2.toml"), "{detail}");
+    assert!(detail.contains("cannot send the queued messages: ") && detail.contains("2.toml"), "{detail}");
     std::fs::remove_dir_all(&blocked_record).unwrap();
     let _ = sandbox.proq(&["send", "x"]).ok();
     assert_eq!(sandbox.read_pipe("up"), "2\n");

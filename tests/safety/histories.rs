@@ -112,5 +112,5 @@ fn discard_refuses_lane_with_commits_made_in_preview() {
     sandbox.git(&["switch", "-q", "main"]);
     let output = sandbox.proq(&["discard", "one"]).fails(1);
     assert!(output.contains("commits made in its preview"), "{output}");
-    assert!(!output.contains("are in lane 'one' now"), "{output}");
+    assert!(!output.contains("moved the commits made in the preview to lane 'one'"), "{output}");
 }

@@ -169,8 +169,8 @@ fn assert_recovers_after_kill(location: AgentLocation, victim: Victim, state: &s
     }
 }
 
-const ORPHANED: &str = "its supervisor is gone, its agent lives on";
-const SUPERVISOR_VANISHED: &str = "its supervisor ended without a word";
+const ORPHANED: &str = "its agent is running without a supervisor";
+const SUPERVISOR_VANISHED: &str = "its supervisor crashed";
 
 /// Promise: concurrency/killed-processes
 #[test]

@@ -22,7 +22,7 @@ fn mass_deletion_lands_only_when_allowed() {
     insta::assert_snapshot!(sandbox.proq(&["merge", "x"]).to_text(), @r"
     refused x: it deletes 7 of 12 files of main
     --- stderr
-    hint: if that is meant: git proq merge x --allow-deletions
+    hint: if that is intended: git proq merge x --allow-deletions
     --- code 1
     ");
     let _ = sandbox.proq(&["merge", "--all"]).fails(1);

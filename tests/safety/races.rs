@@ -116,7 +116,7 @@ fn user_commit_before_retry_is_kept() {
     assert_eq!(sandbox.git(&["log", "-1", "--format=%s", "proq/x"]), "mine");
     assert_eq!(std::fs::read_to_string(lane.join("half")).unwrap(), "half\n");
     let row = sandbox.row("x");
-    assert!(row["detail"].as_str().unwrap().contains("somebody worked in the lane meanwhile"), "{row}");
+    assert!(row["detail"].as_str().unwrap().contains("the lane was changed meanwhile"), "{row}");
     assert_eq!(sandbox.last_run("x")["attempt"], 1);
 }
 
@@ -201,7 +201,7 @@ fn next_landing_reports_commit_made_during_landing() {
     sandbox.lane_with_commit("y", "echo 1 > y");
     let out = sandbox.proq(&["merge", "y"]);
     assert!(
-        out.stderr.contains("lane 'x' did not land by itself: its branch has moved"),
+        out.stderr.contains("lane 'x' was not merged automatically: its branch has moved"),
         "{}",
         out.to_text()
     );

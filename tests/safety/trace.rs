@@ -53,8 +53,8 @@ fn reverted_operation_keeps_its_trace() {
     sandbox.write(".gitattributes", "* ident\n");
     sandbox.commit_all("attributes");
     insta::assert_snapshot!(sandbox.proq(&["op", "show", "--trace"]).fails(1), @"
-    error: there is no trace of a failed operation that is not in the log
-    hint: see what there is: git proq op log
+    error: no failed operation outside of the log has a trace
+    hint: list operations: git proq op log
     ");
     sandbox.agent("claude", "true");
     let mut command = sandbox.proq_command(&sandbox.repo, &["spawn", "claude", PROMPT, "-n", "x"]);
@@ -86,7 +86,7 @@ fn trace_of_logged_operation_expires_with_it() {
     let json = sandbox.proq(&["op", "show", &number, "--trace", "--json"]).json();
     assert_eq!(json["trace"].as_array().unwrap().len(), shown.len());
     insta::assert_snapshot!(sandbox.proq(&["op", "show", "1", "--trace"]).fails(1), @"
-    error: operation 1 has no trace; only what failed or was cut short has one
+    error: operation 1 has no trace; only failed and interrupted operations have one
     hint: see what it did: git proq op show 1
     ");
     let path = sandbox.repo.join(format!(".git/proq/traces/{number}"));

@@ -51,7 +51,7 @@ fn refuses_read_only_git_directory() {
             let out = proq_as_owner(&sandbox, args);
             let refusal = format!(
                 "error: cannot change the repository: you may not write to [ROOT]/repo/.git{folder}; nothing was changed\n\
-                 hint: make it writable for you: chmod u+rwx '[ROOT]/repo/.git{folder}'\n"
+                 hint: make it writable: chmod u+rwx '[ROOT]/repo/.git{folder}'\n"
             );
             assert!(out.code == 1 && out.stderr.ends_with(&refusal), "{args:?}: {}", out.to_text());
         }
@@ -76,7 +76,7 @@ fn names_read_only_branch_folder() {
     insta::assert_snapshot!(proq_as_owner(&sandbox, &["spawn", "--empty", "-n", "y"]).to_text(), @r"
     --- stderr
     error: cannot change the repository: you may not write to [ROOT]/repo/.git/refs/heads/proq; nothing was changed
-    hint: make it writable for you: chmod u+rwx '[ROOT]/repo/.git/refs/heads/proq'
+    hint: make it writable: chmod u+rwx '[ROOT]/repo/.git/refs/heads/proq'
     --- code 1
     ");
     set_mode(&dir, 0o755);
@@ -92,7 +92,7 @@ fn diff_refuses_unreadable_changed_file() {
         insta::allow_duplicates!(insta::assert_snapshot!(proq_as_owner(&sandbox, args).to_text(), @r"
         --- stderr
         error: files in [ROOT]/repo/.proq-worktrees/x cannot be read: one; nothing was changed
-        hint: make them readable for you: chmod u+r '[ROOT]/repo/.proq-worktrees/x/one'
+        hint: make them readable: chmod u+r '[ROOT]/repo/.proq-worktrees/x/one'
         --- code 1
         "));
     }

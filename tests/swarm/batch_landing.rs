@@ -118,7 +118,7 @@ fn hint_lands_batch_of_renamed_base() {
         insta::allow_duplicates! {
             insta::assert_snapshot!(merge_batch(&sandbox, more).to_text(), @r"
             --- stderr
-            error: 'main', which batch 20260102-030405 is for, is gone; nothing was moved
+            error: cannot merge batch 20260102-030405: its base 'main' no longer exists
             hint: land it on trunk: git proq merge --batch 20260102-030405 --onto trunk
             --- code 1
             ");
@@ -143,19 +143,21 @@ fn hint_restores_deleted_batch_branch() {
     let branch = format!("proq/batch-{BATCH}");
     let tip = sandbox.git(&["rev-parse", &branch]);
     sandbox.git(&["branch", "-q", "-D", &branch]);
-    let command = hint_command(&sandbox.proq(&["status", BATCH]).stderr, "bring its branch back first");
+    let command = hint_command(&sandbox.proq(&["status", BATCH]).stderr, "create its branch again");
     let before = repository_state(&sandbox);
     for more in [&["--dry-run"][..], &[]] {
         let output = merge_batch(&sandbox, more).fails(1);
         assert!(
-            output.contains(&format!("the branch of batch {BATCH} is gone: {branch}, which was at ")),
+            output.contains(&format!(
+                "cannot merge batch {BATCH}: its branch no longer exists: {branch}, which was at "
+            )),
             "{output}"
         );
         assert_eq!(hint_command(&output, "bring it back"), command);
     }
     let output = sandbox.proq(&["cleanup", "--batch", BATCH]).fails(1);
     assert!(output.contains("has landed 1 task that main does not have"), "{output}");
-    assert_eq!(hint_command(&output, "bring its branch back first"), command);
+    assert_eq!(hint_command(&output, "create its branch again"), command);
     assert_eq!(repository_state(&sandbox), before);
     // A forced cleanup saves the tip.
     let _ = sandbox.proq(&["cleanup", "--batch", BATCH, "--force"]).ok();

@@ -52,13 +52,13 @@ fn proposed_dependency_is_used_once_approved() {
     d Docs (done)
     --- stderr
     claude looks for what is missing: lane 'which-dependencies-are-missing-between'
-    warning: not taken: 'b' says itself that it needs 'a'
+    warning: not taken: 'b' already says that it needs 'a'
     warning: not taken: there is no task 'nowhere\u{1b}[2J'
     warning: not taken: 'c' cannot wait for itself
     warning: not taken: 'd' is done, and waits for nothing
-    warning: not taken: by claude: these tasks need each other: a -> c -> b -> a (one of them has to go first: for example, let 'b' not need 'a')
-    error: nobody can be asked whether 1 dependency of claude's may be used; nothing was approved
-    hint: agree to it as it is: git proq deps --agent claude --yes plan.toml
+    warning: not taken: by claude: these tasks depend on each other: a -> c -> b -> a (one of them has to come first: for example, let 'b' not need 'a')
+    error: cannot ask whether 1 dependency of claude's may be used: not a terminal; nothing was approved
+    hint: approve it as it is: git proq deps --agent claude --yes plan.toml
     --- code 1
     ");
     assert_eq!(edges(&sandbox), [pair("b", "a")], "nobody has agreed");
@@ -166,7 +166,7 @@ fn failed_refresh_keeps_known_dependencies() {
     let _ = sandbox.proq(&args).ok();
     sandbox.write_in(&sandbox.root(), "before", "exit 1\n");
     let output = sandbox.proq(&[&args[..], &["--refresh"]].concat()).fails(4);
-    assert!(output.contains("claude did not come to a list of dependencies"), "{output}");
+    assert!(output.contains("claude did not produce a list of dependencies"), "{output}");
     assert_eq!(edges(&sandbox).len(), 2);
     let out = sandbox.proq(&args);
     assert!(out.stderr.contains("claude was asked before"), "{}", out.to_text());
@@ -209,7 +209,7 @@ fn json_reports_whether_dependency_is_approved() {
     let mut command =
         sandbox.proq_command(&sandbox.repo, &["deps", "plan.toml", "--agent", "claude", "--yes"]);
     command.env("PROQ_LANE", "x");
-    assert!(sandbox.output(command).fails(1).contains("this is for a person"));
+    assert!(sandbox.output(command).fails(1).contains("only a person or the supervising agent may"));
 }
 
 #[test]
@@ -233,11 +233,11 @@ fn retries_invalid_answers_and_reports_failure() {
     insta::assert_snapshot!(sandbox.proq(&["deps", "plan.toml", "--agent", "claude", "--yes"]).to_text(), @r"
     --- stderr
     claude looks for what is missing: lane 'which-dependencies-are-missing-between'
-    what claude answered is not a list of dependencies, it is asked again: there is no JSON in it
-    what claude answered is not a list of dependencies, it is asked again: there is no JSON in it
-    error: claude did not come to a list of dependencies: there is no JSON in it
-    hint: what it said: [ROOT]/repo/.git/proq/lanes/which-dependencies-are-missing-between/runs/3.answer.md
-    hint: see how it went: git proq logs which-dependencies-are-missing-between
+    what claude answered is not a list of dependencies, it is asked again: it has no JSON
+    what claude answered is not a list of dependencies, it is asked again: it has no JSON
+    error: claude did not produce a list of dependencies: it has no JSON
+    hint: read its answer: cat '[ROOT]/repo/.git/proq/lanes/which-dependencies-are-missing-between/runs/3.answer.md'
+    hint: read its log: git proq logs which-dependencies-are-missing-between
     --- code 4
     ");
     assert_eq!((start_count(&sandbox), edges(&sandbox)), (3, vec![pair("b", "a")]));
@@ -269,7 +269,7 @@ fn answer_survives_a_killed_deps_command() {
     let _ = sandbox.proq(&["wait"]).ok();
     let _ = sandbox.proq(&args).ok();
     assert_eq!((start_count(&sandbox), edges(&sandbox).len()), (1, 2));
-    assert!(escape_messages(&sandbox)[0].contains("changed files there, which go to the trash: new.txt"));
+    assert!(escape_messages(&sandbox)[0].contains("changed files there; they are in the trash: new.txt"));
     sandbox.assert_healthy();
 }
 
@@ -280,7 +280,7 @@ fn accepts_a_draft_plan() {
     set_agent_reply(&sandbox, "say", r#"[{"task": "b", "needs": "a"}]"#);
     let out = sandbox.proq(&["deps", "plan.toml", "--agent", "claude"]);
     assert!(
-        out.stderr.contains("warning: not taken: 'b' says itself that it needs 'a'"),
+        out.stderr.contains("warning: not taken: 'b' already says that it needs 'a'"),
         "{}",
         out.to_text()
     );

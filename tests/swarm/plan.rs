@@ -135,8 +135,8 @@ fn init_writes_a_valid_plan_and_overwrites_nothing() {
     // An existing file stays unchanged.
     sandbox.write("plan.toml", "mine\n");
     insta::assert_snapshot!(sandbox.proq(&["plan", "--init"]).fails(1), @r"
-    error: [ROOT]/repo/plan.toml is there already; it was left as it is
-    hint: name another one: git proq plan --init FILE
+    error: cannot write [ROOT]/repo/plan.toml: it exists already
+    hint: write another file: git proq plan --init plan-2.toml
     ");
     assert_eq!(sandbox.read("plan.toml"), "mine\n");
     let _ = sandbox.proq(&["plan", "--init", "other.toml"]).ok();
@@ -200,20 +200,20 @@ fn refuses_invalid_plans_with_a_hint() {
     hint: for example: git proq deps plan.toml
     --- code 2
     $ plan nothing.toml
-    error: there is no 'nothing.toml' here
+    error: cannot find the plan 'nothing.toml'
     hint: begin one: git proq plan --init
     --- code 1
     $ plan nothing
-    error: there is no 'nothing' here
+    error: cannot find the plan 'nothing'
     hint: begin one: git proq plan --init
     --- code 1
     $ plan a.txt
-    error: what kind of plan 'a.txt' is cannot be told from its name
-    hint: say what it is: git proq plan --format toml a.txt
+    error: cannot tell the format of plan 'a.txt' from its name
+    hint: name the format: git proq plan --format toml a.txt
     --- code 2
     $ plan empty.toml wrong.toml
-    error: a plan in TOML is one file, and 2 were named
-    hint: name one of them
+    error: a plan in TOML is one file, but 2 were given
+    hint: name one file
     --- code 2
     ");
     insta::assert_snapshot!(transcript(&sandbox, &[
@@ -223,14 +223,14 @@ fn refuses_invalid_plans_with_a_hint() {
     ]), @r"
     $ plan empty.toml
     error: there is no task in empty.toml
-    hint: see what a plan looks like: git proq plan --init -
+    hint: show an example of a plan: git proq plan --init -
     --- code 1
     $ plan wrong.toml
     error: wrong.toml:5:1: a task has no 'titel'
     hint: did you mean 'title'?
     --- code 1
     $ plan bytes.toml
-    error: [ROOT]/repo/bytes.toml is no text in UTF-8
+    error: [ROOT]/repo/bytes.toml is not UTF-8 text
     hint: save it as UTF-8
     --- code 1
     ");

@@ -174,7 +174,7 @@ fn invalid_plan_is_corrected_in_the_same_conversation() {
     assert_eq!(out.code, 0, "{}", out.to_text());
     assert!(out.stderr.contains("what claude answered is not a plan, it is asked again: $.task[0].needs[0]: task 'a' needs 'nowhere'"), "{}", out.stderr);
     let prompt = prompt_of_start(&sandbox, 2);
-    assert!(prompt.starts_with("Your answer is not valid: $.task[0].needs[0]: task 'a' needs 'nowhere', which is no task of this plan (add"), "{prompt}");
+    assert!(prompt.starts_with("Your answer is not valid: $.task[0].needs[0]: task 'a' needs 'nowhere', which is not a task of this plan (add"), "{prompt}");
     assert!(args_of_start(&sandbox, 2).contains("--resume\ns-1"), "{}", args_of_start(&sandbox, 2));
     assert_eq!(list_drafts(&sandbox)[0]["costs"]["runs"], 2);
 }
@@ -185,27 +185,23 @@ fn draft_without_a_plan_is_kept_and_accepts_feedback() {
     insta::assert_snapshot!(run_plan_ai(&sandbox).to_text(), @r#"
     --- stderr
     claude makes a plan: draft 'plan-pay-by-card'
-    what claude answered is not a plan, it is asked again: there is no JSON in it
-    what claude answered is not a plan, it is asked again: there is no JSON in it
-    error: claude did not come to a plan: there is no JSON in it
-    hint: what it said: [ROOT]/repo/.git/proq/lanes/plan-pay-by-card/runs/3.answer.md
-    hint: ask again, and say how: git proq plan --feedback "…" plan-pay-by-card
-    hint: see how it went: git proq logs plan-pay-by-card
+    what claude answered is not a plan, it is asked again: it has no JSON
+    what claude answered is not a plan, it is asked again: it has no JSON
+    error: claude did not produce a plan: it has no JSON
+    hint: read its answer: cat '[ROOT]/repo/.git/proq/lanes/plan-pay-by-card/runs/3.answer.md'
+    hint: give it feedback: git proq plan --feedback "follow the format" plan-pay-by-card
     --- code 4
     "#);
     assert_eq!(start_count(&sandbox), 3);
     let answer_file = sandbox.repo.join(".git/proq/lanes/plan-pay-by-card/runs/3.answer.md");
     assert_eq!(std::fs::read_to_string(answer_file).unwrap(), "Sorry, {no} plan.\n");
     let draft = &list_drafts(&sandbox)[0];
-    assert_eq!((&draft["state"], &draft["wrong"]), (&json!("empty"), &json!("there is no JSON in it")));
+    assert_eq!((&draft["state"], &draft["wrong"]), (&json!("empty"), &json!("it has no JSON")));
     for args in
         [&["plan", "plan-pay-by-card"][..], &["plan", "--approve", "--yes"], &["plan", "-o", "p.toml"]]
     {
         let refusal = sandbox.proq(args).fails(1);
-        assert!(
-            refusal.contains("draft 'plan-pay-by-card' has no plan yet: there is no JSON in it"),
-            "{refusal}"
-        );
+        assert!(refusal.contains("draft 'plan-pay-by-card' has no plan yet: it has no JSON"), "{refusal}");
     }
     assert!(!sandbox.repo.join("p.toml").exists());
     set_agent_reply(&sandbox, "say", PLAN);
@@ -225,7 +221,7 @@ fn failed_agent_is_named_and_not_prompted_again() {
     let error = json!({"type": "result", "subtype": "error_during_execution", "is_error": true, "session_id": "s-1", "result": "no luck"});
     sandbox.write_in(&sandbox.root(), "say.1", &error.to_string());
     let text = run_plan_ai(&sandbox).fails(4);
-    assert!(text.contains("claude did not come to a plan"), "{text}");
+    assert!(text.contains("claude did not produce a plan"), "{text}");
     assert_eq!(start_count(&sandbox), 1);
     assert_eq!(list_drafts(&sandbox)[0]["state"], "empty");
     let _ = sandbox.proq(&["plan", "--feedback", "once more"]).ok();
@@ -369,7 +365,7 @@ fn saving_replaces_a_file_only_with_force() {
     insta::assert_snapshot!(sandbox.proq(&["plan", "--save", "mine.toml", "--force"]).to_text(), @r"
     wrote mine.toml
     --- stderr
-    what was there before is kept: [ROOT]/repo/.git/proq/replaced/[ID]
+    saved the previous file as [ROOT]/repo/.git/proq/replaced/[ID]
     hint: see what it comes to: git proq plan mine.toml
     --- code 0
     ");
@@ -392,7 +388,7 @@ fn only_a_user_approves_a_draft_and_each_change_of_it() {
     let refusal = sandbox.proq(&["plan", "--approve"]).fails(1);
     assert!(
         refusal.contains(
-            "error: nobody can be asked whether draft 'plan-pay-by-card' may be run; nothing was approved"
+            "error: cannot ask whether draft 'plan-pay-by-card' may be run: not a terminal; nothing was approved"
         ),
         "{refusal}"
     );
@@ -401,7 +397,7 @@ fn only_a_user_approves_a_draft_and_each_change_of_it() {
     // An agent in a lane must not approve a plan.
     let mut command = sandbox.proq_command(&sandbox.repo, &["plan", "--approve", "--yes"]);
     command.env("PROQ_LANE", "plan-pay-by-card");
-    assert!(sandbox.output(command).fails(1).contains("this is for a person"));
+    assert!(sandbox.output(command).fails(1).contains("only a person or the supervising agent may"));
     assert_eq!(list_drafts(&sandbox)[0]["state"], "ready");
     let _ = sandbox.proq(&["plan", "--approve", "--yes", "plan-pay-by-card"]).ok();
     assert_eq!(list_drafts(&sandbox)[0]["state"], "approved");
@@ -415,7 +411,7 @@ fn only_a_user_approves_a_draft_and_each_change_of_it() {
     let mut command = sandbox.proq_command(&sandbox.repo, &swarm);
     command.env("PROQ_LANE", "plan-pay-by-card");
     let lane_refusal = sandbox.output(command).fails(1);
-    assert!(lane_refusal.contains("this is for a person"), "{lane_refusal}");
+    assert!(lane_refusal.contains("only a person or the supervising agent may"), "{lane_refusal}");
     assert_eq!(list_drafts(&sandbox)[0]["state"], "ready");
     assert_eq!(sandbox.proq(&["status", "--json"]).json()["batches"], json!([]));
     let out = sandbox.proq(&swarm);
@@ -429,7 +425,7 @@ fn draft_must_be_named_if_there_are_multiple() {
     let sandbox = sandbox_with_planner(PLAN);
     insta::assert_snapshot!(sandbox.proq(&["plan", "--feedback", "x"]).to_text(), @r#"
     --- stderr
-    error: there is no draft of a plan
+    error: there is no draft
     hint: have one made: git proq plan --ai "payments by card"
     --- code 2
     "#);
@@ -439,14 +435,14 @@ fn draft_must_be_named_if_there_are_multiple() {
     assert_eq!(names, ["plan-pay-by-card-2", "plan-pay-by-card"]);
     insta::assert_snapshot!(sandbox.proq(&["plan", "--approve", "--yes"]).to_text(), @r"
     --- stderr
-    error: there are several drafts, and none was named: plan-pay-by-card-2, plan-pay-by-card
-    hint: name one of them; the last one changed is plan-pay-by-card-2
+    error: there are several drafts; name one: plan-pay-by-card-2, plan-pay-by-card
+    hint: the latest one: git proq plan plan-pay-by-card-2
     --- code 2
     ");
     insta::assert_snapshot!(sandbox.proq(&["plan", "--feedback", "x", "../lanes"]).to_text(), @r"
     --- stderr
     error: there is no draft '../lanes'
-    hint: see those that there are: git proq plan --drafts
+    hint: list drafts: git proq plan --drafts
     --- code 1
     ");
     let _ = sandbox.proq(&["plan", "--ai", " "]).fails(2);

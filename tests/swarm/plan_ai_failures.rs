@@ -138,7 +138,10 @@ fn uses_an_answer_that_arrives_after_the_command_was_killed() {
     // No other command changes the draft while its agent runs.
     for args in [&["plan", "--feedback", "x"][..], &["plan", "--approve", "--yes"]] {
         let refusal = sandbox.proq(args).fails(1);
-        assert!(refusal.contains("the agent of draft 'plan-pay-by-card' is at work on it"), "{refusal}");
+        assert!(
+            refusal.contains("cannot change draft 'plan-pay-by-card': its agent is running"),
+            "{refusal}"
+        );
     }
     sandbox.write_pipe("go");
     let _ = sandbox.proq(&["wait", "plan-pay-by-card"]).ok();
@@ -197,21 +200,23 @@ fn creates_nothing_without_a_usable_agent() {
     let _ = sandbox.sh("rm \"$ROOT/bin/claude\"");
     insta::assert_snapshot!(run(&["plan", "--ai", "pay by card"]).to_text(), @r"
     --- stderr
-    error: no agent is installed that can be kept from changing things; nothing was made
+    error: cannot make a plan: no agent with a read-only mode is installed
     hint: install one of: aider, claude, codex, copilot, gemini, opencode, pi, qwen
-    hint: see what is known of each: git proq agents
+    hint: list the agents: git proq agents
     --- code 1
     ");
     insta::assert_snapshot!(run(&["plan", "--ai", "pay by card", "--agent", "claude"]).to_text(), @r"
     --- stderr
-    error: there is no program 'claude' on PATH; nothing was made
-    hint: see which agents are installed: git proq agents
-    hint: or give a command of your own: git proq spawn -n NAME -- CMD ARGS…
+    error: cannot start 'claude': there is no such program on PATH
+    hint: list installed agents: git proq agents
     --- code 1
     ");
     sandbox.program("robot", "true");
     let refusal = run(&["plan", "--ai", "pay by card", "--agent", "robot"]).fails(1);
-    assert!(refusal.contains("nothing is known that keeps 'robot' from changing things"), "{refusal}");
+    assert!(
+        refusal.contains("cannot start 'robot' with permission read: it has no read-only mode"),
+        "{refusal}"
+    );
     assert_eq!((repository_state(&sandbox), list_drafts(&sandbox).len()), (before, 0));
     assert!(!sandbox.repo.join(".git/proq/lanes").exists() && !sandbox.repo.join(".git/proq/plans").exists());
 }
@@ -226,7 +231,7 @@ fn files_written_by_the_agent_are_reported_and_trashed() {
     assert_eq!(repository_state(&sandbox), before);
     let messages = escape_messages(&sandbox);
     assert_eq!(messages.len(), 1, "{messages:?}");
-    assert!(messages[0].contains("changed files there, which go to the trash: new.txt"), "{messages:?}");
+    assert!(messages[0].contains("changed files there; they are in the trash: new.txt"), "{messages:?}");
     assert_eq!(list_drafts(&sandbox)[0]["state"], "ready");
     sandbox.assert_healthy();
 }

@@ -28,7 +28,7 @@ fn goal_is_planned_approved_run_landed_and_reported() {
     assert_eq!(changed["waves"], serde_json::json!([["a"], ["mail"]]), "{changed:#}");
     let second_refusal = sandbox.proq(&["swarm", &name, "--agent", "worker"]).fails(1);
     assert!(second_refusal.contains("approve"), "{second_refusal}");
-    assert_eq!(sandbox.git(&["for-each-ref"]), before, "nothing was begun");
+    assert_eq!(sandbox.git(&["for-each-ref"]), before, "nothing was started");
     let _ = sandbox.proq(&["plan", "--approve", "--yes"]).ok();
     let out = sandbox.proq(&["swarm", &name, "--agent", "worker"]);
     assert_eq!(out.code, 0, "{}{}", out.stdout, out.stderr);

@@ -38,7 +38,7 @@ fn all_areas_form_one_plan() {
     Longest way: auth/AUTH-2 -> billing/BIL-1 -> billing/BIL-2 (8 of 9 by size)
     Time: as long as 8 small tasks one after the other
     --- stderr
-    warning: tasks/auth/AUTH-2-roles/PROMPT.md:19:3: this names no task, and is passed over: The names of the roles, which the product team is to decide
+    warning: tasks/auth/AUTH-2-roles/PROMPT.md:19:3: this names no task and is skipped: The names of the roles, which the product team is to decide
     --- code 0
     ");
 }
@@ -48,7 +48,7 @@ fn missing_dependency_hint_includes_its_area() {
     let sandbox = sandbox_with_task_folders();
     let text = sandbox.proq(&["plan", "billing"]).fails(1);
     insta::assert_snapshot!(text, @r"
-    error: tasks/billing/BIL-1-invoices/PROMPT.md:7:3: task 'billing/BIL-1' needs 'auth/AUTH-2', which is not done and no part of this plan
+    error: tasks/billing/BIL-1-invoices/PROMPT.md:7:3: task 'billing/BIL-1' needs 'auth/AUTH-2', which is not done and not part of this plan
     hint: include it: git proq plan billing auth
     ");
     let command = text.trim_end().rsplit_once("git proq ").unwrap().1;
@@ -62,7 +62,7 @@ fn missing_dependency_hint_includes_its_area() {
     // For a single task, the missing one is in its own area.
     let text = sandbox.proq(&["plan", "tasks/billing/BIL-2-pdf/PROMPT.md"]).fails(1);
     insta::assert_snapshot!(text, @r"
-    error: tasks/billing/BIL-2-pdf/PROMPT.md:8:3: task 'billing/BIL-2' needs 'billing/BIL-1', which is not done and no part of this plan
+    error: tasks/billing/BIL-2-pdf/PROMPT.md:8:3: task 'billing/BIL-2' needs 'billing/BIL-1', which is not done and not part of this plan
     hint: include it: git proq plan tasks/billing/BIL-2-pdf/PROMPT.md tasks/billing/BIL-1-invoices
     ");
 }
@@ -102,8 +102,8 @@ fn areas_can_be_in_any_folder() {
     sandbox.git(&["config", "--add", "proq.swarm.areas", "old=todo/auth/archive"]);
     sandbox.git(&["config", "--add", "proq.swarm.areas", "billing=../elsewhere"]);
     insta::assert_snapshot!(sandbox.proq(&["plan", "auth"]).fails(1), @r"
-    error: swarm.areas = 'billing=../elsewhere' (from git config) cannot be used; it takes a list of NAME=FOLDER, each a folder of the repository
-    hint: correct it where it is set; without it there is none
+    error: cannot use swarm.areas = 'billing=../elsewhere' of git config: expected a list of NAME=FOLDER, each a folder of the repository
+    hint: use the default, 'nothing': unset PROQ_NOTIFY_SLACK
     ");
 }
 

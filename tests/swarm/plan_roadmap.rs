@@ -55,11 +55,11 @@ fn selects_a_milestone_by_title() {
     hint: what there is: 0.1: A shop that can be looked at, 0.2: Orders, 0.3: Payments
     --- code 1
     $ deps ROADMAP.md --milestone 0.
-    error: ROADMAP.md has several milestones that '0.' could mean: 0.1: A shop that can be looked at, 0.2: Orders, 0.3: Payments
+    error: ROADMAP.md has several milestones that match '0.': 0.1: A shop that can be looked at, 0.2: Orders, 0.3: Payments
     hint: type more of its title
     --- code 1
     $ plan plan.toml --milestone 0.3
-    error: only a roadmap has milestones, and this is a plan in TOML
+    error: cannot use --milestone: only a roadmap has milestones, and this plan is in TOML
     hint: leave --milestone out
     --- code 2
     ");

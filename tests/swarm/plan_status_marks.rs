@@ -145,7 +145,7 @@ fn leaves_edited_lines_and_reports_the_patch() {
     sandbox.write("ROADMAP.md", &edited);
     let out = sandbox.proq(&["merge", "--batch", BATCH]);
     assert_eq!(out.code, 0, "{}", out.stderr);
-    assert!(out.stderr.contains("somebody is changing these very lines"), "{}", out.stderr);
+    assert!(out.stderr.contains("another program is changing these lines"), "{}", out.stderr);
     assert!(out.stderr.contains(&format!("git proq report {BATCH} has it as a patch")), "{}", out.stderr);
     assert_eq!(sandbox.read("ROADMAP.md"), edited);
     let report = sandbox.proq(&["report"]).ok();
@@ -203,7 +203,7 @@ fn plan_saved_during_ticking_keeps_the_saved_text() {
     let names = sandbox.sh("ls -A");
     drop(stopped);
     let text = warnings(landing);
-    assert!(text.contains("somebody is changing it just now"), "{text}");
+    assert!(text.contains("another program is changing it"), "{text}");
     assert_eq!(sandbox.read("plan.toml"), format!("{plan}# mine\n"));
     assert_eq!((sandbox.sh("ls -A"), trashed_plans(&sandbox)), (names, String::new()));
     let report = sandbox.proq(&["report"]).ok();
@@ -224,7 +224,7 @@ fn later_of_two_saves_wins_and_the_other_is_trashed() {
     sandbox.write("plan.toml", &second);
     drop(stopped_again);
     let text = warnings(landing);
-    assert!(text.contains("what it said a moment ago is in "), "{text}");
+    assert!(text.contains("its earlier content is in "), "{text}");
     assert_eq!(sandbox.read("plan.toml"), second);
     assert_eq!(trashed_plans(&sandbox), format!("{plan}# first").trim_end());
 }
@@ -241,7 +241,7 @@ fn restores_plan_moved_away_during_ticking() {
     sandbox.sh("mv plan.toml plan.toml~");
     drop(stopped_again);
     let text = warnings(landing);
-    assert!(text.contains("somebody is changing it just now"), "{text}");
+    assert!(text.contains("another program is changing it"), "{text}");
     assert_eq!(sandbox.read("plan.toml"), format!("{plan}# mine\n"));
     assert!(sandbox.read("plan.toml~").contains("done = true"));
 }
@@ -440,9 +440,9 @@ fn pipe_in_place_of_the_plan_does_not_block() {
     run_swarm(&sandbox, &["ROADMAP.md", "--milestone", "M2"]);
     sandbox.sh("rm ROADMAP.md && mkfifo ROADMAP.md");
     let out = sandbox.proq(&["merge", "--batch", BATCH]);
-    assert!(out.stderr.contains("it is no file any more"), "{}", out.stderr);
+    assert!(out.stderr.contains("it is no longer a file"), "{}", out.stderr);
     let report = sandbox.proq(&["report"]).ok();
-    assert!(report.contains("it is no file any more"), "{report}");
+    assert!(report.contains("it is no longer a file"), "{report}");
 }
 
 #[test]

@@ -40,7 +40,9 @@ fn edited_settings_file_blocks_auto_merge() {
     assert!(is_free_of_bad_commits(&sandbox, "main"));
     let shown = sandbox.proq(&["show", "x"]).ok();
     assert!(
-        shown.contains("while it ran, it or somebody else changed file proq.toml; git proq merge x lands it"),
+        shown.contains(
+            "while it ran, the agent or someone else changed file proq.toml; git proq merge x lands it"
+        ),
         "{shown}"
     );
     // A landed change does not count as an edit.
@@ -64,7 +66,7 @@ fn earlier_change_blocks_auto_merge_of_new_lane() {
     let _ = sandbox.proq(&["spawn", "-q", "--wait", "-n", "outer", "--", "sh", "-ec", &script]);
     assert!(is_free_of_bad_commits(&sandbox, "main"));
     let shown = sandbox.proq(&["show", "inner"]).ok();
-    let reason = "while lane 'outer' ran, it or somebody else changed setting proq.verify.commands; git proq merge inner lands it";
+    let reason = "while lane 'outer' ran, the agent or someone else changed setting proq.verify.commands; git proq merge inner lands it";
     assert!(shown.contains(reason), "{shown}");
 }
 
@@ -86,7 +88,7 @@ fn killed_supervisor_does_not_hide_settings_change() {
     wait_until("the other lane", || sandbox.root().join("spawned").exists());
     sandbox.write_pipe("go");
     wait_until("its end", || sandbox.row("inner")["state"] == "done");
-    let reason = "since lane 'outer' began, it or somebody else changed setting proq.verify.commands; git proq merge inner lands it";
+    let reason = "since lane 'outer' began, the agent or someone else changed setting proq.verify.commands; to merge it: git proq merge inner";
     wait_until("what holds it", || sandbox.proq(&["show", "inner"]).ok().contains(reason));
     assert!(is_free_of_bad_commits(&sandbox, "main"));
     // The change holds nothing that starts later.
@@ -137,7 +139,7 @@ fn removed_uncommitted_settings_file_blocks_auto_merge() {
         .fails(1);
     assert!(is_free_of_bad_commits(&sandbox, "main"));
     let shown = sandbox.proq(&["show", "x"]).ok();
-    assert!(shown.contains("it or somebody else changed file proq.toml"), "{shown}");
+    assert!(shown.contains("the agent or someone else changed file proq.toml"), "{shown}");
 }
 
 /// Promise: checks/settings-changed
@@ -159,7 +161,7 @@ fn filters_and_moved_head_hide_no_settings_change() {
         let _ = sandbox.proq(&spawned).fails(1);
         assert!(is_free_of_bad_commits(&sandbox, "main"), "{harm}");
         let shown = sandbox.proq(&["show", "x"]).ok();
-        assert!(shown.contains("it or somebody else changed file proq.toml"), "{shown}");
+        assert!(shown.contains("the agent or someone else changed file proq.toml"), "{shown}");
     }
 }
 
@@ -202,7 +204,7 @@ fn assert_holds_landings(from: &str, harm: &str, restore: &str) {
     install_worker(&sandbox, &format!("[ $name != evil ] || {{ {BAD_COMMIT}; {harm}; }}"));
     let _ = sandbox.proq(&["swarm", "plan.toml", "--detach", "--yes", "-q", "--ignore-dirty"]).ok();
     let log = sandbox.repo.join(format!(".git/proq/batches/{BATCH}/log.jsonl"));
-    let reason = "proq.toml in the main checkout is not what it was when the batch began: commit it as it was, put it back, or have it count by git proq abort and git proq resume";
+    let reason = "proq.toml in the main checkout has changed since the batch started: restore it, or use the new one: git proq abort, then git proq resume";
     wait_until("a landing that is held up", || {
         std::fs::read_to_string(&log).is_ok_and(|log| log.contains(reason))
     });

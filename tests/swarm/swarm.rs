@@ -73,7 +73,7 @@ fn batch_completes_and_lands_in_one_step() {
     assert_eq!(sandbox.proq(&["status", "--json"]).json()["on_base"], true);
     let [status, report] = outputs();
     assert!(status.contains("; all of that is on main\n") && !status.contains("land it on"), "{status}");
-    assert!(status.contains("hint: tidy up: git proq cleanup --batch 20260102-030405\n"), "{status}");
+    assert!(status.contains("hint: clean up: git proq cleanup --batch 20260102-030405\n"), "{status}");
     assert!(report.contains("proq/batch-20260102-030405 for main; all of it is on main\n"), "{report}");
     let cleaned = sandbox.proq(&["cleanup", "--batch", "20260102-030405"]).ok();
     assert!(cleaned.contains("cleaned up batch 20260102-030405: 0 lanes"), "{cleaned}");
@@ -128,9 +128,9 @@ fn doctor_reports_leftovers_of_unrecorded_batch() {
     sandbox.sh("rm .git/proq/batches/20260102-030405/batch.toml");
     let report = sandbox.proq(&["doctor"]).stdout;
     for finding in [
-        "batches/20260102-030405 belongs to a batch that was never finished",
-        "lane 'left' is for left of batch 20260102-030405, of which nothing is known: nobody goes on with it",
-        "proq/batch-20260102-030405 is the branch of a batch of which nothing is known",
+        "batches/20260102-030405 belongs to a batch whose creation was not completed",
+        "lane 'left' is for left of batch 20260102-030405, which has no record: nobody goes on with it",
+        "proq/batch-20260102-030405 is the branch of a batch which has no record",
     ] {
         assert!(report.contains(finding), "{report}");
     }

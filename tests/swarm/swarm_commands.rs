@@ -23,7 +23,7 @@ fn recorded_approvals(sandbox: &Sandbox) -> Vec<String> {
 fn plan_commands_run_only_after_approval() {
     let sandbox = repo_with_plan(CHECKED);
     let message = sandbox.proq(&["swarm", "plan.toml", "--yes"]).fails(1);
-    let expected = "repo/plan.toml asks for commands that you have not approved: touch $ROOT/checked; true; nothing was begun";
+    let expected = "repo/plan.toml:\n  touch $ROOT/checked\n  true";
     assert!(message.contains(expected), "{message}");
     assert!(message.contains("git proq approve --plan plan.toml"), "{message}");
     assert!(!sandbox.repo.join(".git/proq/batches").exists() && recorded_runs(&sandbox).is_empty());
@@ -38,7 +38,7 @@ fn plan_commands_run_only_after_approval() {
     // A changed command needs approval again, and so does one whose approval was revoked.
     sandbox.write("plan.toml", &CHECKED.replace("\"true\"", "\"true \""));
     let message = sandbox.proq(&["swarm", "plan.toml", "--new", "--yes"]).fails(1);
-    assert!(message.contains("you have not approved: true ; nothing was begun"), "{message}");
+    assert!(message.contains("you have not approved: true ; nothing was started"), "{message}");
     sandbox.write("plan.toml", CHECKED);
     let _ = sandbox.proq(&["approve", "--revoke"]).ok();
     let _ = sandbox.proq(&["swarm", "plan.toml", "--new", "--yes"]).fails(1);

@@ -93,7 +93,7 @@ fn resume_takes_over_running_agents() {
     let status = sandbox.proq(&["status"]).ok();
     assert!(status.contains("interrupted: "), "{status}");
     let message = sandbox.proq(&["swarm", "plan.toml"]).fails(1);
-    assert!(message.contains("is not over (interrupted); nothing was begun"), "{message}");
+    assert!(message.contains("is not over (interrupted); nothing was started"), "{message}");
     let _ = sandbox.proq(&["resume", "--detach"]).ok();
     assert_eq!(task_status(&sandbox, "top")["state"], "running");
     sandbox.write_pipe("go");
@@ -130,7 +130,7 @@ fn abort_stops_agents_and_batch_can_be_resumed() {
     assert_eq!(task_status(&sandbox, "top")["state"], "cut off");
     assert!(sandbox.lane_path("top").exists());
     let message = sandbox.proq(&["swarm", "plan.toml"]).fails(1);
-    assert!(message.contains("is not over (aborted); nothing was begun"), "{message}");
+    assert!(message.contains("is not over (aborted); nothing was started"), "{message}");
     install_worker(&sandbox, "");
     let out = sandbox.proq(&["resume"]);
     assert_eq!(out.code, 0, "{}{}", out.stdout, out.stderr);
@@ -150,7 +150,7 @@ fn hard_abort_stops_agents_at_once() {
     assert!(cleaned.contains("cleaned up batch 20260102-030405"), "{cleaned}");
     assert_eq!(sandbox.git(&["branch", "--list", "proq/*"]), "");
     let message = sandbox.proq(&["resume", "20260102-030405"]).fails(1);
-    assert!(message.contains("was cleaned up: its lanes and its branch are gone"), "{message}");
+    assert!(message.contains("was cleaned up: its lanes and its branch no longer exist"), "{message}");
     sandbox.assert_healthy();
 }
 
@@ -216,7 +216,7 @@ fn refuses_uncommitted_changes_unless_ignored() {
     sandbox.write("a.txt", "changed\n");
     let message = sandbox.proq(&["swarm", "plan.toml", "-q"]).fails(1);
     assert!(
-        message.contains("your uncommitted changes would be in no lane: a.txt; nothing was begun"),
+        message.contains("cannot start the batch: its lanes would lack your uncommitted changes to a.txt; nothing was started"),
         "{message}"
     );
     let _ = sandbox.proq(&["swarm", "plan.toml", "-q", "--ignore-dirty"]).ok();
@@ -228,16 +228,16 @@ fn refuses_unusable_plan_before_creating_anything() {
     let sandbox = repo_with_plan(DIAMOND);
     sandbox.write("nobody.toml", &DIAMOND.replace("agent = \"worker\"\n", ""));
     let message = sandbox.proq(&["swarm", "nobody.toml"]).fails(1);
-    assert!(message.contains("nothing says who is to do task 'top'; nothing was begun"), "{message}");
+    assert!(message.contains("cannot start task 'top': it has no agent; nothing was started"), "{message}");
     let message = sandbox.proq(&["swarm", "nobody.toml", "--agent", "absent"]).fails(1);
-    assert!(message.contains("there is no program 'absent' on PATH"), "{message}");
+    assert!(message.contains("cannot start 'absent': there is no such program on PATH"), "{message}");
     let message = sandbox.proq(&["swarm", "plan.toml", "--retry", "nothing"]).fails(1);
-    assert!(message.contains("this plan has no task 'nothing'; nothing was begun"), "{message}");
+    assert!(message.contains("this plan has no task 'nothing'"), "{message}");
     let message = sandbox.proq(&["pause"]).fails(2);
-    assert!(message.contains("no batch is open"), "{message}");
+    assert!(message.contains("no batch is running"), "{message}");
     sandbox.write("done.yaml", "stories:\n  - id: one\n    title: The first\n    status: done\n");
     let message = sandbox.proq(&["swarm", "done.yaml"]).fails(1);
-    assert!(message.contains("all tasks of this plan are done; nothing was begun"), "{message}");
+    assert!(message.contains("cannot run this plan: all of its tasks are done"), "{message}");
     let (_, hint) = message.split_once("see them: git proq ").unwrap();
     let plan = sandbox.proq(&hint.trim().split(' ').collect::<Vec<_>>()).ok();
     assert!(plan.contains("The first"), "{plan}");
@@ -292,7 +292,7 @@ fn task_waits_for_other_agent_in_its_lane() {
     let out = sandbox.proq(&["resume", "--detach"]);
     assert_eq!(out.code, 0, "{}", out.stderr);
     let waits =
-        || task_status(&sandbox, "top")["detail"].to_string().contains("an agent is at work in lane 'top'");
+        || task_status(&sandbox, "top")["detail"].to_string().contains("an agent is running in lane 'top'");
     wait_until("it to wait or be given up", || waits() || !scheduler_is_running(&sandbox));
     assert!(waits(), "{}", task_status(&sandbox, "top"));
     sandbox.write_pipe("go");
@@ -385,7 +385,7 @@ fn status_hint_retries_stopped_task() {
 fn assert_resumes_with(sandbox: &Sandbox, files: &[&str]) {
     let status = sandbox.proq(&["status"]).to_text();
     assert!(status.contains("hint: go on with it: git proq resume 20260102-030405\n"), "{status}");
-    assert!(status.contains("repaired since; it lands when the batch goes on"), "{status}");
+    assert!(status.contains("repaired since; it is merged when the batch resumes"), "{status}");
     let out = sandbox.proq(&["resume"]);
     assert_eq!(out.code, 0, "{}", out.to_text());
     assert!(out.stdout.contains("2 of 2 tasks landed"), "{}", out.to_text());
@@ -445,7 +445,7 @@ fn undo_before_a_running_batch_hints_at_op_show() {
         message.contains("error: cannot undo operation 2 by itself: batch 20260102-030405 goes on"),
         "{message}"
     );
-    let hint = "hint: see what it saved, to bring that back by hand: git proq op show 2\n";
+    let hint = "hint: show what it saved: git proq op show 2\n";
     // Every other command that undoes it is refused while the batch runs.
     assert!(message.ends_with(hint) && message.matches("hint: ").count() == 1, "{message}");
     let _ = sandbox.proq(&["op", "show", operation]).ok();
@@ -454,10 +454,13 @@ fn undo_before_a_running_batch_hints_at_op_show() {
     let _ = sandbox.proq(&["abort", "--hard"]).ok();
     wait_until("its end", || !scheduler_is_running(&sandbox));
     let message = sandbox.proq(&["undo", operation]).fails(1);
-    assert!(message.contains("batch 20260102-030405 is not over, and landed tasks after it"), "{message}");
+    assert!(
+        message.contains("batch 20260102-030405 has not ended and has merged tasks after it"),
+        "{message}"
+    );
     let restore = "git proq op restore 1 --force";
     assert!(
-        message.contains(hint) && message.ends_with(&format!("with what the batch landed: {restore}\n")),
+        message.contains(hint) && message.ends_with(&format!("with the merged tasks: {restore}\n")),
         "{message}"
     );
     let _ = sandbox.proq(&restore.split(' ').skip(2).collect::<Vec<_>>()).ok();

@@ -98,11 +98,11 @@ fn criteria_are_checked_by_commands_and_agent() {
 fn unanswered_criteria_are_not_verified_or_unknown() {
     let sandbox = with_criteria(&["The foot stands."], "begin; well");
     let _ = sandbox.proq(&["swarm", "plan.toml", "-q"]).ok();
-    assert_eq!(criteria_results(&sandbox), ["not-verified: swarm.verify_agent names nobody who would look"]);
+    assert_eq!(criteria_results(&sandbox), ["not-verified: swarm.verify_agent is not set"]);
     let sandbox = with_criteria(&["The foot stands."], "begin; well");
     sandbox.git(&["config", "proq.swarm.verifyAgent", "claude"]);
     let _ = sandbox.proq(&["swarm", "plan.toml", "-q"]).ok();
-    assert_eq!(criteria_results(&sandbox), ["unknown: claude: there is no JSON in it"]);
+    assert_eq!(criteria_results(&sandbox), ["unknown: claude: it has no JSON"]);
     assert!(sandbox.root().join("notes/3").exists() && !sandbox.root().join("notes/4").exists());
 }
 
@@ -112,7 +112,7 @@ fn strict_batch_lands_only_with_criteria_met() {
     let out = sandbox.proq(&["swarm", "plan.toml", "--strict", "-q"]);
     assert_eq!(out.code, 4, "{}{}", out.stdout, out.stderr);
     let message = sandbox.proq(&["merge", "--batch", ID]).fails(1);
-    assert!(message.contains("is strict, and 0 of 1 criterion met; nothing was moved"), "{message}");
+    assert!(message.contains("is strict, and 0 of 1 criterion met; nothing was changed"), "{message}");
     assert!(message.contains(&format!("git proq merge --batch {ID} --force")), "{message}");
     assert_eq!(sandbox.git(&["log", "--oneline", "main"]).lines().count(), 1);
     let _ = sandbox.proq(&["merge", "--batch", ID, "--force"]).ok();
@@ -139,12 +139,12 @@ fn resumes_criteria_checks_after_kill() {
         let log = sandbox.repo.join(format!(".git/proq/batches/{ID}/log.jsonl"));
         wait_until("its death", || {
             let text = std::fs::read_to_string(&log).unwrap_or_default();
-            !scheduler_is_running(&sandbox) && text.contains("its criteria are looked at")
+            !scheduler_is_running(&sandbox) && text.contains("its criteria are being checked")
         });
         if point == "criteria.asked" {
             let shown = sandbox.proq(&["status"]).to_text();
-            assert!(shown.contains("2 of 3 criteria looked at\n"), "{shown}");
-            assert!(shown.contains(&format!("have its criteria looked at: git proq resume {ID}")), "{shown}");
+            assert!(shown.contains("2 of 3 criteria checked\n"), "{shown}");
+            assert!(shown.contains(&format!("check its criteria: git proq resume {ID}")), "{shown}");
         }
         let _ = sandbox.proq(&["resume", ID]);
         assert_eq!(

@@ -207,7 +207,7 @@ fn refuses_folder_with_link_or_agent_without_review() {
     add_task_folder(&sandbox, "PAY-1", &[], 0, 1);
     sandbox.sh("ln -s /etc/passwd tasks/pay/PAY-1-x/link");
     let message = sandbox.proq(&["swarm", "pay", "--agent", "worker", "-q"]).fails(1);
-    assert!(message.contains("link is a link, and is not followed"), "{message}");
+    assert!(message.contains("link is a link, which is not followed"), "{message}");
     sandbox.sh("rm tasks/pay/PAY-1-x/link");
     add_task_folder(&sandbox, "PAY-1", &[], 2, 1);
     let message = sandbox.proq(&["swarm", "pay", "--agent", "worker", "-q"]).fails(1);

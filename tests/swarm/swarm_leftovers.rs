@@ -93,10 +93,9 @@ fn refuses_to_repeat_plan_that_has_not_landed() {
     let _ = sandbox.proq(&["swarm", "plan.toml", "-q"]).ok();
     let message = sandbox.proq(&["swarm", "plan.toml", "--yes"]).fails(1);
     insta::assert_snapshot!(message, @r"
-    error: batch 20260102-030405 of this plan is over, and what it has done is not on main yet; nothing was begun
+    error: cannot run this plan: batch 20260102-030405 of it has ended and is not merged into main; nothing was started
     hint: land it: git proq merge --batch 20260102-030405
-    hint: try again what failed in it: git proq resume 20260102-030405 --retry ID
-    hint: do all of the plan once more: git proq swarm PLAN --new
+    hint: or show its tasks: git proq status 20260102-030405
     ");
     assert_eq!(recorded_runs(&sandbox).len(), 1);
     let _ = sandbox.proq(&["swarm", "plan.toml", "--dry-run"]).ok();
@@ -143,9 +142,9 @@ fn cleanup_keeps_batch_with_unlanded_work() {
     let _ = sandbox.proq(&["swarm", "plan.toml", "-q", "--yes"]).fails(4);
     let message = sandbox.proq(&["cleanup", "--batch", BATCH]).fails(1);
     insta::assert_snapshot!(message, @r"
-    error: batch 20260102-030405 is kept, because of 'x' (1 commit that is not on proq/batch-20260102-030405); nothing was removed
+    error: cannot clean up batch 20260102-030405: these lanes have work: 'x' (1 commit that is not on proq/batch-20260102-030405); nothing was removed
     hint: go on with it: git proq resume 20260102-030405
-    hint: or let go of them, saved as by any removal: git proq cleanup --batch 20260102-030405 --force
+    hint: or delete them; their work is saved: git proq cleanup --batch 20260102-030405 --force
     ");
     assert!(sandbox.lane_path("x").exists());
     let _ = sandbox.proq(&["cleanup", "--batch", BATCH, "--force"]).ok();
@@ -196,7 +195,7 @@ fn refuses_milestone_that_an_older_batch_has_not_landed() {
         let _ = run(milestone).ok();
     }
     let message = run("M1").fails(1);
-    assert!(message.contains(&format!("batch {BATCH} of this plan is over")), "{message}");
+    assert!(message.contains(&format!("batch {BATCH} of it has ended")), "{message}");
     assert_eq!(recorded_runs(&sandbox).len(), 2);
 }
 

@@ -33,13 +33,13 @@ fn batch_pauses_at_its_budget_and_resumes_with_more() {
     sandbox.write_pipe("go");
     wait_until("its rest", || !scheduler_is_running(&sandbox));
     let status = sandbox.proq(&["status", "--json"]).json();
-    assert_eq!((&status["state"], &status["why"]), (&"paused".into(), &"it has cost what it may".into()));
+    assert_eq!((&status["state"], &status["why"]), (&"paused".into(), &"it has used up its budget".into()));
     assert_eq!(["one", "two", "three"].map(state), ["landed", "landed", "queued"]);
     // With no more budget it pauses again before any task starts.
     let out = sandbox.proq(&["resume"]);
     assert_eq!(out.code, 1, "{}{}", out.stdout, out.stderr);
     // Both commands print the hint that helps.
-    let hint = format!("hint: let it cost more in all: git proq resume {ID} --budget 1\n");
+    let hint = format!("hint: raise its budget: git proq resume {ID} --budget 1\n");
     for output in [out.stderr, sandbox.proq(&["status"]).stderr] {
         assert!(output.contains(&hint) && !output.contains(&format!("git proq resume {ID}\n")), "{output}");
     }
@@ -106,7 +106,7 @@ fn merge_failure_can_abort_the_batch() {
     assert_eq!(out.code, 3, "{}{}", out.stdout, out.stderr);
     assert!(out.stdout.contains("was stopped by a failure: 1 of 3 tasks landed"), "{}", out.stdout);
     // The criteria are not checked then, and the output gives the reason.
-    assert!(out.stdout.contains("its criteria were not looked at: the conflict of "), "{}", out.stdout);
+    assert!(out.stdout.contains("its criteria were not checked: the conflict of "), "{}", out.stdout);
     assert!(!sandbox.root().join("tried").exists());
     let unlanded = if task_status(&sandbox, "x")["state"] == "conflict" { "x" } else { "y" };
     let lane = task_status(&sandbox, unlanded)["lane"].as_str().unwrap().to_owned();
@@ -161,7 +161,7 @@ fn refuses_undo_of_landings_of_unfinished_batch() {
     let tip = sandbox.git(&["rev-parse", &format!("proq/batch-{ID}")]);
     let message = sandbox.proq(&["op", "restore", "0", "--force"]).fails(1);
     assert!(
-        message.contains(&format!("landed tasks of batch {ID}, which goes on; nothing was changed")),
+        message.contains(&format!("merged tasks of batch {ID}, which is running; nothing was changed")),
         "{message}"
     );
     assert_eq!(sandbox.git(&["rev-parse", &format!("proq/batch-{ID}")]), tip);

@@ -159,7 +159,9 @@ fn stop_all_ends_batch_and_retry_resumes_it() {
     sandbox.sh("touch $ROOT/well");
     let message = sandbox.proq(&["swarm", "plan.toml"]).fails(1);
     assert!(
-        message.contains("batch 20260102-030405 of this plan is not over (stopped); nothing was begun"),
+        message.contains(
+            "cannot run this plan: batch 20260102-030405 of it has not ended (stopped); nothing was started"
+        ),
         "{message}"
     );
     let out = sandbox.proq(&["resume", "--retry", "top"]);
@@ -179,10 +181,7 @@ fn stop_all_stops_agents_without_wrap_up() {
     let out = sandbox.proq(&["swarm", "plan.toml", "--on-task-failure", "stop-all"]);
     assert_eq!(out.code, 4, "{}{}", out.stdout, out.stderr);
     let output = format!("{}{}", out.stdout, out.stderr);
-    assert!(
-        output.contains("'top' failed and stop-all is set: 1 agent is being stopped at once"),
-        "{output}"
-    );
+    assert!(output.contains("'top' failed and stop-all is set: stopping 1 agent"), "{output}");
     assert!(!sandbox.root().join("asked").exists(), "it was waited for");
     assert_eq!(super::swarm::task_status(&sandbox, "alone")["state"], "cut off");
 }
@@ -242,7 +241,7 @@ fn unresolved_conflict_pauses_batch_until_resolved() {
     // The batch is finished then, the same hints are printed, and no event is repeated.
     let hints = sandbox.proq(&["status"]).stderr;
     let hint = format!(
-        "hint: resolve its conflict, and go on with git proq resume 20260102-030405: git proq resolve {lane}\n"
+        "hint: resolve its conflict, then run git proq resume 20260102-030405: git proq resolve {lane}\n"
     );
     assert!(hints.contains(&hint) && hints.contains("git proq merge --batch 20260102-030405"), "{hints}");
     let _ = sandbox.proq(&["resume"]);
@@ -304,7 +303,7 @@ fn auto_merge_lands_tasks_on_the_base() {
     assert!(sandbox.repo.join("foot.txt").exists(), "the checkout follows");
     assert_eq!(sandbox.git(&["branch", "--list", "proq/*"]), "");
     let message = sandbox.proq(&["merge", "--batch", "20260102-030405"]).fails(1);
-    assert!(message.contains("land on main themselves; nothing was moved"), "{message}");
+    assert!(message.contains("land on main themselves; nothing was changed"), "{message}");
 }
 
 /// Two tasks of one phase that conflict, and one of the next phase.

@@ -126,12 +126,12 @@ fn failed_lane_setup_stops_task_and_needs_approval() {
     sandbox.write("proq.toml", "[lane]\nsetup = ['test $PROQ_LANE != web']\n");
     install_worker(&sandbox, "true");
     let swarm = ["swarm", "plan.toml", "--yes", "--ignore-dirty"];
-    assert!(sandbox.proq(&swarm).fails(1).contains("that you have not approved"));
+    assert!(sandbox.proq(&swarm).fails(1).contains("you have not approved"));
     let _ = sandbox.proq(&["approve", "--yes"]).ok();
     let out = sandbox.proq(&swarm);
     assert_eq!(out.code, 4, "{}{}", out.stdout, out.stderr);
     assert!(
-        out.stderr.contains("'test $PROQ_LANE != web' failed while lane 'web' was got ready"),
+        out.stderr.contains("cannot set up lane 'web': `test $PROQ_LANE != web` failed"),
         "{}",
         out.stderr
     );

@@ -45,7 +45,7 @@ fn mass_deletion_is_refused_and_others_land() {
     let deletes_8_of =
         |count: u32| reason.contains(&format!("it deletes 8 of {count} files of proq/batch-{BATCH}"));
     assert!(deletes_8_of(13) || deletes_8_of(14), "{reason}");
-    let (_, hint) = reason.split_once("if that is meant: git proq ").unwrap();
+    let (_, hint) = reason.split_once("if that is intended: git proq ").unwrap();
     let message = sandbox.proq(&hint.split(' ').collect::<Vec<_>>()).ok();
     assert!(message.contains(&format!("landed evil on proq/batch-{BATCH}")), "{message}");
     let out = sandbox.proq(&["resume"]);
@@ -63,9 +63,7 @@ fn batch_refused_by_hook() -> Sandbox {
     sandbox.pipe("go");
     install_worker(&sandbox, "[ $name != other ] || cat $ROOT/go");
     start_batch(&sandbox);
-    wait_until("the hook", || {
-        task_detail(&sandbox, "evil").contains("the landing is tried again: the repository's")
-    });
+    wait_until("the hook", || task_detail(&sandbox, "evil").contains("retrying the merge: the repository's"));
     assert_eq!(task_status(&sandbox, "evil")["state"], "landing");
     sandbox.write_pipe("go");
     wait_until("the other one", || task_status(&sandbox, "other")["state"] == "landed");
@@ -237,7 +235,7 @@ fn doctor_reports_interrupted_batch() {
     wait_until("a task to be at work", || task_status(&sandbox, "other")["state"] == "running");
     super::swarm_control::kill_scheduler(&sandbox);
     let report = sandbox.proq(&["doctor"]).to_text();
-    assert!(report.contains(&format!("batch {BATCH} is interrupted: nobody goes on with it")), "{report}");
+    assert!(report.contains(&format!("batch {BATCH} is interrupted")), "{report}");
     assert!(report.contains(&format!("git proq resume {BATCH}")), "{report}");
     install_worker(&sandbox, "");
     let _ = sandbox.proq(&["abort", "--hard"]).ok();

@@ -31,7 +31,8 @@ fn aborted_batch() -> Sandbox {
 
 /// Restores the state right after an operation.
 fn restore_operation(sandbox: &Sandbox, operation: &str) {
-    let hint = format!("the tasks land again when it goes on: git proq op restore {operation} --force");
+    let hint =
+        format!("the tasks are merged again when the batch resumes: git proq op restore {operation} --force");
     let message = sandbox.proq(&["op", "restore", operation]).fails(1);
     assert!(message.contains(&hint), "{message}");
     let _ = sandbox.proq(&["op", "restore", operation, "--force"]).ok();
@@ -61,15 +62,15 @@ fn undone_task_lands_again_before_dependent_task() {
     restore_operation(&sandbox, "1");
     let status = sandbox.proq(&["status"]).to_text();
     assert!(status.contains("aborted: 0 of 2 tasks landed, 2 left over"), "{status}");
-    assert!(status.contains("its landing was taken back"), "{status}");
+    assert!(status.contains("its merge was undone"), "{status}");
     assert!(status.contains(&format!("hint: go on with it: git proq resume {ID}\n")), "{status}");
     let out = sandbox.proq(&["resume", ID]);
     assert_eq!(out.code, 0, "{}", out.to_text());
-    assert!(out.stderr.contains("one: its landing was taken back; it lands again\n"), "{}", out.to_text());
+    assert!(out.stderr.contains("one: its merge was undone; it lands again\n"), "{}", out.to_text());
     assert!(out.stdout.contains("2 of 2 tasks landed"), "{}", out.to_text());
     assert_complete(&sandbox, &["one 1", "two 1", "two 2"]);
     let report = sandbox.proq(&["report", ID]).to_text();
-    assert!(report.contains("its landing was taken back"), "{report}");
+    assert!(report.contains("its merge was undone"), "{report}");
 }
 
 /// Promise: operations/undone-task
@@ -80,7 +81,7 @@ fn task_with_undone_lane_runs_again() {
     assert_eq!(task_status(&sandbox, "one")["state"], "cut off");
     let out = sandbox.proq(&["resume", ID]);
     assert_eq!(out.code, 0, "{}", out.to_text());
-    assert!(out.stderr.contains("one: its landing was taken back; it is done anew\n"), "{}", out.to_text());
+    assert!(out.stderr.contains("one: its merge was undone; it is done anew\n"), "{}", out.to_text());
     assert_complete(&sandbox, &["one 1", "two 1", "one 2", "two 2"]);
 }
 
@@ -147,7 +148,7 @@ fn killed_batch_does_not_build_on_undone_landing() {
     let status = sandbox.proq(&["status"]).to_text();
     assert!(status.contains("interrupted: 0 of 2 tasks landed"), "{status}");
     let out = sandbox.proq(&["resume"]);
-    assert!(out.stderr.contains("one: its landing was taken back; it lands again\n"), "{}", out.to_text());
+    assert!(out.stderr.contains("one: its merge was undone; it lands again\n"), "{}", out.to_text());
     let _ = sandbox.proq(&["resume", "--retry", "two"]);
     assert_complete(&sandbox, &["one 1", "two 1", "two 2"]);
 }

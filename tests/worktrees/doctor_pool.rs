@@ -25,7 +25,7 @@ fn names_pooled_folders_and_unusable_ones() {
     assert_eq!(pool_report(&sandbox).1, [""; 0]);
     land_three_lanes(&sandbox);
     let (notes, waiting, found) = pool_report(&sandbox);
-    let note = "note: in the trash for now: 3 removed lanes; the folders of 'c', 'b', 'a' wait for new lanes; how much room \
+    let note = "note: in the trash for now: 3 removed lanes; the folders of 'c', 'b', 'a' are kept for new lanes; how much room \
                 that takes: git proq gc --dry-run\n";
     assert!(notes.contains(note), "{notes}");
     assert_eq!((waiting.as_slice(), found.len()), (&["c", "b", "a"].map(ToOwned::to_owned)[..], 0));
@@ -34,12 +34,12 @@ fn names_pooled_folders_and_unusable_ones() {
     sandbox.sh(&format!("touch '{}/config.worktree'", trash_entry(&sandbox, "b").join("admin").display()));
     let (notes, waiting, found) = pool_report(&sandbox);
     assert_eq!(waiting, ["a"]);
-    let prefix = "the next lane cannot be given the folder of landed lane";
+    let prefix = "the next lane cannot reuse the folder of merged lane";
     assert_eq!(found[0].0, "lane 'c'");
     assert_eq!(found[0].1, format!("{prefix} 'c': cat (process {}) is in it", inside.0.id()));
-    assert_eq!(found[1].1, format!("{prefix} 'b': it was set up in a way of its own"));
+    assert_eq!(found[1].1, format!("{prefix} 'b': it has a set-up of its own"));
     assert!(notes.contains(&format!("note: {}\n", found[0].1)), "{notes}");
-    assert!(notes.contains("; the folder of 'a' waits for a new lane; "), "{notes}");
+    assert!(notes.contains("; the folder of 'a' is kept for a new lane; "), "{notes}");
     drop(inside.0.stdin.take());
     assert_eq!(inside.exit_code(), Some(0));
     // New lanes get the folders that the doctor predicts.
@@ -56,10 +56,10 @@ fn names_setting_that_prevents_reuse() {
             "proq.pool.size",
             "0",
             "pool.size",
-            "the folder of landed lane 'a' is not used again, since pool.size is 0",
+            "the folder of merged lane 'a' is not reused, because pool.size is 0",
         ),
-        ("core.autocrlf", "true", "lane 'a'", "settings or the system ask for files in a form of their own"),
-        ("core.sparseCheckout", "true", "lane 'a'", "the new lane has a part of the files only (sparse)"),
+        ("core.autocrlf", "true", "lane 'a'", "settings or the system require other file formats"),
+        ("core.sparseCheckout", "true", "lane 'a'", "the new lane is sparse"),
     ] {
         sandbox.git(&["config", setting, off]);
         let (notes, waiting, found) = pool_report(&sandbox);

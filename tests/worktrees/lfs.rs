@@ -119,12 +119,12 @@ fn failed_filter_is_explained_and_creates_no_lane() {
             insta::assert_snapshot!(
                 fails("#!/bin/sh\necho 'Downloading big.bin' >&2; echo 'Error downloading object: big.bin: EOF' >&2; exit 2"),
                 @"
-            a filter that git sends files through failed: Error downloading object: big.bin: EOF; nothing was changed
-            hint: fetch what is missing, which says more: git lfs fetch
-            hint: or have pointers in lanes: git config proq.lane.lfs pointer
+            cannot convert files: a git filter failed: Error downloading object: big.bin: EOF; nothing was changed
+            hint: fetch the missing files: git lfs fetch
+            hint: or use pointers in lanes: git config proq.lane.lfs pointer
             ");
             insta::assert_snapshot!(fails("#!/bin/sh\necho \"$0: 1: git-lfs: not found\" | sed 's|.*/||' >&2; exit 127"), @"
-            a filter that git sends files through failed: git-lfs: 1: git-lfs: not found; nothing was changed
+            cannot convert files: a git filter failed: git-lfs: 1: git-lfs: not found; nothing was changed
             hint: git-lfs is not on PATH here; install it: https://git-lfs.com
             ");
         }
@@ -137,8 +137,8 @@ fn failed_filter_is_explained_and_creates_no_lane() {
     sandbox.git(&["config", "filter.mine.smudge", "exit 3"]);
     insta::assert_snapshot!(sandbox.proq(&["spawn", "--empty", "-n", "x"]).to_text(), @r"
     --- stderr
-    error: a filter that git sends files through failed: external filter 'exit 3' failed 3; nothing was changed
-    hint: see which programs they are: git config --get-regexp '^filter'
+    error: cannot convert files: a git filter failed: external filter 'exit 3' failed 3; nothing was changed
+    hint: list the filters: git config --get-regexp '^filter'
     --- code 1
     ");
 }
@@ -180,7 +180,7 @@ fn bare_repository_warns_that_files_are_not_pointers() {
     sandbox.git_in(&bare, &["config", "proq.lane.lfs", "pointer"]);
     let out = sandbox.proq_in(&bare, &["spawn", "--empty", "-n", "x"]);
     assert_eq!(out.code, 0, "{}", out.to_text());
-    assert!(out.stderr.contains("files of git-lfs are whole in this lane"), "{}", out.to_text());
+    assert!(out.stderr.contains("files of git-lfs are downloaded in this lane"), "{}", out.to_text());
     assert_eq!(read_text(&sandbox.root().join("bare.proq-worktrees/x/big.bin")), BIG);
     assert_eq!(sandbox.git_in(&bare, &["rev-parse", "--is-bare-repository"]), "true");
 }

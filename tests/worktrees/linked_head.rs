@@ -50,7 +50,7 @@ fn local_change_on_linked_head_blocks_merge() {
     sandbox.write("a.txt", "mine\n");
     for args in [&["merge", "one", "--dry-run"][..], &["merge", "one"]] {
         let text = sandbox.proq(args).fails(1);
-        assert!(text.contains("stand in the way: a.txt"), "{text}");
+        assert!(text.contains("are in the way: a.txt"), "{text}");
     }
     assert_eq!(sandbox.git(&["status", "--short"]), " M a.txt");
 }
@@ -110,11 +110,11 @@ fn linked_head_to_packed_branch_gives_hint() {
     insta::assert_snapshot!(out.to_text(), @r"
     --- stderr
     error: cannot open [ROOT]/repo/.git: HEAD is a symbolic link to refs/heads/main, which has no file of its own
-    hint: have git write the name there: git --git-dir='[ROOT]/repo/.git' -c core.preferSymlinkRefs=false symbolic-ref HEAD refs/heads/main
+    hint: make HEAD a regular file: git --git-dir='[ROOT]/repo/.git' -c core.preferSymlinkRefs=false symbolic-ref HEAD refs/heads/main
     --- code 1
     ");
     assert_eq!(sandbox.proq_in(&sandbox.root().join("dev"), &["list"]).to_text(), out.to_text());
-    let hint = out.stderr.lines().find_map(|line| line.strip_prefix("hint: have git write the name there: "));
+    let hint = out.stderr.lines().find_map(|line| line.strip_prefix("hint: make HEAD a regular file: "));
     sandbox.sh(&hint.unwrap().replace("[ROOT]", sandbox.root().to_str().unwrap()));
     assert_eq!(sandbox.git(&["symbolic-ref", "HEAD"]), "refs/heads/main");
     for dir in [sandbox.repo.clone(), sandbox.root().join("dev")] {

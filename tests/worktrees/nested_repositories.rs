@@ -101,15 +101,15 @@ fn runs_no_command_of_a_nested_repository() {
 fn worktree_inside_a_lane_keeps_the_lane() {
     let sandbox = landable_lane_with("git worktree add -q --detach w.ign; echo own >w.ign/own");
     let out = sandbox.proq(&["merge", "one"]).ok();
-    assert!(out.contains("w.ign lies in its folder"), "{out}");
+    assert!(out.contains("w.ign is inside its folder"), "{out}");
     assert!(sandbox.lane_path("one").join("w.ign/own").exists());
     for command in [&["discard", "one"][..], &["discard", "--force", "one"], &["cleanup", "one"]] {
         let refused = sandbox.proq(command).fails(1);
-        assert!(refused.contains("w.ign lies in its folder"), "{refused}");
+        assert!(refused.contains("w.ign is inside its folder"), "{refused}");
         let mut dry = command.to_vec();
         dry.push("--dry-run");
         let refused = sandbox.proq(&dry).fails(1);
-        assert!(refused.contains("w.ign lies in its folder"), "{refused}");
+        assert!(refused.contains("w.ign is inside its folder"), "{refused}");
     }
     sandbox.sh("git worktree move .proq-worktrees/one/w.ign ../w");
     let _ = sandbox.proq(&["cleanup", "one"]).ok();

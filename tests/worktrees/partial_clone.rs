@@ -78,7 +78,7 @@ fn unreachable_remote_refuses_spawn_and_leaves_nothing() {
     sandbox.sh("mv ../repo/.git ../away");
     let out = sandbox.proq_in(&clone_dir, &["spawn", "--empty", "-n", "x", "--base", "old"]);
     assert_eq!(out.code, 1, "{}", out.to_text());
-    let expected = "13 files of this commit are not in this partial clone, and git could not fetch them from origin; nothing was changed";
+    let expected = "cannot read 13 files of this commit: this partial clone lacks them, and git could not fetch them from origin; nothing was changed";
     assert!(out.stderr.contains(expected), "{}", out.to_text());
     assert_eq!(sandbox.git_in(&clone_dir, &["branch", "--list", "proq/*"]), "");
     assert_eq!(sandbox.git_in(&clone_dir, &["worktree", "list"]).lines().count(), 1);
@@ -96,7 +96,7 @@ fn unreachable_remote_refuses_preview_unchanged() {
     let before = WorktreeState::capture(&sandbox, &clone_dir);
     sandbox.sh("mv ../repo/.git ../away");
     let text = sandbox.proq_in(&clone_dir, &["preview", "x"]).fails(1);
-    let expected = "13 files of this commit are not in this partial clone, and git could not fetch them from origin; nothing was changed";
+    let expected = "cannot read 13 files of this commit: this partial clone lacks them, and git could not fetch them from origin; nothing was changed";
     assert!(text.contains(expected), "{text}");
     assert_eq!(before, WorktreeState::capture(&sandbox, &clone_dir));
     sandbox.sh_in(&sandbox.root(), "mv away repo/.git");

@@ -155,8 +155,8 @@ fn undo_recreates_a_folder_that_was_reused() {
     assert!(!lane.exists());
     let out = sandbox.proq(&["undo"]);
     assert_eq!(out.code, 0, "{}", out.to_text());
-    assert!(out.stderr.contains("the folder of 'a' was given to 'b' and is made anew"), "{}", out.stderr);
-    assert!(out.stderr.contains("what pool.keep names is not in it any more: target"), "{}", out.stderr);
+    assert!(out.stderr.contains("the folder of 'a' is used by 'b' and is created anew"), "{}", out.stderr);
+    assert!(out.stderr.contains("files of pool.keep are missing from it: target"), "{}", out.stderr);
     let lane = sandbox.lane_path("a");
     assert_eq!(sandbox.git_in(&lane, &["ls-files", "--others"]), ".env\nsrc/in/x.log");
     assert!(lane.join("empty").is_dir() && !lane.join("target").exists());
@@ -334,7 +334,7 @@ fn gc_reports_available_folders_and_their_size() {
         |out: &str| out.lines().find(|line| line.starts_with("in the trash")).map(ToOwned::to_owned);
     let line = trash_line(&out.stderr).unwrap();
     assert!(line.starts_with("in the trash for now: 3 removed lanes, "), "{line}");
-    assert!(line.ends_with("B; the folders of 'c', 'b' wait for new lanes"), "{line}");
+    assert!(line.ends_with("B; the folders of 'c', 'b' are kept for new lanes"), "{line}");
     assert!(out.stderr.contains("hint: free that too, for good: PROQ_TRASH_KEEP=0 git proq gc\n"));
     assert_eq!(spawn_and_find_reused_lane(&sandbox, "x").as_deref(), Some("c"));
     let trash = sandbox.proq(&["gc", "--json"]).json()["trash"].clone();

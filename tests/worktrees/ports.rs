@@ -78,7 +78,7 @@ fn assigns_only_free_ports_and_reuses_released_ones() {
     let stderr = sandbox.proq(&["spawn", "--empty", "-n", "b"]).stderr;
     assert_eq!(first_port(&sandbox, "b"), 0, "there is one block, and it is a's");
     let warning = format!(
-        "lane 'b' has no ports: other lanes have all of lane.ports ({range}), or somebody listens there\n"
+        "lane 'b' has no ports: other lanes have all of lane.ports ({range}), or another program uses them\n"
     );
     assert!(stderr.contains(&warning), "{stderr}");
     sandbox.program("robot", &format!("{PRINT_PORTS} > $ROOT/agent"));

@@ -75,7 +75,7 @@ fn verbose_lists_copies_and_unmatched_patterns() {
     sandbox.git(&["config", "proq.lane.setup", "true"]);
     let out = sandbox.proq(&["-v", "spawn", "--empty", "-n", "x"]);
     let notes: Vec<&str> = out.stderr.lines().filter(|line| !line.starts_with("files: ")).collect();
-    let unmatched = "names nothing that the main checkout has uncommitted";
+    let unmatched = "matches no uncommitted file of the main checkout";
     let expected = [
         &format!(".worktreeinclude: '.evn' {unmatched}"),
         &format!(".worktreeinclude: 'a.txt' {unmatched}"),
@@ -177,7 +177,7 @@ fn set_up_writes_nothing_outside_the_lane() {
     let out = sandbox.proq(&["spawn", "--empty", "-n", "x", "--base", "trap"]);
     assert_eq!(out.code, 0, "{}", out.to_text());
     assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 0, "{}", out.stderr);
-    let warning = "not copied: cache/sub: something else stands there in the lane\n";
+    let warning = "not copied: cache/sub: the lane has something else in its place\n";
     assert!(out.stderr.contains(warning), "{}", out.stderr);
     let cache = sandbox.lane_path("x").join("cache");
     assert!(cache.join("sub").is_symlink() && cache.join("file").is_symlink() && cache.join("fine").exists());
@@ -267,7 +267,7 @@ fn lane_has_env_file_with_names_and_ports() {
     sandbox.sh("git add -f .env.proq; git commit -qm env");
     let stderr = spawn_lane(&sandbox, "y");
     assert!(
-        stderr.contains("lane.env: '.env.proq' was not written: the lane has a file of that name"),
+        stderr.contains("cannot write lane.env '.env.proq': the lane has a file with this name"),
         "{stderr}"
     );
     assert_eq!(std::fs::read_to_string(sandbox.lane_path("y").join(".env.proq")).unwrap(), "theirs");

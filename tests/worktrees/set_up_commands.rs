@@ -56,12 +56,7 @@ fn set_up_runs_in_lane_between_copies_and_agent() {
     assert_eq!(sandbox.proq(&["logs", "x", "--setup"]).ok().matches("talk\n").count(), 1);
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "y", "--no-setup"]).ok();
     assert!(!sandbox.lane_path("y").join("made").exists());
-    assert!(
-        sandbox
-            .proq(&["logs", "y", "--setup"])
-            .fails(1)
-            .contains("no lane.setup command was run in lane 'y'")
-    );
+    assert!(sandbox.proq(&["logs", "y", "--setup"]).fails(1).contains("lane 'y' ran no lane.setup command"));
 }
 
 /// Promise: new-lane/set-up-failure
@@ -75,9 +70,9 @@ fn failing_command_undoes_lane_and_keeps_log() {
     let before = RepoState::capture(&sandbox);
     insta::assert_snapshot!(sandbox.proq(&SPAWN_EMPTY).to_text(), @r"
     --- stderr
-    error: 'echo no network; exit 7' failed while lane 'x' was got ready (exit code 7): no network; no new lane was made
+    error: cannot set up lane 'x': `echo no network; exit 7` failed (exit code 7): no network; the lane was not created
     hint: see what it wrote: git proq logs x --setup
-    hint: or leave them out: git proq spawn --no-setup …
+    hint: or add --no-setup to skip it
     --- code 4
     ");
     RepoState::capture(&sandbox).assert_same(&before, "taken back");
@@ -159,19 +154,19 @@ fn repository_commands_need_approval() {
     sandbox.program("robot", "true");
     insta::assert_snapshot!(sandbox.proq(&SPAWN_EMPTY).to_text(), @r"
     --- stderr
-    error: [ROOT]/repo/proq.toml has lane.setup commands that you have not approved: touch $ROOT/ran; nothing was made
-    hint: let them run: git proq approve
-    hint: or leave them out: git proq spawn --no-setup …
+    error: cannot set up the lane: you have not approved lane.setup of [ROOT]/repo/proq.toml: touch $ROOT/ran
+    hint: read and approve them: git proq approve
+    hint: or add --no-setup to skip them
     --- code 1
     ");
     for args in [&["spawn", "robot", "go", "--count", "2"][..], &["spawn", "robot", "go"]] {
-        assert!(sandbox.proq(args).fails(1).contains("that you have not approved"));
+        assert!(sandbox.proq(args).fails(1).contains("you have not approved"));
     }
     assert!(!sandbox.root().join("ran").exists());
     assert_eq!(file_names(&sandbox.repo.join(".proq-worktrees")), [""; 0]);
     let _ = sandbox.proq(&["spawn", "-n", "y", "--no-setup", "--wait", "robot", "go"]).ok();
     // A lane is not removed for a replacement that cannot be created.
-    assert!(sandbox.proq(&["redispatch", "y"]).fails(1).contains("that you have not approved"));
+    assert!(sandbox.proq(&["redispatch", "y"]).fails(1).contains("you have not approved"));
     assert!(sandbox.lane_path("y").exists());
     let _ = sandbox.proq(&["approve", "--yes"]).ok();
     let _ = sandbox.proq(&SPAWN_EMPTY).ok();

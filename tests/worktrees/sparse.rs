@@ -80,11 +80,7 @@ fn sparse_lane_has_folders_of_its_scope() {
         let mut args = vec!["spawn", "--empty", "--sparse", "-n", "x"];
         args.extend(scope.iter().flat_map(|glob| ["--scope", glob]));
         let out = sandbox.proq(&[&args[..], &["-v"]].concat());
-        assert!(
-            out.stderr.contains("by git: the checkout is sparse, and the one to copy from is not"),
-            "{}",
-            out.to_text()
-        );
+        assert!(out.stderr.contains("by git: the sparse checkouts differ"), "{}", out.to_text());
         let lane = sandbox.lane_path("x");
         assert_eq!(checked_out_files(&sandbox, &lane), expected, "{scope:?}");
         assert_clean(&sandbox, &lane);
@@ -102,7 +98,7 @@ fn refuses_sparse_lane_without_scope() {
     let sandbox = sandbox_with_folders();
     insta::assert_snapshot!(sandbox.proq(&["spawn", "--empty", "--sparse", "-n", "x"]).to_text(), @r#"
     --- stderr
-    error: --sparse checks out what the scope names, and there is no scope; nothing was made
+    error: cannot use --sparse: there is no --scope
     hint: for example: git proq spawn claude "implement payments" --sparse --scope src/pay/
     --- code 2
     "#);
@@ -239,8 +235,8 @@ fn refused_landing_hints_resolve_edits_outside_cone() {
         for hint_index in 0..2 {
             let sandbox = sandbox_with_edit_outside_patterns(before, after);
             let mut text = sandbox.proq(&["merge", "one"]).fails(1);
-            assert!(text.contains("stand in the way: d/e/x; nothing was changed"), "{text}");
-            if text.contains("have it look again") {
+            assert!(text.contains("are in the way: d/e/x; nothing was changed"), "{text}");
+            if text.contains("make git check ") {
                 sandbox.sh(&hint_commands(&sandbox, &text)[0]);
                 text = sandbox.proq(&["merge", "one"]).fails(1);
             }

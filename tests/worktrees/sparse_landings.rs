@@ -102,7 +102,7 @@ fn undo_refuses_file_in_the_way_by_name() {
         let landed = WorktreeState::capture(&sandbox, &sandbox.repo);
         for args in [&["undo", "--dry-run"][..], &["undo"]] {
             let error = sandbox.proq(args).fails(1);
-            assert!(error.contains(&format!("stand in the way: {named}")), "{mine}: {error}");
+            assert!(error.contains(&format!("are in the way: {named}")), "{mine}: {error}");
             assert_same_image(&landed, &WorktreeState::capture(&sandbox, &sandbox.repo));
         }
     }

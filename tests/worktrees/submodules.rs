@@ -92,7 +92,7 @@ fn missing_submodule_stays_empty_with_warning() {
     );
     let (lane, out) = spawn_lane(&sandbox, "y");
     assert!(
-        out.stderr.contains("submodule sub/in of lane 'y' is empty: the main checkout has not got it"),
+        out.stderr.contains("submodule sub/in of lane 'y' is empty: the main checkout lacks it"),
         "{}",
         out.to_text()
     );
@@ -100,7 +100,7 @@ fn missing_submodule_stays_empty_with_warning() {
     sandbox.sh("rm -rf .git/modules");
     let (lane, out) = spawn_lane(&sandbox, "z");
     assert!(
-        out.stderr.contains("submodule sub of lane 'z' is empty: the main checkout has not got it"),
+        out.stderr.contains("submodule sub of lane 'z' is empty: the main checkout lacks it"),
         "{}",
         out.to_text()
     );
@@ -185,11 +185,11 @@ fn hostile_gitmodules_entries_have_no_effect() {
     let link = sandbox.git(&["rev-parse", "HEAD:sub"]);
     sandbox.sh("git init -q ../target; git -C ../target commit -q --allow-empty -m t; ln -s \"$ROOT/target/.git\" .git/modules/linked");
     for (name, url, expected) in [
-        ("../../../evil", "x", "its name in .gitmodules is none that git takes"),
-        ("a/../../b", "x", "its name in .gitmodules is none that git takes"),
+        ("../../../evil", "x", "git does not accept its name in .gitmodules"),
+        ("a/../../b", "x", "git does not accept its name in .gitmodules"),
         ("sub/modules/in", "-u./evil", ""),
-        ("other", "ext::sh -c touch% \"$ROOT/evil\"", "the main checkout has not got it"),
-        ("linked", "x", "the main checkout has not got it"),
+        ("other", "ext::sh -c touch% \"$ROOT/evil\"", "the main checkout lacks it"),
+        ("linked", "x", "the main checkout lacks it"),
     ] {
         sandbox.sh(&format!(
             "git switch -q -C hostile main; git config -f .gitmodules 'submodule.{name}.path' bad; git config -f .gitmodules 'submodule.{name}.url' '{url}'

@@ -47,7 +47,7 @@ fn reports_changes_in_main_checkout() {
     assert_eq!(
         escape_messages(&sandbox),
         [
-            "while the agent of lane 'x' ran, these changed in the main checkout: edited, fine, new, tracked and 1 more; that may have been you: nothing says who it was"
+            "while the agent of lane 'x' ran, these changed in the main checkout: edited, fine, new, tracked and 1 more; git-proq cannot tell who changed them: this agent, you"
         ]
     );
     assert_eq!(
@@ -68,7 +68,7 @@ fn reports_changes_in_idle_lane() {
     assert_eq!(
         escape_messages(&sandbox),
         [
-            "while the agent of lane 'x' ran, these changed in lane 'idle': draft, new, work; that may have been you: nothing says who it was"
+            "while the agent of lane 'x' ran, these changed in lane 'idle': draft, new, work; git-proq cannot tell who changed them: this agent, you"
         ]
     );
     let all = sandbox.events("lane.escape");
@@ -88,7 +88,7 @@ fn explained_changes_are_not_reported() {
     assert_eq!(
         escape_messages(&sandbox),
         [
-            "while the agent of lane 'x' ran, these changed in the main checkout: notes; that may have been you: nothing says who it was"
+            "while the agent of lane 'x' ran, these changed in the main checkout: notes; git-proq cannot tell who changed them: this agent, you"
         ]
     );
     // A landing changes the files of the main checkout; a preview parks edits and restores them.
@@ -113,7 +113,7 @@ fn concurrent_agents_are_both_named() {
     let messages = escape_messages(&sandbox);
     let message = |lane: &str, other: &str| {
         format!(
-            "while the agent of lane '{lane}' ran, these changed in the main checkout: odd; that may have been you, or the agent of lane '{other}': nothing says who it was"
+            "while the agent of lane '{lane}' ran, these changed in the main checkout: odd; git-proq cannot tell who changed them: this agent, you, or the agent of lane '{other}'"
         )
     };
     assert_eq!(messages, [message("x", "y"), message("y", "x")]);
@@ -130,7 +130,7 @@ fn reports_changes_beside_read_only_run() {
     assert_eq!(
         escape_messages(&sandbox),
         [
-            "while the agent of lane 'x', which was only to look, ran, these changed in the main checkout: made; that may have been you: nothing says who it was"
+            "while the agent of lane 'x', which was read-only, ran, these changed in the main checkout: made; git-proq cannot tell who changed them: this agent, you"
         ]
     );
 }

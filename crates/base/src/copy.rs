@@ -44,16 +44,16 @@ impl FileStamp {
 #[derive(Debug, thiserror::Error)]
 pub enum CopyError {
     /// The source is gone, has become another kind of file, or was written to during the copy.
-    #[error("it was written to at the same time")]
+    #[error("it changed while being copied")]
     SourceChanged,
     /// The source may not be read.
-    #[error("it may not be read")]
+    #[error("permission denied")]
     Unreadable,
     /// The target already exists.
-    #[error("something stands in its place")]
+    #[error("the target exists")]
     TargetExists,
     /// The caller canceled the copy.
-    #[error("it was stopped")]
+    #[error("interrupted")]
     Canceled,
     /// Reading or writing failed.
     #[error("{0}")]

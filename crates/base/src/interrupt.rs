@@ -23,17 +23,17 @@ const CANCEL_SIGNAL: u8 = 2;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error, Explain)]
 pub enum Interrupted {
     /// You pressed Ctrl-C, or a process sent TERM or HUP.
-    #[error("interrupted; nothing was left half-done")]
+    #[error("interrupted; nothing was left unfinished")]
     #[exit(with = Exit::Signal(received_signal()))]
     BySignal,
     /// The caller canceled the use case by its [`CancellationToken`].
-    #[error("canceled; nothing was left half-done")]
+    #[error("canceled; nothing was left unfinished")]
     #[exit(with = Exit::Signal(CANCEL_SIGNAL))]
     ByCaller,
     /// As one of the above, but a part of what was done is in effect and in the operation log.
-    #[error("{request}; what had landed, or could not be taken back, stays")]
+    #[error("{request}; merged lanes and what could not be undone are kept")]
     #[exit(with = *exit)]
-    #[hint("see what stays: git proq op show {operation}")]
+    #[hint("show what is kept: git proq op show {operation}")]
     InPart {
         /// How the stop was requested, in a word.
         request: &'static str,
@@ -43,9 +43,9 @@ pub enum Interrupted {
         operation: u64,
     },
     /// As one of the above, but what was begun could not be reverted yet.
-    #[error("{request}; what was begun could not all be taken back yet: the next command finishes it")]
+    #[error("{request}; some changes could not be undone yet; the next command finishes that")]
     #[exit(with = *exit)]
-    #[hint("have it put right, or see why it cannot be: git proq doctor")]
+    #[hint("repair it, or see why that fails: git proq doctor")]
     Unfinished {
         /// How the stop was requested, in a word.
         request: &'static str,
@@ -333,7 +333,7 @@ mod tests {
         outer.cancel();
         let error = require_no_signal().unwrap_err();
         let shown = (error.to_string(), error.exit());
-        assert_eq!(shown, ("canceled; nothing was left half-done".to_owned(), Exit::Signal(2)));
+        assert_eq!(shown, ("canceled; nothing was left unfinished".to_owned(), Exit::Signal(2)));
     }
 
     #[test]

@@ -20,7 +20,7 @@ pub struct LaneName(String);
 
 /// A text that is not the name of a lane.
 #[derive(Debug, thiserror::Error, Explain)]
-#[error("'{name}' cannot be a lane's name: {reason}")]
+#[error("cannot name a lane '{name}': {reason}")]
 #[exit(Usage)]
 #[hint("use lower-case letters, digits, '.', '_' and '-', at most 64: git proq spawn -n my-lane …")]
 pub struct InvalidLaneName {

@@ -166,7 +166,7 @@ fn resolve_path(path: &Path, links: LinkPolicy<'_>) -> io::Result<PathBuf> {
             let target = path.canonicalize()?;
             match target.starts_with(folder.canonicalize()?) {
                 true => Ok(target),
-                false => Err(invalid_input("it is a link that leads out of the repository")),
+                false => Err(invalid_input("it is a link that is outside of the repository")),
             }
         }
         _ => Err(invalid_input("it is a link")),
@@ -250,7 +250,7 @@ mod tests {
         symlink("file", top.join("in")).unwrap();
         symlink("../file", top.join("out")).unwrap();
         symlink("/dev/zero", top.join("zero")).unwrap();
-        let outside = "it is a link that leads out of the repository";
+        let outside = "it is a link that is outside of the repository";
         assert_eq!(read(&top.join("in"), 8, LinkPolicy::FollowBelow(&top)).unwrap(), b"x");
         assert_eq!(read_error(&top.join("out"), LinkPolicy::FollowBelow(&top)), outside);
         assert_eq!(read_error(&top.join("zero"), LinkPolicy::FollowBelow(&top)), outside);

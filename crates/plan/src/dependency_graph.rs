@@ -203,7 +203,7 @@ impl DependencyGraph {
                     && position.order == PhaseOrder::Serial
                     && need > index
                 {
-                    format!("the tasks of phase {} go one after the other", position.phase + 1)
+                    format!("the tasks of phase {} run one after the other", position.phase + 1)
                 } else {
                     continue;
                 };

@@ -45,8 +45,8 @@ pub enum PlanError {
         fix: String,
     },
     /// Two tasks have the same name.
-    #[error("{second}: task '{name}' is there twice; the other one is at {first}")]
-    #[hint("give one of them another ID")]
+    #[error("{second}: task '{name}' is defined twice; the other definition is at {first}")]
+    #[hint("give one of the tasks another ID")]
     DuplicateTask {
         /// The name of both tasks.
         name: String,
@@ -56,9 +56,9 @@ pub enum PlanError {
         second: SourceLocation,
     },
     /// A task depends on a task that does not exist.
-    #[error("{location}: task '{task}' needs '{need}', which is no task of this plan")]
+    #[error("{location}: task '{task}' needs '{need}', which is not a task of this plan")]
     #[hint(if let Some(near) = suggestion, "did you mean '{near}'?")]
-    #[hint(else, "add a task with the ID '{need}', or take it out of what '{task}' needs")]
+    #[hint(else, "add a task '{need}', or remove it from the needs of '{task}'")]
     UnknownNeed {
         /// The location of the dependency.
         location: SourceLocation,
@@ -70,9 +70,9 @@ pub enum PlanError {
         suggestion: Option<String>,
     },
     /// A task depends on a name that more than one task has.
-    #[error("{location}: task '{task}' needs '{need}', and there are several: {}", candidates.join(", "))]
+    #[error("{location}: task '{task}' needs '{need}', which is ambiguous: {}", candidates.join(", "))]
     #[hint(
-        "say which one: {}",
+        "use one of: {}",
         candidates.iter().map(|name| format!("'{name}'")).collect::<Vec<_>>().join(" or ")
     )]
     AmbiguousNeed {
@@ -87,7 +87,7 @@ pub enum PlanError {
     },
     /// A command for one task was given a source with another number of tasks.
     #[error("'{source_name}' is not one task but {count}")]
-    #[hint("name the folder of one task: tasks/AREA/ID-name")]
+    #[hint("name the folder of one task, such as tasks/payments/PAY-1-refunds")]
     NotSingleTask {
         /// The source, as it was named.
         source_name: String,
@@ -95,7 +95,7 @@ pub enum PlanError {
         count: usize,
     },
     /// Tasks depend on each other in a cycle.
-    #[error("{location}: these tasks need each other: {}", cycle_names.join(" -> "))]
+    #[error("{location}: these tasks depend on each other: {}", cycle_names.join(" -> "))]
     #[hint(with = [dependency_cycle_hint(cycle_names)])]
     DependencyCycle {
         /// The location where the first task names the second as its dependency.
@@ -117,7 +117,7 @@ pub enum PlanError {
         reason: String,
     },
     /// A task depends on one that is not done and not part of the plan.
-    #[error("{location}: task '{task}' needs '{need}', which is not done and no part of this plan")]
+    #[error("{location}: task '{task}' needs '{need}', which is not done and not part of this plan")]
     #[hint("include it: git proq plan {}", quote_for_shell(sources))]
     NeedNotIncluded {
         /// The location of the dependency.
@@ -131,14 +131,14 @@ pub enum PlanError {
         sources: Vec<String>,
     },
     /// A source lies outside of the repository.
-    #[error("{} leads out of the repository", path.display())]
-    #[hint("tasks are read from this repository only: move it there")]
+    #[error("{} is outside of the repository", path.display())]
+    #[hint("move it into the repository")]
     OutsideRepository {
         /// The path, as it was named.
         path: PathBuf,
     },
     /// A file cannot be read.
-    #[error("could not read {}", path.display())]
+    #[error("cannot read {}", path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,
@@ -147,7 +147,7 @@ pub enum PlanError {
         source: std::io::Error,
     },
     /// A file is not UTF-8 text.
-    #[error("{} is no text in UTF-8", path.display())]
+    #[error("{} is not UTF-8 text", path.display())]
     #[hint("save it as UTF-8")]
     NotUtf8 {
         /// The file.
@@ -155,7 +155,7 @@ pub enum PlanError {
     },
     /// A file exceeds the size limit for plans.
     #[error("{} is larger than {limit_mib} MiB", path.display())]
-    #[hint("divide it, and run one part after the other")]
+    #[hint("split it into several plans, and run them one after the other")]
     FileTooLarge {
         /// The file.
         path: PathBuf,
@@ -163,23 +163,23 @@ pub enum PlanError {
         limit_mib: u64,
     },
     /// A source has more tasks than a plan may have.
-    #[error("there are more than {max_tasks} tasks in it")]
-    #[hint("divide it, and run one part after the other")]
+    #[error("the plan has more than {max_tasks} tasks")]
+    #[hint("split it into several plans, and run them one after the other")]
     TooManyTasks {
         /// The largest allowed number of tasks.
         max_tasks: usize,
     },
     /// The name of a source does not determine its format.
-    #[error("what kind of plan '{source_name}' is cannot be told from its name")]
+    #[error("cannot tell the format of plan '{source_name}' from its name")]
     #[exit(Usage)]
-    #[hint("say what it is: git proq plan --format toml {source_name}")]
+    #[hint("name the format: git proq plan --format toml {source_name}")]
     UnknownFormat {
         /// The source, as it was named.
         source_name: String,
     },
     /// A source does not exist.
-    #[error("there is no '{source_name}' here")]
-    #[hint(if hint.is_empty(), "begin one: git proq plan --init")]
+    #[error("cannot find the plan '{source_name}'")]
+    #[hint(if hint.is_empty(), "create one: git proq plan --init")]
     #[hint(else, "{hint}")]
     SourceNotFound {
         /// The source, as it was named.
@@ -188,9 +188,9 @@ pub enum PlanError {
         hint: String,
     },
     /// More than one source was named for a format that is a single file.
-    #[error("a plan in {format} is one file, and {count} were named")]
+    #[error("a plan in {format} is one file, but {count} were given")]
     #[exit(Usage)]
-    #[hint("name one of them")]
+    #[hint("name one file")]
     TooManySources {
         /// The format of the sources.
         format: PlanFormat,
@@ -198,7 +198,7 @@ pub enum PlanError {
         count: usize,
     },
     /// A milestone was requested from a format that has none.
-    #[error("only a roadmap has milestones, and this is a plan in {format}")]
+    #[error("cannot use --milestone: only a roadmap has milestones, and this plan is in {format}")]
     #[exit(Usage)]
     #[hint("leave --milestone out")]
     MilestonesUnsupported {
@@ -208,7 +208,7 @@ pub enum PlanError {
     /// The roadmap has no milestone of the given title.
     #[error("{file} has no milestone '{milestone}'")]
     #[hint(if let Some(near) = suggestion, "did you mean '{near}'?")]
-    #[hint(else, "what there is: {}", titles.join(", "))]
+    #[hint(else, "milestones: {}", titles.join(", "))]
     UnknownMilestone {
         /// The file of the roadmap.
         file: String,
@@ -220,8 +220,8 @@ pub enum PlanError {
         titles: Vec<String>,
     },
     /// The given title matches more than one milestone.
-    #[error("{file} has several milestones that '{milestone}' could mean: {}", candidates.join(", "))]
-    #[hint("type more of its title")]
+    #[error("{file} has several milestones that match '{milestone}': {}", candidates.join(", "))]
+    #[hint("type more of the title")]
     AmbiguousMilestone {
         /// The file of the roadmap.
         file: String,
@@ -231,11 +231,11 @@ pub enum PlanError {
         candidates: Vec<String>,
     },
     /// Every item of the roadmap is ticked.
-    #[error("every item of {file} is ticked")]
-    #[hint(if last_milestone.is_empty(), "add what is to be done, as '- [ ] …'")]
+    #[error("all items of {file} are done")]
+    #[hint(if last_milestone.is_empty(), "add an item that starts with '- [ ]'")]
     #[hint(
         else,
-        "look at what was done: git proq plan {}",
+        "show a milestone: git proq plan {}",
         quote_for_shell(&[file.clone(), "--milestone".to_owned(), last_milestone.clone()])
     )]
     AllItemsDone {
@@ -246,7 +246,7 @@ pub enum PlanError {
     },
     /// The source has no tasks.
     #[error("there is no task in {source_name}")]
-    #[hint("see what a plan looks like: git proq plan --init -")]
+    #[hint("show an example of a plan: git proq plan --init -")]
     NoTasks {
         /// The source, as it was named.
         source_name: String,
@@ -267,12 +267,12 @@ impl PlanError {
 /// Returns the hint for a cycle of dependencies. `names` ends with its first name again.
 fn dependency_cycle_hint(names: &[String]) -> Cow<'static, str> {
     if names.len() == 2 {
-        return "take it out: it cannot wait for itself".into();
+        return "remove it: a task cannot wait for itself".into();
     }
     let last = names.len().saturating_sub(2);
     let (from, to) = (names.get(last), names.last());
     let (from, to) = (from.map_or("", |n| n), to.map_or("", |n| n));
-    format!("one of them has to go first: for example, let '{from}' not need '{to}'").into()
+    format!("one of them has to come first: for example, let '{from}' not need '{to}'").into()
 }
 
 /// Joins words into a command line, quoted for a POSIX shell.

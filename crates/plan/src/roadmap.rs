@@ -271,7 +271,7 @@ impl<'t> RoadmapReader<'t> {
         let location = self.locator.locate(closed.line_start + closed.item.text_offset_in_line);
         let (id, title) = id_and_title(closed.item.text);
         if title.is_empty() {
-            let text = "this item says nothing, and is passed over".to_owned();
+            let text = "this item is empty and is skipped".to_owned();
             self.source_notes.push(SourceNote { location, text });
             return;
         }

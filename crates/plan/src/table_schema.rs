@@ -164,7 +164,7 @@ impl TableSchema {
             KEY_ALIASES.iter().find(|(word, key)| *word == lower_key && known_keys().any(|k| k == *key));
         let hint = match alias.map(|(_, key)| *key).or_else(|| closest_match(&entry.key, known_keys())) {
             Some(suggestion) => format!("did you mean '{suggestion}'?"),
-            None => format!("what there is: {}", self.key_list()),
+            None => format!("known: {}", self.key_list()),
         };
         PlanError::invalid(&entry.location, message, hint)
     }

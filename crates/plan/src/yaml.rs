@@ -43,8 +43,8 @@ impl NodeReader<'_> {
             let value = match event {
                 Event::Scalar(text, style, ..) => scalar_value(text.into_owned(), style),
                 Event::SequenceStart(..) | Event::MappingStart(..) if depth == MAX_DEPTH => {
-                    let message = format!("lists and tables lie in each other more than {MAX_DEPTH} deep");
-                    let hint = "see what a plan looks like: git proq plan --init -";
+                    let message = format!("lists and tables are nested more than {MAX_DEPTH} deep");
+                    let hint = "show an example of a plan: git proq plan --init -";
                     return Err(PlanError::invalid(&location, message, hint));
                 }
                 Event::SequenceStart(..) => NodeValue::List(self.read_items(depth + 1)?),
@@ -52,10 +52,10 @@ impl NodeReader<'_> {
                 Event::SequenceEnd | Event::MappingEnd => return Ok(None),
                 Event::Alias(_) => {
                     let message = "an alias (*) cannot be used here";
-                    return Err(PlanError::invalid(&location, message, "write out what it stands for"));
+                    return Err(PlanError::invalid(&location, message, "write its value instead"));
                 }
                 Event::DocumentStart(_) if self.has_document => {
-                    let message = "there is a second document in it";
+                    let message = "the file has a second document";
                     return Err(PlanError::invalid(&location, message, "leave one in each file"));
                 }
                 Event::DocumentStart(_) => {
@@ -111,7 +111,7 @@ fn unique_key(entries: &[TableEntry], node: SourceNode) -> Result<String, PlanEr
         }
     };
     if entries.iter().any(|entry| entry.key == key) {
-        let message = format!("'{}' is there twice", terminal_text::escape_line(&key));
+        let message = format!("'{}' is defined twice", terminal_text::escape_line(&key));
         return Err(PlanError::invalid(&node.location, message, "leave one of them out"));
     }
     Ok(key)

@@ -44,7 +44,7 @@ fn assert_recovered(sandbox: &Sandbox, next: &Output) -> String {
 #[track_caller]
 pub fn assert_tidy(sandbox: &Sandbox) {
     let git = sandbox.repo.join(".git");
-    assert_eq!(file_names(&git.join("proq/work")), [""; 0], "what is under way");
+    assert_eq!(file_names(&git.join("proq/work")), [""; 0], "what is in progress");
     let mut leftovers = Vec::new();
     find_locks(&git, &git, &mut leftovers);
     assert_eq!(leftovers, [""; 0], "locks and drafts");

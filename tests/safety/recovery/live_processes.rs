@@ -50,7 +50,7 @@ fn recovery_waits_for_git_of_killed_command() {
     // The real git runs now and writes files.
     sandbox.write_pipe("go");
     let output = next.wait_with_output().unwrap();
-    assert!(String::from_utf8_lossy(&output.stderr).contains("was cut short"), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("was interrupted"), "{output:?}");
     recover(&sandbox);
     RepoState::capture(&sandbox).assert_same(&before, "after recovery");
 }
@@ -141,7 +141,7 @@ fn undo_that_waited_for_landing_changes_nothing() {
     drop(stopped);
     assert_eq!(landing.exit_code(), Some(0));
     let error = stderr_lines.next();
-    assert!(error.contains("is not the last one that stands"), "{error}");
+    assert!(error.contains("is not the last one in effect"), "{error}");
     assert_eq!(KilledOnDrop(undo).exit_code(), Some(1));
     assert_eq!((sandbox.git(&["status", "--porcelain"]), &*sandbox.read("one.txt")), (before, "one\n"));
     let _ = sandbox.proq(&["preview", "two"]).ok();
@@ -200,7 +200,7 @@ fn interrupted_command_keeps_finished_landing() {
     let out =
         sandbox.output(with_git_wrapper(&sandbox, "read-tree -m -u", "kill -INT $PPID", &["merge", "one"]));
     insta::assert_snapshot!(out.to_text(), @r"
-    landed one on main (cc6dcaf6); the lane was kept: interrupted; nothing was left half-done
+    landed one on main (cc6dcaf6); the lane was kept: interrupted; nothing was left unfinished
     --- code 0
     ");
     assert_tidy(&sandbox);

@@ -76,12 +76,12 @@ fn recovery_waits_for_lock_that_git_could_not_remove() {
         .output(with_git_wrapper(&sandbox, "update-ref --stdin", leave_lock, &["preview", "--back"]))
         .fails(5);
     assert!(
-        text.contains("hint: if no git runs there any more: rm '[ROOT]/repo/.git/packed-refs.lock'"),
+        text.contains("hint: if no git command is running there: rm '[ROOT]/repo/.git/packed-refs.lock'"),
         "{text}"
     );
     for _ in 0..2 {
         let waiting = sandbox.proq(&["list"]);
-        assert!(waiting.stderr.contains("could not be put right yet"), "{}", waiting.to_text());
+        assert!(waiting.stderr.contains("cannot recover the interrupted command"), "{}", waiting.to_text());
     }
     std::fs::remove_file(sandbox.repo.join(".git/packed-refs.lock")).unwrap();
     let recovered = recover(&sandbox);
@@ -295,7 +295,8 @@ fn lock_of_another_git_is_named() {
     std::fs::write(&lock, "theirs").unwrap();
     let error = sandbox.proq(&["preview", "one"]).fails(5);
     assert!(
-        error.contains("another git command holds ") && error.contains("if no git runs there any more: rm "),
+        error.contains("another git command holds ")
+            && error.contains("if no git command is running there: rm "),
         "{error}"
     );
     std::fs::remove_file(&lock).unwrap();

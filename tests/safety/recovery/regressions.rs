@@ -25,7 +25,7 @@ fn killed_spawn_leaves_nothing() {
         kill_at(&sandbox, at, &["spawn", "--empty", "-n", "new"]);
         insta::allow_duplicates! {
             insta::assert_snapshot!(recover(&sandbox), @r#"
-            warning: `git proq spawn --empty -n new` was cut short (process [PID], begun 2026-01-02T03:04:05Z)
+            warning: `git proq spawn --empty -n new` was interrupted (process [PID], started 2026-01-02T03:04:05Z)
               taken back: lane new made
               everything is as it was before; run it again
             no lanes yet
@@ -79,8 +79,8 @@ fn task_of_killed_spawn_is_kept() {
     sandbox.write("../task.md", "many words\n");
     kill_at(&sandbox, "step.after:2", &["spawn", "--empty", "-n", "new", "-f", "../task.md"]);
     insta::assert_snapshot!(recover(&sandbox), @r#"
-    warning: what lane 'new' was to be asked is kept: [ROOT]/repo/.git/proq/trash/new-[ID]/worktree/task.md
-    warning: `git proq spawn --empty -n new -f ../task.md` was cut short (process [PID], begun 2026-01-02T03:04:05Z)
+    warning: saved the prompt of lane 'new': [ROOT]/repo/.git/proq/trash/new-[ID]/worktree/task.md
+    warning: `git proq spawn --empty -n new -f ../task.md` was interrupted (process [PID], started 2026-01-02T03:04:05Z)
       taken back: lane new made
       everything is as it was before; run it again
     no lanes yet
@@ -251,9 +251,9 @@ fn landing_is_completed_after_ref_update() {
     let sandbox = fixtures::lanes_with_one_conflict();
     kill_at(&sandbox, "transition.moved", &["merge", "--all"]);
     insta::assert_snapshot!(recover(&sandbox), @r"
-    warning: `git proq merge --all` was cut short (process [PID], begun 2026-01-02T03:04:05Z)
+    warning: `git proq merge --all` was interrupted (process [PID], started 2026-01-02T03:04:05Z)
       done: main 5c8c75d9 -> 7dfc51e6
-      run it again for the rest, or take it back: git proq undo 4
+      run it again for the rest, or undo it: git proq undo 4
     ");
     let states: Vec<_> =
         ["clash", "one", "two"].iter().map(|lane| sandbox.row(lane)["state"].clone()).collect();
@@ -270,8 +270,8 @@ fn recovery_report_omits_refs_that_never_moved() {
     let sandbox = fixtures::lanes_with_one_conflict();
     kill_at(&sandbox, "transition.locked", &["merge", "--all"]);
     insta::assert_snapshot!(recover(&sandbox), @r"
-    warning: `git proq merge --all` was cut short (process [PID], begun 2026-01-02T03:04:05Z)
-      taken back: what it had begun
+    warning: `git proq merge --all` was interrupted (process [PID], started 2026-01-02T03:04:05Z)
+      taken back: its changes
       everything is as it was before; run it again
     ");
 }
@@ -399,10 +399,7 @@ fn obstacles_to_recovery_are_renamed_and_kept() {
         sandbox.sh(put);
         let text = recover(&sandbox);
         let name = new_path.split('/').next().unwrap();
-        assert!(
-            text.contains(&format!("d stood where something else goes back to: it is {name} now")),
-            "{text}"
-        );
+        assert!(text.contains(&format!("d was in the place of a restored file: it is now {name}")), "{text}");
         sandbox.sh(&format!("test -d {name} && chmod 700 {name} || true"));
         assert!(sandbox.repo.join(new_path).symlink_metadata().is_ok(), "{put}");
         assert_eq!(sandbox.repo.join("d").read_link().unwrap().to_str(), Some("in"), "{put}");

@@ -216,7 +216,7 @@ fn reports_files_left_in_former_worktree() {
     sandbox.sh("rm -r .git/worktrees/base");
     let stderr = recover(&sandbox);
     assert!(
-        stderr.contains("base is not the worktree any more that it was; its files were left as they are"),
+        stderr.contains("base is not the same worktree as before; its files were not changed"),
         "{stderr}"
     );
     assert!(stderr.contains("the rest is as it was before"), "{stderr}");
@@ -256,11 +256,7 @@ fn landing_waits_for_locked_absent_worktree() {
     kill_at(&sandbox, "transition.brought", &["merge", "--no-cleanup", "one"]);
     sandbox.sh("git worktree lock ../base; mkdir ../disk; mv ../base ../disk");
     let refused = sandbox.proq(&["spawn", "--empty", "-n", "two"]);
-    assert!(
-        refused.code == 1 && refused.stderr.contains("base is not there any more"),
-        "{}",
-        refused.to_text()
-    );
+    assert!(refused.code == 1 && refused.stderr.contains("base no longer exists"), "{}", refused.to_text());
     sandbox.sh("mv ../disk/base ..; git worktree unlock ../base");
     let _ = recover(&sandbox);
     assert_eq!(sandbox.git_in(&sandbox.root().join("base"), &["status", "--short"]), USER_STATUS);

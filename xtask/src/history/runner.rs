@@ -20,7 +20,7 @@ pub(crate) const FORBIDDEN_OUTPUT: &[&str] = &[
     "error: git ",
     "already exists, no checkout",
     "could not be put right",
-    "could not all be taken back",
+    "could not be undone",
     "not everything could be",
     "(os error ",
     "panicked",

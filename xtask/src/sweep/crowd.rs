@@ -80,7 +80,7 @@ const ALLOWED_REFUSALS: &[&str] = &[
     "is not the last",
     "could not be moved",
     // Another process discarded the lane.
-    "it was removed before it could land",
+    "it was removed before it could be merged",
 ];
 
 /// Lets `processes` processes work for the requested time, and checks the repository afterwards. Returns

@@ -6,16 +6,15 @@ use crate::explain::Explain;
 #[derive(Debug, thiserror::Error, Explain)]
 pub enum Error {
     /// The program does not exist.
-    #[error("'{program}' was not found: no file of that name on PATH that can be executed")]
-    #[hint("see which agents are installed: git proq agents")]
-    #[hint("or give a command: git proq spawn -n NAME -- CMD ARGS…")]
+    #[error("cannot start '{program}': there is no such program on PATH")]
+    #[hint("list installed agents: git proq agents")]
     NotFound {
         /// Name or path of the program.
         program: String,
     },
     /// The program exists but cannot be started.
-    #[error("'{program}' could not be started")]
-    #[hint("see that it is executable and its interpreter exists")]
+    #[error("cannot start '{program}'")]
+    #[hint("check its interpreter: head -n 1 \"$(command -v {program})\"")]
     NotStarted {
         /// Path of the program.
         program: String,
@@ -24,7 +23,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// A signal could not be sent.
-    #[error("process {pid} could not be signaled")]
+    #[error("cannot signal process {pid}")]
     NotSignaled {
         /// Process id.
         pid: u32,

@@ -21,12 +21,12 @@ const MAX_OUTPUT_CHARS_SHOWN: usize = 200;
 #[derive(Debug, thiserror::Error, Explain)]
 pub enum Error {
     /// No git program on `PATH`.
-    #[error("git was not found on PATH")]
+    #[error("cannot find git on PATH")]
     #[hint("install git 2.39 or newer")]
     NoGit,
     /// The git program is older than the version git-proq requires.
     #[error("git {found_version} is too old; git-proq needs {minimum_version} or newer")]
-    #[hint("upgrade git, or put a newer one first on PATH")]
+    #[hint("upgrade git, or put a newer version first on PATH")]
     TooOld {
         /// The version found.
         found_version: String,
@@ -35,8 +35,8 @@ pub enum Error {
     },
     /// The folder is not in a repository.
     #[error("not a git repository: {}", dir.display())]
-    #[hint(if *named_by_git_dir_variable, "GIT_DIR is set and names no repository: unset GIT_DIR")]
-    #[hint(else, "run it inside a repository, or make one: git init")]
+    #[hint(if *named_by_git_dir_variable, "GIT_DIR is not a repository; unset it: unset GIT_DIR")]
+    #[hint(else, "run it inside a repository, or create one: git init")]
     NoRepository {
         /// Folder where the search started, or the value of `GIT_DIR`.
         dir: PathBuf,
@@ -44,8 +44,8 @@ pub enum Error {
         named_by_git_dir_variable: bool,
     },
     /// Environment variables name a worktree and a repository that do not belong together.
-    #[error("{} is no worktree of {}, which GIT_DIR names; nothing was changed", dir.display(), git_dir.display())]
-    #[hint("without the variables: env -u GIT_DIR -u GIT_WORK_TREE git proq …")]
+    #[error("{} is not a worktree of GIT_DIR {}; nothing was changed", dir.display(), git_dir.display())]
+    #[hint("unset the variables: unset GIT_DIR GIT_WORK_TREE")]
     MismatchedGitDir {
         /// Worktree that the variables name.
         dir: PathBuf,
@@ -53,8 +53,8 @@ pub enum Error {
         git_dir: PathBuf,
     },
     /// Another user owns the repository, and git makes no exception for it.
-    #[error("cannot use the repository at {}: git detected dubious ownership; nothing of it was read or run", dir.display())]
-    #[hint("if you trust who owns it: {trust_command}")]
+    #[error("cannot use the repository at {}: git detected dubious ownership; nothing was read or run", dir.display())]
+    #[hint("if you trust its owner: {trust_command}")]
     Untrusted {
         /// Worktree of the repository, or its git directory.
         dir: PathBuf,
@@ -62,21 +62,21 @@ pub enum Error {
         trust_command: String,
     },
     /// A bare repository was discovered but not named explicitly, and git's settings require that.
-    #[error("cannot use the bare repository at {}: safe.bareRepository is 'explicit'; nothing of it was read or run", dir.display())]
-    #[hint("name it, if you trust it: git --git-dir={} proq", shell_quote_path(dir))]
+    #[error("cannot use the bare repository at {}: safe.bareRepository is 'explicit'; nothing was read or run", dir.display())]
+    #[hint("if you trust it, name it: git --git-dir={} proq", shell_quote_path(dir))]
     BareNotNamedExplicitly {
         /// Git directory of the repository.
         dir: PathBuf,
     },
     /// The command needs a main checkout and the repository is bare.
-    #[error("this is a bare repository; it has no main checkout")]
-    #[hint("lanes work here, a preview needs a checkout: git clone")]
+    #[error("cannot use a bare repository here: it has no main checkout")]
+    #[hint("work in a clone of it, which has a checkout; see: git help clone")]
     Bare,
     /// A git command failed.
     #[error("`git {args}` failed: {}", first_error_line(stderr, status))]
     #[hint(
         if stderr.contains("No space left on device"),
-        "make room on the disk, then run the command again"
+        "free some disk space, then run the command again: df -h"
     )]
     Command {
         /// Arguments, joined for display.
@@ -88,9 +88,9 @@ pub enum Error {
     },
     /// A partial clone lacks files, and they could not be fetched.
     #[error(
-        "{missing_file_count} files of this commit are not in this partial clone, and git could not fetch them from {remote}; nothing was changed"
+        "cannot read {missing_file_count} files of this commit: this partial clone lacks them, and git could not fetch them from {remote}; nothing was changed"
     )]
-    #[hint("look whether it can be reached, then run this again: git fetch {remote}")]
+    #[hint("check whether git can reach it, then try again: git fetch {remote}")]
     NotFetched {
         /// Number of missing files.
         missing_file_count: usize,
@@ -101,16 +101,13 @@ pub enum Error {
         source: Box<Error>,
     },
     /// One of the user's filters that git applies to files failed.
-    #[error(
-        "a filter that git sends files through failed: {}; nothing was changed",
-        filter_error_line(stderr)
-    )]
-    #[hint(if !is_lfs, "see which programs they are: git config --get-regexp '^filter'")]
+    #[error("cannot convert files: a git filter failed: {}; nothing was changed", filter_error_line(stderr))]
+    #[hint(if !is_lfs, "list the filters: git config --get-regexp '^filter'")]
     #[hint(else if is_lfs_missing(stderr), "git-lfs is not on PATH here; install it: https://git-lfs.com")]
-    #[hint(else, "fetch what is missing, which says more: git lfs fetch")]
+    #[hint(else, "fetch the missing files: git lfs fetch")]
     #[hint(
         if *is_lfs && !is_lfs_missing(stderr),
-        "or have pointers in lanes: git config proq.lane.lfs pointer"
+        "or use pointers in lanes: git config proq.lane.lfs pointer"
     )]
     Filter {
         /// Complete standard error output of git and the filter.
@@ -122,9 +119,9 @@ pub enum Error {
     #[error("`git {args}` {}", describe_unparsed_output(fault_or_output))]
     #[hint(
         if fault_or_output.is_empty(),
-        "see whether the disk is full, or a limit was reached: df -h; ulimit -a"
+        "check disk space and limits: df -h; ulimit -a"
     )]
-    #[hint(else, "see which git it is: git --version; type -a git")]
+    #[hint(else, "check which git is used: git --version; type -a git")]
     UnexpectedOutput {
         /// Arguments, joined for display.
         args: String,
@@ -133,7 +130,7 @@ pub enum Error {
     },
     /// A revision does not resolve to a commit.
     #[error("'{rev}' is not a commit in this repository")]
-    #[hint("see what there is: git branch --all; git tag")]
+    #[hint("list branches and tags: git branch --all; git tag")]
     NoRev {
         /// Revision that was requested.
         rev: String,
@@ -142,9 +139,9 @@ pub enum Error {
     #[error(transparent)]
     Unusable(UnusableError),
     /// A file pattern is invalid.
-    #[error("'{glob}' names no files: {reason}; nothing was made")]
+    #[error("cannot use '{glob}' as a scope: {reason}")]
     #[exit(Usage)]
-    #[hint("name files from the top of the repository: --scope src/pay/ --scope '*.md'")]
+    #[hint("use paths from the top of the repository: --scope src/pay/ --scope '*.md'")]
     InvalidGlob {
         /// Pattern as given.
         glob: String,
@@ -152,7 +149,7 @@ pub enum Error {
         reason: &'static str,
     },
     /// An object could not be read.
-    #[error("could not read {object}")]
+    #[error("cannot read {object}")]
     ObjectFailure {
         /// Description of the object, such as `history of <id>`.
         object: String,
@@ -161,8 +158,8 @@ pub enum Error {
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// A file could not be read, written or moved.
-    #[error("could not {verb} {}", path.display())]
-    #[hint(if source.kind() == ErrorKind::StorageFull, "make room on the disk, then run the command again")]
+    #[error("cannot {verb} {}", path.display())]
+    #[hint(if source.kind() == ErrorKind::StorageFull, "free some disk space, then run the command again: df -h")]
     Io {
         /// Failed action, as a verb.
         verb: &'static str,
@@ -174,7 +171,7 @@ pub enum Error {
     },
     /// An index has unmerged paths.
     #[error("{} has unmerged paths: {}", dir.display(), list_paths(unmerged_paths))]
-    #[hint("finish the merge first: git status")]
+    #[hint("see how to finish the merge: git -C {} status", shell_quote_path(dir))]
     Unmerged {
         /// Worktree of the index.
         dir: PathBuf,
@@ -183,7 +180,7 @@ pub enum Error {
     },
     /// Tracked files cannot be read, so their content cannot be saved.
     #[error("files in {} cannot be read: {}; nothing was changed", dir.display(), list_paths(unreadable_paths))]
-    #[hint("make them readable for you: chmod u+r {}", quote_first_path(unreadable_paths, dir))]
+    #[hint("make them readable: chmod u+r {}", quote_first_path(unreadable_paths, dir))]
     Unreadable {
         /// Worktree of the files.
         dir: PathBuf,
@@ -191,9 +188,9 @@ pub enum Error {
         unreadable_paths: Vec<RepoPath>,
     },
     /// Folders cannot be changed, or files cannot be removed.
-    #[error("{} cannot be changed in {}: its rights, or those of the file system, do not let you; nothing was changed", list_paths(unwritable_paths), dir.display())]
-    #[hint("make it writable for you: chmod u+rwx {}", quote_first_path(unwritable_paths, dir))]
-    #[hint("or, where chattr has made it immutable: chattr -i {}", quote_first_path(unwritable_paths, dir))]
+    #[error("{} cannot be changed in {}: permission denied; nothing was changed", list_paths(unwritable_paths), dir.display())]
+    #[hint("make it writable: chmod u+rwx {}", quote_first_path(unwritable_paths, dir))]
+    #[hint("or, if it is immutable: chattr -i {}", quote_first_path(unwritable_paths, dir))]
     NotWritable {
         /// Worktree of the paths.
         dir: PathBuf,
@@ -202,7 +199,7 @@ pub enum Error {
     },
     /// `git replace` replaces the content of files.
     #[error("`git replace` exchanges the content of files in {}: {}; nothing was changed", dir.display(), list_paths(replaced_paths))]
-    #[hint("take the replacement away first: git replace -d {first_replaced_blob}")]
+    #[hint("delete the replacement: git replace -d {first_replaced_blob}")]
     ReplacedBlobs {
         /// Worktree of the files.
         dir: PathBuf,
@@ -212,8 +209,8 @@ pub enum Error {
         replaced_paths: Vec<RepoPath>,
     },
     /// Something that is not a regular file or symlink is at a path where git has a file.
-    #[error("in {} stands what git cannot keep where it has a file: {}; nothing was changed", dir.display(), descriptions.join(", "))]
-    #[hint("move these away, then try again")]
+    #[error("cannot save files in {}: something else is in the place of tracked files: {}; nothing was changed", dir.display(), descriptions.join(", "))]
+    #[hint("move them away, then try again")]
     NotAFile {
         /// Worktree of the paths.
         dir: PathBuf,
@@ -221,8 +218,8 @@ pub enum Error {
         descriptions: Vec<String>,
     },
     /// A merge, rebase or similar operation is in progress.
-    #[error("a {git_operation} is under way in {}; nothing was changed", dir.display())]
-    #[hint("finish it, or give it up: {}", git_abort_command(git_operation))]
+    #[error("a {git_operation} is in progress in {}; nothing was changed", dir.display())]
+    #[hint("finish it, or abort it: {}", git_abort_command(git_operation))]
     OperationInProgress {
         /// Name of the operation, such as `merge`.
         git_operation: &'static str,
@@ -230,7 +227,7 @@ pub enum Error {
         dir: PathBuf,
     },
     /// Local changes would be overwritten.
-    #[error("local changes in {} stand in the way: {}; nothing was changed", dir.display(), list_paths(overlapping_paths))]
+    #[error("local changes in {} are in the way: {}; nothing was changed", dir.display(), list_paths(overlapping_paths))]
     #[hint(with = hint.command_hints(dir))]
     LocalChanges {
         /// Worktree with the changes.
@@ -241,8 +238,8 @@ pub enum Error {
         hint: LocalChangesRemedy,
     },
     /// Untracked or ignored files would be overwritten.
-    #[error("files that git does not track in {} stand in the way: {}; nothing was changed", dir.display(), list_paths(obstructing_paths))]
-    #[hint("move these files away, then try again")]
+    #[error("untracked files in {} are in the way: {}; nothing was changed", dir.display(), list_paths(obstructing_paths))]
+    #[hint("move them away, then try again")]
     Obstructed {
         /// Worktree of the files.
         dir: PathBuf,
@@ -252,8 +249,8 @@ pub enum Error {
     /// Another process holds git's lock on this index.
     #[error("another git command is running in {} ({} exists); nothing was changed", dir.display(), lock.display())]
     #[exit(Locked)]
-    #[hint("wait for it to end, then try again")]
-    #[hint("if no git runs there any more: rm {}", shell_quote_path(lock))]
+    #[hint("wait until it has ended, then try again")]
+    #[hint("if no git command is running there: rm {}", shell_quote_path(lock))]
     IndexLocked {
         /// Worktree of the index.
         dir: PathBuf,
@@ -261,14 +258,14 @@ pub enum Error {
         lock: PathBuf,
     },
     /// The index or its lock was replaced while git-proq held the lock.
-    #[error("the index of {} was replaced while its lock was held; it was left as it is", dir.display())]
-    #[hint("look at it first: git -C {} status", shell_quote_path(dir))]
+    #[error("the index of {} was replaced by another program while git-proq had locked it; nothing was changed", dir.display())]
+    #[hint("check the worktree: git -C {} status", shell_quote_path(dir))]
     IndexReplaced {
         /// Worktree of the index.
         dir: PathBuf,
     },
     /// Files changed between being checked and being moved.
-    #[error("{} changed while git-proq was at work: {}; they were put back", dir.display(), list_paths(raced_paths))]
+    #[error("{} changed while git-proq was running: {}; git-proq restored them", dir.display(), list_paths(raced_paths))]
     #[hint("run the command again")]
     Raced {
         /// Worktree of the files.
@@ -277,8 +274,8 @@ pub enum Error {
         raced_paths: Vec<RepoPath>,
     },
     /// An operation failed, and so did restoring the files.
-    #[error("files of {} could not all be put back; those that are missing are in {}", dir.display(), saved_dir.display())]
-    #[hint("make room, put them back by hand, then look: git -C {} status", shell_quote_path(dir))]
+    #[error("files of {} could not all be restored; the missing ones are in {}", dir.display(), saved_dir.display())]
+    #[hint("free some disk space, move the files back, then check: git -C {} status", shell_quote_path(dir))]
     RestoreFailed {
         /// Worktree of the files.
         dir: PathBuf,
@@ -289,10 +286,10 @@ pub enum Error {
         source: Box<Error>,
     },
     /// Another git command holds a lock that moving a ref requires.
-    #[error("'{ref_name}' could not be moved: another git command holds {}; nothing was changed", lock.display())]
+    #[error("cannot move '{ref_name}': another git command holds {}; nothing was changed", lock.display())]
     #[exit(Locked)]
-    #[hint("wait for it to end, then try again")]
-    #[hint("if no git runs there any more: rm {}", shell_quote_path(lock))]
+    #[hint("wait until it has ended, then try again")]
+    #[hint("if no git command is running there: rm {}", shell_quote_path(lock))]
     RefLocked {
         /// Name of the ref.
         ref_name: String,
@@ -300,7 +297,7 @@ pub enum Error {
         lock: PathBuf,
     },
     /// A ref did not have its expected value, or could not be locked.
-    #[error("'{ref_name}' could not be moved: {reason}; nothing was changed")]
+    #[error("cannot move '{ref_name}': {reason}; nothing was changed")]
     #[hint(with = [ref_failure_hint(ref_name, reason)])]
     RefNotMoved {
         /// Name of the ref.
@@ -375,12 +372,12 @@ pub fn list_paths(paths: &[RepoPath]) -> String {
 /// Describes output that git-proq cannot parse, with an excerpt of it.
 fn describe_unparsed_output(output: &str) -> String {
     if output.is_empty() {
-        return "ended well and answered nothing: what it wrote was lost".to_owned();
+        return "succeeded, but its output is missing".to_owned();
     }
     let excerpt: String = output.chars().take(MAX_OUTPUT_CHARS_SHOWN).collect();
     match output.len() - excerpt.len() {
-        0 => format!("gave an answer that is not understood: {excerpt}"),
-        more => format!("gave an answer that is not understood: {excerpt}… and {more} more bytes"),
+        0 => format!("printed unexpected output: {excerpt}"),
+        more => format!("printed unexpected output: {excerpt}… and {more} more bytes"),
     }
 }
 
@@ -395,11 +392,8 @@ mod tests {
             args: "write-tree".into(),
             fault_or_output: what.to_owned(),
         };
-        assert_eq!(
-            error_for("").to_string(),
-            "`git write-tree` ended well and answered nothing: what it wrote was lost"
-        );
-        assert_eq!(error_for("ab").to_string(), "`git write-tree` gave an answer that is not understood: ab");
+        assert_eq!(error_for("").to_string(), "`git write-tree` succeeded, but its output is missing");
+        assert_eq!(error_for("ab").to_string(), "`git write-tree` printed unexpected output: ab");
         let long = error_for(&"x".repeat(100_000)).to_string();
         assert!(long.len() < 300 && long.ends_with("… and 99800 more bytes"), "{long}");
         assert!(error_for("").exit() == Exit::Refused && error_for("ab").exit() == Exit::Refused);

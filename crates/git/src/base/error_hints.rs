@@ -23,12 +23,16 @@ pub(super) fn ref_failure_hint(name: &str, reason: &str) -> Cow<'static, str> {
     let conflicting_ref =
         reason.split_once("' exists; cannot create").and_then(|(before, _)| before.rsplit_once('\''));
     if let Some(branch) = conflicting_ref.and_then(|(_, other)| other.strip_prefix(BRANCH_PREFIX)) {
-        return format!("rename the branch in its way: git branch -m {} NEW-NAME", shell_quote(branch))
-            .into();
+        return format!(
+            "rename the conflicting branch: git branch -m {} {}",
+            shell_quote(branch),
+            shell_quote(&format!("{}-old", branch.replace('/', "-")))
+        )
+        .into();
     }
     if reason.ends_with("reference broken") || reason.ends_with("Too many levels of symbolic links") {
         let remove = broken_ref_removal_command(name);
-        return format!("its file holds no commit; remove it, then run the command again: {remove}").into();
+        return format!("its file has no commit; remove it, then run the command again: {remove}").into();
     }
     "run the command again".into()
 }

@@ -21,7 +21,7 @@ const NO_GPG_OUTPUT: &str = "(no gpg output)";
 pub enum FailedProgram {
     /// A required clean filter failed, so git may not save a file.
     #[error("cannot save {path} in {}: its clean filter '{filter}' fails: {reason}; nothing was changed", dir.display())]
-    #[hint("have git keep such files as they are: git config {} false", required_filter_setting(filter))]
+    #[hint("let git keep such files unfiltered: git config {} false", required_filter_setting(filter))]
     CleanFilter {
         /// Worktree of the file.
         dir: PathBuf,
@@ -34,8 +34,8 @@ pub enum FailedProgram {
     },
     /// The program that signs commits failed.
     #[error("cannot sign a commit, which commit.gpgSign asks for: {reason}; nothing was changed")]
-    #[hint("name the key to sign with: git config user.signingKey KEY")]
-    #[hint("or have commits made without a signature: git config commit.gpgSign false")]
+    #[hint("show which key is used: git config --show-origin user.signingKey")]
+    #[hint("or create commits without a signature: git config commit.gpgSign false")]
     Signature {
         /// Last line of output about the signature.
         reason: String,
@@ -150,7 +150,7 @@ mod tests {
         );
         assert_eq!(
             found.hints(),
-            ["have git keep such files as they are: git config 'filter.my f.required' false"]
+            ["let git keep such files unfiltered: git config 'filter.my f.required' false"]
         );
         assert!(
             FailedProgram::from_clean_filter(Path::new("/w"), "fatal: a: smudge filter f failed").is_none()

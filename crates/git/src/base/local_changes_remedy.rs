@@ -53,15 +53,15 @@ impl LocalChangesRemedy {
         let commit = || format!("commit them first: {} commit -am WIP", git_command_in(dir)).into();
         match self {
             LocalChangesRemedy::CommitOrStash => {
-                vec![commit(), format!("or set them aside: {} stash push", git_command_in(dir)).into()]
+                vec![commit(), format!("or stash them: {} stash push", git_command_in(dir)).into()]
             }
             LocalChangesRemedy::IntentToAdd => {
-                vec![commit(), format!("or set them aside: {}", add_and_stash_command(dir)).into()]
+                vec![commit(), format!("or stash them: {}", add_and_stash_command(dir)).into()]
             }
             LocalChangesRemedy::OutsideSparse => vec![
                 format!("commit them first: {0} add --sparse -u && {0} commit -m WIP", git_command_in(dir))
                     .into(),
-                format!("or set them aside: {} stash push", git_command_in(dir)).into(),
+                format!("or stash them: {} stash push", git_command_in(dir)).into(),
             ],
             LocalChangesRemedy::Commit { .. } => vec![commit()],
             LocalChangesRemedy::Stash
@@ -78,36 +78,27 @@ impl LocalChangesRemedy {
         match self {
             LocalChangesRemedy::CommitOrStash
             | LocalChangesRemedy::OutsideSparse
-            | LocalChangesRemedy::Stash => {
-                format!("set them aside first: {} stash push", git_command_in(dir)).into()
-            }
-            LocalChangesRemedy::IntentToAdd => {
-                format!("set them aside first: {}", add_and_stash_command(dir)).into()
-            }
+            | LocalChangesRemedy::Stash => format!("stash them: {} stash push", git_command_in(dir)).into(),
+            LocalChangesRemedy::IntentToAdd => format!("stash them: {}", add_and_stash_command(dir)).into(),
             LocalChangesRemedy::Rename(paths) => {
                 let commands: Vec<String> =
                     paths.iter().take(MAX_PATHS_NAMED).map(|path| rename_command(dir, path)).collect();
-                format!(
-                    "git would remove what it does not track there; give it another name: {}",
-                    commands.join(" && ")
-                )
-                .into()
+                format!("rename it, because git would delete its untracked files: {}", commands.join(" && "))
+                    .into()
             }
             LocalChangesRemedy::StashInSubmodules(paths) => {
                 let stash_command = |path: &RepoPath| {
                     format!("{} stash push --include-untracked", git_command_in(&path.to_fs_path(dir)))
                 };
                 let commands: Vec<String> = paths.iter().take(MAX_PATHS_NAMED).map(stash_command).collect();
-                format!("set them aside in the submodule: {}", commands.join(" && ")).into()
+                format!("stash them in the submodule: {}", commands.join(" && ")).into()
             }
-            LocalChangesRemedy::Commit { assume_unchanged: assumed } => format!(
-                "git was told not to look at all files; have it look again: {}",
-                unflag_commands(dir, assumed, &[])
-            )
-            .into(),
+            LocalChangesRemedy::Commit { assume_unchanged: assumed } => {
+                format!("make git check all files again: {}", unflag_commands(dir, assumed, &[])).into()
+            }
             LocalChangesRemedy::Unflag { assume_unchanged: assumed, skip_worktree: skipped } => {
                 let commands = unflag_commands(dir, assumed, skipped);
-                format!("git was told not to look at them; have it look again: {commands}").into()
+                format!("make git check these files again: {commands}").into()
             }
         }
     }

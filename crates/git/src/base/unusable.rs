@@ -20,7 +20,7 @@ pub enum UnusableError {
     /// HEAD is a symbolic link to a ref that has no file, which the library cannot follow.
     #[error("cannot open {}: HEAD is a symbolic link to {ref_name}, which has no file of its own", git_dir.display())]
     #[hint(
-        "have git write the name there: git --git-dir={} -c core.preferSymlinkRefs=false symbolic-ref HEAD {ref_name}",
+        "make HEAD a regular file: git --git-dir={} -c core.preferSymlinkRefs=false symbolic-ref HEAD {ref_name}",
         shell_quote_path(git_dir)
     )]
     SymlinkHead {
@@ -31,7 +31,7 @@ pub enum UnusableError {
     },
     /// The repository is configured as bare, although it has a checkout, which commands would not update.
     #[error("cannot use the repository at {}: core.bare is true, although files are checked out there; nothing was changed", dir.display())]
-    #[hint("have the checkout back: git config --file {} --unset-all core.bare", shell_quote_path(config))]
+    #[hint("restore the checkout: git config --file {} --unset-all core.bare", shell_quote_path(config))]
     BareWithCheckout {
         /// Top of the checkout.
         dir: PathBuf,
@@ -42,13 +42,13 @@ pub enum UnusableError {
     #[error("cannot use the repository {}: core.worktree is {}, from where git does not find it; nothing was changed", git_dir.display(), dir.display())]
     #[hint(
         if dir.is_dir() && !dir.join(".git").exists(),
-        "have git find it: echo gitdir: {} > {}",
+        "let git find it: echo gitdir: {} > {}",
         shell_quote_path(git_dir),
         shell_quote_path(&dir.join(".git"))
     )]
     #[hint(
         else,
-        "have the checkout beside it again: git config --file {} --unset-all core.worktree",
+        "use the checkout beside it again: git config --file {} --unset-all core.worktree",
         shell_quote_path(config)
     )]
     CheckoutElsewhere {
@@ -63,12 +63,12 @@ pub enum UnusableError {
     #[error("cannot use the repository {}: with extensions.worktreeConfig its core.worktree counts for every worktree, so git would change the main checkout in each lane; nothing was changed", git_dir.display())]
     #[hint(
         if *is_set_for_main,
-        "have it count for the main checkout alone: git config --file {} --unset-all core.worktree",
+        "apply it only to the main checkout: git config --file {} --unset-all core.worktree",
         shell_quote_path(&git_dir.join("config"))
     )]
     #[hint(
         else,
-        "have it count for the main checkout alone: git config --file {} core.worktree {} && git config --file {} --unset-all core.worktree",
+        "apply it only to the main checkout: git config --file {} core.worktree {} && git config --file {} --unset-all core.worktree",
         shell_quote_path(&git_dir.join("config.worktree")),
         shell_quote_path(worktree_setting),
         shell_quote_path(&git_dir.join("config"))
@@ -83,21 +83,21 @@ pub enum UnusableError {
     },
     /// A folder of the git directory is not writable.
     #[error("cannot change the repository: you may not write to {}; nothing was changed", dir.display())]
-    #[hint("make it writable for you: chmod u+rwx {}", shell_quote_path(dir))]
+    #[hint("make it writable: chmod u+rwx {}", shell_quote_path(dir))]
     NotWritable {
         /// Path of the folder.
         dir: PathBuf,
     },
     /// git could not write a file.
     #[error("cannot write {path}: the disk is full, or a limit was reached")]
-    #[hint("see how full it is, and what the limits are: df -h; ulimit -a")]
+    #[hint("check disk space and limits: df -h; ulimit -a")]
     WriteFailed {
         /// Path of the file, as git names it.
         path: String,
     },
     /// A date variable holds no valid date.
-    #[error("cannot date a commit: '{date}' is no date that git can read; nothing was changed")]
-    #[hint("have git take the time: unset {variable}")]
+    #[error("cannot date a commit: '{date}' is not a date that git can read; nothing was changed")]
+    #[hint("let git use the current time: unset {variable}")]
     InvalidDate {
         /// Value of the variable.
         date: String,
@@ -106,7 +106,7 @@ pub enum UnusableError {
     },
     /// A worktree has no index. git treats every file of its commit as staged for deletion.
     #[error("cannot use {}: it has no index that git can read, so every file there counts as deleted; nothing was changed", dir.display())]
-    #[hint("make one, and leave every file as it is: {repair_command}")]
+    #[hint("create one without changing files: {repair_command}")]
     NoIndex {
         /// Top of the worktree.
         dir: PathBuf,

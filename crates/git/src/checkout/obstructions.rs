@@ -77,7 +77,7 @@ pub(crate) fn rename_to_free_names(
         std::fs::rename(&from, &to).map_err(Error::io("move a file to", &to))?;
         let to = to.strip_prefix(tree.dir).ok().and_then(RepoPath::from_path);
         let to = to.as_ref().map_or_else(String::new, ToString::to_string);
-        (tree.warn)(format!("{path} stood where something else goes back to: it is {to} now"));
+        (tree.warn)(format!("{path} was in the place of a restored file: it is now {to}"));
     }
     Ok(())
 }

@@ -23,7 +23,7 @@ pub(crate) fn warn_stale_submodules(tree: &WorktreeContext<'_>, changes: &[TreeC
     let names: Vec<String> = changes.iter().filter(is_stale).map(|c| c.path.to_string()).collect();
     if !names.is_empty() {
         (tree.warn)(format!(
-            "the folder of submodule {} stays as it is; to have it follow: git submodule update",
+            "the folder of submodule {} is unchanged; to update it: git submodule update",
             names.join(", ")
         ));
     }

@@ -204,7 +204,7 @@ fn apply_modes_and_flags(
 /// Warns that another process changed the index despite its lock, and names the copy of that index.
 fn warn_replaced_index(tree: &WorktreeContext<'_>, saved_index: &Path) {
     (tree.warn)(format!(
-        "somebody changed the index of {} meanwhile, in spite of its lock; theirs is kept as {}",
+        "another program changed the index of {} despite its lock; its version is saved as {}",
         tree.dir.display(),
         saved_index.display()
     ));

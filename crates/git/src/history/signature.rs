@@ -16,7 +16,7 @@ impl Repo {
             return Ok(None);
         }
         Ok(Some(format!(
-            "its commit {} has no good signature, which merge.verifySignatures asks for",
+            "its commit {} has no valid signature, which merge.verifySignatures requires",
             commit.short()
         )))
     }

@@ -443,7 +443,7 @@ impl Command {
 /// Describes how a program exited, or that git-proq killed it.
 fn describe_exit(killed: bool, status: ExitStatus) -> String {
     match killed {
-        true => "it was ended: it took too long, or this was to be stopped".to_owned(),
+        true => "it was stopped: it took too long, or the command was interrupted".to_owned(),
         false => describe_exit_status(status),
     }
 }

@@ -394,7 +394,7 @@ impl HeadFileLock {
                     ErrorKind::AlreadyExists => {
                         Error::RefLocked { ref_name: "HEAD".into(), lock: lock.clone() }
                     }
-                    _ => moved_error(format!("{} cannot be made: {e}", lock.display())),
+                    _ => moved_error(format!("{} cannot be created: {e}", lock.display())),
                 }
             })?;
         let head_lock = HeadFileLock {

@@ -75,7 +75,7 @@ fn move_truncated_copies(
         }
         move_without_replacing(&parked.file_path(path), &target)?;
         (tree.warn)(format!(
-            "{path} was cut short while it was set aside; it comes from git's objects, and the short copy is kept as {}",
+            "{path} was truncated while it was saved; it is restored from git's objects, and the truncated copy is saved as {}",
             target.display()
         ));
     }

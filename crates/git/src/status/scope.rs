@@ -119,17 +119,17 @@ impl Glob {
     fn parse(text: &str) -> Result<Glob, Error> {
         let refuse = |why| Err(Error::InvalidGlob { glob: text.to_owned(), reason: why });
         if text.trim().is_empty() {
-            return refuse("it names nothing");
+            return refuse("it is empty");
         }
         if text.starts_with(['!', ':']) {
-            return refuse("a scope knows no exceptions and no pathspec magic");
+            return refuse("a scope has neither exceptions nor pathspec magic");
         }
         if text.chars().any(char::is_control) {
-            return refuse("it holds a control character");
+            return refuse("it has a control character");
         }
         let components: Vec<&str> = text.split('/').filter(|word| !word.is_empty() && *word != ".").collect();
         if components.contains(&"..") {
-            return refuse("it is read from the top of the repository and cannot leave it");
+            return refuse("it must stay inside the repository");
         }
         let path = components.join("/").into_bytes();
         Ok(Glob {

@@ -33,7 +33,7 @@ impl WorktreeDefect {
             WorktreeDefect::NoValidHead => "its worktree is broken: HEAD names neither a branch nor a commit",
             WorktreeDefect::NoIndex => "its worktree is broken: it has no index that git can read",
             WorktreeDefect::EmptyIndex => "its worktree is broken: its index is empty and its commit is not",
-            WorktreeDefect::NoFiles => "its worktree is broken: none of its files is there",
+            WorktreeDefect::NoFiles => "its worktree is broken: all of its files are missing",
         }
     }
 

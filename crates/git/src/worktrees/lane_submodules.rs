@@ -134,7 +134,7 @@ impl Repo {
         submodule: &Submodule,
     ) -> Result<SubmoduleLevel, String> {
         if !is_safe_name(&submodule.name) {
-            return Err("its name in .gitmodules is none that git takes".to_owned());
+            return Err("git does not accept its name in .gitmodules".to_owned());
         }
         let origin = submodule_git_dir(&level.origin_git_dir, &submodule.name);
         let git_dir = submodule_git_dir(&level.git_dir, &submodule.name);
@@ -143,18 +143,18 @@ impl Repo {
         if git_dir.ancestors().take_while(|dir| *dir != modules_dir).any(is_repository)
             || git_dir.symlink_metadata().is_ok()
         {
-            return Err("its repository would lie in that of another one".to_owned());
+            return Err("its repository would be inside that of another one".to_owned());
         }
         let Some(origin) = find_real_repository(&level.origin_git_dir, &origin) else {
             return Err(
-                "the main checkout has not got it; there: git submodule update --init --recursive".to_owned()
+                "the main checkout lacks it; run there: git submodule update --init --recursive".to_owned()
             );
         };
         let commit = submodule.commit.to_string();
         let commit_check =
             self.git_in_submodule(&origin).args(["cat-file", "-e", &format!("{commit}^{{commit}}")]).run();
         if commit_check.is_err() {
-            return Err(format!("its commit {} is not in the main checkout's", submodule.commit.short()));
+            return Err(format!("the main checkout lacks its commit {}", submodule.commit.short()));
         }
         if self.local_setting(&origin, "extensions.partialClone").is_some() {
             return Err("the main checkout's is a partial clone".to_owned());

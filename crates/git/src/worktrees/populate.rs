@@ -70,7 +70,9 @@ impl PopulateOutcome {
         let PopulateOutcome { copied, written, git_reason, .. } = self;
         let mut out = Vec::new();
         if copied + written > 0 {
-            out.push(format!("{copied} files copied from another checkout, {written} made of git's objects"));
+            out.push(format!(
+                "{copied} files copied from another checkout, {written} written from git's objects"
+            ));
         }
         out.extend(git_reason.map(|reason| format!("by git: {reason}")));
         out.join("; ")
@@ -141,14 +143,14 @@ impl Repo {
         let Some(first) = dirs.first() else { return Ok(Ok(PopulateOutcome::default())) };
         let requirement = checkout_requirement(self, first);
         if requirement == CheckoutRequirement::ConvertedFiles {
-            return Ok(Err("settings or the system ask for files in a form of their own"));
+            return Ok(Err("settings or the system require other file formats"));
         }
         let Some((source, index)) = self.find_source(dirs, commit)? else {
             return Ok(Err("there is no other checkout to copy from"));
         };
         if requirement == CheckoutRequirement::SparseFiles && !self.have_same_sparse_patterns(&source, first)
         {
-            return Ok(Err("the checkout is sparse, and the one to copy from is not, or in another way"));
+            return Ok(Err("the sparse checkouts differ"));
         }
         let entry_count = index.entries().len();
         let matches_head = index.tree().map(|tree| tree.id) == Some(self.tree_of(commit)?.0)
@@ -156,7 +158,7 @@ impl Repo {
         let Some(TargetIndex(index)) =
             TargetIndex::from_index(self.tree_reader(), index, self.tree_of(commit)?)?
         else {
-            return Ok(Err("the index of the other checkout is of another form"));
+            return Ok(Err("the index of the other checkout has another format"));
         };
         let Some(conversions) = ConversionRules::load(self, &index)? else {
             return Ok(Err("a file with attributes cannot be read"));
@@ -273,7 +275,7 @@ fn max_written_files(requirement: CheckoutRequirement, index: &File) -> usize {
 fn reason_for_git(requirement: CheckoutRequirement, stats: &[Option<Vec<Stat>>]) -> Option<&'static str> {
     match requirement {
         CheckoutRequirement::SparseFiles => Some("the checkout is sparse"),
-        CheckoutRequirement::OtherIndexFormat => Some("settings ask for an index of another form"),
+        CheckoutRequirement::OtherIndexFormat => Some("settings require another index format"),
         CheckoutRequirement::ConvertedFiles | CheckoutRequirement::Standard => {
             let is_incomplete = stats.iter().any(Option::is_none);
             is_incomplete.then_some(

@@ -47,8 +47,8 @@ impl Repo {
         let upstream = branch_setting("remote").filter(|name| name != ".");
         let remote = branch_setting("pushRemote").or_else(|| get("remote.pushDefault".to_owned()));
         let Some(remote) = remote.or(upstream) else {
-            let reason = "it has no remote to be pushed to".to_owned();
-            let hint = format!("name one, and push it: git push -u REMOTE {}", shell_quote(branch));
+            let reason = "it has no remote".to_owned();
+            let hint = "list the remotes to push to: git remote -v".to_owned();
             return Err(PushFailure { reason, output: Vec::new(), hint });
         };
         let full_name = format!("{BRANCH_PREFIX}{branch}");
@@ -66,7 +66,7 @@ impl Repo {
             return Err(PushFailure {
                 reason,
                 output: Vec::new(),
-                hint: format!("push it alone: {push_alone}"),
+                hint: format!("push only it: {push_alone}"),
             });
         }
         let rules = self.setting_values(&format!("remote.{remote}.push"));
@@ -85,8 +85,7 @@ impl Repo {
                 Ok(destination(full_name))
             }
             PushTarget::SameNameIfExists => {
-                let reason =
-                    format!("{remote} is not known to have it, and git push would not make it there");
+                let reason = format!("{remote} does not have it, and git push would not create it there");
                 Err(failure(reason, &full_name))
             }
         }
@@ -288,16 +287,16 @@ fn classify_push_failure(
         (Some(_), Some(cause @ ("fetch first" | "non-fast-forward"))) => (
             format!("{remote} has commits that it lacks ({cause})"),
             format!(
-                "bring them together, then push: {git_command} pull --no-rebase --no-edit {} {} && {push_command}",
+                "merge them, then push: {git_command} pull --no-rebase --no-edit {} {} && {push_command}",
                 shell_quote(remote),
                 shell_quote(short_ref_name(&destination.remote_ref))
             ),
         ),
         (Some((kind, _)), cause) => {
             let suffix = cause.map(|cause| format!(" ({cause})")).unwrap_or_default();
-            (format!("{kind} by {remote}{suffix}"), format!("once that is settled: {push_command}"))
+            (format!("{kind} by {remote}{suffix}"), format!("once that is fixed: {push_command}"))
         }
-        (None, _) => (format!("git push failed: {status}"), format!("once that is settled: {push_command}")),
+        (None, _) => (format!("git push failed: {status}"), format!("once that is fixed: {push_command}")),
     };
     PushFailure { reason, output, hint }
 }

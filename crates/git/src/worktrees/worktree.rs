@@ -88,7 +88,7 @@ impl WorktreeList {
             worktree.lock_reason =
                 std::fs::read_to_string(admin.join("locked")).ok().map(|t| t.trim_end().to_owned());
             if worktree.lock_reason.is_none() && !link.exists() {
-                worktree.prunable_reason = Some("its folder is gone".to_owned());
+                worktree.prunable_reason = Some("its folder is missing".to_owned());
             }
             worktrees.push(worktree);
         }

@@ -98,7 +98,7 @@ impl GitGuard {
         let reported_files = escape::report_changed_files(project, lane, run_number, &dir);
         worktree_baseline::report_unexplained_changes(project, lane, &dir, &reported_files);
         if let Err(e) = lost_refs::save_lost_refs(project, lane, &dir) {
-            project.listener.warn(format!("what is gone from branches or the stash could not be kept: {e}"));
+            project.listener.warn(format!("cannot save what was lost from branches or the stash: {e}"));
         }
         let result = hold_result.map(drop).and_then(|()| Ok(remove_tree(&dir)?));
         if let Err(e) = result {

@@ -199,7 +199,7 @@ impl LaneFacts<'_> {
             (LaneState::Orphaned, _) => Some(self.case(
                 AttentionKind::Orphaned,
                 self.state_since(),
-                self.detail_or("its agent lives on without a supervisor"),
+                self.detail_or("its agent is running without a supervisor"),
                 "stop",
             )),
             (LaneState::Failed | LaneState::Stalled, _) if self.is_scheduled => None,

@@ -18,10 +18,10 @@ pub fn status_hints(project: &Project, batch: &BatchRecord, progress: &BatchProg
     let (id, state) = (&batch.id, progress.displayed_state());
     let mut out = Vec::new();
     if state == "complete" && !progress.has_scheduler && batch.has_unverified_criteria(&project.store) {
-        out.push(format!("have its criteria looked at: git proq resume {id}"));
+        out.push(format!("check its criteria: git proq resume {id}"));
     }
     if batch.cleaned.is_some() {
-        out.push("it was cleaned up: its lanes and its branch are gone".to_owned());
+        out.push("it was cleaned up: its lanes and its branch no longer exist".to_owned());
         return out;
     }
     if state == "partly" {
@@ -30,14 +30,14 @@ pub fn status_hints(project: &Project, batch: &BatchRecord, progress: &BatchProg
     match state {
         "running" | "pausing" | "stopping" => out.push(format!("follow it: git proq resume {id}")),
         "complete" | "partly" if progress.on_base => {
-            out.push(format!("tidy up: git proq cleanup --batch {id}"));
+            out.push(format!("clean up: git proq cleanup --batch {id}"));
         }
         "complete" | "partly" if progress.counts.landed > 0 && !batch.auto_merge => {
-            out.push(landing_hint(project, batch, &format!("land it on {}", batch.base)));
+            out.push(landing_hint(project, batch, &format!("merge it into {}", batch.base)));
         }
         "complete" | "partly" => {}
         "paused" => out.extend(paused_hints(progress)),
-        _ => out.push(format!("go on with it: git proq resume {id}")),
+        _ => out.push(format!("resume it: git proq resume {id}")),
     }
     out
 }
@@ -52,21 +52,21 @@ pub fn end_hints(
 ) -> Vec<String> {
     let (id, state) = (&batch.id, progress.displayed_state());
     if progress.state == "paused" {
-        let look = format!("look: git proq status {id}");
+        let look = format!("show it: git proq status {id}");
         return std::iter::once(look).chain(paused_hints(progress)).collect();
     }
     let mut out = Vec::new();
     if batch.has_unverified_criteria(&project.store) {
-        out.push(format!("have its criteria looked at: git proq resume {id}"));
+        out.push(format!("check its criteria: git proq resume {id}"));
     }
     if state != "complete" {
-        out.push(format!("see what became of each task: git proq status {id}"));
+        out.push(format!("show the result of each task: git proq status {id}"));
     }
     if matches!(state, "aborted" | "stopped") {
-        out.push(format!("go on with it all the same: git proq resume {id}"));
+        out.push(format!("resume it anyway: git proq resume {id}"));
     }
     if log_summary.branch_tips.len() > 1 && !batch.auto_merge {
-        out.push(landing_hint(project, batch, &format!("land it on {}", batch.base)));
+        out.push(landing_hint(project, batch, &format!("merge it into {}", batch.base)));
     }
     out
 }
@@ -82,7 +82,7 @@ pub fn retry_hint(progress: &BatchProgress) -> Option<String> {
     let flags: Vec<String> = tasks.map(|task| format!(" --retry {}", shell_quote(&task.name))).collect();
     let pronoun = if flags.len() == 1 { "it" } else { "them" };
     (!flags.is_empty())
-        .then(|| format!("try {pronoun} again: git proq resume {}{}", progress.batch, flags.concat()))
+        .then(|| format!("retry {pronoun}: git proq resume {}{}", progress.batch, flags.concat()))
 }
 
 /// Returns the lane of the first task in `state` whose lane is not repaired yet.
@@ -94,14 +94,14 @@ fn stuck_lane<'a>(progress: &'a BatchProgress, state: &str) -> Option<&'a LaneNa
 /// Returns the hint for a batch that is over but has not landed completely.
 fn partly_landed_hint(progress: &BatchProgress) -> Option<String> {
     let id = &progress.batch;
-    let resume_clause = format!("and go on with git proq resume {id}");
+    let resume_clause = format!("then run git proq resume {id}");
     match (stuck_lane(progress, "conflict"), stuck_lane(progress, "check failed")) {
         (Some(lane), _) => Some(format!("resolve its conflict, {resume_clause}: git proq resolve {lane}")),
         (None, Some(lane)) => Some(format!(
-            "repair what failed in the lane, {resume_clause}; see it: git proq logs {lane} --check"
+            "fix what failed in the lane, {resume_clause}; show it: git proq logs {lane} --check"
         )),
         (None, None) if progress.tasks.iter().any(|task| task.is_repaired) => {
-            Some(format!("go on with it: git proq resume {id}"))
+            Some(format!("resume it: git proq resume {id}"))
         }
         (None, None) => retry_hint(progress),
     }
@@ -113,18 +113,18 @@ fn paused_hints(progress: &BatchProgress) -> Vec<String> {
     if progress.reason.as_deref() == Some(BUDGET_SPENT_REASON) {
         // Twice the cost so far, in whole dollars: with the old budget it would pause again at once.
         let new_budget = (progress.cost.unwrap_or_default().to_dollars() * 2.0).ceil().max(1.0);
-        return vec![format!("let it cost more in all: git proq resume {id} --budget {new_budget}")];
+        return vec![format!("raise its budget: git proq resume {id} --budget {new_budget}")];
     }
     let resume_hint = |condition: &str| format!("{condition}: git proq resume {id}");
     match (stuck_lane(progress, "conflict"), stuck_lane(progress, "check failed")) {
         (Some(lane), _) => vec![
             format!("resolve its conflict: git proq resolve {lane}"),
-            resume_hint("once that is done, go on with it"),
+            resume_hint("once that is done, resume it"),
         ],
         (None, Some(lane)) => vec![
-            format!("see what failed: git proq logs {lane} --check"),
-            resume_hint("once you have repaired it in the lane, go on with it"),
+            format!("show what failed: git proq logs {lane} --check"),
+            resume_hint("once you have fixed it in the lane, resume it"),
         ],
-        (None, None) => vec![resume_hint("go on with it")],
+        (None, None) => vec![resume_hint("resume it")],
     }
 }

@@ -90,7 +90,7 @@ impl<'a> LaneDiff<'a> {
         } else {
             let (untracked, unreadable) = DiffWorktree::list_untracked(&project.repo, &lane.path)?;
             for path in unreadable {
-                project.listener.warn(format!("{path} is left out: it cannot be read"));
+                project.listener.warn(format!("{path} is skipped: it cannot be read"));
             }
             if untracked.is_empty() {
                 DiffWorktree::with_tracked_files(&lane.path)

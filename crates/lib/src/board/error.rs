@@ -12,7 +12,7 @@ pub enum BoardError {
         "lane '{lane}' has no run {}",
         if *run == RunNumber::NONE { "yet".to_owned() } else { run.to_string() }
     )]
-    #[hint("see its runs: git proq show {lane}")]
+    #[hint("list its runs: git proq show {lane}")]
     NoSuchRun {
         /// Name of the lane.
         lane: LaneName,
@@ -20,22 +20,22 @@ pub enum BoardError {
         run: RunNumber,
     },
     /// No automatic merge has followed a run of the lane.
-    #[error("lane '{lane}' was not landed by itself")]
-    #[hint("land it: git proq merge {lane}")]
+    #[error("lane '{lane}' has no automatic merge")]
+    #[hint("merge it: git proq merge {lane}")]
     NoAutoMerge {
         /// Name of the lane.
         lane: LaneName,
     },
     /// No set-up command has run in the lane.
-    #[error("no lane.setup command was run in lane '{lane}'")]
-    #[hint("see what is set: git proq config list")]
+    #[error("lane '{lane}' ran no lane.setup command")]
+    #[hint("list the settings: git proq config list")]
     NoSetUpRun {
         /// Name of the lane.
         lane: LaneName,
     },
     /// No check of the lane has failed.
-    #[error("lane '{lane}' has failed no check")]
-    #[hint("see what is known of it: git proq show {lane}")]
+    #[error("lane '{lane}' has no failed check")]
+    #[hint("show the lane: git proq show {lane}")]
     NoFailedCheck {
         /// Name of the lane.
         lane: LaneName,

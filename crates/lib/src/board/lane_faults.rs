@@ -29,7 +29,7 @@ pub fn lane_faults(project: &Project, views: &[LaneView]) -> Vec<String> {
         });
         if let (None, Some(lane), parts @ [_, ..]) = (&fault, &owned_lane, missing_parts(view).as_slice()) {
             let help = restore_command(project, view, lane);
-            missing.push(format!("lane '{name}' has no {} any more: {help}", parts.join(" and no ")));
+            missing.push(format!("lane '{name}' no longer has a {}: {help}", parts.join(" or ")));
         }
         faults.extend(fault);
         if let Some((defect, branch)) = view.worktree_defect.zip(view.lane.branch()) {

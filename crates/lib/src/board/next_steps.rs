@@ -30,13 +30,13 @@ pub fn next_steps(project: &Project, lane_list: &LaneList) -> Vec<String> {
     };
     let mut out = Vec::new();
     if let Some(first) = intact_in_states(&[LaneState::Running, LaneState::Starting]).first() {
-        out.push(format!("git proq logs -f {} follows an agent at work", first.lane.name));
+        out.push(format!("git proq logs -f {} follows a running agent", first.lane.name));
     }
     let is_rival = |v: &LaneView| {
         v.lane.group.is_some() && views.iter().filter(|other| other.lane.group == v.lane.group).count() > 1
     };
     if let Some(view) = views.iter().find(|v| v.state() == LaneState::Done && v.lane.is_read_only()) {
-        out.push(format!("git proq show {} prints what it came to", view.lane.name));
+        out.push(format!("git proq show {} shows its result", view.lane.name));
     }
     let mut done = intact_in_states(&[LaneState::Done]);
     done.retain(|v| !is_rival(v) && v.lane.branch().is_some());
@@ -47,8 +47,8 @@ pub fn next_steps(project: &Project, lane_list: &LaneList) -> Vec<String> {
             n => (format!("{n} lanes"), "are"),
         };
         out.push(match is_sure_all_land(project, lane_list, &done) {
-            true => format!("git proq merge --all lands {count}"),
-            false => format!("{count} {are} done: git proq merge --all --dry-run shows what would land"),
+            true => format!("git proq merge --all merges {count}"),
+            false => format!("{count} {are} done: git proq merge --all --dry-run shows what would be merged"),
         });
     }
     let finished_rival = views.iter().find(|v| is_rival(v) && !v.state().is_busy());
@@ -56,10 +56,10 @@ pub fn next_steps(project: &Project, lane_list: &LaneList) -> Vec<String> {
         out.push(format!("git proq compare {group} shows attempts side by side"));
     }
     if let Some(first) = intact_in_states(FAILED_STATES).first() {
-        out.push(format!("git proq show {} tells what went wrong", first.lane.name));
+        out.push(format!("git proq show {} shows what went wrong", first.lane.name));
     }
     if !intact_in_states(&[LaneState::Landed]).is_empty() {
-        out.push("git proq cleanup tidies up what landed".to_owned());
+        out.push("git proq cleanup deletes merged lanes".to_owned());
     }
     out
 }

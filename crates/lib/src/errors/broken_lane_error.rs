@@ -7,8 +7,8 @@ use proq_base::lane_name::LaneName;
 #[derive(Debug, thiserror::Error, Explain)]
 #[error("cannot start an agent in lane '{name}': {reason}")]
 #[decision]
-#[hint(if let Some(command) = repair_command, "make it whole: {command}")]
-#[hint("or remove it, saving everything first: git proq discard --force {name}")]
+#[hint(if let Some(command) = repair_command, "repair it: {command}")]
+#[hint("or remove it; everything is saved first: git proq discard --force {name}")]
 pub struct BrokenLane {
     /// Name of the lane with the damaged worktree.
     pub name: LaneName,

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::path::PathBuf;
 
-use proq_base::explain::Explain;
+use proq_base::explain::{Explain, list_lines, rename_command};
 use proq_base::interrupt::Interrupted;
 use proq_base::lane_name::{InvalidLaneName, LaneName};
 use proq_base::{config, process};
@@ -27,17 +27,15 @@ pub enum Error {
     #[error(transparent)]
     InvalidName(#[from] InvalidLaneName),
     /// A lane with that name exists.
-    #[error("a lane named '{name}' exists already; nothing was made")]
-    #[hint("look at it: git proq show {name}")]
-    #[hint("or choose another name with -n")]
+    #[error("cannot create lane '{name}': a lane with this name exists")]
+    #[hint("show that lane: git proq show {name}")]
     NameTaken {
         /// Name of the existing lane.
         name: LaneName,
     },
     /// Attempts of an older group with that name exist.
-    #[error("lane '{lane}' is an attempt of an older group '{group}'; nothing was made")]
-    #[hint("look at what is there: git proq compare {group}")]
-    #[hint("or choose another name with -n")]
+    #[error("cannot create group '{group}': lane '{lane}' is an attempt of an earlier group with this name")]
+    #[hint("compare its attempts: git proq compare {group}")]
     GroupTaken {
         /// Name of the group.
         group: String,
@@ -45,9 +43,8 @@ pub enum Error {
         lane: LaneName,
     },
     /// A branch with the new lane's branch name exists and belongs to no lane.
-    #[error("branch '{branch}' exists already and belongs to no lane; nothing was made")]
-    #[hint("choose another name with -n")]
-    #[hint("or {free_command}")]
+    #[error("cannot create branch '{branch}': it exists and belongs to no lane")]
+    #[hint("{free_command}")]
     BranchTaken {
         /// Name of the existing branch.
         branch: String,
@@ -55,16 +52,16 @@ pub enum Error {
         free_command: String,
     },
     /// A branch has the name of the lane prefix, so git cannot create the branch of any lane.
-    #[error("a branch named '{prefix}' exists, so no branch '{prefix}/…' can; nothing was made")]
+    #[error("cannot create a lane branch '{prefix}/…': a branch named '{prefix}' exists")]
     #[hint("use another prefix: git config proq.lane.prefix lanes")]
-    #[hint("or rename the branch: git branch -m {prefix} NEW-NAME")]
+    #[hint("or rename the branch: git branch -m {prefix} {prefix}-old")]
     PrefixTaken {
         /// Configured prefix of lane branches.
         prefix: String,
     },
     /// A file or folder exists at the path of the new worktree.
-    #[error("{} exists already and belongs to no lane; nothing was made", path.display())]
-    #[hint("move it away, or choose another name with -n")]
+    #[error("cannot create {}: it exists and belongs to no lane", path.display())]
+    #[hint("move it away: {}", rename_command(path, "old"))]
     PathTaken {
         /// Path of the new worktree, at which a file or folder exists.
         path: PathBuf,
@@ -82,9 +79,9 @@ pub enum Error {
         similar: Option<LaneName>,
     },
     /// The command needs a branch, and the lane has none.
-    #[error("lane '{name}' has no branch and no changes of its own: it is {}", purpose_phrase(*purpose))]
+    #[error("cannot use lane '{name}': it has no branch; it is {}", purpose_phrase(*purpose))]
     #[exit(Usage)]
-    #[hint(if matches!(purpose, LanePurpose::InPlace), "see what it came to: git proq show {name}")]
+    #[hint(if matches!(purpose, LanePurpose::InPlace), "show its result: git proq show {name}")]
     #[hint(else, "read it: git proq show {name}")]
     NoLaneBranch {
         /// Name of the lane.
@@ -94,27 +91,27 @@ pub enum Error {
     },
     /// A run cannot work in the main checkout, or a command cannot run while one does.
     #[error("{reason}; nothing was changed")]
-    #[hint("{hint}")]
+    #[hint(with = hints.clone())]
     InPlaceRefused {
         /// Reason, as a sentence.
         reason: String,
         /// Hint that resolves the situation.
-        hint: String,
+        hints: Vec<String>,
     },
     /// The lane's agent is running.
-    #[error("the agent of lane '{name}' is running; nothing was changed")]
+    #[error("cannot change lane '{name}': its agent is running")]
     #[decision]
-    #[hint("wait for it: git proq wait {name}")]
+    #[hint("wait for the agent: git proq wait {name}")]
     #[hint("or stop it: git proq stop {name}")]
     Busy {
         /// Name of the lane.
         name: LaneName,
     },
     /// A hook vetoed the command.
-    #[error("{hook_name} said no: {reason}; nothing was changed")]
+    #[error("hook {hook_name} refused: {reason}; nothing was changed")]
     #[decision]
-    #[hint("all that it wrote is in proq/hooks.log below the git directory")]
-    #[hint("or do it without asking {hook_name}: --no-hooks")]
+    #[hint("read its output: cat \"$(git rev-parse --git-common-dir)/proq/hooks.log\"")]
+    #[hint("or add --no-hooks to skip it")]
     HookVetoed {
         /// Event name of the hook.
         hook_name: &'static str,
@@ -122,10 +119,10 @@ pub enum Error {
         reason: String,
     },
     /// A veto hook comes from the repository and is not approved.
-    #[error("{} wants to be asked first ({hook_name}: {command_line}), which you have not approved; nothing was changed", settings_file.display())]
+    #[error("cannot run hook {hook_name} of {}: you have not approved `{command_line}`; nothing was changed", settings_file.display())]
     #[decision]
-    #[hint("let it run: git proq approve")]
-    #[hint("or leave it out: --no-hooks")]
+    #[hint("read and approve it: git proq approve")]
+    #[hint("or add --no-hooks to skip it")]
     UnapprovedHook {
         /// Settings file that defines the hook.
         settings_file: PathBuf,
@@ -135,36 +132,36 @@ pub enum Error {
         command_line: String,
     },
     /// The operating system refuses the path of the running git-proq.
-    #[error("could not read git-proq")]
+    #[error("cannot find the program file of git-proq")]
     UnknownProgramPath(#[source] &'static std::io::Error),
     /// The current branch has no commit.
-    #[error("branch '{branch}' has no commit yet; a lane needs one to start from")]
-    #[hint("make a first commit: git commit --allow-empty -m 'Start'")]
+    #[error("cannot create a lane: branch '{branch}' has no commit yet")]
+    #[hint("create a first commit: git commit --allow-empty -m 'Start'")]
     UnbornBranch {
         /// Name of the branch.
         branch: String,
     },
     /// The start commit is not a branch, and the user named no branch to land on.
-    #[error("{reason}, so it is not clear where the lane should land; nothing was made")]
+    #[error("{reason}, so the branch to merge into is unknown; nothing was created")]
     #[exit(Usage)]
-    #[hint("say where it lands: git proq spawn --onto BRANCH …")]
+    #[hint("name the branch with --onto; list branches: git branch")]
     NeedsOnto {
         /// Description of the start commit, as a sentence.
         reason: String,
     },
     /// The branch to land on does not exist.
-    #[error("there is no branch '{branch}' to land on; nothing was changed")]
-    #[hint("see what there is: git branch")]
+    #[error("cannot merge into '{branch}': there is no such branch")]
+    #[hint("list branches: git branch")]
     NoOntoBranch {
         /// Name of the missing branch.
         branch: String,
     },
     /// Uncommitted changes to carry over conflict with the start commit of the lane.
     #[error(
-        "your uncommitted changes do not fit onto '{base}': {}; nothing was made",
+        "cannot carry your uncommitted changes: they conflict with '{base}': {}; nothing was created",
         error::list_paths(paths)
     )]
-    #[hint("leave --carry out, or start from the branch that they were made on")]
+    #[hint("show them: git diff HEAD")]
     CarryConflict {
         /// Name of the base branch.
         base: String,
@@ -172,20 +169,20 @@ pub enum Error {
         paths: Vec<git::RepoPath>,
     },
     /// The base is a branch of git-proq, which no lane can land on.
-    #[error("'{branch}' is git-proq's own and cannot be a base; nothing was made")]
-    #[hint("name a branch of yours: --base main")]
+    #[error("cannot use '{branch}' as a base: it is a branch of git-proq")]
+    #[hint("list branches: git branch")]
     ReservedBranch {
         /// Name of the branch.
         branch: String,
     },
     /// Removing the lane would lose work, or might lose it.
-    #[error("lane '{name}' was kept: {}", reasons.join("; "))]
+    #[error("cannot remove lane '{name}': {}", reasons.join("; "))]
     #[decision]
     #[hint(with = hint.clone())]
-    #[hint(if *busy, "stop its agent: git proq stop {name}")]
+    #[hint(if *busy, "stop the agent: git proq stop {name}")]
     #[hint(
         if *force_helps && !(*busy && hint.is_some()),
-        "remove it all the same, saving everything first: git proq discard --force {name}"
+        "remove it anyway; everything is saved first: git proq discard --force {name}"
     )]
     RemovalRefused {
         /// Name of the lane.
@@ -200,9 +197,9 @@ pub enum Error {
         hint: Option<String>,
     },
     /// The lane has uncommitted work that must not be committed as it is.
-    #[error("lane '{name}' has work that cannot be committed: {}", uncommittable.join("; "))]
+    #[error("cannot commit the work of lane '{name}':{}", list_lines(uncommittable))]
     #[decision]
-    #[hint("look at it: git proq show {name}")]
+    #[hint("show the lane: git proq show {name}")]
     UncommittableWork {
         /// Name of the lane.
         name: LaneName,
@@ -210,8 +207,10 @@ pub enum Error {
         uncommittable: Vec<String>,
     },
     /// The lane's worktree is not on the lane's branch.
-    #[error("the worktree of lane '{name}' is not on its branch {branch}; nothing was changed")]
-    #[hint("look at it: git proq show {name}")]
+    #[error(
+        "cannot use the worktree of lane '{name}': it is not on its branch {branch}; nothing was changed"
+    )]
+    #[hint("show the lane: git proq show {name}")]
     OffBranch {
         /// Name of the lane.
         name: LaneName,
@@ -219,8 +218,8 @@ pub enum Error {
         branch: String,
     },
     /// The working directory of the process is in no lane.
-    #[error("this is no lane: {}{}", dir.display(), describe_claimed_lane(claimed_lane.as_deref()))]
-    #[hint("do this in a lane's worktree; see the lanes: git proq list")]
+    #[error("not inside a lane: {}{}", dir.display(), describe_claimed_lane(claimed_lane.as_deref()))]
+    #[hint("list lanes: git proq list")]
     NoLaneHere {
         /// Working directory of the process.
         dir: PathBuf,
@@ -228,8 +227,8 @@ pub enum Error {
         claimed_lane: Option<String>,
     },
     /// The working directory of the process is in another lane than `PROQ_LANE` names.
-    #[error("this is lane '{actual_lane}', and PROQ_LANE says '{claimed_lane}'; nothing was changed")]
-    #[hint("go back to the worktree of '{claimed_lane}': git proq show {claimed_lane}")]
+    #[error("PROQ_LANE is '{claimed_lane}', but this is lane '{actual_lane}'; nothing was changed")]
+    #[hint("show the worktree of '{claimed_lane}': git proq show {claimed_lane}")]
     LaneMismatch {
         /// Lane of the working directory.
         actual_lane: LaneName,
@@ -237,22 +236,22 @@ pub enum Error {
         claimed_lane: String,
     },
     /// The agent's report cannot be saved.
-    #[error("the report {reason}; what was reported before stays")]
-    #[hint("say in short what a person has to know; put what is long into a file of the lane")]
+    #[error("cannot save the report: it {reason}; the earlier report is kept")]
+    #[hint("report only what a person has to know; put long text into a file of the lane")]
     InvalidReport {
         /// Problem with the report, as a phrase.
         reason: String,
     },
     /// No snapshot has that id.
     #[error("there is no snapshot '{snapshot_id}'")]
-    #[hint("see all: git proq snap list")]
+    #[hint("list snapshots: git proq snap list")]
     UnknownSnapshot {
         /// The given id.
         snapshot_id: String,
     },
     /// The given id is the beginning of more than one snapshot id.
-    #[error("'{snapshot_id}' is the beginning of {} snapshots: {}", matching_ids.len(), matching_ids.join(", "))]
-    #[hint("type more of the id; see all: git proq snap list")]
+    #[error("snapshot id '{snapshot_id}' is ambiguous:{}", list_lines(matching_ids))]
+    #[hint("list snapshots: git proq snap list")]
     AmbiguousSnapshot {
         /// The given id.
         snapshot_id: String,
@@ -260,8 +259,10 @@ pub enum Error {
         matching_ids: Vec<String>,
     },
     /// The open preview will restore the snapshot when it is left.
-    #[error("snapshot {snapshot_id} comes back when the preview of '{lane}' is left; nothing was changed")]
-    #[hint("go back: git proq preview --back")]
+    #[error(
+        "cannot restore snapshot {snapshot_id}: leaving the preview of '{lane}' restores it; nothing was changed"
+    )]
+    #[hint("leave the preview: git proq preview --back")]
     SnapshotAwaited {
         /// Id of the snapshot.
         snapshot_id: String,
@@ -269,24 +270,24 @@ pub enum Error {
         lane: LaneName,
     },
     /// There is no worktree to which a snapshot could be restored.
-    #[error("this is no worktree, so snapshot {snapshot_id} cannot come back here; nothing was changed")]
-    #[hint("name one: git proq -C DIR snap restore {snapshot_id}")]
+    #[error("cannot restore snapshot {snapshot_id}: not inside a worktree")]
+    #[hint("list worktrees, then run it in one of them: git worktree list")]
     NoWorktree {
         /// Id of the snapshot.
         snapshot_id: String,
     },
     /// The worktree has no commit onto which a snapshot could be restored.
-    #[error("this worktree has no commit yet to bring snapshot {snapshot_id} back onto; nothing was changed")]
-    #[hint("make a first commit: git commit --allow-empty -m 'Start'")]
+    #[error("cannot restore snapshot {snapshot_id}: this worktree has no commit yet")]
+    #[hint("create a first commit: git commit --allow-empty -m 'Start'")]
     NoHead {
         /// Id of the snapshot.
         snapshot_id: String,
     },
     /// A file could not be read, written or moved.
-    #[error("could not {verb} {}", path.display())]
+    #[error("cannot {verb} {}", path.display())]
     #[hint(
         if source.kind() == std::io::ErrorKind::StorageFull,
-        "make room on the disk, then run the command again"
+        "free some disk space, then run the command again: df -h"
     )]
     Io {
         /// Attempted act, as a verb for the message.
@@ -298,21 +299,21 @@ pub enum Error {
         source: std::io::Error,
     },
     /// A record that an operation wrote has been changed by another program since.
-    #[error("{} was changed by something else meanwhile", path.display())]
+    #[error("{} was changed by another program in the meantime", path.display())]
     RecordChanged {
         /// Path of the record.
         path: PathBuf,
     },
     /// A worktree, or files that an operation put away, are missing or were replaced.
-    #[error("{} is not {} any more", path.display(), if path.exists() { "what it was" } else { "there" })]
-    #[hint("see which worktrees there are: git worktree list")]
+    #[error("{} {}", path.display(), if path.exists() { "was replaced" } else { "no longer exists" })]
+    #[hint("list worktrees: git worktree list")]
     PathMissing {
         /// Former path.
         path: PathBuf,
     },
     /// A snapshot that has to be restored conflicts with the present files.
-    #[error("set-aside changes do not fit onto {}: {}", dir.display(), error::list_paths(paths))]
-    #[hint("they are kept: git stash apply {}", snapshot.short())]
+    #[error("cannot restore saved changes: they conflict with files in {}: {}", dir.display(), error::list_paths(paths))]
+    #[hint("apply the saved changes: git stash apply {}", snapshot.short())]
     RestoreConflict {
         /// Top folder of the worktree.
         dir: PathBuf,
@@ -322,10 +323,10 @@ pub enum Error {
         snapshot: git::CommitId,
     },
     /// An operation of a crashed process could not be recovered.
-    #[error("`{interrupted_command}` was cut short and could not be put right yet; nothing else was begun")]
+    #[error("cannot recover the interrupted command `{interrupted_command}`; nothing else was started")]
     #[exit(with = source.exit())]
     #[hint(with = source.hints())]
-    #[hint("nothing is lost; any git proq command tries again")]
+    #[hint("nothing is lost; try again: git proq doctor")]
     RecoveryFailed {
         /// Command line that was interrupted.
         interrupted_command: String,
@@ -334,11 +335,11 @@ pub enum Error {
         source: Box<Error>,
     },
     /// A step could be neither finished nor undone.
-    #[error("something could neither be ended nor be taken back; nothing more was begun")]
-    #[hint("have it put right, or see why it cannot be: git proq doctor")]
+    #[error("cannot complete or undo a step of this command; nothing else was started")]
+    #[hint("repair it, or see why that fails: git proq doctor")]
     StuckStep,
     /// An operation cannot be undone, for the reason in `source`.
-    #[error("operation {number}{}: {}; nothing was changed", refusal_clause(*redo), strip_nothing_changed(source))]
+    #[error("cannot {} operation {number}: {}; nothing was changed", if *redo { "redo" } else { "undo" }, strip_nothing_changed(source))]
     #[exit(with = source.exit())]
     #[hint(with = refusal_hints(*number, forced_command.as_deref(), source))]
     CannotUndo {
@@ -445,12 +446,7 @@ pub fn purpose_phrase(purpose: LanePurpose) -> &'static str {
 /// Returns the clause that names the lane claimed by the environment, for an error outside of any lane; empty
 /// without a claim.
 fn describe_claimed_lane(claimed: Option<&str>) -> String {
-    claimed.map(|lane| format!(", though PROQ_LANE says '{lane}'")).unwrap_or_default()
-}
-
-/// Returns the clause that an operation cannot be undone or redone.
-fn refusal_clause(redo: bool) -> &'static str {
-    if redo { ", an undo, cannot be taken back" } else { " cannot be undone" }
+    claimed.map(|lane| format!(", although PROQ_LANE is '{lane}'")).unwrap_or_default()
 }
 
 /// Returns an error's text without its "nothing was changed", which the outer error states for the entire
@@ -458,7 +454,7 @@ fn refusal_clause(redo: bool) -> &'static str {
 fn strip_nothing_changed(e: &Error) -> String {
     let text = e.to_string();
     let trimmed =
-        text.strip_suffix("; nothing was changed").or_else(|| text.strip_suffix("; nothing was made"));
+        text.strip_suffix("; nothing was changed").or_else(|| text.strip_suffix("; nothing was created"));
     trimmed.unwrap_or(&text).to_owned()
 }
 
@@ -471,16 +467,13 @@ fn refusal_hints(
 ) -> Vec<Cow<'static, str>> {
     match (source, forced_command) {
         (Error::Undo(UndoError::BuiltOn { .. } | UndoError::Pushed { .. }), Some(forced_command)) => {
-            vec![
-                format!("undo it all the same, keeping what came after under a ref: {forced_command}").into(),
-            ]
+            vec![format!("undo anyway, saving later commits under refs/proq/saved: {forced_command}").into()]
         }
         (Error::Undo(UndoError::BuiltOn { .. } | UndoError::Pushed { .. }), None) => {
-            vec![format!("see what it did: git proq op show {number}").into()]
+            vec![format!("show what it did: git proq op show {number}").into()]
         }
         (Error::RemovalRefused { force_helps: true, busy: false, hint: help, .. }, Some(forced_command)) => {
-            let forced_hint =
-                format!("remove the lane all the same, saving everything first: {forced_command}");
+            let forced_hint = format!("remove the lane anyway; everything is saved first: {forced_command}");
             help.clone().into_iter().chain([forced_hint]).map(Cow::from).collect()
         }
         // A commit would build on the commits to undo, so only a stash is suggested.
@@ -488,7 +481,7 @@ fn refusal_hints(
             vec![remedy.hint_without_commit(dir)]
         }
         (Error::PathMissing { .. }, _) => {
-            vec![format!("see what of it is still there: git proq op show {number}").into()]
+            vec![format!("show what it did: git proq op show {number}").into()]
         }
         (other, _) => other.hints(),
     }

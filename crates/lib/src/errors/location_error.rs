@@ -7,17 +7,17 @@ use proq_base::explain::Explain;
 
 /// Error about a setting `lane.location` that cannot be used.
 #[derive(Debug, thiserror::Error, Explain)]
-#[hint("beside the main checkout: git config proq.lane.location '../{{repo}}.{{lane}}'")]
-#[hint("or in it, where git leaves it alone: git config proq.lane.location '{DEFAULT_LANE_LOCATION}'")]
+#[hint("put lanes beside the main checkout: git config proq.lane.location '../{{repo}}.{{lane}}'")]
+#[hint("or inside it, where git ignores them: git config proq.lane.location '{DEFAULT_LANE_LOCATION}'")]
 pub enum LocationError {
     /// The location is in a git directory.
-    #[error("lane.location leads to {}, which is in a git directory; nothing was made", folder.display())]
+    #[error("cannot create lanes in {}: lane.location is inside a git directory", folder.display())]
     InGitDirectory {
         /// Folder that would contain the lanes.
         folder: PathBuf,
     },
     /// The location is in a checkout, where git would take lanes for its own files.
-    #[error("lane.location leads to {}, which is in the checkout {}; nothing was made", folder.display(), checkout.display())]
+    #[error("cannot create lanes in {}: lane.location is inside the checkout {}", folder.display(), checkout.display())]
     InCheckout {
         /// Folder that would contain the lanes.
         folder: PathBuf,
@@ -25,6 +25,6 @@ pub enum LocationError {
         checkout: PathBuf,
     },
     /// The location starts with `~`, and the home folder is unknown.
-    #[error("lane.location begins with ~, and there is no home folder; nothing was made")]
+    #[error("cannot use lane.location: it begins with ~, and HOME is not set")]
     NoHome,
 }

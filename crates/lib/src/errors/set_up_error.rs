@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use proq_base::explain::Explain;
+use proq_base::explain::{Explain, list_lines};
 use proq_base::lane_name::LaneName;
 use proq_base::process::limited_process::ExitOutcome;
 
@@ -10,10 +10,10 @@ use proq_base::process::limited_process::ExitOutcome;
 #[derive(Debug, thiserror::Error, Explain)]
 pub enum SetUpError {
     /// Commands that came with the repository are not approved by the user.
-    #[error("{} has lane.setup commands that you have not approved: {}; nothing was made", settings_file.display(), commands.join("; "))]
+    #[error("cannot set up the lane: you have not approved lane.setup of {}:{}", settings_file.display(), list_lines(commands))]
     #[decision]
-    #[hint("let them run: git proq approve")]
-    #[hint("or leave them out: git proq spawn --no-setup …")]
+    #[hint("read and approve them: git proq approve")]
+    #[hint("or add --no-setup to skip them")]
     Unapproved {
         /// Settings file that names the commands.
         settings_file: PathBuf,
@@ -21,14 +21,14 @@ pub enum SetUpError {
         commands: Vec<String>,
     },
     /// A command failed or timed out.
-    #[error("'{command}' failed while lane '{name}' was got ready ({ended}){}{}", output_suffix(last_output), undone_suffix(*is_rolled_back))]
+    #[error("cannot set up lane '{name}': `{command}` failed ({ended}){}{}", output_suffix(last_output), undone_suffix(*is_rolled_back))]
     #[exit(Agent)]
-    #[hint("see what it wrote: git proq logs {name} --setup")]
+    #[hint("read its output: git proq logs {name} --setup")]
     #[hint(
         if matches!(ended, ExitOutcome::TimedOut(_)),
-        "give them longer: git config proq.lane.setupLimit 30m"
+        "raise the time limit: git config proq.lane.setupLimit 30m"
     )]
-    #[hint("or leave them out: git proq spawn --no-setup …")]
+    #[hint(else, "or add --no-setup to skip it")]
     Failed {
         /// Name of the lane.
         name: LaneName,
@@ -50,5 +50,5 @@ fn output_suffix(last_output: &str) -> String {
 
 /// Returns the clause that no lane was created; empty where the lane existed before.
 fn undone_suffix(is_rolled_back: bool) -> &'static str {
-    if is_rolled_back { "; no new lane was made" } else { "" }
+    if is_rolled_back { "; the lane was not created" } else { "" }
 }

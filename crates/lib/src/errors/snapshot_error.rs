@@ -12,8 +12,8 @@ use proq_git::{CommitId, RepoPath};
 #[derive(Debug, thiserror::Error, Explain)]
 pub enum SnapshotError {
     /// Only the record and the parked files are left: the ref was deleted, and git removed the objects.
-    #[error("cannot read snapshot {id}: git has lost its commit {}, which no ref keeps; nothing was changed", commit.short())]
-    #[hint("see which of its files are left: ls -R {}", shell_quote_path(folder))]
+    #[error("cannot read snapshot {id}: git has lost its commit {}; nothing was changed", commit.short())]
+    #[hint("list the files that are left: ls -R {}", shell_quote_path(folder))]
     CommitLost {
         /// Id of the snapshot.
         id: String,
@@ -23,8 +23,8 @@ pub enum SnapshotError {
         folder: PathBuf,
     },
     /// The lane of an automatic snapshot has been removed.
-    #[error("cannot restore snapshot {id}: there is no lane '{lane}' any more; nothing was changed")]
-    #[hint("put it on what is checked out here: git stash apply {}", commit.short())]
+    #[error("cannot restore snapshot {id}: lane '{lane}' no longer exists; nothing was changed")]
+    #[hint("apply it to the current checkout: git stash apply {}", commit.short())]
     LaneRemoved {
         /// Id of the snapshot.
         id: String,
@@ -34,7 +34,7 @@ pub enum SnapshotError {
         lane: LaneName,
     },
     /// The restore would replace an index in which other paths are staged.
-    #[error("cannot restore snapshot {id}: it replaces the index of {}, where something else is staged: {}; nothing was changed", dir.display(), list_paths(paths))]
+    #[error("cannot restore snapshot {id}: it would replace other staged changes in {}: {}; nothing was changed", dir.display(), list_paths(paths))]
     #[hint(with = remedy.command_hints(dir))]
     Staged {
         /// Id of the snapshot.

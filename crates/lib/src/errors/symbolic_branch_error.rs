@@ -4,9 +4,9 @@ use proq_base::explain::{Explain, shell_quote};
 
 /// A branch that is a symbolic ref to another ref.
 #[derive(Debug, Clone, thiserror::Error, Explain)]
-#[error("branch {branch} is a symbolic ref to {target}: nothing is committed to it or moved through it")]
+#[error("cannot use branch {branch}: it is a symbolic ref to {target}")]
 #[decision]
-#[hint("make it a branch of its own: {}", self.repair_command())]
+#[hint("make it a regular branch: {}", self.repair_command())]
 pub struct SymbolicBranch {
     /// Short name of the branch that is a symbolic ref.
     pub branch: String,

@@ -11,32 +11,32 @@ use proq_store::base::operation_number::OperationNumber;
 pub enum UndoError {
     /// The log has no operation with this number.
     #[error("there is no operation {number} in the log")]
-    #[hint("see what there is: git proq op log")]
+    #[hint("list operations: git proq op log")]
     NoOperation {
         /// Number of the operation.
         number: OperationNumber,
     },
     /// No trace of the operation is kept.
     #[error("{}", number.map_or_else(
-        || "there is no trace of a failed operation that is not in the log".to_owned(),
-        |n| format!("operation {n} has no trace; only what failed or was cut short has one")
+        || "no failed operation outside of the log has a trace".to_owned(),
+        |n| format!("operation {n} has no trace; only failed and interrupted operations have one")
     ))]
-    #[hint(if number.is_some(), "see what it did: git proq op show {}", number.unwrap_or_default())]
-    #[hint(if number.is_none(), "see what there is: git proq op log")]
+    #[hint(if number.is_some(), "show what it did: git proq op show {}", number.unwrap_or_default())]
+    #[hint(if number.is_none(), "list operations: git proq op log")]
     NoTrace {
         /// Number of the operation; none for the last failed one without a number.
         number: Option<OperationNumber>,
     },
     /// There is nothing to undo or redo.
-    #[error("{}", if *redo { "there is no undo that could be taken back" } else { "there is nothing to undo" })]
+    #[error("{}", if *redo { "there is nothing to redo" } else { "there is nothing to undo" })]
     NothingToUndo {
         /// Whether a redo was requested.
         redo: bool,
     },
     /// The operation is not the last one in effect.
-    #[error("operation {requested} is not the last one that stands{}; nothing was changed", last.map_or_else(String::new, |n| format!(", {n} is")))]
+    #[error("cannot undo operation {requested}: it is not the last one in effect{}; nothing was changed", last.map_or_else(String::new, |n| format!(", {n} is")))]
     #[hint(
-        "undo it and all that came after it: git proq op restore {}",
+        "undo it and everything after it: git proq op restore {}",
         requested.previous()
     )]
     NotLast {
@@ -49,8 +49,8 @@ pub enum UndoError {
     #[error(
         "operation {number} was started in another terminal or by another program: {command}; nothing was changed"
     )]
-    #[hint("look at it: git proq op show {number}")]
-    #[hint("undo it all the same: git proq undo {number}")]
+    #[hint("show what it did: git proq op show {number}")]
+    #[hint("undo it anyway: git proq undo {number}")]
     ConfirmationRequired {
         /// Number of the operation.
         number: OperationNumber,
@@ -58,7 +58,7 @@ pub enum UndoError {
         command: String,
     },
     /// The branch has new commits on top of those to undo.
-    #[error("'{branch}' has moved on to {} since", tip.short())]
+    #[error("'{branch}' has moved to {} since", tip.short())]
     BuiltOn {
         /// Name of the branch.
         branch: String,
@@ -66,7 +66,7 @@ pub enum UndoError {
         tip: git::CommitId,
     },
     /// The branch from which a preview was opened has moved, independently of the operation to undo.
-    #[error("'{branch}' has moved on to {} since the checkout left it", tip.short())]
+    #[error("'{branch}' has moved to {} since the checkout left it", tip.short())]
     #[hint("leave the preview instead: git proq preview --back")]
     PreviousBranchMoved {
         /// Name of the branch.
@@ -75,8 +75,8 @@ pub enum UndoError {
         tip: git::CommitId,
     },
     /// The branch that the checkout switched to has moved, independently of the operation to undo.
-    #[error("'{branch}' has moved on to {} since", tip.short())]
-    #[hint(if let Some(command) = alternative_command, "do this instead: {command}")]
+    #[error("'{branch}' has moved to {} since", tip.short())]
+    #[hint(if let Some(command) = alternative_command, "instead: {command}")]
     CurrentBranchMoved {
         /// Name of the branch.
         branch: String,
@@ -86,8 +86,8 @@ pub enum UndoError {
         alternative_command: Option<String>,
     },
     /// The branch to which the checkout would return, or whose landing would be undone, is missing.
-    #[error("there is no branch '{branch}' any more")]
-    #[hint("make it again: git branch {branch} {last_tip}")]
+    #[error("branch '{branch}' no longer exists")]
+    #[hint("create it again: git branch {branch} {last_tip}")]
     BranchGone {
         /// Name of the branch.
         branch: String,
@@ -95,13 +95,13 @@ pub enum UndoError {
         last_tip: git::CommitId,
     },
     /// The checkout is on neither of the two branches of the switch to undo.
-    #[error("{} is not on '{branch}' any more", dir.display())]
+    #[error("{} is no longer on '{branch}'", dir.display())]
     #[hint(
         if let Some(tip) = gone_tip,
-        "make it again and go there first: git -C {} switch -c {branch} {tip}",
+        "create it again and switch to it: git -C {} switch -c {branch} {tip}",
         shell_quote_path(dir)
     )]
-    #[hint(else, "go back there first: git -C {} switch {branch}", shell_quote_path(dir))]
+    #[hint(else, "switch back to it: git -C {} switch {branch}", shell_quote_path(dir))]
     NotOnBranch {
         /// Top folder of the worktree.
         dir: std::path::PathBuf,
@@ -112,7 +112,7 @@ pub enum UndoError {
     },
     /// The branch that the checkout would switch back to is checked out in another worktree.
     #[error("'{branch}' is checked out in {} now", dir.display())]
-    #[hint("free it: git -C {} switch --detach", shell_quote_path(dir))]
+    #[hint("free the branch: git -C {} switch --detach", shell_quote_path(dir))]
     CheckedOutElsewhere {
         /// Name of the branch.
         branch: String,
@@ -120,15 +120,15 @@ pub enum UndoError {
         dir: std::path::PathBuf,
     },
     /// The changes that the open preview will restore are not those that the operation parked.
-    #[error("your changes were set aside anew since, and wait in the preview as they are now")]
+    #[error("the preview has saved your changes anew since then")]
     #[hint("leave the preview instead: git proq preview --back")]
     PreviewChangesReplaced,
     /// The record of the changes that the open preview will restore is missing.
-    #[error("the record of your changes from before the preview is gone")]
+    #[error("the record of your changes from before the preview is missing")]
     #[hint("leave the preview instead: git proq preview --back")]
     PreviewRecordMissing,
     /// A remote already has the commits to undo.
-    #[error("'{branch}' was pushed: {remote_branch} has it")]
+    #[error("'{branch}' was pushed to {remote_branch}")]
     Pushed {
         /// Name of the branch.
         branch: String,
@@ -136,10 +136,10 @@ pub enum UndoError {
         remote_branch: String,
     },
     /// Uncommitted changes would mix with the restored ones.
-    #[error("there are uncommitted changes in {}: {}", dir.display(), error::list_paths(paths))]
+    #[error("{} has uncommitted changes: {}", dir.display(), error::list_paths(paths))]
     #[hint(if let Some(remedy) = flag_remedy, with = [remedy.hint_without_commit(dir)])]
-    #[hint(else if *in_preview, "set them aside for its next preview: git proq preview --back")]
-    #[hint(else, "set them aside first: git -C {} stash push --include-untracked", shell_quote_path(dir))]
+    #[hint(else if *in_preview, "save them for its next preview: git proq preview --back")]
+    #[hint(else, "stash them: git -C {} stash push --include-untracked", shell_quote_path(dir))]
     WorktreeEdits {
         /// Top folder of the worktree.
         dir: std::path::PathBuf,
@@ -153,7 +153,7 @@ pub enum UndoError {
     },
     /// A lane would be removed with work that it did not have when it was removed before.
     #[error("lane '{name}' has uncommitted work: {}", error::list_paths(paths))]
-    #[hint("remove it, saving everything first: git proq discard --force {name}")]
+    #[hint("remove it; everything is saved first: git proq discard --force {name}")]
     LaneUncommitted {
         /// Name of the lane.
         name: LaneName,
@@ -162,7 +162,7 @@ pub enum UndoError {
     },
     /// The main checkout shows the lane's preview.
     #[error("the main checkout shows lane '{name}'")]
-    #[hint("go back first: git proq preview --back")]
+    #[hint("leave the preview: git proq preview --back")]
     LanePreviewed {
         /// Name of the lane.
         name: LaneName,

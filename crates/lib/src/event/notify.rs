@@ -108,7 +108,7 @@ impl Sink for LocalNotifier {
                     self.notify.desktop == DesktopNotifier::NotifySend
                 };
                 if is_requested {
-                    hook::log(store, &event_label, channel, "no program for it was found", "");
+                    hook::log(store, &event_label, channel, "no program for it is installed", "");
                 }
                 continue;
             };

@@ -74,7 +74,13 @@ impl Sink for Hooks {
         let event_label = format!("{} {name}", event.n);
         for hook in self.hooks_for(&name) {
             if let Hook::Shell(ShellCommand { approved: false, line, .. }) = &hook {
-                hook::log(store, &event_label, line, "not run: git proq approve has not allowed it", "");
+                hook::log(
+                    store,
+                    &event_label,
+                    line,
+                    "not run: you have not approved it (git proq approve)",
+                    "",
+                );
                 continue;
             }
             let result = hook::run(

@@ -35,10 +35,10 @@ fn folders_without_record(context: &CheckContext<'_>) -> Vec<Finding> {
     unfinished
         .map(|id| {
             let dir = layout.batch(&id);
-            let message = format!("{} belongs to a batch that was never finished", dir.display());
+            let message = format!("{} belongs to a batch whose creation was not completed", dir.display());
             Finding::warning("batch-record", format!("batch {id}"), message)
                 .with_help(format!("rm -r {}", quoted(&dir)))
-                .with_left_reason("it holds a copy of a plan, and nothing that was done")
+                .with_left_reason("it has only a copy of a plan")
         })
         .collect()
 }
@@ -55,11 +55,13 @@ fn lanes_of_unknown_batches(context: &CheckContext<'_>) -> Vec<Finding> {
         let name = &lane.name;
         let is_busy = effective_state(context.project, lane).is_ok_and(|(state, _)| state.is_busy());
         let (problem, help) = match is_busy {
-            true => ("its agent is at work, and nobody waits for it", format!("git proq stop {name}")),
-            false => ("nobody goes on with it", format!("git proq show {name}")),
+            true => {
+                ("its agent is running without a supervisor of its batch", format!("git proq stop {name}"))
+            }
+            false => ("it is not being continued", format!("git proq show {name}")),
         };
         let message = format!(
-            "lane '{name}' is for {} of batch {}, of which nothing is known: {problem}",
+            "lane '{name}' is for {} of batch {}, which has no record: {problem}",
             membership.task, membership.batch
         );
         out.push(Finding::warning("batch-lane", format!("lane '{name}'"), message).with_help(help));
@@ -82,10 +84,10 @@ fn interrupted_batches(context: &CheckContext<'_>) -> Vec<Finding> {
     let ids = create::list_batches(project, false).into_iter().map(|batch| batch.id);
     ids.filter(|id| is_interrupted(id))
         .map(|id| {
-            let message = format!("batch {id} is interrupted: nobody goes on with it");
+            let message = format!("batch {id} is interrupted");
             Finding::warning("batch-interrupted", format!("batch {id}"), message)
                 .with_help(format!("git proq resume {id}"))
-                .with_left_reason("what its agents do next is for a person to decide")
+                .with_left_reason("only you can decide how it continues")
         })
         .collect()
 }
@@ -97,11 +99,11 @@ fn check_unknown_batch_branches(context: &CheckContext<'_>) -> Vec<Finding> {
     for (id, _) in context.refs_below(&prefix).filter(|(id, _)| !is_known_batch(context, &BatchId::new(*id)))
     {
         let branch = format!("{}/batch-{id}", context.project.settings.branch_prefix);
-        let message = format!("{branch} is the branch of a batch of which nothing is known");
+        let message = format!("{branch} is the branch of a batch which has no record");
         out.push(
             Finding::warning("batch-branch", format!("branch {branch}"), message)
                 .with_help(format!("git log {branch}"))
-                .with_left_reason("what landed on it may be nowhere else"),
+                .with_left_reason("its merged tasks may be nowhere else"),
         );
     }
     out

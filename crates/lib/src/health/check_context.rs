@@ -67,7 +67,7 @@ impl<'a> CheckContext<'a> {
         if let Some(denied) = file_access::first_inaccessible(&layout.lanes()) {
             let e = store::Error::io("read", &denied)(std::io::ErrorKind::PermissionDenied.into());
             let found = Finding::from_error("lane-record", "the records of the lanes", &e);
-            context.unreadable_records.push(found.with_left_reason("which lanes there are is not known"));
+            context.unreadable_records.push(found.with_left_reason("the lanes are unknown"));
             context.are_lanes_unreadable = true;
         }
         context.refs.extend(project.repo.refs_with_prefixes(&["refs/heads/", "refs/proq/"])?);
@@ -105,7 +105,7 @@ impl<'a> CheckContext<'a> {
         match R::load_if_exists(path) {
             Ok(found) => found,
             Err(e) => {
-                let reason = "what it held is for a person to judge";
+                let reason = "only you can judge its contents";
                 self.unreadable_records
                     .push(Finding::from_error(check, subject, &e).with_left_reason(reason));
                 None

@@ -27,19 +27,18 @@ pub(super) fn check(context: &CheckContext<'_>) -> Vec<Finding> {
             Err(e) => {
                 out.push(
                     Finding::from_error("conflict-record", subject, &e)
-                        .with_left_reason("merging captures it anew"),
+                        .with_left_reason("merging captures it again"),
                 );
             }
             Ok(Some(_)) if !has_ref => {
-                let message =
-                    format!("no ref keeps the conflict of lane '{name}': its two sides may get lost");
+                let message = format!("no ref keeps the conflict of lane '{name}': its sides may get lost");
                 let found = Finding::error("conflict-ref", subject, message);
-                out.push(found.with_help(merge_command).with_left_reason("merging captures it anew"));
+                out.push(found.with_help(merge_command).with_left_reason("merging captures it again"));
             }
             Ok(None) if lane.state() == LaneState::Conflict => {
-                let message = format!("lane '{name}' is in conflict, but nothing tells with what");
+                let message = format!("lane '{name}' is in conflict, but the conflict has no record");
                 let found = Finding::error("conflict-record", subject, message);
-                out.push(found.with_help(merge_command).with_left_reason("merging captures it anew"));
+                out.push(found.with_help(merge_command).with_left_reason("merging captures it again"));
             }
             Ok(_) => {}
         }
@@ -59,24 +58,24 @@ fn check_resolution(context: &CheckContext<'_>, lane: &LaneRecord) -> Option<Fin
     let dir = project.resolution_dir(name);
     let problem = match project.find_resolution(name) {
         Err(e) => {
-            let reason = "what is laid out is for a person to judge";
+            let reason = "only you can judge its contents";
             return Some(Finding::from_error("resolve-record", subject, &e).with_left_reason(reason));
         }
         Ok(Some(resolution)) if !project.repo.is_registered_worktree(&resolution.worktree_path) => {
             format!(
-                "{}, where the conflict of lane '{name}' is laid out, is no worktree any more",
+                "{}, where the conflict of lane '{name}' is resolved, is no longer a worktree",
                 resolution.worktree_path.display()
             )
         }
         Ok(Some(_)) if !context.refs.contains_key(&ResolutionRecord::ref_name(name)) => {
-            format!("no ref keeps what git made of the conflict of lane '{name}'")
+            format!("no ref keeps git's merge of the conflict of lane '{name}'")
         }
         Ok(None) if !context.is_locked(name.as_str()) && dir.exists() => {
-            let message = format!("{} is left of a conflict that nobody resolves", dir.display());
+            let message = format!("{} is left over from a conflict", dir.display());
             return Some(
                 Finding::warning("resolve-folder", subject, message)
                     .with_help(format!("ls -la {}", quoted(&dir)))
-                    .with_left_reason("what is in it is somebody's"),
+                    .with_left_reason("its contents may be yours"),
             );
         }
         Ok(_) => return None,
@@ -84,7 +83,7 @@ fn check_resolution(context: &CheckContext<'_>, lane: &LaneRecord) -> Option<Fin
     Some(
         Finding::error("resolve-record", subject, problem)
             .with_help(abort_command)
-            .with_left_reason("giving it up keeps what is left"),
+            .with_left_reason("aborting saves its contents"),
     )
 }
 
@@ -102,7 +101,7 @@ fn orphaned_refs(context: &CheckContext<'_>) -> Vec<Finding> {
     let orphaned = context.refs_below(CONFLICT_REFS).filter(|(lane, _)| !is_known(lane));
     orphaned
         .map(|(lane, tip)| {
-            let message = format!("{CONFLICT_REFS}{lane} keeps a conflict that no lane has on record");
+            let message = format!("{CONFLICT_REFS}{lane} keeps a conflict that belongs to no lane");
             let reason = "both sides of a conflict hang on it";
             Finding::warning("conflict-ref", format!("conflict of lane '{lane}'"), message)
                 .with_help(format!("git update-ref -d {CONFLICT_REFS}{lane} {tip}"))

@@ -68,8 +68,7 @@ fn check_access(context: &CheckContext<'_>) -> Option<Finding> {
     if found.is_private {
         return None;
     }
-    let message =
-        format!("others may look into {}: prompts, logs, files that were set aside", root.display());
+    let message = format!("other users can read {}: prompts, logs, saved files", root.display());
     Some(
         Finding::error("permissions", subject, message)
             .with_help(format!("chmod 700 {}", quoted(root)))

@@ -142,7 +142,7 @@ fn open_repository(dir: &Path, listener: Listener, out: &mut Vec<Finding>) -> Op
         Err(git::Error::NoRepository { named_by_git_dir_variable: false, .. })
             if !health_probe::is_in_repository(dir) =>
         {
-            let message = "not in a repository, so only git, agents and settings were looked at";
+            let message = "not in a repository, so only git, agents and settings were checked";
             out.push(Finding::info("repository", dir.display().to_string(), message));
             None
         }
@@ -170,9 +170,7 @@ fn open_repository(dir: &Path, listener: Listener, out: &mut Vec<Finding>) -> Op
     let project = repo.map(|repo| Project::with_layers(repo, layers, listener))?;
     if let Err(e) = project.repo.require_writable() {
         let dir = project.repo.common_dir().display().to_string();
-        out.push(
-            Finding::from_error("rights", dir, &e).with_left_reason("whose it is to be is for you to say"),
-        );
+        out.push(Finding::from_error("rights", dir, &e).with_left_reason("only you can decide who owns it"));
     }
     out.extend(settings::missing_notifiers(&project.settings.notify, project.repo.command_dir()));
     Some(project)
@@ -237,9 +235,10 @@ fn downgrade_problems(mut report: Report, command: &str) -> Report {
         finding.severity = Severity::Warning;
         finding.fixable = false;
         finding.repair = None;
-        finding.left_reason = Some(format!("{command} is at work, and it may be half of what that does"));
+        finding.left_reason =
+            Some(format!("{command} is running, and this may be an intermediate state of it"));
     }
-    let message = format!("{command} is at work; what looks wrong may be half of what it does");
+    let message = format!("{command} is running; problems may be intermediate states of it");
     report.findings.push(Finding::info("at-work", "at work", message).with_help("git proq doctor"));
     report
 }
@@ -295,7 +294,7 @@ fn run_checks(project: &Project, initial: &CheckedItems, recovery_log: &Recovery
 
 /// Returns the finding that the state of the repository cannot be read.
 fn unreadable_repository(e: &Error) -> Finding {
-    Finding::from_error("repository", "the repository", e).with_left_reason("nothing could be looked at")
+    Finding::from_error("repository", "the repository", e).with_left_reason("nothing could be checked")
 }
 
 /// Applies every safe repair. Returns the repaired findings, and those that could not be repaired with the

@@ -34,8 +34,8 @@ pub(super) fn check(context: &CheckContext<'_>) -> Vec<Finding> {
 fn check_gc_expiry(context: &CheckContext<'_>) -> Vec<Finding> {
     let mut out = Vec::new();
     for (key, effect) in [
-        ("gc.pruneExpire", "every clean-up of git's takes what a command of an agent is just making"),
-        ("gc.worktreePruneExpire", "every clean-up of git's forgets worktrees on a disk that is not there"),
+        ("gc.pruneExpire", "each cleanup of git deletes objects that an agent is creating"),
+        ("gc.worktreePruneExpire", "each cleanup of git forgets worktrees on disks that are not mounted"),
     ] {
         let value = context.project.repo.setting_text(key).unwrap_or_default();
         if matches!(value.as_str(), "now" | "immediate" | "all" | "0") {
@@ -64,8 +64,7 @@ fn lane_hooks_note(context: &CheckContext<'_>) -> Option<Finding> {
     if hooks.is_empty() {
         return None;
     }
-    let message =
-        format!("hooks of this repository that run for what happens in lanes: {}", hooks.join(", "));
+    let message = format!("hooks of this repository that also run in lanes: {}", hooks.join(", "));
     Some(Finding::info("hooks", "hooks", message))
 }
 
@@ -73,11 +72,10 @@ fn lane_hooks_note(context: &CheckContext<'_>) -> Option<Finding> {
 fn check_lane_prefix(context: &CheckContext<'_>) -> Option<Finding> {
     let prefix = &context.project.settings.branch_prefix;
     context.branch_tip(prefix)?;
-    let message =
-        format!("a branch is called '{prefix}', so no branch '{prefix}/…' can be made: no lane at all");
+    let message = format!("a branch named '{prefix}' exists, so no lane branch '{prefix}/…' can be created");
     Some(
         Finding::error("prefix", prefix.clone(), message)
-            .with_help(format!("git branch -m {prefix} NEW-NAME"))
-            .with_left_reason("it is a branch of yours"),
+            .with_help(format!("git branch -m {prefix} {prefix}-old"))
+            .with_left_reason("the branch is yours"),
     )
 }

@@ -55,10 +55,10 @@ fn lane_subject<P>(lane: &LaneRecord<P>) -> String {
 fn check_record_name(context: &CheckContext<'_>, lane: &LaneRecord) -> Vec<Finding> {
     let mut out = Vec::new();
     if !context.has_lane(lane.name.as_str()) {
-        let message = format!("the record of lane '{}' lies in a folder of another name", lane.name);
+        let message = format!("the record of lane '{}' is in a folder with another name", lane.name);
         out.push(
             Finding::error("lane-record", lane_subject(lane), message)
-                .with_left_reason("it may be a copy made by hand"),
+                .with_left_reason("it may be a copy that you made"),
         );
     }
     let is_twin = |other: &&LaneRecord| other.path == lane.path || other.kind.branch == lane.kind.branch;
@@ -83,30 +83,29 @@ fn check_branch(context: &CheckContext<'_>, lane: &LaneRecord) -> Vec<Finding> {
         let branch_trace =
             match (find_renamed_branch(context.project, lane), last_branch_commit(context.project, lane)) {
                 (Some(new_name), _) => format!("it was renamed to '{new_name}'"),
-                (None, Some(id)) => format!("its last commit {} is still there", id.short()),
+                (None, Some(id)) => format!("its last commit {} still exists", id.short()),
                 (None, None) => "git has no log of where it was".to_owned(),
             };
         let help = recreate_branch_command(context.project, lane);
         let help = help.unwrap_or_else(|| removal_command(context.project, lane));
-        let message = format!("lane '{name}' has no branch any more; {branch_trace}");
+        let message = format!("lane '{name}' no longer has a branch; {branch_trace}");
         out.push(
             Finding::error("lane-branch", lane_subject(lane), message)
                 .with_help(help)
-                .with_left_reason("somebody may have deleted it on purpose"),
+                .with_left_reason("you may have deleted it on purpose"),
         );
     }
     if let Ok(Some(found)) = find_symbolic_branch(&context.project.repo, lane) {
-        let message = format!("lane '{name}': {}; nothing is committed or landed there", found.describe());
+        let message = format!("lane '{name}': {}; git-proq does not commit or merge there", found.describe());
         out.push(
             Finding::error("lane-branch", lane_subject(lane), message).with_help(found.repair_command()),
         );
     }
     if context.branch_tip(base).is_none() {
-        let message = format!("'{base}', which lane '{name}' was to land on, is gone; it cannot land there");
-        out.push(
-            Finding::warning("lane-base", lane_subject(lane), message)
-                .with_help(format!("git proq merge {name} --onto BRANCH")),
+        let message = format!(
+            "the base '{base}' of lane '{name}' no longer exists; --onto merges it into another branch"
         );
+        out.push(Finding::warning("lane-base", lane_subject(lane), message).with_help("git branch"));
     }
     out
 }
@@ -121,11 +120,11 @@ fn check_folder(context: &CheckContext<'_>, lane: &LaneRecord) -> Vec<Finding> {
     if !lane.path.exists() {
         let message = match misplaced {
             Some(found) => format!("lane '{name}': {}", found.describe(lane)),
-            None => format!("the folder of lane '{name}' is gone, and what was uncommitted in it"),
+            None => format!("the folder of lane '{name}' is missing, with its uncommitted changes"),
         };
         if let Some(return_command) = restore_folder_command(context.project, lane) {
             let message =
-                format!("the folder of lane '{name}' is gone; what was uncommitted in it is in a snapshot");
+                format!("the folder of lane '{name}' is missing; its uncommitted changes are in a snapshot");
             return vec![
                 Finding::error("lane-folder", lane_subject(lane), message).with_help(return_command),
             ];
@@ -138,7 +137,7 @@ fn check_folder(context: &CheckContext<'_>, lane: &LaneRecord) -> Vec<Finding> {
             }
             None => found.with_help(removal_command(context.project, lane)),
         };
-        return vec![found.with_left_reason("it may be on a disk that is not there now")];
+        return vec![found.with_left_reason("it may be on a disk that is not mounted")];
     }
     let Some(found) = context.registrations.iter().find(|r| r.path == lane.path) else {
         // The lane is just being created or removed.
@@ -146,7 +145,7 @@ fn check_folder(context: &CheckContext<'_>, lane: &LaneRecord) -> Vec<Finding> {
     };
     if let Ok(Some(missing)) = context.project.repo.find_worktree_defect(&lane.path) {
         let message =
-            format!("lane '{name}': {}; nothing is run, committed or landed there", missing.describe());
+            format!("lane '{name}': {}; git-proq does not run, commit or merge there", missing.describe());
         let help = missing.repair_command(&context.project.repo, &lane.path, &lane.kind.branch);
         let found = Finding::error("lane-worktree", lane_subject(lane), message).with_help(help);
         return vec![found.with_left_reason(format!("or remove it: git proq discard --force {name}"))];
@@ -157,10 +156,10 @@ fn check_folder(context: &CheckContext<'_>, lane: &LaneRecord) -> Vec<Finding> {
 fn misplaced_finding(context: &CheckContext<'_>, lane: &LaneRecord, found: &LaneFolderFault) -> Finding {
     let message = format!("lane '{}': {}", lane.name, found.describe(lane));
     let left_reason = match found {
-        LaneFolderFault::Foreign { .. } => "the folder is another repository's",
-        LaneFolderFault::NotAFolder(_) | LaneFolderFault::Unrecorded(_) => "what is there is somebody's",
-        LaneFolderFault::Unreadable(_) => "who may read it is for its owner to say",
-        _ => "git's own command puts this right, or refuses",
+        LaneFolderFault::Foreign { .. } => "the folder belongs to another repository",
+        LaneFolderFault::NotAFolder(_) | LaneFolderFault::Unrecorded(_) => "the files there may be yours",
+        LaneFolderFault::Unreadable(_) => "its owner decides who may read it",
+        _ => "the command of git repairs this, or refuses",
     };
     let finding = Finding::error("lane-worktree", lane_subject(lane), message).with_left_reason(left_reason);
     match found.fix_command(&context.project.repo, lane) {
@@ -185,7 +184,7 @@ fn check_registration(
         out.push(
             Finding::error("lane-worktree", lane_subject(lane), message)
                 .with_help(format!("git proq show {name}"))
-                .with_left_reason("somebody has made its worktree anew"),
+                .with_left_reason("its worktree was created again"),
         );
     }
     // Without its branch, the worktree has nothing to switch back to.
@@ -193,9 +192,8 @@ fn check_registration(
     if let Some(head_branch) =
         found.branch.as_ref().filter(|head_branch| **head_branch != lane.kind.branch && has_branch)
     {
-        let message = format!(
-            "lane '{name}' has '{head_branch}' checked out, so what is committed there does not land"
-        );
+        let message =
+            format!("lane '{name}' has '{head_branch}' checked out, so commits there are not merged");
         let switch_command = || format!("git -C {} switch {}", quoted(&lane.path), lane.kind.branch);
         let found = find_off_branch(context.project, lane).ok().flatten();
         let return_command = found.map_or_else(switch_command, |off| off.return_command);
@@ -211,12 +209,13 @@ fn check_state<P>(context: &CheckContext<'_>, lane: &LaneRecord<P>) -> Option<Fi
         Err(e) => Some(Finding::from_error("lane-state", lane_subject(lane), &e)),
         Ok((LaneState::Orphaned, detail)) => {
             let detail = detail.unwrap_or_default();
-            let message = format!("lane '{name}' is orphaned: {detail}; it can neither land nor go");
+            let message =
+                format!("lane '{name}' is orphaned: {detail}; it can be neither merged nor removed");
             let stop_command = format!("git proq stop {name}");
             Some(
                 Finding::warning("lane-orphan", lane_subject(lane), message)
                     .with_help(stop_command)
-                    .with_left_reason("its agent may be at work"),
+                    .with_left_reason("its agent may be running"),
             )
         }
         Ok((current, detail)) if current != lane.state() => {
@@ -242,13 +241,13 @@ fn check_runs<P>(context: &CheckContext<'_>, lane: &LaneRecord<P>) -> Vec<Findin
             // The record is written when the agent starts: a run that is just starting has none yet.
             Ok(None) if context.is_locked(lane.name.as_str()) => {}
             Ok(None) => {
-                let message = format!("the record of run {run_number} of lane '{}' is gone", lane.name);
+                let message = format!("the record of run {run_number} of lane '{}' is missing", lane.name);
                 out.push(Finding::warning("run-record", lane_subject(lane), message));
             }
             Err(e) => {
                 out.push(
                     Finding::from_error("run-record", lane_subject(lane), &e)
-                        .with_left_reason("it tells how the run ended"),
+                        .with_left_reason("it says how the run ended"),
                 );
             }
         }
@@ -261,9 +260,14 @@ fn check_preview_edits(context: &CheckContext<'_>, lane: &LaneRecord) -> Vec<Fin
     let missing = lane.preview_edit_snapshots.iter().filter(|id| !context.has_snapshot(id));
     missing
         .map(|id| {
-            let message = format!("lane '{}' waits for edits of a preview ({id}) that are nowhere: neither record nor ref is left", lane.name);
+            let message = format!(
+                "lane '{}' expects edits of a preview ({id}) that are lost: neither record nor ref exists",
+                lane.name
+            );
             let (lane_name, snap) = (lane.name.clone(), id.clone());
-            Finding::error("lane-edits", lane_subject(lane), message).with_help("git proq doctor --fix").with_repair(Repair::ForgetEdits { lane: lane_name, snapshot: snap })
+            Finding::error("lane-edits", lane_subject(lane), message)
+                .with_help("git proq doctor --fix")
+                .with_repair(Repair::ForgetEdits { lane: lane_name, snapshot: snap })
         })
         .collect()
 }
@@ -278,7 +282,7 @@ fn check_landing(context: &CheckContext<'_>, lane: &LaneRecord) -> Option<Findin
         return None;
     }
     let message = format!(
-        "lane '{}' landed on {} as {}, which is not on it any more: the branch was set back or rewritten",
+        "lane '{}' landed on {} as {}, which is no longer on it: the branch was reset or rewritten",
         lane.name,
         landed.onto,
         landed.commit.short()
@@ -290,7 +294,7 @@ fn check_landing(context: &CheckContext<'_>, lane: &LaneRecord) -> Option<Findin
     Some(
         Finding::error("lane-landed", lane_subject(lane), message)
             .with_help(help)
-            .with_left_reason("somebody may have taken it back on purpose"),
+            .with_left_reason("you may have undone it on purpose"),
     )
 }
 
@@ -302,10 +306,10 @@ fn folders_without_record(context: &CheckContext<'_>) -> Vec<Finding> {
     unfinished
         .map(|name| {
             let dir = layout.lanes().join(name);
-            let message = format!("{} belongs to a lane that was never finished", dir.display());
+            let message = format!("{} belongs to a lane whose creation was not completed", dir.display());
             Finding::warning("lane-record", format!("lane '{name}'"), message)
                 .with_help(format!("ls -R {}", quoted(&dir)))
-                .with_left_reason("it may hold what an agent was asked")
+                .with_left_reason("it may have the prompt of an agent")
         })
         .collect()
 }
@@ -319,8 +323,7 @@ fn check_removed_lane_records(context: &CheckContext<'_>) -> Vec<Finding> {
         match AnyLane::load_if_exists(&Layout::lane_record_in(&dir)) {
             Ok(Some(_)) => {}
             Ok(None) => {
-                let message =
-                    format!("the record of removed lane {removed_lane} is gone; nothing shows it any more");
+                let message = format!("the record of removed lane {removed_lane} is missing");
                 out.push(
                     Finding::warning("history-record", subject, message)
                         .with_help(format!("ls -R {}", quoted(&dir))),
@@ -328,7 +331,7 @@ fn check_removed_lane_records(context: &CheckContext<'_>) -> Vec<Finding> {
             }
             Err(e) => out.push(
                 Finding::from_error("history-record", subject, &e)
-                    .with_left_reason("what it held is for a person to judge"),
+                    .with_left_reason("only you can judge its contents"),
             ),
         }
     }

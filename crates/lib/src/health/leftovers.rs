@@ -62,16 +62,16 @@ fn check_lock_file(context: &CheckContext<'_>, lock: &Path) -> Option<Finding> {
     let age = age(lock)?;
     let owner = lock_owner_pid(lock);
     let origin = match owner {
-        Some(pid) if has_exited(pid) => format!("of git-proq process {pid}, which is dead"),
+        Some(pid) if has_exited(pid) => format!("of git-proq process {pid}, which has ended"),
         None if age > STALE_LOCK_AGE => format!("{} minutes old", age.as_secs() / 60),
         None => format!("left by the last run of lane '{}', which has ended", lane_of_lock(context, lock)?),
         _ => return None,
     };
-    let message = format!("{} ({origin}) keeps git from changing what it locks", lock.display());
+    let message = format!("{} ({origin}) prevents git from changing what it locks", lock.display());
     Some(
         Finding::error("git-lock", lock.display().to_string(), message)
             .with_help(format!("rm {}", quoted(lock)))
-            .with_left_reason("only you can tell that no git command is at work there"),
+            .with_left_reason("only you can tell that no git command is running there"),
     )
 }
 
@@ -83,8 +83,10 @@ fn unfinished_files(context: &CheckContext<'_>) -> Vec<Finding> {
         if !pid_from_id(&name).is_some_and(has_exited) {
             continue;
         }
-        let message =
-            format!("{} was being written when its process died; the record itself is whole", file.display());
+        let message = format!(
+            "{} is the unfinished file of a crashed process; the record itself is intact",
+            file.display()
+        );
         let found = Finding::warning("half-written", name, message).with_help("git proq doctor --fix");
         out.push(if age(&file).is_some_and(|a| a > PARK_MIN_AGE) {
             found.with_repair(Repair::ParkFile(file))

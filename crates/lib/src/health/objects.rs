@@ -16,11 +16,10 @@ pub(super) fn check(context: &CheckContext<'_>) -> Vec<Finding> {
         .broken_refs(&[lane_prefix.clone(), "refs/proq".to_owned()])
         .into_iter()
         .map(|name| {
-            let message =
-                format!("{name} holds no commit: its file is empty or broken, as a power cut leaves it");
+            let message = format!("{name} has no commit: its file is empty or broken, as after a power cut");
             Finding::error("ref", name.clone(), message)
                 .with_help(format!("git reflog {name}"))
-                .with_left_reason("which commit it was at is for a person to judge")
+                .with_left_reason("only you can tell its commit")
         })
         .collect();
     let is_managed = |name: &str| name.starts_with(&lane_prefix) || name.starts_with("refs/proq/");

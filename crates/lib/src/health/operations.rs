@@ -23,7 +23,7 @@ pub(super) fn recover_operations(project: &Project) -> Vec<Finding> {
         Err(e) => {
             return vec![
                 Finding::from_error(OPERATION_CHECK, "operations", &e)
-                    .with_left_reason("they could not be looked at"),
+                    .with_left_reason("they could not be checked"),
             ];
         }
     };
@@ -49,7 +49,7 @@ fn unfinished_finding(store: &Store, stuck: &StuckOperation, recovery_error: Opt
         Ok(entry) => entry,
         Err(e) => {
             let found = Finding::from_error(OPERATION_CHECK, subject, e)
-                .with_left_reason("files of yours may lie beside it");
+                .with_left_reason("files of yours may be beside it");
             return match e {
                 // The complete folder: without the journal, git-proq does not know about the files beside it.
                 store::Error::Broken { .. } => {
@@ -71,13 +71,13 @@ fn unfinished_finding(store: &Store, stuck: &StuckOperation, recovery_error: Opt
             if *command == header.command =>
         {
             return Finding::from_error(OPERATION_CHECK, subject, e)
-                .with_left_reason("going on might overwrite something");
+                .with_left_reason("continuing might overwrite something");
         }
         Some(e) => format!(" ({e})"),
         None => String::new(),
     };
     let message = format!(
-        "`{}` (process {}, begun {}) was cut short and is not put right yet{reason}",
+        "`{}` (process {}, started {}) was interrupted and is not recovered yet{reason}",
         header.command, header.pid, header.started_at
     );
     Finding::error(OPERATION_CHECK, subject, message)
@@ -94,30 +94,29 @@ pub(super) fn check(context: &CheckContext<'_>) -> Vec<Finding> {
         let show_command = format!("cat {}", quoted(&path));
         match OperationEntry::read(&path) {
             Err(e) => {
-                let reason = "what it did stands; only taking it back needs this file";
+                let reason = "its changes are in effect; only undo needs this file";
                 out.push(Finding::from_error("operation-log", subject, &e).with_left_reason(reason));
             }
             // The file expired between listing and reading, or is empty.
             Ok(None) if !path.exists() => {}
             Ok(None) => {
-                let message =
-                    format!("{} is empty, so operation {number} cannot be taken back", path.display());
+                let message = format!("{} is empty, so operation {number} cannot be undone", path.display());
                 out.push(
                     Finding::error("operation-log", subject, message)
                         .with_help(show_command)
-                        .with_left_reason("it cannot be made again"),
+                        .with_left_reason("it cannot be restored"),
                 );
             }
             Ok(Some(entry)) if entry.end_and_recovered.is_none() => {
                 let message = format!(
-                    "{} has lost its end, so operation {number} (`{}`) may not be whole",
+                    "{} is truncated, so operation {number} (`{}`) may be incomplete",
                     path.display(),
                     entry.header.command
                 );
                 out.push(
                     Finding::error("operation-log", subject, message)
                         .with_help(show_command)
-                        .with_left_reason("it cannot be made again"),
+                        .with_left_reason("it cannot be restored"),
                 );
             }
             Ok(Some(_)) => {}

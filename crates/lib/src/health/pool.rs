@@ -15,20 +15,20 @@ pub(super) fn check_pool(context: &CheckContext<'_>) -> (Vec<LaneName>, Vec<Find
     let mut out = Vec::new();
     let PoolForecast { available: waiting, unavailable: unfit, disabled: unused } =
         pool_forecast(context.project).unwrap_or_else(|e| {
-            out.push(Finding::info("pool", "trash", format!("no folder can be used again: {e}")));
+            out.push(Finding::info("pool", "trash", format!("no folder can be reused: {e}")));
             PoolForecast::default()
         });
     if !unused.is_empty() {
         let folders = match unused.as_slice() {
-            [name] => format!("the folder of landed lane '{name}' is"),
-            all => format!("the folders of {} landed lanes are", all.len()),
+            [name] => format!("the folder of merged lane '{name}' is"),
+            all => format!("the folders of {} merged lanes are", all.len()),
         };
-        let message = format!("{folders} not used again, since pool.size is 0");
+        let message = format!("{folders} not reused, because pool.size is 0");
         let help = "git config proq.pool.size 2";
         out.push(Finding::info("pool", "pool.size", message).with_help(help));
     }
     for (lane, reason) in &unfit {
-        let message = format!("the next lane cannot be given the folder of landed lane '{lane}': {reason}");
+        let message = format!("the next lane cannot reuse the folder of merged lane '{lane}': {reason}");
         out.push(Finding::info("pool", format!("lane '{lane}'"), message));
     }
     let count = Layout::entry_names(&context.project.store.layout().trash()).len();

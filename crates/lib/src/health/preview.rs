@@ -50,12 +50,13 @@ fn check_origin(context: &CheckContext<'_>, preview: &PreviewRecord) -> Option<F
     if context.branch_tip(branch).is_some() {
         return None;
     }
-    let message = format!("'{branch}', which the preview of '{}' goes back to, is gone", preview.lane);
+    let message =
+        format!("'{branch}', the branch that the preview of '{}' returns to, no longer exists", preview.lane);
     let help = format!("git branch {branch} {}", preview.previous_commit.short());
     Some(
         Finding::error("preview-origin", preview_subject(preview), message)
             .with_help(help)
-            .with_left_reason("somebody deleted it on purpose"),
+            .with_left_reason("you may have deleted it on purpose"),
     )
 }
 
@@ -65,8 +66,11 @@ fn check_origin_ref(context: &CheckContext<'_>, preview: &PreviewRecord) -> Opti
     if context.refs.contains_key(&name) {
         return None;
     }
-    let message =
-        format!("no ref keeps {}, which the preview of '{}' goes back to", commit.short(), preview.lane);
+    let message = format!(
+        "no ref keeps {}, the commit that the preview of '{}' returns to",
+        commit.short(),
+        preview.lane
+    );
     Some(
         Finding::warning("preview-origin", preview_subject(preview), message)
             .with_help(format!("git update-ref {name} {commit}"))
@@ -82,7 +86,7 @@ fn check_leftover_origins(context: &CheckContext<'_>) -> Vec<Finding> {
     }
     let origin_ref = context.preview.as_ref().and_then(PreviewRecord::detached_origin).map(|origin| origin.1);
     let to_finding = |(name, id): (String, Oid)| {
-        let message = format!("{name} is left of a preview that is over");
+        let message = format!("{name} is left over from a preview");
         let branch = format!("kept-{}", CommitId::from_oid(id).short());
         Finding::warning("preview-origin", name.clone(), message)
             .with_help(format!("git branch {branch} {id} && git update-ref -d {name}"))
@@ -101,20 +105,20 @@ fn check_lane(context: &CheckContext<'_>, preview: &PreviewRecord) -> Option<Fin
     if context.has_lane(preview.lane.as_str()) || is_back_at_origin(context, preview) {
         return None;
     }
-    let message = format!("the main checkout shows lane '{}', which is gone", preview.lane);
+    let message = format!("the main checkout shows lane '{}', which no longer exists", preview.lane);
     Some(Finding::warning("preview-lane", preview_subject(preview), message).with_help(RETURN_COMMAND))
 }
 
 /// Finds a preview whose branch is missing, or that the user left by hand.
 fn check_head(context: &CheckContext<'_>, preview: &PreviewRecord) -> Option<Finding> {
     let changes_wait = preview.parked_snapshot.as_ref().is_some_and(|id| context.is_awaiting_restore(id));
-    let wait_note = if changes_wait { "; your own changes wait" } else { "" };
+    let wait_note = if changes_wait { "; your own changes are saved" } else { "" };
     if is_on_preview_branch(context, preview) {
         return context.branch_tip(&preview.branch).is_none().then(|| {
-            let message = format!("the main checkout is on '{}', which is gone", preview.branch);
+            let message = format!("the main checkout is on '{}', which no longer exists", preview.branch);
             Finding::error("preview-branch", preview_subject(preview), message)
                 .with_help(format!("git branch {} {}", preview.branch, preview.tip.short()))
-                .with_left_reason("commits may have been made on it")
+                .with_left_reason("it may have commits")
         });
     }
     let head_text = context.head.as_ref().map_or_else(|| "no commit".to_owned(), ToString::to_string);
@@ -125,10 +129,10 @@ fn check_head(context: &CheckContext<'_>, preview: &PreviewRecord) -> Option<Fin
     Some(if is_finished {
         finding.with_help(RETURN_COMMAND).with_repair(Repair::ClosePreview)
     } else if is_back_at_origin(context, preview) {
-        finding.with_help(RETURN_COMMAND).with_left_reason("changes come back only when you say so")
+        finding.with_help(RETURN_COMMAND).with_left_reason("changes are restored only at your command")
     } else {
         let help = format!("git switch {} && {RETURN_COMMAND}", preview.previous_head);
-        finding.with_help(help).with_left_reason("you switched on purpose, perhaps")
+        finding.with_help(help).with_left_reason("you may have switched on purpose")
     })
 }
 
@@ -140,13 +144,13 @@ fn check_saved_changes(context: &CheckContext<'_>, preview: &PreviewRecord) -> O
         return None;
     }
     let message = format!(
-        "your changes from before the preview of '{}' (snapshot {id}) cannot be found: neither record nor ref is left",
+        "your changes from before the preview of '{}' (snapshot {id}) are lost: neither record nor ref exists",
         preview.lane
     );
     Some(
         Finding::error("preview-changes", preview_subject(preview), message)
             .with_help("git fsck --lost-found")
-            .with_left_reason("what is lost cannot be made again"),
+            .with_left_reason("lost changes cannot be restored"),
     )
 }
 
@@ -162,6 +166,6 @@ fn unrecorded_preview(context: &CheckContext<'_>) -> Option<Finding> {
     Some(
         Finding::error("preview-record", branch.clone(), message)
             .with_help("git switch -")
-            .with_left_reason("where you came from was in the record"),
+            .with_left_reason("only the record had the branch to return to"),
     )
 }

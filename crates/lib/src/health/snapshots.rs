@@ -49,7 +49,7 @@ fn check_refs(context: &CheckContext<'_>, id: &str, snap: &SnapshotRecord) -> Op
                     "git fsck --lost-found; ls {}",
                     quoted(&context.project.store.layout().snapshot(id))
                 ))
-                .with_left_reason("files that were set aside may still lie beside its record"),
+                .with_left_reason("saved files may still be beside its record"),
         );
     }
     match context.refs.get(&name) {
@@ -90,7 +90,7 @@ fn check_raw_index(context: &CheckContext<'_>, id: &str, snap: &SnapshotRecord) 
     Some(
         Finding::error("snapshot-index", snapshot_subject(id), message)
             .with_help(help)
-            .with_left_reason("it cannot be made again"),
+            .with_left_reason("it cannot be restored"),
     )
 }
 
@@ -126,22 +126,19 @@ fn check_folders(context: &CheckContext<'_>) -> Vec<Finding> {
         }
         let list_command = format!("ls -R {}", quoted(&dir));
         if has_entries(&Layout::parked_files_in(&dir)) {
-            let message = format!(
-                "{} holds files of yours that were set aside, and no record tells of them",
-                dir.display()
-            );
-            let reason = "they are yours, and nothing says where they belong";
+            let message = format!("{} has saved files of yours without a record", dir.display());
+            let reason = "only you can tell where they belong";
             out.push(
                 Finding::error("set-aside", snapshot_subject(&id), message)
                     .with_help(list_command)
                     .with_left_reason(reason),
             );
         } else if !context.refs.contains_key(&SnapshotRecord::ref_name(&id)) {
-            let message = format!("taking snapshot {id} was cut short; nothing had been moved yet");
+            let message = format!("snapshot {id} was interrupted; no file was moved");
             out.push(
                 Finding::warning("set-aside", snapshot_subject(&id), message)
                     .with_help(list_command)
-                    .with_left_reason("it may hold an index"),
+                    .with_left_reason("it may have an index"),
             );
         }
     }
@@ -168,8 +165,8 @@ fn unclaimed_snapshots(context: &CheckContext<'_>) -> Option<Finding> {
         .collect();
     let first = unclaimed.first()?;
     let message = match unclaimed.len() {
-        1 => format!("1 snapshot that nothing waits for is kept: {}", first.reason),
-        n => format!("{n} snapshots that nothing waits for are kept, the oldest: {}", first.reason),
+        1 => format!("1 snapshot is kept that is no longer needed: {}", first.reason),
+        n => format!("{n} snapshots are kept that are not needed any longer, the oldest: {}", first.reason),
     };
     let help = format!("git stash apply {}", first.snapshot.commit.short());
     Some(Finding::info("snapshot-unclaimed", snapshot_subject(&first.id), message).with_help(help))

@@ -27,12 +27,11 @@ pub(super) fn check(context: &CheckContext<'_>) -> Vec<Finding> {
                 );
             }
             Ok(None) => {
-                let message =
-                    format!("{} holds what was removed, and no record tells where it belongs", dir.display());
+                let message = format!("{} has removed files without a record", dir.display());
                 out.push(
                     Finding::error("trash-record", subject, message)
                         .with_help(list_command)
-                        .with_left_reason("somebody's files lie there"),
+                        .with_left_reason("its files may be yours"),
                 );
             }
             Ok(Some(record)) => {
@@ -67,7 +66,7 @@ fn check_entry(
         out.push(
             Finding::error("trash-files", subject, message)
                 .with_help(format!("ls -la {}", quoted(entry_dir)))
-                .with_left_reason("somebody may have moved it on purpose"),
+                .with_left_reason("you may have moved it on purpose"),
         );
     } else if record.current_path.is_some()
         && !record.worktree_id.is_empty()
@@ -88,7 +87,7 @@ fn check_entry(
         out.push(match record.tip {
             Some(tip) if context.project.repo.has_object(tip) => found
                 .with_help(format!("git branch {lane}-saved {}", tip.short()))
-                .with_left_reason("somebody may have deleted it on purpose"),
+                .with_left_reason("you may have deleted it on purpose"),
             _ => found.with_left_reason("its commits are gone from here; another clone may have them"),
         });
     }

@@ -51,13 +51,11 @@ fn check_branches(context: &CheckContext<'_>) -> Vec<Finding> {
             let is_open = context.preview.as_ref().is_some_and(|open| open.branch == branch);
             let is_checked_out = context.head == Some(proq_git::base::head::Head::Branch(branch.clone()));
             if !is_open && !is_checked_out && !is_known {
-                let message = format!("'{branch}' is left of a preview of '{previewed}' that is over");
+                let message = format!("'{branch}' is left over from a preview of '{previewed}'");
                 out.push(
                     Finding::warning("preview-branch", branch.clone(), message)
                         .with_help(format!("git branch -d {}", shell_quote(&branch)))
-                        .with_left_reason(
-                            "commits may have been made on it; git refuses if they are nowhere else",
-                        ),
+                        .with_left_reason("it may have commits; git refuses if they are nowhere else"),
                 );
             }
         } else if !is_known && !context.has_lane(name) && !is_lane_locked(context, name) {
@@ -65,7 +63,7 @@ fn check_branches(context: &CheckContext<'_>) -> Vec<Finding> {
             out.push(
                 Finding::warning("branch-without-lane", branch.clone(), message)
                     .with_help(format!("git branch -m {} {}", shell_quote(&branch), shell_quote(name)))
-                    .with_left_reason("there may be work on it"),
+                    .with_left_reason("it may have work"),
             );
         }
     }
@@ -82,11 +80,11 @@ fn check_registration(context: &CheckContext<'_>, found: &WorktreeRegistration) 
     }
     let subject = format!("worktree '{}'", found.id);
     if found.path.exists() {
-        let message = format!("{} is a worktree that no lane has on record", found.path.display());
+        let message = format!("{} is a worktree that belongs to no lane", found.path.display());
         return Some(
             Finding::error("worktree-without-lane", subject, message)
                 .with_help("git proq cleanup")
-                .with_left_reason("cleanup looks for work in it first"),
+                .with_left_reason("cleanup checks it for work first"),
         );
     }
     let message = format!("git has a worktree '{}' on record whose lane and folder are gone", found.id);
@@ -94,7 +92,7 @@ fn check_registration(context: &CheckContext<'_>, found: &WorktreeRegistration) 
     Some(if found.locked {
         finding
             .with_help(format!("git worktree unlock {}", quoted(&found.path)))
-            .with_left_reason("somebody has locked it")
+            .with_left_reason("it is locked")
     } else {
         finding
             .with_help("git proq doctor --fix")
@@ -118,11 +116,11 @@ fn check_folders(context: &CheckContext<'_>) -> Vec<Finding> {
         if is_known || is_internal || is_lane_locked(context, &name) {
             continue;
         }
-        let message = format!("{} belongs to no lane and is no worktree", path.display());
+        let message = format!("{} belongs to no lane and is not a worktree", path.display());
         out.push(
             Finding::warning("folder-without-lane", name, message)
                 .with_help(format!("ls -la {}", quoted(&path)))
-                .with_left_reason("what is in it is somebody's"),
+                .with_left_reason("its contents may be yours"),
         );
     }
     out

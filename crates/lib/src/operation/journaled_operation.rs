@@ -204,7 +204,7 @@ impl<'p> Operation<'p> {
         // The step cannot be undone any more, so it gets a second attempt.
         let Err(e) = self.run_step(n).or_else(|_| self.run_step(n)) else { return };
         if recovered || self.step_and_scratch(n).is_none_or(|(step, _)| step.follow_command().is_none()) {
-            self.project.listener.warn(format!("not everything could be written down: {e}"));
+            self.project.listener.warn(format!("cannot record everything: {e}"));
         }
     }
 
@@ -298,7 +298,7 @@ impl<'p> Operation<'p> {
         let first_step = self.step_count();
         work().inspect_err(|_| {
             if let Err(e) = self.revert_steps(first_step, |_| true) {
-                self.project.listener.warn(format!("not everything could be taken back: {e}"));
+                self.project.listener.warn(format!("cannot undo everything: {e}"));
             }
         })
     }
@@ -314,7 +314,7 @@ impl<'p> Operation<'p> {
                 e.steps.iter().rposition(|p| p.status == StepStatus::Pending)
                     < Some(first_revertible_step(&e))
             });
-            self.project.listener.warn("what was begun could not all be ended; the next command tries again");
+            self.project.listener.warn("some changes could not be completed; the next command tries again");
             self.leave_unfinished();
             return if is_in_effect { Ok(None) } else { Err(Error::StuckStep) };
         }
@@ -404,25 +404,23 @@ impl<'p> Operation<'p> {
     /// not there.
     fn revert_and_log(&self) -> Option<OperationNumber> {
         if self.has_stuck_step() {
-            self.project
-                .listener
-                .warn("what was begun could not all be taken back; the next command tries again");
+            self.project.listener.warn("some changes could not be undone; the next command tries again");
             self.leave_unfinished();
             return None;
         }
         let end_result = match self.revert_steps(0, |_| true) {
             // The user's own changes prevent the revert: the remaining steps stay in effect and in the log.
             Err(e) if e.is_refusal() => {
-                self.project.listener.warn(format!("not everything could be taken back: {e}"));
+                self.project.listener.warn(format!("cannot undo everything: {e}"));
                 self.finish(false)
             }
             Err(e) => Err(e),
             Ok(()) => self.finish(false),
         };
         end_result.unwrap_or_else(|e| {
-            self.project.listener.warn(format!(
-                "what was begun could not all be taken back ({e}); the next command tries again"
-            ));
+            self.project
+                .listener
+                .warn(format!("some changes could not be undone ({e}); the next command tries again"));
             self.leave_unfinished();
             None
         })

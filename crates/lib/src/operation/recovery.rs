@@ -214,7 +214,7 @@ fn classify_and_revert(op: &Operation<'_>, unmoved: &mut Vec<usize>) -> Result<(
     match revert_all(op) {
         Err(e) if e.is_refusal() => {
             op.project.listener.warn(format!(
-                "`{}` was cut short and cannot be taken back as a whole: {e}; what is left of it stands",
+                "`{}` was interrupted and cannot be undone completely: {e}; the rest of it is kept",
                 operation_command_for_user(op)
             ));
             Ok(())
@@ -316,17 +316,17 @@ fn report_recovery(
     });
     let reverted_steps = reverted.map(|(_, planned)| &planned.step);
     let (outcome, advice) = if entry.applied_steps().next().is_none() {
-        let begun_text = op_log_view::describe_steps(reverted_steps, prefix)
-            .unwrap_or_else(|| "what it had begun".to_owned());
+        let begun_text =
+            op_log_view::describe_steps(reverted_steps, prefix).unwrap_or_else(|| "its changes".to_owned());
         // Files of a worktree that is gone were not reverted.
         let extent =
             if entry.steps.iter().any(|p| p.is_worktree_missing) { "the rest" } else { "everything" };
-        (format!("taken back: {begun_text}"), format!("{extent} is as it was before; {}", rerun_hint("")))
+        (format!("undone: {begun_text}"), format!("{extent} is as it was before; {}", rerun_hint("")))
     } else {
         let done_text = format!("done: {}", op_log_view::summarize_entry(entry, prefix));
-        let undo_hint = number.map_or_else(String::new, |n| format!("take it back: git proq undo {n}"));
+        let undo_hint = number.map_or_else(String::new, |n| format!("undo it: git proq undo {n}"));
         let rerun_advice = match first_revertible_step(entry) {
-            0 => "the rest was taken back".to_owned(),
+            0 => "the rest was undone".to_owned(),
             _ => rerun_hint(" for the rest"),
         };
         (
@@ -338,5 +338,5 @@ fn report_recovery(
     let command = (registry().command_for_user)(command);
     project
         .listener
-        .warn(format!("`{command}` was cut short (process {pid}, begun {at})\n  {outcome}\n  {advice}"));
+        .warn(format!("`{command}` was interrupted (process {pid}, started {at})\n  {outcome}\n  {advice}"));
 }

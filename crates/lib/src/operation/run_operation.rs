@@ -65,7 +65,7 @@ pub(super) fn emit_end(op: Operation<'_>, number: Option<OperationNumber>, outco
     let suffix = match outcome {
         OperationOutcome::Done => "",
         OperationOutcome::Failed => " failed, and part of it is in effect",
-        OperationOutcome::Recovered => " was cut short and recovered",
+        OperationOutcome::Recovered => " was interrupted and recovered",
     };
     let mut event = Event::new(EventName::OperationEnded, format!("operation {number}: {kind}{suffix}"));
     event.operation = Some(EndedOperation { number, kind, via, outcome, undoes, redoes });

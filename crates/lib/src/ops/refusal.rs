@@ -8,10 +8,8 @@ use proq_store::records::lane::LaneRecord;
 #[derive(Debug, thiserror::Error, Explain)]
 pub enum Refusal {
     /// The caller works in a lane, and only the user or the supervising agent may do this.
-    #[error(
-        "this is for a person, or for the agent that supervises all lanes, and not for one in lane '{agent_lane}'"
-    )]
-    #[hint("an agent in a lane reports on its task: git proq task update")]
+    #[error("cannot do this from lane '{agent_lane}': only a person or the supervising agent may")]
+    #[hint("an agent in a lane can report on its task: git proq task update")]
     InLane {
         /// Name of the caller's lane, as its environment or folder has it.
         agent_lane: String,
@@ -20,8 +18,8 @@ pub enum Refusal {
     #[error("nothing was changed")]
     Declined,
     /// A lane is another one than when its plan was made, or has had a run since.
-    #[error("lane '{lane}' has changed since this was planned; nothing was changed")]
-    #[hint("see how it is now: git proq show {lane}")]
+    #[error("lane '{lane}' has changed since the plan was computed; nothing was changed")]
+    #[hint("show the lane: git proq show {lane}")]
     LaneChanged {
         /// Name of the lane.
         lane: LaneName,

@@ -94,16 +94,16 @@ pub struct SupervisePlan {
 
 /// Reason why no supervising agent can be started.
 #[derive(Debug, thiserror::Error, Explain)]
-#[hint("or give another agent the tools yourself: git proq mcp --supervisor")]
+#[hint("give the tools to an agent yourself: git proq mcp --supervisor")]
 pub enum SuperviseError {
     /// No agent that can supervise lanes is installed.
-    #[error("no agent that can supervise is installed: it takes {}", join_with_or(known))]
+    #[error("cannot supervise: none of these agents is installed: {}", join_with_or(known))]
     NoSupervisingAgent {
         /// Names of the agents that can supervise lanes.
         known: Vec<String>,
     },
     /// The given agent cannot supervise lanes.
-    #[error("'{agent}' cannot supervise lanes: it takes {}", join_with_or(known))]
+    #[error("cannot supervise with '{agent}': supported are {}", join_with_or(known))]
     #[exit(Usage)]
     CannotSupervise {
         /// Name of the agent.

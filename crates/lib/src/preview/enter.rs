@@ -217,7 +217,7 @@ impl PreviewEntry<'_, '_> {
         if !project.repo.is_ancestor(old, self.tip)? {
             let saved_ref = format!("refs/proq/saved/{}-preview-{}", self.lane.name, new_id());
             self.op.anchor(&saved_ref, old)?;
-            project.listener.warn(format!("commits of an earlier preview are kept as {saved_ref}"));
+            project.listener.warn(format!("saved commits of an earlier preview as {saved_ref}"));
         }
         Ok(self.op.delete_ref(ref_name, old)?)
     }
@@ -251,7 +251,7 @@ impl PreviewEntry<'_, '_> {
             let Some(edit_snapshot) = self.op.project.find_unrestored_snap(id)? else {
                 if let Some(commit) = self.op.project.orphaned_snap_commit(id)? {
                     self.op.project.listener.warn(format!(
-                        "the record of edits of an earlier preview is gone; bring them back: git stash apply {}",
+                        "the record of edits of an earlier preview is missing; restore them: git stash apply {}",
                         commit.short()
                     ));
                 }
@@ -272,7 +272,7 @@ impl PreviewEntry<'_, '_> {
     /// Warns that edits of an earlier preview conflict, with the git command that restores `commit`.
     fn warn_edits_saved(&self, commit: CommitId, conflicts: &[RepoPath]) {
         self.op.project.listener.warn(format!(
-            "edits of an earlier preview do not fit any more; they are kept: {} {}",
+            "edits of an earlier preview conflict now; they are saved: {} {}",
             snap_restore::choose_stash_method(&self.op.project.repo, Some(commit), conflicts).command(),
             commit.short()
         ));

@@ -14,16 +14,18 @@ use crate::lane;
 #[decision]
 pub enum Error {
     /// No preview is open.
-    #[error("no preview is open; nothing was changed")]
-    #[hint("open one: git proq preview LANE")]
+    #[error("no preview is open")]
+    #[hint("list lanes to preview: git proq list")]
     NoOpenPreview,
     /// The main checkout was switched by hand to another branch or commit.
-    #[error("the main checkout shows '{current_head}', not lane '{lane}' any more; nothing was changed")]
+    #[error(
+        "cannot use the preview of lane '{lane}': the main checkout is on '{current_head}' now; nothing was changed"
+    )]
     #[hint(
         if matches!(previous_head, Head::Detached(_)),
-        "go back first: git switch --detach {previous_head} && git proq preview --back"
+        "switch back and leave it: git switch --detach {previous_head} && git proq preview --back"
     )]
-    #[hint(else, "go back first: git switch {previous_head} && git proq preview --back")]
+    #[hint(else, "switch back and leave it: git switch {previous_head} && git proq preview --back")]
     SwitchedByHand {
         /// Lane that was previewed.
         lane: LaneName,
@@ -34,9 +36,9 @@ pub enum Error {
     },
     /// The checkout was switched by hand to a branch without a commit.
     #[error(
-        "the main checkout is on '{current_branch}', a branch without a commit, not on lane '{lane}' any more; nothing was changed"
+        "cannot use the preview of lane '{lane}': the main checkout is on '{current_branch}' now, a branch without commits; nothing was changed"
     )]
-    #[hint("go back first: git switch {preview_branch}")]
+    #[hint("switch back and leave it: git switch {preview_branch}")]
     OnUnbornBranch {
         /// Lane that was previewed.
         lane: LaneName,
@@ -46,8 +48,8 @@ pub enum Error {
         preview_branch: String,
     },
     /// The branch that the preview was entered from is checked out in another worktree.
-    #[error("branch '{branch}' is checked out in {} now; nothing was changed", dir.display())]
-    #[hint("free it: git -C {} switch --detach", shell_quote_path(dir))]
+    #[error("cannot return to branch '{branch}': it is checked out in {}; nothing was changed", dir.display())]
+    #[hint("free the branch: git -C {} switch --detach", shell_quote_path(dir))]
     OriginTaken {
         /// Branch that the preview was entered from.
         branch: String,
@@ -56,28 +58,28 @@ pub enum Error {
     },
     /// Files are in the way of the user's parked changes.
     #[error(
-        "your changes from before the preview are kept, but these stand in their way: {}",
+        "cannot restore your changes from before the preview: these files are in the way: {}",
         error::list_paths(blocking_paths)
     )]
-    #[hint("move them aside, then bring your changes back: git proq preview --back")]
+    #[hint("move them away, then restore your changes: git proq preview --back")]
     ChangesObstructed {
         /// Files that are in the way.
         blocking_paths: Vec<git::RepoPath>,
     },
     /// The lane's branch is missing.
-    #[error("lane '{lane}' cannot be shown: its branch is gone; nothing was changed")]
-    #[hint("see what is left of it: git proq show {lane}")]
+    #[error("cannot preview lane '{lane}': its branch is missing")]
+    #[hint("show the lane: git proq show {lane}")]
     LaneBranchGone {
         /// Name of the lane whose branch is missing.
         lane: LaneName,
     },
     /// The main checkout is on a branch without a commit.
-    #[error("the main checkout is on a branch without a commit; nothing was changed")]
-    #[hint("make a first commit: git commit --allow-empty -m 'Start'")]
+    #[error("cannot preview: the main checkout is on a branch without commits")]
+    #[hint("create a first commit: git commit --allow-empty -m 'Start'")]
     NoCommit,
     /// The branch that the preview was entered from is missing.
-    #[error("branch '{branch}', which the preview was entered from, is gone; nothing was changed")]
-    #[hint("make it again: git branch {branch} {}", commit.short())]
+    #[error("cannot return to branch '{branch}': it no longer exists; nothing was changed")]
+    #[hint("create it again: git branch {branch} {}", commit.short())]
     OriginGone {
         /// Branch that the preview was entered from.
         branch: String,
@@ -85,17 +87,17 @@ pub enum Error {
         commit: git::CommitId,
     },
     /// The preview has commits that the lane lacks, and the lane has moved.
-    #[error("lane '{lane}' and its preview both have commits of their own; nothing was changed")]
-    #[hint("leave it; its commits are kept: git proq preview --back")]
+    #[error("cannot update: lane '{lane}' and its preview have diverged; nothing was changed")]
+    #[hint("leave the preview; its commits are saved: git proq preview --back")]
     Diverged {
         /// Name of the lane that diverged from its preview.
         lane: LaneName,
     },
     /// The preview has commits that the lane lacks, and the lane has no new commits.
     #[error(
-        "cannot refresh the preview of lane '{lane}': it has commits that the lane has not, and the lane has nothing new; nothing was changed"
+        "cannot refresh the preview of lane '{lane}': the preview has commits that the lane lacks, and the lane has no new ones"
     )]
-    #[hint("leave it; its commits are kept: git proq preview --back")]
+    #[hint("leave the preview; its commits are saved: git proq preview --back")]
     PreviewAhead {
         /// Name of the lane whose preview is ahead of it.
         lane: LaneName,

@@ -50,7 +50,7 @@ impl LeaveResult {
     pub fn warn_conflict(&self, project: &Project) {
         if let Some(commit) = self.conflicting_snapshot {
             project.listener.warn(format!(
-                "your changes from before the preview conflict with {}; they are kept: {} {}",
+                "your changes from before the preview conflict with {}; they are saved: {} {}",
                 self.head,
                 snap_restore::choose_stash_method(&project.repo, self.conflicting_snapshot, self.conflicts())
                     .command(),
@@ -246,17 +246,17 @@ fn warn_without_record(op: &Operation<'_>, preview: &PreviewRecord) -> Result<()
     let (name, folder) = (SnapshotRecord::ref_name(id), op.project.store.layout().snapshot(id));
     let message = match op.project.orphaned_snap_commit(id)? {
         Some(commit) => format!(
-            "the record of your changes from before the preview is gone; bring them back: git stash apply {}; \
+            "the record of your changes from before the preview is missing; restore them: git stash apply {}; \
              {name} keeps them until you delete it",
             commit.short()
         ),
         None if !Layout::snapshot_record_in(&folder).exists() => {
             let list_hint = match folder.exists() {
-                true => format!("; see which files are left: ls -R {}", shell_quote_path(&folder)),
+                true => format!("; list the files that are left: ls -R {}", shell_quote_path(&folder)),
                 false => String::new(),
             };
             format!(
-                "your changes from before the preview are gone: somebody deleted their record and {name}{list_hint}"
+                "your changes from before the preview are lost: another program deleted their record and {name}{list_hint}"
             )
         }
         None => return Ok(()),
@@ -271,7 +271,7 @@ fn warn_lost(op: &Operation<'_>, lost: &SnapshotRecord) {
     let (commit, folder) = (lost.snapshot.commit, op.project.store.layout().snapshot(&lost.id));
     op.defer(move |project| {
         project.listener.warn(format!(
-            "git has lost your changes from before the preview (commit {}, which no ref kept); see which files are left: ls -R {}",
+            "git has lost your changes from before the preview (commit {}, which no ref kept); list the files that are left: ls -R {}",
             commit.short(),
             shell_quote_path(&folder)
         ));
@@ -326,7 +326,7 @@ pub(super) fn park_edits(
         op.update_lane(&preview.lane, |lane| lane.preview_edit_snapshots.push(edit_snapshot.id.clone()))?;
     } else {
         op.project.listener.warn(format!(
-            "lane '{}' is gone; the edits made in its preview are kept: git stash apply {}",
+            "lane '{}' no longer exists; the edits made in its preview are saved: git stash apply {}",
             preview.lane,
             edit_snapshot.snapshot.commit.short()
         ));
@@ -359,7 +359,7 @@ fn carry_or_save_commits(
             op.defer(move |project| {
                 project
                     .listener
-                    .step_done(format!("the commits made in the preview are in lane '{}' now", lane.name));
+                    .step_done(format!("moved the commits made in the preview to lane '{}'", lane.name));
             });
             return Ok(());
         }
@@ -368,7 +368,7 @@ fn carry_or_save_commits(
     let saved_ref = format!("refs/proq/saved/{}-preview-{}", preview.lane, new_id());
     op.anchor(&saved_ref, preview_tip)?;
     op.project.listener.warn(format!(
-        "commits made in the preview could not go to lane '{}'; they are kept as {saved_ref}",
+        "cannot move the commits made in the preview to lane '{}'; they are saved as {saved_ref}",
         preview.lane
     ));
     Ok(())

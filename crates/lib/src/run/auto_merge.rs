@@ -102,7 +102,7 @@ pub fn auto_merge_status(project: &Project, lane: &LaneRecord) -> Result<AutoMer
             if project.store.layout().git_guard(&lane.name, lane.last_run).is_dir() {
                 let name = &lane.name;
                 let reason =
-                    format!("what its run changed beside it is not known; git proq merge {name} lands it");
+                    format!("the other changes of its run are unknown; to merge it: git proq merge {name}");
                 return Ok(AutoMergeStatus::Blocked(reason));
             }
             let tip = project.repo.branch_tip(&lane.kind.branch)?;
@@ -112,7 +112,7 @@ pub fn auto_merge_status(project: &Project, lane: &LaneRecord) -> Result<AutoMer
                 .unwrap_or(AutoMergeStatus::Ready)
         }
         LaneState::Orphaned if lane.state() == LaneState::Done => AutoMergeStatus::Blocked(format!(
-            "a process of its agent lives on; git proq stop {} ends it",
+            "a process of its agent is still running; stop it: git proq stop {}",
             lane.name
         )),
         _ => AutoMergeStatus::NotDue,
@@ -133,7 +133,7 @@ pub(crate) fn moved_since_run_reason(
     let run = RunRecord::load_if_exists(&store.layout().run_record(&lane.name, lane.last_run))?;
     let run_tip = run.and_then(|run| run.tip_after);
     let reason =
-        || format!("its branch has moved since its run ended; git proq merge {} lands it", lane.name);
+        || format!("its branch has moved since its run ended; to merge it: git proq merge {}", lane.name);
     Ok((tip.is_some() && tip != run_tip).then(reason))
 }
 
@@ -202,7 +202,7 @@ pub fn record_refused_merge<P>(project: &Project, lane: &LaneRecord<P>, reason: 
 
 /// Formats the message that a lane did not land automatically, with the reason.
 fn refusal_message(name: &str, reason: &str) -> String {
-    format!("lane '{name}' did not land by itself: {reason}")
+    format!("lane '{name}' was not merged automatically: {reason}")
 }
 
 /// Returns the command a user types to repeat `command`: an automatic merge is repeated by `git proq merge`

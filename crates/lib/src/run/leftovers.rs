@@ -154,7 +154,7 @@ pub(crate) fn uncommittable_reason<P>(
         return Some(format!("{path} is not readable"));
     }
     if has_conflict_markers(lane, path) {
-        return Some(format!("{path} holds conflict markers"));
+        return Some(format!("{path} has conflict markers"));
     }
     let mib = oversize_mib(settings, lane, path)?;
     Some(format!("{path} has {mib} MiB, more than agent.autocommit_limit"))

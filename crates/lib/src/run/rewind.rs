@@ -25,11 +25,11 @@ pub(crate) struct RewindOutcome {
 impl RewindOutcome {
     /// Describes where the work was saved, with the commands that show it, or `None` if there was none.
     pub fn describe(&self) -> Option<String> {
-        let saved = self.saved_ref.as_ref().map(|name| format!("its commits are kept: git log {name}"));
+        let saved = self.saved_ref.as_ref().map(|name| format!("its commits are saved: git log {name}"));
         let snap = self
             .snapshot_id
             .as_ref()
-            .map(|id| format!("what was uncommitted is kept: git proq snap show {id}"));
+            .map(|id| format!("its uncommitted changes are saved: git proq snap show {id}"));
         let parts: Vec<String> = saved.into_iter().chain(snap).collect();
         (!parts.is_empty()).then(|| parts.join("; "))
     }

@@ -31,11 +31,12 @@ use crate::operation::locked_worktree::LockedWorktree;
 /// [`Error::InPlaceRefused`] with the reason.
 pub fn require_in_place_possible(project: &Project, lane: &LaneName, branch: &str) -> Result<(), Error> {
     let main = project.repo.require_main()?;
-    let refused = |reason: String, help: &str| Err(Error::InPlaceRefused { reason, hint: help.to_owned() });
+    let refused =
+        |reason: String, help: &str| Err(Error::InPlaceRefused { reason, hints: vec![help.to_owned()] });
     if let Some(preview) = PreviewRecord::load_if_exists(&project.store.layout().preview_record())? {
         return refused(
             format!("the main checkout shows lane '{}'", preview.lane),
-            "go back first: git proq preview --back",
+            "leave the preview: git proq preview --back",
         );
     }
     if let Some(other) = lane_running_in_place(project, Some(lane))? {
@@ -45,22 +46,22 @@ pub fn require_in_place_possible(project: &Project, lane: &LaneName, branch: &st
         open_operation::find_open_git_operation(&project.repo.worktree_git_dir(main)?)
     {
         return refused(
-            format!("a {} is under way in the main checkout", git_operation.command),
-            "finish it, or give it up, with git; see: git status",
+            format!("a {} is in progress in the main checkout", git_operation.command),
+            "see how to finish or abort it: git status",
         );
     }
-    let switch_hint = "git switch to a branch of yours";
+    let switch_hint = "list branches to switch to: git branch";
     match checked_out_branch(&project.repo, main)? {
         Some(current) if project.is_managed_branch(&current) => {
             return refused(
-                format!("the main checkout is on '{current}', which is git-proq's own"),
+                format!("the main checkout is on '{current}', which belongs to git-proq"),
                 switch_hint,
             );
         }
         Some(current) if current != branch => {
             return refused(
                 format!("the main checkout is on '{current}', and lane '{lane}' works on '{branch}'"),
-                &format!("git switch {branch}"),
+                &format!("switch to it: git switch {branch}"),
             );
         }
         Some(_) => {}
@@ -75,11 +76,10 @@ fn require_nothing_staged(repo: &Repo, main: &Path) -> Result<(), Error> {
     let dirty = status_query::status(repo, main, false)?;
     let unmerged = dirty.unmerged();
     if !unmerged.is_empty() {
-        let reason =
-            format!("the main checkout has conflicts that are open: {}", error::list_paths(&unmerged));
+        let reason = format!("the main checkout has unresolved conflicts: {}", error::list_paths(&unmerged));
         return Err(Error::InPlaceRefused {
             reason,
-            hint: "finish them with git; see: git status".to_owned(),
+            hints: vec!["see how to resolve them: git status".to_owned()],
         });
     }
     let mut staged: Vec<_> = dirty.staged().map(|entry| entry.path.clone()).collect();
@@ -89,7 +89,7 @@ fn require_nothing_staged(repo: &Repo, main: &Path) -> Result<(), Error> {
     }
     Err(Error::InPlaceRefused {
         reason: format!("these files are staged in the main checkout: {}", error::list_paths(&staged)),
-        hint: "commit them: git commit   or unstage them, as they are: git reset".to_owned(),
+        hints: vec!["commit them: git commit".to_owned(), "or unstage them: git reset".to_owned()],
     })
 }
 

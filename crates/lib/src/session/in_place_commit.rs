@@ -38,25 +38,28 @@ impl InPlaceFinisher<'_> {
         let git_dir = self.project.repo.worktree_git_dir(&self.lane.path)?;
         // Compared with a missing index, all files would appear deleted.
         if !git_dir.join("index").exists() {
-            let reason = "git's index is gone there, so nothing is committed for it; make it anew: git reset";
+            let reason =
+                "git's index is missing there, so its changes are not committed; create it again: git reset";
             return Ok(Some(reason.to_owned()));
         }
         if let Some(git_operation) = open_operation::find_open_git_operation(&git_dir) {
             return Ok(Some(format!(
-                "a {} is under way there, so nothing is committed for it",
+                "a {} is in progress there, so its changes are not committed",
                 git_operation.command
             )));
         }
         let unmerged = dirty.unmerged();
         if !unmerged.is_empty() {
             let names = error::list_paths(&unmerged);
-            return Ok(Some(format!("conflicts are open there, so nothing is committed for it: {names}")));
+            return Ok(Some(format!(
+                "it has unresolved conflicts, so its changes are not committed: {names}"
+            )));
         }
         let reasons: Vec<String> = paths
             .iter()
             .filter_map(|path| uncommittable_reason(&self.project.settings, self.lane, path))
             .collect();
-        Ok((!reasons.is_empty()).then(|| format!("what it changed is not committed: {}", reasons.join("; "))))
+        Ok((!reasons.is_empty()).then(|| format!("its changes are not committed: {}", reasons.join("; "))))
     }
 
     /// Stages and commits `paths`. Where git refuses, the index entries of these paths are restored.
@@ -95,19 +98,19 @@ impl InPlaceFinisher<'_> {
                 continue;
             }
             self.add_note(format!(
-                "what it changed is not committed: {}; git refused: {e}",
+                "its changes are not committed: {}; git refused: {e}",
                 error::list_paths(&paths)
             ));
             match restore_result {
                 Ok(others) if others.is_empty() => {}
                 Ok(others) => {
                     self.add_note(format!(
-                        "staged by somebody else meanwhile, and left so: {}",
+                        "staged by another program meanwhile, and left staged: {}",
                         error::list_paths(&others)
                     ));
                 }
                 Err(e) if index_after != index_before => {
-                    self.add_note(format!("what was staged for it is staged still: {e}"));
+                    self.add_note(format!("its files are still staged: {e}"));
                 }
                 Err(_) => {}
             }
@@ -129,15 +132,15 @@ impl InPlaceFinisher<'_> {
         let dirty = status_query::status(repo, dir, false)?;
         let user_paths = self.staged_user_files(&dirty);
         if !user_paths.is_empty() {
-            let reason = format!("files of yours would go with it: {}", error::list_paths(&user_paths));
-            return Err(Error::InPlaceRefused { reason, hint: String::new() });
+            let reason = format!("it would include files of yours: {}", error::list_paths(&user_paths));
+            return Err(Error::InPlaceRefused { reason, hints: Vec::new() });
         }
         let branch = checked_out_branch(&self.project.repo, dir)?;
         if branch.as_ref() != Some(&self.lane.base) {
             let branch_shown = branch.unwrap_or_else(|| "no branch".to_owned());
             return Err(Error::InPlaceRefused {
-                reason: format!("the main checkout is on {branch_shown} by now"),
-                hint: String::new(),
+                reason: format!("the main checkout is on {branch_shown} now"),
+                hints: Vec::new(),
             });
         }
         let is_inside = |e: &&StatusEntry| e.is_only_inside_submodule() && paths.contains(&e.path);
@@ -145,7 +148,7 @@ impl InPlaceFinisher<'_> {
             dirty.entries.iter().filter(is_inside).map(|e| e.path.clone()).collect();
         if !submodule_paths.is_empty() {
             self.add_note(format!(
-                "what it changed inside of submodules is not committed: {}",
+                "its changes inside submodules are not committed: {}",
                 error::list_paths(&submodule_paths)
             ));
         }
@@ -184,11 +187,11 @@ impl InPlaceFinisher<'_> {
         if branch.as_ref() != Some(&self.lane.base) {
             let branch_shown = branch.unwrap_or_else(|| "no branch".to_owned());
             self.add_note(format!(
-                "somebody switched to {branch_shown} at that moment, and what it changed is committed there: git show {}",
+                "another program switched to {branch_shown} meanwhile, so its changes are committed there: git show {}",
                 tip.short()
             ));
         } else if repo.require_commit(&format!("{tip}^")).ok() != Some(head) {
-            self.add_note(format!("somebody else committed at that moment too: git log {}..", head.short()));
+            self.add_note(format!("another program committed meanwhile: git log {}..", head.short()));
         }
         Ok(())
     }

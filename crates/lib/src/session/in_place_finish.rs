@@ -135,7 +135,7 @@ impl<'a> InPlaceFinisher<'a> {
         self.note_changed_user_files(&changed_user_files);
         if !nested.is_empty() {
             let names = error::list_paths(&nested);
-            self.add_note(format!("not committed, since they are repositories of their own: {names}"));
+            self.add_note(format!("not committed, because they are separate repositories: {names}"));
         }
         let Some(head) = head.filter(|_| branch.as_ref() == Some(base)) else {
             self.outcome.unexpected_branch = Some(branch.unwrap_or_else(|| "no branch".to_owned()));
@@ -201,7 +201,7 @@ impl<'a> InPlaceFinisher<'a> {
             Some(saved_tip) if repo.is_ancestor(saved_tip, to)? => {
                 repo.delete_ref(saved_ref, saved_tip, "git-proq: its branch has it")?;
             }
-            Some(_) => self.add_note(format!("what {branch} was before is kept: git log {saved_ref}")),
+            Some(_) => self.add_note(format!("the earlier {branch} is saved: git log {saved_ref}")),
             None => {}
         }
         if to == from {
@@ -211,7 +211,7 @@ impl<'a> InPlaceFinisher<'a> {
         if self.outcome.unexpected_branch.is_some() {
             // Landings also move a branch that is not checked out anywhere.
             self.add_note(format!(
-                "{branch} went from {} to {}, and no undo knows of it",
+                "{branch} went from {} to {}, which undo does not cover",
                 from.short(),
                 to.short()
             ));
@@ -225,7 +225,7 @@ impl<'a> InPlaceFinisher<'a> {
         }
         let (names, hint) = (error::list_paths(&user_paths), self.baseline_hint(&user_paths));
         self.add_note(format!(
-            "changes of yours were committed: {names}{hint}; no undo could tell whose is what: git log --stat {}..{}",
+            "changes of yours were committed: {names}{hint}; undo cannot separate them: git log --stat {}..{}",
             from.short(),
             to.short()
         ));

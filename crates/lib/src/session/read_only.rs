@@ -231,7 +231,7 @@ pub fn forget_unstarted_lane(project: &Project, lane: &AnyLane) -> Result<(), Er
 /// [`Error::RemovalRefused`].
 pub fn require_idle_for_removal(project: &Project, lane: &AnyLane) -> Result<(), Error> {
     let reason = match effective_state(project, lane)?.0 {
-        LaneState::Orphaned => "its agent lives on without a supervisor",
+        LaneState::Orphaned => "its agent is running without a supervisor",
         state if state.is_busy() => "its agent is running",
         _ => return Ok(()),
     };

@@ -294,7 +294,7 @@ impl AutoSnapshots {
         let settings = shared_settings(&project.repo);
         let before = self.known_settings.replace(settings.clone());
         if let Some(changed) = before.and_then(|before| list_changed_settings(&before, &settings)) {
-            let message = format!("{changed} of the repository changed while agents were at work");
+            let message = format!("{changed} of the repository changed while agents were running");
             project.emit_event(Event::new(EventName::RepositoryChanged, message));
         }
     }
@@ -314,7 +314,7 @@ impl AutoSnapshots {
         if *passes == 2 {
             let (path, branch) = (shell_quote_path(&lane.path), &lane.kind.branch);
             let message = format!(
-                "the worktree of lane '{}' is gone; bring it back: git worktree add -f {path} {branch}",
+                "the worktree of lane '{}' is missing; restore it: git worktree add -f {path} {branch}",
                 lane.name
             );
             let mut event = Event::new(EventName::RepositoryChanged, message);

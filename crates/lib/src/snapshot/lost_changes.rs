@@ -35,7 +35,7 @@ impl WatchedWorktree<'_> {
         snapshot_store::mark_named_by_event(&project.store, id)?;
         let summary = match git_dir {
             Some(_) => {
-                format!("uncommitted changes in {} are gone: {}", self.describe_worktree(), list_paths(&lost))
+                format!("uncommitted changes in {} are lost: {}", self.describe_worktree(), list_paths(&lost))
             }
             None => format!(
                 "the folder of {} is gone with uncommitted changes: {}",
@@ -43,7 +43,7 @@ impl WatchedWorktree<'_> {
                 list_paths(&lost)
             ),
         };
-        let message = format!("{summary}; bring them back: git proq snap restore {id}");
+        let message = format!("{summary}; restore them: git proq snap restore {id}");
         let mut event = Event::new(EventName::ChangesLost, message);
         event.lane = self.lane.map(|lane| lane.name.to_string());
         event.paths = lost;

@@ -56,7 +56,7 @@ impl StashMethod {
     pub fn command(self) -> &'static str {
         match self {
             StashMethod::Apply => "git stash apply",
-            StashMethod::Branch => "git stash branch NAME",
+            StashMethod::Branch => "git stash branch restored",
         }
     }
 
@@ -64,7 +64,7 @@ impl StashMethod {
     pub fn purpose(self) -> &'static str {
         match self {
             StashMethod::Apply => "and resolve",
-            StashMethod::Branch => "on a branch of its own",
+            StashMethod::Branch => "on a new branch",
         }
     }
 }

@@ -38,7 +38,7 @@ fn reports_errors_with_hints() {
         error_text("- [ ] A-1: one\n- [ ] **a-1** two\n", None),
     ];
     insta::assert_snapshot!(all.concat(), @r"
-    R.md has several milestones that '0.' could mean: 0.1: First, 0.2: Second
+    R.md has several milestones that match '0.': 0.1: First, 0.2: Second
       type more of its title
     R.md has no milestone '0.1: Frist'
       did you mean '0.1: First'?
@@ -51,10 +51,10 @@ fn reports_errors_with_hints() {
     every item of R.md is ticked
       add what is to be done, as '- [ ] …'
     there is no task in R.md
-      see what a plan looks like: git proq plan --init -
+      show an example of a plan: git proq plan --init -
     there is no task in R.md
-      see what a plan looks like: git proq plan --init -
-    R.md:2:7: task 'a-1' is there twice; the other one is at R.md:1:7
+      show an example of a plan: git proq plan --init -
+    R.md:2:7: task 'a-1' is defined twice; the other definition is at R.md:1:7
       give one of them another ID
     ");
 }
@@ -124,7 +124,7 @@ fn reads_headings_as_groups_with_text() {
 fn notes_items_without_text() {
     let plan = parse("- [ ]\n- [ ] a\n", None).unwrap();
     let notes: Vec<String> = plan.source_notes.iter().map(ToString::to_string).collect();
-    assert_eq!(notes, ["R.md:1:6: this item says nothing, and is passed over"]);
+    assert_eq!(notes, ["R.md:1:6: this item is empty and is skipped"]);
 }
 
 /// Twenty thousand items take more than a minute where each is compared with all items before it.

@@ -36,7 +36,7 @@ fn reports_invalid_story_lists_with_location_and_hint() {
         "- id: a\n  title: a\n---\n- id: b\n",
     ]), @r"
     there is no task in s.yaml
-      see what a plan looks like: git proq plan --init -
+      show an example of a plan: git proq plan --init -
     s.yaml:3:1: stories are a list, and this is nothing
       begin with 'stories:' and '- id: …' below it
     s.yaml:2:1: while parsing a node, did not find expected node content
@@ -54,12 +54,12 @@ fn reports_invalid_story_lists_with_location_and_hint() {
     s.yaml:2:5: a story is a table, and this is a text
       write it with keys: id, title, status, dependsOn, acceptanceCriteria
     s.yaml:4:7: an alias (*) cannot be used here
-      write out what it stands for
-    s.yaml:2:1: 'stories' is there twice
+      write its value instead
+    s.yaml:2:1: 'stories' is defined twice
       leave one of them out
     s.yaml:1:3: a key is a text, and this is a list
       put quotes around it, or write it as a list
-    s.yaml:3:1: there is a second document in it
+    s.yaml:3:1: the file has a second document
       leave one in each file
     ");
 }
@@ -88,9 +88,9 @@ fn reports_invalid_stories_with_location_and_hint() {
       done is: done, complete, completed, merged, closed, passed; to be done is: todo, to-do, open, new, draft, backlog, pending, planned, ready, approved, in-progress, doing, started, review, in-review, blocked
     s.yaml:4:13: 'status' of a story is a list
       it takes a word, as in done or todo
-    s.yaml:4:17: task 'US-1' needs 'US-2', which is no task of this plan
+    s.yaml:4:17: task 'US-1' needs 'US-2', which is not a task of this plan
       add a task with the ID 'US-2', or take it out of what 'US-1' needs
-    s.yaml:4:16: these tasks need each other: US-1 -> US-1
+    s.yaml:4:16: these tasks depend on each other: US-1 -> US-1
       take it out: it cannot wait for itself
     s.yaml:4:17: 'a b' cannot be the ID of a story
       name another story by its ID, as in [US-1, US-2]
@@ -100,7 +100,7 @@ fn reports_invalid_stories_with_location_and_hint() {
       it takes a text or a list of texts
     s.yaml:4:18: 'description' of a story is a number
       it takes a text
-    s.yaml:4:5: 'title' is there twice
+    s.yaml:4:5: 'title' is defined twice
       leave one of them out
     ");
     insta::assert_snapshot!(error_messages(&[
@@ -121,7 +121,7 @@ fn reports_invalid_stories_with_location_and_hint() {
       it takes a text
     s.yaml:1:3: a story without 'title'
       add 'title: …'
-    s.yaml:3:7: task '1' is there twice; the other one is at s.yaml:1:7
+    s.yaml:3:7: task '1' is defined twice; the other definition is at s.yaml:1:7
       give one of them another ID
     ");
 }

@@ -122,8 +122,7 @@ impl ParsedPrompt {
         }
         let task_names = leading_task_names(value, label.is_some(), task_index);
         if task_names.is_empty() {
-            let text =
-                format!("this names no task, and is passed over: {}", terminal_text::escape_line(text));
+            let text = format!("this names no task and is skipped: {}", terminal_text::escape_line(text));
             self.notes.push(SourceNote { location: locate_in_line(offset), text });
         }
         self.needs.extend(
@@ -148,7 +147,7 @@ impl ParsedPrompt {
         let is_prose = !item.text.contains('`') && item.text.contains(' ') && !glob.contains(['/', '.', '*']);
         if is_prose || glob.is_empty() {
             let text =
-                format!("this names no file, and is passed over: {}", terminal_text::escape_line(item.text));
+                format!("this names no file and is skipped: {}", terminal_text::escape_line(item.text));
             self.notes.push(SourceNote { location: locate_in_line(item.text_offset_in_line), text });
             return Ok(());
         }

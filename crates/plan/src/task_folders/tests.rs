@@ -107,17 +107,17 @@ fn reports_errors_with_location_and_fix() {
       write 0, 1, 2 or 3
     tasks/a/A-1/PROMPT.md:1:1: there is no review level 'high'
       write 0, 1, 2 or 3
-    tasks/a/A-1/PROMPT.md:2:3: '../other' is no glob: it is read from the top of the repository and cannot leave it
+    tasks/a/A-1/PROMPT.md:2:3: '../other' is no glob: it must stay inside the repository
       name files of this repository, as in `src/pay/`
-    tasks/a/A-1/PROMPT.md:2:3: task 'a/A-1' needs 'A-3', which is no task of this plan
+    tasks/a/A-1/PROMPT.md:2:3: task 'a/A-1' needs 'A-3', which is not a task of this plan
       did you mean 'a/A-2'?
-    tasks/a/A-1/PROMPT.md:2:3: task 'a/A-1' needs 'c/B-1', which is no task of this plan
+    tasks/a/A-1/PROMPT.md:2:3: task 'a/A-1' needs 'c/B-1', which is not a task of this plan
       did you mean 'b/B-1'?
-    tasks/a/A-1/PROMPT.md:2:3: task 'a/A-1' needs 'a/nothing', which is no task of this plan
+    tasks/a/A-1/PROMPT.md:2:3: task 'a/A-1' needs 'a/nothing', which is not a task of this plan
       add a task with the ID 'a/nothing', or take it out of what 'a/A-1' needs
-    tasks/a/A-1/PROMPT.md:2:3: task 'a/A-1' needs 'b/B-1', which is not done and no part of this plan
+    tasks/a/A-1/PROMPT.md:2:3: task 'a/A-1' needs 'b/B-1', which is not done and not part of this plan
       include it: git proq plan a b
-    tasks/a/A-1/PROMPT.md:3:3: these tasks need each other: a/A-1 -> a/A-1
+    tasks/a/A-1/PROMPT.md:3:3: these tasks depend on each other: a/A-1 -> a/A-1
       take it out: it cannot wait for itself
     ");
 }
@@ -132,11 +132,11 @@ fn reports_duplicate_ids_with_both_locations() {
         ("tasks/c/C-1/PROMPT.md", "## Dependencies\n- X-1\n"),
     ]);
     insta::assert_snapshot!([duplicate.error_text(&["all"]), done.error_text(&["a"]), ambiguous.error_text(&["c"])].concat(), @r"
-    tasks/a/a-1-y/PROMPT.md:1:1: task 'a/a-1' is there twice; the other one is at tasks/a/A-1-x/PROMPT.md:1:1
+    tasks/a/a-1-y/PROMPT.md:1:1: task 'a/a-1' is defined twice; the other definition is at tasks/a/A-1-x/PROMPT.md:1:1
       give one of them another ID
-    tasks/a/archive/A-1/PROMPT.md:1:1: task 'a/A-1' is there twice; the other one is at tasks/a/A-1-x/PROMPT.md:1:1
+    tasks/a/archive/A-1/PROMPT.md:1:1: task 'a/A-1' is defined twice; the other definition is at tasks/a/A-1-x/PROMPT.md:1:1
       give one of them another ID
-    tasks/c/C-1/PROMPT.md:2:3: task 'c/C-1' needs 'X-1', and there are several: a/X-1, b/X-1
+    tasks/c/C-1/PROMPT.md:2:3: task 'c/C-1' needs 'X-1', which is ambiguous: a/X-1, b/X-1
       say which one: 'a/X-1' or 'b/X-1'
     ");
 }
@@ -165,11 +165,11 @@ fn reads_areas_folders_and_files() {
     assert_eq!(tree.task_names(&["pay", "b"]), ["b/B-1", "pay/P-1", "pay/P-2"]);
     let invalid_sources = [&["aa"][..], &["pay/P-1"], &["services/pay/todo/P-1"]];
     insta::assert_snapshot!(invalid_sources.map(|sources| tree.error_text(sources)).concat(), @r"
-    there is no 'aa' here
+    cannot find the plan 'aa'
       did you mean 'a'?
-    there is no 'pay/P-1' here
+    cannot find the plan 'pay/P-1'
       did you mean 'pay'?
-    services/pay/todo/P-1/PROMPT.md:2:3: task 'pay/P-1' needs 'pay/P-2', which is not done and no part of this plan
+    services/pay/todo/P-1/PROMPT.md:2:3: task 'pay/P-1' needs 'pay/P-2', which is not done and not part of this plan
       include it: git proq plan services/pay/todo/P-1 services/pay/todo/P-2
     ");
 }
@@ -218,8 +218,8 @@ fn reads_needs_in_all_forms() {
     insta::assert_snapshot!(needs_and_notes("- the login page\n- A-2\n- login works by then\n- b/B-1 has to land").join("\n"), @r"
     a/A-2
     b/B-1
-    tasks/a/A-1-the-name/PROMPT.md:2:3: this names no task, and is passed over: the login page
-    tasks/a/A-1-the-name/PROMPT.md:4:3: this names no task, and is passed over: login works by then
+    tasks/a/A-1-the-name/PROMPT.md:2:3: this names no task and is skipped: the login page
+    tasks/a/A-1-the-name/PROMPT.md:4:3: this names no task and is skipped: login works by then
     ");
 }
 
@@ -235,7 +235,7 @@ fn reads_title_size_review_scope_and_progress() {
     assert_eq!(task.prompt, text);
     assert_eq!(
         notes,
-        ["tasks/a/A-1-the-name/PROMPT.md:10:3: this names no file, and is passed over: any other file"]
+        ["tasks/a/A-1-the-name/PROMPT.md:10:3: this names no file and is skipped: any other file"]
     );
     for (heading, title) in [
         ("# A-1", "A-1"),
@@ -272,20 +272,20 @@ fn does_not_follow_links_out_of_repository() {
     assert_eq!(
         notes,
         [
-            "tasks/b: this is a link out of the repository, so it was passed over",
-            "tasks/a/A-2-link: this is a link out of the repository, so it was passed over",
+            "tasks/b: this is a link out of the repository, so it is skipped",
+            "tasks/a/A-2-link: this is a link out of the repository, so it is skipped",
         ]
     );
     // A link that was named explicitly is an error.
     let error_text = |sources: &[&str]| tree.error_text(sources);
     assert_eq!(
         error_text(&["tasks/b/X-1"]),
-        "[TOP]/tasks/b/X-1 leads out of the repository\n  tasks are read from this repository only: move it there\n"
+        "[TOP]/tasks/b/X-1 is outside of the repository\n  tasks are read from this repository only: move it there\n"
     );
     assert!(error_text(&["../out/area"]).starts_with("[TOP]/../out/area leads out"));
     // A file of a task that links out of the repository is an error too.
     link("../../../../out/file", "tasks/a/A-1/STATUS.md");
-    assert!(error_text(&["all"]).starts_with("[TOP]/tasks/a/A-1/STATUS.md leads out of the repository"));
+    assert!(error_text(&["all"]).starts_with("[TOP]/tasks/a/A-1/STATUS.md is outside of the repository"));
 }
 
 /// Promise: strangers/task-folder-read
@@ -293,7 +293,7 @@ fn does_not_follow_links_out_of_repository() {
 fn refuses_folder_named_as_prompt_file() {
     let tree = TestRepo::new(&[("tasks/a/A-1/PROMPT.md", "")]);
     std::fs::create_dir_all(tree.top().join("tasks/a/A-2/PROMPT.md")).unwrap();
-    assert!(tree.error_text(&["all"]).starts_with("there is no 'tasks/a/A-2/PROMPT.md' here"));
+    assert!(tree.error_text(&["all"]).starts_with("cannot find the plan 'tasks/a/A-2/PROMPT.md'"));
 }
 
 #[test]

@@ -43,7 +43,7 @@ impl<'h> TaskWalk<'h> {
                 } else if is_task_or_area_name(&name) && name != ARCHIVE_FOLDER {
                     walk.areas.insert(name, path);
                 } else if name != ARCHIVE_FOLDER {
-                    walk.add_note(&path, "this cannot be the name of an area, so it was passed over");
+                    walk.add_note(&path, "this cannot be the name of an area, so it is skipped");
                 }
             }
             walk.scan_archive(None, &real)?;
@@ -169,7 +169,7 @@ impl<'h> TaskWalk<'h> {
         archived: bool,
     ) -> Result<(), PlanError> {
         let Some(id) = id_from_folder_name(name) else {
-            self.add_note(&path, "this cannot be the name of a task, so it was passed over");
+            self.add_note(&path, "this cannot be the name of a task, so it is skipped");
             return Ok(());
         };
         if self.folders.len() >= MAX_TASKS {
@@ -201,7 +201,7 @@ impl<'h> TaskWalk<'h> {
                 Ok(Some(real)) => out.push((name, real)),
                 Ok(None) => {}
                 Err(PlanError::OutsideRepository { .. }) => {
-                    self.add_note(&path, "this is a link out of the repository, so it was passed over");
+                    self.add_note(&path, "this is a link out of the repository, so it is skipped");
                 }
                 Err(error) => return Err(error),
             }

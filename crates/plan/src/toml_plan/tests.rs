@@ -151,9 +151,9 @@ fn reports_invalid_tasks_with_location() {
       it takes a list of tasks, as in ["ID", "area/ID"]
     plan.toml:5:10: 'needs' of a task is 'ü/b'
       it takes a list of tasks, as in ["ID", "area/ID"]
-    plan.toml:5:10: 'scope' of a task is '../other', and no glob: it is read from the top of the repository and cannot leave it
+    plan.toml:5:10: 'scope' of a task is '../other', and no glob: it must stay inside the repository
       it takes a list of globs, as in ["src/pay/", "*.md"]
-    plan.toml:5:18: 'scope' of a task is '!src/x', and no glob: a scope knows no exceptions and no pathspec magic
+    plan.toml:5:18: 'scope' of a task is '!src/x', and no glob: a scope has neither exceptions nor pathspec magic
       it takes a list of globs, as in ["src/pay/", "*.md"]
     plan.toml:5:11: 'checks' of a task is more than one line
       it takes a list of texts of one line, as in ["one", "two"]
@@ -179,19 +179,19 @@ fn reports_invalid_needs_with_location() {
         "needs = [\"web/x\"]\n[[task]]\nid = \"x\"\ntitle = \"X\"\narea = \"api\"",
         "needs = [\"x\"]\n[[task]]\nid = \"x\"\ntitle = \"X\"\narea = \"api\"\n[[task]]\nid = \"X\"\ntitle = \"X\"\narea = \"web\"",
     ]), @r#"
-    plan.toml:5:10: these tasks need each other: a -> a
+    plan.toml:5:10: these tasks depend on each other: a -> a
       take it out: it cannot wait for itself
-    plan.toml:5:10: these tasks need each other: a -> b -> c -> a
-      one of them has to go first: for example, let 'c' not need 'a'
-    plan.toml:6:6: task 'A' is there twice; the other one is at plan.toml:3:6
+    plan.toml:5:10: these tasks depend on each other: a -> b -> c -> a
+      one of them has to come first: for example, let 'c' not need 'a'
+    plan.toml:6:6: task 'A' is defined twice; the other definition is at plan.toml:3:6
       give one of them another ID
-    plan.toml:8:10: task 'login-page' needs 'logn-page2', which is no task of this plan
+    plan.toml:8:10: task 'login-page' needs 'logn-page2', which is not a task of this plan
       did you mean 'login-page2'?
-    plan.toml:5:10: task 'a' needs 'nothing', which is no task of this plan
+    plan.toml:5:10: task 'a' needs 'nothing', which is not a task of this plan
       add a task with the ID 'nothing', or take it out of what 'a' needs
-    plan.toml:5:10: task 'a' needs 'web/x', which is no task of this plan
+    plan.toml:5:10: task 'a' needs 'web/x', which is not a task of this plan
       did you mean 'api/x'?
-    plan.toml:5:10: task 'a' needs 'x', and there are several: api/x, web/X
+    plan.toml:5:10: task 'a' needs 'x', which is ambiguous: api/x, web/X
       say which one: 'api/x' or 'web/X'
     "#);
     let phases = "format = 1\n[[phase]]\n[[phase.task]]\nid = \"a\"\ntitle = \"A\"\nneeds = [\"b\"]\n[[phase]]\n[[phase.task]]\nid = \"b\"\ntitle = \"B\"";

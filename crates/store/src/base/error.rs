@@ -13,19 +13,19 @@ use super::store_names::JOURNAL_FILE;
 #[derive(Debug, thiserror::Error, Explain)]
 pub enum Error {
     /// A file could not be read or written.
-    #[error("could not {verb} {}", path.display())]
+    #[error("cannot {verb} {}", path.display())]
     #[hint(
         if source.kind() == ErrorKind::PermissionDenied && let Some(dir) = first_inaccessible(path),
-        "make it readable for you: chmod u+rwX {}",
+        "make it readable: chmod u+rwX {}",
         shell_quote_path(&dir)
     )]
     #[hint(
         else if source.kind() == ErrorKind::StorageFull,
-        "make room on the disk, then run the command again"
+        "free some disk space, then run the command again: df -h"
     )]
     #[hint(
         else if matches!(source.kind(), ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied),
-        "git-proq keeps its records there; make it writable for you"
+        "git-proq stores its data there; make it writable: chmod -R u+rwX {}", shell_quote_path(path)
     )]
     Io {
         /// Action that failed, as a verb.
@@ -37,14 +37,14 @@ pub enum Error {
         source: std::io::Error,
     },
     /// A symbolic link is where a folder or file of git-proq is expected.
-    #[error("cannot use {}: it is a symbolic link; nothing was read or written through it", path.display())]
-    #[hint("see where it leads: ls -l {}", shell_quote_path(path))]
+    #[error("cannot use {}: it is a symbolic link; git-proq does not follow it", path.display())]
+    #[hint("show its target: ls -l {}", shell_quote_path(path))]
     SymbolicLink {
         /// Path of the link.
         path: PathBuf,
     },
     /// A record has contents that git-proq does not write.
-    #[error("the record {} cannot be read; it was left as it is", path.display())]
+    #[error("cannot read the record {}", path.display())]
     #[hint(if is_active_journal(path), with = [journal_hint(path)])]
     #[hint(else, "look at it, and set it aside if it is lost: {}", rename_command(path, "broken"))]
     Broken {
@@ -55,7 +55,7 @@ pub enum Error {
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// A record was written by a newer git-proq.
-    #[error("the record {} has format {found}; this git-proq knows up to {known}", path.display())]
+    #[error("cannot read the record {}: it has format {found}, and this git-proq reads up to {known}", path.display())]
     #[hint("upgrade git-proq: cargo install git-proq")]
     NewerFormat {
         /// Path of the record.
@@ -69,9 +69,9 @@ pub enum Error {
     #[error(transparent)]
     Interrupted(#[from] Interrupted),
     /// A lock was not acquired in time.
-    #[error("{resource} is held by {holder}; gave up after {seconds} s, nothing was changed")]
+    #[error("{resource} is held by {holder}; gave up after {seconds} s; nothing was changed")]
     #[exit(Locked)]
-    #[hint("try again when it has ended, or wait longer: git -c proq.lock.timeout=300 proq …")]
+    #[hint("wait longer for locks: git config proq.lock.timeout 300")]
     Locked {
         /// Description of what the lock protects.
         resource: String,
@@ -81,10 +81,10 @@ pub enum Error {
         seconds: u64,
     },
     /// A landing did not reach the front of the merge queue in time.
-    #[error("gave up after {seconds} s in the landing queue, behind {predecessors}; nothing was changed")]
+    #[error("gave up after {seconds} s in the merge queue, behind {predecessors}; nothing was changed")]
     #[exit(Locked)]
-    #[hint("see who waits for whom: git proq queue")]
-    #[hint("without --lock-timeout it waits for its turn")]
+    #[hint("show the merge queue: git proq queue")]
+    #[hint("or leave out --lock-timeout to wait for your turn")]
     QueueTimeout {
         /// Description of the landings ahead in the queue.
         predecessors: String,
@@ -92,8 +92,8 @@ pub enum Error {
         seconds: u64,
     },
     /// A landing waits for this process, which would wait for that landing.
-    #[error("cannot queue up from {}: the landing of {landing} waits for this command; nothing was changed", command_origin(hook.as_deref()))]
-    #[hint("see what lands now: git proq queue")]
+    #[error("cannot merge from {}: the merge of {landing} waits for this command; nothing was changed", command_origin(hook.as_deref()))]
+    #[hint("show the merge queue: git proq queue")]
     QueueDeadlock {
         /// Description of the landing and of its process.
         landing: String,
@@ -127,7 +127,7 @@ fn journal_hint(path: &Path) -> String {
     let dir = path.parent().unwrap_or(path);
     let (id, root) = (dir.file_name().unwrap_or_default(), dir.ancestors().nth(2).unwrap_or(dir));
     format!(
-        "files of yours may lie beside it; to go on without it: mv {} {}",
+        "move it away, with files of yours that may be beside it: mv {} {}",
         shell_quote_path(dir),
         shell_quote_path(&root.join(format!("aside-{}", id.to_string_lossy())))
     )

@@ -84,7 +84,7 @@ impl LockHolder {
     fn process_text(&self, since: &str) -> String {
         let on_host = if self.is_on_this_host() { String::new() } else { format!(" on {}", self.host) };
         let suspended_note =
-            if self.is_suspended() { ", which is stopped (Ctrl-Z); `fg` lets it go on" } else { "" };
+            if self.is_suspended() { ", which is suspended (Ctrl-Z); continue it with `fg`" } else { "" };
         format!("(process {}{on_host}, since {since}{suspended_note})", self.pid)
     }
 }

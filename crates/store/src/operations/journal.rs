@@ -267,8 +267,8 @@ fn lock_after_git_exits(file: &File, path: &Path) -> Result<(), Error> {
             }
             Err(TryLockError::WouldBlock) => {
                 return Err(Error::Locked {
-                    resource: "an operation that was cut short".to_owned(),
-                    holder: "a git command that it started and that still runs".to_owned(),
+                    resource: "an interrupted operation".to_owned(),
+                    holder: "a git command that it started and that is still running".to_owned(),
                     seconds: since.elapsed().as_secs(),
                 });
             }

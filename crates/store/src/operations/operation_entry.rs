@@ -202,7 +202,7 @@ impl<S: JournalStep> OperationEntry<S> {
         let broken = |e: serde_json::Error| Error::Broken { path: path.to_owned(), source: Box::new(e) };
         let header = match serde_json::from_slice::<JournalLine<S>>(first) {
             Ok(JournalLine::Open(header)) => header,
-            Ok(_) => return Err(broken(serde::de::Error::custom("it does not begin as it should"))),
+            Ok(_) => return Err(broken(serde::de::Error::custom("it has an unexpected beginning"))),
             Err(e) => return Err(newer_format_error(path, first).unwrap_or_else(|| broken(e))),
         };
         if header.format > FORMAT {

@@ -43,7 +43,7 @@ impl TryFrom<PriceInDollars> for Price {
             if dollars.is_finite() && (0.0..=1e6).contains(&dollars) {
                 Ok(NanoDollars::from_dollars(dollars))
             } else {
-                Err(format!("{name} is no price: US dollars a million tokens are wanted, as in 1.25"))
+                Err(format!("{name} is not a price: expected US dollars per million tokens, such as 1.25"))
             }
         };
         Ok(Price {

@@ -32,7 +32,7 @@ impl Exit {
         match (self.terminating_signal(), self.code) {
             (Some(signal), _) => format!("ended by signal {signal}"),
             (None, Some(code)) => format!("exit code {code}"),
-            (None, None) => "it is not known how it ended".to_owned(),
+            (None, None) => "unknown exit status".to_owned(),
         }
     }
 }

@@ -395,10 +395,10 @@ impl AcpParser {
             "end_turn" => RunEnd::done(),
             "max_tokens" => RunEnd::failed(FailureKind::TokenLimit, "the model's tokens are used up"),
             "max_turn_requests" => {
-                RunEnd::failed(FailureKind::Turns, "it asked the model as often as it may")
+                RunEnd::failed(FailureKind::Turns, "it reached its limit of model requests")
             }
             "cancelled" => RunEnd::with_class(ExitClass::Interrupted, "its turn was cancelled"),
-            "refusal" => RunEnd::failed(FailureKind::Other, "the model refused to go on"),
+            "refusal" => RunEnd::failed(FailureKind::Other, "the model refused to continue"),
             other => RunEnd::failed(FailureKind::Other, &format!("its turn ended with {other}")),
         });
     }

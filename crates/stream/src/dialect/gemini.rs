@@ -89,7 +89,7 @@ pub(crate) fn failure_from_exit_code(code: i32) -> Option<(FailureKind, String)>
             FailureKind::Other,
             "it does not take this prompt, or does not know the session (exit code 42)",
         ),
-        53 => failure(FailureKind::Turns, "it took as many turns as it may (exit code 53)"),
+        53 => failure(FailureKind::Turns, "it reached its turn limit (exit code 53)"),
         55 => failure(FailureKind::Other, "it does not trust the folder (exit code 55)"),
         144..=255 => {
             let status = u64::try_from(code).ok()? + 256;

@@ -49,7 +49,7 @@ pub(crate) fn scan_folder(
     index: &File,
     verbatim_index: Option<&File>,
 ) -> Result<FolderDeviations, &'static str> {
-    let mask = umask().ok_or("the rights of new files are not known")?;
+    let mask = umask().ok_or("the permissions of new files are unknown")?;
     let verbatim = verbatim_index.map_or_else(Vec::new, |made| matching_entries(index, made));
     let scan = FolderScan {
         top,
@@ -127,7 +127,7 @@ impl ScanWorker<'_> {
         let dir = self.scan.top.join(OsStr::from_bytes(name));
         match rustix::fs::open(&dir, OPEN_FOLDER_FLAGS, rustix::fs::Mode::empty()) {
             Ok(open) => drop(self.scan_directory(open, prefix_len, entries)),
-            Err(_) => drop(self.reject::<()>("a folder is gone, or cannot be opened")),
+            Err(_) => drop(self.reject::<()>("a folder is missing, or cannot be opened")),
         }
     }
 
@@ -140,9 +140,9 @@ impl ScanWorker<'_> {
     /// Scans a directory with `entries`, which are all entries below it, except for subdirectories that are
     /// separate chunks. Returns `None` once the folder is rejected.
     fn scan_directory(&mut self, open: OwnedFd, prefix_len: usize, entries: &[Entry]) -> Option<()> {
-        let Ok(meta) = fstat(&open) else { return self.reject("a folder cannot be looked at") };
+        let Ok(meta) = fstat(&open) else { return self.reject("a folder cannot be inspected") };
         if meta.st_mode & 0o777 != 0o777 & !self.scan.umask {
-            return self.reject("a folder has other rights than a new one");
+            return self.reject("a folder has other permissions than a new one");
         }
         let groups = IndexFolders(self.scan.index);
         let (mut names, mut rest) = (Vec::new(), entries);
@@ -157,7 +157,7 @@ impl ScanWorker<'_> {
                 }
                 FolderChild::Folder(child_entries) => {
                     let Ok(open) = open_folder(&open, file_name) else {
-                        return self.reject("a folder is gone, or is none any more");
+                        return self.reject("a folder is missing, or is no longer a folder");
                     };
                     if !is_own_chunk {
                         self.scan_directory(open, prefix_len + name.len() + 1, child_entries)?;
@@ -167,7 +167,7 @@ impl ScanWorker<'_> {
             names.push(name);
         }
         let Some(first) = entries.first().filter(|_| rest.is_empty()) else {
-            return self.reject("its index is of another form");
+            return self.reject("its index has another format");
         };
         let name = first.path(self.scan.index).get(..prefix_len).unwrap_or_default();
         self.collect_untracked(name, open, NameSet::new(names))
@@ -206,7 +206,7 @@ impl ScanWorker<'_> {
     /// folder and returns `None` if the file does not match.
     fn classify_file(&self, entry: &Entry, parent: &OwnedFd, name: &OsStr) -> Option<FileDisposition> {
         let Ok(meta) = statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) else {
-            return self.reject("a file is gone");
+            return self.reject("a file is missing");
         };
         let (kind, executable) = (FileType::from_raw_mode(meta.st_mode), meta.st_mode & 0o100 != 0);
         let is_kind = match entry.mode {
@@ -217,7 +217,7 @@ impl ScanWorker<'_> {
             _ => false,
         };
         if !is_kind {
-            return self.reject("a file is of another kind");
+            return self.reject("a file has another type");
         }
         let stat_matches =
             entry.stat.matches(&index_stat(&meta), stat::Options { use_nsec: true, ..STAT_BY_SECOND });

@@ -73,7 +73,7 @@ impl ReuseOutcome {
     pub fn describe(&self, whose: &str) -> String {
         let ReuseOutcome { kept, written, git_reason: by_git } = self;
         let by_git = by_git.map_or_else(String::new, |why| format!("; by git: {why}"));
-        format!("{kept} files kept from the folder of {whose}, {written} made of git's objects{by_git}")
+        format!("{kept} files kept from the folder of {whose}, {written} written from git's objects{by_git}")
     }
 }
 
@@ -122,7 +122,7 @@ impl Repo {
         let Some(TargetIndex(index)) =
             TargetIndex::from_index(self.tree_reader(), old.clone(), TreeId(tree))?
         else {
-            return Ok(Err("its index is of another form"));
+            return Ok(Err("its index has another format"));
         };
         let Some(conversions) = ConversionRules::load(self, &index)? else {
             return Ok(Err("a file with attributes cannot be read"));
@@ -155,15 +155,15 @@ impl Repo {
         let requirement = checkout_requirement(self, new_dir);
         match requirement {
             CheckoutRequirement::ConvertedFiles => {
-                return Err("settings or the system ask for files in a form of their own");
+                return Err("settings or the system require other file formats");
             }
             CheckoutRequirement::SparseFiles => {
-                return Err("the new lane has a part of the files only (sparse)");
+                return Err("the new lane is sparse");
             }
             CheckoutRequirement::OtherIndexFormat | CheckoutRequirement::Standard => {}
         }
         if has_special_state(retired.git_dir) {
-            return Err("it was set up in a way of its own");
+            return Err("it has a set-up of its own");
         }
         let options = gix::index::decode::Options::default();
         let Ok(old) = File::at(retired.git_dir.join("index"), self.gix.object_hash(), true, options) else {
@@ -319,7 +319,7 @@ impl ReusePlan {
         let new_count = self.index.entries().iter().filter(|e| e.stat == Stat::default()).count();
         write_index(repo.sharing(), &repo.worktree_git_dir(dir)?.join("index"), &self.index, &stats, 0)?;
         let git_reason = match self.requirement {
-            CheckoutRequirement::OtherIndexFormat => Some("settings ask for an index of another form"),
+            CheckoutRequirement::OtherIndexFormat => Some("settings require another index format"),
             _ => (unwritten > 0).then_some("filters or other line ends"),
         };
         if git_reason.is_some() {

@@ -166,7 +166,7 @@ impl Client {
     /// Processes a line of the agent's output and returns the resulting actions.
     pub(super) fn receive_line(&mut self, line: &RelayedLine) -> Vec<ClientAction> {
         let RelayedLine::Complete(line) = line else {
-            let text = "it wrote a line of more than 8 MiB, which was not looked at".to_owned();
+            let text = "it wrote a line of more than 8 MiB, which was ignored".to_owned();
             return vec![ClientAction::Log(ClientLine::Note { text })];
         };
         match RpcMessage::parse(line) {
@@ -215,14 +215,14 @@ impl Client {
                     self.session = Some(session.to_owned());
                     self.set_mode_or_send_task(&result)
                 }
-                None => self.fail("it made a session without a name"),
+                None => self.fail("it created a session without a name"),
             },
             (RequestKind::LoadSession, Ok(result)) => {
                 self.session.clone_from(&self.config.session_to_resume);
                 self.set_mode_or_send_task(&result)
             }
             (RequestKind::LoadSession, Err(_)) => {
-                self.replace_session("the session could not be loaded, so a new one begins")
+                self.replace_session("the session could not be loaded, so a new one is started")
             }
             (RequestKind::SetMode, _) => self.send_first_prompt(),
             (RequestKind::Prompt, Ok(result)) => {
@@ -258,7 +258,9 @@ impl Client {
             result.pointer("/agentCapabilities/loadSession").and_then(Value::as_bool) == Some(true);
         match &self.config.session_to_resume {
             None => self.request_new_session(),
-            Some(_) if !can_load => self.replace_session("it cannot go on in a session, so a new one begins"),
+            Some(_) if !can_load => {
+                self.replace_session("it cannot resume a session, so a new one is started")
+            }
             Some(session) => {
                 let params = json!({ "sessionId": session, "cwd": self.config.work_dir, "mcpServers": self.mcp_servers() });
                 self.send_request(RequestKind::LoadSession, &params, None)

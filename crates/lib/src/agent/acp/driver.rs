@@ -330,7 +330,7 @@ impl<'a> Driver<'a> {
         if let Err(e) = Inbox::new(self.store, &self.lane.name).record_delivered(self.run_number, &messages) {
             // The messages still wait in the inbox, and would be found again at the end of each turn.
             self.accepts_messages = false;
-            let text = format!("what it was told may be told once more: {e}");
+            let text = format!("its messages may be sent once more: {e}");
             self.relay.write_entry(&ClientLine::Note { text });
         }
     }

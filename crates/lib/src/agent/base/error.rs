@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use proq_base::explain::{Explain, shell_quote, shell_quote_path};
+use proq_base::explain::{Explain, rename_command, shell_quote, shell_quote_path};
 use proq_base::lane_name::LaneName;
 use proq_base::process;
 use proq_git as git;
@@ -14,7 +14,7 @@ use crate::lane;
 #[derive(Debug, thiserror::Error, Explain)]
 pub enum Error {
     /// A prompt that cannot be passed to a program.
-    #[error("the prompt {reason}; nothing was made")]
+    #[error("cannot use the prompt: it {reason}")]
     #[exit(Usage)]
     #[hint("{hint}")]
     InvalidPrompt {
@@ -24,22 +24,20 @@ pub enum Error {
         hint: &'static str,
     },
     /// No command line was given for the agent.
-    #[error("nothing says what to start; nothing was made")]
+    #[error("no agent or command given")]
     #[exit(Usage)]
-    #[hint("give one: git proq spawn -n NAME -- CMD ARGS…")]
+    #[hint("list installed agents: git proq agents")]
     NoCommand,
     /// The agent's program is not installed.
-    #[error("there is no program '{program}' on PATH; nothing was made")]
-    #[hint("see which agents are installed: git proq agents")]
-    #[hint("or give a command of your own: git proq spawn -n NAME -- CMD ARGS…")]
+    #[error("cannot start '{program}': there is no such program on PATH")]
+    #[hint("list installed agents: git proq agents")]
     NotInstalled {
         /// Name of the program that was searched on `PATH`.
         program: String,
     },
     /// A profile in the user's configuration that is invalid.
-    #[error("{key} (from {}) cannot be used: {reason}", path.display())]
-    #[hint("correct it in {}", path.display())]
-    #[hint("see what is known: git proq agents --json")]
+    #[error("cannot use {key} of {}: {reason}", path.display())]
+    #[hint("show the known agents: git proq agents --json")]
     InvalidProfile {
         /// Configuration file that defines the profile.
         path: std::path::PathBuf,
@@ -49,18 +47,20 @@ pub enum Error {
         reason: String,
     },
     /// A profile without a program, which only serves as a base of others.
-    #[error("'{agent}' names no program of its own; nothing was made")]
+    #[error("cannot start '{agent}': it has no program of its own")]
     #[hint(
         if agent != "command",
-        "say which: git proq spawn {agent} \"what to do\" -- CMD ARGS…"
+        "name it behind '--': git proq spawn {agent} \"implement payments\" -- my-agent"
     )]
-    #[hint("describe yours in your configuration: [agents.NAME] with like = \"{agent}\" and a program")]
+    #[hint(
+        "or add [agents.my-agent] with like = \"{agent}\" and a program to ~/.config/git-proq/config.toml"
+    )]
     ProfileWithoutProgram {
         /// Name of the agent.
         agent: String,
     },
     /// A file of the user that cannot be merged with the file that git-proq would put in its place.
-    #[error("what {path} says ({key}) cannot be joined with what the agent is to be told there: {reason}", path = .path.display())]
+    #[error("cannot merge {path} ({key}) with the file that the agent needs: {reason}", path = .path.display())]
     #[hint("make {} a JSON object without comments", path.display())]
     CannotMergeUserFile {
         /// Environment variable that names the file.
@@ -71,30 +71,28 @@ pub enum Error {
         reason: String,
     },
     /// A command was given for an agent that already has one.
-    #[error("'{agent}' has a command of its own, and was given another one; nothing was made")]
-    #[hint(if agent == "command", "a command gets a lane of its own: git proq spawn -- CMD ARGS…")]
-    #[hint(else, "leave out what stands after '--'")]
+    #[error("cannot start '{agent}': it has a command of its own, and another was given")]
+    #[hint(if agent == "command", "start the command alone: git proq spawn -- my-command")]
+    #[hint(else, "leave out the command behind '--'")]
     #[hint(
         if agent != "command",
-        "or, if that speaks the Agent Client Protocol: git proq spawn acp \"what to do\" -- CMD ARGS…"
+        "or, if it speaks the Agent Client Protocol: git proq spawn acp \"implement payments\" -- my-agent"
     )]
     UnexpectedCommand {
         /// Name of the agent.
         agent: String,
     },
     /// Permission `read` was requested for an agent that cannot be prevented from changing files.
-    #[error(
-        "nothing is known that keeps '{agent}' from changing things, so it cannot be started with permission read; nothing was made"
-    )]
-    #[hint("see which agents have permissions: git proq agents --wide")]
+    #[error("cannot start '{agent}' with permission read: it has no read-only mode")]
+    #[hint("show the permissions of each agent: git proq agents --wide")]
     NoReadPermission {
         /// Name of the agent.
         agent: String,
     },
     /// A read-only run was requested with options that it cannot have.
-    #[error("mode {purpose} {reason}; nothing was made")]
+    #[error("cannot use mode {purpose}: it {reason}")]
     #[exit(Usage)]
-    #[hint("as in: git proq spawn claude --mode answer \"where is the tax computed?\"")]
+    #[hint("for example: git proq spawn claude --mode answer \"where is the tax computed?\"")]
     InvalidReadOnlyRun {
         /// Purpose of the lane, which is the mode that was requested.
         purpose: String,
@@ -102,8 +100,8 @@ pub enum Error {
         reason: &'static str,
     },
     /// An option was given that the agent does not support.
-    #[error("'{agent}' cannot be told {flag}; nothing was made")]
-    #[hint("leave {flag} out, or say how in your configuration: [agents.{agent}.options]")]
+    #[error("cannot start '{agent}': it does not support {flag}")]
+    #[hint("leave {flag} out, or define it in [agents.{agent}.options] of ~/.config/git-proq/config.toml")]
     UnsupportedOption {
         /// Name of the agent.
         agent: String,
@@ -111,16 +109,16 @@ pub enum Error {
         flag: &'static str,
     },
     /// The agent cannot resume an earlier session.
-    #[error("'{agent}' cannot go on in an earlier session; nothing was made")]
-    #[hint("see which agents can: git proq agents --wide")]
+    #[error("cannot start '{agent}': it cannot resume a session")]
+    #[hint("show which agents can: git proq agents --wide")]
     ResumeUnsupported {
         /// Name of the agent.
         agent: String,
     },
     /// The agent of a new lane could not be started. The lane exists.
-    #[error("lane '{lane}' was made, but its agent could not be started: {reason}")]
+    #[error("created lane '{lane}', but its agent did not start: {reason}")]
     #[exit(Agent)]
-    #[hint("take the lane away again: git proq discard {lane}")]
+    #[hint("remove the lane: git proq discard {lane}")]
     NewLaneAgentNotStarted {
         /// Name of the lane.
         lane: LaneName,
@@ -128,9 +126,9 @@ pub enum Error {
         reason: String,
     },
     /// A further run could not be started. The lane is unchanged.
-    #[error("the agent could not be started: {reason}; lane '{lane}' is as it was before")]
+    #[error("cannot start the agent of lane '{lane}': {reason}")]
     #[exit(Agent)]
-    #[hint("see which agents can be started: git proq agents")]
+    #[hint("list installed agents: git proq agents")]
     NextRunNotStarted {
         /// Name of the lane.
         lane: LaneName,
@@ -138,9 +136,9 @@ pub enum Error {
         reason: String,
     },
     /// The agent for resolving a conflict could not be started.
-    #[error("the agent that was to resolve the conflict of lane '{lane}' could not be started: {reason}")]
+    #[error("cannot start the agent that resolves lane '{lane}': {reason}")]
     #[exit(Agent)]
-    #[hint("give it up, or try another agent: git proq resolve {lane} --abort")]
+    #[hint("resolve it yourself: git proq resolve {lane} --shell")]
     ResolverNotStarted {
         /// Name of the lane.
         lane: LaneName,
@@ -148,33 +146,29 @@ pub enum Error {
         reason: String,
     },
     /// The lane has no running agent.
-    #[error("lane '{lane}' has no running agent; nothing was stopped")]
-    #[hint("see its state: git proq show {lane}")]
+    #[error("cannot stop lane '{lane}': it has no running agent")]
+    #[hint("show the lane: git proq show {lane}")]
     NotRunning {
         /// Name of the lane.
         lane: LaneName,
     },
     /// The lane has no conversation that can be resumed.
-    #[error(
-        "lane '{lane}' has no conversation to go on with: no agent of it has named one that it can be resumed by; nothing was sent"
-    )]
-    #[hint("begin another one: git proq run {lane} AGENT \"what to do\"")]
+    #[error("cannot send to lane '{lane}': it has no conversation that can be resumed")]
+    #[hint("start a new one: git proq run {lane} claude \"also handle refunds\"")]
     NoSession {
         /// Name of the lane.
         lane: LaneName,
     },
     /// No message waits for the lane's agent.
-    #[error("nothing waits to be told to the agent of lane '{lane}'")]
-    #[hint("say what: git proq send {lane} \"also handle refunds\"")]
+    #[error("cannot send to lane '{lane}': no message is queued")]
+    #[hint("send one: git proq send {lane} \"also handle refunds\"")]
     NoMessageToSend {
         /// Name of the lane.
         lane: LaneName,
     },
     /// The waiting messages are for another conversation than the one that would be continued.
-    #[error(
-        "what waits is for another conversation of lane '{lane}' ({agent}) than the one that goes on there; nothing was sent"
-    )]
-    #[hint("when that run has ended: git proq wait {lane} && git proq send {lane}")]
+    #[error("cannot send to lane '{lane}': the queued messages are for another conversation ({agent})")]
+    #[hint("send them after that run: git proq wait {lane} && git proq send {lane}")]
     MessagesForOtherConversation {
         /// Name of the lane.
         lane: LaneName,
@@ -182,33 +176,33 @@ pub enum Error {
         agent: String,
     },
     /// A conflict of the lane is being resolved.
-    #[error("the conflict of lane '{lane}' is being resolved; nothing was sent")]
-    #[hint("finish it first, or give it up: git proq resolve {lane} --abort")]
+    #[error("cannot send to lane '{lane}': its conflict is being resolved")]
+    #[hint("abort that; its work is saved: git proq resolve {lane} --abort")]
     ConflictBeingResolved {
         /// Name of the lane.
         lane: LaneName,
     },
     /// The lane's agent runs without its supervisor, which would pass on messages.
-    #[error("the agent of lane '{lane}' lives on without its supervisor; nothing was sent")]
-    #[hint("end it first: git proq stop {lane}")]
+    #[error("cannot send to lane '{lane}': its agent runs without a supervisor")]
+    #[hint("stop it: git proq stop {lane}")]
     AgentWithoutSupervisor {
         /// Name of the lane.
         lane: LaneName,
     },
     /// A tmux window was requested for the agent, and tmux is not installed.
-    #[error("tmux is not installed, and the agent was to be in a window of it; nothing was made")]
-    #[hint("install it, or leave --tmux out")]
+    #[error("cannot start the agent in a window: tmux is not installed")]
+    #[hint("install tmux, or leave --tmux out")]
     NoTmux,
     /// The agent's profile has no command line for a terminal.
-    #[error("nothing is known of how '{agent}' is started on a terminal; nothing was made")]
-    #[hint("leave --tmux out, or say how in your configuration: [agents.{agent}.args] with interactive")]
+    #[error("cannot start '{agent}' in a window: its profile has no interactive command line")]
+    #[hint("leave --tmux out, or set interactive in [agents.{agent}.args] of ~/.config/git-proq/config.toml")]
     NoInteractiveMode {
         /// Name of the agent.
         agent: String,
     },
     /// The agent's command line for a terminal takes no prompt.
     #[error(
-        "cannot start '{agent}' in a window: it takes no prompt there (its args.interactive name neither {{prompt}} nor {{prompt_file}}); nothing was made"
+        "cannot start '{agent}' in a window: it takes no prompt there (its args.interactive has neither {{prompt}} nor {{prompt_file}}); nothing was created"
     )]
     #[hint("leave --tmux out")]
     NoInteractivePrompt {
@@ -216,33 +210,32 @@ pub enum Error {
         agent: String,
     },
     /// The tmux window could not be created, or its program could not be started.
-    #[error("no window of tmux could be had for it: {reason}")]
+    #[error("cannot create a tmux window: {reason}")]
     #[hint("leave --tmux out")]
     WindowFailed {
         /// Reason for the failure.
         reason: String,
     },
     /// The lane's agent runs in a window, where the user can type messages directly.
-    #[error("the agent of lane '{lane}' is in a window, where you can talk to it; nothing was sent")]
-    #[hint("go there: git proq attach {lane}")]
+    #[error("cannot send to lane '{lane}': its agent runs in a tmux window")]
+    #[hint("type your message there: git proq attach {lane}")]
     AgentInWindow {
         /// Name of the lane.
         lane: LaneName,
     },
     /// The lane has no agent in a window.
-    #[error("lane '{lane}' has no agent in a window")]
-    #[hint("see what its agent says: git proq logs -f {lane}")]
-    #[hint("tell it more: git proq send {lane} \"also handle refunds\"")]
+    #[error("lane '{lane}' has no tmux window")]
+    #[hint("follow its output: git proq logs -f {lane}")]
+    #[hint("send it a message: git proq send {lane} \"also handle refunds\"")]
     NoWindow {
         /// Name of the lane.
         lane: LaneName,
     },
     /// The command that shows a window was not run on a terminal.
-    #[error("a window can be entered on a terminal only")]
-    #[hint("run it in a terminal")]
+    #[error("cannot attach: not a terminal")]
     NoTerminal,
     /// The agent did not exit in time.
-    #[error("the agent of lane '{lane}' did not end within {seconds} s")]
+    #[error("cannot stop the agent of lane '{lane}': it still runs after {seconds} s")]
     #[hint("try again: git proq stop {lane}")]
     StillRunning {
         /// Name of the lane.
@@ -251,11 +244,9 @@ pub enum Error {
         seconds: u64,
     },
     /// A leftover process of the agent left the agent's process group, or the record of the group is wrong.
-    #[error(
-        "something that the agent of lane '{lane}' started lives on, and it is not known which process it is"
-    )]
-    #[hint("find it by the file that it keeps open: lsof {}", shell_quote_path(file))]
-    #[hint("end it, then try again: git proq stop {lane}")]
+    #[error("cannot stop a process that the agent of lane '{lane}' started: its process id is unknown")]
+    #[hint("find it by the file that it has open: lsof {}", shell_quote_path(file))]
+    #[hint("kill it, then try again: git proq stop {lane}")]
     UnknownLeftoverProcess {
         /// Name of the lane.
         lane: LaneName,
@@ -264,9 +255,9 @@ pub enum Error {
     },
     /// The hooks folder is in the main checkout and outside the git directory, so a hook there would be one
     /// of the project's files.
-    #[error("hooks are in {}, among the project's own files; nothing was written", folder.display())]
+    #[error("hooks are in {}, among the project's files; nothing was written", folder.display())]
     #[hint(
-        "have a post-commit hook of your own there run this (with husky in {}): git proq hooks run",
+        "call this from a post-commit hook of yours (with husky: {}): git proq hooks run",
         folder.parent().unwrap_or(folder).join("post-commit").display()
     )]
     HooksInProjectFiles {
@@ -274,9 +265,9 @@ pub enum Error {
         folder: std::path::PathBuf,
     },
     /// The hooks folder is outside the repository, so other repositories may use it too.
-    #[error("hooks are in {}, outside of this repository, where others may have theirs too; nothing was written", folder.display())]
+    #[error("hooks are in {}, outside of this repository, where other repositories may use it too; nothing was written", folder.display())]
     #[hint(
-        "have a hook of your own there ({}) run this, which does nothing outside of lanes: git proq hooks run",
+        "call this from a hook of yours ({}); it does nothing outside of lanes: git proq hooks run",
         folder.join("post-commit").display()
     )]
     HooksOutsideRepository {
@@ -284,16 +275,16 @@ pub enum Error {
         folder: std::path::PathBuf,
     },
     /// The backup file for the present hook already exists.
-    #[error("{} is there already, and is where the present hook would be kept; nothing was written", path.display())]
-    #[hint("look at it, then move it away: {}", path.display())]
+    #[error("{} exists already, where the present hook would be saved; nothing was written", path.display())]
+    #[hint("move it away: {}", rename_command(path, "old"))]
     HookBackupExists {
         /// Path of the file.
         path: std::path::PathBuf,
     },
     /// A hook was changed after git-proq had installed it.
-    #[error("{}: {change}; nothing was changed", path.display())]
+    #[error("cannot remove the hook {}: {change}; nothing was changed", path.display())]
     #[hint(
-        "put it right by hand; what was there before is {}.before-git-proq",
+        "remove the call by hand; the earlier hook is {}.before-git-proq",
         path.display()
     )]
     HookChanged {
@@ -303,8 +294,8 @@ pub enum Error {
         change: &'static str,
     },
     /// A file in a task's folder is invalid.
-    #[error("{path} {reason}")]
-    #[hint("put that right; what a task folder is: git proq spawn --help")]
+    #[error("cannot use the task folder: {path} {reason}")]
+    #[hint("read what a task folder needs: git proq spawn --help")]
     InvalidTaskFolder {
         /// Path of the file.
         path: String,
@@ -313,7 +304,7 @@ pub enum Error {
     },
     /// No agent was named for a lane whose task is not a folder with steps.
     #[error(
-        "the task of lane '{lane}' is no folder with steps, so it has to be said which agent is to be started; nothing was started"
+        "cannot start an agent in lane '{lane}': its task is not a folder with steps, so an agent has to be named"
     )]
     #[hint("name one: git proq run {lane} claude")]
     TaskIsNoFolder {
@@ -322,10 +313,8 @@ pub enum Error {
     },
     /// A command was given for an existing lane. A command is always run in a new lane, because it has no
     /// prompt and receives no messages.
-    #[error(
-        "cannot run a command in lane '{lane}': a command is run in a lane of its own, from its beginning"
-    )]
-    #[hint("give it one: git proq spawn -- {command}")]
+    #[error("cannot run a command in lane '{lane}': a command always runs in a new lane")]
+    #[hint("run it in a new lane: git proq spawn -- {command}")]
     CommandInLane {
         /// Name of the lane.
         lane: LaneName,
@@ -333,9 +322,9 @@ pub enum Error {
         command: String,
     },
     /// The task loop of a lane does not continue.
-    #[error("the task of lane '{lane}' is not gone on with: {reason}")]
-    #[hint("see how far it is: git proq show {lane}")]
-    #[hint("have an agent do something there all the same: git proq run {lane} AGENT \"what to do\"")]
+    #[error("cannot continue the task of lane '{lane}': {reason}")]
+    #[hint("show its progress: git proq show {lane}")]
+    #[hint("or start an agent with a new prompt: git proq run {lane} claude \"fix the failing step\"")]
     TaskLoopStopped {
         /// Name of the lane.
         lane: LaneName,
@@ -374,7 +363,7 @@ impl Error {
     pub fn command_in_lane_error(lane: &LaneName, command: &[OsString]) -> Error {
         let quoted_words: Vec<String> =
             command.iter().map(|argument| shell_quote(&argument.to_string_lossy())).collect();
-        let command = if quoted_words.is_empty() { "CMD ARGS…".to_owned() } else { quoted_words.join(" ") };
+        let command = if quoted_words.is_empty() { "my-command".to_owned() } else { quoted_words.join(" ") };
         Error::CommandInLane { lane: lane.clone(), command }
     }
 }

@@ -169,7 +169,7 @@ impl AgentCommand {
     ) -> Result<AgentCommand, Error> {
         let (program, args) = argv.split_first().ok_or(Error::NoCommand)?;
         if let Some(purpose) = options.purpose.filter(|purpose| purpose.is_read_only()) {
-            let reason = "takes an agent: nothing keeps a command of yours from changing things";
+            let reason = "needs an agent with a read-only mode, not a command";
             return Err(Error::InvalidReadOnlyRun { purpose: purpose.to_string(), reason });
         }
         refuse_nul_byte(prompt)?;
@@ -364,9 +364,9 @@ fn effective_permission(settings: &Settings, options: &RunOptions) -> Result<Per
         return Ok(options.permission.or(Permission::from_name(&settings.permission)).unwrap_or_default());
     };
     let reason = match options.permission {
-        _ if options.in_window => "takes no window: what is said there is not kept",
+        _ if options.in_window => "cannot run in a window, whose output is not kept",
         None | Some(Permission::Read) => return Ok(Permission::Read),
-        Some(_) => "only looks, so there is no other permission than read",
+        Some(_) => "allows only permission read",
     };
     Err(Error::InvalidReadOnlyRun { purpose: purpose.to_string(), reason })
 }

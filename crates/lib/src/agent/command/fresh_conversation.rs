@@ -45,7 +45,7 @@ impl RestartCounter {
 pub(crate) const TOO_LONG_REASON: &str = "became too long";
 
 /// Reason for a new conversation: the agent cannot resume the earlier one.
-pub(crate) const NOT_RESUMABLE_REASON: &str = "cannot be gone on with";
+pub(crate) const NOT_RESUMABLE_REASON: &str = "cannot be resumed";
 
 /// Returns the run with which the conversation of `run` began.
 pub(crate) fn first_run_of_conversation(

@@ -126,18 +126,18 @@ impl AgentCommand {
         }
         let hooks_can_be_enabled = !profile.capabilities.hooks && profile.has_optional_hooks();
         let hint = match hooks_can_be_enabled {
-            true => format!("; with agents.{}.capabilities.hooks = true it does", self.agent),
+            true => format!("; to change that, set agents.{}.capabilities.hooks = true", self.agent),
             false => String::new(),
         };
         let reports = |activity| profile.known_activities().contains(&activity);
         if profile.known_activities().is_empty() {
             return Some(format!(
-                "{} does not tell whether it works, waits for you or is idle: its lane is running until it ends{hint}",
+                "{} does not report whether it works, waits for you or is idle: its lane counts as running until it ends{hint}",
                 self.agent
             ));
         }
         (profile.capabilities.permissions && !reports(Activity::NeedsApproval))
-            .then(|| format!("{} does not tell when it waits for your consent{hint}", self.agent))
+            .then(|| format!("{} does not report when it waits for your approval{hint}", self.agent))
     }
 }
 
@@ -175,9 +175,7 @@ fn claude_question(claude: &SavedClaudeState, level: Permission, dirs: &[&Path])
     let has_accepted_full_access = is_true(&claude.config["bypassPermissionsModeAccepted"])
         || is_true(&claude.settings["skipDangerousModePermissionPrompt"]);
     match () {
-        () if !is_true(&claude.config["hasCompletedOnboarding"]) => {
-            Some("to be set up, as at its first start")
-        }
+        () if !is_true(&claude.config["hasCompletedOnboarding"]) => Some("about its set-up"),
         () if !is_trusted => Some(TRUST_QUESTION),
         () if level == Permission::Full && !has_accepted_full_access => Some("whether it may do anything"),
         () => None,
@@ -214,7 +212,7 @@ mod tests {
     #[test]
     fn skips_questions_that_were_answered() {
         let edit = Permission::Edit;
-        assert_eq!(question_for(&serde_json::Value::Null, edit), Some("to be set up, as at its first start"));
+        assert_eq!(question_for(&serde_json::Value::Null, edit), Some("about its set-up"));
         let set_up = serde_json::json!({ "hasCompletedOnboarding": true });
         assert_eq!(question_for(&set_up, edit), Some(TRUST_QUESTION));
         let trusted = |dir: &str| {

@@ -58,7 +58,7 @@ impl AgentCommand {
                 Some("the agent may do anything: permission full".to_owned())
             }
             Permission::Edit if has_levels && !self.profile().capabilities.permissions => {
-                Some(format!("{} has no permissions of its own: it may do anything that you may", self.agent))
+                Some(format!("{} has no permission levels: it may do anything that you may", self.agent))
             }
             _ => None,
         }
@@ -70,7 +70,7 @@ impl AgentCommand {
             list_explicit_settings(layers, OUTPUT_DEPENDENT_SETTINGS).filter(|_| self.in_window);
         ignored_settings.map(|names| {
             format!(
-                "in a window nothing is read of what {} says, so this cannot hold there: {names}; agent.max_time does",
+                "git-proq does not read the output of {} in a window, so these have no effect: {names}; agent.max_time has",
                 self.display_name()
             )
         })
@@ -91,7 +91,10 @@ impl AgentCommand {
         let ignored_settings =
             list_explicit_settings(layers, unsupported_options.map(|(key, _)| key).chain(unsupported_rules));
         ignored_settings.map(|names| {
-            format!("this has no effect on {}, whose profile has no way to tell it: {names}", self.agent)
+            format!(
+                "the profile of {} does not support these options, so they have no effect: {names}",
+                self.agent
+            )
         })
     }
 
@@ -101,7 +104,7 @@ impl AgentCommand {
         let is_missing = settings.stop_gate && !has_stop_gate && !self.is_user_command() && self.can_land();
         is_missing.then(|| {
             format!(
-                "agent.gate has no effect on {}: nothing of it asks before it ends; the checks are asked when the lane lands",
+                "agent.gate has no effect on {}, which has no stop hook; the checks run when the lane is merged",
                 self.agent
             )
         })
@@ -135,22 +138,22 @@ impl AgentCommand {
                 None if dialect.reports_model() || price_table.is_empty() => {
                     " without a price for its model in [prices]".to_owned()
                 }
-                None => ", nor which model it uses, without --model".to_owned(),
+                None => ", nor its model without --model".to_owned(),
             };
             return Ok(Some(format!(
-                "{agent_name} does not say what it costs{missing_price}: its budget cannot hold"
+                "{agent_name} does not report its cost{missing_price}: its budget has no effect"
             )));
         }
         Ok(match dialect {
             Dialect::Acp => Some(format!(
-                "whether {agent_name} says what it costs is for the agent behind it: where it does not, its budget cannot hold"
+                "whether {agent_name} reports its cost depends on the agent behind it: if not, its budget has no effect"
             )),
             _ if reports_per_message => Some(format!(
-                "{agent_name} says what it used only at the end of each message: its budget cannot end one that goes on"
+                "{agent_name} reports its usage only at the end of each message: its budget cannot stop a message in progress"
             )),
             _ if dialect.reports_cost_live() => None,
             _ => Some(format!(
-                "{agent_name} says what it used only at its end: its budget cannot end a run, only keep another from following"
+                "{agent_name} reports its usage only at its end: its budget cannot stop a run, only prevent the next one"
             )),
         })
     }
@@ -163,9 +166,9 @@ impl AgentCommand {
             // The size is known for a session that is continued.
             ContextReporting::AfterFirstTurn if self.resume.is_some() => return None,
             ContextReporting::AfterFirstTurn if self.profile().capabilities.tokens => {
-                "tells how large its context is only when its first turn has ended, so this does not hold before"
+                "reports its context only after its first turn, so this has no effect before"
             }
-            _ => "does not tell how full its context is, so this cannot hold",
+            _ => "does not report its context, so this has no effect",
         };
         let ignored_settings = list_explicit_settings(layers, CONTEXT_SETTINGS).filter(|_| !self.in_window);
         ignored_settings.map(|names| format!("{} {limitation}: {names}", self.display_name()))

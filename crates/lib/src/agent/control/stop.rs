@@ -207,7 +207,7 @@ fn stop_orphaned_run(project: &Project, lane: &AnyLane) -> Result<AnyLane, Error
     let status = status_after_run(&project.store, &lane.name, RunState::Stopped);
     let lane = project.update_lane(&lane.name, |record| {
         record.status = status;
-        record.detail = Some("its supervisor was gone".into());
+        record.detail = Some("its supervisor had crashed".into());
     })?;
     project.emit(log::EventName::RunEnded, Some(&lane), format!("lane '{}': stopped", lane.name));
     Ok(lane)

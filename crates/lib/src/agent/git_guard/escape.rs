@@ -117,7 +117,7 @@ pub(super) fn report_changed_files(
         let paths: Vec<RepoPath> = paths.into_iter().filter(|path| dirty.contains(path)).collect();
         if !paths.is_empty() {
             let message = format!(
-                "while the agent of lane '{}' ran, files that its output names changed in {}: {}; it is not known who changed them",
+                "while the agent of lane '{}' ran, files that its output names changed in {}: {}; git-proq does not know who changed them",
                 lane.name,
                 worktree.describe(),
                 error::list_paths(&paths)

@@ -141,8 +141,7 @@ fn hold_if_changed_since_start(
     let mut new_lines = current.map_or_else(Vec::new, |current| current.hook_lines.clone());
     new_lines.retain(|line| !before.hook_lines.contains(line));
     let mut holds_merges = false;
-    let hook_note = (!new_lines.is_empty())
-        .then(|| "hooks that are new run once you allow it: git proq approve".to_owned());
+    let hook_note = (!new_lines.is_empty()).then(|| "new hooks run only after: git proq approve".to_owned());
     if hook_note.is_some() {
         withheld_hooks::withhold_hooks(&project.store, new_lines)?;
     }
@@ -160,8 +159,9 @@ fn hold_if_changed_since_start(
         } else {
             format!("while {run_label} ran")
         };
-        let reason =
-            format!("{period}, it or somebody else changed {changed}; git proq merge {name} lands it");
+        let reason = format!(
+            "{period}, the agent or someone else changed {changed}; to merge it: git proq merge {name}"
+        );
         auto_merge::hold_auto_merge(project, lane, &reason)?;
         holds_merges = true;
     }

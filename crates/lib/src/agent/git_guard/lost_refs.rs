@@ -275,10 +275,11 @@ fn emit_ref_loss(
     let target = saved_ref.map_or_else(|| old.short(), ToOwned::to_owned);
     let change = match (name.strip_prefix(HEADS_PREFIX), current) {
         _ if name == STASH_REF => {
-            format!("dropped an entry of the stash; it is kept: git stash apply {target}")
+            format!("dropped an entry of the stash; it is saved: git stash apply {target}")
         }
         (Some(branch), Some(current)) => {
-            let note = if saved_ref.is_some() { "what it was is kept" } else { "that was no landing" };
+            let note =
+                if saved_ref.is_some() { "the earlier commits are saved" } else { "that was no landing" };
             format!(
                 "moved branch {branch} to {}; {note}: git log {target}...{}",
                 current.short(),
@@ -289,7 +290,7 @@ fn emit_ref_loss(
             let (_, folder) = name.rsplit_once('/').unwrap_or_default();
             let command =
                 alternate_restore_command(&project.repo, &format!("{HEADS_PREFIX}{folder}"), &target);
-            format!("removed the {name}, which was on no branch; what it was on is kept: {command}")
+            format!("removed the {name}, which was on no branch; its commit is saved: {command}")
         }
         (_, current) => {
             let (verb, command) = match current {
@@ -297,10 +298,10 @@ fn emit_ref_loss(
                 None => ("deleted", restore_command(&project.repo, name, &target)),
             };
             let (kind, short) = split_ref_name(name);
-            format!("{verb} {kind} {short}; what it was is there: {command}")
+            format!("{verb} {kind} {short}; its earlier value: {command}")
         }
     };
-    let message = format!("while the agent of lane '{}' ran, it or somebody else {change}", lane.name);
+    let message = format!("while the agent of lane '{}' ran, the agent or someone else {change}", lane.name);
     let mut event = Event::new(EventName::LaneEscape, message);
     event.lane = Some(lane.name.to_string());
     event.state = Some(lane.state().to_string());

@@ -166,7 +166,7 @@ impl PostCommitHook {
                 return Ok(());
             }
             (HookState::Installed | HookState::Chained, Some(body)) => body,
-            _ => return changed_error("it is not git-proq's any more"),
+            _ => return changed_error("it is no longer the hook of git-proq"),
         };
         let mut lines = body.split(|b| *b == b'\n');
         let recorded = String::from_utf8_lossy(lines.next().unwrap_or_default()).into_owned();
@@ -180,7 +180,7 @@ impl PostCommitHook {
         }
         match backup_fingerprint {
             Some(expected_backup) if fingerprint(repo, &self.backup) != expected_backup => {
-                changed_error("what it stands in front of was changed after that")
+                changed_error("the hook that it calls was changed after it was installed")
             }
             _ => Ok(()),
         }

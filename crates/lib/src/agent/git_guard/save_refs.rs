@@ -39,7 +39,7 @@ pub(super) fn save_old_values(
         match save_old_value(&project.repo, hook, update, *current) {
             Ok(saved_ref) => saved_updates.extend(saved_ref.map(|saved_ref| (update, saved_ref))),
             Err(e) => {
-                return Some(format!("{} would be lost, since it could not be kept ({e})", update.name));
+                return Some(format!("{} would be lost, because it could not be saved ({e})", update.name));
             }
         }
     }
@@ -120,7 +120,8 @@ fn emit_ref_change(project: &Project, hook: &HookCall<'_>, update: &RefUpdate<'_
     let (kind, name) = split_ref_name(update.name);
     let verb = if update.is_deletion() { "deletes" } else { "moves" };
     let command = alternate_restore_command(&project.repo, update.name, saved_ref);
-    let message = format!("the agent of lane '{lane}' {verb} {kind} {name}; what it was is kept: {command}");
+    let message =
+        format!("the agent of lane '{lane}' {verb} {kind} {name}; its earlier value is saved: {command}");
     let mut event = Event::new(EventName::LaneEscape, message);
     event.lane = Some(lane.to_string());
     event.state = project.any_lane(lane).ok().map(|lane| lane.state().to_string());
@@ -211,7 +212,7 @@ pub(super) fn save_pending_refs(project: &Project, guard_dir: &Path) {
             // Another hook of the run may have created the ref first.
             && project.repo.ref_object(name).ok().flatten() != Some(object)
         {
-            project.listener.warn(format!("{object} could not be kept as {name}: {e}"));
+            project.listener.warn(format!("{object} could not be saved as {name}: {e}"));
         }
     }
 }

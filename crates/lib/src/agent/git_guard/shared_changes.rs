@@ -38,7 +38,7 @@ pub(super) fn report_shared_changes(
     let mut event = Event::new(
         EventName::LaneEscape,
         format!(
-            "while the agent of lane '{}' ran, it or somebody else {changes_text}: nothing says who it was{}",
+            "while the agent of lane '{}' ran, the agent or someone else {changes_text}: git-proq does not know who{}",
             lane.name,
             consequence.map_or_else(String::new, |consequence| format!("; {consequence}")),
         ),
@@ -47,7 +47,7 @@ pub(super) fn report_shared_changes(
     event.state = Some(lane.state().to_string());
     event.certainty = Some(Certainty::Possible);
     project.emit_event(event);
-    Some(format!("while it ran, it or somebody else {changes_text}"))
+    Some(format!("while it ran, the agent or someone else {changes_text}"))
 }
 
 /// Returns the lane's name for a message if its worktree was removed while the lane exists; none otherwise.

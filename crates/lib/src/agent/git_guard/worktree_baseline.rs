@@ -166,9 +166,9 @@ pub(super) fn report_unexplained_changes(
         }
         let location = OtherWorktree { lane: worktree.lane, root: worktree.dir };
         let message = format!(
-            "while the agent of lane '{}'{} ran, these changed in {}: {}; that may have been you{}: nothing says who it was",
+            "while the agent of lane '{}'{} ran, these changed in {}: {}; git-proq cannot tell who changed them: this agent, you{}",
             lane.name,
-            if lane.is_read_only() { ", which was only to look," } else { "" },
+            if lane.is_read_only() { ", which was read-only," } else { "" },
             location.describe(),
             error::list_paths(&paths),
             concurrent.describe(),

@@ -52,7 +52,7 @@ impl FolderTask {
             reason: reason.to_owned(),
         };
         if folder.is_empty() || folder.chars().any(char::is_control) {
-            return Err(folder_error("cannot be the folder of a task: it is named to agents, in a line"));
+            return Err(folder_error("is empty or has control characters"));
         }
         Ok(FolderTask {
             folder: folder.to_owned(),
@@ -75,7 +75,7 @@ impl FolderTask {
     pub fn describe(&self, worker: &AgentCommand) -> String {
         let reviewer = self.reviewer.as_deref().unwrap_or(&worker.agent);
         let review_text = match self.review_level {
-            0 => "nobody reviews it".to_owned(),
+            0 => "no reviews".to_owned(),
             1 => format!("{reviewer} reviews the plan of each step"),
             _ => format!("{reviewer} reviews the plan and the code of each step"),
         };

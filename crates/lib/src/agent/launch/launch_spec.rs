@@ -261,7 +261,7 @@ fn write_profile_files(
         let Some(text) = values.expand(OsStr::new(template)) else { continue };
         let text = match agent_env::merged_file_text(&profile.env_file, name, text) {
             Err(e @ Error::CannotMergeUserFile { .. }) => {
-                let consequence = "its own file counts, so it has no tools of ours and says nothing by hooks";
+                let consequence = "its own file is used, so the tools and hooks of git-proq are missing";
                 listener.warn(format!("{}: {e}; {consequence}", command.display_name()));
                 continue;
             }

@@ -178,7 +178,7 @@ pub(crate) fn prepare_launch(
     {
         return Err(Error::InvalidReadOnlyRun {
             purpose: purpose.to_string(),
-            reason: "does nothing but look",
+            reason: "allows only read-only runs",
         });
     }
     if !prompt_source.resolves_conflict() {

@@ -234,7 +234,7 @@ pub(crate) fn mark_run_not_started(
         return Ok(());
     }
     let (outcome, class) = (Some(RunState::Failed), Some(RunClass::Failed));
-    let detail = Some(format!("it could not be started: {reason}"));
+    let detail = Some(format!("cannot start it: {reason}"));
     Ok(RunRecord { ended: Some(now()), outcome, class, detail, ..run }.save(&path)?)
 }
 

@@ -110,8 +110,8 @@ impl ActiveTask<'_> {
         let loop_finished =
             |reason: &str| Err(Error::TaskLoopStopped { lane: lane.name.clone(), reason: reason.to_owned() });
         match (time, budget) {
-            (Some(Duration::ZERO), _) => loop_finished("it took longer than it may"),
-            (_, Some(NanoDollars::ZERO)) => loop_finished("it cost more than it may"),
+            (Some(Duration::ZERO), _) => loop_finished("it has used up its time limit"),
+            (_, Some(NanoDollars::ZERO)) => loop_finished("it has used up its budget"),
             _ => Ok(RunLimits {
                 max_duration: time.or(Some(Duration::ZERO)),
                 budget: budget.or(Some(NanoDollars::ZERO)),

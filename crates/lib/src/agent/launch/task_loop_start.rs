@@ -237,13 +237,13 @@ fn start_next_run(
 pub(crate) fn prepare_next_step(project: &Project, lane: &AnyLane) -> Result<RunSpec, Error> {
     let loop_finished = |reason: String| Error::TaskLoopStopped { lane: lane.name.clone(), reason };
     let mut active =
-        ActiveTask::find(project, lane)?.ok_or_else(|| loop_finished("its record is gone".to_owned()))?;
+        ActiveTask::find(project, lane)?.ok_or_else(|| loop_finished("its record is missing".to_owned()))?;
     match active.next_action()? {
         NextAction::Run { phase, step } => {
             let (command, prompt) = active.build_step_command(project, lane, phase, step)?;
             prepare_run(project, lane, &command, PromptSource::Text(&prompt))
         }
-        NextAction::Done => Err(loop_finished("nothing is left of it".to_owned())),
+        NextAction::Done => Err(loop_finished("all steps are done".to_owned())),
         NextAction::Fail(reason) => Err(loop_finished(reason)),
     }
 }

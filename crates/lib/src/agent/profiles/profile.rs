@@ -286,7 +286,7 @@ impl Profile {
     pub(crate) fn check_prompt(&self, prompt: &str) -> Result<(), Error> {
         let refuse = |reason, hint| Err(Error::InvalidPrompt { reason, hint });
         if prompt.trim().is_empty() {
-            return refuse("is empty", "say what to do: git proq spawn AGENT \"implement payments\"");
+            return refuse("is empty", "for example: git proq spawn claude \"implement payments\"");
         }
         refuse_nul_byte(prompt)?;
         if self.prompt == PromptDelivery::Argument {
@@ -441,12 +441,15 @@ fn check_prompt_as_argument(prompt: &str) -> Result<(), Error> {
     let refuse = |reason, hint| Err(Error::InvalidPrompt { reason, hint });
     if prompt.len() > MAX_ARGUMENT_BYTES {
         return refuse(
-            "is longer than an argument may be (120 KiB), and this agent takes it as one",
-            "let it read a file: git proq spawn -n NAME -f task.md -- AGENT {prompt_file}",
+            "is longer than 120 KiB, the limit of an argument, which is how this agent takes it",
+            "let the agent read a file: git proq spawn --name payments --file task.md -- my-agent {prompt_file}",
         );
     }
     if prompt.starts_with('-') {
-        return refuse("starts with '-', which this agent would take for an option", "begin it with a word");
+        return refuse(
+            "starts with '-', so this agent would read it as an option",
+            "start the prompt with a word",
+        );
     }
     Ok(())
 }
@@ -455,8 +458,8 @@ fn check_prompt_as_argument(prompt: &str) -> Result<(), Error> {
 pub(crate) fn refuse_nul_byte(prompt: &str) -> Result<(), Error> {
     if prompt.contains('\0') {
         return Err(Error::InvalidPrompt {
-            reason: "holds a NUL byte",
-            hint: "is it the right file? A prompt is plain text",
+            reason: "has a NUL byte",
+            hint: "a prompt is plain text; check the file",
         });
     }
     Ok(())

@@ -113,7 +113,11 @@ fn resolve_profile_table(
             base
         }
         Some(like) => {
-            return Err(profile_error(path, format!("{}.like", key()), format!("it cannot be like {like}")));
+            return Err(profile_error(
+                path,
+                format!("{}.like", key()),
+                format!("it cannot be based on {like}"),
+            ));
         }
     };
     Ok(merge_tables(base, user_entry))

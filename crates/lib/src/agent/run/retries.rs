@@ -40,13 +40,13 @@ impl RequestRetryTracker {
             && self.retry_count > self.count_at_last_report;
         let reason = self.pending_reason.as_ref().filter(|_| is_due)?;
         self.count_at_last_report = self.retry_count;
-        Some(format!("sends its request again{}: {reason}", count_suffix(self.retry_count)))
+        Some(format!("retries its request{}: {reason}", count_suffix(self.retry_count)))
     }
 
     /// Describes the retry that the run ended in; none when the agent has produced output since.
     pub fn describe(&self) -> Option<String> {
         let reason = self.pending_reason.as_ref()?;
-        Some(format!("it was sending its request again{}: {reason}", count_suffix(self.retry_count)))
+        Some(format!("it was retrying its request{}: {reason}", count_suffix(self.retry_count)))
     }
 }
 
@@ -75,14 +75,9 @@ mod tests {
         let numbers: Vec<usize> = (1..=8).filter(|n| reports[n - 1].is_some()).collect();
         assert_eq!(numbers, [1, 2, 4, 8]);
         let first = reports[0].as_deref().unwrap();
-        assert!(
-            first.starts_with("sends its request again: status 1") && !first.contains('\u{1b}'),
-            "{first}"
-        );
-        assert!(
-            reports[7].as_deref().unwrap().starts_with("sends its request again, 8 times so far: status 8")
-        );
-        assert!(retries.describe().unwrap().starts_with("it was sending its request again, 8 times so far"));
+        assert!(first.starts_with("retries its request: status 1") && !first.contains('\u{1b}'), "{first}");
+        assert!(reports[7].as_deref().unwrap().starts_with("retries its request, 8 times so far: status 8"));
+        assert!(retries.describe().unwrap().starts_with("it was retrying its request, 8 times so far"));
         retries.observe(&StreamEvent::Text { text: "On it".to_owned(), parent_call: None });
         assert_eq!((retries.next_report(), retries.describe()), (None, None));
     }

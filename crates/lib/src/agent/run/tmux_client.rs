@@ -52,7 +52,7 @@ pub async fn run(
     let launch_request = encode_launch_request(watch)?;
     let window = tmux_window::open_window(watch.project, watch.lane, watch.run_number)?;
     let connect = async { accept_pane_process(&listener, &launch_request).await };
-    let timed_out = || Err(Error::WindowFailed { reason: "nothing was heard of it".to_owned() });
+    let timed_out = || Err(Error::WindowFailed { reason: "it did not respond".to_owned() });
     let connected =
         tokio::time::timeout(FIRST_MESSAGE_TIMEOUT, connect).await.unwrap_or_else(|_| timed_out());
     drop(listener);
@@ -192,7 +192,7 @@ fn write_final_screen(watch: &RunWatcher<'_>) -> Option<String> {
     let mut text = b"This run was in a window of tmux".to_vec();
     match &screen_bytes {
         Some(screen) => text.extend([b", which ended with:\n\n", screen.as_slice()].concat()),
-        None => text.extend(b"; what stood there last was not kept.\n"),
+        None => text.extend(b"; its last screen was not saved.\n"),
     }
     let log = watch.project.store.layout().run_log(&watch.lane.name, watch.run_number);
     // Ignored: only users read the log, and the outcome of the run does not depend on it.

@@ -274,7 +274,7 @@ impl RunWatcher<'_> {
             let chunk = match state.log_tail.read_chunk() {
                 Ok(bytes) => bytes,
                 Err(e) => {
-                    state.watch_error = Some(format!("its log could not be read: {e}"));
+                    state.watch_error = Some(format!("cannot read its log: {e}"));
                     return false;
                 }
             };
@@ -330,7 +330,7 @@ impl RunWatcher<'_> {
         }
         if state.unrecorded_prompts > known_prompts {
             let agent = self.lane.agent.as_deref().unwrap_or("its agent");
-            let text = format!("lane '{}': {agent} is told more in the same run", self.lane.name);
+            let text = format!("lane '{}': {agent} gets another message in the same run", self.lane.name);
             self.project.emit(log::EventName::MessageDelivered, Some(self.lane), text);
         }
         if let Some(retry_text) = state.retries.next_report() {

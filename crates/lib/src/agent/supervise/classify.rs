@@ -67,12 +67,13 @@ impl RunClassifier<'_> {
         let mut outcome = classified.unwrap_or_else(|e| RunOutcome {
             state: RunState::Failed,
             class: RunClass::Failed,
-            detail: Some(format!("its result could not be looked at: {e}")),
+            detail: Some(format!("cannot inspect its result: {e}")),
             was_already_done: false,
         });
         outcome.detail = append_detail(outcome.detail, outside_warning);
         if let Some(e) = self.save_leftovers() {
-            let text = format!("what it left uncommitted is in the lane only, it could not be copied: {e}");
+            let text =
+                format!("its uncommitted changes are only in the lane, because they could not be saved: {e}");
             outcome.detail = Some(outcome.detail.map_or_else(|| text.clone(), |d| format!("{d}; {text}")));
         }
         outcome
@@ -198,15 +199,15 @@ impl RunClassifier<'_> {
             Some(StopCause::OverBudget) if reported_end().0 == RunClass::Done => reported_end(),
             Some(StopCause::DoneButRunning) => {
                 let (class, detail) = reported_end();
-                (class, detail.or_else(|| Some("it had to be ended after its last word".to_owned())))
+                (class, detail.or_else(|| Some("it had to be stopped after its last message".to_owned())))
             }
             Some(StopCause::Requested) => (RunClass::Stopped, None),
-            Some(StopCause::TimeLimit) => (RunClass::Timeout, Some("it took longer than it may".to_owned())),
-            Some(StopCause::Stall) => (RunClass::Stalled, Some("nothing came of it for too long".to_owned())),
-            Some(StopCause::OverBudget) => (RunClass::Budget, Some("it cost more than it may".to_owned())),
-            Some(StopCause::ContextFull) => {
-                (RunClass::ContextFull, Some("its context was as full as it may get".to_owned()))
+            Some(StopCause::TimeLimit) => (RunClass::Timeout, Some("it reached its time limit".to_owned())),
+            Some(StopCause::Stall) => {
+                (RunClass::Stalled, Some("it made no progress for too long".to_owned()))
             }
+            Some(StopCause::OverBudget) => (RunClass::Budget, Some("it reached its budget".to_owned())),
+            Some(StopCause::ContextFull) => (RunClass::ContextFull, Some("its context is full".to_owned())),
             Some(StopCause::WindowClosed) => {
                 (RunClass::Interrupted, Some("its window was closed".to_owned()))
             }
@@ -214,11 +215,11 @@ impl RunClassifier<'_> {
                 let reason = self.run_exit.watch_error.clone().unwrap_or_default();
                 (
                     RunClass::Interrupted,
-                    Some(format!("it could not be watched any more, and was ended: {reason}")),
+                    Some(format!("it could not be watched any longer and was stopped: {reason}")),
                 )
             }
             Some(StopCause::RepeatedOutput) => {
-                (RunClass::Runaway, Some("it said the same over and over".to_owned()))
+                (RunClass::Runaway, Some("it repeated the same output".to_owned()))
             }
         };
         let detail = append_detail(detail, self.exit_hint());
@@ -363,10 +364,10 @@ impl RunClassifier<'_> {
             was_already_done: false,
         };
         if !self.project.repo.is_registered_worktree(&lane.path) {
-            return Ok(failed(outcome.class, "its folder is no worktree any more".to_owned()));
+            return Ok(failed(outcome.class, "its folder is no longer a worktree".to_owned()));
         }
         if let Some(missing_part) = self.project.repo.find_worktree_defect(&lane.path)? {
-            let reason = format!("{}; what is in it was left as it is, uncommitted", missing_part.describe());
+            let reason = format!("{}; its changes are still uncommitted", missing_part.describe());
             return Ok(failed(outcome.class, reason));
         }
         if self.project.repo.branch_tip(&lane.kind.branch)?.is_none() {

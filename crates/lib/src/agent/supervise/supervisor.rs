@@ -271,9 +271,9 @@ impl Supervisor<'_> {
                 .restart_counter
                 .count_context_full_run(spec.run_number, self.project.settings.max_chained_runs);
             let note = if first_run_number.is_some() {
-                "it goes on in a new conversation"
+                "it continues in a new conversation"
             } else {
-                "it has had its runs"
+                "it has used all its runs"
             };
             verdict.detail = verdict.detail.take().map(|reason| format!("{reason}; {note}"));
             return first_run_number.map_or(NextRun::End, NextRun::NewConversation);
@@ -291,9 +291,7 @@ impl Supervisor<'_> {
             &mut self.shutdown_signals,
         );
         let found = self.runtime.block_on(check).unwrap_or_else(|e| {
-            TaskCompletion::Unproven(Some(format!(
-                "whether its task had been done before could not be found out: {e}"
-            )))
+            TaskCompletion::Unproven(Some(format!("cannot tell whether its task was done before: {e}")))
         });
         match found {
             TaskCompletion::AlreadyDone(evidence) => {
@@ -314,7 +312,7 @@ impl Supervisor<'_> {
         match result {
             Ok(spec) => Ok(Some(spec)),
             Err(e) => {
-                self.end_run(RunState::Failed, &format!("it could not go on in a new conversation: {e}"))?;
+                self.end_run(RunState::Failed, &format!("it could not continue in a new conversation: {e}"))?;
                 Ok(None)
             }
         }
@@ -333,9 +331,7 @@ impl Supervisor<'_> {
         let ended = match last_verdict.map(|(run_number, verdict)| (*run_number == spec.run_number, verdict))
         {
             Some((true, verdict)) if spec.resolves_conflict => self.end_run(verdict.state, &reason),
-            Some((true, _)) => {
-                self.end_with_last_verdict(&format!("not all of that could be written down: {reason}"))
-            }
+            Some((true, _)) => self.end_with_last_verdict(&format!("cannot record all of that: {reason}")),
             Some((false, _)) => self.end_with_last_verdict(&describe_undelivered(&e)),
             None => self.end_run(RunState::Failed, &reason),
         };

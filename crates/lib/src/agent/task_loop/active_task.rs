@@ -230,17 +230,17 @@ impl<'a> ActiveTask<'a> {
             (Some(saved_location), _) => {
                 let reviewer = &run.agent;
                 let text = format!(
-                    "lane '{}': while {reviewer} reviewed the {subject} of step {}, something changed in the lane, which was taken back: {saved_location}",
+                    "lane '{}': while {reviewer} reviewed the {subject} of step {}, the lane was changed, which was undone: {saved_location}",
                     self.lane.name, step_run.step
                 );
                 self.project.emit(crate::event::log::EventName::LaneEscape, Some(&self.lane), text);
                 Err(format!(
-                    "something changed in the lane while {reviewer} looked, which was taken back ({saved_location})"
+                    "the lane was changed while {reviewer} reviewed it, which was undone ({saved_location})"
                 ))
             }
             (None, Some(verdict)) if finished.class == RunClass::Done => Ok(verdict),
             (None, _) if finished.class == RunClass::Done => {
-                Err(format!("{} said neither APPROVE nor REVISE", run.agent))
+                Err(format!("{} answered neither APPROVE nor REVISE", run.agent))
             }
             (None, _) => {
                 let reason = finished.detail.map_or_else(

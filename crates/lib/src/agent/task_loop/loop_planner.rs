@@ -151,7 +151,7 @@ pub(crate) fn next_action(record: &TaskLoopRecord, status: &TaskProgress, limits
         return NextAction::Fail(format!("{count} without a new box"));
     }
     if record.iterations >= limits.max_iterations {
-        return NextAction::Fail(format!("it has had its {} iterations", limits.max_iterations));
+        return NextAction::Fail(format!("it has used its {} iterations", limits.max_iterations));
     }
     NextAction::Run { phase, step }
 }

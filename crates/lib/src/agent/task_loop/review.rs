@@ -50,7 +50,7 @@ pub(super) fn revert_review_changes(
     let failed = |reason: &str| {
         let reviewer = &run.agent;
         RevertOutcome::Failed(format!(
-            "while {reviewer} reviewed step {}, something changed in the lane: {reason}",
+            "while {reviewer} reviewed step {}, the lane was changed: {reason}",
             step_run.step
         ))
     };
@@ -62,12 +62,12 @@ pub(super) fn revert_review_changes(
         return Ok(RevertOutcome::Unchanged);
     }
     if !step_run.was_clean {
-        return Ok(failed("there was uncommitted work before, so it cannot be told apart"));
+        return Ok(failed("there was uncommitted work before, so it cannot be separated"));
     }
     let description = format!("what the review in run {} of lane {} had changed", run.number, lane.name);
     match rewind_lane(project, lane, run.tip_before, &description) {
         // Nothing differs: another version of git-proq computed the recorded fingerprint.
         Ok(saved) => Ok(saved.describe().map_or(RevertOutcome::Unchanged, RevertOutcome::Reverted)),
-        Err(e) => Ok(failed(&format!("it could not be taken back: {e}"))),
+        Err(e) => Ok(failed(&format!("it could not be undone: {e}"))),
     }
 }

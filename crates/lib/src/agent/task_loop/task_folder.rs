@@ -83,12 +83,12 @@ pub(crate) fn read_task_files(dir: &Path) -> Result<Vec<TaskFile>, Error> {
                     is_executable: meta.permissions().mode() & 0o111 != 0,
                 });
             } else if kind.is_symlink() {
-                return Err(folder_error(&path, "is a link, and is not followed".to_owned()));
+                return Err(folder_error(&path, "is a link, which is not followed".to_owned()));
             } else if !kind.is_file() && !kind.is_dir() {
                 return Err(folder_error(&path, "is neither a file nor a folder".to_owned()));
             }
             if out.len() + folders.len() > MAX_FILES {
-                return Err(folder_error(dir, format!("holds more than {MAX_FILES} files")));
+                return Err(folder_error(dir, format!("has more than {MAX_FILES} files")));
             }
         }
     }
@@ -136,19 +136,19 @@ impl LaneTaskFolder {
             let Component::Normal(name) = component else {
                 return Err(folder_error(
                     Path::new(&self.relative_path),
-                    "is no folder of the repository".to_owned(),
+                    "is not a folder of the repository".to_owned(),
                 ));
             };
             path.push(name);
             match path.symlink_metadata() {
                 Ok(meta) if meta.is_dir() => {}
-                Ok(_) => return Err(folder_error(&path, "is no folder in the lane".to_owned())),
+                Ok(_) => return Err(folder_error(&path, "is not a folder in the lane".to_owned())),
                 Err(e) if e.kind() == ErrorKind::NotFound && !create => return Ok(None),
                 Err(e) if e.kind() == ErrorKind::NotFound => {
                     std::fs::create_dir(&path)
-                        .map_err(|e| folder_error(&path, format!("cannot be made: {e}")))?;
+                        .map_err(|e| folder_error(&path, format!("cannot be created: {e}")))?;
                 }
-                Err(e) => return Err(folder_error(&path, format!("cannot be looked at: {e}"))),
+                Err(e) => return Err(folder_error(&path, format!("cannot be inspected: {e}"))),
             }
         }
         Ok(Some(path))
@@ -172,7 +172,7 @@ impl LaneTaskFolder {
                 Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
             }
             Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
-            Err(e) => Err(folder_error(&path, format!("cannot be looked at: {e}"))),
+            Err(e) => Err(folder_error(&path, format!("cannot be inspected: {e}"))),
         }
     }
 
@@ -296,9 +296,7 @@ impl LaneTaskFolder {
         }
         Err(folder_error(
             &path,
-            format!(
-                "lets {STATUS_FILE} into commits, which is not tracked: track it, or have it ignored there"
-            ),
+            format!("lets {STATUS_FILE} into commits, which is not tracked: track it, or ignore it there"),
         ))
     }
 

@@ -20,16 +20,18 @@ pub fn auto_merge_outlook(
 ) -> String {
     let (name, base) = (&lane.name, &lane.base);
     let unless_forced =
-        |run_end: &str| format!("no: its run {run_end}; git proq merge {name} --force lands it");
+        |run_end: &str| format!("no: its run {run_end}; to merge it anyway: git proq merge --force {name}");
     match state {
         LaneState::Idle | LaneState::Starting | LaneState::Running => {
-            format!("lands on {base} when its run is done")
+            format!("merged into {base} when its run is done")
         }
-        LaneState::Orphaned => format!("no: a process of its agent lives on; git proq stop {name} ends it"),
+        LaneState::Orphaned => {
+            format!("no: a process of its agent is still running; stop it: git proq stop {name}")
+        }
         LaneState::Done => outlook_when_done(project, lane, details),
         LaneState::Landed => "it landed".to_owned(),
-        LaneState::Conflict => format!("no: it conflicts; git proq resolve {name} shows what helps"),
-        LaneState::CheckFailed => format!("no: a check failed with it; git proq merge {name} tries again"),
+        LaneState::Conflict => format!("no: it conflicts; resolve it: git proq resolve {name}"),
+        LaneState::CheckFailed => format!("no: its check failed; retry: git proq merge {name}"),
         LaneState::Failed => unless_forced("failed"),
         LaneState::Stalled => unless_forced("stalled"),
         LaneState::Stopped => unless_forced("was stopped"),
@@ -42,7 +44,7 @@ pub fn auto_merge_outlook(
 fn outlook_when_done(project: &Project, lane: &AnyLane, details: &LaneDetails) -> String {
     let (name, base) = (&lane.name, &lane.base);
     if project.store.locks().is_held(&LockName::AutoMerge(name.clone())).unwrap_or(false) {
-        return format!("is landing on {base}: git proq queue");
+        return format!("being merged into {base}: git proq queue");
     }
     let owned_lane = lane.clone().into_owned_lane().ok();
     let status = owned_lane.and_then(|lane| auto_merge::auto_merge_status(project, &lane).ok());
@@ -53,6 +55,6 @@ fn outlook_when_done(project: &Project, lane: &AnyLane, details: &LaneDetails) -
     match lane.auto_merge_refusal.as_ref().map(|refused| &refused.refusal_reason) {
         Some(reason) if !details.pending_messages.is_empty() => format!("refused: {reason}"),
         Some(reason) => format!("refused: {reason}; {retry}"),
-        None => format!("its landing was cut short; {retry}; git proq merge {name} lands it now"),
+        None => format!("its merge was interrupted; {retry}; to merge it now: git proq merge {name}"),
     }
 }

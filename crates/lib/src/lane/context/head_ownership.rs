@@ -30,11 +30,11 @@ pub(crate) fn move_branch_to_head(project: &Project, lane: &LaneRecord) -> Resul
     let repo = &project.repo;
     let worktrees = WorktreeList::read(repo)?;
     let Some(worktree) = worktrees.with_top_folder(&lane.path).filter(|_| lane.path.exists()) else {
-        return Ok(Some("its worktree is gone".to_owned()));
+        return Ok(Some("its worktree is missing".to_owned()));
     };
     if let Some(symbolic) = find_symbolic_branch(repo, lane)? {
         return Ok(Some(format!(
-            "{}; make it a branch of its own: {}",
+            "{}; make it a regular branch: {}",
             symbolic.describe(),
             symbolic.repair_command()
         )));
@@ -139,7 +139,7 @@ pub(crate) fn head_commit_refusal(project: &Project, lane: &LaneRecord) -> Resul
     }
     // A commit on a missing branch would start a history without parents.
     let Some(tip) = repo.branch_tip(&lane.kind.branch)? else {
-        return Ok(Some(format!("its branch {} is gone", lane.kind.branch)));
+        return Ok(Some(format!("its branch {} is missing", lane.kind.branch)));
     };
     if is_on_lane_branch(worktree, lane) {
         return Ok(None);

@@ -48,7 +48,7 @@ impl LaneFolderFault {
                 format!("its folder was moved with the repository to {}", to.display())
             }
             LaneFolderFault::Absent => format!(
-                "its folder is not at {path}; it may have been moved with the repository, or lie on a disk that is not there"
+                "its folder is not at {path}; it may have been moved with the repository, or be on a disk that is not mounted"
             ),
             LaneFolderFault::Foreign { other_repo: repo, .. } => {
                 format!("{path} is a worktree of another repository, {}", repo.display())
@@ -61,7 +61,7 @@ impl LaneFolderFault {
                 format!("git does not list {path} as a worktree; move it away if it is yours")
             }
             LaneFolderFault::Unlinked(_) => {
-                format!("{path} is no worktree any more: its .git is gone or another")
+                format!("{path} is no longer a worktree: its .git is gone or another")
             }
             LaneFolderFault::RecordMismatch => format!("{path} and git's record of it name different places"),
             LaneFolderFault::Unreadable(folder) => {

@@ -55,9 +55,13 @@ pub(super) fn branch_taken_error(repo: &Repo, branch: String) -> Error {
     let free_command = if repo.symbolic_target(&branch).is_ok_and(|alias| alias.is_some()) {
         format!("remove the symbolic ref: git symbolic-ref -d {}", shell_quote(&name))
     } else if repo.is_broken_branch(&branch) {
-        format!("remove its file, which holds no commit: {}", broken_ref_removal_command(&name))
+        format!("remove its file, which has no commit: {}", broken_ref_removal_command(&name))
     } else {
-        format!("rename the branch: git branch -m {} NEW-NAME", shell_quote(&branch))
+        format!(
+            "rename the branch: git branch -m {} {}",
+            shell_quote(&branch),
+            shell_quote(&format!("{}-old", branch.replace('/', "-")))
+        )
     };
     Error::BranchTaken { branch, free_command }
 }

@@ -77,7 +77,7 @@ pub(crate) fn default_base(project: &Project) -> Result<String, Error> {
         return match preview.previous_head {
             Head::Branch(branch) => Ok(repo.resolve_symbolic_branch(&branch)),
             Head::Detached(oid) => Err(Error::NeedsOnto {
-                reason: format!("the preview was entered from a detached HEAD ({})", oid.short()),
+                reason: format!("the preview was opened from a detached HEAD ({})", oid.short()),
             }),
         };
     }

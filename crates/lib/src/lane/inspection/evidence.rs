@@ -109,22 +109,21 @@ impl RemovalEvidence {
         let mut out = Vec::new();
         if let Some(reason) = &self.lock_reason {
             let reason = if reason.is_empty() { String::new() } else { format!(" ({reason})") };
-            out.push(format!("its worktree is locked{reason}; git worktree unlock lets it go"));
+            out.push(format!("its worktree is locked{reason}"));
         }
         out.extend(self.registration_mismatch.clone());
-        out.extend(self.nested_worktrees.iter().map(|path| {
-            format!(
-                "the worktree {} lies in its folder; git worktree move takes it elsewhere",
-                path.display()
-            )
-        }));
+        out.extend(
+            self.nested_worktrees
+                .iter()
+                .map(|path| format!("the worktree {} is inside its folder", path.display())),
+        );
         out.extend(self.branch_used_in.as_ref().map(|dir| format!("{} is on its branch", dir.display())));
         out
     }
 
     /// Returns a hint that resolves a veto or repairs the worktree.
     pub fn hint(&self) -> Option<String> {
-        let repair_hint = self.repair_command.as_ref().map(|command| format!("make it whole: {command}"));
+        let repair_hint = self.repair_command.as_ref().map(|command| format!("repair it: {command}"));
         let switch_away_hint =
             |dir: &PathBuf| format!("leave its branch: git -C {} switch --detach", shell_quote_path(dir));
         repair_hint.or_else(|| self.branch_used_in.as_ref().map(switch_away_hint))
@@ -135,7 +134,7 @@ impl RemovalEvidence {
     pub fn objections(&self, base: &str) -> Vec<String> {
         let mut out = Vec::new();
         match self.busy_state {
-            Some(LaneState::Orphaned) => out.push("its agent lives on without a supervisor".into()),
+            Some(LaneState::Orphaned) => out.push("its agent is running without a supervisor".into()),
             Some(_) => out.push("its agent is running".into()),
             None => {}
         }
@@ -151,12 +150,12 @@ impl RemovalEvidence {
                 .map(|path| format!("{path}, which cannot be read")),
         );
         if let Some(first) = self.hidden_edits.first() {
-            out.push(format!("edits that git was told not to look at ({first})"));
+            out.push(format!("edits that an index flag hides ({first})"));
         }
         out.extend(
             self.unpushed_submodules
                 .iter()
-                .map(|name| format!("commits in its submodule {name} that no remote has")),
+                .map(|name| format!("commits in its submodule {name} that are on no remote")),
         );
         match self.unlanded_commits {
             0 => {}
@@ -166,12 +165,14 @@ impl RemovalEvidence {
         if let Some((location, _)) = &self.detached_work {
             out.push(format!("commits on {location}"));
         }
-        out.extend(self.open_git_operation.map(|what| format!("a {what} is under way in it")));
+        out.extend(self.open_git_operation.map(|what| format!("a {what} is in progress in it")));
         let resolving = self.resolve_dir.as_ref();
         out.extend(resolving.map(|dir| format!("its conflict is being resolved in {}", dir.display())));
-        out.extend(self.preview_edits.iter().map(|id| {
-            format!("edits made in its preview (git stash apply {} brings them here)", id.short())
-        }));
+        out.extend(
+            self.preview_edits
+                .iter()
+                .map(|id| format!("edits made in its preview (apply them: git stash apply {})", id.short())),
+        );
         // While an agent runs, the processes are its own.
         let foreign_processes =
             if self.busy_state.is_none() { self.resident_processes.as_slice() } else { &[] };

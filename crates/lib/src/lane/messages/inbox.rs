@@ -161,7 +161,7 @@ impl<'a> Inbox<'a> {
 pub fn pending_text(lane: &LaneName, count: usize) -> String {
     let count_text = if count == 1 { "1 message" } else { &format!("{count} messages") };
     let verb = if count == 1 { "waits" } else { "wait" };
-    format!("{count_text} in '{lane}' {verb} to be told: git proq send {lane} passes on what waits")
+    format!("{count_text} in '{lane}' {verb} to be sent: git proq send {lane}")
 }
 
 /// Joins message texts into one, separated by empty lines.

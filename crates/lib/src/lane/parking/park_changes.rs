@@ -265,7 +265,7 @@ impl Operation<'_> {
             let paths: Vec<RepoPath> = snapshot.ignored.into_iter().map(|file| file.path).collect();
             let files_dir = Layout::parked_files_in(&parked_dir);
             let names = proq_git::base::error::list_paths(&paths);
-            self.project.listener.warn(format!("ignored files are kept in {}: {names}", files_dir.display()));
+            self.project.listener.warn(format!("saved ignored files in {}: {names}", files_dir.display()));
         }
     }
 

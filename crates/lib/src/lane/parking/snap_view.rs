@@ -50,9 +50,7 @@ pub fn snap_views(project: &Project) -> Result<Vec<SnapView>, Error> {
     let ids = project.snap_ids()?;
     for (name, _) in project.repo.refs_with_prefix("refs/proq/snap/")? {
         if ids.iter().all(|id| SnapshotRecord::ref_name(id) != name) {
-            project
-                .listener
-                .warn(format!("{name} has no record; bring it back with: git stash apply {name}"));
+            project.listener.warn(format!("{name} has no record; restore it: git stash apply {name}"));
         }
     }
     let waiters = Waiters::load(project)?;
@@ -65,7 +63,7 @@ pub fn snap_views(project: &Project) -> Result<Vec<SnapView>, Error> {
                 // Without a ref the snapshot was never complete: its process was killed before any file was
                 // moved.
                 if project.repo.ref_tip(&name)?.is_some() {
-                    project.listener.warn(format!("{e}; the files are kept: git stash apply {name}"));
+                    project.listener.warn(format!("{e}; its files are saved: git stash apply {name}"));
                 }
             }
         }

@@ -87,7 +87,7 @@ pub(crate) fn anchor_saved_files(
     project.repo.create_ref(&name, saved, "git-proq: saved")?;
     project
         .listener
-        .warn(format!("files that were {origin} are kept: git checkout {name} -- .  brings them here"));
+        .warn(format!("files that were {origin} are saved; restore them here: git checkout {name} -- ."));
     Ok(())
 }
 

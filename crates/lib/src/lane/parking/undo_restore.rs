@@ -186,10 +186,9 @@ impl Operation<'_> {
         if let Some((_, restore_command)) = awaited {
             self.report_parked_files(&new_paths, &restore_command);
         } else if before.is_some() {
-            self.project.listener.warn(format!(
-                "what was edited since is kept as snapshot {id}: git stash apply {}",
-                commit.short()
-            ));
+            self.project
+                .listener
+                .warn(format!("saved later edits as snapshot {id}: git stash apply {}", commit.short()));
         }
         Ok(id)
     }
@@ -198,8 +197,7 @@ impl Operation<'_> {
     /// them.
     fn report_parked_files(&self, paths: &[RepoPath], restore_command: &str) {
         let names = proq_git::base::error::list_paths(paths);
-        let text =
-            format!("what was changed since is set aside: {names}; it comes back with: {restore_command}");
+        let text = format!("saved later changes to {names}; restore them: {restore_command}");
         match self.is_reverting() {
             true => self.project.listener.warn(text),
             // The operation may still be rolled back.

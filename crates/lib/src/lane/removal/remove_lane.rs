@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use proq_base::explain::shell_quote_path;
 use proq_git::worktrees::worktree::WorktreeList;
 use proq_git::{CommitId, Repo, RepoPath};
 use proq_store::base::clock::now;
@@ -118,7 +119,7 @@ fn remove_examined(
         };
         op.defer(move |project| {
             let notice = format!(
-                "{subject} never told to the agent of '{name}'; git proq show {history_name} shows what was sent"
+                "{subject} never sent to the agent of '{name}'; git proq show {history_name} shows what was sent"
             );
             project.listener.step_done(notice);
         });
@@ -180,7 +181,10 @@ pub fn refuse_removal(lane: &LaneRecord, evidence: &RemovalEvidence, force: bool
         reasons: vetoes.into_iter().chain(objections).collect(),
         busy,
         force_helps,
-        hint: evidence.hint(),
+        hint: evidence.hint().or_else(|| {
+            let command = format!("git worktree unlock {}", shell_quote_path(&lane.path));
+            evidence.lock_reason.as_ref().map(|_| format!("unlock it: {command}"))
+        }),
     })
 }
 

@@ -22,7 +22,7 @@ pub fn find_expired(project: &Project) -> Result<ExpiryScan, Error> {
         match id_created_at(&name) {
             None => expired.retained.push(RetainedItem {
                 name,
-                reason: "its name tells no time".to_owned(),
+                reason: "its name has no time".to_owned(),
                 remedy_command: help,
             }),
             Some(at) if at.is_older_than(project.settings.op_keep) => candidates.push((name, tip, at)),

@@ -42,7 +42,7 @@ pub fn trash_usage(project: &Project, except: &[String]) -> Result<TrashUsage, E
 pub fn describe_waiting_folders(waiting: &[LaneName]) -> String {
     match waiting {
         [] => String::new(),
-        [lane] => format!("; the folder of '{lane}' waits for a new lane"),
-        lanes => format!("; the folders of '{}' wait for new lanes", lanes.join("', '")),
+        [lane] => format!("; the folder of '{lane}' is kept for a new lane"),
+        lanes => format!("; the folders of '{}' are kept for new lanes", lanes.join("', '")),
     }
 }

@@ -13,7 +13,7 @@ use proq_store::records::run::RunRecord;
 use crate::lane::Project;
 
 /// Message that every crash report begins with.
-const SUPERVISOR_CRASHED: &str = "its supervisor ended without a word";
+const SUPERVISOR_CRASHED: &str = "its supervisor crashed";
 
 /// Maximum length of a supervisor's output in the report, in characters.
 const MAX_OUTPUT_CHARS: usize = 300;
@@ -34,7 +34,7 @@ pub(crate) fn describe_crash(project: &Project, lane: &LaneName) -> String {
         out.push_str(&describe_in_place_state(project, &lane));
     }
     if let Some(output) = last_output(&layout.supervisor_log(lane)) {
-        out.push_str(&format!("; the last that it wrote: {output}"));
+        out.push_str(&format!("; its last output: {output}"));
     }
     out
 }
@@ -43,7 +43,7 @@ pub(crate) fn describe_crash(project: &Project, lane: &LaneName) -> String {
 /// and nothing has determined which of them are the run's.
 fn describe_in_place_state(project: &Project, lane: &AnyLane) -> String {
     let layout = project.store.layout();
-    let mut out = "; what it changed is in the main checkout as it left it".to_owned();
+    let mut out = "; its changes are still in the main checkout".to_owned();
     let run = RunRecord::load_if_exists(&layout.run_record(&lane.name, lane.last_run)).ok().flatten();
     let tip = project.repo.branch_tip(&lane.base).ok().flatten();
     if let (Some(run), Some(tip)) = (run, tip)
@@ -51,7 +51,7 @@ fn describe_in_place_state(project: &Project, lane: &AnyLane) -> String {
     {
         let (from, to) = (run.tip_before.short(), tip.short());
         out.push_str(&format!(
-            "; {} has moved since it began, by whomever: git log --stat {from}..{to}",
+            "; {} has moved since the run started: git log --stat {from}..{to}",
             lane.base
         ));
     }
@@ -59,7 +59,7 @@ fn describe_in_place_state(project: &Project, lane: &AnyLane) -> String {
         .ok()
         .flatten();
     if let Some(snap) = before.and_then(|before| before.snapshot_id) {
-        out.push_str(&format!("; what was uncommitted before: git proq snap show {snap}"));
+        out.push_str(&format!("; uncommitted changes from before: git proq snap show {snap}"));
     }
     out
 }

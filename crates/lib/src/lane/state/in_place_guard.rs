@@ -80,7 +80,10 @@ pub(crate) fn require_branch_not_in_place(project: &Project, branch: &str) -> Re
 pub(crate) fn in_place_run_error(lane: &LaneName) -> Error {
     Error::InPlaceRefused {
         reason: format!("the agent of lane '{lane}' works in the main checkout"),
-        hint: format!("wait for it: git proq wait {lane}   or stop it: git proq stop {lane}"),
+        hints: vec![
+            format!("wait for the agent: git proq wait {lane}"),
+            format!("or stop it: git proq stop {lane}"),
+        ],
     }
 }
 

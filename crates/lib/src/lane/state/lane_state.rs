@@ -15,7 +15,7 @@ use crate::lane::context::lane_records::load_present_or_past_lane;
 use crate::lane::{Error, Project};
 
 /// State detail between the exit of an agent and the write of its result, which a full disk may delay.
-pub(crate) const RESULT_PENDING_DETAIL: &str = "its agent has ended; what came of it is being written";
+pub(crate) const RESULT_PENDING_DETAIL: &str = "its agent has ended; its result is being saved";
 
 /// Returns the word for a lane's status, checked against its locks, and the detail of that state.
 pub fn effective_state<P>(
@@ -46,7 +46,10 @@ pub(crate) fn status_by_records<P>(
     if !lane.status.run.is_claimed() {
         // A process that the agent started may outlive it.
         if lane.last_run != RunNumber::NONE && locks.is_held(&LockName::AgentAlive(lane.name.clone()))? {
-            return Ok((with_run(RunState::Orphaned), Some("a process of its agent lives on".into())));
+            return Ok((
+                with_run(RunState::Orphaned),
+                Some("a process of its agent is still running".into()),
+            ));
         }
         return Ok((lane.status, lane.detail.clone()));
     }
@@ -79,7 +82,7 @@ pub(crate) fn status_by_records<P>(
         _ => {}
     }
     if locks.is_held(&alive)? {
-        return Ok((with_run(RunState::Orphaned), Some("its supervisor is gone, its agent lives on".into())));
+        return Ok((with_run(RunState::Orphaned), Some("its agent is running without a supervisor".into())));
     }
     Ok((
         status_after_run(&project.store, &lane.name, RunState::Failed),
@@ -102,6 +105,6 @@ fn describe_activity(record: &ActivityRecord) -> Option<String> {
         Activity::Working => None,
         Activity::NeedsApproval => Some(format!("needs approval{message_suffix}")),
         Activity::Idle => Some("idle".to_owned()),
-        Activity::Unknown => Some("its agent does not tell whether it works or waits".to_owned()),
+        Activity::Unknown => Some("its agent does not report whether it works or waits".to_owned()),
     }
 }

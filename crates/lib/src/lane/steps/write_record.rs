@@ -78,7 +78,7 @@ impl Step for WriteRecord {
         let path = op.project.store.layout().lane_record(&name);
         if AnyLane::load_if_exists(&path)?.is_some_and(|lane| lane.auto_merge) {
             op.update_lane(&name, |record| record.auto_merge = false)?;
-            op.project.listener.step_done(format!("lane '{name}' does not land by itself any more"));
+            op.project.listener.step_done(format!("disabled the automatic merge of lane '{name}'"));
         }
         Ok(())
     }

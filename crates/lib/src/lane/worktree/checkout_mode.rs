@@ -25,7 +25,7 @@ pub(crate) fn configure_checkout(
     if project.settings.lane_checkout.lfs == LfsContent::Pointer
         && let Some(reason) = project.repo.keep_lfs_pointers(dir)?
     {
-        project.listener.warn(format!("files of git-lfs are whole in this lane: {reason}"));
+        project.listener.warn(format!("files of git-lfs are downloaded in this lane: {reason}"));
     }
     if let Some(globs) = sparse_globs {
         project.repo.set_sparse_folders(dir, &scope_folders(&project.repo, commit, globs)?)?;

@@ -100,7 +100,7 @@ fn save_and_report_changes(project: &Project, lane: &AnyLane) -> Result<(), Erro
         emit_escape_event(
             project,
             lane,
-            &format!("made commits there; they are kept: {saved_ref}"),
+            &format!("made commits there; they are saved as {saved_ref}"),
             Vec::new(),
         );
     }
@@ -109,7 +109,7 @@ fn save_and_report_changes(project: &Project, lane: &AnyLane) -> Result<(), Erro
         emit_escape_event(
             project,
             lane,
-            &format!("changed files there, which go to the trash: {}", list_paths(&paths)),
+            &format!("changed files there; they are in the trash: {}", list_paths(&paths)),
             paths,
         );
     }
@@ -118,7 +118,8 @@ fn save_and_report_changes(project: &Project, lane: &AnyLane) -> Result<(), Erro
 
 /// Emits the event that a read-only agent made commits or changed files; `violation` is a verb phrase.
 fn emit_escape_event(project: &Project, lane: &AnyLane, violation: &str, paths: Vec<RepoPath>) {
-    let message = format!("the agent of lane '{}' was to look at a worktree, and {violation}", lane.name);
+    let message =
+        format!("the agent of lane '{}' was to read a worktree only, but it {violation}", lane.name);
     let mut event = Event::new(log::EventName::LaneEscape, message);
     event.lane = Some(lane.name.to_string());
     event.state = Some(lane.state().to_string());
@@ -134,7 +135,9 @@ pub(crate) fn sweep_detached_worktrees(project: &Project) {
     for name in names {
         if let Err(e) = sweep_worktree(project, &name) {
             let dir = project.detached_dir(&name);
-            project.listener.warn(format!("{} is left of a run and could not go: {e}", dir.display()));
+            project
+                .listener
+                .warn(format!("{} is left over from a run and could not be deleted: {e}", dir.display()));
         }
     }
 }

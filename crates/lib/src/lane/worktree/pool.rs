@@ -207,7 +207,7 @@ fn unavailable_reason(store: &Store, entry: &PoolEntry, target_dir: &Path) -> Re
     }
     // A process that the agent left running may still write to the folder.
     if store.locks().is_held(&LockName::AgentAlive(entry.record.lane.clone()))? {
-        return Ok(Some("something of its run lives".to_owned()));
+        return Ok(Some("a process of its run is still running".to_owned()));
     }
     if let Some(resident) = processes_in_dir(folder).into_iter().next() {
         return Ok(Some(format!("{resident} is in it")));
@@ -384,12 +384,12 @@ pub(crate) fn with_recreated_folder(
     {
         drop(op.perform(RecreateTrash { trash_entry: entry.to_owned(), tip })?);
         project.listener.step_done(format!(
-            "the folder of '{lane}' was given to '{}' and is made anew",
+            "the folder of '{lane}' is used by '{}' and is created anew",
             given.reusing_lane
         ));
         if !given.carried_files.is_empty() {
             let names = given.carried_files.join(", ");
-            project.listener.warn(format!("what pool.keep names is not in it any more: {names}"));
+            project.listener.warn(format!("files of pool.keep are missing from it: {names}"));
         }
     }
     move_folder()

@@ -145,7 +145,7 @@ fn save_prompt_to_trash(project: &Project, lane: &LaneName) -> Result<(), Error>
     if task.metadata().is_ok_and(|m| m.len() > 0) {
         let trash_dir = trash::move_incomplete_worktree(&project.store, &folder, lane, None)?;
         project.listener.warn(format!(
-            "what lane '{lane}' was to be asked is kept: {}",
+            "saved the prompt of lane '{lane}': {}",
             Layout::task_prompt_in(&Layout::trash_worktree_in(&trash_dir)).display()
         ));
         return Ok(());

@@ -103,7 +103,7 @@ impl LaneSetUp<'_> {
         let port = ports::choose_ports(self.project, self.name);
         if let (None, Some((from, to))) = (port, self.project.settings.port_range) {
             self.project.listener.warn(format!(
-                "lane '{}' has no ports: other lanes have all of lane.ports ({from}-{to}), or somebody listens there",
+                "lane '{}' has no ports: other lanes have all of lane.ports ({from}-{to}), or another program uses them",
                 self.name
             ));
         }

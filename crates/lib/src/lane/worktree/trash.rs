@@ -231,7 +231,7 @@ pub fn find_expired(project: &Project) -> Result<ExpiryScan, Error> {
                 if has_only_folders(&dir)
                     || id_created_at(&name).is_some_and(|at| !at.is_older_than(keep)) => {}
             Ok(None) => expired.retained.push(RetainedItem {
-                reason: "no record tells when it was removed".to_owned(),
+                reason: "no record says when it was removed".to_owned(),
                 remedy_command: Some(format!("ls -la {}", shell_quote_path(&dir))),
                 name,
             }),

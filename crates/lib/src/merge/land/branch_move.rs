@@ -237,9 +237,7 @@ pub(crate) fn move_branch(
         other => other?,
     }
     if let Err(e) = update_late_worktrees(op, branch_move, &on_base) {
-        project
-            .listener
-            .warn(format!("other worktrees on '{}' could not be looked at: {e}", branch_move.onto));
+        project.listener.warn(format!("cannot inspect other worktrees on '{}': {e}", branch_move.onto));
     }
     Ok(LandAttempt::Landed)
 }
@@ -321,7 +319,7 @@ fn update_late_worktrees(
         };
         if let Err(e) = result {
             project.listener.warn(format!(
-                "{} is on '{}' too and could not follow: {e}; before you commit there: {}",
+                "{} is on '{}' too and was not updated: {e}; before you commit there: {}",
                 dir.display(),
                 branch_move.onto,
                 catch_up_command(&e, dir, branch_move)

@@ -156,7 +156,7 @@ impl LandingContext<'_, '_> {
             .map(LaneConflict::describe_conflicting_lanes);
         let reason =
             conflicting_lanes.map_or_else(|| "does not".to_owned(), |with| format!("conflicts with {with}"));
-        let message = format!("it could land, but --atomic lands all or none, and '{lane}' {reason}");
+        let message = format!("it could be merged, but --atomic merges all or none, and '{lane}' {reason}");
         for (prepared, pending) in prepared_stacks.iter().zip(pending) {
             if !self.landing.dry_run {
                 for step in failure_record_steps(self.op, &prepared.verified)?
@@ -315,7 +315,7 @@ fn announce_landing(op: &Operation<'_>, stack: &Stack) {
         return;
     }
     if let Err(e) = branch_move::require_landed(&op.project.repo, stack) {
-        op.project.listener.warn(format!("'{}' has landed, but not as it should: {e}", stack.onto));
+        op.project.listener.warn(format!("'{}' was merged, but incompletely: {e}", stack.onto));
     }
     for step in &stack.applied_lanes {
         let mut lane = step.candidate.lane.clone();
@@ -342,7 +342,7 @@ fn stack_outcomes(stack: &Stack, dry_run: bool) -> Vec<LaneOutcome> {
         outcome.part_key = step.candidate.part_key();
         outcome.message = step.candidate.pending_commit.as_ref().map(|pending| {
             format!(
-                "what is uncommitted in it would be committed first: {}",
+                "its uncommitted changes would be committed first: {}",
                 error::list_paths(&pending.status.paths())
             )
         });

@@ -138,7 +138,7 @@ fn automatic_refusal(op: &Operation<'_>, landing: &Landing) -> Result<Option<Lan
     let shown_lane = main_checkout::preview_status(op.project)?.map(|shown| shown.lane);
     for lane in &landing.lanes {
         if shown_lane.as_ref() == Some(&lane.name) {
-            let reason = "the main checkout shows it; git proq preview --back leaves it";
+            let reason = "the main checkout shows it; leave the preview: git proq preview --back";
             return Ok(Some(LaneOutcome::refused(&lane.name, &lane.base, reason)));
         }
         let tip = op.project.repo.branch_tip(&lane.kind.branch)?;
@@ -174,10 +174,9 @@ fn leave_preview_of_landing(op: &Operation<'_>, sorted_lanes: &ClassifiedLanes) 
 
 fn leave_preview(op: &Operation<'_>, lane: &LaneName) -> Result<(), Error> {
     if let Some(left) = leave::leave_preview_of(op, lane)? {
-        op.project.listener.step_done(format!(
-            "left the preview of '{}'; the main checkout is on {} again",
-            left.lane, left.head
-        ));
+        op.project
+            .listener
+            .step_done(format!("left the preview of '{}'; the main checkout is on {}", left.lane, left.head));
         left.warn_conflict(op.project);
     }
     Ok(())
@@ -216,7 +215,7 @@ fn remove_landed_lanes(op: &Operation<'_>, report: &mut LandingReport) {
 /// dropped: the removal changed nothing, but the landing did.
 fn kept_lane_message(e: &preview::Error) -> String {
     let mut reason = describe_with_causes(e);
-    for assurance in ["; nothing was changed", "; nothing was moved", "; nothing was made"] {
+    for assurance in ["; nothing was changed", "; nothing was created"] {
         reason = reason.replace(assurance, "");
     }
     match e {
@@ -279,7 +278,7 @@ fn resolve_and_land(
 /// Deletes expired snapshots, operations and trash.
 fn delete_expired(project: &Project) {
     if let Err(e) = expire::delete_expired(project) {
-        project.listener.warn(format!("what has expired could not be removed: {e}"));
+        project.listener.warn(format!("cannot delete what has expired: {e}"));
     }
 }
 
@@ -300,6 +299,6 @@ mod tests {
         let callbacks = LandingCallbacks { on_turn, on_plan: &|_| {} };
         let report = land_lanes(&repository.project, landing, callbacks).unwrap();
         let message = report.lanes[0].message.as_deref();
-        assert_eq!(message, Some("it was removed before it could land"));
+        assert_eq!(message, Some("it was removed before it could be merged"));
     }
 }

@@ -119,7 +119,7 @@ fn examine_part(
     if let Some(path) =
         changes.iter().find(|change| adds_conflict_markers(repo, change)).map(|c| c.path.clone())
     {
-        let reason = format!("{path} holds conflict markers");
+        let reason = format!("{path} has conflict markers");
         let files = vec![path];
         return not_candidate(LaneOutcome {
             conflicted_files: files,

@@ -142,7 +142,8 @@ fn skip_rival_attempts(lanes: &mut Vec<LaneRecord>, out: &mut ClassifiedLanes) {
         let attempts =
             all_lanes.iter().filter(|other| lane.group.is_some() && other.group == lane.group).count();
         if attempts > 1 {
-            let reason = format!("it is one of {attempts} attempts; git proq pick {} lands it", lane.name);
+            let reason =
+                format!("it is one of {attempts} attempts; to merge it: git proq pick {}", lane.name);
             out.skipped.push((lane.name.clone(), reason));
         }
         attempts < 2
@@ -221,7 +222,10 @@ impl LaneExamination<'_, '_> {
             && let Some(path) =
                 changes.iter().find(|c| adds_conflict_markers(repo, c)).map(|c| c.path.clone())
         {
-            let reason = format!("{path} holds conflict markers; land it all the same by name with --force");
+            let reason = format!(
+                "{path} has conflict markers; to merge it anyway: git proq merge --force {}",
+                lane.name
+            );
             let files = vec![path];
             return Ok(Err(Box::new(LaneOutcome {
                 conflicted_files: files,
@@ -264,22 +268,22 @@ impl LaneExamination<'_, '_> {
         let (project, lane) = (self.project, &self.lane);
         let refused = |why: String| Ok(Err(Box::new(LaneOutcome::refused(&lane.name, &self.onto, why))));
         let Some(base) = project.repo.branch_tip(&self.onto)? else {
-            return refused(format!("its base '{}' is gone; --onto BRANCH lands it elsewhere", self.onto));
+            return refused(format!("its base '{}' is missing; --onto names another branch", self.onto));
         };
         if self.landing.options.pick
             && let Some(pick_refused) = refuse_second_pick(project, lane, &self.onto)?
         {
-            let hint = format!("land it as well: git proq merge {}", lane.name);
+            let hint = format!("merge it as well: git proq merge {}", lane.name);
             return Ok(Err(Box::new(LaneOutcome { hints: vec![hint], ..pick_refused })));
         }
         let evidence = inspect_worktree(project, lane, self.worktrees, status)?;
         if evidence.tip.is_none() {
-            return Ok(Err(self.refuse_incomplete(format!("its branch {} is gone", lane.kind.branch))));
+            return Ok(Err(self.refuse_incomplete(format!("its branch {} is missing", lane.kind.branch))));
         }
         if let Some(reason) =
             evidence.broken_reason.clone().or_else(|| evidence.registration_mismatch.clone())
         {
-            let repair_hint = evidence.repair_command.map(|command| format!("make it whole: {command}"));
+            let repair_hint = evidence.repair_command.map(|command| format!("repair it: {command}"));
             return Ok(Err(Box::new(LaneOutcome {
                 hints: repair_hint.into_iter().collect(),
                 ..*self.refuse_incomplete(reason)
@@ -289,11 +293,12 @@ impl LaneExamination<'_, '_> {
             return refused(format!("its worktree has commits on {location}, not on {}", lane.kind.branch));
         }
         if let Some(git_operation) = evidence.open_git_operation {
-            return refused(format!("a {git_operation} is under way in it"));
+            return refused(format!("a {git_operation} is in progress in it"));
         }
         if let (Some(name), false) = (evidence.unpushed_submodules.first(), self.landing.options.force) {
             return refused(format!(
-                "its submodule {name} has commits that no remote has; push them, or land it by name with --force"
+                "its submodule {name} has commits that are on no remote; push them, or merge it anyway: git proq merge --force {}",
+                lane.name
             ));
         }
         let mut to_commit = None;
@@ -316,7 +321,7 @@ impl LaneExamination<'_, '_> {
         let (project, lane) = (self.project, &self.lane);
         let refused = |why: String| Ok(Err(Box::new(LaneOutcome::refused(&lane.name, &self.onto, why))));
         let Some(tip) = tip_to_land(project, lane, self.landing.dry_run)? else {
-            return Ok(Err(self.refuse_incomplete(format!("its branch {} is gone", lane.kind.branch))));
+            return Ok(Err(self.refuse_incomplete(format!("its branch {} is missing", lane.kind.branch))));
         };
         let Some(ancestor) = project.repo.merge_base(base_tip, tip)? else {
             return Ok(Err(Box::new(unrelated_history_refusal(lane, &self.onto))));

@@ -45,14 +45,15 @@ impl LaneExamination<'_, '_> {
             // This is a dry run: the lane is taken as it is now, while its agent continues.
             state if state.is_busy() && self.landing.would_stop() => None,
             LaneState::Running if is_idle_with_work(self.project, lane)? => {
-                let hint = format!("; git proq merge {} --stop ends its session and lands it", lane.name);
+                let hint = format!("; to end its session and merge it: git proq merge --stop {}", lane.name);
                 let hint = if self.landing.options.all { hint.as_str() } else { "" };
                 Some(format!("it is done, and {IDLE_DETAIL}{hint}"))
             }
             LaneState::Starting | LaneState::Running => Some("its agent is running".into()),
-            LaneState::Orphaned => {
-                Some(format!("its agent lives on without a supervisor; git proq stop {} ends it", lane.name))
-            }
+            LaneState::Orphaned => Some(format!(
+                "its agent is running without a supervisor; stop it: git proq stop {}",
+                lane.name
+            )),
             LaneState::Stopped if self.was_stopped_to_land() => {
                 let is_skipped =
                     self.landing.options.all && !self.has_commits()? && !self.has_uncommitted()?;
@@ -61,7 +62,9 @@ impl LaneExamination<'_, '_> {
             LaneState::Failed | LaneState::Stalled | LaneState::Stopped
                 if self.landing.options.all || !self.landing.options.force =>
             {
-                Some(format!("it {}{suffix}; land it all the same by name with --force", past_tense(state)))
+                let name = &lane.name;
+                let verb = past_tense(state);
+                Some(format!("it {verb}{suffix}; to merge it anyway: git proq merge --force {name}"))
             }
             LaneState::NoChange => Some("it changed nothing".into()),
             LaneState::Idle if self.landing.options.all && !self.has_commits()? => {
@@ -72,10 +75,10 @@ impl LaneExamination<'_, '_> {
                     && self.landing.resolver.is_none()
                     && self.has_same_conflict()? =>
             {
-                Some("it conflicts, and neither it nor its base has moved since".into())
+                Some("it conflicts, and neither the lane nor its base has moved since".into())
             }
             LaneState::CheckFailed if self.landing.options.all && !self.is_failed_check_outdated()? => {
-                Some("its checks failed, and neither it nor its base has moved since".into())
+                Some("its checks failed, and neither the lane nor its base has moved since".into())
             }
             _ => None,
         })
@@ -85,10 +88,10 @@ impl LaneExamination<'_, '_> {
     pub fn refuse_state(&self, reason: String) -> Result<LaneOutcome, Error> {
         let (state, _) = effective_state(self.project, &self.lane)?;
         let action = match is_idle_with_work(self.project, &self.lane)? {
-            true => "end its session and land it",
-            false => "stop it and land what it has committed",
+            true => "end its session and merge it",
+            false => "stop it and merge its commits",
         };
-        let stop = format!("{action}: git proq merge {} --stop", self.lane.name);
+        let stop = format!("{action}: git proq merge --stop {}", self.lane.name);
         let hints = state.is_busy().then_some(stop).into_iter().collect();
         Ok(LaneOutcome { hints, ..LaneOutcome::refused(&self.lane.name, &self.onto, reason) })
     }

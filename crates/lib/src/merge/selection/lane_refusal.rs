@@ -18,8 +18,8 @@ use crate::run::leftovers::contains_conflict_markers;
 /// Returns the refusal of a lane whose history has no commit in common with that of the branch `onto`.
 pub(crate) fn unrelated_history_refusal(lane: &LaneRecord, onto: &str) -> LaneOutcome {
     let dir = shell_quote_path(&lane.path);
-    let rebase_hint = format!("put its commits on top of {onto}: git -C {dir} rebase --root --onto {onto}");
-    let reason = format!("its history has no commit in common with that of {onto}");
+    let rebase_hint = format!("rebase its commits onto {onto}: git -C {dir} rebase --root --onto {onto}");
+    let reason = format!("it has no common history with {onto}");
     LaneOutcome {
         hints: vec![rebase_hint],
         is_permanent: true,
@@ -38,7 +38,7 @@ pub(crate) fn mass_deletion_refusal(
 ) -> Result<Option<LaneOutcome>, Error> {
     let changed = changes.iter().map(|change| (&change.path, change.new.is_some()));
     let Some(deletion) = deletions::detect_mass_deletion(repo, base, changed)? else { return Ok(None) };
-    let hints = vec![format!("if that is meant: git proq merge {lane} --allow-deletions")];
+    let hints = vec![format!("if that is intended: git proq merge {lane} --allow-deletions")];
     let reason = format!("it deletes {deletion} of {onto}");
     Ok(Some(LaneOutcome { hints, is_permanent: true, ..LaneOutcome::refused(lane, onto, reason) }))
 }
@@ -91,7 +91,7 @@ pub(crate) fn removed_lane_outcome(
     let landed = removed_lanes.filter(|past| past.name == lane.name && past.start == lane.start);
     let landed = landed.filter(|past| past.state() == LaneState::Landed).find_map(|past| past.landed);
     if landed.is_some_and(|landed| landed.onto == *onto) {
-        let message = Some("another landing was faster".to_owned());
+        let message = Some("another merge was faster".to_owned());
         return LaneOutcome {
             message,
             cleaned_up: true,
@@ -103,5 +103,5 @@ pub(crate) fn removed_lane_outcome(
     {
         return refused;
     }
-    LaneOutcome::refused(&lane.name, onto, "it was removed before it could land")
+    LaneOutcome::refused(&lane.name, onto, "it was removed before it could be merged")
 }

@@ -68,7 +68,7 @@ impl LaneExamination<'_, '_> {
             {
                 refused(
                     format!("it has uncommitted work that may not be its agent's: {names}"),
-                    vec![format!("commit it and land the lane: git proq merge {}", lane.name)],
+                    vec![format!("commit it and merge the lane: git proq merge {}", lane.name)],
                 )
             }
             UncommittedPolicy::Commit => match self.commit_leftovers()? {
@@ -92,7 +92,7 @@ impl LaneExamination<'_, '_> {
             head.map(|h| self.op.take_snapshot(&lane.path, h, &reason, &[])).transpose()?.flatten();
         if let Some(snap) = snapshot {
             project.listener.warn(format!(
-                "uncommitted work of lane '{}' stays behind; it is kept: git stash apply {}",
+                "uncommitted work of lane '{}' is not merged; it is saved: git stash apply {}",
                 lane.name,
                 snap.snapshot.commit.short()
             ));
@@ -128,14 +128,14 @@ impl LaneExamination<'_, '_> {
             let command =
                 leftovers::move_nested_repo_command(&project.repo, lane, &embedded.path, self.worktrees);
             let reason = format!("{} is a repository of its own", embedded.path);
-            return Ok(Some((reason, format!("move it out of the lane first: {command}"))));
+            return Ok(Some((reason, format!("move it out of the lane: {command}"))));
         }
         let is_committed = project.settings.uncommitted == UncommittedPolicy::Commit;
         let other_branch = head_ownership::find_off_branch(project, lane)?
             .filter(|off| !(is_committed && off.commits_reach_lane));
         Ok(other_branch.map(|off| {
             let reason = format!("its worktree is on {}, not on {}", off.current_head, lane.kind.branch);
-            (reason, format!("bring it back to its branch first: {}", off.return_command))
+            (reason, format!("switch the lane back to its branch: {}", off.return_command))
         }))
     }
 }
@@ -145,7 +145,7 @@ impl LaneExamination<'_, '_> {
 fn commit_hints(repo: &Repo, lane: &LaneRecord, status: &WorktreeStatus) -> Vec<String> {
     if let Some(first) = special_files::unreadable_paths(&lane.path, &status.paths()).first() {
         return vec![format!(
-            "make it readable for you first: chmod u+r {}",
+            "make it readable: chmod u+r {}",
             shell_quote_path(&first.to_fs_path(&lane.path))
         )];
     }

@@ -51,7 +51,8 @@ pub(crate) enum ApplyOutcome {
     Conflict(TreeMergeOutcome),
     /// The lane cannot be applied with this strategy or these commits: reason and hints for the user.
     Refused(String, Vec<String>),
-    /// A hook of the repository refused; it may accept later: reason and hints.
+    /// A hook of the repository refused; it may accept later: reason and hints, which lack the lane's name at
+    /// their end.
     Vetoed(String, Vec<String>),
 }
 
@@ -241,7 +242,7 @@ fn apply_rebased(
     let strategy_hints = || {
         let lane = &candidate.lane.name;
         vec![
-            format!("land all of it as one commit: git proq merge --strategy squash {lane}"),
+            format!("merge it as one commit: git proq merge --strategy squash {lane}"),
             format!("or with a merge commit: git proq merge --strategy merge {lane}"),
         ]
     };
@@ -253,7 +254,7 @@ fn apply_rebased(
                 steps.push((parent, lane_commit.id));
                 continue;
             }
-            [] => format!("its commit {id} begins a history of its own, which a rebase would lose"),
+            [] => format!("its commit {id} starts a separate history, which a rebase would lose"),
             _ => format!("it has a merge commit ({id}), which a rebase would lose"),
         };
         return Ok(ApplyOutcome::Refused(reason, strategy_hints()));
@@ -266,7 +267,7 @@ fn apply_rebased(
             PickOutcome::Empty => {}
             PickOutcome::Conflict(paths) => {
                 let reason = format!(
-                    "its commit {} conflicts in {} when it is put on top of {}, though all of it together does not",
+                    "its commit {} conflicts in {} when it is rebased onto {}, although the lane as a whole does not",
                     commit_label(context, source)?,
                     error::list_paths(&paths),
                     context.onto

@@ -69,7 +69,7 @@ impl PreMergeCommitHook {
         }
         let result = match outcome {
             _ if !is_intact => {
-                Err("the repository's pre-merge-commit hook left no worktree where it ran".to_owned())
+                Err("the repository's pre-merge-commit hook removed the worktree that it ran in".to_owned())
             }
             Ok(tree) => Ok(tree),
             Err(e) if e.is_git_failure() => {
@@ -86,7 +86,7 @@ impl PreMergeCommitHook {
 const COMMIT_MSG: &str = "commit-msg";
 
 /// Hint for landing without a hook that git's own flag skips.
-pub(crate) const NO_VERIFY_HINT: &str = "to land it without that hook: --no-verify";
+pub(crate) const NO_VERIFY_HINT: &str = "skip that hook: git proq merge --no-verify";
 
 /// Refusal of a lane by a hook.
 pub(crate) struct HookRefusal {
@@ -102,7 +102,7 @@ impl HookRefusal {
         let hint = match hook {
             COMMIT_MSG => NO_VERIFY_HINT,
             // No flag skips this hook alone.
-            _ => "to land it without any hook: git -c core.hooksPath=/dev/null proq merge …",
+            _ => "skip all git hooks: git -c core.hooksPath=/dev/null proq merge",
         };
         HookRefusal { reason: format!("the repository's {hook} hook {action}"), hint: hint.to_owned() }
     }

@@ -84,7 +84,7 @@ impl LaneConflict {
             conflicting_lanes: self.conflicting_lanes.clone(),
             message: self.conflict.merged.messages.first().cloned(),
             hints: vec![format!(
-                "land {} without it: git proq merge {lane_args}",
+                "merge {} without it: git proq merge {lane_args}",
                 self.conflicting_lanes.join(", ")
             )],
             ..LaneOutcome::new(self.lane(), &self.onto, Verdict::Conflict)

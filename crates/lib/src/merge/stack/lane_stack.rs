@@ -104,6 +104,7 @@ impl Stack {
                 }
                 ApplyOutcome::Vetoed(reason, hints) => {
                     let outcome = LaneOutcome::refused(&candidate.lane.name, onto, reason);
+                    let hints = hints.iter().map(|hint| format!("{hint} {}", candidate.lane.name)).collect();
                     stack.decided.push(LaneOutcome { hints, part_key: part, ..outcome });
                 }
             }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use proq_base::explain::{Explain, shell_quote_path};
+use proq_base::explain::{Explain, list_lines, shell_quote_path};
 use proq_base::interrupt::Interrupted;
 use proq_base::lane_name::LaneName;
 use proq_base::process;
@@ -19,10 +19,10 @@ use crate::{agent, lane, preview};
 pub enum Error {
     /// The base, a lane or its worktree changed during every attempt.
     #[error(
-        "'{base}' could not be moved in {attempts} tries: it, a lane or its worktree kept changing{}; nothing was moved",
+        "cannot merge into '{base}': the branch, a lane or its worktree kept changing in {attempts} attempts{}; nothing was changed",
         last.as_ref().map_or_else(String::new, |why| format!(", or is locked ({why})"))
     )]
-    #[hint("try again; a lock file that nobody holds any more also does this: git status tells")]
+    #[hint("check for a leftover lock file, then try again: git status")]
     BaseKeptMoving {
         /// Branch that could not be moved.
         base: String,
@@ -32,8 +32,10 @@ pub enum Error {
         last: Option<String>,
     },
     /// A worktree is in the middle of a git operation that will move the base.
-    #[error("a {operation} of '{base}' is under way in {worktree}; nothing was moved")]
-    #[hint("finish it there, or give it up: {}", error_hints::git_abort_command(operation))]
+    #[error(
+        "cannot merge into '{base}': a {operation} of '{base}' is in progress in {worktree}; nothing was changed"
+    )]
+    #[hint("finish it, or abort it: {}", error_hints::git_abort_command(operation))]
     GitOperationInProgress {
         /// Branch that the lanes would have landed on.
         base: String,
@@ -43,8 +45,8 @@ pub enum Error {
         worktree: String,
     },
     /// The worktree of a lane has the base checked out, and its local changes are in the way.
-    #[error("lane '{lane}' has '{onto}' checked out: {reason}")]
-    #[hint("bring it back to its branch first: {switch_command}")]
+    #[error("cannot merge into '{onto}': lane '{lane}' has it checked out: {reason}")]
+    #[hint("switch the lane back to its branch: {switch_command}")]
     LaneOnBase {
         /// Lane whose worktree is on the base.
         lane: LaneName,
@@ -56,8 +58,8 @@ pub enum Error {
         switch_command: String,
     },
     /// The base has an option in `branch.<name>.mergeOptions` that a landing does not support.
-    #[error("branch.{base}.mergeOptions has {option}, which a landing does not take; nothing was moved")]
-    #[hint("see where it is set: git config --show-origin --get branch.{base}.mergeOptions")]
+    #[error("cannot merge into '{base}': branch.{base}.mergeOptions has {option}, which is not supported")]
+    #[hint("show where it is set: git config --show-origin --get branch.{base}.mergeOptions")]
     UnsupportedMergeOption {
         /// Branch with the option.
         base: String,
@@ -65,9 +67,9 @@ pub enum Error {
         option: String,
     },
     /// The tip of a landed lane is not on its base.
-    #[error("lane '{lane}' was landed but its tip is not on '{base}'; it was kept")]
+    #[error("lane '{lane}' was merged, but its tip is not on '{base}'; the lane is kept")]
     #[exit(Bug)]
-    #[hint("please report this; look at: git log --graph --all")]
+    #[hint("please report this, with the output of: git log --graph --all")]
     LandingLost {
         /// Lane that landed.
         lane: LaneName,
@@ -75,14 +77,14 @@ pub enum Error {
         base: String,
     },
     /// The repository's check commands are not approved.
-    #[error("{} wants lanes checked with commands that you have not approved: {}; nothing was moved", path.display(), commands.join("; "))]
+    #[error("cannot merge: you have not approved these checks of {}:{}", path.display(), list_lines(commands))]
     #[hint(
         if path.is_relative(),
-        "read them and let them run: git proq approve --onto {}",
+        "read and approve them: git proq approve --onto {}",
         shell_quote_path(Path::new(base))
     )]
-    #[hint(else, "read them and let them run: git proq approve")]
-    #[hint("or land without: git proq merge --no-checks …")]
+    #[hint(else, "read and approve them: git proq approve")]
+    #[hint("or add --no-checks to merge without them")]
     UnapprovedChecks {
         /// Settings file.
         path: PathBuf,
@@ -93,10 +95,10 @@ pub enum Error {
     },
     /// A check times out on the base itself, so its result does not depend on a lane.
     #[error(
-        "cannot check lanes on '{base}': `{command}` timed out after {seconds} s on the base itself; nothing was moved"
+        "cannot check lanes on '{base}': `{command}` timed out after {seconds} s on '{base}' itself; nothing was changed"
     )]
     #[hint(
-        "give it more time: git config proq.verify.timeout {}",
+        "raise the time limit: git config proq.verify.timeout {}",
         (2 * seconds).max(3600)
     )]
     #[hint(with = skip_checks_hint(lanes))]
@@ -111,9 +113,9 @@ pub enum Error {
         lanes: Vec<LaneName>,
     },
     /// The repository's conflict agent is not approved.
-    #[error("{} wants '{agent}' sent at conflicts, which you have not approved; nothing was moved", path.display())]
-    #[hint("let it run: git proq approve")]
-    #[hint("or land without: git proq merge --no-conflict-agent …")]
+    #[error("cannot merge: you have not approved conflict agent '{agent}' of {}; nothing was changed", path.display())]
+    #[hint("read and approve it: git proq approve")]
+    #[hint("or add --no-conflict-agent to merge without it")]
     UnapprovedAgent {
         /// Settings file.
         path: PathBuf,
@@ -121,31 +123,31 @@ pub enum Error {
         agent: String,
     },
     /// What a landing depends on has changed since its plan was made.
-    #[error("the repository has changed since the plan was made; nothing was moved")]
-    #[hint("see what would land now: git proq merge --dry-run …")]
+    #[error("cannot merge: the repository has changed since the plan was computed; nothing was changed")]
+    #[hint("show what would be merged now: git proq merge --all --dry-run")]
     PlanOutdated,
     /// No home folder exists for the check worktrees.
-    #[error("there is no home folder to keep the worktrees for checks in; nothing was moved")]
-    #[hint("name another folder: git config proq.verify.location /PATH")]
+    #[error("cannot create check worktrees: HOME is not set; nothing was changed")]
+    #[hint("set their folder: git config proq.verify.location /var/tmp/git-proq")]
     NoHomeDir,
     /// The folder for check worktrees is inside the repository, so that checks would find its files.
-    #[error("verify.location {} lies inside the repository; checks would find its files there; nothing was moved", dir.display())]
-    #[hint("name another folder: git config proq.verify.location /PATH")]
+    #[error("cannot create check worktrees in {}: verify.location is inside the repository; nothing was changed", dir.display())]
+    #[hint("set a folder outside of it: git config proq.verify.location /var/tmp/git-proq")]
     CheckDirInsideRepo {
         /// Folder of the setting `verify.location`.
         dir: PathBuf,
     },
     /// The folder for check worktrees contains something else.
-    #[error("{} was not made by git-proq for this repository; it was left as it is, and nothing was moved", dir.display())]
-    #[hint("look at it: ls -la {}", shell_quote_path(dir))]
-    #[hint("or name another folder: git config proq.verify.location /PATH")]
+    #[error("cannot create check worktrees in {}: git-proq did not create this folder for this repository; nothing was changed", dir.display())]
+    #[hint("list its files: ls -la {}", shell_quote_path(dir))]
+    #[hint("or set another folder: git config proq.verify.location /var/tmp/git-proq")]
     ForeignCheckDir {
         /// Folder that git-proq did not create for this repository.
         dir: PathBuf,
     },
     /// A check worktree could not be set to a commit.
-    #[error("{} could not be brought to {}; nothing was moved", dir.display(), commit.short())]
-    #[hint("is another program at work there? it may be deleted: rm -rf {}", shell_quote_path(dir))]
+    #[error("cannot check out {} in {}; nothing was changed", commit.short(), dir.display())]
+    #[hint("if no other program uses the folder, delete it: rm -rf {}", shell_quote_path(dir))]
     CheckoutFailed {
         /// Check worktree.
         dir: PathBuf,
@@ -153,7 +155,7 @@ pub enum Error {
         commit: CommitId,
     },
     /// A check removed the worktree that it ran in, or the link file that makes it a worktree.
-    #[error("the worktree of the checks was gone, or no worktree any more, after they ran: {}; nothing was moved", dir.display())]
+    #[error("the checks removed their worktree: {}; nothing was changed", dir.display())]
     #[hint(with = skip_checks_hint(lanes))]
     CheckWorktreeGone {
         /// Check worktree.
@@ -193,5 +195,5 @@ impl From<Interrupted> for Error {
 /// Returns the hint to land these lanes without checks; none without lanes.
 fn skip_checks_hint(lanes: &[LaneName]) -> Option<String> {
     let names = lanes.join(" ");
-    (!names.is_empty()).then(|| format!("land without checks: git proq merge --no-checks {names}"))
+    (!names.is_empty()).then(|| format!("merge without checks: git proq merge --no-checks {names}"))
 }

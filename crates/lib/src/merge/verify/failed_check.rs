@@ -99,7 +99,7 @@ impl FailedLane {
     pub(crate) fn emit_event(&self, op: &Operation<'_>) {
         let mut lane = self.candidate.lane.clone();
         lane.set_landing(LandingState::CheckFailed);
-        let message = format!("lane '{}' was left out: {}", lane.name, self.describe());
+        let message = format!("skipped lane '{}': {}", lane.name, self.describe());
         op.emit(log::EventName::MergeCheckFailed, Some(&lane), message);
     }
 

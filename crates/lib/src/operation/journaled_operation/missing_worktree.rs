@@ -51,7 +51,7 @@ pub(crate) fn is_missing_or_replaced(op: &Operation<'_>, step: &dyn Step) -> Res
 
 /// Describes what happened to the folder of a missing worktree, as a phrase for a warning.
 fn describe_missing(dir: &Path) -> &'static str {
-    if dir.exists() { "is not the worktree any more that it was" } else { "is not there any more" }
+    if dir.exists() { "is no longer the same worktree" } else { "no longer exists" }
 }
 
 /// Recovers a step that a crashed process left pending in a missing worktree. Returns whether the step counts
@@ -74,7 +74,7 @@ pub(crate) fn recover_step_without_worktree(
         return Err(Error::PathMissing { path: dir.to_owned() });
     }
     if admin.is_some() || dir.exists() {
-        let files_note = "its files were left as they are";
+        let files_note = "its files were not changed";
         op.project.listener.warn(format!("{} {}; {files_note}", dir.display(), describe_missing(dir)));
     }
     step.recover_without_worktree(op, admin, scratch)
@@ -90,7 +90,7 @@ pub(crate) fn is_following_worktree_gone(op: &Operation<'_>, step: &dyn Step) ->
     }
     if step_admin_dir(op, step).is_some() {
         op.project.listener.warn(format!(
-            "{} {} and could not follow its branch; wherever it is, before you commit there: {command}",
+            "{} {} and was not updated to its branch; before you commit there: {command}",
             dir.display(),
             describe_missing(dir)
         ));

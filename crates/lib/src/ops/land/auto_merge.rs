@@ -137,7 +137,7 @@ fn record_refusals(project: &Project, lane: &LaneRecord, result: &Result<MergeOu
         }
     };
     for line in report.lanes.iter().filter(|line| line.result == Verdict::Refused) {
-        let reason = line.message.as_deref().unwrap_or("it may not land");
+        let reason = line.message.as_deref().unwrap_or("it may not be merged");
         let exit = line.exit_code.unwrap_or(Exit::Refused);
         auto_merge::record_refused_merge(project, lane, reason, exit);
     }

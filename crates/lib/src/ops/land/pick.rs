@@ -35,14 +35,14 @@ pub struct PickRequest {
 #[derive(Debug, thiserror::Error, Explain)]
 pub enum PickError {
     /// The lane does not belong to a group of attempts.
-    #[error("lane '{lane}' is not one of several attempts; nothing was changed")]
-    #[hint("land it: git proq merge {lane}")]
+    #[error("cannot pick lane '{lane}': it is not one of several attempts")]
+    #[hint("merge it: git proq merge {lane}")]
     NotInGroup {
         /// Name of the lane.
         lane: LaneName,
     },
     /// Agents are still running in attempts of the group.
-    #[error("agents are still at work in {}; nothing was changed", busy.join(", "))]
+    #[error("cannot pick a lane: agents are running in {}", busy.join(", "))]
     #[hint("wait for them: git proq wait {}", busy.join(" "))]
     #[hint("or stop them: git proq pick {lane} --stop")]
     AgentsRunning {

@@ -24,7 +24,7 @@ pub(crate) fn retry_waiting_merges(
     if !lanes.is_empty()
         && let Err(e) = follow_up::start_auto_merge(project, MergeTrigger::Landing, &lanes)
     {
-        warnings.push(format!("{} could not be tried again: {e}", lanes.join(", ")));
+        warnings.push(format!("cannot retry the merge of {}: {e}", lanes.join(", ")));
     }
     warnings
 }

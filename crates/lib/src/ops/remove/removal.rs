@@ -21,9 +21,9 @@ use crate::session::read_only;
 
 /// Lane that is not the one that a plan was made for: it was removed and created again since.
 #[derive(Debug, thiserror::Error, Explain)]
-#[error("lane '{lane}' was removed and made again since; it was left as it is")]
+#[error("cannot remove lane '{lane}': another lane has this name now")]
 #[decision]
-#[hint("look at it: git proq show {lane}")]
+#[hint("show that lane: git proq show {lane}")]
 pub struct LaneReplaced {
     /// Name of both lanes.
     pub lane: LaneName,
@@ -190,7 +190,7 @@ mod tests {
         let lane = repository.create_lane("x", None);
         let removals = plan.execute(&repository.project, &SilentReporter).unwrap().lanes;
         let error = removals[0].error.as_ref().expect("an error").to_string();
-        assert_eq!(error, "lane 'x' was removed and made again since; it was left as it is");
+        assert_eq!(error, "cannot remove lane 'x': another lane has this name now");
         assert!(!removals[0].removed && lane.path.join(".git").exists());
     }
 }

@@ -53,15 +53,15 @@ pub struct RedispatchRequest {
 #[derive(Debug, thiserror::Error, Explain)]
 pub enum RedispatchError {
     /// The lane has no task for an agent.
-    #[error("lane '{lane}' has no task to start afresh; nothing was changed")]
-    #[hint("make a lane with one: git proq spawn AGENT \"what to do\"")]
+    #[error("cannot restart lane '{lane}': it has no task")]
+    #[hint("start a lane with a task: git proq spawn claude \"implement payments\"")]
     NoTask {
         /// Name of the lane.
         lane: LaneName,
     },
     /// The lane had no agent with a known name, and none was given.
-    #[error("lane '{lane}' was not made by an agent that can be started again; nothing was changed")]
-    #[hint("name one: git proq redispatch {lane} --agent claude")]
+    #[error("cannot restart lane '{lane}': its agent cannot be started again")]
+    #[hint("name an agent: git proq redispatch {lane} --agent claude")]
     NoAgent {
         /// Name of the lane.
         lane: LaneName,

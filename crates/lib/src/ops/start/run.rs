@@ -48,9 +48,9 @@ pub struct RunRequest {
 #[derive(Debug, thiserror::Error, Explain)]
 pub enum RunError {
     /// A task folder was to be continued in a tmux window.
-    #[error("the steps of a task folder are not worked at in a window")]
+    #[error("cannot use --tmux: the steps of a task folder do not run in a window")]
     #[exit(Usage)]
-    #[hint("for example: git proq run LANE, without --tmux")]
+    #[hint("leave --tmux out")]
     TaskFolderInWindow,
 }
 
@@ -237,7 +237,7 @@ mod tests {
         let error = run_plan.execute(project).unwrap_err();
         assert_eq!(
             error.to_string(),
-            format!("lane '{name}' has changed since this was planned; nothing was changed")
+            format!("lane '{name}' has changed since the plan was computed; nothing was changed")
         );
         assert!(!project.store.layout().run_record(name, RunNumber::first()).exists());
     }

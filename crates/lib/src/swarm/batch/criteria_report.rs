@@ -129,11 +129,11 @@ impl CriteriaReport {
     /// Describes the report in one line: `1 of 3 criteria met, 2 not verified`.
     pub fn describe(&self) -> String {
         if let Some(reason) = &self.skipped {
-            return format!("its criteria were not looked at: {reason}");
+            return format!("its criteria were not checked: {reason}");
         }
         if !self.is_complete {
             let verified = self.criteria.iter().filter(|criterion| criterion.status.is_some()).count();
-            return format!("{verified} of {} criteria looked at", self.criteria.len());
+            return format!("{verified} of {} criteria checked", self.criteria.len());
         }
         let count = |met| self.criteria.iter().filter(|criterion| criterion.status == Some(met)).count();
         let noun = if self.criteria.len() == 1 { "criterion" } else { "criteria" };

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use proq_base::explain::Explain;
+use proq_base::explain::{Explain, list_lines};
 use proq_plan::plan_error::PlanError;
 use proq_plan::schedule::workload::WorkloadError;
 use proq_store::base::batch_id::BatchId;
@@ -13,7 +13,7 @@ use proq_store::base::operation_number::OperationNumber;
 pub enum BatchError {
     /// No batch has the given name, or more than one batch matches it.
     #[error("there is no batch '{name}'{}", known_ids_suffix(known))]
-    #[hint("see all: git proq status --all")]
+    #[hint("list batches: git proq status --all")]
     UnknownBatch {
         /// The name or prefix that was given.
         name: String,
@@ -21,10 +21,11 @@ pub enum BatchError {
         known: Vec<BatchId>,
     },
     /// A batch of the same plan has finished, but its tasks are only on the batch's own branch.
-    #[error("batch {id} of this plan is over, and what it has done is not on {base} yet; nothing was begun")]
+    #[error(
+        "cannot run this plan: batch {id} of it has ended and is not merged into {base}; nothing was started"
+    )]
     #[hint("{hint}")]
-    #[hint("try again what failed in it: git proq resume {id} --retry ID")]
-    #[hint("do all of the plan once more: git proq swarm PLAN --new")]
+    #[hint("or show its tasks: git proq status {id}")]
     PreviousBatchUnlanded {
         /// The finished batch.
         id: BatchId,
@@ -35,14 +36,13 @@ pub enum BatchError {
     },
     /// No batch was named, and the repository has none.
     #[error("there is no batch yet")]
-    #[hint("begin one: git proq swarm PLAN")]
+    #[hint("create a plan to run: git proq plan --init")]
     NoBatches,
     /// No batch was named, and not exactly one is open.
-    #[error("{}", if open.is_empty() { "no batch is open".to_owned() } else { format!("several batches are open: {}", open.join(", ")) })]
+    #[error("{}", if open.is_empty() { "no batch is running".to_owned() } else { format!("several batches are running: {}", open.join(", ")) })]
     #[exit(Usage)]
-    #[hint(if let Some(first) = open.first(), "say which: git proq {command} {first}")]
-    #[hint(else, "begin one: git proq swarm PLAN")]
-    #[hint(if open.is_empty(), "see those that are over: git proq status --all")]
+    #[hint(if let Some(first) = open.first(), "name one: git proq {command} {first}")]
+    #[hint(else, "list ended batches: git proq status --all")]
     AmbiguousBatch {
         /// The ids of the open batches.
         open: Vec<BatchId>,
@@ -50,8 +50,8 @@ pub enum BatchError {
         command: &'static str,
     },
     /// The tasks on record cannot be scheduled, because their file was edited.
-    #[error("the tasks of batch {id} cannot be read: {flaw}")]
-    #[hint("look at it: git proq status {id} --json")]
+    #[error("cannot read the tasks of batch {id}: {flaw}")]
+    #[hint("show the batch: git proq status {id} --json")]
     InvalidTasks {
         /// The id of the batch.
         id: BatchId,
@@ -60,7 +60,7 @@ pub enum BatchError {
     },
     /// The batch has no task of the given name.
     #[error("batch {id} has no task '{name}'")]
-    #[hint("see its tasks: git proq status {id}")]
+    #[hint("list its tasks: git proq status {id}")]
     UnknownTask {
         /// The id of the batch.
         id: BatchId,
@@ -68,8 +68,8 @@ pub enum BatchError {
         name: String,
     },
     /// The plan has no task of the given name.
-    #[error("this plan has no task '{name}'; nothing was begun")]
-    #[hint("see its tasks: git proq plan {plan}")]
+    #[error("this plan has no task '{name}'")]
+    #[hint("list its tasks: git proq plan {plan}")]
     UnknownPlanTask {
         /// The task name that was given.
         name: String,
@@ -77,7 +77,7 @@ pub enum BatchError {
         plan: String,
     },
     /// git-proq could not start a scheduler for the batch.
-    #[error("nobody goes on with batch {id}: {reason}")]
+    #[error("cannot start the scheduler of batch {id}: {reason}")]
     #[hint("try again: git proq resume {id}")]
     SchedulerNotStarted {
         /// The id of the batch.
@@ -86,11 +86,9 @@ pub enum BatchError {
         reason: String,
     },
     /// The scheduler of the batch did not answer a control request in time.
-    #[error(
-        "the scheduler of batch {id} has not answered in {seconds} s; what you want is written down for it"
-    )]
+    #[error("the scheduler of batch {id} has not answered in {seconds} s; your request is queued")]
     #[exit(Locked)]
-    #[hint("see how far it is: git proq status {id}")]
+    #[hint("show its progress: git proq status {id}")]
     SchedulerTimeout {
         /// The id of the batch.
         id: BatchId,
@@ -98,9 +96,9 @@ pub enum BatchError {
         seconds: u64,
     },
     /// A batch of the requested plan has not finished.
-    #[error("batch {id} of this plan is not over ({state}); nothing was begun")]
-    #[hint("go on with it: git proq resume {id}")]
-    #[hint("or begin another one beside it: git proq swarm --new …")]
+    #[error("cannot run this plan: batch {id} of it has not ended ({state}); nothing was started")]
+    #[hint("resume it: git proq resume {id}")]
+    #[hint("or add --new to start another batch beside it")]
     PlanBatchUnfinished {
         /// The id of the unfinished batch.
         id: BatchId,
@@ -108,22 +106,22 @@ pub enum BatchError {
         state: String,
     },
     /// Neither a task, its plan nor the command line names an agent.
-    #[error("nothing says who is to do task '{task}'; nothing was begun")]
-    #[hint("name an agent for such tasks: git proq swarm --agent claude …")]
+    #[error("cannot start task '{task}': it has no agent; nothing was started")]
+    #[hint("add --agent claude, or another of: git proq agents")]
     NoAgent {
         /// The name of the task.
         task: String,
     },
     /// All tasks of the plan are done already.
-    #[error("all tasks of this plan are done; nothing was begun")]
-    #[hint("see them: git proq plan {plan}")]
+    #[error("cannot run this plan: all of its tasks are done")]
+    #[hint("list them: git proq plan {plan}")]
     AllDone {
         /// The plan, as it was named.
         plan: String,
     },
     /// A plan that came with a repository has commands that the user has not approved.
-    #[error("{} asks for commands that you have not approved: {}; nothing was begun", path.display(), commands.join("; "))]
-    #[hint("read them and let them run: git proq approve{approve_args}")]
+    #[error("cannot run the plan: you have not approved these commands of {}:{}", path.display(), list_lines(commands))]
+    #[hint("read and approve them: git proq approve{approve_args}")]
     UnapprovedCommands {
         /// The file of the plan.
         path: PathBuf,
@@ -133,26 +131,28 @@ pub enum BatchError {
         approve_args: String,
     },
     /// git-proq cannot determine the base branch of a new batch.
-    #[error("{reason}, so it is not clear which branch the batch is for; nothing was begun")]
+    #[error("{reason}, so the base branch of the batch is unknown; nothing was started")]
     #[exit(Usage)]
-    #[hint("name it: git proq swarm --base BRANCH …")]
+    #[hint("name the branch with --base; list branches: git branch")]
     UnknownBase {
         /// The reason why the branch is unknown.
         reason: String,
     },
     /// The main checkout has uncommitted changes, which no lane would contain.
-    #[error("your uncommitted changes would be in no lane: {files}; nothing was begun")]
-    #[hint("commit them first: git commit -a")]
-    #[hint("or begin without them: git proq swarm --ignore-dirty …")]
+    #[error(
+        "cannot start the batch: its lanes would lack your uncommitted changes to {files}; nothing was started"
+    )]
+    #[hint("commit them: git add --all && git commit")]
+    #[hint("or add --ignore-dirty to start without them")]
     UncommittedChanges {
         /// The changed files, as one text.
         files: String,
     },
     /// The batch is still running, so the command has to wait.
-    #[error("batch {id} goes on{}; nothing was changed", if *agents { ": agents are at work in its lanes" } else { "" })]
-    #[hint(if *agents, "end that first: git proq abort {id}")]
-    #[hint(else, "have it end what it is at: git proq pause {id}")]
-    #[hint(if !agents, "or stop it: git proq abort {id}")]
+    #[error("cannot change batch {id}: {}", if *agents { "agents are running in its lanes" } else { "it is running" })]
+    #[hint(if *agents, "stop them: git proq abort {id}")]
+    #[hint(else, "let its running tasks end: git proq pause {id}")]
+    #[hint(if !agents, "or stop them: git proq abort {id}")]
     StillRunning {
         /// The id of the batch.
         id: BatchId,
@@ -160,23 +160,23 @@ pub enum BatchError {
         agents: bool,
     },
     /// The batch was cleaned up.
-    #[error("batch {id} was cleaned up: its lanes and its branch are gone")]
-    #[hint("see what is kept of removed lanes: git proq list --all")]
+    #[error("batch {id} was cleaned up: its lanes and its branch no longer exist")]
+    #[hint("list removed lanes: git proq list --all")]
     CleanedUp {
         /// The id of the batch.
         id: BatchId,
     },
     /// The batch has no commits to land.
-    #[error("{reason}; nothing was moved")]
-    #[hint("see how far it is: git proq status")]
+    #[error("{reason}; nothing was changed")]
+    #[hint("show the progress: git proq status")]
     NothingToLand {
         /// The reason why nothing can land.
         reason: String,
     },
     /// The batch is strict, and not all of its criteria are known to be met.
-    #[error("batch {id} is strict, and {reason}; nothing was moved")]
-    #[hint("see what is not met: git proq status {id}")]
-    #[hint("or land it all the same: git proq merge --batch {id} --force")]
+    #[error("cannot merge batch {id}, which is strict: {reason}; nothing was changed")]
+    #[hint("list the criteria: git proq status {id}")]
+    #[hint("or merge it anyway: git proq merge --batch {id} --force")]
     CriteriaNotMet {
         /// The id of the batch.
         id: BatchId,
@@ -184,12 +184,12 @@ pub enum BatchError {
         reason: String,
     },
     /// An unfinished batch builds on the landings to undo.
-    #[error("that landed tasks of batch {id}, which {}; nothing was changed", if *runs { "goes on" } else { "is not over" })]
-    #[hint(if *runs, "end that first: git proq abort {id}")]
-    #[hint(else, "go on with it: git proq resume {id}")]
+    #[error("it merged tasks of batch {id}, which {}; nothing was changed", if *runs { "is running" } else { "has not ended" })]
+    #[hint(if *runs, "stop the batch: git proq abort {id}")]
+    #[hint(else, "resume it: git proq resume {id}")]
     #[hint(
         if !runs && let Some(command) = force_command,
-        "or take it back all the same; the tasks land again when it goes on: {command}"
+        "or undo anyway; the tasks are merged again when the batch resumes: {command}"
     )]
     BatchBuildsOn {
         /// The id of the batch.
@@ -201,13 +201,13 @@ pub enum BatchError {
     },
     /// An unfinished batch landed tasks after the operation to undo.
     #[error(
-        "cannot undo operation {operation} by itself: batch {id} {}, and landed tasks after it; nothing was changed",
-        if *runs { "goes on" } else { "is not over" }
+        "cannot undo only operation {operation}: batch {id} {} and has merged tasks after it; nothing was changed",
+        if *runs { "is running" } else { "has not ended" }
     )]
-    #[hint("see what it saved, to bring that back by hand: git proq op show {operation}")]
+    #[hint("show what it saved: git proq op show {operation}")]
     #[hint(
         if !runs,
-        "or take back all since, with what the batch landed: git proq op restore {} --force",
+        "or undo everything since, with the merged tasks: git proq op restore {} --force",
         operation.previous()
     )]
     LandedSince {
@@ -219,9 +219,9 @@ pub enum BatchError {
         runs: bool,
     },
     /// The batch to clean up has landed tasks on its own branch that the base does not have.
-    #[error("batch {id} has landed {} that {base} does not have; nothing was changed", tasks(*count))]
+    #[error("cannot clean up batch {id}: {base} lacks {} of it; nothing was changed", tasks(*count))]
     #[hint("{hint}")]
-    #[hint("or let go of them, kept under refs/proq/saved/: git proq cleanup --batch {id} --force")]
+    #[hint("or drop them, saved under refs/proq/saved/: git proq cleanup --batch {id} --force")]
     TasksNotLanded {
         /// The id of the batch.
         id: BatchId,
@@ -233,7 +233,7 @@ pub enum BatchError {
         hint: String,
     },
     /// The base branch of the batch no longer exists.
-    #[error("'{base}', which batch {id} is for, is gone; nothing was moved")]
+    #[error("cannot merge batch {id}: its base '{base}' no longer exists")]
     #[hint("{hint}")]
     BaseMissing {
         /// The id of the batch.
@@ -245,11 +245,11 @@ pub enum BatchError {
     },
     /// The batch's own branch no longer exists.
     #[error(
-        "the branch of batch {id} is gone: {branch}{}; nothing was moved",
+        "cannot merge batch {id}: its branch no longer exists: {branch}{}; nothing was changed",
         tip.as_ref().map_or_else(String::new, |tip| format!(", which was at {tip}"))
     )]
-    #[hint(if let Some(tip) = tip, "bring it back: git branch {branch} {tip}")]
-    #[hint(else, "see how far it is: git proq status {id}")]
+    #[hint(if let Some(tip) = tip, "create it again: git branch {branch} {tip}")]
+    #[hint(else, "show its progress: git proq status {id}")]
     BranchMissing {
         /// The id of the batch.
         id: BatchId,
@@ -259,9 +259,9 @@ pub enum BatchError {
         tip: Option<String>,
     },
     /// Lanes of the batch to clean up have work that exists nowhere else.
-    #[error("batch {id} is kept, because of {}; nothing was removed", lanes.join(", "))]
-    #[hint("go on with it: git proq resume {id}")]
-    #[hint("or let go of them, saved as by any removal: git proq cleanup --batch {id} --force")]
+    #[error("cannot clean up batch {id}: these lanes have work: {}; nothing was removed", lanes.join(", "))]
+    #[hint("resume it: git proq resume {id}")]
+    #[hint("or delete them; their work is saved: git proq cleanup --batch {id} --force")]
     LanesHaveWork {
         /// The id of the batch.
         id: BatchId,
@@ -277,7 +277,7 @@ fn tasks(count: usize) -> String {
 
 /// Returns the clause that lists the known ids; empty if there are none.
 fn known_ids_suffix(known: &[BatchId]) -> String {
-    if known.is_empty() { String::new() } else { format!("; there are {}", known.join(", ")) }
+    if known.is_empty() { String::new() } else { format!("; existing: {}", known.join(", ")) }
 }
 
 /// The reason why a command on a plan or batch fails.

@@ -111,7 +111,7 @@ fn tip_to_land(project: &Project, batch: &BatchRecord) -> Result<CommitId, Error
     let nothing_to_land = |reason: String| Error::from(BatchError::NothingToLand { reason });
     if batch.auto_merge {
         return Err(nothing_to_land(format!(
-            "the tasks of batch {} land on {} themselves",
+            "the tasks of batch {} are merged into {} directly",
             batch.id, batch.base
         )));
     }
@@ -124,7 +124,7 @@ fn tip_to_land(project: &Project, batch: &BatchRecord) -> Result<CommitId, Error
     };
     if tip == batch.start {
         return Err(nothing_to_land(format!(
-            "nothing of batch {} has landed on {} yet",
+            "no task of batch {} is merged into {} yet",
             batch.id, batch.branch
         )));
     }
@@ -294,7 +294,7 @@ fn hint_with_tip(
     if !has_branch(branch)
         && let Some(tip) = last_tip()
     {
-        return format!("bring its branch back first: git branch {branch} {}", tip.short());
+        return format!("create its branch again: git branch {branch} {}", tip.short());
     }
     if has_branch(base) {
         return format!("{purpose}: git proq merge --batch {id}");
@@ -304,7 +304,7 @@ fn hint_with_tip(
         worktrees.as_ref().and_then(|all| all.with_top_folder(project.repo.main_worktree()?)?.branch.clone());
     let target_branch =
         main_branch.filter(|name| !project.is_managed_branch(name)).unwrap_or_else(|| "BRANCH".to_owned());
-    format!("land it on {target_branch}: git proq merge --batch {id} --onto {target_branch}")
+    format!("merge it into {target_branch}: git proq merge --batch {id} --onto {target_branch}")
 }
 
 /// Refuses to land a batch whose base branch was deleted.
@@ -414,7 +414,7 @@ pub fn require_criteria_met(project: &Project, batch: &BatchRecord) -> Result<()
     {
         Some(report) if report.are_all_met() => return Ok(()),
         Some(report) => report.describe(),
-        None => "its criteria were not looked at yet".to_owned(),
+        None => "its criteria have not been checked yet".to_owned(),
     };
     Err(BatchError::CriteriaNotMet { id: batch.id.clone(), reason }.into())
 }

@@ -58,7 +58,7 @@ fn restore_concurrent_edit(parked: &Path, path: &Path, new: &[u8]) -> std::io::R
     let failure = match exchange_files(parked, path) {
         Ok(()) if is_file_with_content(parked, new) => {
             drop(std::fs::remove_file(parked));
-            return Err(std::io::Error::other("somebody is changing it just now"));
+            return Err(std::io::Error::other("another program is changing it"));
         }
         // The file was changed twice during the exchange: the later text counts.
         Ok(()) => exchange_files(parked, path).err(),
@@ -68,11 +68,11 @@ fn restore_concurrent_edit(parked: &Path, path: &Path, new: &[u8]) -> std::io::R
     };
     let failure_note = failure.map_or(String::new(), |e| format!(" ({e})"));
     let saved_note = if parked.symlink_metadata().is_ok() {
-        format!("; what it said a moment ago is in {}", parked.display())
+        format!("; its earlier content is in {}", parked.display())
     } else {
         String::new()
     };
-    Err(std::io::Error::other(format!("somebody is changing it just now{failure_note}{saved_note}")))
+    Err(std::io::Error::other(format!("another program is changing it{failure_note}{saved_note}")))
 }
 
 /// Renames a draft over a file that still has the bytes `old`, on a disk that cannot exchange two files. An
@@ -80,7 +80,7 @@ fn restore_concurrent_edit(parked: &Path, path: &Path, new: &[u8]) -> std::io::R
 fn rename_if_unchanged(draft: &Path, path: &Path, old: &[u8]) -> std::io::Result<()> {
     let result = match is_file_with_content(path, old) {
         true => std::fs::rename(draft, path),
-        false => Err(std::io::Error::other("somebody is changing it just now")),
+        false => Err(std::io::Error::other("another program is changing it")),
     };
     if result.is_err() {
         drop(std::fs::remove_file(draft));

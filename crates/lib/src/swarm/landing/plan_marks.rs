@@ -242,7 +242,7 @@ impl LandedPlan<'_> {
         match &target.kind {
             TargetKind::File => {
                 let Some(bytes) = repo.read_tree_file(tree, path)? else {
-                    unmarked.push(unmarked_item("it is not there any more"));
+                    unmarked.push(unmarked_item("it no longer exists"));
                     return Ok(());
                 };
                 match self.mark_text(&target.path, &bytes) {
@@ -254,7 +254,7 @@ impl LandedPlan<'_> {
                 }
             }
             TargetKind::Folder if !repo.tree_has_path(tree, path)? => {
-                unmarked.push(unmarked_item("it is not there any more"));
+                unmarked.push(unmarked_item("it no longer exists"));
             }
             TargetKind::Folder => {
                 let done_path = path.join(DONE_MARK.as_bytes());
@@ -270,7 +270,7 @@ impl LandedPlan<'_> {
                         ));
                     }
                     Some(archive_path) if repo.tree_has_path(tree, &archive_path)? => {
-                        unmarked.push(unmarked_item("there is another one of its name in the archive"));
+                        unmarked.push(unmarked_item("there is another one with its name in the archive"));
                     }
                     Some(archive_path) => edits.push(TreeEdit::Rename(path.clone(), archive_path)),
                     None => {}
@@ -287,7 +287,7 @@ impl LandedPlan<'_> {
     /// Describes why the file cannot be marked.
     fn mark_text(&self, path: &Path, bytes: &[u8]) -> Result<(Vec<u8>, Option<String>), String> {
         const BOM: &str = "\u{feff}";
-        let text = std::str::from_utf8(bytes).map_err(|_| "it is no text any more".to_owned())?;
+        let text = std::str::from_utf8(bytes).map_err(|_| "it is no longer text".to_owned())?;
         let (bom, text) = text.strip_prefix(BOM).map_or(("", text), |text| (BOM, text));
         let tasks: Vec<(&str, &str)> = self.tasks.iter().map(|task| (task.name, task.title)).collect();
         let name: Arc<str> = Arc::from(path.display().to_string());
@@ -324,7 +324,7 @@ impl LandedPlan<'_> {
         let real_path = path.canonicalize().map_err(|e| unmarked_item(e.to_string(), String::new()))?;
         // Reading a pipe would block forever.
         if !real_path.is_file() {
-            return Err(unmarked_item("it is no file any more".to_owned(), String::new()));
+            return Err(unmarked_item("it is no longer a file".to_owned(), String::new()));
         }
         let old = std::fs::read(&real_path).map_err(|e| unmarked_item(e.to_string(), String::new()))?;
         let (new, missing_tasks) =
@@ -338,7 +338,7 @@ impl LandedPlan<'_> {
         if let Some(base) = base
             && !are_removed_lines_in_base(base, &before, &after)
         {
-            return Err(unmarked_item("somebody is changing these very lines".to_owned(), make_patch()));
+            return Err(unmarked_item("another program is changing these lines".to_owned(), make_patch()));
         }
         replace_file(layout, &real_path, &old, &new)
             .map_err(|e| unmarked_item(e.to_string(), make_patch()))?;

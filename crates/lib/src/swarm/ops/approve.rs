@@ -43,8 +43,8 @@ pub struct ApproveRequest {
 
 /// No command has an id that was given.
 #[derive(Debug, thiserror::Error, Explain)]
-#[error("no command has the ID '{id}'; nothing was changed")]
-#[hint("see all, type at least eight letters: git proq approve --list")]
+#[error("there is no command with the ID '{id}'")]
+#[hint("list the commands and their IDs: git proq approve --list")]
 pub struct UnknownCommandId {
     id: String,
 }

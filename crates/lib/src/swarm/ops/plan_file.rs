@@ -28,15 +28,15 @@ const MAX_SOURCE_FILE_BYTES: u64 = 4 * 1024 * 1024;
 #[derive(Debug, thiserror::Error, Explain)]
 pub enum PlanFileError {
     /// The file that a template should be written to already exists.
-    #[error("{} is there already; it was left as it is", path.display())]
-    #[hint("name another one: git proq plan --init FILE")]
+    #[error("cannot write {}: it exists already", path.display())]
+    #[hint("write another file: git proq plan --init plan-2.toml")]
     TemplateExists {
         /// Path of the file.
         path: PathBuf,
     },
     /// The output file already exists and is not to be replaced.
-    #[error("{} is there already; it was left as it is", path.display())]
-    #[hint("name another file, or let this one be replaced: --force")]
+    #[error("cannot write {}: it exists already", path.display())]
+    #[hint("name another file, or add --force to replace this one")]
     OutputExists {
         /// Path of the file.
         path: PathBuf,
@@ -104,7 +104,7 @@ impl OutputFile {
         write_in_existing_dir(&real_path, text.as_bytes())?;
         // The permissions are preserved where that is possible.
         drop(permissions.and_then(|mode| std::fs::set_permissions(&real_path, mode)));
-        project.listener.step_done(format!("what was there before is kept: {}", backup_path.display()));
+        project.listener.step_done(format!("saved the previous file as {}", backup_path.display()));
         Ok(path)
     }
 
@@ -159,7 +159,7 @@ pub fn read_source_file(dir: &Path, file: &Path) -> Result<SourceFile, lane::Err
         .map_err(&unreadable)?;
     let is_text = |text: &String| !text.contains('\0');
     let text = String::from_utf8(bytes).ok().filter(is_text);
-    let text = text.ok_or_else(|| unreadable(std::io::Error::other("it is no text in UTF-8")))?;
+    let text = text.ok_or_else(|| unreadable(std::io::Error::other("it is not UTF-8 text")))?;
     Ok(SourceFile { name: terminal_text::escape_line(&file.display().to_string()), text })
 }
 

@@ -44,13 +44,13 @@ pub fn parse_plan(text: &str) -> Result<LoadedPlan, String> {
                     Err(error) => (has_plan_key, describe_error(&error)),
                 }
             }
-            Err(cause) => (true, format!("this is no JSON: {cause}")),
+            Err(cause) => (true, format!("this is not JSON: {cause}")),
         };
         if rejection.as_ref().is_none_or(|(was_plan_like, _)| is_plan_like && !was_plan_like) {
             rejection = Some((is_plan_like, reason));
         }
     }
-    Err(rejection.map_or_else(|| "there is no JSON in it".to_owned(), |(_, message)| message))
+    Err(rejection.map_or_else(|| "it has no JSON".to_owned(), |(_, message)| message))
 }
 
 /// Builds a draft's plan and its dependency graph from a node.
@@ -165,7 +165,7 @@ pub(crate) struct RawNeed {
 pub(crate) fn parse_needs(text: &str) -> Result<Vec<RawNeed>, String> {
     let (mut has_empty_list, mut rejection) = (false, None);
     for piece in find_json(text).into_iter().rev() {
-        let list = piece.value.map_err(|cause| format!("this is no JSON: {cause}")).and_then(need_list);
+        let list = piece.value.map_err(|cause| format!("this is not JSON: {cause}")).and_then(need_list);
         match list {
             Ok(list) if list.is_empty() => has_empty_list = true,
             Ok(list) => return Ok(list),
@@ -175,7 +175,7 @@ pub(crate) fn parse_needs(text: &str) -> Result<Vec<RawNeed>, String> {
     match (has_empty_list, rejection) {
         (true, _) => Ok(Vec::new()),
         (false, Some(reason)) => Err(reason),
-        (false, None) => Err("there is no JSON in it".to_owned()),
+        (false, None) => Err("it has no JSON".to_owned()),
     }
 }
 
@@ -248,21 +248,21 @@ mod tests {
             ),
             (
                 r#"{"id": "a", "title": "A", "needs": ["c"]}, {"id": "b", "title": "B"}"#,
-                "$.task[0].needs[0]: task 'a' needs 'c', which is no task of this plan (add a task with the ID 'c', or take it out of what 'a' needs)",
+                "$.task[0].needs[0]: task 'a' needs 'c', which is not a task of this plan (add a task 'c', or remove it from the needs of 'a')",
             ),
             (
                 r#"{"id": "a", "title": "A", "needs": ["b"]}, {"id": "b", "title": "B", "needs": ["a"]}"#,
-                "$.task[0].needs[0]: these tasks need each other: a -> b -> a (one of them has to go first: for example, let 'b' not need 'a')",
+                "$.task[0].needs[0]: these tasks depend on each other: a -> b -> a (one of them has to come first: for example, let 'b' not need 'a')",
             ),
         ] {
             assert_eq!(error_for(tasks), expected);
         }
         assert_eq!(
             error_for(""),
-            "there is no task in it (see what a plan looks like: git proq plan --init -)"
+            "the plan has no tasks (show an example of a plan: git proq plan --init -)"
         );
-        assert_eq!(plan_error("Sorry, no."), "there is no JSON in it");
-        assert!(plan_error("{\"task\": [{]}").starts_with("this is no JSON: its brackets do not match"));
+        assert_eq!(plan_error("Sorry, no."), "it has no JSON");
+        assert!(plan_error("{\"task\": [{]}").starts_with("this is not JSON: its brackets do not match"));
     }
 
     #[test]
@@ -282,6 +282,6 @@ mod tests {
             parse_needs("[{\"task\": \"a\"}]").unwrap_err(),
             "$[0] has no text 'needs', the ID of a task"
         );
-        assert_eq!(parse_needs("nothing").unwrap_err(), "there is no JSON in it");
+        assert_eq!(parse_needs("nothing").unwrap_err(), "it has no JSON");
     }
 }

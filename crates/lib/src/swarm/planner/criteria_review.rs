@@ -156,14 +156,14 @@ pub(crate) fn parse_verdicts(text: &str, count: usize) -> Result<Vec<CriterionVe
     for piece in find_json(text).into_iter().rev() {
         let parsed = piece
             .value
-            .map_err(|cause| format!("this is no JSON: {cause}"))
+            .map_err(|cause| format!("this is not JSON: {cause}"))
             .and_then(|json| verdicts_from_json(&json, count));
         match parsed {
             Ok(verdicts) => return Ok(verdicts),
             Err(reason) => rejection = rejection.or(Some(reason)),
         }
     }
-    Err(rejection.unwrap_or_else(|| "there is no JSON in it".to_owned()))
+    Err(rejection.unwrap_or_else(|| "it has no JSON".to_owned()))
 }
 
 /// Reads a list that has exactly one verdict on each of `count` criteria.
@@ -238,7 +238,7 @@ mod tests {
     fn requires_one_verdict_with_evidence_each() {
         let entry = r#"{"n":1,"met":"yes","evidence":"x"}"#;
         for (text, message) in [
-            ("all is well".to_owned(), "there is no JSON in it"),
+            ("all is well".to_owned(), "it has no JSON"),
             (format!("[{entry}]"), "criterion 2 is not answered"),
             (format!("[{entry},{entry}]"), "criterion 1 is answered twice"),
             (

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use proq_base::explain::Explain;
+use proq_base::explain::{Explain, shell_quote_path};
 use proq_base::lane_name::LaneName;
 use proq_git as git;
 use proq_store as store;
@@ -14,21 +14,21 @@ use crate::{agent, lane};
 pub enum DraftError {
     /// No draft has the given name.
     #[error("there is no draft '{name}'")]
-    #[hint("see those that there are: git proq plan --drafts")]
+    #[hint("list drafts: git proq plan --drafts")]
     UnknownDraft {
         /// The name that was given.
         name: String,
     },
     /// The project has no drafts.
-    #[error("there is no draft of a plan")]
+    #[error("there is no draft")]
     #[exit(Usage)]
-    #[hint("have one made: git proq plan --ai \"payments by card\"")]
+    #[hint("create one: git proq plan --ai \"payments by card\"")]
     NoDrafts,
     /// No draft was named, and there is more than one.
-    #[error("there are several drafts, and none was named: {}", names.join(", "))]
+    #[error("there are several drafts; name one: {}", names.join(", "))]
     #[exit(Usage)]
     #[hint(
-        "name one of them; the last one changed is {}",
+        "the latest one: git proq plan {}",
         names.first().map_or("", String::as_str)
     )]
     AmbiguousDraft {
@@ -37,8 +37,8 @@ pub enum DraftError {
     },
     /// The draft has no plan yet.
     #[error("draft '{name}' has no plan yet{}", why.as_ref().map(|why| format!(": {why}")).unwrap_or_default())]
-    #[hint("ask again: git proq plan --feedback \"…\" {name}")]
-    #[hint("see what was said: git proq show {name}")]
+    #[hint("give it feedback: git proq plan --feedback \"split it into smaller tasks\" {name}")]
+    #[hint("show the answer: git proq show {name}")]
     NoPlan {
         /// The name of the draft.
         name: String,
@@ -46,34 +46,37 @@ pub enum DraftError {
         why: Option<String>,
     },
     /// The plan of the draft changed after it was shown for approval.
-    #[error("draft '{name}' is another plan by now than the one that was shown; nothing was approved")]
-    #[hint("look at it: git proq plan {name}")]
+    #[error("cannot approve draft '{name}': it has changed since you were shown it")]
+    #[hint("show it: git proq plan {name}")]
     ChangedSinceShown {
         /// The name of the draft.
         name: String,
     },
     /// The agent of the draft is still running.
-    #[error("the agent of draft '{name}' is at work on it")]
-    #[hint("wait for it: git proq wait {name}")]
+    #[error("cannot change draft '{name}': its agent is running")]
+    #[hint("wait for the agent: git proq wait {name}")]
     #[hint("or stop it: git proq stop {name}")]
     AgentRunning {
         /// The name of the draft.
         name: String,
     },
     /// No installed agent supports a read-only run.
-    #[error("no agent is installed that can be kept from changing things; nothing was made")]
+    #[error("cannot make a plan: no agent with a read-only mode is installed")]
     #[hint("install one of: {}", supported.join(", "))]
-    #[hint("see what is known of each: git proq agents")]
+    #[hint("list the agents: git proq agents")]
     NoAgent {
         /// The agents that support it.
         supported: Vec<String>,
     },
     /// The agent gave no answer in the required form.
-    #[error("{agent} did not come to {expected}: {reason}")]
+    #[error("{agent} did not produce {expected}: {reason}")]
     #[exit(Agent)]
-    #[hint(if let Some(file) = answer_file, "what it said: {}", file.display())]
-    #[hint(if *is_draft, "ask again, and say how: git proq plan --feedback \"…\" {lane}")]
-    #[hint("see how it went: git proq logs {lane}")]
+    #[hint(if let Some(file) = answer_file, "read its answer: cat {}", shell_quote_path(file))]
+    #[hint(
+        if *is_draft,
+        "give it feedback: git proq plan --feedback \"follow the format\" {lane}"
+    )]
+    #[hint(else, "read its log: git proq logs {lane}")]
     InvalidAnswer {
         /// The name of the agent.
         agent: String,
@@ -89,8 +92,8 @@ pub enum DraftError {
         is_draft: bool,
     },
     /// An approval is needed, and there is no terminal to request it on.
-    #[error("nobody can be asked whether {question}; nothing was approved")]
-    #[hint("agree to it as it is: {approve_command}")]
+    #[error("cannot ask whether {question}: not a terminal; nothing was approved")]
+    #[hint("approve it as it is: {approve_command}")]
     ApprovalRequired {
         /// The question to approve, as a clause after "whether".
         question: String,

@@ -211,10 +211,10 @@ impl TaskNames {
             return Err(format!("'{name}' cannot wait for itself"));
         }
         if waiting.task.done {
-            return Err(format!("'{name}' is done, and waits for nothing"));
+            return Err(format!("'{name}' is done and waits for nothing"));
         }
         if graph.needs(task).contains(&need) {
-            return Err(format!("'{name}' says itself that it needs '{other}'"));
+            return Err(format!("'{name}' already says that it needs '{other}'"));
         }
         Ok((task, need))
     }
@@ -267,9 +267,9 @@ mod tests {
             [
                 r"there is no task 'nowhere\u{1b}'",
                 "there are several tasks 'd'",
-                "'b' says itself that it needs 'a'",
+                "'b' already says that it needs 'a'",
                 "'c' cannot wait for itself",
-                "by claude: these tasks need each other: a -> c -> b -> a (one of them has to go first: for example, let 'b' not need 'a')",
+                "by claude: these tasks depend on each other: a -> c -> b -> a (one of them has to come first: for example, let 'b' not need 'a')",
             ]
         );
     }

@@ -21,8 +21,8 @@ pub(super) fn emit_batch_event(
         Action::MarkFinished { outcome } => {
             let outcome_text = match outcome {
                 BatchOutcome::Complete => "all of it is done",
-                BatchOutcome::Partial => "it is over, and not all of it landed",
-                BatchOutcome::Stopped => "a failure ended it",
+                BatchOutcome::Partial => "it ended, and not all of it was merged",
+                BatchOutcome::Stopped => "a failure stopped it",
                 BatchOutcome::Aborted => "it was aborted",
             };
             let criteria = report.map(|report| format!("; {}", report.describe())).unwrap_or_default();
@@ -34,7 +34,7 @@ pub(super) fn emit_batch_event(
                 PauseReason::LandingFailed(task) => {
                     format!("it is paused: {} cannot land", batch.task_name(*task))
                 }
-                PauseReason::BudgetSpent => "it is paused: it has cost what it may".to_owned(),
+                PauseReason::BudgetSpent => "it is paused: it has used up its budget".to_owned(),
             };
             (EventName::BatchPaused, format!("batch {id}: {reason_text}"))
         }

@@ -78,18 +78,16 @@ impl Runner<'_> {
     /// Returns the run of a resolver for a task. The inner error is the reason why none can be started.
     fn prepare_resolver(&self, task: usize) -> Result<Result<ResolverRun, String>, Error> {
         let Some(part) = self.find_lane_part(task, &[])? else {
-            return Ok(Err("its lane is gone".to_owned()));
+            return Ok(Err("its lane no longer exists".to_owned()));
         };
         if let Some(blocker) = self.unlanded_task_below(task) {
             let blocker_name = self.batch.task_name(blocker);
-            return Ok(Err(format!(
-                "in its lane it stands on the work of {blocker_name}, which has not landed"
-            )));
+            return Ok(Err(format!("its lane is based on the work of {blocker_name}, which is not merged")));
         }
         let item = &self.batch.tasks[task];
         let settings = &self.project.settings;
         let Some(agent) = settings.conflict_agent.clone().or_else(|| item.agent.clone()) else {
-            return Ok(Err("nobody is named who could resolve it".to_owned()));
+            return Ok(Err("no conflict agent is set".to_owned()));
         };
         let home = self.project.repo.command_dir();
         let approval = match settings.conflict_agent {

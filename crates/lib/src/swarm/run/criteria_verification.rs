@@ -54,7 +54,7 @@ impl Runner<'_> {
         }
         report.skipped = self.skip_reason(outcome);
         if report.skipped.is_none() {
-            self.log_note("its criteria are looked at", &[])?;
+            self.log_note("its criteria are being checked", &[])?;
             self.run_command_criteria(&mut report, &path)?;
             self.query_verify_agent(&mut report, &path)?;
         }
@@ -140,11 +140,7 @@ impl Runner<'_> {
         }
         let Some(agent) = self.project.settings.swarm.verify_agent.clone() else {
             for index in unverified {
-                report.set_status(
-                    index,
-                    CriterionStatus::NotVerified,
-                    "swarm.verify_agent names nobody who would look",
-                );
+                report.set_status(index, CriterionStatus::NotVerified, "swarm.verify_agent is not set");
             }
             return Ok(());
         };
@@ -164,7 +160,7 @@ impl Runner<'_> {
             Ok(verdicts_or_reason) => verdicts_or_reason,
             Err(e) => {
                 interrupt::require_no_signal().map_err(store::Error::from)?;
-                Err(format!("it could not be asked: {e}"))
+                Err(format!("it could not be started: {e}"))
             }
         };
         match verdicts_or_reason {

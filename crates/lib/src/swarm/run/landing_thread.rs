@@ -240,7 +240,8 @@ fn land_order(project: &Project, order: &LandingOrder, landing: &mut LandingResu
             }
             // For example a lock, a hook, or a branch that is in use.
             Verdict::Refused if !lane_outcome.is_permanent => {
-                delay_reason = lane_outcome.message.clone().or_else(|| Some("it may not land".to_owned()));
+                delay_reason =
+                    lane_outcome.message.clone().or_else(|| Some("it may not be merged".to_owned()));
             }
             Verdict::CheckFailed | Verdict::Refused => {
                 landing
@@ -267,9 +268,10 @@ fn collect_unlanded_parts(
         if let Some(commit) = find_manual_landing(project, batch_and_branch, &part.lane, part.last_commit)? {
             landing.landed_tasks.push(TaskLanding { task, commit });
         } else if find_batch_lane(project, batch_and_branch.0, &part.lane)?.is_none() {
-            landing
-                .not_landed_events
-                .push((ScheduleEvent::CheckFailed { task }, EventFacts::with_detail("its lane is gone")));
+            landing.not_landed_events.push((
+                ScheduleEvent::CheckFailed { task },
+                EventFacts::with_detail("its lane no longer exists"),
+            ));
         } else {
             parts.push(part.clone());
         }

@@ -114,9 +114,9 @@ impl Runner<'_> {
                 ScheduleEvent::LaneSetUp { lane: number },
                 EventFacts { lane: Some(lane.name), ..EventFacts::default() },
             ),
-            (None, creation_error) => {
-                failed_event(creation_error.cloned().unwrap_or_else(|| "its lane is gone".to_owned()))
-            }
+            (None, creation_error) => failed_event(
+                creation_error.cloned().unwrap_or_else(|| "its lane no longer exists".to_owned()),
+            ),
         };
         self.lane_creation_errors.remove(&number);
         self.pending_events.push_back(event);
@@ -229,7 +229,7 @@ impl Runner<'_> {
             && repo.head_commit(&lane.path)? == Some(target)
             && status_query::status(repo, &lane.path, true)?.is_clean();
         if !is_at_target {
-            let reason = format!("lane {name} goes on with {}", self.batch.task_name(task));
+            let reason = format!("lane {name} continues with {}", self.batch.task_name(task));
             let rewind = rewind::rewind_lane(self.project, &lane, target, &reason)?;
             if let Some(saved_text) = rewind.describe() {
                 self.log_note(&format!("taken out of lane '{name}'; {saved_text}"), &[])?;
@@ -246,7 +246,7 @@ impl Runner<'_> {
         if let Err(e) = self.prepare_lane(number, task, target) {
             proq_base::interrupt::require_no_signal().map_err(proq_store::Error::from)?;
             // The reset is tried again before the next run starts there.
-            self.log_note(&format!("lane '{}' is left as it is for now: {e}", lane.name), &[task])?;
+            self.log_note(&format!("lane '{}' is kept for now: {e}", lane.name), &[task])?;
         }
         Ok(())
     }

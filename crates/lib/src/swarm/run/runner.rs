@@ -138,7 +138,7 @@ pub fn run_batch(
         && interrupt::require_no_signal().is_ok()
     {
         // The log then shows the user why no process continues the batch.
-        drop(runner.log_note(&format!("nobody goes on with this batch any more: {e}"), &[]));
+        drop(runner.log_note(&format!("the scheduler of this batch failed: {e}"), &[]));
     }
     result
 }
@@ -222,7 +222,7 @@ impl Runner<'_> {
             RunnerEvent::RunFinished(task, attempt) => self.handle_run_end(task, attempt),
             RunnerEvent::LandingFinished(landing) => self.queue_landing_events(landing),
             RunnerEvent::LandingDelayed(tasks, reason) => {
-                self.log_note(&format!("the landing is tried again: {reason}"), &tasks)
+                self.log_note(&format!("retrying the merge: {reason}"), &tasks)
             }
             RunnerEvent::SetUpFinished(lane, failure) => self.queue_set_up_event(lane, failure),
             RunnerEvent::ConflictFinished(task, event, facts) => {
@@ -296,11 +296,8 @@ impl Runner<'_> {
             0 => Ok(()),
             count => {
                 let name = self.batch.task_name(*task);
-                let agents = if count == 1 { "1 agent is".to_owned() } else { format!("{count} agents are") };
-                self.log_note(
-                    &format!("'{name}' failed and stop-all is set: {agents} being stopped at once"),
-                    &[],
-                )
+                let agents = if count == 1 { "1 agent".to_owned() } else { format!("{count} agents") };
+                self.log_note(&format!("'{name}' failed and stop-all is set: stopping {agents}"), &[])
             }
         }
     }
@@ -386,7 +383,7 @@ impl Runner<'_> {
             Err(e) => Err(e.into()),
         };
         if let Err(e) = result {
-            self.project.listener.warn(format!("what has landed could not be noted in the plan: {e}"));
+            self.project.listener.warn(format!("cannot mark merged tasks in the plan: {e}"));
         }
     }
 

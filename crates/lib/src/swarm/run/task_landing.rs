@@ -19,7 +19,7 @@ impl Runner<'_> {
             if let Some(part) = self.build_lane_part(*task, tasks) {
                 parts.push(part);
             } else {
-                let facts = EventFacts::with_detail("its lane is gone");
+                let facts = EventFacts::with_detail("its lane no longer exists");
                 self.pending_events.push_back((ScheduleEvent::CheckFailed { task: *task }, facts));
             }
         }

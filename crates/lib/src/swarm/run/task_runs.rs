@@ -110,7 +110,7 @@ impl Runner<'_> {
     fn requeue_for_idle_lane(&mut self, run: RunStart, lane_name: &LaneName) -> Result<(), Error> {
         self.pending_starts.push(run);
         if self.runs_waiting_for_lane.insert((run.task, run.attempt)) {
-            self.log_note(&format!("it waits: an agent is at work in lane '{lane_name}'"), &[run.task])?;
+            self.log_note(&format!("it waits: an agent is running in lane '{lane_name}'"), &[run.task])?;
         }
         Ok(())
     }
@@ -199,7 +199,7 @@ impl Runner<'_> {
             let end = TaskRunEnd::Failed(RunClass::Interrupted);
             self.pending_events.push_back((
                 ScheduleEvent::RunEnded { task, attempt, end },
-                EventFacts::with_detail("its lane is gone"),
+                EventFacts::with_detail("its lane no longer exists"),
             ));
             return self.start_freed_runs();
         };

@@ -296,8 +296,7 @@ impl LogReader<'_> {
                 self.totals.tip = facts.branch_tip.or(self.totals.tip);
             }
             ScheduleEvent::LandingUndone { task, .. } => {
-                let (text, tasks) =
-                    ("its landing was taken back", vec![self.batch.task_name(*task).to_owned()]);
+                let (text, tasks) = ("its merge was undone", vec![self.batch.task_name(*task).to_owned()]);
                 self.totals.notes.push(HistoryNote { at, text: text.to_owned(), tasks });
                 self.totals.tip = facts.branch_tip.or(self.totals.tip);
             }

@@ -41,7 +41,7 @@ const PLAIN_TEXT_DIALECT: &str = "text";
 const LOG_TAIL_BYTES: u64 = 2_000;
 
 /// Reason text of a batch that is paused because its budget is used up.
-pub const BUDGET_SPENT_REASON: &str = "it has cost what it may";
+pub const BUDGET_SPENT_REASON: &str = "it has used up its budget";
 
 /// Snapshot of a batch's progress.
 #[derive(Debug, Clone, Serialize)]
@@ -182,7 +182,7 @@ impl BatchProgress {
             let repair = find_repair(project, (batch, &state, &known), index);
             if let Ok(ManualRepair::NewCommits(_)) = repair {
                 task.is_repaired = true;
-                task.detail = Some("repaired since; it lands when the batch goes on".to_owned());
+                task.detail = Some("repaired since; it is merged when the batch resumes".to_owned());
             }
         }
         progress
@@ -316,7 +316,7 @@ fn describe_task(
             ("failed", logged_detail().or(Some(class.to_string())))
         }
         TaskStatus::Settled(TaskOutcome::Failed(FailureReason::SetUpFailed)) => {
-            ("failed", logged_detail().or(Some("its lane could not be made".to_owned())))
+            ("failed", logged_detail().or(Some("its lane could not be created".to_owned())))
         }
         TaskStatus::Settled(TaskOutcome::Failed(FailureReason::NotStarted)) => {
             ("failed", logged_detail().or(Some("its agent did not start".to_owned())))

@@ -45,8 +45,7 @@ pub(crate) fn find_undone_landings(
         if !work_kept {
             redone_tasks.push(task);
         }
-        let facts =
-            EventFacts { branch_tip: Some(tip), ..EventFacts::with_detail("its landing was taken back") };
+        let facts = EventFacts { branch_tip: Some(tip), ..EventFacts::with_detail("its merge was undone") };
         out.push((ScheduleEvent::LandingUndone { task, work_kept }, facts));
     }
     Ok(out)

@@ -64,7 +64,7 @@ pub(crate) fn can_receive_messages(spec: &RunSpec, verdict: &RunOutcome) -> bool
 pub(crate) fn describe_undelivered(e: &Error) -> String {
     let reason = describe_with_causes(e);
     format!(
-        "what was sent could not be told: {}",
-        reason.strip_suffix("; nothing was made").unwrap_or(&reason)
+        "cannot send the queued messages: {}",
+        reason.strip_suffix("; nothing was created").unwrap_or(&reason)
     )
 }

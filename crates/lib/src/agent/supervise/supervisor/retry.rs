@@ -131,7 +131,7 @@ impl Supervisor<'_> {
         let project = self.project;
         let current_fingerprint = self.lane_fingerprint().map_err(|e| e.to_string())?;
         if end_fingerprint.map_err(|e| e.to_string())? != current_fingerprint {
-            return Err("somebody worked in the lane meanwhile, and that stays as it is".to_owned());
+            return Err("the lane was changed meanwhile, and these changes are kept".to_owned());
         }
         let path = project.store.layout().run_record(&self.lane.name, run_number);
         let mut run = RunRecord::load(&path).map_err(|e| e.to_string())?;

@@ -13,7 +13,8 @@ use crate::lane;
 use crate::run::rewind::LaneFingerprint;
 
 /// Reason why no further run starts automatically.
-pub(crate) const BUDGET_SPENT_REASON: &str = "it has cost all that it may, so it does not go on by itself";
+pub(crate) const BUDGET_SPENT_REASON: &str =
+    "it has used up its budget, so it does not continue automatically";
 
 /// State of the retries since the last request to the agent (its task or messages).
 #[derive(Default)]

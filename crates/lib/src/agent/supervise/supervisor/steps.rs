@@ -121,7 +121,7 @@ impl Supervisor<'_> {
                 Ok(None)
             }
             Err(e) => {
-                self.end_run(RunState::Failed, &format!("it could not go on with its next step: {e}"))?;
+                self.end_run(RunState::Failed, &format!("it could not continue with its next step: {e}"))?;
                 Ok(None)
             }
         }

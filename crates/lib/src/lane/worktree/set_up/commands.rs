@@ -221,7 +221,7 @@ impl CommandRunner<'_> {
             if last_progress.elapsed() >= PROGRESS_INTERVAL {
                 last_progress = Instant::now();
                 let seconds = child.elapsed().as_secs();
-                project.listener.progress(format!("getting lane '{name}' ready: {line} {seconds}s"));
+                project.listener.progress(format!("setting up lane '{name}': {line} {seconds}s"));
             }
             std::thread::sleep(POLL_INTERVAL);
         }
@@ -253,7 +253,7 @@ impl CommandRunner<'_> {
         let folder: PathBuf = to.parent().unwrap_or(Path::new(".")).to_owned();
         let saved = create_private_dir(&folder).is_ok() && std::fs::rename(&from, &to).is_ok();
         if !saved && from.exists() {
-            self.project.listener.warn(format!("what the set-up wrote could not be kept: {}", to.display()));
+            self.project.listener.warn(format!("cannot save the output of the set-up: {}", to.display()));
         }
     }
 }

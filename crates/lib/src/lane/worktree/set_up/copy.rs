@@ -136,7 +136,7 @@ impl<'a> Copier<'a> {
             self.copy_path(&path)?;
         }
         for path in std::mem::take(&mut self.retry_paths) {
-            self.record_skipped(path, "it changes or goes while it is copied");
+            self.record_skipped(path, "it changes while being copied");
         }
         if self.last_progress.is_some() {
             self.listener.progress("");
@@ -173,7 +173,7 @@ impl<'a> Copier<'a> {
             }
             Err(ParentError::InSource(e)) => self.record_skipped(path.clone(), describe_errno(e)),
             Err(ParentError::InTarget(Errno::NOTDIR | Errno::LOOP)) => {
-                self.record_skipped(path.clone(), "a folder above it is something else in the lane");
+                self.record_skipped(path.clone(), "the lane has something else in place of its folder");
             }
             Err(ParentError::InTarget(e)) => {
                 self.record_skipped(path.clone(), std::io::Error::from(e).to_string());
@@ -270,13 +270,13 @@ impl<'a> Copier<'a> {
         depth: usize,
     ) -> Result<(), CopyFailure> {
         if depth == MAX_DEPTH {
-            return Err(CopyFailure::skip("it lies too deep"));
+            return Err(CopyFailure::skip("it is nested too deeply"));
         }
         let source_dir = openat(from, name, OPEN_FOLDER_FLAGS, Mode::empty())
             .map_err(|e| CopyFailure::Skip(describe_errno(e)))?;
         let is_new = statat(to, name, AtFlags::SYMLINK_NOFOLLOW).is_err();
         let target_dir = open_or_create_folder(to, name).map_err(|e| match e {
-            Errno::NOTDIR | Errno::LOOP => CopyFailure::skip("something else stands there in the lane"),
+            Errno::NOTDIR | Errno::LOOP => CopyFailure::skip("the lane has something else in its place"),
             e => CopyError::Io(e.into()).into(),
         })?;
         let names = read_names(&source_dir).map_err(|e| CopyFailure::Skip(describe_errno(e)))?;
@@ -351,8 +351,8 @@ fn is_disk_full(e: &std::io::Error) -> bool {
 /// Returns the reason why an entry was skipped, as a clause.
 fn describe_errno(e: Errno) -> String {
     match e {
-        Errno::ACCESS | Errno::PERM => "it may not be read".to_owned(),
-        Errno::NOENT | Errno::NOTDIR | Errno::LOOP => "it changes or goes while it is copied".to_owned(),
+        Errno::ACCESS | Errno::PERM => "permission denied".to_owned(),
+        Errno::NOENT | Errno::NOTDIR | Errno::LOOP => "it changes while being copied".to_owned(),
         e => std::io::Error::from(e).to_string(),
     }
 }

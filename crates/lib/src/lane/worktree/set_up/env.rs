@@ -86,13 +86,13 @@ pub(crate) fn write_env_files(project: &Project, lane_env: &LaneEnv<'_>) {
     let file = project.store.layout().lane_env_file(lane_env.name);
     // [`refresh_env_file`] writes the file again before each use if it is missing or outdated.
     if let Err(e) = write_unsynced(&file, &text) {
-        project.listener.warn(format!("the lane's names and ports were not written down: {e}"));
+        project.listener.warn(format!("cannot save the lane's names and ports: {e}"));
     }
     let wanted = project.settings.set_up.env_file.as_deref().zip(lane_env.dir);
     if let Some((name, dir)) = wanted
         && let Err(reason) = write_env_file_in_lane(project, name, dir, &text)
     {
-        project.listener.warn(format!("lane.env: '{name}' was not written: {reason}"));
+        project.listener.warn(format!("cannot write lane.env '{name}': {reason}"));
     }
 }
 
@@ -105,7 +105,7 @@ fn write_env_file_in_lane(project: &Project, name: &str, dir: &Path, text: &[u8]
     let path = RepoPath::new(name);
     let file = path.to_fs_path(dir);
     if file.symlink_metadata().is_ok() {
-        return Err("the lane has a file of that name".to_owned());
+        return Err("the lane has a file with this name".to_owned());
     }
     let is_real_dir = |up: &RepoPath| up.to_fs_path(dir).symlink_metadata().is_ok_and(|meta| meta.is_dir());
     if let Some(folder) = path.parents().find(|up| !is_real_dir(up)) {

@@ -71,13 +71,13 @@ impl WantedFilePatterns {
             .map(|(_, line)| ("lane.link", line));
         let describe = |(origin, line): (&str, String)| {
             let line = terminal_text::escape_line(&line);
-            format!("{origin}: '{line}' names nothing that the main checkout has uncommitted")
+            format!("{origin}: '{line}' matches no uncommitted file of the main checkout")
         };
         // Each pattern is searched for separately, so the unlisted ones are not counted either.
         let mut all: Vec<String> = copies.chain(links).map(describe).collect();
         if all.len() > MAX_NAMES_LISTED {
             all.truncate(MAX_NAMES_LISTED);
-            all.push("more lines of these name nothing either".to_owned());
+            all.push("more lines match nothing".to_owned());
         }
         all
     }
@@ -144,7 +144,7 @@ pub(crate) fn copy_and_link(
     if let Err(e) = align_mtimes::align_mtimes(&project.repo, main, dir) {
         project
             .listener
-            .warn(format!("what was copied may be built again, since times are not as there: {e}"));
+            .warn(format!("copied files may be rebuilt, because their times could not be kept: {e}"));
     }
     Ok(())
 }
@@ -191,12 +191,12 @@ pub(crate) fn create_parent_folders(dir: &Path, path: &RepoPath) -> Result<(), S
         let location = folder.to_fs_path(dir);
         match location.symlink_metadata() {
             Ok(meta) if meta.is_dir() => {}
-            Ok(_) => return Err(format!("'{folder}' is no folder in the lane")),
+            Ok(_) => return Err(format!("'{folder}' is not a folder in the lane")),
             Err(_) => std::fs::create_dir(&location).map_err(|e| format!("'{folder}': {e}"))?,
         }
     }
     match path.to_fs_path(dir).symlink_metadata() {
-        Ok(_) => Err("the lane has something of that name".to_owned()),
+        Ok(_) => Err("the lane already has this name".to_owned()),
         Err(_) => Ok(()),
     }
 }

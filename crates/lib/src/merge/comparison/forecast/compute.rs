@@ -110,7 +110,7 @@ impl PendingPair<'_> {
             result: match (self.path_conflicts, self.common) {
                 (Some(path_conflicts), _) => PairResult::from_conflicts(path_conflicts),
                 (None, CommonAncestor::Unrelated) => {
-                    PairResult::Unknown { reason: "they have no history in common".into() }
+                    PairResult::Unknown { reason: "they have no common history".into() }
                 }
                 (None, _) => PairResult::Unknown { reason: "git could not merge them".into() },
             },

@@ -69,11 +69,11 @@ pub(crate) fn gather_lanes<'p>(
             groups.insert(lane.base.clone(), base_group(repo, &lane.base)?);
         }
         let Some(Some(group)) = groups.get_mut(&lane.base) else {
-            skip(format!("its base '{}' is gone", lane.base));
+            skip(format!("its base '{}' is missing", lane.base));
             continue;
         };
         let Some(tip) = repo.branch_tip(&lane.kind.branch)? else {
-            skip(format!("its branch {} is gone", lane.kind.branch));
+            skip(format!("its branch {} is missing", lane.kind.branch));
             continue;
         };
         let (tree, fork) = tree_and_fork(repo, group, tip, cache)?;
@@ -149,7 +149,7 @@ impl GatheredLanes<'_> {
         for (subject, dirt) in subjects.into_iter().zip(lane_statuses) {
             let is_on = || repo.is_head_on_branch(&subject.path, &subject.branch);
             let note = match dirt {
-                None => Some("its worktree could not be looked at".to_owned()),
+                None => Some("its worktree could not be inspected".to_owned()),
                 Some(status) if status.is_clean() => None,
                 Some(_) if !is_on() => Some(format!("its worktree is not on {}", subject.branch)),
                 Some(status) => {

@@ -37,7 +37,7 @@ pub struct ConflictAgent {
 #[derive(Debug, thiserror::Error, Explain)]
 pub enum ConflictAgentError {
     /// A number of retries was requested, but no agent resolves conflicts.
-    #[error("--conflict-retries is for an agent, and none is sent at conflicts")]
+    #[error("cannot use --conflict-retries: there is no conflict agent")]
     #[exit(Usage)]
     #[hint("for example: git proq merge --all --conflict-agent claude")]
     NobodyRetries,
@@ -80,7 +80,7 @@ fn configured_agent(project: &Project, dir: &Path) -> Option<ConflictAgent> {
     let name = project.settings.conflict_agent.clone()?;
     if require_installed(&project.layers, &name, dir).is_err() {
         project.listener.warn(format!(
-            "there is no program for merge.conflict_agent '{name}'; conflicts are left to you"
+            "the program of merge.conflict_agent '{name}' is not installed; conflicts are left to you"
         ));
         return None;
     }

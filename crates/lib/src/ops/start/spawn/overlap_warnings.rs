@@ -24,7 +24,7 @@ pub(super) fn warn_of_overlapping_lanes(project: &Project, plan: &LanePlan<'_>) 
     let lanes = match result {
         Ok(lanes) => lanes,
         Err(e) => {
-            let text = format!("which lanes are at work in the scope too is not known: {e}");
+            let text = format!("cannot tell which lanes work in the same scope: {e}");
             return project.listener.warn(text);
         }
     };
@@ -48,14 +48,14 @@ fn describe_overlap(overlapping: &OverlappingLane) -> String {
             let names = list_paths(files);
             let names_suffix = if names == *glob { String::new() } else { format!(" ({names})") };
             if *is_busy {
-                format!("lane '{lane}' is at work in {glob} too{names_suffix}")
+                format!("lane '{lane}' also works in {glob}{names_suffix}")
             } else {
-                format!("lane '{lane}' has work in {glob} that has not landed{names_suffix}")
+                format!("lane '{lane}' has unmerged work in {glob}{names_suffix}")
             }
         }
         ScopeOverlap::Scope(other_glob) => {
             let activity =
-                if *is_busy { "is at work with the scope" } else { "has not landed and has the scope" };
+                if *is_busy { "is working with the scope" } else { "is not merged and has the scope" };
             let overlap_text =
                 if other_glob == glob { " too".to_owned() } else { format!(", which meets {glob}") };
             format!("lane '{lane}' {activity} {other_glob}{overlap_text}")

@@ -221,7 +221,7 @@ mod tests {
         let error = refusal(SpawnRequest { checks: vec![" ".to_owned()], ..SpawnRequest::default() });
         assert_eq!((error.to_string().as_str(), error.exit_code()), ("--check names no command", 2));
         let error = refusal(SpawnRequest { sparse: true, ..SpawnRequest::default() });
-        let text = "--sparse checks out what the scope names, and there is no scope; nothing was made";
+        let text = "cannot use --sparse: there is no --scope";
         assert_eq!((error.to_string().as_str(), error.exit_code()), (text, 2));
     }
 }

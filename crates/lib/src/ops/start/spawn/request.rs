@@ -59,7 +59,7 @@ pub enum SpawnRequestError {
     #[hint("for example: git proq spawn claude \"implement payments\" --check \"make test-payments\"")]
     BlankCheck,
     /// A sparse checkout was requested without a scope.
-    #[error("--sparse checks out what the scope names, and there is no scope; nothing was made")]
+    #[error("cannot use --sparse: there is no --scope")]
     #[exit(Usage)]
     #[hint("for example: git proq spawn claude \"implement payments\" --sparse --scope src/pay/")]
     SparseWithoutScope,
