@@ -197,7 +197,7 @@ fn deleted_branch_fails_the_run() {
     let script = "git switch -q --detach; git branch -q -D proq/x";
     let out = sandbox.proq(&["spawn", "--wait", "-n", "x", "--", "sh", "-ec", script]);
     insta::assert_snapshot!(out.to_text(), @r"
-    x: failed (branch proq/x is gone)
+    x: failed (branch proq/x is missing)
     --- code 4
     ");
 }

@@ -131,13 +131,13 @@ fn user_config_defines_an_agent() {
     write_user_config(&sandbox, "[agents.tool]\nlike = 'claud'\n");
     insta::assert_snapshot!(sandbox.proq(&["spawn", "tool", "do it"]).to_text(), @r"
     --- stderr
-    error: agents.tool.like (from [ROOT]/home/.config/git-proq/config.toml) cannot be used: there is no agent 'claud'
+    error: cannot use agents.tool.like of [ROOT]/home/.config/git-proq/config.toml: there is no agent 'claud'
     hint: show the known agents: git proq agents --json
     --- code 1
     ");
     insta::assert_snapshot!(sandbox.proq(&["agents"]).to_text(), @r"
     --- stderr
-    error: agents.tool.like (from [ROOT]/home/.config/git-proq/config.toml) cannot be used: there is no agent 'claud'
+    error: cannot use agents.tool.like of [ROOT]/home/.config/git-proq/config.toml: there is no agent 'claud'
     hint: show the known agents: git proq agents --json
     --- code 1
     ");

@@ -238,7 +238,7 @@ impl Windows {
         let _ = self.proq(&["spawn", "--tmux", "-n", "x", self.0.agent, task]).ok();
         self.wait_for_start();
         let state_detail = || sandbox.row("x")["detail"].as_str().unwrap_or_default().to_owned();
-        wait_until("the question", || state_detail().starts_with("needs approval: wants"));
+        wait_until("the question", || state_detail().starts_with("needs approval: asks"));
         assert!(self.proq(&["list"]).ok().contains("running, needs approval"));
         assert!(!sandbox.lane_path("x").join("said.txt").exists());
         wait_until("the end", || {

@@ -82,7 +82,7 @@ fn send_refuses_without_conversation_or_text() {
     insta::assert_snapshot!(sandbox.proq(&["send", "x"]).to_text(), @r#"
     --- stderr
     error: cannot send to lane 'x': no message is queued
-    hint: say what: git proq send x "also handle refunds"
+    hint: send one: git proq send x "also handle refunds"
     --- code 1
     "#);
     assert!(sandbox.proq(&["send", "x", " "]).fails(2).contains("there is nothing to send"));

@@ -15,7 +15,7 @@ fn agent_gets_terminal_and_literal_prompt() {
       [ROOT]/repo/.proq-worktrees/x
     --- stderr
     claude is in a window of tmux there
-    hint: go there: git proq attach x   wait for it: git proq wait x
+    hint: type your message there: git proq attach x   wait for it: git proq wait x
     --- code 0
     ");
     drop(screen.0.read_pipe("up"));
@@ -72,13 +72,12 @@ fn hook_states_are_shown_and_send_is_refused() {
     insta::assert_snapshot!(screen.proq(&["send", "x", "more"]).to_text(), @r"
     --- stderr
     error: cannot send to lane 'x': its agent runs in a tmux window
-    hint: go there: git proq attach x
+    hint: type your message there: git proq attach x
     --- code 1
     ");
     insta::assert_snapshot!(screen.proq(&["attach", "x"]).to_text(), @r"
     --- stderr
     error: cannot attach: not a terminal
-    hint: run it in a terminal
     --- code 1
     ");
     assert_eq!(screen.proq(&["logs", "x"]).ok(), "This run is in a window of tmux: git proq attach x\n");
@@ -143,7 +142,7 @@ fn redispatch_starts_in_a_window() {
     screen.type_last_line("exit 0");
     assert_eq!(screen.proq(&["wait", "x"]).ok(), "x: done\n");
     let out = screen.proq(&["redispatch", "x", "--tmux"]);
-    assert!(out.stderr.contains("hint: go there: git proq attach x"), "{}", out.to_text());
+    assert!(out.stderr.contains("hint: type your message there: git proq attach x"), "{}", out.to_text());
     drop(screen.0.read_pipe("up"));
     screen.type_line("ls > seen.txt; git add seen.txt; git commit -qm seen");
     screen.type_last_line("exit 0");
@@ -175,7 +174,7 @@ fn spawn_without_tmux_creates_nothing() {
     insta::assert_snapshot!(sandbox.output(command).to_text(), @r"
     --- stderr
     error: cannot start the agent in a window: tmux is not installed
-    hint: install it, or leave --tmux out
+    hint: install tmux, or leave --tmux out
     --- code 1
     ");
     assert_eq!(sandbox.lane_leftovers(), [""; 0]);

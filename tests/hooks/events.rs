@@ -20,11 +20,11 @@ fn lists_events_in_order_with_numbers() {
     let _ = sandbox.proq(&["discard", "y"]).ok();
     insta::assert_snapshot!(sandbox.proq(&["events"]).to_text(), @r"
     2026-01-02T03:04:05Z    1  operation 1: spawn
-    2026-01-02T03:04:05Z    2  lane 'x' made from main
+    2026-01-02T03:04:05Z    2  created lane 'x' from main
     2026-01-02T03:04:05Z    3  lane 'x': command started
     2026-01-02T03:04:05Z    4  lane 'x': done
     2026-01-02T03:04:05Z    5  operation 2: spawn
-    2026-01-02T03:04:05Z    6  lane 'y' made from main
+    2026-01-02T03:04:05Z    6  created lane 'y' from main
     2026-01-02T03:04:05Z    7  lane 'y': command started
     2026-01-02T03:04:05Z    8  lane 'y': failed (exit code 1)
     2026-01-02T03:04:05Z    9  operation 3: merge
@@ -64,7 +64,7 @@ fn json_lists_events_with_lane_and_state() {
           "at": "2026-01-02T03:04:05Z",
           "event": "lane.created",
           "lane": "x",
-          "message": "lane 'x' made from main",
+          "message": "created lane 'x' from main",
           "n": 2,
           "state": "idle"
         },
@@ -180,7 +180,7 @@ fn since_and_last_span_rotated_files() {
     assert_eq!(follow.numbers(40), (1..=40).collect::<Vec<_>>());
     assert_eq!(FollowProcess::start(&sandbox, "7").numbers(33), (8..=40).collect::<Vec<_>>());
     insta::assert_snapshot!(sandbox.proq(&["events", "--since", "39"]).to_text(), @r"
-    2026-01-02T03:04:05Z   40  lane 'lane-19' made from main
+    2026-01-02T03:04:05Z   40  created lane 'lane-19' from main
     --- code 0
     ");
     insta::assert_snapshot!(sandbox.proq(&["events", "--since", "40"]).to_text(), @r"
@@ -214,7 +214,7 @@ fn killed_rotation_keeps_numbers_consecutive() {
         assert_eq!(follow.numbers(all.len()), all, "{point}");
         // A reused number would make `--last` skip the event.
         let last = sandbox.proq(&["events", "--last", "1"]).ok();
-        assert!(last.ends_with("lane 'last' made from main\n"), "{point}: {last}");
+        assert!(last.ends_with("created lane 'last' from main\n"), "{point}: {last}");
         sandbox.assert_healthy();
     }
 }

@@ -59,7 +59,7 @@ fn webhook_url_is_not_a_command_line_argument() {
     set_hook(&sandbox, "lane.created", "webhook.sh");
     sandbox.write_in(&sandbox.root(), "home/.config/git-proq/webhook", "https://example.com/secret\n");
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "pay"]).ok();
-    let body = "{\"at\":\"2026-01-02T03:04:05Z\",\"event\":\"lane.created\",\"lane\":\"pay\",\"message\":\"lane 'pay' made from main\",\"n\":2,\"schema\":1,\"state\":\"idle\"}";
+    let body = "{\"at\":\"2026-01-02T03:04:05Z\",\"event\":\"lane.created\",\"lane\":\"pay\",\"message\":\"created lane 'pay' from main\",\"n\":2,\"schema\":1,\"state\":\"idle\"}";
     let curl_options =
         "--silent|--show-error|--fail|--max-time|10|--retry|2|--header|Content-Type: application/json";
     assert_eq!(

@@ -111,16 +111,16 @@ fn gives_up_after_refusal_or_three_tries_and_continues() {
     sandbox.git(&["config", "proq.notify.slack", &server.url]);
     sandbox.git(&["config", "proq.notify.events", "lane.created"]);
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "a"]).ok();
-    let body = serde_json::json!({ "text": "repo: lane 'a' made from main" });
+    let body = serde_json::json!({ "text": "repo: created lane 'a' from main" });
     assert_eq!(server.answer_request("404 Not Found").2, body);
     wait_until_dispatched(&sandbox);
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "b"]).ok();
     for _ in 0..3 {
-        assert_eq!(server.answer_request("500 No").2["text"], "repo: lane 'b' made from main");
+        assert_eq!(server.answer_request("500 No").2["text"], "repo: created lane 'b' from main");
     }
     wait_until_dispatched(&sandbox);
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "c"]).ok();
-    assert_eq!(server.answer_request("200 OK").2["text"], "repo: lane 'c' made from main");
+    assert_eq!(server.answer_request("200 OK").2["text"], "repo: created lane 'c' from main");
     wait_until_dispatched(&sandbox);
     let log = hook_log(&sandbox);
     assert!(

@@ -208,7 +208,7 @@ fn repository_hooks_run_only_after_approval() {
     --- code 1
     "#);
     let _ = sandbox.proq(&["approve", "--yes"]).ok();
-    assert!(sandbox.proq(&["merge", "a"]).fails(1).contains("pre-merge said no: exit code 9"));
+    assert!(sandbox.proq(&["merge", "a"]).fails(1).contains("hook pre-merge refused: exit code 9"));
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "b"]).ok();
     assert_eq!(hook_output(&sandbox), "theirs\n");
     settings("echo changed >> $ROOT/told");

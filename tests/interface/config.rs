@@ -222,8 +222,12 @@ fn names_invalid_settings_files() {
     sandbox.write("proq.toml", "[merge\n");
     insta::assert_snapshot!(sandbox.proq(&["list"]).to_text(), @r"
     --- stderr
-    error: [ROOT]/repo/proq.toml is not valid TOML
-      caused by: TOML parse error at line 1, column 7
+    error: cannot read [ROOT]/repo/proq.toml: it is not valid TOML:
+      TOML parse error at line 1, column 7
+        |
+      1 | [merge
+        |       ^
+      unclosed table, expected `]`
     hint: correct it, or move it away: mv '[ROOT]/repo/proq.toml' '[ROOT]/repo/proq.toml.broken'
     --- code 1
     ");

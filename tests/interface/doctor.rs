@@ -132,7 +132,7 @@ fn prints_and_fixes_findings_line_by_line() {
     error: lane 'x' no longer has a branch; its last commit 81ffb73f still exists: git branch proq/x 81ffb73f
     error: lane 'y' claims to be running, but its supervisor crashed: git proq logs y
     error: other users can read [ROOT]/repo/.git/proq: prompts, logs, saved files: chmod 700 '[ROOT]/repo/.git/proq'
-    warning: branch 'proq/z' belongs to no lane and takes the name 'z': git branch -m proq/z z
+    warning: branch 'proq/z' belongs to no lane and blocks the name 'z': git branch -m proq/z z
     3 wrong, 1 warning; checked 2 lanes, 2 operations, locks and disk
     ");
     assert!(out.stderr.contains("hint: repair 2 of them: git proq doctor --fix"), "{}", out.stderr);
@@ -141,7 +141,7 @@ fn prints_and_fixes_findings_line_by_line() {
     insta::assert_snapshot!(out.stdout.split(", git ").next().unwrap(), @r"
     error: lane 'x' no longer has a branch; its last commit 81ffb73f still exists: git branch proq/x 81ffb73f
       left as it is: you may have deleted it on purpose
-    warning: branch 'proq/z' belongs to no lane and takes the name 'z': git branch -m proq/z z
+    warning: branch 'proq/z' belongs to no lane and blocks the name 'z': git branch -m proq/z z
       left as it is: it may have work
     fixed: lane 'y' claims to be running, but its supervisor crashed
     fixed: others may look into [ROOT]/repo/.git/proq: prompts, logs, files that were set aside
@@ -204,7 +204,7 @@ fn mismatched_worktree_registration_is_an_error() {
     sandbox.sh("mv .proq-worktrees/x/.git-was .proq-worktrees/x/.git");
     edit_record(&sandbox, "x", "worktree_id = \"x\"", "worktree_id = \"w\"");
     let found = assert_unfixable_finding(&sandbox, "lane-worktree", "error");
-    assert!(found["message"].as_str().unwrap().contains("as 'x', the lane says 'w'"), "{found:#?}");
+    assert!(found["message"].as_str().unwrap().contains("is 'x', but the lane's is 'w'"), "{found:#?}");
 }
 
 #[test]

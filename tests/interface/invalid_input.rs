@@ -122,27 +122,27 @@ fn spawn_refuses_invalid_names_with_reason() {
         all.push('\n');
     }
     insta::assert_snapshot!(all, @r"
-    error: '-x' cannot be a lane's name: it looks like an option
-    error: '--force' cannot be a lane's name: it looks like an option
-    error: '../x' cannot be a lane's name: it looks like a path
-    error: 'x/y' cannot be a lane's name: it looks like a path
-    error: 'x.lock' cannot be a lane's name: git does not allow it in a branch name
-    error: 'x..y' cannot be a lane's name: git does not allow it in a branch name
-    error: '@{' cannot be a lane's name: only lower-case letters, digits, '.', '_' and '-' are allowed
-    error: '🚀' cannot be a lane's name: only lower-case letters, digits, '.', '_' and '-' are allowed
-    error: 'X' cannot be a lane's name: only lower-case letters, digits, '.', '_' and '-' are allowed
-    error: '' cannot be a lane's name: it is empty
-    error: '.x' cannot be a lane's name: it must start with a letter or digit
-    error: 'a b' cannot be a lane's name: only lower-case letters, digits, '.', '_' and '-' are allowed
-    error: 'x\ny' cannot be a lane's name: only lower-case letters, digits, '.', '_' and '-' are allowed
-    error: '$(id)' cannot be a lane's name: only lower-case letters, digits, '.', '_' and '-' are allowed
-    error: 'x-preview' cannot be a lane's name: git-proq uses such names itself
-    error: 'batch-1' cannot be a lane's name: git-proq uses such names itself
-    error: 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…' cannot be a lane's name: it is longer than 64 characters
+    error: cannot name a lane '-x': it looks like an option
+    error: cannot name a lane '--force': it looks like an option
+    error: cannot name a lane '../x': it looks like a path
+    error: cannot name a lane 'x/y': it looks like a path
+    error: cannot name a lane 'x.lock': git does not allow it in a branch name
+    error: cannot name a lane 'x..y': git does not allow it in a branch name
+    error: cannot name a lane '@{': only lower-case letters, digits, '.', '_' and '-' are allowed
+    error: cannot name a lane '🚀': only lower-case letters, digits, '.', '_' and '-' are allowed
+    error: cannot name a lane 'X': only lower-case letters, digits, '.', '_' and '-' are allowed
+    error: cannot name a lane '': it is empty
+    error: cannot name a lane '.x': it must start with a letter or digit
+    error: cannot name a lane 'a b': only lower-case letters, digits, '.', '_' and '-' are allowed
+    error: cannot name a lane 'x\ny': only lower-case letters, digits, '.', '_' and '-' are allowed
+    error: cannot name a lane '$(id)': only lower-case letters, digits, '.', '_' and '-' are allowed
+    error: cannot name a lane 'x-preview': git-proq uses such names itself
+    error: cannot name a lane 'batch-1': git-proq uses such names itself
+    error: cannot name a lane 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…': it is longer than 64 characters
     ");
     insta::assert_snapshot!(sandbox.proq(&["spawn", "--empty", "--name", "-x"]).to_text(), @r"
     --- stderr
-    error: '-x' cannot be a lane's name: it looks like an option
+    error: cannot name a lane '-x': it looks like an option
     hint: use lower-case letters, digits, '.', '_' and '-', at most 64: git proq spawn -n my-lane …
     --- code 2
     ");

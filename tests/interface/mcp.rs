@@ -181,9 +181,9 @@ fn agent_outside_its_lane_is_refused() {
         assert_eq!(agent.fails("update_task", json!({ "findings": ["a"] })), text);
         text
     };
-    assert!(refusal(&sandbox.lane_path("x"), Some("y")).contains("this is lane 'x', and PROQ_LANE says 'y'"));
-    assert!(refusal(&sandbox.repo, Some("x")).contains("this is no lane"));
-    assert!(refusal(&sandbox.repo, None).contains("this is no lane"));
+    assert!(refusal(&sandbox.lane_path("x"), Some("y")).contains("PROQ_LANE is 'y', but this is lane 'x'"));
+    assert!(refusal(&sandbox.repo, Some("x")).contains("not inside a lane"));
+    assert!(refusal(&sandbox.repo, None).contains("not inside a lane"));
     assert!(refusal(&sandbox.root().join("home"), None).contains("not a git repository"));
     assert_eq!(sandbox.proq(&["show", "x", "--json"]).json()["report"], Value::Null);
 

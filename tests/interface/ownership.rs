@@ -277,7 +277,7 @@ fn requires_naming_a_bare_repository_if_configured() {
     insta::assert_snapshot!(sandbox.proq_in(&bare, &["list"]).to_text(), @r"
     --- stderr
     error: cannot use the bare repository at [ROOT]/bare.git: safe.bareRepository is 'explicit'; nothing was read or run
-    hint: name it, if you trust it: git --git-dir='[ROOT]/bare.git' proq
+    hint: if you trust it, name it: git --git-dir='[ROOT]/bare.git' proq
     --- code 1
     ");
     let mut command = sandbox.command("git", &sandbox.root().join("home"));

@@ -66,12 +66,12 @@ fn spawn_announces_auto_merge() {
     --- code 0
     ");
     let shown = sandbox.proq(&["show", "x"]).ok();
-    assert!(shown.contains("by itself  lands on main when its run is done\n"), "{shown}");
+    assert!(shown.contains("by itself  merged into main when its run is done\n"), "{shown}");
     assert!(sandbox.proq(&["show", "x", "--json"]).json()["auto_merge"] == true);
     insta::assert_snapshot!(sandbox.proq(&["logs", "x", "--merge"]).to_text(), @r"
     --- stderr
     error: lane 'x' has no automatic merge
-    hint: land it: git proq merge x
+    hint: merge it: git proq merge x
     --- code 1
     ");
     sandbox.write_pipe("go");

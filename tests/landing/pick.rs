@@ -119,7 +119,7 @@ fn refuses_a_lane_that_is_no_attempt() {
     insta::assert_snapshot!(sandbox.proq(&["pick", "alone"]).to_text(), @r"
     --- stderr
     error: cannot pick lane 'alone': it is not one of several attempts
-    hint: land it: git proq merge alone
+    hint: merge it: git proq merge alone
     --- code 1
     ");
     for unknown in ["nobody", "pay", "pay-1@1", "../x", "--", "é\n"] {

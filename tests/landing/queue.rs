@@ -388,7 +388,7 @@ fn shows_stopped_landing() {
     let one = RunningLanding::start_in_check(&sandbox, "one", &[]);
     one.signal(&sandbox, "STOP");
     let two = RunningLanding::start_queued(&sandbox, &["merge", "two"]);
-    assert!(two.stderr_text.contains("which is stopped (Ctrl-Z)"), "{}", two.stderr_text);
+    assert!(two.stderr_text.contains("which is suspended (Ctrl-Z)"), "{}", two.stderr_text);
     assert_eq!(sandbox.proq(&["queue", "--json"]).json()["queue"][0]["stopped"], true);
     assert!(sandbox.proq(&["queue"]).ok().contains("landing, stopped (Ctrl-Z)"));
     // A landing that was stopped and continued while it waited keeps waiting.

@@ -267,10 +267,7 @@ fn resolution_is_undone_and_redone() {
     let _ = sandbox.proq(&["resolve", "clash", "--agent", "good"]).ok();
     let after = refs();
     let log = sandbox.proq(&["op", "log"]).ok();
-    assert!(
-        log.contains("conflict of clash resolved") && log.contains("conflict of clash laid out"),
-        "{log}"
-    );
+    assert!(log.contains("conflict of clash resolved") && log.contains("conflict of clash opened"), "{log}");
     let _ = sandbox.proq(&["undo"]).ok();
     assert_eq!(refs(), before);
     assert_eq!(sandbox.row("clash")["state"], "conflict");

@@ -82,7 +82,7 @@ fn shows_every_lane_with_its_state() {
     same                no-change  command  +0 -1    -        0s   sh -ec true
     --- stderr
     hint: git proq preview good shows it in your checkout
-    hint: git proq merge --all lands 2 lanes
+    hint: git proq merge --all merges 2 lanes
     hint: git proq show bad shows what went wrong
     --- code 0
     ");
@@ -95,17 +95,17 @@ fn does_not_promise_uncertain_landings() {
     let sandbox = Sandbox::new();
     sandbox.run_lane("a", "echo lane > a.txt");
     sandbox.run_lane("b", "echo b > b.txt");
-    assert!(hints(&sandbox).contains("hint: git proq merge --all lands 2 lanes\n"), "{}", hints(&sandbox));
+    assert!(hints(&sandbox).contains("hint: git proq merge --all merges 2 lanes\n"), "{}", hints(&sandbox));
     sandbox.write_in(&sandbox.lane_path("b"), "b.txt", "unsaved\n");
     assert!(hints(&sandbox).contains(done), "{}", hints(&sandbox));
     sandbox.git_in(&sandbox.lane_path("b"), &["checkout", "-q", "b.txt"]);
     sandbox.commit_in_lane("b", "echo b > a.txt");
     assert!(hints(&sandbox).contains(done), "{}", hints(&sandbox));
     let _ = sandbox.proq(&["discard", "--force", "a"]).ok();
-    assert!(hints(&sandbox).contains("hint: git proq merge --all lands 1 lane\n"), "{}", hints(&sandbox));
+    assert!(hints(&sandbox).contains("hint: git proq merge --all merges 1 lane\n"), "{}", hints(&sandbox));
     // An idle lane with commits lands, too.
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "idle"]).ok();
-    assert!(hints(&sandbox).contains("hint: git proq merge --all lands 1 lane\n"), "{}", hints(&sandbox));
+    assert!(hints(&sandbox).contains("hint: git proq merge --all merges 1 lane\n"), "{}", hints(&sandbox));
     sandbox.commit_in_lane("idle", "echo idle > idle.txt");
     let one_done = "hint: 1 lane is done: git proq merge --all --dry-run shows what would be merged\n";
     assert!(hints(&sandbox).contains(one_done), "{}", hints(&sandbox));
@@ -114,7 +114,7 @@ fn does_not_promise_uncertain_landings() {
     sandbox.git(&["config", "proq.merge.strategy", "rebase"]);
     assert!(hints(&sandbox).contains(one_done), "{}", hints(&sandbox));
     sandbox.git(&["config", "--unset", "proq.merge.strategy"]);
-    assert!(hints(&sandbox).contains("hint: git proq merge --all lands 1 lane\n"), "{}", hints(&sandbox));
+    assert!(hints(&sandbox).contains("hint: git proq merge --all merges 1 lane\n"), "{}", hints(&sandbox));
     // Commits whose changes cancel out.
     let none = Sandbox::new();
     none.run_lane("none", "echo 1 > none; git add none; git commit -qm 1; git rm -q none; git commit -qm 2");
@@ -127,7 +127,7 @@ fn does_not_promise_uncertain_landings() {
 fn does_not_promise_landings_that_may_be_blocked() {
     let is_promised = |sandbox: &Sandbox| {
         let stderr = sandbox.proq(&[]).stderr;
-        let lands = stderr.contains("hint: git proq merge --all lands 1 lane\n");
+        let lands = stderr.contains("hint: git proq merge --all merges 1 lane\n");
         let done = "hint: 1 lane is done: git proq merge --all --dry-run shows what would be merged\n";
         assert_ne!(lands, stderr.contains(done), "{stderr}");
         lands

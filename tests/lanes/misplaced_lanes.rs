@@ -197,7 +197,7 @@ fn hint_repairs_lanes_left_behind_by_a_moved_repository() {
     sandbox.repo = sandbox.root().join("moved");
     assert!(sandbox.proq(&["cleanup"]).ok().is_empty());
     let list = sandbox.proq(&["list"]);
-    let reason = "[ROOT]/lanes/x is no longer a worktree: its .git is gone or another";
+    let reason = "[ROOT]/lanes/x is no longer a worktree: its .git is missing or another";
     let warning = format!("warning: lane 'x': {reason}: git worktree repair\n");
     assert!(list.stderr.contains(&warning), "{}", list.to_text());
     run_doctor_commands(&sandbox);
@@ -347,7 +347,7 @@ fn doctor_repairs_lane_reached_through_a_link() {
 fn repairs_lane_that_git_has_no_record_of() {
     let sandbox = sandbox_with_lane();
     sandbox.sh("rm -r .git/worktrees/x");
-    let reason = "git has no record of [ROOT]/repo/.proq-worktrees/x as a worktree any more";
+    let reason = "git no longer has a record of [ROOT]/repo/.proq-worktrees/x as a worktree";
     assert_removed_restored_and_repaired(&sandbox, reason);
     assert_eq!(sandbox.read(".proq-worktrees/x.old/draft"), "draft\n");
 }
@@ -358,7 +358,7 @@ fn repairs_lane_whose_git_file_is_missing_or_replaced() {
     for damage in ["rm .git", "rm .git; git init -q; echo mine > .git/mine"] {
         let sandbox = sandbox_with_lane();
         sandbox.sh_in(&sandbox.lane_path("x"), damage);
-        let reason = "[ROOT]/repo/.proq-worktrees/x is no longer a worktree: its .git is gone or another";
+        let reason = "[ROOT]/repo/.proq-worktrees/x is no longer a worktree: its .git is missing or another";
         assert_removed_restored_and_repaired(&sandbox, reason);
         assert_eq!(sandbox.read(".proq-worktrees/x/draft"), "draft\n");
         if damage.contains("mine") {

@@ -79,7 +79,7 @@ fn warns_about_lanes_with_overlapping_scope() {
     sandbox.commit_in_lane("worked", "echo elsewhere > elsewhere.txt");
     insta::assert_snapshot!(scope_warnings(&sandbox, &["src/pay/"]), @r"
     warning: lane 'refunds' is at work with the scope src/pay/**, which meets src/pay/; they may conflict: git proq matrix
-    warning: lane 'texts' is at work with the scope *.md, which meets src/pay/; they may conflict: git proq matrix
+    warning: lane 'texts' is working with the scope *.md, which meets src/pay/; they may conflict: git proq matrix
     warning: lane 'worked' is not merged and has the scope src/pay/ too; they may conflict: git proq matrix
     ");
     // Overlap is computed from existing files: no text file is in this folder.
@@ -87,7 +87,7 @@ fn warns_about_lanes_with_overlapping_scope() {
     assert_eq!(warnings, "");
     let warnings = scope_warnings(&sandbox, &["api.*", "src/*/api.md"]);
     assert!(
-        warnings.contains("'texts' is at work with the scope *.md, which meets src/*/api.md"),
+        warnings.contains("'texts' is working with the scope *.md, which meets src/*/api.md"),
         "{warnings}"
     );
     let _ = sandbox.proq(&["stop", "--all"]).ok();

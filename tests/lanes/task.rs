@@ -85,7 +85,7 @@ fn report_replaces_earlier_one_unless_invalid() {
         (&["second"].into(), &serde_json::json!([]))
     );
     insta::assert_snapshot!(update(&[]).fails(1), @r"
-    error: the report says nothing; what was reported before stays
+    error: cannot save the report: it is empty; the earlier report is kept
     hint: report only what a person has to know; put long text into a file of the lane
     ");
     let file = sandbox.root().join("report");

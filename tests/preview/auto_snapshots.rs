@@ -364,7 +364,7 @@ fn list_and_doctor_name_restore_command() {
     let _ = sandbox.proq(&["discard", "--force", "idle"]).ok();
     let args: Vec<&str> = command.split(' ').collect();
     let output = sandbox.proq(&args).fails(1);
-    assert!(output.contains("there is no lane 'idle' any more; nothing was changed"), "{output}");
+    assert!(output.contains("lane 'idle' no longer exists; nothing was changed"), "{output}");
     let hint = output
         .lines()
         .find_map(|line| line.strip_prefix("hint: apply it to the current checkout: "))

@@ -265,7 +265,7 @@ fn record_naming_user_folder_deletes_nothing() {
     let sandbox = used_sandbox();
     sandbox.sh("mkdir ../mine; echo m > ../mine/m; cd .git/proq/trash/thrown-*; sed -i \"s|^worktree = .*|worktree = '$ROOT/mine'|\" trash.toml");
     let out = sandbox.proq_at(&day(40), &["gc"]);
-    assert!(out.stderr.contains("which git-proq did not make"), "{out:?}");
+    assert!(out.stderr.contains("which git-proq did not create"), "{out:?}");
     assert_eq!(sandbox.sh("cat ../mine/m"), "m");
 }
 

@@ -398,7 +398,7 @@ fn submodules_stay_unchanged_with_submodule_recurse() {
     for (args, has_note) in [(&["preview", "one"][..], true), (&["preview", "--back"], false)] {
         let out = sandbox.proq(args);
         assert_eq!(
-            out.stderr.contains("the folder of submodule lib stays as it is"),
+            out.stderr.contains("the folder of submodule lib is unchanged"),
             has_note,
             "{}",
             out.stderr

@@ -299,7 +299,7 @@ fn outside_worktree_hints_how_to_name_one() {
     sandbox.sh_in(&sandbox.root(), "echo work > bare.proq-worktrees/one/a.txt");
     let _ = sandbox.proq_in(&bare, &["discard", "--force", "one"]).ok();
     let text = sandbox.proq_in(&bare, &["snap", "restore", "2026"]).fails(1);
-    assert!(text.contains("this is no worktree"), "{text}");
+    assert!(text.contains("not inside a worktree"), "{text}");
     assert!(text.contains("git worktree list"), "{text}");
 }
 

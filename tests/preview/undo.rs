@@ -145,13 +145,13 @@ fn refused_redo_names_the_undo_itself() {
     insta::assert_snapshot!(assert_refused(&sandbox, &["op", "redo"]), @r"
     --- stderr
     error: cannot redo operation 4: 'main' has moved to 6fb07932 since; nothing was changed
-    hint: see what it did: git proq op show 4
+    hint: show what it did: git proq op show 4
     --- code 1
     ");
     insta::assert_snapshot!(assert_refused(&sandbox, &["op", "redo", "--dry-run"]), @r"
     --- stderr
     error: cannot redo operation 4: 'main' has moved to 6fb07932 since; nothing was changed
-    hint: see what it did: git proq op show 4
+    hint: show what it did: git proq op show 4
     --- code 1
     ");
 }
@@ -384,7 +384,7 @@ fn undo_of_other_sessions_operation_needs_its_number() {
     insta::assert_snapshot!(assert_refused(&sandbox, &["undo"]), @r"
     --- stderr
     error: operation 3 was started in another terminal or by another program: git proq preview one; nothing was changed
-    hint: look at it: git proq op show 3
+    hint: show what it did: git proq op show 3
     hint: undo it anyway: git proq undo 3
     --- code 1
     ");
@@ -395,7 +395,7 @@ fn undo_of_other_sessions_operation_needs_its_number() {
       "error": "operation 3 was started in another terminal or by another program: git proq preview one; nothing was changed",
       "exit": 1,
       "hints": [
-        "look at it: git proq op show 3",
+        "show what it did: git proq op show 3",
         "undo it anyway: git proq undo 3"
       ],
       "schema": 1

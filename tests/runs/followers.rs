@@ -132,7 +132,7 @@ fn changes_end_the_sleep_of_each_follower() {
     let events = Follower::start(&sandbox, &["events", "-f"]);
     sandbox.start_lane("x", "read line < \"$ROOT/go\"; echo said; echo 1 > one; read line < \"$ROOT/on\"");
     assert!(events.lines.next().ends_with("operation 1: spawn"));
-    assert!(events.lines.next().ends_with("lane 'x' made from main"));
+    assert!(events.lines.next().ends_with("created lane 'x' from main"));
     assert!(events.lines.next().ends_with("lane 'x': command started"));
     let log = Follower::start(&sandbox, &["logs", "-f", "x"]);
     let matrix = Follower::start(&sandbox, &["matrix", "--watch", "--json"]);

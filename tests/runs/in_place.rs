@@ -89,7 +89,7 @@ fn file_changed_by_both_stays_uncommitted_and_is_saved() {
     let out = run_in_place(&sandbox, "echo more >> a; echo more >> b; echo more >> loose").ok();
     assert!(
         out.contains(
-            "files that had changes of yours, or were ignored, changed while it ran, and are not committed for it: a, loose; as they were"
+            "files that had changes of yours, or were ignored, changed while it ran and are not committed: a, loose; as they were"
         ),
         "{out}"
     );
@@ -143,7 +143,7 @@ fn files_and_folders_can_swap_places() {
     let out =
         run_in_place(&sandbox, "rm a; mkdir a; echo i > a/i; rm -r d; echo d > d; rm -r mine; echo m > mine")
             .ok();
-    assert!(out.contains("are not committed for it: mine, mine/m"), "{out}");
+    assert!(out.contains("are not committed: mine, mine/m"), "{out}");
     assert_eq!(
         sandbox.git(&["show", "--format=", "--name-status", "--no-renames", "HEAD"]),
         "D\ta\nA\ta/i\nA\td\nD\td/d"
@@ -233,7 +233,7 @@ fn committed_user_changes_are_reported_without_undo() {
 
     let _ = sandbox.proq(&["discard", "x"]).ok();
     let out = run_in_place(&sandbox, "git checkout -q a; rm loose").ok();
-    assert!(out.contains("are not committed for it: a, loose; as they were"), "{out}");
+    assert!(out.contains("are not committed: a, loose; as they were"), "{out}");
     assert_eq!(sandbox.read("a"), "a\n");
     let id = snapshot_before_run(&sandbox);
     sandbox.git(&["checkout", "-q", "b"]);
@@ -241,7 +241,7 @@ fn committed_user_changes_are_reported_without_undo() {
     assert_user_changes_untouched(&sandbox);
     let _ = sandbox.proq(&["discard", "x"]).ok();
     let out = run_in_place(&sandbox, "git add -f .env; git commit -qm secret").ok();
-    assert!(out.contains("changes of yours were committed: .env; no undo"), "{out}");
+    assert!(out.contains("changes of yours were committed: .env; undo cannot separate them"), "{out}");
 }
 
 /// Promise: agent-git/in-place-commit
@@ -254,7 +254,7 @@ fn renamed_user_files_are_not_committed() {
         mv vendor/m moved; echo one > one; cp b b.new; echo more >> b.new; mv b.new b";
     let out = run_in_place(&sandbox, script).ok();
     for path in [".env", "a", "a2", "dir/d and 6 more"] {
-        let list = out.split("are not committed for it: ").nth(1).unwrap().split(';').next().unwrap();
+        let list = out.split("are not committed: ").nth(1).unwrap().split(';').next().unwrap();
         assert!(list.split(", ").any(|name| name == path), "{path}: {out}");
     }
     assert_eq!(sandbox.git(&["show", "--format=", "--name-status", "HEAD"]), "M\t.gitignore\nM\tb\nA\tone");
@@ -409,7 +409,7 @@ fn non_utf8_file_names_are_supported() {
     sandbox.sh(r#"printf mine > "$(printf 'my\377')"; printf 1 > "$(printf 'was\376')"; git add was*; git commit -qm was"#);
     let script = r#"printf 2 > "$(printf 'new\375')"; rm was*; printf 3 >> "$(printf 'my\377')""#;
     let out = run_in_place(&sandbox, script).ok();
-    assert!(out.contains("are not committed for it: "), "{out}");
+    assert!(out.contains("are not committed: "), "{out}");
     let all =
         sandbox.git_bytes(&sandbox.repo, &["show", "--format=", "--name-only", "--no-renames", "-z", "HEAD"]);
     assert_eq!(all, b"new\xfd\0was\xfe\0");

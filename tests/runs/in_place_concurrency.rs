@@ -319,7 +319,7 @@ fn attempt_that_changed_files_is_not_retried() {
         "begin; if [ $n = 1 ]; then busy; exit 1; fi; echo $n >> \"$cd_back/file\"; busy; exit 1",
     );
     let out = sandbox.proq(&["spawn", "--in-place", "--wait", "-n", "x", "claude", "write"]).fails(4);
-    assert!(out.contains("the main checkout is not as it was, and is not put back"), "{out}");
+    assert!(out.contains("the main checkout has changed and is not restored"), "{out}");
     assert_eq!(sandbox.read("file"), "2\n");
     assert!(!sandbox.root().join("notes/3").exists());
 }

@@ -220,7 +220,7 @@ fn commit_made_in_refusing_hook_is_kept() {
     sandbox.write(".git/hooks/pre-commit", hook);
     sandbox.sh("chmod +x .git/hooks/pre-commit");
     let out = super::in_place::run_in_place(&sandbox, "echo more >> b; echo new > new").ok();
-    assert!(out.contains("HEAD has moved meanwhile, so the index is as it was left"), "{out}");
+    assert!(out.contains("HEAD has moved meanwhile, so the index was not changed"), "{out}");
     assert_eq!(status(&sandbox), " M a\n?? loose");
     assert_eq!(sandbox.git(&["show", "--format=%s", "--name-only", "HEAD"]), "theirs\n\nb\nnew");
     assert_user_changes_untouched(&sandbox);

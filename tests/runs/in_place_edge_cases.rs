@@ -136,7 +136,7 @@ fn detects_folder_replaced_by_link_and_ignored_files() {
     let sandbox = sandbox_with_user_changes();
     sandbox.sh("mkdir d e; echo d > d/d; echo e > e/e; git add d e; git commit -qm folders; mkdir -p cache/x; echo /cache >> .git/info/exclude; echo 1 > cache/x/1");
     let output = run_in_place(&sandbox, "rm -r d; ln -s e d; git clean -qfdX").ok();
-    assert!(output.contains("changed while it ran, and are not committed for it: .env, cache"), "{output}");
+    assert!(output.contains("changed while it ran and are not committed: .env, cache"), "{output}");
     assert_eq!(sandbox.git(&["show", "--format=", "--name-status", "--no-renames", "HEAD"]), "A\td\nD\td/d");
 }
 

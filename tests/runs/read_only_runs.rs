@@ -82,7 +82,7 @@ fn list_marks_read_only_lanes_and_next_step() {
     ");
     let out = sandbox.proq(&[]);
     assert!(out.stderr.contains("hint: git proq show how shows its result"), "{}", out.stderr);
-    assert!(out.stderr.contains("hint: git proq merge --all lands 1 lane\n"), "{}", out.stderr);
+    assert!(out.stderr.contains("hint: git proq merge --all merges 1 lane\n"), "{}", out.stderr);
 }
 
 #[test]
@@ -171,13 +171,13 @@ fn starts_only_agents_with_read_permission() {
     insta::assert_snapshot!(sandbox.proq(&["spawn", "--mode", "plan", "--", "true"]).to_text(), @r#"
     --- stderr
     error: cannot use mode plan: it needs an agent with a read-only mode, not a command
-    hint: as in: git proq spawn claude --mode answer "where is the tax computed?"
+    hint: for example: git proq spawn claude --mode answer "where is the tax computed?"
     --- code 2
     "#);
     insta::assert_snapshot!(sandbox.proq(&["spawn", "--mode", "plan", "claude", "x?", "--permission", "edit"]).to_text(), @r#"
     --- stderr
     error: cannot use mode plan: it allows only permission read
-    hint: as in: git proq spawn claude --mode answer "where is the tax computed?"
+    hint: for example: git proq spawn claude --mode answer "where is the tax computed?"
     --- code 2
     "#);
     insta::assert_snapshot!(sandbox.proq(&["spawn", "--mode", "plan", "claude", "x?", "--carry"]).to_text(), @r"

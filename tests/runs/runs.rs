@@ -64,7 +64,7 @@ fn rate_limited_run_is_retried_from_its_start() {
     // The work of the failed tries is kept.
     let detail = shown["runs"][0]["detail"].as_str().unwrap();
     let saved_text = "its commits are saved: git log refs/proq/saved/x-";
-    assert!(detail.contains(saved_text) && detail.contains("kept: git proq snap show "), "{detail}");
+    assert!(detail.contains(saved_text) && detail.contains("saved: git proq snap show "), "{detail}");
     let log = sandbox.proq(&["op", "log"]).ok();
     assert!(log.contains("proq/x ") && !log.contains("records only"), "{log}");
     let log = sandbox.proq(&["op", "log", "--json"]).ok();

@@ -326,7 +326,7 @@ fn lane_with_deleted_branch_fails_and_can_recover() {
     let _ = sandbox.proq(&["spawn", "--wait", "-n", "d", "--", "sh", "-ec", script]).fails(4);
     let own = std::fs::read_to_string(sandbox.root().join("own")).unwrap().trim().to_owned();
     let detail = sandbox.row("d")["detail"].as_str().unwrap().to_owned();
-    assert!(detail.starts_with("branch proq/d is gone; its last commit "), "{detail}");
+    assert!(detail.starts_with("branch proq/d is missing; its last commit "), "{detail}");
     // Nothing was created from it, and nothing is lost.
     assert_eq!(sandbox.git(&["branch", "--list", "proq/d"]), "");
     assert_eq!(std::fs::read_to_string(sandbox.lane_path("d").join("left.txt")).unwrap(), "left\n");

@@ -89,7 +89,7 @@ fn uncreatable_worktree_folder_leaves_nothing() {
     std::fs::write(&worktrees_dir, "in the way").unwrap();
     insta::assert_snapshot!(sandbox.proq(&["spawn", "--empty", "-n", "x"]).to_text(), @r"
     --- stderr
-    error: could not create [ROOT]/repo/.git/worktrees/x
+    error: cannot create [ROOT]/repo/.git/worktrees/x
       caused by: Not a directory (os error 20)
     --- code 1
     ");
@@ -110,7 +110,7 @@ fn unwritable_lane_record_leaves_nothing() {
     let out = sandbox.proq(&["spawn", "--empty", "-n", "x"]);
     insta::assert_snapshot!(out.to_text(), @r"
     --- stderr
-    error: could not create [ROOT]/repo/.git/proq/lanes/x
+    error: cannot create [ROOT]/repo/.git/proq/lanes/x
       caused by: Not a directory (os error 20)
     --- code 1
     ");

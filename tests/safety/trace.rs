@@ -87,7 +87,7 @@ fn trace_of_logged_operation_expires_with_it() {
     assert_eq!(json["trace"].as_array().unwrap().len(), shown.len());
     insta::assert_snapshot!(sandbox.proq(&["op", "show", "1", "--trace"]).fails(1), @"
     error: operation 1 has no trace; only failed and interrupted operations have one
-    hint: see what it did: git proq op show 1
+    hint: show what it did: git proq op show 1
     ");
     let path = sandbox.repo.join(format!(".git/proq/traces/{number}"));
     assert!(path.exists());

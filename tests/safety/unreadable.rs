@@ -150,7 +150,7 @@ fn assert_no_lane_treated_as_missing(output: &str) {
     for wrong in [
         "belongs to no lane",
         "no lane has on record",
-        "never finished",
+        "creation was not completed",
         "git proq cleanup",
         "git branch -m",
         "no lanes yet",
@@ -216,7 +216,7 @@ fn unreadable_worktree_is_not_treated_as_missing() {
                     "{path} {args:?}: {message}"
                 );
                 assert!(
-                    !message.contains("git worktree") && !message.contains("is gone"),
+                    !message.contains("git worktree") && !message.contains("is missing"),
                     "{path} {args:?}: {message}"
                 );
                 assert_eq!(out.code, i32::from(args != ["list"]), "{path} {args:?}: {message}");

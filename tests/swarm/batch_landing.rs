@@ -119,7 +119,7 @@ fn hint_lands_batch_of_renamed_base() {
             insta::assert_snapshot!(merge_batch(&sandbox, more).to_text(), @r"
             --- stderr
             error: cannot merge batch 20260102-030405: its base 'main' no longer exists
-            hint: land it on trunk: git proq merge --batch 20260102-030405 --onto trunk
+            hint: merge it into trunk: git proq merge --batch 20260102-030405 --onto trunk
             --- code 1
             ");
         }

@@ -55,7 +55,7 @@ fn proposed_dependency_is_used_once_approved() {
     warning: not taken: 'b' already says that it needs 'a'
     warning: not taken: there is no task 'nowhere\u{1b}[2J'
     warning: not taken: 'c' cannot wait for itself
-    warning: not taken: 'd' is done, and waits for nothing
+    warning: not taken: 'd' is done and waits for nothing
     warning: not taken: by claude: these tasks depend on each other: a -> c -> b -> a (one of them has to come first: for example, let 'b' not need 'a')
     error: cannot ask whether 1 dependency of claude's may be used: not a terminal; nothing was approved
     hint: approve it as it is: git proq deps --agent claude --yes plan.toml

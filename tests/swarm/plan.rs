@@ -201,11 +201,11 @@ fn refuses_invalid_plans_with_a_hint() {
     --- code 2
     $ plan nothing.toml
     error: cannot find the plan 'nothing.toml'
-    hint: begin one: git proq plan --init
+    hint: create one: git proq plan --init
     --- code 1
     $ plan nothing
     error: cannot find the plan 'nothing'
-    hint: begin one: git proq plan --init
+    hint: create one: git proq plan --init
     --- code 1
     $ plan a.txt
     error: cannot tell the format of plan 'a.txt' from its name

@@ -103,7 +103,8 @@ fn areas_can_be_in_any_folder() {
     sandbox.git(&["config", "--add", "proq.swarm.areas", "billing=../elsewhere"]);
     insta::assert_snapshot!(sandbox.proq(&["plan", "auth"]).fails(1), @r"
     error: cannot use swarm.areas = 'billing=../elsewhere' of git config: expected a list of NAME=FOLDER, each a folder of the repository
-    hint: use the default, 'nothing': unset PROQ_NOTIFY_SLACK
+    hint: show where it is set: git config --show-origin --get-all proq.swarm.areas
+    hint: or use the default, 'nothing': git config --unset-all proq.swarm.areas
     ");
 }
 

@@ -52,11 +52,11 @@ fn selects_a_milestone_by_title() {
     ]), @r"
     $ plan ROADMAP.md --milestone 0.4
     error: ROADMAP.md has no milestone '0.4'
-    hint: what there is: 0.1: A shop that can be looked at, 0.2: Orders, 0.3: Payments
+    hint: milestones: 0.1: A shop that can be looked at, 0.2: Orders, 0.3: Payments
     --- code 1
     $ deps ROADMAP.md --milestone 0.
     error: ROADMAP.md has several milestones that match '0.': 0.1: A shop that can be looked at, 0.2: Orders, 0.3: Payments
-    hint: type more of its title
+    hint: type more of the title
     --- code 1
     $ plan plan.toml --milestone 0.3
     error: cannot use --milestone: only a roadmap has milestones, and this plan is in TOML

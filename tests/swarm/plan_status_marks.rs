@@ -43,7 +43,7 @@ fn ticks_landed_boxes_in_a_commit_on_top() {
     // The batch is not on main yet, and each command that lists lanes reports it.
     assert_eq!(sandbox.read("ROADMAP.md"), ROADMAP);
     let notice = format!("batch {BATCH} is over; what it landed on proq/batch-{BATCH} is not on main yet");
-    let hint = format!("hint: land it on main: git proq merge --batch {BATCH}\n");
+    let hint = format!("hint: merge it into main: git proq merge --batch {BATCH}\n");
     for args in [&[][..], &["list"], &["merge", "--all"], &["merge", "--all", "--dry-run"]] {
         let out = sandbox.proq(args);
         assert!(out.stderr.contains(&notice) && out.stderr.contains(&hint), "{}", out.to_text());

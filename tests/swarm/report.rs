@@ -158,7 +158,7 @@ fn report_selects_latest_or_named_batch() {
     let error = sandbox.proq(&["report"]).fails(1);
     insta::assert_snapshot!(error, @r"
     error: there is no batch yet
-    hint: begin one: git proq swarm PLAN
+    hint: create a plan to run: git proq plan --init
     ");
     let _ = sandbox.proq(&["swarm", "plan.toml", "-q"]).ok();
     let _ = sandbox.proq(&["swarm", "plan.toml", "--new", "-q"]).ok();
@@ -167,8 +167,8 @@ fn report_selects_latest_or_named_batch() {
     assert_eq!(first["batch"], "20260102-030405");
     let error = sandbox.proq(&["report", "nowhere"]).fails(1);
     insta::assert_snapshot!(error, @r"
-    error: there is no batch 'nowhere'; there are 20260102-030405, [ID]
-    hint: see all: git proq status --all
+    error: there is no batch 'nowhere'; existing: 20260102-030405, [ID]
+    hint: list batches: git proq status --all
     ");
     // A report on a removed batch still works.
     let _ = sandbox.proq(&["merge", "--batch", "20260102-030405"]).ok();

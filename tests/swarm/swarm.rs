@@ -129,7 +129,7 @@ fn doctor_reports_leftovers_of_unrecorded_batch() {
     let report = sandbox.proq(&["doctor"]).stdout;
     for finding in [
         "batches/20260102-030405 belongs to a batch whose creation was not completed",
-        "lane 'left' is for left of batch 20260102-030405, which has no record: nobody goes on with it",
+        "lane 'left' is for left of batch 20260102-030405, which has no record: it is not being continued",
         "proq/batch-20260102-030405 is the branch of a batch which has no record",
     ] {
         assert!(report.contains(finding), "{report}");

@@ -238,12 +238,12 @@ fn refuses_unusable_plan_before_creating_anything() {
     sandbox.write("done.yaml", "stories:\n  - id: one\n    title: The first\n    status: done\n");
     let message = sandbox.proq(&["swarm", "done.yaml"]).fails(1);
     assert!(message.contains("cannot run this plan: all of its tasks are done"), "{message}");
-    let (_, hint) = message.split_once("see them: git proq ").unwrap();
+    let (_, hint) = message.split_once("list them: git proq ").unwrap();
     let plan = sandbox.proq(&hint.trim().split(' ').collect::<Vec<_>>()).ok();
     assert!(plan.contains("The first"), "{plan}");
     let _ = sandbox.git(&["switch", "-q", "--detach"]);
     let message = sandbox.proq(&["swarm", "plan.toml"]).fails(2);
-    assert!(message.contains("name it: git proq swarm --base BRANCH"), "{message}");
+    assert!(message.contains("name the branch with --base"), "{message}");
     assert!(!sandbox.repo.join(".git/proq/batches").exists());
 }
 

@@ -94,7 +94,7 @@ fn refuses_to_repeat_plan_that_has_not_landed() {
     let message = sandbox.proq(&["swarm", "plan.toml", "--yes"]).fails(1);
     insta::assert_snapshot!(message, @r"
     error: cannot run this plan: batch 20260102-030405 of it has ended and is not merged into main; nothing was started
-    hint: land it: git proq merge --batch 20260102-030405
+    hint: merge it: git proq merge --batch 20260102-030405
     hint: or show its tasks: git proq status 20260102-030405
     ");
     assert_eq!(recorded_runs(&sandbox).len(), 1);

@@ -35,7 +35,7 @@ fn pre_warm_commands_run_by_scope() {
         (cache("web"), cache("docs"), cache("any")),
         ("all\nnpm\n".into(), "all\n".into(), "all\nnpm\n".into())
     );
-    assert!(out.stderr.contains("lane 'docs' is made ready by `mkdir -p cache"), "{}", out.stderr);
+    assert!(out.stderr.contains("lane 'docs' is set up by `mkdir -p cache"), "{}", out.stderr);
     sandbox.assert_healthy();
 }
 
@@ -104,7 +104,7 @@ fn doctor_findings_are_printed_before_a_plan_runs() {
     sandbox.git(&["branch", "proq/z"]);
     let out = sandbox.proq(&["swarm", "plan.toml", "--yes"]);
     assert_eq!(out.code, 0, "{}", out.stderr);
-    let line = "warning: branch 'proq/z' belongs to no lane and takes the name 'z': git branch -m proq/z z";
+    let line = "warning: branch 'proq/z' belongs to no lane and blocks the name 'z': git branch -m proq/z z";
     assert!(out.stderr.contains(line), "{}", out.stderr);
 }
 

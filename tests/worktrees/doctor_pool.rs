@@ -74,7 +74,7 @@ fn names_setting_that_prevents_reuse() {
     }
     sandbox.git(&["config", "proq.pool.size", "0"]);
     let help = sandbox.proq(&["doctor"]).stderr;
-    assert!(help.contains("since pool.size is 0: git config proq.pool.size 2\n"), "{help}");
+    assert!(help.contains("because pool.size is 0: git config proq.pool.size 2\n"), "{help}");
     sandbox.git(&["config", "proq.pool.size", "2"]);
     assert_eq!(pool_report(&sandbox).1, ["a"]);
     assert_eq!(spawn_and_find_reused_lane(&sandbox, "b").as_deref(), Some("a"));

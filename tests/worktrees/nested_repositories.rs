@@ -162,7 +162,7 @@ fn gc_deletes_nested_repository_once_pushed() {
     );
     let _ = sandbox.proq(&["merge", "one"]).ok();
     assert!(gc_output(&sandbox).contains("work that is nowhere else"));
-    assert!(!sandbox.proq(&["doctor"]).ok().contains("goes with the next cleanup"));
+    assert!(!sandbox.proq(&["doctor"]).ok().contains("is deleted by the next cleanup"));
     sandbox.sh("git -C .git/proq/trash/*/worktree/c.ign push -q \"$PWD\" HEAD:refs/heads/own");
     sandbox.sh(
         "git -C .git/proq/trash/*/worktree/c.ign fetch -q \"$PWD\" '+refs/heads/*:refs/remotes/origin/*'",

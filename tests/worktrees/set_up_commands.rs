@@ -71,7 +71,7 @@ fn failing_command_undoes_lane_and_keeps_log() {
     insta::assert_snapshot!(sandbox.proq(&SPAWN_EMPTY).to_text(), @r"
     --- stderr
     error: cannot set up lane 'x': `echo no network; exit 7` failed (exit code 7): no network; the lane was not created
-    hint: see what it wrote: git proq logs x --setup
+    hint: read its output: git proq logs x --setup
     hint: or add --no-setup to skip it
     --- code 4
     ");

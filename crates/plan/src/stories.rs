@@ -110,7 +110,7 @@ fn find_story_list<'n>(root: &'n SourceNode, entries: &[TableEntry]) -> Result<&
 fn read_story(node: &SourceNode) -> Result<Task, PlanError> {
     node.table_entries("a story", "id, title, status, dependsOn, acceptanceCriteria")?;
     let (id, location) = required_text(node, "id")?;
-    require_valid_id(&id, &location, &format!("it takes {}", ValueKind::Name.describe()))?;
+    require_valid_id(&id, &location, &format!("expected {}", ValueKind::Name.describe()))?;
     let (title, _) = required_text(node, "title")?;
     let mut task = Task::new(id, title.trim().to_owned(), location);
     task.needs = read_needs(node)?;
@@ -184,7 +184,7 @@ fn text_list(node: &SourceNode, keys: &[&str]) -> Result<Vec<(String, SourceLoca
 /// Returns the error for a value of a kind that its key does not take.
 fn kind_error(key: &str, value: &SourceNode, expected: &str) -> PlanError {
     let message = format!("'{key}' of a story is {}", value.value.describe_kind());
-    PlanError::invalid(&value.location, message, format!("it takes {expected}"))
+    PlanError::invalid(&value.location, message, format!("expected {expected}"))
 }
 
 /// Returns whether a story is done, according to `status` or `passes`.

@@ -246,7 +246,7 @@ fn kind_schema(kind: ValueKind, definitions: &mut serde_json::Map<String, Json>)
 fn validate_value(table: &TableSchema, field: &TableField, node: &SourceNode) -> Result<(), PlanError> {
     let invalid = |node: &SourceNode, reason: &str| {
         let message = format!("'{}' of {} is {reason}", field.key, table.noun);
-        Err(PlanError::invalid(&node.location, message, format!("it takes {}", field.kind.describe())))
+        Err(PlanError::invalid(&node.location, message, format!("expected {}", field.kind.describe())))
     };
     match (field.kind, &node.value) {
         (ValueKind::Bool, NodeValue::Bool(_)) => Ok(()),

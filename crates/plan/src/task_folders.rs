@@ -122,7 +122,7 @@ fn read_task(
     let text = layout.read_text(&path)?;
     let mut parsed = prompt_file::parse(&file, &text, task_index)?;
     if let Some((id, location)) = parsed.id.take().filter(|(id, _)| !id.eq_ignore_ascii_case(&folder.id)) {
-        let message = format!("the heading says that this is '{id}', and the folder '{}'", folder.id);
+        let message = format!("the heading names '{id}', but the folder is '{}'", folder.id);
         return Err(PlanError::invalid(&location, message, "give both the same ID"));
     }
     let progress = match layout.read_optional_text(&folder.path.join("STATUS.md"))? {

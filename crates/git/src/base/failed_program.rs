@@ -120,7 +120,7 @@ pub(crate) fn filter_error_line(stderr: &str) -> String {
     let filter_lines = || stderr.lines().filter(|line| !line.trim().is_empty() && !is_from_git(line));
     match filter_lines().find(mentions_error).or_else(|| filter_lines().next()) {
         Some(line) => line.trim().to_owned(),
-        None => first_error_line(stderr, "it said nothing"),
+        None => first_error_line(stderr, "it printed nothing"),
     }
 }
 

@@ -67,7 +67,7 @@ impl FileVersion {
                 mtime_nanos: m.mtime_nsec(),
             })),
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(e) => Err(Error::io("look at", path)(e)),
+            Err(e) => Err(Error::io("inspect", path)(e)),
         }
     }
 }
@@ -173,7 +173,7 @@ impl IndexLock {
                 Err(e) => return Err(Error::io("create", &lock)(e)),
             }
         };
-        let inode = file.metadata().map_err(Error::io("look at", &lock))?.ino();
+        let inode = file.metadata().map_err(Error::io("inspect", &lock))?.ino();
         let mut held = IndexLock {
             dir: dir.to_owned(),
             index_path: index,

@@ -14,7 +14,7 @@ pub(crate) const INDEX_NAME: &str = "index";
 /// could have changed in the same tick. A newer copy would report edited files as clean.
 pub fn copy_with_mtime(from: &Path, to: &Path) -> Result<(), Error> {
     std::fs::copy(from, to).map_err(Error::io("copy the index to", to))?;
-    let time = std::fs::metadata(from).and_then(|m| m.modified()).map_err(Error::io("look at", from))?;
+    let time = std::fs::metadata(from).and_then(|m| m.modified()).map_err(Error::io("inspect", from))?;
     File::options()
         .write(true)
         .open(to)

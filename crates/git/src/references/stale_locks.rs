@@ -30,7 +30,7 @@ pub(crate) struct StaleLocks<'a> {
 impl<'a> StaleLocks<'a> {
     /// Prepares a search for locks that were created since the folder `scratch` was.
     pub fn new(repo: &'a Repo, scratch: &Path) -> Result<StaleLocks<'a>, Error> {
-        let meta = scratch.metadata().map_err(Error::io("look at", scratch))?;
+        let meta = scratch.metadata().map_err(Error::io("inspect", scratch))?;
         // Some file systems do not record the creation time of a folder; the modification time is used then.
         let started_at = meta.created().or_else(|_| meta.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
         // File systems stamp files with the time of the last tick.

@@ -37,8 +37,8 @@ pub fn align_mtimes(repo: &Repo, main_dir: &Path, target_dir: &Path) -> Result<(
     if !is_rewritable || index.untracked().is_some() || source_index.is_sparse() {
         return Ok(());
     }
-    let index_meta = std::fs::metadata(&target_index).map_err(Error::io("look at", &target_index))?;
-    let index_mtime = index_meta.modified().map_err(Error::io("look at", &target_index))?;
+    let index_meta = std::fs::metadata(&target_index).map_err(Error::io("inspect", &target_index))?;
+    let index_mtime = index_meta.modified().map_err(Error::io("inspect", &target_index))?;
     let mut changed = false;
     for (entry, path) in index.entries_mut_with_paths() {
         changed |= align_mtime(&source_index, entry, path, main_dir, target_dir);

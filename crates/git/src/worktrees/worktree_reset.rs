@@ -78,7 +78,7 @@ impl Repo {
     pub(crate) fn restore_baseline(&self, admin: &Path) -> Result<Option<Vec<u8>>, Error> {
         let baseline = admin.join(BASELINE_DIR);
         // Without this check another folder could be emptied.
-        baseline.symlink_metadata().map_err(Error::io("look at", &baseline))?;
+        baseline.symlink_metadata().map_err(Error::io("inspect", &baseline))?;
         for entry in std::fs::read_dir(admin).map_err(Error::io("read", admin))? {
             let entry = entry.map_err(Error::io("read", admin))?;
             let name = entry.file_name();
@@ -244,7 +244,7 @@ impl IndexListing {
                 std::fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
             }
             if !folder.canonicalize().is_ok_and(|real| real == folder) {
-                return Err(Error::io("look at", &folder)(ErrorKind::NotADirectory.into()));
+                return Err(Error::io("inspect", &folder)(ErrorKind::NotADirectory.into()));
             }
         }
         Ok(())
@@ -318,7 +318,7 @@ fn name_kind_and_path(
     folder: &Path,
 ) -> Result<(OsString, FileType, PathBuf), Error> {
     let entry = entry.map_err(Error::io("read", folder))?;
-    let kind = entry.file_type().map_err(Error::io("look at", folder))?;
+    let kind = entry.file_type().map_err(Error::io("inspect", folder))?;
     Ok((entry.file_name(), kind, entry.path()))
 }
 
@@ -352,7 +352,7 @@ impl DefaultModes {
                 executable: new_file_mode("program", 0o777)?,
             })
         };
-        let detected = detect_modes().map_err(Error::io("look at", &probe));
+        let detected = detect_modes().map_err(Error::io("inspect", &probe));
         drop(std::fs::remove_dir_all(&probe));
         detected
     }
@@ -363,7 +363,7 @@ fn apply_mode(path: &Path, mode: u32) -> Result<(), Error> {
     let meta = match path.symlink_metadata() {
         // Two names that the file system treats as one have only one file.
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(()),
-        meta => meta.map_err(Error::io("look at", path))?,
+        meta => meta.map_err(Error::io("inspect", path))?,
     };
     if meta.permissions().mode() & 0o7777 == mode || meta.is_symlink() {
         return Ok(());

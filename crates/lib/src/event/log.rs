@@ -367,7 +367,7 @@ fn read_tail(path: &Path) -> Result<Tail, Error> {
         Err(e) => return Err(Error::io("read", path)(e)),
     };
     let mut bytes = Vec::new();
-    let length = file.metadata().map_err(Error::io("look at", path))?.len();
+    let length = file.metadata().map_err(Error::io("inspect", path))?.len();
     file.seek(SeekFrom::Start(length.saturating_sub(TAIL_BYTES)))
         .and_then(|_| file.read_to_end(&mut bytes))
         .map_err(Error::io("read", path))?;

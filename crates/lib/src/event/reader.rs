@@ -47,7 +47,7 @@ impl<'a> EventReader<'a> {
             return Ok(out);
         };
         if let Some((file, _)) = &self.open_file
-            && is_same_file(file, &current).map_err(Error::io("look at", &path))?
+            && is_same_file(file, &current).map_err(Error::io("inspect", &path))?
         {
             return Ok(out);
         }

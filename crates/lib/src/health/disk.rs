@@ -85,8 +85,7 @@ fn check_file_system(context: &CheckContext<'_>) -> Vec<Finding> {
     let features = match probe_file_system(dir) {
         Ok(found) => found,
         Err(e) => {
-            let message =
-                format!("{} cannot be written to ({e}); lanes can be looked at, not changed", dir.display());
+            let message = format!("{} is not writable ({e}); lanes can be read, not changed", dir.display());
             return vec![Finding::warning("writable", subject, message)];
         }
     };
@@ -103,7 +102,10 @@ fn check_file_system(context: &CheckContext<'_>) -> Vec<Finding> {
         report("locks", "does not keep locks, so two commands at once may undo each other's work");
     }
     if !features.rename_no_replace {
-        report("rename", "cannot rename without replacing, so a file made at the wrong moment may be lost");
+        report(
+            "rename",
+            "cannot rename without replacing, so a file created at the wrong moment may be lost",
+        );
     }
     if !features.hard_links {
         report(
@@ -130,7 +132,7 @@ fn check_free_space(dir: &Path, free: u64) -> Option<Finding> {
     let help = "git proq cleanup";
     match free {
         0..CRITICAL_SPACE_BYTES => {
-            let message = format!("only {text}: commands will stop half-way and take back what they did");
+            let message = format!("only {text}: commands will fail and undo their changes");
             Some(
                 Finding::error("disk-space", subject, message)
                     .with_help(help)

@@ -178,7 +178,7 @@ fn check_registration(
     let name = &lane.name;
     if found.id != lane.kind.worktree_id {
         let message = format!(
-            "git has lane '{name}' on record as '{}', the lane says '{}'",
+            "git's record of lane '{name}' is '{}', but the lane's is '{}'",
             found.id, lane.kind.worktree_id
         );
         out.push(

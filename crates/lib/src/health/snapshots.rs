@@ -42,7 +42,7 @@ fn check_refs(context: &CheckContext<'_>, id: &str, snap: &SnapshotRecord) -> Op
     }
     if !context.project.repo.has_object(commit) {
         let message =
-            format!("the changes kept as snapshot {id} ({}) are gone: git has lost the commit", snap.reason);
+            format!("the changes kept as snapshot {id} ({}) are lost: git has lost the commit", snap.reason);
         return Some(
             Finding::error("snapshot-commit", snapshot_subject(id), message)
                 .with_help(format!(
@@ -84,7 +84,7 @@ fn check_raw_index(context: &CheckContext<'_>, id: &str, snap: &SnapshotRecord) 
         return None;
     }
     let message = format!(
-        "the index kept with snapshot {id} is gone or broken; its files can come back, not what `git add -N` and the like had said"
+        "the index of snapshot {id} is missing or broken; its files can be restored, but not entries of `git add -N`"
     );
     let help = format!("git stash apply {}", snap.snapshot.commit.short());
     Some(
@@ -98,20 +98,27 @@ fn check_raw_index(context: &CheckContext<'_>, id: &str, snap: &SnapshotRecord) 
 fn unrecorded_refs(context: &CheckContext<'_>) -> Vec<Finding> {
     let has_record = |id: &str| context.project.store.layout().snapshot_record(id).exists();
     let unrecorded = context.refs_below("refs/proq/snap/").filter(|(id, _)| !has_record(id));
-    unrecorded.map(|(id, tip)| {
-        let message = format!(
-            "the record of snapshot {id} is gone; the changes are safe, but no command of git-proq finds them"
-        );
-        let apply_command = format!("git stash apply {}", tip.short());
-        let preview = context.preview.as_ref().filter(|open| open.parked_snapshot.as_deref() == Some(id));
-        // The changes belong to the branch that was checked out before the preview.
-        let help = if preview.is_some() { format!("git proq preview --back && {apply_command}") } else { apply_command };
-        Finding::error("snapshot-record", snapshot_subject(id), message).with_help(help).with_left_reason(format!(
-            "once you have the changes, delete it: git update-ref -d {}",
-            SnapshotRecord::ref_name(id)
-        ))
-    })
-    .collect()
+    unrecorded
+        .map(|(id, tip)| {
+            let message = format!(
+                "the record of snapshot {id} is missing; its changes are safe, but git-proq cannot find them"
+            );
+            let apply_command = format!("git stash apply {}", tip.short());
+            let preview = context.preview.as_ref().filter(|open| open.parked_snapshot.as_deref() == Some(id));
+            // The changes belong to the branch that was checked out before the preview.
+            let help = if preview.is_some() {
+                format!("git proq preview --back && {apply_command}")
+            } else {
+                apply_command
+            };
+            Finding::error("snapshot-record", snapshot_subject(id), message).with_help(help).with_left_reason(
+                format!(
+                    "once you have the changes, delete it: git update-ref -d {}",
+                    SnapshotRecord::ref_name(id)
+                ),
+            )
+        })
+        .collect()
 }
 
 /// Finds snapshot folders without a record and without a ref: creating the snapshot was interrupted, or its

@@ -43,7 +43,7 @@ pub(super) fn check(context: &CheckContext<'_>) -> Vec<Finding> {
         .map_or(0, |old| old.expired.len());
     if expired > 0 {
         let message =
-            format!("{expired} of the trash is older than trash.keep says, and goes with the next cleanup");
+            format!("{expired} of the trash is older than trash.keep and is deleted by the next cleanup");
         out.push(Finding::info("trash-expired", "trash", message).with_help("git proq gc"));
     }
     out
@@ -82,13 +82,13 @@ fn check_entry(
     let is_expired = record.removed_at.is_older_than(context.project.settings.trash_keep);
     let is_missing = |saved: &&String| !is_expired && !context.refs.contains_key(*saved);
     if let Some(saved_ref) = record.saved_ref.as_ref().filter(is_missing) {
-        let message = format!("{saved_ref}, which keeps the commits of removed lane '{lane}', is gone");
+        let message = format!("{saved_ref}, which keeps the commits of removed lane '{lane}', is missing");
         let found = Finding::error("saved-ref", subject, message);
         out.push(match record.tip {
             Some(tip) if context.project.repo.has_object(tip) => found
                 .with_help(format!("git branch {lane}-saved {}", tip.short()))
                 .with_left_reason("you may have deleted it on purpose"),
-            _ => found.with_left_reason("its commits are gone from here; another clone may have them"),
+            _ => found.with_left_reason("its commits are lost here; another clone may have them"),
         });
     }
     out

@@ -59,7 +59,7 @@ fn check_branches(context: &CheckContext<'_>) -> Vec<Finding> {
                 );
             }
         } else if !is_known && !context.has_lane(name) && !is_lane_locked(context, name) {
-            let message = format!("branch '{branch}' belongs to no lane and takes the name '{name}'");
+            let message = format!("branch '{branch}' belongs to no lane and blocks the name '{name}'");
             out.push(
                 Finding::warning("branch-without-lane", branch.clone(), message)
                     .with_help(format!("git branch -m {} {}", shell_quote(&branch), shell_quote(name)))
@@ -87,7 +87,8 @@ fn check_registration(context: &CheckContext<'_>, found: &WorktreeRegistration) 
                 .with_left_reason("cleanup checks it for work first"),
         );
     }
-    let message = format!("git has a worktree '{}' on record whose lane and folder are gone", found.id);
+    let message =
+        format!("git has a record of worktree '{}', whose lane and folder no longer exist", found.id);
     let finding = Finding::warning("registration", subject, message);
     Some(if found.locked {
         finding

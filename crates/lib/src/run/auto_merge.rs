@@ -196,7 +196,7 @@ pub fn record_refused_merge<P>(project: &Project, lane: &LaneRecord<P>, reason: 
         }
     });
     let lane = updated.ok().filter(|record| record.is_same_lane(lane));
-    let name = lane.as_ref().map_or("that is gone", |lane| lane.name.as_str());
+    let name = lane.as_ref().map_or("that no longer exists", |lane| lane.name.as_str());
     project.emit(log::EventName::MergeRefused, lane.as_ref(), refusal_message(name, reason));
 }
 

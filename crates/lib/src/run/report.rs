@@ -183,7 +183,7 @@ pub fn validate(report: AgentReport, run: RunNumber) -> Result<ReportRecord, Err
     };
     let texts = || report.status.iter().chain(&report.findings).chain(&report.human_steps);
     if texts().next().is_none() {
-        return refused("says nothing");
+        return refused("is empty");
     }
     if report.findings.len() > MAX_ITEMS_PER_LIST || report.human_steps.len() > MAX_ITEMS_PER_LIST {
         return refused("has more than 100 findings or steps");

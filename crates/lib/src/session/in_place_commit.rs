@@ -81,7 +81,7 @@ impl InPlaceFinisher<'_> {
                 // reversal.
                 let old_head = head.short();
                 self.add_note(format!(
-                    "git failed, and HEAD has moved meanwhile, so the index is as it was left: git log {old_head}.. ({e})"
+                    "git failed, and HEAD has moved meanwhile, so the index was not changed: git log {old_head}.. ({e})"
                 ));
                 return Ok(());
             }

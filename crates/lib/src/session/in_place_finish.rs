@@ -180,7 +180,7 @@ impl<'a> InPlaceFinisher<'a> {
         if !paths.is_empty() {
             let (names, hint) = (error::list_paths(paths), self.baseline_hint(paths));
             self.add_note(format!(
-                "files that had changes of yours, or were ignored, changed while it ran, and are not committed for it: {names}{hint}"
+                "files that had changes of yours, or were ignored, changed while it ran and are not committed: {names}{hint}"
             ));
         }
     }
@@ -192,7 +192,7 @@ impl<'a> InPlaceFinisher<'a> {
             self.outcome.changed = true;
             let old_tip = from.short();
             self.add_note(format!(
-                "branch {branch} is gone; it was at {old_tip}: git branch {branch} {old_tip}"
+                "branch {branch} is missing; it was at {old_tip}: git branch {branch} {old_tip}"
             ));
             return Ok(());
         };

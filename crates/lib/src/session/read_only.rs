@@ -169,9 +169,9 @@ pub fn create_guest_lane(
     lane.save(&Layout::lane_record_in(&draft))?;
     fail_points::hit("look.drafted");
     let lane_dir = layout.lane(&name);
-    rename_no_replace(&draft, &lane_dir).map_err(Error::io("make", &lane_dir))?;
+    rename_no_replace(&draft, &lane_dir).map_err(Error::io("create", &lane_dir))?;
     sync_dir(&layout.lanes())?;
-    let message = format!("lane '{name}' made for {}", purpose_phrase(request.purpose));
+    let message = format!("created lane '{name}' for {}", purpose_phrase(request.purpose));
     project.emit(log::EventName::LaneCreated, Some(&lane), message);
     Ok((lane, lock))
 }

@@ -99,7 +99,7 @@ fn reports_errors_with_location_and_fix() {
     .map(error_text_of_task)
     .concat();
     insta::assert_snapshot!(errors, @r"
-    tasks/a/A-1/PROMPT.md:1:1: the heading says that this is 'A-7', and the folder 'A-1'
+    tasks/a/A-1/PROMPT.md:1:1: the heading names 'A-7', but the folder is 'A-1'
       give both the same ID
     tasks/a/A-1/PROMPT.md:1:1: there is no size 'XL'
       write S, M or L

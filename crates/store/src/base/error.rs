@@ -46,7 +46,7 @@ pub enum Error {
     /// A record has contents that git-proq does not write.
     #[error("cannot read the record {}", path.display())]
     #[hint(if is_active_journal(path), with = [journal_hint(path)])]
-    #[hint(else, "look at it, and set it aside if it is lost: {}", rename_command(path, "broken"))]
+    #[hint(else, "if it is lost, move it away: {}", rename_command(path, "broken"))]
     Broken {
         /// Path of the record.
         path: PathBuf,

@@ -105,7 +105,7 @@ impl<S: JournalStep> Journal<S> {
             drop(std::fs::remove_dir_all(scratch.path()));
             return Ok(None);
         };
-        let length = file.metadata().map_err(Error::io("look at", &path))?.len();
+        let length = file.metadata().map_err(Error::io("inspect", &path))?.len();
         Ok(Some(Journal {
             file,
             path,
@@ -227,7 +227,7 @@ impl<S: JournalStep> Journal<S> {
         }
         // An incomplete line would be ignored and corrupt the next one. If it could not be removed earlier,
         // it is removed now.
-        if self.file.metadata().map_err(Error::io("look at", &self.path))?.len() != self.complete_lines_len {
+        if self.file.metadata().map_err(Error::io("inspect", &self.path))?.len() != self.complete_lines_len {
             self.file.set_len(self.complete_lines_len).map_err(Error::io("write", &self.path))?;
         }
         if let Err(e) = self.file.write_all(&bytes) {

@@ -92,7 +92,7 @@ fn lock_scratch_dir(layout: &Layout, dir: &Path) -> Result<Option<ScratchDir>, E
         Err(TryLockError::WouldBlock) => return Ok(None),
         Err(TryLockError::Error(e)) => return Err(Error::io("lock", dir)(e)),
     }
-    let locked_meta = alive.metadata().map_err(Error::io("look at", dir))?;
+    let locked_meta = alive.metadata().map_err(Error::io("inspect", dir))?;
     let is_same_dir =
         dir.symlink_metadata().is_ok_and(|m| (m.dev(), m.ino()) == (locked_meta.dev(), locked_meta.ino()));
     Ok(is_same_dir.then(|| {

@@ -126,7 +126,7 @@ impl PostCommitHook {
         let program_path = project.git_proq_path()?;
         self.check_installable(&project.repo)?;
         let folder = self.path.parent().unwrap_or(&self.path);
-        std::fs::create_dir_all(folder).map_err(lane::Error::io("make", folder))?;
+        std::fs::create_dir_all(folder).map_err(lane::Error::io("create", folder))?;
         let backup_fingerprint = match self.state {
             HookState::Installed | HookState::Chained => return Ok(()),
             HookState::Missing => None,

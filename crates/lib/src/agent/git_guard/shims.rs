@@ -32,7 +32,7 @@ pub(super) fn write_shims(
     repository_hooks: &[String],
 ) -> Result<(), Error> {
     let program = Layout::git_guard_program(guard_dir);
-    let link_error = |e: std::io::Error| lane::Error::io("make", &program)(e);
+    let link_error = |e: std::io::Error| lane::Error::io("create", &program)(e);
     // A hard link survives an update that removes the program's path. A symbolic link across file systems
     // does not.
     std::fs::hard_link(program_path, &program)

@@ -20,7 +20,7 @@ pub(crate) const PLACEHOLDERS: &[(&str, &str)] = &[
     ("model", "the model's name"),
     ("plugin", "the file of this name that the profile has"),
     ("plugin_url", "the same as an address"),
-    ("prompt", "what the agent is told"),
+    ("prompt", "the agent's prompt"),
     ("prompt_file", "the file that holds it"),
     ("records_dir", "a folder of the lane's that stays between runs"),
     ("run_dir", "a folder for this run only"),

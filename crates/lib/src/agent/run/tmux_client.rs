@@ -99,7 +99,7 @@ fn bind_socket(watch: &RunWatcher<'_>) -> Result<UnixListener, Error> {
     // The length of a socket's path is limited, so the socket is bound by its bare file name from inside the
     // folder.
     std::env::set_current_dir(&dir).map_err(failed("enter"))?;
-    let bound = UnixListener::bind(Layout::PANE_SOCKET).map_err(failed("make a socket in"));
+    let bound = UnixListener::bind(Layout::PANE_SOCKET).map_err(failed("create a socket in"));
     std::env::set_current_dir(watch.project.repo.command_dir()).map_err(failed("leave"))?;
     Ok(bound?)
 }

@@ -372,8 +372,8 @@ impl RunClassifier<'_> {
         }
         if self.project.repo.branch_tip(&lane.kind.branch)?.is_none() {
             let saved_commit = head_ownership::save_last_commit(self.project, lane)?;
-            let saved_note = saved_commit.map(|last| format!("; its last commit {} is kept", last.short()));
-            let reason = format!("branch {} is gone{}", lane.kind.branch, saved_note.unwrap_or_default());
+            let saved_note = saved_commit.map(|last| format!("; its last commit {} is saved", last.short()));
+            let reason = format!("branch {} is missing{}", lane.kind.branch, saved_note.unwrap_or_default());
             return Ok(failed(outcome.class, reason));
         }
         if let Some(head_problem) = head_ownership::move_branch_to_head(self.project, lane)? {
@@ -400,7 +400,7 @@ impl RunClassifier<'_> {
             has_uncommitted_work = !status_query::status(&self.project.repo, &lane.path, true)?.is_clean();
         }
         let Some(tip) = self.project.repo.branch_tip(&lane.kind.branch)? else {
-            return Ok(failed(outcome.class, format!("branch {} is gone", lane.kind.branch)));
+            return Ok(failed(outcome.class, format!("branch {} is missing", lane.kind.branch)));
         };
         if succeeded && tip == lane.start && !has_uncommitted_work {
             outcome.state = RunState::NoChange;

@@ -99,7 +99,7 @@ impl<'a> ActiveTask<'a> {
     pub(crate) fn prepare_folder(&self) -> Result<(), Error> {
         let status_path = self.lane.path.join(self.folder.path_in_worktree(STATUS_FILE));
         // Temporary files of a killed process.
-        remove_temp_files_of(&status_path).map_err(lane::Error::io("look beside", &status_path))?;
+        remove_temp_files_of(&status_path).map_err(lane::Error::io("inspect the folder of", &status_path))?;
         self.folder.exclude_from_commits(&self.project.repo, self.exclusions())?;
         let current_text = self.folder.read_text(STATUS_FILE)?;
         if current_text.as_deref().is_some_and(|text| TaskProgress::parse(text).boxes_total() > 0) {
@@ -221,7 +221,7 @@ impl<'a> ActiveTask<'a> {
                 if self.folder.read_text(STATUS_FILE)?.as_ref()
                     != Some(&self.status_text_before(run.number)) =>
             {
-                Some(format!("its {STATUS_FILE} is as it was before"))
+                Some(format!("its {STATUS_FILE} is unchanged"))
             }
             RevertOutcome::Unchanged => None,
         };

@@ -55,13 +55,13 @@ impl LaneFolderFault {
             }
             LaneFolderFault::NotAFolder(file_kind) => format!("{path} is {file_kind}, not a folder"),
             LaneFolderFault::Unrecorded(true) => {
-                format!("git has no record of {path} as a worktree any more")
+                format!("git no longer has a record of {path} as a worktree")
             }
             LaneFolderFault::Unrecorded(false) => {
                 format!("git does not list {path} as a worktree; move it away if it is yours")
             }
             LaneFolderFault::Unlinked(_) => {
-                format!("{path} is no longer a worktree: its .git is gone or another")
+                format!("{path} is no longer a worktree: its .git is missing or another")
             }
             LaneFolderFault::RecordMismatch => format!("{path} and git's record of it name different places"),
             LaneFolderFault::Unreadable(folder) => {

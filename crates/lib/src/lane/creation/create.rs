@@ -306,7 +306,7 @@ impl LaneCreation<'_, '_> {
                 project.listener.warn(format!("the repository's post-checkout hook failed: {e}"));
             }
         });
-        let message = format!("lane '{}' made from {}", lane.name, lane.base);
+        let message = format!("created lane '{}' from {}", lane.name, lane.base);
         self.op.emit(log::EventName::LaneCreated, Some(&lane), message);
         Ok(lane)
     }

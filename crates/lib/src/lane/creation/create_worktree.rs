@@ -60,7 +60,7 @@ impl Step for CreateWorktree {
     }
 
     fn log_line(&self) -> Option<String> {
-        Some(format!("{}: made", self.dir.display()))
+        Some(format!("{}: created", self.dir.display()))
     }
 
     /// Fails if another process has created the folder first; a later failure removes the worktree again.

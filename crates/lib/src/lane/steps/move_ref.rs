@@ -93,8 +93,8 @@ impl Step for MoveRef {
         }
         let tip = forecast.tip_of(undo, &self.name)?;
         if tip != self.new && tip != self.old {
-            let reason =
-                tip.map_or_else(|| "it is gone".to_owned(), |tip| format!("it is at {}", tip.short()));
+            let reason = tip
+                .map_or_else(|| "it no longer exists".to_owned(), |tip| format!("it is at {}", tip.short()));
             return Err(git::Error::RefNotMoved { ref_name: self.name.clone(), reason }.into());
         }
         forecast.ref_tips.insert(self.name.clone(), self.old);

@@ -50,7 +50,7 @@ impl Step for WriteRecord {
         let lane = self.path.parent()?.file_name()?.to_string_lossy();
         let clause = match summarized.move_managed_branch() {
             true => format!("conflict of {lane} resolved"),
-            false => format!("resolving of {lane} given up"),
+            false => format!("resolution of {lane} aborted"),
         };
         Some(Effect::Exclusive { rank: 0, clause })
     }

@@ -119,7 +119,7 @@ pub(crate) fn reuse_folder(
         }
         // A partly moved folder is back in its entry, or the new lane has lost its own folder.
         if !new.dir.join(".git").exists() {
-            return Err(Error::io("make", new.dir)(ErrorKind::NotFound.into()));
+            return Err(Error::io("create", new.dir)(ErrorKind::NotFound.into()));
         }
     }
     Ok(None)

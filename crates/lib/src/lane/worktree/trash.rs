@@ -240,7 +240,7 @@ pub fn find_expired(project: &Project) -> Result<ExpiryScan, Error> {
                 let outside = record.current_path.clone().filter(|w| !is_part_of_entry(w, &dir));
                 if let Some(unknown) = outside.as_ref().filter(|w| !has_sibling_name(w)) {
                     let reason =
-                        format!("its record names {}, which git-proq did not make", unknown.display());
+                        format!("its record names {}, which git-proq did not create", unknown.display());
                     expired.retained.push(RetainedItem { name, reason, remedy_command: None });
                 } else if let Some(retained_entry) = retained_for_unreadable(&project.repo, &dir, &record)
                     .or_else(|| retained_for_nested_repo(&project.repo, &dir, record.current_path.as_deref()))

@@ -164,7 +164,7 @@ fn ensure_worktrees_dir(project: &Project) -> Result<PathBuf, Error> {
     let dir = project.checks_dir().ok_or(Error::NoHomeDir)?;
     let repo = project.repo.common_dir();
     create_private_dir(&dir)?;
-    let dir = dir.canonicalize().map_err(store::Error::io("look at", &dir))?;
+    let dir = dir.canonicalize().map_err(store::Error::io("inspect", &dir))?;
     // Inside the repository, a check would find the modules and settings of the surrounding checkout, and
     // could pass for the wrong reason.
     if dir.starts_with(repo) || project.repo.main_worktree().is_some_and(|main| dir.starts_with(main)) {

@@ -311,7 +311,7 @@ impl LogTail {
         let length = match std::fs::metadata(&self.path) {
             Ok(meta) => meta.len(),
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(e) => return Err(Error::io("look at", &self.path)(e)),
+            Err(e) => return Err(Error::io("inspect", &self.path)(e)),
         };
         if length == self.offset {
             return Ok(Vec::new());

@@ -315,7 +315,7 @@ pub fn require_base(project: &Project, batch: &BatchRecord) -> Result<(), Error>
     if batch.auto_merge || project.repo.branch_tip(&batch.base)?.is_some() {
         return Ok(());
     }
-    let (id, base, hint) = (batch.id.clone(), batch.base.clone(), landing_hint(project, batch, "land it"));
+    let (id, base, hint) = (batch.id.clone(), batch.base.clone(), landing_hint(project, batch, "merge it"));
     Err(BatchError::BaseMissing { id, base, hint }.into())
 }
 

@@ -470,7 +470,7 @@ fn require_last_batch_landed(project: &Project, tasks: &[BatchTask]) -> Result<(
     if tip == last_batch.start || evidence::is_contained(project, tip, base)? {
         return Ok(());
     }
-    let hint = batch_landing::landing_hint(project, &last_batch, "land it");
+    let hint = batch_landing::landing_hint(project, &last_batch, "merge it");
     let BatchRecord { id, base, .. } = last_batch;
     Err(swarm::Error::from(BatchError::PreviousBatchUnlanded { hint, id, base }).into())
 }

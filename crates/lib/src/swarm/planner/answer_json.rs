@@ -244,7 +244,7 @@ mod tests {
             ),
             (
                 r#"{"id": "a\nb", "title": "A"}"#,
-                r"$.task[0].id: 'id' of a task is 'a\nb' (it takes up to 64 letters, digits, '.', '_' and '-', the first a letter or a digit)",
+                r"$.task[0].id: 'id' of a task is 'a\nb' (expected up to 64 letters, digits, '.', '_' and '-', the first a letter or a digit)",
             ),
             (
                 r#"{"id": "a", "title": "A", "needs": ["c"]}, {"id": "b", "title": "B"}"#,

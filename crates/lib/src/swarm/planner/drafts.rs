@@ -181,7 +181,7 @@ pub fn create_draft(
         match rename_no_replace(&scratch_draft, &draft_dir) {
             Ok(()) => {}
             Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => continue,
-            Err(e) => return Err(lane::Error::io("make", &draft_dir)(e).into()),
+            Err(e) => return Err(lane::Error::io("create", &draft_dir)(e).into()),
         }
         sync_dir(&layout.plan_drafts())?;
         drop(store_lock);

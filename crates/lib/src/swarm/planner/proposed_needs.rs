@@ -281,7 +281,7 @@ mod tests {
         let (accepted, rejected) =
             select_valid_needs(plan, "claude", raw_needs(&[("d", "x/d"), ("x/e", "d")]));
         assert!(accepted.is_empty(), "{accepted:?}");
-        assert_eq!(rejected, ["'d' is done, and waits for nothing", "'d' cannot be named by 'x/e'"]);
+        assert_eq!(rejected, ["'d' is done and waits for nothing", "'d' cannot be named by 'x/e'"]);
     }
 
     #[test]

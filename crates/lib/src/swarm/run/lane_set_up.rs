@@ -106,10 +106,7 @@ impl Runner<'_> {
         if all_commands.is_empty() {
             return Ok(false);
         }
-        self.log_note(
-            &format!("lane '{}' is made ready by {}", lane.name, quote_commands(&all_commands)),
-            &[],
-        )?;
+        self.log_note(&format!("lane '{}' is set up by {}", lane.name, quote_commands(&all_commands)), &[])?;
         let order = LaneSetUpOrder {
             repo_dir: self.project.repo.command_dir().to_owned(),
             lane: lane.clone(),

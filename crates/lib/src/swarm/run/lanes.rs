@@ -190,7 +190,7 @@ impl Runner<'_> {
                 proq_base::interrupt::require_no_signal().map_err(proq_store::Error::from)?;
                 // The worktree does not have its branch checked out: it is in the middle of a merge, or its
                 // HEAD is elsewhere.
-                self.log_note(&format!("lane '{}' is made anew: {e}", lane.name), &[task])?;
+                self.log_note(&format!("lane '{}' is created again: {e}", lane.name), &[task])?;
                 self.remove_lane(&lane.name, true)?;
                 self.create_lane_at(number, task, target, SetUpLevel::Full)
             }

@@ -138,7 +138,7 @@ impl Supervisor<'_> {
         if self.lane.works_in_place() {
             return match in_place_finish::has_in_place_changes(project, &self.lane, &run) {
                 Ok(false) => Ok(run),
-                Ok(true) => Err("the main checkout is not as it was, and is not put back".to_owned()),
+                Ok(true) => Err("the main checkout has changed and is not restored".to_owned()),
                 Err(e) => Err(e.to_string()),
             };
         }

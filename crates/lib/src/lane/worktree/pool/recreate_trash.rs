@@ -33,7 +33,7 @@ impl Step for RecreateTrash {
     }
 
     fn log_line(&self) -> Option<String> {
-        Some(format!("{}/worktree: made anew", self.trash_entry.display()))
+        Some(format!("{}/worktree: created again", self.trash_entry.display()))
     }
 
     fn apply(&self, op: &Operation<'_>, scratch: &Path) -> Result<StepOutcome, Error> {

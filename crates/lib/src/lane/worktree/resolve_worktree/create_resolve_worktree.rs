@@ -48,11 +48,11 @@ impl Step for CreateResolveWorktree {
     }
 
     fn effect(&self, _summarized: &SummarizedSteps<'_>) -> Option<Effect> {
-        Some(Effect::Exclusive { rank: 1, clause: format!("conflict of {} laid out", self.lane) })
+        Some(Effect::Exclusive { rank: 1, clause: format!("conflict of {} opened", self.lane) })
     }
 
     fn log_line(&self) -> Option<String> {
-        Some(format!("{}: made", self.dir.display()))
+        Some(format!("{}: created", self.dir.display()))
     }
 
     /// Returns git's messages about the merge as the result, a `Vec<String>`.
