@@ -5,6 +5,7 @@ mod auto_merge;
 mod auto_merge_status;
 mod concurrent_merges;
 mod conflict_agent;
+mod landing_messages;
 mod landing_order;
 mod landing_refusals;
 mod manual_landing;

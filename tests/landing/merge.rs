@@ -35,7 +35,7 @@ fn lands_lane_as_merge_commit_with_trailers() {
     insta::assert_snapshot!(sandbox.git(&["log", "-1", "--format=%an <%ae>%n%cn%n%B"]), @r"
     Ann Author <ann@example.org>
     Cal Committer
-    Merge lane pay: sh -ec echo pay > pay.txt; git add .; git commit -qm pay
+    Merge lane pay
 
     Proq-Lane: pay
     Proq-Agent: command

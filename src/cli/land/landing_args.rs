@@ -21,6 +21,21 @@ pub(crate) struct LandingArgs {
     /// How they land: merge (a merge commit), rebase (commit by commit), squash (one commit) [default: merge.strategy]
     #[arg(long, value_name = "HOW", value_parser = ["merge", "rebase", "squash"])]
     pub(crate) strategy: Option<String>,
+    /// Land each lane as one commit (same as --strategy squash)
+    #[arg(long, conflicts_with_all = ["strategy", "rebase"])]
+    pub(crate) squash: bool,
+    /// Land each lane commit by commit (same as --strategy rebase)
+    #[arg(long, conflicts_with = "strategy")]
+    pub(crate) rebase: bool,
+    /// Commit message of the landing, for one lane [default: merge.message]
+    #[arg(long, short, value_name = "MSG")]
+    pub(crate) message: Option<String>,
+    /// Edit the commit message of each lane in your editor
+    #[arg(long, conflicts_with = "message")]
+    pub(crate) edit: bool,
+    /// Add your Signed-off-by trailer [default: merge.signoff]
+    #[arg(long)]
+    pub(crate) signoff: bool,
     /// Skip the repository's pre-merge-commit and commit-msg hooks
     #[arg(long)]
     pub(crate) no_verify: bool,
@@ -71,7 +86,12 @@ impl LandingArgs {
             _ => PushChoice::Setting,
         };
         let options = LandingOptions {
-            strategy: self.strategy.as_deref().and_then(MergeStrategy::from_name),
+            strategy: match (self.squash, self.rebase) {
+                (true, _) => Some(MergeStrategy::Squash),
+                (_, true) => Some(MergeStrategy::Rebase),
+                _ => self.strategy.as_deref().and_then(MergeStrategy::from_name),
+            },
+            signoff: self.signoff,
             skip_hooks: self.no_verify,
             keep_lanes: self.no_cleanup,
             extra_checks: self.verify.clone(),
@@ -81,6 +101,7 @@ impl LandingArgs {
             ..LandingOptions::default()
         };
         MergeRequest {
+            message: self.message.clone(),
             conflict_agent,
             conflict_retries: self.conflict_retries,
             current_dir: dir.to_owned(),

@@ -21,7 +21,10 @@ pub(crate) fn run(context: &CommandContext, args: &Merge) -> CommandResult {
         return merge_batch::run(context, &mut project, args, batch_name);
     }
     let request = args.request(&context.dir);
-    let plan = merge::plan(&project, &request)?;
+    let mut plan = merge::plan(&project, &request)?;
+    if args.landing_flags.edit && !args.dry_run {
+        plan.edit_messages(&project)?;
+    }
     let outcome = match &args.plan_token {
         Some(token) => plan.execute_pinned(&project, context, token)?,
         None if args.dry_run => plan.forecast(&project, context)?,

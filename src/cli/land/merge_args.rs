@@ -53,10 +53,10 @@ pub(crate) struct Merge {
     #[arg(value_name = "LANE", add = ArgValueCompleter::new(owned_lane_names))]
     pub(crate) lanes: Vec<String>,
     /// Every lane that is done
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["message", "edit"])]
     pub(crate) all: bool,
     /// All that has landed on the branch of a batch so far, in one step; it lands through a lane of its own, `swarm-BATCH`
-    #[arg(long, value_name = "BATCH", add = ArgValueCompleter::new(batch_ids))]
+    #[arg(long, value_name = "BATCH", conflicts_with = "edit", add = ArgValueCompleter::new(batch_ids))]
     pub(crate) batch: Option<String>,
     /// In which order: best (most of them land), given, fewest-files, oldest
     #[arg(long, value_name = "ORDER", default_value = "best", hide_default_value = true,

@@ -72,7 +72,10 @@ struct PickOutput {
 pub(crate) fn run(context: &CommandContext, args: &Pick) -> CommandResult {
     let project = context.project_for_write()?;
     caller::refuse_lane_agent(args.dry_run)?;
-    let plan = pick::plan(&project, &args.request(&context.dir))?;
+    let mut plan = pick::plan(&project, &args.request(&context.dir))?;
+    if args.landing_flags.edit && !args.dry_run {
+        plan.edit_messages(&project)?;
+    }
     let (group, has_others) = (plan.group.clone(), plan.has_others());
     let has_landed_before = plan.landed_before().is_some();
     if let Some(landed) = plan.landed_before() {

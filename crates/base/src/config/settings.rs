@@ -30,6 +30,8 @@ setting_table! {
         lane_checkout: CheckoutSettings;
         /// Set-up of new lanes.
         set_up: SetUpSettings;
+        /// Messages of the commits by which lanes land.
+        messages: MessageSettings;
         /// Notifications about events.
         notify: NotifySettings;
         /// Reuse of landed lanes' folders.
@@ -192,6 +194,26 @@ setting_table! {
         /// Size in bytes at which a log file is full.
         max_file_size: u64 = "event.rotate", Count(Kibibytes), default "8192", user,
             "how big a file of the event log may get";
+    }
+
+    /// Messages of the commits by which lanes land, and their trailers.
+    #[derive(Default)]
+    MessageSettings {
+        /// Trailer of commits for the agent, as `NAME <ADDRESS>`, with `{agent}` for its name; empty for none.
+        co_author: String = "merge.co_author", Text, default "", repository,
+            "credit the agent in a Co-authored-by trailer, as in {agent} <agents@example.com>; empty for none";
+        /// Template of the whole message, without trailers; empty for subject and body.
+        message: String = "merge.message", Text, default "", repository,
+            "commit message of a landing, with {agent}, {base}, {body}, {commits}, {lane}, {subject} and {title}; empty for subject and body";
+        /// Whether the user's sign-off is added to messages.
+        signoff: bool = "merge.signoff", BOOLEAN, default "false", user,
+            "add your Signed-off-by trailer to the commits of a landing";
+        /// Template of the subject line; empty for the usual one.
+        subject: String = "merge.subject", Text, default "", repository,
+            "subject of the commits of a landing, as in feat({lane}): {title}, with the placeholders of merge.message; empty for the usual one";
+        /// Whether messages name the lane and its agent in trailers.
+        trailers: bool = "merge.trailers", BOOLEAN, default "true", repository,
+            "name the lane and its agent in trailers of the commits of a landing";
     }
 
     /// Settings of notifications about events.

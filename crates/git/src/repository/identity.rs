@@ -7,7 +7,7 @@ use gix::actor::{Signature, SignatureRef};
 use gix::bstr::{BString, ByteSlice};
 use jiff::tz::TimeZone;
 
-use crate::Repo;
+use crate::{Error, Repo};
 
 /// Characters that git strips from both ends of a name ("crud" in git's source).
 const CRUD: &[u8] = b".,:;<>\"\\'";
@@ -45,6 +45,15 @@ impl Repo {
     pub fn user_identity(&self) -> Option<String> {
         let author = configured_identity(&self.gix, "author")?;
         Some(format!("{} <{}>", author.name, author.email))
+    }
+
+    /// Returns the committer identity of the user as `Name <address>`, as git determines it.
+    ///
+    /// # Errors
+    /// Fails if git knows no identity.
+    pub fn committer_identity(&self) -> Result<String, Error> {
+        let text = self.git().args(["var", "GIT_COMMITTER_IDENT"]).run()?.trimmed_stdout();
+        Ok(text.rsplit_once('>').map_or_else(|| text.clone(), |(identity, _)| format!("{identity}>")))
     }
 
     /// Returns author and committer with this name and address, and the times that the user's own signatures

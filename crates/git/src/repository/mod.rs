@@ -1,6 +1,7 @@
 //! An opened repository: its directories, settings, attributes, identity and objects.
 
 pub mod attributes;
+pub mod editor;
 pub mod git_dir;
 pub mod head_file;
 pub mod identity;

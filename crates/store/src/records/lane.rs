@@ -15,6 +15,9 @@ use crate::base::clock::{Moment, now};
 use crate::base::record::Record;
 use crate::base::run_number::RunNumber;
 
+/// Agent of a lane in which a command works instead.
+pub const COMMAND_AGENT: &str = "command";
+
 /// Method by which a lane's commits get onto its base.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

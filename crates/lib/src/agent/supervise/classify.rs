@@ -30,7 +30,7 @@ use crate::event::log;
 use crate::lane;
 use crate::lane::Project;
 use crate::lane::context::head_ownership;
-use crate::lane::inspection::idle_lane;
+use crate::lane::inspection::{commit_subject, idle_lane};
 use crate::lane::state::crash_reason;
 use crate::run::leftovers::{LeftoversOutcome, commit_leftovers, snapshot_leftovers};
 use crate::session::in_place_finish;
@@ -350,7 +350,8 @@ impl RunClassifier<'_> {
 
     /// Returns the message of the commit for uncommitted work.
     fn commit_message(&self) -> String {
-        format!("{}\n\nLeft uncommitted by the agent of lane {}.\n", self.lane.title, self.lane.name)
+        let note = format!("Left uncommitted by the agent of lane {}.", self.lane.name);
+        commit_subject::commit_message(self.lane, &note)
     }
 
     /// Classifies a run in a lane with a branch: its result is the commits there.

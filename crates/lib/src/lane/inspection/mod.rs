@@ -2,6 +2,7 @@
 
 pub mod attempts;
 pub mod base;
+pub mod commit_subject;
 pub mod evidence;
 pub mod idle_lane;
 pub mod landing_checks;

@@ -79,6 +79,7 @@ impl LandingContext<'_, '_> {
             project,
             onto,
             strategy,
+            options: request,
             verify_signatures,
             run_hooks: !request.skip_hooks,
             merge_hook: &self.merge_hook,

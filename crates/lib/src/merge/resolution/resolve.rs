@@ -325,7 +325,10 @@ pub(crate) fn apply_resolution(
 ) -> Result<ResolvedConflict, Error> {
     operate(project, "resolve", |op| {
         let lane = project.lane(&resolution.lane)?;
-        let message = merge_message(&lane, resolution, resolver);
+        let mut message = merge_message(&lane, resolution);
+        if project.settings.messages.trailers {
+            message.push_str(&format!("\nProq-Lane: {}\nProq-Resolved-By: {resolver}\n", lane.name));
+        }
         let commit =
             NewCommit { tree, parents: &[resolution.lane_tip, resolution.onto_tip], message: &message };
         let commit = commit.write(&project.repo, None)?;
@@ -364,8 +367,8 @@ pub(crate) fn apply_resolution(
     })
 }
 
-/// Returns the merge message: it lists the conflicts, as git's own does, and the resolver.
-fn merge_message(lane: &LaneRecord, resolution: &ResolutionRecord, resolver: &str) -> String {
+/// Returns the merge message: it lists the conflicts, as git's own does.
+fn merge_message(lane: &LaneRecord, resolution: &ResolutionRecord) -> String {
     let mut text = format!("Merge branch '{}' into {}\n", resolution.onto, lane.kind.branch);
     if !resolution.paths.is_empty() {
         text.push_str("\nConflicts:\n");
@@ -373,6 +376,5 @@ fn merge_message(lane: &LaneRecord, resolution: &ResolutionRecord, resolver: &st
             text.push_str(&format!("\t{}\n", path.path));
         }
     }
-    text.push_str(&format!("\nProq-Lane: {}\nProq-Resolved-By: {resolver}\n", lane.name));
     text
 }

@@ -15,6 +15,7 @@ use proq_store::records::lane::LaneRecord;
 use super::lane_examination::LaneExamination;
 use crate::lane;
 use crate::lane::context::head_ownership;
+use crate::lane::inspection::commit_subject::commit_message;
 use crate::lane::inspection::evidence::RemovalEvidence;
 use crate::merge::Error;
 use crate::merge::types::outcome::LaneOutcome;
@@ -105,7 +106,7 @@ impl LaneExamination<'_, '_> {
     fn commit_leftovers(&self) -> Result<Result<Option<String>, lane::Error>, Error> {
         let (project, lane) = (self.project, &self.lane);
         let old_tip = project.repo.branch_tip(&lane.kind.branch)?;
-        let message = format!("{}\n\nLeft uncommitted in lane {}.\n", lane.title, lane.name);
+        let message = commit_message(lane, &format!("Left uncommitted in lane {}.", lane.name));
         if let Err(e) = commit_leftovers(project, lane, &message, self.landing.options.allow_deletions) {
             return Ok(Err(e));
         }

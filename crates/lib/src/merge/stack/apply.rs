@@ -5,7 +5,7 @@ use std::path::Path;
 use proq_base::explain::Explain;
 use proq_git::base::error;
 use proq_git::history::commit::NewCommit;
-use proq_git::merge::pick::PickOutcome;
+use proq_git::merge::pick::{CommitWithParents, PickOutcome};
 use proq_git::merge::tree_merge::TreeMergeOutcome;
 use proq_git::merge::uncommitted::UncommittedWorktree;
 use proq_git::merge::{pick, tree_merge, uncommitted};
@@ -14,10 +14,12 @@ use proq_git::{CommitId, CommitWithTree, TreeId};
 use proq_store::records::lane::MergeStrategy;
 
 use super::commit_hooks::PreMergeCommitHook;
-use super::{commit_hooks, git_options, message};
+use super::message::LaneMessage;
+use super::{commit_hooks, git_options};
 use crate::lane::Project;
 use crate::merge::Error;
 use crate::merge::types::candidate::{Candidate, PendingCommit};
+use crate::merge::types::options::LandingOptions;
 
 /// Context of building a stack: repository, base, strategy and temporary storage.
 #[derive(Clone, Copy)]
@@ -28,6 +30,8 @@ pub struct StackContext<'a> {
     pub onto: &'a str,
     /// Strategy by which the lanes land.
     pub strategy: MergeStrategy,
+    /// Options of the landing, for the messages of its commits.
+    pub options: &'a LandingOptions,
     /// Whether the repository's hooks that can refuse a commit are run.
     pub(crate) run_hooks: bool,
     /// Whether each lane's tip needs a good signature.
@@ -38,6 +42,29 @@ pub struct StackContext<'a> {
     pub scratch: &'a Path,
     /// Store for new objects; none to write them to the repository.
     pub temp_objects: Option<&'a TempObjectStore>,
+}
+
+impl<'a> StackContext<'a> {
+    /// Returns the message source of the commit by which a candidate lands.
+    fn message(
+        self,
+        candidate: &'a Candidate,
+        commits: &'a dyn Fn() -> Result<Vec<CommitWithParents>, Error>,
+    ) -> LaneMessage<'a> {
+        LaneMessage {
+            repo: &self.project.repo,
+            settings: &self.project.settings.messages,
+            options: self.options,
+            onto: self.onto,
+            lane: &candidate.lane,
+            commits,
+        }
+    }
+
+    /// Returns the commits of a candidate that `since` does not contain, oldest first.
+    fn new_commits(self, since: CommitId, candidate: &Candidate) -> Result<Vec<CommitWithParents>, Error> {
+        Ok(self.project.repo.commits_since(since, candidate.tip, self.temp_objects)?)
+    }
 }
 
 /// Outcome of applying a lane to a stack.
@@ -133,7 +160,7 @@ fn apply_by_strategy(
                     return Ok(ApplyOutcome::Vetoed(reason, vec![commit_hooks::NO_VERIFY_HINT.into()]));
                 }
             };
-            let text = message::merge_message(&candidate.lane);
+            let text = context.message(candidate, &|| context.new_commits(since, candidate)).for_merge()?;
             create_commit_with_hooks(context, tree, &[ours.commit, candidate.tip], &text, "merge")
         }
         MergeStrategy::Squash => apply_squashed(context, ours.commit, candidate, since, merged_tree),
@@ -164,7 +191,9 @@ fn apply_with_uncommitted(
     }
     let parents = [ours.commit, candidate.tip];
     let parents = if context.strategy == MergeStrategy::Merge { &parents[..] } else { &parents[..1] };
-    create_commit_with_hooks(context, merged.tree, parents, &message::merge_message(&candidate.lane), "merge")
+    let new_commits = || context.new_commits(ours.commit, candidate);
+    let text = context.message(candidate, &new_commits).for_merge()?;
+    create_commit_with_hooks(context, merged.tree, parents, &text, "merge")
 }
 
 /// Returns the commit that the candidate's part of a lane starts after, if the stack below does not contain
@@ -188,9 +217,7 @@ fn apply_squashed(
     since: CommitId,
     tree: TreeId,
 ) -> Result<ApplyOutcome, Error> {
-    let repo = &context.project.repo;
-    let commits = repo.commits_since(since, candidate.tip, context.temp_objects)?;
-    let text = message::squash_message(repo, &candidate.lane, &commits)?;
+    let text = context.message(candidate, &|| context.new_commits(since, candidate)).for_squash()?;
     create_commit_with_hooks(context, tree, &[ours], &text, "squash")
 }
 
@@ -227,8 +254,7 @@ fn apply_rebased(
     part_start: Option<CommitId>,
 ) -> Result<ApplyOutcome, Error> {
     let repo = &context.project.repo;
-    let lane_commits =
-        repo.commits_since(part_start.unwrap_or(ours.commit), candidate.tip, context.temp_objects)?;
+    let lane_commits = context.new_commits(part_start.unwrap_or(ours.commit), candidate)?;
     // A lane with a merge is not a linear continuation of the base, even if the base is an ancestor of its
     // tip.
     let is_linear = lane_commits.iter().all(|lane_commit| lane_commit.parents.len() == 1);

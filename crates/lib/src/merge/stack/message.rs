@@ -1,73 +1,197 @@
-//! Commit messages of landings: they name the lane, its task, and the authors.
+//! Commit messages of landings: the subject and body of a lane's work, and trailers with the lane and the authors.
 
+use proq_base::config::settings::MessageSettings;
 use proq_git::Repo;
 use proq_git::merge::pick::CommitWithParents;
-use proq_store::records::lane::LaneRecord;
+use proq_store::records::lane::{COMMAND_AGENT, LaneRecord};
 
+use super::message_template::expand;
+use crate::lane::inspection::commit_subject::{commit_subject, commit_title, exceeds_subject};
 use crate::merge::Error;
+use crate::merge::types::options::LandingOptions;
 
-/// Maximum length of a subject line in characters, before lists truncate it.
-const MAX_SUBJECT_CHARS: usize = 72;
-
-/// Returns the message of a merge commit.
-pub(crate) fn merge_message(lane: &LaneRecord) -> String {
-    let mut text = format!("Merge lane {}", lane.name);
-    if lane.name != lane.title.as_str() {
-        text.push_str(": ");
-        text.push_str(&lane.title);
-    }
-    if text.chars().count() > MAX_SUBJECT_CHARS {
-        text = format!("Merge lane {}\n\n{}", lane.name, lane.title);
-    }
-    format!("{text}\n\n{}", trailers(lane, &[]))
+/// Source of the message of the commit by which a lane lands.
+pub(crate) struct LaneMessage<'a> {
+    /// Repository of the lane.
+    pub repo: &'a Repo,
+    /// Templates and trailers.
+    pub settings: &'a MessageSettings,
+    /// Options of the landing, which may have the full message.
+    pub options: &'a LandingOptions,
+    /// Branch that the lane lands on.
+    pub onto: &'a str,
+    /// Record of the lane.
+    pub lane: &'a LaneRecord,
+    /// Returns the lane's commits that the base lacks, oldest first.
+    pub(crate) commits: &'a dyn Fn() -> Result<Vec<CommitWithParents>, Error>,
 }
 
-/// Returns the message of one commit that replaces `commits`, oldest first. A single commit keeps its own
-/// text. Otherwise the subject is the task, or the first subject, followed by all subjects. Authors other
-/// than the user become co-authors.
-pub(crate) fn squash_message(
-    repo: &Repo,
-    lane: &LaneRecord,
-    commits: &[CommitWithParents],
-) -> Result<String, Error> {
-    let mut texts = Vec::new();
-    for commit in commits.iter().filter(|c| c.parents.len() < 2) {
-        texts.push(repo.commit_text(commit.id)?);
-    }
-    let (mut bodies, mut co_authors) = (Vec::new(), Vec::new());
-    for text in &texts {
-        let (body, body_authors) = split_co_authors(&text.message);
-        bodies.push(body);
-        for author in std::iter::once(text.author.clone()).chain(body_authors) {
-            if !co_authors.contains(&author) {
-                co_authors.push(author);
+/// Subject and body of a message, without trailers.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct MessageParts {
+    subject: String,
+    body: String,
+    /// Authors of the lane's commits other than the user, as `Name <address>`.
+    co_authors: Vec<String>,
+}
+
+impl LaneMessage<'_> {
+    /// Returns the message of a merge commit.
+    ///
+    /// # Errors
+    /// [`Error::UnknownPlaceholder`], and errors of git.
+    pub(crate) fn for_merge(&self) -> Result<String, Error> {
+        let (name, title) = (&self.lane.name, commit_title(self.lane));
+        let mut parts = MessageParts { subject: format!("Merge lane {name}"), ..MessageParts::default() };
+        if name != title {
+            let subject = format!("{}: {title}", parts.subject);
+            if exceeds_subject(&subject) {
+                title.clone_into(&mut parts.body);
+            } else {
+                parts.subject = subject;
             }
         }
+        self.format(&parts)
     }
-    co_authors.retain(|author| Some(author) != repo.user_identity().as_ref());
-    let text = match bodies.as_slice() {
-        [body] => body.clone(),
-        all_bodies => {
-            let subject = |body: &String| body.lines().next().unwrap_or_default().to_owned();
-            let subjects: Vec<String> = all_bodies.iter().map(subject).collect();
-            let title = if lane.name == lane.title.as_str() { subjects.first() } else { Some(&lane.title) };
-            let title = title.filter(|h| !h.is_empty()).map_or(lane.name.as_str(), String::as_str);
-            format!("{title}\n\n* {}", subjects.join("\n* "))
+
+    /// Returns the message of one commit that replaces the lane's commits. A single commit keeps its own text.
+    /// Otherwise the subject is the task, or the first subject, followed by all subjects. Authors other than
+    /// the user become co-authors.
+    ///
+    /// # Errors
+    /// As [`LaneMessage::for_merge`].
+    pub(crate) fn for_squash(&self) -> Result<String, Error> {
+        let (mut bodies, mut co_authors) = (Vec::new(), Vec::new());
+        for commit in self.plain_commits()? {
+            let text = self.repo.commit_text(commit.id)?;
+            let (body, body_authors) = split_co_authors(&text.message);
+            bodies.push(body);
+            for author in std::iter::once(text.author).chain(body_authors) {
+                if !co_authors.contains(&author) {
+                    co_authors.push(author);
+                }
+            }
         }
-    };
-    Ok(format!("{}\n\n{}", text.trim_end(), trailers(lane, &co_authors)))
+        co_authors.retain(|author| Some(author) != self.repo.user_identity().as_ref());
+        let (subject, body) = match bodies.as_slice() {
+            [text] => split_subject(text),
+            all => {
+                let subjects: Vec<String> = all.iter().map(|text| split_subject(text).0).collect();
+                let first = subjects.first().filter(|first| !first.is_empty());
+                let title = match (self.lane.name == commit_title(self.lane), first) {
+                    (true, Some(first)) => first.clone(),
+                    _ => commit_subject(self.lane),
+                };
+                (title, list_subjects(&subjects))
+            }
+        };
+        self.format(&MessageParts { subject, body, co_authors })
+    }
+
+    /// Returns the lane's commits that are no merges.
+    fn plain_commits(&self) -> Result<Vec<CommitWithParents>, Error> {
+        let mut commits = (self.commits)()?;
+        commits.retain(|commit| commit.parents.len() < 2);
+        Ok(commits)
+    }
+
+    /// Returns the full message: that of the options, or else the parts in the templates, with trailers.
+    fn format(&self, parts: &MessageParts) -> Result<String, Error> {
+        if let Some(text) = self.options.messages.get(&self.lane.name) {
+            return Ok(text.clone());
+        }
+        let settings = self.settings;
+        let value = |name: &str| self.placeholder_value(name, parts);
+        let subject = match settings.subject.as_str() {
+            "" => parts.subject.clone(),
+            template => expand("merge.subject", template, &value)?,
+        };
+        let with_subject = MessageParts { subject: first_line(&subject), ..parts.clone() };
+        let value = |name: &str| self.placeholder_value(name, &with_subject);
+        let template = match settings.message.as_str() {
+            "" => "{subject}\n\n{body}",
+            template => template,
+        };
+        let text = expand("merge.message", template, &value)?;
+        self.append_trailers(&text, &parts.co_authors)
+    }
+
+    /// Returns the value of a placeholder; empty if the lane has none.
+    fn placeholder_value(&self, name: &str, parts: &MessageParts) -> Result<String, Error> {
+        Ok(match name {
+            "agent" => self.agent().unwrap_or_default().to_owned(),
+            "base" => self.onto.to_owned(),
+            "body" => parts.body.clone(),
+            "commits" => {
+                let subject =
+                    |commit: CommitWithParents| Ok::<_, Error>(self.repo.commit_subject(commit.id)?);
+                let subjects: Result<Vec<_>, _> = self.plain_commits()?.into_iter().map(subject).collect();
+                list_subjects(&subjects?)
+            }
+            "lane" => self.lane.name.to_string(),
+            "subject" => parts.subject.clone(),
+            _ => commit_title(self.lane).to_owned(),
+        })
+    }
+
+    /// Returns the agent of the lane; none for a command.
+    fn agent(&self) -> Option<&str> {
+        self.lane.agent.as_deref().filter(|agent| *agent != COMMAND_AGENT)
+    }
+
+    /// Returns a message with the trailers of the lane: lane and agent, co-authors, sign-off. Trailers at the end
+    /// of the message stay in one block with them.
+    ///
+    /// # Errors
+    /// Fails when a sign-off is requested and git knows no identity.
+    pub(crate) fn append_trailers(&self, message: &str, co_authors: &[String]) -> Result<String, Error> {
+        let settings = self.settings;
+        let mut trailers = Vec::new();
+        if settings.trailers {
+            trailers.push(format!("Proq-Lane: {}", self.lane.name));
+            trailers.extend(self.lane.agent.as_ref().map(|agent| format!("Proq-Agent: {agent}")));
+        }
+        trailers.extend(co_authors.iter().map(|author| format!("Co-authored-by: {author}")));
+        if let (Some(agent), false) = (self.agent(), settings.co_author.is_empty()) {
+            trailers.push(format!("Co-authored-by: {}", settings.co_author.replace("{agent}", agent)));
+        }
+        if self.options.signoff || settings.signoff {
+            trailers.push(format!("Signed-off-by: {}", self.repo.committer_identity()?));
+        }
+        let text = message.trim_end();
+        trailers.retain(|trailer| !text.lines().any(|line| line == trailer));
+        if trailers.is_empty() {
+            return Ok(format!("{text}\n"));
+        }
+        let separator = if ends_with_trailers(text) { "\n" } else { "\n\n" };
+        Ok(format!("{text}{separator}{}\n", trailers.join("\n")))
+    }
 }
 
-/// Returns the trailers of a landing's commit: lane, agent and co-authors, one a line.
-fn trailers(lane: &LaneRecord, co_authors: &[String]) -> String {
-    let mut text = format!("Proq-Lane: {}\n", lane.name);
-    if let Some(agent) = &lane.agent {
-        text.push_str(&format!("Proq-Agent: {agent}\n"));
-    }
-    for author in co_authors {
-        text.push_str(&format!("Co-authored-by: {author}\n"));
-    }
-    text
+/// Returns the subjects as a list, one a line.
+fn list_subjects(subjects: &[String]) -> String {
+    if subjects.is_empty() { String::new() } else { format!("* {}", subjects.join("\n* ")) }
+}
+
+/// Returns the first line that is not empty.
+fn first_line(text: &str) -> String {
+    text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default().to_owned()
+}
+
+/// Splits a message into its first line and the text below.
+fn split_subject(text: &str) -> (String, String) {
+    let (subject, body) = text.split_once('\n').unwrap_or((text, ""));
+    (subject.to_owned(), body.trim_start_matches('\n').trim_end().to_owned())
+}
+
+/// Returns whether the last paragraph of a message, below its subject, consists of trailers.
+fn ends_with_trailers(text: &str) -> bool {
+    let is_trailer = |line: &str| {
+        line.split_once(": ").is_some_and(|(key, _)| {
+            key.contains('-') && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
+        })
+    };
+    text.rsplit_once("\n\n").is_some_and(|(_, last)| last.lines().all(is_trailer))
 }
 
 /// Returns a message without its co-author lines, and the co-authors.
@@ -83,7 +207,7 @@ fn split_co_authors(message: &str) -> (String, Vec<String>) {
 
 #[cfg(test)]
 mod tests {
-    use super::split_co_authors;
+    use super::*;
 
     #[test]
     fn splits_co_authors_from_message() {
@@ -91,5 +215,13 @@ mod tests {
             split_co_authors("subject\n\nbody\n\nCo-Authored-By: A <a@b>\nco-authored-by: C <c@d>\n");
         assert_eq!(text, "subject\n\nbody");
         assert_eq!(co_authors, ["A <a@b>", "C <c@d>"]);
+    }
+
+    #[test]
+    fn recognizes_trailers_at_the_end() {
+        assert!(ends_with_trailers("subject\n\nbody\n\nSigned-off-by: A <a@b>\nProq-Lane: x"));
+        for text in ["subject", "subject\n\nbody", "subject\n\nNote: it works", "Signed-off-by: A <a@b>"] {
+            assert!(!ends_with_trailers(text), "{text}");
+        }
     }
 }

@@ -7,5 +7,6 @@ pub mod git_options;
 pub mod lane_conflicts;
 pub mod lane_stack;
 pub mod message;
+pub mod message_template;
 pub mod order;
 pub mod stack_order;

@@ -14,6 +14,9 @@ use proq_store as store;
 use super::resolve_error::ResolveError;
 use crate::{agent, lane, preview};
 
+/// Names of the placeholders in templates of commit messages, in alphabetical order.
+pub(crate) const PLACEHOLDERS: [&str; 7] = ["agent", "base", "body", "commits", "lane", "subject", "title"];
+
 /// Error of a landing.
 #[derive(Debug, thiserror::Error, Explain)]
 pub enum Error {
@@ -65,6 +68,18 @@ pub enum Error {
         base: String,
         /// Unsupported option.
         option: String,
+    },
+    /// A template of commit messages has a placeholder that does not exist.
+    #[error(
+        "cannot write the commit message: {setting} has the unknown placeholder '{placeholder}'; known are {}",
+        placeholder_list()
+    )]
+    #[hint("see where it is set: git proq config list")]
+    UnknownPlaceholder {
+        /// Setting with the template.
+        setting: &'static str,
+        /// Placeholder, or a single brace.
+        placeholder: String,
     },
     /// The tip of a landed lane is not on its base.
     #[error("lane '{lane}' was merged, but its tip is not on '{base}'; the lane is kept")]
@@ -190,6 +205,11 @@ impl From<Interrupted> for Error {
     fn from(interrupted: Interrupted) -> Error {
         Error::Store(interrupted.into())
     }
+}
+
+/// Lists the placeholders of commit messages.
+fn placeholder_list() -> String {
+    PLACEHOLDERS.map(|name| format!("{{{name}}}")).join(", ")
 }
 
 /// Returns the hint to land these lanes without checks; none without lanes.

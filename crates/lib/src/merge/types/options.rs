@@ -73,6 +73,10 @@ pub struct LandingOptions {
     pub keep_lanes: bool,
     /// Strategy to use instead of the setting.
     pub strategy: Option<MergeStrategy>,
+    /// Full messages of the commits by which lanes land, instead of those of the settings.
+    pub messages: BTreeMap<LaneName, String>,
+    /// Whether the user's sign-off is added to the messages, whatever the setting says.
+    pub signoff: bool,
     /// Whether the repository's hooks that can refuse are skipped.
     pub skip_hooks: bool,
     /// Order in which lanes are stacked.

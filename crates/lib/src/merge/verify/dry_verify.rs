@@ -95,7 +95,7 @@ fn base_tip_and_candidate(repo: &Repo, lane: &LaneRecord) -> Result<Option<(Comm
 /// Returns the context for stacking a lane on its own base.
 fn stack_context<'a>(
     project: &'a Project,
-    options: &LandingOptions,
+    options: &'a LandingOptions,
     lane: &'a LaneRecord,
     merge_hook: &'a PreMergeCommitHook,
     scratch: &'a Path,
@@ -104,6 +104,7 @@ fn stack_context<'a>(
         project,
         onto: &lane.base,
         strategy: options.strategy(&project.settings),
+        options,
         run_hooks: false,
         // The check covers the lane's contents, independent of signatures.
         verify_signatures: false,

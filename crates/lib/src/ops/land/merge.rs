@@ -2,6 +2,7 @@
 
 pub mod conflict_agent;
 pub mod fingerprint;
+pub mod messages;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -49,6 +50,8 @@ pub struct MergeRequest {
     pub lanes: Vec<String>,
     /// Lane as it would be created, for a forecast of its landing, in place of `lanes`.
     pub simulated_lane: Option<Box<LaneRecord>>,
+    /// Message of the commit by which the only lane lands; none for that of the settings.
+    pub message: Option<String>,
     /// Whether the agents of the lanes are stopped when the landing's turn has come.
     pub stop: bool,
     /// Agent that resolves conflicts.
@@ -140,8 +143,13 @@ pub(crate) fn plan_lanes(
         true if request.may_push_prompt => PushMode::MayPrompt,
         true => PushMode::WithoutPrompt,
     };
+    let mut options = options.clone();
+    if let Some(text) = &request.message {
+        let named_lanes = if options.all { &[] } else { &lanes[..] };
+        messages::add_given_message(project, &mut options, named_lanes, text)?;
+    }
     let landing = Landing {
-        options: options.clone(),
+        options,
         given_names: request.lanes.clone(),
         is_simulated: request.simulated_lane.is_some(),
         stopped_lanes: request.stop.then(Vec::new),
@@ -168,6 +176,15 @@ impl MergePlan {
         let on_plan = &|plan: &LandingPlan| reporter.progress(Progress::Landing(plan));
         let report = land_lanes(project, landing, LandingCallbacks { on_turn: &|_| Ok(()), on_plan })?;
         Ok(self.outcome(report, true))
+    }
+
+    /// Lets the user edit the message of each named lane in an editor, before the lanes land.
+    ///
+    /// # Errors
+    /// [`messages::MessageError`], for example if a message is empty, and errors of git.
+    pub fn edit_messages(&mut self, project: &Project) -> Result<(), Error> {
+        let Landing { options, lanes, .. } = &mut self.landing;
+        messages::edit_messages(project, options, lanes)
     }
 
     /// Lands the lanes, ends idle sessions that the user agrees to end, and starts the retries of automatic

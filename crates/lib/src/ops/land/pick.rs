@@ -136,6 +136,17 @@ pub fn plan(project: &Project, request: &PickRequest) -> Result<PickPlan, Error>
 }
 
 impl PickPlan {
+    /// Lets the user edit the message of the attempt in an editor, before it lands.
+    ///
+    /// # Errors
+    /// As [`MergePlan::edit_messages`].
+    pub fn edit_messages(&mut self, project: &Project) -> Result<(), Error> {
+        match &mut self.step {
+            PickStep::Land(plan) => plan.edit_messages(project),
+            PickStep::Landed(_) => Ok(()),
+        }
+    }
+
     /// Returns the outcome of an earlier landing of the attempt; none if it has to land.
     pub fn landed_before(&self) -> Option<&LaneOutcome> {
         match &self.step {
