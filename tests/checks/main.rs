@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod check_isolation;
+mod check_set_up;
 mod exact_merge;
 mod forecast;
 mod landing_checks;

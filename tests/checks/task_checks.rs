@@ -124,6 +124,7 @@ fn base_failure_excuses_landing_but_not_task_check() {
     sandbox.git(&["config", "--add", "proq.verify.commands", "test -e done.txt"]);
     lane_with_checks(&sandbox, "other", "echo other > other.txt", &[]);
     lane_with_checks(&sandbox, "lazy", "echo lazy > lazy.txt", &["test -e done.txt"]);
+    sandbox.git(&["config", "proq.verify.baseFailures", "warn"]);
     let out = sandbox.proq(&["merge", "other", "lazy", "--order", "given", "--json"]);
     assert!(out.stderr.contains("`test -e done.txt` fails on main itself"), "{}", out.stderr);
     assert_red(&sandbox, &out, &["other"], &["lazy"]);

@@ -99,6 +99,9 @@ fn print_comparison(context: &CommandContext, args: &Compare, comparison: &Compa
     }
     ui.print_each("", conflict_grid::conflicting_pair_lines(&comparison.pairs));
     for attempt in attempts {
+        if let CheckStatus::Inconclusive { reason } = &attempt.checks {
+            ui.print_line(format!("{}: {reason}", attempt.lane));
+        }
         let CheckStatus::Failed { command, ended, tail } = &attempt.checks else { continue };
         ui.print_line(format!("{}: `{command}` failed ({ended})", attempt.lane));
         ui.print_tail(tail);

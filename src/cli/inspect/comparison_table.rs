@@ -139,7 +139,7 @@ fn exclusive_files_cell(comparison: &Comparison, attempt: &AttemptSummary) -> St
 fn checks_cell(_: &Comparison, attempt: &AttemptSummary) -> String {
     match &attempt.checks {
         CheckStatus::NoChecks => String::new(),
-        CheckStatus::Unknown => style("not known").dim().to_string(),
+        CheckStatus::Unknown | CheckStatus::Inconclusive { .. } => style("not known").dim().to_string(),
         CheckStatus::Passed => style("passed").green().to_string(),
         CheckStatus::Failed { .. } => style("failed").red().to_string(),
     }

@@ -63,6 +63,9 @@ pub(crate) struct LandingArgs {
     /// Land without the verify.commands and the lanes' own checks
     #[arg(long, conflicts_with = "verify")]
     pub(crate) no_checks: bool,
+    /// Land although a check fails on the base itself, without that check [default: verify.base_failures]
+    #[arg(long, conflicts_with = "no_checks")]
+    pub(crate) ignore_base_failures: bool,
     /// Check up to N states of the landing at the same time
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) jobs: Option<u16>,
@@ -96,6 +99,7 @@ impl LandingArgs {
             keep_lanes: self.no_cleanup,
             extra_checks: self.verify.clone(),
             no_checks: self.no_checks,
+            ignore_base_failures: self.ignore_base_failures,
             jobs: self.jobs.map(usize::from),
             queue_wait: lock_wait_limit(self.lock_timeout),
             ..LandingOptions::default()

@@ -14,7 +14,18 @@ pub(crate) fn print_outcomes(ui: Ui, outcome: &MergeOutcome, approval_note: &str
     for lane in report.stopped.iter().filter(|_| dry_run) {
         ui.print_line(format!("{} the agent of {lane}", green("would stop")));
     }
-    report.lanes.iter().for_each(|outcome| print_lane_outcome(ui, outcome, agent, dry_run));
+    let mut explained_check = None;
+    for outcome in &report.lanes {
+        // Lanes that are refused because of the same check share its output and the hints.
+        let is_explained = outcome.result == Verdict::Refused
+            && outcome.check.is_some()
+            && std::mem::replace(&mut explained_check, outcome.check.as_ref()) == outcome.check.as_ref();
+        if is_explained {
+            ui.print_line(outcome_text(outcome, dry_run));
+        } else {
+            print_lane_outcome(ui, outcome, agent, dry_run);
+        }
+    }
     report.order_notes.iter().for_each(|order_note| ui.dim_status(format!("order: {order_note}")));
     if dry_run {
         print_checks(ui, report);
@@ -48,6 +59,8 @@ fn print_lane_outcome(ui: Ui, outcome: &LaneOutcome, agent: Option<&str>, dry_ru
     }
     if let Some(check) = &outcome.check {
         ui.print_tail(&check.tail);
+    }
+    if outcome.result == Verdict::CheckFailed {
         ui.hint(format!("all that it wrote: git proq logs {} --check", outcome.lane));
     }
     if let (Verdict::Conflict, Some(reason), Some(_)) = (outcome.result, &outcome.message, agent) {

@@ -63,6 +63,14 @@ choices! {
         Osc777 = "osc777",
     }
 
+    /// What a landing does when a check fails on the base itself.
+    BaseFailurePolicy {
+        /// Refuses the landing.
+        Refuse = "refuse",
+        /// Ignores the check with a warning.
+        Warn = "warn",
+    }
+
     /// Content of the files of git-lfs in a new lane.
     LfsContent {
         /// The whole files.

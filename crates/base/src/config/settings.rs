@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::choices::{
-    Autocommit, DesktopNotifier, LandedTaskMarking, LfsContent, SubmoduleMode, UncommittedPolicy,
+    Autocommit, BaseFailurePolicy, DesktopNotifier, LandedTaskMarking, LfsContent, SubmoduleMode,
+    UncommittedPolicy,
 };
 use super::conversion::{at_least_one, cache_folder, untrimmed};
 use super::lane_location::DEFAULT_LANE_LOCATION;
@@ -153,6 +154,9 @@ setting_table! {
         /// How long folders of removed lanes are kept.
         trash_keep: Duration = "trash.keep", Count(Days), default "7", user,
             "how long removed lanes' folders are kept";
+        /// What a landing does when a check fails on the base itself.
+        base_failures: BaseFailurePolicy = "verify.base_failures", BaseFailurePolicy::FORMAT, default "refuse", user,
+            "when a check fails on the base itself: refuse the landing, or warn and ignore that check";
         /// Command lines of the checks that every landing runs.
         verify_commands: Vec<String> = "verify.commands", Commands, default "", repository,
             "what must succeed, in this order, on exactly what will land; those of a repository need git proq approve";
@@ -163,6 +167,9 @@ setting_table! {
         verify_location: Option<PathBuf> = "verify.location", Folder,
             default "~/.cache/git-proq/verify", user, cache_folder,
             "where the worktrees for checks are kept, outside of any repository; without it below $XDG_CACHE_HOME if that is set";
+        /// Command lines that prepare a check worktree, once for each worktree.
+        verify_set_up: Vec<String> = "verify.setup", Commands, default "", repository,
+            "commands that prepare a worktree for checks, run once in each before the first check; those of a repository need git proq approve";
         /// Time limit of one check command.
         verify_timeout: Duration = "verify.timeout", Count(Seconds), default "1800", repository,
             "how long one command of a check may take";

@@ -21,6 +21,9 @@ use super::withheld_hooks::is_withheld;
 /// Kind of a command of `verify.commands`.
 const VERIFY_KIND: &str = "verify";
 
+/// Kind of a command of `verify.setup`.
+const VERIFY_SET_UP_KIND: &str = "verify-setup";
+
 /// Kind of the command of `merge.conflict_agent`.
 const CONFLICT_AGENT_KIND: &str = "conflict-agent";
 
@@ -32,7 +35,7 @@ const SET_UP_KIND: &str = "setup";
 pub struct ShellCommand {
     /// Hash of kind and command line.
     pub id: String,
-    /// Setting or hook that runs the command: `verify`, `conflict-agent`, `setup`, `hook run.ended`.
+    /// Setting or hook that runs the command: `verify`, `verify-setup`, `conflict-agent`, `setup`, `hook run.ended`.
     pub kind: Cow<'static, str>,
     /// Command line for the shell.
     pub line: String,
@@ -66,6 +69,13 @@ impl<'a> Approvals<'a> {
         lines.iter().map(|line| self.build_command(VERIFY_KIND.into(), line, source_file.clone())).collect()
     }
 
+    /// Returns the current commands of `verify.setup`, in order.
+    pub fn check_set_up_commands(&self, layers: &Layers, lines: &[String]) -> Vec<ShellCommand> {
+        let source_file = repository_source(layers, "verify.setup");
+        let build = |line: &String| self.build_command(VERIFY_SET_UP_KIND.into(), line, source_file.clone());
+        lines.iter().map(build).collect()
+    }
+
     /// Returns the current commands of `lane.setup`, in order.
     pub fn set_up_commands(&self, layers: &Layers, settings: &Settings) -> Vec<ShellCommand> {
         let source_file = repository_source(layers, "lane.setup");
@@ -88,7 +98,8 @@ impl<'a> Approvals<'a> {
         let hooks = layers.hook_events().flat_map(|event| self.hook_commands(layers, event));
         let set_up = self.set_up_commands(layers, settings);
         let checks = self.commands_for_verify(layers, &settings.verify_commands);
-        checks.into_iter().chain(agent).chain(hooks).chain(set_up).collect()
+        let check_set_up = self.check_set_up_commands(layers, &settings.verify_set_up);
+        checks.into_iter().chain(check_set_up).chain(agent).chain(hooks).chain(set_up).collect()
     }
 
     /// Returns the commands that the settings run at an event, in order.

@@ -65,10 +65,10 @@ pub fn request_landing_approval(
     let mut commands: Vec<ShellCommand> = Vec::new();
     for base in bases {
         let checks = project.landing_checks(&base)?;
-        let verify_commands = approvals.commands_for_verify(&checks.layers, &checks.commands);
-        commands.extend(
-            verify_commands.into_iter().filter(|check| !commands.contains(check)).collect::<Vec<_>>(),
-        );
+        let mut verify_commands = approvals.commands_for_verify(&checks.layers, &checks.commands);
+        verify_commands.extend(approvals.check_set_up_commands(&checks.layers, &checks.set_up));
+        verify_commands.retain(|check| !commands.contains(check));
+        commands.extend(verify_commands);
     }
     commands.extend(conflict_agent.map(|agent| approvals.conflict_agent_command(&project.layers, agent)));
     if !are_hooks_disabled() {

@@ -108,6 +108,11 @@ impl Layout {
         Path::new("checks").join(format!("{id}.log"))
     }
 
+    /// Returns the path of the output of the last check that refused a landing without fault of a lane.
+    pub fn refused_check_log(&self) -> PathBuf {
+        self.root.join("cache/refused-check.log")
+    }
+
     /// Returns the folder of the verify cache, with a file for each state that passed its checks.
     pub fn verify_cache(&self) -> PathBuf {
         self.root.join("cache/verify")
@@ -121,6 +126,11 @@ impl Layout {
     /// Returns the path of the record of the process that works in the `n`-th check worktree.
     pub fn check_worktree_record(&self, n: usize) -> PathBuf {
         self.root.join(format!("cache/slot-{n}.toml"))
+    }
+
+    /// Returns the path of the record of the completed set-up of the `n`-th check worktree.
+    pub fn check_set_up_record(&self, n: usize) -> PathBuf {
+        self.root.join(format!("cache/slot-{n}-setup.toml"))
     }
 
     /// Returns the path of the output of the commands in the `n`-th check worktree.

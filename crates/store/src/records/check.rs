@@ -65,6 +65,21 @@ impl Record for VerifyCacheRecord {
     const FORMAT: u32 = 1;
 }
 
+/// Completed set-up of a check worktree.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckSetUpRecord {
+    /// Set-up commands that were run, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub commands: Vec<String>,
+    /// Patterns of the files that were copied or linked from the main checkout.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub patterns: Vec<String>,
+}
+
+impl Record for CheckSetUpRecord {
+    const FORMAT: u32 = 1;
+}
+
 /// Process that was started last in a check worktree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckWorktreeRecord {

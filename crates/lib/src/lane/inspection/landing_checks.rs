@@ -30,6 +30,8 @@ pub struct LandingChecks<'p> {
     pub layers: Cow<'p, Layers>,
     /// Value of `verify.commands`.
     pub commands: Vec<String>,
+    /// Value of `verify.setup`.
+    pub set_up: Vec<String>,
     /// Value of `verify.timeout`.
     pub timeout: Duration,
 }
@@ -53,14 +55,14 @@ impl Project {
     /// Fails when the `proq.toml` of the branch cannot be read or is invalid.
     pub fn landing_checks(&self, branch: &str) -> Result<LandingChecks<'_>, Error> {
         let layers = self.branch_layers(branch)?;
-        let (commands, timeout) = match &layers {
-            Cow::Borrowed(_) => (self.settings.verify_commands.clone(), self.settings.verify_timeout),
-            Cow::Owned(layers) => {
-                let settings = Settings::from_layers(layers);
-                (settings.verify_commands, settings.verify_timeout)
-            }
+        let settings = match &layers {
+            Cow::Borrowed(_) => Cow::Borrowed(&self.settings),
+            Cow::Owned(layers) => Cow::Owned(Settings::from_layers(layers)),
         };
-        Ok(LandingChecks { layers, commands, timeout })
+        let (commands, set_up) = (settings.verify_commands.clone(), settings.verify_set_up.clone());
+        let timeout = settings.verify_timeout;
+        drop(settings);
+        Ok(LandingChecks { layers, commands, set_up, timeout })
     }
 
     /// Returns the settings layers with the checks of the `proq.toml` that is committed on `branch`, or for

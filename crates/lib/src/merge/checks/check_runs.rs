@@ -14,7 +14,7 @@ use proq_git::CommitId;
 use proq_store as store;
 use proq_store::base::atomic;
 use proq_store::base::record::Record;
-use proq_store::records::check::CheckWorktreeRecord;
+use proq_store::records::check::{CheckSetUpRecord, CheckWorktreeRecord};
 use proq_store::records::ports::Ports;
 
 use super::check_commands::CommandNumbers;
@@ -24,13 +24,20 @@ use super::culprit_search::{CheckVerdict, is_prefix_irrelevant};
 use crate::event::log::{Event, EventName};
 use crate::lane::Project;
 use crate::merge::Error;
+use crate::merge::types::outcome::{CheckFailure, describe_state};
 
 /// Interval at which running commands are polled.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
+/// Interval at which a running set-up command is polled.
+const SET_UP_POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Interval between progress messages.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
 /// Log line between the first attempt and the second.
-pub(crate) const RETRY_LINE: &str = "--- once more";
+const RETRY_LINE: &str = "--- once more";
+/// Number of last log lines shown.
+const MAX_TAIL_LINES: usize = 15;
+/// Exit codes by which a shell reports that it could not run a command.
+const NOT_RUNNABLE_CODES: [i32; 2] = [126, 127];
 /// Maximum number of bytes saved from the end of a failed command's log.
 const MAX_LOG_BYTES: u64 = 1024 * 1024;
 
@@ -41,6 +48,8 @@ pub(crate) struct CheckRules<'a> {
     pub command_lines: &'a [String],
     /// Numbers of the commands whose failure is ignored.
     pub(crate) tolerated_commands: &'a [usize],
+    /// Command lines that prepare a worktree before its first check.
+    pub(crate) set_up_commands: &'a [String],
     /// Time limit of one command.
     pub time_limit: Duration,
 }
@@ -66,6 +75,40 @@ pub(crate) struct FailedCommand {
     pub exit: ExitOutcome,
     /// End of the check's log: output of the failed command and of the commands before it.
     pub log: Vec<u8>,
+}
+
+impl FailedCommand {
+    /// Returns whether the shell could not run the command, because its program is missing or not executable.
+    pub(crate) fn is_not_runnable(&self) -> bool {
+        matches!(self.exit, ExitOutcome::Code(code) if NOT_RUNNABLE_CODES.contains(&code))
+    }
+
+    /// Returns the last lines of the log, of the last attempt only.
+    pub(crate) fn log_tail(&self) -> Vec<String> {
+        let text = String::from_utf8_lossy(&self.log);
+        let last_attempt = text.lines().rev().take_while(|line| *line != RETRY_LINE);
+        let mut tail: Vec<String> = last_attempt.take(MAX_TAIL_LINES).map(ToOwned::to_owned).collect();
+        tail.reverse();
+        tail
+    }
+
+    /// Returns the failure of the command line `command` as the reason of a refused landing, and saves its
+    /// log outside of any lane.
+    ///
+    /// # Errors
+    /// Fails when the log cannot be written.
+    pub(crate) fn to_refusal(&self, project: &Project, command: &str) -> Result<CheckFailure, Error> {
+        let log = project.store.layout().refused_check_log();
+        atomic::write(&log, &self.log)?;
+        Ok(CheckFailure {
+            command: command.to_owned(),
+            task_lane: None,
+            ended: self.exit,
+            lanes_below: Vec::new(),
+            log,
+            tail: self.log_tail(),
+        })
+    }
 }
 
 /// Result of checking a commit.
@@ -209,7 +252,12 @@ impl CheckRound<'_> {
         worktree_index: usize,
         is_retry: bool,
     ) -> Result<LimitedProcess, Error> {
-        self.runs.worktrees[worktree_index].check_out(self.project, self.checks[check_index].commit)?;
+        let commit = self.checks[check_index].commit;
+        let worktree = &self.runs.worktrees[worktree_index];
+        let set_up = worktree.check_out(self.project, commit, self.rules.set_up_commands)?;
+        if let Some(set_up) = set_up {
+            self.run_set_up(check_index, worktree_index, &set_up)?;
+        }
         self.runs.run_count += 1;
         let log = self.project.store.layout().check_worktree_log(self.runs.worktrees[worktree_index].number);
         if is_retry {
@@ -222,6 +270,40 @@ impl CheckRound<'_> {
         Ok(watched)
     }
 
+    /// Runs the set-up commands of a new worktree one after the other, and records that they were run.
+    ///
+    /// # Errors
+    /// [`Error::CheckSetUpFailed`] if one of them fails.
+    fn run_set_up(
+        &self,
+        check_index: usize,
+        worktree_index: usize,
+        set_up: &CheckSetUpRecord,
+    ) -> Result<(), Error> {
+        let (project, number) = (self.project, self.runs.worktrees[worktree_index].number);
+        let log_path = project.store.layout().check_worktree_log(number);
+        atomic::write(&log_path, b"")?;
+        for command in &set_up.commands {
+            let mut process = self.start_line(check_index, worktree_index, command)?;
+            let exit = loop {
+                if let Some(exit) = process.poll()? {
+                    break exit;
+                }
+                proq_base::interrupt::require_no_signal()?;
+                let seconds = process.elapsed().as_secs();
+                project.listener.progress(format!("preparing the worktree for checks: {command} {seconds}s"));
+                std::thread::sleep(SET_UP_POLL_INTERVAL);
+            };
+            if !exit.is_success() {
+                let log = read_log_tail(&log_path)?;
+                let failure = FailedCommand { command_number: 0, exit, log };
+                let check = Box::new(failure.to_refusal(project, command)?);
+                return Err(Error::CheckSetUpFailed { check, lanes: self.checks[check_index].lanes.clone() });
+            }
+        }
+        Ok(set_up.save(&project.store.layout().check_set_up_record(number))?)
+    }
+
     /// Starts a command of a check; `command_index` is its index in the check's list.
     fn start_command(
         &self,
@@ -229,15 +311,25 @@ impl CheckRound<'_> {
         worktree_index: usize,
         command_index: usize,
     ) -> Result<LimitedProcess, Error> {
+        let number = self.checks[check_index].commands[command_index];
+        self.start_line(check_index, worktree_index, &self.rules.command_lines[number])
+    }
+
+    /// Starts a command line in the worktree of a check, with its output at the end of the worktree's log.
+    fn start_line(
+        &self,
+        check_index: usize,
+        worktree_index: usize,
+        command_line: &str,
+    ) -> Result<LimitedProcess, Error> {
         let (project, task, slot) =
             (self.project, &self.checks[check_index], &self.runs.worktrees[worktree_index]);
-        let command_line = &self.rules.command_lines[task.commands[command_index]];
         let layout = project.store.layout();
         let log = append_line(&layout.check_worktree_log(slot.number), &format!("$ {command_line}"))?;
         let stderr_log =
             log.try_clone().map_err(store::Error::io("open", &layout.check_worktree_log(slot.number)))?;
         let mut launch = CommandBuilder::new(Path::new("sh"), &slot.worktree.dir)
-            .args(["-c", command_line.as_str()])
+            .args(["-c", command_line])
             .with_cleared_env()
             .envs(check_environment())
             .env(RUN_MARK_VAR, slot.process_mark())
@@ -323,18 +415,6 @@ impl CheckRound<'_> {
     }
 }
 
-/// Describes the base and the lanes that a checked commit contains: `main`, `main with a, b`, `main with a,
-/// b, c and 7 more`.
-pub fn describe_state(onto: &str, lanes: &[LaneName]) -> String {
-    match lanes {
-        [] => onto.to_owned(),
-        [first, second, third, more @ ..] if !more.is_empty() => {
-            format!("{onto} with {first}, {second}, {third} and {} more", more.len())
-        }
-        some => format!("{onto} with {}", some.join(", ")),
-    }
-}
-
 /// Appends a line to a log, and returns the open file.
 fn append_line(path: &Path, line: &str) -> Result<File, Error> {
     let append = || {
@@ -361,14 +441,6 @@ fn read_log_tail(path: &Path) -> Result<Vec<u8>, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn describes_state_by_its_first_lanes() {
-        let lanes = |n: usize| (0..n).map(|i| LaneName::parse(&format!("l{i}")).unwrap()).collect::<Vec<_>>();
-        assert_eq!(describe_state("main", &lanes(0)), "main");
-        assert_eq!(describe_state("main", &lanes(3)), "main with l0, l1, l2");
-        assert_eq!(describe_state("main", &lanes(30)), "main with l0, l1, l2 and 27 more");
-    }
 
     #[test]
     fn keeps_end_of_long_log() {

@@ -15,9 +15,10 @@ use proq_store::base::atomic::create_private_dir;
 use proq_store::base::file_tree::remove_tree;
 use proq_store::base::record::Record;
 use proq_store::locks::lock::{LockGuard, LockName};
-use proq_store::records::check::CheckWorktreeRecord;
+use proq_store::records::check::{CheckSetUpRecord, CheckWorktreeRecord};
 use proq_store::records::ports::Ports;
 
+use super::check_set_up;
 use crate::lane::Project;
 use crate::lane::worktree::ports;
 use crate::merge::Error;
@@ -71,10 +72,43 @@ impl CheckWorktree {
 
     /// Checks out a commit in the worktree. Processes that earlier checks left running, in any session or
     /// group, are ended first: they would write to files of the next check.
-    pub(crate) fn check_out(&self, project: &Project, commit: CommitId) -> Result<(), Error> {
+    ///
+    /// The worktree then has the same files of the main checkout as a lane. It is created again if it was set up
+    /// with other commands or patterns. Returns the set-up whose commands have yet to be run; none if the
+    /// worktree is complete.
+    pub(crate) fn check_out(
+        &self,
+        project: &Project,
+        commit: CommitId,
+        set_up_commands: &[String],
+    ) -> Result<Option<CheckSetUpRecord>, Error> {
         stop_marked_processes(&self.process_mark(), STOP_GRACE);
-        self.worktree.check_out(project, commit)
+        let path = project.store.layout().check_set_up_record(self.number);
+        let wanted = check_set_up::wanted_set_up(project, set_up_commands)?;
+        // An unreadable record is that of another set-up.
+        let current =
+            CheckSetUpRecord::load_if_exists(&path).unwrap_or_else(|_| Some(CheckSetUpRecord::default()));
+        let is_current = current.as_ref() == Some(&wanted);
+        if !is_current && current.is_some() {
+            self.worktree.recreate(project, commit)?;
+        }
+        let checkout = self.worktree.check_out(project, commit)?;
+        let is_set_up = is_current && checkout == Checkout::Reset;
+        if !is_set_up && current.is_some() {
+            remove_tree(&path)?;
+        }
+        check_set_up::refresh_files(project, &self.worktree.dir, commit)?;
+        Ok((!is_set_up && wanted != CheckSetUpRecord::default()).then_some(wanted))
     }
+}
+
+/// How a commit was checked out in a worktree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Checkout {
+    /// The worktree was reset, and its ignored files are still there.
+    Reset,
+    /// The worktree was created again.
+    Created,
 }
 
 impl HeldWorktree {
@@ -91,15 +125,17 @@ impl HeldWorktree {
 
     /// Checks out a commit, with the files that a new worktree of the commit would have; ignored files stay.
     /// If that fails, or cannot be verified, the worktree is created again.
-    pub(crate) fn check_out(&self, project: &Project, commit: CommitId) -> Result<(), Error> {
+    pub(crate) fn check_out(&self, project: &Project, commit: CommitId) -> Result<Checkout, Error> {
         let repo = &project.repo;
         if repo.is_intact_verify_worktree(&self.dir) && repo.reset_verify_worktree(&self.dir, commit).is_ok()
         {
-            return self.require_detached_at(repo, commit);
+            self.require_detached_at(repo, commit)?;
+            return Ok(Checkout::Reset);
         }
         self.recreate(project, commit)?;
         repo.reset_verify_worktree(&self.dir, commit)?;
-        self.require_detached_at(repo, commit)
+        self.require_detached_at(repo, commit)?;
+        Ok(Checkout::Created)
     }
 
     /// Detaches HEAD of the worktree at `commit` if a command has switched to a branch. A branch that is

@@ -4,6 +4,7 @@
 use proq_git::CommitId;
 
 use super::check_runs::{CheckResult, CheckRules, CheckRuns, CommitCheck};
+use crate::event::approval::Approvals;
 use crate::lane::Project;
 use crate::merge::Error;
 use crate::merge::queue::queue_turn::wait_to_check;
@@ -45,9 +46,15 @@ pub(crate) enum VerifyResult {
 pub(crate) fn verify_command(project: &Project, request: &VerifyRequest<'_>) -> Result<VerifyResult, Error> {
     let _ticket = wait_to_check(project, vec![request.queue_name.to_owned()])?;
     let lines = [request.command.to_owned()];
+    let checks = project.landing_checks(request.branch)?;
+    let approvals = Approvals::load(&project.repo, &project.store)?;
+    let mut set_up = approvals.check_set_up_commands(&checks.layers, &checks.set_up);
+    set_up.retain(|command| command.approved);
+    let set_up_commands: Vec<String> = set_up.into_iter().map(|command| command.line).collect();
     let rules = CheckRules {
         command_lines: &lines,
         tolerated_commands: &[],
+        set_up_commands: &set_up_commands,
         time_limit: project.settings.verify_timeout,
     };
     let onto = request.branch.to_owned();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use proq_base::explain::{Exit, Explain, describe_with_causes};
+use proq_base::explain::{Exit, Explain};
 use proq_base::lane_name::LaneName;
 use proq_git::RepoPath;
 use proq_git::base::error;
@@ -50,7 +50,7 @@ impl LandingContext<'_, '_> {
                 report.lanes.extend(emit_and_collect_outcomes(op, &prepared.verified, self.landing.dry_run));
             }
             Err(e) if matches!(e.exit(), Exit::Signal(_)) => return Err(e),
-            Err(e) => report.lanes.extend(refuse_all(onto, candidates, &e)),
+            Err(e) => report.lanes.extend(e.refuse(onto, candidates)),
         }
         Ok(())
     }
@@ -228,19 +228,6 @@ fn find_obstacle(report: &LandingReport, prepared_stacks: &[PreparedStack]) -> O
     let conflicts = stacks().flat_map(|s| &s.conflicts).map(|c| (&c.candidate.lane.name, Exit::Conflicts));
     let (lane, exit) = refused.chain(failed).chain(conflicts).next()?;
     Some((lane.clone(), exit))
-}
-
-/// Returns a refusal of each candidate because of an error.
-fn refuse_all(onto: &str, candidates: &[Candidate], e: &Error) -> Vec<LaneOutcome> {
-    candidates
-        .iter()
-        .map(|candidate| LaneOutcome {
-            hints: e.hints().iter().map(ToString::to_string).collect(),
-            exit_code: Some(e.exit()),
-            part_key: candidate.part_key(),
-            ..LaneOutcome::refused(&candidate.lane.name, onto, describe_with_causes(e))
-        })
-        .collect()
 }
 
 /// Returns the steps that record a landing once the base has moved: landed lanes first, then conflicts and

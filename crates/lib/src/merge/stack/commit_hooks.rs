@@ -59,7 +59,7 @@ impl PreMergeCommitHook {
         };
         let parents = [ours.commit, candidate.tip];
         let staged_merge = NewCommit { tree: merged, parents: &parents, message: "git-proq: before a merge" };
-        worktree.check_out(project, staged_merge.write_as_proq(repo, None)?)?;
+        let _ = worktree.check_out(project, staged_merge.write_as_proq(repo, None)?)?;
         repo.detach_head(&worktree.dir, ours.commit)?;
         let outcome =
             repo.run_pre_merge_hook(&worktree.dir, folder, (candidate.tip, &candidate.lane.kind.branch));

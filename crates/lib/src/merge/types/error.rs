@@ -2,15 +2,18 @@
 
 use std::path::{Path, PathBuf};
 
-use proq_base::explain::{Explain, list_lines, shell_quote_path};
+use proq_base::explain::{Explain, describe_with_causes, list_lines, shell_quote_path};
 use proq_base::interrupt::Interrupted;
 use proq_base::lane_name::LaneName;
 use proq_base::process;
+use proq_base::process::limited_process::ExitOutcome;
 use proq_git as git;
 use proq_git::CommitId;
 use proq_git::base::error_hints;
 use proq_store as store;
 
+use super::candidate::Candidate;
+use super::outcome::{CheckFailure, LaneOutcome, describe_state};
 use super::resolve_error::ResolveError;
 use crate::{agent, lane, preview};
 
@@ -127,6 +130,41 @@ pub enum Error {
         /// Lanes that would have landed.
         lanes: Vec<LaneName>,
     },
+    /// A check fails on the base itself, so its result does not depend on a lane.
+    #[error("cannot check lanes on '{base}': `{}` fails on {base} itself ({})", check.command, check.ended)]
+    #[exit(Agent)]
+    #[hint("read its output: cat {}", shell_quote_path(&check.log))]
+    #[hint(with = ignore_base_failure_hint(lanes))]
+    CheckFailsOnBase {
+        /// Branch that was checked.
+        base: String,
+        /// Check that fails, and its output.
+        check: Box<CheckFailure>,
+        /// Lanes that would have landed.
+        lanes: Vec<LaneName>,
+    },
+    /// The program of a check is missing or not executable, which is no fault of a lane.
+    #[error("cannot run check `{}` on {}: {}", check.command, describe_state(base, &check.lanes_below), unrunnable_reason(check.ended))]
+    #[exit(Agent)]
+    #[hint("read its output: cat {}", shell_quote_path(&check.log))]
+    #[hint(with = skip_checks_hint(&check.lanes_below))]
+    CheckNotRunnable {
+        /// Branch that the lanes would have landed on.
+        base: String,
+        /// Check that cannot be run, with the lanes that it was started on.
+        check: Box<CheckFailure>,
+    },
+    /// A command that prepares the worktree of the checks failed, which is no fault of a lane.
+    #[error("cannot prepare the worktree for checks: `{}` failed ({})", check.command, check.ended)]
+    #[exit(Agent)]
+    #[hint("read its output: cat {}", shell_quote_path(&check.log))]
+    #[hint(with = skip_checks_hint(lanes))]
+    CheckSetUpFailed {
+        /// Command of `verify.setup`, and its output.
+        check: Box<CheckFailure>,
+        /// Lanes that would have been checked.
+        lanes: Vec<LaneName>,
+    },
     /// The repository's conflict agent is not approved.
     #[error("cannot merge: you have not approved conflict agent '{agent}' of {}; nothing was changed", path.display())]
     #[hint("read and approve it: git proq approve")]
@@ -207,9 +245,46 @@ impl From<Interrupted> for Error {
     }
 }
 
+impl Error {
+    /// Returns the check that is the reason of this error; none for other reasons.
+    pub(crate) fn check(&self) -> Option<&CheckFailure> {
+        match self {
+            Error::CheckFailsOnBase { check, .. }
+            | Error::CheckNotRunnable { check, .. }
+            | Error::CheckSetUpFailed { check, .. } => Some(check),
+            _ => None,
+        }
+    }
+
+    /// Returns a refusal of each candidate because of this error, with the check that is its reason.
+    pub(crate) fn refuse(&self, onto: &str, candidates: &[Candidate]) -> Vec<LaneOutcome> {
+        let refuse = |candidate: &Candidate| LaneOutcome {
+            hints: self.hints().iter().map(ToString::to_string).collect(),
+            check: self.check().cloned(),
+            exit_code: Some(self.exit()),
+            part_key: candidate.part_key(),
+            ..LaneOutcome::refused(&candidate.lane.name, onto, describe_with_causes(self))
+        };
+        candidates.iter().map(refuse).collect()
+    }
+}
+
 /// Lists the placeholders of commit messages.
 fn placeholder_list() -> String {
     PLACEHOLDERS.map(|name| format!("{{{name}}}")).join(", ")
+}
+
+/// Returns the reason, in words, why a shell could not run a command that exited like this.
+fn unrunnable_reason(ended: ExitOutcome) -> String {
+    let reason = if ended == ExitOutcome::Code(126) { "permission denied" } else { "command not found" };
+    format!("{reason} ({ended})")
+}
+
+/// Returns the hint to land these lanes although a check fails on their base; none without lanes.
+fn ignore_base_failure_hint(lanes: &[LaneName]) -> Option<String> {
+    let names = lanes.join(" ");
+    (!names.is_empty())
+        .then(|| format!("land without that check: git proq merge --ignore-base-failures {names}"))
 }
 
 /// Returns the hint to land these lanes without checks; none without lanes.

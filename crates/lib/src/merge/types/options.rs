@@ -87,6 +87,8 @@ pub struct LandingOptions {
     pub extra_checks: Vec<String>,
     /// Whether the commands of the settings and of the lanes' tasks are skipped; `extra_checks` still run.
     pub no_checks: bool,
+    /// Whether a check that fails on the base itself is ignored, whatever the setting says.
+    pub ignore_base_failures: bool,
     /// Number of states to check in parallel; none for the setting.
     pub jobs: Option<usize>,
     /// Time to wait in the merge queue.

@@ -64,7 +64,8 @@ pub struct CheckFailure {
     pub task_lane: Option<LaneName>,
     /// Exit of the command.
     pub ended: ExitOutcome,
-    /// Lanes below the failed lane in the stack, with which the check succeeds.
+    /// Lanes below the failed lane in the stack, with which the check succeeds. For a check that could not be
+    /// run, the lanes that it was started on.
     #[serde(rename = "with")]
     pub lanes_below: Vec<LaneName>,
     /// Log file of the check's output.
@@ -72,6 +73,18 @@ pub struct CheckFailure {
     pub log: PathBuf,
     /// Last lines of the log.
     pub tail: Vec<String>,
+}
+
+/// Describes the base and the lanes that a checked commit contains: `main`, `main with a, b`, `main with a,
+/// b, c and 7 more`.
+pub fn describe_state(onto: &str, lanes: &[LaneName]) -> String {
+    match lanes {
+        [] => onto.to_owned(),
+        [first, second, third, more @ ..] if !more.is_empty() => {
+            format!("{onto} with {first}, {second}, {third} and {} more", more.len())
+        }
+        some => format!("{onto} with {}", some.join(", ")),
+    }
 }
 
 /// Known result of checking what a lane would land.
@@ -94,6 +107,11 @@ pub enum CheckStatus {
         /// Last lines of output, if the check was run just now.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         tail: Vec<String>,
+    },
+    /// A check cannot be run, or fails on the base itself.
+    Inconclusive {
+        /// Reason in words, with the command line.
+        reason: String,
     },
 }
 
@@ -303,13 +321,14 @@ impl LandingReport {
     pub fn exit(&self) -> Exit {
         // A lane that was held back by a conflict or check of another lane was not refused itself.
         let is_held_back = |l: &LaneOutcome| matches!(l.exit_code, Some(Exit::Conflicts | Exit::Agent));
+        let is_stopped_by_check = |l: &LaneOutcome| l.exit_code == Some(Exit::Agent);
         let is_refused = |l: &&LaneOutcome| l.result == Verdict::Refused && !is_held_back(l);
         let refused = || self.lanes.iter().filter(is_refused);
         if refused().any(|l| l.exit_code == Some(Exit::Locked)) {
             Exit::Locked
         } else if refused().next().is_some() || self.pushed.iter().any(|p| p.message.is_some()) {
             Exit::Refused
-        } else if self.lanes.iter().any(|l| l.result == Verdict::CheckFailed) {
+        } else if self.lanes.iter().any(|l| l.result == Verdict::CheckFailed || is_stopped_by_check(l)) {
             Exit::Agent
         } else if self.lanes.iter().any(|l| l.result == Verdict::Conflict) {
             Exit::Conflicts
@@ -322,6 +341,14 @@ impl LandingReport {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn describes_state_by_its_first_lanes() {
+        let lanes = |n: usize| (0..n).map(|i| LaneName::parse(&format!("l{i}")).unwrap()).collect::<Vec<_>>();
+        assert_eq!(describe_state("main", &lanes(0)), "main");
+        assert_eq!(describe_state("main", &lanes(3)), "main with l0, l1, l2");
+        assert_eq!(describe_state("main", &lanes(30)), "main with l0, l1, l2 and 27 more");
+    }
 
     #[test]
     fn exit_code_is_the_most_severe() {

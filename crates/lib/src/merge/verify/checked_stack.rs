@@ -14,10 +14,11 @@ use super::verify_cache::CheckInput;
 use crate::lane::steps::move_ref::{move_ref_step, pending_ref};
 use crate::merge::Error;
 use crate::merge::checks::check_commands::CommandNumbers;
-use crate::merge::checks::check_runs::{CheckResult, CheckRules, CommitCheck};
+use crate::merge::checks::check_runs::{CheckResult, CheckRules, CommitCheck, FailedCommand};
 use crate::merge::checks::culprit_search::{CheckVerdict, StackChecker, remove_culprits};
 use crate::merge::stack::lane_stack::Stack;
 use crate::merge::types::candidate::Candidate;
+use crate::merge::types::outcome::{CheckFailure, LaneOutcome};
 use crate::operation::journaled_operation::Operation;
 use crate::operation::journaled_operation::step::BoxedStep;
 
@@ -131,6 +132,40 @@ impl StackVerification<'_, '_> {
             .or_else(|| lanes.find(|lane| lane.checks.contains(command_line)))
             .map(|lane| lane.name.clone())
     }
+
+    /// Returns the error for a command that cannot be run on a prefix; it names the lane whose task has the
+    /// command.
+    ///
+    /// # Errors
+    /// Fails when the log cannot be written.
+    fn not_runnable_error(&self, prefix: usize, failure: &FailedCommand) -> Result<Error, Error> {
+        let command = failure.command_number;
+        let refusal = failure.to_refusal(self.op.project, &self.verifier.commands.lines()[command])?;
+        let (task_lane, lanes_below) = (self.blamed_task_lane(prefix, command), self.lane_names(prefix));
+        let check = Box::new(CheckFailure { task_lane, lanes_below, ..refusal });
+        Ok(Error::CheckNotRunnable { base: self.stack.onto.clone(), check })
+    }
+
+    /// Removes culprits until the stack passes. A lane with a check of its own that cannot be run is left out
+    /// too, without a failed check; returns the refusals of such lanes.
+    fn remove_failing_lanes(&mut self, jobs: usize) -> Result<Vec<LaneOutcome>, Error> {
+        let mut refused = Vec::new();
+        loop {
+            let lane_count = self.stack.applied_lanes.len();
+            let e = match remove_culprits(self, lane_count, jobs) {
+                Ok(()) => return Ok(refused),
+                Err(e) => e,
+            };
+            let Some(lane) = e.check().and_then(|check| check.task_lane.clone()) else { return Err(e) };
+            let candidates = std::mem::take(&mut self.candidates);
+            let (left_out, others): (Vec<_>, Vec<_>) =
+                candidates.into_iter().partition(|other| other.lane.name == lane);
+            refused.extend(e.refuse(&self.stack.onto, &left_out));
+            self.candidates = others;
+            self.stack = (self.rebuild)(&self.candidates)?;
+            self.compute_verdict_keys()?;
+        }
+    }
 }
 
 impl StackChecker for StackVerification<'_, '_> {
@@ -151,8 +186,15 @@ impl StackChecker for StackVerification<'_, '_> {
             let checks: Vec<CommitCheck> = unknown.iter().map(|prefix| self.commit_check(*prefix)).collect();
             self.verifier.run_checks(project, &states, &checks, &unknown)?;
         }
-        let verdict = |prefix: &usize| self.verifier.verdicts.get(state(*prefix)).map(StateVerdict::verdict);
-        Ok(prefixes.iter().map(verdict).collect())
+        let known = |prefix: &usize| self.verifier.verdicts.get(state(*prefix));
+        for prefix in prefixes {
+            if let Some(StateVerdict::Failed(failure)) = known(prefix)
+                && failure.is_not_runnable()
+            {
+                return Err(self.not_runnable_error(*prefix, failure)?);
+            }
+        }
+        Ok(prefixes.iter().map(|prefix| known(prefix).map(StateVerdict::verdict)).collect())
     }
 
     fn fails_on_base(&mut self, command: usize) -> Result<bool, Error> {
@@ -167,7 +209,7 @@ impl StackChecker for StackVerification<'_, '_> {
         let commands = verifier.command_numbers_on(&self.stack.onto, &[]);
         let commands: CommandNumbers = commands.into_iter().filter(|number| *number <= command).collect();
         let state = VerdictKey { input, commands: commands.clone() };
-        if verify_cache::has_passed(project, &state.input, &verifier.commands.lines_of(&commands)) {
+        if verify_cache::has_passed(project, &state.input, &verifier.cache_lines(&commands)) {
             return Ok(false);
         }
         let base_check =
@@ -178,6 +220,7 @@ impl StackChecker for StackVerification<'_, '_> {
             let rules = CheckRules {
                 command_lines: verifier.commands.lines(),
                 tolerated_commands: &tolerated,
+                set_up_commands: &verifier.current_set_up,
                 time_limit: limit,
             };
             let task = std::slice::from_ref(&base_check);
@@ -197,10 +240,19 @@ impl StackChecker for StackVerification<'_, '_> {
             }
         };
         let command_line = &verifier.commands.lines()[failure.command_number];
+        let base = self.stack.onto.clone();
+        if failure.is_not_runnable() {
+            let check = Box::new(failure.to_refusal(project, command_line)?);
+            return Err(Error::CheckNotRunnable { base, check });
+        }
+        let lanes = self.candidates.iter().map(|candidate| candidate.lane.name.clone()).collect();
         if let ExitOutcome::TimedOut(limit) = failure.exit {
-            let lanes = self.candidates.iter().map(|candidate| candidate.lane.name.clone()).collect();
-            let (command, base) = (command_line.clone(), self.stack.onto.clone());
+            let command = command_line.clone();
             return Err(Error::CheckTimedOut { command, base, seconds: limit.as_secs(), lanes });
+        }
+        if !verifier.ignores_base_failures {
+            let check = Box::new(failure.to_refusal(project, command_line)?);
+            return Err(Error::CheckFailsOnBase { base, check, lanes });
         }
         project.listener.warn(format!(
             "`{command_line}` fails on {} itself ({}), so it says nothing about the lanes",
@@ -267,9 +319,10 @@ impl Verifier {
             self.verdicts.clear();
         }
         self.current_base_tip = Some(stack.base);
+        self.current_set_up = self.set_up_on(&stack.onto);
         self.add_tasks_to_summary(&stack);
         let initial_counts = (self.runs.run_count, stack.applied_lanes.len());
-        let (count, jobs) = (stack.applied_lanes.len(), self.jobs);
+        let jobs = self.jobs;
         let candidates = candidates.to_vec();
         let mut checker = StackVerification {
             op,
@@ -282,8 +335,9 @@ impl Verifier {
             failed_lanes: Vec::new(),
         };
         checker.compute_verdict_keys()?;
-        remove_culprits(&mut checker, count, jobs)?;
-        let StackVerification { stack, failed_lanes: failed, .. } = checker;
+        let refused = checker.remove_failing_lanes(jobs)?;
+        let StackVerification { mut stack, failed_lanes: failed, .. } = checker;
+        stack.decided.extend(refused);
         let runs = match self.runs.run_count - initial_counts.0 {
             0 => "known to be good".to_owned(),
             1 => "1 run".to_owned(),

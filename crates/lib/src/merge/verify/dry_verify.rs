@@ -35,14 +35,16 @@ pub(crate) fn cached_statuses(project: &Project, lanes: &[LaneRecord]) -> Result
 /// Returns the check status of one lane, from the verify cache or the record of its failed check.
 fn cached_status(project: &Project, lane: &LaneRecord) -> Result<CheckStatus, Error> {
     let mut commands = CheckCommands::default();
-    let base_numbers = commands.add_base_commands(project.landing_checks(&lane.base)?.commands);
+    let checks = project.landing_checks(&lane.base)?;
+    let base_numbers = commands.add_base_commands(checks.commands);
     let numbers = commands.numbers_for_state(&base_numbers, std::iter::once(lane.checks.as_slice()));
     let command_lines = commands.lines_of(&numbers);
     if command_lines.is_empty() {
         return Ok(CheckStatus::NoChecks);
     }
     let Some(input) = check_input_if_landed(project, lane)? else { return Ok(CheckStatus::Unknown) };
-    if verify_cache::has_passed(project, &input, &command_lines) {
+    let cache_lines = verify_cache::cache_lines(&checks.set_up, command_lines.clone());
+    if verify_cache::has_passed(project, &input, &cache_lines) {
         return Ok(CheckStatus::Passed);
     }
     // An unreadable record counts as missing.
@@ -160,14 +162,20 @@ fn check_lane_alone(
         return Ok(CheckStatus::NoChecks);
     }
     let mut pending = PendingRef::default();
-    let VerifiedStack { failed_lanes: failed, .. } =
-        verifier.verify(op, stack, &candidates, &mut pending, &rebuild)?;
+    let verified = verifier.verify(op, stack, &candidates, &mut pending, &rebuild);
     if let Some(step) = pending.delete_step() {
         drop(op.perform(step)?);
     }
-    Ok(failed.first().map_or(CheckStatus::Passed, |failed| CheckStatus::Failed {
+    let VerifiedStack { failed_lanes, stack } = match verified {
+        Err(e) if e.check().is_some() => return Ok(CheckStatus::Inconclusive { reason: e.to_string() }),
+        verified => verified?,
+    };
+    if let Some(reason) = stack.decided.into_iter().find_map(|outcome| outcome.message) {
+        return Ok(CheckStatus::Inconclusive { reason });
+    }
+    Ok(failed_lanes.first().map_or(CheckStatus::Passed, |failed| CheckStatus::Failed {
         command: failed.blamed_command.command.clone(),
         ended: failed.failure.exit.to_string(),
-        tail: failed.log_tail(),
+        tail: failed.failure.log_tail(),
     }))
 }

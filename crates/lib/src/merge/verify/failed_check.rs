@@ -14,15 +14,12 @@ use proq_store::records::lane_state::LandingState;
 
 use crate::event::log;
 use crate::merge::Error;
-use crate::merge::checks::check_runs::{FailedCommand, RETRY_LINE};
+use crate::merge::checks::check_runs::FailedCommand;
 use crate::merge::stack::lane_stack::Stack;
 use crate::merge::types::candidate::Candidate;
 use crate::merge::types::outcome::{CheckFailure, LaneOutcome, Verdict};
 use crate::operation::journaled_operation::Operation;
 use crate::operation::journaled_operation::step::BoxedStep;
-
-/// Number of last log lines shown.
-const MAX_TAIL_LINES: usize = 15;
 
 /// Failed command and the task that it belongs to.
 #[derive(Debug, Clone)]
@@ -116,19 +113,10 @@ impl FailedLane {
                 ended: self.failure.exit,
                 lanes_below: self.lanes_below.clone(),
                 log: folder.join(Layout::check_log_in_lane(&self.log_id)),
-                tail: self.log_tail(),
+                tail: self.failure.log_tail(),
             }),
             ..LaneOutcome::new(lane, &stack.onto, Verdict::CheckFailed)
         }
-    }
-
-    /// Returns the last lines of the log, of the last attempt only.
-    pub fn log_tail(&self) -> Vec<String> {
-        let text = String::from_utf8_lossy(&self.failure.log);
-        let last_attempt = text.lines().rev().take_while(|line| *line != RETRY_LINE);
-        let mut tail: Vec<String> = last_attempt.take(MAX_TAIL_LINES).map(ToOwned::to_owned).collect();
-        tail.reverse();
-        tail
     }
 
     /// Describes the failure in a clause, with the lane whose task has the check.

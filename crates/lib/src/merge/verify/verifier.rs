@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 use std::time::Duration;
 
+use proq_base::config::choices::BaseFailurePolicy;
 use proq_base::config::settings::Settings;
 use proq_base::diagnostics::Listener;
 use proq_git::CommitId;
@@ -14,13 +15,11 @@ use crate::event::approval::{Approvals, ShellCommand};
 use crate::lane::Project;
 use crate::merge::Error;
 use crate::merge::checks::check_commands::{CheckCommands, CommandNumbers};
-use crate::merge::checks::check_runs::{
-    CheckResult, CheckRules, CheckRuns, CommitCheck, FailedCommand, describe_state,
-};
+use crate::merge::checks::check_runs::{CheckResult, CheckRules, CheckRuns, CommitCheck, FailedCommand};
 use crate::merge::checks::culprit_search::CheckVerdict;
 use crate::merge::stack::lane_stack::{AppliedLane, Stack};
 use crate::merge::types::options::Landing;
-use crate::merge::types::outcome::{CheckSummary, TaskChecks};
+use crate::merge::types::outcome::{CheckSummary, TaskChecks, describe_state};
 
 /// Check commands of one landing, and the verdicts on stacks known so far.
 #[derive(Debug)]
@@ -33,11 +32,15 @@ pub(crate) struct Verifier {
     /// Whether the commands of the settings and of the lanes' tasks are run.
     use_configured_checks: bool,
     dry_run: bool,
+    /// Whether a command that fails on the base itself is ignored with a warning.
+    pub(crate) ignores_base_failures: bool,
     pub jobs: usize,
     pub runs: CheckRuns,
     /// Verdicts by state. They depend on the tolerated commands of the current base, and are cleared when
     /// another base changes the tolerated commands.
     pub verdicts: HashMap<VerdictKey, StateVerdict>,
+    /// Command lines that prepare a worktree for checks of the current base.
+    pub(crate) current_set_up: Vec<String>,
     /// Tip of the base that the tolerated commands were found on.
     pub(crate) current_base_tip: Option<CommitId>,
     /// Numbers of the commands whose failure is ignored, because they fail on the current base itself.
@@ -49,6 +52,8 @@ pub(crate) struct Verifier {
 #[derive(Debug, Clone)]
 struct BaseChecks {
     commands: CommandNumbers,
+    /// Command lines that prepare a check worktree.
+    set_up: Vec<String>,
     /// Time limit of one command.
     time_limit: Duration,
     /// Commands that are not approved.
@@ -96,9 +101,12 @@ impl Verifier {
             extra_commands,
             use_configured_checks: !options.no_checks,
             dry_run: landing.dry_run,
+            ignores_base_failures: options.ignore_base_failures
+                || project.settings.base_failures == BaseFailurePolicy::Warn,
             jobs: options.jobs.unwrap_or(project.settings.verify_jobs),
             runs: CheckRuns::default(),
             verdicts: HashMap::new(),
+            current_set_up: Vec::new(),
             current_base_tip: None,
             tolerated_commands: Vec::new(),
             summary: CheckSummary::default(),
@@ -129,14 +137,17 @@ impl Verifier {
         if tip.is_some() && self.base_checks.get(base).is_some_and(|checks| checks.loaded_for_tip == tip) {
             return Ok(());
         }
-        let (mut commands, mut limit) = (Vec::new(), project.settings.verify_timeout);
+        let (mut commands, mut set_up) = (Vec::new(), Vec::new());
+        let mut limit = project.settings.verify_timeout;
         if self.use_configured_checks {
             let checks = project.landing_checks(base)?;
             let approvals = Approvals::load(&project.repo, &project.store)?;
             (commands, limit) =
                 (approvals.commands_for_verify(&checks.layers, &checks.commands), checks.timeout);
+            set_up = approvals.check_set_up_commands(&checks.layers, &checks.set_up);
         }
-        let unapproved_commands: Vec<&ShellCommand> = commands.iter().filter(|c| !c.approved).collect();
+        let unapproved_commands: Vec<&ShellCommand> =
+            set_up.iter().chain(&commands).filter(|c| !c.approved).collect();
         let unapproved_lines = || unapproved_commands.iter().map(|c| c.line.clone());
         if let (Some(path), false) =
             (unapproved_commands.first().and_then(|c| c.source_file.clone()), self.dry_run)
@@ -148,6 +159,7 @@ impl Verifier {
             });
         }
         let unapproved = unapproved_lines().collect();
+        let set_up = set_up.into_iter().map(|c| c.line).collect();
         let command_lines: Vec<String> =
             commands.into_iter().map(|c| c.line).chain(self.extra_commands.clone()).collect();
         // Bases with the same command lines share their numbers, so that a verdict on one base is known on
@@ -157,7 +169,7 @@ impl Verifier {
         let commands = known_numbers.unwrap_or_else(|| self.commands.add_base_commands(command_lines));
         self.base_checks.insert(
             base.to_owned(),
-            BaseChecks { commands, time_limit: limit, unapproved, loaded_for_tip: tip },
+            BaseChecks { commands, set_up, time_limit: limit, unapproved, loaded_for_tip: tip },
         );
         Ok(())
     }
@@ -203,6 +215,17 @@ impl Verifier {
         self.base_checks.get(onto).map_or(settings.verify_timeout, |on| on.time_limit)
     }
 
+    /// Returns the command lines that prepare a worktree for checks of a base.
+    pub(crate) fn set_up_on(&self, onto: &str) -> Vec<String> {
+        self.base_checks.get(onto).map_or_else(Vec::new, |on| on.set_up.clone())
+    }
+
+    /// Returns the command lines that the verify cache has for a state: those of the current set-up, then those
+    /// of these numbers.
+    pub(crate) fn cache_lines(&self, commands: &[usize]) -> Vec<String> {
+        verify_cache::cache_lines(&self.current_set_up, self.commands.lines_of(commands))
+    }
+
     /// Returns whether the checks of a stack have any command.
     ///
     /// # Errors
@@ -220,10 +243,12 @@ impl Verifier {
         checks: &[CommitCheck],
         prefixes: &[usize],
     ) -> Result<(), Error> {
-        let limit = self.time_limit_on(&project.settings, checks.first().map_or("", |task| &task.onto));
+        let onto = checks.first().map_or("", |task| &task.onto);
+        let limit = self.time_limit_on(&project.settings, onto);
         let rules = CheckRules {
             command_lines: self.commands.lines(),
             tolerated_commands: &self.tolerated_commands,
+            set_up_commands: &self.current_set_up,
             time_limit: limit,
         };
         let results = self.runs.run(project, rules, checks, prefixes, self.jobs)?;
@@ -250,7 +275,7 @@ impl Verifier {
         if state.commands.iter().any(|command| self.tolerated_commands.contains(command)) {
             return;
         }
-        verify_cache::save_passed(project, &state.input, &self.commands.lines_of(&state.commands));
+        verify_cache::save_passed(project, &state.input, &self.cache_lines(&state.commands));
     }
 
     /// Warns of a command that failed and then succeeded, and adds it to the summary.
@@ -272,7 +297,7 @@ impl Verifier {
             return Some(verdict.clone());
         }
         if !state.commands.is_empty() {
-            if !verify_cache::has_passed(project, &state.input, &self.commands.lines_of(&state.commands)) {
+            if !verify_cache::has_passed(project, &state.input, &self.cache_lines(&state.commands)) {
                 return None;
             }
             self.summary.reused += 1;

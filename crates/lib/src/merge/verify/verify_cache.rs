@@ -78,6 +78,12 @@ fn cache_path(project: &Project, input: &CheckInput, commands: &[String]) -> Opt
     Some(project.store.layout().verify_cache_entry(&id.to_string()))
 }
 
+/// Returns the command lines by which the cache knows checks: those that prepare the worktree, marked as such, and
+/// the checks themselves.
+pub(crate) fn cache_lines(set_up: &[String], commands: Vec<String>) -> Vec<String> {
+    set_up.iter().map(|line| format!("set-up: {line}")).chain(commands).collect()
+}
+
 /// Returns whether all commands passed on a state within the lifetime of the cache.
 pub(crate) fn has_passed(project: &Project, input: &CheckInput, commands: &[String]) -> bool {
     let Some(path) = cache_path(project, input, commands) else { return false };

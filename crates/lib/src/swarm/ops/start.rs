@@ -294,9 +294,9 @@ impl NewBatchPlan {
         }
         let approvals = Approvals::load(&project.repo, &project.store)?;
         let checks = project.landing_checks(&self.base.branch)?;
-        if let (Some(path), commands) =
-            unapproved(&approvals.commands_for_verify(&checks.layers, &checks.commands))
-        {
+        let mut landing_commands = approvals.commands_for_verify(&checks.layers, &checks.commands);
+        landing_commands.extend(approvals.check_set_up_commands(&checks.layers, &checks.set_up));
+        if let (Some(path), commands) = unapproved(&landing_commands) {
             let base = self.base.branch.clone();
             return Err(merge::Error::UnapprovedChecks { path, commands, base }.into());
         }
