@@ -19,6 +19,7 @@ fn sandbox_with_ignored_files() -> Sandbox {
     sandbox
 }
 
+/// Promise: checks/set-up
 #[test]
 fn checks_get_copies_and_links_of_lanes() {
     let sandbox = sandbox_with_ignored_files();
@@ -42,6 +43,7 @@ fn checks_get_copies_and_links_of_lanes() {
 }
 
 /// A lane may commit files below a path that is a link in the worktree for checks.
+/// Promise: checks/set-up
 #[test]
 fn links_for_checks_never_lead_a_reset_outside() {
     let sandbox = sandbox_with_ignored_files();
@@ -82,6 +84,7 @@ fn set_up_runs_once_and_again_when_changed() {
     sandbox.assert_healthy();
 }
 
+/// Promise: checks/no-evidence
 #[test]
 fn failed_set_up_refuses_landing_without_blame() {
     let sandbox = Sandbox::new();
@@ -106,6 +109,7 @@ fn failed_set_up_refuses_landing_without_blame() {
     let _ = sandbox.proq(&["merge", "one", "--verify", "true"]).ok();
 }
 
+/// Promise: checks/set-up
 #[test]
 fn set_up_of_repository_needs_approval() {
     let sandbox = Sandbox::new();
@@ -120,6 +124,7 @@ fn set_up_of_repository_needs_approval() {
     assert!(sandbox.root().join("ran").exists());
 }
 
+/// Promise: checks/no-evidence
 #[test]
 fn check_that_cannot_be_run_blames_no_lane() {
     let sandbox = Sandbox::new();
@@ -145,6 +150,7 @@ fn check_that_cannot_be_run_blames_no_lane() {
 }
 
 /// A check of one lane's task that cannot be run holds up only that lane.
+/// Promise: checks/no-evidence
 #[test]
 fn own_check_that_cannot_be_run_refuses_only_its_lane() {
     let sandbox = Sandbox::new();

@@ -142,7 +142,7 @@ fn merge_json_contains_the_check() {
 }
 
 /// A check that fails on the base too shows nothing about the lanes, so none of them lands.
-/// Promise: checks/blame
+/// Promise: checks/no-evidence
 #[test]
 fn check_that_fails_on_base_refuses_landing() {
     let sandbox = Sandbox::new();

@@ -50,10 +50,15 @@ fn lists_settings_from_agent_to_merge() {
     lane.sparse               false                                                                                              check out only the folders of their scope in new lanes that have one, those of a plan's tasks too
     lane.submodules           none                                                                                               the submodules that a new lane gets, copied from the main checkout without the network: none, its own (init), or theirs too
     lock.timeout              30                                                                                                 how long a command waits for another one before it gives up
+    merge.co_author                                                                                                              credit the agent in a Co-authored-by trailer, as in {agent} <agents@example.com>; empty for none
     merge.conflict_agent                                                                                                         who is sent at each conflict of a landing; one that a repository names needs git proq approve
     merge.conflict_retries    0                                                                                                  how many more tries such an agent has when its resolution is refused
+    merge.message                                                                                                                commit message of a landing, with {agent}, {base}, {body}, {commits}, {lane}, {subject} and {title}; empty for subject and body
     merge.push                false                                                                                              push the base after a landing, to where git push would, never by force
+    merge.signoff             false                                                                                              add your Signed-off-by trailer to the commits of a landing
     merge.strategy            merge                                                                                              how a lane lands: with a merge commit, commit by commit on top of the base, or as one commit
+    merge.subject                                                                                                                subject of the commits of a landing, as in feat({lane}): {title}, with the placeholders of merge.message; empty for the usual one
+    merge.trailers            true                                                                                               name the lane and its agent in trailers of the commits of a landing
     merge.uncommitted         refuse                                                                                             a lane with uncommitted work: refuse to land it, commit the work first, or keep it aside and land the rest
     ");
     let json = sandbox.proq(&["config", "list", "--json"]).json();
@@ -112,9 +117,11 @@ fn lists_settings_from_notify_to_verify() {
     swarm.verify_agent                                                                                                           the agent that looks in the end whether criteria are met that are no commands; without it nobody does
     swarm.when_landed         note                                                                                               what becomes of a task in its plan's files once it is on the base: it is noted as done, its folder is archived too, or nothing
     trash.keep                7                                                                                                  how long removed lanes' folders are kept
+    verify.base_failures      refuse                                                                                             when a check fails on the base itself: refuse the landing, or warn and ignore that check
     verify.commands                                                                                                              what must succeed, in this order, on exactly what will land; those of a repository need git proq approve
     verify.jobs               1                                                                                                  how many states of a landing are checked at the same time, each in a worktree of its own
     verify.location           ~/.cache/git-proq/verify                                                                           where the worktrees for checks are kept, outside of any repository; without it below $XDG_CACHE_HOME if that is set
+    verify.setup                                                                                                                 commands that prepare a worktree for checks, run once in each before the first check; those of a repository need git proq approve
     verify.timeout            1800                                                                                               how long one command of a check may take
     --- code 0
     ");

@@ -1,6 +1,7 @@
 //! Messages of the commits by which lanes land: templates, messages of the user, trailers.
 
 use proq_test_kit::Sandbox;
+use proq_test_kit::claude::sandbox_with_claude;
 
 /// Returns the message of the newest commit of the base.
 fn last_message(sandbox: &Sandbox) -> String {
@@ -172,6 +173,17 @@ fn trailers_join_those_of_the_commit() {
     Proq-Lane: x
     Signed-off-by: Cal Committer <cal@example.org>
     ");
+}
+
+#[test]
+fn agent_is_credited_if_configured() {
+    let sandbox = sandbox_with_claude("begin; echo x > x.txt; git add .; git commit -qm x; well");
+    sandbox.git(&["config", "proq.merge.coAuthor", "{agent} <agents@example.org>"]);
+    let _ = sandbox.proq(&["spawn", "--wait", "-n", "x", "claude", "Add x"]).ok();
+    let _ = sandbox.proq(&["merge", "x"]).ok();
+    let message = last_message(&sandbox);
+    let trailers = "Proq-Lane: x\nProq-Agent: claude\nCo-authored-by: claude <agents@example.org>";
+    assert!(message.trim_end().ends_with(trailers), "{message}");
 }
 
 #[test]
