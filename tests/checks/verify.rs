@@ -174,6 +174,24 @@ fn check_that_fails_on_base_refuses_landing() {
     assert_tidy(&sandbox);
 }
 
+/// Promise: checks/no-evidence
+#[test]
+fn auto_merge_waits_for_a_failing_base() {
+    let sandbox = Sandbox::new();
+    sandbox.git(&["config", "proq.verify.commands", "test -e fixed"]);
+    let before = sandbox.git(&["rev-parse", "main"]);
+    let script = "echo x > x; git add x; git commit -qm x";
+    let spawn = ["spawn", "-q", "--wait", "--auto-merge", "-n", "x", "--", "sh", "-c", script];
+    let _ = sandbox.proq(&spawn).fails(4);
+    assert_eq!(sandbox.git(&["rev-parse", "main"]), before);
+    assert_eq!(sandbox.row("x")["state"], "done");
+    let refused = &sandbox.events("merge.refused")[0];
+    assert!(
+        refused["message"].as_str().unwrap().contains("`test -e fixed` fails on main itself"),
+        "{refused}"
+    );
+}
+
 /// A lane may mend what fails on the base.
 #[test]
 fn lane_that_mends_the_base_lands() {

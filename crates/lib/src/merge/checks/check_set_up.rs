@@ -39,7 +39,12 @@ pub(super) fn refresh_files(project: &Project, dir: &Path, commit: CommitId) -> 
         return Ok(());
     }
     let includes = open_include_source(project, main, dir)?;
-    let linked = create_missing_links(project, &includes, &wanted, main, dir, &[])?;
+    let links =
+        includes.find_included(&wanted.links, true).included.into_iter().map(|included| included.path);
+    // What a check has put in place of a link stays, as other ignored files do.
+    let occupied: Vec<RepoPath> =
+        links.filter(|path| path.to_fs_path(dir).symlink_metadata().is_ok()).collect();
+    let linked = create_missing_links(project, &includes, &wanted, main, dir, &occupied)?;
     let all = exclude_linked(includes.find_included(&wanted.copies, false).included, &linked);
     let is_excluded = |path: &RepoPath, is_folder: bool| {
         includes.is_off_limits(path) || wanted.copies.excludes(path, is_folder) || linked.contains(path)

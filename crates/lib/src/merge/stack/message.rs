@@ -153,7 +153,9 @@ impl LaneMessage<'_> {
         }
         trailers.extend(co_authors.iter().map(|author| format!("Co-authored-by: {author}")));
         if let (Some(agent), false) = (self.agent(), settings.co_author.is_empty()) {
-            trailers.push(format!("Co-authored-by: {}", settings.co_author.replace("{agent}", agent)));
+            let trailer = format!("Co-authored-by: {}", settings.co_author.replace("{agent}", agent));
+            trailers.retain(|known| *known != trailer);
+            trailers.push(trailer);
         }
         if self.options.signoff || settings.signoff {
             trailers.push(format!("Signed-off-by: {}", self.repo.committer_identity()?));
