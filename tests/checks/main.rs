@@ -1,6 +1,7 @@
 //! Checks of landings, the stop gate, forecasts, and merges beside those of git.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod base_failures;
 mod check_isolation;
 mod check_set_up;
 mod exact_merge;

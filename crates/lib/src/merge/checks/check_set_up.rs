@@ -56,8 +56,10 @@ pub(super) fn refresh_files(project: &Project, dir: &Path, commit: CommitId) -> 
         dir,
         outdated: BTreeSet::new(),
     };
-    all.iter().for_each(|included| search.visit(included));
-    remove_outdated(project, dir, commit, search.outdated)?;
+    for included in &all {
+        search.visit(included);
+    }
+    remove_outdated(project, dir, commit, &search.outdated)?;
     drop(Copier::new(main, dir, &project.listener, &is_excluded)?.copy(&all)?);
     Ok(())
 }
@@ -68,13 +70,13 @@ fn remove_outdated(
     project: &Project,
     dir: &Path,
     commit: CommitId,
-    outdated: BTreeSet<RepoPath>,
+    outdated: &BTreeSet<RepoPath>,
 ) -> Result<(), Error> {
     if outdated.is_empty() {
         return Ok(());
     }
     let tracked: BTreeSet<RepoPath> =
-        tree_files(&project.repo, commit, &outdated)?.into_iter().map(|(path, _)| path).collect();
+        tree_files(&project.repo, commit, outdated)?.into_iter().map(|(path, _)| path).collect();
     for path in outdated.difference(&tracked) {
         let file = path.to_fs_path(dir);
         std::fs::remove_file(&file).map_err(proq_store::Error::io("remove", &file))?;

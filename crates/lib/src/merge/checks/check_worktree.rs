@@ -93,7 +93,7 @@ impl CheckWorktree {
             self.worktree.recreate(project, commit)?;
         }
         let checkout = self.worktree.check_out(project, commit)?;
-        let is_set_up = is_current && checkout == Checkout::Reset;
+        let is_set_up = is_current && checkout == CheckoutKind::Reset;
         if !is_set_up && current.is_some() {
             remove_tree(&path)?;
         }
@@ -104,7 +104,7 @@ impl CheckWorktree {
 
 /// How a commit was checked out in a worktree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Checkout {
+pub(crate) enum CheckoutKind {
     /// The worktree was reset, and its ignored files are still there.
     Reset,
     /// The worktree was created again.
@@ -125,17 +125,17 @@ impl HeldWorktree {
 
     /// Checks out a commit, with the files that a new worktree of the commit would have; ignored files stay.
     /// If that fails, or cannot be verified, the worktree is created again.
-    pub(crate) fn check_out(&self, project: &Project, commit: CommitId) -> Result<Checkout, Error> {
+    pub(crate) fn check_out(&self, project: &Project, commit: CommitId) -> Result<CheckoutKind, Error> {
         let repo = &project.repo;
         if repo.is_intact_verify_worktree(&self.dir) && repo.reset_verify_worktree(&self.dir, commit).is_ok()
         {
             self.require_detached_at(repo, commit)?;
-            return Ok(Checkout::Reset);
+            return Ok(CheckoutKind::Reset);
         }
         self.recreate(project, commit)?;
         repo.reset_verify_worktree(&self.dir, commit)?;
         self.require_detached_at(repo, commit)?;
-        Ok(Checkout::Created)
+        Ok(CheckoutKind::Created)
     }
 
     /// Detaches HEAD of the worktree at `commit` if a command has switched to a branch. A branch that is

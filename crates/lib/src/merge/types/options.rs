@@ -75,7 +75,7 @@ pub struct LandingOptions {
     pub strategy: Option<MergeStrategy>,
     /// Full messages of the commits by which lanes land, instead of those of the settings.
     pub messages: BTreeMap<LaneName, String>,
-    /// Whether the user's sign-off is added to the messages, whatever the setting says.
+    /// Whether the user's sign-off is added to the messages, even without `merge.signoff`.
     pub signoff: bool,
     /// Whether the repository's hooks that can refuse are skipped.
     pub skip_hooks: bool,
@@ -87,7 +87,7 @@ pub struct LandingOptions {
     pub extra_checks: Vec<String>,
     /// Whether the commands of the settings and of the lanes' tasks are skipped; `extra_checks` still run.
     pub no_checks: bool,
-    /// Whether a check that fails on the base itself is ignored, whatever the setting says.
+    /// Whether a check that fails on the base itself is ignored, even without `verify.base_failures`.
     pub ignore_base_failures: bool,
     /// Number of states to check in parallel; none for the setting.
     pub jobs: Option<usize>,

@@ -146,6 +146,30 @@ impl StackVerification<'_, '_> {
         Ok(Error::CheckNotRunnable { base: self.stack.onto.clone(), check })
     }
 
+    /// Returns the error of a command that failed on the base itself, because of which nothing lands; none if
+    /// such a command is ignored.
+    ///
+    /// # Errors
+    /// Fails when the log cannot be written.
+    fn base_failure_error(&self, failure: &FailedCommand) -> Result<Option<Error>, Error> {
+        let (project, base) = (self.op.project, self.stack.onto.clone());
+        let command = &self.verifier.commands.lines()[failure.command_number];
+        let lanes = self.candidates.iter().map(|candidate| candidate.lane.name.clone()).collect();
+        Ok(Some(match failure.exit {
+            ExitOutcome::TimedOut(limit) => {
+                Error::CheckTimedOut { command: command.clone(), base, seconds: limit.as_secs(), lanes }
+            }
+            _ if failure.is_not_runnable() => {
+                Error::CheckNotRunnable { base, check: Box::new(failure.to_refusal(project, command)?) }
+            }
+            _ if self.verifier.ignores_base_failures => return Ok(None),
+            _ => {
+                let check = Box::new(failure.to_refusal(project, command)?);
+                Error::CheckFailsOnBase { base, check, lanes }
+            }
+        }))
+    }
+
     /// Removes culprits until the stack passes. A lane with a check of its own that cannot be run is left out
     /// too, without a failed check; returns the refusals of such lanes.
     fn remove_failing_lanes(&mut self, jobs: usize) -> Result<Vec<LaneOutcome>, Error> {
@@ -239,24 +263,14 @@ impl StackChecker for StackVerification<'_, '_> {
                 Some(CheckResult::Passed { .. }) | None => return Ok(false),
             }
         };
-        let command_line = &verifier.commands.lines()[failure.command_number];
-        let base = self.stack.onto.clone();
-        if failure.is_not_runnable() {
-            let check = Box::new(failure.to_refusal(project, command_line)?);
-            return Err(Error::CheckNotRunnable { base, check });
-        }
-        let lanes = self.candidates.iter().map(|candidate| candidate.lane.name.clone()).collect();
-        if let ExitOutcome::TimedOut(limit) = failure.exit {
-            let command = command_line.clone();
-            return Err(Error::CheckTimedOut { command, base, seconds: limit.as_secs(), lanes });
-        }
-        if !verifier.ignores_base_failures {
-            let check = Box::new(failure.to_refusal(project, command_line)?);
-            return Err(Error::CheckFailsOnBase { base, check, lanes });
+        if let Some(e) = self.base_failure_error(&failure)? {
+            return Err(e);
         }
         project.listener.warn(format!(
-            "`{command_line}` fails on {} itself ({}), so it says nothing about the lanes",
-            self.stack.onto, failure.exit
+            "`{}` fails on {} itself ({}), so it does not count",
+            self.verifier.commands.lines()[failure.command_number],
+            self.stack.onto,
+            failure.exit
         ));
         Ok(true)
     }
