@@ -41,7 +41,7 @@ fn lists_agents_with_versions() {
     aider  not installed  Aider
     amp  0.0.1790142911-abc  never: as documented  [ROOT]/bin/amp  Amp
     claude  2.1.329  yes  [ROOT]/bin/claude  Claude Code
-    codex  99.0.1  other versions  [ROOT]/bin/codex  OpenAI Codex CLI
+    codex  99.0.1  with 0.169.0  [ROOT]/bin/codex  OpenAI Codex CLI
     command  yours to name  any command of your own
     copilot  not installed  GitHub Copilot CLI
     cursor  never: as documented  not installed  Cursor CLI

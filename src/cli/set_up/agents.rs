@@ -35,7 +35,7 @@ pub(crate) fn run(context: &CommandContext, args: &Agents) -> CommandResult {
             let mut cells = vec![
                 row.name.clone(),
                 row.version.clone().unwrap_or_default(),
-                tested_version_text(row).to_owned(),
+                tested_version_text(row),
                 program_location_text(row),
                 row.profile.about.clone(),
             ];
@@ -59,14 +59,14 @@ fn reported_activities_text(row: &AgentRow) -> String {
 }
 
 /// Formats whether the profile was tested with the installed version; empty where that is unknown.
-fn tested_version_text(row: &AgentRow) -> &'static str {
+fn tested_version_text(row: &AgentRow) -> String {
     match (&row.path, row.is_version_tested) {
-        _ if row.profile.documented_only => "never: as documented",
-        (None, _) => "",
-        (Some(_), _) if row.version.is_none() => "?",
-        (Some(_), true) => "yes",
-        (Some(_), false) if row.profile.tested_versions.is_empty() => "",
-        (Some(_), false) => "other versions",
+        _ if row.profile.documented_only => "never: as documented".to_owned(),
+        (None, _) => String::new(),
+        (Some(_), _) if row.version.is_none() => "?".to_owned(),
+        (Some(_), true) => "yes".to_owned(),
+        (Some(_), false) if row.profile.tested_versions.is_empty() => String::new(),
+        (Some(_), false) => format!("with {}", row.profile.tested_versions.join(", ")),
     }
 }
 

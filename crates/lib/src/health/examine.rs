@@ -96,8 +96,8 @@ impl Report {
 /// applies the safe repairs.
 pub fn examine(dir: &Path, fix: bool) -> Report {
     let (version, mut general_findings) = git_program::installed_version(dir);
-    let (agents, agents_finding) = settings::installed_agents(dir);
-    general_findings.extend(agents_finding);
+    let (agents, agent_findings) = settings::installed_agents(dir);
+    general_findings.extend(agent_findings);
     let initial = CheckedItems { git_version: version, agents, ..CheckedItems::default() };
     let recovery_log = RecoveryLog::default();
     let project = open_repository(dir, recovery_log.listener(), &mut general_findings);

@@ -8,6 +8,8 @@ use proq_base::config::settings::NotifySettings;
 use proq_base::process::find_executable;
 
 use super::finding::Finding;
+use crate::agent::profiles::installed_programs::find_installed_without_start;
+use crate::agent::profiles::profile::Profile;
 use crate::agent::profiles::profile_catalog::load_profiles;
 use crate::event::notify;
 use crate::lane::Project;
@@ -30,23 +32,34 @@ pub(super) fn missing_notifiers(notify: &NotifySettings, dir: &Path) -> Vec<Find
     missing.collect()
 }
 
-/// Returns the known agents on `PATH`, and a finding if there is none or the user's agent profiles are
-/// invalid.
-pub(super) fn installed_agents(dir: &Path) -> (Vec<String>, Option<Finding>) {
+/// Returns the known agents on `PATH`, and findings: there is none, the user's agent profiles are invalid, or
+/// a profile was not tested with the installed version, as far as that is known without starting an agent.
+pub(super) fn installed_agents(dir: &Path) -> (Vec<String>, Vec<Finding>) {
     // Only the user's own file may define agents.
     let layers = Project::load_layers(None).unwrap_or_default();
     let agent_profiles = match load_profiles(&layers) {
         Ok(known) => known,
-        Err(e) => return (Vec::new(), Some(Finding::warning("agents", "agents", e.to_string()))),
+        Err(e) => return (Vec::new(), vec![Finding::warning("agents", "agents", e.to_string())]),
     };
-    let installed: Vec<String> = agent_profiles
-        .into_iter()
-        .filter(|(_, profile)| find_executable::find_executable(&profile.program, dir).is_ok())
-        .map(|(name, _)| name)
-        .collect();
-    let none_found = installed.is_empty().then(|| {
+    let is_installed = |profile: &Profile| find_executable::find_executable(&profile.program, dir).is_ok();
+    let installed: Vec<(&String, &Profile)> =
+        agent_profiles.iter().filter(|(_, profile)| is_installed(profile)).collect();
+    let mut findings: Vec<Finding> =
+        installed.iter().filter_map(|(name, profile)| untested_version(name, profile, dir)).collect();
+    findings.extend(installed.is_empty().then(|| {
         let message = "no known agent is on PATH; any other program works too";
         Finding::info("agents", "agents", message).with_help("git proq agents")
-    });
-    (installed, none_found)
+    }));
+    (installed.into_iter().map(|(name, _)| name.clone()).collect(), findings)
+}
+
+/// Reports that a profile was tested with other versions than the installed one.
+fn untested_version(name: &str, profile: &Profile, dir: &Path) -> Option<Finding> {
+    let version = find_installed_without_start(profile, dir)?.version?;
+    let tested = &profile.tested_versions;
+    if tested.is_empty() || tested.contains(&version) {
+        return None;
+    }
+    let message = format!("{name} {version} is installed; git-proq was tested with {}", tested.join(", "));
+    Some(Finding::info("agents", name, message).with_help("git proq agents"))
 }

@@ -40,8 +40,7 @@ pub struct InstalledProgram {
 /// programs in parallel. Relative paths start at `dir`.
 pub fn find_installed(profiles: &[&Profile], dir: &Path) -> Vec<Option<InstalledProgram>> {
     let cache_path = cache_file();
-    let cache =
-        cache_path.as_ref().and_then(|f| VersionCache::load_if_exists(f).ok().flatten()).unwrap_or_default();
+    let cache = VersionCache::load_or_default(cache_path.as_deref());
     let entries: Vec<Option<CachedVersion>> = std::thread::scope(|scope| {
         let threads: Vec<_> = profiles
             .iter()
@@ -67,6 +66,15 @@ pub fn find_installed(profiles: &[&Profile], dir: &Path) -> Vec<Option<Installed
         .collect()
 }
 
+/// Finds the installed program of a profile, with its version only if that was queried before. No program is
+/// started. A relative path starts at `dir`.
+pub fn find_installed_without_start(profile: &Profile, dir: &Path) -> Option<InstalledProgram> {
+    let program = locate_program(profile, dir)?;
+    let cache = VersionCache::load_or_default(cache_file().as_deref());
+    let version = cache.program.iter().find(|entry| program.is_same(entry))?.version.clone();
+    Some(InstalledProgram { path: program.path, version })
+}
+
 /// Cache of program versions, a file that all repositories share.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct VersionCache {
@@ -75,6 +83,13 @@ struct VersionCache {
 
 impl Record for VersionCache {
     const FORMAT: u32 = 1;
+}
+
+impl VersionCache {
+    /// Loads the cache; empty if there is no file or it cannot be read.
+    fn load_or_default(path: Option<&Path>) -> VersionCache {
+        path.and_then(|path| VersionCache::load_if_exists(path).ok().flatten()).unwrap_or_default()
+    }
 }
 
 /// Cached version of one program.
@@ -92,16 +107,27 @@ struct CachedVersion {
     version: Option<String>,
 }
 
+impl CachedVersion {
+    /// Returns whether both are about the same, unchanged program.
+    fn is_same(&self, other: &CachedVersion) -> bool {
+        (&self.path, &self.args, &self.fingerprint) == (&other.path, &other.args, &other.fingerprint)
+    }
+}
+
+/// Finds the program of a profile, without its version. None when it is not installed.
+fn locate_program(profile: &Profile, dir: &Path) -> Option<CachedVersion> {
+    let path = find_executable(&profile.program, dir).ok()?;
+    let meta = path.metadata().ok()?;
+    let fingerprint = format!("{} {} {} {}", meta.size(), meta.ino(), meta.mtime(), meta.ctime());
+    let args = profile.version_args.clone();
+    Some(CachedVersion { path, args, fingerprint, checked_at: now(), version: None })
+}
+
 /// Finds the program of a profile, with its version from the cache or else from the program itself. None when
 /// it is not installed.
 fn probe_program(profile: &Profile, dir: &Path, cache: &VersionCache) -> Option<CachedVersion> {
-    let path = find_executable(&profile.program, dir).ok()?;
-    let meta = path.metadata().ok()?;
-    let stamp = format!("{} {} {} {}", meta.size(), meta.ino(), meta.mtime(), meta.ctime());
-    let args = profile.version_args.clone();
-    let is_current =
-        |entry: &&CachedVersion| entry.path == path && entry.args == args && entry.fingerprint == stamp;
-    if let Some(entry) = cache.program.iter().find(is_current)
+    let program = locate_program(profile, dir)?;
+    if let Some(entry) = cache.program.iter().find(|entry| program.is_same(entry))
         && !entry.checked_at.is_older_than(if entry.version.is_some() {
             CACHE_TTL
         } else {
@@ -110,14 +136,8 @@ fn probe_program(profile: &Profile, dir: &Path, cache: &VersionCache) -> Option<
     {
         return Some(entry.clone());
     }
-    let output = if args.is_empty() { None } else { read_version_output(&path, &args) };
-    Some(CachedVersion {
-        version: output.as_deref().and_then(find_version),
-        path,
-        args,
-        fingerprint: stamp,
-        checked_at: now(),
-    })
+    let output = (!program.args.is_empty()).then(|| read_version_output(&program.path, &program.args));
+    Some(CachedVersion { version: output.flatten().as_deref().and_then(find_version), ..program })
 }
 
 /// Returns the output of a program that is started with these arguments, if it succeeds in time.
