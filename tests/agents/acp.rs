@@ -222,7 +222,10 @@ fn allows_only_git_and_checks_and_logs_refusals() {
     assert_eq!(allowed, [true, true, false, false, false, false, false, false]);
     assert!(sandbox.lane_path("x").join("a.txt").exists());
     let shown = sandbox.proq(&["logs", "x"]).ok();
-    assert!(shown.contains("! not permitted: execute: only git and the lane's checks may be run"), "{shown}");
+    assert!(
+        shown.contains("! not permitted: execute: only git, the lane's checks and the commands"),
+        "{shown}"
+    );
     let events = sandbox.proq(&["logs", "x", "--json"]).json();
     let refused = events["events"].as_array().unwrap().iter().filter(|e| e["event"] == "permission-refused");
     assert_eq!(refused.count(), 6);

@@ -8,7 +8,9 @@ mod agent_exit;
 mod agent_start;
 mod agents;
 mod aider;
+mod allowed_commands;
 mod context_limit;
+mod default_agent;
 mod messages;
 mod profiles;
 #[cfg(target_os = "linux")]

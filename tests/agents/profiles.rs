@@ -165,6 +165,7 @@ fn passes_lane_rules_where_the_agent_reads_them() {
     - Stay in this worktree. Do not touch other worktrees, other branches, the stash or git's configuration.
     - The task is expected to change only `src/pay/`. If other files have to change, change as little of them as possible and mention it in your final message.
     - Commit your work on this branch, one logical change per commit. Changes that you cannot commit are committed for you when you finish.
+    - You may run these commands: `git`, `make test`. Any other is refused; do not try it in another form.
     - Commit messages: like this: topic: what
     - Check from time to time whether the file named by the environment variable `PROQ_WRAP_UP` exists. Once it exists, finish your current step, commit it, list what is left to do, and stop.
     - Do not push.

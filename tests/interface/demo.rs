@@ -53,6 +53,7 @@ fn tour_lands_two_lanes_and_leaves_nothing() {
             "git status --short",
         ]
     );
+    assert!(!out.contains("warning"), "{out}");
     for shown in
         ["landed add-payments on main", "landed add-search on main", "conflict rename-the-shop with main"]
     {

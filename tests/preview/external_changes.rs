@@ -138,7 +138,11 @@ fn undo_of_abandoned_preview_hints_the_switch_back() {
     let _ = sandbox.proq(&["preview", "one"]).ok();
     sandbox.sh("git switch -q other");
     let out = sandbox.output(sandbox.proq_command(&sandbox.repo, &["undo"]));
-    assert!(out.code != 0 && out.stderr.contains("is no longer on 'proq/one-preview'; nothing was changed"), "{}", out.to_text());
+    assert!(
+        out.code != 0 && out.stderr.contains("is no longer on 'proq/one-preview'; nothing was changed"),
+        "{}",
+        out.to_text()
+    );
     let hint = out.stderr.lines().find_map(|line| line.strip_prefix("hint: switch back to it: "));
     sandbox.sh(&hint.unwrap().replace("[ROOT]/repo", "."));
     let _ = sandbox.proq(&["undo"]).ok();

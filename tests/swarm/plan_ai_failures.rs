@@ -207,7 +207,8 @@ fn creates_nothing_without_a_usable_agent() {
     ");
     insta::assert_snapshot!(run(&["plan", "--ai", "pay by card", "--agent", "claude"]).to_text(), @r"
     --- stderr
-    error: cannot start 'claude': there is no such program on PATH
+    error: cannot start 'claude': Claude Code is not installed: there is no such program on PATH
+    hint: install it: npm install -g @anthropic-ai/claude-code
     hint: list installed agents: git proq agents
     --- code 1
     ");

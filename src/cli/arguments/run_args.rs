@@ -37,6 +37,24 @@ pub(crate) struct RunArgs {
     pub(crate) budget: Option<NanoDollars>,
 }
 
+/// Flags of a run that starts with a task: also the commands that its agent may run.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct TaskRunArgs {
+    /// Command that the agent may run without asking, such as 'cargo *' [can be repeated]
+    #[arg(long, value_name = "PATTERN")]
+    allow: Vec<String>,
+    /// Flags of any run
+    #[command(flatten)]
+    run_args: RunArgs,
+}
+
+impl TaskRunArgs {
+    /// Returns the run options of these flags, for a run that is in a tmux window if `in_window`.
+    pub(crate) fn run_options_with_window(&self, in_window: bool) -> RunOptions {
+        RunOptions { in_window, allow: self.allow.clone(), ..self.run_args.run_options() }
+    }
+}
+
 /// Parses a duration; a number without a unit is in minutes.
 fn parse_duration(text: &str) -> Result<Duration, String> {
     proq_base::config::value_format::parse_duration(text)
@@ -55,11 +73,6 @@ fn permission() -> impl TypedValueParser<Value = Permission> {
 }
 
 impl RunArgs {
-    /// Returns the run options of these flags, for a run that is in a tmux window if `in_window`.
-    pub(crate) fn run_options_with_window(&self, in_window: bool) -> RunOptions {
-        RunOptions { in_window, ..self.run_options() }
-    }
-
     /// Returns the run options of these flags; an absent flag leaves its option unspecified.
     pub(crate) fn run_options(&self) -> RunOptions {
         RunOptions {

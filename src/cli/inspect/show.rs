@@ -20,7 +20,7 @@ use proq_lib::types::AnyLane;
 use super::{agent_report, show_prompt};
 use crate::cli::arguments::candidates::any_lane_names;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
-use crate::cli::runs::guest_lane_output;
+use crate::cli::runs::{guest_lane_output, run_end};
 use crate::cli::terminal::ui;
 use crate::cli::terminal::ui::Ui;
 use runs::print_runs;
@@ -114,6 +114,9 @@ fn print_lane(
         agent_report::print_report(context, report);
     }
     print_task_and_answer(context, lane, details);
+    if let Some(run) = details.runs.last().filter(|_| view.is_some()) {
+        run_end::hint_at_denied_calls(context, project, &lane.name, run);
+    }
 }
 
 /// Prints the lane's branch and base, ports, checks, scope, worktree and uncommitted changes.

@@ -18,7 +18,7 @@ use crate::cli::terminal::ui::Ui;
 pub(crate) fn run(context: &CommandContext, args: &Spawn, purpose: LanePurpose) -> CommandResult {
     refuse_landing_flags(args, purpose)?;
     let project = context.project_for_write()?;
-    let (program, prompt) = args.program_and_prompt()?;
+    let (program, prompt) = args.program_and_prompt(context, &project)?;
     let request = GuestSpawnRequest {
         name: args.name.as_deref().map(LaneName::parse).transpose()?,
         prompt,

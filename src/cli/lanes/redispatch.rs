@@ -11,7 +11,7 @@ use proq_lib::types::LanePurpose;
 
 use super::lane_removal;
 use crate::cli::arguments::candidates::{any_lane_names, installed_agent_names};
-use crate::cli::arguments::run_args::RunArgs;
+use crate::cli::arguments::run_args::TaskRunArgs;
 use crate::cli::invocation::caller;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::runs::lane_output;
@@ -38,7 +38,7 @@ pub(crate) struct Redispatch {
     pub(crate) agent: Option<String>,
     /// What its run is to be like
     #[command(flatten)]
-    pub(crate) run_args: RunArgs,
+    pub(crate) run_args: TaskRunArgs,
     /// Start it in a window of tmux, on its own screen; `git proq attach` goes there
     #[arg(long, conflicts_with_all = ["max_turns", "stall", "budget"])]
     pub(crate) tmux: bool,

@@ -10,7 +10,7 @@ use proq_lib::agent::task_loop::loop_status::LoopStatus;
 use proq_lib::ops::start::run::{RunOutcome, RunPlan, RunRequest, plan};
 
 use crate::cli::arguments::candidates::{any_lane_names, installed_agent_names};
-use crate::cli::arguments::run_args::RunArgs;
+use crate::cli::arguments::run_args::TaskRunArgs;
 use crate::cli::arguments::user_files::{argument_or_file, attachments_of_text};
 use crate::cli::invocation::caller;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
@@ -50,7 +50,7 @@ pub(crate) struct Run {
     pub(crate) attach: Vec<PathBuf>,
     /// How the run is to be
     #[command(flatten)]
-    pub(crate) run_args: RunArgs,
+    pub(crate) run_args: TaskRunArgs,
     /// Start it in a window of tmux, on its own screen; `git proq attach` goes there
     #[arg(long, conflicts_with_all = ["max_turns", "stall", "budget"])]
     pub(crate) tmux: bool,
@@ -96,6 +96,7 @@ pub(crate) fn run(context: &CommandContext, args: &Run) -> CommandResult {
     }
     context.show(&outcome, |context, RunOutcome { lane, command, .. }| {
         context.ui.print_line(format!("{} in lane '{}'", command.started_text(), lane.name));
+        lane_output::print_runnable_commands(context, &project, command);
         // Pending messages belong to an earlier conversation: the new agent does not get them.
         run_end::print_pending_message_count(context, &project, &lane.name);
         context.ui.hint(lane_output::follow_hint(command, &lane.name));

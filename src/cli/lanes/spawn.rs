@@ -1,5 +1,7 @@
 //! `git proq spawn`: creates lanes and starts agents in them.
 
+use std::collections::BTreeSet;
+
 use proq_base::explain::{Exit, shell_quote};
 use proq_lib::agent::control::wait;
 use proq_lib::agent::control::wait::WaitUntil;
@@ -14,7 +16,9 @@ use super::spawn_args::Spawn;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::failure;
 use crate::cli::invocation::usage_error::UsageError;
-use crate::cli::runs::lane_output::{created_line, follow_hint, print_created, print_plan};
+use crate::cli::runs::lane_output::{
+    created_line, follow_hint, print_created, print_plan, print_runnable_commands,
+};
 use crate::cli::runs::{follow_run, run_end};
 
 pub(crate) fn run(context: &CommandContext, args: &Spawn) -> CommandResult {
@@ -71,7 +75,7 @@ fn report_lane(
     match failure {
         None if is_followed => {}
         None if context.ui.json => context.ui.print_json(&outcome),
-        None => print_created(context, lane, command.as_ref()),
+        None => print_created(context, project, lane, command.as_ref()),
         Some(_) => {}
     }
     warn_of_uncommitted(context, project, &outcome.uncommitted);
@@ -110,6 +114,14 @@ fn report_attempts(
         if let Some(failure) = &attempt.failure {
             let code = if text { failure::print_failure(failure, false) } else { failure.exit() };
             exit = if exit == Exit::Success { code } else { exit };
+        }
+    }
+    if text && !args.wait {
+        let mut agents = BTreeSet::new();
+        for command in outcome.lanes.iter().filter_map(|attempt| attempt.command.as_ref()) {
+            if agents.insert(&command.agent) {
+                print_runnable_commands(context, project, command);
+            }
         }
     }
     if args.wait {

@@ -6,13 +6,14 @@ use std::path::PathBuf;
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use proq_lib::agent::command::agent_command::RunOptions;
+use proq_lib::agent::profiles::default_agent::{DefaultAgent, find_default_agent, names_agent};
 use proq_lib::lane::Project;
 use proq_lib::lane::worktree::set_up::commands::SetUpLevel;
 use proq_lib::ops::start::spawn::request::{LaneProgram, RequestedLanes, SpawnRequest, read_task_folder};
 use proq_lib::types::{LaneName, LanePurpose};
 
 use crate::cli::arguments::candidates::{installed_agent_names, user_branch_names};
-use crate::cli::arguments::run_args::RunArgs;
+use crate::cli::arguments::run_args::TaskRunArgs;
 use crate::cli::arguments::user_files::{argument_or_file, resolve_attachments};
 use crate::cli::invocation::caller;
 use crate::cli::invocation::context::CommandContext;
@@ -32,6 +33,12 @@ pub(crate) fn parse_agents(text: &str) -> Result<AttemptAgents, String> {
     for item in text.split(',').map(str::trim) {
         let (name, count) = match item.rsplit_once(':') {
             Some((name, count)) if count.bytes().all(|b| b.is_ascii_digit()) => (name, count),
+            // The program of a path may have a ':' in its name.
+            Some((name, count)) if !item.contains('/') => {
+                return Err(format!(
+                    "'{count}' is not a number; give {name} a number of attempts, like {name}:2"
+                ));
+            }
             _ => (item, "1"),
         };
         let count = count.parse::<usize>().ok().filter(|count| (1..=MAX_ATTEMPTS).contains(count));
@@ -87,8 +94,13 @@ pub(crate) fn parse_agents(text: &str) -> Result<AttemptAgents, String> {
 /// With --count or --agents, several attempts are made at one task: lanes NAME-1, NAME-2 and so on from one commit, all or
 /// none. `git proq compare NAME` shows them side by side, `git proq pick` lands one and discards the others.
 ///
+/// Without AGENT, agent.default does the task, or the only known agent that is installed. An agent may change its lane, use
+/// git there and run the lane's checks; --allow and agent.allow add commands, as in 'cargo *' (any arguments) or 'npm ci'
+/// (exactly that). The first line says what it may run. What an agent's own rules cannot say is refused.
+///
 /// Examples:
 ///     git proq spawn claude "implement payments"
+///     git proq spawn --allow 'cargo *' "speed up the parser"
 ///     git proq spawn codex -n auth -f task.md
 ///     git proq spawn claude "implement payments" --check 'make test-payments' --scope src/pay/
 ///     git proq spawn acp "implement payments" -- gemini --acp
@@ -101,10 +113,10 @@ pub(crate) fn parse_agents(text: &str) -> Result<AttemptAgents, String> {
 #[derive(Debug, Clone, Args)]
 #[command(verbatim_doc_comment)]
 #[command(
-    override_usage = "git proq spawn [OPTIONS] AGENT PROMPT\n       git proq spawn [OPTIONS] AGENT PROMPT -- CMD...\n       git proq spawn [OPTIONS] AGENT -f FILE\n       git proq spawn [OPTIONS] AGENT --folder FOLDER\n       git proq spawn [OPTIONS] --agents LIST PROMPT\n       git proq spawn [OPTIONS] -- CMD...\n       git proq spawn [OPTIONS] --empty"
+    override_usage = "git proq spawn [OPTIONS] [AGENT] PROMPT\n       git proq spawn [OPTIONS] AGENT PROMPT -- CMD...\n       git proq spawn [OPTIONS] [AGENT] -f FILE\n       git proq spawn [OPTIONS] [AGENT] --folder FOLDER\n       git proq spawn [OPTIONS] --agents LIST PROMPT\n       git proq spawn [OPTIONS] -- CMD...\n       git proq spawn [OPTIONS] --empty"
 )]
 pub(crate) struct Spawn {
-    /// The agent: a known one (see `git proq agents`) or any program on PATH
+    /// Agent: a known one (see `git proq agents`) or any program on PATH [default: agent.default]
     #[arg(value_name = "AGENT", add = ArgValueCompleter::new(installed_agent_names), conflicts_with = "empty")]
     pub(crate) agent: Option<String>,
     /// What the agent is asked to do
@@ -154,7 +166,7 @@ pub(crate) struct Spawn {
     pub(crate) in_place: bool,
     /// What the agent's run is to be like
     #[command(flatten)]
-    pub(crate) run_args: RunArgs,
+    pub(crate) run_args: TaskRunArgs,
     /// Start it in a window of tmux, on its own screen; `git proq attach` goes there
     #[arg(long, conflicts_with_all = ["max_turns", "stall", "budget", "empty"])]
     pub(crate) tmux: bool,
@@ -207,7 +219,7 @@ impl Spawn {
     ) -> Result<SpawnRequest, Failure> {
         let (lanes, prompt) = match &self.folder {
             Some(folder) => (self.folder_lane(context, project, folder)?, None),
-            None => self.lanes_and_prompt()?,
+            None => self.lanes_and_prompt(context, project)?,
         };
         Ok(SpawnRequest {
             name: self.name.as_deref().map(LaneName::parse).transpose()?,
@@ -234,7 +246,11 @@ impl Spawn {
     }
 
     /// Returns the programs of the lanes, and the prompt of their agents.
-    fn lanes_and_prompt(&self) -> Result<(RequestedLanes, Option<String>), Failure> {
+    fn lanes_and_prompt(
+        &self,
+        context: &CommandContext,
+        project: &Project,
+    ) -> Result<(RequestedLanes, Option<String>), Failure> {
         if let Some(AttemptAgents(names)) = &self.agents {
             // Without an agent argument, the first positional argument is the prompt.
             if self.prompt.is_some() || (self.agent.is_some() && self.file.is_some()) {
@@ -242,11 +258,12 @@ impl Spawn {
                 let example = "git proq spawn --agents claude:2,codex:1 \"implement payments\"";
                 return Err(UsageError::missing(problem, example).into());
             }
-            let prompt = require_prompt(argument_or_file(self.agent.as_ref(), self.file.as_ref())?)?;
+            let prompt = argument_or_file(self.agent.as_ref(), self.file.as_ref())?;
+            let prompt = prompt.ok_or_else(missing_prompt)?;
             let programs = names.iter().cloned().map(LaneProgram::Agent).collect();
             return Ok((RequestedLanes::Attempts(programs), Some(prompt)));
         }
-        let (program, prompt) = self.program_and_prompt()?;
+        let (program, prompt) = self.program_and_prompt(context, project)?;
         let lanes = match self.count {
             Some(count) => RequestedLanes::Attempts(vec![program; usize::from(count)]),
             None => RequestedLanes::Single(program),
@@ -254,17 +271,29 @@ impl Spawn {
         Ok((lanes, prompt))
     }
 
-    /// Returns the program to start, and its prompt.
+    /// Returns the program to start, and its prompt. A single argument that names no agent and no program is
+    /// the prompt of the default agent.
     ///
     /// # Errors
-    /// [`UsageError::MissingArgument`] without a program, or for an agent without a prompt.
-    pub(crate) fn program_and_prompt(&self) -> Result<(LaneProgram, Option<String>), Failure> {
+    /// [`UsageError::MissingArgument`] without a program, or for an agent without a prompt; an error when no
+    /// agent is named and none can be chosen.
+    pub(crate) fn program_and_prompt(
+        &self,
+        context: &CommandContext,
+        project: &Project,
+    ) -> Result<(LaneProgram, Option<String>), Failure> {
         let prompt = argument_or_file(self.prompt.as_ref(), self.file.as_ref())?;
-        match (&self.agent, self.command.as_slice()) {
-            _ if self.empty => Ok((LaneProgram::None, prompt)),
-            (Some(agent), _) => Ok((LaneProgram::Agent(agent.clone()), Some(require_prompt(prompt)?))),
-            (None, []) => Err(missing_agent("git proq spawn claude \"implement payments\"")),
-            (None, argv) => Ok((LaneProgram::Command(argv.to_vec()), prompt)),
+        let default_agent = || Ok::<_, Failure>(LaneProgram::Agent(choose_default_agent(context, project)?));
+        match (&self.agent, prompt, self.command.as_slice()) {
+            (_, prompt, _) if self.empty => Ok((LaneProgram::None, prompt)),
+            (Some(agent), Some(prompt), _) => Ok((LaneProgram::Agent(agent.clone()), Some(prompt))),
+            (Some(argument), None, []) if !names_agent(&project.layers, argument, &context.dir)? => {
+                Ok((default_agent()?, Some(argument.clone())))
+            }
+            (Some(_), None, _) => Err(missing_prompt()),
+            (None, Some(prompt), []) => Ok((default_agent()?, Some(prompt))),
+            (None, None, []) => Err(missing_agent()),
+            (None, prompt, argv) => Ok((LaneProgram::Command(argv.to_vec()), prompt)),
         }
     }
 
@@ -275,8 +304,10 @@ impl Spawn {
         project: &Project,
         folder: &str,
     ) -> Result<RequestedLanes, Failure> {
-        let example = "git proq spawn claude --folder tasks/pay/PAY-3-refunds";
-        let agent = self.agent.clone().ok_or_else(|| missing_agent(example))?;
+        let agent = match &self.agent {
+            Some(agent) => agent.clone(),
+            None => choose_default_agent(context, project)?,
+        };
         let single_task = read_task_folder(project, &context.dir, folder)?;
         let task = &single_task.task;
         context.ui.warn_each(&single_task.notes);
@@ -291,13 +322,23 @@ impl Spawn {
     }
 }
 
-fn missing_agent(example: &'static str) -> Failure {
+fn missing_agent() -> Failure {
+    let example = "git proq spawn claude \"implement payments\"";
     UsageError::missing("nothing says what to start", example).into()
 }
 
-fn require_prompt(prompt: Option<String>) -> Result<String, UsageError> {
+/// Returns the name of the agent for a command that names none. Says so where no setting names it.
+fn choose_default_agent(context: &CommandContext, project: &Project) -> Result<String, Failure> {
+    let DefaultAgent { name, is_only_installed } = find_default_agent(project, &context.dir)?;
+    if is_only_installed {
+        context.ui.status(format!("using {name}, the only known agent that is installed"));
+    }
+    Ok(name)
+}
+
+fn missing_prompt() -> Failure {
     let example = "git proq spawn claude \"implement payments\", or -f task.md";
-    prompt.ok_or(UsageError::missing("the agent needs a prompt", example))
+    UsageError::missing("the agent needs a prompt", example).into()
 }
 
 #[cfg(test)]
@@ -311,9 +352,17 @@ mod tests {
         assert_eq!(list("claude, codex").unwrap(), "claude codex");
         assert_eq!(list("./my:agent:2").unwrap(), "./my:agent ./my:agent");
         assert_eq!(list("./my:agent").unwrap(), "./my:agent");
-        for bad in
-            ["", ":2", "claude:", "claude:0", "claude:100", "claude:99,codex", "claude,,codex", "claude:-1,"]
-        {
+        for bad in [
+            "",
+            ":2",
+            "claude:",
+            "claude:0",
+            "claude:100",
+            "claude:99,codex",
+            "claude,,codex",
+            "claude:-1,",
+            "claude:x",
+        ] {
             assert!(parse_agents(bad).is_err(), "{bad}");
         }
     }

@@ -112,6 +112,9 @@ pub(crate) fn follow_and_report(
     } else {
         context.ui.print_line(run_end::state_line(&lane, state));
         run_end::print_pending_message_count(context, project, &lane.name);
+        if let Some(run) = last_run_record(project, &lane)? {
+            run_end::hint_at_denied_calls(context, project, &lane.name, &run);
+        }
     }
     Ok(run_end::exit_for_state(state))
 }

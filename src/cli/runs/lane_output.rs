@@ -1,6 +1,7 @@
 //! Output about lanes that can land: the lane that was or would be created, and how to follow its run.
 
 use proq_lib::agent::command::agent_command::AgentCommand;
+use proq_lib::lane::Project;
 use proq_lib::lane::creation::create::LanePlan;
 use proq_lib::ops::start::spawn::plan::SpawnPlan;
 use proq_lib::types::{LaneName, LaneRecord};
@@ -50,13 +51,28 @@ fn print_task_args(ui: Ui, plan: &LanePlan<'_>) {
 }
 
 /// Prints a new lane and what was started in it.
-pub(crate) fn print_created(context: &CommandContext, lane: &LaneRecord, command: Option<&AgentCommand>) {
+pub(crate) fn print_created(
+    context: &CommandContext,
+    project: &Project,
+    lane: &LaneRecord,
+    command: Option<&AgentCommand>,
+) {
     context.ui.print_line(created_line(lane));
     context.ui.print_line(format!("  {}", lane.path.display()));
     if let Some(command) = command {
         let auto_merge_note =
             if lane.auto_merge { "; when it is done, the lane lands by itself" } else { "" };
         context.ui.status(format!("{} there{auto_merge_note}", command.started_text()));
+        print_runnable_commands(context, project, command);
+    }
+}
+
+/// Prints which commands an agent may run without asking, and how to allow it more.
+pub(crate) fn print_runnable_commands(context: &CommandContext, project: &Project, command: &AgentCommand) {
+    if let Some(commands) = command.runnable_commands_text() {
+        let more = command.allow_more_command(project);
+        let more = more.map(|more| format!("; allow more: {more}")).unwrap_or_default();
+        context.ui.status(format!("may run: {commands}{more}"));
     }
 }
 

@@ -1,11 +1,12 @@
 //! The end of a run for the user: its line, exit code, event, and the messages that are still pending.
 
 use proq_base::explain::Exit;
+use proq_lib::agent::command::allowed_commands::allow_denied_command;
 use proq_lib::event::log::{Event, EventName};
 use proq_lib::lane::Project;
 use proq_lib::lane::messages::inbox;
 use proq_lib::lane::messages::inbox::Inbox;
-use proq_lib::types::{AnyLane, LaneName, LaneState};
+use proq_lib::types::{AnyLane, LaneName, LaneState, RunRecord};
 
 use crate::cli::invocation::context::CommandContext;
 use crate::cli::terminal::ui;
@@ -33,6 +34,22 @@ pub(crate) fn exit_for_state(state: LaneState) -> Exit {
     match state {
         LaneState::Failed | LaneState::Stalled | LaneState::Stopped | LaneState::Orphaned => Exit::Agent,
         _ => Exit::Success,
+    }
+}
+
+/// Prints a hint about the tool calls that were denied in `run`, with the command that allows them.
+pub(crate) fn hint_at_denied_calls(
+    context: &CommandContext,
+    project: &Project,
+    lane: &LaneName,
+    run: &RunRecord,
+) {
+    let summary = &run.summary;
+    if summary.denied > 0 {
+        let were = if summary.denied == 1 { "call was" } else { "calls were" };
+        let allow = allow_denied_command(project, run);
+        let allow = allow.map(|allow| format!("   allow that: {allow}")).unwrap_or_default();
+        context.ui.hint(format!("{} {were} denied: git proq logs {lane}{allow}", summary.denied));
     }
 }
 

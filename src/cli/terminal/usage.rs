@@ -3,12 +3,19 @@
 use proq_base::usage::{Cost, Tokens};
 use proq_lib::types::{RunRecord, RunSummary};
 
+use super::ui;
+
 /// Returns phrases for the total usage of a lane's runs; empty if there are fewer than two.
 pub(crate) fn total_usage_phrases(runs: &[RunRecord]) -> Vec<String> {
     let total =
         runs.iter().map(|run| run.summary.clone()).reduce(|earlier, account| account.plus_usage_of(&earlier));
     let total = total.filter(|_| runs.len() > 1).unwrap_or_default();
-    usage_phrases(&RunSummary { last_tool: None, context_percent: None, ..total })
+    usage_phrases(&RunSummary {
+        last_tool: None,
+        context_percent: None,
+        denied_commands: Vec::new(),
+        ..total
+    })
 }
 
 /// Returns one phrase for each known usage figure.
@@ -18,6 +25,7 @@ pub(crate) fn usage_phrases(summary: &RunSummary) -> Vec<String> {
         let last = summary.last_tool.as_ref().map(|tool| format!(", last {tool}")).unwrap_or_default();
         out.push(format!("{}{last}", tool_calls_text(summary)));
     }
+    out.extend((summary.denied > 0).then(|| denied_text(summary)));
     out.extend(summary.tokens.map(tokens_text));
     out.extend(summary.cost.map(cost_text));
     out.extend(summary.context_percent.map(|percent| format!("context {percent} % full")));
@@ -28,6 +36,15 @@ fn tool_calls_text(summary: &RunSummary) -> String {
     match summary.tool_calls {
         1 => "1 tool call".to_owned(),
         n => format!("{n} tool calls"),
+    }
+}
+
+/// Formats how many tool calls were denied, with the first commands of them.
+fn denied_text(summary: &RunSummary) -> String {
+    let calls = ui::pluralize(summary.denied, "denied call");
+    match summary.denied_commands.as_slice() {
+        [] => calls,
+        commands => format!("{calls}: {}", commands.join(", ")),
     }
 }
 

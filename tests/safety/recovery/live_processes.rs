@@ -224,7 +224,10 @@ fn stopped_holder_is_named_to_waiting_command() {
     other.env("PROQ_LOCK_TIMEOUT", "0");
     let text = sandbox.output(other).fails(5);
     let pid = child.id();
-    assert!(text.contains(&format!("process {pid}")) && text.contains("which is suspended (Ctrl-Z)"), "{text}");
+    assert!(
+        text.contains(&format!("process {pid}")) && text.contains("which is suspended (Ctrl-Z)"),
+        "{text}"
+    );
     sandbox.write_pipe("go");
     sandbox.sh(&format!("kill -CONT {pid}"));
     let output = child.wait_with_output().unwrap();

@@ -43,6 +43,9 @@ setting_table! {
         /// Time for an agent to exit after `git proq stop --wrap-up`.
         abort_grace: Duration = "agent.abort_grace", Count(Seconds), default "60", repository,
             "how long git proq stop --wrap-up waits for an agent to come to its end by itself";
+        /// Patterns of commands that agents may run without a request, such as `cargo *`.
+        allowed_commands: Vec<String> = "agent.allow", Commands, default "", repository,
+            "commands that agents may run without asking, such as 'cargo *'; those of a repository need git proq approve";
         /// When git-proq commits what an agent left uncommitted.
         autocommit: Autocommit = "agent.autocommit", Autocommit::FORMAT, default "success", repository,
             "commit what an agent left uncommitted: when it ended well, always, or never";
@@ -69,6 +72,9 @@ setting_table! {
         /// How often a run whose agent crashed is retried.
         crash_retries: u32 = "agent.crash_retries", Count(Other("tries")), default "2", user,
             "how often a run is tried again whose agent died";
+        /// Agent that is started when the command names none; none when it is empty.
+        default_agent: Option<String> = "agent.default", AgentOrProgram, default "", user,
+            "the agent that git proq spawn starts when none is named";
         /// Whether an agent that stops while the checks fail is sent back to work.
         stop_gate: bool = "agent.gate", BOOLEAN, default "false", repository,
             "send an agent back to work that ends while the lane's checks fail, where the agent can be sent back";

@@ -27,6 +27,9 @@ const VERIFY_SET_UP_KIND: &str = "verify-setup";
 /// Kind of the command of `merge.conflict_agent`.
 const CONFLICT_AGENT_KIND: &str = "conflict-agent";
 
+/// Kind of a pattern of `agent.allow`.
+const ALLOW_KIND: &str = "allow";
+
 /// Kind of a command of `lane.setup`.
 const SET_UP_KIND: &str = "setup";
 
@@ -35,7 +38,7 @@ const SET_UP_KIND: &str = "setup";
 pub struct ShellCommand {
     /// Hash of kind and command line.
     pub id: String,
-    /// Setting or hook that runs the command: `verify`, `verify-setup`, `conflict-agent`, `setup`, `hook run.ended`.
+    /// Setting or hook that runs the command: `verify`, `verify-setup`, `conflict-agent`, `setup`, `allow`, `hook run.ended`.
     pub kind: Cow<'static, str>,
     /// Command line for the shell.
     pub line: String,
@@ -83,6 +86,13 @@ impl<'a> Approvals<'a> {
         lines.map(|line| self.build_command(SET_UP_KIND.into(), line, source_file.clone())).collect()
     }
 
+    /// Returns the patterns of `agent.allow`, in order.
+    pub fn allowed_commands(&self, layers: &Layers, settings: &Settings) -> Vec<ShellCommand> {
+        let source_file = repository_source(layers, "agent.allow");
+        let lines = settings.allowed_commands.iter();
+        lines.map(|line| self.build_command(ALLOW_KIND.into(), line, source_file.clone())).collect()
+    }
+
     /// Returns the command of `merge.conflict_agent`, with its approval.
     pub fn conflict_agent_command(&self, layers: &Layers, agent: &str) -> ShellCommand {
         self.build_command(
@@ -99,7 +109,15 @@ impl<'a> Approvals<'a> {
         let set_up = self.set_up_commands(layers, settings);
         let checks = self.commands_for_verify(layers, &settings.verify_commands);
         let check_set_up = self.check_set_up_commands(layers, &settings.verify_set_up);
-        checks.into_iter().chain(check_set_up).chain(agent).chain(hooks).chain(set_up).collect()
+        let allowed = self.allowed_commands(layers, settings);
+        checks
+            .into_iter()
+            .chain(check_set_up)
+            .chain(agent)
+            .chain(hooks)
+            .chain(set_up)
+            .chain(allowed)
+            .collect()
     }
 
     /// Returns the commands that the settings run at an event, in order.

@@ -80,6 +80,12 @@ pub struct RunSummary {
     /// Number of tool calls.
     #[serde(default)]
     pub tool_calls: u64,
+    /// Number of tool calls that were denied.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub denied: u64,
+    /// Shell commands of the first denied calls, each once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub denied_commands: Vec<String>,
     /// Tool that the agent used last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_tool: Option<String>,
@@ -93,8 +99,8 @@ pub struct RunSummary {
 }
 
 impl RunSummary {
-    /// Returns this summary with the tokens, cost, turns and tool calls of an earlier run added. All other
-    /// values are those of this run.
+    /// Returns this summary with the tokens, cost, turns, tool calls and denied calls of an earlier run added.
+    /// All other values are those of this run.
     pub fn plus_usage_of(self, earlier: &RunSummary) -> RunSummary {
         let sum = |a: Option<u64>, b: Option<u64>| a.zip(b).map(|(a, b)| a.saturating_add(b)).or(a).or(b);
         let (tokens, cost) = (self.tokens.zip(earlier.tokens), self.cost.zip(earlier.cost));
@@ -103,6 +109,7 @@ impl RunSummary {
             cost: cost.map(|(a, b)| a.plus(b)).or(self.cost).or(earlier.cost),
             turns: sum(self.turns, earlier.turns),
             tool_calls: self.tool_calls.saturating_add(earlier.tool_calls),
+            denied: self.denied.saturating_add(earlier.denied),
             ..self
         }
     }
@@ -133,6 +140,9 @@ pub struct RunRecord {
     /// Requested model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// Patterns of commands that were given for the run, beside those of the settings.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub allow: Vec<String>,
     /// Session id that was chosen before the start. The agent's output names the actual session.
     #[serde(rename = "session", default, skip_serializing_if = "Option::is_none")]
     pub chosen_session: Option<String>,

@@ -135,6 +135,9 @@ pub struct TaskLoopRecord {
     /// Requested model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// Patterns of commands that were given for the runs, beside those of the settings.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub allow: Vec<String>,
     /// Maximum number of turns in one run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_turns: Option<u32>,

@@ -18,6 +18,12 @@ use super::run_end::RunEnd;
 
 /// Maximum number of refusals that are retained.
 const MAX_REFUSALS: usize = 50;
+/// Maximum number of denied commands that are retained.
+const MAX_DENIED_COMMANDS: usize = 5;
+/// Maximum number of tool calls whose shell commands are remembered for a later refusal.
+const MAX_REMEMBERED_COMMANDS: usize = 16;
+/// Size limit of a remembered shell command, in bytes.
+const MAX_COMMAND_BYTES: usize = 200;
 /// Size limit of the last text, which is shown in lists, in bytes.
 const MAX_LAST_TEXT_BYTES: usize = 500;
 
@@ -47,6 +53,8 @@ pub struct EventCollector {
     pub limit_reset: Option<LimitReset>,
     /// Refused tool calls of the run, oldest first, up to a maximum number.
     pub refusals: Vec<Refusal>,
+    /// Ids and shell commands of the last tool calls that have one.
+    recent_commands: VecDeque<(String, String)>,
     /// Last text of the agent itself, without its subagents' texts; none before the first.
     pub answer: Option<String>,
     /// Last line that is not an event, preferably one that mentions an error.
@@ -166,6 +174,11 @@ impl EventCollector {
         let name = self::display_name(name);
         self.progress.tool_calls += 1;
         self.progress.last_tool = Some(name.clone());
+        if let Some(command) = input.get("command").and_then(Value::as_str) {
+            self.recent_commands.truncate(MAX_REMEMBERED_COMMANDS - 1);
+            let command = truncate(&terminal_text::escape_line(command), MAX_COMMAND_BYTES);
+            self.recent_commands.push_front((truncate(id, MAX_NAME_BYTES), command));
+        }
         let parent = parent.map(|p| truncate(p, MAX_NAME_BYTES));
         self.push(StreamEvent::ToolUse {
             id: truncate(id, MAX_NAME_BYTES),
@@ -305,6 +318,14 @@ impl EventCollector {
         }
         let (tool, message) = (display_name(tool), truncate(message, MAX_MESSAGE_BYTES));
         if self.refusals.len() < MAX_REFUSALS {
+            self.progress.denied += 1;
+            let command = self.recent_commands.iter().find(|(call, _)| Some(call) == id.as_ref());
+            let known = &mut self.progress.denied_commands;
+            known.extend(
+                command
+                    .map(|(_, command)| command.clone())
+                    .filter(|command| known.len() < MAX_DENIED_COMMANDS && !known.contains(command)),
+            );
             self.refusals.push(Refusal { id, tool: tool.clone(), message: message.clone() });
         }
         self.push(StreamEvent::PermissionRefused { tool, message });
@@ -414,6 +435,8 @@ impl EventCollector {
         let refusal_bytes: usize = self.refusals.iter().map(|r| r.tool.len() + r.message.len()).sum();
         texts.into_iter().flatten().map(String::len).sum::<usize>()
             + refusal_bytes
+            + self.recent_commands.iter().map(|(id, command)| id.len() + command.len()).sum::<usize>()
+            + self.progress.denied_commands.iter().map(String::len).sum::<usize>()
             + self.pending_chunk.as_ref().map_or(0, |(text, _)| text.len())
             + self.undelivered_events.len() * size_of::<StreamEvent>()
     }

@@ -26,6 +26,12 @@ pub struct Progress {
     pub turns: Option<u64>,
     /// Number of retried requests.
     pub retries: u64,
+    /// Number of tool calls that were refused; those after the fiftieth are not counted.
+    #[serde(skip_serializing_if = "is_default")]
+    pub denied: u64,
+    /// Shell commands of the first refused calls, each once.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub denied_commands: Vec<String>,
     /// Beginning of the agent's last text.
     pub last_text: Option<String>,
 }
@@ -36,6 +42,11 @@ impl Progress {
         let (used, size) = (self.context_used?, self.context_size.filter(|size| *size > 0)?);
         Some(used.saturating_mul(100) / size)
     }
+}
+
+/// Returns whether a count is zero, so that it is left out.
+fn is_default<N: Default + PartialEq>(count: &N) -> bool {
+    *count == N::default()
 }
 
 /// A tool call that was not permitted.

@@ -86,7 +86,10 @@ fn add_usage_columns(head: &mut Vec<&str>, rows: &mut [Vec<String>], usage: &[Op
     head.splice(column..column, ["TOOLS", "LAST", "CONTEXT", "COST"]);
     for (row, summary) in rows.iter_mut().zip(usage) {
         let cells = [
-            summary.map(|summary| summary.tool_calls.to_string()),
+            summary.map(|summary| match summary.denied {
+                0 => summary.tool_calls.to_string(),
+                denied => format!("{}, {denied} denied", summary.tool_calls),
+            }),
             summary.and_then(|summary| summary.last_tool.clone()),
             summary.and_then(|summary| Some(format!("{} %", summary.context_percent?))),
             summary.and_then(|summary| summary.cost.map(usage::cost_text)),

@@ -34,9 +34,11 @@ use crate::agent::Error;
 use crate::agent::base::limits::wait_until;
 use crate::agent::base::outbox::Outbox;
 use crate::agent::base::shutdown_signals::ShutdownSignals;
+use crate::agent::command::allowed_commands::AllowedCommands;
 use crate::agent::hook_events::stop_gate::lane_checks;
 use crate::agent::launch::run_spec::work_dir_and_prompt_file;
 use crate::agent::profiles::profile::permission::Permission;
+use crate::agent::profiles::profile_catalog::find_profile;
 use crate::lane;
 use crate::lane::Project;
 use crate::lane::messages::inbox::{ClaimedMessages, Inbox, join_texts as join_message_texts};
@@ -438,5 +440,7 @@ fn load_tool_policy(
 ) -> Result<ToolPolicy, Error> {
     let level = run.permission.as_deref().and_then(Permission::from_name).unwrap_or_default();
     let dir = work_dir.canonicalize().map_err(lane::Error::io("find", work_dir))?;
-    Ok(ToolPolicy { level, lane_dir: dir, checks: lane_checks(project, lane)? })
+    let profile = find_profile(&project.layers, &run.agent)?;
+    let allowed = AllowedCommands::collect(project, &profile, &run.agent, level, &run.allow)?.patterns;
+    Ok(ToolPolicy { level, lane_dir: dir, checks: lane_checks(project, lane)?, allowed })
 }

@@ -173,7 +173,12 @@ fn test_client(session: Option<&str>) -> Client {
     };
     Client::new(
         config,
-        ToolPolicy { level: Permission::Edit, lane_dir: PathBuf::from("/lane"), checks: Vec::new() },
+        ToolPolicy {
+            level: Permission::Edit,
+            lane_dir: PathBuf::from("/lane"),
+            checks: Vec::new(),
+            allowed: Vec::new(),
+        },
     )
 }
 

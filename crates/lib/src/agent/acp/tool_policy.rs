@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::lane_path::resolve_relative_within;
 use super::shell_line;
+use crate::agent::profiles::allow_pattern::AllowPattern;
 use crate::agent::profiles::profile::permission::Permission;
 
 /// Maximum number of tool calls that are remembered. An agent may describe a call first, and later request
@@ -44,6 +45,8 @@ pub(super) struct ToolPolicy {
     pub(super) lane_dir: PathBuf,
     /// Commands that must pass before the lane lands. The agent may run them.
     pub(super) checks: Vec<String>,
+    /// Patterns of further commands that the agent may run.
+    pub(super) allowed: Vec<AllowPattern>,
 }
 
 /// A call of a tool, as far as the agent has described it.
@@ -195,9 +198,15 @@ impl ToolPolicy {
         call.paths.iter().any(is_git_file).then(|| "git's own files are not to be changed".to_owned())
     }
 
-    /// Returns the reason to refuse a command; none for git in the lane and for the lane's checks.
+    /// Returns the reason to refuse a command; none for git in the lane, for the lane's checks and for allowed
+    /// commands.
     fn command_refusal(&self, call: &ToolCall) -> Option<String> {
-        let refuse = || Some("only git and the lane's checks may be run, in plain words".to_owned());
+        let refuse = || {
+            Some(
+                "only git, the lane's checks and the commands of agent.allow may be run, in plain words"
+                    .to_owned(),
+            )
+        };
         let Some(line) = call.shell_line().map(str::trim) else { return refuse() };
         if self.checks.iter().any(|check| check.trim() == line) {
             return None;
@@ -213,13 +222,14 @@ impl ToolPolicy {
     }
 
     /// Returns whether a command of a shell line is allowed: git without `git config`, `cd` within the lane,
-    /// or one of the lane's checks.
+    /// an allowed command, or one of the lane's checks.
     fn is_allowed_command(&self, words: &[String]) -> bool {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         match words.as_slice() {
             // A git setting can hold a command.
             ["git", "config", ..] => false,
             ["git", "--no-pager", sub, ..] | ["git", sub, ..] if !sub.starts_with('-') => true,
+            words if self.allowed.iter().any(|pattern| pattern.permits(words)) => true,
             ["cd", dir] => resolve_relative_within(&self.lane_dir, Path::new(dir)).is_some(),
             _ => self.checks.iter().filter_map(|check| shell_line::parse_commands(check)).any(|check| {
                 matches!(check.as_slice(), [check_words] if check_words.iter().map(String::as_str).eq(words.iter().copied()))

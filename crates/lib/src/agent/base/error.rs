@@ -29,11 +29,29 @@ pub enum Error {
     #[hint("list installed agents: git proq agents")]
     NoCommand,
     /// The agent's program is not installed.
-    #[error("cannot start '{program}': there is no such program on PATH")]
+    #[error("cannot start '{program}': {}there is no such program on PATH", not_installed_prefix(about.as_deref()))]
+    #[hint(if let Some(install) = install, "install it: {install}")]
+    #[hint(if let Some(similar) = similar, "did you mean '{similar}'?")]
     #[hint("list installed agents: git proq agents")]
     NotInstalled {
         /// Name of the program that was searched on `PATH`.
         program: String,
+        /// What the agent is, such as `Claude Code`; none for a program that is no known agent.
+        about: Option<String>,
+        /// Command that installs the agent, where it is known.
+        install: Option<String>,
+        /// Name of a known agent that is similar to the program's.
+        similar: Option<String>,
+    },
+    /// No agent was named, and none can be chosen.
+    #[error("cannot choose an agent: {}", describe_choice(installed))]
+    #[exit(Usage)]
+    #[hint(if let Some(first) = installed.first(), "name one: git proq spawn {first} \"implement payments\"")]
+    #[hint(if let Some(first) = installed.first(), "or choose the default: git config --global proq.agent.default {first}")]
+    #[hint(if installed.is_empty(), "see which agents are known: git proq agents")]
+    NoDefaultAgent {
+        /// Names of the known agents that are installed.
+        installed: Vec<String>,
     },
     /// A profile in the user's configuration that is invalid.
     #[error("cannot use {key} of {}: {reason}", path.display())]
@@ -98,6 +116,42 @@ pub enum Error {
         purpose: String,
         /// Reason for the refusal, as the end of a sentence.
         reason: &'static str,
+    },
+    /// A text that is not a pattern of commands.
+    #[error("cannot allow '{pattern}': {reason}")]
+    #[exit(Usage)]
+    #[hint(if *origin == "--allow", "for example: git proq spawn claude \"implement payments\" --allow 'cargo *'")]
+    #[hint(else, "see where it is set: git proq config list")]
+    InvalidAllowPattern {
+        /// The text.
+        pattern: String,
+        /// Flag or setting that it comes from.
+        origin: &'static str,
+        /// Reason why it is not a pattern, as the end of a sentence.
+        reason: String,
+    },
+    /// A pattern of commands was given that the agent cannot express.
+    #[error("cannot allow '{pattern}' for '{agent}': {reason}")]
+    #[exit(Usage)]
+    #[hint(if let Some(instead) = instead, "allow more than that: --allow {}", shell_quote(instead))]
+    #[hint(else, "leave --allow out; its own configuration decides what it may run")]
+    AllowUnsupported {
+        /// Name of the agent.
+        agent: String,
+        /// The pattern.
+        pattern: String,
+        /// Reason why it cannot, as the end of a sentence.
+        reason: String,
+        /// Pattern to use instead.
+        instead: Option<String>,
+    },
+    /// Patterns of commands were given at another permission level than `edit`.
+    #[error("cannot use --allow with permission {permission}: it adds commands to those of permission edit")]
+    #[exit(Usage)]
+    #[hint("leave --allow out, or use it with --permission edit")]
+    AllowNeedsEdit {
+        /// The permission level.
+        permission: String,
     },
     /// An option was given that the agent does not support.
     #[error("cannot start '{agent}': it does not support {flag}")]
@@ -345,7 +399,26 @@ pub enum Error {
     Process(#[from] process::Error),
 }
 
+/// Returns the beginning of a message about a known agent that is not installed; empty for any other program.
+fn not_installed_prefix(about: Option<&str>) -> String {
+    about.map(|about| format!("{about} is not installed: ")).unwrap_or_default()
+}
+
+/// Describes why none of the installed agents is chosen.
+fn describe_choice(installed: &[String]) -> String {
+    match installed.split_last() {
+        None => "no known agent is installed".to_owned(),
+        Some((last, others)) => format!("{} and {last} are installed", others.join(", ")),
+    }
+}
+
 impl Error {
+    /// Returns the error for a program that is not on `PATH` and belongs to no known agent. `similar` is the
+    /// name of a known agent that may have been meant.
+    pub fn missing_program(program: &str, similar: Option<String>) -> Error {
+        Error::NotInstalled { program: program.to_owned(), about: None, install: None, similar }
+    }
+
     /// Converts an error about an agent that is named `command` into [`Error::CommandInLane`]; returns any
     /// other error unchanged.
     pub fn into_command_in_lane(self, lane: &LaneName, command: &[OsString]) -> Error {

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use proq_base::config::layers::Layers;
 use proq_base::config::settings::Settings;
 use proq_base::explain::shell_quote;
 use proq_base::money::NanoDollars;
@@ -15,10 +16,12 @@ use proq_store::records::run::RunLimits;
 use proq_store::records::step_run::StepRun;
 use proq_stream::reader::Dialect;
 
+use super::allowed_commands::AllowedCommands;
 use crate::agent::Error;
+use crate::agent::profiles::allow_pattern::AllowPattern;
 use crate::agent::profiles::profile::permission::Permission;
 use crate::agent::profiles::profile::{Profile, PromptDelivery, StrayPolicy, refuse_nul_byte};
-use crate::agent::profiles::profile_catalog::find_profile;
+use crate::agent::profiles::profile_catalog::{find_profile, similar_agent};
 use crate::agent::profiles::template::PlaceholderValues;
 use crate::agent::tmux::tmux_window;
 use crate::lane::Project;
@@ -42,6 +45,8 @@ pub struct RunOptions {
     pub in_window: bool,
     /// Command line for an agent whose profile has no command.
     pub agent_command: Vec<OsString>,
+    /// Patterns of commands that the agent may run without a request, beside those of the settings.
+    pub allow: Vec<String>,
 }
 
 impl RunOptions {
@@ -51,6 +56,7 @@ impl RunOptions {
             && self.model.is_none()
             && self.max_turns.is_none()
             && self.limits == RunLimits::default()
+            && self.allow.is_empty()
     }
 }
 
@@ -85,7 +91,9 @@ pub struct AgentCommand {
     /// Step of a task folder that the run executes.
     pub step_run: Option<StepRun>,
     /// Checks of the lane, which the agent's permission rules may name.
-    checks: Vec<String>,
+    pub(super) checks: Vec<String>,
+    /// Commands that the agent may run without a request.
+    pub(super) allowed: AllowedCommands,
     program: PathBuf,
     profile: Profile,
     /// Arguments of the user's command line, instead of the profile's arguments.
@@ -110,7 +118,7 @@ impl AgentCommand {
         let permission = effective_permission(settings, options)?;
         let profile = find_profile(&project.layers, agent)?;
         let (program, user_args) = match options.agent_command.split_first() {
-            None => (find_profile_program(&profile, agent, program_base_dir)?, None),
+            None => (find_profile_program(&project.layers, &profile, agent, program_base_dir)?, None),
             Some((program, args)) if profile.needs_command() => {
                 (find_program(program, program_base_dir)?, Some(args.to_vec()))
             }
@@ -133,6 +141,7 @@ impl AgentCommand {
         if options.resume.is_some() && !profile.can_resume() {
             return Err(Error::ResumeUnsupported { agent: agent.to_owned() });
         }
+        let allowed = AllowedCommands::collect(project, &profile, agent, permission, &options.allow)?;
         let model = options.model.as_ref().or(profile.model.as_ref()).or(settings.model.as_ref());
         let max_turns = options.max_turns.or(Some(settings.max_turns)).filter(|n| *n > 0);
         Ok(AgentCommand {
@@ -152,6 +161,7 @@ impl AgentCommand {
             batch_task: None,
             step_run: None,
             checks: Vec::new(),
+            allowed,
             program,
             profile,
             user_args,
@@ -171,6 +181,9 @@ impl AgentCommand {
         if let Some(purpose) = options.purpose.filter(|purpose| purpose.is_read_only()) {
             let reason = "needs an agent with a read-only mode, not a command";
             return Err(Error::InvalidReadOnlyRun { purpose: purpose.to_string(), reason });
+        }
+        if !options.allow.is_empty() {
+            return Err(Error::UnsupportedOption { agent: "command".to_owned(), flag: "--allow" });
         }
         refuse_nul_byte(prompt)?;
         if options.in_window {
@@ -192,6 +205,7 @@ impl AgentCommand {
             batch_task: None,
             step_run: None,
             checks: Vec::new(),
+            allowed: AllowedCommands::default(),
             program: program_path,
             profile: Profile { prompt_only: true, prompt: PromptDelivery::File, ..Profile::default() },
             user_args: Some(args.to_vec()),
@@ -283,6 +297,11 @@ impl AgentCommand {
         AgentCommand { resume: None, ..self.clone() }
     }
 
+    /// Returns the patterns of commands that were given explicitly, beside those of the settings.
+    pub fn allow_flags(&self) -> &[String] {
+        &self.allowed.flags
+    }
+
     /// Returns the profile of the agent.
     pub fn profile(&self) -> &Profile {
         &self.profile
@@ -321,6 +340,10 @@ impl AgentCommand {
             "check",
             self.checks.iter().filter(|check| is_literal_command(check)).cloned().collect(),
         );
+        let (any, exact): (Vec<_>, Vec<_>) =
+            self.allowed.patterns.iter().partition(|pattern| pattern.permits_any_arguments());
+        values.set_list("allow", any.into_iter().map(AllowPattern::command).collect());
+        values.set_list("allow_exact", exact.into_iter().map(AllowPattern::command).collect());
         values
     }
 
@@ -389,21 +412,30 @@ fn effective_limits(
 /// Returns the path of the program of a user's command line.
 fn find_program(program: &OsString, dir: &Path) -> Result<PathBuf, Error> {
     let program = program.to_string_lossy();
-    find_executable::find_executable(&program, dir)
-        .map_err(|_| Error::NotInstalled { program: program.into_owned() })
+    find_executable::find_executable(&program, dir).map_err(|_| Error::missing_program(&program, None))
 }
 
-/// Returns the path of the program of a profile.
-pub(crate) fn find_profile_program(profile: &Profile, agent: &str, dir: &Path) -> Result<PathBuf, Error> {
+/// Returns the path of the program of a profile. `layers` has the known agents, for a suggestion.
+pub(crate) fn find_profile_program(
+    layers: &Layers,
+    profile: &Profile,
+    agent: &str,
+    dir: &Path,
+) -> Result<PathBuf, Error> {
     if profile.program.is_empty() {
         return Err(Error::ProfileWithoutProgram { agent: agent.to_owned() });
     }
-    profile.find_program(dir)
+    profile.find_program(dir).map_err(|e| match e {
+        Error::NotInstalled { program, about: None, .. } => {
+            Error::missing_program(&program, similar_agent(layers, agent))
+        }
+        other => other,
+    })
 }
 
 /// Returns whether an agent's permission rules can name a command literally: it has no wildcards, brackets or
 /// quotes, which would permit more there.
-fn is_literal_command(check: &str) -> bool {
+pub(super) fn is_literal_command(check: &str) -> bool {
     !check.contains(|c: char| "*()[]{},\\\"'`".contains(c) || c.is_control())
 }
 

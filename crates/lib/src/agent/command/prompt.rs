@@ -120,6 +120,7 @@ fn lane_rules(
         ));
     }
     add_rule(commit_rule(settings, lane, command));
+    command.command_rule(checks).into_iter().for_each(&mut add_rule);
     if !settings.commit_style.trim().is_empty() && command.permission != Permission::Read {
         add_rule(format!("Commit messages: {}", settings.commit_style.trim()));
     }

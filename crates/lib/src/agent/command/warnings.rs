@@ -42,7 +42,7 @@ impl AgentCommand {
             self.question_warning(&project.repo),
             self.unknown_activity_warning(),
         ];
-        Ok(all.into_iter().flatten().collect())
+        Ok(all.into_iter().flatten().chain(self.allowed.warnings.clone()).collect())
     }
 
     /// Returns whether full permission was granted to an agent that has permission levels.
@@ -181,7 +181,7 @@ fn list_explicit_settings(layers: &Layers, names: impl IntoIterator<Item = &'sta
     let is_explicit = |name: &&str| {
         Key::find(name).is_some_and(|key| {
             let (value, origin) = layers.get(key);
-            *origin != Origin::Default && !["", "0"].contains(&value)
+            *origin != Origin::Default && !["", "0", key.default].contains(&value)
         })
     };
     let explicit: Vec<&str> = names.into_iter().filter(is_explicit).collect();

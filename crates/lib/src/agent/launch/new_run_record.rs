@@ -29,6 +29,7 @@ pub(crate) fn new_run_record(
         dialect: (!command.in_window).then(|| command.dialect().to_string()),
         permission: command.permission_level(),
         model: command.model.clone(),
+        allow: command.allow_flags().to_vec(),
         chosen_session: launch_spec.session.clone(),
         resumes_session: command.resume.is_some(),
         interactive: command.in_window,

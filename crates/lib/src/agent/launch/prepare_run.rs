@@ -152,6 +152,7 @@ fn command_from_run(
         permission: run.permission.as_deref().and_then(Permission::from_name),
         model: run.model.clone(),
         max_turns: run.max_turns,
+        allow: run.allow.clone(),
         resume,
         purpose,
         limits: run.limits,

@@ -169,6 +169,8 @@ pub(crate) fn live_summary(progress: &Progress) -> RunSummary {
         cost: progress.cost,
         turns: progress.turns,
         tool_calls: progress.tool_calls,
+        denied: progress.denied,
+        denied_commands: progress.denied_commands.clone(),
         last_tool: progress.last_tool.clone(),
         context_percent: progress.context_percent().and_then(|percent| u8::try_from(percent).ok()),
         answer: None,

@@ -240,5 +240,5 @@ pub(crate) fn mark_run_not_started(
 
 /// Refuses an agent that is not installed, before anything is created for it.
 pub fn require_installed(layers: &Layers, agent: &str, dir: &Path) -> Result<(), Error> {
-    agent_command::find_profile_program(&find_profile(layers, agent)?, agent, dir).map(drop)
+    agent_command::find_profile_program(layers, &find_profile(layers, agent)?, agent, dir).map(drop)
 }

@@ -144,6 +144,7 @@ fn worker_options(record: &TaskLoopRecord) -> RunOptions {
         permission: record.permission.as_deref().and_then(Permission::from_name),
         model: record.model.clone(),
         max_turns: record.max_turns,
+        allow: record.allow.clone(),
         agent_command: record.agent_command.iter().map(OsString::from).collect(),
         ..RunOptions::default()
     }

@@ -107,6 +107,7 @@ fn new_loop_record(
         permission: command.permission_level(),
         model: command.model.clone(),
         max_turns: command.max_turns,
+        allow: command.allow_flags().to_vec(),
         batch: task.batch_task.clone(),
         extra_prompt: task.extra_prompt.clone(),
         review_level: task.review_level,
@@ -193,6 +194,7 @@ pub fn resume_task_loop(
         (record.agent, record.agent_command) = (command.agent.clone(), command.user_agent_command());
         (record.permission, record.model, record.max_turns) =
             (command.permission_level(), command.model.clone(), command.max_turns);
+        record.allow = command.allow_flags().to_vec();
         record.limits = command.limits;
     }
     // The limits apply to what is used from now on.

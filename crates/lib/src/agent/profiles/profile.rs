@@ -11,7 +11,7 @@ use proq_store::records::agent::Activity;
 use proq_stream::reader::Dialect;
 use serde::{Deserialize, Serialize};
 
-use super::template::{PlaceholderValues, has_placeholder};
+use super::template::{PlaceholderValues, has_list_placeholder, has_placeholder};
 use crate::agent::Error;
 use permission::{Permission, PermissionLevels};
 use window::WindowProfile;
@@ -74,6 +74,9 @@ pub struct Profile {
     pub strays: StrayPolicy,
     /// Model that is requested when the user names none.
     pub model: Option<String>,
+    /// Command line that installs the agent, for a hint; empty where none is known.
+    #[serde(rename = "install")]
+    pub install_command: String,
     /// Arguments that make the agent print its version.
     #[serde(rename = "version")]
     pub version_args: Vec<String>,
@@ -277,8 +280,14 @@ impl Profile {
     /// # Errors
     /// [`Error::NotInstalled`] when there is no such program.
     pub fn find_program(&self, dir: &Path) -> Result<PathBuf, Error> {
-        proq_base::process::find_executable::find_executable(&self.program, dir)
-            .map_err(|_| Error::NotInstalled { program: self.program.clone() })
+        proq_base::process::find_executable::find_executable(&self.program, dir).map_err(|_| {
+            Error::NotInstalled {
+                program: self.program.clone(),
+                about: Some(self.about.clone()).filter(|about| !about.is_empty()),
+                install: Some(self.install_command.clone()).filter(|command| !command.is_empty()),
+                similar: None,
+            }
+        })
     }
 
     /// Refuses a prompt that cannot be delivered in the profile's way: an empty one, one with a NUL byte, or
@@ -337,7 +346,7 @@ impl Profile {
                 group_name(word).map_or(std::slice::from_ref(word), |name| self.group_args(name, level));
             if !group.iter().any(lacks_value) {
                 for word in group {
-                    let filled = match has_placeholder(word.as_ref(), "check") {
+                    let filled = match has_list_placeholder(word.as_ref()) {
                         true => values.expand_group(&[word]),
                         false => vec![values.expand(word.as_ref()).unwrap_or_else(|| word.into())],
                     };

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use proq_base::config::layers::Layers;
+use proq_base::explain::closest_match;
 use proq_stream::base::price::{Price, Prices};
 use serde::Deserialize;
 use toml::{Table, Value};
@@ -47,6 +48,12 @@ pub fn load_profiles(layers: &Layers) -> Result<BTreeMap<String, Profile>, Error
 /// Returns the profile of an agent: a known one, or the default one for any other program.
 pub(crate) fn find_profile(layers: &Layers, agent: &str) -> Result<Profile, Error> {
     Ok(load_profiles(layers)?.remove(agent).unwrap_or_else(|| Profile::from_program(agent)))
+}
+
+/// Returns the known agent whose name is similar to `word`, if there is one.
+pub(crate) fn similar_agent(layers: &Layers, word: &str) -> Option<String> {
+    let profiles = load_profiles(layers).ok()?;
+    closest_match(word, profiles.keys().map(String::as_str)).map(str::to_owned)
 }
 
 /// Loads the user's table of prices, `[prices]`: US dollars per million tokens, by model.

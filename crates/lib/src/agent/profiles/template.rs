@@ -5,6 +5,8 @@ use std::ffi::{OsStr, OsString};
 
 /// Names of all placeholders, each with a description of its value.
 pub(crate) const PLACEHOLDERS: &[(&str, &str)] = &[
+    ("allow", "the words of a command that may be run with any arguments; the argument is repeated for each"),
+    ("allow_exact", "a command that may be run as it is; the argument is repeated for each"),
     ("attempt", "the run's number in its lane"),
     ("budget", "what it may cost, in US dollars"),
     ("check", "one of the lane's checks; the argument is repeated for each"),
@@ -38,7 +40,7 @@ pub(crate) const PLACEHOLDERS: &[(&str, &str)] = &[
 ];
 
 /// Placeholders that have a list of values. An argument with such a placeholder is repeated for each value.
-const LIST_PLACEHOLDERS: &[&str] = &["check", "tool"];
+const LIST_PLACEHOLDERS: &[&str] = &["allow", "allow_exact", "check", "tool"];
 
 /// Suffix of a placeholder's name that inserts the value as a quoted string, valid in JSON and TOML.
 const QUOTED_SUFFIX: &str = ":quoted";
@@ -99,7 +101,7 @@ impl PlaceholderValues {
     pub(crate) fn expand_group<S: AsRef<OsStr>>(&self, args: &[S]) -> Vec<OsString> {
         let mut out = Vec::new();
         for arg in args {
-            let Some(list) = LIST_PLACEHOLDERS.iter().find(|name| has_placeholder(arg.as_ref(), name)) else {
+            let Some(list) = list_placeholder(arg.as_ref()) else {
                 match self.expand(arg.as_ref()) {
                     Some(expanded) => out.push(expanded),
                     None => return Vec::new(),
@@ -114,6 +116,16 @@ impl PlaceholderValues {
         }
         out
     }
+}
+
+/// Returns the placeholder with a list of values that a text contains.
+fn list_placeholder(text: &OsStr) -> Option<&'static str> {
+    LIST_PLACEHOLDERS.iter().find(|name| has_placeholder(text, name)).copied()
+}
+
+/// Returns whether a text contains a placeholder with a list of values.
+pub(crate) fn has_list_placeholder(text: &OsStr) -> bool {
+    list_placeholder(text).is_some()
 }
 
 /// Returns whether a text contains the placeholder `name`.

@@ -12,7 +12,7 @@ use crate::ops::refusal::refuse_in_lane;
 ///
 /// # Errors
 /// [`Refusal::InLane`](crate::ops::refusal::Refusal::InLane) if an agent in a lane would start an agent at full
-/// permission.
+/// permission, or allow it further commands.
 pub fn refuse_or_warn_before_start<'j>(
     project: &Project,
     calling_lane: Option<&str>,
@@ -21,7 +21,7 @@ pub fn refuse_or_warn_before_start<'j>(
     let mut shown = BTreeSet::new();
     for agent_command in agent_commands {
         // Wherever the level was set: an agent grants no other agent more permission than it has.
-        if agent_command.is_unrestricted() {
+        if agent_command.is_unrestricted() || !agent_command.allow_flags().is_empty() {
             refuse_in_lane(calling_lane)?;
         }
         for warning in agent_command.warnings(project)? {

@@ -179,6 +179,9 @@ struct RunReport<'a> {
     lane: &'a LaneName,
     agent: &'a str,
     command: String,
+    /// Commands that the agent may run without a request, as text.
+    #[serde(rename = "may_run", skip_serializing_if = "Option::is_none")]
+    runnable_commands: Option<String>,
     #[serde(rename = "attempt")]
     run: RunNumber,
     state: LaneState,
@@ -191,6 +194,7 @@ impl<'a> RunReport<'a> {
             lane: &lane.name,
             agent: &command.agent,
             command: command.display_command_line(),
+            runnable_commands: command.runnable_commands_text(),
             run,
             state: lane.state(),
             dry_run: false,

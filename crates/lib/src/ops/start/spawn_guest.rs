@@ -191,6 +191,7 @@ impl Serialize for GuestSpawnPlan<'_> {
                 start_commit: target.commit.to_string(),
                 agent: Some(&self.command.agent),
                 command: Some(self.command.display_command_line()),
+                runnable_commands: self.command.runnable_commands_text(),
                 state: LaneState::Idle,
             },
             mode: self.purpose,

@@ -5,6 +5,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::super::template::has_placeholder;
+
 /// Permission level of an agent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -40,10 +42,32 @@ impl fmt::Display for Permission {
     }
 }
 
+/// Commands that an agent may run at level `edit` without a request.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CommandRule {
+    /// Those that the agent's own configuration permits. git-proq does not know them.
+    #[default]
+    Own,
+    /// git, the lane's checks, and those of `agent.allow`.
+    Listed,
+    /// Any, in the agent's sandbox.
+    Sandbox,
+    /// Any.
+    Any,
+    /// None.
+    None,
+}
+
 /// Arguments and variables for each permission level of an agent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PermissionLevels {
+    /// Commands that the agent may run at level `edit`.
+    pub commands: CommandRule,
+    /// Maximum number of words before the `*` of a permitted command that the agent tells apart; none for no
+    /// limit.
+    pub allow_words: Option<usize>,
     /// Settings for reading only; none where the agent cannot be prevented from changing files.
     pub read: Option<PermissionLevel>,
     /// Settings for changing files in its lane and using git there.
@@ -71,4 +95,11 @@ pub struct PermissionLevel {
     pub args: Vec<String>,
     /// Environment variables of the level.
     pub env: BTreeMap<String, String>,
+}
+
+impl PermissionLevel {
+    /// Returns whether an argument or a variable of the level contains the placeholder `name`.
+    pub(crate) fn has_placeholder(&self, name: &str) -> bool {
+        self.args.iter().chain(self.env.values()).any(|text| has_placeholder(text.as_ref(), name))
+    }
 }

@@ -49,6 +49,8 @@ fn samples() -> PlaceholderValues {
         values.set(name, value);
     }
     values.set_list("check", vec!["make test".to_owned()]);
+    values.set_list("allow", vec!["cargo".to_owned(), "npm run".to_owned()]);
+    values.set_list("allow_exact", vec!["npm ci".to_owned()]);
     values
 }
 
@@ -95,13 +97,13 @@ fn command_lines(name: &str) -> String {
 
 #[test]
 fn claude() {
-    insta::assert_snapshot!(command_lines("claude"), @r"
+    insta::assert_snapshot!(command_lines("claude"), @"
     read: -p --output-format stream-json --verbose --input-format stream-json --permission-mode default --allowedTools <mcp__proq__*> --disallowedTools Edit Write NotebookEdit --model MODEL --max-turns 9 --max-budget-usd 2.5 --settings /S --mcp-config /M --append-system-prompt-file /R --session-id U
-    edit: -p --output-format stream-json --verbose --input-format stream-json --permission-mode acceptEdits --allowedTools <mcp__proq__*> <Bash(git *)> <Bash(make test)> --model MODEL --max-turns 9 --max-budget-usd 2.5 --settings /S --mcp-config /M --append-system-prompt-file /R --session-id U
+    edit: -p --output-format stream-json --verbose --input-format stream-json --permission-mode acceptEdits --allowedTools <mcp__proq__*> <Bash(git *)> <Bash(make test)> <Bash(cargo *)> <Bash(npm run *)> <Bash(npm ci)> --model MODEL --max-turns 9 --max-budget-usd 2.5 --settings /S --mcp-config /M --append-system-prompt-file /R --session-id U
     full: -p --output-format stream-json --verbose --input-format stream-json --dangerously-skip-permissions --model MODEL --max-turns 9 --max-budget-usd 2.5 --settings /S --mcp-config /M --append-system-prompt-file /R --session-id U
-    resume: -p --output-format stream-json --verbose --input-format stream-json --permission-mode acceptEdits --allowedTools <mcp__proq__*> <Bash(git *)> <Bash(make test)> --model MODEL --max-turns 9 --max-budget-usd 2.5 --settings /S --mcp-config /M --append-system-prompt-file /R --resume U
-    interactive: --permission-mode acceptEdits --allowedTools <mcp__proq__*> <Bash(git *)> <Bash(make test)> --model MODEL --settings /S --mcp-config /M --append-system-prompt-file /R --session-id U -- PROMPT
-    interactive resume: --permission-mode acceptEdits --allowedTools <mcp__proq__*> <Bash(git *)> <Bash(make test)> --model MODEL --settings /S --mcp-config /M --append-system-prompt-file /R --resume U
+    resume: -p --output-format stream-json --verbose --input-format stream-json --permission-mode acceptEdits --allowedTools <mcp__proq__*> <Bash(git *)> <Bash(make test)> <Bash(cargo *)> <Bash(npm run *)> <Bash(npm ci)> --model MODEL --max-turns 9 --max-budget-usd 2.5 --settings /S --mcp-config /M --append-system-prompt-file /R --resume U
+    interactive: --permission-mode acceptEdits --allowedTools <mcp__proq__*> <Bash(git *)> <Bash(make test)> <Bash(cargo *)> <Bash(npm run *)> <Bash(npm ci)> --model MODEL --settings /S --mcp-config /M --append-system-prompt-file /R --session-id U -- PROMPT
+    interactive resume: --permission-mode acceptEdits --allowedTools <mcp__proq__*> <Bash(git *)> <Bash(make test)> <Bash(cargo *)> <Bash(npm run *)> <Bash(npm ci)> --model MODEL --settings /S --mcp-config /M --append-system-prompt-file /R --resume U
     ");
 }
 
@@ -131,13 +133,13 @@ fn opencode() {
 
 #[test]
 fn gemini() {
-    insta::assert_snapshot!(command_lines("gemini"), @r"
+    insta::assert_snapshot!(command_lines("gemini"), @"
     read: -o stream-json --approval-mode default -m MODEL --session-id U
-    edit: -o stream-json --approval-mode auto_edit -m MODEL --session-id U
+    edit: -o stream-json --approval-mode auto_edit <--allowed-tools=run_shell_command(git)> <--allowed-tools=run_shell_command(cargo)> <--allowed-tools=run_shell_command(npm run)> -m MODEL --session-id U
     full: -o stream-json --approval-mode yolo -m MODEL --session-id U
-    resume: -o stream-json --approval-mode auto_edit -m MODEL --resume U
-    interactive: --approval-mode auto_edit -m MODEL --session-id U -i PROMPT
-    interactive resume: --approval-mode auto_edit -m MODEL --resume U
+    resume: -o stream-json --approval-mode auto_edit <--allowed-tools=run_shell_command(git)> <--allowed-tools=run_shell_command(cargo)> <--allowed-tools=run_shell_command(npm run)> -m MODEL --resume U
+    interactive: --approval-mode auto_edit <--allowed-tools=run_shell_command(git)> <--allowed-tools=run_shell_command(cargo)> <--allowed-tools=run_shell_command(npm run)> -m MODEL --session-id U -i PROMPT
+    interactive resume: --approval-mode auto_edit <--allowed-tools=run_shell_command(git)> <--allowed-tools=run_shell_command(cargo)> <--allowed-tools=run_shell_command(npm run)> -m MODEL --resume U
     ");
 }
 
@@ -161,13 +163,13 @@ fn qwen() {
 
 #[test]
 fn copilot() {
-    insta::assert_snapshot!(command_lines("copilot"), @r"
+    insta::assert_snapshot!(command_lines("copilot"), @"
     read: --output-format json --no-ask-user --allow-tool proq <--deny-tool=shell(git branch)> <--deny-tool=shell(git tag)> --model MODEL --session-id U --additional-mcp-config @/M --usage-output-file /F
-    edit: --output-format json --no-ask-user --allow-tool proq --allow-tool write --allow-tool <shell(git:*)> <--allow-tool=shell(make test)> --model MODEL --session-id U --additional-mcp-config @/M --usage-output-file /F
+    edit: --output-format json --no-ask-user --allow-tool proq --allow-tool write --allow-tool <shell(git:*)> <--allow-tool=shell(make test)> <--allow-tool=shell(cargo:*)> <--allow-tool=shell(npm run:*)> --model MODEL --session-id U --additional-mcp-config @/M --usage-output-file /F
     full: --output-format json --no-ask-user --allow-all-tools --allow-all-paths --model MODEL --session-id U --additional-mcp-config @/M --usage-output-file /F
-    resume: --output-format json --no-ask-user --allow-tool proq --allow-tool write --allow-tool <shell(git:*)> <--allow-tool=shell(make test)> --model MODEL --additional-mcp-config @/M --usage-output-file /F --resume=U
-    interactive: --allow-tool proq --allow-tool write --allow-tool <shell(git:*)> <--allow-tool=shell(make test)> --model MODEL --session-id U --additional-mcp-config @/M -i PROMPT
-    interactive resume: --allow-tool proq --allow-tool write --allow-tool <shell(git:*)> <--allow-tool=shell(make test)> --model MODEL --additional-mcp-config @/M --resume=U
+    resume: --output-format json --no-ask-user --allow-tool proq --allow-tool write --allow-tool <shell(git:*)> <--allow-tool=shell(make test)> <--allow-tool=shell(cargo:*)> <--allow-tool=shell(npm run:*)> --model MODEL --additional-mcp-config @/M --usage-output-file /F --resume=U
+    interactive: --allow-tool proq --allow-tool write --allow-tool <shell(git:*)> <--allow-tool=shell(make test)> <--allow-tool=shell(cargo:*)> <--allow-tool=shell(npm run:*)> --model MODEL --session-id U --additional-mcp-config @/M -i PROMPT
+    interactive resume: --allow-tool proq --allow-tool write --allow-tool <shell(git:*)> <--allow-tool=shell(make test)> <--allow-tool=shell(cargo:*)> <--allow-tool=shell(npm run:*)> --model MODEL --additional-mcp-config @/M --resume=U
     ");
 }
 
@@ -460,8 +462,8 @@ fn profile_error_names_file_and_key() {
     insta::assert_snapshot!(error_text("[agents.claude]\nargs = 1\n"), @r"
     agents.claude: invalid type: integer `1`, expected struct ArgTemplates in `args`
     ");
-    insta::assert_snapshot!(error_text("[agents.claude]\nshade = 1\n"), @r"
-    agents.claude: unknown field `shade`, expected one of `about`, `program`, `args`, `permission`, `options`, `prompt`, `bare`, `env`, `env_default`, `env_json`, `files`, `env_file`, `dialect`, `capabilities`, `strays`, `model`, `version`, `tried`, `documented_only`, `supervise`, `window`, `tells`, `leaves`, `commands`
+    insta::assert_snapshot!(error_text("[agents.claude]\nshade = 1\n"), @"
+    agents.claude: unknown field `shade`, expected one of `about`, `program`, `args`, `permission`, `options`, `prompt`, `bare`, `env`, `env_default`, `env_json`, `files`, `env_file`, `dialect`, `capabilities`, `strays`, `model`, `install`, `version`, `tried`, `documented_only`, `supervise`, `window`, `tells`, `leaves`, `commands`
     ");
     insta::assert_snapshot!(error_text("[agents]\nclaude = 1\n"), @r"
     agents.claude: it is no table

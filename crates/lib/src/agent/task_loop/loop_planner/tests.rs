@@ -22,6 +22,7 @@ fn record(level: u8) -> TaskLoopRecord {
         permission: None,
         model: None,
         max_turns: None,
+        allow: Vec::new(),
         review_level: level,
         reviewer: None,
         exclude_folder: false,

@@ -50,14 +50,11 @@ pub fn plan<'a>(project: &Project, request: &'a SpawnRequest) -> Result<SpawnPla
     let mut commands = request.agent_commands(project)?;
     let folder_task = request.load_folder_task(project, &commands)?;
     let base = base::resolve(project, request.base.as_deref(), request.onto.as_deref())?;
-    if let RequestedLanes::Single(_) = &request.lanes {
-        let start_checks = |command: AgentCommand| {
-            Ok::<_, Error>(command.with_checks(stop_gate::merge_checks(project, &base.branch, &checks)?))
-        };
-        commands = commands
-            .into_iter()
-            .map(|command| command.map(start_checks).transpose())
-            .collect::<Result<_, _>>()?;
+    if commands.iter().any(Option::is_some) {
+        let run_checks = stop_gate::merge_checks(project, &base.branch, &checks)?;
+        for command in commands.iter_mut().flatten() {
+            *command = command.clone().with_checks(run_checks.clone());
+        }
     }
     let current_worktree = project.repo.current_worktree().or(project.repo.main_worktree());
     let new_lane = NewLane {

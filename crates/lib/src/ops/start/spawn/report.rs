@@ -27,6 +27,9 @@ pub(in crate::ops::start) struct StartReport<'a> {
     pub(in crate::ops::start) agent: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::ops::start) command: Option<String>,
+    /// Commands that the agent may run without a request, as text.
+    #[serde(rename = "may_run", skip_serializing_if = "Option::is_none")]
+    pub(in crate::ops::start) runnable_commands: Option<String>,
     pub(in crate::ops::start) state: LaneState,
 }
 
@@ -44,6 +47,7 @@ impl<'a> StartReport<'a> {
             start_commit: lane.start.to_string(),
             agent: lane.agent.as_deref(),
             command: command.map(AgentCommand::display_command_line),
+            runnable_commands: command.and_then(AgentCommand::runnable_commands_text),
             state,
         }
     }
@@ -94,6 +98,7 @@ impl<'a> LaneReport<'a> {
                 start_commit: plan.base().start.to_string(),
                 agent: command.map(|command| command.agent.as_str()),
                 command: command.map(AgentCommand::display_command_line),
+                runnable_commands: command.and_then(AgentCommand::runnable_commands_text),
                 state: LaneState::Idle,
             },
             branch: &plan.branch,
