@@ -232,6 +232,24 @@ fn allows_only_git_and_checks_and_logs_refusals() {
 }
 
 #[test]
+fn allowed_commands_run_only_as_plain_words() {
+    let sandbox = with_speaker("");
+    let lines = [
+        "make all",
+        "make all && git status",
+        "make 'a b'",
+        "make all && rm a.txt",
+        "make $(id)",
+        "make x >y",
+    ];
+    let task = lines.map(|line| format!("run {line}")).join("\n") + "\nrun maker x";
+    let _ = sandbox.proq(&["spawn", "--wait", "-n", "x", "--allow", "make *", "mine", &task]);
+    let allowed: Vec<_> = sandbox.agent_record("leave").lines().map(|l| l.contains("allow")).collect();
+    assert_eq!(allowed, [true, true, true, false, false, false, false]);
+    assert!(sandbox.lane_path("x").join("a.txt").exists());
+}
+
+#[test]
 fn selects_session_mode_for_permission_level() {
     let sandbox = with_speaker("env.MODES = \"auto default yolo http://x/modes#plan\"");
     let mode = |name: &str, level: &str| {

@@ -82,7 +82,26 @@ fn refuses_what_an_agent_cannot_express() {
         &["-n", "x", "--allow", "cargo *", "--", "true"],
     ];
     let out: String = cases.iter().map(|args| refusal(&sandbox, args)).collect();
-    insta::assert_snapshot!(out, @"");
+    insta::assert_snapshot!(out, @r#"
+    error: cannot allow 'cargo x; rm -rf *': it contains ';'; only plain words and ' *' at the end are allowed
+    hint: for example: git proq spawn claude "implement payments" --allow 'cargo *'
+    error: cannot allow '*': it stands for every command; for that there is --permission full
+    hint: for example: git proq spawn claude "implement payments" --allow 'cargo *'
+    error: cannot use --allow with permission read: it adds commands to those of permission edit
+    hint: leave --allow out, or use it with --permission edit
+    error: cannot allow 'npm ci' for 'gemini': it would permit any arguments after that
+    hint: allow more than that: --allow 'npm ci *'
+    error: cannot allow 'npm run test *' for 'copilot': it tells only the first 2 words of a command apart
+    hint: allow more than that: --allow 'npm run *'
+    error: cannot allow 'cargo *' for 'qwen': it runs no commands
+    hint: leave --allow out
+    error: cannot allow 'cargo *' for 'amp': git-proq has no way to tell it which commands it may run
+    hint: leave --allow out
+    error: cannot allow 'npm ci' for 'gemini': it would permit any arguments after that
+    hint: allow more than that: --allow 'npm ci *'
+    error: cannot allow 'cargo *' for 'command': it is a command of yours, and no agent
+    hint: leave --allow out
+    "#);
     assert_eq!(sandbox.lane_leftovers(), [""; 0]);
     // What a setting allows is no reason to refuse an agent that cannot be given it.
     allow_in_settings(&sandbox, "npm ci");

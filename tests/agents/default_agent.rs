@@ -5,14 +5,19 @@ use proq_test_kit::{Output, Sandbox};
 /// Runs git-proq with no other known agents on `PATH` than those of the sandbox.
 fn proq(sandbox: &Sandbox, args: &[&str]) -> Output {
     let mut command = sandbox.proq_command(&sandbox.repo, args);
-    command.env("PATH", sandbox.path_without_agents(&[]));
+    command.env("PATH", sandbox.path_without_agents(&["cat"]));
     sandbox.output(command)
 }
 
 #[test]
 fn starts_the_only_installed_agent() {
     let sandbox = Sandbox::new();
-    insta::assert_snapshot!(proq(&sandbox, &["spawn", "implement payments"]).to_text(), @"");
+    insta::assert_snapshot!(proq(&sandbox, &["spawn", "implement payments"]).to_text(), @"
+    --- stderr
+    error: no agent is named, and no known agent is installed; nothing was made
+    hint: see which agents are known: git proq agents
+    --- code 2
+    ");
     sandbox.agent("codex", "git commit -q --allow-empty -m x");
     let out = proq(&sandbox, &["spawn", "--dry-run", "implement payments"]).to_text();
     assert!(out.contains("would make lane 'implement-payments'") && out.contains("bin/codex exec"), "{out}");
@@ -29,7 +34,13 @@ fn default_agent_is_chosen_by_setting() {
     let sandbox = Sandbox::new();
     sandbox.agent("claude", "true");
     sandbox.agent("codex", "true");
-    insta::assert_snapshot!(proq(&sandbox, &["spawn", "implement payments"]).to_text(), @"");
+    insta::assert_snapshot!(proq(&sandbox, &["spawn", "implement payments"]).to_text(), @r#"
+    --- stderr
+    error: no agent is named, and claude and codex are installed; nothing was made
+    hint: name one: git proq spawn claude "implement payments"
+    hint: or choose the default: git config --global proq.agent.default claude
+    --- code 2
+    "#);
     sandbox.git(&["config", "proq.agent.default", "claude"]);
     let out = proq(&sandbox, &["spawn", "--dry-run", "implement payments"]).to_text();
     assert!(out.contains("bin/claude -p") && !out.contains("using"), "{out}");
@@ -48,7 +59,29 @@ fn single_word_is_an_agent_where_it_names_one() {
             .iter()
             .map(|args| format!("{}\n", proq(&sandbox, args).to_text()))
             .collect();
-    insta::assert_snapshot!(out, @"");
+    insta::assert_snapshot!(out, @r#"
+    --- stderr
+    error: the agent needs a prompt
+    hint: for example: git proq spawn claude "implement payments", or -f task.md
+    --- code 2
+
+    --- stderr
+    error: the agent needs a prompt
+    hint: for example: git proq spawn claude "implement payments", or -f task.md
+    --- code 2
+
+    --- stderr
+    error: there is no program 'claud' on PATH; nothing was made
+    hint: did you mean 'claude'?
+    hint: see which agents are installed: git proq agents
+    --- code 1
+
+    --- stderr
+    error: there is no program 'clade' on PATH; nothing was made
+    hint: did you mean 'claude'?
+    hint: see which agents are installed: git proq agents
+    --- code 1
+    "#);
     let json = proq(&sandbox, &["spawn", "--dry-run", "--json", "refactor"]).json();
     assert_eq!((&json["agent"], &json["lane"]), (&"claude".into(), &"refactor".into()));
     assert_eq!(sandbox.lane_leftovers(), [""; 0]);
@@ -57,9 +90,25 @@ fn single_word_is_an_agent_where_it_names_one() {
 #[test]
 fn names_known_agents_that_are_not_installed() {
     let sandbox = Sandbox::new();
-    insta::assert_snapshot!(proq(&sandbox, &["spawn", "claude", "do it"]).to_text(), @"");
-    insta::assert_snapshot!(proq(&sandbox, &["spawn", "--agents", "claude:x", "do it"]).to_text(), @"");
+    insta::assert_snapshot!(proq(&sandbox, &["spawn", "claude", "do it"]).to_text(), @"
+    --- stderr
+    error: Claude Code is not installed: there is no program 'claude' on PATH; nothing was made
+    hint: install it: npm install -g @anthropic-ai/claude-code
+    hint: see which agents are installed: git proq agents
+    --- code 1
+    ");
+    insta::assert_snapshot!(proq(&sandbox, &["spawn", "--agents", "claude:x", "do it"]).to_text(), @"
+    --- stderr
+    error: invalid value 'claude:x' for '--agents <LIST>': 'x' is not a number; give claude a number of attempts, like claude:2
+
+    For more information, try '-h'.
+    --- code 2
+    ");
     let reviewer = ["spawn", "claude", "do it", "--reviewer", "codex"];
-    let error = proq(&sandbox, &reviewer).fails(2);
-    assert!(error.contains("--folder"), "{error}");
+    insta::assert_snapshot!(proq(&sandbox, &reviewer).to_text(), @"
+    --- stderr
+    error: cannot use --reviewer without --folder: only the steps of a task folder are reviewed
+    hint: for example: git proq spawn claude --folder tasks/pay/PAY-3-refunds --reviewer codex
+    --- code 2
+    ");
 }

@@ -370,6 +370,16 @@ impl Real {
         sandbox.assert_healthy();
     }
 
+    fn runs_only_allowed_commands(&self) {
+        let sandbox = &self.sandbox;
+        sandbox.program("build", "echo \"build $*\" >> \"$ROOT/ran\"");
+        sandbox.program("evil", "echo evil >> \"$ROOT/ran\"");
+        let task = r#"[[bash cmd="build all"]] [[bash cmd="build $(evil)"]] [[bash cmd="build && evil"]] [[say text=Built]]"#;
+        let _ = self.proq(&["spawn", "--wait", "-n", "x", "--allow", "build *", self.agent, task]);
+        assert_eq!(std::fs::read_to_string(sandbox.root().join("ran")).unwrap(), "build all\n");
+        assert_eq!(sandbox.last_run("x")["account"]["denied"], 2);
+    }
+
     fn resumes_after_agent_kill(&self) {
         let _ = self.proq(&["spawn", "-n", "x", self.agent, ENDLESS_TASK]).ok();
         let _ = self.sandbox.read_pipe("up");
@@ -471,7 +481,7 @@ macro_rules! tests {
 
 tests! {
     claude: commits_reports_and_resumes running_agent_takes_sent_message hooks_report_state stop_gate_returns_failed_check answers_without_changes drafts_and_revises_plan plans_runs_and_lands_batch stop_leaves_no_processes survives_closed_terminal resolves_conflict
-        resumes_after_agent_kill resumes_after_supervisor_kill;
+        runs_only_allowed_commands resumes_after_agent_kill resumes_after_supervisor_kill;
     codex: commits_reports_and_resumes stop_gate_returns_failed_check answers_without_changes drafts_and_revises_plan plans_runs_and_lands_batch stop_leaves_no_processes survives_closed_terminal resolves_conflict
         resumes_after_agent_kill resumes_after_supervisor_kill;
     opencode: commits_reports_and_resumes hooks_report_state answers_without_changes drafts_and_revises_plan plans_runs_and_lands_batch stop_leaves_no_processes survives_closed_terminal resolves_conflict

@@ -25,6 +25,13 @@ pub(crate) fn run(context: &CommandContext, args: &Spawn) -> CommandResult {
     match args.purpose().filter(|_| args.folder.is_none()) {
         Some(purpose) => return read_only_run::run(context, args, purpose),
         None if args.isolated => return Err(UsageError::IsolatedRefused.into()),
+        // The parser does not require a folder beside a prompt, which excludes one.
+        None if args.reviewer.is_some() && args.folder.is_none() => {
+            let problem =
+                "cannot use --reviewer without --folder: only the steps of a task folder are reviewed";
+            let example = "git proq spawn claude --folder tasks/pay/PAY-3-refunds --reviewer codex";
+            return Err(UsageError::missing(problem, example).into());
+        }
         None => {}
     }
     let project = context.project_for_write()?;

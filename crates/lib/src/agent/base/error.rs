@@ -134,7 +134,7 @@ pub enum Error {
     #[error("cannot allow '{pattern}' for '{agent}': {reason}")]
     #[exit(Usage)]
     #[hint(if let Some(instead) = instead, "allow more than that: --allow {}", shell_quote(instead))]
-    #[hint(else, "leave --allow out; its own configuration decides what it may run")]
+    #[hint(else, "leave --allow out")]
     AllowUnsupported {
         /// Name of the agent.
         agent: String,

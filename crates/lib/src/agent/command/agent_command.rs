@@ -182,8 +182,10 @@ impl AgentCommand {
             let reason = "needs an agent with a read-only mode, not a command";
             return Err(Error::InvalidReadOnlyRun { purpose: purpose.to_string(), reason });
         }
-        if !options.allow.is_empty() {
-            return Err(Error::UnsupportedOption { agent: "command".to_owned(), flag: "--allow" });
+        if let Some(pattern) = options.allow.first() {
+            let reason = "it is a command of yours, and no agent".to_owned();
+            let (agent, pattern) = ("command".to_owned(), pattern.clone());
+            return Err(Error::AllowUnsupported { agent, pattern, reason, instead: None });
         }
         refuse_nul_byte(prompt)?;
         if options.in_window {
