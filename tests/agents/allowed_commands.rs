@@ -91,7 +91,7 @@ fn refuses_what_an_agent_cannot_express() {
     hint: leave --allow out, or use it with --permission edit
     error: cannot allow 'npm ci' for 'gemini': it would permit any arguments after that
     hint: allow more than that: --allow 'npm ci *'
-    error: cannot allow 'npm run test *' for 'copilot': it tells only the first 2 words of a command apart
+    error: cannot allow 'npm run test *' for 'copilot': it distinguishes only the first 2 words of a command
     hint: allow more than that: --allow 'npm run *'
     error: cannot allow 'cargo *' for 'qwen': it runs no commands
     hint: leave --allow out

@@ -327,7 +327,7 @@ fn missing_agent() -> Failure {
     UsageError::missing("nothing says what to start", example).into()
 }
 
-/// Returns the name of the agent for a command that names none. Says so where no setting names it.
+/// Returns the name of the agent for a command that names none. Prints a note where no setting names it.
 fn choose_default_agent(context: &CommandContext, project: &Project) -> Result<String, Failure> {
     let DefaultAgent { name, is_only_installed } = find_default_agent(project, &context.dir)?;
     if is_only_installed {

@@ -120,7 +120,7 @@ fn inexpressible_reason(profile: &Profile, pattern: &AllowPattern) -> Option<(St
         return Some((reason, Some(format!("{command} *"))));
     }
     let limit = profile.permission.allow_words.filter(|limit| words.len() > *limit)?;
-    let reason = format!("it tells only the first {limit} words of a command apart");
+    let reason = format!("it distinguishes only the first {limit} words of a command");
     Some((reason, Some(format!("{} *", words[..limit].join(" ")))))
 }
 
@@ -186,7 +186,7 @@ mod tests {
         codex: npm run test *: yes
         copilot: cargo *: yes
         copilot: npm ci: it would permit any arguments after that; instead 'npm ci *'
-        copilot: npm run test *: it tells only the first 2 words of a command apart; instead 'npm run *'
+        copilot: npm run test *: it distinguishes only the first 2 words of a command; instead 'npm run *'
         cursor: cargo *: yes
         cursor: npm ci: yes
         cursor: npm run test *: yes

@@ -65,7 +65,7 @@ pub enum CommandRule {
 pub struct PermissionLevels {
     /// Commands that the agent may run at level `edit`.
     pub commands: CommandRule,
-    /// Maximum number of words before the `*` of a permitted command that the agent tells apart; none for no
+    /// Maximum number of words before the `*` of a permitted command that the agent distinguishes; none for no
     /// limit.
     pub allow_words: Option<usize>,
     /// Settings for reading only; none where the agent cannot be prevented from changing files.
