@@ -8,9 +8,10 @@ fn lists_settings_from_agent_to_merge() {
     let sandbox = Sandbox::new();
     let shown = sandbox.proq(&["config", "list"]).to_text();
     let (first, _) = shown.split_at(shown.find("notify.").unwrap());
-    insta::assert_snapshot!(first, @r"
+    insta::assert_snapshot!(first, @"
     SETTING                   VALUE                                                                                              WHAT IT DOES
     agent.abort_grace         60                                                                                                 how long git proq stop --wrap-up waits for an agent to come to its end by itself
+    agent.allow                                                                                                                  commands that agents may run without asking, such as 'cargo *'; those of a repository need git proq approve
     agent.autocommit          success                                                                                            commit what an agent left uncommitted: when it ended well, always, or never
     agent.autocommit_limit    10                                                                                                 leave what an agent left uncommitted as it is when a file of it is larger; 0 for no limit
     agent.backoff             30                                                                                                 how long a run waits that the agent's service would not serve; twice as long each further time
@@ -19,6 +20,7 @@ fn lists_settings_from_agent_to_merge() {
     agent.context_stop        0                                                                                                  end a run whose context is this full and go on in a new conversation, where the agent tells; 0 for never
     agent.context_warn        0                                                                                                  have a run wrap up whose context is this full, where the agent tells; 0 for never
     agent.crash_retries       2                                                                                                  how often a run is tried again whose agent died
+    agent.default                                                                                                                the agent that git proq spawn starts when none is named
     agent.gate                false                                                                                              send an agent back to work that ends while the lane's checks fail, where the agent can be sent back
     agent.gate_rounds         3                                                                                                  how often agent.gate sends it back at most
     agent.iterations          5                                                                                                  how many runs in a row agent.context_stop makes of one at most
