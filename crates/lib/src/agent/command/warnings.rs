@@ -68,12 +68,7 @@ impl AgentCommand {
     fn window_settings_warning(&self, layers: &Layers) -> Option<String> {
         let ignored_settings =
             list_explicit_settings(layers, OUTPUT_DEPENDENT_SETTINGS).filter(|_| self.in_window);
-        ignored_settings.map(|names| {
-            format!(
-                "git-proq does not read the output of {} in a window, so these have no effect: {names}; agent.max_time has",
-                self.display_name()
-            )
-        })
+        ignored_settings.map(|names| format!("git-proq does not read the output of {} in a window, so these have no effect: {names}; agent.max_time has", self.display_name()))
     }
 
     /// Warns that settings the user made do not reach the agent. Returns no warning for a command line of the
@@ -102,12 +97,7 @@ impl AgentCommand {
     fn stop_gate_warning(&self, settings: &Settings) -> Option<String> {
         let has_stop_gate = self.profile().capabilities.stop_gate;
         let is_missing = settings.stop_gate && !has_stop_gate && !self.is_user_command() && self.can_land();
-        is_missing.then(|| {
-            format!(
-                "agent.gate has no effect on {}, which has no stop hook; the checks run when the lane is merged",
-                self.agent
-            )
-        })
+        is_missing.then(|| format!("agent.gate has no effect on {}, which has no stop hook; the checks run when the lane is merged", self.agent))
     }
 
     /// Warns that the run's budget cannot end the run in time, with the reason. An agent that limits its own
@@ -181,7 +171,7 @@ fn list_explicit_settings(layers: &Layers, names: impl IntoIterator<Item = &'sta
     let is_explicit = |name: &&str| {
         Key::find(name).is_some_and(|key| {
             let (value, origin) = layers.get(key);
-            *origin != Origin::Default && !["", "0", key.default].contains(&value)
+            *origin != Origin::Default && value != key.default && !["", "0", key.default].contains(&value)
         })
     };
     let explicit: Vec<&str> = names.into_iter().filter(is_explicit).collect();
