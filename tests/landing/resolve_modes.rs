@@ -54,6 +54,20 @@ fn merge_tool_resolves_conflict() {
     sandbox.assert_healthy();
 }
 
+#[test]
+fn interrupted_merge_tool_leaves_no_files() {
+    let sandbox = sandbox_with_conflict();
+    sandbox.git(&["config", "mergetool.mine.cmd", "kill -9 $$"]);
+    assert_ne!(sandbox.proq(&["resolve", "clash", "--tool=mine"]).code, 0);
+    let worktree = resolve_worktree(&sandbox);
+    assert_eq!(sandbox.git_in(&worktree, &["ls-files", "--others"]), "");
+    sandbox.program("my-shell", "sed -i '/^[<=>]\\{7\\}/d' long.txt");
+    let mut command = sandbox.proq_command(&sandbox.repo, &["resolve", "clash", "--shell"]);
+    command.env("SHELL", sandbox.root().join("bin/my-shell"));
+    let _ = sandbox.output(command).ok();
+    sandbox.assert_healthy();
+}
+
 /// Promise: resolution/undecided
 #[test]
 fn refuses_agent_for_non_line_conflicts() {

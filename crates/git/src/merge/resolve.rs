@@ -136,8 +136,10 @@ impl Repo {
     }
 
     /// Runs the user's merge tool on the terminal. It leaves no backup files, which would count as new files.
+    /// An interrupted tool leaves its temporary files too, so they are outside of the worktree.
     pub fn run_merge_tool(&self, dir: &Path, tool: Option<&str>) -> Result<(), Error> {
-        let command = self.git_in(dir).args(["-c", "mergetool.keepBackup=false", "mergetool"]);
+        let settings = ["-c", "mergetool.keepBackup=false", "-c", "mergetool.writeToTemp=true"];
+        let command = self.git_in(dir).args(settings).arg("mergetool");
         match tool.filter(|tool| !tool.is_empty()) {
             Some(tool) => command.arg(format!("--tool={tool}")),
             None => command,
