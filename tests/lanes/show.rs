@@ -1,6 +1,7 @@
 //! `git proq show` and `git proq diff`.
 
 use proq_test_kit::Sandbox;
+use proq_test_kit::conflict::hint_commands;
 
 #[test]
 fn shows_state_run_and_task_of_lane() {
@@ -104,10 +105,29 @@ fn shows_removed_lane_from_its_record() {
     ");
     insta::assert_snapshot!(sandbox.proq(&["show", "x"]).to_text(), @r"
     --- stderr
-    error: there is no lane 'x'
+    error: there is no lane 'x': it was removed 0s ago
+    hint: see what it was: git proq show x@2
     hint: see all: git proq list
     --- code 1
     ");
+}
+
+#[test]
+fn removed_lane_is_named_with_its_landing() {
+    let sandbox = Sandbox::new();
+    sandbox.run_lane("x", "echo 1 > one");
+    let _ = sandbox.proq(&["merge", "x"]).ok();
+    let commit = sandbox.git(&["rev-parse", "--short=8", "main"]);
+    for command in ["show", "diff", "logs", "merge", "discard", "preview"] {
+        let text = sandbox.proq(&[command, "proq/x"]).fails(1);
+        let expected = format!("error: there is no lane 'proq/x': it landed on main as {commit} 0s ago\n");
+        assert!(text.starts_with(&expected), "{text}");
+        let hint = hint_commands(&sandbox, &text).remove(0);
+        assert_eq!(hint, "git proq show x@1");
+    }
+    let _ = sandbox.proq(&["show", "x@1"]).ok();
+    // A lane whose name only begins like that is another one.
+    assert!(!sandbox.proq(&["show", "x1"]).fails(1).contains("landed"));
 }
 
 #[test]

@@ -192,7 +192,7 @@ fn wait_without_names_covers_running_agents() {
     assert_eq!(sandbox.proq(&["wait", "x"]).ok(), "x: done\n");
     insta::assert_snapshot!(sandbox.proq(&["wait", "x", "y"]).to_text(), @r"
     --- stderr
-    error: there is no lane 'y'
+    error: there is no lane or group 'y'
     hint: see all: git proq list
     --- code 1
     ");

@@ -1,4 +1,15 @@
-//! Integer forms of durations and points in time in records and answers.
+//! Forms of durations and points in time: integers in records and answers, and short text for people.
+
+/// Formats a duration in its largest whole unit: `5s`, `12m`, `3h`, `2d`.
+#[must_use]
+pub fn short_duration(duration: std::time::Duration) -> String {
+    match duration.as_secs() {
+        s @ 0..60 => format!("{s}s"),
+        s @ 60..3600 => format!("{}m", s / 60),
+        s @ 3600..86400 => format!("{}h", s / 3600),
+        s => format!("{}d", s / 86400),
+    }
+}
 
 /// Serde functions for a duration as a number of seconds, without its fraction.
 pub mod seconds {

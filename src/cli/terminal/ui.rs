@@ -9,6 +9,7 @@ use console::{Style, style};
 use proq_base::diagnostics::{Listener, Note};
 use proq_base::terminal_text;
 use proq_base::terminal_text::Printable;
+pub(crate) use proq_base::time_form::short_duration;
 use proq_lib::event::log::Event;
 use proq_lib::event::terminal;
 use proq_lib::lane::Project;
@@ -297,16 +298,6 @@ pub(crate) fn styled_state(state: LaneState) -> String {
 pub(crate) fn pluralize(n: impl Display, noun: &str) -> String {
     let n = n.to_string();
     if n == "1" { format!("1 {noun}") } else { format!("{n} {noun}s") }
-}
-
-/// Formats a duration as one short word: `12s`, `5m`, `3h`, `2d`.
-pub(crate) fn short_duration(duration: std::time::Duration) -> String {
-    match duration.as_secs() {
-        s @ 0..60 => format!("{s}s"),
-        s @ 60..3600 => format!("{}m", s / 60),
-        s @ 3600..86400 => format!("{}h", s / 3600),
-        s => format!("{}d", s / 86400),
-    }
 }
 
 /// Formats a number of bytes in decimal units: `512 B`, `20 kB`, `1.4 MB`.

@@ -20,6 +20,15 @@ use super::snapshot_error::SnapshotError;
 use super::symbolic_branch_error::SymbolicBranch;
 use super::undo_error::UndoError;
 
+/// A lane that was removed, for an error that names it.
+#[derive(Debug)]
+pub struct RemovedLane {
+    /// Name of the lane in the history, `NAME@N`.
+    pub past_name: String,
+    /// What became of the lane and how long ago, as a clause.
+    pub fate: String,
+}
+
 /// An error of a lane command.
 #[derive(Debug, thiserror::Error, Explain)]
 pub enum Error {
@@ -67,14 +76,19 @@ pub enum Error {
         path: PathBuf,
     },
     /// No lane has that name.
-    #[error("there is no lane '{name}'")]
+    #[error("there is no {} '{name}'{}", if *may_be_group { "lane or group" } else { "lane" }, removed.as_ref().map_or_else(String::new, |lane| format!(": {}", lane.fate)))]
     // Another process may have removed the lane.
     #[decision]
-    #[hint(if let Some(similar) = similar, "did you mean '{similar}'?")]
+    #[hint(if let Some(lane) = removed, "see what it was: git proq show {}", lane.past_name)]
+    #[hint(if let (Some(similar), None) = (similar, removed), "did you mean '{similar}'?")]
     #[hint("see all: git proq list")]
     UnknownLane {
         /// The given name.
         name: String,
+        /// Whether the name could also have been that of a group of attempts.
+        may_be_group: bool,
+        /// The last lane that had this name, if one was removed.
+        removed: Option<Box<RemovedLane>>,
         /// Name of an existing lane with a similar name.
         similar: Option<LaneName>,
     },

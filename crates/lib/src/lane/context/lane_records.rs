@@ -3,12 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use proq_base::lane_name::LaneName;
+use proq_base::time_form::short_duration;
 use proq_store as store;
+use proq_store::base::clock::now;
 use proq_store::base::record::Record;
 use proq_store::locks::lock::{LockGuard, LockName};
 use proq_store::paths::layout::Layout;
-use proq_store::records::lane::{AnyLane, LaneKind, LaneRecord};
+use proq_store::records::lane::{AnyLane, LandingInfo, LaneKind, LaneRecord};
 
+use crate::errors::error::RemovedLane;
 use crate::lane::{Error, Project};
 
 impl Project {
@@ -108,8 +111,31 @@ impl Project {
 
     /// Returns the error for a name or branch that no lane has.
     fn unknown_lane(&self, name_or_branch: &str) -> Result<Error, Error> {
-        let similar = self.similar_name(self.without_branch_prefix(name_or_branch))?;
-        Ok(Error::UnknownLane { name: name_or_branch.chars().take(80).collect(), similar })
+        let name = self.without_branch_prefix(name_or_branch);
+        let (similar, removed) = (self.similar_name(name)?, self.last_removed_lane(name).map(Box::new));
+        Ok(Error::UnknownLane {
+            name: name_or_branch.chars().take(80).collect(),
+            may_be_group: false,
+            removed,
+            similar,
+        })
+    }
+
+    /// Returns the lane with this name that was removed last, and what became of it.
+    fn last_removed_lane(&self, name: &str) -> Option<RemovedLane> {
+        let layout = self.store.layout();
+        let numbers = Layout::entry_names(&layout.removed_lanes())
+            .into_iter()
+            .filter_map(|past_name| past_name.strip_prefix(name)?.strip_prefix('@')?.parse::<u32>().ok());
+        let past_name = format!("{name}@{}", numbers.max()?);
+        let (_, lane) = self.past_lane(&past_name).ok().flatten()?;
+        let fate = match &lane.landed {
+            Some(LandingInfo { commit, onto, .. }) => format!("it landed on {onto} as {}", commit.short()),
+            None => "it was removed".to_owned(),
+        };
+        let time = lane.landed.as_ref().map_or(lane.state_changed_at, |landed| landed.landed_at);
+        let age = short_duration(now().duration_since(time));
+        Some(RemovedLane { past_name, fate: format!("{fate} {age} ago") })
     }
 
     /// Removes the prefix of lanes' branches from a text, if it begins with that.
@@ -227,5 +253,10 @@ pub fn load_present_or_past_lane<P>(
     }
     let past = project.all_past_lanes().into_iter().rfind(|(_, past)| past.is_same_lane(lane));
     let past = past.map(|(name, past)| (layout.removed_lanes().join(name), past));
-    past.ok_or_else(|| Error::UnknownLane { name: lane.name.to_string(), similar: None })
+    past.ok_or_else(|| Error::UnknownLane {
+        name: lane.name.to_string(),
+        may_be_group: false,
+        removed: None,
+        similar: None,
+    })
 }

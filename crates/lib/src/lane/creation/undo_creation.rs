@@ -79,7 +79,12 @@ impl CreateWorktree {
     fn lock_lane(&self, op: &Operation<'_>) -> Result<(LaneRecord, LockGuard), Error> {
         let (name, layout) = (&self.lane, op.project.store.layout());
         if AnyLane::load_if_exists(&layout.lane_record(name))?.is_none() {
-            return Err(Error::UnknownLane { name: name.to_string(), similar: None });
+            return Err(Error::UnknownLane {
+                name: name.to_string(),
+                may_be_group: false,
+                removed: None,
+                similar: None,
+            });
         }
         let open = PreviewRecord::load_if_exists(&layout.preview_record())?;
         if open.is_some_and(|open| open.lane == *name) {

@@ -56,7 +56,12 @@ fn resolve_names<P>(
         let mut found = match find_lane(name) {
             Ok(lane) => vec![lane],
             Err(unknown_name) => {
-                Some(find_attempts(name)?).filter(|all| !all.is_empty()).ok_or(unknown_name)?
+                Some(find_attempts(name)?).filter(|all| !all.is_empty()).ok_or(match unknown_name {
+                    Error::UnknownLane { name, removed, similar, .. } => {
+                        Error::UnknownLane { name, may_be_group: true, removed, similar }
+                    }
+                    other => other,
+                })?
             }
         };
         found.retain(|lane| out.iter().all(|known| known.name != lane.name));
