@@ -99,13 +99,14 @@ fn add_usage_columns(head: &mut Vec<&str>, rows: &mut [Vec<String>], usage: &[Op
 }
 
 /// Formats the state of a lane with the ticked boxes of a folder task and the number of undelivered messages.
-/// Also shows that the agent waits for approval or is idle.
+/// Also shows that the agent waits for approval or is idle, or that a failed run waits to be retried.
 fn state_text(stored: &StoredInfo, view: &LaneView) -> String {
     let mut state = ui::styled_state(view.state());
     if let Some(task) = stored.task_loops.get(&view.lane.name) {
         state = format!("{state} {}/{}", task.boxes_ticked, task.boxes_total);
     }
     state.extend(view.activity.and_then(ui::activity_suffix));
+    state.extend(view.awaited_retry().map(|class| format!(", waits ({class})")));
     if view.pending_messages == 0 { state } else { format!("{state}, {} to tell", view.pending_messages) }
 }
 

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::mpsc;
 use std::time::Duration;
 
+use proq_base::run_class::RunClass;
 use proq_git::history::graph::Distance;
 use proq_git::status::status_query::{ScanRequest, scan_statuses as scan_all_statuses};
 use proq_git::status::worktree_status::WorktreeStatus;
@@ -15,7 +16,7 @@ use proq_git::{CommitId, Repo};
 use proq_store::locks::lock::LockName;
 use proq_store::records::agent::Activity;
 use proq_store::records::lane::{AnyLane, LaneRecord};
-use proq_store::records::lane_state::{LandingState, LaneState, LaneStatus};
+use proq_store::records::lane_state::{LandingState, LaneState, LaneStatus, RunState};
 
 use super::status_cache::StatusCache;
 use crate::lane::messages::inbox::Inbox;
@@ -58,6 +59,12 @@ impl LaneView {
     /// Returns the word for the lane's state as it is shown.
     pub fn state(&self) -> LaneState {
         self.shown_state.unwrap_or_else(|| self.status.state())
+    }
+
+    /// Returns why the last run failed, while it waits to be retried; none for any other lane.
+    pub fn awaited_retry(&self) -> Option<RunClass> {
+        let run = (self.status.run == RunState::Retrying).then(|| self.records.run.get()).flatten()?;
+        run.class
     }
 }
 
