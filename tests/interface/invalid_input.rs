@@ -358,7 +358,6 @@ fn invalid_command_line_is_usage_error() {
         &["merge"],
         &["merge", "x", "--all"],
         &["merge", "--all", "--force"],
-        &["preview"],
         &["preview", "x", "--back"],
         &["cleanup", "--force"],
         &["logs", "x", "--run", "one"],

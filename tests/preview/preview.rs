@@ -42,6 +42,36 @@ fn output_names_the_lane_and_parked_changes() {
 }
 
 #[test]
+fn without_lane_shows_what_is_previewed() {
+    let sandbox = two_lanes();
+    let none = sandbox.proq(&["preview"]);
+    sandbox.write("a.txt", "mine\n");
+    let _ = sandbox.proq(&["preview", "one"]).ok();
+    let shown = sandbox.proq(&["preview"]);
+    sandbox.sh("git checkout -qf main");
+    let left = sandbox.proq(&["preview"]);
+    insta::assert_snapshot!([none, shown, left].map(|o| o.to_text()).concat(), @r"
+    no preview is open
+    --- stderr
+    hint: see the lanes that can be shown: git proq list
+    --- code 0
+    the main checkout shows 'one', for 0s; it was on main
+    --- stderr
+    your changes on main are set aside and come back with --back
+    hint: go back: git proq preview --back
+    --- code 0
+    the preview of 'one', 0s old, was left by hand; it began on main
+    --- stderr
+    your changes on main are set aside and come back with --back
+    hint: go back: git proq preview --back
+    --- code 0
+    ");
+    assert_eq!(sandbox.proq(&["preview", "--json"]).json()["preview"]["shown"], false);
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    assert_eq!(sandbox.proq(&["preview", "--json"]).json()["preview"], serde_json::Value::Null);
+}
+
+#[test]
 fn json_names_the_lane_and_parked_changes() {
     let sandbox = two_lanes();
     sandbox.write("a.txt", "mine\n");

@@ -9,10 +9,13 @@ use proq_lib::ops::preview;
 use proq_lib::ops::preview::{PreviewChange, PreviewOutcome, PreviewRequest};
 use proq_lib::preview::enter::EnterResult;
 use proq_lib::preview::leave::LeaveResult;
+use proq_lib::preview::main_checkout;
+use proq_lib::preview::main_checkout::PreviewStatus;
 use proq_lib::preview::plan::PreviewPlan;
 use proq_lib::preview::refresh::RefreshResult;
 use proq_lib::snapshot::snap_restore;
-use proq_lib::types::RestoreOutcome;
+use proq_lib::types::{RestoreOutcome, now};
+use serde::Serialize;
 
 use crate::cli::arguments::candidates::owned_lane_names;
 use crate::cli::invocation::caller;
@@ -25,15 +28,17 @@ use crate::cli::terminal::ui::Ui;
 /// Your uncommitted changes, staged, unstaged and untracked, are set aside first and come back with --back exactly as
 /// they were. Edits made while a lane is shown come back with its next preview; commits go to the lane.
 ///
+/// Without LANE, shows which lane the main checkout shows.
+///
 /// Examples:
 ///     git proq preview payments
 ///     git proq preview --refresh
 ///     git proq preview --back
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
-#[command(group = clap::ArgGroup::new("what").required(true).args(["lane", "back", "refresh"]))]
+#[command(group = clap::ArgGroup::new("what").args(["lane", "back", "refresh"]))]
 #[command(
-    override_usage = "git proq preview [OPTIONS] LANE\n       git proq preview [OPTIONS] --back\n       git proq preview [OPTIONS] --refresh"
+    override_usage = "git proq preview [OPTIONS] [LANE]\n       git proq preview [OPTIONS] --back\n       git proq preview [OPTIONS] --refresh"
 )]
 pub(crate) struct Preview {
     /// The lane to show
@@ -50,7 +55,18 @@ pub(crate) struct Preview {
     pub(crate) dry_run: bool,
 }
 
+/// JSON output about the open preview.
+#[derive(Serialize)]
+struct OpenPreview {
+    /// The open preview; null without one.
+    preview: Option<PreviewStatus>,
+}
+
 pub(crate) fn run(context: &CommandContext, args: &Preview) -> CommandResult {
+    if args.lane.is_none() && !args.back && !args.refresh {
+        let preview = main_checkout::preview_status(&context.project()?)?;
+        return context.show(&OpenPreview { preview }, |context, open| print_status(context.ui, open));
+    }
     let project = context.project_for_write()?;
     caller::refuse_lane_agent(args.dry_run)?;
     let request = match &args.lane {
@@ -69,6 +85,24 @@ pub(crate) fn run(context: &CommandContext, args: &Preview) -> CommandResult {
         PreviewChange::Forecast(plan) => print_forecast(context.ui, plan),
     };
     context.show(&outcome, print_change).and(Ok(exit))
+}
+
+/// Prints which lane the main checkout shows, since when, and how to go back.
+fn print_status(ui: Ui, open: &OpenPreview) {
+    let Some(PreviewStatus { lane, since, previous_head, has_parked_changes, is_shown, .. }) = &open.preview
+    else {
+        ui.print_line("no preview is open");
+        return ui.hint("see the lanes that can be shown: git proq list");
+    };
+    let age = ui::short_duration(now().duration_since(*since));
+    ui.print_line(match is_shown {
+        true => format!("the main checkout shows '{lane}', for {age}; it was on {previous_head}"),
+        false => format!("the preview of '{lane}', {age} old, was left by hand; it began on {previous_head}"),
+    });
+    if *has_parked_changes {
+        ui.status(format!("your changes on {previous_head} are set aside and come back with --back"));
+    }
+    ui.hint("go back: git proq preview --back");
 }
 
 fn print_entered(ui: Ui, lane: &LaneName, entered: &EnterResult) {

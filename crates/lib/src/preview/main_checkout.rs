@@ -8,8 +8,10 @@ use proq_git::base::head::Head;
 use proq_git::worktrees::worktree::WorktreeList;
 use proq_git::{CommitId, Repo};
 use proq_store::Store;
+use proq_store::base::clock::Moment;
 use proq_store::base::record::Record;
 use proq_store::records::preview::PreviewRecord;
+use serde::Serialize;
 
 use super::Error;
 use crate::lane::Project;
@@ -128,17 +130,23 @@ pub(super) fn load_preview(store: &Store) -> Result<Option<PreviewRecord>, Error
 }
 
 /// Status of the open preview, for lists.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PreviewStatus {
     /// Lane that is previewed.
     pub lane: LaneName,
+    /// Time at which the preview was entered.
+    pub since: Moment,
     /// Branch or commit that the preview was entered from.
+    #[serde(rename = "came_from")]
     pub previous_head: String,
     /// Whether changes of the user are parked until the preview ends.
+    #[serde(rename = "parked")]
     pub has_parked_changes: bool,
     /// Whether the checkout still shows the lane.
+    #[serde(rename = "shown")]
     pub is_shown: bool,
     /// Whether commits were made in the preview.
+    #[serde(rename = "commits")]
     pub has_commits: bool,
 }
 
@@ -155,6 +163,7 @@ pub fn preview_status(project: &Project) -> Result<Option<PreviewStatus>, Error>
     Ok(Some(PreviewStatus {
         has_commits: tip.is_some_and(|tip| tip != preview.tip),
         lane: preview.lane.clone(),
+        since: preview.since,
         previous_head: preview.previous_head.to_string(),
         has_parked_changes: preview.parked_snapshot.is_some(),
         is_shown,
