@@ -24,6 +24,12 @@ fn removes_only_landed_lanes_by_default() {
     cleaned up landed
     --- code 0
     ");
+    insta::assert_snapshot!(sandbox.proq(&["cleanup"]).to_text(), @r"
+    --- stderr
+    no lane to clean up
+    hint: remove 2 lanes without work to land: git proq cleanup --all
+    --- code 0
+    ");
     insta::assert_snapshot!(sandbox.proq(&["cleanup", "--all"]).to_text(), @r"
     cleaned up bad
     cleaned up same

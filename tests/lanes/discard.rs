@@ -19,6 +19,18 @@ fn run_shell_line(sandbox: &Sandbox, line: &str) {
 }
 
 #[test]
+fn names_the_way_out_of_the_removed_folder() {
+    let sandbox = Sandbox::new();
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "x"]).ok();
+    let out = sandbox.proq_in(&sandbox.lane_path("x"), &["discard", "--force", "x"]);
+    assert!(
+        out.stderr.ends_with("hint: this folder is gone; leave it: cd '[ROOT]/repo'\n"),
+        "{}",
+        out.stderr
+    );
+}
+
+#[test]
 fn discards_lane_without_work() {
     let sandbox = Sandbox::new();
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "x"]).ok();

@@ -12,10 +12,11 @@ use proq_lib::swarm::batch::create;
 use proq_lib::swarm::landing::batch_cleanup;
 use proq_lib::swarm::landing::batch_records::BatchRecords;
 
-use super::lane_removal::RemovalReporter;
+use super::lane_removal::{RemovalReporter, print_way_out};
 use crate::cli::arguments::candidates::{any_lane_names, batch_ids};
 use crate::cli::invocation::caller;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
+use crate::cli::invocation::failure::Failure;
 use crate::cli::invocation::usage_error::UsageError;
 use crate::cli::terminal::ui;
 
@@ -67,9 +68,25 @@ pub(crate) fn run(context: &CommandContext, args: &Cleanup) -> CommandResult {
         context.ui.print_json(&outcome);
     } else if outcome.found_nothing {
         context.ui.status("no lane to clean up");
+        print_further_lanes(context, &project, args)?;
     }
     outcome.delete_expired(&project)?;
+    print_way_out(context, &project);
     Ok(reporter.exit())
+}
+
+/// Prints how many lanes `--all` would remove, if this clean-up did without it.
+fn print_further_lanes(context: &CommandContext, project: &Project, args: &Cleanup) -> Result<(), Failure> {
+    let request = CleanupRequest { all: true, ..CleanupRequest::default() };
+    let count = match args.all {
+        true => 0,
+        false => cleanup::plan(project, &request, &BatchRecords)?.count_removable(project),
+    };
+    if count > 0 {
+        let lanes = ui::pluralize(count, "lane");
+        context.ui.hint(format!("remove {lanes} without work to land: git proq cleanup --all"));
+    }
+    Ok(())
 }
 
 /// Removes the lanes and the branch of a batch.

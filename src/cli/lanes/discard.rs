@@ -6,7 +6,7 @@ use proq_lib::lane::removal::remove_lane::RemovalReason;
 use proq_lib::ops::remove::discard;
 use proq_lib::ops::remove::discard::DiscardRequest;
 
-use super::lane_removal::RemovalReporter;
+use super::lane_removal::{RemovalReporter, print_way_out};
 use crate::cli::arguments::candidates::any_lane_names;
 use crate::cli::invocation::caller;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
@@ -45,5 +45,5 @@ pub(crate) fn run(context: &CommandContext, args: &Discard) -> CommandResult {
     let reporter = RemovalReporter::new(context, &project, RemovalReason::Discard);
     let outcome =
         if args.dry_run { plan.forecast(&project, &reporter) } else { plan.execute(&project, &reporter)? };
-    context.show(outcome, |_, _| {}).and(Ok(reporter.exit()))
+    context.show(outcome, |context, _| print_way_out(context, &project)).and(Ok(reporter.exit()))
 }

@@ -13,7 +13,7 @@ use crate::lane::removal::{expire, unrecorded_worktree};
 use crate::lane::state::lane_state::effective_state;
 use crate::ops::batch_rules::BatchRules;
 use crate::ops::error::Error;
-use crate::ops::reporter::{Progress, Reporter};
+use crate::ops::reporter::{Progress, Reporter, SilentReporter};
 
 /// Lanes to clean up.
 #[derive(Debug, Clone, Default)]
@@ -113,6 +113,13 @@ fn is_candidate(
 }
 
 impl CleanupPlan {
+    /// Returns the number of lanes that [`CleanupPlan::execute`] would remove.
+    #[must_use]
+    pub fn count_removable(&self, project: &Project) -> usize {
+        let forecast = self.0.forecast(project, &SilentReporter);
+        forecast.lanes.iter().filter(|row| row.error.is_none()).count()
+    }
+
     /// Returns what [`CleanupPlan::execute`] would do.
     ///
     /// # Errors
