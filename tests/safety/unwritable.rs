@@ -99,3 +99,14 @@ fn diff_refuses_unreadable_changed_file() {
     set_mode(&file, 0o644);
     assert!(proq_as_owner(&sandbox, &["diff", "x"]).ok().contains("+1"));
 }
+
+#[test]
+fn doctor_does_not_call_unreadable_lanes_readable() {
+    let sandbox = repo_of_ordinary_user();
+    for (mode, effect) in [(0o555, "read, not changed"), (0o000, "neither read nor changed")] {
+        set_mode(&sandbox.repo.join(".git/proq"), mode);
+        let out = proq_as_owner(&sandbox, &["doctor"]);
+        set_mode(&sandbox.repo.join(".git/proq"), 0o700);
+        assert!(out.stdout.contains(&format!("; lanes can be {effect}\n")), "{}", out.to_text());
+    }
+}

@@ -76,6 +76,11 @@ fn check_access(context: &CheckContext<'_>) -> Option<Finding> {
     )
 }
 
+/// Returns whether this user may not list a folder, or not even reach it.
+fn is_permission_denied(dir: &Path) -> bool {
+    std::fs::read_dir(dir).is_err_and(|e| e.kind() == std::io::ErrorKind::PermissionDenied)
+}
+
 /// Checks that the store's file system is writable and has the features that git-proq needs.
 fn check_file_system(context: &CheckContext<'_>) -> Vec<Finding> {
     let root = context.project.store.layout().root();
@@ -85,7 +90,13 @@ fn check_file_system(context: &CheckContext<'_>) -> Vec<Finding> {
     let features = match probe_file_system(dir) {
         Ok(found) => found,
         Err(e) => {
-            let message = format!("{} is not writable ({e}); lanes can be read, not changed", dir.display());
+            let can_read = !is_permission_denied(&context.project.store.layout().lanes());
+            let effect = if can_read {
+                "lanes can be read, not changed"
+            } else {
+                "lanes can be neither read nor changed"
+            };
+            let message = format!("{} is not writable ({e}); {effect}", dir.display());
             return vec![Finding::warning("writable", subject, message)];
         }
     };
