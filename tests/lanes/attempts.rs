@@ -238,7 +238,7 @@ fn list_groups_attempts_and_shows_title_once() {
     assert_eq!(sandbox.row("pay-1")["group"], "pay");
     let out = sandbox.proq(&[]);
     assert!(
-        out.stderr.contains("hint: git proq compare pay shows attempts side by side\n"),
+        out.stderr.contains("hint: compare the attempts at 'pay': git proq compare pay\n"),
         "{}",
         out.stderr
     );

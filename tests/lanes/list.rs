@@ -3,6 +3,7 @@
 use std::io::Read;
 use std::process::Stdio;
 
+use proq_test_kit::conflict::hint_commands;
 use proq_test_kit::{PTY_SCRIPT, Sandbox};
 
 /// Returns a repository with lanes in many states.
@@ -81,40 +82,93 @@ fn shows_every_lane_with_its_state() {
     implement-payments  done       robot    +1 -1    -        0s   Implement payments
     same                no-change  command  +0 -1    -        0s   sh -ec true
     --- stderr
-    hint: git proq preview good shows it in your checkout
-    hint: git proq merge --all merges 2 lanes
-    hint: git proq show bad shows what went wrong
+    hint: see what went wrong in 'bad': git proq show bad
+    hint: land 2 lanes: git proq merge --all
     --- code 0
     ");
 }
 
 #[test]
+fn overview_before_the_first_commit_and_after_landings() {
+    let unborn = Sandbox::empty();
+    let hint = "hint: make the first commit, which lanes start from: git commit --allow-empty -m 'Start'\n";
+    assert_eq!(unborn.proq(&[]).stderr, hint);
+    unborn.sh("git commit -q --allow-empty -m 'Start'");
+    assert_eq!(unborn.proq(&[]).stderr, "");
+    unborn.run_lane("x", "echo x > x");
+    let _ = unborn.proq(&["merge", "x"]).ok();
+    let out = unborn.proq(&[]);
+    assert!(out.stdout.starts_with("No lanes. A lane is "), "{}", out.stdout);
+    assert_eq!(out.stderr, "hint: see 1 lane that landed: git proq list --all\n");
+}
+
+#[test]
+fn next_steps_put_first_what_needs_the_user() {
+    let sandbox = Sandbox::new();
+    sandbox.git(&["config", "proq.verify.commands", "! test -e bad"]);
+    for (name, script) in [("bad", "echo > bad"), ("a", "echo lane > a.txt"), ("z", "echo z > z")] {
+        sandbox.run_lane(name, script);
+    }
+    sandbox.sh("echo main > a.txt; git commit -qam main");
+    let steps = || hint_commands(&sandbox, &sandbox.proq(&[]).stderr);
+    assert_eq!(steps(), ["git proq merge --all --dry-run", "git proq preview a"]);
+    let _ = sandbox.proq(&["merge", "--all"]).fails(4);
+    assert_eq!(steps(), ["git proq resolve a", "git proq logs bad --check"]);
+    sandbox.run_lane("next", "echo next > next");
+    assert_eq!(steps(), ["git proq resolve a", "git proq merge --all --dry-run"]);
+    for command in steps() {
+        sandbox.sh(&command.replace("git proq", "git-proq"));
+    }
+    // A conflict that is over needs nobody: the base is where it was before, or the lane has taken it in.
+    let _ = sandbox.proq(&["discard", "--force", "bad", "next"]).ok();
+    sandbox.sh_in(&sandbox.lane_path("a"), "git merge -q -X ours main");
+    assert_eq!(sandbox.row("a")["state"], "done");
+    assert_eq!(steps()[1], "git proq preview a");
+}
+
+#[test]
+fn work_that_could_not_be_committed_is_named() {
+    let sandbox = Sandbox::new();
+    sandbox.sh(
+        "printf '#!/bin/sh\necho no >&2; exit 1' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit",
+    );
+    sandbox.run_lane("x", "echo x > x");
+    let expected = "warning: lane 'x': uncommitted work: ";
+    for args in [&[][..], &["list"]] {
+        let stderr = sandbox.proq(args).stderr;
+        assert!(stderr.contains(expected), "{stderr}");
+    }
+    sandbox.sh_in(&sandbox.lane_path("x"), "git add x; git commit -qnm x");
+    assert!(!sandbox.proq(&["list"]).stderr.contains(expected));
+}
+
+#[test]
 fn does_not_promise_uncertain_landings() {
     let hints = |sandbox: &Sandbox| sandbox.proq(&[]).stderr;
-    let done = "hint: 2 lanes are done: git proq merge --all --dry-run shows what would be merged\n";
+    let done = "hint: 2 lanes are done; see what would land: git proq merge --all --dry-run\n";
     let sandbox = Sandbox::new();
     sandbox.run_lane("a", "echo lane > a.txt");
     sandbox.run_lane("b", "echo b > b.txt");
-    assert!(hints(&sandbox).contains("hint: git proq merge --all merges 2 lanes\n"), "{}", hints(&sandbox));
+    assert!(hints(&sandbox).contains("hint: land 2 lanes: git proq merge --all\n"), "{}", hints(&sandbox));
     sandbox.write_in(&sandbox.lane_path("b"), "b.txt", "unsaved\n");
     assert!(hints(&sandbox).contains(done), "{}", hints(&sandbox));
     sandbox.git_in(&sandbox.lane_path("b"), &["checkout", "-q", "b.txt"]);
     sandbox.commit_in_lane("b", "echo b > a.txt");
     assert!(hints(&sandbox).contains(done), "{}", hints(&sandbox));
     let _ = sandbox.proq(&["discard", "--force", "a"]).ok();
-    assert!(hints(&sandbox).contains("hint: git proq merge --all merges 1 lane\n"), "{}", hints(&sandbox));
+    assert!(hints(&sandbox).contains("hint: land 1 lane: git proq merge --all\n"), "{}", hints(&sandbox));
     // An idle lane with commits lands, too.
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "idle"]).ok();
-    assert!(hints(&sandbox).contains("hint: git proq merge --all merges 1 lane\n"), "{}", hints(&sandbox));
+    assert!(hints(&sandbox).contains("hint: land 1 lane: git proq merge --all\n"), "{}", hints(&sandbox));
     sandbox.commit_in_lane("idle", "echo idle > idle.txt");
-    let one_done = "hint: 1 lane is done: git proq merge --all --dry-run shows what would be merged\n";
+    let one_done = "hint: 1 lane is done; see what would land: git proq merge --all --dry-run\n";
     assert!(hints(&sandbox).contains(one_done), "{}", hints(&sandbox));
     let _ = sandbox.proq(&["discard", "--force", "idle"]).ok();
     // A rebase replays commit by commit.
     sandbox.git(&["config", "proq.merge.strategy", "rebase"]);
     assert!(hints(&sandbox).contains(one_done), "{}", hints(&sandbox));
     sandbox.git(&["config", "--unset", "proq.merge.strategy"]);
-    assert!(hints(&sandbox).contains("hint: git proq merge --all merges 1 lane\n"), "{}", hints(&sandbox));
+    assert!(hints(&sandbox).contains("hint: land 1 lane: git proq merge --all\n"), "{}", hints(&sandbox));
     // Commits whose changes cancel out.
     let none = Sandbox::new();
     none.run_lane("none", "echo 1 > none; git add none; git commit -qm 1; git rm -q none; git commit -qm 2");
@@ -127,8 +181,8 @@ fn does_not_promise_uncertain_landings() {
 fn does_not_promise_landings_that_may_be_blocked() {
     let is_promised = |sandbox: &Sandbox| {
         let stderr = sandbox.proq(&[]).stderr;
-        let lands = stderr.contains("hint: git proq merge --all merges 1 lane\n");
-        let done = "hint: 1 lane is done: git proq merge --all --dry-run shows what would be merged\n";
+        let lands = stderr.contains("hint: land 1 lane: git proq merge --all\n");
+        let done = "hint: 1 lane is done; see what would land: git proq merge --all --dry-run\n";
         assert_ne!(lands, stderr.contains(done), "{stderr}");
         lands
     };

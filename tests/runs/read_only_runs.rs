@@ -81,8 +81,8 @@ fn list_marks_read_only_lanes_and_next_step() {
     --- code 0
     ");
     let out = sandbox.proq(&[]);
-    assert!(out.stderr.contains("hint: git proq show how shows its result"), "{}", out.stderr);
-    assert!(out.stderr.contains("hint: git proq merge --all merges 1 lane\n"), "{}", out.stderr);
+    assert!(out.stderr.contains("hint: read the answer of 'how': git proq show how\n"), "{}", out.stderr);
+    assert!(out.stderr.contains("hint: land 1 lane: git proq merge --all\n"), "{}", out.stderr);
 }
 
 #[test]

@@ -131,7 +131,7 @@ fn hint_lands_batch_of_renamed_base() {
     let status = sandbox.proq(&["status", BATCH]);
     assert!(!status.stderr.contains("land it on"), "{}", status.stderr);
     assert!(status.stdout.contains("; all of that is on trunk\n"), "{}", status.stdout);
-    assert!(!sandbox.proq(&["list"]).stderr.contains("is not on main yet"));
+    assert!(!sandbox.proq(&["list"]).stderr.contains("not on main yet"));
     let _ = sandbox.proq(&["cleanup", "--batch", BATCH]).ok();
     sandbox.assert_healthy();
 }

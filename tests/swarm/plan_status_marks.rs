@@ -42,7 +42,8 @@ fn ticks_landed_boxes_in_a_commit_on_top() {
     run_swarm(&sandbox, &["ROADMAP.md", "--milestone", "M1"]);
     // The batch is not on main yet, and each command that lists lanes reports it.
     assert_eq!(sandbox.read("ROADMAP.md"), ROADMAP);
-    let notice = format!("batch {BATCH} is over; what it landed on proq/batch-{BATCH} is not on main yet");
+    let notice =
+        format!("batch {BATCH}: 2 of 3 tasks landed on proq/batch-{BATCH}, which is not on main yet\n");
     let hint = format!("hint: merge it into main: git proq merge --batch {BATCH}\n");
     for args in [&[][..], &["list"], &["merge", "--all"], &["merge", "--all", "--dry-run"]] {
         let out = sandbox.proq(args);
@@ -66,7 +67,7 @@ fn ticks_landed_boxes_in_a_commit_on_top() {
     Done in batch 20260102-030405.
     ");
     assert_eq!(sandbox.git(&["diff", "--name-only", "HEAD^"]), "ROADMAP.md");
-    assert!(!sandbox.proq(&[]).stderr.contains("is over"));
+    assert!(!sandbox.proq(&[]).stderr.contains("tasks landed"));
     sandbox.assert_healthy();
 }
 

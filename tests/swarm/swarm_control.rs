@@ -59,15 +59,18 @@ fn names_unlanded_batch_after_pause_and_abort() {
     const BATCH: &str = "20260102-030405";
     let sandbox = start_waiting_batch();
     let assert_named = |state: &str| {
-        let start =
-            format!("batch {BATCH} {state}; what it landed on proq/batch-{BATCH} is not on main yet\n");
+        let start = format!("batch {BATCH} {state}: 2 of 6 tasks landed on proq/batch-{BATCH}");
         let hints = format!(
             "hint: go on with it: git proq resume {BATCH}\n\
              hint: or land what it has on main: git proq merge --batch {BATCH}\n"
         );
         for args in [&[][..], &["list"], &["merge", "--all"]] {
             let out = sandbox.proq(args);
-            assert!(out.stderr.contains(&format!("{start}{hints}")), "{}", out.to_text());
+            assert!(
+                out.stderr.contains(&format!("{start}, which is not on main yet\n{hints}")),
+                "{}",
+                out.to_text()
+            );
             assert!(!out.stdout.contains("No lanes yet"), "{}", out.to_text());
         }
         assert_eq!(sandbox.proq(&["list", "--json"]).json()["unlanded_batches"][0], BATCH);

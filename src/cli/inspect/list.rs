@@ -2,19 +2,23 @@
 
 use clap::Args;
 use proq_base::explain::Exit;
+use proq_base::lane_name::LaneName;
 use proq_lib::board::lane_faults::lane_faults;
 use proq_lib::board::next_steps::next_steps;
 use proq_lib::board::rows::lane_list::LaneList;
 use proq_lib::board::rows::list_output::to_output;
 use proq_lib::board::rows::load_list::{ListRequest, load_list};
 use proq_lib::lane::Project;
+use proq_lib::lane::inspection::list::LaneView;
 use proq_lib::lane::messages::inbox;
+use proq_lib::types::LaneState;
 
 use super::list_everywhere;
 use crate::cli::inspect::lane_list::painter::ListPainter;
 use crate::cli::inspect::lane_list::table::{lane_table_lines, render_table};
 use crate::cli::invocation::context::{CommandContext, CommandResult};
-use crate::cli::land::unlanded_batches::print_unlanded_batches;
+use crate::cli::land::unlanded_batches::{print_batch_steps, print_unlanded_batches};
+use crate::cli::terminal::ui;
 
 /// List the lanes
 ///
@@ -40,8 +44,8 @@ pub(crate) struct List {
     pub(crate) everywhere: bool,
 }
 
-/// Text of the overview of a repository without lanes.
-const NO_LANES: &str = "No lanes yet. A lane is a branch and a worktree for one agent.
+/// Text of the overview of a repository without lanes, after the word that says so.
+const NO_LANES: &str = "A lane is a branch and a worktree for one agent.
 
   git proq spawn claude \"implement payments\"   start an agent in a lane of its own
   git proq spawn -n try -- make test           or any command
@@ -67,6 +71,7 @@ pub(crate) fn run(context: &CommandContext, args: &List) -> CommandResult {
             context.ui.print_line(render_table(lane_list));
         }
         print_notes(context, project, lane_list);
+        print_batch_steps(context, project, &lane_list.unlanded_batches);
     })
 }
 
@@ -74,7 +79,7 @@ pub(crate) fn run(context: &CommandContext, args: &List) -> CommandResult {
 pub(crate) fn print_overview(context: &CommandContext) -> CommandResult {
     load_and_show(context, ListRequest::default(), |project, lane_list| {
         if lane_list.views.is_empty() && lane_list.unlanded_batches.is_empty() {
-            return context.ui.print_line(NO_LANES);
+            return print_no_lanes(context, project);
         }
         if !lane_list.views.is_empty() {
             context.ui.print_line(render_table(lane_list));
@@ -84,6 +89,23 @@ pub(crate) fn print_overview(context: &CommandContext) -> CommandResult {
             context.ui.hint(step);
         }
     })
+}
+
+/// Prints what a lane is and how to create one. Also mentions lanes that were removed, and what is missing
+/// for the first lane.
+fn print_no_lanes(context: &CommandContext, project: &Project) {
+    let past_lanes = project.all_past_lanes();
+    let landed_count = past_lanes.iter().filter(|(_, lane)| lane.landed.is_some()).count();
+    let heading = if past_lanes.is_empty() { "No lanes yet." } else { "No lanes." };
+    context.ui.print_line(format!("{heading} {NO_LANES}"));
+    if landed_count > 0 {
+        let landed = ui::pluralize(landed_count, "lane");
+        context.ui.hint(format!("see {landed} that landed: git proq list --all"));
+    }
+    let branch = project.repo.current_head_name().ok().flatten();
+    if branch.is_some_and(|branch| project.repo.branch_tip(&branch).is_ok_and(|tip| tip.is_none())) {
+        context.ui.hint("make the first commit, which lanes start from: git commit --allow-empty -m 'Start'");
+    }
 }
 
 /// Loads a list, painted on a terminal while it loads, and prints it as JSON or by `print_text`.
@@ -122,12 +144,22 @@ fn print_notes(context: &CommandContext, project: &Project, lane_list: &LaneList
     for view in lane_list.views.iter().filter(|v| v.pending_messages > 0 && !v.state().is_busy()) {
         ui.status(inbox::pending_text(&view.lane.name, view.pending_messages));
     }
+    for (name, detail) in lane_list.views.iter().filter_map(uncommitted_work) {
+        ui.warn(format!("lane '{name}': {detail}"));
+    }
     for fault in lane_faults(project, &lane_list.views) {
         ui.warn(fault);
     }
-    print_unlanded_batches(context, project, &lane_list.unlanded_batches);
+    print_unlanded_batches(context, &lane_list.unlanded_batches);
     for path in &lane_list.unrecorded_worktrees {
         let path = path.strip_prefix(project.repo.command_dir()).unwrap_or(path);
         ui.warn(format!("{} belongs to no lane on record: git proq cleanup", path.display()));
     }
+}
+
+/// Returns a finished lane whose work could not be committed, with the reason.
+fn uncommitted_work(view: &LaneView) -> Option<(&LaneName, &str)> {
+    let is_dirty = view.dirty.as_ref().is_some_and(|dirty| !dirty.is_clean());
+    let reason = view.detail.as_deref().filter(|_| is_dirty && view.status.state() == LaneState::Done)?;
+    Some((&view.lane.name, reason))
 }

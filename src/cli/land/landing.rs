@@ -6,7 +6,7 @@ use proq_lib::ops::land::merge::MergeOutcome;
 use proq_lib::swarm::landing::batch_landing;
 
 use super::landing_outcomes::print_outcomes;
-use super::unlanded_batches::print_unlanded_batches;
+use super::unlanded_batches::{print_batch_steps, print_unlanded_batches};
 use crate::cli::invocation::context::CommandContext;
 
 /// Prints the outcomes of a landing, as JSON or as text.
@@ -29,5 +29,6 @@ pub(crate) fn print_text(context: &CommandContext, project: &Project, outcome: &
     let approval_note = if needs_approval { ", once it is approved" } else { "" };
     let unlanded_batches = if all { batch_landing::unlanded_batches(project) } else { Vec::new() };
     print_outcomes(context.ui, outcome, approval_note);
-    print_unlanded_batches(context, project, &unlanded_batches);
+    print_unlanded_batches(context, &unlanded_batches);
+    print_batch_steps(context, project, &unlanded_batches);
 }

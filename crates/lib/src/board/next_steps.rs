@@ -1,7 +1,8 @@
-//! Next steps with the lanes of a repository, each with a command.
+//! Next steps with the lanes and batches of a repository, each with a command.
 
 use proq_base::lane_name::LaneName;
 use proq_git::status::worktree_status::WorktreeStatus;
+use proq_store::records::agent::Activity;
 use proq_store::records::lane::LaneRecord;
 use proq_store::records::lane_state::LaneState;
 
@@ -10,56 +11,110 @@ use super::rows::lane_list::{LaneList, missing_parts};
 use crate::lane::Project;
 use crate::lane::inspection::list::LaneView;
 use crate::merge::land::sure_landing;
+use crate::swarm::batch::record::BatchRecord;
+use crate::swarm::batch::scheduler;
+use crate::swarm::landing::batch_landing::UnlandedBatch;
 
-/// States of lanes in which something went wrong.
-const FAILED_STATES: &[LaneState] = &[
-    LaneState::Failed,
-    LaneState::Stalled,
-    LaneState::Conflict,
-    LaneState::CheckFailed,
-    LaneState::Orphaned,
-];
+/// Maximum number of next steps.
+const MAX_NEXT_STEPS: usize = 2;
 
-/// Returns what can be done next with the lanes, each as a command followed by what it does.
+/// Returns the most useful next steps with the lanes and batches of a list, each as what it does and its
+/// command. What needs the user comes first, then what can go on; one step of each kind comes before a
+/// second of the same.
 #[must_use]
 pub fn next_steps(project: &Project, lane_list: &LaneList) -> Vec<String> {
-    let views = &lane_list.views;
-    let intact_in_states = |wanted: &[LaneState]| -> Vec<&LaneView> {
-        let is_intact = |v: &&LaneView| missing_parts(v).is_empty() && v.worktree_defect.is_none();
-        views.iter().filter(|v| wanted.contains(&v.state())).filter(is_intact).collect()
+    let mut needs_user = problem_steps(project, lane_list).into_iter();
+    let mut possible = batch_steps(project, &lane_list.unlanded_batches)
+        .into_iter()
+        .chain(progress_steps(project, lane_list))
+        .collect::<Vec<_>>()
+        .into_iter();
+    let mut steps: Vec<String> = needs_user.next().into_iter().chain(possible.next()).collect();
+    steps.extend(needs_user.chain(possible));
+    steps.truncate(MAX_NEXT_STEPS);
+    steps
+}
+
+/// Returns the commands that continue or land batches whose work is not on their bases, for two at most.
+#[must_use]
+pub fn batch_steps(project: &Project, batches: &[UnlandedBatch]) -> Vec<String> {
+    let steps_of = |unlanded: &UnlandedBatch| {
+        let BatchRecord { id, base, .. } = &unlanded.batch;
+        if unlanded.is_over() {
+            return vec![unlanded.landing_hint(project, &format!("land it on {base}"))];
+        }
+        let land_part = unlanded.landing_hint(project, &format!("or land what it has on {base}"));
+        vec![format!("go on with it: git proq resume {id}"), land_part]
     };
-    let mut out = Vec::new();
-    if let Some(first) = intact_in_states(&[LaneState::Running, LaneState::Starting]).first() {
-        out.push(format!("git proq logs -f {} follows a running agent", first.lane.name));
-    }
+    batches.iter().flat_map(steps_of).take(MAX_NEXT_STEPS).collect()
+}
+
+/// Returns the lanes of a list in `state` that have lost neither branch nor worktree.
+fn intact_lanes(lane_list: &LaneList, state: LaneState) -> impl Iterator<Item = &LaneView> {
+    let is_intact = |view: &&LaneView| missing_parts(view).is_empty() && view.worktree_defect.is_none();
+    lane_list.views.iter().filter(move |view| view.state() == state).filter(is_intact)
+}
+
+/// Returns the steps about lanes that wait for the user, most urgent first, one for each kind. The scheduler
+/// of a running batch deals with its lanes itself.
+fn problem_steps(project: &Project, lane_list: &LaneList) -> Vec<String> {
+    let is_scheduled = |view: &LaneView| {
+        let batch = view.lane.batch.as_ref().map(|in_batch| &in_batch.batch);
+        batch.is_some_and(|batch| scheduler::is_running(&project.store, batch).unwrap_or(false))
+    };
+    let first = |state| intact_lanes(lane_list, state).find(|view| !is_scheduled(view));
+    let step = |view: Option<&LaneView>, purpose: &str, command: &str, flags: &str| {
+        let name = &view?.lane.name;
+        Some(format!("{purpose} '{name}': git proq {command} {name}{flags}"))
+    };
+    let asking = lane_list.views.iter().find(|view| view.activity == Some(Activity::NeedsApproval));
+    let failed = first(LaneState::Failed).or_else(|| first(LaneState::Stalled));
+    let steps = [
+        step(asking, "answer the agent of", "attach", ""),
+        step(first(LaneState::Conflict), "resolve the conflict of", "resolve", ""),
+        step(first(LaneState::CheckFailed), "see which check failed with", "logs", " --check"),
+        step(failed, "see what went wrong in", "show", ""),
+        step(first(LaneState::Orphaned), "end what is left of the run of", "stop", ""),
+    ];
+    steps.into_iter().flatten().collect()
+}
+
+/// Returns the steps that go on with lanes, the most useful first.
+fn progress_steps(project: &Project, lane_list: &LaneList) -> Vec<String> {
+    let views = &lane_list.views;
     let is_rival = |v: &LaneView| {
         v.lane.group.is_some() && views.iter().filter(|other| other.lane.group == v.lane.group).count() > 1
     };
-    if let Some(view) = views.iter().find(|v| v.state() == LaneState::Done && v.lane.is_read_only()) {
-        out.push(format!("git proq show {} shows its result", view.lane.name));
-    }
-    let mut done = intact_in_states(&[LaneState::Done]);
-    done.retain(|v| !is_rival(v) && v.lane.branch().is_some());
-    if let Some(first) = done.first() {
-        out.push(format!("git proq preview {} shows it in your checkout", first.lane.name));
+    let lands_alone = |v: &&LaneView| !is_rival(v) && v.lane.branch().is_some() && v.lane.batch.is_none();
+    let done: Vec<&LaneView> = intact_lanes(lane_list, LaneState::Done).filter(lands_alone).collect();
+    let mut out = Vec::new();
+    if !done.is_empty() {
         let (count, are) = match done.len() {
             1 => ("1 lane".to_owned(), "is"),
             n => (format!("{n} lanes"), "are"),
         };
         out.push(match is_sure_all_land(project, lane_list, &done) {
-            true => format!("git proq merge --all merges {count}"),
-            false => format!("{count} {are} done: git proq merge --all --dry-run shows what would be merged"),
+            true => format!("land {count}: git proq merge --all"),
+            false => format!("{count} {are} done; see what would land: git proq merge --all --dry-run"),
         });
     }
     let finished_rival = views.iter().find(|v| is_rival(v) && !v.state().is_busy());
     if let Some(group) = finished_rival.and_then(|v| v.lane.group.as_ref()) {
-        out.push(format!("git proq compare {group} shows attempts side by side"));
+        out.push(format!("compare the attempts at '{group}': git proq compare {group}"));
     }
-    if let Some(first) = intact_in_states(FAILED_STATES).first() {
-        out.push(format!("git proq show {} shows what went wrong", first.lane.name));
+    if let Some(view) = views.iter().find(|v| v.state() == LaneState::Done && v.lane.is_read_only()) {
+        out.push(format!("read the answer of '{0}': git proq show {0}", view.lane.name));
     }
-    if !intact_in_states(&[LaneState::Landed]).is_empty() {
-        out.push("git proq cleanup deletes merged lanes".to_owned());
+    if let (Some(first), None) = (done.first(), &lane_list.stored.preview) {
+        out.push(format!("see '{0}' in your checkout: git proq preview {0}", first.lane.name));
+    }
+    let mut running =
+        intact_lanes(lane_list, LaneState::Running).chain(intact_lanes(lane_list, LaneState::Starting));
+    if let Some(first) = running.next() {
+        out.push(format!("follow the agent of '{0}': git proq logs -f {0}", first.lane.name));
+    }
+    if intact_lanes(lane_list, LaneState::Landed).next().is_some() {
+        out.push("remove lanes that have landed: git proq cleanup".to_owned());
     }
     out
 }

@@ -7,6 +7,8 @@ use proq_base::lane_name::LaneName;
 use proq_git::worktrees::worktree::WorktreeList;
 use proq_git::{CommitId, Repo};
 use proq_plan::schedule::action::BatchOutcome;
+use proq_plan::schedule::status_queries::TaskStatus;
+use proq_plan::schedule::task_phase::TaskOutcome;
 use proq_store::Store;
 use proq_store::base::batch_id::BatchId;
 use proq_store::paths::layout::Layout;
@@ -208,15 +210,27 @@ pub struct UnlandedBatch {
     pub batch: BatchRecord,
     /// Tip of the batch's branch; if the branch was deleted, its last tip.
     tip: CommitId,
-    /// State of the batch as a phrase that follows its name: [`FINISHED_PHRASE`], or the reason why the batch
-    /// can continue.
-    pub state_phrase: &'static str,
+    /// Reason why the batch can continue, as words after its id; empty if all of its tasks are settled.
+    state_phrase: &'static str,
+    /// Number of tasks whose work is on the branch of the batch.
+    landed_count: usize,
+    /// Number of all tasks.
+    task_count: usize,
 }
 
-/// State phrase of a batch all of whose tasks are settled.
-pub const FINISHED_PHRASE: &str = "is over";
-
 impl UnlandedBatch {
+    /// Describes how far the batch is and where its work is, in one line.
+    pub fn describe(&self) -> String {
+        let BatchRecord { id, base, branch, .. } = &self.batch;
+        let (state, landed, all) = (self.state_phrase, self.landed_count, self.task_count);
+        format!("batch {id}{state}: {landed} of {all} tasks landed on {branch}, which is not on {base} yet")
+    }
+
+    /// Returns whether all tasks of the batch are settled, so that it cannot continue.
+    pub fn is_over(&self) -> bool {
+        self.state_phrase.is_empty()
+    }
+
     /// Returns a hint as [`landing_hint`] does.
     pub fn landing_hint(&self, project: &Project, purpose: &str) -> String {
         hint_with_tip(project, &self.batch, purpose, || Some(self.tip))
@@ -248,8 +262,13 @@ pub fn unlanded_among(
         if find_branch_with(project, batch, tip, landings).ok()?.is_some() {
             return None;
         }
-        let state_phrase = unlanded_state_phrase(project, folded()?).ok()??;
-        Some(UnlandedBatch { batch: batch.clone(), tip, state_phrase })
+        let folded = folded()?;
+        let state_phrase = unlanded_state(project, folded).ok()??;
+        let is_landed =
+            |task: &usize| folded.state.task_status(*task) == TaskStatus::Settled(TaskOutcome::Landed);
+        let task_count = folded.batch.tasks.len();
+        let landed_count = (0..task_count).filter(is_landed).count();
+        Some(UnlandedBatch { batch: batch.clone(), tip, state_phrase, landed_count, task_count })
     };
     batches.iter().filter(|listed| !listed.record.auto_merge).filter_map(find_unlanded).collect()
 }
@@ -319,16 +338,17 @@ pub fn require_base(project: &Project, batch: &BatchRecord) -> Result<(), Error>
     Err(BatchError::BaseMissing { id, base, hint }.into())
 }
 
-/// Returns the state of an unlanded batch as a phrase; none while it runs.
-fn unlanded_state_phrase(project: &Project, folded: &FoldedBatch) -> Result<Option<&'static str>, Error> {
+/// Returns the reason why an unlanded batch can continue, as words after its id; empty for one all of whose
+/// tasks are settled, and none while it runs.
+fn unlanded_state(project: &Project, folded: &FoldedBatch) -> Result<Option<&'static str>, Error> {
     let state = &folded.state;
     Ok(match state.final_outcome() {
-        Some(BatchOutcome::Complete | BatchOutcome::Partial) => Some(FINISHED_PHRASE),
+        Some(BatchOutcome::Complete | BatchOutcome::Partial) => Some(""),
         _ if is_running(&project.store, folded.batch.id())? => None,
-        Some(BatchOutcome::Stopped) => Some("was stopped"),
-        Some(BatchOutcome::Aborted) => Some("was aborted"),
-        None if state.pause_reason().is_some() => Some("is paused"),
-        None => Some("was interrupted"),
+        Some(BatchOutcome::Stopped) => Some(" was stopped"),
+        Some(BatchOutcome::Aborted) => Some(" was aborted"),
+        None if state.pause_reason().is_some() => Some(" is paused"),
+        None => Some(" was interrupted"),
     })
 }
 
