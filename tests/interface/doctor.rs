@@ -193,6 +193,20 @@ fn suggested_command_restores_lane_folder() {
 }
 
 #[test]
+fn doctor_and_list_name_one_command_for_a_lost_folder() {
+    let sandbox = with_lane();
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "bare"]).ok();
+    sandbox.sh("rm -rf .proq-worktrees/x .proq-worktrees/bare");
+    let (list, doctor) = (sandbox.proq(&["list"]).stderr, sandbox.proq(&["doctor"]).stdout);
+    let add = "git worktree add -f '[ROOT]/repo/.proq-worktrees/x' proq/x";
+    for command in [add, "git proq cleanup bare"] {
+        for text in [&list, &doctor] {
+            assert!(text.contains(&format!(": {command}\n")), "{text}");
+        }
+    }
+}
+
+#[test]
 fn mismatched_worktree_registration_is_an_error() {
     let sandbox = with_lane();
     sandbox.sh("echo /nowhere/.git > .git/worktrees/x/gitdir");

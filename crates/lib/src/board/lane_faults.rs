@@ -1,6 +1,5 @@
 //! Lanes that have lost their branch or worktree, or whose worktree is unusable, and the commands that help.
 
-use proq_base::explain::shell_quote_path;
 use proq_store::records::lane::LaneRecord;
 
 use super::rows::lane_list::missing_parts;
@@ -46,8 +45,8 @@ fn restore_command(project: &Project, view: &LaneView, lane: &LaneRecord) -> Str
     if let Some(move_command) = snap_view::restore_folder_command(project, lane) {
         return move_command;
     }
-    if view.tip.is_some() && view.distance.is_none_or(|distance| distance.ahead > 0) {
-        return format!("git worktree add -f {} {}", shell_quote_path(&lane.path), lane.kind.branch);
+    if view.tip.is_some() {
+        return remove_lane::missing_folder_command(project, lane);
     }
     let is_lost = view.tip.is_none() && evidence::lost_commit(project, lane).ok().flatten().is_some();
     let recreate_command = head_ownership::recreate_branch_command(project, lane).filter(|_| is_lost);

@@ -19,7 +19,7 @@ use crate::lane::context::head_ownership::{
 };
 use crate::lane::context::misplaced::{LaneFolderFault, find_folder_fault};
 use crate::lane::context::symbolic_branch::find_symbolic_branch;
-use crate::lane::removal::remove_lane::removal_command;
+use crate::lane::removal::remove_lane::{missing_folder_command, removal_command};
 use crate::lane::state::lane_state::effective_state;
 use crate::snapshot::snap_view::restore_folder_command;
 
@@ -129,15 +129,10 @@ fn check_folder(context: &CheckContext<'_>, lane: &LaneRecord) -> Vec<Finding> {
                 Finding::error("lane-folder", lane_subject(lane), message).with_help(return_command),
             ];
         }
-        let found = Finding::error("lane-folder", lane_subject(lane), message);
-        let found = match context.branch_tip(&lane.kind.branch) {
-            // The branch keeps its commits, so a new worktree restores the lane completely.
-            Some(_) => {
-                found.with_help(format!("git worktree add -f {} {}", quoted(&lane.path), lane.kind.branch))
-            }
-            None => found.with_help(removal_command(context.project, lane)),
-        };
-        return vec![found.with_left_reason("it may be on a disk that is not mounted")];
+        let found = Finding::error("lane-folder", lane_subject(lane), message)
+            .with_help(missing_folder_command(context.project, lane))
+            .with_left_reason("it may be on a disk that is not mounted");
+        return vec![found];
     }
     let Some(found) = context.registrations.iter().find(|r| r.path == lane.path) else {
         // The lane is just being created or removed.

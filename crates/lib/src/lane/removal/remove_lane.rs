@@ -166,6 +166,20 @@ pub fn removal_command(project: &Project, lane: &LaneRecord) -> String {
     }
 }
 
+/// Returns the command that helps a lane whose folder is missing: it restores the folder of a lane with commits
+/// that its base lacks, and removes any other lane.
+pub fn missing_folder_command(project: &Project, lane: &LaneRecord) -> String {
+    let branch = &lane.kind.branch;
+    let tip_of = |branch: &str| project.repo.branch_tip(branch).ok().flatten();
+    let count_own_commits = |tip| tip_of(&lane.base).map(|base| project.repo.count_ahead(tip, base));
+    let has_own_commits =
+        tip_of(branch).is_some_and(|tip| count_own_commits(tip).is_none_or(|count| !matches!(count, Ok(0))));
+    match has_own_commits {
+        true => format!("git worktree add -f {} {branch}", shell_quote_path(&lane.path)),
+        false => removal_command(project, lane),
+    }
+}
+
 /// Refuses to remove a lane for which the evidence holds vetoes, or objections that `force` does not
 /// override. The error names all of them.
 pub fn refuse_removal(lane: &LaneRecord, evidence: &RemovalEvidence, force: bool) -> Result<(), Error> {
