@@ -218,10 +218,7 @@ fn refuses_uncommitted_changes_unless_ignored() {
     let sandbox = repo_with_plan(DIAMOND);
     sandbox.write("a.txt", "changed\n");
     let message = sandbox.proq(&["swarm", "plan.toml", "-q"]).fails(1);
-    assert!(
-        message.contains("cannot start the batch: its lanes would lack your uncommitted changes to a.txt; nothing was started"),
-        "{message}"
-    );
+    assert!(message.contains("cannot start the batch: its lanes would lack your uncommitted changes to a.txt; nothing was started"), "{message}");
     let _ = sandbox.proq(&["swarm", "plan.toml", "-q", "--ignore-dirty"]).ok();
     assert_eq!(sandbox.read("a.txt"), "changed\n");
 }
@@ -236,7 +233,7 @@ fn refuses_unusable_plan_before_creating_anything() {
     assert!(message.contains("cannot start 'absent': there is no such program on PATH"), "{message}");
     let message = sandbox.proq(&["swarm", "plan.toml", "--retry", "nothing"]).fails(1);
     assert!(message.contains("this plan has no task 'nothing'"), "{message}");
-    let message = sandbox.proq(&["pause"]).fails(2);
+    let message = sandbox.proq(&["pause"]).fails(1);
     assert!(message.contains("no batch is running"), "{message}");
     sandbox.write("done.yaml", "stories:\n  - id: one\n    title: The first\n    status: done\n");
     let message = sandbox.proq(&["swarm", "done.yaml"]).fails(1);

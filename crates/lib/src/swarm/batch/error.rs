@@ -38,11 +38,14 @@ pub enum BatchError {
     #[error("there is no batch yet")]
     #[hint("create a plan to run: git proq plan --init")]
     NoBatches,
-    /// No batch was named, and not exactly one is open.
-    #[error("{}", if open.is_empty() { "no batch is running".to_owned() } else { format!("several batches are running: {}", open.join(", ")) })]
+    /// No batch was named, and none is running.
+    #[error("no batch is running")]
+    #[hint("list ended batches: git proq status --all")]
+    NoOpenBatch,
+    /// No batch was named, and several are open.
+    #[error("several batches are running: {}", open.join(", "))]
     #[exit(Usage)]
     #[hint(if let Some(first) = open.first(), "name one: git proq {command} {first}")]
-    #[hint(else, "list ended batches: git proq status --all")]
     AmbiguousBatch {
         /// The ids of the open batches.
         open: Vec<BatchId>,

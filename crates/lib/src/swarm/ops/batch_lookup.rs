@@ -48,7 +48,7 @@ pub fn unfinished_batches(project: &Project) -> Vec<BatchRecord> {
 /// the command for the hint if the batch is ambiguous.
 ///
 /// # Errors
-/// [`BatchError::UnknownBatch`], [`BatchError::AmbiguousBatch`]; [`BatchError::CleanedUp`] for a batch whose
+/// [`BatchError::UnknownBatch`], [`BatchError::NoOpenBatch`], [`BatchError::AmbiguousBatch`]; [`BatchError::CleanedUp`] for a batch whose
 /// lanes are gone.
 pub fn find_batch_to_control(
     project: &Project,
@@ -61,6 +61,7 @@ pub fn find_batch_to_control(
         let mut candidates = unfinished_batches(project);
         match (candidates.len(), candidates.pop()) {
             (1, Some(batch)) => batch,
+            (0, _) => return Err(BatchError::NoOpenBatch.into()),
             (_, last) => {
                 let open = candidates.into_iter().chain(last).map(|batch| batch.id).collect();
                 return Err(BatchError::AmbiguousBatch { open, command }.into());
