@@ -97,6 +97,7 @@ fn overview_before_the_first_commit_and_after_landings() {
     assert_eq!(unborn.proq(&[]).stderr, "");
     unborn.run_lane("x", "echo x > x");
     let _ = unborn.proq(&["merge", "x"]).ok();
+    assert!(unborn.proq(&["list"]).stderr.starts_with("no lanes\n"));
     let out = unborn.proq(&[]);
     assert!(out.stdout.starts_with("No lanes. A lane is "), "{}", out.stdout);
     assert_eq!(out.stderr, "hint: see 1 lane that landed: git proq list --all\n");

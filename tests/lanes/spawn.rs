@@ -3,6 +3,25 @@
 use proq_test_kit::Sandbox;
 
 #[test]
+fn warns_where_git_can_commit_nothing() {
+    let sandbox = Sandbox::new();
+    sandbox.git(&["config", "user.useConfigOnly", "true"]);
+    let spawn_stderr = |name: &str| {
+        let mut command = sandbox.proq_command(&sandbox.repo, &["spawn", "-n", name, "--wait", "--", "true"]);
+        for variable in ["AUTHOR_NAME", "AUTHOR_EMAIL", "COMMITTER_NAME", "COMMITTER_EMAIL"] {
+            command.env_remove(format!("GIT_{variable}"));
+        }
+        sandbox.output(command).stderr
+    };
+    let warning =
+        "warning: git has no name and email for new commits, so nothing in the lane can be committed: ";
+    assert!(spawn_stderr("x").contains(warning));
+    sandbox.sh("git config user.name Ann; git config user.email ann@example.org");
+    let stderr = spawn_stderr("y");
+    assert!(!stderr.contains("warning"), "{stderr}");
+}
+
+#[test]
 fn spawn_creates_lane_and_runs_agent() {
     let sandbox = Sandbox::new();
     let out = sandbox.proq(&["spawn", "--wait", "-n", "pay", "--", "sh", "-c", "echo pay > pay.txt"]);

@@ -44,7 +44,7 @@ pub(crate) struct List {
     pub(crate) everywhere: bool,
 }
 
-/// Text of the overview of a repository without lanes, after the word that says so.
+/// Text of the overview of a repository without lanes, after its first sentence.
 const NO_LANES: &str = "A lane is a branch and a worktree for one agent.
 
   git proq spawn claude \"implement payments\"   start an agent in a lane of its own
@@ -62,7 +62,8 @@ pub(crate) fn run(context: &CommandContext, args: &List) -> CommandResult {
             // An unreadable record has caused a warning already.
             let is_empty = !project.has_lane_records();
             if is_empty {
-                context.ui.status("no lanes yet");
+                let has_past_lanes = !project.all_past_lanes().is_empty();
+                context.ui.status(if has_past_lanes { "no lanes" } else { "no lanes yet" });
             }
             if is_empty && lane_list.unlanded_batches.is_empty() {
                 context.ui.hint("git proq spawn claude \"what to do\"");

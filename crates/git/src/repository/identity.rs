@@ -56,6 +56,12 @@ impl Repo {
         Ok(text.rsplit_once('>').map_or_else(|| text.clone(), |(identity, _)| format!("{identity}>")))
     }
 
+    /// Returns whether git has a committer for new commits: one is configured, or git can derive one from the
+    /// system.
+    pub fn has_committer(&self) -> bool {
+        configured_identity(&self.gix, "committer").is_some() || self.committer_identity().is_ok()
+    }
+
     /// Returns author and committer with this name and address, and the times that the user's own signatures
     /// would have.
     pub(crate) fn signatures_with_name(&self, name: &str, email: &str) -> Option<(Signature, Signature)> {
