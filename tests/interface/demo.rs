@@ -62,6 +62,77 @@ fn tour_lands_two_lanes_and_leaves_nothing() {
     assert!(is_empty(&tmp));
 }
 
+/// Output of the tour.
+const TRANSCRIPT: &str = r#"Three agents, each in a lane of its own. They work at the same time.
+$ git proq spawn -q demo-agent "Add payments"
+  lane 'add-payments' on branch proq/add-payments, from main
+    [ROOT]/tmp/proq-demo-[PID]/shop/.proq-worktrees/add-payments
+$ git proq spawn -q demo-agent "Add search"
+  lane 'add-search' on branch proq/add-search, from main
+    [ROOT]/tmp/proq-demo-[PID]/shop/.proq-worktrees/add-search
+$ git proq spawn -q demo-agent "Rename the shop"
+  lane 'rename-the-shop' on branch proq/rename-the-shop, from main
+    [ROOT]/tmp/proq-demo-[PID]/shop/.proq-worktrees/rename-the-shop
+$ git proq wait add-payments add-search rename-the-shop
+  add-payments: done
+  add-search: done
+  rename-the-shop: done
+$ git proq list
+  LANE             STATE  AGENT       COMMITS  CHANGES  CONFLICTS  AGE  TITLE
+  add-payments     done   demo-agent  +1       -        -          0s   Add payments
+  add-search       done   demo-agent  +1       -        1 lane     0s   Add search
+  rename-the-shop  done   demo-agent  +1       -        1 lane     0s   Rename the shop
+
+Look at one in your own checkout, in the middle of your own work.
+$ git status --short
+   M main.rs
+  ?? notes.txt
+$ git proq preview add-payments
+  the main checkout shows 'add-payments' (005d50e7)
+  your changes on main are set aside and come back with --back
+  hint: go back: git proq preview --back
+$ git ls-files
+  main.rs
+  payments.rs
+  shop.toml
+$ git proq preview --back
+  the main checkout is on main again
+  your changes are back exactly as they were
+$ git status --short
+   M main.rs
+  ?? notes.txt
+
+Land what fits together. What conflicts is put aside and stays as it is.
+$ git proq merge --all
+  landed add-payments on main (b9137a5f)
+  landed add-search on main (606c3e39)
+  conflict rename-the-shop with main in 1 file; main was not touched
+      shop.toml
+  hint: resolve it: git proq resolve rename-the-shop   see how it stands: git proq show rename-the-shop
+$ git proq list
+  LANE             STATE     AGENT       COMMITS  CHANGES  CONFLICTS  AGE  TITLE
+  rename-the-shop  conflict  demo-agent  +1 -4    -        base       0s   Rename the shop
+$ git log --oneline --graph
+  *   606c3e3 Merge lane add-search: Add search
+  |\
+  | * 9485e78 Add search
+  * |   b9137a5 Merge lane add-payments: Add payments
+  |\ \
+  | |/
+  |/|
+  | * 005d50e Add payments
+  |/
+  * eb65d66 Open the shop
+$ git status --short
+   M main.rs
+  ?? notes.txt
+
+That was the tour; its repository is gone again. In one of yours:
+  git proq agents                              which agents are installed
+  git proq spawn claude "implement payments"   start one in a lane of its own
+  git proq                                     the lanes, and what to do next
+--- code 0"#;
+
 #[test]
 fn transcript_is_calm_and_complete() {
     let sandbox = Sandbox::empty();
@@ -70,77 +141,7 @@ fn transcript_is_calm_and_complete() {
     let folder = out.split("/tmp/").find_map(|text| text.strip_prefix("proq-demo-")?.split('/').next());
     let out = out.replace(&format!("proq-demo-{}", folder.unwrap()), "proq-demo-[PID]");
     let text = out.lines().map(str::trim_end).collect::<Vec<_>>().join("\n");
-    insta::assert_snapshot!(text, @r#"
-    Three agents, each in a lane of its own. They work at the same time.
-    $ git proq spawn -q demo-agent "Add payments"
-      lane 'add-payments' on branch proq/add-payments, from main
-        [ROOT]/tmp/proq-demo-[PID]/shop/.proq-worktrees/add-payments
-    $ git proq spawn -q demo-agent "Add search"
-      lane 'add-search' on branch proq/add-search, from main
-        [ROOT]/tmp/proq-demo-[PID]/shop/.proq-worktrees/add-search
-    $ git proq spawn -q demo-agent "Rename the shop"
-      lane 'rename-the-shop' on branch proq/rename-the-shop, from main
-        [ROOT]/tmp/proq-demo-[PID]/shop/.proq-worktrees/rename-the-shop
-    $ git proq wait add-payments add-search rename-the-shop
-      add-payments: done
-      add-search: done
-      rename-the-shop: done
-    $ git proq list
-      LANE             STATE  AGENT       COMMITS  CHANGES  CONFLICTS  AGE  TITLE
-      add-payments     done   demo-agent  +1       -        -          0s   Add payments
-      add-search       done   demo-agent  +1       -        1 lane     0s   Add search
-      rename-the-shop  done   demo-agent  +1       -        1 lane     0s   Rename the shop
-
-    Look at one in your own checkout, in the middle of your own work.
-    $ git status --short
-       M main.rs
-      ?? notes.txt
-    $ git proq preview add-payments
-      the main checkout shows 'add-payments' (005d50e7)
-      your changes on main are set aside and come back with --back
-      hint: go back: git proq preview --back
-    $ git ls-files
-      main.rs
-      payments.rs
-      shop.toml
-    $ git proq preview --back
-      the main checkout is on main again
-      your changes are back exactly as they were
-    $ git status --short
-       M main.rs
-      ?? notes.txt
-
-    Land what fits together. What conflicts is put aside and stays as it is.
-    $ git proq merge --all
-      landed add-payments on main (b9137a5f)
-      landed add-search on main (606c3e39)
-      conflict rename-the-shop with main in 1 file; main was not touched
-          shop.toml
-      hint: resolve it: git proq resolve rename-the-shop   see how it stands: git proq show rename-the-shop
-    $ git proq list
-      LANE             STATE     AGENT       COMMITS  CHANGES  CONFLICTS  AGE  TITLE
-      rename-the-shop  conflict  demo-agent  +1 -4    -        base       0s   Rename the shop
-    $ git log --oneline --graph
-      *   606c3e3 Merge lane add-search: Add search
-      |\
-      | * 9485e78 Add search
-      * |   b9137a5 Merge lane add-payments: Add payments
-      |\ \
-      | |/
-      |/|
-      | * 005d50e Add payments
-      |/
-      * eb65d66 Open the shop
-    $ git status --short
-       M main.rs
-      ?? notes.txt
-
-    That was the tour; its repository is gone again. In one of yours:
-      git proq agents                              which agents are installed
-      git proq spawn claude "implement payments"   start one in a lane of its own
-      git proq                                     the lanes, and what to do next
-    --- code 0
-    "#);
+    assert_eq!(text, TRANSCRIPT);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Forms of durations and points in time: integers in records and answers, and short text for people.
+//! Forms of durations and points in time: integers in records and answers, and short text.
 
 /// Formats a duration in its largest whole unit: `5s`, `12m`, `3h`, `2d`.
 #[must_use]

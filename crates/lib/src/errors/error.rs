@@ -15,19 +15,11 @@ use proq_store::records::lane::LanePurpose;
 
 use super::broken_lane_error::BrokenLane;
 use super::location_error::LocationError;
+use super::removed_lane::RemovedLane;
 use super::set_up_error::SetUpError;
 use super::snapshot_error::SnapshotError;
 use super::symbolic_branch_error::SymbolicBranch;
 use super::undo_error::UndoError;
-
-/// A lane that was removed, for an error that names it.
-#[derive(Debug)]
-pub struct RemovedLane {
-    /// Name of the lane in the history, `NAME@N`.
-    pub past_name: String,
-    /// What became of the lane and how long ago, as a clause.
-    pub fate: String,
-}
 
 /// An error of a lane command.
 #[derive(Debug, thiserror::Error, Explain)]
@@ -428,8 +420,7 @@ impl Error {
         matches!(self, Error::StuckStep | Error::Git(git::Error::RestoreFailed { .. }))
     }
 
-    /// Returns whether changes of the user or of another program block the operation, so that repeating it
-    /// does not help.
+    /// Returns whether changes of the user or of another program block the operation: a retry does not help.
     pub fn is_refusal(&self) -> bool {
         match self {
             Error::Git(e) => e.is_refusal(),

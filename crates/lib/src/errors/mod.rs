@@ -3,6 +3,7 @@
 pub mod broken_lane_error;
 pub mod error;
 pub mod location_error;
+pub mod removed_lane;
 pub mod set_up_error;
 pub mod snapshot_error;
 pub mod symbolic_branch_error;

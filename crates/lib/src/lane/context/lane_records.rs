@@ -11,7 +11,7 @@ use proq_store::locks::lock::{LockGuard, LockName};
 use proq_store::paths::layout::Layout;
 use proq_store::records::lane::{AnyLane, LandingInfo, LaneKind, LaneRecord};
 
-use crate::errors::error::RemovedLane;
+use crate::errors::removed_lane::RemovedLane;
 use crate::lane::{Error, Project};
 
 impl Project {
