@@ -40,7 +40,7 @@ fn tour_lands_two_lanes_and_leaves_nothing() {
             "git proq spawn -q demo-agent \"Add payments\"",
             "git proq spawn -q demo-agent \"Add search\"",
             "git proq spawn -q demo-agent \"Rename the shop\"",
-            "git proq wait add-payments add-search rename-the-shop",
+            "git proq wait add-payments add-search rename-shop",
             "git proq list",
             "git status --short",
             "git proq preview add-payments",
@@ -55,7 +55,7 @@ fn tour_lands_two_lanes_and_leaves_nothing() {
     );
     assert!(!out.contains("warning"), "{out}");
     for shown in
-        ["landed add-payments on main", "landed add-search on main", "conflict rename-the-shop with main"]
+        ["landed add-payments on main", "landed add-search on main", "conflict rename-shop with main"]
     {
         assert!(out.contains(shown), "{shown}\n{out}");
     }
@@ -163,7 +163,7 @@ fn keep_leaves_the_repository_of_the_tour() {
     let path = out.lines().find_map(|l| l.strip_prefix("kept: [ROOT]/")).unwrap();
     let repo = sandbox.root().join(path);
     assert_eq!(sandbox.git_in(&repo, &["log", "--format=%s", "-1"]), "Merge lane add-search: Add search");
-    assert_eq!(sandbox.git_in(&repo, &["branch", "--format=%(refname:short)"]), "main\nproq/rename-the-shop");
+    assert_eq!(sandbox.git_in(&repo, &["branch", "--format=%(refname:short)"]), "main\nproq/rename-shop");
 }
 
 #[test]

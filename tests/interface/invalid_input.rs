@@ -105,7 +105,6 @@ fn spawn_refuses_invalid_names_with_reason() {
         "x..y",
         "@{",
         "🚀",
-        "X",
         "",
         ".x",
         "a b",
@@ -130,7 +129,6 @@ fn spawn_refuses_invalid_names_with_reason() {
     error: cannot name a lane 'x..y': git does not allow it in a branch name
     error: cannot name a lane '@{': only lower-case letters, digits, '.', '_' and '-' are allowed
     error: cannot name a lane '🚀': only lower-case letters, digits, '.', '_' and '-' are allowed
-    error: cannot name a lane 'X': only lower-case letters, digits, '.', '_' and '-' are allowed
     error: cannot name a lane '': it is empty
     error: cannot name a lane '.x': it must start with a letter or digit
     error: cannot name a lane 'a b': only lower-case letters, digits, '.', '_' and '-' are allowed
@@ -143,7 +141,7 @@ fn spawn_refuses_invalid_names_with_reason() {
     insta::assert_snapshot!(sandbox.proq(&["spawn", "--empty", "--name", "-x"]).to_text(), @r"
     --- stderr
     error: cannot name a lane '-x': it looks like an option
-    hint: use lower-case letters, digits, '.', '_' and '-', at most 64: git proq spawn -n my-lane …
+    hint: use a valid name: -n x
     --- code 2
     ");
     assert_eq!(sandbox.lane_leftovers(), [""; 0]);

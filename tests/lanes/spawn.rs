@@ -207,9 +207,9 @@ fn dry_run_shows_plan_and_creates_nothing() {
     let before = sandbox.git(&["for-each-ref"]);
     let out = sandbox.proq(&["spawn", "--dry-run", "robot", "it's time"]);
     insta::assert_snapshot!(out.to_text(), @r"
-    would make lane 'it-s-time'
-      branch    proq/it-s-time
-      worktree  [ROOT]/repo/.proq-worktrees/it-s-time
+    would make lane 'time'
+      branch    proq/time
+      worktree  [ROOT]/repo/.proq-worktrees/time
       from      7f85e07d (main)
       runs      [ROOT]/bin/robot {prompt}
     --- code 0

@@ -9,8 +9,12 @@ use crate::explain::Explain;
 
 /// Maximum length of a lane name in characters.
 const MAX_NAME_LEN: usize = 64;
+/// Maximum length of a name derived from a title.
+const MAX_TITLE_NAME_LEN: usize = 40;
 /// Maximum length of a name derived from a prompt, so that lists stay readable.
-const MAX_DERIVED_NAME_LEN: usize = 40;
+const MAX_PROMPT_NAME_LEN: usize = 24;
+/// Maximum number of words of a name derived from a prompt.
+const MAX_PROMPT_WORDS: usize = 4;
 
 /// Name of a lane: `[a-z0-9][a-z0-9._-]*`, at most 64 characters, valid as a component of a git ref.
 /// Serialized as its text; deserializing any other text fails with [`InvalidLaneName`].
@@ -22,12 +26,15 @@ pub struct LaneName(String);
 #[derive(Debug, thiserror::Error, Explain)]
 #[error("cannot name a lane '{name}': {reason}")]
 #[exit(Usage)]
-#[hint("use lower-case letters, digits, '.', '_' and '-', at most 64: git proq spawn -n my-lane …")]
+#[hint(if let Some(name) = suggestion, "use a valid name: -n {name}")]
+#[hint(else, "use letters, digits, '.', '_' and '-', at most 64: -n my-lane")]
 pub struct InvalidLaneName {
     /// The given text, shortened.
     pub name: String,
     /// Rule that the text breaks.
     pub reason: &'static str,
+    /// A valid name that is like the text.
+    pub suggestion: Option<LaneName>,
 }
 
 impl LaneName {
@@ -36,28 +43,44 @@ impl LaneName {
         LaneName::try_from(text.to_owned())
     }
 
-    /// Derives a name from the first line of a prompt that is not empty: `Implement payments!` becomes
-    /// `implement-payments`.
+    /// Validates a name that the user gave for a lane. Capitals become small letters.
+    ///
+    /// # Errors
+    /// [`InvalidLaneName`].
+    pub fn from_user(text: &str) -> Result<LaneName, InvalidLaneName> {
+        LaneName::try_from(text.to_lowercase())
+    }
+
+    /// Derives a short name from the first line of a prompt that is not empty: `Implement the payments!` becomes
+    /// `implement-payments`. Stop words are left out, unless there are no others.
     pub fn from_prompt(prompt: &str) -> LaneName {
-        let line = prompt.lines().find(|l| !l.trim().is_empty()).unwrap_or_default();
-        let mut slug = String::new();
-        for c in line.chars().flat_map(char::to_lowercase).flat_map(fold_diacritics) {
-            match c {
-                'a'..='z' | '0'..='9' => slug.push(c),
-                _ if slug.ends_with('-') || slug.is_empty() => {}
-                _ => slug.push('-'),
-            }
+        let mut words = ascii_words(first_line(prompt));
+        if words.iter().any(|word| !STOP_WORDS.contains(&word.as_str())) {
+            words.retain(|word| !STOP_WORDS.contains(&word.as_str()));
         }
-        let mut slug = slug.trim_end_matches('-');
-        if slug.len() > MAX_DERIVED_NAME_LEN {
-            // Cut at a word boundary, unless the first word alone is too long.
-            let end = slug[..=MAX_DERIVED_NAME_LEN].rfind('-').unwrap_or(MAX_DERIVED_NAME_LEN);
-            slug = slug[..end].trim_end_matches('-');
-        }
-        match invalid_name_reason(slug) {
-            None => LaneName(slug.to_owned()),
-            Some(_) => LaneName("lane-1".to_owned()),
-        }
+        words.truncate(MAX_PROMPT_WORDS);
+        LaneName::from_slug(&join_words(&words, MAX_PROMPT_NAME_LEN)).unwrap_or_else(LaneName::fallback)
+    }
+
+    /// Derives a name with all words of the first line of a title that is not empty: `Fix: the bug` becomes
+    /// `fix-the-bug`.
+    pub fn from_title(title: &str) -> LaneName {
+        LaneName::suggestion(title).unwrap_or_else(LaneName::fallback)
+    }
+
+    /// Returns the valid name that is most like a text; none when there is none.
+    fn suggestion(text: &str) -> Option<LaneName> {
+        LaneName::from_slug(&join_words(&ascii_words(first_line(text)), MAX_TITLE_NAME_LEN))
+    }
+
+    /// Returns a slug as a name, if it is a valid one.
+    fn from_slug(slug: &str) -> Option<LaneName> {
+        invalid_name_reason(slug).is_none().then(|| LaneName(slug.to_owned()))
+    }
+
+    /// Returns the name of a lane whose prompt yields none.
+    fn fallback() -> LaneName {
+        LaneName("lane-1".to_owned())
     }
 
     /// Returns the `n`-th candidate to try when this name is taken: `x`, `x-2`, `x-3` … (`lane-1`, `lane-2`
@@ -116,7 +139,11 @@ impl TryFrom<String> for LaneName {
     fn try_from(text: String) -> Result<LaneName, InvalidLaneName> {
         match invalid_name_reason(&text) {
             None => Ok(LaneName(text)),
-            Some(reason) => Err(InvalidLaneName { name: shorten_for_message(&text), reason }),
+            Some(reason) => Err(InvalidLaneName {
+                name: shorten_for_message(&text),
+                reason,
+                suggestion: LaneName::suggestion(&text),
+            }),
         }
     }
 }
@@ -127,43 +154,53 @@ impl From<LaneName> for String {
     }
 }
 
-/// Latin letters with diacritics and their ASCII replacements, some of which have two letters.
-const DIACRITICS: [(&str, &str); 27] = [
-    ("àáâãāăą", "a"),
-    ("äæ", "ae"),
-    ("å", "aa"),
-    ("çćĉċč", "c"),
-    ("ďđð", "d"),
-    ("èéêëēĕėęě", "e"),
-    ("ĝğġģ", "g"),
-    ("ĥħ", "h"),
-    ("ìíîïĩīĭįı", "i"),
-    ("ĵ", "j"),
-    ("ķ", "k"),
-    ("ĺļľŀł", "l"),
-    ("ñńņň", "n"),
-    ("òóôõōŏő", "o"),
-    ("öøœ", "oe"),
-    ("ŕŗř", "r"),
-    ("śŝşšș", "s"),
-    ("ß", "ss"),
-    ("ţťŧț", "t"),
-    ("þ", "th"),
-    ("ùúûũūŭůűų", "u"),
-    ("ü", "ue"),
-    ("ŵ", "w"),
-    ("ýÿŷ", "y"),
-    ("źżž", "z"),
-    // Combining marks, which follow the base character.
-    ("\u{300}\u{301}\u{302}\u{303}\u{304}\u{306}\u{307}\u{30a}\u{30b}\u{30c}\u{327}\u{328}", ""),
-    ("\u{308}", "e"),
+/// Letters whose usual ASCII form has two letters, unlike their transliteration by Unicode name.
+const TWO_LETTER_FORMS: [(char, &str); 5] = [('ä', "ae"), ('ö', "oe"), ('ø', "oe"), ('ü', "ue"), ('å', "aa")];
+
+/// Words without meaning for a task, which are left out of names.
+const STOP_WORDS: &[&str] = &[
+    "a", "an", "and", "are", "as", "at", "be", "by", "for", "from", "i", "in", "into", "is", "it", "its",
+    "of", "on", "or", "our", "please", "so", "that", "the", "their", "them", "then", "this", "to", "we",
+    "with", "you", "your",
 ];
 
-/// Returns the ASCII replacement of a letter with diacritics, or the character itself.
-fn fold_diacritics(c: char) -> impl Iterator<Item = char> {
-    let folding = DIACRITICS.iter().filter(|_| !c.is_ascii()).find(|(marked, _)| marked.contains(c));
-    let unchanged = folding.is_none().then_some(c);
-    folding.map_or("", |(_, folded)| folded).chars().chain(unchanged)
+/// Splits a line into words of ASCII letters and digits in lower case. Letters of other scripts are
+/// transliterated, apostrophes and combining marks are left out, and all other characters end a word.
+fn ascii_words(line: &str) -> Vec<String> {
+    let mut text = String::new();
+    for c in line.chars().flat_map(char::to_lowercase) {
+        match c {
+            '\'' | '\u{2019}' => {}
+            // A decomposed umlaut; other combining marks are left out.
+            '\u{308}' if text.ends_with(['a', 'o', 'u']) => text.push('e'),
+            '\u{300}'..='\u{36f}' => {}
+            c if c.is_ascii() => text.push(c),
+            c => match TWO_LETTER_FORMS.iter().find(|(letter, _)| *letter == c) {
+                Some((_, form)) => text.push_str(form),
+                None if c.is_alphanumeric() => text.push_str(deunicode::deunicode_char(c).unwrap_or(" ")),
+                None => text.push(' '),
+            },
+        }
+    }
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    words.map(str::to_ascii_lowercase).collect()
+}
+
+/// Joins words by `-` and cuts the result after a word so that it has at most `max_len` characters. A first word
+/// that alone is longer is cut.
+fn join_words(words: &[impl AsRef<str>], max_len: usize) -> String {
+    let mut slug = String::new();
+    for word in words.iter().map(AsRef::as_ref) {
+        if slug.is_empty() {
+            slug.push_str(&word[..word.len().min(max_len)]);
+        } else if slug.len() + 1 + word.len() <= max_len {
+            slug.push('-');
+            slug.push_str(word);
+        } else {
+            break;
+        }
+    }
+    slug
 }
 
 /// Returns the reason why a text is not a valid name, or `None` if it is valid.
@@ -189,6 +226,11 @@ fn invalid_name_reason(text: &str) -> Option<&'static str> {
     } else {
         None
     }
+}
+
+/// Returns the first line of a text that is not empty.
+fn first_line(text: &str) -> &str {
+    text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default()
 }
 
 /// Returns an invalid name shortened and escaped to one line, for messages.
@@ -247,21 +289,26 @@ mod tests {
     fn derives_names_from_prompts() {
         for (prompt, name) in [
             ("implement payments", "implement-payments"),
-            ("  Fix: the `$(rm -rf /)` bug!\nmore", "fix-the-rm-rf-bug"),
+            ("  Fix: the `$(rm -rf /)` bug!\nmore", "fix-rm-rf-bug"),
             ("🚀🚀", "lane-1"),
             ("", "lane-1"),
             ("batch-7 things", "lane-1"),
             ("Größe ändern", "groesse-aendern"),
             ("Gro\u{308}\u{df}e a\u{308}ndern", "groesse-aendern"),
             ("Ça va, naïve Łódź?", "ca-va-naive-lodz"),
-            ("日本語 のテスト", "lane-1"),
-            (
-                "a very long prompt that goes on and on and never comes to its end",
-                "a-very-long-prompt-that-goes-on-and-on",
-            ),
+            ("日本語 のテスト", "ri-ben-yu-notesuto"),
+            ("Änderungen für Zahlungen", "aenderungen-fuer"),
+            ("don't drop it, don’t", "dont-drop-dont"),
+            ("the and of", "the-and-of"),
+            ("Add a --json flag to the list command and document it", "add-json-flag-list"),
+            ("a very long prompt that goes on and on and never comes to its end", "very-long-prompt-goes"),
+            ("internationalization-and-localization", "internationalization"),
+            ("pneumonoultramicroscopicsilicovolcanoconiosis", "pneumonoultramicroscopic"),
         ] {
             assert_eq!(LaneName::from_prompt(prompt).as_str(), name);
         }
+        let title = "Fix the very long title that goes on and on";
+        assert_eq!(LaneName::from_title(title).as_str(), "fix-the-very-long-title-that-goes-on-and");
         assert_eq!(LaneName::from_prompt("x").numbered(3).as_str(), "x-3");
         assert_eq!(LaneName::from_prompt("").numbered(3).as_str(), "lane-3");
     }
@@ -273,6 +320,9 @@ mod tests {
             (serde_json::to_string(&name).unwrap(), format!("{name:>5}")),
             ("\"x-1\"".into(), "  x-1".into())
         );
+        assert_eq!(LaneName::from_user("Payments").unwrap().as_str(), "payments");
+        let suggested = |text: &str| LaneName::from_user(text).unwrap_err().hints();
+        assert_eq!(suggested("My Lane/ä"), ["use a valid name: -n my-lane-ae"]);
         let error = serde_json::from_str::<LaneName>("\"X\"").unwrap_err().to_string();
         assert!(error.starts_with("'X' cannot be a lane's name: only lower-case letters"), "{error}");
     }
@@ -280,8 +330,10 @@ mod tests {
     proptest! {
         #[test]
         fn whatever_the_prompt_the_name_is_valid(prompt in any::<String>(), n in 0_u32..200) {
-            let name = LaneName::from_prompt(&prompt).numbered(n);
-            prop_assert!(LaneName::parse(name.as_str()).is_ok(), "{}", name);
+            for name in [LaneName::from_prompt(&prompt), LaneName::from_title(&prompt)] {
+                let name = name.numbered(n);
+                prop_assert!(LaneName::parse(name.as_str()).is_ok(), "{}", name);
+            }
         }
 
         #[test]

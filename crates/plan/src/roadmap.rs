@@ -300,9 +300,9 @@ impl<'t> RoadmapReader<'t> {
             self.used_ids.insert(id.to_lowercase());
             return id;
         }
-        let name = LaneName::from_prompt(title);
+        let name = LaneName::from_title(title);
         // The title has no character that a name may contain.
-        let name = if name.as_str() == "lane-1" { LaneName::from_prompt("item 1") } else { name };
+        let name = if name.as_str() == "lane-1" { LaneName::from_title("item 1") } else { name };
         let id_with_number = |n| match name.as_str() {
             "item-1" => format!("item-{n}"),
             _ => name.numbered(n).to_string(),

@@ -20,7 +20,7 @@ pub(crate) fn run(context: &CommandContext, args: &Spawn, purpose: LanePurpose) 
     let project = context.project_for_write()?;
     let (program, prompt) = args.program_and_prompt(context, &project)?;
     let request = GuestSpawnRequest {
-        name: args.name.as_deref().map(LaneName::parse).transpose()?,
+        name: args.name.as_deref().map(LaneName::from_user).transpose()?,
         prompt,
         program,
         purpose,

@@ -222,7 +222,7 @@ impl Spawn {
             None => self.lanes_and_prompt(context, project)?,
         };
         Ok(SpawnRequest {
-            name: self.name.as_deref().map(LaneName::parse).transpose()?,
+            name: self.name.as_deref().map(LaneName::from_user).transpose()?,
             prompt,
             lanes,
             options: self.run_options(),

@@ -175,7 +175,7 @@ impl<'a> DemoRepo<'a> {
         self.run_step("git proq spawn -q demo-agent \"Add payments\"", 0)?;
         self.run_step("git proq spawn -q demo-agent \"Add search\"", 0)?;
         self.run_step("git proq spawn -q demo-agent \"Rename the shop\"", 0)?;
-        self.run_step("git proq wait add-payments add-search rename-the-shop", 0)?;
+        self.run_step("git proq wait add-payments add-search rename-shop", 0)?;
         self.run_step("git proq list", 0)?;
 
         self.print_heading("Look at one in your own checkout, in the middle of your own work.");

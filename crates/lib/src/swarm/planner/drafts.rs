@@ -149,7 +149,7 @@ pub fn create_draft(
 ) -> Result<DraftRecord, DraftError> {
     let layout = project.store.layout();
     create_private_dir(&layout.plan_drafts())?;
-    let base_name = LaneName::from_prompt(&format!("plan {}", first_line(goal)));
+    let base_name = LaneName::from_title(&format!("plan {}", first_line(goal)));
     let scratch = layout.create_scratch()?;
     let store_lock = project.store.locks().acquire(&LockName::Store)?;
     let change_number = next_change_number(project)?;

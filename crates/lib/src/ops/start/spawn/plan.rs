@@ -197,7 +197,7 @@ fn plan_folder_lane<'a>(
         return create::plan_lane(project, new_lane.clone());
     }
     let folder_name = task.relative_path.rsplit('/').next().unwrap_or(&task.relative_path);
-    let preferred = LaneName::from_prompt(&folder_name.replace('_', "-"));
+    let preferred = LaneName::from_title(&folder_name.replace('_', "-"));
     let mut number = 1;
     loop {
         let name = Some(preferred.numbered(number));
