@@ -268,7 +268,7 @@ fn hides_addresses_and_refuses_them_in_repo_config() {
             "{out}"
         );
     }
-    let mut command = sandbox.proq_command(&sandbox.repo, &["list"]);
+    let mut command = sandbox.proq_command(&sandbox.repo, &["cleanup"]);
     command.env("PROQ_NOTIFY_SLACK", "secret.example.com");
     insta::assert_snapshot!(sandbox.output(command).to_text(), @r"
     --- stderr

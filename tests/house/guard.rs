@@ -207,15 +207,17 @@ fn raw_terminal_output_is_limited_to_few_files() {
     // Logs and diffs, which have a view of their own, and `--raw`; and answers to other programs.
     let raw = ["cli/terminal/ui.rs", "cli/inspect/logs.rs", "cli/inspect/diff.rs", "cli/app/internal.rs"];
     assert_eq!(matching_lines(|path| raw.iter().any(|raw| path.ends_with(raw)), &[".raw("]), [""; 0]);
-    // Programs that get the terminal: git with its pager, a shell, an editor or an agent of the user's, tmux.
+    // Programs that get the terminal: git with its pager or editor, a shell, editor or agent of the user's, tmux.
     let terminal = [
         "base/src/process/command_builder.rs",
         "git/src/program/command.rs",
         "git/src/status/diff.rs",
         "git/src/merge/resolve.rs",
+        "git/src/repository/settings.rs",
         "agent/tmux/tmux_window.rs",
         "lib/src/ops/land/merge/messages.rs",
         "lib/src/ops/land/resolve.rs",
+        "lib/src/ops/open.rs",
         "lib/src/ops/supervise.rs",
     ];
     let terminal = |path: &str| terminal.iter().any(|file| path.ends_with(file));

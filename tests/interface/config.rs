@@ -96,6 +96,7 @@ fn lists_settings_from_notify_to_verify() {
     notify.title              false                                                                                              put the message in the title of the terminal in which somebody waits or follows
     notify.webhook                                                                                                               where the event is posted as JSON; never shown
     op.keep                   30                                                                                                 how long operations, and snapshots that came back, are kept
+    open.editor                                                                                                                  the command that git proq open --editor starts with the folder of a lane, such as code
     pool.keep                                                                                                                    caches that can be built again and stay in the folder of a landed lane when the next lane gets it, where git ignores them
     pool.size                 2                                                                                                  how many of the youngest folders of landed lanes a new lane may be given one of; 0 for none
     snapshot.ignored          64                                                                                                 how much of ignored files an automatic snapshot copies; 0 for none
@@ -184,7 +185,7 @@ fn unusable_value_stops_the_command() {
         ("lane.prefix", ""),
     ] {
         let mut command = sandbox.command("git", &sandbox.repo);
-        command.args(["-c", &format!("proq.{key}={value}"), "proq", "list"]);
+        command.args(["-c", &format!("proq.{key}={value}"), "proq", "cleanup"]);
         let out = sandbox.output(command);
         assert_eq!(out.code, 1);
         assert!(
@@ -193,7 +194,7 @@ fn unusable_value_stops_the_command() {
             out.stderr
         );
     }
-    let mut command = sandbox.proq_command(&sandbox.repo, &["list"]);
+    let mut command = sandbox.proq_command(&sandbox.repo, &["cleanup"]);
     command.env("PROQ_TRASH_KEEP", "long");
     insta::assert_snapshot!(sandbox.output(command).to_text(), @r"
     --- stderr

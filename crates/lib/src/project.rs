@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use proq_base::config::layers::Layers;
+use proq_base::config::layers::{InvalidValues, Layers};
 use proq_base::config::settings::Settings;
 use proq_base::diagnostics::Listener;
 use proq_base::lane_name::LaneName;
@@ -47,10 +47,17 @@ pub struct Project {
 
 impl Project {
     /// Opens the repository that contains `dir`, for [`Project::open`].
-    pub(crate) fn discover(dir: &Path, listener: Listener) -> Result<Project, Error> {
+    pub(crate) fn discover(
+        dir: &Path,
+        listener: Listener,
+        invalid_values: InvalidValues,
+    ) -> Result<Project, Error> {
         let repo = Repo::discover(dir)?;
         Store::refuse_links(repo.common_dir())?;
-        let layers = Project::load_layers(Some(&repo))?;
+        let layers = Project::load_layers_with(Some(&repo), invalid_values)?;
+        for ignored in layers.ignored_values() {
+            listener.warn(ignored);
+        }
         for key in layers.listed_unknown_keys() {
             listener.warn(format!("unknown setting {key}"));
         }
@@ -72,13 +79,20 @@ impl Project {
 
     /// Loads the settings layers of a repository, or those outside of any.
     pub fn load_layers(repo: Option<&Repo>) -> Result<Layers, Error> {
+        Project::load_layers_with(repo, InvalidValues::Refuse)
+    }
+
+    /// Loads the settings layers as [`Project::load_layers`] does, and treats invalid values by `invalid_values`.
+    fn load_layers_with(repo: Option<&Repo>, invalid_values: InvalidValues) -> Result<Layers, Error> {
         let env = |name: &str| std::env::var(name).ok();
         let user = std::env::var_os("XDG_CONFIG_HOME")
             .map(PathBuf::from)
             .filter(|p| p.is_absolute())
             .or_else(|| std::env::home_dir().map(|h| h.join(".config")));
         let git_settings = repo.map(Repo::proq_settings).unwrap_or_default();
-        Ok(Layers::read(repo.and_then(Repo::main_worktree), user.as_deref(), &git_settings, &env)?)
+        let (layers, main) =
+            (Layers::with_invalid_values(invalid_values), repo.and_then(Repo::main_worktree));
+        Ok(layers.read_all(main, user.as_deref(), &git_settings, &env)?)
     }
 
     /// Creates the project of a repository with loaded settings. Git's version is not checked.

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use proq_base::config::layers::InvalidValues;
 use proq_base::diagnostics::Listener;
 
 use crate::lane::creation::create_worktree::CreateWorktree;
@@ -57,7 +58,17 @@ impl Project {
     /// Fails where there is no repository, its settings are invalid, or git is too old.
     pub fn open(dir: &Path, listener: Listener) -> Result<Project, Error> {
         register_step_kinds();
-        Project::discover(dir, listener)
+        Project::discover(dir, listener, InvalidValues::Refuse)
+    }
+
+    /// Opens the repository that contains `dir` for reading only. A setting with an invalid value has its default,
+    /// with a warning.
+    ///
+    /// # Errors
+    /// As [`Project::open`], except for invalid values.
+    pub fn open_to_read(dir: &Path, listener: Listener) -> Result<Project, Error> {
+        register_step_kinds();
+        Project::discover(dir, listener, InvalidValues::Ignore)
     }
 
     /// Opens the repository that contains `dir`, and recovers what crashed processes left there.

@@ -26,6 +26,7 @@ pub use proq_git::base::oid::{Oid, TreeId};
 pub use proq_git::merge::forecast::PathConflict;
 pub use proq_git::merge::text_merge::LineRange;
 pub use proq_git::program::command::PrintChunk;
+pub use proq_git::repository::settings::SettingsFile;
 pub use proq_git::snapshots::restore_forecast::RestoreOutcome;
 pub use proq_git::status::diff::{DiffStat, FileLineCounts};
 pub use proq_git::status::patch::PatchSelection;

@@ -5,6 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
 use clap_complete::engine::CompletionCandidate;
+use proq_base::config::keys::KEYS;
 use proq_base::diagnostics::Listener;
 use proq_lib::agent::profiles::profile_catalog::load_profiles;
 use proq_lib::lane::Project;
@@ -62,6 +63,13 @@ fn group_names(typed: &OsStr) -> Vec<CompletionCandidate> {
         lanes.into_iter().filter_map(|lane| Some((lane.group?, lane.title))).collect();
     let groups = groups.into_iter().filter(|(group, _)| group.starts_with(&*typed.to_string_lossy()));
     groups.map(|(group, title)| CompletionCandidate::new(group).help(Some(title.into()))).collect()
+}
+
+/// Completes the names of settings, with what they do as help.
+pub(crate) fn setting_names(typed: &OsStr) -> Vec<CompletionCandidate> {
+    let typed = typed.to_string_lossy();
+    let keys = KEYS.iter().filter(|key| key.name.starts_with(typed.as_ref()));
+    keys.map(|key| CompletionCandidate::new(key.name).help(Some(key.summary.into()))).collect()
 }
 
 /// Completes the ids of snapshots, newest first.

@@ -115,7 +115,7 @@ fn load_and_show(
     request: ListRequest,
     print_text: impl FnOnce(&Project, &LaneList),
 ) -> CommandResult {
-    let project = context.project()?;
+    let project = context.project_to_read()?;
     let mut painter = ListPainter::for_terminal(context.ui);
     let lane_list = load_list(&project, request, &mut |partial| {
         if let Some(painter) = &mut painter {

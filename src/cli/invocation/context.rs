@@ -31,6 +31,18 @@ impl CommandContext {
         Ok(project)
     }
 
+    /// Opens the repository for reading, as [`CommandContext::project`] does, but an invalid value of a setting is
+    /// only a warning, and nothing is recovered then.
+    pub(crate) fn project_to_read(&self) -> Result<Project, Failure> {
+        let project = Project::open_to_read(&self.dir, self.ui.listener())?;
+        if project.layers.ignored_values().is_empty()
+            && let Err(e) = proq_lib::lane::recovery::recover(&project)
+        {
+            self.ui.warn(e.to_string());
+        }
+        Ok(project)
+    }
+
     /// Opens the repository for changes. Ctrl-C is deferred to safe points. The command fails if what crashed
     /// processes left behind cannot be recovered.
     pub(crate) fn project_for_write(&self) -> Result<Project, Failure> {

@@ -1,29 +1,39 @@
 //! The `git proq config` command.
 
 use clap::{Args, Subcommand};
-use proq_lib::board::settings::SettingList;
+use clap_complete::engine::ArgValueCompleter;
+use proq_base::explain::Exit;
+use proq_lib::board::settings::{SettingList, SettingRow};
+use proq_lib::lane::Project;
+use proq_lib::ops::settings;
+use proq_lib::ops::settings::SettingRequest;
+use proq_lib::types::{Listener, SettingsFile};
 
+use crate::cli::arguments::candidates::setting_names;
+use crate::cli::invocation::caller;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::terminal::table;
 
-/// Look at the settings
+/// View and change settings
 ///
-/// `hook.EVENT` sets what is run at an event: one command line for the shell, or several. The page of `hooks/` has the events.
+/// Without a command, list the settings that differ from their defaults. `hook.EVENT` sets what is run at an event: one
+/// command line for the shell, or several. The page of `hooks/` has the events.
 ///
 /// Later wins: built in, proq.toml in the repository, ~/.config/git-proq/config.toml, git config proq.*, PROQ_*
 /// variables. proq.toml is read from the main checkout; its checks (verify.*) are those of the branch that you are on, or of your
 /// lane's base: where the main checkout has another one, or lacks the file, those of that branch's last commit.
 ///
 /// Examples:
+///     git proq config
+///     git proq config set merge.strategy squash
+///     git proq config describe merge.uncommitted
 ///     git proq config list --show-origin
-///     git config proq.merge.uncommitted commit
-///     git config proq.hook.run.ended 'echo "$PROQ_MESSAGE" >> ~/agents.log'
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Config {
     /// What to do
     #[command(subcommand)]
-    pub(crate) command: ConfigCommand,
+    pub(crate) command: Option<ConfigCommand>,
 }
 
 /// What can be done with settings.
@@ -35,16 +45,162 @@ pub(crate) enum ConfigCommand {
         #[arg(long)]
         show_origin: bool,
     },
+    /// Print the value of a setting
+    Get {
+        /// The setting, such as merge.strategy
+        #[arg(value_name = "KEY", add = ArgValueCompleter::new(setting_names))]
+        key: String,
+    },
+    /// Change a setting, in git's configuration
+    Set {
+        /// The setting, such as merge.strategy
+        #[arg(value_name = "KEY", add = ArgValueCompleter::new(setting_names))]
+        key: String,
+        /// The new value; several for a list
+        #[arg(value_name = "VALUE", required = true)]
+        values: Vec<String>,
+        /// Where the change is made
+        #[command(flatten)]
+        change: ChangeArgs,
+    },
+    /// Remove a setting from git's configuration
+    Unset {
+        /// The setting, such as merge.strategy
+        #[arg(value_name = "KEY", add = ArgValueCompleter::new(setting_names))]
+        key: String,
+        /// Where the change is made
+        #[command(flatten)]
+        change: ChangeArgs,
+    },
+    /// Open git's configuration in your editor
+    Edit {
+        /// Open that of all your repositories, ~/.gitconfig
+        #[arg(long)]
+        global: bool,
+    },
+    /// Show what a setting does, its type, default and source
+    Describe {
+        /// The setting, such as merge.strategy
+        #[arg(value_name = "KEY", add = ArgValueCompleter::new(setting_names))]
+        key: String,
+    },
+}
+
+/// Flags of the commands that change a setting.
+#[derive(Debug, Args)]
+pub(crate) struct ChangeArgs {
+    /// Change it for all your repositories, in ~/.gitconfig
+    #[arg(long)]
+    global: bool,
+    /// Show what would be done, without doing it
+    #[arg(long)]
+    dry_run: bool,
 }
 
 pub(crate) fn run(context: &CommandContext, args: &Config) -> CommandResult {
-    let ConfigCommand::List { show_origin } = args.command;
-    context.show(SettingList::load(&context.project()?)?, |context, list| {
-        let last_title = if show_origin { "ORIGIN" } else { "WHAT IT DOES" };
-        let rows = list.settings.into_iter().map(|row| {
-            vec![row.key, row.value.replace('\n', "; "), if show_origin { row.origin } else { row.about }]
-        });
-        let table = table::render_untruncated(&["SETTING", "VALUE", last_title], rows.collect());
-        context.ui.print_line(table);
+    let project = context.project_to_read()?;
+    match &args.command {
+        None => print_changed(context, &project),
+        Some(ConfigCommand::List { show_origin }) => {
+            let last_title = if *show_origin { "ORIGIN" } else { "WHAT IT DOES" };
+            context.show(SettingList::load(&project)?, |context, list| {
+                print_table(context, list, last_title);
+            })
+        }
+        Some(ConfigCommand::Get { key }) => {
+            context.show(SettingList::load(&project)?.find(key)?, |context, row| {
+                context.ui.print_line(row.value);
+            })
+        }
+        Some(ConfigCommand::Set { key, values, change }) => {
+            change_setting(context, &project, change, change.request(key, values))
+        }
+        Some(ConfigCommand::Unset { key, change }) => {
+            change_setting(context, &project, change, change.request(key, &[]))
+        }
+        Some(ConfigCommand::Edit { global }) => {
+            caller::refuse_lane_agent(false)?;
+            settings::edit(&project, settings_file(*global))?;
+            Ok(Exit::Success)
+        }
+        Some(ConfigCommand::Describe { key }) => {
+            context.show(SettingList::load(&project)?.find(key)?, |context, row| describe(context, &row))
+        }
+    }
+}
+
+impl ChangeArgs {
+    fn request(&self, key: &str, values: &[String]) -> SettingRequest {
+        SettingRequest { key: key.to_owned(), values: values.to_vec(), file: settings_file(self.global) }
+    }
+}
+
+/// Returns the user's file of git's settings with `--global`, and otherwise the repository's.
+fn settings_file(global: bool) -> SettingsFile {
+    if global { SettingsFile::Global } else { SettingsFile::Local }
+}
+
+fn print_changed(context: &CommandContext, project: &Project) -> CommandResult {
+    let mut list = SettingList::load(project)?;
+    list.retain_changed();
+    context.show(list, |context, list| {
+        if list.settings.is_empty() {
+            context.ui.status("all settings have their defaults");
+        } else {
+            print_table(context, list, "ORIGIN");
+        }
+        context.ui.hint("see all settings: git proq config list");
     })
+}
+
+fn print_table(context: &CommandContext, list: SettingList, last_title: &str) {
+    let rows = list.settings.into_iter().map(|row| {
+        let last = if last_title == "ORIGIN" { row.origin } else { row.about };
+        vec![row.key, row.value.replace('\n', "; "), last]
+    });
+    context.ui.print_line(table::render_untruncated(&["SETTING", "VALUE", last_title], rows.collect()));
+}
+
+fn change_setting(
+    context: &CommandContext,
+    project: &Project,
+    args: &ChangeArgs,
+    request: SettingRequest,
+) -> CommandResult {
+    caller::refuse_lane_agent(args.dry_run)?;
+    let plan = settings::plan(project, request)?;
+    let reopen = || Project::open_to_read(&context.dir, Listener::silent());
+    let change = if args.dry_run { plan } else { plan.execute(project, reopen)? };
+    context.show(&change, |context, change| {
+        let (key, value, before) = (&change.key, one_line(&change.value), one_line(&change.before));
+        context.ui.print_line(match (change.dry_run, change.is_removal()) {
+            (true, _) => format!("would run: {}", change.git_command()),
+            (false, true) => format!("unset {key}; its value is now {value} ({})", change.origin),
+            (false, false) => format!("set {key} to {}", one_line(change.written_value())),
+        });
+        if change.is_overridden() {
+            context
+                .ui
+                .warn(format!("{key} is still {value}: {} overrides git's configuration", change.origin));
+        } else if !change.dry_run && !change.is_removal() && change.before != change.value {
+            context.ui.status(format!("it was {before}"));
+        }
+    })
+}
+
+/// Formats a value in one line.
+fn one_line(value: &str) -> String {
+    if value.is_empty() { "empty".to_owned() } else { value.replace('\n', "; ") }
+}
+
+fn describe(context: &CommandContext, row: &SettingRow) {
+    let ui = context.ui;
+    ui.print_line(format!("{}: {}", row.key, row.about));
+    ui.print_field("value", format!("{} ({})", one_line(&row.value), row.origin));
+    ui.print_field("default", one_line(row.default));
+    ui.print_field("type", &row.form);
+    if let Some((git_key, variable)) = row.other_names() {
+        ui.print_field("set by", format!("git config {git_key}, or ${variable}"));
+    }
+    ui.print_field("proq.toml", if row.settable_by_repository { "may set it" } else { "may not set it" });
 }

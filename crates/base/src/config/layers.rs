@@ -163,6 +163,20 @@ pub struct Layers {
     listed_unknown_keys: Vec<String>,
     /// Number of unknown keys beyond those that are listed.
     unlisted_unknown_count: usize,
+    /// What becomes of invalid values.
+    invalid_values: InvalidValues,
+    /// Descriptions of the invalid values that are left out.
+    ignored_values: Vec<String>,
+}
+
+/// What becomes of a value that does not have the format of its setting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum InvalidValues {
+    /// It is an error.
+    #[default]
+    Refuse,
+    /// It is left out, and [`Layers::ignored_values`] describes it.
+    Ignore,
 }
 
 /// Maximum number of unknown keys that are listed by name.
@@ -177,7 +191,26 @@ impl Layers {
         git_settings: &[(String, String)],
         env_var: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Layers, Error> {
-        let mut layers = Layers::default();
+        Layers::default().read_all(main_checkout, user_config_dir, git_settings, env_var)
+    }
+
+    /// Returns empty layers that treat invalid values by `invalid_values`.
+    pub fn with_invalid_values(invalid_values: InvalidValues) -> Layers {
+        Layers { invalid_values, ..Layers::default() }
+    }
+
+    /// Adds all layers, as [`Layers::read`] does.
+    ///
+    /// # Errors
+    /// Fails if a file cannot be read or parsed, and for an invalid value unless those are ignored.
+    pub fn read_all(
+        self,
+        main_checkout: Option<&Path>,
+        user_config_dir: Option<&Path>,
+        git_settings: &[(String, String)],
+        env_var: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Layers, Error> {
+        let mut layers = self;
         if let Some(path) = main_checkout.map(|t| t.join("proq.toml")) {
             layers.add_file(&path, &Origin::Repository(path.clone()))?;
         }
@@ -287,6 +320,20 @@ impl Layers {
         self.unlisted_unknown_count
     }
 
+    /// Returns descriptions of the invalid values that were left out, for warnings.
+    pub fn ignored_values(&self) -> &[String] {
+        &self.ignored_values
+    }
+
+    /// Fails for an invalid value, or leaves it out.
+    fn handle_invalid(&mut self, error: Error) -> Result<(), Error> {
+        if self.invalid_values == InvalidValues::Refuse {
+            return Err(error);
+        }
+        self.ignored_values.push(format!("{error}; its default is used"));
+        Ok(())
+    }
+
     /// Adds the values of a settings file, if the file exists.
     fn add_file(&mut self, path: &Path, origin: &Origin) -> Result<(), Error> {
         let links = match (origin, path.parent()) {
@@ -317,9 +364,10 @@ impl Layers {
         let mut flat_entries = Vec::new();
         flatten_table("", &table, &mut flat_entries);
         for (key, value) in flat_entries {
-            let text =
-                toml_value_text(&key, value).ok_or_else(|| invalid_value(&key, value.to_string(), origin))?;
-            self.add_value(&key, text, origin.clone())?;
+            match toml_value_text(&key, value) {
+                Some(text) => self.add_value(&key, text, origin.clone())?,
+                None => self.handle_invalid(invalid_value(&key, value.to_string(), origin))?,
+            }
         }
         Ok(())
     }
@@ -368,7 +416,7 @@ impl Layers {
             return Err(Error::NotForRepository { path: path.clone(), key: key.name.to_owned() });
         }
         if !key.format.accepts(&value) {
-            return Err(invalid_value(name, value, &origin));
+            return self.handle_invalid(invalid_value(name, value, &origin));
         }
         let previous = self.values.get(key.name).filter(|_| is_list_key(key));
         let value = combine_with_previous(previous, value, &origin);
@@ -382,7 +430,7 @@ impl Layers {
     /// Adds the command lines of the hook of an event. `name` is the full key, for errors.
     fn add_hook(&mut self, event: &str, name: &str, value: String, origin: Origin) -> Result<(), Error> {
         if !ValueFormat::Commands.accepts(&value) {
-            return Err(invalid_value(name, value, &origin));
+            return self.handle_invalid(invalid_value(name, value, &origin));
         }
         let value = combine_with_previous(self.hooks.get(event), value, &origin);
         self.hooks.insert(event.to_owned(), (value, origin));

@@ -151,6 +151,9 @@ setting_table! {
         /// How long operations and restored snapshots are kept.
         op_keep: Duration = "op.keep", Count(Days), default "30", user,
             "how long operations, and snapshots that came back, are kept";
+        /// Command line of the editor that opens a lane's worktree; empty for the editor that git uses.
+        open_editor: String = "open.editor", Text, default "", user,
+            "the command that git proq open --editor starts with the folder of a lane, such as code";
         /// Maximum size, in bytes, of the ignored files that an automatic snapshot copies; 0 for none.
         snapshot_ignored: u64 = "snapshot.ignored", Count(Mebibytes), default "64", user,
             "how much of ignored files an automatic snapshot copies; 0 for none";

@@ -11,6 +11,25 @@ use crate::{Error, Repo};
 /// repository.
 const CONVERSION_KEYS: &str = "^(attr|filter)\\.|^core\\.(attributesfile|autocrlf|eol|filemode|symlinks)$";
 
+/// File of git's settings that is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SettingsFile {
+    /// The repository's own file, `.git/config`.
+    Local,
+    /// The user's file, `~/.gitconfig`.
+    Global,
+}
+
+impl SettingsFile {
+    /// Returns the option of `git config` that selects the file.
+    pub fn option(self) -> &'static str {
+        match self {
+            SettingsFile::Local => "--local",
+            SettingsFile::Global => "--global",
+        }
+    }
+}
+
 impl Repo {
     /// Returns a boolean git setting; none when it is unset or not a boolean.
     pub fn setting_bool(&self, key: &str) -> Option<bool> {
@@ -65,6 +84,39 @@ impl Repo {
             }
         }
         out
+    }
+
+    /// Returns whether a file of git's settings has a value for a key.
+    ///
+    /// # Errors
+    /// Fails if git cannot read the file.
+    pub fn has_setting_in(&self, file: SettingsFile, key: &str) -> Result<bool, Error> {
+        let command = self.git_in(self.command_dir()).args(["config", file.option(), "--get-all", key]);
+        Ok(command.accept_exit_codes(&[1]).run()?.code == 0)
+    }
+
+    /// Replaces all values of a key in a file of git's settings; without values, removes the key.
+    ///
+    /// # Errors
+    /// Fails if git cannot write the file. The key may have some of the values then.
+    pub fn write_setting(&self, file: SettingsFile, key: &str, values: &[String]) -> Result<(), Error> {
+        let git_config = |verb: &str| {
+            self.git_in(self.command_dir()).args(["config", file.option(), verb, key]).mutating()
+        };
+        let Some((first, others)) = values.split_first() else {
+            // Exit code 5: the key is not set.
+            return git_config("--unset-all").accept_exit_codes(&[5]).run().map(drop);
+        };
+        git_config("--replace-all").arg(first).run()?;
+        others.iter().try_for_each(|value| git_config("--add").arg(value).run().map(drop))
+    }
+
+    /// Opens a file of git's settings in the user's editor on the terminal.
+    ///
+    /// # Errors
+    /// Fails if git or the editor fails.
+    pub fn edit_settings(&self, file: SettingsFile) -> Result<(), Error> {
+        self.git_in(self.command_dir()).args(["config", file.option(), "--edit"]).run_on_terminal()
     }
 
     /// Returns all `proq.*` settings in git's order (later wins), as `(key without "proq.", value)`.

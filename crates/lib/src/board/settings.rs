@@ -1,12 +1,15 @@
 //! The settings and their values, as `git proq config list` shows them.
 
+use proq_base::config::key::Key;
 use proq_base::config::keys::KEYS;
+use proq_base::config::layers::Origin;
 use proq_base::config::value_format::ValueFormat;
 use serde::Serialize;
 
 use crate::lane::Project;
 use crate::lane::inspection::landing_checks::default_base_layers;
 use crate::ops::error::Error;
+use crate::ops::settings::{NamedSetting, SettingError};
 
 /// All settings. It serializes to the JSON output.
 #[derive(Debug, Serialize)]
@@ -24,17 +27,43 @@ pub struct SettingRow {
     pub value: String,
     /// Source of the value.
     pub origin: String,
-    default: &'static str,
+    /// Value that applies when the setting is not set.
+    pub default: &'static str,
     /// Format of the setting's values, as text.
-    form: String,
+    pub form: String,
     /// Whether the repository's `proq.toml` may set it.
     #[serde(rename = "by_repository")]
-    settable_by_repository: bool,
+    pub settable_by_repository: bool,
     /// What the setting does, in one sentence.
     pub about: String,
 }
 
+impl SettingRow {
+    /// Returns the names of the setting in git's configuration and in the environment; none for a hook, which has no
+    /// variable.
+    #[must_use]
+    pub fn other_names(&self) -> Option<(String, String)> {
+        let key = Key::find(&self.key)?;
+        Some((format!("proq.{}", key.git_name()), key.env_var_name()))
+    }
+}
+
 impl SettingList {
+    /// Keeps only the settings whose values do not come from the built-in defaults.
+    pub fn retain_changed(&mut self) {
+        self.settings.retain(|row| row.origin != Origin::Default.to_string());
+    }
+
+    /// Returns the setting with this name, as the user gave it.
+    ///
+    /// # Errors
+    /// [`SettingError::Unknown`].
+    pub fn find(self, name: &str) -> Result<SettingRow, SettingError> {
+        let wanted = NamedSetting::find(name)?.name;
+        let row = self.settings.into_iter().find(|row| row.key == wanted);
+        row.ok_or(SettingError::Unknown { name: wanted, similar: None })
+    }
+
     /// Reads the settings of a repository, with the checks of the default base branch.
     ///
     /// # Errors

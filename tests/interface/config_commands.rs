@@ -1,0 +1,111 @@
+//! `git proq config`: get, set, unset, describe, and what a wrong value of another setting does.
+
+use proq_test_kit::Sandbox;
+
+#[test]
+fn sets_gets_and_unsets_a_setting() {
+    let sandbox = Sandbox::new();
+    let config = |args: &[&str]| sandbox.proq(&[&["config"], args].concat());
+    insta::assert_snapshot!(config(&[]).to_text(), @r"
+    SETTING            VALUE  ORIGIN
+    snapshot.interval  0      $PROQ_SNAPSHOT_INTERVAL
+    --- stderr
+    hint: see all settings: git proq config list
+    --- code 0
+    ");
+    assert_eq!(config(&["get", "merge.strategy"]).ok(), "merge\n");
+    insta::assert_snapshot!(config(&["set", "merge.strategy", "squash", "--dry-run"]).to_text(), @r"
+    would run: git config --local proq.merge.strategy squash
+    --- code 0
+    ");
+    assert_eq!(config(&["get", "merge.strategy"]).ok(), "merge\n");
+    insta::assert_snapshot!(config(&["set", "merge.strategy", "squash"]).to_text(), @r"
+    set merge.strategy to squash
+    --- stderr
+    it was merge
+    --- code 0
+    ");
+    assert_eq!(sandbox.git(&["config", "--local", "proq.merge.strategy"]), "squash");
+    insta::assert_snapshot!(config(&[]).to_text(), @r"
+    SETTING            VALUE   ORIGIN
+    merge.strategy     squash  git config
+    snapshot.interval  0       $PROQ_SNAPSHOT_INTERVAL
+    --- stderr
+    hint: see all settings: git proq config list
+    --- code 0
+    ");
+    insta::assert_snapshot!(config(&["describe", "proq.merge.strategy"]).to_text(), @r"
+    merge.strategy: how a lane lands: with a merge commit, commit by commit on top of the base, or as one commit
+    value      squash (git config)
+    default    merge
+    type       one of: merge, rebase, squash
+    set by     git config proq.merge.strategy, or $PROQ_MERGE_STRATEGY
+    proq.toml  may set it
+    --- code 0
+    ");
+    insta::assert_snapshot!(config(&["unset", "merge.strategy"]).to_text(), @r"
+    unset merge.strategy; its value is now merge (built in)
+    --- code 0
+    ");
+    insta::assert_snapshot!(config(&["unset", "merge.strategy"]).fails(1), @r"
+    error: cannot unset merge.strategy: it is not set with git config --local
+    hint: see where its value comes from: git proq config describe merge.strategy
+    ");
+    insta::assert_snapshot!(config(&["set", "merge.strategy", "fast"]).fails(2), @r"
+    error: cannot set merge.strategy to 'fast': it takes one of: merge, rebase, squash
+    hint: see what it does: git proq config describe merge.strategy
+    ");
+    insta::assert_snapshot!(config(&["get", "merge.stratgy"]).fails(2), @r"
+    error: there is no setting 'merge.stratgy'
+    hint: did you mean merge.strategy? see what it does: git proq config describe merge.strategy
+    hint: see all settings: git proq config list
+    ");
+    let _ = config(&["set", "lock.timeout", "1", "2"]).fails(2);
+}
+
+#[test]
+fn list_and_hook_take_several_values_and_files_differ() {
+    let sandbox = Sandbox::new();
+    let _ = sandbox.proq(&["config", "set", "verify.commands", "make a", "make b"]).ok();
+    assert_eq!(sandbox.git(&["config", "--get-all", "proq.verify.commands"]), "make a\nmake b");
+    let _ = sandbox.proq(&["config", "set", "verify.commands", "make c"]).ok();
+    assert_eq!(sandbox.git(&["config", "--get-all", "proq.verify.commands"]), "make c");
+    let _ = sandbox.proq(&["config", "set", "hook.run.ended", "true"]).ok();
+    assert_eq!(sandbox.git(&["config", "proq.hook.run.ended"]), "true");
+    let _ = sandbox.proq(&["config", "set", "--global", "agent.conflict", "x"]).fails(2);
+    let _ = sandbox.proq(&["config", "set", "--global", "agent.stop_grace", "3"]).ok();
+    assert_eq!(sandbox.git(&["config", "--global", "proq.agent.stopGrace"]), "3");
+    let mut command = sandbox.proq_command(&sandbox.repo, &["config", "set", "agent.stop_grace", "4"]);
+    command.env("PROQ_AGENT_STOP_GRACE", "9");
+    let out = sandbox.output(command);
+    assert!(out.stderr.contains("agent.stop_grace is still 9: $PROQ_AGENT_STOP_GRACE"), "{}", out.stderr);
+}
+
+#[test]
+fn wrong_value_warns_readers_and_stops_changes() {
+    let sandbox = Sandbox::new();
+    sandbox.git(&["config", "proq.merge.strategy", "fast"]);
+    for args in [&["list"][..], &["status"], &["config", "get", "lock.timeout"]] {
+        let out = sandbox.proq(args);
+        let warning = "warning: merge.strategy = 'fast' (from git config) cannot be used; it takes one of: merge, rebase, squash; its default is used\n";
+        assert!(out.code == 0 && out.stderr.starts_with(warning), "{args:?}: {}", out.stderr);
+    }
+    let out = sandbox.proq(&["cleanup"]).fails(1);
+    assert!(
+        out.contains("hint: remove it from git's settings: git proq config unset merge.strategy"),
+        "{out}"
+    );
+    let _ = sandbox.proq(&["config", "unset", "merge.strategy"]).ok();
+    let _ = sandbox.proq(&["cleanup"]).ok();
+}
+
+#[test]
+fn agent_of_a_lane_may_not_change_settings() {
+    let sandbox = Sandbox::new();
+    for args in [&["config", "set", "verify.commands", "true"][..], &["config", "unset", "verify.commands"]] {
+        let mut command = sandbox.proq_command(&sandbox.repo, args);
+        command.env("PROQ_LANE", "x").env("PROQ_ATTEMPT", "1");
+        let out = sandbox.output(command).fails(1);
+        assert!(out.contains("cannot change other lanes"), "{out}");
+    }
+}
