@@ -11,12 +11,14 @@ mod compare;
 mod diff;
 mod discard;
 mod edit;
+mod lane_arguments;
 mod lane_location;
 mod list;
 #[cfg(target_os = "linux")]
 mod list_reads;
 mod misplaced_lanes;
 mod misplaced_work;
+mod open;
 mod redispatch;
 mod scope;
 mod show;

@@ -9,6 +9,7 @@ use proq_lib::types::{PatchSelection, RepoPath, RunNumber};
 use super::lane_diff;
 use crate::cli::arguments::candidates::owned_lane_names;
 use crate::cli::arguments::numbers::run_number;
+use crate::cli::invocation::caller;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::usage_error::UsageError;
 
@@ -23,9 +24,9 @@ use crate::cli::invocation::usage_error::UsageError;
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Diff {
-    /// The lane whose changes to show
+    /// The lane whose changes to show [default: the lane of the current folder]
     #[arg(value_name = "LANE", add = ArgValueCompleter::new(owned_lane_names))]
-    pub(crate) lane: String,
+    pub(crate) lane: Option<String>,
     /// Only which files change, and how much
     #[arg(long)]
     pub(crate) stat: bool,
@@ -57,8 +58,9 @@ impl Diff {
 
 pub(crate) fn run(context: &CommandContext, args: &Diff) -> CommandResult {
     let selection = args.selection()?;
-    let project = context.project()?;
-    let diff = LaneDiff::open(&project, project.find_lane(&args.lane)?, args.run)?;
+    let project = context.project_to_read()?;
+    let name = caller::lane_or_current(&project, args.lane.as_ref())?;
+    let diff = LaneDiff::open(&project, project.find_lane(&name)?, args.run)?;
     if context.ui.json {
         context.ui.print_json(diff.to_output(selection.as_ref())?);
     } else {

@@ -12,6 +12,7 @@ use proq_lib::types::RunNumber;
 
 use crate::cli::arguments::candidates::any_lane_names;
 use crate::cli::arguments::numbers::run_number;
+use crate::cli::invocation::caller;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::failure::Failure;
 use crate::cli::invocation::usage_error::UsageError;
@@ -31,9 +32,9 @@ use crate::cli::runs::run_end;
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Logs {
-    /// The lane, or NAME@N for a removed one
+    /// The lane, or NAME@N for a removed one [default: the lane of the current folder]
     #[arg(value_name = "LANE", add = ArgValueCompleter::new(any_lane_names))]
-    pub(crate) lane: String,
+    pub(crate) lane: Option<String>,
     /// Go on until the agent ends
     #[arg(long, short)]
     pub(crate) follow: bool,
@@ -65,10 +66,11 @@ pub(crate) struct Logs {
 
 pub(crate) fn run(context: &CommandContext, args: &Logs) -> CommandResult {
     let part = requested_part(context, args)?;
-    let project = context.project()?;
+    let project = context.project_to_read()?;
+    let name = caller::lane_or_current(&project, args.lane.as_ref())?;
     if args.setup || args.check {
         let find_log = if args.setup { find_set_up_log } else { find_check_log };
-        let log = find_log(&project, &args.lane)?;
+        let log = find_log(&project, &name)?;
         if context.ui.json {
             context.ui.print_json(log.with_text()?);
         } else {
@@ -77,7 +79,7 @@ pub(crate) fn run(context: &CommandContext, args: &Logs) -> CommandResult {
         return Ok(Exit::Success);
     }
     let writer = if args.merge { LogWriter::AutoMerge } else { LogWriter::Agent };
-    let log = RunLog::find(&project, &args.lane, writer, args.run)?;
+    let log = RunLog::find(&project, &name, writer, args.run)?;
     if args.errors {
         if let Some(errors) = log.error_log() {
             print_whole_log(context, &errors, LogView::unstructured(false))?;
@@ -90,11 +92,11 @@ pub(crate) fn run(context: &CommandContext, args: &Logs) -> CommandResult {
         return Ok(Exit::Success);
     }
     let mut view = LogView::from_record(record.as_ref(), args.raw);
-    let is_past = args.lane.contains('@');
+    let is_past = name.contains('@');
     if !args.follow || is_past || log.run != log.lane.last_run {
         let has_output = print_whole_log(context, &log.path, view)?;
         if !has_output && !args.merge {
-            hint_at_error_log(context, &args.lane, &log);
+            hint_at_error_log(context, &name, &log);
         }
         return Ok(Exit::Success);
     }

@@ -19,6 +19,7 @@ use proq_lib::types::AnyLane;
 
 use super::{agent_report, show_prompt};
 use crate::cli::arguments::candidates::any_lane_names;
+use crate::cli::invocation::caller;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::runs::{guest_lane_output, run_end};
 use crate::cli::terminal::ui;
@@ -35,21 +36,22 @@ use runs::print_runs;
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Show {
-    /// The lane, or NAME@N for a removed one
+    /// The lane, or NAME@N for a removed one [default: the lane of the current folder]
     #[arg(value_name = "LANE", add = ArgValueCompleter::new(any_lane_names))]
-    pub(crate) lane: String,
+    pub(crate) lane: Option<String>,
     /// Print what its last run was told, and nothing else
     #[arg(long)]
     pub(crate) prompt: bool,
 }
 
 pub(crate) fn run(context: &CommandContext, args: &Show) -> CommandResult {
-    let project = context.project()?;
+    let project = context.project_to_read()?;
+    let name = caller::lane_or_current(&project, args.lane.as_ref())?;
     if args.prompt {
-        let (lane, dir) = find_lane_or_task_lane(&project, &args.lane)?;
+        let (lane, dir) = find_lane_or_task_lane(&project, &name)?;
         return show_prompt::print_prompt(context, &lane, &dir);
     }
-    let ShownLane { lane, view, details } = ShownLane::load(&project, &args.lane)?;
+    let ShownLane { lane, view, details } = ShownLane::load(&project, &name)?;
     if context.ui.json {
         context.ui.print_json(ShowOutput::new(&project, lane, view.as_ref(), details));
     } else {

@@ -2,6 +2,7 @@
 //! an argument.
 
 use proq_base::lane_name::LaneName;
+use proq_lib::lane;
 use proq_lib::lane::Project;
 use proq_lib::ops::refusal;
 use proq_lib::ops::refusal::Refusal;
@@ -25,6 +26,36 @@ const ATTEMPT_VARIABLE: &str = "PROQ_ATTEMPT";
 /// environment names another lane.
 pub(crate) fn current_lane(project: &Project) -> Result<CurrentLane, Failure> {
     Ok(report::find_current_lane(project, lane_from_env().as_deref())?)
+}
+
+/// Returns the name or branch of a lane that the user gave, or else the name of the lane that this process works
+/// in.
+///
+/// # Errors
+/// [`UsageError::NoLaneGiven`] outside of all lanes, and as [`current_lane`] fails in one.
+pub(crate) fn lane_or_current(project: &Project, given: Option<&String>) -> Result<String, Failure> {
+    match given {
+        Some(given) => Ok(given.clone()),
+        None => Ok(current_lane_name(project)?.ok_or(UsageError::NoLaneGiven)?),
+    }
+}
+
+/// Returns the name of the lane that this process works in; none outside of all lanes.
+///
+/// # Errors
+/// As [`current_lane`] fails in a lane.
+pub(crate) fn current_lane_name(project: &Project) -> Result<Option<String>, Failure> {
+    match report::find_current_lane(project, lane_from_env().as_deref()) {
+        Ok(current) => Ok(Some(current.lane.name.into())),
+        Err(lane::Error::NoLaneHere { .. }) => Ok(None),
+        Err(e) => Err(e.into()),
+    }
+}
+
+/// Returns the whole names of the lanes that the user gave. A text that names none stays as it is.
+pub(crate) fn whole_names(project: &Project, given: &[String]) -> Vec<String> {
+    let whole_name = |text: &String| project.find_any_lane(text).map(|lane| lane.name.into());
+    given.iter().map(|text| whole_name(text).unwrap_or_else(|_| text.clone())).collect()
 }
 
 /// Refuses a command that only the user, or the agent that supervises all lanes, may run.

@@ -29,6 +29,11 @@ pub enum UsageError {
         /// A complete command line, for the hint.
         example: &'static str,
     },
+    /// A command needs a lane, none was given, and the current folder is in none.
+    #[error("no lane given, and the current folder is not in a lane's worktree")]
+    #[exit(Usage)]
+    #[hint("see all lanes: git proq list")]
+    NoLaneGiven,
     /// A flag about landing was given for a run that cannot land.
     #[error("{flag} does not go with {mode}, which makes nothing that could land; nothing was made")]
     #[exit(Usage)]

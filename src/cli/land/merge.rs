@@ -3,6 +3,7 @@
 use proq_lib::lane::Project;
 use proq_lib::ops::land::auto_merge::{AutoMergeRequest, AutoMergeTrigger};
 use proq_lib::ops::land::merge;
+use proq_lib::ops::land::merge::MergeRequest;
 
 use super::landing::print_outcome;
 use super::merge_args::Merge;
@@ -15,12 +16,16 @@ pub(crate) fn run(context: &CommandContext, args: &Merge) -> CommandResult {
         return run_automatic(context, args, trigger);
     }
     let mut project = context.project_for_write()?;
-    let lanes = if args.all || args.batch.is_some() { &[] } else { &args.lanes[..] };
-    caller::refuse_agent_for_other_lanes(lanes, args.dry_run)?;
+    let lanes = match args.lanes.as_slice() {
+        _ if args.all || args.batch.is_some() => Vec::new(),
+        [] => vec![caller::lane_or_current(&project, None)?],
+        given => caller::whole_names(&project, given),
+    };
+    caller::refuse_agent_for_other_lanes(&lanes, args.dry_run)?;
     if let Some(batch_name) = &args.batch {
         return merge_batch::run(context, &mut project, args, batch_name);
     }
-    let request = args.request(&context.dir);
+    let request = MergeRequest { lanes, ..args.request(&context.dir) };
     let mut plan = merge::plan(&project, &request)?;
     if args.landing_flags.edit && !args.dry_run {
         plan.edit_messages(&project)?;

@@ -42,14 +42,14 @@ use crate::cli::arguments::candidates::{batch_ids, owned_lane_names, user_branch
 ///     git proq merge --all --dry-run
 ///     git proq merge payments --stop
 ///     git proq merge --all --conflict-agent claude --conflict-retries 1
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 #[command(verbatim_doc_comment)]
-#[command(group = clap::ArgGroup::new("which").required(true).args(["lanes", "all", "batch"]))]
+#[command(group = clap::ArgGroup::new("which").args(["lanes", "all", "batch"]))]
 #[command(
-    override_usage = "git proq merge [OPTIONS] LANE...\n       git proq merge [OPTIONS] --all\n       git proq merge [OPTIONS] --batch BATCH"
+    override_usage = "git proq merge [OPTIONS] [LANE]...\n       git proq merge [OPTIONS] --all\n       git proq merge [OPTIONS] --batch BATCH"
 )]
 pub(crate) struct Merge {
-    /// The lanes
+    /// The lanes [default: the lane of the current folder]
     #[arg(value_name = "LANE", add = ArgValueCompleter::new(owned_lane_names))]
     pub(crate) lanes: Vec<String>,
     /// Every lane that is done

@@ -38,9 +38,9 @@ use crate::cli::terminal::ui::Ui;
 #[command(verbatim_doc_comment)]
 #[command(group = clap::ArgGroup::new("way").args(["agent", "shell", "tool", "continue_resolution", "abort"]))]
 pub(crate) struct Resolve {
-    /// The lane
+    /// The lane [default: the lane of the current folder]
     #[arg(value_name = "LANE", add = ArgValueCompleter::new(owned_lane_names))]
-    pub(crate) lane: String,
+    pub(crate) lane: Option<String>,
     /// Send AGENT at it: a known one or any program on PATH
     #[arg(long, value_name = "AGENT", add = ArgValueCompleter::new(installed_agent_names))]
     pub(crate) agent: Option<String>,
@@ -74,10 +74,10 @@ pub(crate) struct Resolve {
 }
 
 impl Resolve {
-    fn request(&self, method: ResolveMethod) -> ResolveRequest {
+    fn request(&self, lane: &str, method: ResolveMethod) -> ResolveRequest {
         let paths = self.allow.iter().filter_map(|path| RepoPath::from_path(path)).collect();
         let allowance = Allowance { paths, other_files: self.allow_other_changes };
-        ResolveRequest { lane: self.lane.clone(), method, allowance }
+        ResolveRequest { lane: lane.to_owned(), method, allowance }
     }
 
     /// Returns the way to resolve the conflict; none if the flags name none.
@@ -102,11 +102,12 @@ pub(crate) fn run(context: &CommandContext, args: &Resolve) -> CommandResult {
         return show_conflict(context, args);
     };
     let project = context.project_for_write()?;
-    caller::refuse_agent_for_other_lanes(std::slice::from_ref(&args.lane), args.dry_run)?;
+    let names = caller::whole_names(&project, &[caller::lane_or_current(&project, args.lane.as_ref())?]);
+    caller::refuse_agent_for_other_lanes(&names, args.dry_run)?;
     if let ResolveMethod::Agent { run_options, .. } = &method {
         refuse_full_permission(context, &project, run_options)?;
     }
-    let outcome = resolve::plan(&project, args.request(method))?.execute(&project, context)?;
+    let outcome = resolve::plan(&project, args.request(&names[0], method))?.execute(&project, context)?;
     context.show(&outcome, |context, outcome| match outcome {
         ResolveOutcome::Resolved { resolved, .. } => print_resolved(context.ui, resolved),
         ResolveOutcome::Aborted { lane, onto, saved_ref, .. } => {
@@ -142,9 +143,10 @@ fn print_resolved(ui: Ui, resolved: &ResolvedConflict) {
 /// nothing.
 fn show_conflict(context: &CommandContext, args: &Resolve) -> CommandResult {
     let project = context.project()?;
+    let name = caller::lane_or_current(&project, args.lane.as_ref())?;
     let conflict = match args.method(context) {
-        Some(method) => resolve::plan(&project, args.request(method))?.forecast(&project)?,
-        None => resolve::find_conflict(&project, &args.lane)?,
+        Some(method) => resolve::plan(&project, args.request(&name, method))?.forecast(&project)?,
+        None => resolve::find_conflict(&project, &name)?,
     };
     let conflict = RecordedConflict { dry_run: args.dry_run, ..conflict };
     context.show(&conflict, |context, conflict| match args.dry_run {

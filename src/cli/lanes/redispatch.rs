@@ -52,9 +52,10 @@ pub(crate) struct Redispatch {
 
 pub(crate) fn run(context: &CommandContext, args: &Redispatch) -> CommandResult {
     let project = context.project_for_write()?;
-    caller::refuse_agent_for_other_lanes(std::slice::from_ref(&args.lane), args.dry_run)?;
+    let lane = project.find_any_lane(&args.lane)?;
+    caller::refuse_agent_for_other_lanes(std::slice::from_ref(&lane.name), args.dry_run)?;
     let request = RedispatchRequest {
-        lane: project.find_any_lane(&args.lane)?,
+        lane,
         agent: args.agent.clone(),
         options: args.run_args.run_options_with_window(args.tmux),
         set_up: if args.no_setup { SetUpLevel::NoCommands } else { SetUpLevel::Full },

@@ -31,9 +31,9 @@ use crate::cli::runs::{follow_run, run_end};
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Send {
-    /// The lane
+    /// The lane [default: the lane of the current folder, if TEXT has a space or is in FILE]
     #[arg(value_name = "LANE", add = ArgValueCompleter::new(any_lane_names))]
-    pub(crate) lane: String,
+    pub(crate) lane: Option<String>,
     /// What to tell its agent
     #[arg(value_name = "TEXT", conflicts_with = "file", allow_hyphen_values = true)]
     pub(crate) text: Option<String>,
@@ -51,8 +51,21 @@ pub(crate) struct Send {
     pub(crate) dry_run: bool,
 }
 
+impl Send {
+    /// Returns the lane and the text that were given. A single argument that has a space is the text, because
+    /// no lane's name has one.
+    fn lane_and_text(&self) -> (Option<&String>, Option<&String>) {
+        let is_text = |text: &String| text.contains(char::is_whitespace);
+        match (&self.lane, &self.text) {
+            (Some(text), None) if is_text(text) && self.file.is_none() => (None, Some(text)),
+            (lane, text) => (lane.as_ref(), text.as_ref()),
+        }
+    }
+}
+
 pub(crate) fn run(context: &CommandContext, args: &Send) -> CommandResult {
-    let text = argument_or_file(args.text.as_ref(), args.file.as_ref())?;
+    let (name, text) = args.lane_and_text();
+    let text = argument_or_file(text, args.file.as_ref())?;
     if text.as_ref().is_some_and(|text| text.trim().is_empty()) {
         let example = "git proq send LANE \"also handle refunds\"";
         return Err(UsageError::missing("there is nothing to send", example).into());
@@ -60,7 +73,7 @@ pub(crate) fn run(context: &CommandContext, args: &Send) -> CommandResult {
     let example = "git proq send LANE \"it looks like this\" --attach FILE";
     let attachments = attachments_of_text(context, &args.attach, text.as_ref(), example)?;
     let project = context.project_for_write()?;
-    let lane = project.find_any_lane(&args.lane)?;
+    let lane = project.find_any_lane(&caller::lane_or_current(&project, name)?)?;
     caller::refuse_agent_for_other_lanes(std::slice::from_ref(&lane.name), args.dry_run)?;
     let request = SendRequest { lane, text, attachments };
     let plan = send::plan(&project, &request)?;

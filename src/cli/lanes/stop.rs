@@ -27,10 +27,10 @@ use crate::cli::runs::run_end;
 ///     git proq stop payments
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
-#[command(override_usage = "git proq stop [OPTIONS] LANE...\n       git proq stop [OPTIONS] --all")]
+#[command(override_usage = "git proq stop [OPTIONS] [LANE]...\n       git proq stop [OPTIONS] --all")]
 pub(crate) struct Stop {
-    /// The lanes whose agents are to end
-    #[arg(value_name = "LANE", required_unless_present = "all", add = ArgValueCompleter::new(any_lane_names))]
+    /// The lanes whose agents are to end [default: the lane of the current folder]
+    #[arg(value_name = "LANE", add = ArgValueCompleter::new(any_lane_names))]
     pub(crate) lanes: Vec<String>,
     /// Every lane whose agent runs
     #[arg(long, conflicts_with = "lanes")]
@@ -45,7 +45,11 @@ pub(crate) struct Stop {
 
 pub(crate) fn run(context: &CommandContext, args: &Stop) -> CommandResult {
     let project = context.project_for_write()?;
-    let named = args.lanes.iter().map(|name| project.find_any_lane(name)).collect::<Result<Vec<_>, _>>()?;
+    let given = match args.lanes.as_slice() {
+        [] if !args.all => &[caller::lane_or_current(&project, None)?],
+        given => given,
+    };
+    let named = given.iter().map(|name| project.find_any_lane(name)).collect::<Result<Vec<_>, _>>()?;
     let names: Vec<_> = named.iter().map(|lane| &lane.name).collect();
     caller::refuse_agent_for_other_lanes(&names, args.dry_run)?;
     let lanes = if args.all { None } else { Some(named) };

@@ -25,9 +25,9 @@ use crate::cli::invocation::context::{CommandContext, CommandResult};
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct SyncArgs {
-    /// The lane
+    /// The lane [default: the lane of the current folder]
     #[arg(value_name = "LANE", add = ArgValueCompleter::new(owned_lane_names))]
-    pub(crate) lane: String,
+    pub(crate) lane: Option<String>,
     /// Replace files that were changed in the lane, too
     #[arg(long)]
     pub(crate) force: bool,
@@ -52,8 +52,9 @@ struct SyncOutput<'a> {
 
 pub(crate) fn run(context: &CommandContext, args: &SyncArgs) -> CommandResult {
     let project = context.project_for_write()?;
-    caller::refuse_agent_for_other_lanes(std::slice::from_ref(&args.lane), args.dry_run)?;
-    let (lane, lock) = project.lock_idle_lane(&project.find_lane(&args.lane)?.name)?;
+    let name = caller::whole_names(&project, &[caller::lane_or_current(&project, args.lane.as_ref())?]);
+    caller::refuse_agent_for_other_lanes(&name, args.dry_run)?;
+    let (lane, lock) = project.lock_idle_lane(&project.find_lane(&name[0])?.name)?;
     let plan = sync_files::plan(&project, &lane)?;
     if !args.dry_run && !plan.is_up_to_date(args.force) {
         sync_files::sync(&project, &lane, &lock, &plan, args.force)?;

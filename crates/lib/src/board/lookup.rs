@@ -4,11 +4,10 @@ use std::path::PathBuf;
 
 use proq_store::records::lane::AnyLane;
 
-use crate::lane;
 use crate::lane::{Error, Project};
 
-/// Finds a lane, a removed lane by `name@N`, or the newest lane of a batch's task. Returns its record and the
-/// folder of its records.
+/// Finds a lane, a removed lane by `name@N`, or the newest lane of a batch's task, or else a lane by the beginning
+/// of its name. Returns its record and the folder of its records.
 ///
 /// # Errors
 /// Fails when `name` names no lane and no task, and when records cannot be read.
@@ -16,11 +15,12 @@ pub fn find_lane_or_task_lane(project: &Project, name: &str) -> Result<(AnyLane,
     if let Some((dir, lane)) = project.past_lane(name)? {
         return Ok((lane, dir));
     }
-    let lane = match project.find_any_lane(name) {
-        Err(e @ lane::Error::UnknownLane { .. }) => {
-            return find_newest_lane_of_task(project, name)?.ok_or(e);
-        }
-        lane => lane?,
+    let lane = match project.lane_with_exact_name(name)? {
+        Some(lane) => lane,
+        None => match find_newest_lane_of_task(project, name)? {
+            Some(found) => return Ok(found),
+            None => project.find_any_lane(name)?,
+        },
     };
     let dir = project.store.layout().lane(&lane.name);
     Ok((lane, dir))

@@ -14,6 +14,7 @@ use proq_store::base::operation_number::OperationNumber;
 use proq_store::records::lane::LanePurpose;
 
 use super::broken_lane_error::BrokenLane;
+use super::lane_lookup_error::LaneLookupError;
 use super::location_error::LocationError;
 use super::removed_lane::RemovedLane;
 use super::set_up_error::SetUpError;
@@ -84,6 +85,9 @@ pub enum Error {
         /// Name of an existing lane with a similar name.
         similar: Option<LaneName>,
     },
+    /// The given text names no present lane, and the reason is known.
+    #[error(transparent)]
+    Lookup(#[from] LaneLookupError),
     /// The command needs a branch, and the lane has none.
     #[error("cannot use lane '{name}': it has no branch; it is {}", purpose_phrase(*purpose))]
     #[exit(Usage)]

@@ -2,6 +2,7 @@
 
 pub mod broken_lane_error;
 pub mod error;
+pub mod lane_lookup_error;
 pub mod location_error;
 pub mod removed_lane;
 pub mod set_up_error;

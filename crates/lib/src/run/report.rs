@@ -125,7 +125,7 @@ fn find_lane_at(
     }
     // A read-only agent has no worktree, and there may be many in one. Only its environment identifies it,
     // while its run lasts.
-    let reader = claimed.and_then(|name| project.find_any_lane(name).ok());
+    let reader = claimed.and_then(|name| project.lane_with_exact_name(name).ok().flatten());
     let reader = reader.filter(|lane| lane.purpose().is_some() && is_here(&lane.path));
     Ok(match reader {
         Some(lane) if effective_state(project, &lane)?.0.is_busy() => {

@@ -11,6 +11,7 @@ use proq_store::locks::lock::{LockGuard, LockName};
 use proq_store::paths::layout::Layout;
 use proq_store::records::lane::{AnyLane, LandingInfo, LaneKind, LaneRecord};
 
+use crate::errors::lane_lookup_error::LaneLookupError;
 use crate::errors::removed_lane::RemovedLane;
 use crate::lane::{Error, Project};
 
@@ -74,20 +75,51 @@ impl Project {
         self.load_lane(name, name.as_str())
     }
 
-    /// Returns the lane that a user named by its name or branch, which must have a branch to land.
+    /// Returns the lane that a user named, as [`Project::find_any_lane`] does, which must have a branch to land.
     ///
     /// # Errors
-    /// [`Error::UnknownLane`], and [`Error::NoLaneBranch`] for a lane without its own branch.
+    /// [`Error::UnknownLane`], [`LaneLookupError::Ambiguous`], and [`Error::NoLaneBranch`] for a lane without its own
+    /// branch.
     pub fn find_lane(&self, name_or_branch: &str) -> Result<LaneRecord, Error> {
         require_branch(self.find_any_lane(name_or_branch)?)
     }
 
-    /// Returns the lane that a user named by its name or branch, of any kind.
+    /// Returns the lane that a user named: by its name or branch, or else by the beginning of its name, if no
+    /// other name begins so. Capitals count as small letters. The whole name of a removed lane is the beginning of
+    /// no other.
     ///
     /// # Errors
-    /// [`Error::UnknownLane`].
+    /// [`Error::UnknownLane`], and [`LaneLookupError::Ambiguous`] for the beginning of two names.
     pub fn find_any_lane(&self, name_or_branch: &str) -> Result<AnyLane, Error> {
-        self.load_lane(&self.lane_name(name_or_branch)?, name_or_branch)
+        if let Some(lane) = self.lane_with_exact_name(name_or_branch)? {
+            return Ok(lane);
+        }
+        let prefix = self.without_branch_prefix(name_or_branch).to_lowercase();
+        // Otherwise a command that is repeated after its lane has landed could change another lane.
+        if self.last_removed_lane(&prefix).is_some() {
+            return Err(self.unknown_lane(name_or_branch)?);
+        }
+        let mut matching = self.load_lanes(&|_| {})?;
+        matching.retain(|lane| !prefix.is_empty() && lane.name.as_str().starts_with(&prefix));
+        match matching.len() {
+            1 => Ok(matching.remove(0)),
+            0 => Err(self.unknown_lane(name_or_branch)?),
+            _ => {
+                let lanes = matching.into_iter().map(|lane| lane.name).collect();
+                Err(LaneLookupError::Ambiguous { name: name_or_branch.to_owned(), lanes }.into())
+            }
+        }
+    }
+
+    /// Returns the lane with this whole name or branch, of any kind; none when there is no such lane.
+    ///
+    /// # Errors
+    /// Fails when the record cannot be read.
+    pub fn lane_with_exact_name(&self, name_or_branch: &str) -> Result<Option<AnyLane>, Error> {
+        let folded_name = self.without_branch_prefix(name_or_branch).to_lowercase();
+        let Ok(name) = LaneName::parse(&folded_name) else { return Ok(None) };
+        let record = self.store.load_record(&self.store.layout().lane_record(&name))?;
+        Ok(record.map(|lane| self.with_current_location(lane)))
     }
 
     /// Loads the record of a lane; `given_text` names it in an error.
@@ -111,8 +143,8 @@ impl Project {
 
     /// Returns the error for a name or branch that no lane has.
     fn unknown_lane(&self, name_or_branch: &str) -> Result<Error, Error> {
-        let name = self.without_branch_prefix(name_or_branch);
-        let (similar, removed) = (self.similar_name(name)?, self.last_removed_lane(name).map(Box::new));
+        let name = self.without_branch_prefix(name_or_branch).to_lowercase();
+        let (similar, removed) = (self.similar_name(&name)?, self.last_removed_lane(&name).map(Box::new));
         Ok(Error::UnknownLane {
             name: name_or_branch.chars().take(80).collect(),
             may_be_group: false,

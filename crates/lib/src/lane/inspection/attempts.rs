@@ -27,7 +27,7 @@ pub fn attempts_of_group(project: &Project, group: &str) -> Result<Vec<LaneRecor
 }
 
 /// Returns the lanes with these names. A name that no lane has stands for all attempts of the group with that
-/// name. Each lane appears once, in the order of the names.
+/// name, or else for the one lane whose name begins so. Each lane appears once, in the order of the names.
 ///
 /// # Errors
 /// [`Error::UnknownLane`] when a name is neither a lane nor a group.
@@ -45,7 +45,18 @@ pub fn any_lanes_by_name(project: &Project, names: &[String]) -> Result<Vec<AnyL
     resolve_names(names, |name| project.find_any_lane(name), find_attempts)
 }
 
-/// Returns the lanes that `names` stand for, each once, in order: a lane, or else all attempts of a group.
+/// Returns the error for a name that neither a lane nor a group has. Other errors are returned unchanged.
+fn or_no_such_group(error: Error) -> Error {
+    match error {
+        Error::UnknownLane { name, removed, similar, .. } => {
+            Error::UnknownLane { name, may_be_group: true, removed, similar }
+        }
+        other => other,
+    }
+}
+
+/// Returns the lanes that `names` stand for, each once, in order. The whole name of a lane comes before that of a
+/// group, and that before the beginning of a lane's name.
 fn resolve_names<P>(
     names: &[String],
     find_lane: impl Fn(&str) -> Result<LaneRecord<P>, Error>,
@@ -54,15 +65,11 @@ fn resolve_names<P>(
     let mut out: Vec<LaneRecord<P>> = Vec::new();
     for name in names {
         let mut found = match find_lane(name) {
-            Ok(lane) => vec![lane],
-            Err(unknown_name) => {
-                Some(find_attempts(name)?).filter(|all| !all.is_empty()).ok_or(match unknown_name {
-                    Error::UnknownLane { name, removed, similar, .. } => {
-                        Error::UnknownLane { name, may_be_group: true, removed, similar }
-                    }
-                    other => other,
-                })?
-            }
+            Ok(lane) if lane.name == name.as_str() => vec![lane],
+            lane => match find_attempts(name)? {
+                attempts if attempts.is_empty() => vec![lane.map_err(or_no_such_group)?],
+                attempts => attempts,
+            },
         };
         found.retain(|lane| out.iter().all(|known| known.name != lane.name));
         out.extend(found);

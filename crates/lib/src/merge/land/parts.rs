@@ -55,7 +55,7 @@ pub(crate) fn land_parts(
     let mut verifier = Verifier::new(project, &landing)?;
     verifier.runs.emits_events = true;
     let only_lane = match names.as_slice() {
-        [name] => project.find_lane(name).ok(),
+        [name] => project.lane_name(name).and_then(|name| project.lane(&name)).ok(),
         _ => None,
     };
     let onto = Some(parts_request.onto);

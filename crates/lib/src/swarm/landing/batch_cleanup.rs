@@ -11,7 +11,7 @@ use proq_store::locks::lock::LockName;
 use proq_store::records::lane::LaneRecord;
 use serde::Serialize;
 
-use super::batch_landing::{find_landed_branch, landing_hint, landing_lane_name, last_known_tip};
+use super::batch_landing::{find_landed_branch, find_landing_lane, landing_hint, last_known_tip};
 use crate::lane;
 use crate::lane::Project;
 use crate::lane::inspection::evidence;
@@ -79,7 +79,7 @@ pub fn clean_up(
     let lock = project.store.locks().try_acquire(&LockName::Batch(id.clone()))?;
     let _lock = lock.ok_or_else(|| still_running(false))?;
     let mut lanes: Vec<LaneRecord> = batch_lanes(project, id)?.into_iter().map(|(_, lane)| lane).collect();
-    lanes.extend(project.find_lane(&landing_lane_name(id)).ok());
+    lanes.extend(find_landing_lane(project, id).ok());
     for lane in &lanes {
         if effective_state(project, lane)?.0.is_busy() {
             return Err(still_running(true).into());

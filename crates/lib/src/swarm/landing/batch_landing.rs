@@ -39,6 +39,14 @@ pub(crate) fn landing_lane_name(id: &BatchId) -> String {
     format!("{LANDING_LANE_PREFIX}{id}")
 }
 
+/// Returns the landing lane of a batch.
+///
+/// # Errors
+/// [`lane::Error::UnknownLane`] when there is none.
+pub(crate) fn find_landing_lane(project: &Project, id: &BatchId) -> Result<LaneRecord, lane::Error> {
+    project.lane(&project.lane_name(&landing_lane_name(id))?)
+}
+
 /// Returns the landing lane of a batch: it contains everything that has landed on the batch's own branch so
 /// far, and lands on the batch's base. It is created if it does not exist; the second value is whether it
 /// was. As an ordinary lane, it is verified, landed and, where it conflicts, resolved like any other.
@@ -47,14 +55,13 @@ pub(crate) fn landing_lane_name(id: &BatchId) -> String {
 /// [`BatchError::NothingToLand`].
 pub fn open_landing_lane(project: &Project, batch: &BatchRecord) -> Result<(LaneRecord, bool), Error> {
     let tip = tip_to_land(project, batch)?;
-    let (lane, is_new) = match project.find_lane(&landing_lane_name(&batch.id)) {
+    let (lane, is_new) = match find_landing_lane(project, &batch.id) {
         Ok(lane) => (advance_landing_lane(project, batch, lane, tip)?, false),
         Err(lane::Error::UnknownLane { .. }) => match create_landing_lane(project, batch, tip) {
             // Another process creates the same landing lane and was faster.
-            Err(Error::Lane(e)) if e.is_taken() => (
-                advance_landing_lane(project, batch, project.find_lane(&landing_lane_name(&batch.id))?, tip)?,
-                false,
-            ),
+            Err(Error::Lane(e)) if e.is_taken() => {
+                (advance_landing_lane(project, batch, find_landing_lane(project, &batch.id)?, tip)?, false)
+            }
             created => (created?, true),
         },
         Err(e) => return Err(e.into()),
@@ -85,7 +92,7 @@ pub struct LandingLaneForecast {
 /// The errors of [`open_landing_lane`].
 pub fn forecast_landing_lane(project: &Project, batch: &BatchRecord) -> Result<LandingLaneForecast, Error> {
     let tip = tip_to_land(project, batch)?;
-    let lane = match project.find_lane(&landing_lane_name(&batch.id)) {
+    let lane = match find_landing_lane(project, &batch.id) {
         Ok(lane) if !is_behind(&project.repo, batch, &lane, tip)? => {
             return Ok(LandingLaneForecast { lane, is_up_to_date: true });
         }
@@ -395,7 +402,7 @@ fn find_branch_with(
 /// Returns the landings of a batch's landing lane, on any branch.
 fn list_landings(project: &Project, id: &BatchId) -> Vec<LandingInfo> {
     let past = project.past_owned_lanes().into_iter().map(|(_, lane)| lane);
-    landings_of(id, &past.chain(project.find_lane(&landing_lane_name(id))).collect::<Vec<_>>())
+    landings_of(id, &past.chain(find_landing_lane(project, id)).collect::<Vec<_>>())
 }
 
 /// Returns the landings of a batch's landing lane among `lanes`.
