@@ -27,6 +27,43 @@ fn title_is_one_line_and_can_be_undone() {
 }
 
 #[test]
+fn scope_checks_and_base_are_edited_and_undone() {
+    let sandbox = Sandbox::new();
+    sandbox.git(&["branch", "develop"]);
+    sandbox.lane_with_commit("pay", "echo pay > pay");
+    let out =
+        sandbox.proq(&["edit", "pay", "--scope", "src/**", "--check", "true", "--check", "test -f pay"]);
+    assert_eq!(out.ok(), "set the scope of pay to src/**\nset the checks of pay to true, test -f pay\n");
+    let _ = sandbox.proq(&["edit", "pay", "--check", ""]).ok();
+    let record = || std::fs::read_to_string(sandbox.repo.join(".git/proq/lanes/pay/lane.toml")).unwrap();
+    assert!(!record().contains("checks") && record().contains("src/**"), "{}", record());
+    let _ = sandbox.proq(&["undo"]).ok();
+    assert!(record().contains("test -f pay"), "{}", record());
+    let planned = sandbox.proq(&["edit", "pay", "--base", "develop", "--dry-run", "--json"]).json();
+    assert_eq!((&planned["base"], &planned["dry_run"]), (&"develop".into(), &true.into()));
+    for bad in ["nope", "proq/pay"] {
+        let _ = sandbox.proq(&["edit", "pay", "--base", bad]).fails(1);
+    }
+    assert_eq!(sandbox.row("pay")["base"], "main");
+    let _ = sandbox.proq(&["edit", "pay", "--base", "develop"]).ok();
+    let _ = sandbox.proq(&["merge", "pay"]).ok();
+    assert_eq!(sandbox.git(&["show", "develop:pay"]), "pay");
+    assert_eq!(sandbox.git(&["ls-tree", "--name-only", "main", "pay"]), "");
+}
+
+#[test]
+fn agent_may_not_edit_what_its_own_work_must_pass() {
+    let sandbox = Sandbox::new();
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "pay", "--check", "false"]).ok();
+    for flags in [["--check", "true"], ["--base", "main"]] {
+        let mut command =
+            sandbox.proq_command(&sandbox.lane_path("pay"), &["edit", "pay", flags[0], flags[1]]);
+        command.env("PROQ_LANE", "pay").env("PROQ_ATTEMPT", "1");
+        let _ = sandbox.output(command).fails(1);
+    }
+}
+
+#[test]
 fn title_edited_during_a_run_is_kept() {
     let sandbox = Sandbox::new();
     sandbox.pipe("go");
