@@ -3,6 +3,7 @@
 
 mod commit_graph;
 mod config;
+mod config_commands;
 mod demo;
 mod discovery;
 mod doctor;
@@ -19,4 +20,6 @@ mod missing_index;
 mod ownership;
 mod ref_policy;
 mod shared_repository;
+mod shell_init;
+mod status;
 mod symbolic_branches;

@@ -6,7 +6,10 @@ use proq_test_kit::conflict::hint_commands;
 #[test]
 fn shows_state_run_and_task_of_lane() {
     let sandbox = Sandbox::new();
-    sandbox.program("robot", "echo one; echo 1 > one; git add one; git commit -qm 'Add one'; echo 2 > two; exit 3");
+    sandbox.program(
+        "robot",
+        "echo one; echo 1 > one; git add one; git commit -qm 'Add one'; echo 2 > two; exit 3",
+    );
     let _ = sandbox.proq(&["spawn", "--wait", "-n", "x", "robot", "# Do one\n\nand two"]).fails(4);
     insta::assert_snapshot!(sandbox.proq(&["show", "x"]).to_text(), @r#"
     lane       x
@@ -156,7 +159,16 @@ fn suggests_similar_lane_name() {
 #[test]
 fn diff_starts_at_fork_point_with_uncommitted_work() {
     let sandbox = Sandbox::new();
-    let _ = sandbox.proq(&["spawn", "--wait", "-n", "x", "--", "sh", "-c", "echo 1 > one; git add one; git commit -qm one; echo lane >> a.txt; exit 1"]);
+    let _ = sandbox.proq(&[
+        "spawn",
+        "--wait",
+        "-n",
+        "x",
+        "--",
+        "sh",
+        "-c",
+        "echo 1 > one; git add one; git commit -qm one; echo lane >> a.txt; exit 1",
+    ]);
     sandbox.write("main.txt", "");
     sandbox.commit_all("main moved");
     insta::assert_snapshot!(sandbox.proq(&["diff", "x"]).to_text(), @r"
@@ -201,7 +213,8 @@ fn json_lists_what_needs_a_person() {
     let _ = sandbox.proq(&["spawn", "--wait", "-n", "x", "--", "false"]).fails(4);
     sandbox.run_lane("fine", "echo 1 > fine");
     let list = sandbox.proq(&["list", "--json"]).json();
-    let row = |name: &str| list["lanes"].as_array().unwrap().iter().find(|lane| lane["name"] == name).unwrap();
+    let row =
+        |name: &str| list["lanes"].as_array().unwrap().iter().find(|lane| lane["name"] == name).unwrap();
     let case = &row("x")["attention"][0];
     assert_eq!((&case["kind"], &case["command"]), (&"failed".into(), &"git proq show x".into()));
     assert_eq!(row("fine").get("attention"), None);

@@ -86,7 +86,7 @@ fn landing_the_batch_lane_ticks_boxes_too() {
     assert!(out.stderr.contains("noted in the plan, by commit "), "{}", out.stderr);
     let expected = ROADMAP.replacen("- [ ] Table", "- [x] Table", 1).replace("- [ ] Form", "- [x] Form");
     assert_eq!(sandbox.read("ROADMAP.md"), expected);
-    let status = sandbox.proq(&["status"]).to_text();
+    let status = sandbox.proq(&["batch", "status"]).to_text();
     assert!(status.contains("; all of that is on main\n") && !status.contains("land it on"), "{status}");
     sandbox.assert_healthy();
 }

@@ -93,7 +93,7 @@ fn names_unlanded_batch_after_pause_and_abort() {
 fn resume_takes_over_running_agents() {
     let sandbox = start_waiting_batch();
     kill_scheduler(&sandbox);
-    let status = sandbox.proq(&["status"]).ok();
+    let status = sandbox.proq(&["batch", "status"]).ok();
     assert!(status.contains("interrupted: "), "{status}");
     let message = sandbox.proq(&["swarm", "plan.toml"]).fails(1);
     assert!(message.contains("is not over (interrupted); nothing was started"), "{message}");
@@ -369,7 +369,7 @@ fn batch_with_stopped_task() -> Sandbox {
 fn status_hint_retries_stopped_task() {
     let sandbox = batch_with_stopped_task();
     let command = "git proq resume 20260102-030405 --retry one";
-    for output in [sandbox.proq(&["status"]), sandbox.proq(&["resume", "20260102-030405"])] {
+    for output in [sandbox.proq(&["batch", "status"]), sandbox.proq(&["resume", "20260102-030405"])] {
         assert!(output.stderr.contains(&format!("hint: try it again: {command}\n")), "{}", output.to_text());
     }
     let out = sandbox.proq(&command.split(' ').skip(2).collect::<Vec<_>>());
@@ -383,7 +383,7 @@ fn status_hint_retries_stopped_task() {
 /// Resumes a batch by the command that `status` names, and asserts that the second task builds on `files`.
 #[track_caller]
 fn assert_resumes_with(sandbox: &Sandbox, files: &[&str]) {
-    let status = sandbox.proq(&["status"]).to_text();
+    let status = sandbox.proq(&["batch", "status"]).to_text();
     assert!(status.contains("hint: go on with it: git proq resume 20260102-030405\n"), "{status}");
     assert!(status.contains("repaired since; it is merged when the batch resumes"), "{status}");
     let out = sandbox.proq(&["resume"]);

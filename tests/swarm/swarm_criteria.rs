@@ -142,7 +142,7 @@ fn resumes_criteria_checks_after_kill() {
             !scheduler_is_running(&sandbox) && text.contains("its criteria are being checked")
         });
         if point == "criteria.asked" {
-            let shown = sandbox.proq(&["status"]).to_text();
+            let shown = sandbox.proq(&["batch", "status"]).to_text();
             assert!(shown.contains("2 of 3 criteria checked\n"), "{shown}");
             assert!(shown.contains(&format!("check its criteria: git proq resume {ID}")), "{shown}");
         }

@@ -78,7 +78,7 @@ fn task_folders_continue_after_scheduler_is_killed() {
     assert_eq!(out.code, 0, "{}", out.stderr);
     wait_until("half of the third one", || task_status(&sandbox, "pay/PAY-3")["boxes"]["done"] == 1);
     assert_eq!(task_status(&sandbox, "pay/PAY-3")["boxes"]["of"], 2);
-    let status = sandbox.proq(&["status"]).ok();
+    let status = sandbox.proq(&["batch", "status"]).ok();
     assert!(status.contains("running 1/2"), "{status}");
     kill_scheduler(&sandbox);
     sandbox.write_pipe("go");

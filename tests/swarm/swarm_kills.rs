@@ -226,7 +226,7 @@ fn repeatedly_killed_scheduler_loses_and_repeats_nothing() {
     println!("killed {} times in {:?}", stress.kills, started.elapsed());
     if !stress.batch_is_over() {
         let _ = stress.sandbox.proq(&["resume", "--detach"]).ok();
-        let status = || stress.sandbox.proq(&["status"]).stdout;
+        let status = || stress.sandbox.proq(&["batch", "status"]).stdout;
         wait_within(WAIT_LIMIT * 2, status, || (!stress.is_held()).then_some(()));
     }
     assert!(stress.kills > KILLS / 2, "it was over after {} kills", stress.kills);

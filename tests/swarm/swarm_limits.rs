@@ -40,7 +40,7 @@ fn batch_pauses_at_its_budget_and_resumes_with_more() {
     assert_eq!(out.code, 1, "{}{}", out.stdout, out.stderr);
     // Both commands print the hint that helps.
     let hint = format!("hint: raise its budget: git proq resume {ID} --budget 1\n");
-    for output in [out.stderr, sandbox.proq(&["status"]).stderr] {
+    for output in [out.stderr, sandbox.proq(&["batch", "status"]).stderr] {
         assert!(output.contains(&hint) && !output.contains(&format!("git proq resume {ID}\n")), "{output}");
     }
     let mut runs = recorded_runs(&sandbox);

@@ -231,7 +231,7 @@ fn unresolved_conflict_pauses_batch_until_resolved() {
     assert!(out.stdout.contains("cannot land: 1 of 3 tasks landed"), "{}", out.stdout);
     let conflicting = if task_status(&sandbox, "x")["state"] == "conflict" { "x" } else { "y" };
     let lane = task_status(&sandbox, conflicting)["lane"].as_str().unwrap().to_owned();
-    for hints in [&out.stderr, &sandbox.proq(&["status"]).stderr] {
+    for hints in [&out.stderr, &sandbox.proq(&["batch", "status"]).stderr] {
         let hint = format!("hint: resolve its conflict: git proq resolve {lane}\n");
         assert!(hints.contains(&hint) && hints.contains(": git proq resume 20260102-030405\n"), "{hints}");
     }
@@ -239,7 +239,7 @@ fn unresolved_conflict_pauses_batch_until_resolved() {
     let out = sandbox.proq(&["resume"]);
     assert_eq!(out.code, 3, "{}{}", out.stdout, out.stderr);
     // The batch is finished then, the same hints are printed, and no event is repeated.
-    let hints = sandbox.proq(&["status"]).stderr;
+    let hints = sandbox.proq(&["batch", "status"]).stderr;
     let hint = format!(
         "hint: resolve its conflict, then run git proq resume 20260102-030405: git proq resolve {lane}\n"
     );
@@ -250,7 +250,7 @@ fn unresolved_conflict_pauses_batch_until_resolved() {
     sandbox.program("solver", SOLVE_SCRIPT);
     let _ = sandbox.proq(&["resolve", &lane, "--agent", "solver"]).ok();
     // No conflict is left to resolve.
-    let hints = sandbox.proq(&["status"]).stderr;
+    let hints = sandbox.proq(&["batch", "status"]).stderr;
     assert!(hints.contains("hint: go on with it: git proq resume 20260102-030405\n"), "{hints}");
     assert!(!hints.contains("git proq resolve"), "{hints}");
     let out = sandbox.proq(&["resume"]);
@@ -269,7 +269,7 @@ fn status_drops_resolve_hint_after_manual_resolution() {
     sandbox.program("solver", SOLVE_SCRIPT);
     let _ = sandbox.proq(&["resolve", &lane, "--agent", "solver"]).ok();
     let assert_hints = || {
-        let hints = sandbox.proq(&["status"]).stderr;
+        let hints = sandbox.proq(&["batch", "status"]).stderr;
         assert!(hints.contains("hint: go on with it: git proq resume 20260102-030405\n"), "{hints}");
         assert!(!hints.contains("git proq resolve"), "{hints}");
     };

@@ -78,7 +78,7 @@ fn landing_refused_by_hook_is_noticed_when_done_by_hand() {
     assert!(message.contains(&format!("landed evil on proq/batch-{BATCH}")), "{message}");
     std::fs::remove_file(sandbox.repo.join(".git/hooks/pre-merge-commit")).unwrap();
     wait_until("its end", || !scheduler_is_running(&sandbox));
-    assert!(all_landed(&sandbox), "{}", sandbox.proq(&["status"]).to_text());
+    assert!(all_landed(&sandbox), "{}", sandbox.proq(&["batch", "status"]).to_text());
     assert_eq!(recorded_runs(&sandbox).len(), 3);
     sandbox.assert_healthy();
 }
@@ -93,7 +93,7 @@ fn waiting_landing_can_be_aborted_and_resumed() {
     std::fs::remove_file(sandbox.repo.join(".git/hooks/pre-merge-commit")).unwrap();
     let out = sandbox.proq(&["resume"]);
     assert_eq!(out.code, 0, "{}{}", out.stdout, out.stderr);
-    assert!(all_landed(&sandbox), "{}", sandbox.proq(&["status"]).to_text());
+    assert!(all_landed(&sandbox), "{}", sandbox.proq(&["batch", "status"]).to_text());
     assert_eq!(recorded_runs(&sandbox).len(), 3);
 }
 
@@ -155,7 +155,7 @@ fn batch_with_failed_check() -> Sandbox {
 fn assert_resumes_to_completion(sandbox: &Sandbox) {
     let out = sandbox.proq(&["resume", BATCH]);
     assert_eq!(out.code, 0, "{}{}", out.stdout, out.stderr);
-    assert!(all_landed(sandbox), "{}", sandbox.proq(&["status"]).to_text());
+    assert!(all_landed(sandbox), "{}", sandbox.proq(&["batch", "status"]).to_text());
     assert_eq!(recorded_runs(sandbox).len(), 3, "nothing was run again");
     sandbox.assert_healthy();
 }
@@ -220,7 +220,7 @@ fn status_counts_running_landed_and_earlier_tasks() {
     );
     sandbox.write_pipe("go");
     wait_until("its end", || !scheduler_is_running(&sandbox));
-    let shown = sandbox.proq(&["status"]).ok();
+    let shown = sandbox.proq(&["batch", "status"]).ok();
     assert!(shown.contains("3 of 4 tasks landed, 1 done before"), "{shown}");
     let shown = sandbox.proq(&["report"]).ok();
     assert!(shown.contains("3 of 4 tasks; 1 done before"), "{shown}");

@@ -57,10 +57,10 @@ fn assert_complete(sandbox: &Sandbox, runs: &[&str]) {
 #[test]
 fn undone_task_lands_again_before_dependent_task() {
     let sandbox = aborted_batch();
-    let status = sandbox.proq(&["status"]).to_text();
+    let status = sandbox.proq(&["batch", "status"]).to_text();
     assert!(status.contains("1 of 2 tasks landed"), "{status}");
     restore_operation(&sandbox, "1");
-    let status = sandbox.proq(&["status"]).to_text();
+    let status = sandbox.proq(&["batch", "status"]).to_text();
     assert!(status.contains("aborted: 0 of 2 tasks landed, 2 left over"), "{status}");
     assert!(status.contains("its merge was undone"), "{status}");
     assert!(status.contains(&format!("hint: go on with it: git proq resume {ID}\n")), "{status}");
@@ -113,7 +113,7 @@ fn complete_batch_resumes_after_undone_landings() {
     let sandbox = repo_with_plan(TWO_TASK_PLAN);
     let _ = sandbox.proq(&["swarm", "plan.toml", "-q"]).ok();
     let _ = sandbox.proq(&["op", "restore", "1", "--force"]).ok();
-    let status = sandbox.proq(&["status"]).to_text();
+    let status = sandbox.proq(&["batch", "status"]).to_text();
     assert!(status.contains("interrupted: 0 of 2 tasks landed"), "{status}");
     assert!(status.contains(&format!("hint: go on with it: git proq resume {ID}\n")), "{status}");
     let out = sandbox.proq(&["resume"]);
@@ -145,7 +145,7 @@ fn killed_batch_does_not_build_on_undone_landing() {
     super::swarm_control::kill_scheduler(&sandbox);
     let _ = sandbox.proq(&["stop", "two"]).ok();
     restore_operation(&sandbox, "1");
-    let status = sandbox.proq(&["status"]).to_text();
+    let status = sandbox.proq(&["batch", "status"]).to_text();
     assert!(status.contains("interrupted: 0 of 2 tasks landed"), "{status}");
     let out = sandbox.proq(&["resume"]);
     assert!(out.stderr.contains("one: its merge was undone; it lands again\n"), "{}", out.to_text());

@@ -84,6 +84,8 @@ commands! {
     Spawn(lanes::spawn_args::Spawn) => lanes::spawn::run(context, &args),
     Run(lanes::run::Run) => lanes::run::run(context, &args),
     Send(lanes::send::Send) => lanes::send::run(context, &args),
+    Open(lanes::open::Open) => lanes::open::run(context, &args),
+    #[command(hide = true)]
     Attach(lanes::attach::Attach) => lanes::attach::run(context, &args),
     Wait(lanes::wait::Wait) => lanes::wait::run(context, &args),
     Edit(lanes::edit::Edit) => lanes::edit::run(context, &args),
@@ -99,6 +101,7 @@ commands! {
     Matrix(inspect::matrix::Matrix) => inspect::matrix::run(context, &args),
     Compare(inspect::compare::Compare) => inspect::compare::run(context, &args),
     Events(inspect::events::Events) => inspect::events::run(context, &args),
+    Statusline(inspect::statusline::StatuslineArgs) => inspect::statusline::run(context, &args),
     Merge(land::merge_args::Merge) => land::merge::run(context, &args),
     Pick(land::pick::Pick) => land::pick::run(context, &args),
     Queue(land::queue::Queue) => land::queue::run(context, &args),
@@ -106,12 +109,18 @@ commands! {
     Plan(plans::plan_args::PlanArgs) => plans::plan::run(context, &args),
     Deps(plans::deps::Deps) => plans::deps::run(context, &args),
     Swarm(plans::swarm_args::Swarm) => plans::swarm::run(context, &args),
+    Batch(plans::batch::BatchArgs) => plans::batch::run(context, args),
     Status(plans::status::Status) => plans::status::run(context, &args),
+    #[command(hide = true)]
     Report(plans::report_batch::Report) => plans::report_batch::run(context, &args),
+    #[command(hide = true)]
     Pause(plans::control::Pause) => plans::control::pause(context, &args),
+    #[command(hide = true)]
     Resume(plans::control::Resume) => plans::control::resume(context, &args),
+    #[command(hide = true)]
     Abort(plans::control::Abort) => plans::control::abort(context, &args),
     Undo(safety::undo::Undo) => safety::undo::run(context, &args),
+    Redo(safety::undo::Redo) => safety::undo::redo(context, &args),
     Op(safety::op::Op) => safety::op::run(context, &args),
     Snap(safety::snap::Snap) => safety::snap::run(context, &args),
     Doctor(safety::doctor::Doctor) => safety::doctor::run(context, &args),
@@ -127,6 +136,8 @@ commands! {
     Sync(set_up::sync::SyncArgs) => set_up::sync::run(context, &args),
     Setup(set_up::setup::Setup) => set_up::setup::run(context, &args, grammar()),
     Completions(set_up::completions::CompletionsArgs) => set_up::completions::run(context, &args),
+    #[command(name = "shell-init")]
+    ShellInit(set_up::shell_init::ShellInit) => set_up::shell_init::run(context, &args),
     Man(set_up::man::Man) => set_up::man::run(context, &args, grammar()),
     Demo(set_up::demo::Demo) => set_up::demo::run(context, &args),
     #[command(name = "_supervise", hide = true)]

@@ -9,8 +9,7 @@ use proq_lib::ops::preview;
 use proq_lib::ops::preview::{PreviewChange, PreviewOutcome, PreviewRequest};
 use proq_lib::preview::enter::EnterResult;
 use proq_lib::preview::leave::LeaveResult;
-use proq_lib::preview::main_checkout;
-use proq_lib::preview::main_checkout::PreviewStatus;
+use proq_lib::preview::main_checkout::{PreviewStatus, preview_status};
 use proq_lib::preview::plan::PreviewPlan;
 use proq_lib::preview::refresh::RefreshResult;
 use proq_lib::snapshot::snap_restore;
@@ -41,7 +40,7 @@ use crate::cli::terminal::ui::Ui;
     override_usage = "git proq preview [OPTIONS] [LANE]\n       git proq preview [OPTIONS] --back\n       git proq preview [OPTIONS] --refresh"
 )]
 pub(crate) struct Preview {
-    /// The lane to show
+    /// The lane to show [default: the lane of the current folder; elsewhere, print which lane is shown]
     #[arg(value_name = "LANE", add = ArgValueCompleter::new(owned_lane_names))]
     pub(crate) lane: Option<String>,
     /// Go back to where you were
@@ -64,15 +63,21 @@ struct OpenPreview {
 
 pub(crate) fn run(context: &CommandContext, args: &Preview) -> CommandResult {
     if args.lane.is_none() && !args.back && !args.refresh {
-        let preview = main_checkout::preview_status(&context.project()?)?;
-        return context.show(&OpenPreview { preview }, |context, open| print_status(context.ui, open));
+        let project = context.project()?;
+        if caller::current_lane_name(&project)?.is_none() {
+            let preview = preview_status(&project)?;
+            return context.show(&OpenPreview { preview }, |context, open| print_status(context.ui, open));
+        }
     }
     let project = context.project_for_write()?;
     caller::refuse_lane_agent(args.dry_run)?;
     let request = match &args.lane {
-        Some(name) => PreviewRequest::Show(Box::new(project.find_lane(name)?)),
         None if args.refresh => PreviewRequest::Refresh,
-        None => PreviewRequest::Leave,
+        None if args.back => PreviewRequest::Leave,
+        given => {
+            let name = caller::lane_or_current(&project, given.as_ref())?;
+            PreviewRequest::Show(Box::new(project.find_lane(&name)?))
+        }
     };
     let plan = preview::plan(&project, &request)?;
     let outcome = if args.dry_run { plan.forecast(&project)? } else { plan.execute(&project)? };
@@ -141,9 +146,7 @@ fn print_preview_end(ui: Ui, project: &Project, back: &LeaveResult) {
         }
         Some(RestoreOutcome::Conflict(paths)) => {
             let files = ui::pluralize(paths.len(), "file");
-            ui.warn(format!(
-                "{head} has moved, and your changes conflict with it in {files}; the checkout is clean and your changes are kept"
-            ));
+            ui.warn(format!("{head} has moved, and your changes conflict with it in {files}; the checkout is clean and your changes are kept"));
             let method = snap_restore::choose_stash_method(&project.repo, back.conflicting_snapshot, paths);
             let id = back.conflicting_snapshot.map(|id| id.to_string()).unwrap_or_default();
             ui.hint(format!("bring them back {}: {} {id}", method.purpose(), method.command()));

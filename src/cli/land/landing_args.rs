@@ -16,7 +16,7 @@ use crate::cli::arguments::candidates::installed_agent_names;
 use crate::cli::terminal::ui;
 
 /// How lanes land.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub(crate) struct LandingArgs {
     /// How they land: merge (a merge commit), rebase (commit by commit), squash (one commit) [default: merge.strategy]
     #[arg(long, value_name = "HOW", value_parser = ["merge", "rebase", "squash"])]

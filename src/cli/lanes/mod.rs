@@ -5,6 +5,7 @@ pub(crate) mod cleanup;
 pub(crate) mod discard;
 pub(crate) mod edit;
 pub(crate) mod lane_removal;
+pub(crate) mod open;
 pub(crate) mod read_only_run;
 pub(crate) mod redispatch;
 pub(crate) mod run;

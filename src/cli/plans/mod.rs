@@ -1,5 +1,6 @@
 //! Commands for plans and batches: plan, deps, swarm, report, status.
 
+pub(crate) mod batch;
 pub(crate) mod batch_event_lines;
 pub(crate) mod batch_view;
 pub(crate) mod control;

@@ -1,4 +1,4 @@
-//! `git proq status`: shows the progress of batches.
+//! `git proq status`: shows the status of the repository, or the progress of batches.
 
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
@@ -6,35 +6,85 @@ use console::style;
 use proq_base::explain::Exit;
 use proq_base::terminal_text;
 use proq_lib::board::batch_hints::status_hints;
-use proq_lib::board::batches::{BatchStatus, batch_status};
+use proq_lib::board::batches::{BatchList, BatchStatus, batch_status};
+use proq_lib::board::status::repository_status::RepositoryStatus;
 use proq_lib::swarm::status::progress::{BatchProgress, TaskProgress};
+use serde::Serialize;
 
 use super::report_text::criteria_lines;
 use super::text_parts::{boxes_suffix, clause, count_texts, dollars};
 use crate::cli::arguments::candidates::batch_ids;
+use crate::cli::inspect::repository_status::print_status;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::terminal::{table, ui};
 
-/// Show how far a batch is
+/// Show the status of the repository
 ///
-/// Without BATCH, the one that is open; where several are, or none is, a line for each.
+/// One screen: the preview, what needs you, lanes by state, batches, the merge queue, and recent landings. With BATCH, the
+/// progress of that batch, as by `git proq batch status`.
 ///
 /// Examples:
 ///     git proq status
-///     git proq status --all
+///     git proq status --json
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Status {
-    /// The batch
+    /// The batch to show instead
     #[arg(value_name = "BATCH", add = ArgValueCompleter::new(batch_ids))]
     batch: Option<String>,
-    /// A line for every batch, also those that are over
-    #[arg(long, conflicts_with = "batch")]
+    /// List every batch, finished ones too
+    #[arg(long, hide = true, conflicts_with = "batch")]
     all: bool,
 }
 
+/// Show the progress of a batch
+///
+/// Without BATCH, that of the unfinished one; if there are more or none, a line for each batch.
+///
+/// Example:
+///     git proq batch status
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct BatchStatusArgs {
+    /// The batch
+    #[arg(value_name = "BATCH", add = ArgValueCompleter::new(batch_ids))]
+    pub(crate) batch: Option<String>,
+    /// List every batch, finished ones too
+    #[arg(long, conflicts_with = "batch")]
+    pub(crate) all: bool,
+}
+
+/// JSON output: the status of the repository, beside the progress of the only batch or a list of all.
+#[derive(Serialize)]
+struct StatusOutput {
+    #[serde(flatten)]
+    batch: Option<Box<BatchProgress>>,
+    #[serde(flatten)]
+    batches: Option<BatchList>,
+    repository: RepositoryStatus,
+}
+
 pub(crate) fn run(context: &CommandContext, args: &Status) -> CommandResult {
-    let project = context.project()?;
+    if args.batch.is_some() || args.all {
+        return show_batches(context, &BatchStatusArgs { batch: args.batch.clone(), all: args.all });
+    }
+    let project = context.project_to_read()?;
+    let repository = RepositoryStatus::load(&project)?;
+    if context.ui.json {
+        let (batch, batches) = match batch_status(&project, None, false)? {
+            BatchStatus::One(_, progress) => (Some(progress), None),
+            BatchStatus::All(list) => (None, Some(list)),
+        };
+        context.ui.print_ordered_json(StatusOutput { batch, batches, repository });
+    } else {
+        print_status(context.ui, &repository);
+    }
+    Ok(Exit::Success)
+}
+
+/// Shows the progress of the batch that is named, or of the unfinished one, or a line for each.
+pub(crate) fn show_batches(context: &CommandContext, args: &BatchStatusArgs) -> CommandResult {
+    let project = context.project_to_read()?;
     match batch_status(&project, args.batch.as_deref(), args.all)? {
         BatchStatus::One(_, progress) if context.ui.json => context.ui.print_ordered_json(progress),
         BatchStatus::One(batch, progress) => {

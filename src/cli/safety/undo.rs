@@ -1,4 +1,4 @@
-//! The `git proq undo` command.
+//! The commands `git proq undo` and `git proq redo`.
 
 use clap::Args;
 use proq_lib::ops::undo::UndoRequest;
@@ -31,6 +31,27 @@ pub(crate) struct Undo {
     /// Show what would be taken back, or why it cannot be, and change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
+}
+
+/// Redo what the last undo took back
+///
+/// Undo it again to go back; `git proq op log` shows every step.
+///
+/// Examples:
+///     git proq redo
+///     git proq redo --dry-run
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Redo {
+    /// Show what would be done, without doing it
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+/// Takes the last undo back.
+pub(crate) fn redo(context: &CommandContext, args: &Redo) -> CommandResult {
+    let request = UndoRequest { target: UndoTarget::LastUndo, force: false, is_named: true };
+    undo_operations(context, &request, args.dry_run)
 }
 
 pub(crate) fn run(context: &CommandContext, args: &Undo) -> CommandResult {

@@ -2,14 +2,14 @@
 
 /// The groups of commands, in the order of the overview page.
 pub(crate) const COMMAND_GROUPS: &[(&str, &[&str])] = &[
+    ("Lanes", &["spawn", "run", "send", "open", "wait", "edit", "stop", "discard", "redispatch", "cleanup"]),
     (
-        "Lanes",
-        &["spawn", "run", "send", "attach", "wait", "edit", "stop", "discard", "redispatch", "cleanup"],
+        "Look",
+        &["list", "show", "diff", "logs", "preview", "matrix", "compare", "events", "status", "statusline"],
     ),
-    ("Look", &["list", "show", "diff", "logs", "preview", "matrix", "compare", "events"]),
     ("Land", &["merge", "pick", "queue", "resolve"]),
-    ("Plan", &["plan", "deps", "swarm", "status", "report", "pause", "resume", "abort"]),
-    ("Safety", &["undo", "op", "snap", "doctor", "gc"]),
+    ("Plan", &["plan", "deps", "swarm", "batch"]),
+    ("Safety", &["undo", "redo", "op", "snap", "doctor", "gc"]),
     (
         "Set-up",
         &[
@@ -23,6 +23,7 @@ pub(crate) const COMMAND_GROUPS: &[(&str, &[&str])] = &[
             "task",
             "setup",
             "completions",
+            "shell-init",
             "man",
             "demo",
         ],

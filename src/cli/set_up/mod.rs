@@ -13,5 +13,6 @@ pub(crate) mod man_pages;
 pub(crate) mod mcp;
 pub(crate) mod oversee;
 pub(crate) mod setup;
+pub(crate) mod shell_init;
 pub(crate) mod sync;
 pub(crate) mod task;

@@ -18,4 +18,5 @@ pub mod queue;
 pub mod repositories;
 pub mod rows;
 pub mod settings;
+pub mod status;
 pub mod task;
