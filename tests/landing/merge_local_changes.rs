@@ -38,7 +38,7 @@ fn refuses_only_the_lane_that_touches_an_edit() {
     would land l3 on main
     2 files changed, 2 insertions(+)
     --- stderr
-    hint: commit them: git -C '[ROOT]/repo' commit -am WIP
+    hint: commit them first: git -C '[ROOT]/repo' commit -am WIP
     hint: or stash them: git -C '[ROOT]/repo' stash push
     --- code 1
     ");

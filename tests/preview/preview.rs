@@ -278,7 +278,7 @@ fn refresh_refuses_overlapping_edit_by_name() {
     insta::assert_snapshot!(out.to_text(), @r"
     --- stderr
     error: local changes in [ROOT]/repo are in the way: one.txt; nothing was changed
-    hint: commit them: git -C '[ROOT]/repo' commit -am WIP
+    hint: commit them first: git -C '[ROOT]/repo' commit -am WIP
     hint: or stash them: git -C '[ROOT]/repo' stash push
     --- code 1
     ");

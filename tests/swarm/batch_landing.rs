@@ -110,7 +110,9 @@ fn hint_lands_batch_of_renamed_base() {
     let sandbox = finished_batch();
     sandbox.git(&["branch", "-m", "main", "trunk"]);
     let command = format!("git proq merge --batch {BATCH} --onto trunk");
-    for args in [&["status", BATCH][..], &["list"], &["merge", "--all"]] {
+    let status = sandbox.proq(&["status", BATCH]).stderr;
+    assert_eq!(hint_command(&status, "merge it into trunk"), command);
+    for args in [&["list"][..], &["merge", "--all"]] {
         assert_eq!(hint_command(&sandbox.proq(args).stderr, "land it on trunk"), command, "{args:?}");
     }
     let before = repository_state(&sandbox);
@@ -129,7 +131,7 @@ fn hint_lands_batch_of_renamed_base() {
     let _ = merge_batch(&sandbox, &["--onto", "trunk"]).ok();
     assert_eq!(sandbox.read("x.txt"), "work of x\n");
     let status = sandbox.proq(&["status", BATCH]);
-    assert!(!status.stderr.contains("land it on"), "{}", status.stderr);
+    assert!(!status.stderr.contains("merge it into"), "{}", status.stderr);
     assert!(status.stdout.contains("; all of that is on trunk\n"), "{}", status.stdout);
     assert!(!sandbox.proq(&["list"]).stderr.contains("not on main yet"));
     let _ = sandbox.proq(&["cleanup", "--batch", BATCH]).ok();
@@ -153,7 +155,7 @@ fn hint_restores_deleted_batch_branch() {
             )),
             "{output}"
         );
-        assert_eq!(hint_command(&output, "bring it back"), command);
+        assert_eq!(hint_command(&output, "create it again"), command);
     }
     let output = sandbox.proq(&["cleanup", "--batch", BATCH]).fails(1);
     assert!(output.contains("has landed 1 task that main does not have"), "{output}");

@@ -426,7 +426,7 @@ fn draft_must_be_named_if_there_are_multiple() {
     insta::assert_snapshot!(sandbox.proq(&["plan", "--feedback", "x"]).to_text(), @r#"
     --- stderr
     error: there is no draft
-    hint: have one made: git proq plan --ai "payments by card"
+    hint: create one: git proq plan --ai "payments by card"
     --- code 2
     "#);
     let _ = run_plan_ai(&sandbox).ok();

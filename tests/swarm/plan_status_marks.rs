@@ -44,7 +44,7 @@ fn ticks_landed_boxes_in_a_commit_on_top() {
     assert_eq!(sandbox.read("ROADMAP.md"), ROADMAP);
     let notice =
         format!("batch {BATCH}: 2 of 3 tasks landed on proq/batch-{BATCH}, which is not on main yet\n");
-    let hint = format!("hint: merge it into main: git proq merge --batch {BATCH}\n");
+    let hint = format!("hint: land it on main: git proq merge --batch {BATCH}\n");
     for args in [&[][..], &["list"], &["merge", "--all"], &["merge", "--all", "--dry-run"]] {
         let out = sandbox.proq(args);
         assert!(out.stderr.contains(&notice) && out.stderr.contains(&hint), "{}", out.to_text());
@@ -87,7 +87,7 @@ fn landing_the_batch_lane_ticks_boxes_too() {
     let expected = ROADMAP.replacen("- [ ] Table", "- [x] Table", 1).replace("- [ ] Form", "- [x] Form");
     assert_eq!(sandbox.read("ROADMAP.md"), expected);
     let status = sandbox.proq(&["batch", "status"]).to_text();
-    assert!(status.contains("; all of that is on main\n") && !status.contains("land it on"), "{status}");
+    assert!(status.contains("; all of that is on main\n") && !status.contains("merge it into"), "{status}");
     sandbox.assert_healthy();
 }
 

@@ -78,7 +78,7 @@ fn report_lists_landings_and_failures_with_reasons() {
     WAVE  TASK     STATE         RUNS  COST  WHY, OR WHAT
     1     fine     landed        1           Fine "& <b>"
     2     late     landed        1           Late
-    1     quarrel  conflict      1           worker could not resolve the conflict of lane 'quarrel' in 1 attempt: .txt is new and is not in conflict; a.txt:1: a conflict marker is left: '<<<<<<< HEAD'; the last try was left as it is
+    1     quarrel  conflict      1           worker could not resolve the conflict of lane 'quarrel' in 1 attempt: .txt is new and is not in conflict; a.txt:1: a conflict marker is left: '<<<<<<< HEAD'
     1     bad      set aside     3           exit code 3
     2     after    skipped                   because of bad
     1     red      check failed  1           its own check `echo it is red; test -e nowhere` failed (exit code 1)

@@ -41,7 +41,7 @@ fn edited_settings_file_blocks_auto_merge() {
     let shown = sandbox.proq(&["show", "x"]).ok();
     assert!(
         shown.contains(
-            "while it ran, the agent or someone else changed file proq.toml; git proq merge x lands it"
+            "while it ran, the agent or someone else changed file proq.toml; to merge it: git proq merge x"
         ),
         "{shown}"
     );
@@ -66,7 +66,7 @@ fn earlier_change_blocks_auto_merge_of_new_lane() {
     let _ = sandbox.proq(&["spawn", "-q", "--wait", "-n", "outer", "--", "sh", "-ec", &script]);
     assert!(is_free_of_bad_commits(&sandbox, "main"));
     let shown = sandbox.proq(&["show", "inner"]).ok();
-    let reason = "while lane 'outer' ran, the agent or someone else changed setting proq.verify.commands; git proq merge inner lands it";
+    let reason = "while lane 'outer' ran, the agent or someone else changed setting proq.verify.commands; to merge it: git proq merge inner";
     assert!(shown.contains(reason), "{shown}");
 }
 

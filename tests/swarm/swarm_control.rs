@@ -96,7 +96,7 @@ fn resume_takes_over_running_agents() {
     let status = sandbox.proq(&["batch", "status"]).ok();
     assert!(status.contains("interrupted: "), "{status}");
     let message = sandbox.proq(&["swarm", "plan.toml"]).fails(1);
-    assert!(message.contains("is not over (interrupted); nothing was started"), "{message}");
+    assert!(message.contains("has not ended (interrupted); nothing was started"), "{message}");
     let _ = sandbox.proq(&["resume", "--detach"]).ok();
     assert_eq!(task_status(&sandbox, "top")["state"], "running");
     sandbox.write_pipe("go");
@@ -133,7 +133,7 @@ fn abort_stops_agents_and_batch_can_be_resumed() {
     assert_eq!(task_status(&sandbox, "top")["state"], "cut off");
     assert!(sandbox.lane_path("top").exists());
     let message = sandbox.proq(&["swarm", "plan.toml"]).fails(1);
-    assert!(message.contains("is not over (aborted); nothing was started"), "{message}");
+    assert!(message.contains("has not ended (aborted); nothing was started"), "{message}");
     install_worker(&sandbox, "");
     let out = sandbox.proq(&["resume"]);
     assert_eq!(out.code, 0, "{}{}", out.stdout, out.stderr);
@@ -370,7 +370,7 @@ fn status_hint_retries_stopped_task() {
     let sandbox = batch_with_stopped_task();
     let command = "git proq resume 20260102-030405 --retry one";
     for output in [sandbox.proq(&["batch", "status"]), sandbox.proq(&["resume", "20260102-030405"])] {
-        assert!(output.stderr.contains(&format!("hint: try it again: {command}\n")), "{}", output.to_text());
+        assert!(output.stderr.contains(&format!("hint: retry it: {command}\n")), "{}", output.to_text());
     }
     let out = sandbox.proq(&command.split(' ').skip(2).collect::<Vec<_>>());
     assert_eq!(out.code, 0, "{}", out.to_text());
@@ -384,7 +384,7 @@ fn status_hint_retries_stopped_task() {
 #[track_caller]
 fn assert_resumes_with(sandbox: &Sandbox, files: &[&str]) {
     let status = sandbox.proq(&["batch", "status"]).to_text();
-    assert!(status.contains("hint: go on with it: git proq resume 20260102-030405\n"), "{status}");
+    assert!(status.contains("hint: resume it: git proq resume 20260102-030405\n"), "{status}");
     assert!(status.contains("repaired since; it is merged when the batch resumes"), "{status}");
     let out = sandbox.proq(&["resume"]);
     assert_eq!(out.code, 0, "{}", out.to_text());
@@ -442,7 +442,7 @@ fn undo_before_a_running_batch_hints_at_op_show() {
     wait_until("another landing", || task_status(&sandbox, "alone")["state"] == "landed");
     let message = sandbox.proq(&["undo", operation]).fails(1);
     assert!(
-        message.contains("error: cannot undo operation 2 by itself: batch 20260102-030405 goes on"),
+        message.contains("error: cannot undo only operation 2: batch 20260102-030405 is running"),
         "{message}"
     );
     let hint = "hint: show what it saved: git proq op show 2\n";

@@ -112,7 +112,7 @@ fn strict_batch_lands_only_with_criteria_met() {
     let out = sandbox.proq(&["swarm", "plan.toml", "--strict", "-q"]);
     assert_eq!(out.code, 4, "{}{}", out.stdout, out.stderr);
     let message = sandbox.proq(&["merge", "--batch", ID]).fails(1);
-    assert!(message.contains("is strict, and 0 of 1 criterion met; nothing was changed"), "{message}");
+    assert!(message.contains("which is strict: 0 of 1 criterion met; nothing was changed"), "{message}");
     assert!(message.contains(&format!("git proq merge --batch {ID} --force")), "{message}");
     assert_eq!(sandbox.git(&["log", "--oneline", "main"]).lines().count(), 1);
     let _ = sandbox.proq(&["merge", "--batch", ID, "--force"]).ok();

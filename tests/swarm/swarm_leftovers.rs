@@ -143,7 +143,7 @@ fn cleanup_keeps_batch_with_unlanded_work() {
     let message = sandbox.proq(&["cleanup", "--batch", BATCH]).fails(1);
     insta::assert_snapshot!(message, @r"
     error: cannot clean up batch 20260102-030405: these lanes have work: 'x' (1 commit that is not on proq/batch-20260102-030405); nothing was removed
-    hint: go on with it: git proq resume 20260102-030405
+    hint: resume it: git proq resume 20260102-030405
     hint: or delete them; their work is saved: git proq cleanup --batch 20260102-030405 --force
     ");
     assert!(sandbox.lane_path("x").exists());

@@ -169,5 +169,5 @@ fn refuses_undo_of_landings_of_unfinished_batch() {
     sandbox.write_pipe("go");
     wait_until("its rest", || !scheduler_is_running(&sandbox));
     let message = sandbox.proq(&["op", "restore", "0"]).fails(1);
-    assert!(message.contains("which is not over; nothing was changed"), "{message}");
+    assert!(message.contains("which has not ended; nothing was changed"), "{message}");
 }

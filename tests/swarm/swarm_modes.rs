@@ -251,7 +251,7 @@ fn unresolved_conflict_pauses_batch_until_resolved() {
     let _ = sandbox.proq(&["resolve", &lane, "--agent", "solver"]).ok();
     // No conflict is left to resolve.
     let hints = sandbox.proq(&["batch", "status"]).stderr;
-    assert!(hints.contains("hint: go on with it: git proq resume 20260102-030405\n"), "{hints}");
+    assert!(hints.contains("hint: resume it: git proq resume 20260102-030405\n"), "{hints}");
     assert!(!hints.contains("git proq resolve"), "{hints}");
     let out = sandbox.proq(&["resume"]);
     assert_eq!(out.code, 0, "{}{}", out.stdout, out.stderr);
@@ -270,7 +270,7 @@ fn status_drops_resolve_hint_after_manual_resolution() {
     let _ = sandbox.proq(&["resolve", &lane, "--agent", "solver"]).ok();
     let assert_hints = || {
         let hints = sandbox.proq(&["batch", "status"]).stderr;
-        assert!(hints.contains("hint: go on with it: git proq resume 20260102-030405\n"), "{hints}");
+        assert!(hints.contains("hint: resume it: git proq resume 20260102-030405\n"), "{hints}");
         assert!(!hints.contains("git proq resolve"), "{hints}");
     };
     assert_hints();
@@ -303,7 +303,7 @@ fn auto_merge_lands_tasks_on_the_base() {
     assert!(sandbox.repo.join("foot.txt").exists(), "the checkout follows");
     assert_eq!(sandbox.git(&["branch", "--list", "proq/*"]), "");
     let message = sandbox.proq(&["merge", "--batch", "20260102-030405"]).fails(1);
-    assert!(message.contains("land on main themselves; nothing was changed"), "{message}");
+    assert!(message.contains("are merged into main directly; nothing was changed"), "{message}");
 }
 
 /// Two tasks of one phase that conflict, and one of the next phase.
