@@ -15,7 +15,7 @@ fn agent_gets_terminal_and_literal_prompt() {
       [ROOT]/repo/.proq-worktrees/x
     --- stderr
     claude is in a window of tmux there
-    hint: type your message there: git proq attach x   wait for it: git proq wait x
+    hint: go there: git proq attach x   wait for it: git proq wait x
     --- code 0
     ");
     drop(screen.0.read_pipe("up"));
@@ -142,7 +142,7 @@ fn redispatch_starts_in_a_window() {
     screen.type_last_line("exit 0");
     assert_eq!(screen.proq(&["wait", "x"]).ok(), "x: done\n");
     let out = screen.proq(&["redispatch", "x", "--tmux"]);
-    assert!(out.stderr.contains("hint: type your message there: git proq attach x"), "{}", out.to_text());
+    assert!(out.stderr.contains("hint: go there: git proq attach x"), "{}", out.to_text());
     drop(screen.0.read_pipe("up"));
     screen.type_line("ls > seen.txt; git add seen.txt; git commit -qm seen");
     screen.type_last_line("exit 0");

@@ -83,7 +83,7 @@ fn warns_about_limits_without_effect_in_a_window() {
         warnings,
         [
             "warning: git-proq does not read the output of claude in a window, so these have no effect: agent.budget, \
-          agent.context_warn, agent.stall; agent.max_time does"
+          agent.context_warn, agent.stall; agent.max_time has"
         ],
         "{}",
         out.to_text()

@@ -86,7 +86,7 @@ fn warns_once_about_agent_without_stop_gate() {
     let warned = |agent: &str| {
         format!(
             "warning: agent.gate has no effect on {agent}, which has no stop hook; the checks run when the \
-             lane lands\n"
+             lane is merged\n"
         )
     };
     let spawn = |agent: &str| sandbox.proq(&["spawn", "--wait", "-n", agent, agent, "do it"]);

@@ -84,7 +84,7 @@ fn failing_pre_hook_refuses_with_its_output() {
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "good"]).ok();
     insta::assert_snapshot!(sandbox.proq(&["spawn", "--empty", "-n", "bad"]).to_text(), @r#"
     --- stderr
-hook     error: pre-spawn refused: not now; please; nothing was changed
+    error: hook pre-spawn refused: not now; please; nothing was changed
     hint: read its output: cat "$(git rev-parse --git-common-dir)/proq/hooks.log"
     hint: or add --no-hooks to skip it
     --- code 1
@@ -95,7 +95,7 @@ hook     error: pre-spawn refused: not now; please; nothing was changed
     install_hook(&sandbox, "pre-merge", "echo \"frozen: $PROQ_LANES\" >&2; exit 1");
     insta::assert_snapshot!(sandbox.proq(&["merge", "good"]).to_text(), @r#"
     --- stderr
-hook     error: pre-merge refused: frozen: good; nothing was changed
+    error: hook pre-merge refused: frozen: good; nothing was changed
     hint: read its output: cat "$(git rev-parse --git-common-dir)/proq/hooks.log"
     hint: or add --no-hooks to skip it
     --- code 1
@@ -133,7 +133,7 @@ fn redispatch_runs_pre_remove_and_pre_spawn() {
     install_hook(&sandbox, "pre-remove", "echo \"keep $PROQ_LANE\"; exit 1");
     insta::assert_snapshot!(sandbox.proq(&["redispatch", "old"]).to_text(), @r#"
     --- stderr
-hook     error: pre-remove refused: keep old; nothing was changed
+    error: hook pre-remove refused: keep old; nothing was changed
     hint: read its output: cat "$(git rev-parse --git-common-dir)/proq/hooks.log"
     hint: or add --no-hooks to skip it
     --- code 1

@@ -134,7 +134,8 @@ fn force_keeps_locked_worktree() {
     sandbox.git(&["worktree", "lock", "--reason", "on a stick", ".proq-worktrees/x"]);
     insta::assert_snapshot!(sandbox.proq(&["discard", "--force", "x"]).to_text(), @r"
     --- stderr
-    error: cannot remove lane 'x': its worktree is locked (on a stick); to unlock it: git worktree unlock
+    error: cannot remove lane 'x': its worktree is locked (on a stick)
+    hint: unlock it: git worktree unlock '[ROOT]/repo/.proq-worktrees/x'
     --- code 1
     ");
     sandbox.git(&["worktree", "unlock", ".proq-worktrees/x"]);

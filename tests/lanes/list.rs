@@ -277,7 +277,7 @@ fn marks_previewed_lane() {
     LANE  STATE  AGENT    COMMITS  CHANGES  AGE  TITLE
     x*    done   command  +1       -        0s   sh -ec echo 1 > one
     --- stderr
-    the main checkout shows 'x'; your own changes are saved: git proq preview --back
+    the main checkout shows 'x'; your own changes wait: git proq preview --back
     --- code 0
     ");
     assert_eq!(sandbox.proq(&["list", "--json"]).json()["preview"], "x");
@@ -286,7 +286,7 @@ fn marks_previewed_lane() {
     LANE  STATE  AGENT    COMMITS  CHANGES  AGE  TITLE
     x     done   command  +1       -        0s   sh -ec echo 1 > one
     --- stderr
-    warning: the preview of 'x' was left by hand; your own changes are saved: git proq preview --back
+    warning: the preview of 'x' was left by hand; your own changes wait: git proq preview --back
     --- code 0
     ");
 }

@@ -256,7 +256,7 @@ fn repository_changes_emit_events_during_run() {
         "{settings}"
     );
     sandbox.sh("git config --unset core.fsmonitor; rm .git/hooks/pre-commit");
-    sandbox.sh(worktree_events[0].split_once("bring it back: ").unwrap().1);
+    sandbox.sh(worktree_events[0].split_once("restore it: ").unwrap().1);
     assert_eq!(std::fs::read_to_string(sandbox.lane_path("idle").join("work")).unwrap(), "work\n");
     finish_agent(&sandbox);
 }

@@ -103,7 +103,7 @@ fn deletion_hidden_by_flag_blocks_merge() {
             let _ = sandbox.proq(&["undo"]).ok();
             assert_same_image(&before, &WorktreeState::capture(&sandbox, &sandbox.repo));
             let refused = sandbox.proq(&["merge", "one"]).fails(1);
-            let hint = refused.lines().find_map(|line| line.split_once("check these files again: "));
+            let hint = refused.lines().find_map(|line| line.split_once(" files again: "));
             sandbox.sh(&hint.unwrap().1.replace("[ROOT]", sandbox.root().to_str().unwrap()));
             assert_eq!(sandbox.git(&["status", "--porcelain"]), " D c");
             sandbox.git(&["checkout", "-q", "c"]);

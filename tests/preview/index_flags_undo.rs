@@ -289,7 +289,7 @@ fn flag_set_on_base_blocks_undo_of_preview_back() {
             let refused = sandbox.proq(args).fails(1);
             assert!(refused.contains("repo: f; nothing was changed"), "{refused}");
             assert_same_image(&base_image, &image(&sandbox));
-            let line = refused.lines().find_map(|line| line.split_once("check these files again: "));
+            let line = refused.lines().find_map(|line| line.split_once(" files again: "));
             line.unwrap().1.clone_into(&mut hint);
         }
         sandbox.sh(&hint.replace("[ROOT]", sandbox.root().to_str().unwrap()));

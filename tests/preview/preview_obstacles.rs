@@ -278,7 +278,7 @@ fn third_branch_is_refused_with_a_switch_hint() {
         let _ = assert_refused_unchanged(&sandbox, &["preview", "one"], 1);
         let _ = assert_refused_unchanged(&sandbox, &["preview", "--refresh"], 1);
         let out = sandbox.proq(&["preview", "--back"]);
-        let command = command_in_warning(&out, "switch back to it: ");
+        let command = command_in_warning(&out, "switch back and leave it: ");
         let _ = out.fails(1);
         let (switch, back_command) = command.split_once(" && ").unwrap();
         assert_eq!(back_command, "git proq preview --back");
@@ -477,9 +477,9 @@ fn conflicting_untracked_file_returns_on_a_new_branch() {
     let out = sandbox.proq(&["preview", "--back"]);
     let command = command_in_warning(&out, "bring them back on a new branch: ");
     let _ = out.fails(3);
-    sandbox.sh(&command.replace("NAME", "own"));
+    sandbox.sh(&command);
     assert_eq!((sandbox.read("mine").as_str(), sandbox.read("a.txt").as_str()), ("mine\n", "edit\n"));
-    assert_eq!(sandbox.git(&["rev-parse", "--abbrev-ref", "HEAD"]), "own");
+    assert_eq!(sandbox.git(&["rev-parse", "--abbrev-ref", "HEAD"]), "restored");
 }
 
 #[test]
@@ -491,6 +491,6 @@ fn untracked_file_conflicting_with_own_lane_is_kept() {
     let out = sandbox.proq(&["merge", "one"]);
     let command = command_in_warning(&out, "they are saved: ");
     let _ = out.ok();
-    sandbox.sh(&command.replace("NAME", "own"));
+    sandbox.sh(&command);
     assert_eq!(sandbox.read("mine"), "mine\n");
 }

@@ -274,11 +274,11 @@ fn untracked_file_tracked_now_restores_on_branch() {
     let (sandbox, id) = sandbox_with_discarded_changes("", "echo mine > loose; echo k2 > keep.txt");
     sandbox.sh("echo theirs > loose; git add .; git commit -qm moved");
     let out = sandbox.proq(&["snap", "restore", &id]);
-    let command = out.stderr.lines().find_map(|l| l.split_once("of its own: ")).unwrap().1.to_owned();
+    let command = out.stderr.lines().find_map(|l| l.split_once("on a new branch: ")).unwrap().1.to_owned();
     let _ = out.fails(3);
-    sandbox.sh(&format!("{} > /dev/null", command.replace("NAME", "saved")));
+    sandbox.sh(&format!("{} > /dev/null", command));
     assert_eq!((sandbox.read("loose"), sandbox.read("keep.txt")), ("mine\n".into(), "k2\n".into()));
-    assert_eq!(sandbox.git(&["rev-parse", "--abbrev-ref", "HEAD"]), "saved");
+    assert_eq!(sandbox.git(&["rev-parse", "--abbrev-ref", "HEAD"]), "restored");
 }
 
 #[test]

@@ -102,7 +102,7 @@ fn assigns_only_free_ports_and_reuses_released_ones() {
         sandbox.git(&["config", "proq.lane.ports", range]);
         let refusal = sandbox.proq(&["list"]).fails(1);
         assert!(
-            refusal.contains("it takes the first and the last of ten ports or more, none below 1024"),
+            refusal.contains("expected the first and the last of ten ports or more, none below 1024"),
             "{refusal}"
         );
     }

@@ -207,7 +207,7 @@ pub enum Error {
         hint: Option<String>,
     },
     /// The lane has uncommitted work that must not be committed as it is.
-    #[error("cannot commit the work of lane '{name}':{}", list_lines(uncommittable))]
+    #[error("cannot commit the work of lane '{name}': {}", uncommittable.join("; "))]
     #[decision]
     #[hint("show the lane: git proq show {name}")]
     UncommittableWork {

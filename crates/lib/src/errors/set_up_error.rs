@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use proq_base::explain::{Explain, list_lines};
+use proq_base::explain::Explain;
 use proq_base::lane_name::LaneName;
 use proq_base::process::limited_process::ExitOutcome;
 
@@ -10,7 +10,7 @@ use proq_base::process::limited_process::ExitOutcome;
 #[derive(Debug, thiserror::Error, Explain)]
 pub enum SetUpError {
     /// Commands that came with the repository are not approved by the user.
-    #[error("cannot set up the lane: you have not approved lane.setup of {}:{}", settings_file.display(), list_lines(commands))]
+    #[error("cannot set up the lane: you have not approved lane.setup of {}: {}", settings_file.display(), commands.join("; "))]
     #[decision]
     #[hint("read and approve them: git proq approve")]
     #[hint("or add --no-setup to skip them")]

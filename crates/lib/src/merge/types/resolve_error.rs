@@ -70,7 +70,7 @@ pub enum ResolveError {
         reason: String,
     },
     /// The lane has conflicts that no agent may decide.
-    #[error("cannot let an agent resolve lane '{lane}':{}", list_lines(why))]
+    #[error("cannot let an agent resolve lane '{lane}': {}", why.join("; "))]
     #[hint("resolve it yourself: git proq resolve {lane} --shell")]
     NeedsUser {
         /// Name of the lane whose conflict needs the user's decision.

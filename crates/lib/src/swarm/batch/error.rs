@@ -187,7 +187,7 @@ pub enum BatchError {
         reason: String,
     },
     /// An unfinished batch builds on the landings to undo.
-    #[error("it merged tasks of batch {id}, which {}; nothing was changed", if *runs { "is running" } else { "has not ended" })]
+    #[error("cannot undo that: it merged tasks of batch {id}, which {}; nothing was changed", if *runs { "is running" } else { "has not ended" })]
     #[hint(if *runs, "stop the batch: git proq abort {id}")]
     #[hint(else, "resume it: git proq resume {id}")]
     #[hint(
