@@ -91,7 +91,7 @@ fn shows_every_lane_with_its_state() {
 #[test]
 fn overview_before_the_first_commit_and_after_landings() {
     let unborn = Sandbox::empty();
-    let hint = "hint: make the first commit, which lanes start from: git commit --allow-empty -m 'Start'\n";
+    let hint = "hint: make a commit to start lanes from: git commit --allow-empty -m 'Start'\n";
     assert_eq!(unborn.proq(&[]).stderr, hint);
     unborn.sh("git commit -q --allow-empty -m 'Start'");
     assert_eq!(unborn.proq(&[]).stderr, "");

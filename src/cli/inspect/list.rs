@@ -105,7 +105,7 @@ fn print_no_lanes(context: &CommandContext, project: &Project) {
     }
     let branch = project.repo.current_head_name().ok().flatten();
     if branch.is_some_and(|branch| project.repo.branch_tip(&branch).is_ok_and(|tip| tip.is_none())) {
-        context.ui.hint("make the first commit, which lanes start from: git commit --allow-empty -m 'Start'");
+        context.ui.hint("make a commit to start lanes from: git commit --allow-empty -m 'Start'");
     }
 }
 

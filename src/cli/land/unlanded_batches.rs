@@ -8,10 +8,14 @@ use crate::cli::invocation::context::CommandContext;
 
 /// Prints how far the batches are that no scheduler runs now.
 pub(crate) fn print_unlanded_batches(context: &CommandContext, batches: &[UnlandedBatch]) {
-    batches.iter().for_each(|unlanded| context.ui.status(unlanded.describe()));
+    for unlanded in batches {
+        context.ui.status(unlanded.describe());
+    }
 }
 
 /// Prints the commands that continue or land these batches.
 pub(crate) fn print_batch_steps(context: &CommandContext, project: &Project, batches: &[UnlandedBatch]) {
-    batch_steps(project, batches).iter().for_each(|step| context.ui.hint(step));
+    for step in batch_steps(project, batches) {
+        context.ui.hint(step);
+    }
 }
