@@ -23,7 +23,7 @@ use crate::cli::terminal::ui;
 
 /// Allow commands that come with the repository to run
 ///
-/// The verify.commands, the lane.setup commands, the merge.conflict_agent and the hooks of a proq.toml run only after this, and a changed one asks
+/// The verify.commands, the lane.setup commands, the agent.allow, the merge.conflict_agent and the hooks of a proq.toml run only after this, and a changed one asks
 /// again: what counts is the command line itself and what it is for, not what the scripts say that it starts. Each has an ID,
 /// and with IDs only those are approved, or taken back. proq.toml is read from the main checkout, as it lies there. Its
 /// checks are those of the branch that you are on, or of --onto: where the main checkout has another one, as while a lane is
