@@ -77,7 +77,7 @@ fn usage_error_suggests_short_help_option() {
     For more information, try '-h'.
     ");
     // In place of a missing command the help is printed, which itself mentions the long help.
-    assert!(sandbox.proq(&["config"]).fails(2).contains("see more with '--help'"));
+    assert!(sandbox.proq(&["op"]).fails(2).contains("see more with '--help'"));
 }
 
 /// Runs bash with the completion script and this program on `PATH`, and returns the words that it offers.

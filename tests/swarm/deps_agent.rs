@@ -51,7 +51,7 @@ fn proposed_dependency_is_used_once_approved() {
        └─ c A client (* says claude, not used)
     d Docs (done)
     --- stderr
-    claude looks for what is missing: lane 'which-dependencies-are-missing-between'
+    claude looks for what is missing: lane 'which-dependencies'
     warning: not taken: 'b' already says that it needs 'a'
     warning: not taken: there is no task 'nowhere\u{1b}[2J'
     warning: not taken: 'c' cannot wait for itself
@@ -85,12 +85,7 @@ fn proposed_dependency_is_used_once_approved() {
     assert_eq!(repository_state(&sandbox), before);
     // The answer can still be shown after the lane was removed.
     assert_eq!(sandbox.proq(&["list", "--json"]).json()["lanes"], json!([]));
-    assert!(
-        sandbox
-            .proq(&["show", "which-dependencies-are-missing-between@1"])
-            .ok()
-            .contains("it calls the form")
-    );
+    assert!(sandbox.proq(&["show", "which-dependencies@1"]).ok().contains("it calls the form"));
     sandbox.assert_healthy();
 }
 
@@ -232,12 +227,12 @@ fn retries_invalid_answers_and_reports_failure() {
     let sandbox = planner_with_tasks("None that I know of.");
     insta::assert_snapshot!(sandbox.proq(&["deps", "plan.toml", "--agent", "claude", "--yes"]).to_text(), @r"
     --- stderr
-    claude looks for what is missing: lane 'which-dependencies-are-missing-between'
+    claude looks for what is missing: lane 'which-dependencies'
     what claude answered is not a list of dependencies, it is asked again: it has no JSON
     what claude answered is not a list of dependencies, it is asked again: it has no JSON
     error: claude did not produce a list of dependencies: it has no JSON
-    hint: read its answer: cat '[ROOT]/repo/.git/proq/lanes/which-dependencies-are-missing-between/runs/3.answer.md'
-    hint: read its log: git proq logs which-dependencies-are-missing-between
+    hint: read its answer: cat '[ROOT]/repo/.git/proq/lanes/which-dependencies/runs/3.answer.md'
+    hint: read its log: git proq logs which-dependencies
     --- code 4
     ");
     assert_eq!((start_count(&sandbox), edges(&sandbox)), (3, vec![pair("b", "a")]));

@@ -19,7 +19,7 @@ fn plans_the_first_milestone_with_open_items() {
 
     Groups:
       Basket: SHOP-4, SHOP-5, show-what-it-costs
-      Checkout: SHOP-7, confirm-by-mail, confirm-by-mail-2, groesse, item-1
+      Checkout: SHOP-7, confirm-by-mail, confirm-by-mail-2, groesse, jia-ge
 
     WAVE  LANE  TASK                SIZE  STEPS  TITLE
     done  -     SHOP-4              M     -      Put an article into the basket
@@ -29,7 +29,7 @@ fn plans_the_first_milestone_with_open_items() {
     1     4     confirm-by-mail     M     -      Confirm by mail
     1     5     confirm-by-mail-2   M     -      Confirm by mail
     1     6     groesse             M     -      Größe
-    1     7     item-1              M     -      価格
+    1     7     jia-ge              M     -      価格
 
     Lanes: 3 at a time, of 7 that could be at work (--max-parallel 3)
     Longest way: SHOP-5 (2 of 14 by size)

@@ -122,7 +122,7 @@ fn reports_task_that_landed_without_approved_plan() {
     let reason = "the plan of step 1 was not approved after 2 revisions";
     assert!(landed["detail"].as_str().unwrap().ends_with(reason), "{landed:#}");
     for command in ["status", "report"] {
-        let output = sandbox.proq(&[command]).ok();
+        let output = sandbox.proq(&["batch", command]).ok();
         assert!(output.contains(reason), "{command}: {output}");
     }
     // A lane is found by the name of its task as well, in any case.

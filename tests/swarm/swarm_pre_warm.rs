@@ -63,7 +63,7 @@ fn task_does_not_run_after_failed_pre_warm() {
     let reason = web["detail"].as_str().unwrap();
     assert!(reason.starts_with("`echo no network; exit 7` failed (exit code 7); it wrote "), "{web:#}");
     for command in ["status", "report"] {
-        let output = sandbox.proq(&[command]).ok();
+        let output = sandbox.proq(&["batch", command]).ok();
         assert!(output.contains(reason), "{command}: {output}");
     }
     let events = sandbox.proq(&["events"]).ok();

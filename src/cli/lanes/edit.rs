@@ -22,6 +22,7 @@ use crate::cli::invocation::usage_error::UsageError;
 ///     git proq edit payments --base develop
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
+#[command(override_usage = "git proq edit [OPTIONS] [LANE]")]
 #[command(group = clap::ArgGroup::new("change").required(true).multiple(true).args(["title", "scope", "check", "base"]))]
 pub(crate) struct Edit {
     /// The lane [default: the lane of the current folder]
