@@ -42,115 +42,115 @@ setting_table! {
     } {
         /// Time for an agent to exit after `git proq stop --wrap-up`.
         abort_grace: Duration = "agent.abort_grace", Count(Seconds), default "60", repository,
-            "how long git proq stop --wrap-up waits for an agent to come to its end by itself";
+            "how long git proq stop --wrap-up waits for an agent to finish by itself";
         /// Patterns of commands that agents may run without a request, such as `cargo *`.
         allowed_commands: Vec<String> = "agent.allow", Commands, default "", repository,
             "commands that agents may run without asking, such as 'cargo *'; those of a repository need git proq approve";
         /// When git-proq commits what an agent left uncommitted.
         autocommit: Autocommit = "agent.autocommit", Autocommit::FORMAT, default "success", repository,
-            "commit what an agent left uncommitted: when it ended well, always, or never";
+            "when to commit what an agent left uncommitted: after a successful run, always, or never";
         /// Size in bytes of an uncommitted file above which git-proq commits none of an agent's leftover
         /// work; none for no limit.
         autocommit_limit: Option<u64> = "agent.autocommit_limit", Count(Mebibytes), default "10", user,
-            "leave what an agent left uncommitted as it is when a file of it is larger; 0 for no limit";
+            "do not commit leftover changes if one of the files is larger; 0 for no limit";
         /// First wait before a run that the service refused is retried.
         backoff: Duration = "agent.backoff", Count(Seconds), default "30", user,
-            "how long a run waits that the agent's service would not serve; twice as long each further time";
+            "initial retry delay when the provider is unavailable; doubled for each further retry";
         /// Cost limit of a run.
         run_budget: Option<NanoDollars> = "agent.budget", Dollars, default "0", user,
-            "end a run that cost more than this; 0 for no limit";
+            "stop a run that has cost more than this; 0 for no limit";
         /// Instructions for commit messages, empty for none.
         commit_style: String = "agent.commit_style", Text, default "", repository,
-            "how agents are told to write commit messages";
+            "how agents should write commit messages";
         /// Fill of the context window, in percent, at which a run ends and a new conversation continues it;
         /// none for never.
         context_stop: Option<u64> = "agent.context_stop", Count(Other("percent")), default "0", user,
-            "end a run whose context is this full and go on in a new conversation, where the agent tells; 0 for never";
+            "stop a run whose context is this full, and continue in a new conversation, if the agent reports it; 0 for never";
         /// Fill of the context window, in percent, at which an agent is requested to wrap up; none for never.
         context_warn: Option<u64> = "agent.context_warn", Count(Other("percent")), default "0", user,
-            "have a run wrap up whose context is this full, where the agent tells; 0 for never";
+            "ask the agent to finish up when its context is this full, if the agent reports it; 0 for never";
         /// How often a run whose agent crashed is retried.
         crash_retries: u32 = "agent.crash_retries", Count(Other("tries")), default "2", user,
-            "how often a run is tried again whose agent died";
+            "how often to retry a run whose agent crashed";
         /// Agent that is started when the command names none; none when it is empty.
         default_agent: Option<String> = "agent.default", AgentOrProgram, default "", user,
             "the agent that git proq spawn starts when none is named";
         /// Whether an agent that stops while the checks fail is sent back to work.
         stop_gate: bool = "agent.gate", BOOLEAN, default "false", repository,
-            "send an agent back to work that ends while the lane's checks fail, where the agent can be sent back";
+            "send an agent back to work if it stops while the lane's checks fail, if the agent supports it";
         /// How often the stop gate sends an agent back at most.
         stop_gate_rounds: u32 = "agent.gate_rounds", Count(Other("times")), default "3", repository,
-            "how often agent.gate sends it back at most";
+            "how often agent.gate sends an agent back at most";
         /// Maximum number of consecutive runs that `agent.context_stop` turns one run into.
         max_chained_runs: u32 = "agent.iterations", Count(Other("runs")), default "5", user,
-            "how many runs in a row agent.context_stop makes of one at most";
+            "maximum number of consecutive runs that agent.context_stop starts";
         /// How long an agent may keep running after it reported that it is done.
         linger: Duration = "agent.linger", Count(Seconds), default "30", user,
-            "how long an agent may go on after it said that it is done";
+            "how long an agent may keep running after it reported that it is done";
         /// How many agents run at the same time; none for no limit.
         max_running: Option<usize> = "agent.max_running", Count(Other("runs")), default "0", user,
-            "how many agents batches let run at the same time, those of other batches and lanes counted; 0 for no limit";
+            "maximum number of agents that batches run at the same time, including those of other batches and lanes; 0 for no limit";
         /// Time limit of a run.
         max_time: Option<Duration> = "agent.max_time", TimeSpan, default "0", user,
-            "end a run that takes longer; 0 for no limit";
+            "stop a run that takes longer; 0 for no limit";
         /// Maximum number of turns of a run.
         max_turns: u32 = "agent.max_turns", Count(Other("turns")), default "200", repository,
-            "how many turns a run may take, where the agent can be told";
+            "maximum number of turns of a run, if the agent supports it";
         /// Model that agents are requested to use; none when it is empty.
         model: Option<String> = "agent.model", Word, default "", user,
-            "the model that agents are asked to use; without it each has its own";
+            "model that agents use; empty for each agent's own default";
         /// Permission of agents, `read`, `edit` or `full`.
         permission: String = "agent.permission", OneOf(&["read", "edit", "full"]), default "edit", user,
-            "what agents may do: look, change their lane and use git there, or anything";
+            "what agents may do: read files, also edit their lane and run git in it, or everything";
         /// Text added to every agent's prompt.
         prompt_append: String = "agent.prompt_append", Text, default "", repository,
-            "what every agent is told besides its task";
+            "text added to the prompt of every agent";
         /// Whether agents may push their lane's branch.
         agent_push: bool = "agent.push", BOOLEAN, default "false", user,
-            "let agents push their lane's branch; otherwise they are told not to";
+            "let agents push the branch of their lane; otherwise they are told not to";
         /// How often a run is retried that the agent's service refused, or that could not reach it.
         rate_limit_retries: u32 = "agent.rate_limit_retries", Count(Other("tries")), default "5", user,
-            "how often a run is tried again that the agent's service would not serve, or that could not reach it";
+            "how often to retry a run when the provider is unavailable or cannot be reached";
         /// How long a run waits for a rate limit to be lifted.
         reset_wait: Duration = "agent.reset_wait", TimeSpan, default "30m", user,
-            "how long a run may wait for a limit to be lifted, where the agent says when; it ends where that is later";
+            "how long a run may wait until a rate limit ends, if the agent reports when; it fails if that is later";
         /// Time without output or commits after which a run is stopped.
         stall_limit: Option<Duration> = "agent.stall", TimeSpan, default "30m", user,
-            "end a run of which nothing came for this long: no output, no commit; 0 for no limit";
+            "stop a run without output or commits for this long; 0 for no limit";
         /// Time between the request to exit and the kill.
         stop_grace: Duration = "agent.stop_grace", Count(Seconds), default "10", repository,
-            "time between asking an agent to end and ending it";
+            "time between asking an agent to exit and killing it";
         /// Time limit of one hook.
         hook_timeout: Duration = "hook.timeout", Count(Seconds), default "60", user,
-            "how long one hook may take";
+            "time limit of one hook";
         /// First and last port of the range from which lanes get their ports; none when it is empty.
         port_range: Option<(u16, u16)> = "lane.ports", PortRange, default "20000-31999", user,
-            "from where each lane gets ten ports for servers of its own; empty for none";
+            "range from which each lane gets ten ports for its servers; empty for none";
         /// The branch of a lane is `PREFIX/NAME`.
         branch_prefix: String = "lane.prefix", BranchPrefix, default "proq", repository,
-            "lanes' branches are named PREFIX/NAME";
+            "branches of lanes are named PREFIX/NAME";
         /// How long a command waits for another one.
         lock_timeout: Duration = "lock.timeout", Count(Seconds), default "30", user,
             "how long a command waits for another one before it gives up";
         /// Agent that resolves the conflicts of a landing; none when it is empty.
         conflict_agent: Option<String> = "merge.conflict_agent", AgentOrProgram, default "", repository,
-            "who is sent at each conflict of a landing; one that a repository names needs git proq approve";
+            "agent that resolves the conflicts of a merge; one set by a repository needs git proq approve";
         /// Further attempts after a refused resolution.
         conflict_retries: u32 = "merge.conflict_retries", Count(Other("tries")), default "0", repository,
-            "how many more tries such an agent has when its resolution is refused";
+            "how many more attempts that agent has when its resolution is refused";
         /// Whether the base is pushed after a landing.
         merge_push: bool = "merge.push", BOOLEAN, default "false", user,
-            "push the base after a landing, to where git push would, never by force";
+            "push the base after a merge, as git push would, never by force";
         /// How lanes land, `merge`, `rebase` or `squash`.
         merge_strategy: String = "merge.strategy", OneOf(&["merge", "rebase", "squash"]),
             default "merge", repository,
-            "how a lane lands: with a merge commit, commit by commit on top of the base, or as one commit";
+            "how to merge a lane: with a merge commit, commit by commit on top of the base, or as one commit";
         /// How a landing treats uncommitted work of a lane.
         uncommitted: UncommittedPolicy = "merge.uncommitted", UncommittedPolicy::FORMAT, default "refuse", repository,
-            "a lane with uncommitted work: refuse to land it, commit the work first, or keep it aside and land the rest";
+            "what to do with uncommitted work of a lane: refuse to merge it, commit it first, or save it and merge the rest";
         /// How long operations and restored snapshots are kept.
         op_keep: Duration = "op.keep", Count(Days), default "30", user,
-            "how long operations, and snapshots that came back, are kept";
+            "how long to keep operations and restored snapshots";
         /// Command line of the editor that opens a lane's worktree; empty for the editor that git uses.
         open_editor: String = "open.editor", Text, default "", user,
             "the command that git proq open --editor starts with the folder of a lane, such as code";
@@ -159,29 +159,29 @@ setting_table! {
             "how much of ignored files an automatic snapshot copies; 0 for none";
         /// Time between automatic snapshots while agents run; none for never.
         snapshot_interval: Option<Duration> = "snapshot.interval", Count(Seconds), default "5", user,
-            "how often uncommitted changes in the main checkout and in idle lanes are copied while agents run, lanes at work less often; 0 for never";
+            "how often to snapshot uncommitted changes in the main checkout and in idle lanes while agents run, less often in busy lanes; 0 for never";
         /// How long folders of removed lanes are kept.
         trash_keep: Duration = "trash.keep", Count(Days), default "7", user,
-            "how long removed lanes' folders are kept";
+            "how long to keep the folders of removed lanes";
         /// What a landing does when a check fails on the base itself.
         base_failures: BaseFailurePolicy = "verify.base_failures", BaseFailurePolicy::FORMAT, default "refuse", user,
             "when a check fails on the base itself: refuse the landing, or warn and ignore that check";
         /// Command lines of the checks that every landing runs.
         verify_commands: Vec<String> = "verify.commands", Commands, default "", repository,
-            "what must succeed, in this order, on exactly what will land; those of a repository need git proq approve";
+            "commands that must pass, in this order, on exactly what will land; those of a repository need git proq approve";
         /// Number of states of a landing that are checked at the same time, at least one.
         verify_jobs: usize = "verify.jobs", Count(Other("checks")), default "1", user, at_least_one,
-            "how many states of a landing are checked at the same time, each in a worktree of its own";
+            "how many states of a merge to check in parallel, each in a worktree of its own";
         /// Folder of the check worktrees; none without a home folder.
         verify_location: Option<PathBuf> = "verify.location", Folder,
             default "~/.cache/git-proq/verify", user, cache_folder,
-            "where the worktrees for checks are kept, outside of any repository; without it below $XDG_CACHE_HOME if that is set";
+            "where to keep the worktrees for checks, outside of any repository; the default is below $XDG_CACHE_HOME if that is set";
         /// Command lines that prepare a check worktree, once for each worktree.
         verify_set_up: Vec<String> = "verify.setup", Commands, default "", repository,
             "commands that prepare a worktree for checks, run once in each before the first check; those of a repository need git proq approve";
         /// Time limit of one check command.
         verify_timeout: Duration = "verify.timeout", Count(Seconds), default "1800", repository,
-            "how long one command of a check may take";
+            "time limit of one check command";
     }
 
     /// Location and contents of the worktree that a new lane gets.
@@ -189,16 +189,16 @@ setting_table! {
     CheckoutSettings {
         /// Content of git-lfs files in a new lane.
         lfs: LfsContent = "lane.lfs", LfsContent::FORMAT, default "full", repository,
-            "what large files of git-lfs are in a new lane: whole, or the pointers that are committed";
+            "git-lfs files of a new lane: their content, or only the committed pointers";
         /// Path pattern of the worktree, with `{lane}` in its last component.
         location: String = "lane.location", LaneLocation, default DEFAULT_LANE_LOCATION, user,
-            "where new lanes lie, from the main checkout: {lane} is the lane's name, {repo} that of the checkout's folder";
+            "where to create lanes, relative to the main checkout: {lane} is the lane's name, {repo} the name of the checkout's folder";
         /// Whether lanes with a scope check out only its folders.
         sparse: bool = "lane.sparse", BOOLEAN, default "false", repository,
-            "check out only the folders of their scope in new lanes that have one, those of a plan's tasks too";
+            "in new lanes with a scope, check out only the directories that match it; also for the tasks of a plan";
         /// Which submodules are populated in a new lane.
         submodules: SubmoduleMode = "lane.submodules", SubmoduleMode::FORMAT, default "none", repository,
-            "the submodules that a new lane gets, copied from the main checkout without the network: none, its own (init), or theirs too";
+            "submodules of a new lane, copied from the main checkout without network: none, its own (init), or nested ones too";
     }
 
     /// Size limits of the event log.
@@ -206,10 +206,10 @@ setting_table! {
     EventLogLimits {
         /// Number of full files that are kept.
         max_full_files: usize = "event.keep", Count(Other("files")), default "4", user,
-            "how many full files of the event log are kept beside the one that grows";
+            "how many full files of the event log to keep beside the current one";
         /// Size in bytes at which a log file is full.
         max_file_size: u64 = "event.rotate", Count(Kibibytes), default "8192", user,
-            "how big a file of the event log may get";
+            "maximum size of one file of the event log";
     }
 
     /// Messages of the commits by which lanes land, and their trailers.
@@ -237,27 +237,27 @@ setting_table! {
     NotifySettings {
         /// Whether to ring the terminal's bell.
         bell: bool = "notify.bell", BOOLEAN, default "false", user,
-            "ring the bell of the terminal in which somebody waits for a lane or follows the events";
+            "ring the bell of a terminal that waits for a lane or follows events";
         /// How to show a desktop notification.
         desktop: DesktopNotifier = "notify.desktop", DesktopNotifier::FORMAT, default "off", user,
-            "show a notice: by notify-send, or by the terminal in which somebody waits or follows";
+            "show a desktop notification: with notify-send, or by a terminal that waits or follows";
         /// Event filters: `NAME` or `NAME:STATE`.
         events: Vec<String> = "notify.events", EventNames,
             default "run.ended agent.state:needs-approval merge.landed merge.conflict merge.check-failed merge.refused",
             user,
-            "the events that notifiers tell of";
+            "events to notify about";
         /// URL to which the event's message is posted in Slack's format.
         slack: Option<String> = "notify.slack", SecretUrl, default "", user,
-            "where the message is posted as Slack and others like it expect it; never shown";
+            "URL to post messages to, in the format of Slack; never shown";
         /// Path of a sound file, or a shell command line that plays one.
         sound: Option<String> = "notify.sound", SoundOrCommand, default "", user,
-            "a sound that is played, or a command that makes one";
+            "sound file to play, or a command that plays one";
         /// Whether to set the terminal's title.
         title: bool = "notify.title", BOOLEAN, default "false", user,
-            "put the message in the title of the terminal in which somebody waits or follows";
+            "show the message in the title of a terminal that waits or follows";
         /// URL to which the event is posted as JSON.
         webhook: Option<String> = "notify.webhook", SecretUrl, default "", user,
-            "where the event is posted as JSON; never shown";
+            "URL to post events to, as JSON; never shown";
     }
 
     /// Which folders of landed lanes new lanes may reuse, and which ignored files stay in them.
@@ -265,10 +265,10 @@ setting_table! {
     PoolSettings {
         /// `.gitignore` patterns of ignored files that stay in a reused folder.
         keep_patterns: Vec<String> = "pool.keep", Patterns, default "", user,
-            "caches that can be built again and stay in the folder of a landed lane when the next lane gets it, where git ignores them";
+            "rebuildable caches to keep in the folder of a landed lane when the next lane reuses it, if git ignores them";
         /// Number of most recent folders that are available for reuse; 0 for none.
         size: usize = "pool.size", Count(Other("folders")), default "2", user,
-            "how many of the youngest folders of landed lanes a new lane may be given one of; 0 for none";
+            "how many of the latest folders of landed lanes new lanes may reuse; 0 for none";
     }
 
     /// Files and commands that set up a new lane, in addition to the files of its commit.
@@ -276,23 +276,23 @@ setting_table! {
     SetUpSettings {
         /// `.gitignore` patterns of files that are copied from the main checkout.
         copy_patterns: Vec<String> = "lane.copy", Patterns, default "", repository,
-            "files of the main checkout that a new lane gets a copy of, beside those of .worktreeinclude, where git ignores them";
+            "files of the main checkout to copy into a new lane, besides those of .worktreeinclude, if git ignores them";
         /// Path, in the lane, of the file that git-proq writes with the lane's names and ports.
         env_file: Option<String> = "lane.env", WorktreeFile, default "", repository,
-            "the name of a file in each lane with its ports and names as KEY=VALUE, kept out of git; empty for none";
+            "file in each lane with its ports and names as KEY=VALUE, kept out of git; empty for none";
         /// `.gitignore` patterns of files and folders that are linked from the main checkout.
         link_patterns: Vec<String> = "lane.link", Patterns, default "", repository,
-            "files and folders of the main checkout that a new lane gets a link to, where git ignores them";
+            "files and folders of the main checkout to link into a new lane, if git ignores them";
         /// Shell commands that run in the new lane.
         commands: Vec<String> = "lane.setup", Commands, default "", repository,
-            "commands that get a new lane ready, run in it before anything else; those of a repository need git proq approve";
+            "commands that set up a new lane before anything else runs in it; those of a repository need git proq approve";
         /// Maximum total run time of the set-up commands; none for no limit.
         time_limit: Option<Duration> = "lane.setup_limit", TimeSpan, default "10m", repository,
-            "how long those commands may take together; 0 for no limit";
+            "time limit of all set-up commands together; 0 for no limit";
         /// Name of the lock under which lanes run their set-up commands one after the other; none if they
         /// need not wait.
         lock_name: Option<String> = "lane.setup_lock", ShortName, default "", repository,
-            "lanes with the same name here run those commands one after the other; empty for all at once";
+            "lanes with the same name here run their set-up commands one after another; empty for all at once";
     }
 
     /// Settings of plans and batches, for options that the command line leaves out.
@@ -300,29 +300,29 @@ setting_table! {
     SwarmSettings {
         /// Agent for tasks that name none.
         agent: Option<String> = "swarm.agent", Word, default "", user,
-            "who does tasks of a plan that name no agent";
+            "agent for tasks of a plan that name none";
         /// Name and folder of each area that is not below `tasks_folder`.
         areas: Vec<(String, String)> = "swarm.areas", AreaFolders, default "", repository,
-            "areas of tasks that lie elsewhere than in swarm.tasks";
+            "areas of task folders outside of swarm.tasks";
         /// Whether tasks land directly on the base instead of on a branch of the batch.
         auto_merge: bool = "swarm.auto_merge", BOOLEAN, default "false", user,
-            "land the tasks of a plan on the base itself as they are done, and not on a branch of the batch first";
+            "land the tasks of a plan directly on the base, not on a branch of the batch first";
         /// Cost at which a batch is paused.
         budget: Option<NanoDollars> = "swarm.budget", Dollars, default "0", user,
             "pause a batch that has cost this; 0 for no limit";
         /// Number of failures, over all batches, after which a task is set aside.
         max_attempts: u32 = "swarm.max_attempts", Count(Other("runs")), default "3", repository,
-            "with how many failures, over all batches, a task is set aside until somebody asks for it";
+            "set a task aside after this many failures, over all batches, until it is retried explicitly";
         /// Number of consecutive runs of a task folder without progress, at least one, after which it is
         /// given up.
         max_idle: u32 = "swarm.max_idle", Count(Other("iterations")), default "3", user, at_least_one,
-            "after how many iterations in a row without a new box the work at a task folder is given up";
+            "give up a task folder after this many consecutive iterations without a new ticked box";
         /// Maximum number of runs of a task folder, at least one.
         max_iterations: u32 = "swarm.max_iterations", Count(Other("iterations")), default "50", user,
-            at_least_one, "how many iterations the work at a task folder may take";
+            at_least_one, "maximum number of iterations of a task folder";
         /// Maximum number of lanes that work at the same time.
         max_parallel: usize = "swarm.max_parallel", Count(Other("lanes")), default "3", repository,
-            "how many lanes of a batch are at work at the same time";
+            "maximum number of lanes of a batch that work at the same time";
         /// Which tasks land together.
         mode: String = "swarm.mode", OneOf(&["continuous", "waves", "phases", "one-lane"]),
             default "continuous", repository,
@@ -330,35 +330,35 @@ setting_table! {
         /// What happens to a batch when a task cannot land.
         on_merge_failure: String = "swarm.on_merge_failure", OneOf(&["pause", "abort"]),
             default "pause", repository,
-            "what becomes of a batch when a task cannot land";
+            "what to do with a batch when a task cannot land";
         /// What happens to a batch when a task fails.
         on_task_failure: String =
             "swarm.on_task_failure", OneOf(&["skip-dependents", "stop-wave", "stop-all"]),
             default "skip-dependents", repository,
-            "what becomes of a batch when a task fails: the rest goes on, nothing more starts, or all is stopped";
+            "what to do when a task fails: skip the tasks that need it, start nothing more, or stop everything";
         /// Set-up commands of a batch's lanes, each optionally preceded by `GLOB =>` for the files that it
         /// applies to.
         pre_warm: Vec<String> = "swarm.pre_warm", Commands, default "", user,
-            "commands that get a new lane of a batch ready; GLOB => COMMAND only for tasks about such files";
+            "commands that set up a new lane of a batch; GLOB => COMMAND only for tasks that touch such files";
         /// Agent that reviews the steps of task folders.
         reviewer: Option<String> = "swarm.reviewer", AgentOrProgram, default "", user,
-            "the agent that reviews the steps of task folders; without it, the one that does them";
+            "agent that reviews the steps of task folders; empty for the agent that does them";
         /// How tasks are assigned to lanes.
         strategy: String = "swarm.strategy", OneOf(&["affinity-first", "round-robin", "load-balanced"]),
             default "affinity-first", repository,
-            "which lane a task goes to: with what is about the same files, the next in turn, or the one with the least work; where each task lands as it is done it changes little, since most tasks get a lane of their own";
+            "how to assign tasks to lanes: with tasks that touch the same files, the next lane in turn, or the lane with the least work; matters only if tasks do not land one by one";
         /// Whether a batch counts as failed when some of its criteria are not met.
         strict: bool = "swarm.strict", BOOLEAN, default "false", repository,
-            "a batch of whose criteria not all are met counts as failed, and is not landed without --force";
+            "a batch fails if some of its criteria are not met, and is not merged without --force";
         /// Folder of the task folders: each folder in it is an area.
         tasks_folder: String = "swarm.tasks", RepoFolder, default "tasks", repository,
-            "where task folders lie; each folder in it is an area";
+            "folder of the task folders; each folder in it is an area";
         /// Agent that checks the criteria that are no commands.
         verify_agent: Option<String> = "swarm.verify_agent", AgentOrProgram, default "", user, untrimmed,
-            "the agent that looks in the end whether criteria are met that are no commands; without it nobody does";
+            "agent that judges criteria that are not commands, at the end of a batch; empty for none";
         /// What happens to a task in its plan's files once the task is on the base.
         when_landed: LandedTaskMarking = "swarm.when_landed", LandedTaskMarking::FORMAT, default "note", repository,
-            "what becomes of a task in its plan's files once it is on the base: it is noted as done, its folder is archived too, or nothing";
+            "what to do with a task in its plan's files once it is on the base: mark it as done, also archive its folder, or nothing";
     }
 }
 
