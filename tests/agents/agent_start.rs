@@ -181,13 +181,13 @@ fn refuses_unusable_prompt_before_creating_lane() {
     ");
     insta::assert_snapshot!(sandbox.proq(&["spawn", "robot"]).to_text(), @r#"
     --- stderr
-    error: the agent needs a prompt
-    hint: for example: git proq spawn claude "implement payments", or -f task.md
+    error: no prompt given for the agent
+    hint: for example: git proq spawn claude "implement payments"
     --- code 2
     "#);
     insta::assert_snapshot!(sandbox.proq(&["spawn"]).to_text(), @r#"
     --- stderr
-    error: nothing says what to start
+    error: no agent or command given
     hint: for example: git proq spawn claude "implement payments"
     --- code 2
     "#);

@@ -85,7 +85,7 @@ fn send_refuses_without_conversation_or_text() {
     hint: send one: git proq send x "also handle refunds"
     --- code 1
     "#);
-    assert!(sandbox.proq(&["send", "x", " "]).fails(2).contains("there is nothing to send"));
+    assert!(sandbox.proq(&["send", "x", " "]).fails(2).contains("the message is empty"));
 }
 
 #[test]

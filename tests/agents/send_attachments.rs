@@ -58,7 +58,7 @@ fn unsent_message_leaves_no_attachments() {
     let sandbox = sandbox_with_finished_run();
     insta::assert_snapshot!(sandbox.proq(&["send", "x", "--attach", "notes/plan.md"]).to_text(), @r#"
     --- stderr
-    error: nothing says what the files are for
+    error: attachments need a text that they belong to
     hint: for example: git proq send LANE "it looks like this" --attach FILE
     --- code 2
     "#);

@@ -332,8 +332,8 @@ fn repository_checks_run_only_after_approval() {
     insta::assert_snapshot!(sandbox.proq(&["approve"]).to_text(), @r"
     0a5acd5b  verify  echo run >> $ROOT/runs  ([ROOT]/repo/proq.toml; not approved)
     --- stderr
-    error: nobody can be asked about the commands of this repository's proq.toml; nothing was approved
-    hint: approve them as they are: git proq approve --yes
+    error: cannot ask about the commands of this repository's proq.toml: not a terminal
+    hint: approve them without asking: git proq approve --yes
     --- code 1
     ");
     assert_eq!((sandbox.git(&["for-each-ref"]), line_count(&sandbox, "runs")), (before, 0));

@@ -1,6 +1,7 @@
 //! The command line: discovery, settings, doctor, hostile input, the demo, MCP, and the library.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod command_line;
 mod commit_graph;
 mod config;
 mod config_commands;

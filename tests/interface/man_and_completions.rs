@@ -57,39 +57,38 @@ fn checked_in_completions_are_current() {
     assert_same_files(&files(&project().join("completions")), &BTreeMap::from(made));
 }
 
-#[test]
-fn unknown_man_page_gives_hint() {
-    let sandbox = Sandbox::empty();
-    insta::assert_snapshot!(sandbox.proq(&["man", "nothing"]).fails(2), @r"
-    error: there is no such command
-    hint: for example: git proq man spawn
-    ");
+/// Returns what the program writes to a terminal of 10 lines.
+fn shown_on_terminal(sandbox: &Sandbox, args: &str) -> String {
+    let mut command = sandbox.command("script", &sandbox.repo);
+    command.args(["-qec", &format!("stty rows 10 cols 80; git-proq {args}"), "/dev/null"]);
+    command.env("TERM", "xterm").env("GIT_PAGER", "sed s/^/paged:/");
+    sandbox.output(command).ok()
 }
 
 #[test]
-fn usage_error_suggests_short_help_option() {
+fn man_and_long_help_use_the_viewer_on_a_terminal() {
     let sandbox = Sandbox::empty();
-    insta::assert_snapshot!(sandbox.proq(&["nothing"]).fails(2), @r"
-    error: unrecognized subcommand 'nothing'
-
-    Usage: git proq [OPTIONS] [COMMAND]
-
-    For more information, try '-h'.
-    ");
-    // In place of a missing command the help is printed, which itself mentions the long help.
-    assert!(sandbox.proq(&["op"]).fails(2).contains("see more with '--help'"));
+    sandbox.program_verbatim("man", "test \"$1 $2\" = '-l -'; sed s/^/man:/");
+    let help = shown_on_terminal(&sandbox, "help merge");
+    assert!(help.contains("paged:") && help.contains("Merge lanes into their base branch"), "{help}");
+    assert!(!shown_on_terminal(&sandbox, "version").contains("paged:"));
+    assert!(shown_on_terminal(&sandbox, "man version").contains("man:.TH GIT"));
 }
 
 /// Runs bash with the completion script and this program on `PATH`, and returns the words that it offers.
 fn completions(sandbox: &Sandbox, request: &str) -> Vec<String> {
     let script = project().join("completions/git-proq.bash");
     let text = format!(". '{}'\n{request}\nprintf '%s\\n' \"${{COMPREPLY[@]}}\"", script.display());
+    let mut bash = sandbox.command("bash", &sandbox.repo);
+    bash.args(["--norc", "--noprofile", "-c", &text]).env("PATH", program_path());
+    sandbox.output(bash).ok().lines().map(ToOwned::to_owned).collect()
+}
+
+/// Returns a `PATH` that begins with the folder of this program.
+fn program_path() -> std::ffi::OsString {
     let program = Path::new(env!("CARGO_BIN_EXE_git-proq")).parent().unwrap();
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let path = [program.to_owned()].into_iter().chain(std::env::split_paths(&path));
-    let mut bash = sandbox.command("bash", &sandbox.repo);
-    bash.args(["--norc", "--noprofile", "-c", &text]).env("PATH", std::env::join_paths(path).unwrap());
-    sandbox.output(bash).ok().lines().map(ToOwned::to_owned).collect()
+    std::env::join_paths([program.to_owned()].into_iter().chain(std::env::split_paths(&path))).unwrap()
 }
 
 /// Returns what readline sets for `git-proq …`, with the cursor in the last word.
@@ -155,6 +154,24 @@ fn bash_completes_without_git_command_index() {
 }
 
 #[test]
+fn bash_offers_options_after_a_dash_and_no_lane_twice() {
+    let sandbox = Sandbox::new();
+    for lane in ["payments", "search"] {
+        let _ = sandbox.proq(&["spawn", "--empty", "-n", lane]).ok();
+    }
+    assert_eq!(completions(&sandbox, &typed_line(&["preview", ""])), ["payments", "search"]);
+    assert_eq!(completions(&sandbox, &typed_line(&["discard", "search", ""])), ["payments"]);
+    assert!(completions(&sandbox, &typed_line(&["preview", "-"])).contains(&"--back".to_owned()));
+    let commands = completions(&sandbox, &typed_line(&[""]));
+    assert!(commands.iter().all(|word| !word.starts_with(['-', '_'])), "{commands:?}");
+    assert!(commands.contains(&"merge".to_owned()) && !commands.contains(&"land".to_owned()), "{commands:?}");
+    assert_eq!(completions(&sandbox, &typed_line(&["man", "mer"])), ["merge"]);
+    assert_eq!(completions(&sandbox, &typed_line(&["help", "mer"])), ["merge"]);
+    assert_eq!(completions(&sandbox, &typed_line(&["undo", ""])), ["2", "1"]);
+    assert_eq!(completions(&sandbox, &typed_line(&["op", "show", ""])), ["2", "1"]);
+}
+
+#[test]
 fn bash_completes_snapshot_ids() {
     let sandbox = Sandbox::new();
     sandbox.lane_with_commit("one", "echo lane > a.txt");
@@ -171,16 +188,21 @@ fn setup_installs_pages_and_completion_scripts() {
     let sandbox = Sandbox::empty();
     let home = sandbox.root().join("home");
     let before = files_below(&home);
-    let planned = sandbox.proq(&["setup", "--dry-run"]).ok();
+    let planned = sandbox.proq(&["setup", "--dry-run", "-v"]).ok();
     assert_eq!(files_below(&home), before, "--dry-run wrote something");
 
-    let out = sandbox.proq(&["setup"]);
+    let out = sandbox.proq(&["setup", "-v"]);
+    assert!(out.stderr.starts_with("hint: let man find the pages"), "{}", out.stderr);
     assert!(out.stderr.contains("export MANPATH=\"[ROOT]/home/.local/share/man:\""), "{}", out.stderr);
-    assert_eq!(out.ok(), planned);
-    for line in planned.lines() {
+    let installed = out.ok();
+    assert_eq!(installed.replace("Installed", "Would install"), planned);
+    assert!(installed.contains(" man pages in [ROOT]/home/.local/share/man/man1\n"), "{installed}");
+    assert!(installed.contains("\nInstalled completions for bash, fish, zsh\n"), "{installed}");
+    for line in installed.lines().filter_map(|line| line.strip_prefix("  ")) {
         let path = line.replace("[ROOT]", &sandbox.root().display().to_string());
         assert!(Path::new(&path).starts_with(&home) && Path::new(&path).is_file(), "{line}");
     }
+    assert_eq!(sandbox.proq(&["setup"]).ok(), "Already up to date.\n");
     assert_same_files(&files(&project().join("man")), &files(&home.join(".local/share/man/man1")));
     for (shell, path) in INSTALLED {
         assert_eq!(sandbox.read(&format!("../home/{path}")), sandbox.proq(&["completions", shell]).ok());

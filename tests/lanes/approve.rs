@@ -62,7 +62,7 @@ fn approves_and_revokes_single_commands() {
 
 /// Returns the command that the hint in `output` gives.
 fn hinted_command(output: &str) -> &str {
-    output.lines().find_map(|line| line.split_once("approve them as they are: ")).unwrap().1
+    output.lines().find_map(|line| line.split_once("approve them without asking: ")).unwrap().1
 }
 
 /// Promise: checks/approval

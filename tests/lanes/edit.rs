@@ -15,7 +15,7 @@ fn title_is_one_line_and_can_be_undone() {
     assert_eq!(sandbox.row("pay")["title"], "x".repeat(120));
     for blank in ["", " \n ", "\x1b"] {
         let out = title(blank).fails(2);
-        assert!(out.contains("the title says nothing"), "{out}");
+        assert!(out.contains("the title is empty"), "{out}");
     }
     let _ = sandbox.proq(&["undo"]).ok();
     assert_eq!(sandbox.row("pay")["title"], "-x");

@@ -107,7 +107,7 @@ fn refuses_detached_or_unfinished_checkout() {
     for flag in [&["--auto-merge"][..], &["--check", "true"], &["--onto", "main"], &["--count", "2"]] {
         let args = [&["spawn", "--in-place"][..], flag, &["--", "true"]].concat();
         let output = sandbox.proq(&args).fails(2);
-        assert!(output.contains("does not go with --in-place"), "{output}");
+        assert!(output.contains(" with --in-place, which creates nothing to merge"), "{output}");
     }
     let _ = sandbox.proq(&["spawn", "--in-place", "--mode", "plan", "claude", "x"]).fails(2);
     let unborn = Sandbox::empty();

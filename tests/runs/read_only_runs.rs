@@ -182,8 +182,8 @@ fn starts_only_agents_with_read_permission() {
     "#);
     insta::assert_snapshot!(sandbox.proq(&["spawn", "--mode", "plan", "claude", "x?", "--carry"]).to_text(), @r"
     --- stderr
-    error: --carry does not go with --mode plan, which makes nothing that could land; nothing was made
-    hint: leave --carry out, or have it built: --mode build
+    error: cannot combine --carry with --mode plan, which creates nothing to merge
+    hint: leave out --carry, or use --mode build
     --- code 2
     ");
     let flags: [&[&str]; 8] = [

@@ -192,11 +192,11 @@ fn refuses_invalid_plans_with_a_hint() {
         &["plan", "empty.toml", "wrong.toml"],
     ]), @r"
     $ plan
-    error: no plan was named
+    error: no plan given
     hint: for example: git proq plan plan.toml
     --- code 2
     $ deps
-    error: no plan was named
+    error: no plan given
     hint: for example: git proq deps plan.toml
     --- code 2
     $ plan nothing.toml

@@ -38,7 +38,10 @@ fn plan_commands_run_only_after_approval() {
     // A changed command needs approval again, and so does one whose approval was revoked.
     sandbox.write("plan.toml", &CHECKED.replace("\"true\"", "\"true \""));
     let message = sandbox.proq(&["swarm", "plan.toml", "--new", "--yes"]).fails(1);
-    assert!(message.contains("you have not approved these commands of ") && message.contains(": true \n"), "{message}");
+    assert!(
+        message.contains("you have not approved these commands of ") && message.contains(": true \n"),
+        "{message}"
+    );
     sandbox.write("plan.toml", CHECKED);
     let _ = sandbox.proq(&["approve", "--revoke"]).ok();
     let _ = sandbox.proq(&["swarm", "plan.toml", "--new", "--yes"]).fails(1);

@@ -83,7 +83,8 @@ fn missing_submodule_stays_empty_with_warning() {
     sandbox.sh(&format!("git update-index --cacheinfo 160000,{new},sub; git commit -qm bump"));
     let (lane, out) = spawn_lane(&sandbox, "x");
     // A short id that consists of digits only is longer.
-    let expected = format!("submodule sub of lane 'x' is empty: the main checkout lacks its commit {}", &new[..8]);
+    let expected =
+        format!("submodule sub of lane 'x' is empty: the main checkout lacks its commit {}", &new[..8]);
     assert!(out.stderr.contains(&expected), "{}", out.to_text());
     assert!(out.stderr.contains("the main checkout lacks its commit"), "{}", out.to_text());
     assert_eq!(file_names(&lane.join("sub")), [""; 0]);

@@ -10,8 +10,8 @@ use crate::cli::{inspect, land, lanes, plans, safety, set_up};
 
 /// Run several coding agents on one git repository at once, without losing work.
 ///
-/// Each agent gets a lane: a branch and a worktree of its own. Look at a lane in your own checkout with `preview`, land
-/// the good ones with `merge`. Without a command, the lanes and what can be done next are shown.
+/// Each agent gets a lane: a branch and a worktree of its own. Check a lane out in your own checkout with
+/// `preview`, and merge the good ones with `merge`. Without a command, lists lanes and suggests next steps.
 #[derive(Debug, Parser)]
 #[command(
     name = "git-proq",
@@ -32,20 +32,23 @@ pub(crate) struct Cli {
 /// What every command takes.
 #[derive(Debug, Args)]
 pub(crate) struct CommonArgs {
-    /// Answer in JSON, an object with "schema": 1.
-    #[arg(long, global = true)]
+    /// Output as JSON
+    ///
+    /// The output is an object with "schema": 1.
+    #[arg(long, global = true, hide_short_help = true)]
     pub(crate) json: bool,
-    /// Say only answers, warnings and errors.
-    #[arg(long, short, global = true)]
+    /// Print only results, warnings, and errors
+    #[arg(long, short, global = true, hide_short_help = true)]
     pub(crate) quiet: bool,
-    /// Say also how things were done; twice: steps with times.
-    #[arg(long, short, global = true, conflicts_with = "quiet", action = clap::ArgAction::Count)]
+    /// Print more detail; with -vv, each step and its duration
+    #[arg(long, short, global = true, hide_short_help = true, conflicts_with = "quiet",
+          action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
-    /// Run no hooks and no notifiers for what this command does.
-    #[arg(long, global = true)]
+    /// Skip git-proq hooks and notifications
+    #[arg(long, global = true, hide_short_help = true)]
     pub(crate) no_hooks: bool,
-    /// Act as if started in DIR.
-    #[arg(short = 'C', value_name = "DIR", global = true, value_hint = clap::ValueHint::DirPath)]
+    /// Run as if started in <DIR>
+    #[arg(short = 'C', value_name = "DIR", global = true, hide_short_help = true, value_hint = clap::ValueHint::DirPath)]
     pub(crate) dir: Option<PathBuf>,
 }
 
@@ -140,6 +143,8 @@ commands! {
     ShellInit(set_up::shell_init::ShellInit) => set_up::shell_init::run(context, &args),
     Man(set_up::man::Man) => set_up::man::run(context, &args, grammar()),
     Demo(set_up::demo::Demo) => set_up::demo::run(context, &args),
+    Help(set_up::help::Help) => set_up::help::run(context, &args, grammar()),
+    Version(set_up::help::Version) => set_up::help::print_version(context, &args),
     #[command(name = "_supervise", hide = true)]
     Supervise(internal::Supervise) => internal::run_supervise(context, args),
     #[command(name = "_swarm", hide = true)]

@@ -5,20 +5,18 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args as _, CommandFactory, FromArgMatches};
-use clap_complete::CompleteEnv;
-use proq_base::explain::Exit;
 use proq_base::trace::{Span, SpanKind};
 
 use super::args::{Cli, CommonArgs};
 use super::help_page::styled_command;
-use super::internal;
+use super::{completion, internal};
+use crate::cli::arguments::parse_error::describe_parse_error;
 use crate::cli::inspect::list;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
+use crate::cli::invocation::failure;
 use crate::cli::invocation::failure::Failure;
 use crate::cli::invocation::program_path::current_program_path;
 use crate::cli::invocation::usage_error::UsageError;
-use crate::cli::invocation::{failure, usage_error};
-use crate::cli::set_up::completion_script::COMPLETE_VARIABLE;
 use crate::cli::terminal::ui::Ui;
 use crate::cli::terminal::{trace_output, ui};
 
@@ -28,14 +26,19 @@ pub(crate) fn main() -> ExitCode {
         return code;
     }
     ui::set_up_colors();
-    serve_shell_completion();
+    completion::serve_shell_completion();
     let (cli, command_name) = match parse_args() {
         Ok(parsed) => parsed,
+        // clap returns help and version as errors too. `use_stderr` is false for these two.
+        Err(e) if !e.use_stderr() => {
+            drop(e.print());
+            return ExitCode::SUCCESS;
+        }
         Err(e) => {
-            // clap returns help and version as errors too. `use_stderr` is false for these two.
-            let code = if e.use_stderr() { Exit::Usage } else { Exit::Success };
-            usage_error::print_clap_output(&e);
-            return ExitCode::from(code.code());
+            let args: Vec<OsString> = std::env::args_os().collect();
+            let json = args.iter().take_while(|arg| *arg != "--").any(|arg| arg == "--json");
+            let error = describe_parse_error(&e, &styled_command(), &args);
+            return ExitCode::from(failure::print_failure(&error.into(), json).code());
         }
     };
     proq_lib::event::program_info::set_program_info(current_program_path(), cli.common.no_hooks);
@@ -73,7 +76,9 @@ fn parse_args() -> Result<(Cli, String), clap::Error> {
 /// Returns the grammar with only the subcommand that the first argument names.
 fn subcommand_grammar(full_grammar: &clap::Command, first_arg: Option<&OsString>) -> Option<clap::Command> {
     let subcommand = full_grammar.find_subcommand(first_arg?)?.clone();
-    Some(CommonArgs::augment_args(clap::Command::default().name("git-proq").subcommand(subcommand)))
+    Some(CommonArgs::augment_args(
+        clap::Command::new("git-proq").disable_help_subcommand(true).subcommand(subcommand),
+    ))
 }
 
 /// Runs the command of the parsed command line; without a command, prints the overview of lanes.
@@ -100,9 +105,4 @@ fn start_dir(common: &CommonArgs) -> Result<PathBuf, Failure> {
         std::env::set_current_dir(&dir).map_err(|_| UsageError::CurrentDirMissing)?;
     }
     Ok(dir)
-}
-
-/// Prints completion candidates and exits, if a shell's completion script started this process.
-fn serve_shell_completion() {
-    CompleteEnv::with_factory(styled_command).var(COMPLETE_VARIABLE).bin("git-proq").complete();
 }

@@ -7,9 +7,14 @@ use std::path::PathBuf;
 use clap_complete::engine::CompletionCandidate;
 use proq_base::config::keys::KEYS;
 use proq_base::diagnostics::Listener;
+use proq_base::process::find_executable::find_executable;
 use proq_lib::agent::profiles::profile_catalog::load_profiles;
 use proq_lib::lane::Project;
+use proq_lib::ops::operation_log;
 use proq_lib::types::{AnyLane, LaneRecord};
+
+/// Most operations that are offered, the newest ones.
+const MAX_OPERATIONS_OFFERED: usize = 50;
 
 /// Completes the ids of batches, newest first.
 pub(crate) fn batch_ids(typed: &OsStr) -> Vec<CompletionCandidate> {
@@ -85,6 +90,18 @@ pub(crate) fn snap_ids(typed: &OsStr) -> Vec<CompletionCandidate> {
         .collect()
 }
 
+/// Completes the numbers of operations, newest first, with their commands.
+pub(crate) fn operation_numbers(typed: &OsStr) -> Vec<CompletionCandidate> {
+    let Some(project) = open_project_of_typed_line() else { return Vec::new() };
+    let typed = typed.to_string_lossy();
+    let list = operation_log::list(&project, Some(MAX_OPERATIONS_OFFERED));
+    let candidates = list
+        .operations
+        .into_iter()
+        .map(|row| CompletionCandidate::new(row.operation.to_string()).help(Some(row.command.into())));
+    candidates.filter(|candidate| candidate.get_value().to_string_lossy().starts_with(&*typed)).collect()
+}
+
 /// Completes the names of known agents that are installed.
 pub(crate) fn installed_agent_names(typed: &OsStr) -> Vec<CompletionCandidate> {
     let Ok(dir) = std::env::current_dir() else { return Vec::new() };
@@ -94,11 +111,24 @@ pub(crate) fn installed_agent_names(typed: &OsStr) -> Vec<CompletionCandidate> {
         .unwrap_or_default()
         .into_iter()
         .filter(|(name, profile)| {
-            name.starts_with(typed.as_ref())
-                && proq_base::process::find_executable::find_executable(&profile.program, &dir).is_ok()
+            name.starts_with(typed.as_ref()) && find_executable(&profile.program, &dir).is_ok()
         })
         .map(|(name, profile)| CompletionCandidate::new(name).help(Some(profile.about.into())))
         .collect()
+}
+
+/// Returns the name of an agent for an example: of one that is installed, if there is one.
+pub(crate) fn agent_for_hint() -> String {
+    let installed = installed_agent_names(OsStr::new("")).into_iter().next();
+    installed.map_or_else(|| "claude".to_owned(), |agent| agent.get_value().to_string_lossy().into_owned())
+}
+
+/// Returns whether a word names an agent: a known one, or a program on `PATH`.
+pub(crate) fn is_agent(word: &str) -> bool {
+    let layers = Project::load_layers(None).unwrap_or_default();
+    let is_program = |dir: PathBuf| find_executable(word, &dir).is_ok();
+    load_profiles(&layers).unwrap_or_default().contains_key(word)
+        || std::env::current_dir().is_ok_and(is_program)
 }
 
 /// Completes the names of the user's branches, without the branches of lanes.

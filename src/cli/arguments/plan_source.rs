@@ -12,13 +12,15 @@ use crate::cli::invocation::usage_error::UsageError;
 /// Where a plan is.
 #[derive(Debug, Args)]
 pub(crate) struct PlanSource {
-    /// A plan in TOML, a roadmap in Markdown, stories in YAML, task folders (`all`, areas, folders, one PROMPT.md), or a draft
+    /// Plan: a file (TOML, Markdown, YAML), task folders, or a draft
+    ///
+    /// Task folders are `all`, names of areas, folders, or one PROMPT.md.
     #[arg(value_name = "SOURCE", value_hint = ValueHint::AnyPath)]
     sources: Vec<String>,
-    /// What it is written in, where its name does not tell
-    #[arg(long, value_name = "FORM")]
+    /// Format, if the name does not show it: toml, folders, roadmap or stories
+    #[arg(long, value_name = "FORM", hide_possible_values = true)]
     format: Option<FormatArg>,
-    /// The milestone of a roadmap; without it, the first with something to do
+    /// Milestone of a roadmap [default: the first with open tasks]
     #[arg(long, value_name = "TITLE")]
     milestone: Option<String>,
 }
@@ -26,11 +28,11 @@ pub(crate) struct PlanSource {
 /// The forms by the words for them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum FormatArg {
-    /// A plan in TOML
+    /// Plan in TOML
     Toml,
-    /// A folder for each task
+    /// One folder per task
     Folders,
-    /// A roadmap in Markdown
+    /// Roadmap in Markdown
     Roadmap,
     /// Stories in YAML
     Stories,
@@ -68,7 +70,7 @@ impl PlanSource {
         example: &'static str,
     ) -> Result<NamedPlan, UsageError> {
         match self.sources.is_empty() {
-            true => Err(UsageError::MissingArgument { problem: "no plan was named", example }),
+            true => Err(UsageError::MissingArgument { problem: "no plan given", example }),
             false => Ok(self.named_plan(&context.dir)),
         }
     }

@@ -17,22 +17,24 @@ use crate::cli::invocation::failure::Failure;
 /// What a run is to be like. What is left open is as in the settings.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct RunArgs {
-    /// What the agent may do: look only, change its lane and use git there, or anything without being asked
-    #[arg(long, value_name = "LEVEL", value_parser = permission())]
+    /// Permission level: read, edit or full [default: agent.permission]
+    ///
+    /// `read`: read files only; `edit`: also edit the lane and run git in it; `full`: everything, without asking.
+    #[arg(long, value_name = "LEVEL", hide_possible_values = true, value_parser = permission())]
     pub(crate) permission: Option<Permission>,
-    /// The model that it is asked to use
+    /// Model to use [default: agent.model]
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
-    /// End its run after N turns, if it can be told to
-    #[arg(long, value_name = "N")]
+    /// Stop the run after <N> turns, if the agent supports it
+    #[arg(long, hide_short_help = true, value_name = "N")]
     pub(crate) max_turns: Option<u32>,
-    /// End its run after TIME, as in 90s, 30m or 2h; 0 for no limit
-    #[arg(long, value_name = "TIME", visible_alias = "max-minutes", value_parser = parse_duration)]
+    /// Stop the run after <TIME>, such as 90s, 30m or 2h (0 = no limit)
+    #[arg(long, value_name = "TIME", alias = "max-minutes", value_parser = parse_duration)]
     pub(crate) max_time: Option<Duration>,
-    /// End its run when nothing came of it for TIME; 0 for no limit
-    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    /// Stop the run after <TIME> without output or commits
+    #[arg(long, hide_short_help = true, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) stall: Option<Duration>,
-    /// End its run when it cost more than USD; 0 for no limit
+    /// Stop the run once it has cost more than <USD>
     #[arg(long, value_name = "USD", value_parser = parse_dollars)]
     pub(crate) budget: Option<NanoDollars>,
 }
@@ -58,12 +60,12 @@ impl TaskRunArgs {
 /// Parses a duration; a number without a unit is in minutes.
 fn parse_duration(text: &str) -> Result<Duration, String> {
     proq_base::config::value_format::parse_duration(text)
-        .ok_or_else(|| "a time is wanted, as in 90s, 30m or 2h".to_owned())
+        .ok_or_else(|| "expected a duration, such as 90s, 30m or 2h".to_owned())
 }
 
 /// Parses an amount of US dollars.
 fn parse_dollars(text: &str) -> Result<NanoDollars, String> {
-    NanoDollars::parse(text).ok_or_else(|| "US dollars are wanted, as in 2.50".to_owned())
+    NanoDollars::parse(text).ok_or_else(|| "expected an amount in US dollars, such as 2.50".to_owned())
 }
 
 /// Returns the parser of a permission level.

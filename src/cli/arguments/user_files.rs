@@ -44,7 +44,7 @@ pub(crate) fn attachments_of_text(
     let attachments = resolve_attachments(context, files)?;
     match text {
         None if !attachments.is_empty() => {
-            Err(UsageError::missing("nothing says what the files are for", example).into())
+            Err(UsageError::missing("attachments need a text that they belong to", example).into())
         }
         _ => Ok(attachments),
     }

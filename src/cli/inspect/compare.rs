@@ -17,36 +17,37 @@ use crate::cli::arguments::candidates::owned_lane_and_group_names;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::terminal::conflict_grid;
 
-/// Show attempts at one task side by side
+/// Compare attempts at a task
 ///
-/// GROUP is the name that they were made with (`git proq spawn --count`). What is committed counts: how much each changes,
-/// whether it would merge into its base and with the others, which files it alone changes, and what its runs took.
+/// GROUP is the name that the attempts were started with (`git proq spawn --count`). Compares what is
+/// committed: how much each attempt changes, whether it would merge into its base and with the others,
+/// which files only it changes, and what its runs cost.
 ///
-/// `checks` says what is known of the verify.commands and the lane's own on what would land. With --check they are run now,
-/// in the worktrees for checks. Nothing lands, and no lane changes.
+/// `checks` shows what is known about verify.commands and the lane's own checks on the result of a merge.
+/// With --checks they run now, in worktrees for checks. Nothing is merged, and no lane changes.
 ///
 /// Examples:
 ///     git proq compare pay
-///     git proq compare pay --check
+///     git proq compare pay --checks
 ///     git proq compare --diff pay-1 pay-3
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 #[command(override_usage = "git proq compare [OPTIONS] GROUP\n       git proq compare [OPTIONS] LANE...")]
 pub(crate) struct Compare {
-    /// The lanes, or the name of a group
+    /// Lanes, or the name of a group
     #[arg(value_name = "LANE", required = true, add = ArgValueCompleter::new(owned_lane_and_group_names))]
     pub(crate) lanes: Vec<String>,
     /// Run the checks now
-    #[arg(long)]
-    pub(crate) check: bool,
-    /// Check with CMD too, a line for the shell, after the verify.commands; may be given again
-    #[arg(long, value_name = "CMD", requires = "check", value_hint = clap::ValueHint::CommandString)]
+    #[arg(long, alias = "check")]
+    pub(crate) checks: bool,
+    /// Shell command to run as another check [can be repeated]
+    #[arg(long, value_name = "CMD", requires = "checks", value_hint = clap::ValueHint::CommandString)]
     pub(crate) verify: Vec<String>,
-    /// Check up to N states at the same time
-    #[arg(long, short, value_name = "N", requires = "check", value_parser = clap::value_parser!(u16).range(1..))]
+    /// Run up to <N> checks in parallel
+    #[arg(long, short, value_name = "N", requires = "checks", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) jobs: Option<u16>,
-    /// Print the diffs, one after the other, instead; JSON has the names of the files in any case
-    #[arg(long, conflicts_with = "check")]
+    /// Print the diffs one after another instead
+    #[arg(long, conflicts_with = "checks")]
     pub(crate) diff: bool,
 }
 
@@ -66,7 +67,7 @@ pub(crate) fn run(context: &CommandContext, args: &Compare) -> CommandResult {
         }
         return Ok(Exit::Success);
     }
-    let checking = if args.check {
+    let checking = if args.checks {
         let bases = lanes.iter().map(|lane| lane.base.clone());
         approvals::request_landing_approval(&project, context, bases, None)?;
         CheckSource::Run { extra_commands: &args.verify, jobs: args.jobs.map(usize::from) }
@@ -109,7 +110,7 @@ fn print_comparison(context: &CommandContext, args: &Compare, comparison: &Compa
             ui.hint(format!("all that it wrote: git proq logs {} --check", attempt.lane));
         }
     }
-    if !args.check && attempts.iter().any(|attempt| attempt.checks == CheckStatus::Unknown) {
+    if !args.checks && attempts.iter().any(|attempt| attempt.checks == CheckStatus::Unknown) {
         ui.hint(format!("run the checks now: git proq compare --check {}", args.lanes.join(" ")));
     }
     let is_landable = |attempt: &&AttemptSummary| {

@@ -13,9 +13,9 @@ use crate::cli::invocation::caller;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::usage_error::UsageError;
 
-/// Show what a lane changes, uncommitted work included
+/// Show a lane's changes, including uncommitted ones
 ///
-/// Compared with the commit where it left its base.
+/// The comparison is with the commit at which the lane left its base.
 ///
 /// Examples:
 ///     git proq diff payments
@@ -24,22 +24,22 @@ use crate::cli::invocation::usage_error::UsageError;
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Diff {
-    /// The lane whose changes to show [default: the lane of the current folder]
+    /// Lane name [default: lane of the current folder]
     #[arg(value_name = "LANE", add = ArgValueCompleter::new(owned_lane_names))]
     pub(crate) lane: Option<String>,
-    /// Only which files change, and how much
+    /// Show only which files changed, and how much
     #[arg(long)]
     pub(crate) stat: bool,
-    /// What its N-th run changed, instead of all
+    /// Show only the changes of run <N>
     #[arg(long, value_name = "N", value_parser = run_number())]
     pub(crate) run: Option<RunNumber>,
-    /// In JSON, the changed lines too: hunks, lines, and the words that differ
+    /// With --json, include hunks, lines, and changed words
     #[arg(long, conflicts_with = "stat")]
     pub(crate) patch: bool,
-    /// Only the changed lines of this file or folder
+    /// Only the changed lines of <PATH> (requires --patch)
     #[arg(long, value_name = "PATH", requires = "patch")]
     pub(crate) path: Option<String>,
-    /// Lines around each change
+    /// Lines of context around each change (requires --patch)
     #[arg(long, value_name = "N", requires = "patch")]
     pub(crate) context: Option<u16>,
 }

@@ -10,10 +10,10 @@ use serde::Serialize;
 
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 
-/// Print what happened: lanes made, agents ended, landings
+/// Show events: lanes created, agents finished, merges
 ///
-/// Each event has a number, one more than the one before it. A program that remembers the last one it has seen goes on from
-/// there with --since.
+/// Each event has a number, one higher than the previous. A program that remembers the last number it has
+/// seen continues from there with --since.
 ///
 /// Examples:
 ///     git proq events --last 20
@@ -22,13 +22,15 @@ use crate::cli::invocation::context::{CommandContext, CommandResult};
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Events {
-    /// Go on with what happens from now on; in JSON, one object a line
+    /// Follow new events
+    ///
+    /// With --json, prints one object per line.
     #[arg(long, short)]
     pub(crate) follow: bool,
-    /// Print only the last N; with --follow, begin with them
+    /// Only the last <N> events
     #[arg(long, value_name = "N")]
     pub(crate) last: Option<usize>,
-    /// Print only what came after number N; with --follow, begin with it
+    /// Start after event number <N>
     #[arg(long, value_name = "N", conflicts_with = "last")]
     pub(crate) since: Option<u64>,
 }

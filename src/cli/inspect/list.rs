@@ -20,26 +20,30 @@ use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::land::unlanded_batches::{print_batch_steps, print_unlanded_batches};
 use crate::cli::terminal::ui;
 
-/// List the lanes
+/// List lanes
 ///
-/// COMMITS: + what the lane has that its base lacks, - the reverse; `answer` or `plan` where there is nothing to land. CHANGES: uncommitted files. CONFLICTS, if there are any:
-/// what the commits would conflict with, as far as that is quick to find out; `git proq matrix` tells all. A '*' marks the
-/// lane that the main checkout shows. A '…' is filled in while you look. '3/7': so many boxes of a task folder are ticked. '1 to tell': a message waits for its agent. Attempts at one task stand together, in the order of their numbers.
+/// Columns: COMMITS: `+` commits that the base lacks, `-` commits that the lane lacks; `answer` or `plan`
+/// for a lane without anything to merge. CHANGES: uncommitted files. CONFLICTS, if there are any: what the
+/// commits would conflict with, as far as that is quick to compute; `git proq matrix` shows all of it.
+///
+/// Marks: `*` the lane that the main checkout shows; `…` still being computed; `3/7` ticked boxes of a task
+/// folder; `1 queued` a message is waiting for the agent. Attempts at one task stand together. `git proq
+/// ls` is an alias.
 ///
 /// Examples:
 ///     git proq list
 ///     git proq list --everywhere
 ///     git proq list --json | jq '.lanes[] | select(.state == "done") | .name'
 #[derive(Debug, Args)]
-#[command(verbatim_doc_comment, visible_alias = "ls")]
+#[command(verbatim_doc_comment, alias = "ls")]
 pub(crate) struct List {
-    /// Removed lanes too
+    /// Include removed lanes
     #[arg(long, short)]
     pub(crate) all: bool,
-    /// Also what the agents used in all their runs: tool calls, the last tool, how full their context is, what they cost
+    /// Also show tool calls, context usage, and cost
     #[arg(long, short)]
     pub(crate) wide: bool,
-    /// The lanes of every repository in which you have made one, from anywhere
+    /// List lanes of all repositories
     #[arg(long)]
     pub(crate) everywhere: bool,
 }

@@ -19,11 +19,11 @@ use crate::cli::invocation::usage_error::UsageError;
 use crate::cli::runs::log_view::LogView;
 use crate::cli::runs::run_end;
 
-/// Print what a lane's agent did
+/// Show a lane's agent output
 ///
-/// What the agent said, what it thought in a line each, and what its tools were given and answered. With --raw, the log as it
-/// was written: for most known agents that is one JSON object a line. On a terminal, a log of another form has its colors only;
-/// what else a terminal would obey is written out.
+/// Shows the agent's messages, its thoughts in one line each, and the input and output of its tools. With
+/// --raw, prints the log unchanged: for most known agents one JSON object per line. On a terminal, a log of
+/// another format keeps only its colors, and other control characters are escaped.
 ///
 /// Examples:
 ///     git proq logs payments
@@ -32,35 +32,41 @@ use crate::cli::runs::run_end;
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Logs {
-    /// The lane, or NAME@N for a removed one [default: the lane of the current folder]
+    /// Lane name, or NAME@N for a removed lane [default: lane of the current folder]
     #[arg(value_name = "LANE", add = ArgValueCompleter::new(any_lane_names))]
     pub(crate) lane: Option<String>,
-    /// Go on until the agent ends
+    /// Follow output until the agent exits
     #[arg(long, short)]
     pub(crate) follow: bool,
-    /// Print the log as the agent wrote it
+    /// Print the log exactly as the agent wrote it
     #[arg(long)]
     pub(crate) raw: bool,
-    /// Print what the agent wrote to its standard error, where that has a log of its own
+    /// Show the agent's stderr, if it has a log of its own
     #[arg(long, conflicts_with_all = ["follow", "raw"])]
     pub(crate) errors: bool,
-    /// Print what the check wrote that the lane failed in a landing
-    #[arg(long, conflicts_with_all = ["follow", "run"])]
-    pub(crate) check: bool,
-    /// Print what the landing wrote that followed the run (see spawn --auto-merge)
-    #[arg(long, conflicts_with_all = ["follow", "check"])]
+    /// Show output of the check that failed
+    #[arg(long, alias = "check", conflicts_with_all = ["follow", "run"])]
+    pub(crate) checks: bool,
+    /// Show output of the automatic merge
+    #[arg(long, conflicts_with_all = ["follow", "checks"])]
     pub(crate) merge: bool,
-    /// Print what the lane.setup commands wrote; also of a lane that was not made because one of them failed
-    #[arg(long, conflicts_with_all = ["follow", "raw", "errors", "check", "merge", "run"])]
+    /// Show output of the lane.setup commands
+    ///
+    /// Also of a lane that was not created because one of them failed.
+    #[arg(long, conflicts_with_all = ["follow", "raw", "errors", "checks", "merge", "run"])]
     pub(crate) setup: bool,
-    /// Print the N-th run instead of the last
+    /// Show run <N> instead of the last one
     #[arg(long, value_name = "N", value_parser = run_number())]
     pub(crate) run: Option<RunNumber>,
-    /// In JSON, begin at byte OFFSET: 0, or `next` of the answer before
-    #[arg(long, value_name = "OFFSET", conflicts_with_all = ["follow", "errors", "check", "merge", "setup"])]
+    /// With --json, start at byte <OFFSET>
+    ///
+    /// 0, or `next` of the previous output.
+    #[arg(long, value_name = "OFFSET", conflicts_with_all = ["follow", "errors", "checks", "merge", "setup"])]
     pub(crate) after: Option<u64>,
-    /// In JSON, print at most N lines of the log; `next` is where it goes on
-    #[arg(long, value_name = "N", conflicts_with_all = ["follow", "errors", "check", "merge", "setup"])]
+    /// With --json, print at most <N> lines
+    ///
+    /// `next` is where the output continues.
+    #[arg(long, value_name = "N", conflicts_with_all = ["follow", "errors", "checks", "merge", "setup"])]
     pub(crate) limit: Option<usize>,
 }
 
@@ -68,7 +74,7 @@ pub(crate) fn run(context: &CommandContext, args: &Logs) -> CommandResult {
     let part = requested_part(context, args)?;
     let project = context.project_to_read()?;
     let name = caller::lane_or_current(&project, args.lane.as_ref())?;
-    if args.setup || args.check {
+    if args.setup || args.checks {
         let find_log = if args.setup { find_set_up_log } else { find_check_log };
         let log = find_log(&project, &name)?;
         if context.ui.json {

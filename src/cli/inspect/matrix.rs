@@ -17,11 +17,12 @@ use crate::cli::arguments::candidates::owned_lane_names;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::terminal::conflict_grid;
 
-/// Show which lanes get along
+/// Show which lanes conflict with each other
 ///
-/// Every lane is compared with its base and with every other lane of that base, as if one were merged into the other, with
-/// what is uncommitted in it. Where two conflict, the paths and lines are named; line numbers are those of the first of the
-/// two. Nothing is changed. Two lanes that did not conflict before are an event, `lane.overlap`, as they are when a run ends.
+/// Compares each lane with its base and with every other lane of that base, as if one were merged into the
+/// other, uncommitted changes included. For a conflict, lists paths and lines; the line numbers are those
+/// of the first lane of the pair. Nothing is changed. A new conflict between two lanes is an event,
+/// `lane.overlap`.
 ///
 /// Examples:
 ///     git proq matrix
@@ -30,13 +31,15 @@ use crate::cli::terminal::conflict_grid;
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Matrix {
-    /// These lanes only
+    /// Only these lanes
     #[arg(value_name = "LANE", add = ArgValueCompleter::new(owned_lane_names))]
     lanes: Vec<String>,
-    /// Leave out what is uncommitted; faster with many lanes
+    /// Ignore uncommitted changes (faster with many lanes)
     #[arg(long)]
     committed: bool,
-    /// Show it anew whenever something has changed; in JSON, one object a line
+    /// Keep running and update on changes
+    ///
+    /// With --json, prints one object per line.
     #[arg(long)]
     watch: bool,
 }

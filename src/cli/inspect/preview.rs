@@ -22,10 +22,10 @@ use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::terminal::ui;
 use crate::cli::terminal::ui::Ui;
 
-/// Show a lane in the main checkout, and go back
+/// Check out a lane in your main checkout, keeping your changes safe
 ///
-/// Your uncommitted changes, staged, unstaged and untracked, are set aside first and come back with --back exactly as
-/// they were. Edits made while a lane is shown come back with its next preview; commits go to the lane.
+/// Your uncommitted changes, staged, unstaged and untracked, are saved first, and --back restores them
+/// exactly. Edits that you make during a preview return with its next preview; commits go to the lane.
 ///
 /// Without LANE, shows which lane the main checkout shows.
 ///
@@ -40,16 +40,16 @@ use crate::cli::terminal::ui::Ui;
     override_usage = "git proq preview [OPTIONS] [LANE]\n       git proq preview [OPTIONS] --back\n       git proq preview [OPTIONS] --refresh"
 )]
 pub(crate) struct Preview {
-    /// The lane to show [default: the lane of the current folder; elsewhere, print which lane is shown]
+    /// Lane name [default: lane of the current folder]
     #[arg(value_name = "LANE", add = ArgValueCompleter::new(owned_lane_names))]
     pub(crate) lane: Option<String>,
-    /// Go back to where you were
+    /// Return to your branch and restore your changes
     #[arg(long, short)]
     pub(crate) back: bool,
-    /// Bring the preview to where its lane is now
+    /// Update the preview to the lane's latest commit
     #[arg(long, short)]
     pub(crate) refresh: bool,
-    /// Say what would change, and change nothing
+    /// Show what would be done, without doing it
     #[arg(long)]
     pub(crate) dry_run: bool,
 }

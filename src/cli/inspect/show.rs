@@ -26,9 +26,9 @@ use crate::cli::terminal::ui;
 use crate::cli::terminal::ui::Ui;
 use runs::print_runs;
 
-/// Show all about one lane
+/// Show details of a lane
 ///
-/// A removed lane is called NAME@N, as `git proq list --all` shows it.
+/// A removed lane is called NAME@N, as in `git proq list --all`.
 ///
 /// Examples:
 ///     git proq show payments
@@ -36,10 +36,10 @@ use runs::print_runs;
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Show {
-    /// The lane, or NAME@N for a removed one [default: the lane of the current folder]
+    /// Lane name, or NAME@N for a removed lane [default: lane of the current folder]
     #[arg(value_name = "LANE", add = ArgValueCompleter::new(any_lane_names))]
     pub(crate) lane: Option<String>,
-    /// Print what its last run was told, and nothing else
+    /// Print the full prompt of the last run
     #[arg(long)]
     pub(crate) prompt: bool,
 }

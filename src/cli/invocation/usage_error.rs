@@ -8,8 +8,8 @@ use proq_base::explain::Explain;
 #[derive(Debug, thiserror::Error, Explain)]
 pub enum UsageError {
     /// The current folder no longer exists.
-    #[error("the current folder does not exist any more")]
-    #[hint("change to a folder that exists: cd")]
+    #[error("the current folder no longer exists")]
+    #[hint("change to your home folder: cd")]
     CurrentDirMissing,
     /// `-C` names a path that is not a folder.
     #[error("{} is not a folder", dir.display())]
@@ -34,14 +34,35 @@ pub enum UsageError {
     #[exit(Usage)]
     #[hint("see all lanes: git proq list")]
     NoLaneGiven,
+    /// `git proq merge` names no lane.
+    #[error("no lane was named; nothing was merged")]
+    #[exit(Usage)]
+    #[hint(if lane.is_some(), "merge all that can be merged: git proq merge --all")]
+    #[hint(if let Some(lane) = lane, "or one of them: git proq merge {lane}")]
+    #[hint(if lane.is_none(), "see the lanes: git proq list")]
+    NoLaneToMerge {
+        /// A lane that can be merged; none if there is none.
+        lane: Option<String>,
+    },
+    /// A command was named that does not exist.
+    #[error("unknown command '{name}'")]
+    #[exit(Usage)]
+    #[hint(if let Some(similar) = similar, "did you mean: git proq help {similar}")]
+    #[hint(else, "see all commands: git proq help --all")]
+    UnknownCommand {
+        /// The name as it was given.
+        name: String,
+        /// The most similar command.
+        similar: Option<String>,
+    },
     /// A flag about landing was given for a run that cannot land.
-    #[error("{flag} does not go with {mode}, which makes nothing that could land; nothing was made")]
+    #[error("cannot combine {flag} with {mode}, which creates nothing to merge")]
     #[exit(Usage)]
     #[hint(
         if mode == "--in-place",
-        "leave {flag} out, or have it done in a lane: leave {mode} out"
+        "leave out {flag}, or leave out {mode} to work in a lane"
     )]
-    #[hint(else, "leave {flag} out, or have it built: --mode build")]
+    #[hint(else, "leave out {flag}, or use --mode build")]
     LandingFlagRefused {
         /// The mode as an option, such as `--mode plan` or `--in-place`.
         mode: String,
@@ -49,15 +70,13 @@ pub enum UsageError {
         flag: &'static str,
     },
     /// `--isolated` was given for a lane that can land. Such a lane always has its own worktree.
-    #[error(
-        "--isolated is for --mode plan and answer: any other lane has a worktree of its own; nothing was made"
-    )]
+    #[error("--isolated needs --mode plan or answer: any other lane has a worktree of its own")]
     #[exit(Usage)]
-    #[hint("leave --isolated out, or add --mode answer")]
+    #[hint("leave out --isolated, or add --mode answer")]
     IsolatedRefused,
     /// Commands of the repository need approval, and the user cannot be prompted.
-    #[error("nobody can be asked about the commands of {origin}; nothing was approved")]
-    #[hint("approve them as they are: git proq approve --yes{selection_args}")]
+    #[error("cannot ask about the commands of {origin}: not a terminal")]
+    #[hint("approve them without asking: git proq approve --yes{selection_args}")]
     ApprovalRequired {
         /// Source of the commands, as text: the repository's `proq.toml`, or a plan.
         origin: &'static str,
@@ -68,24 +87,22 @@ pub enum UsageError {
     #[error(
         "cannot change other lanes or their bases: this is the agent of lane '{agent_lane}'; nothing was changed"
     )]
-    #[hint("say in your report what a person is to do: git proq task update")]
-    #[hint(
-        "a person runs it in a terminal of their own, or has an agent supervise all lanes: git proq supervise"
-    )]
+    #[hint("report what a person should do: git proq task update --human-step TEXT")]
+    #[hint("a person can run it in a terminal, or let an agent supervise all lanes: git proq supervise")]
     NotOwnLane {
         /// Name of the agent's lane, as its environment or folder has it.
         agent_lane: String,
     },
     /// The MCP server failed.
     #[error("the MCP server ended: {reason}")]
-    #[hint("it is started by an agent, which talks to it: see `git proq mcp -h`")]
+    #[hint("agents start this server: see git proq help mcp")]
     McpServerFailed {
         /// Reason of the failure, as text.
         reason: String,
     },
     /// A step of the demo failed.
     #[error("the demo stopped: {failure}")]
-    #[hint("please report this, with what is shown above")]
+    #[hint("please report this, with the output above")]
     DemoFailed {
         /// Description of the failed step.
         failure: String,
@@ -97,25 +114,5 @@ impl UsageError {
     /// hint.
     pub(crate) fn missing(problem: &'static str, example: &'static str) -> UsageError {
         UsageError::MissingArgument { problem, example }
-    }
-}
-
-/// Prints clap's output: help, the version, or an error. git intercepts `git proq --help`, so errors
-/// name `-h`.
-pub(crate) fn print_clap_output(clap_output: &clap::Error) {
-    if !clap_output.use_stderr() {
-        drop(clap_output.print());
-        return;
-    }
-    let text = clap_output.render();
-    let text = if console::colors_enabled_stderr() { text.ansi().to_string() } else { text.to_string() };
-    crate::cli::terminal::ui::print_inline(&with_short_help_flag(text));
-}
-
-/// Replaces `--help` by `-h` in the text of a clap error.
-pub(crate) fn with_short_help_flag(text: String) -> String {
-    match text.rsplit_once("For more information") {
-        Some((before, after)) => format!("{before}For more information{}", after.replace("--help", "-h")),
-        None => text,
     }
 }

@@ -18,8 +18,8 @@ use crate::cli::terminal::ui;
 /// How lanes land.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct LandingArgs {
-    /// How they land: merge (a merge commit), rebase (commit by commit), squash (one commit) [default: merge.strategy]
-    #[arg(long, value_name = "HOW", value_parser = ["merge", "rebase", "squash"])]
+    /// How to merge: merge, rebase or squash [default: merge.strategy]
+    #[arg(long, value_name = "HOW", hide_possible_values = true, value_parser = ["merge", "rebase", "squash"])]
     pub(crate) strategy: Option<String>,
     /// Land each lane as one commit (same as --strategy squash)
     #[arg(long, conflicts_with_all = ["strategy", "rebase"])]
@@ -36,41 +36,41 @@ pub(crate) struct LandingArgs {
     /// Add your Signed-off-by trailer [default: merge.signoff]
     #[arg(long)]
     pub(crate) signoff: bool,
-    /// Skip the repository's pre-merge-commit and commit-msg hooks
-    #[arg(long)]
+    /// Skip git's pre-merge-commit and commit-msg hooks
+    #[arg(long, hide_short_help = true)]
     pub(crate) no_verify: bool,
-    /// Send AGENT at each conflict, and land what it resolves; none when it is empty [default: merge.conflict_agent]
+    /// Let <AGENT> resolve conflicts [default: merge.conflict_agent]
     #[arg(long, value_name = "AGENT", add = ArgValueCompleter::new(installed_agent_names))]
     pub(crate) conflict_agent: Option<String>,
-    /// Send nobody at conflicts, whatever merge.conflict_agent says
-    #[arg(long, conflicts_with_all = ["conflict_agent", "conflict_retries"])]
+    /// Do not use a conflict agent (overrides merge.conflict_agent)
+    #[arg(long, hide_short_help = true, conflicts_with_all = ["conflict_agent", "conflict_retries"])]
     pub(crate) no_conflict_agent: bool,
-    /// Try N times more when a resolution is refused [default: merge.conflict_retries]
-    #[arg(long, value_name = "N")]
+    /// Attempts after a refused resolution [default: merge.conflict_retries]
+    #[arg(long, hide_short_help = true, value_name = "N")]
     pub(crate) conflict_retries: Option<u32>,
-    /// Push each base that something landed on, to where git push would [default: merge.push]
+    /// Push each base that changed, as `git push` would
     #[arg(long, conflicts_with = "no_push")]
     pub(crate) push: bool,
-    /// Push nothing, whatever merge.push says
-    #[arg(long)]
+    /// Do not push (overrides merge.push)
+    #[arg(long, hide_short_help = true)]
     pub(crate) no_push: bool,
-    /// Keep what landed as lanes
+    /// Keep lanes after merging
     #[arg(long)]
     pub(crate) no_cleanup: bool,
-    /// Check what will land with CMD, a line for the shell, after the verify.commands; may be given again
-    #[arg(long, value_name = "CMD", value_hint = clap::ValueHint::CommandString)]
-    pub(crate) verify: Vec<String>,
-    /// Land without the verify.commands and the lanes' own checks
-    #[arg(long, conflicts_with = "verify")]
+    /// Shell command that must pass on the result [can be repeated]
+    #[arg(long, alias = "verify", value_name = "CMD", value_hint = clap::ValueHint::CommandString)]
+    pub(crate) check: Vec<String>,
+    /// Merge without running any checks
+    #[arg(long, conflicts_with = "check")]
     pub(crate) no_checks: bool,
-    /// Land although a check fails on the base itself, without that check [default: verify.base_failures]
-    #[arg(long, conflicts_with = "no_checks")]
+    /// Merge although a check fails on the base too, without that check [default: verify.base_failures]
+    #[arg(long, hide_short_help = true, conflicts_with = "no_checks")]
     pub(crate) ignore_base_failures: bool,
-    /// Check up to N states of the landing at the same time
-    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    /// Run up to <N> checks in parallel
+    #[arg(long, hide_short_help = true, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) jobs: Option<u16>,
-    /// Give up after SECONDS in the landing queue instead of waiting for one's turn
-    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    /// Give up after waiting <SECONDS> in the merge queue
+    #[arg(long, hide_short_help = true, value_name = "SECONDS", value_parser = parse_seconds)]
     pub(crate) lock_timeout: Option<Duration>,
 }
 
@@ -97,7 +97,7 @@ impl LandingArgs {
             signoff: self.signoff,
             skip_hooks: self.no_verify,
             keep_lanes: self.no_cleanup,
-            extra_checks: self.verify.clone(),
+            extra_checks: self.check.clone(),
             no_checks: self.no_checks,
             ignore_base_failures: self.ignore_base_failures,
             jobs: self.jobs.map(usize::from),

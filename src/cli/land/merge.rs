@@ -1,6 +1,7 @@
 //! The `git proq merge` command.
 
 use proq_lib::lane::Project;
+use proq_lib::merge::types::outcome::Verdict;
 use proq_lib::ops::land::auto_merge::{AutoMergeRequest, AutoMergeTrigger};
 use proq_lib::ops::land::merge;
 use proq_lib::ops::land::merge::MergeRequest;
@@ -9,11 +10,17 @@ use super::landing::print_outcome;
 use super::merge_args::Merge;
 use super::merge_batch;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
+use crate::cli::invocation::failure::Failure;
+use crate::cli::invocation::usage_error::UsageError;
 use crate::cli::invocation::{caller, failure};
 
 pub(crate) fn run(context: &CommandContext, args: &Merge) -> CommandResult {
     if let Some(trigger) = &args.auto {
         return run_automatic(context, args, trigger);
+    }
+    let names_nothing = args.lanes.is_empty() && !args.all && args.batch.is_none();
+    if names_nothing && caller::current_lane_name(&context.project()?)?.is_none() {
+        return Err(show_mergeable_lanes(context, args)?.into());
     }
     let mut project = context.project_for_write()?;
     let lanes = match args.lanes.as_slice() {
@@ -40,6 +47,20 @@ pub(crate) fn run(context: &CommandContext, args: &Merge) -> CommandResult {
         merge_batch::mark_tasks_of_landed_batches(context.ui, &project, &outcome.report);
     }
     Ok(outcome.report.exit())
+}
+
+/// Prints what `--all` would merge, for a command that names no lane, and returns the error about that.
+fn show_mergeable_lanes(context: &CommandContext, args: &Merge) -> Result<UsageError, Failure> {
+    if context.ui.json {
+        return Ok(UsageError::NoLaneToMerge { lane: None });
+    }
+    let project = context.project_for_write()?;
+    let mut request = args.request(&context.dir);
+    request.options.all = true;
+    let outcome = merge::plan(&project, &request)?.forecast(&project, context)?;
+    print_outcome(context, &project, &outcome, true);
+    let mut mergeable = outcome.report.lanes.iter().filter(|lane| lane.result == Verdict::Landed);
+    Ok(UsageError::NoLaneToMerge { lane: mergeable.next().map(|lane| lane.lane.to_string()) })
 }
 
 /// Lands the given lanes in a background process, with a separate landing for each. `trigger` is `run-ended`

@@ -10,84 +10,93 @@ use proq_lib::ops::land::merge::MergeRequest;
 use super::landing_args::LandingArgs;
 use crate::cli::arguments::candidates::{batch_ids, owned_lane_names, user_branch_names};
 
-/// Land lanes on the branch they were cut from
+/// Merge lanes into their base branch
 ///
-/// Merges in memory: no checkout is touched before everything is decided, and then only files that change. Lanes are tried
-/// in the order in which most of them land; one that conflicts is put aside with its conflict kept. Landed lanes are
-/// cleaned up.
+/// Merges are computed in memory: no checkout is touched before everything is decided, and then only files
+/// that change. Lanes are tried in the order in which most of them merge. A lane that conflicts is skipped,
+/// and its conflict is kept for `git proq resolve`. Merged lanes are deleted. `git proq land` is an alias.
 ///
-/// With verify.commands or --verify, what will land is checked first, in a worktree of its own. A lane with which a
-/// check fails that succeeds without it is put aside, and the others land. So is one with which a check of its own fails
-/// (`git proq spawn --check`); those of the lanes that land together are run last, whatever --verify says.
+/// With verify.commands or --check, the result is checked first, in a worktree of its own. A lane with
+/// which a check fails that passes without it is skipped, and the others merge. So is a lane whose own
+/// check fails (`git proq spawn --check`); those checks run last, with or without --check.
 ///
-/// A lane whose agent runs is refused. With --stop its agent is stopped first, as `git proq stop` does it, when the landing's
-/// turn has come, and the lane's commits land; what is left uncommitted counts as in any other lane (merge.uncommitted). A
-/// lane that was stopped before lands with --stop too when it is named; --all takes those that this landing stops.
+/// A lane whose agent runs is refused. With --stop, its agent is stopped first, as by `git proq stop`, when
+/// the merge reaches the front of the queue, and the lane's commits merge; uncommitted changes are treated
+/// as in any other lane (merge.uncommitted). With --stop, a named lane that was stopped before merges too;
+/// --all takes only lanes that this merge stops.
 ///
-/// An agent in a window of tmux whose turn has ended may leave a lane that is done: there are commits, and nothing is uncommitted. On a
-/// terminal you are asked whether to end its session; elsewhere --stop does.
+/// An agent in a tmux window whose turn has ended may leave a lane that is done: it has commits and nothing
+/// uncommitted. On a terminal, git-proq asks whether to end its session; elsewhere use --stop.
 ///
-/// Of several attempts at one task --all takes none; `git proq pick` lands one.
+/// --all takes no lane of several attempts at one task; `git proq pick` merges one of them.
 ///
-/// Landings queue up, first come, first served; `git proq queue` shows them.
+/// Merges wait in a queue, first come, first served; `git proq queue` shows it. With merge.push or --push,
+/// the base is pushed afterwards. A refused push does not undo the merge.
 ///
-/// With merge.push or --push, the base is pushed then. A push that is refused leaves the landing as it is.
+/// With --batch, everything that has landed on the branch of the batch so far merges in one step, through a
+/// lane of its own, `swarm-BATCH`.
 ///
-/// Exits with 4 when checks failed, 3 when a conflict was captured, 1 when a lane or the push was refused.
+/// Exits with 4 if checks failed, 3 if a conflict was kept, 1 if a lane or the push was refused.
 ///
 /// Examples:
 ///     git proq merge payments
-///     git proq merge --all
-///     git proq merge --all --verify 'make test'
 ///     git proq merge --all --dry-run
+///     git proq merge --all --check 'make test'
+///     git proq merge --all
 ///     git proq merge payments --stop
 ///     git proq merge --all --conflict-agent claude --conflict-retries 1
 #[derive(Debug, Clone, Default, Args)]
-#[command(verbatim_doc_comment)]
+#[command(verbatim_doc_comment, alias = "land")]
 #[command(group = clap::ArgGroup::new("which").args(["lanes", "all", "batch"]))]
 #[command(
     override_usage = "git proq merge [OPTIONS] [LANE]...\n       git proq merge [OPTIONS] --all\n       git proq merge [OPTIONS] --batch BATCH"
 )]
 pub(crate) struct Merge {
-    /// The lanes [default: the lane of the current folder]
+    /// Lane name [default: lane of the current folder]
     #[arg(value_name = "LANE", add = ArgValueCompleter::new(owned_lane_names))]
     pub(crate) lanes: Vec<String>,
-    /// Every lane that is done
+    /// Merge every lane that is done
     #[arg(long, conflicts_with_all = ["message", "edit"])]
     pub(crate) all: bool,
-    /// All that has landed on the branch of a batch so far, in one step; it lands through a lane of its own, `swarm-BATCH`
+    /// Merge everything on the branch of a batch
     #[arg(long, value_name = "BATCH", conflicts_with = "edit", add = ArgValueCompleter::new(batch_ids))]
     pub(crate) batch: Option<String>,
-    /// In which order: best (most of them land), given, fewest-files, oldest
-    #[arg(long, value_name = "ORDER", default_value = "best", hide_default_value = true,
+    /// Merge order: best, given, fewest-files or oldest
+    ///
+    /// `best` maximizes the number of lanes that merge cleanly.
+    #[arg(long, hide_short_help = true, value_name = "ORDER", default_value = "best", hide_default_value = true, hide_possible_values = true,
           value_parser = ["best", "given", "fewest-files", "oldest"])]
     pub(crate) order: String,
-    /// Land all of them or none
+    /// Merge all of them or none
     #[arg(long, conflicts_with = "conflict_agent")]
     pub(crate) atomic: bool,
-    /// Land on BRANCH instead of each lane's own base
+    /// Merge into <BRANCH> instead of each lane's base
     #[arg(long, value_name = "BRANCH", add = ArgValueCompleter::new(user_branch_names))]
     pub(crate) onto: Option<String>,
-    /// Also lanes that failed, were stopped, or bring conflict markers or submodule commits that no remote has, when named; a strict
-    /// batch also where not all of its criteria are met
-    #[arg(long, short, conflicts_with = "all")]
+    /// Merge named lanes even if they failed or were stopped
+    ///
+    /// Also lanes that contain conflict markers or submodule commits that no remote has, and a strict batch whose
+    /// criteria are not all met.
+    #[arg(long, short_alias = 'f', conflicts_with = "all")]
     pub(crate) force: bool,
-    /// Also lanes that delete more than half of the files of their base, where that has at least ten
-    #[arg(long)]
+    /// Allow lanes that delete more than half of all files
+    ///
+    /// Of a base that has at least ten.
+    #[arg(long, hide_short_help = true)]
     pub(crate) allow_deletions: bool,
-    /// Stop the agents that still run in these lanes first, and land what they have committed
+    /// Stop running agents of these lanes first
     #[arg(long)]
     pub(crate) stop: bool,
     /// How they land
     #[command(flatten)]
     pub(crate) landing_flags: LandingArgs,
-    /// Say what would land and what would conflict, and land nothing
+    /// Show what would be done, without doing it
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Land them as `spawn --auto-merge` does. Started by a supervisor, with the lane's lock, or by another landing
+    /// Merge as `spawn --auto-merge` does; started by a supervisor or by another merge
     #[arg(long, hide = true, value_name = "WHY", value_parser = ["run-ended", "retry"])]
     pub(crate) auto: Option<String>,
-    /// Land only what the plan with this fingerprint has shown. Passed by the MCP server
+    /// Merge only what the plan with this fingerprint showed; passed by the MCP server
     #[arg(long, hide = true, value_name = "TOKEN", conflicts_with_all = ["dry_run", "batch", "auto"])]
     pub(crate) plan_token: Option<String>,
 }

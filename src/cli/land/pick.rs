@@ -20,18 +20,19 @@ use crate::cli::invocation::caller;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::lanes::lane_removal::RemovalReporter;
 
-/// Land one of several attempts, and discard the others
+/// Merge one of several attempts, and delete the others
 ///
-/// LANE lands as by `git proq merge`, with the same checks. Only when it is on its base, the other attempts of its group are
-/// discarded as by `git proq discard --force`: their commits and uncommitted files are saved, their folders kept for a time.
-/// Where it conflicts, fails a check or is refused, all of them stay.
+/// LANE merges as by `git proq merge`, with the same checks. Once it is on its base, the other attempts of
+/// its group are deleted as by `git proq discard --force`: their commits and uncommitted files are saved.
+/// If LANE conflicts, fails a check or is refused, all attempts stay.
 ///
-/// While agents are at work in other attempts it is refused, and once another attempt has landed. With --stop or --force they are stopped, once LANE has landed.
+/// Refused while agents of other attempts run, and once another attempt has merged. With --stop or --force,
+/// the agents are stopped after LANE has merged.
 ///
-/// `git proq undo` brings the other attempts back, another one takes the landing back as well. If it was cut off in between,
-/// the same command once more discards what is left.
+/// `git proq undo` restores the other attempts; another one also undoes the merge. After an interruption,
+/// run the same command again to delete what is left.
 ///
-/// Exits as `git proq merge` does, and with 1 when an attempt could not be discarded.
+/// Exits as `git proq merge` does, and with 1 if an attempt could not be deleted.
 ///
 /// Examples:
 ///     git proq pick pay-2
@@ -39,22 +40,22 @@ use crate::cli::lanes::lane_removal::RemovalReporter;
 #[derive(Debug, Clone, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Pick {
-    /// The attempt
+    /// Attempt to merge
     #[arg(value_name = "LANE", add = ArgValueCompleter::new(owned_lane_names))]
     pub(crate) lane: String,
-    /// Land on BRANCH instead of the lane's own base
+    /// Merge into <BRANCH> instead of the lane's base
     #[arg(long, value_name = "BRANCH", add = ArgValueCompleter::new(user_branch_names))]
     pub(crate) onto: Option<String>,
-    /// Also if it failed, was stopped, or is not fit to land; and stop the agents of the others
-    #[arg(long, short)]
+    /// Pick even if it failed or was stopped; stop the other agents
+    #[arg(long, short_alias = 'f')]
     pub(crate) force: bool,
-    /// Stop the agents that still run: its own first, and land what it has committed, the others' then
+    /// Stop running agents of all attempts
     #[arg(long)]
     pub(crate) stop: bool,
     /// How it lands
     #[command(flatten)]
     pub(crate) landing_flags: LandingArgs,
-    /// Say what would land and what would be discarded, and change nothing
+    /// Show what would be done, without doing it
     #[arg(long)]
     pub(crate) dry_run: bool,
 }

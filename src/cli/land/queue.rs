@@ -7,11 +7,11 @@ use proq_lib::types::Moment;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::terminal::table;
 
-/// Show who is landing lanes right now, and who waits for that
+/// Show the merge queue
 ///
-/// Each `git proq merge` waits until those before it have ended, first come, first served. One that is ended, with Ctrl-C
-/// or in any other way, is out of the queue at once. While an agent resolves conflicts for a merge, that merge is not in the
-/// queue; it comes back at the end to land what was resolved.
+/// Each merge waits until those before it have finished, first come, first served. A merge that is
+/// interrupted leaves the queue at once. While an agent resolves conflicts for a merge, that merge is not
+/// in the queue; it returns at the end to merge the resolution.
 ///
 /// Examples:
 ///     git proq queue

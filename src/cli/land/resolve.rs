@@ -18,17 +18,17 @@ use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::terminal::ui;
 use crate::cli::terminal::ui::Ui;
 
-/// Resolve the conflict of a lane
+/// Resolve a lane's conflict
 ///
-/// The lane's branch is checked out in a worktree of its own, .proq-worktrees/.resolve/LANE, and git merges into it what
-/// the lane is to land on, so that rerere and merge drivers act. What you or an agent make of it becomes the lane's new
-/// tip when it is proved: no marker is left, nothing beside the conflict was changed, and both sides' other changes are
-/// still there. An agent may drop neither side; you may. Then the lane can land.
+/// The lane's branch is checked out in a worktree of its own, .proq-worktrees/.resolve/LANE, and git merges
+/// the base into it, so that rerere and merge drivers apply. The result becomes the lane's new tip once it
+/// is validated: no conflict marker is left, no other file was changed, and the other changes of both sides
+/// are still there. An agent may drop neither side; you may. Then the lane can merge.
 ///
-/// Without a flag, says what the conflict is and what can be done. Nothing that is in that worktree is ever lost: what is
-/// given up is kept, and `git proq undo` takes a resolution back.
+/// Without options, shows the conflict and how to resolve it. Nothing in that worktree is ever lost: an
+/// aborted resolution is kept, and `git proq undo` undoes a finished one.
 ///
-/// Exits with 3 when an agent's resolution was refused in every try.
+/// Exits with 3 if every resolution of an agent was refused.
 ///
 /// Examples:
 ///     git proq resolve payments --agent claude --retries 1
@@ -38,37 +38,46 @@ use crate::cli::terminal::ui::Ui;
 #[command(verbatim_doc_comment)]
 #[command(group = clap::ArgGroup::new("way").args(["agent", "shell", "tool", "continue_resolution", "abort"]))]
 pub(crate) struct Resolve {
-    /// The lane [default: the lane of the current folder]
+    /// Lane name [default: lane of the current folder]
     #[arg(value_name = "LANE", add = ArgValueCompleter::new(owned_lane_names))]
     pub(crate) lane: Option<String>,
-    /// Send AGENT at it: a known one or any program on PATH
+    /// Let <AGENT> resolve the conflict
     #[arg(long, value_name = "AGENT", add = ArgValueCompleter::new(installed_agent_names))]
     pub(crate) agent: Option<String>,
-    /// Open a shell in it; when that ends, go on as with --continue
+    /// Open a shell in the conflicted worktree, then --continue
     #[arg(long)]
     pub(crate) shell: bool,
-    /// Run `git mergetool` in it, with TOOL or the one that git is set up with, then go on as with --continue
+    /// Run `git mergetool`, then --continue
+    ///
+    /// With <TOOL>, or with the tool that git is configured to use.
     #[arg(long, value_name = "TOOL", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     pub(crate) tool: Option<String>,
-    /// Make what is there the lane's new tip, if it is proved
+    /// Validate the resolution and commit it to the lane
     #[arg(long = "continue")]
     pub(crate) continue_resolution: bool,
-    /// Give it up; all that was made of it is kept
+    /// Abort the resolution (your work is kept)
     #[arg(long)]
     pub(crate) abort: bool,
-    /// Try N times more when an agent's resolution is refused
-    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, requires = "agent")]
+    /// Attempts after a refused resolution of the agent
+    #[arg(
+        long,
+        hide_short_help = true,
+        value_name = "N",
+        default_value_t = 0,
+        hide_default_value = true,
+        requires = "agent"
+    )]
     pub(crate) retries: u32,
     /// What the agent's run is to be like
     #[command(flatten)]
     pub(crate) run_args: RunArgs,
-    /// Accept PATH as it is, whatever was done to it (again for more)
+    /// Accept <PATH> whatever was changed in it [can be repeated]
     #[arg(long, value_name = "PATH", conflicts_with = "abort", requires = "way")]
     pub(crate) allow: Vec<PathBuf>,
-    /// Accept changes of files that are not in conflict
-    #[arg(long, conflicts_with = "abort", requires = "way")]
+    /// Accept changes to files that are not in conflict
+    #[arg(long, hide_short_help = true, conflicts_with = "abort", requires = "way")]
     pub(crate) allow_other_changes: bool,
-    /// Say what would be done, and change nothing
+    /// Show what would be done, without doing it
     #[arg(long)]
     pub(crate) dry_run: bool,
 }
@@ -131,9 +140,7 @@ fn print_resolved(ui: Ui, resolved: &ResolvedConflict) {
                 Some(agent) => format!(" by {agent}"),
             };
             let (commit, files) = (commit.short(), ui::pluralize(files.len(), "file"));
-            format!(
-                "resolved{resolver_suffix}: lane '{lane}' has {onto} in it now ({commit}), {files} that conflicted"
-            )
+            format!("resolved{resolver_suffix}: lane '{lane}' has {onto} in it now ({commit}), {files} that conflicted")
         }
     });
     ui.hint(format!("look at it: git proq diff {lane}   land it: git proq merge {lane}"));

@@ -10,17 +10,17 @@ use proq_lib::agent::tmux::tmux_window;
 use crate::cli::arguments::candidates::any_lane_names;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 
-/// Enter the window of a lane's agent
+/// Attach to a lane's tmux window
 ///
-/// It is there for an agent that was started with --tmux. Inside of tmux the window is switched to; elsewhere tmux is entered, and
-/// left again with its own keys (Ctrl-b d). The agent goes on either way.
+/// The window exists if the agent was started with --tmux. Inside tmux, this switches to the window;
+/// elsewhere it attaches a tmux client, which Ctrl-b d detaches. The agent keeps running either way.
 ///
 /// Example:
 ///     git proq attach payments
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Attach {
-    /// The lane
+    /// Lane name
     #[arg(value_name = "LANE", add = ArgValueCompleter::new(any_lane_names))]
     pub(crate) lane: String,
 }

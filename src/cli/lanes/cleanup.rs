@@ -20,30 +20,38 @@ use crate::cli::invocation::failure::Failure;
 use crate::cli::invocation::usage_error::UsageError;
 use crate::cli::terminal::ui;
 
-/// Tidy up lanes that are done with
+/// Delete lanes that have landed
 ///
-/// Without LANE, those that landed and those that a crash left half-made. A lane with anything that is not on its base is
-/// kept, and the answer says why. A lane that is named goes too when somebody brought its changes to the base by hand.
+/// Without LANE, deletes lanes that have landed and lanes that a crash left incomplete. A lane with
+/// anything that is not on its base is kept, and the output gives the reason. A named lane is also deleted
+/// if its changes were brought to the base by hand.
 ///
 /// Examples:
 ///     git proq cleanup
 ///     git proq cleanup --all
+///     git proq cleanup --batch 20261122-104500
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Cleanup {
-    /// These lanes only
+    /// Only these lanes
     #[arg(value_name = "LANE", add = ArgValueCompleter::new(any_lane_names))]
     pub(crate) lanes: Vec<String>,
-    /// Also lanes that changed nothing, failed ones without work, and those that came to no answer
+    /// Also delete lanes without changes
+    ///
+    /// Lanes that changed nothing, failed lanes without work, and questions without an answer.
     #[arg(long, conflicts_with = "lanes")]
     pub(crate) all: bool,
-    /// Remove the named lanes, or the batch, whatever is in them, saving it all first
-    #[arg(long, short, conflicts_with = "all")]
+    /// Delete the named lanes or batch even with unmerged work
+    ///
+    /// Everything is saved first.
+    #[arg(long, short_alias = 'f', conflicts_with = "all")]
     pub(crate) force: bool,
-    /// The lanes and the branch of this batch, with everything in them saved; what has landed on its branch has to be on its base
+    /// Delete the lanes and the branch of a finished batch
+    ///
+    /// The work on its branch must be on its base. Everything is saved first.
     #[arg(long, value_name = "BATCH", conflicts_with_all = ["lanes", "all"], add = ArgValueCompleter::new(batch_ids))]
     pub(crate) batch: Option<String>,
-    /// Say what would be removed, and remove nothing
+    /// Show what would be done, without doing it
     #[arg(long)]
     pub(crate) dry_run: bool,
 }
@@ -56,7 +64,7 @@ pub(crate) fn run(context: &CommandContext, args: &Cleanup) -> CommandResult {
     }
     let lanes = args.lanes.iter().map(|name| project.find_any_lane(name)).collect::<Result<Vec<_>, _>>()?;
     if args.force && lanes.is_empty() {
-        let problem = "--force is for lanes or a batch that are named";
+        let problem = "--force needs the name of a lane or a batch";
         return Err(UsageError::missing(problem, "git proq cleanup payments --force").into());
     }
     let request = CleanupRequest { lanes, all: args.all, force: args.force };

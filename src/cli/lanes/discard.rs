@@ -11,24 +11,25 @@ use crate::cli::arguments::candidates::any_lane_names;
 use crate::cli::invocation::caller;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 
-/// Throw lanes away
+/// Delete lanes
 ///
-/// A lane with work that is not on its base is kept and the work is named. With --force its commits and uncommitted
-/// files are saved first, a running agent is stopped, and the answer says how to get everything back.
+/// A lane with work that is not on its base is kept, and the work is listed. With --force, its commits and
+/// uncommitted files are saved first, a running agent is stopped, and the output names the commands that
+/// restore everything. `git proq rm` is an alias.
 ///
 /// Examples:
 ///     git proq discard experiment
 ///     git proq discard --force experiment
 #[derive(Debug, Args)]
-#[command(verbatim_doc_comment)]
+#[command(verbatim_doc_comment, alias = "rm")]
 pub(crate) struct Discard {
-    /// The lanes to throw away
+    /// Lanes to delete
     #[arg(value_name = "LANE", required = true, add = ArgValueCompleter::new(any_lane_names))]
     pub(crate) lanes: Vec<String>,
-    /// Remove them whatever is in them, saving it all first
-    #[arg(long, short)]
+    /// Delete even with unmerged work (everything is saved first)
+    #[arg(long, short_alias = 'f')]
     pub(crate) force: bool,
-    /// Say what would be removed, and remove nothing
+    /// Show what would be done, without doing it
     #[arg(long)]
     pub(crate) dry_run: bool,
 }

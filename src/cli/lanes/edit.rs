@@ -13,8 +13,8 @@ use crate::cli::invocation::usage_error::UsageError;
 
 /// Edit a lane's title, scope, checks or base
 ///
-/// New scopes and checks replace all earlier ones; an empty one stands for none. A new base changes which branch the lane
-/// lands on, and nothing in the lane.
+/// New scopes and checks replace all earlier ones; an empty one removes them. A new base changes which branch the lane
+/// is merged into, and nothing in the lane.
 ///
 /// Examples:
 ///     git proq edit payments --title "Payments by card and by invoice"
@@ -25,7 +25,7 @@ use crate::cli::invocation::usage_error::UsageError;
 #[command(override_usage = "git proq edit [OPTIONS] [LANE]")]
 #[command(group = clap::ArgGroup::new("change").required(true).multiple(true).args(["title", "scope", "check", "base"]))]
 pub(crate) struct Edit {
-    /// The lane [default: the lane of the current folder]
+    /// Lane name [default: lane of the current folder]
     #[arg(value_name = "LANE", add = ArgValueCompleter::new(any_lane_names))]
     pub(crate) lane: Option<String>,
     /// New title (one line, at most 120 characters)
@@ -48,7 +48,7 @@ pub(crate) struct Edit {
 pub(crate) fn run(context: &CommandContext, args: &Edit) -> CommandResult {
     let example = "git proq edit payments --title \"Payments by card\"";
     let clean_title = |title: &String| {
-        create::clean_title(title).ok_or_else(|| UsageError::missing("the title says nothing", example))
+        create::clean_title(title).ok_or_else(|| UsageError::missing("the title is empty", example))
     };
     let title = args.title.as_ref().map(clean_title).transpose()?;
     let project = context.project_for_write()?;

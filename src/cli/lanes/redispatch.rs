@@ -17,12 +17,13 @@ use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::runs::lane_output;
 use crate::cli::terminal::ui::Ui;
 
-/// Start a lane's task afresh from today's base
+/// Restart a lane's task from the current base
 ///
-/// For work that has become too old to resolve, or went wrong. The lane is thrown away, with its commits and uncommitted
-/// files saved as by `discard --force`, and made anew: the same name, task, checks and scope, cut from where its base is
-/// now. Its agent, or AGENT, is started in it; where the task is a folder with steps, at the first. `git proq undo` brings the old one back. A question is asked anew; what was
-/// answered before stays in the lane's folder of records.
+/// For work that is too old to resolve, or went wrong. Commits and uncommitted files are saved as by
+/// `discard --force`. Then the lane is created again from the tip of its base, with the same name, task,
+/// checks and scope, and its agent, or the one of --agent, starts in it; for a task folder, at the first
+/// step. `git proq undo` restores the old lane. A question is asked again; the previous answer stays in the
+/// lane's records.
 ///
 /// Examples:
 ///     git proq redispatch payments
@@ -30,22 +31,22 @@ use crate::cli::terminal::ui::Ui;
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Redispatch {
-    /// The lane
+    /// Lane name
     #[arg(value_name = "LANE", add = ArgValueCompleter::new(any_lane_names))]
     pub(crate) lane: String,
-    /// Another agent than the one it had
+    /// Use another agent
     #[arg(long, value_name = "AGENT", add = ArgValueCompleter::new(installed_agent_names))]
     pub(crate) agent: Option<String>,
     /// What its run is to be like
     #[command(flatten)]
     pub(crate) run_args: TaskRunArgs,
-    /// Start it in a window of tmux, on its own screen; `git proq attach` goes there
+    /// Run the agent in a tmux window (see `git proq attach`)
     #[arg(long, conflicts_with_all = ["max_turns", "stall", "budget"])]
     pub(crate) tmux: bool,
-    /// Run none of the lane.setup commands in the new one
+    /// Skip the lane.setup commands
     #[arg(long)]
     pub(crate) no_setup: bool,
-    /// Say what would be done, and change nothing
+    /// Show what would be done, without doing it
     #[arg(long)]
     pub(crate) dry_run: bool,
 }

@@ -16,48 +16,52 @@ use crate::cli::invocation::caller;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::runs::{follow_run, lane_output, run_end};
 
-/// Start an agent in a lane that is there
+/// Start an agent in an existing lane
 ///
-/// The lane stays as it is, with all that is in it; the agent begins a new conversation. Without PROMPT it is asked for the lane's
-/// task; where that is a folder with steps, it goes on with the step at which that was, and AGENT can be left out. `git proq send` goes on in the conversation that there was, `git proq redispatch` begins afresh from today's base.
+/// The lane and everything in it stay as they are; the agent starts a new conversation. Without PROMPT, it
+/// gets the lane's task. For a task folder, it continues with the current step, and AGENT can be left out.
+/// `git proq send` continues the previous conversation, and `git proq redispatch` restarts the task from
+/// the current base.
 ///
 /// Examples:
 ///     git proq run payments codex "review this lane's commits and fix what is wrong"
 ///     git proq run payments claude
 ///     git proq run pay-3-refunds
-///     git proq run payments codex "make it look like this" --attach screen.png
+///     git proq run payments codex "make it look like this" --attachment screen.png
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 #[expect(clippy::struct_field_names, reason = "flags are named for the user")]
 pub(crate) struct Run {
-    /// The lane
+    /// Lane name
     #[arg(value_name = "LANE", add = ArgValueCompleter::new(any_lane_names))]
     pub(crate) lane: String,
-    /// The agent: a known one (see `git proq agents`) or any program on PATH
+    /// Agent (see `git proq agents`) or any program on PATH
     #[arg(value_name = "AGENT", add = ArgValueCompleter::new(installed_agent_names))]
     pub(crate) agent: Option<String>,
-    /// What the agent is asked to do; without it, the lane's task
+    /// Task for the agent [default: the lane's task]
     #[arg(value_name = "PROMPT", conflicts_with = "file")]
     pub(crate) prompt: Option<String>,
-    /// The command that AGENT is started with, where it has none of its own: acp "..." -- CMD
+    /// Command that starts AGENT, if it has none of its own (such as acp)
     #[arg(last = true, value_name = "CMD")]
     pub(crate) command: Vec<OsString>,
-    /// Read PROMPT from FILE, or from standard input with '-'
-    #[arg(long, short, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    /// Read the prompt from <FILE> ('-' for standard input)
+    #[arg(long, short = 'F', short_alias = 'f', value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub(crate) file: Option<PathBuf>,
-    /// Give FILE along with PROMPT; a copy is kept beside the lane's record. May be given again
-    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    /// Attach <FILE> to the prompt [can be repeated]
+    ///
+    /// A copy is kept with the lane's record.
+    #[arg(long = "attachment", alias = "attach", value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub(crate) attach: Vec<PathBuf>,
     /// How the run is to be
     #[command(flatten)]
     pub(crate) run_args: TaskRunArgs,
-    /// Start it in a window of tmux, on its own screen; `git proq attach` goes there
+    /// Run the agent in a tmux window (see `git proq attach`)
     #[arg(long, conflicts_with_all = ["max_turns", "stall", "budget"])]
     pub(crate) tmux: bool,
-    /// Wait for the agent to end; exit with 4 when it failed
+    /// Wait for the agent to finish; exits with 4 on failure
     #[arg(long)]
     pub(crate) wait: bool,
-    /// Say what would be started, and start nothing
+    /// Show what would be done, without doing it
     #[arg(long)]
     pub(crate) dry_run: bool,
 }

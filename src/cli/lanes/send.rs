@@ -14,39 +14,43 @@ use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::usage_error::UsageError;
 use crate::cli::runs::{follow_run, run_end};
 
-/// Tell a lane's agent more
+/// Send a follow-up message to a lane's agent
 ///
-/// The agent goes on in the same conversation, in the lane as it is, with TEXT as what is asked next. While it is at work, TEXT
-/// waits until its turn has ended, and is told to that agent in that conversation only; Claude Code, and an agent that speaks the
-/// Agent Client Protocol, is told then in the same process. Where the turn ends in a way after which nobody goes on, by `git proq stop` for
-/// one, TEXT waits on: `git proq list` and `git proq show` say so, and `git proq send LANE` without TEXT passes on what waits. A
-/// command that fails has sent nothing.
+/// The agent continues in the same conversation, with the lane as it is. While the agent works, the message
+/// is queued until its turn ends; only that agent in that conversation gets it. Claude Code and agents that
+/// speak the Agent Client Protocol receive it in the same process. If the turn ends without a next one, for
+/// example because of `git proq stop`, the message stays queued: `git proq list` and `git proq show` say
+/// so, and `git proq send LANE` without a message delivers what is queued. A command that fails has sent
+/// nothing.
 ///
-/// An agent that is in a window of tmux is talked to there. Once its session has ended, it goes on with TEXT without a window.
+/// An agent in a tmux window is written to there. Once its session has ended, it continues without a
+/// window.
 ///
 /// Examples:
 ///     git proq send payments "also handle refunds"
-///     git proq send payments -f review.md --wait
-///     git proq send payments "it looks like this now" --attach screen.png
+///     git proq send payments -F review.md --wait
+///     git proq send payments "it looks like this now" --attachment screen.png
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Send {
-    /// The lane [default: the lane of the current folder, if TEXT has a space or is in FILE]
+    /// Lane name [default: lane of the current folder, if TEXT has a space or is in FILE]
     #[arg(value_name = "LANE", add = ArgValueCompleter::new(any_lane_names))]
     pub(crate) lane: Option<String>,
-    /// What to tell its agent
-    #[arg(value_name = "TEXT", conflicts_with = "file", allow_hyphen_values = true)]
+    /// Message [default: deliver the queued messages]
+    #[arg(value_name = "MESSAGE", conflicts_with = "file", allow_hyphen_values = true)]
     pub(crate) text: Option<String>,
-    /// Read TEXT from FILE, or from standard input with '-'
-    #[arg(long, short, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    /// Read the message from <FILE> ('-' for standard input)
+    #[arg(long, short = 'F', short_alias = 'f', value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub(crate) file: Option<PathBuf>,
-    /// Give FILE along with TEXT; a copy is kept beside the lane's record. May be given again
-    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    /// Attach <FILE> to the message [can be repeated]
+    ///
+    /// A copy is kept with the lane's record.
+    #[arg(long = "attachment", alias = "attach", value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub(crate) attach: Vec<PathBuf>,
-    /// Wait for the agent to end; exit with 4 when it failed
+    /// Wait for the agent to finish; exits with 4 on failure
     #[arg(long)]
     pub(crate) wait: bool,
-    /// Say what would be done, and send nothing
+    /// Show what would be done, without doing it
     #[arg(long)]
     pub(crate) dry_run: bool,
 }
@@ -68,7 +72,7 @@ pub(crate) fn run(context: &CommandContext, args: &Send) -> CommandResult {
     let text = argument_or_file(text, args.file.as_ref())?;
     if text.as_ref().is_some_and(|text| text.trim().is_empty()) {
         let example = "git proq send LANE \"also handle refunds\"";
-        return Err(UsageError::missing("there is nothing to send", example).into());
+        return Err(UsageError::missing("the message is empty", example).into());
     }
     let example = "git proq send LANE \"it looks like this\" --attach FILE";
     let attachments = attachments_of_text(context, &args.attach, text.as_ref(), example)?;

@@ -53,46 +53,51 @@ pub(crate) fn parse_agents(text: &str) -> Result<AttemptAgents, String> {
     }
 }
 
-/// Make a lane and start an agent in it
+/// Create a lane and start an agent in it
 ///
-/// The lane is a branch proq/NAME and a worktree, .proq-worktrees/NAME or where lane.location says, cut from the current
-/// branch. The agent is started there with the prompt, and the command returns at once. Without NAME one is made from it.
+/// The lane is a branch, proq/NAME, and a worktree, .proq-worktrees/NAME (see lane.location), created from
+/// the current branch. The agent starts there with the prompt, and the command returns at once. Without
+/// --name, the name comes from the prompt. `git proq new` is an alias.
 ///
-/// The lane has the files of its commit, and from the main checkout copies of what .worktreeinclude and lane.copy name, links to
-/// what lane.link names; then the lane.setup commands run in it. -v says what it was given, `git proq config list` shows these
-/// settings. When a command fails no lane is made.
+/// A new lane has the files of its commit, copies of the files that .worktreeinclude and lane.copy list,
+/// and links to those that lane.link lists. Then the lane.setup commands run in it; if one fails, no lane
+/// is created.
 ///
-/// With --check, the lane says when its task is done: each landing runs CMD too, as it runs the verify.commands, and leaves
-/// the lane out when it fails. Give commands that fail as long as nobody has done the task.
+/// With --check, each merge of the lane also runs <CMD>, as it runs verify.commands, and refuses the lane
+/// if <CMD> fails. Give commands that fail until the task is done.
 ///
-/// With --scope, lanes are named that are at work there too, or have work there that has not landed: by their own scope, or
-/// by the files that they have changed. Nothing is refused. A GLOB is a file, a folder, or a pattern whose `*` also stands
-/// for slashes.
+/// With --scope, git-proq names other lanes that work on the same files, by their own scope or by their
+/// changes. Nothing is refused. A <GLOB> is a file, a folder, or a pattern in which `*` also matches
+/// slashes.
 ///
-/// With --auto-merge the lane is landed by a process of its own when its agent is done. At a conflict merge.conflict_agent
-/// is sent, or else the lane's own agent, unless it is a command of yours. A landing that is refused leaves the lane as it
-/// is, and is tried again after the next landing on that branch; `git proq show` says why, `git proq logs --merge` shows it.
-/// `git proq undo` of it ends that.
+/// With --auto-merge, a background process merges the lane when its agent finishes. At a conflict,
+/// merge.conflict_agent resolves it, or else the lane's own agent, unless it is a command of yours. A
+/// refused merge leaves the lane unchanged and is retried after the next merge into that branch; `git proq
+/// show` prints the reason, `git proq logs --merge` the output. `git proq undo` of it ends the retries.
 ///
-/// With --mode answer or plan the agent only looks, in the main checkout as it is, at permission read, and what it says last is
-/// all that is kept: no branch, no worktree, nothing to land. `git proq show` prints it, with --wait this command does;
-/// `git proq send` asks on. With --isolated it looks at a commit instead, in a worktree that goes when its run ends.
+/// With --mode answer or plan, the agent reads the main checkout at permission read, and its final message
+/// is all that is kept: no branch, no worktree, nothing to merge. `git proq show` prints it, and so does
+/// this command with --wait; `git proq send` asks a follow-up question. With --isolated, it reads a commit
+/// in a temporary worktree.
 ///
-/// With --in-place the agent works in the main checkout, on the branch that is checked out there, one such run at a time and
-/// not while a preview is open. What it changes is committed there; files that had changes of yours stay uncommitted, and a copy
-/// of them as they were is kept. `git proq undo` takes its commits back, by the number in `git proq op log`.
+/// With --in-place, the agent works in the main checkout, on the branch that is checked out there: one such
+/// run at a time, and not during a preview. Its changes are committed there. Files that you had changed
+/// stay uncommitted, and a copy of their earlier state is kept. `git proq undo` with the number from `git
+/// proq op log` removes its commits.
 ///
-/// With --tmux the agent is on its own screen in a window of tmux, where you can look at it and talk to it: `git proq attach`
-/// goes there. It does not end with your terminal. Its run is over when it ends.
+/// With --tmux, the agent runs interactively in a tmux window; `git proq attach` enters it. The agent
+/// outlives your terminal, and its run ends when it exits.
 ///
-/// With --folder the task is a folder: PROMPT.md in it says what is to be done, in steps. Each step is worked at in runs of their own, one
-/// after the other, each in a new conversation; what one has to know of those before stands in STATUS.md there, whose boxes say how
-/// far it is. It is done when all are ticked, and has failed when nothing comes of three runs in a row. At a review level of 1 or 2 in
-/// PROMPT.md, REVIEWER judges the plan of each step, or that and what was done; at most twice something of a step is done anew.
-/// Its time and budget are for all runs together. `git proq run LANE` goes on with it where it was.
+/// With --folder, the task is a folder with a PROMPT.md that lists steps. Each step is done in runs of its
+/// own, one after another, each in a new conversation; STATUS.md in the folder holds the progress as check
+/// boxes. The task is done when all boxes are ticked, and fails after three runs in a row without progress.
+/// At review level 1 or 2 in PROMPT.md, the reviewer judges the plan of each step, or the plan and the
+/// result; at most two revisions are requested for each. Time limit and budget apply to all runs together.
+/// `git proq run LANE` continues the task.
 ///
-/// With --count or --agents, several attempts are made at one task: lanes NAME-1, NAME-2 and so on from one commit, all or
-/// none. `git proq compare NAME` shows them side by side, `git proq pick` lands one and discards the others.
+/// With --count or --agents, several attempts at one task start from one commit, in the lanes NAME-1,
+/// NAME-2 and so on: all or none. `git proq compare NAME` shows them side by side, and `git proq pick`
+/// merges one and deletes the others.
 ///
 /// Without AGENT, agent.default does the task, or the only known agent that is installed. An agent may change its lane, use
 /// git there and run the lane's checks; --allow and agent.allow add commands, as in 'cargo *' (any arguments) or 'npm ci'
@@ -101,101 +106,120 @@ pub(crate) fn parse_agents(text: &str) -> Result<AttemptAgents, String> {
 /// Examples:
 ///     git proq spawn claude "implement payments"
 ///     git proq spawn --allow 'cargo *' "speed up the parser"
-///     git proq spawn codex -n auth -f task.md
+///     git proq spawn codex -n auth -F task.md
+///     git proq spawn -n docs -- sh -c 'make docs; git add -A; git commit -m docs'
 ///     git proq spawn claude "implement payments" --check 'make test-payments' --scope src/pay/
 ///     git proq spawn acp "implement payments" -- gemini --acp
-///     git proq spawn -n docs -- sh -c 'make docs; git add -A; git commit -m docs'
 ///     git proq spawn --agents claude:2,codex:1 -n pay "implement payments"
 ///     git proq spawn --auto-merge claude "fix the typos in docs/"
 ///     git proq spawn --mode answer --wait claude "where is the tax computed?"
 ///     git proq spawn claude --folder tasks/pay/PAY-3-refunds --reviewer codex
 ///     git proq spawn --empty -n scratch
 #[derive(Debug, Clone, Args)]
-#[command(verbatim_doc_comment)]
+#[command(verbatim_doc_comment, alias = "new")]
 #[command(
-    override_usage = "git proq spawn [OPTIONS] [AGENT] PROMPT\n       git proq spawn [OPTIONS] AGENT PROMPT -- CMD...\n       git proq spawn [OPTIONS] [AGENT] -f FILE\n       git proq spawn [OPTIONS] [AGENT] --folder FOLDER\n       git proq spawn [OPTIONS] --agents LIST PROMPT\n       git proq spawn [OPTIONS] -- CMD...\n       git proq spawn [OPTIONS] --empty"
+    override_usage = "git proq spawn [OPTIONS] [AGENT] PROMPT\n       git proq spawn [OPTIONS] -- CMD...\n       git proq spawn [OPTIONS] --empty"
 )]
 pub(crate) struct Spawn {
-    /// Agent: a known one (see `git proq agents`) or any program on PATH [default: agent.default]
+    /// Agent (see `git proq agents`) or any program on PATH [default: agent.default]
     #[arg(value_name = "AGENT", add = ArgValueCompleter::new(installed_agent_names), conflicts_with = "empty")]
     pub(crate) agent: Option<String>,
-    /// What the agent is asked to do
+    /// Task for the agent
     #[arg(value_name = "PROMPT", conflicts_with = "file")]
     pub(crate) prompt: Option<String>,
-    /// A command line of your own, instead of an agent; {prompt} and {prompt_file} in it are filled in. After AGENT, the
-    /// command that such an agent is started with, where it has none of its own: acp "..." -- CMD
+    /// Run this command instead of an agent
+    ///
+    /// `{prompt}` and `{prompt_file}` in it are substituted. After an agent that has no command of its own, such as
+    /// `acp`, this is the command that starts it.
     #[arg(last = true, value_name = "CMD")]
     pub(crate) command: Vec<OsString>,
-    /// The lane's name: lower-case letters, digits, '.', '_' and '-'
+    /// Lane name [default: from the prompt]
+    ///
+    /// Lower-case letters, digits, '.', '_' and '-'.
     #[arg(long, short, value_name = "NAME", allow_hyphen_values = true)]
     pub(crate) name: Option<String>,
-    /// Read the prompt from FILE, or from standard input with '-'
-    #[arg(long, short, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    /// Read the prompt from <FILE> ('-' for standard input)
+    #[arg(long, short = 'F', short_alias = 'f', value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub(crate) file: Option<PathBuf>,
-    /// The task is a folder with PROMPT.md in it, done step by step
-    #[arg(long, value_name = "FOLDER", value_hint = clap::ValueHint::DirPath,
+    /// Work through a task folder with a PROMPT.md, step by step
+    #[arg(long, hide_short_help = true, value_name = "FOLDER", value_hint = clap::ValueHint::DirPath,
           conflicts_with_all = ["prompt", "file", "empty", "tmux", "count", "agents", "isolated", "attach", "mode"])]
     pub(crate) folder: Option<String>,
-    /// With --folder, the agent that reviews its steps, if PROMPT.md asks for reviews
-    #[arg(long, value_name = "AGENT", requires = "folder", add = ArgValueCompleter::new(installed_agent_names))]
+    /// Agent that reviews each step (requires --folder)
+    #[arg(long, hide_short_help = true, value_name = "AGENT", requires = "folder", add = ArgValueCompleter::new(installed_agent_names))]
     pub(crate) reviewer: Option<String>,
-    /// Start from REV instead of the current branch; a branch is also what the lane lands on
+    /// Start from <REV>, and merge into it if it is a branch
     #[arg(long, value_name = "REV", add = ArgValueCompleter::new(user_branch_names))]
     pub(crate) base: Option<String>,
-    /// Land on BRANCH
-    #[arg(long, value_name = "BRANCH", add = ArgValueCompleter::new(user_branch_names))]
+    /// Branch to merge into [default: base branch]
+    #[arg(long, hide_short_help = true, value_name = "BRANCH", add = ArgValueCompleter::new(user_branch_names))]
     pub(crate) onto: Option<String>,
-    /// Land the lane only when CMD, a line for the shell, succeeds with it; may be given again
+    /// Shell command that must pass before merging [can be repeated]
     #[arg(long, value_name = "CMD", value_hint = clap::ValueHint::CommandString)]
     pub(crate) check: Vec<String>,
-    /// The files that the task is expected to touch, from the top of the repository; may be given again
+    /// Files the task should touch [can be repeated]
+    ///
+    /// Globs relative to the repository root.
     #[arg(long, value_name = "GLOB", value_hint = clap::ValueHint::AnyPath)]
     pub(crate) scope: Vec<String>,
-    /// Check out only the folders that the scope's files are in, and the files beside and above them
-    #[arg(long, conflicts_with_all = ["mode", "isolated", "in_place"])]
+    /// Check out only directories matched by --scope
+    ///
+    /// Files in their parent directories are checked out too.
+    #[arg(long, hide_short_help = true, conflicts_with_all = ["mode", "isolated", "in_place"])]
     pub(crate) sparse: bool,
-    /// What it is to come to: commits in a lane of its own, a plan, or an answer
+    /// What to produce: commits (build), a plan, or an answer
     #[arg(long, value_name = "MODE", default_value = "build", hide_default_value = true,
+          hide_possible_values = true,
           value_parser = ["build", "plan", "answer"])]
     pub(crate) mode: String,
-    /// With --mode plan or answer, look in a worktree made for it, at --base or what is checked out here; it goes afterwards
-    #[arg(long)]
+    /// With --mode plan or answer, read a temporary worktree
+    ///
+    /// The worktree is at --base, or at the commit that is checked out in the main checkout.
+    #[arg(long, hide_short_help = true)]
     pub(crate) isolated: bool,
-    /// Work in the main checkout, on its branch, without a lane's own: for what cannot be had twice, like a database
-    #[arg(long, conflicts_with_all = ["mode", "isolated", "empty"])]
+    /// Work directly in the main checkout
+    ///
+    /// For setups that cannot be duplicated, such as a database.
+    #[arg(long, hide_short_help = true, conflicts_with_all = ["mode", "isolated", "empty"])]
     pub(crate) in_place: bool,
     /// What the agent's run is to be like
     #[command(flatten)]
     pub(crate) run_args: TaskRunArgs,
-    /// Start it in a window of tmux, on its own screen; `git proq attach` goes there
+    /// Run the agent in a tmux window (see `git proq attach`)
     #[arg(long, conflicts_with_all = ["max_turns", "stall", "budget", "empty"])]
     pub(crate) tmux: bool,
-    /// Give FILE along with the prompt; a copy is kept beside the lane's record. May be given again
-    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, conflicts_with = "empty")]
+    /// Attach <FILE> to the prompt [can be repeated]
+    ///
+    /// A copy is kept with the lane's record.
+    #[arg(long = "attachment", alias = "attach", value_name = "FILE", value_hint = clap::ValueHint::FilePath, conflicts_with = "empty")]
     pub(crate) attach: Vec<PathBuf>,
-    /// Make the lane only; start nothing
+    /// Create the lane without starting anything
     #[arg(long, conflicts_with = "command")]
     pub(crate) empty: bool,
-    /// Make your uncommitted changes of tracked files the lane's first commit; they stay where they are too
+    /// Copy your uncommitted changes into the first commit
+    ///
+    /// Only changes of tracked files. They also stay where they are.
     #[arg(long)]
     pub(crate) carry: bool,
-    /// Run none of the lane.setup commands in it
-    #[arg(long)]
+    /// Skip the lane.setup commands
+    #[arg(long, hide_short_help = true)]
     pub(crate) no_setup: bool,
-    /// Land it when the agent is done, as `git proq merge` would; what refuses that is tried again after the next landing
+    /// Merge the lane when the agent finishes
     #[arg(long, conflicts_with = "empty")]
     pub(crate) auto_merge: bool,
-    /// Wait for the agent to end, and with --auto-merge for the landing; exit with 4 when it failed, or as the landing does
+    /// Wait for the agent to finish (and with --auto-merge, the merge)
+    ///
+    /// Exits with 4 if the agent fails, or as the merge does.
     #[arg(long, conflicts_with = "empty")]
     pub(crate) wait: bool,
-    /// Make N attempts at the task, each in a lane of its own
+    /// Start <N> parallel attempts, each in its own lane
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=99), conflicts_with = "auto_merge")]
     pub(crate) count: Option<u8>,
-    /// Make an attempt with each of these agents, or as many as their numbers say: claude:2,codex
+    /// Start an attempt per agent, such as claude:2,codex
     #[arg(long, value_name = "LIST", value_parser = parse_agents,
           conflicts_with_all = ["count", "auto_merge", "empty", "command"])]
     pub(crate) agents: Option<AttemptAgents>,
-    /// Say what would be made, and make nothing
+    /// Show what would be done, without doing it
     #[arg(long)]
     pub(crate) dry_run: bool,
 }
@@ -254,7 +278,7 @@ impl Spawn {
         if let Some(AttemptAgents(names)) = &self.agents {
             // Without an agent argument, the first positional argument is the prompt.
             if self.prompt.is_some() || (self.agent.is_some() && self.file.is_some()) {
-                let problem = "--agents says who does it, and so does an argument";
+                let problem = "cannot combine --agents with an agent";
                 let example = "git proq spawn --agents claude:2,codex:1 \"implement payments\"";
                 return Err(UsageError::missing(problem, example).into());
             }
@@ -324,7 +348,7 @@ impl Spawn {
 
 fn missing_agent() -> Failure {
     let example = "git proq spawn claude \"implement payments\"";
-    UsageError::missing("nothing says what to start", example).into()
+    UsageError::missing("no agent or command given", example).into()
 }
 
 /// Returns the name of the agent for a command that names none. Prints a note where no setting names it.
@@ -337,8 +361,8 @@ fn choose_default_agent(context: &CommandContext, project: &Project) -> Result<S
 }
 
 fn missing_prompt() -> Failure {
-    let example = "git proq spawn claude \"implement payments\", or -f task.md";
-    UsageError::missing("the agent needs a prompt", example).into()
+    let example = "git proq spawn claude \"implement payments\"";
+    UsageError::missing("no prompt given for the agent", example).into()
 }
 
 #[cfg(test)]

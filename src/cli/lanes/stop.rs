@@ -15,30 +15,31 @@ use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::{caller, failure};
 use crate::cli::runs::run_end;
 
-/// Stop lanes' agents
+/// Stop running agents
 ///
-/// The agent is asked to end and, after agent.stop_grace seconds, ended. Its work stays in the lane.
+/// The agent is asked to exit, and killed after agent.stop_grace seconds. Its work stays in the lane.
 ///
-/// With --wrap-up it is given agent.abort_grace seconds before that, to finish what it is at, commit it, and write down what is
-/// left: the file appears that its variable PROQ_WRAP_UP names, and nothing is begun after its run. Agents that work at a task
-/// folder are told to look for it, others if agent.context_warn is set.
+/// With --wrap-up, the agent first gets agent.abort_grace seconds to finish, commit, and write down what is
+/// left: the file that its variable PROQ_WRAP_UP names appears, and nothing starts after its run. Agents
+/// that work on a task folder are told to watch for that file, others if agent.context_warn is set.
 ///
-/// Example:
+/// Examples:
 ///     git proq stop payments
+///     git proq stop --all --wrap-up
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 #[command(override_usage = "git proq stop [OPTIONS] [LANE]...\n       git proq stop [OPTIONS] --all")]
 pub(crate) struct Stop {
-    /// The lanes whose agents are to end [default: the lane of the current folder]
+    /// Lanes to stop [default: lane of the current folder]
     #[arg(value_name = "LANE", add = ArgValueCompleter::new(any_lane_names))]
     pub(crate) lanes: Vec<String>,
-    /// Every lane whose agent runs
+    /// Stop every running agent
     #[arg(long, conflicts_with = "lanes")]
     pub(crate) all: bool,
-    /// Ask them to come to their end by themselves, and stop them only after agent.abort_grace seconds
+    /// Ask agents to finish up first; stop after agent.abort_grace
     #[arg(long)]
     pub(crate) wrap_up: bool,
-    /// Say what would be stopped, and stop nothing
+    /// Show what would be done, without doing it
     #[arg(long)]
     pub(crate) dry_run: bool,
 }

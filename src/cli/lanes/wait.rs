@@ -16,15 +16,14 @@ use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::runs::run_end::{exit_for_state, notify_run_ended, print_pending_message_count, state_line};
 use crate::cli::terminal::ui;
 
-/// Wait for lanes' agents to end
+/// Wait for agents to finish
 ///
-/// An agent in a window of tmux may also end its turn and leave a lane that is done: that is waited for.
+/// Without LANE, waits for every running agent. GROUP, the name that attempts were started with (`git proq
+/// spawn --count`), means all of them. An agent in a tmux window also counts as finished once its turn has
+/// ended and its lane is done.
 ///
-/// Without LANE, for every one that runs. GROUP, the name that attempts at one task were made with (`git proq spawn --count`),
-/// stands for all of them.
-///
-/// Exits with 4 when one of them failed or was stopped; with --any, when the one that ended first did. With --timeout, exits
-/// with 5 when the time is up before; nothing is stopped then. A TIME of 0 only looks.
+/// Exits with 4 if an agent failed or was stopped; with --any, if that was the first to finish. With
+/// --timeout, exits with 5 when the time is over; nothing is stopped. A <TIME> of 0 does not wait.
 ///
 /// Examples:
 ///     git proq wait payments auth && git proq merge payments auth
@@ -33,16 +32,16 @@ use crate::cli::terminal::ui;
 #[command(verbatim_doc_comment)]
 #[command(override_usage = "git proq wait [OPTIONS] [LANE|GROUP]...")]
 pub(crate) struct Wait {
-    /// The lanes to wait for; without one, every lane whose agent runs
+    /// Lanes or groups to wait for [default: all running]
     #[arg(value_name = "LANE", add = ArgValueCompleter::new(any_lane_and_group_names))]
     pub(crate) lanes: Vec<String>,
-    /// Until one of them has ended
+    /// Return as soon as one finishes
     #[arg(long, conflicts_with = "all")]
     pub(crate) any: bool,
-    /// Until all of them have; so it is without this, too
+    /// Wait for all of them (default)
     #[arg(long)]
     pub(crate) all: bool,
-    /// Give up after TIME: 90 or 90s, 5m, 1h
+    /// Give up after <TIME>, such as 90s, 5m or 1h
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) timeout: Option<Duration>,
 }
@@ -93,9 +92,7 @@ fn parse_duration(text: &str) -> Result<Duration, String> {
     // `u64::parse` accepts a leading `+`.
     let count = digits.parse::<u64>().ok().filter(|_| !digits.starts_with('+'));
     let seconds = unit.and_then(|unit| count?.checked_mul(unit));
-    seconds
-        .map(Duration::from_secs)
-        .ok_or_else(|| "a time is a number of seconds, or like 90s, 5m, 1h".to_owned())
+    seconds.map(Duration::from_secs).ok_or_else(|| "expected a duration, such as 90s, 5m or 1h".to_owned())
 }
 
 #[cfg(test)]

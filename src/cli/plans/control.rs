@@ -16,27 +16,28 @@ use crate::cli::invocation::usage_error::UsageError;
 
 /// Pause a batch
 ///
-/// Nothing new starts. What runs is ended and landed first, and `git proq resume` goes on. BATCH can be left out while one is
-/// open.
+/// Nothing new starts. Running tasks finish and land first; `git proq resume` continues. BATCH can be left
+/// out while one is open.
 ///
-/// Examples:
+/// Example:
 ///     git proq pause
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Pause {
-    /// The batch
+    /// Batch ID [default: the open batch]
     #[arg(value_name = "BATCH", add = ArgValueCompleter::new(batch_ids))]
     batch: Option<String>,
-    /// Say what would be done, and do nothing
+    /// Show what would be done, without doing it
     #[arg(long)]
     dry_run: bool,
 }
 
-/// Go on with a batch, and follow it
+/// Resume a batch and follow its progress
 ///
-/// With one that is paused, that was aborted, or whose process was killed: agents that still run are taken over, what has ended
-/// meanwhile is found, and nothing is run twice. A conflict that was resolved meanwhile lands, and checks that failed run
-/// again. One that goes on is only followed. What happened before is in `git proq report`.
+/// Continues a batch that is paused, was aborted, or whose process was killed: running agents are taken
+/// over, finished ones are found, and nothing runs twice. A conflict that was resolved meanwhile lands, and
+/// failed checks run again. A batch that is running is only followed. `git proq report` has what happened
+/// before.
 ///
 /// Examples:
 ///     git proq resume
@@ -44,27 +45,28 @@ pub(crate) struct Pause {
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Resume {
-    /// The batch
+    /// Batch ID [default: the open batch]
     #[arg(value_name = "BATCH", add = ArgValueCompleter::new(batch_ids))]
     batch: Option<String>,
-    /// Try this task again, however often it has failed; may be given again
+    /// Retry task <ID>, however often it failed [can be repeated]
     #[arg(long, value_name = "ID")]
     retry: Vec<String>,
-    /// Let it cost this many US dollars in all
+    /// New limit of the total cost, in US dollars
     #[arg(long, value_name = "USD")]
     budget: Option<String>,
-    /// Return once it goes on
+    /// Return once the batch has resumed
     #[arg(long)]
     detach: bool,
-    /// Say what would be done, and do nothing
+    /// Show what would be done, without doing it
     #[arg(long)]
     dry_run: bool,
 }
 
-/// End a batch
+/// Abort a batch (resumable)
 ///
-/// Agents are told to wrap up, and stopped after agent.abort_grace seconds. Every lane and branch stays, and so does what the
-/// batch has come to: `git proq resume` goes on with it, `git proq cleanup --batch` tidies up.
+/// Agents are asked to finish up, and stopped after agent.abort_grace seconds. All lanes and branches stay,
+/// and so does the progress of the batch: `git proq resume` continues it, and `git proq cleanup --batch`
+/// deletes it.
 ///
 /// Examples:
 ///     git proq abort
@@ -72,13 +74,13 @@ pub(crate) struct Resume {
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Abort {
-    /// The batch
+    /// Batch ID [default: the open batch]
     #[arg(value_name = "BATCH", add = ArgValueCompleter::new(batch_ids))]
     batch: Option<String>,
     /// Stop agents at once
     #[arg(long)]
     hard: bool,
-    /// Say what would be done, and do nothing
+    /// Show what would be done, without doing it
     #[arg(long)]
     dry_run: bool,
 }

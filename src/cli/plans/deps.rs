@@ -21,15 +21,16 @@ use crate::cli::plans::text_parts::clause;
 use crate::cli::runs::follow_run::follow_quietly;
 use crate::cli::terminal::usage;
 
-/// Show what waits for what in a plan
+/// Show task dependencies of a plan
 ///
-/// Below each task stand those that need it. One that needs others too says so, and what waits for a task is shown once. In a
-/// phase whose tasks go one after the other, each waits for the one before it.
+/// Below each task are the tasks that need it. A task that needs others too says so, and what depends on a
+/// task is shown once. In a phase whose tasks run in order, each depends on the previous one.
 ///
-/// With --agent an agent looks for dependencies that nobody has written down. It looks at the commit that is checked out, in a
-/// worktree that goes afterwards. What it found is checked, shown and, once you agree, used by `git proq deps` and `git proq plan`
-/// for these tasks, marked with * and its name, for as long as what the tasks say stays as it is; your files are left alone.
-/// What is known is not asked for again without --refresh, and --forget ends that.
+/// With --agent, an agent looks for dependencies that nobody wrote down. It reads the current commit in a
+/// temporary worktree. Its findings are checked and shown; once you approve them, `git proq deps` and `git
+/// proq plan` use them, marked with * and the agent's name, as long as the text of the tasks stays the
+/// same. Your files do not change. Known findings are not asked for again without --refresh, and --forget
+/// removes them.
 ///
 /// Examples:
 ///     git proq deps plan.toml
@@ -50,21 +51,21 @@ pub(crate) struct Deps {
 
 /// What is asked of an agent.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Dependencies that are missing")]
+#[command(next_help_heading = "Missing dependencies")]
 struct DependencyQueryArgs {
-    /// Have AGENT look for those that are missing; it looks at the repository and changes nothing
+    /// Let <AGENT> look for missing dependencies
     #[arg(long, value_name = "AGENT", add = ArgValueCompleter::new(installed_agent_names))]
     agent: Option<String>,
-    /// The model that it is asked to use
+    /// Model to use
     #[arg(long, value_name = "MODEL", requires = "agent")]
     model: Option<String>,
-    /// Ask it also where it was asked before
+    /// Ask the agent again, even where it answered before
     #[arg(long, requires = "agent")]
     refresh: bool,
-    /// Use what it finds, without a question
+    /// Accept the findings without asking
     #[arg(long, short, requires = "agent")]
     yes: bool,
-    /// Forget what was found missing before
+    /// Remove the findings of earlier runs
     #[arg(long, conflicts_with = "agent")]
     forget: bool,
 }

@@ -11,31 +11,33 @@ use proq_plan::schedule::options::BatchOptions;
 use crate::cli::arguments::candidates::installed_agent_names;
 use crate::cli::arguments::plan_source::PlanSource;
 
-/// Show what a plan of tasks comes to, or have an agent make one
+/// Show or generate a plan of tasks
 ///
-/// Shown is in which waves the tasks can be done, which of them are about the same files and so share a lane, one after the
-/// other, how many lanes that makes at a time, and which way through takes longest. Nothing is run and nothing is changed.
-/// Scopes that are patterns are compared by the files of HEAD.
+/// Shows the waves in which the tasks can run, which tasks share a lane because they touch the same files,
+/// how many lanes run at a time, and the critical path. Nothing runs and nothing changes. Scopes that are
+/// patterns are compared by the files of HEAD.
 ///
-/// Task folders lie at tasks/AREA/ID-NAME/PROMPT.md (`swarm.tasks`, `swarm.areas`): `all` names them all, an area's name those
-/// of that area, and a path a folder or a single PROMPT.md. Of a roadmap in Markdown one milestone is read, a heading with
-/// items like `- [ ] this` below it; those of `- [x]` are done, and headings below it make groups. A plan in TOML is described by the file that --init writes, and by --schema. --toml writes any other plan as one.
+/// Task folders are tasks/AREA/ID-NAME/PROMPT.md (`swarm.tasks`, `swarm.areas`): `all` means all of them,
+/// the name of an area those of the area, and a path one folder or one PROMPT.md. Of a Markdown roadmap,
+/// one milestone is read: a heading with items such as `- [ ] this` below it; items marked `- [x]` are
+/// done, and headings below the milestone are groups. --init writes a TOML plan that explains itself,
+/// --schema prints its JSON schema, and --toml converts any other plan.
 ///
-/// With --ai an agent makes the plan: it looks at the commit that is checked out, in a worktree that goes afterwards, and
-/// changes nothing. What it came to is shown, and kept as a draft that --feedback changes as often as you like, in the same
-/// conversation where the agent can go on in it. -o writes it as a plan in TOML. A draft is not run before you approve it;
-/// one that changes has to be approved again. Without DRAFT, the only one is meant.
+/// With --ai, an agent writes the plan. It reads the current commit in a temporary worktree and changes
+/// nothing. The plan is shown and kept as a draft. --feedback revises it as often as you like, in the same
+/// conversation if the agent supports that, and -o writes it as a TOML plan. A draft must be approved
+/// before it runs, and again after each change. Without DRAFT, the only draft is meant.
 ///
-/// Dependencies that `git proq deps --agent` found missing, and that you have approved, are used; they are marked.
+/// Dependencies that `git proq deps --agent` found and you approved are used, and marked.
 ///
 /// Examples:
-///     git proq plan --init
 ///     git proq plan plan.toml
+///     git proq plan --init
+///     git proq plan --ai "payments by card" --from ROADMAP.md
+///     git proq plan --feedback "the migration goes first" -o plan.toml
 ///     git proq plan auth billing
 ///     git proq plan ROADMAP.md --milestone 0.3
 ///     git proq plan plan.toml --json | jq '.waves'
-///     git proq plan --ai "payments by card" --from ROADMAP.md
-///     git proq plan --feedback "the migration goes first" -o plan.toml
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 #[command(
@@ -44,13 +46,13 @@ use crate::cli::arguments::plan_source::PlanSource;
 pub(crate) struct PlanArgs {
     #[command(flatten)]
     pub(crate) source: PlanSource,
-    /// How many lanes may be at work at the same time
+    /// Maximum number of lanes that work at the same time
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) max_parallel: u16,
-    /// Print it as a plan in TOML
+    /// Print the plan as TOML
     #[arg(long, conflicts_with = "init")]
     pub(crate) toml: bool,
-    /// Write a plan to begin with; `-` prints it
+    /// Write a plan to start from ('-' prints it)
     #[arg(
         long,
         value_name = "FILE",
@@ -60,8 +62,8 @@ pub(crate) struct PlanArgs {
         value_hint = ValueHint::FilePath
     )]
     pub(crate) init: Option<String>,
-    /// Print the JSON schema of a plan in TOML, for editors
-    #[arg(long, conflicts_with_all = ["sources", "init", "toml"])]
+    /// Print the JSON schema of a TOML plan, for editors
+    #[arg(long, hide_short_help = true, conflicts_with_all = ["sources", "init", "toml"])]
     pub(crate) schema: bool,
     /// Plans by agents
     #[command(flatten)]
@@ -79,43 +81,45 @@ impl PlanArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Plans by agents")]
 pub(crate) struct DraftArgs {
-    /// Have an agent make a plan for GOAL
+    /// Let an agent write a plan for <GOAL>
     #[arg(
         long,
         value_name = "GOAL",
         conflicts_with_all = ["sources", "format", "milestone", "init", "schema", "toml"]
     )]
     pub(crate) ai: Option<String>,
-    /// With --ai, a file that the plan is to follow: a roadmap, notes, an issue
+    /// With --ai, a file to follow: a roadmap, notes, an issue
     #[arg(long, value_name = "FILE", requires = "ai", value_hint = ValueHint::FilePath)]
     pub(crate) from: Option<PathBuf>,
-    /// With --ai, the agent; without it, the first that is installed and can be kept from changing things
+    /// With --ai, the agent [default: first installed one that can]
+    ///
+    /// It must be an agent that can be kept from changing files.
     #[arg(long, value_name = "AGENT", requires = "ai", add = ArgValueCompleter::new(installed_agent_names))]
     pub(crate) agent: Option<String>,
-    /// With --ai, the model that it is asked to use
+    /// With --ai, the model to use
     #[arg(long, value_name = "MODEL", requires = "ai")]
     pub(crate) model: Option<String>,
-    /// With --ai, say what would be started and what it would be told, and start nothing
+    /// Show what would be done, without doing it
     #[arg(long, requires = "ai")]
     pub(crate) dry_run: bool,
-    /// Have the agent change DRAFT as TEXT says
+    /// Let the agent revise DRAFT by <TEXT>
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true,
           conflicts_with_all = ["ai", "format", "milestone", "init", "schema", "toml"])]
     pub(crate) feedback: Option<String>,
-    /// Write the plan to FILE, in TOML
+    /// Write the plan to <FILE>, as TOML
     #[arg(long, short = 'o', value_name = "FILE", conflicts_with_all = ["init", "schema", "toml"],
           value_hint = ValueHint::FilePath)]
     pub(crate) save: Option<PathBuf>,
-    /// With -o, replace FILE if it is there; what was in it is kept
+    /// With -o, replace an existing <FILE> (its content is kept)
     #[arg(long, requires = "save")]
     pub(crate) force: bool,
-    /// Let DRAFT be run, once you have read it
+    /// Allow DRAFT to run, after you have read it
     #[arg(long, conflicts_with_all = ["ai", "feedback", "save", "format", "milestone", "init", "schema", "toml"])]
     pub(crate) approve: bool,
-    /// With --approve, without a question
+    /// With --approve, do not ask
     #[arg(long, short, requires = "approve")]
     pub(crate) yes: bool,
-    /// List the drafts, the one changed last first
+    /// List drafts, last changed first
     #[arg(long, conflicts_with_all = ["ai", "feedback", "save", "approve", "sources", "init", "schema", "toml"])]
     pub(crate) drafts: bool,
 }

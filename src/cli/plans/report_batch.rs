@@ -16,9 +16,9 @@ use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::terminal::table::render_lines;
 use crate::cli::terminal::{ui, usage};
 
-/// Report on a batch: what landed, what did not, and what it cost
+/// Report on a batch: what landed, what did not, and its cost
 ///
-/// Without a name it is the last batch that there was. The page of --html is one file that needs nothing else.
+/// Without BATCH, reports on the latest one. The HTML page is a single file without dependencies.
 ///
 /// Examples:
 ///     git proq report
@@ -27,10 +27,10 @@ use crate::cli::terminal::{ui, usage};
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Report {
-    /// The batch, or the beginning of its name
+    /// Batch ID, or the beginning of one
     #[arg(value_name = "BATCH", add = ArgValueCompleter::new(batch_ids))]
     batch: Option<String>,
-    /// Print a page for a browser
+    /// Print an HTML page
     #[arg(long, conflicts_with = "json")]
     html: bool,
 }

@@ -29,7 +29,7 @@ use crate::cli::terminal::{table, ui};
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Status {
-    /// The batch to show instead
+    /// Batch to show instead
     #[arg(value_name = "BATCH", add = ArgValueCompleter::new(batch_ids))]
     batch: Option<String>,
     /// List every batch, finished ones too

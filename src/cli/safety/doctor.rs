@@ -11,14 +11,14 @@ use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::terminal::ui;
 use crate::cli::terminal::ui::Ui;
 
-/// Check that nothing is lost or wrong
+/// Check repository health
 ///
-/// Looks at records, branches, worktrees, snapshots, the trash, left-over locks, the disk, git and agents. Each finding is
-/// one line: what is wrong, what that means, and the command that helps. With --fix, what is safe to repair is repaired;
-/// nothing that holds data is deleted. Notes say which folders of landed lanes wait in the trash for new ones, and why the next
-/// lane would not get one of them.
+/// Checks records, branches, worktrees, snapshots, the trash, stale locks, the disk, git and agents. Each
+/// finding is one line: the problem, its effect, and the command that helps. With --fix, git-proq repairs
+/// what is safe to repair; nothing that holds data is deleted. Notes list the folders of landed lanes in
+/// the trash that new lanes may reuse, and why the next lane would not reuse one.
 ///
-/// Exits with 1 when something is wrong and was not repaired. Warnings do not count.
+/// Exits with 1 if a problem was found and not repaired. Warnings do not count.
 ///
 /// Examples:
 ///     git proq doctor
@@ -27,10 +27,10 @@ use crate::cli::terminal::ui::Ui;
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Doctor {
-    /// Repair what is safe to repair, and say why the rest is left
+    /// Repair what is safe to repair
     #[arg(long)]
     pub(crate) fix: bool,
-    /// Say what --fix would repair, and repair nothing
+    /// Show what would be done, without doing it
     #[arg(long)]
     pub(crate) dry_run: bool,
 }

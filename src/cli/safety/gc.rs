@@ -15,12 +15,13 @@ use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::terminal::ui;
 use crate::cli::terminal::ui::Ui;
 
-/// Free what was kept for a time and is old now
+/// Delete expired snapshots, operations, and trash
 ///
-/// Goes: removed lanes' folders after trash.keep days; after op.keep days operations, snapshots that came back, and saved
-/// refs whose commits a branch or tag has too; results of checks after 30 days; and what dead processes had begun to
-/// write. What is younger, what cannot be read, and commits that nothing else keeps stay; those are named, and how much room
-/// the trash takes, in which folders of landed lanes wait for new ones. cleanup and merge do most of this by themselves.
+/// Deletes folders of removed lanes after trash.keep days; operations, restored snapshots, and saved refs
+/// whose commits a branch or tag also has, after op.keep days; check results after 30 days; and temporary
+/// files of dead processes. Younger items, unreadable items, and commits that nothing else keeps stay, and
+/// are listed with the size of the trash. `git proq cleanup` and `git proq merge` do most of this
+/// automatically.
 ///
 /// Examples:
 ///     git proq gc --dry-run
@@ -28,7 +29,7 @@ use crate::cli::terminal::ui::Ui;
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Gc {
-    /// Say what would go, by name, and free nothing
+    /// Show what would be done, without doing it
     #[arg(long)]
     pub(crate) dry_run: bool,
 }

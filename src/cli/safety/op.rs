@@ -3,19 +3,22 @@
 use std::fmt::Display;
 
 use clap::{Args, Subcommand};
+use clap_complete::engine::ArgValueCompleter;
 use proq_lib::ops::operation_log;
 use proq_lib::ops::operation_log::OperationDetail;
 use proq_lib::ops::undo::UndoRequest;
 use proq_lib::types::{OperationNumber, UndoTarget, now};
 
 use super::undo_operations::undo_operations;
+use crate::cli::arguments::candidates::operation_numbers;
 use crate::cli::arguments::numbers::operation_number;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::terminal::{table, ui};
 
-/// Look at what git-proq did, and go back to any point of it
+/// Work with the operation log
 ///
-/// Every command that changed something is one operation. `git proq undo` takes the last one back.
+/// Every command that changes something is one operation. `git proq undo` undoes the last one. Without a
+/// subcommand, lists the operations.
 ///
 /// Examples:
 ///     git proq op log
@@ -26,42 +29,47 @@ use crate::cli::terminal::{table, ui};
 pub(crate) struct Op {
     /// What to do
     #[command(subcommand)]
-    pub(crate) command: OpCommand,
+    pub(crate) command: Option<OpCommand>,
 }
 
 /// What can be done with the log.
 #[derive(Debug, Subcommand)]
 pub(crate) enum OpCommand {
-    /// List the operations, newest first
+    /// List operations, newest first
     Log {
-        /// Only the last N
+        /// Only the last <N> operations
         #[arg(long, value_name = "N")]
         last: Option<usize>,
     },
-    /// Show what one did: refs before and after, worktrees, snapshots, trash
+    /// Show an operation: refs before and after, worktrees, snapshots
     Show {
-        /// The operation
-        #[arg(value_name = "OP", value_parser = operation_number(), required_unless_present = "trace")]
+        /// Operation number
+        #[arg(value_name = "OP", value_parser = operation_number(), add = ArgValueCompleter::new(operation_numbers),
+              required_unless_present = "trace")]
         operation: Option<OperationNumber>,
-        /// Show the trace of one that failed: what ran, and how long; without OP, of the last that left nothing
+        /// Show the trace of a failed operation
+        ///
+        /// Each step and its duration. Without OP, of the latest failed operation that has no number.
         #[arg(long)]
         trace: bool,
     },
-    /// Take back everything that came after an operation
+    /// Restore the state after an operation
     Restore {
-        /// The operation that stands last afterwards; 0 for none
-        #[arg(value_name = "OP", value_parser = operation_number())]
+        /// Number of the operation to return to (0 = before all)
+        #[arg(value_name = "OP", value_parser = operation_number(), add = ArgValueCompleter::new(operation_numbers))]
         operation: OperationNumber,
-        /// Also when somebody built on it or it was pushed; what came after is kept under a ref
-        #[arg(long, short)]
+        /// Restore even if later work builds on it or it was pushed
+        ///
+        /// Later work is kept under a ref.
+        #[arg(long, short_alias = 'f')]
         force: bool,
-        /// Say what would be taken back, and change nothing
+        /// Show what would be done, without doing it
         #[arg(long)]
         dry_run: bool,
     },
-    /// Take the last undo back
+    /// Redo the last undone operation
     Redo {
-        /// Say what would be done, and change nothing
+        /// Show what would be done, without doing it
         #[arg(long)]
         dry_run: bool,
     },
@@ -71,7 +79,7 @@ pub(crate) fn run(context: &CommandContext, args: &Op) -> CommandResult {
     let undo = |target, force, dry_run| {
         undo_operations(context, &UndoRequest { target, force, is_named: true }, dry_run)
     };
-    match &args.command {
+    match args.command.as_ref().unwrap_or(&OpCommand::Log { last: None }) {
         OpCommand::Log { last } => print_log(context, *last),
         OpCommand::Show { operation: Some(operation), trace: false } => print_operation(context, *operation),
         OpCommand::Show { operation, .. } => print_trace(context, *operation),

@@ -13,11 +13,13 @@ use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::terminal::ui::Ui;
 use crate::cli::terminal::{table, ui};
 
-/// Look at snapshots of uncommitted changes, and bring them back
+/// List and restore snapshots of uncommitted changes
 ///
-/// One is taken whenever changes are set aside: before a preview, when a lane with uncommitted work goes. A copy is taken
-/// of what an agent left uncommitted in its lane. While agents run, automatic ones are taken of the main checkout and of
-/// lanes, ignored files included. ID may be the beginning of one. Plain git reads them too: git stash apply refs/proq/snap/ID.
+/// A snapshot is taken whenever uncommitted changes are saved: before a preview, or when a lane with
+/// uncommitted work is removed. What an agent left uncommitted in its lane is copied too. While agents run,
+/// automatic snapshots of the main checkout and of lanes are taken, ignored files included. ID may be the
+/// beginning of one. Plain git reads them too: git stash apply refs/proq/snap/ID. Without a subcommand,
+/// lists the snapshots.
 ///
 /// Examples:
 ///     git proq snap list
@@ -28,33 +30,33 @@ use crate::cli::terminal::{table, ui};
 pub(crate) struct Snap {
     /// What to do
     #[command(subcommand)]
-    pub(crate) command: SnapCommand,
+    pub(crate) command: Option<SnapCommand>,
 }
 
 /// What can be done with snapshots.
 #[derive(Debug, Subcommand)]
 pub(crate) enum SnapCommand {
-    /// List the snapshots, newest first
+    /// List snapshots, newest first
     List,
-    /// Show what one holds, and what was left out of it
+    /// Show the files of a snapshot, and what it left out
     Show {
-        /// The snapshot
+        /// Snapshot ID, or the beginning of one
         #[arg(value_name = "ID", add = ArgValueCompleter::new(snap_ids))]
         id: String,
     },
-    /// Bring one back onto the worktree you are in
+    /// Restore a snapshot into the current worktree
     Restore {
-        /// The snapshot
+        /// Snapshot ID, or the beginning of one
         #[arg(value_name = "ID", add = ArgValueCompleter::new(snap_ids))]
         id: String,
-        /// Say how it would come back, and change nothing
+        /// Show what would be done, without doing it
         #[arg(long)]
         dry_run: bool,
     },
 }
 
 pub(crate) fn run(context: &CommandContext, args: &Snap) -> CommandResult {
-    match &args.command {
+    match args.command.as_ref().unwrap_or(&SnapCommand::List) {
         SnapCommand::List => list(context),
         SnapCommand::Show { id } => context.show(&snapshot::show(&context.project()?, id)?, print_details),
         SnapCommand::Restore { id, dry_run } => restore(context, id, *dry_run),

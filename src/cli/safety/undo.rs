@@ -1,19 +1,22 @@
 //! The commands `git proq undo` and `git proq redo`.
 
 use clap::Args;
+use clap_complete::engine::ArgValueCompleter;
 use proq_lib::ops::undo::UndoRequest;
 use proq_lib::types::{OperationNumber, UndoTarget};
 
 use super::undo_operations::undo_operations;
+use crate::cli::arguments::candidates::operation_numbers;
 use crate::cli::arguments::numbers::operation_number;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 
-/// Take the last operation back
+/// Undo the last operation
 ///
-/// Refs, worktrees, files and records become what they were before it; removed lanes come back with everything that was in
-/// them. Either all of it, or nothing and the reason. Again takes the one before back; `git proq op redo` goes forward.
+/// Refs, worktrees, files and records return to their state before the operation; removed lanes return with
+/// everything that was in them. Undo is all or nothing: if it is refused, it gives the reason and changes
+/// nothing. Another undo undoes the operation before; `git proq op redo` redoes one.
 ///
-/// With a number, only if that is the last operation that stands.
+/// With a number, undoes the operation only if it is the last one.
 ///
 /// Examples:
 ///     git proq undo
@@ -22,13 +25,17 @@ use crate::cli::invocation::context::{CommandContext, CommandResult};
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Undo {
-    /// The operation, as `git proq op log` numbers it; needed for one of another terminal when nobody can be asked
-    #[arg(value_name = "OP", value_parser = operation_number())]
+    /// Operation number (see `git proq op log`)
+    ///
+    /// Needed for an operation of another terminal if git-proq cannot ask.
+    #[arg(value_name = "OP", value_parser = operation_number(), add = ArgValueCompleter::new(operation_numbers))]
     pub(crate) operation: Option<OperationNumber>,
-    /// Also when somebody built on it or it was pushed; what came after is kept under a ref
-    #[arg(long, short)]
+    /// Undo even if later work builds on it or it was pushed
+    ///
+    /// Later work is kept under a ref.
+    #[arg(long, short_alias = 'f')]
     pub(crate) force: bool,
-    /// Show what would be taken back, or why it cannot be, and change nothing
+    /// Show what would be done, without doing it
     #[arg(long)]
     pub(crate) dry_run: bool,
 }

@@ -6,13 +6,14 @@ use proq_lib::board::agents::{AgentList, AgentRow};
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::terminal::table;
 
-/// List the agents that are known, and which are installed
+/// List supported and installed agents
 ///
-/// An installed one is asked for its version; `tried` says whether what is known of it was tried with that version. Others
-/// mostly work too. Any other program on PATH can be used as an agent; it gets the prompt as its last argument.
+/// Installed agents are asked for their version; `tried` shows whether git-proq was tested with that
+/// version. Others mostly work too. Any other program on PATH can be used as an agent; it gets the prompt
+/// as its last argument.
 ///
-/// What is known of an agent is data, that [agents.NAME] in ~/.config/git-proq/config.toml changes; with another NAME and
-/// `like = "claude"` it adds one.
+/// Profiles of agents are data: [agents.NAME] in ~/.config/git-proq/config.toml changes one, and with a new
+/// NAME and `like = "claude"` adds one.
 ///
 /// Examples:
 ///     git proq agents
@@ -20,7 +21,7 @@ use crate::cli::terminal::table;
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Agents {
-    /// Say what can be had from each, too
+    /// Also show the capabilities of each agent
     #[arg(long)]
     pub(crate) wide: bool,
 }

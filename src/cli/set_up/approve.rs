@@ -21,50 +21,51 @@ use crate::cli::invocation::failure::Failure;
 use crate::cli::invocation::usage_error::UsageError;
 use crate::cli::terminal::ui;
 
-/// Allow commands that come with the repository to run
+/// Trust commands defined by this repository
 ///
-/// The verify.commands, the lane.setup commands, the agent.allow, the merge.conflict_agent and the hooks of a proq.toml run only after this, and a changed one asks
-/// again: what counts is the command line itself and what it is for, not what the scripts say that it starts. Each has an ID,
-/// and with IDs only those are approved, or taken back. proq.toml is read from the main checkout, as it lies there. Its
-/// checks are those of the branch that you are on, or of --onto: where the main checkout has another one, as while a lane is
-/// previewed, or lacks the file, those of that branch's last commit. Commands of your own settings and of --verify need no approval.
+/// The verify.commands, the lane.setup commands, the agent.allow, the merge.conflict_agent and the hooks of a proq.toml run
+/// only after this, and changed ones must be approved again. What you approve is the command line and its
+/// purpose, not the content of scripts that it starts. Each command has an ID; with IDs, only those are
+/// approved or revoked. proq.toml is read from the main checkout. Its checks are those of the current
+/// branch, or of --onto: if the main checkout shows another branch, as during a preview, or lacks the file,
+/// those of the branch's last commit. Commands of your own settings and of --check need no approval.
 ///
-/// A plan that lies in a repository may bring commands, too: checks of its tasks, and criteria. `git proq swarm` runs it only
-/// once those are approved, with --plan.
+/// A plan in a repository may also define commands: checks and criteria of its tasks. `git proq swarm` runs
+/// it only once they are approved, with --plan.
 ///
 /// Examples:
 ///     git proq approve
+///     git proq approve --list
 ///     git proq approve 3f9c21aa
 ///     git proq approve --onto release
 ///     git proq approve --plan plan.toml
-///     git proq approve --list
 ///     git proq approve --revoke 3f9c21aa
 ///     git proq approve --revoke
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Approve {
-    /// Only these, by the beginnings of their IDs
+    /// Only these commands, by ID or the beginning of one
     #[arg(value_name = "ID", conflicts_with = "list")]
     pub(crate) ids: Vec<String>,
-    /// Approve them without a question
+    /// Approve without asking
     #[arg(long, short)]
     pub(crate) yes: bool,
-    /// List all commands that the repository brings, and all that was approved before
+    /// List the commands of the repository, and all approvals
     #[arg(long, conflicts_with_all = ["yes", "revoke", "dry_run"])]
     pub(crate) list: bool,
-    /// Take approvals back: those with an ID, or without one all of this repository
+    /// Revoke approvals: the given IDs, or all of this repository
     #[arg(long, conflicts_with = "yes")]
     pub(crate) revoke: bool,
-    /// The commands of this plan, named as for `git proq swarm`, in place of those of proq.toml; may be given again
+    /// Approve the commands of this plan instead [can be repeated]
     #[arg(long, value_name = "SOURCE", value_hint = ValueHint::AnyPath)]
     pub(crate) plan: Vec<String>,
-    /// What the plan is written in, where its name does not tell
-    #[arg(long, value_name = "FORM", requires = "plan")]
+    /// Format, if the name does not show it: toml, folders, roadmap or stories
+    #[arg(long, value_name = "FORM", hide_possible_values = true, requires = "plan")]
     pub(crate) format: Option<FormatArg>,
-    /// The checks of landings on this branch, in place of those of the branch that you are on
+    /// Approve the checks of merges into <BRANCH>
     #[arg(long, value_name = "BRANCH", conflicts_with = "plan", add = ArgValueCompleter::new(user_branch_names))]
     pub(crate) onto: Option<String>,
-    /// Say what would change, and change nothing
+    /// Show what would be done, without doing it
     #[arg(long)]
     pub(crate) dry_run: bool,
 }

@@ -58,9 +58,14 @@ _git_proq() {
 const FISH_GIT_SCRIPT: &str = r"
 function __git_proq_complete
     set -l words (commandline --current-process --tokenize --cut-at-cursor)
-    set -l at (contains --index -- proq $words)
-    and set --erase words[1..$at]
-    PROQ_COMPLETE=fish git-proq -- git-proq $words (commandline --current-token)
+    set -l dirs
+    if set -l at (contains --index -- proq $words)
+        for n in (seq 2 (math $at - 1))
+            test $words[$n] = -C; and set --append dirs $words[$n..(math $n + 1)]
+        end
+        set --erase words[1..$at]
+    end
+    PROQ_COMPLETE=fish git-proq -- git-proq $dirs $words (commandline --current-token)
 end
 complete --keep-order --exclusive --command git --condition '__fish_git_using_command proq' --arguments '(__git_proq_complete)'
 ";
@@ -70,6 +75,10 @@ complete --keep-order --exclusive --command git --condition '__fish_git_using_co
 const ZSH_GIT_SCRIPT: &str = r#"
 _git-proq() {
     words[1]=git-proq
+    if [[ -n "${opt_args[-C]-}" ]]; then
+        words=(git-proq -C "${(Q)${~opt_args[-C]}}" "${(@)words[2,-1]}")
+        (( CURRENT += 2 ))
+    fi
     _clap_dynamic_completer_git_proq
 }
 

@@ -6,17 +6,17 @@ use proq_base::explain::Exit;
 use super::completion_script::{SHELLS, completion_script};
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 
-/// Print a completion script
+/// Print a shell completion script
 ///
-/// `git proq setup` installs those for bash, fish and zsh. The other shells read theirs from their own start-up files:
-/// put what is printed into $PROFILE (PowerShell) or ~/.config/elvish/rc.elv (elvish).
+/// `git proq setup` installs those for bash, fish and zsh. For other shells, add the output to their
+/// start-up file: $PROFILE (PowerShell) or ~/.config/elvish/rc.elv (elvish).
 ///
 /// Example:
 ///     git proq completions powershell >> $PROFILE
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct CompletionsArgs {
-    /// The shell it is for
+    /// Shell
     #[arg(value_name = "SHELL", value_parser = SHELLS)]
     pub(crate) shell: String,
 }

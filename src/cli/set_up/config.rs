@@ -16,12 +16,14 @@ use crate::cli::terminal::table;
 
 /// View and change settings
 ///
-/// Without a command, list the settings that differ from their defaults. `hook.EVENT` sets what is run at an event: one
-/// command line for the shell, or several. The page of `hooks/` has the events.
+/// Without a command, list the settings that differ from their defaults. Later sources override earlier ones:
+/// built-in defaults, proq.toml in the repository, ~/.config/git-proq/config.toml, `git config proq.*`, and
+/// PROQ_* variables. proq.toml is read from the main checkout. Its checks (verify.*) are those of the current
+/// branch, or of the base of the lane: if the main checkout shows another branch, or lacks the file, those of
+/// the last commit of that branch.
 ///
-/// Later wins: built in, proq.toml in the repository, ~/.config/git-proq/config.toml, git config proq.*, PROQ_*
-/// variables. proq.toml is read from the main checkout; its checks (verify.*) are those of the branch that you are on, or of your
-/// lane's base: where the main checkout has another one, or lacks the file, those of that branch's last commit.
+/// `hook.EVENT` sets the commands that run at an event: one shell command line, or several. The page of
+/// `hooks/` lists the events.
 ///
 /// Examples:
 ///     git proq config
@@ -39,9 +41,9 @@ pub(crate) struct Config {
 /// What can be done with settings.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
-    /// List every setting and its value
+    /// List all settings and their values
     List {
-        /// Where each value comes from
+        /// Show where each value comes from
         #[arg(long)]
         show_origin: bool,
     },

@@ -24,7 +24,7 @@ use crate::cli::invocation::program_path::require_program_path;
 use crate::cli::invocation::usage_error::UsageError;
 use crate::cli::terminal::ui;
 
-/// Take the tour: three lanes in a throw-away repository
+/// Take the tour: three lanes in a temporary repository
 ///
 /// Needs no account and no network, and leaves nothing behind.
 ///
@@ -33,7 +33,7 @@ use crate::cli::terminal::ui;
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Demo {
-    /// Keep the repository and say where it is
+    /// Keep the repository and print its path
     #[arg(long)]
     pub(crate) keep: bool,
 }

@@ -12,15 +12,16 @@ use serde::Serialize;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::failure::Failure;
 
-/// Let commits that you make in lanes count as those of agents
+/// Install a post-commit hook that tracks manual commits in lanes
 ///
-/// Agents need none of this: the git of each run has its hooks by environment, and nothing in the repository is changed.
-/// `install` puts a post-commit hook into the repository's own hooks, for all of its worktrees: a commit in a lane is told as
-/// an event then, a preview of the lane keeps up, and overlaps are looked for. What was there runs after it (as
-/// post-commit.before-git-proq). This is no operation that `undo` takes back; `uninstall` is.
+/// Agents do not need it: the git of each run gets its hooks by environment, and the repository does not
+/// change. `install` adds a post-commit hook to the repository, for all of its worktrees: a commit in a
+/// lane then is an event, a preview of the lane is updated, and overlaps are checked. An existing hook runs
+/// after it (as post-commit.before-git-proq). `undo` does not undo this; `uninstall` does. Without a
+/// subcommand, shows the status.
 ///
-/// Where hooks are files of the project, as with husky, or lie outside of the repository, nothing is written: have your own
-/// post-commit hook run `git proq hooks run`.
+/// If the hooks are files of the project, as with husky, or outside the repository, nothing is written: let
+/// your own post-commit hook run `git proq hooks run`.
 ///
 /// Examples:
 ///     git proq hooks install
@@ -31,27 +32,27 @@ use crate::cli::invocation::failure::Failure;
 pub(crate) struct Hooks {
     /// What to do
     #[command(subcommand)]
-    pub(crate) command: HooksCommand,
+    pub(crate) command: Option<HooksCommand>,
 }
 
 /// What can be done with the hook.
 #[derive(Debug, Subcommand)]
 pub(crate) enum HooksCommand {
-    /// Put it in front of what is there
+    /// Install the hook, in front of an existing one
     Install {
-        /// Say what would be written, and write nothing
+        /// Show what would be done, without doing it
         #[arg(long)]
         dry_run: bool,
     },
-    /// Put back what was there before
+    /// Restore the previous hook
     Uninstall {
-        /// Say what would be put back, and change nothing
+        /// Show what would be done, without doing it
         #[arg(long)]
         dry_run: bool,
     },
-    /// Say whether it is there
+    /// Show whether the hook is installed
     Status,
-    /// Do what the hook does: in a lane, tell of the commit that was just made; elsewhere nothing
+    /// Run the hook; in a lane, records the latest commit as an event
     Run,
 }
 
@@ -80,7 +81,7 @@ impl HooksOutput {
 }
 
 pub(crate) fn run(context: &CommandContext, args: &Hooks) -> CommandResult {
-    let (output, line) = match args.command {
+    let (output, line) = match args.command.as_ref().unwrap_or(&HooksCommand::Status) {
         HooksCommand::Run => {
             // The commit exists already, so an error here must not fail the hook.
             if let Ok(project) = context.project() {
@@ -93,8 +94,8 @@ pub(crate) fn run(context: &CommandContext, args: &Hooks) -> CommandResult {
             let line = format!("{} is {}", hook.path.display(), describe_hook_state(hook.state));
             (HooksOutput::new(&hook, hook.state, false), line)
         }
-        HooksCommand::Install { dry_run } => install(&context.project_for_write()?, dry_run)?,
-        HooksCommand::Uninstall { dry_run } => uninstall(&context.project_for_write()?, dry_run)?,
+        HooksCommand::Install { dry_run } => install(&context.project_for_write()?, *dry_run)?,
+        HooksCommand::Uninstall { dry_run } => uninstall(&context.project_for_write()?, *dry_run)?,
     };
     context.show(output, |context, _| context.ui.print_line(line))
 }

@@ -1,5 +1,6 @@
 //! The `git proq man` command.
 
+use std::io::IsTerminal;
 use std::path::PathBuf;
 
 use clap::{Args, Command};
@@ -9,20 +10,23 @@ use super::man_pages::all_man_pages;
 use crate::cli::arguments::user_files::write_file_and_folders;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::usage_error::UsageError;
+use crate::cli::terminal::pager;
 
-/// Print the man page of a command
+/// Show the man page of a command
+///
+/// On a terminal, shows the page with `man`; otherwise prints its source.
 ///
 /// Examples:
-///     git proq man spawn | man -l -
+///     git proq man spawn
 ///     git proq man --dir ~/.local/share/man/man1
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 #[command(override_usage = "git proq man [OPTIONS] [COMMAND]\n       git proq man [OPTIONS] --dir DIR")]
 pub(crate) struct Man {
-    /// The command; without it, the page of git-proq itself
+    /// Command [default: the page of git-proq]
     #[arg(value_name = "COMMAND", conflicts_with = "pages")]
     pub(crate) command: Option<String>,
-    /// Write all pages to DIR
+    /// Write all pages to <DIR>
     #[arg(id = "pages", long = "dir", value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     pub(crate) dir: Option<PathBuf>,
 }
@@ -39,11 +43,15 @@ pub(crate) fn run(context: &CommandContext, args: &Man, grammar: Command) -> Com
         Some(command) => format!("git-proq-{command}.1"),
         None => "git-proq.1".to_owned(),
     };
-    let (_, text) =
-        all_man_pages(grammar).into_iter().find(|(n, _)| *n == name).ok_or(UsageError::MissingArgument {
-            problem: "there is no such command",
-            example: "git proq man spawn",
-        })?;
-    context.ui.print_text(&text);
+    let page = all_man_pages(grammar).into_iter().find(|(page, _)| *page == name);
+    let Some((_, text)) = page else {
+        let name = args.command.clone().unwrap_or_default();
+        return Err(UsageError::UnknownCommand { name, similar: None }.into());
+    };
+    let is_shown =
+        std::io::stdout().is_terminal() && pager::run_with_input("man", &["-l".into(), "-".into()], &text);
+    if !is_shown {
+        context.ui.print_text(&text);
+    }
     Ok(Exit::Success)
 }

@@ -70,7 +70,7 @@ fn command_page(command: &Command) -> String {
     if command.get_subcommands().next().is_none() {
         out.push_str(&options_section(command));
     }
-    if let Some(after) = command.get_after_help() {
+    if let Some(after) = command.get_after_long_help() {
         out.push_str(".SH EXAMPLES\n.nf\n");
         for line in after.to_string().lines().skip(1) {
             out.push_str(&format!("{}\n", escape_roff(line.trim())));

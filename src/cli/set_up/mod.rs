@@ -7,6 +7,7 @@ pub(crate) mod completion_script;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod demo;
+pub(crate) mod help;
 pub(crate) mod hooks;
 pub(crate) mod man;
 pub(crate) mod man_pages;

@@ -11,11 +11,12 @@ use super::man_pages::all_man_pages;
 use crate::cli::arguments::user_files::write_file_and_folders;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::usage_error::UsageError;
+use crate::cli::terminal::ui;
 
-/// Install the man pages and completions for you
+/// Install man pages and shell completions
 ///
-/// git answers `git proq --help` with a man page; this puts the pages where man finds them, and completions where bash,
-/// fish and zsh find theirs. Nothing outside your home folder is written.
+/// Man pages go where `man` finds them, so that `git proq --help` works, and completions where bash, fish
+/// and zsh find theirs. Nothing outside your home folder is written.
 ///
 /// Examples:
 ///     git proq setup --dry-run
@@ -23,7 +24,7 @@ use crate::cli::invocation::usage_error::UsageError;
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Setup {
-    /// Say which files would be written, and write nothing
+    /// Show what would be done, without doing it
     #[arg(long)]
     pub(crate) dry_run: bool,
 }
@@ -36,43 +37,72 @@ struct SetupOutput {
 
 pub(crate) fn run(context: &CommandContext, args: &Setup, grammar: clap::Command) -> CommandResult {
     let home = std::env::home_dir().ok_or(UsageError::MissingArgument {
-        problem: "there is no home folder to install to",
+        problem: "cannot install: no home folder",
         example: "HOME=/home/me git proq setup",
     })?;
     let paths = InstallPaths::from_home(&home);
-    let mut files = Vec::new();
-    for (name, text) in all_man_pages(grammar) {
-        files.push((paths.man_pages.join(name), text));
-    }
-    for (shell, path) in paths.completion_files() {
-        files.push((path, completion_script(shell)));
-    }
-    for (path, text) in &files {
-        if !args.dry_run {
-            write_file_and_folders(path, text.as_bytes())?;
-        }
-        if !context.ui.json {
-            context.ui.print_line(path.display().to_string());
-        }
+    let pages = all_man_pages(grammar);
+    let pages = pages.into_iter().map(|(name, text)| (paths.man_pages.join(name), text));
+    let scripts = paths.completion_files().map(|(shell, path)| (path, completion_script(shell)));
+    let files: Vec<(PathBuf, String)> = pages.chain(scripts).collect();
+    let is_current =
+        |(path, text): &(PathBuf, String)| std::fs::read(path).is_ok_and(|old| old == text.as_bytes());
+    let outdated: Vec<_> = files.iter().filter(|file| !is_current(file)).collect();
+    for (path, text) in outdated.iter().filter(|_| !args.dry_run) {
+        write_file_and_folders(path, text.as_bytes())?;
     }
     if context.ui.json {
         let files = files.into_iter().map(|(path, _)| path).collect();
         context.ui.print_json(SetupOutput { files, dry_run: args.dry_run });
-    } else if !args.dry_run {
-        context.ui.hint("bash and fish find their files by themselves, in a new shell");
-        context.ui.hint(format!(
-            "zsh: put this before compinit in ~/.zshrc: fpath=({} $fpath)",
+        return Ok(Exit::Success);
+    }
+    print_result(context, args, &paths, &outdated);
+    Ok(Exit::Success)
+}
+
+/// Prints what was installed, and what the user's shells and `man` need to find it.
+fn print_result(
+    context: &CommandContext,
+    args: &Setup,
+    paths: &InstallPaths,
+    outdated: &[&(PathBuf, String)],
+) {
+    let ui = context.ui;
+    let page_count = outdated.iter().filter(|(path, _)| path.starts_with(&paths.man_pages)).count();
+    let shells = paths.completion_files().into_iter();
+    let shells: Vec<&str> = shells
+        .filter(|(_, file)| outdated.iter().any(|(path, _)| path == file))
+        .map(|(shell, _)| shell)
+        .collect();
+    let verb = if args.dry_run { "Would install" } else { "Installed" };
+    if page_count > 0 {
+        let pages = ui::pluralize(page_count, "man page");
+        ui.print_line(format!("{verb} {pages} in {}", paths.man_pages.display()));
+    }
+    if !shells.is_empty() {
+        ui.print_line(format!("{verb} completions for {}", shells.join(", ")));
+    }
+    if outdated.is_empty() {
+        ui.print_line("Already up to date.");
+    }
+    if ui.verbose {
+        ui.print_each("  ", outdated.iter().map(|(path, _)| path.display()));
+    }
+    if args.dry_run {
+        return;
+    }
+    if !paths.is_on_man_path() {
+        ui.hint(format!(
+            "let man find the pages, in your shell's start-up file: export MANPATH=\"{}:\"",
+            paths.man_pages.parent().unwrap_or(&paths.man_pages).display()
+        ));
+    }
+    if !outdated.is_empty() {
+        ui.hint(format!(
+            "zsh finds its completions with this line before compinit in ~/.zshrc: fpath=({} $fpath)",
             paths.zsh_functions_dir.display()
         ));
-        context.ui.hint("elvish and PowerShell: see git proq completions --help");
-        if !paths.is_on_man_path() {
-            context.ui.hint(format!(
-                "man does not look there by itself; put this in your shell's start-up file: export MANPATH=\"{}:\"",
-                paths.man_pages.parent().unwrap_or(&paths.man_pages).display()
-            ));
-        }
     }
-    Ok(Exit::Success)
 }
 
 /// Folders that one user's man pages and completions are installed to.

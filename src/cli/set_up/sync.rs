@@ -12,12 +12,13 @@ use crate::cli::arguments::candidates::owned_lane_names;
 use crate::cli::invocation::caller;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 
-/// Give a lane files of the main checkout once more
+/// Copy ignored files (such as .env) into a lane again
 ///
-/// What .worktreeinclude and lane.copy name is copied, and what lane.link names is linked, as when the lane was made: what it
-/// lacks, and files that nobody has changed there since they were copied. Others that differ are named and stay; with
-/// --force they are replaced, too. What is replaced goes to the trash, and `git proq undo` brings it back. Files that are gone from
-/// the main checkout stay in the lane. Commands of lane.setup are not run again.
+/// Copies the files that .worktreeinclude and lane.copy list, and links those that lane.link lists, as when
+/// the lane was created: missing files, and files that were not changed in the lane since they were copied.
+/// Other files that differ are listed and kept; with --force they are replaced too. Replaced files go to
+/// the trash, and `git proq undo` restores them. Files that were deleted from the main checkout stay in the
+/// lane. lane.setup commands do not run again.
 ///
 /// Examples:
 ///     git proq sync payments
@@ -25,13 +26,13 @@ use crate::cli::invocation::context::{CommandContext, CommandResult};
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct SyncArgs {
-    /// The lane [default: the lane of the current folder]
+    /// Lane name [default: lane of the current folder]
     #[arg(value_name = "LANE", add = ArgValueCompleter::new(owned_lane_names))]
     pub(crate) lane: Option<String>,
-    /// Replace files that were changed in the lane, too
+    /// Also replace files that were changed in the lane
     #[arg(long)]
     pub(crate) force: bool,
-    /// Say what would be given, and change nothing
+    /// Show what would be done, without doing it
     #[arg(long)]
     pub(crate) dry_run: bool,
 }

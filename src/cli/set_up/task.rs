@@ -16,8 +16,8 @@ use crate::cli::terminal::ui;
 
 /// Read a lane's task and report on it, from inside the lane
 ///
-/// For agents: which lane it is goes by the worktree that they stand in, and PROQ_LANE has to name the same one. The `git
-/// proq mcp` server has the same two as tools. Everybody else reads `git proq show LANE`.
+/// For agents: the worktree that the command runs in determines the lane, and PROQ_LANE must name the same
+/// one. The `git proq mcp` server has the same two tools. Everybody else uses `git proq show LANE`.
 ///
 /// Examples:
 ///     git proq task read
@@ -33,28 +33,30 @@ pub(crate) struct Task {
 /// Its two halves.
 #[derive(Debug, Subcommand)]
 pub(crate) enum TaskCommand {
-    /// Print the task of this lane, and what was reported last
+    /// Print the task of this lane, and its last report
     Read,
-    /// Report on it, in place of what was reported before
+    /// Replace the report of this lane
     Update(Update),
 }
 
 /// What is reported.
 #[derive(Debug, Args)]
 pub(crate) struct Update {
-    /// Where you are with the task, in one line
+    /// Progress, in one line
     #[arg(long, value_name = "TEXT", conflicts_with = "file")]
     pub(crate) status: Option<String>,
-    /// Something that was found; may be given again
+    /// Something that you found [can be repeated]
     #[arg(long = "finding", value_name = "TEXT", conflicts_with = "file")]
     pub(crate) findings: Vec<String>,
-    /// Something that only a person can do; may be given again
+    /// Something that only a person can do [can be repeated]
     #[arg(long = "human-step", value_name = "TEXT", conflicts_with = "file")]
     pub(crate) human_steps: Vec<String>,
-    /// Read the report from FILE, or from standard input with '-': JSON with these three, or plain text as one finding
-    #[arg(long, short, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    /// Read the report from <FILE> ('-' for standard input)
+    ///
+    /// JSON with these three fields, or plain text as one finding.
+    #[arg(long, short = 'F', short_alias = 'f', value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub(crate) file: Option<PathBuf>,
-    /// Say what would be kept, and keep nothing
+    /// Show what would be done, without doing it
     #[arg(long)]
     pub(crate) dry_run: bool,
 }

@@ -11,13 +11,14 @@ use crate::cli::invocation::failure::Failure;
 use crate::cli::invocation::program_path::require_program_path;
 use crate::cli::invocation::usage_error::UsageError;
 
-/// Serve an agent tools over MCP, on standard input and output
+/// Serve tools to an agent over MCP (stdin and stdout)
 ///
-/// In a lane they are read_task and update_task. Which lane it is goes by the worktree that the server was started in, never
-/// by what an agent says. Outside of a lane they answer with an error.
+/// In a lane, the tools are read_task and update_task. The worktree in which the server was started
+/// determines the lane, never an argument. Outside of a lane, the tools return an error.
 ///
-/// With --supervisor, an agent outside of the lanes gets list, show, diff, matrix, spawn, send, stop, preview and merge, each
-/// of them what the command of that name does. A merge lands only what a dry run before it has shown.
+/// With --supervisor, an agent outside of the lanes gets list, show, diff, matrix, spawn, send, stop,
+/// preview and merge, which do the same as the commands. A merge lands only what a dry run before it
+/// showed.
 ///
 /// Examples:
 ///     git proq mcp
@@ -25,7 +26,7 @@ use crate::cli::invocation::usage_error::UsageError;
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Mcp {
-    /// Tools for the agent that supervises all lanes
+    /// Serve the tools for an agent that supervises all lanes
     #[arg(long)]
     pub(crate) supervisor: bool,
 }

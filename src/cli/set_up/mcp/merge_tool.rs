@@ -1,5 +1,6 @@
 //! The tool `merge`: the first call returns a plan with a token, and only that plan can land.
 
+use std::ffi::OsString;
 use std::hash::BuildHasher;
 
 use clap::{Args, FromArgMatches};
@@ -15,9 +16,9 @@ use serde_json::json;
 use super::command_line::CommandLine;
 use super::in_process::InProcessCall;
 use super::server::Server;
-use super::tool_call::{error_result, text_result_with_notes};
-use crate::cli::invocation::failure::Failure;
-use crate::cli::invocation::usage_error::with_short_help_flag;
+use super::tool_call::{describe_error, error_result, text_result_with_notes};
+use crate::cli::arguments::parse_error::describe_parse_error;
+use crate::cli::invocation::failure::{Failure, FailureOutput};
 use crate::cli::land::merge_args::Merge;
 use crate::cli::terminal::ui::json_value;
 
@@ -60,11 +61,14 @@ impl MergeToolRequest {
 
     /// Returns the arguments as `git proq merge` reads them.
     fn parse(&self) -> Result<Merge, String> {
-        let grammar = Merge::augment_args(clap::Command::default().name("merge"));
+        let mut grammar = Merge::augment_args(clap::Command::default().name("merge"));
         let command = self.add_terms(CommandLine::with_text("merge")).flag("--all", self.lanes.is_empty());
-        let matches = grammar.try_get_matches_from(command.positional_args(&self.lanes).into_args());
-        let args = matches.and_then(|matches| Merge::from_arg_matches(&matches));
-        args.map_err(|e| with_short_help_flag(e.render().to_string()).trim().to_owned())
+        let words = command.positional_args(&self.lanes).into_args();
+        let matches = grammar.try_get_matches_from_mut(&words);
+        matches.and_then(|matches| Merge::from_arg_matches(&matches)).map_err(|e| {
+            let words: Vec<OsString> = words.iter().map(OsString::from).collect();
+            describe_error(&FailureOutput::new(&describe_parse_error(&e, &grammar, &words).into()))
+        })
     }
 }
 

@@ -12,13 +12,14 @@ use crate::cli::set_up::mcp::lane_tools::TOOLS_WITHOUT_CONFIRMATION;
 
 /// Start an agent that supervises all lanes
 ///
-/// It runs here, in your terminal and in the main checkout, and is told how the lanes stand and what it may do. It gets the
-/// tools of `git proq mcp --supervisor` for this run; nothing is written into its own settings. It asks you before it stops
-/// an agent, shows a lane in your checkout or lands one.
+/// The agent runs in your terminal and in the main checkout. Its prompt describes the lanes and what it may
+/// do. For this run it gets the tools of `git proq mcp --supervisor`; its own settings do not change. It
+/// asks you before it stops an agent, previews a lane, or merges one.
 ///
-/// There is one per repository. The next time its session goes on; --new begins another one. Claude Code and Gemini CLI are told
-/// which session that is; Codex and opencode go on with the last one that they held here, whoever began it. AGENT is claude, codex, gemini, opencode, or one of your own that is like them; without it, the one that
-/// supervised last or the first installed.
+/// There is one supervisor per repository. The next start continues its session; --new starts another one.
+/// Claude Code and Gemini CLI are told which session to continue; Codex and opencode continue their latest
+/// session here, whoever started it. AGENT is claude, codex, gemini, opencode, or one of your own that is
+/// like them.
 ///
 /// Examples:
 ///     git proq supervise
@@ -26,13 +27,13 @@ use crate::cli::set_up::mcp::lane_tools::TOOLS_WITHOUT_CONFIRMATION;
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Oversee {
-    /// The agent
+    /// Agent [default: the last one used, or the first installed]
     #[arg(value_name = "AGENT")]
     pub(crate) agent: Option<String>,
-    /// Begin a new session
+    /// Start a new session
     #[arg(long)]
     pub(crate) new: bool,
-    /// Say what would be started and what it would be told, and start nothing
+    /// Show what would be done, without doing it
     #[arg(long)]
     pub(crate) dry_run: bool,
 }

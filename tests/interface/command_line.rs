@@ -1,0 +1,190 @@
+//! Tests of the command line itself: help, aliases, old spellings, and errors in how a command was typed.
+
+use proq_test_kit::Sandbox;
+
+#[test]
+fn describes_typing_errors_with_a_corrected_command() {
+    let sandbox = Sandbox::new();
+    sandbox.program("claude", "true");
+    let answers: Vec<String> = [
+        &["lst", "--json=x"][..],
+        &["lst"],
+        &["delete", "pay"],
+        &["op", "lgo"],
+        &["nothing"],
+        &["merge", "--sqash"],
+        &["merge", "--strategi=squash", "pay"],
+        &["merge", "--all", "pay"],
+        &["show"],
+        &["preview"],
+        &["task"],
+        &["compare", "pay", "--jobs", "2"],
+        &["events", "--last", "x"],
+        &["undo", "abc"],
+        &["spawn", "claude", "x", "--count", "0"],
+        &["spawn", "claude", "x", "--permission", "ful"],
+        &["spawn", "claude", "x", "--max-time", "soon"],
+        &["spawn", "claude", "x", "--count"],
+        &["list", "extra"],
+        &["help", "mrge"],
+        &["man", "nothing"],
+    ]
+    .iter()
+    .map(|args| format!("$ {}\n{}", args.join(" "), sandbox.proq(args).fails(2)))
+    .collect();
+    insta::assert_snapshot!(answers.concat(), @"");
+}
+
+#[test]
+fn unquoted_text_is_answered_with_the_quoted_command() {
+    let sandbox = Sandbox::new();
+    sandbox.program("claude", "true");
+    let answers: Vec<String> = [
+        &["spawn", "claude", "implement", "the", "payments"][..],
+        &["spawn", "-n", "pay", "claude", "don't", "break", "it", "--count", "2"],
+        &["new", "implement", "the", "payments"],
+        &["run", "pay", "claude", "fix", "it"],
+        &["send", "pay", "also", "handle", "refunds", "--wait"],
+        &["spawn", "implement payments"],
+        &["spawn", "claude"],
+    ]
+    .iter()
+    .map(|args| format!("$ {}\n{}", args.join(" "), sandbox.proq(args).fails(2)))
+    .collect();
+    insta::assert_snapshot!(answers.concat(), @"");
+}
+
+#[test]
+fn typing_errors_are_json_with_json() {
+    let out = Sandbox::new().proq(&["merge", "--sqash", "--json"]);
+    assert_eq!((out.code, &out.stderr[..]), (2, ""));
+    let answer = out.json();
+    assert_eq!(answer["error"], "unknown option '--sqash' for git proq merge");
+    assert_eq!(answer["exit"], 2);
+}
+
+#[test]
+fn hidden_commands_are_never_suggested() {
+    let sandbox = Sandbox::new();
+    for word in ["_dispatch", "dispatch", "moved", "supervis", "snapshots", "acp", "pane"] {
+        let text = sandbox.proq(&[word, "--bad"]).fails(2);
+        assert!(!text.contains(" _"), "{text}");
+    }
+    assert!(!sandbox.proq(&["help", "--all"]).ok().contains(" _"));
+    let text = sandbox.proq(&["help", "_dispatch"]).fails(2);
+    assert!(text.starts_with("error: unknown command '_dispatch'\n"), "{text}");
+}
+
+#[test]
+fn help_shows_overview_all_commands_or_one() {
+    let sandbox = Sandbox::new();
+    let overview = sandbox.proq(&["help"]).ok();
+    assert_eq!(overview, sandbox.proq(&["-h"]).ok());
+    assert!(overview.lines().count() <= 24 && overview.contains("git proq help --all"), "{overview}");
+    let all = sandbox.proq(&["help", "--all"]).ok();
+    for line in ["Merge:", "  gc           Delete expired snapshots, operations, and trash", "  -q, --quiet"]
+    {
+        assert!(all.contains(&format!("\n{line}")), "{line}\n{all}");
+    }
+    let merge = sandbox.proq(&["help", "merge"]).ok();
+    assert!(
+        merge.contains("--lock-timeout <SECONDS>") && merge.contains("Merges wait in a queue"),
+        "{merge}"
+    );
+    assert!(!sandbox.proq(&["merge", "-h"]).ok().contains("--lock-timeout"));
+    assert!(sandbox.proq(&["help", "op", "restore"]).ok().contains("Restore the state after an operation"));
+    assert_eq!(sandbox.proq(&["help", "land"]).ok(), merge);
+}
+
+#[test]
+fn version_is_a_command() {
+    let sandbox = Sandbox::empty();
+    let version = env!("CARGO_PKG_VERSION");
+    assert_eq!(sandbox.proq(&["version"]).ok(), format!("git-proq {version}\n"));
+    assert_eq!(sandbox.proq(&["version", "--json"]).json()["version"], version);
+}
+
+#[test]
+fn common_names_of_other_programs_are_aliases() {
+    let sandbox = Sandbox::new();
+    let _ = sandbox.proq(&[
+        "new",
+        "-n",
+        "one",
+        "--wait",
+        "--",
+        "sh",
+        "-c",
+        "echo x > b; git add b; git commit -qm b",
+    ]);
+    assert!(sandbox.proq(&["ls"]).ok().contains("one"));
+    let _ = sandbox.proq(&["land", "one"]).ok();
+    assert_eq!(sandbox.git(&["log", "-1", "--format=%s", "--no-merges"]), "b");
+    let _ = sandbox.proq(&["new", "--empty", "-n", "two"]).ok();
+    let _ = sandbox.proq(&["rm", "two"]).ok();
+    assert!(!sandbox.proq(&["ls"]).ok().contains("two"));
+}
+
+#[test]
+fn commands_without_subcommand_show_their_list() {
+    let sandbox = Sandbox::new();
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "one"]).ok();
+    for (bare, full) in
+        [("op", &["op", "log"][..]), ("snap", &["snap", "list"]), ("hooks", &["hooks", "status"])]
+    {
+        assert_eq!(sandbox.proq(&[bare]).to_text(), sandbox.proq(full).to_text(), "{bare}");
+    }
+    assert!(sandbox.proq(&["config"]).ok().contains("merge.strategy"));
+}
+
+#[test]
+fn bare_merge_shows_what_could_merge_and_merges_nothing() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_with_commit("one", "echo x > b");
+    let before = sandbox.git(&["rev-parse", "main"]);
+    let text = sandbox.proq(&["merge"]).fails(2);
+    assert!(text.contains("would land one"), "{text}");
+    assert!(text.contains("error: no lane was named; nothing was merged\n"), "{text}");
+    assert!(text.contains("hint: merge all that can be merged: git proq merge --all\n"), "{text}");
+    assert!(text.contains("hint: or one of them: git proq merge one\n"), "{text}");
+    assert_eq!(sandbox.git(&["rev-parse", "main"]), before);
+    assert_eq!(sandbox.proq(&["merge", "--json"]).json()["exit"], 2);
+}
+
+#[test]
+fn old_spellings_of_options_still_work() {
+    let sandbox = Sandbox::new();
+    sandbox.program("claude", "echo x > made; git add made; git commit -qm made");
+    sandbox.write("task.md", "the task");
+    sandbox.commit_all("task");
+    for (name, file) in [("old", "-f"), ("new", "-F"), ("long", "--file")] {
+        let args = ["spawn", "claude", "-n", name, file, "task.md", "--wait", "--max-minutes", "5"];
+        let _ = sandbox.proq(&args).ok();
+        assert_eq!(sandbox.proq(&["show", name, "--json"]).json()["prompt"], "the task");
+    }
+    for option in ["--attach", "--attachment"] {
+        let out = sandbox.proq(&["run", "old", "claude", "again", option, "task.md", "--dry-run"]);
+        assert!(out.clone().ok().contains("would start"), "{out:?}");
+        let out = sandbox.proq(&["spawn", "claude", "again", option, "task.md", "--dry-run"]);
+        assert_eq!(out.code, 0, "{out:?}");
+    }
+    for option in ["--verify", "--check"] {
+        let text = sandbox.proq(&["merge", "old", option, "test 1 = 1", "--dry-run"]).ok();
+        assert!(text.contains("test 1 = 1"), "{text}");
+    }
+    for option in ["--check", "--checks"] {
+        let text = sandbox.proq(&["compare", "old", "new", option]).ok();
+        assert!(!text.contains("run the checks"), "{text}");
+        let _ = sandbox.proq(&["logs", option, "old"]).fails(1);
+    }
+    for option in ["-f", "--force"] {
+        let name = if option == "-f" { "old" } else { "new" };
+        let _ = sandbox.proq(&["discard", option, name]).ok();
+    }
+    for (command, option) in [("cleanup", "-f"), ("merge", "-f"), ("pick", "-f")] {
+        let out = sandbox.proq(&[command, option, "long", "--dry-run"]);
+        assert!(!out.stderr.contains("unknown option"), "{out:?}");
+    }
+    assert_eq!(sandbox.proq(&["undo", "-f", "--dry-run"]).code, 0);
+    assert_eq!(sandbox.proq(&["op", "restore", "0", "-f", "--dry-run"]).code, 0);
+}
