@@ -161,7 +161,7 @@ fn bash_offers_options_after_a_dash_and_no_lane_twice() {
     }
     assert_eq!(completions(&sandbox, &typed_line(&["preview", ""])), ["payments", "search"]);
     assert_eq!(completions(&sandbox, &typed_line(&["discard", "search", ""])), ["payments"]);
-    assert!(completions(&sandbox, &typed_line(&["preview", "-"])).contains(&"--back".to_owned()));
+    assert!(completions(&sandbox, &typed_line(&["preview", "--"])).contains(&"--back".to_owned()));
     let commands = completions(&sandbox, &typed_line(&[""]));
     assert!(commands.iter().all(|word| !word.starts_with(['-', '_'])), "{commands:?}");
     assert!(commands.contains(&"merge".to_owned()) && !commands.contains(&"land".to_owned()), "{commands:?}");

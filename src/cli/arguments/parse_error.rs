@@ -117,7 +117,8 @@ impl<'a> TypedLine<'a> {
                 continue;
             }
             let Some(next) = command.find_subcommand(word) else { break };
-            path.push(next.get_name());
+            // A hidden command has no help.
+            path.extend(Some(next.get_name()).filter(|_| !next.is_hide_set()));
             (command, start, at) = (next, at + 1, at + 1);
         }
         TypedLine { words, command, path, start }

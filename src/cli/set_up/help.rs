@@ -39,7 +39,7 @@ pub(crate) fn run(context: &CommandContext, args: &Help, mut grammar: Command) -
     if args.all {
         let header = *grammar.get_styles().get_header();
         let heading = |text: &str| format!("{header}{text}:{header:#}");
-        pager::print_paged(context.ui, &all_commands(&grammar, heading));
+        print_styled(context, &all_commands(&grammar, heading));
         return Ok(Exit::Success);
     }
     let mut command = &grammar;
@@ -53,8 +53,16 @@ pub(crate) fn run(context: &CommandContext, args: &Help, mut grammar: Command) -
     }
     let mut command = command.clone();
     let text = if args.command.is_empty() { command.render_help() } else { command.render_long_help() };
-    pager::print_paged(context.ui, text.ansi().to_string().trim_end());
+    print_styled(context, text.ansi().to_string().trim_end());
     Ok(Exit::Success)
+}
+
+/// Prints a text with its styles where colors are enabled, and without them elsewhere.
+fn print_styled(context: &CommandContext, text: &str) {
+    match console::colors_enabled() {
+        true => pager::print_paged(context.ui, text),
+        false => pager::print_paged(context.ui, &console::strip_ansi_codes(text)),
+    }
 }
 
 pub(crate) fn print_version(context: &CommandContext, _args: &Version) -> CommandResult {
