@@ -332,7 +332,7 @@ fn repository_checks_run_only_after_approval() {
     insta::assert_snapshot!(sandbox.proq(&["approve"]).to_text(), @r"
     0a5acd5b  verify  echo run >> $ROOT/runs  ([ROOT]/repo/proq.toml; not approved)
     --- stderr
-    error: cannot ask about the commands of this repository's proq.toml: not a terminal
+    error: cannot ask about the commands of this repository's proq.toml: not a terminal; nothing was approved
     hint: approve them without asking: git proq approve --yes
     --- code 1
     ");

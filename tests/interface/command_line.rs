@@ -2,12 +2,18 @@
 
 use proq_test_kit::Sandbox;
 
-#[test]
-fn describes_typing_errors_with_a_corrected_command() {
+/// Runs each command line, which fails with 2, and returns the command lines with their answers.
+fn answers(command_lines: &[&[&str]]) -> String {
     let sandbox = Sandbox::new();
     sandbox.program("claude", "true");
-    let answers: Vec<String> = [
-        &["lst", "--json=x"][..],
+    let answer = |args: &&[&str]| format!("$ {}\n{}", args.join(" "), sandbox.proq(args).fails(2));
+    command_lines.iter().map(answer).collect()
+}
+
+#[test]
+fn unknown_words_are_answered_with_a_corrected_command() {
+    let answers = answers(&[
+        &["lst", "--json=x"],
         &["lst"],
         &["delete", "pay"],
         &["op", "lgo"],
@@ -19,20 +25,8 @@ fn describes_typing_errors_with_a_corrected_command() {
         &["preview"],
         &["task"],
         &["compare", "pay", "--jobs", "2"],
-        &["events", "--last", "x"],
-        &["undo", "abc"],
-        &["spawn", "claude", "x", "--count", "0"],
-        &["spawn", "claude", "x", "--permission", "ful"],
-        &["spawn", "claude", "x", "--max-time", "soon"],
-        &["spawn", "claude", "x", "--count"],
-        &["list", "extra"],
-        &["help", "mrge"],
-        &["man", "nothing"],
-    ]
-    .iter()
-    .map(|args| format!("$ {}\n{}", args.join(" "), sandbox.proq(args).fails(2)))
-    .collect();
-    insta::assert_snapshot!(answers.concat(), @r#"
+    ]);
+    insta::assert_snapshot!(answers, @r"
     $ lst --json=x
     error: unknown command 'lst'
     hint: did you mean: git proq list --json=x
@@ -69,6 +63,23 @@ fn describes_typing_errors_with_a_corrected_command() {
     $ compare pay --jobs 2
     error: missing argument for git proq compare: --checks
     hint: add it: git proq compare pay --jobs 2 --checks
+    ");
+}
+
+#[test]
+fn invalid_values_are_answered_with_what_is_expected() {
+    let answers = answers(&[
+        &["events", "--last", "x"],
+        &["undo", "abc"],
+        &["spawn", "claude", "x", "--count", "0"],
+        &["spawn", "claude", "x", "--permission", "ful"],
+        &["spawn", "claude", "x", "--max-time", "soon"],
+        &["spawn", "claude", "x", "--count"],
+        &["list", "extra"],
+        &["help", "mrge"],
+        &["man", "nothing"],
+    ]);
+    insta::assert_snapshot!(answers, @r"
     $ events --last x
     error: invalid value 'x' for --last: expected a whole number
     hint: see the help: git proq help events
@@ -96,26 +107,21 @@ fn describes_typing_errors_with_a_corrected_command() {
     $ man nothing
     error: unknown command 'nothing'
     hint: see all commands: git proq help --all
-    "#);
+    ");
 }
 
 #[test]
 fn unquoted_text_is_answered_with_the_quoted_command() {
-    let sandbox = Sandbox::new();
-    sandbox.program("claude", "true");
-    let answers: Vec<String> = [
-        &["spawn", "claude", "implement", "the", "payments"][..],
+    let answers = answers(&[
+        &["spawn", "claude", "implement", "the", "payments"],
         &["spawn", "-n", "pay", "claude", "don't", "break", "it", "--count", "2"],
         &["new", "implement", "the", "payments"],
         &["run", "pay", "claude", "fix", "it"],
         &["send", "pay", "also", "handle", "refunds", "--wait"],
         &["spawn", "implement payments"],
         &["spawn", "claude"],
-    ]
-    .iter()
-    .map(|args| format!("$ {}\n{}", args.join(" "), sandbox.proq(args).fails(2)))
-    .collect();
-    insta::assert_snapshot!(answers.concat(), @r#"
+    ]);
+    insta::assert_snapshot!(answers, @r#"
     $ spawn claude implement the payments
     error: unexpected argument 'the' for git proq spawn
     hint: quote the prompt: git proq spawn claude 'implement the payments'
@@ -247,7 +253,7 @@ fn old_spellings_of_options_still_work() {
     for (name, file) in [("old", "-f"), ("new", "-F"), ("long", "--file")] {
         let args = ["spawn", "robot", "-n", name, file, "task.md", "--wait", "--max-minutes", "5"];
         let _ = sandbox.proq(&args).ok();
-        assert_eq!(sandbox.proq(&["show", name, "--json"]).json()["prompt"], "the task");
+        assert_eq!(sandbox.proq(&["show", name, "--json"]).json()["task"], "the task");
     }
     for option in ["--attach", "--attachment"] {
         let out = sandbox.proq(&["run", "old", "robot", "again", option, "task.md", "--dry-run"]);

@@ -77,7 +77,7 @@ fn parse_args() -> Result<(Cli, String), clap::Error> {
 fn subcommand_grammar(full_grammar: &clap::Command, first_arg: Option<&OsString>) -> Option<clap::Command> {
     let subcommand = full_grammar.find_subcommand(first_arg?)?.clone();
     Some(CommonArgs::augment_args(
-        clap::Command::new("git-proq").disable_help_subcommand(true).subcommand(subcommand),
+        clap::Command::default().name("git-proq").disable_help_subcommand(true).subcommand(subcommand),
     ))
 }
 

@@ -46,7 +46,10 @@ fn lane_candidates(lanes: impl Iterator<Item = AnyLane>, typed: &OsStr) -> Vec<C
     let typed = typed.to_string_lossy();
     lanes
         .filter(|lane| lane.name.as_str().starts_with(typed.as_ref()))
-        .map(|lane| CompletionCandidate::new(lane.name.as_str()).help(Some(lane.title.into())))
+        .map(|lane| {
+            let title = (lane.name != lane.title.as_str()).then(|| lane.title.into());
+            CompletionCandidate::new(lane.name.as_str()).help(title)
+        })
         .collect()
 }
 

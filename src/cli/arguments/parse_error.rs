@@ -306,7 +306,7 @@ fn takes_next_word(command: &clap::Command, option: &str) -> bool {
     command.get_arguments().find(has_name).is_some_and(needs_value)
 }
 
-/// Describes why a value is invalid, in the words of people where the reason is that of a number's parser.
+/// Describes why a value is invalid, in plain words where the reason is that of a number's parser.
 fn describe_reason(reason: &(dyn Error + 'static)) -> String {
     let text = reason.to_string();
     if let Some(error) = reason.downcast_ref::<ParseIntError>() {

@@ -75,7 +75,7 @@ pub enum UsageError {
     #[hint("leave out --isolated, or add --mode answer")]
     IsolatedRefused,
     /// Commands of the repository need approval, and the user cannot be prompted.
-    #[error("cannot ask about the commands of {origin}: not a terminal")]
+    #[error("cannot ask about the commands of {origin}: not a terminal; nothing was approved")]
     #[hint("approve them without asking: git proq approve --yes{selection_args}")]
     ApprovalRequired {
         /// Source of the commands, as text: the repository's `proq.toml`, or a plan.

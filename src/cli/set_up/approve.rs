@@ -59,7 +59,7 @@ pub(crate) struct Approve {
     /// Approve the commands of this plan instead [can be repeated]
     #[arg(long, value_name = "SOURCE", value_hint = ValueHint::AnyPath)]
     pub(crate) plan: Vec<String>,
-    /// Format, if the name does not show it: toml, folders, roadmap or stories
+    /// Format of the plan: toml, folders, roadmap or stories
     #[arg(long, value_name = "FORM", hide_possible_values = true, requires = "plan")]
     pub(crate) format: Option<FormatArg>,
     /// Approve the checks of merges into <BRANCH>

@@ -67,7 +67,7 @@ pub(crate) fn all_commands(grammar: &clap::Command, heading: impl Fn(&str) -> St
         let name = format!("{short}{}", long.unwrap_or_default());
         let value = if arg.get_action().takes_values() { " <DIR>" } else { "" };
         let name = format!("{}{value}", name.trim_end().trim_end_matches(','));
-        format!("  {name:<15}{}", arg.get_help().map(ToString::to_string).unwrap_or_default())
+        format!("  {name:<15} {}", arg.get_help().map(ToString::to_string).unwrap_or_default())
     }));
     out.join("\n")
 }

@@ -67,6 +67,7 @@ function __git_proq_complete
     end
     PROQ_COMPLETE=fish git-proq -- git-proq $dirs $words (commandline --current-token)
 end
+complete --no-files --command git --condition __fish_git_needs_command --arguments proq --description 'Run coding agents in lanes'
 complete --keep-order --exclusive --command git --condition '__fish_git_using_command proq' --arguments '(__git_proq_complete)'
 ";
 
