@@ -10,58 +10,58 @@ fn lists_settings_from_agent_to_merge() {
     let (first, _) = shown.split_at(shown.find("notify.").unwrap());
     insta::assert_snapshot!(first, @"
     SETTING                   VALUE                                                                                              WHAT IT DOES
-    agent.abort_grace         60                                                                                                 how long git proq stop --wrap-up waits for an agent to come to its end by itself
+    agent.abort_grace         60                                                                                                 how long git proq stop --wrap-up waits for an agent to finish by itself
     agent.allow                                                                                                                  commands that agents may run without asking, such as 'cargo *'; those of a repository need git proq approve
-    agent.autocommit          success                                                                                            commit what an agent left uncommitted: when it ended well, always, or never
-    agent.autocommit_limit    10                                                                                                 leave what an agent left uncommitted as it is when a file of it is larger; 0 for no limit
-    agent.backoff             30                                                                                                 how long a run waits that the agent's service would not serve; twice as long each further time
-    agent.budget              0                                                                                                  end a run that cost more than this; 0 for no limit
-    agent.commit_style                                                                                                           how agents are told to write commit messages
-    agent.context_stop        0                                                                                                  end a run whose context is this full and go on in a new conversation, where the agent tells; 0 for never
-    agent.context_warn        0                                                                                                  have a run wrap up whose context is this full, where the agent tells; 0 for never
-    agent.crash_retries       2                                                                                                  how often a run is tried again whose agent died
+    agent.autocommit          success                                                                                            when to commit what an agent left uncommitted: after a successful run, always, or never
+    agent.autocommit_limit    10                                                                                                 do not commit leftover changes if one of the files is larger; 0 for no limit
+    agent.backoff             30                                                                                                 initial retry delay when the provider is unavailable; doubled for each further retry
+    agent.budget              0                                                                                                  stop a run that has cost more than this; 0 for no limit
+    agent.commit_style                                                                                                           how agents should write commit messages
+    agent.context_stop        0                                                                                                  stop a run whose context is this full, and continue in a new conversation, if the agent reports it; 0 for never
+    agent.context_warn        0                                                                                                  ask the agent to finish up when its context is this full, if the agent reports it; 0 for never
+    agent.crash_retries       2                                                                                                  how often to retry a run whose agent crashed
     agent.default                                                                                                                the agent that git proq spawn starts when none is named
-    agent.gate                false                                                                                              send an agent back to work that ends while the lane's checks fail, where the agent can be sent back
-    agent.gate_rounds         3                                                                                                  how often agent.gate sends it back at most
-    agent.iterations          5                                                                                                  how many runs in a row agent.context_stop makes of one at most
-    agent.linger              30                                                                                                 how long an agent may go on after it said that it is done
-    agent.max_running         0                                                                                                  how many agents batches let run at the same time, those of other batches and lanes counted; 0 for no limit
-    agent.max_time            0                                                                                                  end a run that takes longer; 0 for no limit
-    agent.max_turns           200                                                                                                how many turns a run may take, where the agent can be told
-    agent.model                                                                                                                  the model that agents are asked to use; without it each has its own
-    agent.permission          edit                                                                                               what agents may do: look, change their lane and use git there, or anything
-    agent.prompt_append                                                                                                          what every agent is told besides its task
-    agent.push                false                                                                                              let agents push their lane's branch; otherwise they are told not to
-    agent.rate_limit_retries  5                                                                                                  how often a run is tried again that the agent's service would not serve, or that could not reach it
-    agent.reset_wait          30m                                                                                                how long a run may wait for a limit to be lifted, where the agent says when; it ends where that is later
-    agent.stall               30m                                                                                                end a run of which nothing came for this long: no output, no commit; 0 for no limit
-    agent.stop_grace          10                                                                                                 time between asking an agent to end and ending it
-    event.keep                4                                                                                                  how many full files of the event log are kept beside the one that grows
-    event.rotate              8192                                                                                               how big a file of the event log may get
-    hook.timeout              60                                                                                                 how long one hook may take
-    lane.copy                                                                                                                    files of the main checkout that a new lane gets a copy of, beside those of .worktreeinclude, where git ignores them
-    lane.env                                                                                                                     the name of a file in each lane with its ports and names as KEY=VALUE, kept out of git; empty for none
-    lane.lfs                  full                                                                                               what large files of git-lfs are in a new lane: whole, or the pointers that are committed
-    lane.link                                                                                                                    files and folders of the main checkout that a new lane gets a link to, where git ignores them
-    lane.location             .proq-worktrees/{lane}                                                                             where new lanes lie, from the main checkout: {lane} is the lane's name, {repo} that of the checkout's folder
-    lane.ports                20000-31999                                                                                        from where each lane gets ten ports for servers of its own; empty for none
-    lane.prefix               proq                                                                                               lanes' branches are named PREFIX/NAME
-    lane.setup                                                                                                                   commands that get a new lane ready, run in it before anything else; those of a repository need git proq approve
-    lane.setup_limit          10m                                                                                                how long those commands may take together; 0 for no limit
-    lane.setup_lock                                                                                                              lanes with the same name here run those commands one after the other; empty for all at once
-    lane.sparse               false                                                                                              check out only the folders of their scope in new lanes that have one, those of a plan's tasks too
-    lane.submodules           none                                                                                               the submodules that a new lane gets, copied from the main checkout without the network: none, its own (init), or theirs too
+    agent.gate                false                                                                                              send an agent back to work if it stops while the lane's checks fail, if the agent supports it
+    agent.gate_rounds         3                                                                                                  how often agent.gate sends an agent back at most
+    agent.iterations          5                                                                                                  maximum number of consecutive runs that agent.context_stop starts
+    agent.linger              30                                                                                                 how long an agent may keep running after it reported that it is done
+    agent.max_running         0                                                                                                  maximum number of agents that batches run at the same time, including those of other batches and lanes; 0 for no limit
+    agent.max_time            0                                                                                                  stop a run that takes longer; 0 for no limit
+    agent.max_turns           200                                                                                                maximum number of turns of a run, if the agent supports it
+    agent.model                                                                                                                  model that agents use; empty for each agent's own default
+    agent.permission          edit                                                                                               what agents may do: read files, also edit their lane and run git in it, or everything
+    agent.prompt_append                                                                                                          text added to the prompt of every agent
+    agent.push                false                                                                                              let agents push the branch of their lane; otherwise they are told not to
+    agent.rate_limit_retries  5                                                                                                  how often to retry a run when the provider is unavailable or cannot be reached
+    agent.reset_wait          30m                                                                                                how long a run may wait until a rate limit ends, if the agent reports when; it fails if that is later
+    agent.stall               30m                                                                                                stop a run without output or commits for this long; 0 for no limit
+    agent.stop_grace          10                                                                                                 time between asking an agent to exit and killing it
+    event.keep                4                                                                                                  how many full files of the event log to keep beside the current one
+    event.rotate              8192                                                                                               maximum size of one file of the event log
+    hook.timeout              60                                                                                                 time limit of one hook
+    lane.copy                                                                                                                    files of the main checkout to copy into a new lane, besides those of .worktreeinclude, if git ignores them
+    lane.env                                                                                                                     file in each lane with its ports and names as KEY=VALUE, kept out of git; empty for none
+    lane.lfs                  full                                                                                               git-lfs files of a new lane: their content, or only the committed pointers
+    lane.link                                                                                                                    files and folders of the main checkout to link into a new lane, if git ignores them
+    lane.location             .proq-worktrees/{lane}                                                                             where to create lanes, relative to the main checkout: {lane} is the lane's name, {repo} the name of the checkout's folder
+    lane.ports                20000-31999                                                                                        range from which each lane gets ten ports for its servers; empty for none
+    lane.prefix               proq                                                                                               branches of lanes are named PREFIX/NAME
+    lane.setup                                                                                                                   commands that set up a new lane before anything else runs in it; those of a repository need git proq approve
+    lane.setup_limit          10m                                                                                                time limit of all set-up commands together; 0 for no limit
+    lane.setup_lock                                                                                                              lanes with the same name here run their set-up commands one after another; empty for all at once
+    lane.sparse               false                                                                                              in new lanes with a scope, check out only the directories that match it; also for the tasks of a plan
+    lane.submodules           none                                                                                               submodules of a new lane, copied from the main checkout without network: none, its own (init), or nested ones too
     lock.timeout              30                                                                                                 how long a command waits for another one before it gives up
     merge.co_author                                                                                                              credit the agent in a Co-authored-by trailer, as in {agent} <agents@example.com>; empty for none
-    merge.conflict_agent                                                                                                         who is sent at each conflict of a landing; one that a repository names needs git proq approve
-    merge.conflict_retries    0                                                                                                  how many more tries such an agent has when its resolution is refused
+    merge.conflict_agent                                                                                                         agent that resolves the conflicts of a merge; one set by a repository needs git proq approve
+    merge.conflict_retries    0                                                                                                  how many more attempts that agent has when its resolution is refused
     merge.message                                                                                                                commit message of a landing, with {agent}, {base}, {body}, {commits}, {lane}, {subject} and {title}; empty for subject and body
-    merge.push                false                                                                                              push the base after a landing, to where git push would, never by force
+    merge.push                false                                                                                              push the base after a merge, as git push would, never by force
     merge.signoff             false                                                                                              add your Signed-off-by trailer to the commits of a landing
-    merge.strategy            merge                                                                                              how a lane lands: with a merge commit, commit by commit on top of the base, or as one commit
+    merge.strategy            merge                                                                                              how to merge a lane: with a merge commit, commit by commit on top of the base, or as one commit
     merge.subject                                                                                                                subject of the commits of a landing, as in feat({lane}): {title}, with the placeholders of merge.message; empty for the usual one
     merge.trailers            true                                                                                               name the lane and its agent in trailers of the commits of a landing
-    merge.uncommitted         refuse                                                                                             a lane with uncommitted work: refuse to land it, commit the work first, or keep it aside and land the rest
+    merge.uncommitted         refuse                                                                                             what to do with uncommitted work of a lane: refuse to merge it, commit it first, or save it and merge the rest
     ");
     let json = sandbox.proq(&["config", "list", "--json"]).json();
     assert_eq!(json["settings"][0]["key"], "agent.abort_grace");
@@ -88,44 +88,44 @@ fn lists_settings_from_notify_to_verify() {
     let shown = Sandbox::new().proq(&["config", "list"]).to_text();
     let (_, second) = shown.split_at(shown.find("notify.").unwrap());
     insta::assert_snapshot!(second, @r"
-    notify.bell               false                                                                                              ring the bell of the terminal in which somebody waits for a lane or follows the events
-    notify.desktop            off                                                                                                show a notice: by notify-send, or by the terminal in which somebody waits or follows
-    notify.events             run.ended agent.state:needs-approval merge.landed merge.conflict merge.check-failed merge.refused  the events that notifiers tell of
-    notify.slack                                                                                                                 where the message is posted as Slack and others like it expect it; never shown
-    notify.sound                                                                                                                 a sound that is played, or a command that makes one
-    notify.title              false                                                                                              put the message in the title of the terminal in which somebody waits or follows
-    notify.webhook                                                                                                               where the event is posted as JSON; never shown
-    op.keep                   30                                                                                                 how long operations, and snapshots that came back, are kept
+    notify.bell               false                                                                                              ring the bell of a terminal that waits for a lane or follows events
+    notify.desktop            off                                                                                                show a desktop notification: with notify-send, or by a terminal that waits or follows
+    notify.events             run.ended agent.state:needs-approval merge.landed merge.conflict merge.check-failed merge.refused  events to notify about
+    notify.slack                                                                                                                 URL to post messages to, in the format of Slack; never shown
+    notify.sound                                                                                                                 sound file to play, or a command that plays one
+    notify.title              false                                                                                              show the message in the title of a terminal that waits or follows
+    notify.webhook                                                                                                               URL to post events to, as JSON; never shown
+    op.keep                   30                                                                                                 how long to keep operations and restored snapshots
     open.editor                                                                                                                  the command that git proq open --editor starts with the folder of a lane, such as code
-    pool.keep                                                                                                                    caches that can be built again and stay in the folder of a landed lane when the next lane gets it, where git ignores them
-    pool.size                 2                                                                                                  how many of the youngest folders of landed lanes a new lane may be given one of; 0 for none
+    pool.keep                                                                                                                    rebuildable caches to keep in the folder of a landed lane when the next lane reuses it, if git ignores them
+    pool.size                 2                                                                                                  how many of the latest folders of landed lanes new lanes may reuse; 0 for none
     snapshot.ignored          64                                                                                                 how much of ignored files an automatic snapshot copies; 0 for none
-    snapshot.interval         0                                                                                                  how often uncommitted changes in the main checkout and in idle lanes are copied while agents run, lanes at work less often; 0 for never
-    swarm.agent                                                                                                                  who does tasks of a plan that name no agent
-    swarm.areas                                                                                                                  areas of tasks that lie elsewhere than in swarm.tasks
-    swarm.auto_merge          false                                                                                              land the tasks of a plan on 'main' itself as they are done, and not on a branch of the batch first
+    snapshot.interval         0                                                                                                  how often to snapshot uncommitted changes in the main checkout and in idle lanes while agents run, less often in busy lanes; 0 for never
+    swarm.agent                                                                                                                  agent for tasks of a plan that name none
+    swarm.areas                                                                                                                  areas of task folders outside of swarm.tasks
+    swarm.auto_merge          false                                                                                              land the tasks of a plan directly on the base, not on a branch of the batch first
     swarm.budget              0                                                                                                  pause a batch that has cost this; 0 for no limit
-    swarm.max_attempts        3                                                                                                  with how many failures, over all batches, a task is set aside until somebody asks for it
-    swarm.max_idle            3                                                                                                  after how many iterations in a row without a new box the work at a task folder is given up
-    swarm.max_iterations      50                                                                                                 how many iterations the work at a task folder may take
-    swarm.max_parallel        3                                                                                                  how many lanes of a batch are at work at the same time
+    swarm.max_attempts        3                                                                                                  set a task aside after this many failures, over all batches, until it is retried explicitly
+    swarm.max_idle            3                                                                                                  give up a task folder after this many consecutive iterations without a new ticked box
+    swarm.max_iterations      50                                                                                                 maximum number of iterations of a task folder
+    swarm.max_parallel        3                                                                                                  maximum number of lanes of a batch that work at the same time
     swarm.mode                continuous                                                                                         what lands together: each task by itself, a wave, a phase, or the whole plan, done in one lane
-    swarm.on_merge_failure    pause                                                                                              what becomes of a batch when a task cannot land
-    swarm.on_task_failure     skip-dependents                                                                                    what becomes of a batch when a task fails: the rest goes on, nothing more starts, or all is stopped
-    swarm.pre_warm                                                                                                               commands that get a new lane of a batch ready; GLOB => COMMAND only for tasks about such files
-    swarm.reviewer                                                                                                               the agent that reviews the steps of task folders; without it, the one that does them
-    swarm.strategy            affinity-first                                                                                     which lane a task goes to: with what is about the same files, the next in turn, or the one with the least work; where each task lands as it is done it changes little, since most tasks get a lane of their own
-    swarm.strict              false                                                                                              a batch of whose criteria not all are met counts as failed, and is not landed without --force
-    swarm.tasks               tasks                                                                                              where task folders lie; each folder in it is an area
-    swarm.verify_agent                                                                                                           the agent that looks in the end whether criteria are met that are no commands; without it nobody does
-    swarm.when_landed         note                                                                                               what becomes of a task in its plan's files once it is on the base: it is noted as done, its folder is archived too, or nothing
-    trash.keep                7                                                                                                  how long removed lanes' folders are kept
+    swarm.on_merge_failure    pause                                                                                              what to do with a batch when a task cannot land
+    swarm.on_task_failure     skip-dependents                                                                                    what to do when a task fails: skip the tasks that need it, start nothing more, or stop everything
+    swarm.pre_warm                                                                                                               commands that set up a new lane of a batch; GLOB => COMMAND only for tasks that touch such files
+    swarm.reviewer                                                                                                               agent that reviews the steps of task folders; empty for the agent that does them
+    swarm.strategy            affinity-first                                                                                     how to assign tasks to lanes: with tasks that touch the same files, the next lane in turn, or the lane with the least work; matters only if tasks do not land one by one
+    swarm.strict              false                                                                                              a batch fails if some of its criteria are not met, and is not merged without --force
+    swarm.tasks               tasks                                                                                              folder of the task folders; each folder in it is an area
+    swarm.verify_agent                                                                                                           agent that judges criteria that are not commands, at the end of a batch; empty for none
+    swarm.when_landed         note                                                                                               what to do with a task in its plan's files once it is on the base: mark it as done, also archive its folder, or nothing
+    trash.keep                7                                                                                                  how long to keep the folders of removed lanes
     verify.base_failures      refuse                                                                                             when a check fails on the base itself: refuse the landing, or warn and ignore that check
-    verify.commands                                                                                                              what must succeed, in this order, on exactly what will land; those of a repository need git proq approve
-    verify.jobs               1                                                                                                  how many states of a landing are checked at the same time, each in a worktree of its own
-    verify.location           ~/.cache/git-proq/verify                                                                           where the worktrees for checks are kept, outside of any repository; without it below $XDG_CACHE_HOME if that is set
+    verify.commands                                                                                                              commands that must pass, in this order, on exactly what will land; those of a repository need git proq approve
+    verify.jobs               1                                                                                                  how many states of a merge to check in parallel, each in a worktree of its own
+    verify.location           ~/.cache/git-proq/verify                                                                           where to keep the worktrees for checks, outside of any repository; the default is below $XDG_CACHE_HOME if that is set
     verify.setup                                                                                                                 commands that prepare a worktree for checks, run once in each before the first check; those of a repository need git proq approve
-    verify.timeout            1800                                                                                               how long one command of a check may take
+    verify.timeout            1800                                                                                               time limit of one check command
     --- code 0
     ");
 }
@@ -316,11 +316,11 @@ fn list_is_readable_on_a_narrow_terminal() {
     command.args(["-c", PTY_SCRIPT, "git-proq", "config", "list"]).env("NO_COLOR", "1").env("TERM", "dumb");
     let out = sandbox.output(command).ok().replace('\r', "");
     let expected = "lane.copy = target/
-    files of the main checkout that a new lane gets a copy of, beside those of
-    .worktreeinclude, where git ignores them
+    files of the main checkout to copy into a new lane, besides those of
+    .worktreeinclude, if git ignores them
 lane.env
-    the name of a file in each lane with its ports and names as KEY=VALUE, kept
-    out of git; empty for none
+    file in each lane with its ports and names as KEY=VALUE, kept out of git;
+    empty for none
 lane.lfs = full
 ";
     assert!(out.contains(expected), "{out}");

@@ -74,6 +74,8 @@ const COMMANDS: &[&[&str]] = &[
     &["events", "--json"],
     &["preview", "named"],
     &["preview", "--back"],
+    &["help", "W"],
+    &["man", "W"],
     &["W"],
     &["--W"],
 ];

@@ -75,6 +75,8 @@ const COMMAND_LINES: &[&str] = &[
     "task read",
     "completions bash",
     "man",
+    "help",
+    "version",
     "_dispatch",
     "_moved --lane l2",
     "_overlaps --lane l2",
@@ -97,7 +99,7 @@ const COMMAND_LINES: &[&str] = &[
 
 /// Commands that need no repository and therefore succeed in a foreign one.
 const COMMANDS_WITHOUT_REPOSITORY: &[&str] =
-    &["agents", "completions", "man", "mcp", "setup", "_agent-event"];
+    &["agents", "completions", "help", "man", "mcp", "setup", "version", "_agent-event"];
 
 /// Creates a repository of another user with a lane, in which any program that runs leaves a mark.
 fn foreign_repository() -> Sandbox {

@@ -72,7 +72,7 @@ fn max_parallel_limits_the_lanes() {
     assert_eq!(lanes("1"), "Lanes: 1 at a time, of 3 that could be at work (--max-parallel 1)");
     assert_eq!(lanes("9"), "Lanes: 3 at a time (--max-parallel 9)");
     let text = sandbox.proq(&["plan", "shop.toml", "--max-parallel", "0"]).fails(2);
-    assert!(text.contains("0 is not in 1..=65535"), "{text}");
+    assert!(text.contains("expected a number from 1 to 65535"), "{text}");
 }
 
 #[test]

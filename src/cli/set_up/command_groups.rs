@@ -45,6 +45,13 @@ pub(crate) fn short_help(command: &clap::Command, name: &str) -> String {
     sub.map(ToString::to_string).unwrap_or_default()
 }
 
+/// Returns the other commands of a command's group.
+pub(crate) fn commands_of_group(name: &str) -> impl Iterator<Item = &'static str> {
+    let group = COMMAND_GROUPS.iter().find(|(_, names)| names.contains(&name));
+    let names = group.map_or(&[][..], |(_, names)| *names);
+    names.iter().copied().filter(move |other| *other != name)
+}
+
 /// Returns the lines of the first screen's commands.
 pub(crate) fn first_commands(grammar: &clap::Command) -> Vec<String> {
     let known = FIRST_COMMANDS.iter().filter(|name| grammar.find_subcommand(name).is_some());

@@ -4,17 +4,17 @@ use clap::Command;
 use clap_mangen::Man as Page;
 use proq_base::config::keys::KEYS;
 
-use super::command_groups::{COMMAND_GROUPS, short_help};
+use super::command_groups::{COMMAND_GROUPS, commands_of_group, short_help};
 
 /// Exit codes with their meanings, for the section EXIT STATUS.
 const EXIT_CODES: &[(&str, &str)] = &[
-    ("0", "Everything asked for was done."),
-    ("1", "Refused or failed; nothing was half-made."),
-    ("2", "The command line was wrong."),
-    ("3", "Conflicts were captured."),
-    ("4", "An agent, a command in a lane or a check of a landing failed."),
-    ("5", "A lock could not be had in time."),
-    ("70", "A mistake in git-proq itself."),
+    ("0", "Success."),
+    ("1", "Refused or failed; no partial change was left."),
+    ("2", "Invalid command line."),
+    ("3", "Conflicts were found and kept."),
+    ("4", "An agent, a command in a lane or a check failed."),
+    ("5", "Timed out waiting for a lock."),
+    ("70", "Internal error (bug)."),
     ("130", "Interrupted with Ctrl-C; 128 + N for any signal N."),
 ];
 
@@ -78,7 +78,11 @@ fn command_page(command: &Command) -> String {
         out.push_str(".fi\n");
     }
     out.push_str(&exit_status_section());
-    out.push_str(".SH SEE ALSO\n\\fBgit\\-proq\\fR(1)\n");
+    out.push_str(".SH SEE ALSO\n\\fBgit\\-proq\\fR(1)");
+    for name in commands_of_group(command.get_name()) {
+        out.push_str(&format!(", \\fBgit\\-proq\\-{}\\fR(1)", escape_roff(name)));
+    }
+    out.push('\n');
     out
 }
 
@@ -86,7 +90,7 @@ fn command_page(command: &Command) -> String {
 fn page_header(command: &Command, name: &str) -> String {
     let about = command.get_about().map(ToString::to_string).unwrap_or_default();
     let mut out = format!(
-        ".TH {} 1 \"\" \"git\\-proq {}\" \"Git Manual\"\n.SH NAME\n{} \\- {}\n.SH SYNOPSIS\n.nf\n",
+        ".TH {} 1 \"\" \"git\\-proq {}\" \"git\\-proq Manual\"\n.SH NAME\n{} \\- {}\n.SH SYNOPSIS\n.nf\n",
         escape_roff(&name.to_uppercase()),
         env!("CARGO_PKG_VERSION"),
         escape_roff(name),
