@@ -105,14 +105,14 @@ fn failing_pre_hook_refuses_with_its_output() {
     install_hook(&sandbox, "pre-remove", "exit 1");
     insta::assert_snapshot!(sandbox.proq(&["discard", "--force", "good"]).to_text(), @r#"
     --- stderr
-hook     error: pre-remove refused: exit code 1; nothing was changed
+    error: hook pre-remove refused: exit code 1; nothing was changed
     hint: read its output: cat "$(git rev-parse --git-common-dir)/proq/hooks.log"
     hint: or add --no-hooks to skip it
     --- code 1
     "#);
     insta::assert_snapshot!(sandbox.proq(&["cleanup", "good"]).to_text(), @r#"
     --- stderr
-hook     error: pre-remove refused: exit code 1; nothing was changed
+    error: hook pre-remove refused: exit code 1; nothing was changed
     hint: read its output: cat "$(git rev-parse --git-common-dir)/proq/hooks.log"
     hint: or add --no-hooks to skip it
     --- code 1

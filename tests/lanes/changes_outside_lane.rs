@@ -240,7 +240,7 @@ fn keeps_lost_refs_when_hooks_are_bypassed() {
     )));
     assert!(
         is_reported(&format!("{prefix}moved branch moved to "))
-            && is_reported("; its earlier value is saved: git log refs/proq/saved/x-")
+            && is_reported("; the earlier commits are saved: git log refs/proq/saved/x-")
     );
     assert!(!is_reported("branch main"), "{messages:?}");
     run_reported_commands(&sandbox);

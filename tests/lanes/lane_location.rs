@@ -88,7 +88,7 @@ fn refuses_location_inside_checkout_or_git_dir() {
         for more in [&[][..], &["--dry-run"]] {
             let output = sandbox.proq(&[&["spawn", "--empty", "-n", "x"], more].concat()).fails(1);
             assert!(
-                output.contains(message) && output.contains("nothing was created"),
+                output.contains(message) && output.contains("error: cannot create lanes in "),
                 "{location}: {output}"
             );
         }

@@ -64,7 +64,7 @@ fn refuses_lanes_that_cannot_be_redispatched() {
     let _ = sandbox.proq(&["redispatch", "own", "--agent", "slow"]).ok();
     assert_eq!(sandbox.read_pipe("up"), "up\n");
     let error = sandbox.proq(&["redispatch", "own"]).fails(1);
-    assert!(error.contains("the agent of lane 'own' is running"), "{error}");
+    assert!(error.contains("cannot change lane 'own': its agent is running"), "{error}");
     let _ = sandbox.proq(&["stop", "own"]).ok();
     sandbox.assert_healthy();
 }

@@ -78,7 +78,7 @@ fn warns_about_lanes_with_overlapping_scope() {
     spawn_lane(&sandbox, "worked", "src/pay/");
     sandbox.commit_in_lane("worked", "echo elsewhere > elsewhere.txt");
     insta::assert_snapshot!(scope_warnings(&sandbox, &["src/pay/"]), @r"
-    warning: lane 'refunds' is at work with the scope src/pay/**, which meets src/pay/; they may conflict: git proq matrix
+    warning: lane 'refunds' is working with the scope src/pay/**, which meets src/pay/; they may conflict: git proq matrix
     warning: lane 'texts' is working with the scope *.md, which meets src/pay/; they may conflict: git proq matrix
     warning: lane 'worked' is not merged and has the scope src/pay/ too; they may conflict: git proq matrix
     ");

@@ -94,7 +94,7 @@ fn report_replaces_earlier_one_unless_invalid() {
         ["x".repeat(1_000_000), "{\"findings\": [1]}".into(), "{\"more\": 1}".into(), "{".into(), " ".into()]
     {
         std::fs::write(&file, text).unwrap();
-        assert!(update(&["-f", path]).fails(1).contains("what was reported before stays"));
+        assert!(update(&["-f", path]).fails(1).contains("the earlier report is kept"));
         assert_eq!(report()["findings"], serde_json::json!(["second"]));
     }
     assert!(update(&["--dry-run", "--finding", "third"]).ok().starts_with("would report"));

@@ -53,7 +53,8 @@ fn allows_only_one_run_and_none_during_preview() {
     insta::assert_snapshot!(sandbox.proq(&other).to_text(), @r"
     --- stderr
     error: the agent of lane 'x' works in the main checkout; nothing was changed
-    hint: wait for it: git proq wait x   or stop it: git proq stop x
+    hint: wait for the agent: git proq wait x
+    hint: or stop it: git proq stop x
     --- code 1
     ");
     assert_eq!(sandbox.lane_leftovers(), before);
