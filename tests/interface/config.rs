@@ -222,6 +222,7 @@ fn refuses_prefix_invalid_in_branch_names() {
     --- stderr
     error: cannot use lane.prefix = '@{' of git config: expected the beginning of a branch name, as in proq or lanes
     hint: show where it is set: git config --show-origin --get-all proq.lane.prefix
+    hint: or use the default, 'proq': git config --unset-all proq.lane.prefix
     --- code 1
     ");
 }
@@ -233,11 +234,11 @@ fn names_invalid_settings_files() {
     insta::assert_snapshot!(sandbox.proq(&["list"]).to_text(), @r"
     --- stderr
     error: cannot read [ROOT]/repo/proq.toml: it is not valid TOML:
-      TOML parse error at line 1, column 7
-        |
-      1 | [merge
-        |       ^
-      unclosed table, expected `]`
+    TOML parse error at line 1, column 7
+      |
+    1 | [merge
+      |       ^
+    unclosed table, expected `]`
     hint: correct it, or move it away: mv '[ROOT]/repo/proq.toml' '[ROOT]/repo/proq.toml.broken'
     --- code 1
     ");

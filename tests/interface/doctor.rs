@@ -144,7 +144,7 @@ fn prints_and_fixes_findings_line_by_line() {
     warning: branch 'proq/z' belongs to no lane and blocks the name 'z': git branch -m proq/z z
       left as it is: it may have work
     fixed: lane 'y' claims to be running, but its supervisor crashed
-    fixed: others may look into [ROOT]/repo/.git/proq: prompts, logs, files that were set aside
+    fixed: other users can read [ROOT]/repo/.git/proq: prompts, logs, saved files
     1 wrong, 2 repaired, 1 warning; checked 2 lanes, 2 operations, locks and disk
     ");
 }

@@ -111,7 +111,7 @@ fn orphaned_lane_is_refused_until_stopped() {
     --- code 0
     "#);
     insta::assert_snapshot!(sandbox.proq(&["merge", "x"]).to_text(), @r"
-    refused x: its agent is running without a supervisor; git proq stop x ends it
+    refused x: its agent is running without a supervisor; stop it: git proq stop x
     --- stderr
     hint: stop it and merge its commits: git proq merge --stop x
     --- code 1
@@ -119,7 +119,7 @@ fn orphaned_lane_is_refused_until_stopped() {
     insta::assert_snapshot!(sandbox.proq(&["merge", "--all"]).to_text(), @r"
     nothing to land
     --- stderr
-    left out x: its agent is running without a supervisor; git proq stop x ends it
+    left out x: its agent is running without a supervisor; stop it: git proq stop x
     --- code 0
     ");
     insta::assert_snapshot!(sandbox.proq(&["cleanup", "x"]).to_text(), @r"

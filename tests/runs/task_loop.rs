@@ -275,7 +275,7 @@ fn budget_covers_all_runs() {
     // Each run costs 0.0125.
     let sandbox = sandbox_with_task(0, "work; well");
     let out = spawn_task(&sandbox, &["--budget", "0.03"]).fails(4);
-    assert!(out.contains("it reached its budget"), "{out}");
+    assert!(out.contains("it has used up its budget"), "{out}");
     assert_eq!(run_parts(&sandbox).len(), 3);
     let _ = sandbox.proq(&["run", "x", "--budget", "1", "--wait"]).ok();
     assert_eq!(sandbox.row("x")["state"], "done");

@@ -324,7 +324,7 @@ mod tests {
         let suggested = |text: &str| LaneName::from_user(text).unwrap_err().hints();
         assert_eq!(suggested("My Lane/ä"), ["use a valid name: -n my-lane-ae"]);
         let error = serde_json::from_str::<LaneName>("\"X\"").unwrap_err().to_string();
-        assert!(error.starts_with("'X' cannot be a lane's name: only lower-case letters"), "{error}");
+        assert!(error.starts_with("cannot name a lane 'X': only lower-case letters"), "{error}");
     }
 
     proptest! {

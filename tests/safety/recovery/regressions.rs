@@ -26,7 +26,7 @@ fn killed_spawn_leaves_nothing() {
         insta::allow_duplicates! {
             insta::assert_snapshot!(recover(&sandbox), @r#"
             warning: `git proq spawn --empty -n new` was interrupted (process [PID], started 2026-01-02T03:04:05Z)
-              taken back: lane new made
+              undone: lane new made
               everything is as it was before; run it again
             no lanes yet
             hint: git proq spawn claude "what to do"
@@ -81,7 +81,7 @@ fn task_of_killed_spawn_is_kept() {
     insta::assert_snapshot!(recover(&sandbox), @r#"
     warning: saved the prompt of lane 'new': [ROOT]/repo/.git/proq/trash/new-[ID]/worktree/task.md
     warning: `git proq spawn --empty -n new -f ../task.md` was interrupted (process [PID], started 2026-01-02T03:04:05Z)
-      taken back: lane new made
+      undone: lane new made
       everything is as it was before; run it again
     no lanes yet
     hint: git proq spawn claude "what to do"

@@ -111,7 +111,7 @@ pub enum Error {
 fn toml_excerpt(error: &toml::de::Error) -> String {
     let text = error.to_string();
     let text = if text.contains("://") { error.message() } else { &text };
-    text.trim_end().lines().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
+    text.trim_end().to_owned()
 }
 
 /// Returns the hints for an invalid value: where it is set, and how to go back to the default.

@@ -39,23 +39,23 @@ fn reports_errors_with_hints() {
     ];
     insta::assert_snapshot!(all.concat(), @r"
     R.md has several milestones that match '0.': 0.1: First, 0.2: Second
-      type more of its title
+      type more of the title
     R.md has no milestone '0.1: Frist'
       did you mean '0.1: First'?
     R.md has no milestone 'zzz'
-      what there is: 0.1: First, 0.2: Second
+      milestones: 0.1: First, 0.2: Second
     R.md has no milestone 'nothing here'
-      what there is: 0.1: First, 0.2: Second
+      milestones: 0.1: First, 0.2: Second
     every item of R.md is ticked
-      look at what was done: git proq plan R.md --milestone R
+      show a milestone: git proq plan R.md --milestone R
     every item of R.md is ticked
-      add what is to be done, as '- [ ] …'
+      add an item that starts with '- [ ]'
     there is no task in R.md
       show an example of a plan: git proq plan --init -
     there is no task in R.md
       show an example of a plan: git proq plan --init -
     R.md:2:7: task 'a-1' is defined twice; the other definition is at R.md:1:7
-      give one of them another ID
+      give one of the tasks another ID
     ");
 }
 

@@ -87,19 +87,19 @@ fn reports_invalid_stories_with_location_and_hint() {
     s.yaml:4:13: there is no status 'cancelled'
       done is: done, complete, completed, merged, closed, passed; to be done is: todo, to-do, open, new, draft, backlog, pending, planned, ready, approved, in-progress, doing, started, review, in-review, blocked
     s.yaml:4:13: 'status' of a story is a list
-      it takes a word, as in done or todo
+      expected a word, as in done or todo
     s.yaml:4:17: task 'US-1' needs 'US-2', which is not a task of this plan
-      add a task with the ID 'US-2', or take it out of what 'US-1' needs
+      add a task 'US-2', or remove it from the needs of 'US-1'
     s.yaml:4:16: these tasks depend on each other: US-1 -> US-1
-      take it out: it cannot wait for itself
+      remove it: a task cannot wait for itself
     s.yaml:4:17: 'a b' cannot be the ID of a story
       name another story by its ID, as in [US-1, US-2]
     s.yaml:4:16: 'dependsOn' of a story is a table
-      it takes a text or a list of texts
+      expected a text or a list of texts
     s.yaml:4:26: 'acceptanceCriteria' of a story is a list
-      it takes a text or a list of texts
+      expected a text or a list of texts
     s.yaml:4:18: 'description' of a story is a number
-      it takes a text
+      expected a text
     s.yaml:4:5: 'title' is defined twice
       leave one of them out
     ");
@@ -116,13 +116,13 @@ fn reports_invalid_stories_with_location_and_hint() {
     s.yaml:1:3: a story without 'id'
       add 'id: …'
     s.yaml:1:7: 'a/b' cannot be the ID of a story
-      it takes up to 64 letters, digits, '.', '_' and '-', the first a letter or a digit
+      expected up to 64 letters, digits, '.', '_' and '-', the first a letter or a digit
     s.yaml:1:7: 'id' of a story is a list
-      it takes a text
+      expected a text
     s.yaml:1:3: a story without 'title'
       add 'title: …'
     s.yaml:3:7: task '1' is defined twice; the other definition is at s.yaml:1:7
-      give one of them another ID
+      give one of the tasks another ID
     ");
 }
 

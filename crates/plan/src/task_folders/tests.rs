@@ -114,11 +114,11 @@ fn reports_errors_with_location_and_fix() {
     tasks/a/A-1/PROMPT.md:2:3: task 'a/A-1' needs 'c/B-1', which is not a task of this plan
       did you mean 'b/B-1'?
     tasks/a/A-1/PROMPT.md:2:3: task 'a/A-1' needs 'a/nothing', which is not a task of this plan
-      add a task with the ID 'a/nothing', or take it out of what 'a/A-1' needs
+      add a task 'a/nothing', or remove it from the needs of 'a/A-1'
     tasks/a/A-1/PROMPT.md:2:3: task 'a/A-1' needs 'b/B-1', which is not done and not part of this plan
       include it: git proq plan a b
     tasks/a/A-1/PROMPT.md:3:3: these tasks depend on each other: a/A-1 -> a/A-1
-      take it out: it cannot wait for itself
+      remove it: a task cannot wait for itself
     ");
 }
 
@@ -133,11 +133,11 @@ fn reports_duplicate_ids_with_both_locations() {
     ]);
     insta::assert_snapshot!([duplicate.error_text(&["all"]), done.error_text(&["a"]), ambiguous.error_text(&["c"])].concat(), @r"
     tasks/a/a-1-y/PROMPT.md:1:1: task 'a/a-1' is defined twice; the other definition is at tasks/a/A-1-x/PROMPT.md:1:1
-      give one of them another ID
+      give one of the tasks another ID
     tasks/a/archive/A-1/PROMPT.md:1:1: task 'a/A-1' is defined twice; the other definition is at tasks/a/A-1-x/PROMPT.md:1:1
-      give one of them another ID
+      give one of the tasks another ID
     tasks/c/C-1/PROMPT.md:2:3: task 'c/C-1' needs 'X-1', which is ambiguous: a/X-1, b/X-1
-      say which one: 'a/X-1' or 'b/X-1'
+      use one of: 'a/X-1' or 'b/X-1'
     ");
 }
 
@@ -280,7 +280,7 @@ fn does_not_follow_links_out_of_repository() {
     let error_text = |sources: &[&str]| tree.error_text(sources);
     assert_eq!(
         error_text(&["tasks/b/X-1"]),
-        "[TOP]/tasks/b/X-1 is outside of the repository\n  tasks are read from this repository only: move it there\n"
+        "[TOP]/tasks/b/X-1 is outside of the repository\n  move it into the repository\n"
     );
     assert!(error_text(&["../out/area"]).starts_with("[TOP]/../out/area leads out"));
     // A file of a task that links out of the repository is an error too.

@@ -49,9 +49,9 @@ fn reports_invalid_toml_and_versions_with_location() {
     plan.toml:1:1: a plan without 'format'
       add 'format': the number 1
     plan.toml:1:10: 'format' of a plan is 2
-      it takes the number 1
+      expected the number 1
     plan.toml:1:10: 'format' of a plan is a text
-      it takes the number 1
+      expected the number 1
     "#);
 }
 
@@ -70,19 +70,19 @@ fn reports_invalid_keys_and_values_with_location() {
     plan.toml:2:1: a plan has no 'sumary'
       did you mean 'summary'?
     plan.toml:2:1: a plan has no 'zzz'
-      what there is: format, summary, warnings, criteria, agent, model, phase, group, task
+      known: format, summary, warnings, criteria, agent, model, phase, group, task
     plan.toml:2:11: 'summary' of a plan is a date
-      it takes a text of one line
+      expected a text of one line
     plan.toml:2:11: 'summary' of a plan is more than one line
-      it takes a text of one line
+      expected a text of one line
     plan.toml:2:11: 'summary' of a plan is empty
-      it takes a text of one line
+      expected a text of one line
     plan.toml:2:12: 'warnings' of a plan is a text
-      it takes a list of texts of one line, as in ["one", "two"]
+      expected a list of texts of one line, as in ["one", "two"]
     plan.toml:2:20: 'warnings' of a plan is a list with a number in it
-      it takes a list of texts of one line, as in ["one", "two"]
+      expected a list of texts of one line, as in ["one", "two"]
     plan.toml:2:9: 'agent' of a plan is '-x'
-      it takes one word that does not begin with '-'
+      expected one word that does not begin with '-'
     "#);
     insta::assert_snapshot!(error_messages(&[
         "format = 1\ntask = 1",
@@ -93,15 +93,15 @@ fn reports_invalid_keys_and_values_with_location() {
         "format = 1\n[[phase]]\n[[phase.group]]\ntasks = []",
     ]), @r#"
     plan.toml:2:8: 'task' of a plan is a number
-      it takes a list of tables, each a task
+      expected a list of tables, each a task
     plan.toml:2:9: a task is a table, and this is a number
       write it with keys: id, area, title, prompt, needs, scope, size, agent, model, checks, done
     plan.toml:2:1: 'task' of a plan is a table
-      it takes a list of tables, each a task
+      expected a list of tables, each a task
     plan.toml:5:3: a plan has 'task' or 'phase', not both
       move all below 'phase'
     plan.toml:3:9: 'order' of a phase is 'random'
-      it takes one of: parallel, serial
+      expected one of: parallel, serial
     plan.toml:4:1: a group has no 'tasks'
       did you mean 'task'?
     "#);
@@ -134,35 +134,35 @@ fn reports_invalid_tasks_with_location() {
     plan.toml:5:1: a task without 'id'
       add 'id': up to 64 letters, digits, '.', '_' and '-', the first a letter or a digit
     plan.toml:6:6: 'id' of a task is 'b c'
-      it takes up to 64 letters, digits, '.', '_' and '-', the first a letter or a digit
+      expected up to 64 letters, digits, '.', '_' and '-', the first a letter or a digit
     plan.toml:6:6: 'id' of a task is '\u{1b}[2Jb'
-      it takes up to 64 letters, digits, '.', '_' and '-', the first a letter or a digit
+      expected up to 64 letters, digits, '.', '_' and '-', the first a letter or a digit
     plan.toml:5:1: a task has no 'sc\u{7}ope'
       did you mean 'scope'?
     plan.toml:5:10: 'prompt' of a task is empty
-      it takes a text
+      expected a text
     plan.toml:5:10: 'prompt' of a task is a text with a NUL in it
-      it takes a text
+      expected a text
     plan.toml:5:8: 'size' of a task is 'XL'
-      it takes one of: S, M, L
+      expected one of: S, M, L
     plan.toml:5:8: 'size' of a task is a number
-      it takes one of: S, M, L
+      expected one of: S, M, L
     plan.toml:5:9: 'needs' of a task is a text
-      it takes a list of tasks, as in ["ID", "area/ID"]
+      expected a list of tasks, as in ["ID", "area/ID"]
     plan.toml:5:10: 'needs' of a task is 'ü/b'
-      it takes a list of tasks, as in ["ID", "area/ID"]
+      expected a list of tasks, as in ["ID", "area/ID"]
     plan.toml:5:10: 'scope' of a task is '../other', and no glob: it must stay inside the repository
-      it takes a list of globs, as in ["src/pay/", "*.md"]
+      expected a list of globs, as in ["src/pay/", "*.md"]
     plan.toml:5:18: 'scope' of a task is '!src/x', and no glob: a scope has neither exceptions nor pathspec magic
-      it takes a list of globs, as in ["src/pay/", "*.md"]
+      expected a list of globs, as in ["src/pay/", "*.md"]
     plan.toml:5:11: 'checks' of a task is more than one line
-      it takes a list of texts of one line, as in ["one", "two"]
+      expected a list of texts of one line, as in ["one", "two"]
     plan.toml:5:8: 'done' of a task is a text
-      it takes true or false
+      expected true or false
     plan.toml:5:1: a task has no 'dependencies'
       did you mean 'needs'?
     plan.toml:5:1: a task has no 'shade'
-      what there is: id, area, title, prompt, needs, scope, size, agent, model, checks, done
+      known: id, area, title, prompt, needs, scope, size, agent, model, checks, done
     plan.toml:5:1: a task has no 'neds'
       did you mean 'needs'?
     "#);
@@ -180,19 +180,19 @@ fn reports_invalid_needs_with_location() {
         "needs = [\"x\"]\n[[task]]\nid = \"x\"\ntitle = \"X\"\narea = \"api\"\n[[task]]\nid = \"X\"\ntitle = \"X\"\narea = \"web\"",
     ]), @r#"
     plan.toml:5:10: these tasks depend on each other: a -> a
-      take it out: it cannot wait for itself
+      remove it: a task cannot wait for itself
     plan.toml:5:10: these tasks depend on each other: a -> b -> c -> a
       one of them has to come first: for example, let 'c' not need 'a'
     plan.toml:6:6: task 'A' is defined twice; the other definition is at plan.toml:3:6
-      give one of them another ID
+      give one of the tasks another ID
     plan.toml:8:10: task 'login-page' needs 'logn-page2', which is not a task of this plan
       did you mean 'login-page2'?
     plan.toml:5:10: task 'a' needs 'nothing', which is not a task of this plan
-      add a task with the ID 'nothing', or take it out of what 'a' needs
+      add a task 'nothing', or remove it from the needs of 'a'
     plan.toml:5:10: task 'a' needs 'web/x', which is not a task of this plan
       did you mean 'api/x'?
     plan.toml:5:10: task 'a' needs 'x', which is ambiguous: api/x, web/X
-      say which one: 'api/x' or 'web/X'
+      use one of: 'api/x' or 'web/X'
     "#);
     let phases = "format = 1\n[[phase]]\n[[phase.task]]\nid = \"a\"\ntitle = \"A\"\nneeds = [\"b\"]\n[[phase]]\n[[phase.task]]\nid = \"b\"\ntitle = \"B\"";
     let serial = "format = 1\n[[phase]]\norder = \"serial\"\n[[phase.task]]\nid = \"a\"\ntitle = \"A\"\nneeds = [\"b\"]\n[[phase.task]]\nid = \"b\"\ntitle = \"B\"";

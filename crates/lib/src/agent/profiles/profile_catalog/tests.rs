@@ -472,7 +472,7 @@ fn profile_error_names_file_and_key() {
     agents.x.like: there is no agent 'nobody'
     ");
     insta::assert_snapshot!(error_text("[agents.x]\nlike = 'y'\n[agents.y]\nlike = 'x'\n"), @r#"
-    agents.x.like: it cannot be like "y"
+    agents.x.like: it cannot be based on "y"
     "#);
     insta::assert_snapshot!(error_text("[agents.x]\nlike = 'claude'\nprompt = 'argument'\n"), @r#"
     agents.x.args.start: prompt = "argument", and no argument is {prompt}

@@ -111,7 +111,7 @@ fn fails_after_three_iterations_without_progress() {
     assert_eq!((task.iterations, task.idle_iterations), (3, 3));
     let history =
         simulate_runs(&mut record(0), &mut [(0, 20)], "tick tick tick tick tick tick tick tick tick");
-    assert!(history.ends_with("it has had its 9 iterations"), "{history}");
+    assert!(history.ends_with("it has used its 9 iterations"), "{history}");
 }
 
 #[test]
