@@ -154,7 +154,7 @@ fn damaged_lane_records_are_left_unchanged() {
     let sandbox = with_lane();
     let record = ".git/proq/lanes/x/lane.toml";
     let good = sandbox.read(record);
-    for (text, words) in [("format = ", "cannot be read"), ("format = 99\n", "has format 99")] {
+    for (text, words) in [("format = ", "cannot read the record"), ("format = 99\n", "has format 99")] {
         sandbox.write(record, text);
         let found = assert_unfixable_finding(&sandbox, "lane-record", "error");
         assert!(found["message"].as_str().unwrap().contains(words), "{found:#?}");

@@ -62,7 +62,7 @@ fn unrecoverable_operation_is_an_error_with_reason() {
     sandbox.write(&format!("{WORK_DIR}/journal"), &lines);
     let found = assert_unfixable_finding(&sandbox, "operation", "error");
     let message = found["message"].as_str().unwrap();
-    assert!(message.contains("`git proq preview x` was interrupted"), "{message}");
+    assert!(message.contains("the interrupted command `git proq preview x`"), "{message}");
     assert!(message.contains("directory"), "{message}");
     assert!(found["help"].is_string(), "{found:#?}");
 }
@@ -109,7 +109,7 @@ fn damaged_operation_log_is_an_error() {
     let log = sandbox.read(".git/proq/ops/1.jsonl");
     let ended = log.lines().last().unwrap();
     for (text, word) in [
-        (log.replace(ended, "nonsense"), "cannot be read"),
+        (log.replace(ended, "nonsense"), "cannot read the record"),
         (log.replace(&format!("{ended}\n"), ""), "is truncated"),
         (log.replace("\"format\":1", "\"format\":9"), "format 9"),
         (String::new(), "is empty"),

@@ -93,7 +93,7 @@ fn pre_remove_hook_can_keep_a_lane() {
     let mut command = example(&sandbox, "throw_away");
     command.args(["keep", "drop"]);
     insta::assert_snapshot!(sandbox.output(command).to_text(), @r"
-hook     keep: kept, pre-remove refused: not this; nothing was changed
+    keep: kept, hook pre-remove refused: not this; nothing was changed
     drop: gone
     --- code 0
     ");

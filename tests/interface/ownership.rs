@@ -195,7 +195,7 @@ fn refusal_names_the_safe_directory_command() {
     hint: if you trust its owner: git config --global --add safe.directory [ROOT]/repo
     --- code 1
     ");
-    let hint = out.stderr.lines().nth(1).unwrap().split_once("it: ").unwrap().1;
+    let hint = out.stderr.lines().nth(1).unwrap().split_once("owner: ").unwrap().1;
     sandbox.sh_in(&sandbox.root(), &hint.replace("[ROOT]", sandbox.root().to_str().unwrap()));
     let out = run_list(&sandbox);
     assert_eq!(out.code, 0, "{}", out.stderr);

@@ -435,7 +435,7 @@ fn settings_changed_by_run_block_other_lanes() {
     let _ = land_another(&sandbox, "y");
     assert!(!was_retried(&sandbox, "waits") && sandbox.row("waits")["state"] == "done");
     let shown = sandbox.proq(&["show", "waits"]).ok();
-    let line = "refused: while lane 'x' ran, the agent or someone else changed setting proq.verify.commands; git proq merge waits lands it\n";
+    let line = "refused: while lane 'x' ran, the agent or someone else changed setting proq.verify.commands; to merge it: git proq merge waits\n";
     assert!(shown.contains(line), "{shown}");
     let _ = sandbox.proq(&["merge", "waits"]).ok();
 }
@@ -478,7 +478,7 @@ fn settings_changed_by_run_block_its_own_lane() {
         assert_eq!(sandbox.git(&["rev-parse", "main"]), before, "{name}");
         assert_eq!(sandbox.row(name)["state"], "done");
         let reason = refusals(&sandbox).pop().unwrap();
-        let hint = format!("; git proq merge {name} lands it");
+        let hint = format!("; to merge it: git proq merge {name}");
         assert!(reason.contains(changed_item) && reason.ends_with(&hint), "{reason}");
         let shown = sandbox.proq(&["show", name]).ok();
         let line = shown.lines().find(|line| line.trim_start().starts_with("by itself")).unwrap();

@@ -20,7 +20,7 @@ fn show_gives_reason_and_command_for_unlanded_lane() {
     sandbox.git(&["config", "proq.verify.commands", "test ! -e bad"]);
     let failed =
         spawn_auto_merge(&sandbox, "failed", "echo 1 > one; git add one; git commit -qm one; exit 3");
-    assert_eq!(failed, "no: its run failed; git proq merge failed --force lands it");
+    assert_eq!(failed, "no: its run failed; to merge it anyway: git proq merge --force failed");
     assert_eq!(spawn_auto_merge(&sandbox, "nothing", "true"), "no: it changed nothing");
     let bad = spawn_auto_merge(&sandbox, "bad", "echo 1 > bad");
     assert_eq!(bad, "no: its check failed; retry: git proq merge bad");
@@ -31,11 +31,11 @@ fn show_gives_reason_and_command_for_unlanded_lane() {
     let script = "echo 1 > two; echo > $ROOT/up; sleep 600 & wait";
     let _ = sandbox.proq(&["spawn", "--auto-merge", "-n", "stopped", "--", "sh", "-ec", script]).ok();
     sandbox.read_pipe("up");
-    assert_eq!(auto_merge_line(&sandbox, "stopped"), "lands on main when its run is done");
+    assert_eq!(auto_merge_line(&sandbox, "stopped"), "merged into main when its run is done");
     let _ = sandbox.proq(&["stop", "stopped"]).ok();
     assert_eq!(
         auto_merge_line(&sandbox, "stopped"),
-        "no: its run was stopped; git proq merge stopped --force lands it"
+        "no: its run was stopped; to merge it anyway: git proq merge --force stopped"
     );
     let _ = sandbox.proq(&["discard", "nothing"]).ok();
     assert_eq!(auto_merge_line(&sandbox, "nothing@1"), "no: it was discarded");

@@ -364,7 +364,7 @@ fn names_files_of_broken_or_missing_records() {
     std::fs::write(folder.join("snap.toml"), "format = 1\n").unwrap();
     let text = sandbox.proq(&["snap", "list"]).stderr;
     assert!(
-        text.contains("cannot be read") && text.contains("git stash apply refs/proq/snap/[ID]"),
+        text.contains("cannot read the record") && text.contains("git stash apply refs/proq/snap/[ID]"),
         "{text}"
     );
     std::fs::remove_dir_all(folder).unwrap();

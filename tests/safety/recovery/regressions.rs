@@ -271,7 +271,7 @@ fn recovery_report_omits_refs_that_never_moved() {
     kill_at(&sandbox, "transition.locked", &["merge", "--all"]);
     insta::assert_snapshot!(recover(&sandbox), @r"
     warning: `git proq merge --all` was interrupted (process [PID], started 2026-01-02T03:04:05Z)
-      taken back: its changes
+      undone: its changes
       everything is as it was before; run it again
     ");
 }
