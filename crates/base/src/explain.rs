@@ -94,8 +94,8 @@ pub fn describe_with_causes(e: &dyn std::error::Error) -> String {
     out
 }
 
-/// Formats reasons for the end of a message behind a colon: a single one on the same line, several on lines of
-/// their own, each indented.
+/// Formats reasons for the end of a message behind a colon: a single one on the same line, several on lines
+/// of their own, each indented.
 pub fn list_lines(reasons: &[String]) -> String {
     match reasons {
         [reason] => format!(" {reason}"),
