@@ -1,5 +1,6 @@
 //! Merges of trees in memory, conflict forecasts, picks and patch ids.
 
+mod changed_lines;
 pub mod equivalent_changes;
 pub mod exact_merge;
 pub mod forecast;

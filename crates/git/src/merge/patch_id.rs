@@ -51,7 +51,7 @@ pub(crate) fn inverse_patch_id(repo: &Repo, changes: &[TreeChange]) -> Option<Oi
 
 /// Returns the text of one side of a change; `None` if it is binary, too large or no regular file. A missing
 /// file has no lines.
-fn read_text(repo: &Repo, side: Option<TreeFile>) -> Option<Vec<u8>> {
+pub(super) fn read_text(repo: &Repo, side: Option<TreeFile>) -> Option<Vec<u8>> {
     let Some(side) = side else { return Some(Vec::new()) };
     let bytes = side.is_file().then(|| repo.small_blob(side.blob(), MAX_DIFFED_BYTES)).flatten()?;
     is_text(&bytes).then_some(bytes)
@@ -84,7 +84,7 @@ fn encode_hunks(out: &mut Vec<u8>, old: &[u8], new: &[u8]) {
 }
 
 /// Returns the ranges of removed lines and of the lines added in their place, in order.
-fn hunks(old: &[u8], new: &[u8]) -> Vec<(Range<usize>, Range<usize>)> {
+pub(super) fn hunks(old: &[u8], new: &[u8]) -> Vec<(Range<usize>, Range<usize>)> {
     let input = InternedInput::new(sources::byte_lines(old), sources::byte_lines(new));
     // The histogram algorithm depends on how often lines occur in the entire file, which may differ between
     // the two commits.

@@ -236,6 +236,13 @@ pub struct DiffStat {
 }
 
 impl DiffStat {
+    /// Returns the size of a difference by its files. A file without numbers counts only as a file.
+    #[must_use]
+    pub fn of_files(files: &[FileLineCounts]) -> DiffStat {
+        let sum = |count: fn(&FileLineCounts) -> Option<usize>| files.iter().filter_map(count).sum();
+        DiffStat { files: files.len(), insertions: sum(|f| f.added), deletions: sum(|f| f.removed) }
+    }
+
     /// Returns the sum of two sizes.
     #[must_use]
     pub fn plus(self, other: DiffStat) -> DiffStat {

@@ -21,6 +21,7 @@ use crate::event::reader::recent_events;
 use crate::lane::Project;
 use crate::lane::inspection::landing_checks;
 use crate::lane::inspection::list::LaneView;
+use crate::merge::comparison::forecast::changed_lines::LineCounting;
 use crate::merge::comparison::forecast::compute::{ForecastRequest, forecast_lanes};
 use crate::merge::comparison::forecast::report::Forecast;
 use crate::swarm::batch::folded_batch::{FoldedBatch, ListedBatch};
@@ -89,6 +90,7 @@ impl<'a> AttentionReader<'a> {
                 include_uncommitted: false,
                 time_limit: Some(OVERLAP_TIME_LIMIT),
                 only_lane: Some(view.lane.name.clone()),
+                line_counting: LineCounting::Skip,
             };
             forecast_lanes(self.project, request).ok()
         };

@@ -4,6 +4,7 @@ use proq_store::records::lane::LaneRecord;
 
 use crate::lane::Project;
 use crate::merge::Error;
+use crate::merge::comparison::forecast::changed_lines::LineCounting;
 use crate::merge::comparison::forecast::compute::{ForecastRequest, forecast_lanes};
 use crate::merge::comparison::forecast::report::Forecast;
 use crate::merge::comparison::overlap;
@@ -20,7 +21,13 @@ pub fn read_matrix(
 ) -> Result<Forecast, Error> {
     let all_lanes = project.owned_lanes()?;
     let lanes = if names.is_empty() { all_lanes.clone() } else { find_lanes(project, names)? };
-    let request = ForecastRequest { lanes, include_uncommitted, time_limit: None, only_lane: None };
+    let request = ForecastRequest {
+        lanes,
+        include_uncommitted,
+        time_limit: None,
+        only_lane: None,
+        line_counting: LineCounting::Skip,
+    };
     let forecast = forecast_lanes(project, request)?;
     // The event log serves watchers. A forecast is returned even where the log cannot be written.
     drop(overlap::emit_new_overlaps(project, &all_lanes, &forecast, include_uncommitted, None));

@@ -15,6 +15,7 @@ use crate::lane::Project;
 use crate::lane::inspection::list;
 use crate::lane::inspection::list::LaneView;
 use crate::merge::Error;
+use crate::merge::comparison::forecast::changed_lines::LineCounting;
 use crate::merge::comparison::forecast::compute::{ForecastRequest, forecast_lanes};
 use crate::merge::comparison::forecast::report::{ForecastPair, SkippedLane};
 use crate::merge::types::outcome::CheckStatus;
@@ -121,6 +122,7 @@ pub fn compare_attempts(
         include_uncommitted: false,
         time_limit: None,
         only_lane: None,
+        line_counting: LineCounting::Skip,
     };
     let lane_forecast = forecast_lanes(project, request)?;
     Ok(Comparison { attempts, pairs: lane_forecast.pairs, skipped: lane_forecast.skipped })

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::event::log::{Event, EventName};
 use crate::lane::Project;
 use crate::merge::Error;
+use crate::merge::comparison::forecast::changed_lines::LineCounting;
 use crate::merge::comparison::forecast::compute::{ForecastRequest, forecast_lanes};
 use crate::merge::comparison::forecast::report::{Forecast, ForecastPair, PairResult};
 
@@ -37,6 +38,7 @@ pub fn emit_new_overlaps_of_lane(project: &Project, name: &LaneName) -> Result<(
         include_uncommitted: false,
         time_limit: None,
         only_lane: Some(lane.name.clone()),
+        line_counting: LineCounting::Skip,
     };
     let lane_forecast = forecast_lanes(project, request)?;
     emit_new_overlaps(project, &lanes, &lane_forecast, false, Some(&lane.name))

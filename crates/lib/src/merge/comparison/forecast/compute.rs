@@ -14,9 +14,10 @@ use proq_store::paths::layout::Layout;
 use proq_store::records::lane::LaneRecord;
 
 use super::cache::ForecastCache;
+use super::changed_lines::{LineCounting, count_lines};
 use super::disjoint::find_disjoint;
 use super::lanes::{BaseGroup, ForecastLane, GatheredLanes, TempFiles, gather_lanes};
-use super::report::{Forecast, ForecastPair, PairResult};
+use super::report::{ComparedLane, Forecast, ForecastPair, PairResult};
 use crate::lane::Project;
 use crate::merge::Error;
 
@@ -31,6 +32,8 @@ pub struct ForecastRequest {
     pub time_limit: Option<Duration>,
     /// Name of the one lane to compare with the others; none for all pairs.
     pub only_lane: Option<LaneName>,
+    /// Whether changed lines are counted.
+    pub line_counting: LineCounting,
 }
 
 /// Minimum number of new entries for which a time-limited forecast writes the cache file.
@@ -62,10 +65,17 @@ pub fn forecast_lanes(project: &Project, request: ForecastRequest) -> Result<For
         forecast_by_git(project, &mut pending_pairs, &mut temp_storage, &mut cache)?;
     }
     proq_base::interrupt::require_no_signal().map_err(Error::from)?;
-    cache.save(layout, if deadline.is_none() { 1 } else { MIN_ENTRIES_TO_SAVE });
+    let changes = pending_pairs.iter().filter(|pair| pair.ours.is_none()).filter_map(|pair| {
+        let input = pair.merge_input?;
+        Some((pair.theirs.compared.lane.clone(), [input.base, input.theirs]))
+    });
+    let lines = count_lines(&project.repo, changes.collect(), request.line_counting, &mut cache)?;
+    let min_added = if deadline.is_none() || lines.is_costly { 1 } else { MIN_ENTRIES_TO_SAVE };
+    cache.save(layout, min_added);
     let pairs = pending_pairs.into_iter().map(PendingPair::into_forecast).collect();
     let GatheredLanes { groups, skipped: left_out } = gathered;
-    let lanes = groups.into_iter().flat_map(|g| g.lanes).map(|s| s.compared).collect();
+    let with_lines = |s: ForecastLane| ComparedLane { lines: lines.of_lane(&s.compared.lane), ..s.compared };
+    let lanes = groups.into_iter().flat_map(|g| g.lanes).map(with_lines).collect();
     Ok(Forecast { lanes, skipped: left_out, pairs })
 }
 

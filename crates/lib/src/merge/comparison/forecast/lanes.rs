@@ -81,6 +81,7 @@ pub(crate) fn gather_lanes<'p>(
             tree,
             commits: fork.commit_count(),
             uncommitted: 0,
+            lines: None,
             note: None,
             lane: lane.name,
             base: lane.base,

@@ -2,6 +2,7 @@
 
 use proq_base::lane_name::LaneName;
 use proq_git::merge::forecast::PathConflict;
+use proq_git::status::diff::DiffStat;
 use proq_git::{CommitId, TreeId};
 use serde::Serialize;
 
@@ -56,6 +57,10 @@ pub struct ComparedLane {
     pub commits: usize,
     /// Number of uncommitted paths that the comparison includes.
     pub uncommitted: usize,
+    /// Size of the difference between the common ancestor with the base and the tip; none if it was not
+    /// requested, or not counted in time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lines: Option<DiffStat>,
     /// Reason why uncommitted work was not compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
