@@ -14,6 +14,7 @@ pub mod logs;
 pub mod lookup;
 pub mod matrix;
 pub mod next_steps;
+pub mod pager;
 pub mod queue;
 pub mod repositories;
 pub mod rows;

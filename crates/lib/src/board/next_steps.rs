@@ -82,11 +82,7 @@ fn problem_steps(project: &Project, lane_list: &LaneList) -> Vec<String> {
 /// Returns the steps that go on with lanes, the most useful first.
 fn progress_steps(project: &Project, lane_list: &LaneList) -> Vec<String> {
     let views = &lane_list.views;
-    let is_rival = |v: &LaneView| {
-        v.lane.group.is_some() && views.iter().filter(|other| other.lane.group == v.lane.group).count() > 1
-    };
-    let lands_alone = |v: &&LaneView| !is_rival(v) && v.lane.branch().is_some() && v.lane.batch.is_none();
-    let done: Vec<&LaneView> = intact_lanes(lane_list, LaneState::Done).filter(lands_alone).collect();
+    let done = done_lanes(lane_list);
     let mut out = Vec::new();
     if !done.is_empty() {
         let (count, are) = match done.len() {
@@ -98,7 +94,7 @@ fn progress_steps(project: &Project, lane_list: &LaneList) -> Vec<String> {
             false => format!("{count} {are} done; see what would land: git proq merge --all --dry-run"),
         });
     }
-    let finished_rival = views.iter().find(|v| is_rival(v) && !v.state().is_busy());
+    let finished_rival = views.iter().find(|view| is_rival(views, view) && !view.state().is_busy());
     if let Some(group) = finished_rival.and_then(|v| v.lane.group.as_ref()) {
         out.push(format!("compare the attempts at '{group}': git proq compare {group}"));
     }
@@ -117,6 +113,27 @@ fn progress_steps(project: &Project, lane_list: &LaneList) -> Vec<String> {
         out.push("remove lanes that have landed: git proq cleanup".to_owned());
     }
     out
+}
+
+/// Returns how many lanes `git proq merge --all` is known to land; none if that is not known.
+#[must_use]
+pub fn sure_landing_count(project: &Project, lane_list: &LaneList) -> Option<usize> {
+    let done = done_lanes(lane_list);
+    (!done.is_empty() && is_sure_all_land(project, lane_list, &done)).then_some(done.len())
+}
+
+/// Returns whether a lane is one of two or more attempts at its task.
+fn is_rival(views: &[LaneView], view: &LaneView) -> bool {
+    let group = view.lane.group.as_ref();
+    group.is_some() && views.iter().filter(|other| other.lane.group.as_ref() == group).count() > 1
+}
+
+/// Returns the lanes that are done, land by themselves, and are not attempts of which one is picked.
+fn done_lanes(lane_list: &LaneList) -> Vec<&LaneView> {
+    let lands_alone = |view: &&LaneView| {
+        !is_rival(&lane_list.views, view) && view.lane.branch().is_some() && view.lane.batch.is_none()
+    };
+    intact_lanes(lane_list, LaneState::Done).filter(lands_alone).collect()
 }
 
 /// Returns whether `git proq merge --all` is known to land exactly `lanes`. All their work must be committed,

@@ -62,7 +62,7 @@ impl KnownRepositories {
     /// Lists the lanes of each repository. A repository that cannot be read has the reason in its row, and the
     /// exit code is that of the last such error.
     #[must_use]
-    pub fn list_lanes(&self, request: ListRequest) -> (EverywhereOutput, Exit) {
+    pub fn list_lanes(&self, request: ListRequest<'_>) -> (EverywhereOutput, Exit) {
         let mut exit = Exit::Success;
         let load = |path: &PathBuf| {
             RepositoryRow::load(path, request).unwrap_or_else(|e| {
@@ -76,7 +76,7 @@ impl KnownRepositories {
 
 impl RepositoryRow {
     /// Lists the lanes of the repository with this git folder.
-    fn load(git_dir: &Path, request: ListRequest) -> Result<RepositoryRow, Error> {
+    fn load(git_dir: &Path, request: ListRequest<'_>) -> Result<RepositoryRow, Error> {
         let project = open_repository(git_dir)?;
         let list = to_output(&project, &load_list(&project, request, &mut |_| {})?);
         Ok(RepositoryRow { path: project.repo.command_dir().to_owned(), list: Some(list), error: None })

@@ -79,6 +79,12 @@ pub fn plan(project: &Project, request: &WaitRequest) -> Result<WaitPlan, Error>
 }
 
 impl WaitPlan {
+    /// Returns the names of the lanes, in order.
+    #[must_use]
+    pub fn lane_names(&self) -> Vec<LaneName> {
+        self.0.lanes.iter().map(|lane| lane.name.clone()).collect()
+    }
+
     /// Returns whether there is no lane to wait for.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
+use proq_base::explain::shell_quote;
 use proq_base::regular_file;
 use serde::{Deserialize, Serialize};
 
@@ -111,7 +112,7 @@ fn displayed_command(args: impl Iterator<Item = std::ffi::OsString>) -> String {
         let word: String = word.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
         match !word.is_empty() && word.chars().all(needs_no_quotes) {
             true => out.push_str(&format!(" {word}")),
-            false => out.push_str(&format!(" '{word}'")),
+            false => out.push_str(&format!(" {}", shell_quote(&word))),
         }
     }
     if out.chars().count() > MAX_COMMAND_CHARS {

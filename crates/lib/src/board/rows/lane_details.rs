@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use proq_git::Repo;
+use proq_git::status::diff::FileLineCounts;
 use proq_store::base::record::Record;
 use proq_store::base::run_number::RunNumber;
 use proq_store::paths::layout::Layout;
@@ -74,6 +75,8 @@ pub struct LaneDetails {
     pub landed_by_hand: bool,
     /// Text of the last answer, and the file that holds it.
     pub last_answer: Option<(String, PathBuf)>,
+    /// Files that the lane's commits change, with their lines; none if they cannot be compared.
+    pub changed_files: Option<Vec<FileLineCounts>>,
     /// Folder of the lane's records.
     pub record_dir: PathBuf,
 }
@@ -113,6 +116,7 @@ impl LaneDetails {
             open_resolution: ResolutionRecord::load_if_exists(&Layout::resolution_record_in(&dir))?,
             last_answer: read_only::last_answer_file(&dir, lane)?,
             landed_by_hand: view.map_or(Ok(false), |view| is_landed_by_hand(repo, view))?,
+            changed_files: view.and_then(|view| changed_files(repo, view)),
             record_dir: dir,
         })
     }
@@ -141,6 +145,12 @@ fn is_landed_by_hand(repo: &Repo, view: &LaneView) -> Result<bool, Error> {
     let (Some(tip), None) = (view.tip, &view.lane.landed) else { return Ok(false) };
     let Some(base) = repo.branch_tip(&view.lane.base)? else { return Ok(false) };
     Ok(repo.has_equivalent_changes(base, tip)?)
+}
+
+/// Returns the files that the commits of a lane change since it forked from its base, with their lines.
+fn changed_files(repo: &Repo, view: &LaneView) -> Option<Vec<FileLineCounts>> {
+    let from = repo.tree_of(view.lane.start).ok()?;
+    repo.count_lines_by_file(from, repo.tree_of(view.tip?).ok()?, None)
 }
 
 /// Loads the records of runs 1 to `last_run`, each with its usage so far. Missing records are left out.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use proq_base::lane_name::LaneName;
+use proq_git::status::diff::DiffStat;
 use proq_store::records::lane::AnyLane;
 use proq_store::records::run::RunSummary;
 
@@ -60,6 +61,12 @@ pub struct PartialList<'a> {
 }
 
 impl PartialList<'_> {
+    /// Returns the size of a lane's committed changes; none if it is unknown or still being counted.
+    #[must_use]
+    pub fn changed_lines(&self, lane: &LaneName) -> Option<DiffStat> {
+        self.forecast?.lanes.iter().find(|compared| compared.lane == *lane)?.lines
+    }
+
     /// Returns whether the worktree state of lane `index` is known, or the lane has no worktree.
     #[must_use]
     pub fn is_inspected(&self, index: usize) -> bool {

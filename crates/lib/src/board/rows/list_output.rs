@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use proq_base::lane_name::LaneName;
+use proq_git::status::diff::DiffStat;
 use proq_git::worktrees::broken_worktree::WorktreeDefect;
 use proq_store::base::batch_id::BatchId;
 use proq_store::paths::path_form;
@@ -55,6 +56,9 @@ struct LaneRow {
     /// Number of files with uncommitted changes; `None` if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     uncommitted: Option<usize>,
+    /// Size of the difference between the lane's fork point and its tip; `None` if unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lines: Option<DiffStat>,
     #[serde(skip_serializing_if = "Option::is_none")]
     conflicts: Option<LaneConflicts>,
     /// The usage of all runs of the lane, if requested.
@@ -80,6 +84,8 @@ struct LaneRow {
     attention: Vec<Attention>,
     created: String,
     updated: String,
+    /// Time of the last output of a running agent, or else of the last change of state.
+    active: String,
 }
 
 /// JSON output of a list of lanes.
@@ -131,6 +137,8 @@ fn view_row(lane_list: &LaneList, view: &LaneView) -> LaneRow {
         ahead: view.distance.map(|d| d.ahead),
         behind: view.distance.map(|d| d.behind),
         uncommitted: view.dirty.as_ref().map(|d| d.entries.len()),
+        lines: lane_list.as_partial().changed_lines(&view.lane.name),
+        active: view.active_at.to_string(),
         conflicts: LaneConflicts::from_forecast(lane_list.forecast.as_ref(), &view.lane.name),
         pending_message_count: Some(view.pending_messages).filter(|n| *n > 0),
         task: lane_list.stored.task_loops.get(&view.lane.name).cloned(),
@@ -162,6 +170,7 @@ fn record_row(lane: &AnyLane) -> LaneRow {
         ahead: None,
         behind: None,
         uncommitted: None,
+        lines: None,
         conflicts: None,
         usage: None,
         task: None,
@@ -172,5 +181,6 @@ fn record_row(lane: &AnyLane) -> LaneRow {
         attention: Vec::new(),
         created: lane.created.to_string(),
         updated: lane.state_changed_at.to_string(),
+        active: lane.state_changed_at.to_string(),
     }
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use proq_git::worktrees::worktree::WorktreeList;
 use proq_store::records::lane::{AnyLane, LaneRecord};
+use proq_store::records::lane_state::LaneState;
 
 use super::lane_list::{LaneList, PartialList, StoredInfo};
 use crate::agent::task_loop::loop_status;
@@ -12,6 +13,7 @@ use crate::lane::Project;
 use crate::lane::context::commit_graph;
 use crate::lane::inspection::list::LaneViewProgress;
 use crate::lane::inspection::{attempts, list};
+use crate::merge::comparison::forecast::changed_lines::LineCounting;
 use crate::merge::comparison::forecast::compute;
 use crate::merge::comparison::forecast::compute::ForecastRequest;
 use crate::merge::comparison::forecast::report::Forecast;
@@ -23,22 +25,56 @@ use crate::swarm::landing::batch_landing;
 /// Time limit of the conflict forecast in a list. Conflicts that are unknown by then are left blank.
 const FORECAST_TIME_LIMIT: Duration = Duration::from_millis(150);
 
-/// What a list has beside the present lanes.
+/// Time for counting the changed lines of lanes in a list. Lanes whose lines are not counted by then have none,
+/// until a list with more detail has counted them.
+const LINE_COUNT_TIME: Duration = Duration::from_millis(100);
+
+/// Which lanes a list has, and with how much detail.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct ListRequest {
+pub struct ListRequest<'a> {
     /// Whether removed lanes are listed too.
     pub include_removed: bool,
-    /// Whether the usage of all runs of each lane is summed up.
+    /// Whether the usage of all runs of each lane is summed up, and the lines of every lane are counted.
     pub include_usage: bool,
+    /// Names of lanes or groups; empty for all lanes.
+    pub names: &'a [String],
+    /// Name of the agent of the listed lanes; none for any agent.
+    pub agent: Option<&'a str>,
+    /// States of the listed lanes; empty for all states.
+    pub states: &'a [LaneState],
+}
+
+impl ListRequest<'_> {
+    /// Returns whether a lane or its group has a requested name.
+    fn matches_name(&self, lane: &AnyLane) -> bool {
+        let is_named = |name: &String| lane.name == name.as_str() || lane.group.as_ref() == Some(name);
+        self.names.is_empty() || self.names.iter().any(is_named)
+    }
+
+    /// Returns whether a lane's agent is the requested one.
+    fn matches_agent(&self, lane: &AnyLane) -> bool {
+        self.agent.is_none() || self.agent == lane.agent.as_deref()
+    }
+
+    /// Returns whether a lane is requested, by its record alone.
+    fn matches_record(&self, lane: &AnyLane) -> bool {
+        self.matches_name(lane) && self.matches_agent(lane) && self.matches_state(lane.state())
+    }
+
+    /// Returns whether a lane in this state is listed.
+    fn matches_state(&self, state: LaneState) -> bool {
+        self.states.is_empty() || self.states.contains(&state)
+    }
 }
 
 /// Loads all data of a list. `on_progress` is called repeatedly with what is known so far.
 ///
 /// # Errors
-/// Fails when the lanes' records or git's list of worktrees cannot be read.
+/// Fails when a requested lane does not exist, and when the lanes' records or git's list of worktrees cannot be
+/// read.
 pub fn load_list(
     project: &Project,
-    request: ListRequest,
+    request: ListRequest<'_>,
     on_progress: &mut dyn FnMut(PartialList<'_>),
 ) -> Result<LaneList, Error> {
     let mut lanes = project.all_lanes()?;
@@ -47,7 +83,15 @@ pub fn load_list(
         lanes.iter().filter_map(|lane| lane.clone().into_owned_lane().ok()).collect();
     let unrecorded_worktrees =
         list::unrecorded_worktrees(project, &lane_records, &WorktreeList::read(&project.repo)?)?;
-    let stored = load_stored(project, request, &lanes)?;
+    let all_lanes = lanes.clone();
+    if request.include_removed {
+        lanes.retain(|lane| request.matches_name(lane));
+    } else if !request.names.is_empty() {
+        lanes = attempts::any_lanes_by_name(project, request.names)?;
+    }
+    lanes.retain(|lane| request.matches_agent(lane));
+    let past_lanes = if request.include_removed { project.all_past_lanes() } else { Vec::new() };
+    let stored = load_stored(project, request, &lanes, &past_lanes)?;
     let mut report = |progress: &LaneViewProgress<'_, Option<Forecast>>| {
         on_progress(PartialList {
             views: progress.views,
@@ -63,8 +107,12 @@ pub fn load_list(
         include_uncommitted: false,
         time_limit: Some(FORECAST_TIME_LIMIT),
         only_lane: None,
+        line_counting: match request.include_usage {
+            true => LineCounting::All,
+            false => LineCounting::Within(LINE_COUNT_TIME),
+        },
     };
-    let (views, forecast) = list::lane_views_with_progress(project, lanes, &mut report, || {
+    let (mut views, forecast) = list::lane_views_with_progress(project, lanes, &mut report, || {
         compute::forecast_lanes(project, forecast_request).ok()
     })?;
     if !views.is_empty() {
@@ -73,24 +121,23 @@ pub fn load_list(
     let batches = ListedBatch::list(project);
     let read_lanes = || {
         let past = match request.include_removed {
-            true => stored.past_lanes.clone(),
+            true => past_lanes.clone(),
             false => project.all_past_lanes(),
         };
-        let present = views.iter().map(|view| view.lane.clone());
-        past.into_iter().map(|(_, lane)| lane).chain(present).collect()
+        past.into_iter().map(|(_, lane)| lane).chain(all_lanes.clone()).collect()
     };
-    Ok(LaneList {
-        unlanded_batches: batch_landing::unlanded_among(project, &batches, &read_lanes),
-        batches,
-        views,
-        stored,
-        unrecorded_worktrees,
-        forecast,
-    })
+    let unlanded_batches = batch_landing::unlanded_among(project, &batches, &read_lanes);
+    views.retain(|view| request.matches_state(view.state()));
+    Ok(LaneList { unlanded_batches, batches, views, stored, unrecorded_worktrees, forecast })
 }
 
 /// Loads what the records have beside the lanes themselves.
-fn load_stored(project: &Project, request: ListRequest, lanes: &[AnyLane]) -> Result<StoredInfo, Error> {
+fn load_stored(
+    project: &Project,
+    request: ListRequest<'_>,
+    lanes: &[AnyLane],
+    past_lanes: &[(String, AnyLane)],
+) -> Result<StoredInfo, Error> {
     let layout = project.store.layout();
     let lane_usage = |lane: &AnyLane| {
         Some((lane.name.clone(), cost::summed_lane_usage(&layout.lane(&lane.name), lane.last_run)?))
@@ -102,7 +149,7 @@ fn load_stored(project: &Project, request: ListRequest, lanes: &[AnyLane]) -> Re
     Ok(StoredInfo {
         task_loops: lanes.iter().filter_map(task_progress).collect(),
         usage: request.include_usage.then(|| lanes.iter().filter_map(lane_usage).collect()),
-        past_lanes: if request.include_removed { project.all_past_lanes() } else { Vec::new() },
+        past_lanes: past_lanes.iter().filter(|(_, lane)| request.matches_record(lane)).cloned().collect(),
         preview: main_checkout::preview_status(project)?,
     })
 }

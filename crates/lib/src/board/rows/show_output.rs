@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use proq_base::usage::Cost;
 use proq_git::RepoPath;
+use proq_git::status::diff::DiffStat;
 use proq_git::status::worktree_status::WorktreeStatus;
 use proq_store::paths::path_form;
 use proq_store::records::agent::ReportRecord;
@@ -44,6 +45,9 @@ pub struct ShowOutput {
     /// Commits that the base has and the lane lacks; `None` if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     behind: Option<usize>,
+    /// Size of the difference that the lane's commits make; `None` if unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    diffstat: Option<DiffStat>,
     /// Paths of files with uncommitted changes in the lane's worktree.
     uncommitted: Vec<RepoPath>,
     /// Text of the lane's task.
@@ -116,6 +120,7 @@ impl ShowOutput {
             tip: view.and_then(|v| v.tip).map(|t| t.to_string()),
             ahead: view.and_then(|v| v.distance).map(|d| d.ahead),
             behind: view.and_then(|v| v.distance).map(|d| d.behind),
+            diffstat: details.changed_files.as_deref().map(DiffStat::of_files),
             uncommitted: view.and_then(|v| v.dirty.as_ref()).map(WorktreeStatus::paths).unwrap_or_default(),
             task: details.task_text,
             runs: details.runs,

@@ -5,14 +5,39 @@ use proq_store::records::lane::{AnyLane, LaneRecord};
 use crate::lane::{Error, Project};
 
 /// Returns the sort key that puts the attempts of one group next to each other, in the order of their
-/// numbers. The lanes of a batch come after all others.
+/// numbers. The lanes of a batch come after all others. Numbers in names count as numbers: `lane-2` comes before
+/// `lane-10`.
 pub fn group_sort_key<P>(lane: &LaneRecord<P>) -> (String, bool, usize, String) {
     if let Some(in_batch) = &lane.batch {
         // No lane name begins with `~`, and it sorts after every lane name.
         return (format!("~{}", in_batch.batch), true, in_batch.lane, lane.name.to_string());
     }
     let (name, group) = (lane.name.as_str(), lane.group.as_deref());
-    (group.unwrap_or(name).to_owned(), group.is_some(), name.len(), name.to_owned())
+    (natural_key(group.unwrap_or(name)), group.is_some(), name.len(), name.to_owned())
+}
+
+/// Returns a key by which numbers in names sort by value: each number is padded with zeros to the same length.
+fn natural_key(name: &str) -> String {
+    let mut out = String::new();
+    for part in name.split_inclusive(|c: char| !c.is_ascii_digit()) {
+        let digits = part.trim_end_matches(|c: char| !c.is_ascii_digit());
+        let padded = if digits.is_empty() { String::new() } else { format!("{digits:0>20}") };
+        out.push_str(&padded);
+        out.push_str(&part[digits.len()..]);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_sort_by_their_numbers() {
+        let mut names = ["lane-10", "lane-2", "lane", "lane-2b", "a11", "a2b10", "a2b9", "2"];
+        names.sort_by_key(|name| natural_key(name));
+        assert_eq!(names, ["2", "a2b9", "a2b10", "a11", "lane", "lane-2", "lane-2b", "lane-10"]);
+    }
 }
 
 /// Returns the existing attempts of a group, in the order of their numbers.

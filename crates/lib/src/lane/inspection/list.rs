@@ -13,6 +13,7 @@ use proq_git::status::worktree_status::WorktreeStatus;
 use proq_git::worktrees::broken_worktree::WorktreeDefect;
 use proq_git::worktrees::worktree::WorktreeList;
 use proq_git::{CommitId, Repo};
+use proq_store::base::clock::Moment;
 use proq_store::locks::lock::LockName;
 use proq_store::records::agent::Activity;
 use proq_store::records::lane::{AnyLane, LaneRecord};
@@ -35,6 +36,8 @@ pub struct LaneView {
     /// Word that is shown instead of that of the status, because the branches have moved since or an interactive
     /// agent is idle; none where the status counts.
     pub shown_state: Option<LaneState>,
+    /// Time of the last output of a running agent, or else of the last change of the lane's state.
+    pub active_at: Moment,
     /// Detail of the state, for the user.
     pub detail: Option<String>,
     /// Latest activity of the lane's agent, while it runs.
@@ -230,7 +233,10 @@ fn uninspected_view(project: &Project, lane: AnyLane) -> Result<LaneView, Error>
     let is_running = status.state() == LaneState::Running && detail.as_deref() != Some(RESULT_PENDING_DETAIL);
     let activity = is_running.then(|| records.last_activity()).flatten();
     let broken = crate::lane::context::broken_lane::missing_git_data(&project.repo, &lane).ok().flatten();
+    let log = status.state().is_busy().then(|| project.store.layout().run_log(&lane.name, lane.last_run));
+    let log_time = log.and_then(|path| Moment::from_system_time(path.metadata().ok()?.modified().ok()?));
     Ok(LaneView {
+        active_at: log_time.unwrap_or(lane.state_changed_at).max(lane.state_changed_at),
         lane,
         status,
         shown_state: None,

@@ -173,9 +173,9 @@ impl MergePlan {
     fn try_forecast(&self, project: &Project, reporter: &dyn Reporter) -> Result<MergeOutcome, merge::Error> {
         let _scope = reporter.enter_cancellation();
         let landing = Landing { dry_run: true, ..self.landing.clone() };
-        let on_plan = &|plan: &LandingPlan| reporter.progress(Progress::Landing(plan));
-        let report = land_lanes(project, landing, LandingCallbacks { on_turn: &|_| Ok(()), on_plan })?;
-        Ok(self.outcome(report, true))
+        // The outcome of a forecast contains its plan.
+        let callbacks = LandingCallbacks { on_turn: &|_| Ok(()), on_plan: &|_| {} };
+        Ok(self.outcome(land_lanes(project, landing, callbacks)?, true))
     }
 
     /// Lets the user edit the message of each named lane in an editor, before the lanes land.

@@ -16,7 +16,7 @@ use proq_store::base::atomic::write_unsynced;
 use proq_store::base::batch_id::BatchId;
 use proq_store::base::clock::{Moment, now};
 use proq_store::base::record::Record;
-use proq_store::records::lane::LaneRecord;
+use proq_store::records::lane::AnyLane;
 use proq_store::records::lane_state::LaneState;
 use proq_store::records::run::RunRecord;
 use serde::Serialize;
@@ -368,11 +368,17 @@ fn describe_waiting(
 /// Returns the lanes of a batch in which an agent runs.
 fn active_lanes(project: &Project, batch: &Batch) -> Vec<LaneProgress> {
     let lanes = batch_lanes(project, batch.id()).unwrap_or_default();
-    let mut out = Vec::new();
-    for (_, lane) in lanes.into_iter().filter(|(_, lane)| lane.state().is_claimed()) {
-        let Ok((state, hook_activity)) = effective_state(project, &lane) else { continue };
+    let claimed = lanes.into_iter().filter(|(_, lane)| lane.state().is_claimed());
+    claimed.filter_map(|(_, lane)| LaneProgress::of_running_lane(project, &lane.into_any())).collect()
+}
+
+impl LaneProgress {
+    /// Returns the progress of the run in a lane; none if no agent runs there, or its records cannot be read.
+    #[must_use]
+    pub fn of_running_lane(project: &Project, lane: &AnyLane) -> Option<LaneProgress> {
+        let (state, hook_activity) = effective_state(project, lane).ok()?;
         if !state.is_busy() {
-            continue;
+            return None;
         }
         let layout = project.store.layout();
         let run = RunRecord::load_if_exists(&layout.run_record(&lane.name, lane.last_run)).ok().flatten();
@@ -382,12 +388,10 @@ fn active_lanes(project: &Project, batch: &Batch) -> Vec<LaneProgress> {
         let last_output =
             if is_plain_text { last_line(&layout.run_log(&lane.name, lane.last_run)) } else { None };
         let has_steps = run.as_ref().is_some_and(|run| run.step_run.is_some());
-        let read_task_loop = |lane: &LaneRecord| {
-            read_loop_status(&layout.lane(&lane.name), &lane.clone().into_any()).ok().flatten()
-        };
-        let boxes = Some(&lane).filter(|_| has_steps).and_then(read_task_loop);
+        let task_loop = has_steps.then(|| read_loop_status(&layout.lane(&lane.name), lane));
+        let boxes = task_loop.and_then(|status| status.ok().flatten());
         let live = read_live_summary(&layout.run_live_view(&lane.name, lane.last_run));
-        out.push(LaneProgress {
+        Some(LaneProgress {
             task: lane.batch.as_ref().map_or_else(String::new, |in_batch| in_batch.task.clone()),
             state,
             boxes: boxes.map(|LoopStatus { boxes_ticked: done, boxes_total: of, .. }| BoxProgress {
@@ -398,10 +402,9 @@ fn active_lanes(project: &Project, batch: &Batch) -> Vec<LaneProgress> {
             elapsed: run.map_or(Duration::ZERO, |run| now().duration_since(run.started)),
             cost: live.cost.map(|cost| cost.amount),
             tokens: live.tokens,
-            name: lane.name,
-        });
+            name: lane.name.clone(),
+        })
     }
-    out
 }
 
 /// Returns the last line of a log that is not empty, and reads only the end of the log.

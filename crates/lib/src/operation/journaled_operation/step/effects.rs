@@ -67,7 +67,7 @@ impl SummarizedSteps<'_> {
         let MovedBranch { name, old, new } = moved;
         let old = old?;
         let text = match new {
-            Some(new) => format!("{name} {} -> {}", old.short(), new.short()),
+            Some(new) => format!("{name} moved to {} from {}", new.short(), old.short()),
             None => format!("branch {name} removed"),
         };
         Some(if self.is_managed_branch(name) { Effect::Minor(text) } else { Effect::Clause(text) })
@@ -104,9 +104,9 @@ impl SummarizedSteps<'_> {
 impl Change {
     fn participle(self) -> &'static str {
         match self {
-            Change::Created => "made",
+            Change::Created => "created",
             Change::Removed => "removed",
-            Change::Restored => "back",
+            Change::Restored => "restored",
         }
     }
 }
@@ -160,7 +160,7 @@ mod tests {
             [named(Change::Removed, "a"), named(Change::Created, "b"), named(Change::Created, "c")];
         let [clause, minor] = [Effect::Clause("HEAD moved".into()), Effect::Minor("files moved".into())];
         let all = [minor.clone(), removed, made, clause, also_made];
-        assert_eq!(describe(&all).unwrap(), "HEAD moved; doors b, c made; door a removed");
+        assert_eq!(describe(&all).unwrap(), "HEAD moved; doors b, c created; door a removed");
         assert_eq!(describe(&[minor.clone(), minor]).unwrap(), "files moved");
         assert_eq!(describe(&[]), None);
     }
