@@ -70,7 +70,7 @@ fn message_reaches_same_process_after_its_turn() {
         "{logs}"
     );
     let shown = sandbox.proq(&["show", "x"]).ok();
-    assert!(shown.contains("told more 2 times while it was at work"), "{shown}");
+    assert!(shown.contains("received 2 messages while it ran"), "{shown}");
     let prompt = sandbox.proq(&["show", "x", "--prompt"]).ok();
     assert!(prompt.contains("hold a\nwrite one") && prompt.ends_with("write four\n"), "{prompt}");
     let _ = sandbox.proq(&["send", "x", "write five", "--wait"]).ok();

@@ -128,8 +128,8 @@ fn undeliverable_message_does_not_fail_run() {
     assert_eq!(sandbox.row("x")["state"], "done");
     assert!(!sandbox.repo.join("work").exists(), "it does not land without what was sent");
     let shown = sandbox.proq(&["show", "x"]).ok();
-    assert!(shown.contains("waits      to be told to mine, in the conversation of run 1; "), "{shown}");
-    assert!(shown.contains("by itself  refused: 1 message in"), "{shown}");
+    assert!(shown.contains("queued     for mine, in the conversation of run 1; sent "), "{shown}");
+    assert!(shown.contains("auto-merge refused: 1 message in"), "{shown}");
     sandbox.sh(r#"mv "$ROOT/bin/gone" "$ROOT/bin/mine""#);
     let _ = sandbox.proq(&["send", "x"]).ok();
     sandbox.wait_for_events("merge.landed", "x", 1);

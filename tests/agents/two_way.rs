@@ -103,7 +103,7 @@ fn sends_messages_to_same_process_after_its_turn() {
     let logs = sandbox.proq(&["logs", "x"]).ok();
     assert!(logs.contains("< told more: write-two") && logs.contains("< told more: write-four\n"), "{logs}");
     let shown = sandbox.proq(&["show", "x"]).ok();
-    assert!(shown.contains("told more 2 times while it was at work"), "{shown}");
+    assert!(shown.contains("received 2 messages while it ran"), "{shown}");
     let prompt = sandbox.proq(&["show", "x", "--prompt"]).ok();
     assert!(prompt.contains("hold-a write-one") && prompt.ends_with("write-four\n"), "{prompt}");
     // No agent reads any more: a message starts the next run, in the same session.

@@ -59,9 +59,9 @@ fn triangle_shows_conflicting_lanes() {
     main x pay: src/lib.rs:20
     auth x pay: long.txt:10-12
     gone x kept: old.txt (modify/delete)
-    5 lanes: 1 in conflict with the base, 2 pairs of them with each other
+    5 lanes: 1 conflicts with the base, 2 pairs conflict with each other
     --- stderr
-    left out: idle (it has changed nothing)
+    not compared: idle (it has changed nothing)
     --- code 0
     ");
     insta::assert_snapshot!(sandbox.proq(&["matrix", "docs", "auth"]).to_text(), @r"
@@ -117,7 +117,7 @@ fn many_lanes_are_listed_by_conflict() {
     l00 x l08: same:1
     l00 x l16: same:1
     l08 x l16: same:1
-    17 lanes: 0 in conflict with the base, 3 pairs of them with each other
+    17 lanes: 3 pairs conflict with each other
     --- code 0
     ");
 }
@@ -221,8 +221,7 @@ fn worktree_on_other_branch_is_reported_and_unchanged() {
     sandbox.sh_in(&sandbox.lane_path("docs"), "git switch -q -c other; echo x > docs.md");
     let out = sandbox.proq(&["matrix", "docs", "auth"]);
     assert!(
-        out.stderr
-            .contains("only what is committed in lane 'docs' was compared: its worktree is not on proq/docs"),
+        out.stderr.contains("compared only the commits of lane 'docs': its worktree is not on proq/docs"),
         "{}",
         out.to_text()
     );
@@ -350,7 +349,7 @@ fn lanes_are_grouped_by_base() {
 
     2 lanes, no conflicts
     --- stderr
-    left out: three (its base 'bare' is missing)
+    not compared: three (its base 'bare' is missing)
     --- code 0
     ");
 }
@@ -379,12 +378,12 @@ fn list_shows_conflicts_known_without_git() {
     let sandbox = sandbox_with_lanes();
     // No merge is started here, so `gone` and `kept` stay blank: only git can decide.
     insta::assert_snapshot!(run_without_merges(&sandbox, &["list"]).to_text(), @r"
-    LANE  STATE  AGENT  COMMITS  CHANGES  CONFLICTS      AGE  TITLE
-    auth  idle   -      +1 -1    -        1 lane         0s
-    docs  idle   -      +1 -1    -        -              0s
-    gone  idle   -      +1 -1    -                       0s
-    kept  idle   -      +1 -1    -                       0s
-    pay   idle   -      +1 -1    -        base + 1 lane  0s
+    LANE  STATE  LINES  COMMITS  CHANGES  CONFLICTS     AGENT  UPDATED
+    auth  idle   +3 -3  ↑1 ↓1    -        1 lane        -      0s ago
+    docs  idle   +1     ↑1 ↓1    -        -             -      0s ago
+    gone  idle   -1     ↑1 ↓1    -                      -      0s ago
+    kept  idle   +1     ↑1 ↓1    -                      -      0s ago
+    pay   idle   +3 -2  ↑1 ↓1    -        base, 1 lane  -      0s ago
     --- code 0
     ");
     let row = |name: &str| sandbox.row(name)["conflicts"].clone();

@@ -276,7 +276,7 @@ fn spawn_and_show_list_checks_and_refuse_blank_one() {
     let old: String = text.split_inclusive('\n').filter(|l| !l.starts_with("checks")).collect();
     assert_ne!(old, text);
     std::fs::write(&record, old).unwrap();
-    assert!(!sandbox.proq(&["show", "pay"]).ok().contains("lands if"));
+    assert!(!sandbox.proq(&["show", "pay"]).ok().contains("must pass"));
 }
 
 #[test]

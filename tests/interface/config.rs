@@ -9,7 +9,7 @@ fn lists_settings_from_agent_to_merge() {
     let shown = sandbox.proq(&["config", "list"]).to_text();
     let (first, _) = shown.split_at(shown.find("notify.").unwrap());
     insta::assert_snapshot!(first, @"
-    SETTING                   VALUE                                                                                              WHAT IT DOES
+    SETTING                   VALUE                                                                                              DESCRIPTION
     agent.abort_grace         60                                                                                                 how long git proq stop --wrap-up waits for an agent to finish by itself
     agent.allow                                                                                                                  commands that agents may run without asking, such as 'cargo *'; those of a repository need git proq approve
     agent.autocommit          success                                                                                            when to commit what an agent left uncommitted: after a successful run, always, or never

@@ -55,7 +55,7 @@ fn tour_lands_two_lanes_and_leaves_nothing() {
     );
     assert!(!out.contains("warning"), "{out}");
     for shown in
-        ["landed add-payments on main", "landed add-search on main", "conflict rename-shop with main"]
+        ["landed add-payments on main", "landed add-search on main", "rename-shop conflicts with main"]
     {
         assert!(out.contains(shown), "{shown}\n{out}");
     }

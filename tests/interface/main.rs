@@ -20,6 +20,7 @@ mod mcp;
 mod missing_index;
 mod ownership;
 mod ref_policy;
+mod screens;
 mod shared_repository;
 mod shell_init;
 mod status;

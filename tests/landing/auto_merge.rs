@@ -45,7 +45,7 @@ fn lands_lane_when_its_run_is_done() {
     let log = sandbox.proq(&["logs", "x@1", "--merge"]).ok();
     assert_eq!(log, format!("landed x on main ({commit})\n"));
     let shown = sandbox.proq(&["show", "x@1"]).ok();
-    assert!(shown.contains("by itself  it landed\n"), "{shown}");
+    assert!(shown.contains("auto-merge it landed\n"), "{shown}");
     assert!(shown.contains("git proq logs x@1 --merge --run 1\n"), "{shown}");
     sandbox.assert_healthy();
 }
@@ -66,7 +66,7 @@ fn spawn_announces_auto_merge() {
     --- code 0
     ");
     let shown = sandbox.proq(&["show", "x"]).ok();
-    assert!(shown.contains("by itself  merged into main when its run is done\n"), "{shown}");
+    assert!(shown.contains("auto-merge merged into main when its run is done\n"), "{shown}");
     assert!(sandbox.proq(&["show", "x", "--json"]).json()["auto_merge"] == true);
     insta::assert_snapshot!(sandbox.proq(&["logs", "x", "--merge"]).to_text(), @r"
     --- stderr
@@ -116,7 +116,7 @@ fn refused_lane_lands_after_next_landing() {
         last["message"].as_str().unwrap().strip_prefix("lane 'late' was not merged automatically: ").unwrap();
     assert!(reason.contains("a.txt"), "{reason}");
     let shown = sandbox.proq(&["show", "late"]).ok();
-    let line = format!("by itself  refused: {reason}; tried again after the next landing on main\n");
+    let line = format!("auto-merge refused: {reason}; tried again after the next landing on main\n");
     assert!(shown.contains(&line), "{shown}");
     assert!(sandbox.proq(&["logs", "late", "--merge"]).ok().contains(reason));
     // Neither a landing on another base nor a dry run triggers the retry.
@@ -232,7 +232,7 @@ fn conflict_resolver_defaults_to_lanes_own_agent() {
     // A plain command is not an agent, and an empty setting disables conflict agents.
     for (settings, agent) in [(&[][..], &["--", "able"][..]), (&[""], &["able", "Do it"])] {
         let (sandbox, out) = run(settings, agent);
-        assert!(out.clone().fails(3).contains("conflict x with main"), "{}", out.to_text());
+        assert!(out.clone().fails(3).contains("x conflicts with main"), "{}", out.to_text());
         assert_eq!(
             (&sandbox.row("x")["state"], sandbox.read("a.txt").as_str()),
             (&"conflict".into(), "main\n")
@@ -365,7 +365,7 @@ fn commit_after_run_blocks_auto_merge() {
     assert_eq!((refusals(&sandbox).len(), refusals(&sandbox)[1].as_str()), (2, reason));
     assert_eq!((has_file(&sandbox, "half"), &sandbox.row("moved-on")["state"]), (false, &"done".into()));
     let shown = sandbox.proq(&["show", "moved-on"]).ok();
-    let line = "by itself  refused: its branch has moved since its run ended; to merge it: git proq merge moved-on\n";
+    let line = "auto-merge refused: its branch has moved since its run ended; to merge it: git proq merge moved-on\n";
     assert!(shown.contains(line), "{shown}");
     let _ = sandbox.proq(&["merge", "moved-on"]).ok();
     assert_eq!((has_file(&sandbox, "half"), sandbox.read("a.txt").as_str()), (true, "lane\n"));
@@ -386,7 +386,7 @@ fn commit_during_auto_merge_blocks_it() {
     sandbox.wait_for_events("merge.refused", "x", 1);
     assert!(!has_file(&sandbox, "one") && !has_file(&sandbox, "half"));
     let shown = sandbox.proq(&["show", "x"]).ok();
-    assert!(shown.contains("by itself  refused: its branch has moved since its run ended; "), "{shown}");
+    assert!(shown.contains("auto-merge refused: its branch has moved since its run ended; "), "{shown}");
 }
 
 #[test]
@@ -481,7 +481,7 @@ fn settings_changed_by_run_block_its_own_lane() {
         let hint = format!("; to merge it: git proq merge {name}");
         assert!(reason.contains(changed_item) && reason.ends_with(&hint), "{reason}");
         let shown = sandbox.proq(&["show", name]).ok();
-        let line = shown.lines().find(|line| line.trim_start().starts_with("by itself")).unwrap();
+        let line = shown.lines().find(|line| line.trim_start().starts_with("auto-merge")).unwrap();
         assert!(line.contains(changed_item) && !line.contains("tried again"), "{line}");
         sandbox.sh("git config proq.verify.commands 'test ! -e bad'; git config --unset-all include.path || :; rm -f .git/hooks/post-merge");
     }

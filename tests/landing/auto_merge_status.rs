@@ -10,7 +10,7 @@ fn spawn_auto_merge(sandbox: &Sandbox, name: &str, script: &str) -> String {
 
 fn auto_merge_line(sandbox: &Sandbox, name: &str) -> String {
     let all = sandbox.proq(&["show", name]).ok();
-    let line = all.lines().find_map(|line| line.strip_prefix("by itself"));
+    let line = all.lines().find_map(|line| line.strip_prefix("auto-merge"));
     line.unwrap_or_default().trim().to_owned()
 }
 

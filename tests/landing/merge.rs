@@ -99,10 +99,10 @@ fn all_lands_finished_lanes_and_lists_left_out_ones() {
     landed one on main ([COMMIT])
     landed two on main ([COMMIT])
     --- stderr
-    left out bad: it failed: exit code 9; to merge it anyway: git proq merge --force bad
-    left out bare: it has no commits yet
-    left out busy: its agent is running
-    left out nothing: it changed nothing
+    skipped bad: it failed: exit code 9; to merge it anyway: git proq merge --force bad
+    skipped bare: it has no commits yet
+    skipped busy: its agent is running
+    skipped nothing: it changed nothing
     --- code 0
     ");
     let named = sandbox.proq(&["merge", "busy", "bad", "nothing", "bare"]);
@@ -190,9 +190,9 @@ fn dry_run_writes_nothing() {
     insta::assert_snapshot!(out.to_text(), @r"
     would land one on main
     would land two on main
-    would conflict clash with main in 1 file; main was not touched
+    clash would conflict with main in 1 file
         a.txt
-    2 files changed, 2 insertions(+)
+    2 of 3 lanes would land: 2 files changed, 2 insertions(+)
     --- code 3
     ");
     let after = repository_state(&sandbox);
@@ -322,11 +322,11 @@ fn captures_the_conflict_and_lands_the_other_lanes() {
     let landed = sandbox.git(&["rev-parse", "--short=8", "main"]);
     insta::assert_snapshot!(out.to_text().replace(&landed, "[COMMIT]"), @r"
     landed good on main ([COMMIT])
-    conflict clash with main in 2 files; main was not touched
+    clash conflicts with main in 2 files
         a.txt
         both.txt
     --- stderr
-    hint: resolve it: git proq resolve clash   see how it stands: git proq show clash
+    hint: resolve the conflict: git proq resolve clash
     --- code 3
     ");
     let conflict_parents = sandbox.git(&["log", "-1", "--format=%P", "refs/proq/conflict/clash"]);

@@ -39,7 +39,8 @@ fn assert_forecast_matches(sandbox: &Sandbox, args: &[&str]) {
     let landing = forecast(&["--json"]).json();
     let (size, total) = diffstat(sandbox, &before, "main");
     let tree = sandbox.git(&["rev-parse", "main^{tree}"]);
-    assert_eq!(text.lines().last(), Some(size.as_str()), "{args:?}");
+    let last_line = text.lines().last().unwrap_or_default();
+    assert_eq!(last_line.rsplit("would land: ").next(), Some(size.as_str()), "{args:?}");
     let method = landing["lanes"][0]["method"].clone();
     let base = json!({ "onto": "main", "method": method, "tree": tree, "diffstat": total, "checks": [] });
     assert_eq!((&plan["bases"], &plan["diffstat"]), (&json!([base]), &total), "{args:?}");

@@ -7,12 +7,7 @@ use proq_test_kit::Sandbox;
 fn start_busy_lane(sandbox: &Sandbox, name: &str, more: &str) -> String {
     let up = format!("up-{name}");
     sandbox.pipe(&up);
-    sandbox.start_lane(
-        name,
-        &format!(
-            "echo 1 > {name}.txt; git add -A; git commit -qm work; {more} echo $$ > \"$ROOT/{up}\"; sleep 600 & wait"
-        ),
-    );
+    sandbox.start_lane(name, &format!("echo 1 > {name}.txt; git add -A; git commit -qm work; {more} echo $$ > \"$ROOT/{up}\"; sleep 600 & wait"));
     sandbox.read_pipe(&up).trim().to_owned()
 }
 
@@ -71,7 +66,7 @@ fn lane_stopped_earlier_lands_only_by_name() {
     insta::assert_snapshot!(out.to_text(), @r"
     nothing to land
     --- stderr
-    left out x: it was stopped; to merge it anyway: git proq merge --force x
+    skipped x: it was stopped; to merge it anyway: git proq merge --force x
     --- code 0
     ");
     assert!(!has_landed(&sandbox, "x.txt"));
@@ -107,7 +102,7 @@ fn dry_run_lists_agents_to_stop_and_stops_none() {
     would stop the agent of x
     would land done on main
     would land x on main
-    2 files changed, 2 insertions(+)
+    2 of 2 lanes would land: 2 files changed, 2 insertions(+)
     --- code 0
     ");
     let json = sandbox.proq(&["merge", "x", "--stop", "--dry-run", "--json"]).json();

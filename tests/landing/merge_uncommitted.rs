@@ -30,7 +30,7 @@ fn dry_run_includes_work_committed_first() {
     sandbox.write("left.txt", "mine\n");
     sandbox.commit_all("mine");
     let text = sandbox.proq(&["merge", "b", "--dry-run"]).fails(3);
-    assert!(text.starts_with("would conflict b with main") || text.contains("left.txt"), "{text}");
+    assert!(text.starts_with("b would conflict with main") || text.contains("left.txt"), "{text}");
     assert_eq!(sandbox.git_in(&lane, &["status", "--short"]), "?? left.txt");
     // The dry run of a lane with commits includes uncommitted files too.
     sandbox.git(&["reset", "-q", "--hard", "HEAD~1"]);

@@ -161,7 +161,7 @@ fn queue_lists_waiting_landings() {
         .fold(table, |table, landing| table.replace(&format!("{:<7}", landing.pid()), "[PID]  "));
     insta::assert_snapshot!(table, @r"
     #  STATE    LANDS              PROCESS  SINCE  COMMAND
-    1  landing  one                [PID]    03:04  git proq merge one --verify 'timeout 60 sh -c 'echo here > $ROOT/here'; timeout 60 cat $ROOT/go > /dev/null'
+    1  landing  one                [PID]    03:04  git proq merge one --verify 'timeout 60 sh -c '\''echo here > $ROOT/here'\''; timeout 60 cat $ROOT/go > /dev/null'
     2  waiting  all lanes on main  [PID]    03:04  git proq merge --all --onto main
     3  waiting  three, two         [PID]    03:04  git proq merge three proq/two
     ");

@@ -214,7 +214,7 @@ fn list_groups_attempts_and_shows_title_once() {
     let shown: Vec<(&str, &str)> = out
         .lines()
         .skip(1)
-        .map(|line| (line.split(' ').next().unwrap(), line.rsplit("0s").next().unwrap().trim()))
+        .map(|line| (line.split(' ').next().unwrap(), line.rsplit("0s ago").next().unwrap().trim()))
         .collect();
     let names: Vec<&str> = shown.iter().map(|(name, _)| *name).collect();
     assert_eq!(
@@ -256,8 +256,8 @@ fn merge_all_leaves_out_rival_attempts() {
     insta::assert_snapshot!(out.to_text(), @r"
     landed other on main (58583d98)
     --- stderr
-    left out pay-1: it is one of 2 attempts; to merge it: git proq pick pay-1
-    left out pay-2: it is one of 2 attempts; to merge it: git proq pick pay-2
+    skipped pay-1: it is one of 2 attempts; to merge it: git proq pick pay-1
+    skipped pay-2: it is one of 2 attempts; to merge it: git proq pick pay-2
     --- code 0
     ");
     // The last attempt left needs no choice.

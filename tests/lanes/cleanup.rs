@@ -51,8 +51,8 @@ fn removes_only_landed_lanes_by_default() {
     ");
     let _ = sandbox.proq(&["cleanup", "--force", "done"]).ok();
     insta::assert_snapshot!(sandbox.proq(&["list"]).to_text(), @r"
-    LANE  STATE   AGENT    COMMITS  CHANGES  AGE  TITLE
-    half  failed  command  +0 -2    1 file   0s   sh -c echo 3 > half; exit 1
+    LANE  STATE   COMMITS  CHANGES  AGENT    UPDATED  TITLE
+    half  failed  ↓2       1 file   command  0s ago   sh -c echo 3 > half; exit 1
     --- code 0
     ");
 }
@@ -153,8 +153,8 @@ fn removes_lanes_missing_folder_or_branch() {
     --- code 0
     ");
     insta::assert_snapshot!(sandbox.proq(&["list"]).to_text(), @r"
-    LANE  STATE  AGENT  COMMITS  CHANGES      AGE  TITLE
-    work  idle   -      +1       no worktree  0s
+    LANE  STATE  LINES  COMMITS  CHANGES      CONFLICTS  AGENT  UPDATED
+    work  idle   0      ↑1       no worktree  -          -      0s ago
     --- stderr
     warning: lane 'work' no longer has a worktree: git worktree add -f '[ROOT]/repo/.proq-worktrees/work' proq/work
     --- code 0

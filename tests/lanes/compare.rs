@@ -95,7 +95,7 @@ fn shows_bases_of_attempts_when_they_differ() {
     from         3f557132 main  7f85e07d dev
     commits      1              1
     files        2              1
-    lines        +2 -1          +1 -0
+    lines        +2 -1          +1
     only here    2 files        1 file
     merges       cleanly        cleanly
     with others  -              -

@@ -56,12 +56,12 @@ fn empty_list_suggests_next_step() {
 fn shows_every_lane_with_its_state() {
     let sandbox = sandbox_with_many_states();
     insta::assert_snapshot!(sandbox.proq(&["list"]).to_text(), @r"
-    LANE                STATE      AGENT    COMMITS  CHANGES  AGE  TITLE
-    bad                 failed     command  +0 -1    1 file   0s   sh -c echo half > half; exit 1
-    fresh               idle       -        +0 -1    -        0s
-    good                done       command  +1 -1    -        0s   sh -ec echo 1 > one
-    implement-payments  done       robot    +1 -1    -        0s   Implement payments
-    same                no-change  command  +0 -1    -        0s   sh -ec true
+    LANE                STATE      LINES  COMMITS  CHANGES  CONFLICTS  AGENT    UPDATED  TITLE
+    bad                 failed            ↓1       1 file              command  0s ago   sh -c echo half > half; exit 1
+    fresh               idle              ↓1       -                   -        0s ago
+    good                done       +1     ↑1 ↓1    -        -          command  0s ago   sh -ec echo 1 > one
+    implement-payments  done       +1     ↑1 ↓1    -        -          robot    0s ago
+    same                no-change         ↓1       -                   command  0s ago   sh -ec true
     --- code 0
     ");
     insta::assert_snapshot!(sandbox.proq(&["ls", "--all"]).to_text(), @r"
@@ -232,6 +232,7 @@ fn json_has_every_field() {
     {
       "lanes": [
         {
+          "active": "2026-01-02T03:04:05Z",
           "agent": "command",
           "ahead": 0,
           "attention": [
@@ -274,8 +275,8 @@ fn marks_previewed_lane() {
     sandbox.write("mine", "");
     let _ = sandbox.proq(&["preview", "x"]).ok();
     insta::assert_snapshot!(sandbox.proq(&["list"]).to_text(), @r"
-    LANE  STATE  AGENT    COMMITS  CHANGES  AGE  TITLE
-    x*    done   command  +1       -        0s   sh -ec echo 1 > one
+    LANE  STATE  LINES  COMMITS  CHANGES  CONFLICTS  AGENT    UPDATED  TITLE
+    x*    done   +1     ↑1       -        -          command  0s ago   sh -ec echo 1 > one
     --- stderr
     the main checkout shows 'x'; your own changes wait: git proq preview --back
     --- code 0
@@ -301,9 +302,9 @@ fn shows_missing_worktree_or_branch() {
     sandbox.git_in(&sandbox.lane_path("branch"), &["switch", "-q", "--detach"]);
     sandbox.git(&["branch", "-q", "-D", "proq/branch"]);
     insta::assert_snapshot!(sandbox.proq(&["list"]).to_text(), @r"
-    LANE    STATE  AGENT  COMMITS  CHANGES      AGE  TITLE
-    branch  idle   -      ?        no branch    0s
-    folder  idle   -      -        no worktree  0s
+    LANE    STATE  COMMITS  CHANGES      AGENT  UPDATED
+    branch  idle   ?        no branch    -      0s ago
+    folder  idle   -        no worktree  -      0s ago
     --- stderr
     warning: lane 'branch' no longer has a branch: git proq cleanup branch
     warning: lane 'folder' no longer has a worktree: git proq cleanup folder
@@ -337,8 +338,8 @@ fn unreadable_records_do_not_hide_other_lanes() {
     std::fs::write(record("newer"), &newer).unwrap();
     std::fs::write(record("broken"), "format = 1\nname = ").unwrap();
     insta::assert_snapshot!(sandbox.proq(&["list"]).to_text(), @r"
-    LANE  STATE  AGENT  COMMITS  CHANGES  AGE  TITLE
-    good  idle   -      -        -        0s
+    LANE  STATE  COMMITS  CHANGES  AGENT  UPDATED
+    good  idle   -        -        -      0s ago
     --- stderr
     warning: lane 'broken': cannot read the record [ROOT]/repo/.git/proq/lanes/broken/lane.toml
     warning: lane 'newer': cannot read the record [ROOT]/repo/.git/proq/lanes/newer/lane.toml: it has format 99, and this git-proq reads up to 1
@@ -386,13 +387,13 @@ fn everywhere_lists_existing_repositories_with_lanes() {
     let far = create_repository_with_lane(&sandbox, "far");
     insta::assert_snapshot!(list(&[]).to_text(), @r"
     [ROOT]/repo
-    LANE   STATE  AGENT  COMMITS  CHANGES  AGE  TITLE
-    near   idle   -      -        -        0s
-    near2  idle   -      -        -        0s
+    LANE   STATE  COMMITS  CHANGES  AGENT  UPDATED
+    near   idle   -        -        -      0s ago
+    near2  idle   -        -        -      0s ago
 
     [ROOT]/far
-    LANE  STATE  AGENT  COMMITS  CHANGES  AGE  TITLE
-    far   idle   -      -        -        0s
+    LANE  STATE  COMMITS  CHANGES  AGENT  UPDATED
+    far   idle   -        -        -      0s ago
     --- code 0
     ");
     let answer = list(&["--json"]).json();
@@ -456,7 +457,8 @@ fn slow_list_output(term: &str, sign: &str) -> String {
         root.display()
     ));
     let mut command = sandbox.command("python3", &sandbox.repo);
-    command.args(["-c", PTY_SCRIPT, "git-proq", "list"]).env("TERM", term).stdout(Stdio::piped());
+    command.args(["-c", PTY_SCRIPT, "git-proq", "list"]).env("TERM", term).env("COLUMNS", "120");
+    command.stdout(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let mut out = child.stdout.take().unwrap();
     let (mut shown, mut chunk, mut released) = (Vec::new(), [0; 4096], false);
@@ -493,6 +495,6 @@ fn terminal_shows_known_columns_first() {
 #[test]
 fn dumb_terminal_gets_list_once() {
     let shown = slow_list_output("dumb", "");
-    assert!(shown.starts_with("LANE") && shown.lines().count() == 3, "{shown:?}");
+    assert!(shown.starts_with("LANE") && shown.ends_with("\n2 lanes: 2 done\n"), "{shown:?}");
     assert!(!shown.contains(['…', '\u{1b}']), "{shown:?}");
 }

@@ -17,15 +17,19 @@ fn shows_state_run_and_task_of_lane() {
     state      failed (exit code 3)
     branch     proq/x at 7221e34b "Add one", 1 ahead, 0 behind
     base       main, from 7f85e07d
-    worktree   [ROOT]/repo/.proq-worktrees/x
+    worktree   .proq-worktrees/x
     changes    1 file uncommitted
                two
+    commits    1 file changed, 1 insertion(+)
+               +1  one
     run 1      robot: failed, exit code 3, 0s
-    log        [ROOT]/repo/.git/proq/lanes/x/runs/1.log
+    log        .git/proq/lanes/x/runs/1.log
 
     # Do one
 
     and two
+    --- stderr
+    hint: exit code 3: git proq show x
     --- code 0
     "#);
     assert_eq!(sandbox.proq(&["show", "proq/x"]).to_text(), sandbox.proq(&["show", "x"]).to_text());
@@ -40,7 +44,7 @@ fn shows_lane_without_run_or_worktree() {
     state      idle
     branch     proq/x at 7f85e07d "first", 0 ahead, 0 behind
     base       main, from 7f85e07d
-    worktree   [ROOT]/repo/.proq-worktrees/x
+    worktree   .proq-worktrees/x
     --- code 0
     "#);
     std::fs::remove_dir_all(sandbox.lane_path("x")).unwrap();
@@ -69,11 +73,15 @@ fn shows_what_lane_conflicts_with() {
     state      conflict (with main in a.txt)
     branch     proq/x at 6f5fa48c "sh -ec echo lane > a.txt", 1 ahead, 1 behind
     base       main, from 7f85e07d
-    worktree   [ROOT]/repo/.proq-worktrees/x
+    worktree   .proq-worktrees/x
+    commits    1 file changed, 1 insertion(+), 1 deletion(-)
+               +1 -1  a.txt
     run 1      command: done, exit code 0, 0s
-    log        [ROOT]/repo/.git/proq/lanes/x/runs/1.log
+    log        .git/proq/lanes/x/runs/1.log
     conflict   with main in 1 file
                CONFLICT (content): Merge conflict in a.txt
+    --- stderr
+    hint: conflict with main in a.txt: git proq resolve x
     --- code 0
     "#);
     let out = sandbox.proq(&["show", "x", "--json"]).json();
@@ -94,7 +102,7 @@ fn shows_removed_lane_from_its_record() {
     branch     proq/x
     base       main, from 7f85e07d
     run 1      command: done, exit code 0, 0s
-    log        [ROOT]/repo/.git/proq/history/x@2/runs/1.log
+    log        .git/proq/history/x@2/runs/1.log
     --- code 0
     ");
     insta::assert_snapshot!(sandbox.proq(&["show", "x@3"]).to_text(), @r"

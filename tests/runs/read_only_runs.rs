@@ -29,7 +29,7 @@ fn answer_is_printed_and_saved_without_changes() {
     title      where is the tax?
     state      done
     mode       answer: it only looks, there is nothing to land
-    looks at   main (7f85e07d)
+    reads      main (7f85e07d)
     in         [ROOT]/repo
     run 1      claude: done, exit code 0, 0s
 

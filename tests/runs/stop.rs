@@ -119,7 +119,7 @@ fn orphaned_lane_is_refused_until_stopped() {
     insta::assert_snapshot!(sandbox.proq(&["merge", "--all"]).to_text(), @r"
     nothing to land
     --- stderr
-    left out x: its agent is running without a supervisor; stop it: git proq stop x
+    skipped x: its agent is running without a supervisor; stop it: git proq stop x
     --- code 0
     ");
     insta::assert_snapshot!(sandbox.proq(&["cleanup", "x"]).to_text(), @r"

@@ -160,7 +160,7 @@ fn creates_lanes_of_one_wave_in_one_operation() {
     let log = sandbox.proq(&["op", "log", "--json"]).json();
     let spawns: Vec<_> =
         log["operations"].as_array().unwrap().iter().filter(|op| op["kind"] == "spawn").collect();
-    assert_eq!((spawns.len(), &spawns[0]["did"]), (1, &"lanes a-1, b, c, d made".into()));
+    assert_eq!((spawns.len(), &spawns[0]["did"]), (1, &"lanes a-1, b, c, d created".into()));
 }
 
 #[test]

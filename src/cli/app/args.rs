@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand};
 
 use super::internal;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
+use crate::cli::terminal::ui::ColorChoice;
 use crate::cli::{inspect, land, lanes, plans, safety, set_up};
 
 /// Run several coding agents on one git repository at once, without losing work.
@@ -44,6 +45,19 @@ pub(crate) struct CommonArgs {
     #[arg(long, short, global = true, hide_short_help = true, conflicts_with = "quiet",
           action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
+    /// When to color the output: always, auto, or never
+    #[arg(
+        long,
+        global = true,
+        hide_short_help = true,
+        value_name = "WHEN",
+        value_enum,
+        hide_possible_values = true
+    )]
+    pub(crate) color: Option<ColorChoice>,
+    /// Print long results without a pager
+    #[arg(long, global = true, hide_short_help = true)]
+    pub(crate) no_pager: bool,
     /// Skip git-proq hooks and notifications
     #[arg(long, global = true, hide_short_help = true)]
     pub(crate) no_hooks: bool,

@@ -18,7 +18,7 @@ use crate::cli::invocation::failure::Failure;
 use crate::cli::invocation::program_path::current_program_path;
 use crate::cli::invocation::usage_error::UsageError;
 use crate::cli::terminal::ui::Ui;
-use crate::cli::terminal::{trace_output, ui};
+use crate::cli::terminal::{page, trace_output, ui};
 
 /// Runs the program and returns its exit code.
 pub(crate) fn main() -> ExitCode {
@@ -42,7 +42,13 @@ pub(crate) fn main() -> ExitCode {
         }
     };
     proq_lib::event::program_info::set_program_info(current_program_path(), cli.common.no_hooks);
-    let CommonArgs { json, quiet, verbose, .. } = cli.common;
+    let CommonArgs { json, quiet, verbose, color, no_pager, .. } = cli.common;
+    if let Some(choice) = color {
+        ui::apply_color_option(choice);
+    }
+    if no_pager || json {
+        page::disable();
+    }
     let ui = Ui { json, quiet, verbose: verbose > 0 };
     trace_output::start_if_requested(ui, verbose);
     let span = Span::begin(SpanKind::Command, &command_name);
@@ -51,6 +57,7 @@ pub(crate) fn main() -> ExitCode {
         Err(failure) => failure::print_failure(&failure, ui.json),
     };
     drop(span);
+    ui::end_page(&std::env::current_dir().unwrap_or_default());
     ExitCode::from(exit.code())
 }
 

@@ -8,7 +8,7 @@ use proq_lib::merge::comparison::forecast::report::{ForecastPair, PairResult as 
 use proq_lib::merge::types::outcome::CheckStatus;
 use proq_lib::types::FileLineCounts;
 
-use crate::cli::terminal::table::output_width;
+use crate::cli::terminal::table::{DEFAULT_WIDTH, output_width};
 use crate::cli::terminal::{ui, usage};
 
 /// Minimum width, in terminal columns, to which attempts' columns are narrowed so that all attempts fit into
@@ -45,7 +45,10 @@ pub(crate) fn render_tables(comparison: &Comparison) -> Vec<String> {
         comparison.attempts.iter().map(|attempt| attempt_cells(comparison, attempt)).collect();
     let natural_width =
         all_cells.iter().flatten().map(|cell| measure_text_width(cell)).max().unwrap_or(0).max(1);
-    let available_width = output_width().saturating_sub(label_width).max(COLUMN_GAP + MIN_COLUMN_WIDTH);
+    let available_width = output_width()
+        .unwrap_or(DEFAULT_WIDTH)
+        .saturating_sub(label_width)
+        .max(COLUMN_GAP + MIN_COLUMN_WIDTH);
     // As many as fit at their full width; narrower columns if all attempts then fit into one table.
     let full_width_count = (available_width / (natural_width + COLUMN_GAP)).max(1);
     let narrow_count = available_width / (MIN_COLUMN_WIDTH.min(natural_width) + COLUMN_GAP);
@@ -122,7 +125,7 @@ fn changed_lines_cell(_: &Comparison, attempt: &AttemptSummary) -> String {
     };
     match (sum_of(|file| file.added), sum_of(|file| file.removed)) {
         (0, 0) => "-".to_owned(),
-        (added, removed) => format!("+{added} -{removed}"),
+        (added, removed) => ui::changed_lines(added, removed),
     }
 }
 
@@ -182,7 +185,9 @@ fn run_time_cell(_: &Comparison, attempt: &AttemptSummary) -> String {
 
 /// Formats the tokens of an attempt's runs. Cached input tokens count too, though they cost less.
 fn tokens_cell(_: &Comparison, attempt: &AttemptSummary) -> String {
-    let text = |tokens: Tokens| format!("{} in, {} out", tokens.total_input(), tokens.output);
+    let text = |tokens: Tokens| {
+        format!("{} in, {} out", ui::short_count(tokens.total_input()), ui::short_count(tokens.output))
+    };
     attempt.costs.tokens.map(text).unwrap_or_default()
 }
 

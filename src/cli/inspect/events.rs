@@ -9,6 +9,8 @@ use proq_lib::watch::watcher::Watch;
 use serde::Serialize;
 
 use crate::cli::invocation::context::{CommandContext, CommandResult};
+use crate::cli::terminal::page;
+use crate::cli::terminal::table::output_width;
 
 /// Show events: lanes created, agents finished, merges
 ///
@@ -75,6 +77,9 @@ pub(crate) fn run(context: &CommandContext, args: &Events) -> CommandResult {
         let since = if reader.last_number() == 0 { "yet" } else { "since" };
         context.ui.status(format!("nothing has happened {since}"));
     }
+    if watch.is_none() {
+        page::begin();
+    }
     print_events(context, &events);
     let Some(mut watch) = watch else { return Ok(Exit::Success) };
     loop {
@@ -92,7 +97,11 @@ fn print_events(context: &CommandContext, events: &[Event]) {
         if context.ui.json {
             context.ui.print_json_line(event);
         } else {
-            context.ui.print_line(format!("{} {:>4}  {}", event.at, event.n, event.message));
+            let at = match output_width() {
+                Some(_) => event.at.to_local_text(),
+                None => event.at.to_string(),
+            };
+            context.ui.print_wrapped(&format!("{at} {:>4}  {}", event.n, event.message));
         }
     }
 }

@@ -6,17 +6,17 @@ use proq_base::explain::Exit;
 use proq_lib::board::repositories::{KnownRepositories, open_repository};
 use proq_lib::board::rows::load_list::{ListRequest, load_list};
 
-use super::lane_list::table::render_table;
+use super::lane_list::table::render_list;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::failure;
 use crate::cli::invocation::failure::Failure;
+use crate::cli::terminal::table::output_width;
 
-pub(crate) fn run(context: &CommandContext, all: bool) -> CommandResult {
+pub(crate) fn run(context: &CommandContext, request: ListRequest<'_>) -> CommandResult {
     let known = KnownRepositories::load()?;
     if let Some(e) = &known.prune_error {
         context.ui.warn(format!("the list of repositories was not written: {e}"));
     }
-    let request = ListRequest { include_removed: all, include_usage: false };
     if context.ui.json {
         let (output, exit) = known.list_lanes(request);
         context.ui.print_json(output);
@@ -41,13 +41,17 @@ pub(crate) fn run(context: &CommandContext, all: bool) -> CommandResult {
 fn print_repository(
     context: &CommandContext,
     git_dir: &Path,
-    request: ListRequest,
+    request: ListRequest<'_>,
     gap: &str,
 ) -> Result<(), Failure> {
     let project = open_repository(git_dir)?;
     let lane_list = load_list(&project, request, &mut |_| {})?;
     context.ui.print_line(format!("{gap}{}", console::style(project.repo.command_dir().display()).bold()));
     let is_empty = lane_list.views.is_empty() && lane_list.stored.past_lanes.is_empty();
-    context.ui.print_line(if is_empty { "no lanes".to_owned() } else { render_table(&lane_list) });
+    context.ui.print_line(if is_empty {
+        "no lanes".to_owned()
+    } else {
+        render_list(&lane_list.as_partial(), output_width()).into_text()
+    });
     Ok(())
 }

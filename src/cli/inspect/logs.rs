@@ -18,6 +18,7 @@ use crate::cli::invocation::failure::Failure;
 use crate::cli::invocation::usage_error::UsageError;
 use crate::cli::runs::log_view::LogView;
 use crate::cli::runs::run_end;
+use crate::cli::terminal::page;
 
 /// Show a lane's agent output
 ///
@@ -138,6 +139,7 @@ fn hint_at_error_log(context: &CommandContext, lane: &str, log: &RunLog) {
 
 /// Prints a file of any length through `view`. Returns whether there was any output.
 fn print_whole_log(context: &CommandContext, path: &Path, mut view: LogView) -> Result<bool, Failure> {
+    page::begin();
     let unreadable = lane::Error::io("read", path);
     let mut file = proq_base::regular_file::open_store_file(path).map_err(&unreadable)?;
     let mut has_output = false;

@@ -15,7 +15,7 @@ use proq_lib::watch::watcher::{Watch, WatchOutcome};
 
 use crate::cli::arguments::candidates::owned_lane_names;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
-use crate::cli::terminal::conflict_grid;
+use crate::cli::terminal::{conflict_grid, page};
 
 /// Show which lanes conflict with each other
 ///
@@ -57,6 +57,7 @@ pub(crate) fn run(context: &CommandContext, args: &Matrix) -> CommandResult {
         return watch(context, &project, args);
     }
     let forecast = read_matrix(&project, &args.lanes, !args.committed)?;
+    page::begin();
     if context.ui.json {
         context.ui.print_ordered_json(&forecast);
     } else {
@@ -106,11 +107,11 @@ fn print_forecast(context: &CommandContext, forecast: &Forecast) {
         ui.print_line("no lanes to compare");
     } else {
         ui.print_each("", conflict_grid::render_grids(forecast).iter().map(|grid| format!("{grid}\n")));
-        ui.print_each("", conflict_grid::conflicting_pair_lines(&forecast.pairs));
-        ui.print_line(conflict_grid::summary_line(forecast));
+        conflict_grid::conflicting_pair_lines(&forecast.pairs).iter().for_each(|line| ui.print_wrapped(line));
+        ui.print_wrapped(&conflict_grid::summary_line(forecast));
     }
     for (lane, note) in forecast.lanes.iter().filter_map(|lane| Some((&lane.lane, lane.note.as_ref()?))) {
-        ui.warn(format!("only what is committed in lane '{lane}' was compared: {note}"));
+        ui.warn(format!("compared only the commits of lane '{lane}': {note}"));
     }
     let mut lanes_by_reason: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for skipped_lane in &forecast.skipped {
@@ -119,6 +120,6 @@ fn print_forecast(context: &CommandContext, forecast: &Forecast) {
     let entries: Vec<String> =
         lanes_by_reason.iter().map(|(reason, lanes)| format!("{} ({reason})", lanes.join(", "))).collect();
     if !entries.is_empty() {
-        ui.dim_status(format!("left out: {}", entries.join("; ")));
+        ui.dim_status(format!("not compared: {}", entries.join("; ")));
     }
 }

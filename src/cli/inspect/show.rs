@@ -7,6 +7,8 @@ use clap_complete::engine::ArgValueCompleter;
 use proq_base::explain::Exit;
 use proq_base::terminal_text;
 use proq_lib::agent::task_loop::loop_status::{LoopStatus, ReviewSummary};
+use proq_lib::board::attention::Attention;
+use proq_lib::board::attention_reader::AttentionReader;
 use proq_lib::board::lookup::find_lane_or_task_lane;
 use proq_lib::board::rows::auto_merge_outlook::auto_merge_outlook;
 use proq_lib::board::rows::lane_details::{LaneDetails, ShownLane};
@@ -15,16 +17,21 @@ use proq_lib::lane::Project;
 use proq_lib::lane::inspection::idle_lane::IDLE_DETAIL;
 use proq_lib::lane::inspection::list::LaneView;
 use proq_lib::lane::state::state_records::StateRecords;
-use proq_lib::types::AnyLane;
+use proq_lib::types::{AnyLane, DiffStat, FileLineCounts, LaneState};
 
 use super::{agent_report, show_prompt};
 use crate::cli::arguments::candidates::any_lane_names;
 use crate::cli::invocation::caller;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::runs::{guest_lane_output, run_end};
-use crate::cli::terminal::ui;
 use crate::cli::terminal::ui::Ui;
+use crate::cli::terminal::{page, ui};
 use runs::print_runs;
+
+/// Maximum number of files that are listed.
+const MAX_FILES_NAMED: usize = 10;
+/// Maximum number of next steps that are suggested.
+const MAX_HINTS: usize = 2;
 
 /// Show details of a lane
 ///
@@ -47,6 +54,7 @@ pub(crate) struct Show {
 pub(crate) fn run(context: &CommandContext, args: &Show) -> CommandResult {
     let project = context.project_to_read()?;
     let name = caller::lane_or_current(&project, args.lane.as_ref())?;
+    page::begin();
     if args.prompt {
         let (lane, dir) = find_lane_or_task_lane(&project, &name)?;
         return show_prompt::print_prompt(context, &lane, &dir);
@@ -70,11 +78,8 @@ fn print_lane(
     let ui = context.ui;
     let state = view.map_or(lane.state(), LaneView::state);
     let detail = view.map_or(lane.detail.as_deref(), |v| v.detail.as_deref());
-    // A removed lane is listed under its name in the history, which is the name of its record folder.
-    let past_name = details.record_dir.file_name().map(|n| n.to_string_lossy());
-    let shown_name = past_name.as_deref().unwrap_or(lane.name.as_str());
-    ui.print_field("lane", shown_name);
-    if lane.name != lane.title.as_str() {
+    ui.print_field("lane", shown_name(lane, details));
+    if lane.name != lane.title.as_str() && !is_title_in_task(lane, details) {
         ui.print_field("title", &lane.title);
     }
     if let Some(in_batch) = &lane.batch {
@@ -86,58 +91,138 @@ fn print_lane(
     }
     let detail_suffix = detail.map(|d| format!(" ({d})")).unwrap_or_default();
     ui.print_field("state", format!("{}{detail_suffix}", ui::styled_state(state)));
-    print_branch_and_worktree(ui, project, lane, view);
+    print_branch_and_worktree(context, project, lane, view);
+    if let Some(files) = details.changed_files.as_deref().filter(|files| !files.is_empty()) {
+        print_changed_files(ui, files);
+    }
     if let Some(landed) = &lane.landed {
         let (onto, commit) = (&landed.onto, landed.commit.short());
-        ui.print_field("landed", format!("on {onto} as {commit}, {}", landed.landed_at));
+        ui.print_field("landed", format!("on {onto} as {commit}, {}", ui::age(landed.landed_at)));
     }
-    let outlook = lane.auto_merge.then(|| auto_merge_outlook(project, lane, state, details));
-    let landing_run = details.runs.iter().rev().find(|run| details.landing_log(run).exists());
-    let log = landing_run.map(|run| format!("git proq logs {shown_name} --merge --run {}", run.number));
-    for (n, text) in outlook.into_iter().chain(log).enumerate() {
-        ui.print_field(if n == 0 { "by itself" } else { "" }, text);
-    }
+    print_auto_merge(context, project, lane, state, details);
     if details.landed_by_hand {
         ui.print_field("landed", format!("by hand: {} has the same changes in other commits", lane.base));
     }
     if let Some(task_loop) = &details.task_loop {
         print_steps(ui, task_loop);
     }
+    if let Some(ports) = lane.ports {
+        ui.print_field("ports", format!("{}-{}", ports.first, ports.last()));
+    }
     let activity = StateRecords::new(project.store.layout(), lane).last_activity();
     print_runs(ui, details, state.is_busy() || detail == Some(IDLE_DETAIL), activity);
     if let Some(run) = details.runs.last() {
-        ui.print_field("log", details.log_path(run).display());
+        ui.print_field("log", context.display_path(&details.log_path(run)));
         if run.resolves_conflict {
-            ui.print_field("prompt", details.prompt_path(run).display());
+            ui.print_field("prompt", context.display_path(&details.prompt_path(run)));
         }
     }
-    print_obstacles(ui, lane, details);
+    print_obstacles(context, lane, details);
     if let Some(report) = &details.report {
         agent_report::print_report(context, report);
     }
     print_task_and_answer(context, lane, details);
-    if let Some(run) = details.runs.last().filter(|_| view.is_some()) {
-        run_end::hint_at_denied_calls(context, project, &lane.name, run);
+    if let Some(view) = view {
+        if let Some(run) = details.runs.last() {
+            run_end::hint_at_denied_calls(context, project, &lane.name, run);
+        }
+        print_next_steps(context, project, view);
     }
 }
 
-/// Prints the lane's branch and base, ports, checks, scope, worktree and uncommitted changes.
-fn print_branch_and_worktree(ui: Ui, project: &Project, lane: &AnyLane, view: Option<&LaneView>) {
+/// Returns the name of a lane; that of a removed one is its name in the history, which its record folder has.
+fn shown_name(lane: &AnyLane, details: &LaneDetails) -> String {
+    let folder = details.record_dir.file_name().map(|name| name.to_string_lossy().into_owned());
+    folder.unwrap_or_else(|| lane.name.to_string())
+}
+
+/// Prints when a lane with automatic merge lands, or why it does not, and how to read the log of its landing.
+fn print_auto_merge(
+    context: &CommandContext,
+    project: &Project,
+    lane: &AnyLane,
+    state: LaneState,
+    details: &LaneDetails,
+) {
+    let outlook = lane.auto_merge.then(|| auto_merge_outlook(project, lane, state, details));
+    let landing_run = details.runs.iter().rev().find(|run| details.landing_log(run).exists());
+    let log = landing_run
+        .map(|run| format!("git proq logs {} --merge --run {}", shown_name(lane, details), run.number));
+    for (n, text) in outlook.into_iter().chain(log).enumerate() {
+        context.ui.print_field(if n == 0 { "auto-merge" } else { "" }, text);
+    }
+}
+
+/// Prints at most two commands that help with the lane or are the next step with it.
+fn print_next_steps(context: &CommandContext, project: &Project, view: &LaneView) {
+    let name = &view.lane.name;
+    let cases = AttentionReader::new(project).of_single_lane(view);
+    let helps = |case: &&Attention| !case.command.starts_with("git proq show ");
+    let mut steps: Vec<String> =
+        cases.iter().filter(helps).map(|case| format!("{}: {}", case.why, case.command)).collect();
+    let can_land = view.lane.branch().is_some() && view.distance.is_some_and(|distance| distance.ahead > 0);
+    match view.state() {
+        LaneState::Running | LaneState::Starting => {
+            steps.push(format!("follow the agent: git proq logs -f {name}"));
+        }
+        LaneState::Done if can_land => steps.extend([
+            format!("try it in your checkout: git proq preview {name}"),
+            format!("see whether it can land: git proq merge {name} --dry-run"),
+        ]),
+        LaneState::Landed => steps.push("remove landed lanes: git proq cleanup".to_owned()),
+        _ => {}
+    }
+    steps.iter().take(MAX_HINTS).for_each(|step| context.ui.hint(step));
+}
+
+/// Prints how many lines the commits of a lane change, and in which files.
+fn print_changed_files(ui: Ui, files: &[FileLineCounts]) {
+    ui.print_field("commits", DiffStat::of_files(files));
+    let width = |file: &FileLineCounts| console::measure_text_width(&file_lines_text(file));
+    let column_width = files.iter().map(width).max().unwrap_or_default();
+    for file in files.iter().take(MAX_FILES_NAMED) {
+        let lines = file_lines_text(file);
+        let pad = column_width - console::measure_text_width(&lines);
+        ui.print_field("", format!("{:pad$}{lines}  {}", "", file.path));
+    }
+    if let Some(more) = files.len().checked_sub(MAX_FILES_NAMED).filter(|more| *more > 0) {
+        ui.print_field("", format!("and {}", ui::pluralize(more, "more file")));
+    }
+}
+
+fn file_lines_text(file: &FileLineCounts) -> String {
+    match (file.added, file.removed) {
+        (Some(added), Some(removed)) => ui::changed_lines(added, removed),
+        _ => "binary".to_owned(),
+    }
+}
+
+/// Returns whether the text of the task, which is printed too, begins with the title.
+fn is_title_in_task(lane: &AnyLane, details: &LaneDetails) -> bool {
+    let title = lane.title.trim_end_matches('…');
+    details.task_text.trim().starts_with(title) && details.task_text.trim() != lane.title
+}
+
+/// Prints the lane's branch and base, checks, scope, worktree and uncommitted changes.
+fn print_branch_and_worktree(
+    context: &CommandContext,
+    project: &Project,
+    lane: &AnyLane,
+    view: Option<&LaneView>,
+) {
+    let ui = context.ui;
     if lane.works_in_place() {
-        ui.print_field("mode", "in-place: it works in the main checkout, there is nothing to land");
+        ui.print_field("mode", "in-place: works in the main checkout, nothing to land");
         ui.print_field("works on", guest_lane_output::base_and_start_text(lane));
     } else if let Some(purpose) = lane.purpose() {
-        ui.print_field("mode", format!("{purpose}: it only looks, there is nothing to land"));
-        ui.print_field("looks at", guest_lane_output::base_and_start_text(lane));
+        ui.print_field("mode", format!("{purpose}: reads only, nothing to land"));
+        ui.print_field("reads", guest_lane_output::base_and_start_text(lane));
     } else {
         ui.print_field("branch", branch_text(project, lane, view));
         ui.print_field("base", format!("{}, from {}", lane.base, lane.start.short()));
     }
-    if let Some(ports) = lane.ports {
-        ui.print_field("ports", format!("{}-{}", ports.first, ports.last()));
-    }
     for check in &lane.checks {
-        ui.print_field("lands if", format!("`{check}` succeeds"));
+        ui.print_field("check", format!("`{check}` must pass"));
     }
     lane.scope.iter().for_each(|glob| ui.print_field("scope", glob));
     let Some(view) = view else { return };
@@ -145,16 +230,16 @@ fn print_branch_and_worktree(ui: Ui, project: &Project, lane: &AnyLane, view: Op
         None => ("worktree", if view.is_folder_missing { " (gone)" } else { "" }),
         Some(_) => ("in", if lane.is_detached() { ", while it runs" } else { "" }),
     };
-    ui.print_field(key, format!("{}{suffix}", lane.path.display()));
+    ui.print_field(key, format!("{}{suffix}", context.display_path(&lane.path)));
     match lane.branch().and_then(|_| project.repo.sparse_patterns(&lane.path)).as_deref() {
-        Some([]) => ui.print_field("checkout", "a part: the files at its top"),
-        Some(patterns) => ui.print_field("checkout", format!("a part: {}", patterns.join(", "))),
+        Some([]) => ui.print_field("checkout", "sparse: the files of the top folder"),
+        Some(patterns) => ui.print_field("checkout", format!("sparse: {}", patterns.join(", "))),
         None => {}
     }
     if let Some(dirty) = view.dirty.as_ref().filter(|d| !d.is_clean()) {
         let files = ui::pluralize(dirty.entries.len(), "file");
         ui.print_field("changes", format!("{files} uncommitted"));
-        dirty.paths().iter().take(10).for_each(|path| ui.print_field("", path));
+        dirty.paths().iter().take(MAX_FILES_NAMED).for_each(|path| ui.print_field("", path));
     }
 }
 
@@ -177,7 +262,8 @@ fn print_steps(ui: Ui, task_loop: &LoopStatus) {
 
 /// Prints the conflict or failed check that keeps a lane from landing, and the worktree of an open
 /// resolution.
-fn print_obstacles(ui: Ui, lane: &AnyLane, details: &LaneDetails) {
+fn print_obstacles(context: &CommandContext, lane: &AnyLane, details: &LaneDetails) {
+    let ui = context.ui;
     if let Some(conflict) = &details.conflict {
         let files = ui::pluralize(conflict.paths.len(), "file");
         ui.print_field("conflict", format!("with {} in {files}", conflict.onto));
@@ -190,18 +276,19 @@ fn print_obstacles(ui: Ui, lane: &AnyLane, details: &LaneDetails) {
         ui.print_field("", format!("git proq logs {} --check", lane.name));
     }
     if let Some(resolution) = &details.open_resolution {
-        ui.print_field("laid out", format!("in {}", resolution.worktree_path.display()));
+        ui.print_field("resolving", format!("in {}", context.display_path(&resolution.worktree_path)));
     }
 }
 
 /// Prints the text of the task, and the last answer or plan of a lane that has nothing to land.
 fn print_task_and_answer(context: &CommandContext, lane: &AnyLane, details: &LaneDetails) {
     let task = details.task_text.trim();
-    if !task.is_empty() {
-        context.ui.print_line(format!("\n{task}"));
+    if !task.is_empty() && task != lane.title {
+        context.ui.print_line("");
+        task.lines().for_each(|line| context.ui.print_wrapped(line));
     }
     if let (Some((text, _)), Some(purpose)) = (&details.last_answer, lane.purpose()) {
-        context.ui.print_line(format!("\n{}\n", console::style(format!("its {purpose}")).dim()));
+        context.ui.print_line(format!("\n{}\n", console::style(purpose).dim()));
         guest_lane_output::print_agent_text(context, text);
     }
 }

@@ -1,13 +1,17 @@
 //! Context of one command: start folder, output options, and opening of the repository.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use proq_base::explain::Exit;
 use proq_lib::lane::Project;
 use serde::Serialize;
 
 use super::failure::Failure;
+use crate::cli::terminal::ui;
 use crate::cli::terminal::ui::Ui;
+
+/// Number of parent folders up to which a path is shown relative to the start folder.
+const MAX_PARENTS_SHOWN: usize = 2;
 
 /// Result of a command: the exit code, or the failure to report.
 pub(crate) type CommandResult = Result<Exit, Failure>;
@@ -21,10 +25,28 @@ pub(crate) struct CommandContext {
 }
 
 impl CommandContext {
+    /// Returns a path as it is shown: relative to the start folder if it is near, below `~` or absolute otherwise.
+    pub(crate) fn display_path(&self, path: &Path) -> String {
+        let dir = self.dir.canonicalize().unwrap_or_else(|_| self.dir.clone());
+        let home = || path.strip_prefix(std::env::home_dir()?).ok().map(Path::to_owned);
+        let up = dir.ancestors().take(MAX_PARENTS_SHOWN + 1).enumerate();
+        let mut relative = up.filter_map(|(n, parent)| {
+            let below = path.strip_prefix(parent).ok().filter(|_| parent.parent().is_some())?;
+            Some(Path::new(&"../".repeat(n)).join(below))
+        });
+        match (relative.next(), home()) {
+            (Some(near), _) if near.as_os_str().is_empty() => ".".to_owned(),
+            (Some(near), _) => near.display().to_string(),
+            (None, Some(below)) => format!("~/{}", below.display()),
+            (None, None) => path.display().to_string(),
+        }
+    }
+
     /// Opens the repository for reading. Recovers what crashed processes left behind first; a failed recovery
     /// is only a warning.
     pub(crate) fn project(&self) -> Result<Project, Failure> {
         let project = Project::open(&self.dir, self.ui.listener())?;
+        ui::apply_color_setting(project.repo.setting_text("color.ui").as_deref());
         if let Err(e) = proq_lib::lane::recovery::recover(&project) {
             self.ui.warn(e.to_string());
         }
@@ -47,7 +69,9 @@ impl CommandContext {
     /// processes left behind cannot be recovered.
     pub(crate) fn project_for_write(&self) -> Result<Project, Failure> {
         proq_base::interrupt::defer_signals();
-        Ok(Project::open_recovered(&self.dir, self.ui.listener())?)
+        let project = Project::open_recovered(&self.dir, self.ui.listener())?;
+        ui::apply_color_setting(project.repo.setting_text("color.ui").as_deref());
+        Ok(project)
     }
 
     /// Prints the result of a successful command: as JSON with `--json`, otherwise by `print_text`.

@@ -10,6 +10,7 @@ use proq_lib::types::ResolutionRecord;
 use super::approval_prompt::{APPROVE_QUESTION, print_commands};
 use super::confirm::{cannot_prompt_user, prompt_yes_by_default, prompt_yes_no};
 use super::context::CommandContext;
+use crate::cli::terminal::table::Column;
 use crate::cli::terminal::{table, ui};
 
 impl Reporter for CommandContext {
@@ -118,8 +119,14 @@ fn print_lanes_to_try(context: &CommandContext, plan: &LandingPlan) {
             .map_or_else(|| plan.strategy.to_string(), |reason| format!("not: {reason}"));
         vec![plan_line.lane.to_string(), plan_line.onto.clone(), commits, files, plan_cell]
     };
-    let head = ["LANE", "ONTO", "COMMITS", "FILES", "PLAN"];
-    context.ui.status(table::render(&head, plan.lanes.iter().map(row).collect()));
+    const COLUMNS: [Column; 5] = [
+        Column::name("LANE"),
+        Column::text("ONTO", 8).hidden_at(3),
+        Column::number("COMMITS").hidden_at(2),
+        Column::number("FILES").hidden_at(1),
+        Column::text("PLAN", 10),
+    ];
+    context.ui.status(table::render(&COLUMNS, plan.lanes.iter().map(row).collect()));
     context.ui.status("");
 }
 

@@ -5,18 +5,19 @@ use proq_lib::lane::Project;
 use proq_lib::ops::land::merge::MergeOutcome;
 use proq_lib::swarm::landing::batch_landing;
 
-use super::landing_outcomes::print_outcomes;
+use super::landing_outcomes::{print_outcomes, print_total};
 use super::unlanded_batches::{print_batch_steps, print_unlanded_batches};
 use crate::cli::invocation::context::CommandContext;
 
 /// Prints the outcomes of a landing, as JSON or as text.
 pub(crate) fn print_outcome(context: &CommandContext, project: &Project, outcome: &MergeOutcome, all: bool) {
-    let output = LandingOutput::new(outcome);
     if context.ui.json {
-        context.ui.print_json(&output);
+        context.ui.print_json(LandingOutput::new(outcome));
     } else {
         print_text(context, project, outcome, all);
-        output.diffstat.iter().for_each(|diffstat| context.ui.print_line(diffstat.to_string()));
+        if outcome.dry_run {
+            print_total(context.ui, &outcome.report);
+        }
     }
     outcome.warnings.iter().for_each(|warning| context.ui.warn(warning));
 }

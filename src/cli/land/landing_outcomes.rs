@@ -32,7 +32,7 @@ pub(crate) fn print_outcomes(ui: Ui, outcome: &MergeOutcome, approval_note: &str
     }
     report.pushed.iter().for_each(|push_report| print_push(ui, push_report, dry_run));
     for (lane, reason) in &report.skipped {
-        ui.dim_status(format!("left out {lane}: {reason}"));
+        ui.dim_status(format!("skipped {lane}: {reason}"));
     }
     if report.lanes.is_empty() {
         ui.print_line("nothing to land");
@@ -45,15 +45,27 @@ pub(crate) fn print_outcomes(ui: Ui, outcome: &MergeOutcome, approval_note: &str
             ui.status(format!("{agent} would be sent at what conflicts{approval_note}"));
         }
         (Some(LaneOutcome { lane, .. }), None) if !dry_run => {
-            ui.hint(format!("resolve it: git proq resolve {lane}   see how it stands: git proq show {lane}"));
+            ui.hint(format!("resolve the conflict: git proq resolve {lane}"));
         }
         _ => {}
     }
 }
 
+/// Prints how many of two or more lanes would land, and the size of the difference that they would make.
+pub(crate) fn print_total(ui: Ui, report: &LandingReport) {
+    let would_land = report.lanes.iter().filter(|lane| lane.result == Verdict::Landed).count();
+    let considered = report.lanes.len() + report.skipped.len();
+    let total = (considered > 1).then(|| format!("{would_land} of {considered} lanes would land"));
+    let size = report.forecast_diffstat().map(|diffstat| diffstat.to_string());
+    let parts: Vec<String> = total.into_iter().chain(size).collect();
+    if !parts.is_empty() {
+        ui.print_wrapped(&parts.join(": "));
+    }
+}
+
 /// Prints the outcome of one lane: its conflicted files, the output of its failed check, and hints.
 fn print_lane_outcome(ui: Ui, outcome: &LaneOutcome, agent: Option<&str>, dry_run: bool) {
-    ui.print_line(outcome_text(outcome, dry_run));
+    ui.print_wrapped(&outcome_text(outcome, dry_run));
     if outcome.result == Verdict::Conflict {
         ui.print_each("    ", outcome.conflicted_files.iter().take(10));
     }
@@ -74,11 +86,11 @@ fn print_checks(ui: Ui, report: &LandingReport) {
     let Some(checks) = &report.checks else { return };
     for command in &checks.commands {
         let approval_note = if checks.unapproved.contains(command) { ", once it is approved" } else { "" };
-        ui.print_line(format!("would check with: {command}{approval_note}"));
+        ui.print_wrapped(&format!("would check with: {command}{approval_note}"));
     }
     for task in &checks.tasks {
         for command in &task.commands {
-            ui.print_line(format!("would check with: {command}, for {}", task.lane));
+            ui.print_wrapped(&format!("would check with: {command}, for {}", task.lane));
         }
     }
 }
@@ -123,9 +135,9 @@ fn outcome_text(outcome: &LaneOutcome, dry_run: bool) -> String {
             format!("{} {lane}: everything in it is on {onto} already{note}", green("nothing to do"))
         }
         Verdict::Conflict => {
-            let verb = console::style(if dry_run { "would conflict" } else { "conflict" }).yellow();
+            let verb = console::style(if dry_run { "would conflict" } else { "conflicts" }).yellow();
             let with = if conflicting_lanes.is_empty() { onto } else { &conflicting_lanes.join(", ") };
-            format!("{verb} {lane} with {with} in {files}; {onto} was not touched")
+            format!("{lane} {verb} with {with} in {files}")
         }
         Verdict::CheckFailed => check_failed_text(outcome),
         Verdict::Refused => {

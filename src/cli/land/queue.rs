@@ -5,7 +5,17 @@ use proq_lib::board::queue::{QueueRow, read_queue};
 use proq_lib::types::Moment;
 
 use crate::cli::invocation::context::{CommandContext, CommandResult};
-use crate::cli::terminal::table;
+use crate::cli::terminal::table::Column;
+
+/// Columns of the queue.
+const COLUMNS: [Column; 6] = [
+    Column::number("#"),
+    Column::text("STATE", 8),
+    Column::text("LANDS", 12),
+    Column::new("PROCESS").hidden_at(2),
+    Column::new("SINCE").hidden_at(1),
+    Column::text("COMMAND", 12).hidden_at(3),
+];
 
 /// Show the merge queue
 ///
@@ -23,9 +33,8 @@ pub(crate) struct Queue {}
 pub(crate) fn run(context: &CommandContext, _args: &Queue) -> CommandResult {
     let project = context.project()?;
     context.show(read_queue(&project)?, |context, output| {
-        let head = ["#", "STATE", "LANDS", "PROCESS", "SINCE", "COMMAND"];
         let rows = output.queue.into_iter().map(table_cells).collect();
-        table::print(context.ui, &head, rows, "nobody is landing anything");
+        context.ui.print_table(&COLUMNS, rows, "nobody is landing anything");
     })
 }
 

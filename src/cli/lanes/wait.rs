@@ -14,6 +14,7 @@ use proq_lib::ops::wait::WaitRequest;
 use crate::cli::arguments::candidates::any_lane_and_group_names;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::runs::run_end::{exit_for_state, notify_run_ended, print_pending_message_count, state_line};
+use crate::cli::runs::wait_view::WaitView;
 use crate::cli::terminal::ui;
 
 /// Wait for agents to finish
@@ -21,6 +22,8 @@ use crate::cli::terminal::ui;
 /// Without LANE, waits for every running agent. GROUP, the name that attempts were started with (`git proq
 /// spawn --count`), means all of them. An agent in a tmux window also counts as finished once its turn has
 /// ended and its lane is done.
+///
+/// On a terminal, a line per lane shows its state, time, cost and last activity.
 ///
 /// Exits with 4 if an agent failed or was stopped; with --any, if that was the first to finish. With
 /// --timeout, exits with 5 when the time is over; nothing is stopped. A <TIME> of 0 does not wait.
@@ -51,17 +54,22 @@ pub(crate) fn run(context: &CommandContext, args: &Wait) -> CommandResult {
     let lanes = attempts::any_lanes_by_name(&project, &args.lanes)?;
     let until = if args.any { WaitUntil::Any } else { WaitUntil::All };
     let plan = wait::plan(&project, &WaitRequest { lanes, until, timeout: args.timeout })?;
+    let view = WaitView::start(context, plan.lane_names());
     if plan.is_empty() {
         context.ui.status("no agent is running");
     }
     let outcome = plan.execute(&project, &|progress: Progress<'_>| {
         let Progress::RunEnded(WaitedLane { lane, state, .. }) = progress else { return };
-        notify_run_ended(context, &project, lane, *state);
-        if !context.ui.json {
-            context.ui.print_line(state_line(lane, *state));
-            print_pending_message_count(context, &project, &lane.name);
-        }
-    })?;
+        view.suspend(|| {
+            notify_run_ended(context, &project, lane, *state);
+            if !context.ui.json {
+                context.ui.print_line(state_line(lane, *state));
+                print_pending_message_count(context, &project, &lane.name);
+            }
+        });
+    });
+    drop(view);
+    let outcome = outcome?;
     let (timed_out, running_count) = (outcome.timed_out, outcome.running_count());
     let ended = outcome.finished.iter().map(|state| exit_for_state(*state));
     let exit = ended.clone().find(|exit| *exit != Exit::Success).unwrap_or(Exit::Success);

@@ -1,27 +1,23 @@
 //! Live view of a batch on a terminal: a line per lane, and the handling of Ctrl-C.
 
-use std::collections::BTreeMap;
 use std::io::BufRead;
 use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
-use proq_base::lane_name::LaneName;
 use proq_base::{interrupt, terminal_text};
 use proq_lib::lane::Project;
 use proq_lib::swarm::batch::control_request::ControlRequestKind;
 use proq_lib::swarm::run::control_requests::submit_requests;
-use proq_lib::swarm::status::progress::{BatchProgress, LaneProgress};
+use proq_lib::swarm::status::progress::BatchProgress;
 use proq_lib::types::BatchId;
 use proq_lib::watch::watcher::{Watch, WatchOutcome};
 
 use super::batch_event_lines::BatchReplay;
-use super::text_parts::{boxes_suffix, clause, count_texts, dollars};
+use super::text_parts::{clause, count_texts, dollars};
 use crate::cli::invocation::context::CommandContext;
 use crate::cli::invocation::failure::Failure;
+use crate::cli::runs::lane_bars::{LaneBars, REDRAW_INTERVAL};
 use crate::cli::terminal::ui;
-
-/// Interval at which lanes are redrawn while they run: their lines show elapsed times.
-const REDRAW_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Minimum time between two drawings while changes follow each other.
 const MIN_REDRAW_INTERVAL: Duration = Duration::from_millis(500);
@@ -119,7 +115,7 @@ fn prompt_interrupt_choice(id: &BatchId, watch: &Watch<'_>) -> Result<InterruptC
 struct BatchScreen {
     bars: MultiProgress,
     summary_bar: ProgressBar,
-    lane_bars: std::cell::RefCell<BTreeMap<LaneName, ProgressBar>>,
+    lane_bars: LaneBars,
 }
 
 impl BatchScreen {
@@ -129,7 +125,7 @@ impl BatchScreen {
         if let Ok(style) = ProgressStyle::with_template("{bar:24.green/dim} {pos}/{len} {wide_msg}") {
             summary_bar.set_style(style.progress_chars("━━─"));
         }
-        BatchScreen { bars, summary_bar, lane_bars: std::cell::RefCell::default() }
+        BatchScreen { lane_bars: LaneBars::below(bars.clone()), bars, summary_bar }
     }
 
     fn draw(&self, progress: &BatchProgress, id: &BatchId) {
@@ -144,43 +140,11 @@ impl BatchScreen {
         let parts: Vec<String> = parts.into_iter().chain(progress.cost.map(dollars)).collect();
         let message = format!("batch {id} {}{}", progress.state, clause(", ", &parts.join(", "), ""));
         self.summary_bar.set_message(terminal_text::escape_line(&message));
-        let mut lane_bars = self.lane_bars.borrow_mut();
-        lane_bars.retain(|name, bar| {
-            let is_active = progress.lanes.iter().any(|lane| lane.name == *name);
-            if !is_active {
-                bar.finish_and_clear();
-                self.bars.remove(bar);
-            }
-            is_active
-        });
-        for lane in &progress.lanes {
-            let bar = lane_bars.entry(lane.name.clone()).or_insert_with(|| self.add_lane_bar());
-            bar.set_message(terminal_text::escape_line(&lane_bar_text(lane)));
-        }
-    }
-
-    fn add_lane_bar(&self) -> ProgressBar {
-        let bar = self.bars.add(ProgressBar::new_spinner());
-        if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg}") {
-            bar.set_style(style);
-        }
-        bar.enable_steady_tick(REDRAW_INTERVAL);
-        bar
+        self.lane_bars.draw(&progress.lanes);
     }
 
     fn clear(&self) {
-        self.lane_bars.borrow().values().for_each(ProgressBar::finish_and_clear);
         self.summary_bar.finish_and_clear();
-        drop(self.bars.clear());
+        self.lane_bars.clear();
     }
-}
-
-/// Formats the line of a lane: its task, state, elapsed time, cost, name and current activity.
-fn lane_bar_text(lane: &LaneProgress) -> String {
-    let activity = ui::strip_control_chars(lane.activity.as_deref().unwrap_or_default());
-    let cost = lane.cost.map(|cost| format!("  {}", dollars(cost))).unwrap_or_default();
-    let elapsed = ui::short_duration(lane.elapsed);
-    let state = format!("{}{}", lane.state, boxes_suffix(lane.boxes));
-    let (task, name, activity) = (&lane.task, &lane.name, clause("  ", &activity, ""));
-    format!("{task:<24} {state:<13} {elapsed:>4}{cost}  {name}{activity}")
 }

@@ -10,6 +10,7 @@ use proq_plan::plan::{PhaseOrder, Plan};
 use proq_plan::plan_source::ProposedEdge;
 
 use super::text_parts::{clause, comma_list};
+use crate::cli::terminal::table::Column;
 use crate::cli::terminal::{table, ui};
 
 /// Renders the plan as text for the user, with its first `max_tasks` tasks.
@@ -131,6 +132,21 @@ fn estimated_time_text(view: &PlanView) -> String {
     }
 }
 
+/// Columns of the table of tasks.
+const TASK_COLUMNS: [Column; 9] = [
+    Column::new("WAVE"),
+    Column::name("LANE").hidden_at(3),
+    Column::name("TASK"),
+    Column::new("SIZE").hidden_at(2),
+    Column::text("AGENT", 6).hidden_at(4),
+    Column::new("STEPS").hidden_at(5),
+    Column::text("NEEDS", 8).hidden_at(1),
+    Column::text("SCOPE", 8).hidden_at(7),
+    Column::text("TITLE", 12).hidden_at(6),
+];
+/// Indexes of the columns of tasks that are left out if no task has a value.
+const OPTIONAL_TASK_COLUMNS: [usize; 4] = [4, 5, 6, 7];
+
 /// Renders the table of tasks: first those that are done, then wave by wave.
 fn task_table(view: &PlanView, max_tasks: usize) -> String {
     let (waves, tasks) = (view.waves_by_task(), view.tasks());
@@ -154,18 +170,13 @@ fn task_table(view: &PlanView, max_tasks: usize) -> String {
         ]
     });
     let mut rows: Vec<Vec<String>> = rows.collect();
-    let mut head = vec!["WAVE", "LANE", "TASK", "SIZE", "AGENT", "STEPS", "NEEDS", "SCOPE", "TITLE"];
-    // A column without any value is dropped, to leave more width for the titles.
-    for column in ["STEPS", "AGENT", "NEEDS", "SCOPE"] {
-        let index = head.iter().position(|name| *name == column).unwrap_or_default();
+    for index in OPTIONAL_TASK_COLUMNS {
+        // A column without any text is left out.
         if rows.iter().all(|row| row[index] == "-") {
-            head.remove(index);
-            for row in &mut rows {
-                row.remove(index);
-            }
+            rows.iter_mut().for_each(|row| row[index].clear());
         }
     }
-    table::render(&head, rows)
+    table::render(&TASK_COLUMNS, rows)
 }
 
 /// Formats the first items of a list, and the number of the others.

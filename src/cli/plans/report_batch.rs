@@ -13,8 +13,8 @@ use super::report_text::{cost_summary, criteria_lines, landed_summary, plan_mark
 use super::text_parts::{clause, comma_list};
 use crate::cli::arguments::candidates::batch_ids;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
-use crate::cli::terminal::table::render_lines;
-use crate::cli::terminal::{ui, usage};
+use crate::cli::terminal::table::{Column, render};
+use crate::cli::terminal::{page, ui, usage};
 
 /// Report on a batch: what landed, what did not, and its cost
 ///
@@ -37,15 +37,14 @@ pub(crate) struct Report {
 
 pub(crate) fn run(context: &CommandContext, args: &Report) -> CommandResult {
     let project = context.project()?;
+    page::begin();
     let history = batch_history(&project, args.batch.as_deref())?;
     if context.ui.json {
         context.ui.print_ordered_json(BatchReport::new(&project, history));
     } else if args.html {
         context.ui.print_text(&report_page::render_page(&history));
     } else {
-        for line in terminal_lines(&history) {
-            context.ui.print_line(line);
-        }
+        terminal_lines(&history).iter().for_each(|line| context.ui.print_wrapped(line));
     }
     Ok(Exit::Success)
 }
@@ -92,6 +91,16 @@ fn header_lines(history: &BatchHistory) -> Vec<String> {
     std::iter::once(format!("batch {}  {state}", progress.batch)).chain(lines).collect()
 }
 
+/// Columns of the table of tasks.
+const TASK_COLUMNS: [Column; 6] = [
+    Column::number("WAVE").hidden_at(3),
+    Column::name("TASK"),
+    Column::text("STATE", 8),
+    Column::number("RUNS").hidden_at(4),
+    Column::number("COST").hidden_at(2),
+    Column::text("DETAIL", 12).hidden_at(1),
+];
+
 fn task_table(history: &BatchHistory) -> Vec<String> {
     let row = |task: &TaskProgress| {
         vec![
@@ -103,8 +112,8 @@ fn task_table(history: &BatchHistory) -> Vec<String> {
             terminal_text::escape_line(task.detail.as_deref().unwrap_or(&task.title)),
         ]
     };
-    let head = ["WAVE", "TASK", "STATE", "RUNS", "COST", "WHY, OR WHAT"];
-    render_lines(&head, history.progress.tasks.iter().map(row).collect())
+    let rows = history.progress.tasks.iter().map(row).collect();
+    render(&TASK_COLUMNS, rows).lines().map(str::to_owned).collect()
 }
 
 /// Formats a conflict or a failed check of the batch.

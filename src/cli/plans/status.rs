@@ -16,7 +16,8 @@ use super::text_parts::{boxes_suffix, clause, count_texts, dollars};
 use crate::cli::arguments::candidates::batch_ids;
 use crate::cli::inspect::repository_status::print_status;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
-use crate::cli::terminal::{table, ui};
+use crate::cli::terminal::table::Column;
+use crate::cli::terminal::{page, table, ui};
 
 /// Show the status of the repository
 ///
@@ -85,6 +86,7 @@ pub(crate) fn run(context: &CommandContext, args: &Status) -> CommandResult {
 /// Shows the progress of the batch that is named, or of the unfinished one, or a line for each.
 pub(crate) fn show_batches(context: &CommandContext, args: &BatchStatusArgs) -> CommandResult {
     let project = context.project_to_read()?;
+    page::begin();
     match batch_status(&project, args.batch.as_deref(), args.all)? {
         BatchStatus::One(_, progress) if context.ui.json => context.ui.print_ordered_json(progress),
         BatchStatus::One(batch, progress) => {
@@ -99,19 +101,37 @@ pub(crate) fn show_batches(context: &CommandContext, args: &BatchStatusArgs) -> 
             context.ui.hint("begin: git proq swarm PLAN");
         }
         BatchStatus::All(list) => {
-            let head = ["BATCH", "STATE", "LANDED", "TASKS", "COST", "ABOUT"];
-            context.ui.print_line(table::render(&head, list.batches.iter().map(batch_row).collect()));
+            context
+                .ui
+                .print_line(table::render(&BATCH_COLUMNS, list.batches.iter().map(batch_row).collect()));
         }
     }
     Ok(Exit::Success)
 }
 
+/// Columns of the list of batches.
+const BATCH_COLUMNS: [Column; 5] = [
+    Column::new("BATCH"),
+    Column::text("STATE", 8),
+    Column::new("LANDED"),
+    Column::number("COST").hidden_at(1),
+    Column::text("PLAN", 12).hidden_at(2),
+];
+
+/// Columns of the table of a batch's tasks.
+const TASK_COLUMNS: [Column; 5] = [
+    Column::name("TASK"),
+    Column::text("STATE", 8),
+    Column::number("RUNS").hidden_at(2),
+    Column::name("LANE").hidden_at(3),
+    Column::text("DETAIL", 12).hidden_at(1),
+];
+
 fn batch_row(progress: &BatchProgress) -> Vec<String> {
     vec![
         progress.batch.to_string(),
         progress.displayed_state().to_owned(),
-        progress.counts.landed.to_string(),
-        progress.counts.tasks.to_string(),
+        format!("{} of {}", progress.counts.landed, progress.counts.tasks),
         progress.cost.map_or_else(|| "-".to_owned(), dollars),
         terminal_text::escape_line(&progress.summary),
     ]
@@ -119,7 +139,7 @@ fn batch_row(progress: &BatchProgress) -> Vec<String> {
 
 fn print_batch(context: &CommandContext, progress: &BatchProgress) {
     let summary = terminal_text::escape_line(&clause("  ", &progress.summary, ""));
-    context.ui.print_line(format!("batch {}{summary}", style(&progress.batch).bold()));
+    context.ui.print_wrapped(&format!("batch {}{summary}", style(&progress.batch).bold()));
     let counts = progress.counts;
     let mut parts = vec![format!("{} of {} landed", counts.landed, ui::pluralize(counts.tasks, "task"))];
     parts.extend(count_texts([
@@ -134,17 +154,15 @@ fn print_batch(context: &CommandContext, progress: &BatchProgress) {
     parts.extend(progress.cost.map(dollars));
     let reason = progress.reason.as_deref().filter(|_| progress.state == "paused").unwrap_or_default();
     let state = format!("{}{}", progress.displayed_state(), clause(" (", reason, ")"));
-    context.ui.print_line(format!("{state}: {}", parts.join(", ")));
+    context.ui.print_wrapped(&format!("{state}: {}", parts.join(", ")));
     let landed_on = clause("; all of that is on ", progress.landed_on.as_deref().unwrap_or_default(), "");
-    context.ui.print_line(format!("from {}, lands on {}{landed_on}", progress.base, progress.branch));
+    context.ui.print_wrapped(&format!("from {}, lands on {}{landed_on}", progress.base, progress.branch));
     context.ui.print_line("");
     let rows = progress.tasks.iter().map(|task| task_row(progress, task)).collect();
-    context.ui.print_line(table::render(&["TASK", "STATE", "RUNS", "LANE", "MORE"], rows));
+    context.ui.print_line(table::render(&TASK_COLUMNS, rows));
     if let Some(report) = &progress.criteria {
         context.ui.print_line("");
-        for line in criteria_lines(report) {
-            context.ui.print_line(line);
-        }
+        criteria_lines(report).iter().for_each(|line| context.ui.print_wrapped(line));
     }
 }
 

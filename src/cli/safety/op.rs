@@ -13,7 +13,8 @@ use super::undo_operations::undo_operations;
 use crate::cli::arguments::candidates::operation_numbers;
 use crate::cli::arguments::numbers::operation_number;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
-use crate::cli::terminal::{table, ui};
+use crate::cli::terminal::table::Column;
+use crate::cli::terminal::{page, ui};
 
 /// Work with the operation log
 ///
@@ -79,6 +80,9 @@ pub(crate) fn run(context: &CommandContext, args: &Op) -> CommandResult {
     let undo = |target, force, dry_run| {
         undo_operations(context, &UndoRequest { target, force, is_named: true }, dry_run)
     };
+    if matches!(args.command, None | Some(OpCommand::Log { .. } | OpCommand::Show { .. })) {
+        page::begin();
+    }
     match args.command.as_ref().unwrap_or(&OpCommand::Log { last: None }) {
         OpCommand::Log { last } => print_log(context, *last),
         OpCommand::Show { operation: Some(operation), trace: false } => print_operation(context, *operation),
@@ -90,19 +94,25 @@ pub(crate) fn run(context: &CommandContext, args: &Op) -> CommandResult {
     }
 }
 
+/// Columns of the operation log.
+const LOG_COLUMNS: [Column; 4] = [
+    Column::number("OP"),
+    Column::new("WHEN").hidden_at(2),
+    Column::text("COMMAND", 14).hidden_at(1),
+    Column::text("EFFECT", 16).hidden_at(1),
+];
+
 fn print_log(context: &CommandContext, last: Option<usize>) -> CommandResult {
     context.show(operation_log::list(&context.project()?, last), |context, list| {
         let rows = list.operations.into_iter().map(|row| {
-            let state = match (row.undone, row.recovered) {
-                (true, _) => "undone",
-                (false, true) => "cut short",
-                (false, false) => "",
+            let effect = match (row.undone, row.recovered) {
+                (true, _) => console::style(format!("undone: {}", row.effect)).dim().to_string(),
+                (false, true) => format!("recovered: {}", row.effect),
+                (false, false) => row.effect,
             };
-            let age = ui::short_duration(now().duration_since(row.started_at));
-            vec![row.operation.to_string(), age, state.to_owned(), row.command, row.effect]
+            vec![row.operation.to_string(), ui::age(row.started_at), row.command, effect]
         });
-        let head = ["OP", "AGE", "STATE", "COMMAND", "WHAT IT DID"];
-        table::print(context.ui, &head, rows.collect(), "nothing was done yet");
+        context.ui.print_table(&LOG_COLUMNS, rows.collect(), "no operations yet");
     })
 }
 
@@ -126,7 +136,7 @@ fn print_operation(context: &CommandContext, number: OperationNumber) -> Command
             print_field("via", via);
         }
         if row.recovered {
-            print_field("how", &"cut short, and put right by a later command");
+            print_field("how", &"interrupted; recovered by a later command");
         }
         print_field("what", &row.effect);
         context.ui.print_each("  ", detail.steps.iter().filter_map(|step| step.log_line()));

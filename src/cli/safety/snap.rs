@@ -5,13 +5,23 @@ use clap_complete::engine::ArgValueCompleter;
 use proq_base::explain::Exit;
 use proq_lib::ops::snapshot;
 use proq_lib::ops::snapshot::{RestoreRequest, SnapshotDetails, SnapshotRow};
-use proq_lib::types::{RestoreOutcome, now};
+use proq_lib::types::RestoreOutcome;
 
 use crate::cli::arguments::candidates::snap_ids;
 use crate::cli::invocation::caller;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
+use crate::cli::terminal::table::Column;
 use crate::cli::terminal::ui::Ui;
-use crate::cli::terminal::{table, ui};
+use crate::cli::terminal::{page, ui};
+
+/// Columns of the list of snapshots.
+const SNAPSHOT_COLUMNS: [Column; 5] = [
+    Column::new("ID"),
+    Column::new("WHEN").hidden_at(2),
+    Column::text("STATE", 6).hidden_at(1),
+    Column::number("FILES").hidden_at(3),
+    Column::text("WHAT FOR", 12).hidden_at(4),
+];
 
 /// List and restore snapshots of uncommitted changes
 ///
@@ -64,14 +74,19 @@ pub(crate) fn run(context: &CommandContext, args: &Snap) -> CommandResult {
 }
 
 fn list(context: &CommandContext) -> CommandResult {
+    page::begin();
     context.show(&snapshot::list(&context.project()?)?, |context, list| {
         let rows = list.snapshots.iter().map(|row| {
             let snap = &row.view.record;
-            let age = ui::short_duration(now().duration_since(snap.at));
-            vec![snap.id.clone(), age, state_text(row), snap.snapshot.files.to_string(), snap.reason.clone()]
+            vec![
+                snap.id.clone(),
+                ui::age(snap.at),
+                state_text(row),
+                snap.snapshot.files.to_string(),
+                snap.reason.clone(),
+            ]
         });
-        let head = ["ID", "AGE", "STATE", "FILES", "WHAT FOR"];
-        table::print(context.ui, &head, rows.collect(), "no snapshot is kept");
+        context.ui.print_table(&SNAPSHOT_COLUMNS, rows.collect(), "no snapshot is kept");
     })
 }
 

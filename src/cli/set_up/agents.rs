@@ -4,7 +4,19 @@ use clap::Args;
 use proq_lib::board::agents::{AgentList, AgentRow};
 
 use crate::cli::invocation::context::{CommandContext, CommandResult};
-use crate::cli::terminal::table;
+use crate::cli::terminal::table::Column;
+use crate::cli::terminal::{page, table};
+
+/// Columns of the list of agents. The last two are empty without `--wide`.
+const COLUMNS: [Column; 7] = [
+    Column::new("AGENT"),
+    Column::text("VERSION", 8),
+    Column::text("TESTED", 8).hidden_at(2),
+    Column::text("PROGRAM", 13).hidden_at(1),
+    Column::text("DESCRIPTION", 12).hidden_at(3),
+    Column::text("REPORTS", 8).hidden_at(4),
+    Column::text("CAPABILITIES", 12).hidden_at(5),
+];
 
 /// List supported and installed agents
 ///
@@ -27,11 +39,8 @@ pub(crate) struct Agents {
 }
 
 pub(crate) fn run(context: &CommandContext, args: &Agents) -> CommandResult {
+    page::begin();
     context.show(AgentList::load(&context.dir)?, |context, list| {
-        let mut titles = vec!["AGENT", "VERSION", "TRIED", "FOUND", "WHAT IT IS"];
-        if args.wide {
-            titles.extend(["TELLS THAT IT IS", "WHAT CAN BE HAD FROM IT"]);
-        }
         let row = |row: &AgentRow| {
             let mut cells = vec![
                 row.name.clone(),
@@ -40,12 +49,13 @@ pub(crate) fn run(context: &CommandContext, args: &Agents) -> CommandResult {
                 program_location_text(row),
                 row.profile.about.clone(),
             ];
-            if args.wide {
-                cells.extend([reported_activities_text(row), row.capabilities.join(", ")]);
-            }
+            let details = [reported_activities_text(row), row.capabilities.join(", ")];
+            cells.extend(details.map(|text| if args.wide { text } else { String::new() }));
             cells
         };
-        context.ui.print_line(table::render(&titles, list.agents.iter().map(row).collect()));
+        let mut agents: Vec<&AgentRow> = list.agents.iter().collect();
+        agents.sort_by_key(|row| row.path.is_none());
+        context.ui.print_line(table::render(&COLUMNS, agents.into_iter().map(row).collect()));
         context.ui.hint("any other program works too: git proq spawn -n NAME -- CMD ARGS…");
     })
 }

@@ -12,7 +12,8 @@ use proq_lib::types::{Listener, SettingsFile};
 use crate::cli::arguments::candidates::setting_names;
 use crate::cli::invocation::caller;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
-use crate::cli::terminal::table;
+use crate::cli::terminal::table::Column;
+use crate::cli::terminal::{page, table};
 
 /// View and change settings
 ///
@@ -101,10 +102,13 @@ pub(crate) struct ChangeArgs {
 
 pub(crate) fn run(context: &CommandContext, args: &Config) -> CommandResult {
     let project = context.project_to_read()?;
+    if matches!(args.command, None | Some(ConfigCommand::List { .. })) {
+        page::begin();
+    }
     match &args.command {
         None => print_changed(context, &project),
         Some(ConfigCommand::List { show_origin }) => {
-            let last_title = if *show_origin { "ORIGIN" } else { "WHAT IT DOES" };
+            let last_title = if *show_origin { "ORIGIN" } else { "DESCRIPTION" };
             context.show(SettingList::load(&project)?, |context, list| {
                 print_table(context, list, last_title);
             })
@@ -155,12 +159,15 @@ fn print_changed(context: &CommandContext, project: &Project) -> CommandResult {
     })
 }
 
-fn print_table(context: &CommandContext, list: SettingList, last_title: &str) {
+fn print_table(context: &CommandContext, list: SettingList, last_title: &'static str) {
     let rows = list.settings.into_iter().map(|row| {
         let last = if last_title == "ORIGIN" { row.origin } else { row.about };
         vec![row.key, row.value.replace('\n', "; "), last]
     });
-    context.ui.print_line(table::render_untruncated(&["SETTING", "VALUE", last_title], rows.collect()));
+    context.ui.print_line(table::render_untruncated(
+        &["SETTING", "VALUE", last_title].map(Column::new),
+        rows.collect(),
+    ));
 }
 
 fn change_setting(

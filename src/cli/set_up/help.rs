@@ -6,11 +6,11 @@ use proq_base::explain::{Exit, closest_match};
 use super::command_groups::all_commands;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::usage_error::UsageError;
-use crate::cli::terminal::pager;
+use crate::cli::terminal::page;
 
 /// Show help for git-proq or a command
 ///
-/// On a terminal, a long text is shown by the pager.
+/// On a terminal, a long text is shown .
 ///
 /// Examples:
 ///     git proq help --all
@@ -59,10 +59,9 @@ pub(crate) fn run(context: &CommandContext, args: &Help, mut grammar: Command) -
 
 /// Prints a text with its styles where colors are enabled, and without them elsewhere.
 fn print_styled(context: &CommandContext, text: &str) {
-    match console::colors_enabled() {
-        true => pager::print_paged(context.ui, text),
-        false => pager::print_paged(context.ui, &console::strip_ansi_codes(text)),
-    }
+    page::begin();
+    let plain = (!console::colors_enabled()).then(|| console::strip_ansi_codes(text));
+    plain.as_deref().unwrap_or(text).lines().for_each(|line| context.ui.print_line(line));
 }
 
 pub(crate) fn print_version(context: &CommandContext, _args: &Version) -> CommandResult {

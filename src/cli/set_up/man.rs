@@ -1,16 +1,17 @@
 //! The `git proq man` command.
 
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Command};
 use proq_base::explain::Exit;
+use proq_base::process::exec_target::ExecTarget;
+use proq_base::process::find_executable::find_executable;
 
 use super::man_pages::all_man_pages;
 use crate::cli::arguments::user_files::write_file_and_folders;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::usage_error::UsageError;
-use crate::cli::terminal::pager;
 
 /// Show the man page of a command
 ///
@@ -48,10 +49,17 @@ pub(crate) fn run(context: &CommandContext, args: &Man, grammar: Command) -> Com
         let name = args.command.clone().unwrap_or_default();
         return Err(UsageError::UnknownCommand { name, similar: None }.into());
     };
-    let is_shown =
-        std::io::stdout().is_terminal() && pager::run_with_input("man", &["-l".into(), "-".into()], &text);
+    let is_shown = std::io::stdout().is_terminal() && show_with_man(&text);
     if !is_shown {
         context.ui.print_text(&text);
     }
     Ok(Exit::Success)
+}
+
+/// Shows a man page with `man`, and returns whether it succeeded.
+fn show_with_man(page: &str) -> bool {
+    let Ok(man) = find_executable("man", Path::new("/")) else { return false };
+    let less = std::env::var_os("LESS").unwrap_or_else(|| "FRX".into());
+    let target = ExecTarget::new(&man, &["-l".into(), "-".into()], ("LESS", Some(less.as_os_str())));
+    target.run_with_input(page.as_bytes()).is_ok_and(|code| code == 0)
 }

@@ -8,13 +8,15 @@ use proq_lib::merge::comparison::forecast::report::{
 };
 use proq_lib::types::{LineRange, PathConflict};
 
-use super::table::output_width;
+use super::table::{DEFAULT_WIDTH, cut_name, output_width};
 use super::ui;
 
 /// Maximum number of lanes in a grid. A larger grid is hard to read.
 const MAX_GRID_LANES: usize = 15;
 /// Maximum width of a name; longer names are truncated.
-const MAX_NAME_WIDTH: usize = 28;
+const MAX_NAME_WIDTH: usize = 24;
+/// Width to which names are truncated so that a grid fits.
+const MIN_NAME_WIDTH: usize = 8;
 /// Maximum number of conflicting paths that a line names, and of line ranges that it names per path.
 const MAX_ITEMS_NAMED: usize = 4;
 
@@ -30,15 +32,17 @@ pub(crate) fn render_grids(forecast: &Forecast) -> Vec<String> {
 fn render_grid_of_base(forecast: &Forecast, base: &str) -> Option<String> {
     let lanes: Vec<&ComparedLane> = forecast.lanes.iter().filter(|lane| lane.base == base).collect();
     let digits = lanes.len().to_string().len();
-    let names: Vec<String> =
-        lanes.iter().map(|lane| truncate_str(lane.lane.as_str(), MAX_NAME_WIDTH, "…").into_owned()).collect();
-    let name_width = names.iter().map(|name| measure_text_width(name)).max()?;
     let base_title = truncate_str(base, MAX_NAME_WIDTH, "…");
     let base_width = measure_text_width(&base_title);
-    let left = digits + 1 + name_width + 2;
-    if lanes.len() > MAX_GRID_LANES || left + base_width + (lanes.len() - 1) * (digits + 2) > output_width() {
+    let marks_width = digits + 1 + 2 + base_width + (lanes.len() - 1) * (digits + 2);
+    let available = output_width().unwrap_or(DEFAULT_WIDTH).saturating_sub(marks_width + 1);
+    if lanes.len() > MAX_GRID_LANES || available < MIN_NAME_WIDTH {
         return None;
     }
+    let max_width = available.min(MAX_NAME_WIDTH);
+    let names: Vec<String> = lanes.iter().map(|lane| cut_name(lane.lane.as_str(), max_width)).collect();
+    let name_width = names.iter().map(|name| measure_text_width(name)).max()?;
+    let left = digits + 1 + name_width + 2;
     let mut out = format!("{:left$}{}", "", style(&base_title).bold());
     for number in 1..lanes.len() {
         let _ = write!(out, "  {}", style(format!("{number:>digits$}")).bold());
@@ -88,13 +92,23 @@ pub(crate) fn summary_line(forecast: &Forecast) -> String {
         forecast.pairs.iter().filter(|p| p.with_base == with_base && p.result.is_conflict()).count()
     };
     let lanes = ui::pluralize(forecast.lanes.len(), "lane");
-    match (count_conflicts(true), count_conflicts(false)) {
-        (0, 0) => format!("{lanes}, no conflicts"),
-        (with_base, among) => {
-            let pairs = ui::pluralize(among, "pair");
-            format!("{lanes}: {with_base} in conflict with the base, {pairs} of them with each other")
-        }
-    }
+    let parts = match (count_conflicts(true), count_conflicts(false)) {
+        (0, 0) => return format!("{lanes}, no conflicts"),
+        (0, pairs) => vec![pairs_text(pairs)],
+        (with_base, 0) => vec![base_text(with_base)],
+        (with_base, pairs) => vec![base_text(with_base), pairs_text(pairs)],
+    };
+    format!("{lanes}: {}", parts.join(", "))
+}
+
+fn base_text(count: usize) -> String {
+    let verb = if count == 1 { "conflicts" } else { "conflict" };
+    format!("{count} {verb} with the base")
+}
+
+fn pairs_text(count: usize) -> String {
+    let (pairs, verb) = (ui::pluralize(count, "pair"), if count == 1 { "conflicts" } else { "conflict" });
+    format!("{pairs} {verb} with each other")
 }
 
 /// Formats the conflicting files with their line ranges: `src/lib.rs:10-14,30, Cargo.toml:3, old.rs

@@ -3,6 +3,7 @@
 
 use std::fmt::Display;
 use std::io::{IsTerminal, Write};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use console::{Style, style};
@@ -10,12 +11,17 @@ use proq_base::diagnostics::{Listener, Note};
 use proq_base::terminal_text;
 use proq_base::terminal_text::Printable;
 pub(crate) use proq_base::time_form::short_duration;
+use proq_lib::board::pager::show_in_pager;
 use proq_lib::event::log::Event;
 use proq_lib::event::terminal;
 use proq_lib::lane::Project;
-use proq_lib::types::{Activity, LaneState};
+use proq_lib::types::{Activity, LaneState, Moment, now};
 use serde::Serialize;
 use serde_json::Value;
+
+use super::page::Stream;
+use super::table::{Column, output_width};
+use super::{page, table};
 
 /// Whether the last line on stderr is a progress line, which the next message replaces.
 static IS_PROGRESS_SHOWN: AtomicBool = AtomicBool::new(false);
@@ -34,14 +40,54 @@ pub(crate) struct Ui {
     pub(crate) verbose: bool,
 }
 
-/// Decides about colors once, for stdout and stderr. `NO_COLOR` counts if it is set and not empty.
+/// When output is colored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum ColorChoice {
+    /// In files and pipes too.
+    Always,
+    /// Only on terminals.
+    Auto,
+    /// Nowhere.
+    Never,
+}
+
+/// Whether the command line or the environment has decided about colors, so that git's settings do not count.
+static ARE_COLORS_DECIDED: AtomicBool = AtomicBool::new(false);
+
+/// Decides about colors, for stdout and stderr, by the environment. `NO_COLOR` counts if it is set and not empty.
 pub(crate) fn set_up_colors() {
-    let is_colored = |tty: bool| {
-        let is_disabled = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty())
-            || std::env::var_os("TERM").is_some_and(|t| t == "dumb");
-        let is_forced = std::env::var_os("CLICOLOR_FORCE").is_some_and(|v| !v.is_empty() && v != "0");
-        !is_disabled && (tty || is_forced)
+    let is_disabled = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty())
+        || std::env::var_os("TERM").is_some_and(|t| t == "dumb");
+    let is_forced = std::env::var_os("CLICOLOR_FORCE").is_some_and(|v| !v.is_empty() && v != "0");
+    ARE_COLORS_DECIDED.store(is_disabled || is_forced, Ordering::Relaxed);
+    choose_colors(match (is_disabled, is_forced) {
+        (true, _) => ColorChoice::Never,
+        (false, true) => ColorChoice::Always,
+        (false, false) => ColorChoice::Auto,
+    });
+}
+
+/// Applies `--color`, which counts more than the environment and git's settings.
+pub(crate) fn apply_color_option(choice: ColorChoice) {
+    ARE_COLORS_DECIDED.store(true, Ordering::Relaxed);
+    choose_colors(choice);
+}
+
+/// Applies git's setting `color.ui`, if nothing else has decided about colors.
+pub(crate) fn apply_color_setting(value: Option<&str>) {
+    let choice = match value {
+        Some("always") => ColorChoice::Always,
+        Some("never" | "false" | "no" | "off" | "0") => ColorChoice::Never,
+        _ => return,
     };
+    if !ARE_COLORS_DECIDED.load(Ordering::Relaxed) {
+        choose_colors(choice);
+    }
+}
+
+fn choose_colors(choice: ColorChoice) {
+    let is_colored =
+        |is_terminal: bool| choice == ColorChoice::Always || choice == ColorChoice::Auto && is_terminal;
     console::set_colors_enabled(is_colored(std::io::stdout().is_terminal()));
     console::set_colors_enabled_stderr(is_colored(std::io::stderr().is_terminal()));
 }
@@ -54,15 +100,36 @@ pub(crate) fn stderr_is_terminal() -> bool {
 impl Ui {
     /// Prints one line of the command's result to stdout, with control characters neutralized.
     pub(crate) fn print_line(self, line: impl AsRef<str>) {
-        write_line(
-            &mut std::io::stdout().lock(),
-            &Printable::escape(line.as_ref(), console::colors_enabled()),
-        );
+        write_line(Stream::Out, &Printable::escape(line.as_ref(), console::colors_enabled()));
+    }
+
+    /// Prints a table as the result of the command, or the status `if_empty` if it has no rows.
+    pub(crate) fn print_table(self, columns: &[Column], rows: Vec<Vec<String>>, if_empty: &str) {
+        match rows.is_empty() {
+            true => self.status(if_empty),
+            false => self.print_line(table::render(columns, rows)),
+        }
+    }
+
+    /// Prints a sentence of the command's result, wrapped at words to the width of a terminal.
+    pub(crate) fn print_wrapped(self, text: &str) {
+        self.print_hanging(text, 4);
+    }
+
+    /// Prints a text, wrapped at words; lines after the first are indented by `indent` blanks.
+    fn print_hanging(self, text: &str, indent: usize) {
+        let text = Printable::escape(text, console::colors_enabled());
+        match output_width() {
+            Some(width) => {
+                self.print_line(table::wrap_hanging(text.as_str(), width.saturating_sub(1), indent));
+            }
+            None => self.print_line(text.as_str()),
+        }
     }
 
     /// Prints a field of the command's result behind its label. A field without a label continues the one before.
     pub(crate) fn print_field(self, label: &str, value: impl Display) {
-        self.print_line(format!("{} {value}", style(format!("{label:<10}")).dim()));
+        self.print_hanging(&format!("{} {value}", style(format!("{label:<10}")).dim()), 11);
     }
 
     /// Prints each item on a line of the command's result, behind `indent`.
@@ -87,8 +154,7 @@ impl Ui {
     /// Prints bytes of the command's result unchanged. The caller is responsible for control sequences that a
     /// terminal would obey.
     pub(crate) fn print_bytes(self, bytes: &[u8]) {
-        let mut out = std::io::stdout().lock();
-        exit_on_closed_pipe(out.write_all(bytes).and_then(|()| out.flush()));
+        write_bytes(Stream::Out, bytes);
     }
 
     /// Prints the entire result of the command as one JSON object; adds the key `schema`.
@@ -109,7 +175,7 @@ impl Ui {
     /// Prints a status message to stderr, unless `--quiet` is given.
     pub(crate) fn status(self, line: impl AsRef<str>) {
         if !self.quiet {
-            write_line(&mut std::io::stderr().lock(), &printable_for_stderr(line.as_ref()));
+            write_line(Stream::Err, &printable_for_stderr(line.as_ref()));
         }
     }
 
@@ -188,7 +254,7 @@ fn clear_progress() {
 /// Prints a warning to stderr.
 pub(crate) fn warn(text: &str) {
     let line = format!("{} {text}", style("warning:").yellow().for_stderr());
-    write_line(&mut std::io::stderr().lock(), &printable_for_stderr(&line));
+    write_line(Stream::Err, &printable_for_stderr(&line));
 }
 
 /// Prints an error line to stderr.
@@ -197,7 +263,7 @@ pub(crate) fn print_error(prefix: &str, text: &str, with_color: bool) {
     clear_progress();
     let styled_prefix =
         if with_color { style(prefix).red().bold().for_stderr().to_string() } else { prefix.to_owned() };
-    write_line(&mut std::io::stderr().lock(), &printable_for_stderr(&format!("{styled_prefix} {text}")));
+    write_line(Stream::Err, &printable_for_stderr(&format!("{styled_prefix} {text}")));
 }
 
 /// Prints text to stderr without adding a line end, so that the cursor can stay behind a question.
@@ -217,10 +283,31 @@ fn printable_for_stderr(text: &str) -> Printable {
     Printable::escape(text, console::colors_enabled_stderr())
 }
 
-fn write_line(out: &mut impl Write, line: &Printable) {
-    let line = line.as_str().as_bytes();
-    let result = out.write_all(line).and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush());
-    exit_on_closed_pipe(result);
+fn write_line(stream: Stream, line: &Printable) {
+    write_bytes(stream, format!("{}\n", line.as_str()).as_bytes());
+}
+
+fn write_bytes(stream: Stream, bytes: &[u8]) {
+    fn write_to(mut out: impl Write, bytes: &[u8]) -> std::io::Result<()> {
+        out.write_all(bytes).and_then(|()| out.flush())
+    }
+    if !page::hold(stream, bytes) {
+        exit_on_closed_pipe(match stream {
+            Stream::Out => write_to(std::io::stdout().lock(), bytes),
+            Stream::Err => write_to(std::io::stderr().lock(), bytes),
+        });
+    }
+}
+
+/// Writes the output that was held back: in the user's pager if it is longer than the screen. `dir` is the folder
+/// whose settings of git choose the pager.
+pub(crate) fn end_page(dir: &Path) {
+    let Some(page) = page::end() else { return };
+    let is_paged =
+        page.is_longer_than(console::Term::stdout().size()) && show_in_pager(dir, page.text(Stream::Out));
+    for (stream, bytes) in page.parts.iter().filter(|part| !is_paged || part.0 == Stream::Err) {
+        write_bytes(*stream, bytes);
+    }
 }
 
 /// Converts a result to JSON; adds the key `schema`.
@@ -251,7 +338,7 @@ pub(crate) fn ordered_json_text(body: impl Serialize) -> Printable {
 }
 
 fn write_json(text: &Printable) {
-    write_line(&mut std::io::stdout().lock(), text);
+    write_line(Stream::Out, text);
 }
 
 /// Exits with code 0 if the pipe is closed: `git proq list | head -1` must not report an error, because the
@@ -300,6 +387,34 @@ pub(crate) fn pluralize(n: impl Display, noun: &str) -> String {
     if n == "1" { format!("1 {noun}") } else { format!("{n} {noun}s") }
 }
 
+/// Formats how long ago something happened: `4m ago`.
+pub(crate) fn age(at: Moment) -> String {
+    format!("{} ago", short_duration(now().duration_since(at)))
+}
+
+/// Formats the size of a difference: `+30 -1`, with the parts that are not zero; `0` for neither.
+pub(crate) fn changed_lines(added: usize, removed: usize) -> String {
+    let parts = [(added, Style::new().green(), '+'), (removed, Style::new().red(), '-')];
+    let shown = parts.iter().filter(|(count, ..)| *count > 0);
+    let parts: Vec<String> =
+        shown.map(|(count, color, sign)| color.apply_to(format!("{sign}{count}")).to_string()).collect();
+    if parts.is_empty() { "0".to_owned() } else { parts.join(" ") }
+}
+
+/// Returns the dimmed sign of a cell that has nothing to show.
+pub(crate) fn none_sign() -> String {
+    style("-").dim().to_string()
+}
+
+/// Formats a count in one short word: `999`, `97k`, `1.4M`.
+pub(crate) fn short_count(count: u64) -> String {
+    match count {
+        0..1_000 => count.to_string(),
+        1_000..10_000 if count % 1_000 >= 100 => format!("{}.{}k", count / 1_000, count % 1_000 / 100),
+        1_000..1_000_000 => format!("{}k", count / 1_000),
+        _ => format!("{}.{}M", count / 1_000_000, count % 1_000_000 / 100_000),
+    }
+}
 /// Formats a number of bytes in decimal units: `512 B`, `20 kB`, `1.4 MB`.
 pub(crate) fn short_size(bytes: u64) -> String {
     let mut unit = 1_000;
@@ -337,6 +452,17 @@ mod tests {
             (5_000_000_000_000, "5 TB"),
         ] {
             assert_eq!(short_size(bytes), text);
+        }
+    }
+
+    #[test]
+    fn counts_and_changed_lines_are_short() {
+        let counts = [(999, "999"), (1_000, "1k"), (1_200, "1.2k"), (97_000, "97k"), (1_450_000, "1.4M")];
+        for (count, text) in counts {
+            assert_eq!(short_count(count), text);
+        }
+        for (lines, text) in [((30, 1), "+30 -1"), ((0, 2), "-2"), ((4, 0), "+4"), ((0, 0), "0")] {
+            assert_eq!(console::strip_ansi_codes(&changed_lines(lines.0, lines.1)), text);
         }
     }
 

@@ -4,7 +4,7 @@ use proq_base::usage::{Cost, Tokens};
 use proq_lib::types::{RunRecord, RunSummary};
 
 use super::ui;
-
+use super::ui::short_count;
 /// Returns phrases for the total usage of a lane's runs; empty if there are fewer than two.
 pub(crate) fn total_usage_phrases(runs: &[RunRecord]) -> Vec<String> {
     let total =
@@ -52,17 +52,22 @@ fn denied_text(summary: &RunSummary) -> String {
 pub(crate) fn tokens_text(tokens: Tokens) -> String {
     let cached = match tokens.cached_input + tokens.cache_write {
         0 => String::new(),
-        _ => format!(" ({} of them cached)", tokens.cached_input),
+        _ => format!(" ({} cached)", short_count(tokens.cached_input)),
     };
-    format!("{} tokens in{cached}, {} out", tokens.total_input(), tokens.output)
+    format!("{} tokens in{cached}, {} out", short_count(tokens.total_input()), short_count(tokens.output))
 }
 
-/// Formats a cost in US dollars, to the hundredth of a cent. An estimated cost gets a leading `~`.
+/// Formats a cost in US dollars: to the cent, or less than a cent to its hundredth. An estimated cost gets a
+/// leading `~`.
 pub(crate) fn cost_text(cost: Cost) -> String {
     let prefix = if cost.estimated { "~" } else { "" };
-    // Round to the nearest 1e-4 USD.
-    let hundredths_of_cent = cost.amount.nanos().saturating_add(50_000) / 100_000;
-    format!("{prefix}${}.{:04}", hundredths_of_cent / 10_000, hundredths_of_cent % 10_000)
+    let nanos = cost.amount.nanos();
+    let rounded = |unit: u64| nanos.saturating_add(unit / 2) / unit;
+    match rounded(10_000_000) {
+        cents if nanos >= 10_000_000 => format!("{prefix}${}.{:02}", cents / 100, cents % 100),
+        _ if nanos == 0 => format!("{prefix}$0.00"),
+        _ => format!("{prefix}$0.{:04}", rounded(100_000)),
+    }
 }
 
 #[cfg(test)]
@@ -72,18 +77,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rounds_cost_to_hundredth_of_a_cent() {
+    fn rounds_cost_to_cents() {
         let cost = |nanos, estimated| cost_text(Cost { amount: NanoDollars::new(nanos), estimated });
-        assert_eq!(cost(12_500_000, false), "$0.0125");
+        assert_eq!(cost(12_500_000, false), "$0.01");
         assert_eq!(cost(49_999, false), "$0.0000");
         assert_eq!(cost(50_000, true), "~$0.0001");
-        assert_eq!(cost(3_999_950_000, false), "$4.0000");
+        assert_eq!(cost(0, false), "$0.00");
+        assert_eq!(cost(425_000_000, false), "$0.43");
+        assert_eq!(cost(3_999_950_000, false), "$4.00");
     }
 
     #[test]
     fn counts_cached_tokens_as_input() {
         let used = Tokens { input: 100, cached_input: 20, cache_write: 5, output: 50, reasoning: 7 };
-        assert_eq!(tokens_text(used), "125 tokens in (20 of them cached), 50 out");
+        assert_eq!(tokens_text(used), "125 tokens in (20 cached), 50 out");
         assert_eq!(tokens_text(Tokens { input: 1, ..Tokens::default() }), "1 tokens in, 0 out");
+        assert_eq!(tokens_text(Tokens { input: 97_120, ..used }), "97k tokens in (20 cached), 50 out");
     }
 }

@@ -26,7 +26,7 @@ fn killed_spawn_leaves_nothing() {
         insta::allow_duplicates! {
             insta::assert_snapshot!(recover(&sandbox), @r#"
             warning: `git proq spawn --empty -n new` was interrupted (process [PID], started 2026-01-02T03:04:05Z)
-              undone: lane new made
+              undone: lane new created
               everything is as it was before; run it again
             no lanes yet
             hint: git proq spawn claude "what to do"
@@ -81,7 +81,7 @@ fn task_of_killed_spawn_is_kept() {
     insta::assert_snapshot!(recover(&sandbox), @r#"
     warning: saved the prompt of lane 'new': [ROOT]/repo/.git/proq/trash/new-[ID]/worktree/task.md
     warning: `git proq spawn --empty -n new -f ../task.md` was interrupted (process [PID], started 2026-01-02T03:04:05Z)
-      undone: lane new made
+      undone: lane new created
       everything is as it was before; run it again
     no lanes yet
     hint: git proq spawn claude "what to do"
@@ -252,7 +252,7 @@ fn landing_is_completed_after_ref_update() {
     kill_at(&sandbox, "transition.moved", &["merge", "--all"]);
     insta::assert_snapshot!(recover(&sandbox), @r"
     warning: `git proq merge --all` was interrupted (process [PID], started 2026-01-02T03:04:05Z)
-      done: main 5c8c75d9 -> 7dfc51e6
+      done: main moved to 7dfc51e6 from 5c8c75d9
       run it again for the rest, or undo it: git proq undo 4
     ");
     let states: Vec<_> =

@@ -69,7 +69,8 @@ impl ListPainter {
         }
     }
 
-    fn paint(&mut self, lines: &[String]) {
+    /// Paints lines in the place of those painted before.
+    pub(crate) fn paint(&mut self, lines: &[String]) {
         let (height, width) = self.canvas.height_and_width();
         // A character in the last column makes some terminals start a new line. The last line is reserved for
         // the cursor.

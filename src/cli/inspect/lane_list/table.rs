@@ -1,100 +1,107 @@
 //! The table of lanes, also while its data is still loading.
 
 use proq_lib::board::rows::lane_conflicts::LaneConflicts;
-use proq_lib::board::rows::lane_list::{LaneList, PartialList, StoredInfo, is_previewed, missing_parts};
+use proq_lib::board::rows::lane_list::{PartialList, StoredInfo, is_previewed, missing_parts};
 use proq_lib::lane::inspection::list::LaneView;
-use proq_lib::merge::comparison::forecast::report;
-use proq_lib::types::{AnyLane, Moment, RunSummary, now};
+use proq_lib::types::{AnyLane, RunSummary};
 
+use crate::cli::terminal::table::{Column, Rendered};
 use crate::cli::terminal::{table, ui, usage};
 
-/// Index of the conflicts column.
-const CONFLICTS_COLUMN_INDEX: usize = 5;
+/// Columns of the list. What matters least is hidden first on a narrow terminal.
+const COLUMNS: [Column; 14] = [
+    Column::name("LANE"),
+    Column::text("STATE", 12),
+    Column::new("LINES").hidden_at(4),
+    Column::new("COMMITS").hidden_at(3),
+    Column::new("CHANGES").hidden_at(2),
+    Column::new("CONFLICTS").hidden_at(1),
+    Column::text("AGENT", 10).hidden_at(6),
+    Column::text("BASE", 8).hidden_at(5),
+    Column::number("TOOLS").hidden_at(9),
+    Column::text("LAST", 8).hidden_at(10),
+    Column::number("CONTEXT").hidden_at(9),
+    Column::number("COST").hidden_at(5),
+    Column::new("UPDATED").hidden_at(7),
+    Column::text("TITLE", 12).hidden_at(8),
+];
+
+/// Cells of a row, in the order of [`COLUMNS`].
+type Cells = [String; COLUMNS.len()];
 
 /// Placeholder of a cell whose data is still loading.
 const LOADING_PLACEHOLDER: &str = "…";
 
-/// Returns the lines of the table.
-pub(crate) fn lane_table_lines(input: &PartialList<'_>) -> Vec<String> {
-    let now = now();
-    let mut rows: Vec<Vec<String>> =
-        (0..input.views.len()).map(|index| lane_row(input, index, now)).collect();
-    rows.extend(input.stored.past_lanes.iter().map(|(name, lane)| past_lane_row(name, lane, now)));
-    let mut head = vec!["LANE", "STATE", "AGENT", "COMMITS", "CHANGES", "CONFLICTS", "AGE", "TITLE"];
-    // Without any conflict, the column is dropped to give the titles more width.
-    let is_conflict = |p: &report::ForecastPair| p.result.is_conflict();
-    if !input.forecast.is_some_and(|f| f.pairs.iter().any(is_conflict)) {
-        head.remove(CONFLICTS_COLUMN_INDEX);
-        for row in &mut rows {
-            row.remove(CONFLICTS_COLUMN_INDEX);
+/// Renders the table. Columns without any text are left out.
+pub(crate) fn render_list(input: &PartialList<'_>, width: Option<usize>) -> Rendered {
+    let mut bases: Vec<&str> = input.views.iter().map(|view| view.lane.base.as_str()).collect();
+    bases.sort_unstable();
+    bases.dedup();
+    let past_lanes = input.stored.past_lanes.iter();
+    let present_rows = (0..input.views.len()).map(|index| lane_row(input, index));
+    let rows = present_rows.chain(past_lanes.map(|(name, lane)| lane_cells(input, name, lane)));
+    let without_shared_base = |mut cells: Cells| {
+        if bases.len() < 2 {
+            cells[7].clear();
         }
-    }
-    if let Some(usage) = &input.stored.usage {
-        let names = input
-            .views
-            .iter()
-            .map(|view| view.lane.name.as_str())
-            .chain(input.stored.past_lanes.iter().map(|(n, _)| n.as_str()));
-        add_usage_columns(&mut head, &mut rows, &names.map(|name| usage.get(name)).collect::<Vec<_>>());
-    }
-    table::render_lines(&head, rows)
-}
-
-/// Returns the cells of a lane's row. `index` is its place in the list, from 0.
-fn lane_row(input: &PartialList<'_>, index: usize, now: Moment) -> Vec<String> {
-    let view = &input.views[index];
-    let previous = index.checked_sub(1).map(|previous_index| &input.views[previous_index].lane);
-    let mark = if is_previewed(input.stored, &view.lane.name) { "*" } else { "" };
-    let loaded_text = |is_loaded: bool, text: fn(&LaneView) -> String| match is_loaded {
-        true => text(view),
-        false => LOADING_PLACEHOLDER.to_owned(),
+        cells.to_vec()
     };
-    vec![
-        format!("{}{mark}", view.lane.name),
-        state_text(input.stored, view),
-        view.lane.agent.clone().unwrap_or_else(|| "-".into()),
-        loaded_text(index < input.compared_count, ahead_behind_or_purpose_text),
-        loaded_text(input.is_inspected(index), uncommitted_or_missing_text),
-        LaneConflicts::from_forecast(input.forecast, &view.lane.name)
-            .map_or_else(String::new, |conflicts| conflicts_text(&conflicts)),
-        ui::short_duration(now.duration_since(view.lane.state_changed_at)),
-        if previous.is_some_and(|previous| is_same_group_and_title(previous, &view.lane)) {
-            "\"".into()
-        } else {
-            distinct_title(&view.lane)
-        },
-    ]
+    table::render_lines(&COLUMNS, rows.map(without_shared_base).collect(), width)
 }
 
-/// Returns the cells of the row of a lane that was removed.
-fn past_lane_row(name: &str, lane: &AnyLane, now: Moment) -> Vec<String> {
-    vec![
+/// Returns the cells of a present lane. `index` is its place in the list, from 0.
+fn lane_row(input: &PartialList<'_>, index: usize) -> Cells {
+    let view = &input.views[index];
+    let name = &view.lane.name;
+    let previous = index.checked_sub(1).map(|previous_index| &input.views[previous_index].lane);
+    let mark = if is_previewed(input.stored, name) { "*" } else { "" };
+    let loaded =
+        |is_loaded: bool, text: String| if is_loaded { text } else { LOADING_PLACEHOLDER.to_owned() };
+    let is_forecast = input.forecast.is_some() || input.inspected.is_none();
+    let conflicts = LaneConflicts::from_forecast(input.forecast, name);
+    let mut cells = lane_cells(input, &format!("{name}{mark}"), &view.lane);
+    cells[1] = state_text(input.stored, view);
+    if view.lane.purpose().is_none() {
+        let lines = input.changed_lines(name);
+        let lines = lines.map(|stat| ui::changed_lines(stat.insertions, stat.deletions));
+        cells[2] = loaded(is_forecast, lines.unwrap_or_default());
+        cells[3] = loaded(index < input.compared_count, ahead_behind_text(view));
+    }
+    cells[4] = loaded(input.is_inspected(index), uncommitted_or_missing_text(view));
+    cells[5] = loaded(is_forecast, conflicts.map(|conflicts| conflicts_text(&conflicts)).unwrap_or_default());
+    cells[12] = ui::age(view.active_at);
+    if previous.is_some_and(|previous| is_same_group_and_title(previous, &view.lane)) {
+        cells[13] = "\"".to_owned();
+    }
+    cells
+}
+
+/// Returns the cells that the record of a lane and its usage are enough for.
+fn lane_cells(input: &PartialList<'_>, name: &str, lane: &AnyLane) -> Cells {
+    let usage: Option<&RunSummary> = input.stored.usage.as_ref().and_then(|usage| usage.get(&lane.name));
+    [
         name.to_owned(),
         ui::styled_state(lane.state()),
-        lane.agent.clone().unwrap_or_else(|| "-".into()),
-        lane.purpose().map_or_else(|| "-".to_owned(), |purpose| purpose.to_string()),
-        "-".into(),
         String::new(),
-        ui::short_duration(now.duration_since(lane.state_changed_at)),
+        lane.purpose().map_or_else(ui::none_sign, |purpose| purpose.to_string()),
+        ui::none_sign(),
+        String::new(),
+        lane.agent.clone().unwrap_or_else(ui::none_sign),
+        lane.base.clone(),
+        usage.filter(|usage| usage.tool_calls > 0).map(tool_calls_text).unwrap_or_default(),
+        usage.and_then(|usage| usage.last_tool.clone()).unwrap_or_default(),
+        usage.and_then(|usage| Some(format!("{} %", usage.context_percent?))).unwrap_or_default(),
+        usage.and_then(|usage| usage.cost.map(usage::cost_text)).unwrap_or_default(),
+        ui::age(lane.state_changed_at),
         distinct_title(lane),
     ]
 }
 
-/// Inserts columns with the usage of each lane before the titles.
-fn add_usage_columns(head: &mut Vec<&str>, rows: &mut [Vec<String>], usage: &[Option<&RunSummary>]) {
-    let column = head.len() - 1;
-    head.splice(column..column, ["TOOLS", "LAST", "CONTEXT", "COST"]);
-    for (row, summary) in rows.iter_mut().zip(usage) {
-        let cells = [
-            summary.map(|summary| match summary.denied {
-                0 => summary.tool_calls.to_string(),
-                denied => format!("{}, {denied} denied", summary.tool_calls),
-            }),
-            summary.and_then(|summary| summary.last_tool.clone()),
-            summary.and_then(|summary| Some(format!("{} %", summary.context_percent?))),
-            summary.and_then(|summary| summary.cost.map(usage::cost_text)),
-        ];
-        row.splice(column..column, cells.map(|cell| cell.unwrap_or_else(|| "-".to_owned())));
+/// Formats the number of tool calls, and how many of them were denied.
+fn tool_calls_text(usage: &RunSummary) -> String {
+    match usage.denied {
+        0 => usage.tool_calls.to_string(),
+        denied => format!("{}, {denied} denied", usage.tool_calls),
     }
 }
 
@@ -107,15 +114,15 @@ fn state_text(stored: &StoredInfo, view: &LaneView) -> String {
     }
     state.extend(view.activity.and_then(ui::activity_suffix));
     state.extend(view.awaited_retry().map(|class| format!(", waits ({class})")));
-    if view.pending_messages == 0 { state } else { format!("{state}, {} to tell", view.pending_messages) }
+    if view.pending_messages == 0 { state } else { format!("{state}, {} queued", view.pending_messages) }
 }
 
 /// Formats the number of uncommitted files, `-` for none, `?` if unknown; or which part of the lane is
 /// missing.
 fn uncommitted_or_missing_text(view: &LaneView) -> String {
     match (missing_parts(view).as_slice(), &view.dirty) {
-        ([], None) if view.lane.purpose().is_some() => "-".to_owned(),
-        ([], Some(dirt)) if dirt.is_clean() => "-".to_owned(),
+        ([], None) if view.lane.purpose().is_some() => ui::none_sign(),
+        ([], Some(dirt)) if dirt.is_clean() => ui::none_sign(),
         ([], Some(dirt)) => ui::pluralize(dirt.entries.len(), "file"),
         ([], None) => "?".to_owned(),
         (missing, _) => console::style(format!("no {}", missing.join(", no "))).red().to_string(),
@@ -124,40 +131,33 @@ fn uncommitted_or_missing_text(view: &LaneView) -> String {
 
 /// Returns whether both lanes are attempts of one group with the same title.
 fn is_same_group_and_title(a: &AnyLane, b: &AnyLane) -> bool {
-    a.group.is_some() && a.group == b.group && a.title == b.title
+    a.group.is_some() && a.group == b.group && a.title == b.title && !distinct_title(b).is_empty()
 }
 
-/// Returns the title of a lane, or an empty string if it equals the lane's name.
+/// Returns the title of a lane, or an empty string if it repeats the name of the lane or of its group.
 pub(crate) fn distinct_title(lane: &AnyLane) -> String {
-    if lane.name == lane.title.as_str() { String::new() } else { lane.title.clone() }
+    let words = lane.title.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    let as_name = words.map(str::to_lowercase).collect::<Vec<_>>().join("-");
+    let is_same = lane.name == as_name.as_str() || lane.group.as_ref() == Some(&as_name);
+    if is_same || lane.name == lane.title.as_str() { String::new() } else { lane.title.clone() }
 }
 
-/// Formats how many commits a lane is ahead of and behind its base, `?` if unknown; or its purpose, if it has
-/// nothing to land.
-fn ahead_behind_or_purpose_text(view: &LaneView) -> String {
-    if let Some(purpose) = view.lane.purpose() {
-        return purpose.to_string();
-    }
-    match view.distance {
-        None => "?".to_owned(),
-        Some(d) if d.ahead == 0 && d.behind == 0 => "-".to_owned(),
-        Some(d) if d.behind == 0 => format!("+{}", d.ahead),
-        Some(d) => format!("+{} -{}", d.ahead, d.behind),
-    }
+/// Formats how many commits a lane is ahead of and behind its base: `↑1 ↓10`, `-` for none, `?` if unknown.
+fn ahead_behind_text(view: &LaneView) -> String {
+    let Some(distance) = view.distance else { return "?".to_owned() };
+    let parts = [('↑', distance.ahead), ('↓', distance.behind)];
+    let shown = parts.iter().filter(|(_, count)| *count > 0);
+    let parts: Vec<String> = shown.map(|(arrow, count)| format!("{arrow}{count}")).collect();
+    if parts.is_empty() { ui::none_sign() } else { parts.join(" ") }
 }
 
-/// Renders the table of a completely loaded list.
-pub(crate) fn render_table(lane_list: &LaneList) -> String {
-    lane_table_lines(&lane_list.as_partial()).join("\n")
-}
-
-/// Formats conflicts for a table: `base`, `2 lanes`, `base + 1 lane`, `-` for none, and an empty cell if unknown.
+/// Formats conflicts for a table: `base`, `2 lanes`, `base, 1 lane`, `-` for none, and an empty cell if unknown.
 fn conflicts_text(conflicts: &LaneConflicts) -> String {
     let base = (conflicts.base == Some(true)).then(|| "base".to_owned());
     let lanes = (!conflicts.lanes.is_empty()).then(|| ui::pluralize(conflicts.lanes.len(), "lane"));
     let parts: Vec<String> = base.into_iter().chain(lanes).collect();
     match (parts.is_empty(), conflicts.complete) {
-        (true, true) => "-".to_owned(),
-        _ => console::style(parts.join(" + ")).yellow().to_string(),
+        (true, true) => ui::none_sign(),
+        _ => console::style(parts.join(", ")).yellow().to_string(),
     }
 }

@@ -16,20 +16,19 @@ pub(crate) fn print_runs(ui: Ui, details: &LaneDetails, is_busy: bool, activity:
         ui.print_field(&format!("run {}", run.number), &outcome_text);
         match run.delivery_count {
             0 => {}
-            1 => ui.print_field("", "told more once while it was at work"),
-            n => ui.print_field("", format!("told more {n} times while it was at work")),
+            n => ui.print_field("", format!("received {} while it ran", ui::pluralize(n, "message"))),
         }
         let detail = run.detail.iter().filter(|detail| !outcome_text.contains(detail.as_str())).cloned();
         detail.chain(usage::usage_phrases(&run.summary)).for_each(|phrase| ui.print_field("", phrase));
     }
     let totals = usage::total_usage_phrases(&details.runs).join(", ");
     if !totals.is_empty() {
-        ui.print_field("in all", totals);
+        ui.print_field("total", totals);
     }
     for MessageRecord { agent, conversation: talk, sent_at: at, text, .. } in &details.pending_messages {
         ui.print_field(
-            "waits",
-            format!("to be told to {agent}, in the conversation of run {talk}; sent at {at}"),
+            "queued",
+            format!("for {agent}, in the conversation of run {talk}; sent {}", ui::age(*at)),
         );
         for text_line in text.trim_end().lines() {
             ui.print_field("", format!("  {}", ui::strip_control_chars(text_line)));

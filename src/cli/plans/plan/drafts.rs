@@ -20,6 +20,7 @@ use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::usage_error::UsageError;
 use crate::cli::plans::plan_args::PlanArgs;
 use crate::cli::runs::follow_run::follow_quietly;
+use crate::cli::terminal::table::Column;
 use crate::cli::terminal::{table, ui, usage};
 
 pub(crate) fn run(context: &CommandContext, args: &PlanArgs) -> CommandResult {
@@ -226,8 +227,7 @@ fn print_drafts(context: &CommandContext) -> CommandResult {
             context.ui.status("there is no draft of a plan");
             return context.ui.hint("have one made: git proq plan --ai \"payments by card\"");
         }
-        let head = ["DRAFT", "STATE", "TASKS", "AGENT", "COST", "AGE", "GOAL"];
-        context.ui.print_line(table::render(&head, list.drafts.iter().map(draft_row).collect()));
+        context.ui.print_line(table::render(&DRAFT_COLUMNS, list.drafts.iter().map(draft_row).collect()));
         for row in &list.drafts {
             if let Some(rejection) = &row.rejection {
                 let rejection = terminal_text::escape_line(rejection);
@@ -237,6 +237,17 @@ fn print_drafts(context: &CommandContext) -> CommandResult {
     })
 }
 
+/// Columns of the list of drafts.
+const DRAFT_COLUMNS: [Column; 7] = [
+    Column::name("DRAFT"),
+    Column::new("STATE"),
+    Column::number("TASKS").hidden_at(1),
+    Column::text("AGENT", 6).hidden_at(3),
+    Column::number("COST").hidden_at(2),
+    Column::new("WHEN").hidden_at(4),
+    Column::text("GOAL", 12).hidden_at(5),
+];
+
 fn draft_row(row: &DraftRow) -> Vec<String> {
     let goal = row.goal.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
     vec![
@@ -245,7 +256,7 @@ fn draft_row(row: &DraftRow) -> Vec<String> {
         row.tasks.to_string(),
         terminal_text::escape_line(&row.agent),
         row.costs.cost.map_or_else(|| "-".to_owned(), usage::cost_text),
-        ui::short_duration(row.age),
+        format!("{} ago", ui::short_duration(row.age)),
         terminal_text::escape_line(goal),
     ]
 }

@@ -116,7 +116,8 @@ impl Server {
         annotations(title = "List lanes", read_only_hint = true, open_world_hint = false)
     )]
     async fn list(&self, Parameters(request): Parameters<ListRequest>) -> CallToolResult {
-        let list = load_list::ListRequest { include_removed: request.all, include_usage: false };
+        let list =
+            load_list::ListRequest { include_removed: request.all, ..load_list::ListRequest::default() };
         self.read(move |call| {
             if request.everywhere {
                 let known = KnownRepositories::load()?;

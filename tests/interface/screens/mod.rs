@@ -1,0 +1,3 @@
+//! Screens of commands on terminals of different widths.
+
+mod widths;
