@@ -68,8 +68,8 @@ fn list_shows_state_and_purpose() {
     let out = list(&["snap", "list"]).ok();
     let lines: Vec<String> =
         out.lines().map(|l| l.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
-    assert_eq!(lines[0], "ID AGE STATE FILES WHAT FOR");
-    assert!(lines[2].ends_with(" 1s edits of one 2 edits made in the preview of one"), "{}", lines[2]);
+    assert_eq!(lines[0], "ID WHEN STATE FILES WHAT FOR");
+    assert!(lines[2].ends_with(" 1s ago edits of one 2 edits made in the preview of one"), "{}", lines[2]);
 }
 
 #[test]
