@@ -65,13 +65,13 @@ fn shows_every_lane_with_its_state() {
     --- code 0
     ");
     insta::assert_snapshot!(sandbox.proq(&["ls", "--all"]).to_text(), @r"
-    LANE                STATE      AGENT    COMMITS  CHANGES  AGE  TITLE
-    bad                 failed     command  +0 -1    1 file   0s   sh -c echo half > half; exit 1
-    fresh               idle       -        +0 -1    -        0s
-    good                done       command  +1 -1    -        0s   sh -ec echo 1 > one
-    implement-payments  done       robot    +1 -1    -        0s   Implement payments
-    same                no-change  command  +0 -1    -        0s   sh -ec true
-    old@1               discarded  -        -        -        0s
+    LANE                STATE      LINES  COMMITS  CHANGES  CONFLICTS  AGENT    UPDATED  TITLE
+    bad                 failed            ↓1       1 file              command  0s ago   sh -c echo half > half; exit 1
+    fresh               idle              ↓1       -                   -        0s ago
+    good                done       +1     ↑1 ↓1    -        -          command  0s ago   sh -ec echo 1 > one
+    implement-payments  done       +1     ↑1 ↓1    -        -          robot    0s ago
+    same                no-change         ↓1       -                   command  0s ago   sh -ec true
+    old@1               discarded         -        -                   -        0s ago
     --- code 0
     ");
     insta::assert_snapshot!(sandbox.proq(&[]).to_text(), @r"
@@ -284,8 +284,8 @@ fn marks_previewed_lane() {
     assert_eq!(sandbox.proq(&["list", "--json"]).json()["preview"], "x");
     sandbox.git(&["switch", "-q", "main"]);
     insta::assert_snapshot!(sandbox.proq(&["list"]).to_text(), @r"
-    LANE  STATE  AGENT    COMMITS  CHANGES  AGE  TITLE
-    x     done   command  +1       -        0s   sh -ec echo 1 > one
+    LANE  STATE  LINES  COMMITS  CHANGES  CONFLICTS  AGENT    UPDATED  TITLE
+    x     done   +1     ↑1       -        -          command  0s ago   sh -ec echo 1 > one
     --- stderr
     warning: the preview of 'x' was left by hand; your own changes wait: git proq preview --back
     --- code 0
@@ -488,7 +488,7 @@ fn terminal_shows_known_columns_first() {
         line.split_whitespace().map(ToOwned::to_owned).collect::<Vec<_>>()
     };
     assert_eq!(row(before, "slow")[4], "…", "{shown:?}");
-    assert_eq!((&*row(after, "slow")[4], &*row(after, "fast")[4]), ("1", "-"), "{shown:?}");
+    assert_eq!((&*row(after, "slow")[4], row(after, "fast")[4].contains('-')), ("1", true), "{shown:?}");
     assert!(!after.contains('…') && !after.contains("\u{1b}[K"), "{shown:?}");
 }
 

@@ -28,8 +28,6 @@ fn shows_state_run_and_task_of_lane() {
     # Do one
 
     and two
-    --- stderr
-    hint: exit code 3: git proq show x
     --- code 0
     "#);
     assert_eq!(sandbox.proq(&["show", "proq/x"]).to_text(), sandbox.proq(&["show", "x"]).to_text());
@@ -55,7 +53,7 @@ fn shows_lane_without_run_or_worktree() {
     state      idle
     branch     proq/x (gone)
     base       main, from 7f85e07d
-    worktree   [ROOT]/repo/.proq-worktrees/x (gone)
+    worktree   .proq-worktrees/x (gone)
     --- code 0
     ");
 }
