@@ -78,7 +78,7 @@ fn proposed_dependency_is_used_once_approved() {
     d Docs (done)
     --- stderr
     claude was asked before, at 2026-01-02T03:04:05Z; --refresh asks anew
-    1 dependency of claude's used for these tasks as they are ($0.0100)
+    1 dependency of claude's used for these tasks as they are ($0.01)
     --- code 0
     ");
     assert_eq!((start_count(&sandbox), sandbox.read("plan.toml").as_str()), (1, TASKS));

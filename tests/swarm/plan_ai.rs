@@ -86,7 +86,7 @@ fn shows_and_saves_the_plan_and_changes_nothing_else() {
     insta::assert_snapshot!(sandbox.proq(&["plan", "--ai", "pay by card", "--from", "docs/NOTES.md", "--agent", "claude"]).to_text(), @r#"
     Payments
     draft plan-pay-by-card, by claude, not approved
-    planning took 1 run, 0s, 1000 tokens in, 50 out, $0.0100
+    planning took 1 run, 0s, 1k tokens in, 50 out, $0.01
 
     Before it is run:
       no test account
@@ -134,8 +134,8 @@ fn shows_a_saved_draft_without_starting_the_agent() {
     let sandbox = sandbox_with_planner(PLAN);
     let _ = run_plan_ai(&sandbox).ok();
     insta::assert_snapshot!(sandbox.proq(&["plan", "--drafts"]).to_text(), @r"
-    DRAFT             STATE  TASKS  AGENT   COST     AGE  GOAL
-    plan-pay-by-card  ready  2      claude  $0.0100  0s   pay by card
+    DRAFT             STATE  TASKS  AGENT    COST  WHEN    GOAL
+    plan-pay-by-card  ready      2  claude  $0.01  0s ago  pay by card
     --- code 0
     ");
     let shown_again = sandbox.proq(&["plan", "plan-pay-by-card"]);
@@ -242,7 +242,7 @@ fn feedback_continues_the_conversation_and_lists_changes() {
     insta::assert_snapshot!(sandbox.proq(&["plan", "--feedback", "a client first", "plan-pay-by-card"]).to_text(), @r#"
     Payments
     draft plan-pay-by-card, by claude, not approved
-    planning took 3 runs, 0s, 3000 tokens in, 150 out, $0.0100
+    planning took 3 runs, 0s, 3k tokens in, 150 out, $0.01
 
     Before it is run:
       no test account

@@ -68,20 +68,20 @@ fn report_lists_landings_and_failures_with_reasons() {
     let (sandbox, out) = finished_batch();
     assert_eq!(out.code, 4, "{}{}", out.stdout, out.stderr);
     let report = sandbox.proq(&["report"]).ok();
-    insta::assert_snapshot!(mask_varying_words(&sandbox, &report), @r##"
+    insta::assert_snapshot!(mask_varying_words(&sandbox, &report), @r#"
     batch 20260102-030405  paused: red cannot land
       plan     A <script>alert(1)</script> shop (plan.toml)
       landed   2 of 6 tasks; 3 failed, 1 skipped
       branch   proq/batch-20260102-030405 for main
       took     0s, since 2026-01-02T03:04:05Z
 
-    WAVE  TASK     STATE         RUNS  COST  WHY, OR WHAT
-    1     fine     landed        1           Fine "& <b>"
-    2     late     landed        1           Late
-    1     quarrel  conflict      1           worker could not resolve the conflict of lane 'quarrel' in 1 attempt: .txt is new and is not in conflict; a.txt:1: a conflict marker is left: '<<<<<<< HEAD'
-    1     bad      set aside     3           exit code 3
-    2     after    skipped                   because of bad
-    1     red      check failed  1           its own check `echo it is red; test -e nowhere` failed (exit code 1)
+    WAVE  TASK     STATE         RUNS  DETAIL
+       1  fine     landed           1  Fine "& <b>"
+       2  late     landed           1  Late
+       1  quarrel  conflict         1  worker could not resolve the conflict of lane 'quarrel' in 1 attempt: .txt is new and is not in conflict; a.txt:1: a conflict marker is left: '<<<<<<< HEAD'
+       1  bad      set aside        3  exit code 3
+       2  after    skipped             because of bad
+       1  red      check failed     1  its own check `echo it is red; test -e nowhere` failed (exit code 1)
 
     did not land at once
       quarrel  conflict, given up: a.txt
@@ -90,7 +90,7 @@ fn report_lists_landings_and_failures_with_reasons() {
     landings
       2026-01-02T03:04:05Z  fine  COMMIT  passed `test -e fine.txt`
       2026-01-02T03:04:05Z  late  COMMIT
-    "##);
+    "#);
 }
 
 #[test]
