@@ -170,8 +170,8 @@ fn undelivered_message_is_shown_everywhere() {
     let sandbox = waiting_agent_with_session();
     let _ = sandbox.proq(&["send", "x", "also handle refunds"]).ok();
     insta::assert_snapshot!(sandbox.proq(&["list"]).to_text(), @r"
-    LANE  STATE               AGENT   COMMITS  CHANGES  AGE  TITLE
-    x     running, 1 to tell  claude  -        -        0s   do it
+    LANE  STATE              COMMITS  CHANGES  AGENT   UPDATED  TITLE
+    x     running, 1 queued  -        -        claude  0s ago   do it
     --- code 0
     ");
     insta::assert_snapshot!(sandbox.proq(&["stop", "x"]).to_text(), @r"

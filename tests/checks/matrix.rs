@@ -229,7 +229,7 @@ fn worktree_on_other_branch_is_reported_and_unchanged() {
     std::fs::remove_dir_all(sandbox.lane_path("kept")).unwrap();
     let out = sandbox.proq(&["matrix", "kept", "gone"]);
     assert!(
-        out.stderr.contains("lane 'kept' was compared: its worktree could not be inspected"),
+        out.stderr.contains("the commits of lane 'kept': its worktree could not be inspected"),
         "{}",
         out.to_text()
     );
@@ -395,10 +395,10 @@ fn list_shows_conflicts_known_without_git() {
     assert_eq!(row("gone"), known, "remembered");
     let _ = sandbox.proq(&["discard", "--force", "pay", "gone"]).ok();
     insta::assert_snapshot!(sandbox.proq(&["list"]).to_text(), @r"
-    LANE  STATE  AGENT  COMMITS  CHANGES  AGE  TITLE
-    auth  idle   -      +1 -1    -        0s
-    docs  idle   -      +1 -1    -        0s
-    kept  idle   -      +1 -1    -        0s
+    LANE  STATE  LINES  COMMITS  CHANGES  CONFLICTS  AGENT  UPDATED
+    auth  idle   +3 -3  ↑1 ↓1    -        -          -      0s ago
+    docs  idle   +1     ↑1 ↓1    -        -          -      0s ago
+    kept  idle   +1     ↑1 ↓1    -        -          -      0s ago
     --- code 0
     ");
 }

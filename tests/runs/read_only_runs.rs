@@ -28,14 +28,12 @@ fn answer_is_printed_and_saved_without_changes() {
     lane       x
     title      where is the tax?
     state      done
-    mode       answer: it only looks, there is nothing to land
+    mode       answer: reads only, nothing to land
     reads      main (7f85e07d)
-    in         [ROOT]/repo
+    in         .
     run 1      claude: done, exit code 0, 0s
 
-    where is the tax?
-
-    its answer
+    answer
 
     In tax.rs, line 3.
     It is called `tax`.
@@ -75,9 +73,9 @@ fn list_marks_read_only_lanes_and_next_step() {
     let _ = sandbox.proq(&["wait", "how"]).ok();
     sandbox.run_lane("pay", "echo pay > pay.txt");
     insta::assert_snapshot!(sandbox.proq(&["list"]).to_text(), @r"
-    LANE  STATE  AGENT    COMMITS  CHANGES  AGE  TITLE
-    how   done   claude   plan     -        0s   how to add x
-    pay   done   command  +1       -        0s   sh -ec echo pay > pay.txt
+    LANE  STATE  LINES  COMMITS  CHANGES  CONFLICTS  AGENT    UPDATED  TITLE
+    how   done          plan     -                   claude   0s ago   how to add x
+    pay   done   +1     ↑1       -        -          command  0s ago   sh -ec echo pay > pay.txt
     --- code 0
     ");
     let out = sandbox.proq(&[]);

@@ -16,7 +16,7 @@ fn reads_tokens_cost_and_session_from_stream() {
     assert_eq!((tokens["input"].as_u64(), tokens["cached_input"].as_u64()), (Some(100), Some(20)));
     assert_eq!((tokens["cache_write"].as_u64(), tokens["output"].as_u64()), (Some(5), Some(50)));
     assert_eq!((&run["class"], &run["outcome"]), (&"done".into(), &"done".into()));
-    assert!(sandbox.proq(&["show", "x"]).ok().contains("$0.0125"));
+    assert!(sandbox.proq(&["show", "x"]).ok().contains("$0.01"));
 }
 
 #[test]

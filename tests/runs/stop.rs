@@ -106,8 +106,8 @@ fn orphaned_lane_is_refused_until_stopped() {
     let (agent, child) = start_sleeping_agent(&sandbox, "x", "");
     kill_supervisor(&sandbox, "x");
     insta::assert_snapshot!(sandbox.proq(&["list"]).to_text(), @r#"
-    LANE  STATE     AGENT    COMMITS  CHANGES  AGE  TITLE
-    x     orphaned  command  -        1 file   0s   sh -ec  sleep 600 & echo 1 > work; echo $$ $! > "$ROOT/up"; wait
+    LANE  STATE     COMMITS  CHANGES  AGENT    UPDATED  TITLE
+    x     orphaned  -        1 file   command  0s ago   sh -ec  sleep 600 & echo 1 > work; echo $$ $! > "$ROOT/up"; wait
     --- code 0
     "#);
     insta::assert_snapshot!(sandbox.proq(&["merge", "x"]).to_text(), @r"
@@ -166,8 +166,8 @@ fn run_fails_when_supervisor_and_agent_are_killed() {
     kill_process(&sandbox, &child);
     wait_until_unlocked(&sandbox.lane_lock("x", "alive.lock"));
     insta::assert_snapshot!(sandbox.proq(&["list"]).to_text(), @r#"
-    LANE  STATE   AGENT    COMMITS  CHANGES  AGE  TITLE
-    x     failed  command  -        1 file   0s   sh -ec  sleep 600 & echo 1 > work; echo $$ $! > "$ROOT/up"; wait
+    LANE  STATE   COMMITS  CHANGES  AGENT    UPDATED  TITLE
+    x     failed  -        1 file   command  0s ago   sh -ec  sleep 600 & echo 1 > work; echo $$ $! > "$ROOT/up"; wait
     --- code 0
     "#);
     insta::assert_snapshot!(sandbox.proq(&["stop", "x"]).to_text(), @r"
