@@ -304,7 +304,7 @@ fn write_bytes(stream: Stream, bytes: &[u8]) {
 pub(crate) fn end_page(dir: &Path) {
     let Some(page) = page::end() else { return };
     let is_paged =
-        page.is_longer_than(console::Term::stdout().size()) && show_in_pager(dir, page.text(Stream::Out));
+        page.is_longer_than(console::Term::stdout().size()) && show_in_pager(dir, &page.text(Stream::Out));
     for (stream, bytes) in page.parts.iter().filter(|part| !is_paged || part.0 == Stream::Err) {
         write_bytes(*stream, bytes);
     }

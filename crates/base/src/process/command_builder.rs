@@ -156,14 +156,14 @@ impl CommandBuilder {
 
     /// Runs the program on this process's terminal, with `input` on its standard input, and waits for it to exit.
     /// A program that exits before it has read everything is no error.
-    pub fn run_as_pager(self, input: Vec<u8>) -> Result<std::process::ExitStatus, Error> {
+    pub fn run_as_pager(self, input: &[u8]) -> Result<std::process::ExitStatus, Error> {
         let program = self.program.display().to_string();
         let start_error = |source| Error::NotStarted { program: program.clone(), source };
         let mut command = self.build();
         command.stdin(Stdio::piped()).stdout(Stdio::inherit()).stderr(Stdio::inherit());
         let mut child = command.spawn().map_err(start_error)?;
         if let Some(mut stdin) = child.stdin.take() {
-            drop(std::io::Write::write_all(&mut stdin, &input));
+            drop(std::io::Write::write_all(&mut stdin, input));
         }
         child.wait().map_err(start_error)
     }

@@ -10,7 +10,7 @@ use proq_git::program::command::Program;
 /// Shows a text in the pager that git would use: `GIT_PAGER`, `core.pager`, `PAGER` or `less -FRX`. Returns whether
 /// it was shown: not if the pager is `cat` or empty, or cannot be started.
 #[must_use]
-pub fn show_in_pager(dir: &Path, text: Vec<u8>) -> bool {
+pub fn show_in_pager(dir: &Path, text: &[u8]) -> bool {
     let setting = Program::find().and_then(|git| git.command_in(dir).args(["var", "GIT_PAGER"]).run());
     let Ok(setting) = setting else { return false };
     let pager = String::from_utf8_lossy(&setting.stdout).trim().to_owned();

@@ -128,7 +128,7 @@ pub fn load_list(
     };
     let unlanded_batches = batch_landing::unlanded_among(project, &batches, &read_lanes);
     views.retain(|view| request.matches_state(view.state()));
-    Ok(LaneList { unlanded_batches, batches, views, stored, unrecorded_worktrees, forecast })
+    Ok(LaneList { views, stored, unrecorded_worktrees, batches, unlanded_batches, forecast })
 }
 
 /// Loads what the records have beside the lanes themselves.
