@@ -98,7 +98,9 @@ fn print_comparison(context: &CommandContext, args: &Compare, comparison: &Compa
             more => ui.print_line(format!("only {lane}: {} and {more} more", named.join(", "))),
         }
     }
-    conflict_grid::conflicting_pair_lines(&comparison.pairs).iter().for_each(|line| ui.print_wrapped(line));
+    for line in conflict_grid::conflicting_pair_lines(&comparison.pairs) {
+        ui.print_wrapped(&line);
+    }
     for attempt in attempts {
         if let CheckStatus::Inconclusive { reason } = &attempt.checks {
             ui.print_line(format!("{}: {reason}", attempt.lane));

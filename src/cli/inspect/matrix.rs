@@ -107,7 +107,9 @@ fn print_forecast(context: &CommandContext, forecast: &Forecast) {
         ui.print_line("no lanes to compare");
     } else {
         ui.print_each("", conflict_grid::render_grids(forecast).iter().map(|grid| format!("{grid}\n")));
-        conflict_grid::conflicting_pair_lines(&forecast.pairs).iter().for_each(|line| ui.print_wrapped(line));
+        for line in conflict_grid::conflicting_pair_lines(&forecast.pairs) {
+            ui.print_wrapped(&line);
+        }
         ui.print_wrapped(&conflict_grid::summary_line(forecast));
     }
     for (lane, note) in forecast.lanes.iter().filter_map(|lane| Some((&lane.lane, lane.note.as_ref()?))) {

@@ -105,6 +105,15 @@ fn describe_undo(question: Question<'_>) -> String {
     format!("operation {number} was started in another terminal or by another program: {command}")
 }
 
+/// Columns of the table of lanes that a landing will try.
+const COLUMNS: [Column; 5] = [
+    Column::name("LANE"),
+    Column::text("ONTO", 8).hidden_at(3),
+    Column::number("COMMITS").hidden_at(2),
+    Column::number("FILES").hidden_at(1),
+    Column::text("PLAN", 10),
+];
+
 /// Prints the lanes that a landing will try, so that a user at a terminal can read them before a ref moves.
 fn print_lanes_to_try(context: &CommandContext, plan: &LandingPlan) {
     if context.ui.json || context.ui.quiet || plan.lanes.len() < 2 || !ui::stderr_is_terminal() {
@@ -119,13 +128,6 @@ fn print_lanes_to_try(context: &CommandContext, plan: &LandingPlan) {
             .map_or_else(|| plan.strategy.to_string(), |reason| format!("not: {reason}"));
         vec![plan_line.lane.to_string(), plan_line.onto.clone(), commits, files, plan_cell]
     };
-    const COLUMNS: [Column; 5] = [
-        Column::name("LANE"),
-        Column::text("ONTO", 8).hidden_at(3),
-        Column::number("COMMITS").hidden_at(2),
-        Column::number("FILES").hidden_at(1),
-        Column::text("PLAN", 10),
-    ];
     context.ui.status(table::render(&COLUMNS, plan.lanes.iter().map(row).collect()));
     context.ui.status("");
 }

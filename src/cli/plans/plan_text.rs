@@ -173,7 +173,9 @@ fn task_table(view: &PlanView, max_tasks: usize) -> String {
     for index in OPTIONAL_TASK_COLUMNS {
         // A column without any text is left out.
         if rows.iter().all(|row| row[index] == "-") {
-            rows.iter_mut().for_each(|row| row[index].clear());
+            for row in &mut rows {
+                row[index].clear();
+            }
         }
     }
     table::render(&TASK_COLUMNS, rows)

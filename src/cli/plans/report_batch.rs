@@ -44,7 +44,9 @@ pub(crate) fn run(context: &CommandContext, args: &Report) -> CommandResult {
     } else if args.html {
         context.ui.print_text(&report_page::render_page(&history));
     } else {
-        terminal_lines(&history).iter().for_each(|line| context.ui.print_wrapped(line));
+        for line in terminal_lines(&history) {
+            context.ui.print_wrapped(&line);
+        }
     }
     Ok(Exit::Success)
 }

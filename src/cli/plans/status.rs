@@ -162,7 +162,9 @@ fn print_batch(context: &CommandContext, progress: &BatchProgress) {
     context.ui.print_line(table::render(&TASK_COLUMNS, rows));
     if let Some(report) = &progress.criteria {
         context.ui.print_line("");
-        criteria_lines(report).iter().for_each(|line| context.ui.print_wrapped(line));
+        for line in criteria_lines(report) {
+            context.ui.print_wrapped(&line);
+        }
     }
 }
 

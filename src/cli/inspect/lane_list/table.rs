@@ -71,7 +71,7 @@ fn lane_row(input: &PartialList<'_>, index: usize) -> Cells {
     cells[5] = loaded(is_forecast, conflicts.map(|conflicts| conflicts_text(&conflicts)).unwrap_or_default());
     cells[12] = ui::age(view.active_at);
     if previous.is_some_and(|previous| is_same_group_and_title(previous, &view.lane)) {
-        cells[13] = "\"".to_owned();
+        "\"".clone_into(&mut cells[13]);
     }
     cells
 }
