@@ -256,13 +256,13 @@ mod tests {
 
     #[test]
     fn texts_are_cut_before_columns_are_hidden() {
-        let lines = rendered(Some(63));
-        assert_eq!(lines.lines[1], "implement-payments-…-12*  done          3  Payments by invoi…");
-        assert_eq!(rendered(Some(48)).hidden, ["TITLE"]);
-        let narrow = rendered(Some(40));
+        let cut = rendered(Some(60));
+        assert_eq!(cut.lines[1], "implement-payments-…-12*  done          3  Payments by inv…");
+        assert_eq!(rendered(Some(44)).hidden, ["TITLE"]);
+        let narrow = rendered(Some(34));
         assert_eq!(narrow.hidden, ["FILES", "TITLE"]);
         assert_eq!(narrow.hidden_note().unwrap(), "2 columns hidden");
-        assert_eq!(narrow.lines[1], "implement-payments-…-12*  done");
+        assert_eq!(narrow.lines[1], "implement-payments…-12*  done");
     }
 
     #[test]
