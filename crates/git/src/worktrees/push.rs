@@ -66,7 +66,7 @@ impl Repo {
             return Err(PushFailure {
                 reason,
                 output: Vec::new(),
-                hint: format!("push only it: {push_alone}"),
+                hint: format!("push it alone: {push_alone}"),
             });
         }
         let rules = self.setting_values(&format!("remote.{remote}.push"));
