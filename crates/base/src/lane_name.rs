@@ -170,10 +170,9 @@ fn ascii_words(line: &str) -> Vec<String> {
     let mut text = String::new();
     for c in line.chars().flat_map(char::to_lowercase) {
         match c {
-            '\'' | '\u{2019}' => {}
-            // A decomposed umlaut; other combining marks are left out.
+            // A decomposed umlaut; apostrophes and other combining marks are left out.
             '\u{308}' if text.ends_with(['a', 'o', 'u']) => text.push('e'),
-            '\u{300}'..='\u{36f}' => {}
+            '\'' | '\u{2019}' | '\u{300}'..='\u{36f}' => {}
             c if c.is_ascii() => text.push(c),
             c => match TWO_LETTER_FORMS.iter().find(|(letter, _)| *letter == c) {
                 Some((_, form)) => text.push_str(form),

@@ -115,17 +115,12 @@ impl NamedSetting {
 
     /// Returns the effective value and its source.
     fn current(&self, project: &Project) -> (String, String) {
-        match self.key {
-            Some(key) => {
-                let (value, origin) = project.layers.get(key);
-                (key.display_value(value), origin.to_string())
-            }
-            None => {
-                let hook =
-                    self.name.strip_prefix("hook.").and_then(|event| project.layers.hook_commands(event));
-                hook.map_or_else(Default::default, |(value, origin)| (value.clone(), origin.to_string()))
-            }
+        if let Some(key) = self.key {
+            let (value, origin) = project.layers.get(key);
+            return (key.display_value(value), origin.to_string());
         }
+        let hook = self.name.strip_prefix("hook.").and_then(|event| project.layers.hook_commands(event));
+        hook.map_or_else(Default::default, |(value, origin)| (value.clone(), origin.to_string()))
     }
 
     /// Refuses values that the setting does not take.

@@ -20,7 +20,7 @@ use crate::swarm::ops::batch_lookup::{read_progress, unfinished_batches};
 use crate::swarm::status::progress::{BatchProgress, TaskCounts};
 
 /// Age up to which a landing is recent.
-const RECENT: Duration = Duration::from_secs(24 * 60 * 60);
+const RECENT: Duration = Duration::from_hours(24);
 
 /// Status of a repository. It serializes to the JSON output.
 #[derive(Debug, Serialize)]
@@ -168,7 +168,7 @@ fn recent_landings(project: &Project, list: &LaneList) -> Vec<RecentLanding> {
         (now().duration_since(at) <= RECENT).then_some(RecentLanding { lane: lane.name, onto, commit, at })
     });
     let mut landings: Vec<RecentLanding> = landings.collect();
-    landings.sort_by(|a, b| b.at.cmp(&a.at));
+    landings.sort_by_key(|landing| std::cmp::Reverse(landing.at));
     landings.dedup_by(|a, b| a.lane == b.lane && a.commit == b.commit);
     landings
 }
