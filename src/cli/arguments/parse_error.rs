@@ -290,15 +290,14 @@ fn join_words(mut words: Vec<String>, conjunction: &str) -> String {
 
 /// Returns whether the word after an option is its value.
 fn takes_next_word(command: &clap::Command, option: &str) -> bool {
-    let has_name = |arg: &&clap::Arg| match option.strip_prefix("--") {
-        Some(long) => {
-            arg.get_long() == Some(long) || arg.get_all_aliases().is_some_and(|all| all.contains(&long))
+    let has_name = |arg: &&clap::Arg| {
+        if let Some(long) = option.strip_prefix("--") {
+            return arg.get_long() == Some(long)
+                || arg.get_all_aliases().is_some_and(|all| all.contains(&long));
         }
-        None => {
-            let short = option.chars().nth(1).filter(|_| option.chars().count() == 2);
-            let aliases = arg.get_all_short_aliases().unwrap_or_default();
-            short.is_some_and(|short| arg.get_short() == Some(short) || aliases.contains(&short))
-        }
+        let short = option.chars().nth(1).filter(|_| option.chars().count() == 2);
+        let aliases = arg.get_all_short_aliases().unwrap_or_default();
+        short.is_some_and(|short| arg.get_short() == Some(short) || aliases.contains(&short))
     };
     let needs_value = |arg: &clap::Arg| {
         !arg.is_require_equals_set() && arg.get_num_args().is_some_and(|count| count.min_values() > 0)
