@@ -67,6 +67,7 @@ impl Repo {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::CommitId;
     use crate::base::test_repo::TestRepo;
 
     #[test]
@@ -80,8 +81,9 @@ mod tests {
             for n in $(seq 40); do echo $n >many$n; done; git add . && git commit -qm many
             git rev-parse HEAD~2 HEAD~ HEAD";
         let ids = test.run_script("repo", script);
-        let repo = Repo::open(&test.parent_dir.join("repo")).unwrap();
-        let trees: Vec<TreeId> = ids.lines().map(|id| repo.tree_of(id.parse().unwrap()).unwrap()).collect();
+        let repo = Repo::discover(&test.parent_dir.join("repo")).unwrap();
+        let trees: Vec<TreeId> =
+            ids.lines().map(|id| repo.tree_of(CommitId::from_hex(id.as_bytes()).unwrap()).unwrap()).collect();
         let many = trees[2];
         let trees = [trees[0], trees[1]];
         let counted = repo.count_changed_lines(trees[0], trees[1], None).unwrap();

@@ -27,6 +27,7 @@ fn view(state: LaneState) -> LaneView {
     lane.last_run = serde_json::from_value(json!(2)).unwrap();
     LaneView {
         records: StateRecords::new(&Layout::new(Path::new("/repo/.git")), &lane),
+        active_at: lane.state_changed_at,
         lane,
         status: LaneStatus::from_word(state),
         shown_state: None,
