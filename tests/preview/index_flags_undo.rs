@@ -287,7 +287,7 @@ fn flag_set_on_base_blocks_undo_of_preview_back() {
         let mut hint = String::new();
         for args in [&["undo", "--dry-run"][..], &["undo"]] {
             let refused = sandbox.proq(args).fails(1);
-            assert!(refused.contains("repo: f; nothing was changed"), "{refused}");
+            assert!(refused.contains("repo has uncommitted changes: f; nothing was changed"), "{refused}");
             assert_same_image(&base_image, &image(&sandbox));
             let line = refused.lines().find_map(|line| line.split_once(" files again: "));
             line.unwrap().1.clone_into(&mut hint);

@@ -196,7 +196,7 @@ fn back_refuses_a_branch_checked_out_elsewhere() {
         [&["preview", "--back"][..], &["preview", "--back", "--dry-run"], &["undo"], &["undo", "--dry-run"]]
     {
         let refused = sandbox.proq(command).fails(1);
-        assert!(refused.contains("'main': it is checked out in") && refused.contains("/w;"), "{refused}");
+        assert!(refused.contains("'main'") && refused.contains("is checked out in [ROOT]/w"), "{refused}");
         assert!(refused.contains("/w' switch --detach"), "{refused}");
     }
     sandbox.sh("git -C ../w switch -q --detach");

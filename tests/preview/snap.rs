@@ -85,7 +85,7 @@ fn refuses_snapshot_that_open_preview_restores() {
     insta::assert_snapshot!(refused.to_text(), @r"
     --- stderr
     error: cannot restore snapshot [ID]: leaving the preview of 'one' restores it; nothing was changed
-    hint: go back: git proq preview --back
+    hint: leave the preview: git proq preview --back
     --- code 1
     ");
     assert_eq!(sandbox.proq(&["snap", "restore", "--dry-run", id]), refused);
@@ -386,7 +386,7 @@ fn reports_snapshot_with_lost_commit() {
         let out = sandbox.proq(args);
         insta::allow_duplicates!(insta::assert_snapshot!(out.to_text(), @r"
         --- stderr
-        error: cannot read snapshot [ID]: git has lost its commit 74a68002, which no ref keeps; nothing was changed
+        error: cannot read snapshot [ID]: git has lost its commit 74a68002; nothing was changed
         hint: list the files that are left: ls -R '[ROOT]/repo/.git/proq/snaps/[ID]'
         --- code 1
         "));

@@ -110,10 +110,8 @@ fn hint_lands_batch_of_renamed_base() {
     let sandbox = finished_batch();
     sandbox.git(&["branch", "-m", "main", "trunk"]);
     let command = format!("git proq merge --batch {BATCH} --onto trunk");
-    let status = sandbox.proq(&["status", BATCH]).stderr;
-    assert_eq!(hint_command(&status, "merge it into trunk"), command);
-    for args in [&["list"][..], &["merge", "--all"]] {
-        assert_eq!(hint_command(&sandbox.proq(args).stderr, "land it on trunk"), command, "{args:?}");
+    for args in [&["status", BATCH][..], &["list"], &["merge", "--all"]] {
+        assert_eq!(hint_command(&sandbox.proq(args).stderr, "merge it into trunk"), command, "{args:?}");
     }
     let before = repository_state(&sandbox);
     for more in [&["--dry-run"][..], &[]] {
@@ -158,7 +156,7 @@ fn hint_restores_deleted_batch_branch() {
         assert_eq!(hint_command(&output, "create it again"), command);
     }
     let output = sandbox.proq(&["cleanup", "--batch", BATCH]).fails(1);
-    assert!(output.contains("has landed 1 task that main does not have"), "{output}");
+    assert!(output.contains("main lacks 1 task of it"), "{output}");
     assert_eq!(hint_command(&output, "create its branch again"), command);
     assert_eq!(repository_state(&sandbox), before);
     // A forced cleanup saves the tip.

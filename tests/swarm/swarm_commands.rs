@@ -39,7 +39,7 @@ fn plan_commands_run_only_after_approval() {
     sandbox.write("plan.toml", &CHECKED.replace("\"true\"", "\"true \""));
     let message = sandbox.proq(&["swarm", "plan.toml", "--new", "--yes"]).fails(1);
     assert!(
-        message.contains("you have not approved these commands of ") && message.contains(": true \n"),
+        message.contains("you have not approved these commands of ") && message.contains("plan.toml: true"),
         "{message}"
     );
     sandbox.write("plan.toml", CHECKED);
