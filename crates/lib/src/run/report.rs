@@ -43,7 +43,7 @@ pub struct AgentReport {
 
 /// Reason why a text is not a report.
 #[derive(Debug, thiserror::Error, Explain)]
-#[error("this is no report: {reason}; what was reported before stays")]
+#[error("cannot read the report: {reason}; the earlier report is kept")]
 #[hint("write {{\"status\": \"…\", \"findings\": [\"…\"], \"human_steps\": [\"…\"]}}, or plain text")]
 pub struct MalformedReport {
     reason: String,
