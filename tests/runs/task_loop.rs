@@ -170,7 +170,7 @@ fn three_iterations_without_progress_fail() {
     sandbox.git(&["config", "proq.swarm.maxIterations", "6"]);
     // When the user resumes the task, the count starts again.
     let out = sandbox.proq(&["run", "x", "--wait"]).fails(4);
-    assert!(out.contains("it has had its 6 iterations; 1 of 4 boxes"), "{out}");
+    assert!(out.contains("it has used its 6 iterations; 1 of 4 boxes"), "{out}");
 }
 
 /// Promise: task-loop/boxes-undone
