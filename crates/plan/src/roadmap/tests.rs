@@ -46,9 +46,9 @@ fn reports_errors_with_hints() {
       milestones: 0.1: First, 0.2: Second
     R.md has no milestone 'nothing here'
       milestones: 0.1: First, 0.2: Second
-    every item of R.md is ticked
+    all items of R.md are done
       show a milestone: git proq plan R.md --milestone R
-    every item of R.md is ticked
+    all items of R.md are done
       add an item that starts with '- [ ]'
     there is no task in R.md
       show an example of a plan: git proq plan --init -

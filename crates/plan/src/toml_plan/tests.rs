@@ -199,7 +199,7 @@ fn reports_invalid_needs_with_location() {
     insta::assert_snapshot!(error_messages(&[phases, serial]), @r#"
     plan.toml:6:10: task 'a' needs 'b', which comes later: it is in phase 2, and this is phase 1
       move 'b' before 'a', or 'a' behind it
-    plan.toml:7:10: task 'a' needs 'b', which comes later: the tasks of phase 1 go one after the other
+    plan.toml:7:10: task 'a' needs 'b', which comes later: the tasks of phase 1 run one after the other
       move 'b' before 'a', or 'a' behind it
     "#);
     // A task that is done already can be anywhere.
