@@ -37,6 +37,10 @@ compdef _clap_dynamic_completer_git_proq git-proq
 
 _git-proq() {
     words[1]=git-proq
+    if [[ -n "${opt_args[-C]-}" ]]; then
+        words=(git-proq -C "${(Q)${~opt_args[-C]}}" "${(@)words[2,-1]}")
+        (( CURRENT += 2 ))
+    fi
     _clap_dynamic_completer_git_proq
 }
 

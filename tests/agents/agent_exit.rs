@@ -11,7 +11,7 @@ fn successful_run_commits_leftover_work() {
         "git commit -q --allow-empty -m own; echo new > 'n e\tw'; echo more >> a.txt; mkdir d; echo > d/e",
     );
     insta::assert_snapshot!(sandbox.git(&["log", "--format=%s%n%b%an", "--name-status", "main..proq/x"]), @r#"
-    sh -ec git commit -q --allow-empty -m own; echo new > 'n ew'; echo more >> a.txt; mkdir d; echo > d/e
+    x
     Left uncommitted by the agent of lane x.
     Ann Author
 
@@ -94,8 +94,10 @@ fn conflict_markers_are_never_committed() {
     let sandbox = Sandbox::new();
     sandbox.run_lane("x", "printf '<<<<<<< a\\n1\\n=======\\n2\\n>>>>>>> b\\n' > a.txt; echo fine > fine");
     insta::assert_snapshot!(sandbox.proq(&["list"]).to_text(), @r"
-    LANE  STATE  AGENT    COMMITS  CHANGES  AGE  TITLE
-    x     done   command  -        2 files  0s   sh -ec printf '<<<<<<< a\n1\n=======\n2\n>>>>>>> b\n' > a.txt; echo fine > fine
+    LANE  STATE  COMMITS  CHANGES  AGENT    UPDATED  TITLE
+    x     done   -        2 files  command  0s ago   sh -ec printf '<<<<<<< a\n1\n=======\n2\n>>>>>>> b\n' > a.txt; echo fine > fine
+    --- stderr
+    warning: lane 'x': uncommitted work: cannot commit the work of lane 'x': a.txt has conflict markers
     --- code 0
     ");
     assert_eq!(sandbox.git(&["rev-list", "--count", "main..proq/x"]), "0");

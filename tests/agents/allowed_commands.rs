@@ -139,7 +139,7 @@ fn agent_in_lane_allows_other_agents_nothing() {
     let args = ["spawn", "--dry-run", "-n", "y", "claude", "do it"];
     let _ = sandbox.proq_in(&dir, &args).ok();
     let error = sandbox.proq_in(&dir, &[&args[..], &["--allow", "make *"]].concat()).fails(1);
-    assert!(error.contains("this is for a person"), "{error}");
+    assert!(error.contains("only a person"), "{error}");
 }
 
 #[test]

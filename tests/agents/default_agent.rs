@@ -14,7 +14,7 @@ fn starts_the_only_installed_agent() {
     let sandbox = Sandbox::new();
     insta::assert_snapshot!(proq(&sandbox, &["spawn", "implement payments"]).to_text(), @"
     --- stderr
-    error: no agent is named, and no known agent is installed; nothing was made
+    error: cannot choose an agent: no known agent is installed
     hint: see which agents are known: git proq agents
     --- code 2
     ");
@@ -36,7 +36,7 @@ fn default_agent_is_chosen_by_setting() {
     sandbox.agent("codex", "true");
     insta::assert_snapshot!(proq(&sandbox, &["spawn", "implement payments"]).to_text(), @r#"
     --- stderr
-    error: no agent is named, and claude and codex are installed; nothing was made
+    error: cannot choose an agent: claude and codex are installed
     hint: name one: git proq spawn claude "implement payments"
     hint: or choose the default: git config --global proq.agent.default claude
     --- code 2
@@ -61,25 +61,25 @@ fn single_word_is_an_agent_where_it_names_one() {
             .collect();
     insta::assert_snapshot!(out, @r#"
     --- stderr
-    error: the agent needs a prompt
-    hint: for example: git proq spawn claude "implement payments", or -f task.md
+    error: no prompt given for the agent
+    hint: for example: git proq spawn claude "implement payments"
     --- code 2
 
     --- stderr
-    error: the agent needs a prompt
-    hint: for example: git proq spawn claude "implement payments", or -f task.md
+    error: no prompt given for the agent
+    hint: for example: git proq spawn claude "implement payments"
     --- code 2
 
     --- stderr
-    error: there is no program 'claud' on PATH; nothing was made
+    error: cannot start 'claud': there is no such program on PATH
     hint: did you mean 'claude'?
-    hint: see which agents are installed: git proq agents
+    hint: list installed agents: git proq agents
     --- code 1
 
     --- stderr
-    error: there is no program 'clade' on PATH; nothing was made
+    error: cannot start 'clade': there is no such program on PATH
     hint: did you mean 'claude'?
-    hint: see which agents are installed: git proq agents
+    hint: list installed agents: git proq agents
     --- code 1
     "#);
     let json = proq(&sandbox, &["spawn", "--dry-run", "--json", "refactor"]).json();
@@ -92,16 +92,15 @@ fn names_known_agents_that_are_not_installed() {
     let sandbox = Sandbox::new();
     insta::assert_snapshot!(proq(&sandbox, &["spawn", "claude", "do it"]).to_text(), @"
     --- stderr
-    error: Claude Code is not installed: there is no program 'claude' on PATH; nothing was made
+    error: cannot start 'claude': Claude Code is not installed: there is no such program on PATH
     hint: install it: npm install -g @anthropic-ai/claude-code
-    hint: see which agents are installed: git proq agents
+    hint: list installed agents: git proq agents
     --- code 1
     ");
     insta::assert_snapshot!(proq(&sandbox, &["spawn", "--agents", "claude:x", "do it"]).to_text(), @"
     --- stderr
-    error: invalid value 'claude:x' for '--agents <LIST>': 'x' is not a number; give claude a number of attempts, like claude:2
-
-    For more information, try '-h'.
+    error: invalid value 'claude:x' for --agents: 'x' is not a number; give claude a number of attempts, like claude:2
+    hint: see the help: git proq help spawn
     --- code 2
     ");
     let reviewer = ["spawn", "claude", "do it", "--reviewer", "codex"];

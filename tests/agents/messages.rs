@@ -180,9 +180,9 @@ fn undelivered_message_is_shown_everywhere() {
     1 message in 'x' waits to be sent: git proq send x
     --- code 0
     ");
-    insta::assert_snapshot!(sandbox.proq(&["list"]).to_text(), @r"
-    LANE  STATE               AGENT   COMMITS  CHANGES  AGE  TITLE
-    x     stopped, 1 to tell  claude  -        -        0s   do it
+    insta::assert_snapshot!(sandbox.proq(&["list"]).to_text(), @"
+    LANE  STATE              COMMITS  CHANGES  AGENT   UPDATED  TITLE
+    x     stopped, 1 queued  -        -        claude  0s ago   do it
     --- stderr
     1 message in 'x' waits to be sent: git proq send x
     --- code 0
@@ -234,7 +234,8 @@ fn message_is_sent_only_to_its_conversation() {
     let sandbox = sandbox_with_waiting_agent(FIRST_RUN_WAITS, &[]);
     let _ = sandbox.proq(&["send", "x", "for mine"]).ok();
     let _ = sandbox.proq(&["stop", "x"]).ok();
-    insta::assert_snapshot!(sandbox.proq(&["run", "x", "theirs", "review"]).stderr, @r"
+    insta::assert_snapshot!(sandbox.proq(&["run", "x", "theirs", "review"]).stderr, @"
+    may run: git; allow more: git config --add proq.agent.allow 'make *'
     1 message in 'x' waits to be sent: git proq send x
     hint: follow it: git proq logs -f x   wait for it: git proq wait x
     ");
@@ -367,9 +368,10 @@ fn failed_send_keeps_nothing_and_repeat_sends_once() {
         (0, before["state"].clone())
     );
     write_user_config(&sandbox, "[agents.claude]\nprogram = 'not-there'\n");
-    insta::assert_snapshot!(sandbox.proq(&["send", "x", "more"]).to_text(), @r"
+    insta::assert_snapshot!(sandbox.proq(&["send", "x", "more"]).to_text(), @"
     --- stderr
-    error: cannot start 'not-there': there is no such program on PATH
+    error: cannot start 'not-there': Claude Code is not installed: there is no such program on PATH
+    hint: install it: npm install -g @anthropic-ai/claude-code
     hint: list installed agents: git proq agents
     --- code 1
     ");

@@ -295,7 +295,7 @@ fn merges_users_gemini_settings_into_each_run() {
     std::fs::write(&mine, "// mine\n{}\n").unwrap();
     sandbox.agent("gemini", "echo \"$GEMINI_CLI_SYSTEM_SETTINGS_PATH\" > \"$ROOT/named\"; echo 1 > one");
     let out = spawn("z");
-    assert!(out.stderr.contains("warning: gemini: what [ROOT]/mine.json says"), "{}", out.to_text());
+    assert!(out.stderr.contains("warning: gemini: cannot merge [ROOT]/mine.json"), "{}", out.to_text());
     let used_path = std::fs::read(sandbox.root().join("named")).unwrap();
     assert_eq!(sandbox.normalize(&used_path), "[ROOT]/mine.json\n");
 }

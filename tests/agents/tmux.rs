@@ -10,11 +10,12 @@ fn agent_gets_terminal_and_literal_prompt() {
     let screen = TmuxSandbox::new();
     let prompt = "it's \"$(touch /nowhere)\"; #{pane_id}\n\\ and;";
     let out = screen.proq(&["spawn", "--tmux", "-n", "x", "claude", prompt]);
-    insta::assert_snapshot!(out.to_text(), @r"
+    insta::assert_snapshot!(out.to_text(), @"
     lane 'x' on branch proq/x, from main
       [ROOT]/repo/.proq-worktrees/x
     --- stderr
     claude is in a window of tmux there
+    may run: git; allow more: git config --add proq.agent.allow 'make *'
     hint: go there: git proq attach x   wait for it: git proq wait x
     --- code 0
     ");

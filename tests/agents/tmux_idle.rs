@@ -90,10 +90,10 @@ fn idle_agent_lands_with_merge_stop() {
     hint: end its session and merge it: git proq merge --stop x
     --- code 1
     ");
-    insta::assert_snapshot!(screen.proq(&["merge", "--all"]).to_text(), @r"
+    insta::assert_snapshot!(screen.proq(&["merge", "--all"]).to_text(), @"
     nothing to land
     --- stderr
-    left out x: it is done, and its agent is idle in its window; to end its session and merge it: git proq merge --stop x
+    skipped x: it is done, and its agent is idle in its window; to end its session and merge it: git proq merge --stop x
     --- code 0
     ");
     let _ = screen.proq(&["discard", "x"]).fails(1);

@@ -124,7 +124,7 @@ fn received_message_is_not_resent_after_kill() {
     kill_agent(&sandbox);
     let _ = sandbox.proq(&["wait", "x"]).fails(4);
     assert_eq!(sandbox.last_run("x")["class"], "crashed");
-    assert!(sandbox.proq(&["send", "x"]).fails(1).contains("nothing waits"));
+    assert!(sandbox.proq(&["send", "x"]).fails(1).contains("no message is queued"));
     assert_eq!(received_prompts(&sandbox).len(), 2);
     sandbox.assert_healthy();
 }

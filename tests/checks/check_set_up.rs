@@ -93,13 +93,13 @@ fn failed_set_up_refuses_landing_without_blame() {
     let before = sandbox.git(&["rev-parse", "main"]);
     for _ in 0..2 {
         let out = sandbox.proq(&["merge", "one", "--verify", "true"]);
-        insta::allow_duplicates! { insta::assert_snapshot!(out.to_text(), @r"
+        insta::allow_duplicates! { insta::assert_snapshot!(out.to_text(), @"
         refused one: cannot prepare the worktree for checks: `echo no network; exit 3` failed (exit code 3)
             $ echo no network; exit 3
             no network
         --- stderr
         hint: read its output: cat '[ROOT]/repo/.git/proq/cache/refused-check.log'
-        hint: land without checks: git proq merge --no-checks one
+        hint: merge without checks: git proq merge --no-checks one
         --- code 4
         ") };
     }
@@ -130,13 +130,13 @@ fn check_that_cannot_be_run_blames_no_lane() {
     let sandbox = Sandbox::new();
     sandbox.lane_with_commit("one", "echo one > one.txt");
     let before = sandbox.git(&["rev-parse", "main"]);
-    insta::assert_snapshot!(sandbox.proq(&["merge", "one", "--verify", "no-such-program"]).to_text(), @r"
+    insta::assert_snapshot!(sandbox.proq(&["merge", "one", "--verify", "no-such-program"]).to_text(), @"
     refused one: cannot run check `no-such-program` on main with one: command not found (exit code 127)
         $ no-such-program
         sh: 1: no-such-program: not found
     --- stderr
     hint: read its output: cat '[ROOT]/repo/.git/proq/cache/refused-check.log'
-    hint: land without checks: git proq merge --no-checks one
+    hint: merge without checks: git proq merge --no-checks one
     --- code 4
     ");
     let output = sandbox.proq(&["merge", "one", "--verify", "./a.txt"]).fails(4);

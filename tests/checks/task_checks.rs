@@ -226,12 +226,12 @@ fn dry_run_lists_task_checks_and_runs_none() {
     lane_with_checks(&sandbox, "one", "echo one > one.txt", &["echo mine >> $ROOT/runs"]);
     lane_with_checks(&sandbox, "two", "echo two > two.txt", &[]);
     let out = sandbox.proq(&["merge", "one", "two", "--dry-run", "--verify", "echo all >> $ROOT/runs"]);
-    insta::assert_snapshot!(out.to_text(), @r"
+    insta::assert_snapshot!(out.to_text(), @"
     would land one on main
     would land two on main
     would check with: echo all >> $ROOT/runs
     would check with: echo mine >> $ROOT/runs, for one
-    2 files changed, 2 insertions(+)
+    2 of 2 lanes would land: 2 files changed, 2 insertions(+)
     --- code 0
     ");
     let plan = sandbox.proq(&["merge", "one", "two", "--dry-run", "--verify", "true", "--json"]).json();
@@ -262,7 +262,7 @@ fn spawn_and_show_list_checks_and_refuse_blank_one() {
     assert_eq!(out["checks"], serde_json::json!(["make pay", "make refunds"]));
     let shown = sandbox.proq(&["show", "pay"]).ok();
     assert!(
-        shown.contains("\nlands if   `make pay` succeeds\nlands if   `make refunds` succeeds\n"),
+        shown.contains("\ncheck      `make pay` must pass\ncheck      `make refunds` must pass\n"),
         "{shown}"
     );
     assert_eq!(sandbox.proq(&["show", "pay", "--json"]).json()["checks"], out["checks"]);

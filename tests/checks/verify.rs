@@ -94,7 +94,7 @@ fn failed_check_refuses_lane_and_saves_its_log() {
     let out = sandbox.proq(&["merge", "--all", "--verify", check]);
     assert!(
         out.stderr
-            .contains("left out bad: its checks failed, and neither the lane nor its base has moved since")
+            .contains("skipped bad: its checks failed, and neither the lane nor its base has moved since")
     );
     sandbox.commit_in_lane("bad", "git rm -q bad.txt; echo good > good.txt");
     let _ = sandbox.proq(&["merge", "--all", "--verify", check]).ok();
@@ -445,12 +445,12 @@ fn moved_lane_or_new_checks_lift_failed_check() {
     sandbox.lane_with_commit("bad", "echo bad > bad.txt");
     let _ = sandbox.proq(&["merge", "--all"]).fails(4);
     assert_eq!(sandbox.row("bad")["state"], "check-failed");
-    let left_out = "left out bad: its checks failed";
+    let left_out = "skipped bad: its checks failed";
     assert!(sandbox.proq(&["merge", "--all", "--dry-run"]).stderr.contains(left_out));
     // Other checks may succeed where these failed.
     sandbox.git(&["config", "proq.verify.commands", "true"]);
     let out = sandbox.proq(&["merge", "--all", "--dry-run"]).to_text();
-    assert!(out.contains("would land bad") && !out.contains("left out"), "{out}");
+    assert!(out.contains("would land bad") && !out.contains("skipped"), "{out}");
     sandbox.git(&["config", "proq.verify.commands", "test ! -e bad.txt"]);
     assert!(sandbox.proq(&["merge", "--all", "--dry-run"]).stderr.contains(left_out));
     assert_eq!(sandbox.row("bad")["state"], "check-failed");

@@ -22,7 +22,7 @@ fn unknown_words_are_answered_with_a_corrected_command() {
         &["merge", "--strategi=squash", "pay"],
         &["merge", "--all", "pay"],
         &["show"],
-        &["preview"],
+        &["preview", "a", "b"],
         &["task"],
         &["compare", "pay", "--jobs", "2"],
     ]);
@@ -75,7 +75,7 @@ fn invalid_values_are_answered_with_what_is_expected() {
         &["spawn", "claude", "x", "--permission", "ful"],
         &["spawn", "claude", "x", "--max-time", "soon"],
         &["spawn", "claude", "x", "--count"],
-        &["list", "extra"],
+        &["queue", "extra"],
         &["help", "mrge"],
         &["man", "nothing"],
     ]);
@@ -98,8 +98,8 @@ fn invalid_values_are_answered_with_what_is_expected() {
     $ spawn claude x --count
     error: missing value for --count
     hint: see the help: git proq help spawn
-    $ list extra
-    error: unexpected argument 'extra' for git proq list
+    $ queue extra
+    error: unexpected argument 'extra' for git proq queue
     hint: see the help: git proq help list
     $ help mrge
     error: unknown command 'mrge'
@@ -118,7 +118,6 @@ fn unquoted_text_is_answered_with_the_quoted_command() {
         &["new", "implement", "the", "payments"],
         &["run", "pay", "claude", "fix", "it"],
         &["send", "pay", "also", "handle", "refunds", "--wait"],
-        &["spawn", "implement payments"],
         &["spawn", "claude"],
     ]);
     insta::assert_snapshot!(answers, @r#"
@@ -137,10 +136,6 @@ fn unquoted_text_is_answered_with_the_quoted_command() {
     $ send pay also handle refunds --wait
     error: unexpected argument 'handle' for git proq send
     hint: quote the message: git proq send --wait pay 'also handle refunds'
-    $ spawn implement payments
-    error: no agent given for the prompt
-    hint: name one: git proq spawn claude 'implement payments'
-    hint: see the agents: git proq agents
     $ spawn claude
     error: no prompt given for the agent
     hint: for example: git proq spawn claude "implement payments"
@@ -227,7 +222,10 @@ fn commands_without_subcommand_show_their_list() {
     {
         assert_eq!(sandbox.proq(&[bare]).to_text(), sandbox.proq(full).to_text(), "{bare}");
     }
-    assert!(sandbox.proq(&["config"]).ok().contains("merge.strategy"));
+    assert_eq!(
+        sandbox.proq(&["config"]).stderr,
+        "all settings have their defaults\nhint: see all settings: git proq config list\n"
+    );
 }
 
 #[test]

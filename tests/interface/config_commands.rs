@@ -34,8 +34,8 @@ fn sets_gets_and_unsets_a_setting() {
     hint: see all settings: git proq config list
     --- code 0
     ");
-    insta::assert_snapshot!(config(&["describe", "proq.merge.strategy"]).to_text(), @r"
-    merge.strategy: how a lane lands: with a merge commit, commit by commit on top of the base, or as one commit
+    insta::assert_snapshot!(config(&["describe", "proq.merge.strategy"]).to_text(), @"
+    merge.strategy: how to merge a lane: with a merge commit, commit by commit on top of the base, or as one commit
     value      squash (git config)
     default    merge
     type       one of: merge, rebase, squash
@@ -87,7 +87,7 @@ fn wrong_value_warns_readers_and_stops_changes() {
     sandbox.git(&["config", "proq.merge.strategy", "fast"]);
     for args in [&["list"][..], &["status"], &["config", "get", "lock.timeout"]] {
         let out = sandbox.proq(args);
-        let warning = "warning: merge.strategy = 'fast' (from git config) cannot be used; it takes one of: merge, rebase, squash; its default is used\n";
+        let warning = "warning: cannot use merge.strategy = 'fast' of git config: expected one of: merge, rebase, squash; its default is used\n";
         assert!(out.code == 0 && out.stderr.starts_with(warning), "{args:?}: {}", out.stderr);
     }
     let out = sandbox.proq(&["cleanup"]).fails(1);

@@ -276,8 +276,8 @@ fn bare_repository_supports_all_but_preview() {
     hint: work in a clone of it, which has a checkout; see: git help clone
     --- code 1
     ");
-    insta::assert_snapshot!(sandbox.proq_in(&bare, &["merge", "x"]).to_text(), @r"
-    landed x on main (62b3254f)
+    insta::assert_snapshot!(sandbox.proq_in(&bare, &["merge", "x"]).to_text(), @"
+    landed x on main (e9599a0a)
     --- code 0
     ");
     assert_eq!(sandbox.git_in(&bare, &["show", "main:one"]), "1");

@@ -44,7 +44,7 @@ fn inconsistent_snapshot_is_an_unfixable_error() {
     sandbox.sh(&format!("mv index-was {dir}/index; mv {dir}/snap.toml record-was"));
     let found = assert_unfixable_finding(&sandbox, "snapshot-record", "error");
     let set_aside = assert_unfixable_finding(&sandbox, "set-aside", "error");
-    assert!(set_aside["message"].as_str().unwrap().contains("set aside"), "{set_aside:#?}");
+    assert!(set_aside["message"].as_str().unwrap().contains("saved files of yours"), "{set_aside:#?}");
     let help = found["help"].as_str().unwrap();
     assert!(help.starts_with("git proq preview --back && git stash apply "), "{found:#?}");
     sandbox.write(&format!("{dir}/snap.toml"), "broken");
@@ -72,7 +72,7 @@ fn preview_left_manually_is_a_warning() {
     let (sandbox, _) = with_preview();
     sandbox.git(&["switch", "-q", "main"]);
     let found = assert_unfixable_finding(&sandbox, "preview-place", "warning");
-    assert!(found["message"].as_str().unwrap().contains("your own changes wait"), "{found:#?}");
+    assert!(found["message"].as_str().unwrap().contains("your own changes are saved"), "{found:#?}");
     sandbox.git(&["switch", "-q", "-c", "elsewhere"]);
     let found = assert_unfixable_finding(&sandbox, "preview-place", "warning");
     run_suggested_command(&sandbox, &found);

@@ -151,7 +151,8 @@ fn shell_metacharacters_are_plain_names() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Environment variables that git-proq or git reads, and that others may have set.
+/// Environment variables that git-proq or git reads, and that others may have set. `PAGER` and `GIT_PAGER` are
+/// commands that the shell runs, as git does.
 const ENV_VARIABLES: &[&str] = &[
     "PROQ_LOCK_TIMEOUT",
     "PROQ_SNAPSHOT_INTERVAL",
@@ -161,8 +162,6 @@ const ENV_VARIABLES: &[&str] = &[
     "NO_COLOR",
     "TERM",
     "COLUMNS",
-    "PAGER",
-    "GIT_PAGER",
     "EDITOR",
     "GIT_EDITOR",
     "LANG",

@@ -205,7 +205,7 @@ fn invalid_calls_return_error_text() {
     {
         assert!(!agent.fails("update_task", arguments).is_empty());
     }
-    assert!(agent.fails("update_task", json!({})).contains("the report says nothing"));
+    assert!(agent.fails("update_task", json!({})).contains("the report: it is empty"));
     let long = json!({ "findings": ["x".repeat(1_000_000)] });
     assert!(agent.fails("update_task", long).contains("more than 64 KiB"));
     let text = "a\u{0}\u{1b}[2J";

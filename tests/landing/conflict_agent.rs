@@ -36,7 +36,7 @@ fn flags_override_and_disable_the_settings() {
         [&["--no-conflict-agent"][..], &["--conflict-agent", ""], &["--conflict-agent="], &["--atomic"]]
     {
         let text = sandbox.proq(&[&["merge", "clash"], args].concat()).fails(3);
-        assert!(text.contains("resolve it: git proq resolve clash"), "{text}");
+        assert!(text.contains("git proq resolve clash"), "{text}");
     }
     assert_eq!(agent_run_count(&sandbox), 0);
     let _ = sandbox.proq(&["merge", "clash", "--conflict-retries", "0"]).fails(3);

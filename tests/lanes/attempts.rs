@@ -111,7 +111,7 @@ fn creates_nothing_when_one_attempt_is_invalid() {
     assert_eq!(sandbox.lane_leftovers(), [""; 0]);
     sandbox.git(&["branch", "proq/pay-2"]);
     let out = spawn(&["--count", "3", "-n", "pay", "robot", "pay"]).fails(1);
-    assert!(out.contains("branch 'proq/pay-2' exists already"), "{out}");
+    assert!(out.contains("cannot create branch 'proq/pay-2': it exists"), "{out}");
     assert_eq!(sandbox.lane_leftovers(), ["refs/heads/proq/pay-2"]);
     // A name derived from the prompt skips the taken branch.
     let answer = sandbox.proq(&["spawn", "--json", "--count", "2", "robot", "pay"]).json();
@@ -253,8 +253,8 @@ fn merge_all_leaves_out_rival_attempts() {
         sandbox.proq(&["spawn", "--wait", "--count", "2", "-n", "pay", "robot", "implement payments"]).ok();
     sandbox.run_lane("other", "echo o > other.txt");
     let out = sandbox.proq(&["merge", "--all"]);
-    insta::assert_snapshot!(out.to_text(), @r"
-    landed other on main (58583d98)
+    insta::assert_snapshot!(out.to_text(), @"
+    landed other on main (9f2badf0)
     --- stderr
     skipped pay-1: it is one of 2 attempts; to merge it: git proq pick pay-1
     skipped pay-2: it is one of 2 attempts; to merge it: git proq pick pay-2

@@ -74,13 +74,13 @@ fn shows_every_lane_with_its_state() {
     old@1               discarded         -        -                   -        0s ago
     --- code 0
     ");
-    insta::assert_snapshot!(sandbox.proq(&[]).to_text(), @r"
-    LANE                STATE      AGENT    COMMITS  CHANGES  AGE  TITLE
-    bad                 failed     command  +0 -1    1 file   0s   sh -c echo half > half; exit 1
-    fresh               idle       -        +0 -1    -        0s
-    good                done       command  +1 -1    -        0s   sh -ec echo 1 > one
-    implement-payments  done       robot    +1 -1    -        0s   Implement payments
-    same                no-change  command  +0 -1    -        0s   sh -ec true
+    insta::assert_snapshot!(sandbox.proq(&[]).to_text(), @"
+    LANE                STATE      LINES  COMMITS  CHANGES  CONFLICTS  AGENT    UPDATED  TITLE
+    bad                 failed            ↓1       1 file              command  0s ago   sh -c echo half > half; exit 1
+    fresh               idle              ↓1       -                   -        0s ago
+    good                done       +1     ↑1 ↓1    -        -          command  0s ago   sh -ec echo 1 > one
+    implement-payments  done       +1     ↑1 ↓1    -        -          robot    0s ago
+    same                no-change         ↓1       -                   command  0s ago   sh -ec true
     --- stderr
     hint: see what went wrong in 'bad': git proq show bad
     hint: land 2 lanes: git proq merge --all

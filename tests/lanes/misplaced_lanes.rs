@@ -146,10 +146,10 @@ fn hints_repair_lanes_of_a_moved_repository() {
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "y"]).ok();
     sandbox.sh_in(&sandbox.root(), "mv repo moved");
     sandbox.repo = sandbox.root().join("moved");
-    insta::assert_snapshot!(sandbox.proq(&["list"]).to_text(), @r"
-    LANE  STATE  AGENT  COMMITS  CHANGES      AGE  TITLE
-    x     idle   -      +1       no worktree  0s
-    y     idle   -      -        no worktree  0s
+    insta::assert_snapshot!(sandbox.proq(&["list"]).to_text(), @"
+    LANE  STATE  LINES  COMMITS  CHANGES      CONFLICTS  AGENT  UPDATED
+    x     idle   +1     ↑1       no worktree  -          -      0s ago
+    y     idle          -        no worktree             -      0s ago
     --- stderr
     warning: lane 'x': its folder was moved with the repository to [ROOT]/moved/.proq-worktrees/x: git worktree repair '[ROOT]/moved/.proq-worktrees/x'
     warning: lane 'y': its folder was moved with the repository to [ROOT]/moved/.proq-worktrees/y: git worktree repair '[ROOT]/moved/.proq-worktrees/y'

@@ -69,7 +69,7 @@ fn shows_what_lane_conflicts_with() {
     lane       x
     title      sh -ec echo lane > a.txt
     state      conflict (with main in a.txt)
-    branch     proq/x at 6f5fa48c "sh -ec echo lane > a.txt", 1 ahead, 1 behind
+    branch     proq/x at 91893792c "x", 1 ahead, 1 behind
     base       main, from 7f85e07d
     worktree   .proq-worktrees/x
     commits    1 file changed, 1 insertion(+), 1 deletion(-)

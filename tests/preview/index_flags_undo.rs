@@ -265,7 +265,10 @@ fn undo_of_preview_drops_flags_but_not_hidden_edits() {
                 let shown = image(&sandbox);
                 for args in [&["undo", "--dry-run"][..], &["undo"]] {
                     let refused = sandbox.proq(args).fails(1);
-                    assert!(refused.contains("repo: f; nothing was changed"), "{refused}");
+                    assert!(
+                        refused.contains("repo has uncommitted changes: f; nothing was changed"),
+                        "{refused}"
+                    );
                     assert!(refused.contains("git proq preview --back"), "{refused}");
                     assert_same_image(&shown, &image(&sandbox));
                 }

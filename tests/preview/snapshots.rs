@@ -200,7 +200,10 @@ fn refuses_unmerged_index() {
     sandbox.sh("git stash pop > /dev/null 2>&1 || true; echo n > new");
     let before = WorktreeState::capture(&sandbox, &sandbox.repo);
     let text = sandbox.proq(&["preview", "show"]).fails(1);
-    assert!(text.contains("has unmerged paths: a.txt") && text.contains("git status"), "{text}");
+    assert!(
+        text.contains("has unmerged paths: a.txt") && text.contains("git -C '[ROOT]/repo' status"),
+        "{text}"
+    );
     assert_same_image(&before, &WorktreeState::capture(&sandbox, &sandbox.repo));
     assert_eq!(snapshot_ids(&sandbox), Vec::<String>::new());
 }

@@ -251,7 +251,7 @@ fn inspection_commands_know_in_place_lanes() {
     );
     let shown = sandbox.proq(&["show", "x"]).ok();
     assert!(
-        shown.contains("in-place: it works in the main checkout") && shown.contains("works on   main"),
+        shown.contains("in-place: works in the main checkout") && shown.contains("works on   main"),
         "{shown}"
     );
     let list = sandbox.proq(&["list"]).ok();

@@ -148,7 +148,7 @@ fn does_not_wait_for_distant_limit_reset() {
     sandbox.wait_for_events("agent.retry", "x", 1);
     assert_eq!(sandbox.row("x")["state"], "running");
     let list = sandbox.proq(&["list"]).ok();
-    assert!(list.contains(" running, waits (rate-limited)  claude "), "{list}");
+    assert!(list.contains(" running, waits (rate-limited)  "), "{list}");
     let _ = sandbox.proq(&["stop", "x"]).ok();
     assert_eq!(sandbox.row("x")["state"], "stopped");
 }

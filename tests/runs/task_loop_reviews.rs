@@ -213,7 +213,7 @@ fn configured_reviewer_reviews() {
         shown["runs"].as_array().unwrap().iter().map(|run| run["agent"].as_str().unwrap()).collect();
     assert_eq!((agents, &shown["agent"]), (vec!["claude", "critic", "claude"], &"claude".into()));
     // A reviewer that is missing, or that cannot be kept read-only, is refused before anything is created.
-    for (agent, reason) in [("nobody-has-this", "no program"), ("plainone", "permission read")] {
+    for (agent, reason) in [("nobody-has-this", "no such program"), ("plainone", "permission read")] {
         sandbox.program("plainone", "true");
         let args = ["spawn", "claude", "--folder", FOLDER, "-n", "z", "--reviewer", agent];
         let out = sandbox.proq(&args);

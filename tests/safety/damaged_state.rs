@@ -5,6 +5,7 @@ use std::fs::{remove_file, write};
 use std::path::PathBuf;
 use std::process::Stdio;
 
+use proq_test_kit::conflict::hint_commands;
 use proq_test_kit::faults::kill_at;
 use proq_test_kit::snapshots::snapshot_ids;
 use proq_test_kit::waiting::KilledOnDrop;
@@ -74,7 +75,7 @@ fn broken_branch_counts_as_missing_and_hides_no_lane() {
         if bytes != around {
             // A symbolic ref needs another command.
             let report = sandbox.proq(&["doctor"]).fails(1);
-            sandbox.sh(&command_after(&report, &format!("{} is still there: ", &at[..8])));
+            sandbox.sh(&command_after(&report, &format!("{} still exists: ", &at[..8])));
             assert_eq!(sandbox.git(&["rev-parse", "proq/one"]), at, "{shown}");
         }
         let _ = sandbox.proq(&["merge", "two"]).ok();
@@ -194,8 +195,7 @@ fn hint_frees_name_of_broken_or_symbolic_ref() {
         let sandbox = Sandbox::new();
         sandbox.sh(&format!("mkdir -p .git/refs/heads/proq; {make}"));
         let refused = sandbox.proq(&["spawn", "--empty", "-n", "new"]).fails(1);
-        let line = refused.lines().find(|line| line.contains("or remove ")).unwrap();
-        sandbox.sh(line.split_once(": ").unwrap().1.split_once(": ").unwrap().1);
+        sandbox.sh(&hint_commands(&sandbox, &refused)[0]);
         let _ = sandbox.proq(&["spawn", "--empty", "-n", "new"]).ok();
         assert_eq!(sandbox.git(&["rev-parse", "proq/new"]), sandbox.git(&["rev-parse", "main"]), "{make}");
     }

@@ -205,7 +205,7 @@ fn rollback_keeps_what_others_created() {
     let act = "git branch proq/x $(git commit-tree -p HEAD -m theirs HEAD^{tree})";
     // Between the check and the creation: the branch is theirs, with a commit that only it has.
     let text = run_with_race(&sandbox, "update-ref", act, &["spawn", "--empty", "-n", "x"]).fails(1);
-    assert!(text.contains("branch 'proq/x' exists already"), "{text}");
+    assert!(text.contains("cannot create branch 'proq/x': it exists"), "{text}");
     assert_eq!(sandbox.git(&["log", "-1", "--format=%s", "proq/x"]), "theirs");
     let act = "mkdir -p .proq-worktrees/y; echo theirs > .proq-worktrees/y/file";
     let _ = run_with_race(&sandbox, "update-ref", act, &["spawn", "--empty", "-n", "y"]).fails(1);
@@ -251,7 +251,7 @@ fn stray_process_in_own_session_keeps_lane() {
     proq_test_kit::runs::kill_supervisor(&sandbox, "x");
     sandbox.write_pipe("go");
     let text = sandbox.proq(&["merge", "x"]).fails(1);
-    assert!(text.contains("lives on"), "{text}");
+    assert!(text.contains("its agent is running without a supervisor"), "{text}");
     assert!(sandbox.lane_path("x").exists());
     let _ = sandbox.proq(&["stop", "x"]).ok();
     let _ = sandbox.proq(&["merge", "x", "--force"]).ok();

@@ -244,7 +244,7 @@ fn unreadable_draft_is_named_and_left_unchanged() {
     let record = ".git/proq/plans/plan-pay-by-card/draft.toml";
     sandbox.write(record, "format = 1\nname = ");
     let out = sandbox.proq(&["plan", "--drafts"]);
-    assert!(out.stderr.contains("draft 'plan-pay-by-card': the record"), "{}", out.to_text());
+    assert!(out.stderr.contains("draft 'plan-pay-by-card': cannot read the record"), "{}", out.to_text());
     let _ = sandbox.proq(&["plan", "--feedback", "x", "plan-pay-by-card"]).fails(1);
     // A new draft gets another name.
     let _ = run_plan_ai(&sandbox).ok();

@@ -134,7 +134,7 @@ fn refuses_retries_without_an_agent_before_it_makes_a_lane() {
     run_swarm(&sandbox, &["ROADMAP.md", "--milestone", "M1"]);
     let operations = sandbox.proq(&["op", "log", "--json"]).ok();
     let message = sandbox.proq(&["merge", "--batch", BATCH, "--conflict-retries", "1"]).fails(2);
-    assert!(message.contains("error: --conflict-retries"), "{message}");
+    assert!(message.contains("error: cannot use --conflict-retries"), "{message}");
     assert_eq!(sandbox.proq(&["op", "log", "--json"]).ok(), operations);
 }
 

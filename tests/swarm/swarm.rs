@@ -63,7 +63,7 @@ fn batch_completes_and_lands_in_one_step() {
     let files = sandbox.git(&["ls-tree", "--name-only", "proq/batch-20260102-030405"]);
     assert_eq!(files, "a.txt\nalone.txt\nbottom.txt\nfoot.txt\nleft.txt\nright.txt\ntop.txt");
     assert_eq!(sandbox.proq(&["list", "--json"]).json()["lanes"].as_array().unwrap().len(), 0);
-    let outputs = || ["status", "report"].map(|command| sandbox.proq(&[command]).to_text());
+    let outputs = || ["status", "report"].map(|command| sandbox.proq(&["batch", command]).to_text());
     assert_eq!(sandbox.proq(&["status", "--json"]).json()["on_base"], false);
     assert!(outputs().iter().all(|told| !told.contains("is on main")), "{:?}", outputs());
     let landed = sandbox.proq(&["merge", "--batch", "20260102-030405"]).ok();

@@ -123,10 +123,7 @@ fn print_lane(
     }
     print_task_and_answer(context, lane, details);
     if let Some(view) = view {
-        if let Some(run) = details.runs.last() {
-            run_end::hint_at_denied_calls(context, project, &lane.name, run);
-        }
-        print_next_steps(context, project, view);
+        print_next_steps(context, project, view, details);
     }
 }
 
@@ -154,8 +151,11 @@ fn print_auto_merge(
 }
 
 /// Prints at most two commands that help with the lane or are the next step with it.
-fn print_next_steps(context: &CommandContext, project: &Project, view: &LaneView) {
+fn print_next_steps(context: &CommandContext, project: &Project, view: &LaneView, details: &LaneDetails) {
     let name = &view.lane.name;
+    if let Some(run) = details.runs.last() {
+        run_end::hint_at_denied_calls(context, project, name, run);
+    }
     let cases = AttentionReader::new(project).of_single_lane(view);
     let helps = |case: &&Attention| !case.command.starts_with("git proq show ");
     let mut steps: Vec<String> =

@@ -57,6 +57,7 @@ impl CommandContext {
     /// only a warning, and nothing is recovered then.
     pub(crate) fn project_to_read(&self) -> Result<Project, Failure> {
         let project = Project::open_to_read(&self.dir, self.ui.listener())?;
+        ui::apply_color_setting(project.repo.setting_text("color.ui").as_deref());
         if project.layers.ignored_values().is_empty()
             && let Err(e) = proq_lib::lane::recovery::recover(&project)
         {

@@ -10,11 +10,16 @@ static IS_DISABLED: AtomicBool = AtomicBool::new(false);
 /// Held back output in order; none while output is written at once.
 static PAGE: Mutex<Option<Page>> = Mutex::new(None);
 
+/// Maximum number of bytes that are held back. A longer result is written at once.
+const MAX_HELD_BYTES: usize = 4 << 20;
+
 /// Output that is held back.
 #[derive(Debug, Default)]
 pub(crate) struct Page {
     /// Each part in order, with its stream.
     pub(crate) parts: Vec<(Stream, Vec<u8>)>,
+    /// Number of bytes of all parts.
+    size: usize,
 }
 
 /// Standard stream of this process.
@@ -39,10 +44,14 @@ pub(crate) fn begin() {
     }
 }
 
-/// Holds back a part of the output. Returns whether it was held back.
+/// Holds back a part of the output. Returns whether it was held back: not if that would be too much memory.
 pub(crate) fn hold(stream: Stream, bytes: &[u8]) -> bool {
     let mut page = PAGE.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(page) = page.as_mut() else { return false };
+    if page.size + bytes.len() > MAX_HELD_BYTES {
+        return false;
+    }
+    page.size += bytes.len();
     page.parts.push((stream, bytes.to_owned()));
     true
 }
@@ -62,8 +71,9 @@ impl Page {
     pub(crate) fn is_longer_than(&self, (height, width): (u16, u16)) -> bool {
         let text = self.text(Stream::Out);
         let text = String::from_utf8_lossy(&text);
+        let height = usize::from(height);
         let rows = |line| console::measure_text_width(line).div_ceil(usize::from(width).max(1)).max(1);
-        text.lines().map(rows).sum::<usize>() >= usize::from(height)
+        text.lines().take(height).map(rows).sum::<usize>() >= height
     }
 }
 
@@ -74,7 +84,7 @@ mod tests {
     #[test]
     fn wrapped_lines_count_as_rows() {
         let parts = vec![(Stream::Out, b"a\nb\n".to_vec()), (Stream::Err, b"c\nd\n".to_vec())];
-        let mut page = Page { parts };
+        let mut page = Page { parts, size: 0 };
         assert!(!page.is_longer_than((3, 80)));
         assert!(page.is_longer_than((2, 80)));
         page.parts.push((Stream::Out, b"0123456789\n".to_vec()));

@@ -292,6 +292,9 @@ fn write_bytes(stream: Stream, bytes: &[u8]) {
         out.write_all(bytes).and_then(|()| out.flush())
     }
     if !page::hold(stream, bytes) {
+        if let Some(held) = page::end() {
+            held.parts.iter().for_each(|(stream, bytes)| write_bytes(*stream, bytes));
+        }
         exit_on_closed_pipe(match stream {
             Stream::Out => write_to(std::io::stdout().lock(), bytes),
             Stream::Err => write_to(std::io::stderr().lock(), bytes),

@@ -143,7 +143,7 @@ fn landing_recovers_without_removed_worktree() {
             sandbox.sh(how);
             let stderr = recover(&sandbox);
             assert!(
-                stderr.contains(if has_landed { "done: main " } else { "taken back: " }),
+                stderr.contains(if has_landed { "done: main " } else { "undone: " }),
                 "{at}, {how}: {stderr}"
             );
             let landed = sandbox.git(&["ls-tree", "--name-only", "main", "one"]) == "one";

@@ -8,6 +8,7 @@ pub mod lane_location;
 pub mod layers;
 pub mod settings;
 mod table;
+mod toml_values;
 pub mod value_format;
 
 pub use layers::Error;

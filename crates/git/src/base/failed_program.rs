@@ -34,8 +34,7 @@ pub enum FailedProgram {
     },
     /// The program that signs commits failed.
     #[error("cannot sign a commit, which commit.gpgSign asks for: {reason}; nothing was changed")]
-    #[hint("show which key is used: git config --show-origin user.signingKey")]
-    #[hint("or create commits without a signature: git config commit.gpgSign false")]
+    #[hint("create commits without a signature: git config commit.gpgSign false")]
     Signature {
         /// Last line of output about the signature.
         reason: String,

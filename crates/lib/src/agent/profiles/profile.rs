@@ -281,12 +281,9 @@ impl Profile {
     /// [`Error::NotInstalled`] when there is no such program.
     pub fn find_program(&self, dir: &Path) -> Result<PathBuf, Error> {
         proq_base::process::find_executable::find_executable(&self.program, dir).map_err(|_| {
-            Error::NotInstalled {
-                program: self.program.clone(),
-                about: Some(self.about.clone()).filter(|about| !about.is_empty()),
-                install: Some(self.install_command.clone()).filter(|command| !command.is_empty()),
-                similar: None,
-            }
+            let install = Some(self.install_command.clone()).filter(|command| !command.is_empty());
+            let about = install.is_some().then(|| self.about.clone());
+            Error::NotInstalled { program: self.program.clone(), about, install, similar: None }
         })
     }
 

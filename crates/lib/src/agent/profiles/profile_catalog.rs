@@ -53,7 +53,8 @@ pub(crate) fn find_profile(layers: &Layers, agent: &str) -> Result<Profile, Erro
 /// Returns the known agent whose name is similar to `word`, if there is one.
 pub(crate) fn similar_agent(layers: &Layers, word: &str) -> Option<String> {
     let profiles = load_profiles(layers).ok()?;
-    closest_match(word, profiles.keys().map(String::as_str)).map(str::to_owned)
+    let other_names = profiles.keys().map(String::as_str).filter(|name| *name != word);
+    closest_match(word, other_names).map(str::to_owned)
 }
 
 /// Loads the user's table of prices, `[prices]`: US dollars per million tokens, by model.
@@ -103,7 +104,7 @@ fn resolve_profile_table(
         Some(_) => return Err(profile_error(path, key(), "it is no table")),
     };
     let mut user_entry = user_entry.clone();
-    let base = match user_entry.remove("like") {
+    let mut base = match user_entry.remove("like") {
         None => built_in_entry.cloned().unwrap_or_default(),
         Some(Value::String(like)) if depth > 0 && like != name => {
             let is_known = built_in.contains_key(&like) || user_table.contains_key(&like);
@@ -127,6 +128,10 @@ fn resolve_profile_table(
             ));
         }
     };
+    if user_entry.contains_key("program") {
+        // It would install another program.
+        base.remove("install");
+    }
     Ok(merge_tables(base, user_entry))
 }
 

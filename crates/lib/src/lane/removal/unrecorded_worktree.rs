@@ -55,7 +55,7 @@ pub fn remove_unrecorded(project: &Project, path: &Path, dry_run: bool) -> Resul
     let start = worktree.head(&project.repo)?.unwrap_or(start);
     let record = LaneRecord {
         status: LaneStatus::of_run(RunState::Failed),
-        detail: Some("its creation was interrupted".to_owned()),
+        detail: Some("its making was cut short".to_owned()),
         ..LaneRecord::new(&name, location, path.to_owned(), base, start)
     };
     let evidence = gather_evidence(project, &record, &worktrees)?;
