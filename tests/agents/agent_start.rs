@@ -119,7 +119,7 @@ fn reads_prompt_from_file_or_stdin() {
     sandbox.write("tasks/one.md", "# From a file\n\nbody\n");
     let _ = sandbox.proq_in(&sandbox.repo.join("tasks"), &["spawn", "--wait", "robot", "-f", "one.md"]).ok();
     assert_eq!(robot_input(&sandbox), "<# From a file\n\nbody\n>\n--\n");
-    assert_eq!(sandbox.row("from-file")["title"], "From a file");
+    assert_eq!(sandbox.row("file")["title"], "From a file");
     let command = sandbox.proq_command(&sandbox.repo, &["spawn", "--wait", "robot", "-f", "-"]);
     let _ = sandbox.output_with(command, b"piped in").ok();
     assert_eq!(robot_input(&sandbox), "<piped in>\n--\n");

@@ -222,10 +222,7 @@ fn commands_without_subcommand_show_their_list() {
     {
         assert_eq!(sandbox.proq(&[bare]).to_text(), sandbox.proq(full).to_text(), "{bare}");
     }
-    assert_eq!(
-        sandbox.proq(&["config"]).stderr,
-        "all settings have their defaults\nhint: see all settings: git proq config list\n"
-    );
+    assert!(sandbox.proq(&["config"]).to_text().starts_with("all settings have their defaults\n"));
 }
 
 #[test]

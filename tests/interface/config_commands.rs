@@ -91,10 +91,7 @@ fn wrong_value_warns_readers_and_stops_changes() {
         assert!(out.code == 0 && out.stderr.starts_with(warning), "{args:?}: {}", out.stderr);
     }
     let out = sandbox.proq(&["cleanup"]).fails(1);
-    assert!(
-        out.contains("hint: remove it from git's settings: git proq config unset merge.strategy"),
-        "{out}"
-    );
+    assert!(out.contains("git config --unset-all proq.merge.strategy"), "{out}");
     let _ = sandbox.proq(&["config", "unset", "merge.strategy"]).ok();
     let _ = sandbox.proq(&["cleanup"]).ok();
 }

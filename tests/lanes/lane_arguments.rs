@@ -91,7 +91,7 @@ fn commands_in_a_lane_mean_that_lane() {
     assert_eq!(in_lane(&["edit", "--title", "Deep", "--json"]).json()["lane"], "docs");
     let _ = in_lane(&["discard"]).fails(2);
     assert_eq!(in_lane(&["merge", "--dry-run", "--json"]).json()["lanes"][0]["lane"], "docs");
-    for command in ["show", "diff", "logs", "stop", "merge", "open", "resolve", "sync"] {
+    for command in ["show", "diff", "logs", "stop", "open", "resolve", "sync"] {
         let out = sandbox.proq(&[command]).fails(2);
         assert!(out.contains("no lane given"), "{command}: {out}");
     }

@@ -100,7 +100,7 @@ fn assigns_only_free_ports_and_reuses_released_ones() {
     assert!(first_port(&sandbox, "e") == 0 && !stderr.contains("ports"), "nobody wants any: {stderr}");
     for range in ["80-99", "2000-2008", "3000"] {
         sandbox.git(&["config", "proq.lane.ports", range]);
-        let refusal = sandbox.proq(&["list"]).fails(1);
+        let refusal = sandbox.proq(&["cleanup"]).fails(1);
         assert!(
             refusal.contains("expected the first and the last of ten ports or more, none below 1024"),
             "{refusal}"

@@ -273,6 +273,6 @@ fn lane_has_env_file_with_names_and_ports() {
     assert_eq!(std::fs::read_to_string(sandbox.lane_path("y").join(".env.proq")).unwrap(), "theirs");
     for bad in ["../x", "/etc/x", ".git/config", "a/.GIT/x", "x/"] {
         sandbox.git(&["config", "proq.lane.env", bad]);
-        assert!(sandbox.proq(&["list"]).fails(1).contains("expected a file of the lane"), "{bad}");
+        assert!(sandbox.proq(&["cleanup"]).fails(1).contains("expected a file of the lane"), "{bad}");
     }
 }

@@ -200,7 +200,7 @@ fn lanes_with_shared_lock_are_set_up_in_turn() {
     assert_eq!(second.exit_code(), Some(0));
     for bad in ["../x", "-x", "a b", ".x"] {
         sandbox.git(&["config", "proq.lane.setupLock", bad]);
-        assert!(sandbox.proq(&["list"]).fails(1).contains("expected a name of letters"), "{bad}");
+        assert!(sandbox.proq(&["cleanup"]).fails(1).contains("expected a name of letters"), "{bad}");
     }
 }
 

@@ -86,7 +86,7 @@ fn sparse_lane_has_folders_of_its_scope() {
         assert_clean(&sandbox, &lane);
         assert!(sandbox.git(&["ls-files", "-t"]).lines().all(|line| line.starts_with("H ")));
         let stdout = sandbox.proq(&["show", "x"]).ok();
-        assert!(stdout.contains("checkout   a part: "), "{stdout}");
+        assert!(stdout.contains("checkout   sparse: "), "{stdout}");
         let _ = sandbox.proq(&["discard", "x"]).ok();
     }
     assert_eq!(checked_out_files(&sandbox, &sandbox.repo).split_whitespace().count(), 7);

@@ -107,11 +107,15 @@ pub enum Error {
     },
 }
 
+/// Maximum length of a line of a file that a message shows, in bytes.
+const MAX_EXCERPT_LINE_LEN: usize = 200;
+
 /// Returns the parser's message with the line that it is about. Without that line if it contains an address,
-/// which may hold a secret.
+/// which may hold a secret, or is very long.
 fn toml_excerpt(error: &toml::de::Error) -> String {
     let text = error.to_string();
-    let text = if text.contains("://") { error.message() } else { &text };
+    let is_shown = !text.contains("://") && text.lines().all(|line| line.len() <= MAX_EXCERPT_LINE_LEN);
+    let text = if is_shown { &text } else { error.message() };
     text.trim_end().to_owned()
 }
 

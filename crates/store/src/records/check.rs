@@ -65,15 +65,15 @@ impl Record for VerifyCacheRecord {
     const FORMAT: u32 = 1;
 }
 
-/// Completed set-up of a check worktree.
+/// Set-up of a check worktree.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckSetUpRecord {
-    /// Set-up commands that were run, in order.
+    /// Set-up commands, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<String>,
-    /// Patterns of the files that were copied or linked from the main checkout.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub patterns: Vec<String>,
+    /// Whether all of them succeeded.
+    #[serde(default)]
+    pub is_complete: bool,
 }
 
 impl Record for CheckSetUpRecord {

@@ -14,7 +14,7 @@ use proq_git::CommitId;
 use proq_store as store;
 use proq_store::base::atomic;
 use proq_store::base::record::Record;
-use proq_store::records::check::{CheckSetUpRecord, CheckWorktreeRecord};
+use proq_store::records::check::CheckWorktreeRecord;
 use proq_store::records::ports::Ports;
 
 use super::check_commands::CommandNumbers;
@@ -254,9 +254,8 @@ impl CheckRound<'_> {
     ) -> Result<LimitedProcess, Error> {
         let commit = self.checks[check_index].commit;
         let worktree = &self.runs.worktrees[worktree_index];
-        let set_up = worktree.check_out(self.project, commit, self.rules.set_up_commands)?;
-        if let Some(set_up) = set_up {
-            self.run_set_up(check_index, worktree_index, &set_up)?;
+        if worktree.check_out(self.project, commit, self.rules.set_up_commands)? {
+            self.run_set_up(check_index, worktree_index)?;
         }
         self.runs.run_count += 1;
         let log = self.project.store.layout().check_worktree_log(self.runs.worktrees[worktree_index].number);
@@ -270,20 +269,16 @@ impl CheckRound<'_> {
         Ok(watched)
     }
 
-    /// Runs the set-up commands of a new worktree one after the other, and records that they were run.
+    /// Runs the set-up commands of a new worktree one after the other, restores the files of the commit, and
+    /// records that the set-up is complete.
     ///
     /// # Errors
     /// [`Error::CheckSetUpFailed`] if one of them fails.
-    fn run_set_up(
-        &self,
-        check_index: usize,
-        worktree_index: usize,
-        set_up: &CheckSetUpRecord,
-    ) -> Result<(), Error> {
-        let (project, number) = (self.project, self.runs.worktrees[worktree_index].number);
-        let log_path = project.store.layout().check_worktree_log(number);
+    fn run_set_up(&self, check_index: usize, worktree_index: usize) -> Result<(), Error> {
+        let (project, worktree) = (self.project, &self.runs.worktrees[worktree_index]);
+        let log_path = project.store.layout().check_worktree_log(worktree.number);
         atomic::write(&log_path, b"")?;
-        for command in &set_up.commands {
+        for command in self.rules.set_up_commands {
             let mut process = self.start_line(check_index, worktree_index, command)?;
             let exit = loop {
                 if let Some(exit) = process.poll()? {
@@ -301,7 +296,7 @@ impl CheckRound<'_> {
                 return Err(Error::CheckSetUpFailed { check, lanes: self.checks[check_index].lanes.clone() });
             }
         }
-        Ok(set_up.save(&project.store.layout().check_set_up_record(number))?)
+        worktree.finish_set_up(project, self.checks[check_index].commit, self.rules.set_up_commands)
     }
 
     /// Starts a command of a check; `command_index` is its index in the check's list.

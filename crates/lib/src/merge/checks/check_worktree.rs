@@ -18,7 +18,6 @@ use proq_store::locks::lock::{LockGuard, LockName};
 use proq_store::records::check::{CheckSetUpRecord, CheckWorktreeRecord};
 use proq_store::records::ports::Ports;
 
-use super::check_set_up;
 use crate::lane::Project;
 use crate::lane::worktree::ports;
 use crate::merge::Error;
@@ -73,32 +72,48 @@ impl CheckWorktree {
     /// Checks out a commit in the worktree. Processes that earlier checks left running, in any session or
     /// group, are ended first: they would write to files of the next check.
     ///
-    /// The worktree then has the same files of the main checkout as a lane. It is created again if it was set up
-    /// with other commands or patterns. Returns the set-up whose commands have yet to be run; none if the
-    /// worktree is complete.
+    /// The worktree is created again if it was set up with other commands, or if its set-up did not succeed.
+    /// Returns whether the set-up commands have yet to be run.
     pub(crate) fn check_out(
         &self,
         project: &Project,
         commit: CommitId,
         set_up_commands: &[String],
-    ) -> Result<Option<CheckSetUpRecord>, Error> {
+    ) -> Result<bool, Error> {
         stop_marked_processes(&self.process_mark(), STOP_GRACE);
         let path = project.store.layout().check_set_up_record(self.number);
-        let wanted = check_set_up::wanted_set_up(project, set_up_commands)?;
+        let wanted = CheckSetUpRecord { commands: set_up_commands.to_vec(), is_complete: true };
         // An unreadable record is that of another set-up.
         let current =
             CheckSetUpRecord::load_if_exists(&path).unwrap_or_else(|_| Some(CheckSetUpRecord::default()));
-        let is_current = current.as_ref() == Some(&wanted);
-        if !is_current && current.is_some() {
+        let is_current = match &current {
+            Some(record) => *record == wanted,
+            None => set_up_commands.is_empty(),
+        };
+        if !is_current {
+            // Until the set-up has succeeded, the record says that it has not, also after a crash.
+            CheckSetUpRecord { commands: Vec::new(), is_complete: false }.save(&path)?;
             self.worktree.recreate(project, commit)?;
+            if set_up_commands.is_empty() {
+                remove_tree(&path)?;
+            }
         }
         let checkout = self.worktree.check_out(project, commit)?;
-        let is_set_up = is_current && checkout == CheckoutKind::Reset;
-        if !is_set_up && current.is_some() {
-            remove_tree(&path)?;
-        }
-        check_set_up::refresh_files(project, &self.worktree.dir, commit)?;
-        Ok((!is_set_up && wanted != CheckSetUpRecord::default()).then_some(wanted))
+        Ok(!set_up_commands.is_empty() && (!is_current || checkout == CheckoutKind::Created))
+    }
+
+    /// Restores the files of the commit after the set-up commands, which may have changed them, and ends
+    /// processes that these left running. Ignored files stay.
+    pub(crate) fn finish_set_up(
+        &self,
+        project: &Project,
+        commit: CommitId,
+        set_up_commands: &[String],
+    ) -> Result<(), Error> {
+        stop_marked_processes(&self.process_mark(), STOP_GRACE);
+        let is_complete = self.worktree.check_out(project, commit)? == CheckoutKind::Reset;
+        let record = CheckSetUpRecord { commands: set_up_commands.to_vec(), is_complete };
+        Ok(record.save(&project.store.layout().check_set_up_record(self.number))?)
     }
 }
 

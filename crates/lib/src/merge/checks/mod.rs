@@ -3,7 +3,6 @@
 pub mod check_commands;
 pub mod check_environment;
 pub mod check_runs;
-pub mod check_set_up;
 pub mod check_worktree;
 pub mod culprit_search;
 pub mod verification;

@@ -259,7 +259,7 @@ mod tests {
         }
         assert_eq!(
             error_for(""),
-            "the plan has no tasks (show an example of a plan: git proq plan --init -)"
+            "there is no task in it (show an example of a plan: git proq plan --init -)"
         );
         assert_eq!(plan_error("Sorry, no."), "it has no JSON");
         assert!(plan_error("{\"task\": [{]}").starts_with("this is not JSON: its brackets do not match"));

@@ -454,8 +454,8 @@ fn user_config_changes_and_adds_profiles() {
 fn profile_error_names_file_and_key() {
     let error_text = |text: &str| {
         let error = profiles_with_user_config(text).unwrap_err().to_string();
-        let (key, remainder) = error.split_once(" (from ").unwrap();
-        let (file, why) = remainder.split_once(") cannot be used: ").unwrap();
+        let (key, remainder) = error.strip_prefix("cannot use ").unwrap().split_once(" of ").unwrap();
+        let (file, why) = remainder.split_once(": ").unwrap();
         assert!(file.ends_with("git-proq/config.toml"), "{error}");
         format!("{key}: {why}")
     };
