@@ -170,7 +170,7 @@ fn batch_view_ends_after_its_killed_scheduler() {
     let sandbox = sandbox_at_work();
     let view = Follower::start(&sandbox, &["resume", BATCH]);
     sandbox.sh(&format!("kill -9 $(sed -n 's/^pid = //p' .git/proq/batches/{BATCH}/scheduler.toml)"));
-    assert_eq!(view.lines.next(), format!("nobody goes on with batch {BATCH}: its process is gone"));
+    assert_eq!(view.lines.next(), format!("batch {BATCH} is not running: its process has ended"));
     assert_eq!(view.end().0, Some(1));
 }
 

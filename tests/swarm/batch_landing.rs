@@ -130,7 +130,7 @@ fn hint_lands_batch_of_renamed_base() {
     assert_eq!(sandbox.read("x.txt"), "work of x\n");
     let status = sandbox.proq(&["status", BATCH]);
     assert!(!status.stderr.contains("merge it into"), "{}", status.stderr);
-    assert!(status.stdout.contains("; all of that is on trunk\n"), "{}", status.stdout);
+    assert!(status.stdout.contains("; merged into trunk\n"), "{}", status.stdout);
     assert!(!sandbox.proq(&["list"]).stderr.contains("not on main yet"));
     let _ = sandbox.proq(&["cleanup", "--batch", BATCH]).ok();
     sandbox.assert_healthy();

@@ -77,8 +77,8 @@ fn proposed_dependency_is_used_once_approved() {
        └─ c A client (* says claude, not used)
     d Docs (done)
     --- stderr
-    claude was asked before, at 2026-01-02T03:04:05Z; --refresh asks anew
-    1 dependency of claude's used for these tasks as they are ($0.01)
+    reusing the answer of claude from 2026-01-02T03:04:05Z; --refresh requests a new one
+    1 dependency found by claude approved for these tasks ($0.01)
     --- code 0
     ");
     assert_eq!((start_count(&sandbox), sandbox.read("plan.toml").as_str()), (1, TASKS));
@@ -164,7 +164,7 @@ fn failed_refresh_keeps_known_dependencies() {
     assert!(output.contains("claude did not produce a list of dependencies"), "{output}");
     assert_eq!(edges(&sandbox).len(), 2);
     let out = sandbox.proq(&args);
-    assert!(out.stderr.contains("claude was asked before"), "{}", out.to_text());
+    assert!(out.stderr.contains("reusing the answer of claude"), "{}", out.to_text());
     // After a run without an answer the agent is started again.
     sandbox.write("plan.toml", &TASKS.replace("Calls the form.", "Calls it."));
     let _ = sandbox.proq(&args).fails(4);

@@ -52,8 +52,8 @@ fn shows_tasks_waves_lanes_and_longest_path() {
     Lanes: 3 at a time (--max-parallel 3)
     One lane for shop/checkout, shop/refund, one after the other:
       shop/checkout and shop/refund are about src/shop/routes.rs
-    Longest way: pay/client -> pay/fake -> shop/checkout -> docs -> changelog (11 of 20 by size)
-    Time: as long as 13 small tasks one after the other
+    Critical path: pay/client -> pay/fake -> shop/checkout -> docs -> changelog (11 of 20 by size)
+    Time: as long as 13 small tasks in sequence
 
     In the end:
       cargo test passes
@@ -69,7 +69,7 @@ fn max_parallel_limits_the_lanes() {
         let out = sandbox.proq(&["plan", "shop.toml", "--max-parallel", n]).ok();
         out.lines().find(|line| line.starts_with("Lanes:")).unwrap().to_owned()
     };
-    assert_eq!(lanes("1"), "Lanes: 1 at a time, of 3 that could be at work (--max-parallel 1)");
+    assert_eq!(lanes("1"), "Lanes: 1 at a time, of 3 that could run (--max-parallel 1)");
     assert_eq!(lanes("9"), "Lanes: 3 at a time (--max-parallel 9)");
     let text = sandbox.proq(&["plan", "shop.toml", "--max-parallel", "0"]).fails(2);
     assert!(text.contains("expected a number from 1 to 65535"), "{text}");
@@ -102,7 +102,7 @@ fn init_writes_a_valid_plan_and_overwrites_nothing() {
     insta::assert_snapshot!(sandbox.proq(&["plan", "--init"]).to_text(), @r"
     wrote plan.toml
     --- stderr
-    hint: see what it comes to: git proq plan plan.toml
+    hint: show it: git proq plan plan.toml
     --- code 0
     ");
     assert_eq!(sandbox.read("plan.toml"), sandbox.proq(&["plan", "--init", "-"]).ok());
@@ -124,8 +124,8 @@ fn init_writes_a_valid_plan_and_overwrites_nothing() {
     2     3     docs/start  S     claude  building, map  docs/README.md    A page to begin with
 
     Lanes: 2 at a time (--max-parallel 3)
-    Longest way: building -> docs/start (3 of 5 by size)
-    Time: as long as 3 small tasks one after the other
+    Critical path: building -> docs/start (3 of 5 by size)
+    Time: as long as 3 small tasks in sequence
 
     In the end:
       Somebody who has never seen this repository can build and test it by docs/BUILDING.md alone.

@@ -104,11 +104,12 @@ fn shows_and_saves_the_plan_and_changes_nothing_else() {
       all green
 
     2 tasks, 2 waves. Lanes: 1 at a time (--max-parallel 3)
-    Longest way: a -> b (3 of 3 by size)
+    Critical path: a -> b (3 of 3 by size)
     --- stderr
     warning: the plan is made without your uncommitted changes (a.txt)
     claude makes a plan: draft 'plan-pay-by-card'
-    hint: change it: git proq plan --feedback "…" plan-pay-by-card   keep it: git proq plan -o plan.toml plan-pay-by-card
+    hint: revise it: git proq plan --feedback "what to change" plan-pay-by-card
+    hint: save it: git proq plan -o plan.toml plan-pay-by-card
     --- code 0
     "#);
     assert_eq!(repository_state(&sandbox), before);
@@ -236,7 +237,7 @@ fn feedback_continues_the_conversation_and_lists_changes() {
     let _ = sandbox.proq(&["plan", "--approve", "--yes"]).ok();
     assert_eq!(list_drafts(&sandbox)[0]["state"], "approved");
     let unchanged = sandbox.proq(&["plan", "--feedback", "is that all?"]);
-    assert!(unchanged.stderr.contains("the plan is as it was"), "{}", unchanged.to_text());
+    assert!(unchanged.stderr.contains("the plan is unchanged"), "{}", unchanged.to_text());
     assert_eq!(list_drafts(&sandbox)[0]["state"], "approved", "it is the same plan");
     set_agent_reply(&sandbox, "say", CHANGED);
     insta::assert_snapshot!(sandbox.proq(&["plan", "--feedback", "a client first", "plan-pay-by-card"]).to_text(), @r#"
@@ -258,7 +259,7 @@ fn feedback_continues_the_conversation_and_lists_changes() {
       all green
 
     2 tasks, 2 waves. Lanes: 1 at a time (--max-parallel 3)
-    Longest way: c -> b (6 of 6 by size)
+    Critical path: c -> b (6 of 6 by size)
 
     What has changed:
       + c
@@ -266,7 +267,8 @@ fn feedback_continues_the_conversation_and_lists_changes() {
       - a
     --- stderr
     claude changes draft 'plan-pay-by-card'
-    hint: change it: git proq plan --feedback "…" plan-pay-by-card   keep it: git proq plan -o plan.toml plan-pay-by-card
+    hint: revise it: git proq plan --feedback "what to change" plan-pay-by-card
+    hint: save it: git proq plan -o plan.toml plan-pay-by-card
     --- code 0
     "#);
     assert!(prompt_of_start(&sandbox, 3).starts_with("a client first\n\nChange the plan accordingly"));
@@ -323,7 +325,7 @@ fn lost_conversation_is_replaced_by_a_new_one() {
     );
     let out = sandbox.proq(&["plan", "--feedback", "a client first"]);
     assert_eq!(out.code, 0, "{}", out.to_text());
-    assert!(out.stderr.contains("claude could not go on, it is asked anew"), "{}", out.stderr);
+    assert!(out.stderr.contains("claude could not continue; starting it again"), "{}", out.stderr);
     assert_eq!(start_count(&sandbox), 3);
     assert!(
         prompt_of_start(&sandbox, 3).contains("title = \"A table\"")
@@ -366,7 +368,7 @@ fn saving_replaces_a_file_only_with_force() {
     wrote mine.toml
     --- stderr
     saved the previous file as [ROOT]/repo/.git/proq/replaced/[ID]
-    hint: see what it comes to: git proq plan mine.toml
+    hint: show it: git proq plan mine.toml
     --- code 0
     ");
     assert!(sandbox.read("mine.toml").starts_with("# A plan by claude"));

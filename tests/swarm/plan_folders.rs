@@ -35,8 +35,8 @@ fn all_areas_form_one_plan() {
     One lane for auth/AUTH-2, billing/BIL-1, billing/BIL-2, one after the other:
       billing/BIL-1 and billing/BIL-2 are about src/billing/ and src/billing/pdf.rs
       auth/AUTH-2 and billing/BIL-1 are about src/http/*.rs and src/http/billing.rs
-    Longest way: auth/AUTH-2 -> billing/BIL-1 -> billing/BIL-2 (8 of 9 by size)
-    Time: as long as 8 small tasks one after the other
+    Critical path: auth/AUTH-2 -> billing/BIL-1 -> billing/BIL-2 (8 of 9 by size)
+    Time: as long as 8 small tasks in sequence
     --- stderr
     warning: tasks/auth/AUTH-2-roles/PROMPT.md:19:3: this names no task and is skipped: The names of the roles, which the product team is to decide
     --- code 0

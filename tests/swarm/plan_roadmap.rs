@@ -31,9 +31,9 @@ fn plans_the_first_milestone_with_open_items() {
     1     6     groesse             M     -      Größe
     1     7     jia-ge              M     -      価格
 
-    Lanes: 3 at a time, of 7 that could be at work (--max-parallel 3)
-    Longest way: SHOP-5 (2 of 14 by size)
-    Time: as long as 6 small tasks one after the other
+    Lanes: 3 at a time, of 7 that could run (--max-parallel 3)
+    Critical path: SHOP-5 (2 of 14 by size)
+    Time: as long as 6 small tasks in sequence
     --- code 0
     ");
 }

@@ -53,7 +53,7 @@ fn ticks_landed_boxes_in_a_commit_on_top() {
     assert_eq!(sandbox.proq(&["--json"]).json()["unlanded_batches"][0], BATCH);
     let out = sandbox.proq(&["merge", "--batch", BATCH]);
     assert_eq!(out.code, 0, "{}", out.stderr);
-    assert!(out.stderr.contains("noted in the plan, by commit "), "{}", out.stderr);
+    assert!(out.stderr.contains("marked in the plan by commit "), "{}", out.stderr);
     let expected = ROADMAP.replacen("- [ ] Table", "- [x] Table", 1).replace("- [ ] Form", "- [x] Form");
     assert_eq!(sandbox.read("ROADMAP.md"), expected);
     assert_eq!(sandbox.git(&["status", "--porcelain"]), "");
@@ -83,11 +83,11 @@ fn landing_the_batch_lane_ticks_boxes_too() {
     sandbox.git(&["reset", "-q", "--hard", "HEAD~1"]);
     let out = sandbox.proq(&["merge", &format!("swarm-{BATCH}")]);
     assert_eq!(out.code, 0, "{}", out.stderr);
-    assert!(out.stderr.contains("noted in the plan, by commit "), "{}", out.stderr);
+    assert!(out.stderr.contains("marked in the plan by commit "), "{}", out.stderr);
     let expected = ROADMAP.replacen("- [ ] Table", "- [x] Table", 1).replace("- [ ] Form", "- [x] Form");
     assert_eq!(sandbox.read("ROADMAP.md"), expected);
     let status = sandbox.proq(&["batch", "status"]).to_text();
-    assert!(status.contains("; all of that is on main\n") && !status.contains("merge it into"), "{status}");
+    assert!(status.contains("; merged into main\n") && !status.contains("merge it into"), "{status}");
     sandbox.assert_healthy();
 }
 
@@ -103,10 +103,10 @@ fn undo_unticks_and_merging_again_ticks_once() {
     // A batch that is on main already is marked then, and only once.
     sandbox.git(&["reset", "-q", "--hard", "HEAD~1"]);
     let out = sandbox.proq(&["merge", "--batch", BATCH]);
-    assert!(out.stderr.contains("noted in the plan"), "{}{}", out.stdout, out.stderr);
+    assert!(out.stderr.contains("marked in the plan"), "{}{}", out.stdout, out.stderr);
     let tip = sandbox.git(&["rev-parse", "main"]);
     let out = sandbox.proq(&["merge", "--batch", BATCH]);
-    assert!(!out.stderr.contains("noted"), "{}", out.stderr);
+    assert!(!out.stderr.contains("marked in"), "{}", out.stderr);
     assert_eq!(sandbox.git(&["rev-parse", "main"]), tip);
     let report = sandbox.proq(&["report", "--json"]).json();
     assert_eq!(report["noted"]["commit"], tip);
@@ -121,7 +121,7 @@ fn ticks_edited_plan_in_place_without_commit() {
     sandbox.write("ROADMAP.md", &edited);
     let out = sandbox.proq(&["merge", "--batch", BATCH]);
     assert_eq!(out.code, 0, "{}", out.stderr);
-    assert!(out.stderr.contains("ROADMAP.md, which is yours to commit"), "{}", out.stderr);
+    assert!(out.stderr.contains("ROADMAP.md, which you have to commit"), "{}", out.stderr);
     let expected = edited.replacen("- [ ] Table", "- [x] Table", 1).replace("- [ ] Form", "- [x] Form");
     assert_eq!(sandbox.read("ROADMAP.md"), expected);
     assert_eq!(sandbox.git(&["show", "HEAD:ROADMAP.md"]) + "\n", ROADMAP);
@@ -147,7 +147,7 @@ fn leaves_edited_lines_and_reports_the_patch() {
     let out = sandbox.proq(&["merge", "--batch", BATCH]);
     assert_eq!(out.code, 0, "{}", out.stderr);
     assert!(out.stderr.contains("another program is changing these lines"), "{}", out.stderr);
-    assert!(out.stderr.contains(&format!("git proq report {BATCH} has it as a patch")), "{}", out.stderr);
+    assert!(out.stderr.contains(&format!("as a patch: git proq batch report {BATCH}\n")), "{}", out.stderr);
     assert_eq!(sandbox.read("ROADMAP.md"), edited);
     let report = sandbox.proq(&["report"]).ok();
     assert!(report.contains("-- [ ] Table") && report.contains("+- [x] Table"), "{report}");
@@ -161,7 +161,7 @@ fn ticks_untracked_plan_in_place() {
     let sandbox = repo_with_plan(plan);
     run_swarm(&sandbox, &["plan.toml"]);
     let out = sandbox.proq(&["merge", "--batch", BATCH]);
-    assert!(out.stderr.contains("plan.toml, which is yours to commit"), "{}", out.stderr);
+    assert!(out.stderr.contains("plan.toml, which you have to commit"), "{}", out.stderr);
     let expected =
         "format = 1\nagent = \"worker\"\n# first\n[[task]]\nid = \"one\"\ndone = true\ntitle = \"One\"\n";
     assert_eq!(sandbox.read("plan.toml"), expected);
@@ -335,7 +335,7 @@ fn when_landed_nothing_ticks_no_box() {
     sandbox.git(&["config", "proq.swarm.whenLanded", "nothing"]);
     run_swarm(&sandbox, &["ROADMAP.md", "--milestone", "M1"]);
     let out = sandbox.proq(&["merge", "--batch", BATCH]);
-    assert!(!out.stderr.contains("noted"), "{}", out.stderr);
+    assert!(!out.stderr.contains("marked in"), "{}", out.stderr);
     assert_eq!(sandbox.read("ROADMAP.md"), ROADMAP);
 }
 
@@ -480,21 +480,21 @@ fn undo_warns_of_marks_that_are_in_no_commit() {
     let main = sandbox.git(&["rev-parse", "main"]);
     let _ = sandbox.proq(&["merge", "--batch", BATCH]).ok();
     let marked_plan = sandbox.read("plan.toml");
-    let warning = "warning: tasks are still noted as done in [ROOT]/repo/plan.toml, which git-proq does not change back";
+    let warning = "warning: tasks are still marked as done in [ROOT]/repo/plan.toml, which git-proq does not";
     let dry_run = sandbox.proq(&["undo", "--dry-run"]).to_text();
-    assert!(dry_run.contains("tasks would still be noted as done in [ROOT]/repo/plan.toml"), "{dry_run}");
+    assert!(dry_run.contains("tasks would still be marked as done in [ROOT]/repo/plan.toml"), "{dry_run}");
     let text = sandbox.proq(&["undo"]).to_text();
     assert!(text.contains(warning), "{text}");
     assert_eq!((sandbox.git(&["rev-parse", "main"]), sandbox.read("plan.toml")), (main, marked_plan));
     // After a redo the marks are true again, and the next undo reverts another operation.
-    assert!(!sandbox.proq(&["op", "redo"]).to_text().contains("noted"));
+    assert!(!sandbox.proq(&["op", "redo"]).to_text().contains("marked as done"));
     let json = sandbox.proq(&["undo", "--json"]).json();
     assert_eq!(json["still_noted"][0], "[ROOT]/repo/plan.toml");
     sandbox.lane_with_commit("mine", "echo > mine");
-    assert!(!sandbox.proq(&["undo"]).to_text().contains("noted"));
+    assert!(!sandbox.proq(&["undo"]).to_text().contains("marked as done"));
     // A plan that is deleted, or whose marks were removed, is not named.
     sandbox.write("plan.toml", plan);
     let _ = sandbox.proq(&["merge", "--batch", BATCH]).ok();
     sandbox.write("plan.toml", plan);
-    assert!(!sandbox.proq(&["undo"]).to_text().contains("noted"));
+    assert!(!sandbox.proq(&["undo"]).to_text().contains("marked as done"));
 }

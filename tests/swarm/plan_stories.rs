@@ -20,8 +20,8 @@ fn shows_stories_as_plan_dependencies_and_prompts() {
     2     4     ACC-4  M     -      ACC-2, ACC-3  Check out with the usual address: one click
 
     Lanes: 3 at a time (--max-parallel 3)
-    Longest way: ACC-2 -> ACC-4 (4 of 8 by size)
-    Time: as long as 4 small tasks one after the other
+    Critical path: ACC-2 -> ACC-4 (4 of 8 by size)
+    Time: as long as 4 small tasks in sequence
     --- code 0
     ");
     insta::assert_snapshot!(sandbox.proq(&["deps", "stories.yaml"]).to_text(), @r"

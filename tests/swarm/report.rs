@@ -168,7 +168,7 @@ fn report_selects_latest_or_named_batch() {
     let error = sandbox.proq(&["report", "nowhere"]).fails(1);
     insta::assert_snapshot!(error, @r"
     error: there is no batch 'nowhere'; existing: 20260102-030405, [ID]
-    hint: list batches: git proq status --all
+    hint: list batches: git proq batch status --all
     ");
     // A report on a removed batch still works.
     let _ = sandbox.proq(&["merge", "--batch", "20260102-030405"]).ok();

@@ -204,7 +204,7 @@ fn assert_holds_landings(from: &str, harm: &str, restore: &str) {
     install_worker(&sandbox, &format!("[ $name != evil ] || {{ {BAD_COMMIT}; {harm}; }}"));
     let _ = sandbox.proq(&["swarm", "plan.toml", "--detach", "--yes", "-q", "--ignore-dirty"]).ok();
     let log = sandbox.repo.join(format!(".git/proq/batches/{BATCH}/log.jsonl"));
-    let reason = "proq.toml in the main checkout has changed since the batch started: restore it, or use the new one: git proq abort, then git proq resume";
+    let reason = "proq.toml in the main checkout has changed since the batch started: restore it, or use the new one: git proq batch abort, then git proq batch resume";
     wait_until("a landing that is held up", || {
         std::fs::read_to_string(&log).is_ok_and(|log| log.contains(reason))
     });

@@ -72,7 +72,7 @@ fn batch_completes_and_lands_in_one_step() {
     // `status` and `report` now name the base and no longer suggest the landing.
     assert_eq!(sandbox.proq(&["status", "--json"]).json()["on_base"], true);
     let [status, report] = outputs();
-    assert!(status.contains("; all of that is on main\n") && !status.contains("merge it into"), "{status}");
+    assert!(status.contains("; merged into main\n") && !status.contains("merge it into"), "{status}");
     assert!(status.contains("hint: clean up: git proq cleanup --batch 20260102-030405\n"), "{status}");
     assert!(report.contains("proq/batch-20260102-030405 for main; all of it is on main\n"), "{report}");
     let cleaned = sandbox.proq(&["cleanup", "--batch", "20260102-030405"]).ok();
@@ -80,7 +80,7 @@ fn batch_completes_and_lands_in_one_step() {
     assert_eq!(sandbox.git(&["branch", "--list", "proq/*"]), "");
     // The operation log names commands that a user can type.
     let log = sandbox.proq(&["op", "log"]).ok();
-    assert!(!log.contains(" _") && log.contains("git proq resume 20260102-030405"), "{log}");
+    assert!(!log.contains(" _") && log.contains("git proq batch resume 20260102-030405"), "{log}");
     assert!(
         log.contains("branch proq/batch-20260102-030405 removed") && !log.contains("records only"),
         "{log}"

@@ -33,7 +33,10 @@ pub(super) fn kill_scheduler(sandbox: &Sandbox) {
 fn pause_finishes_running_tasks_and_starts_none() {
     let sandbox = start_waiting_batch();
     let message = sandbox.proq(&["pause"]).ok();
-    assert!(message.contains("batch 20260102-030405 pauses once what runs has ended"), "{message}");
+    assert!(
+        message.contains("batch 20260102-030405 will pause when its running tasks have ended"),
+        "{message}"
+    );
     sandbox.write_pipe("go");
     wait_until("its rest", || !scheduler_is_running(&sandbox));
     let status = sandbox.proq(&["status", "--json"]).json();
@@ -41,13 +44,13 @@ fn pause_finishes_running_tasks_and_starts_none() {
     assert_eq!(task_status(&sandbox, "top")["state"], "landed");
     assert_eq!(task_status(&sandbox, "left")["state"], "queued");
     let message = sandbox.proq(&["pause"]).ok();
-    assert!(message.contains("does not go on: it is paused"), "{message}");
+    assert!(message.contains("is paused already"), "{message}");
     let out = sandbox.proq(&["resume"]);
     assert_eq!(out.code, 0, "{}{}", out.stdout, out.stderr);
     assert!(out.stdout.contains("6 of 6 tasks landed"), "{}", out.stdout);
     // Only new events are printed.
     assert!(
-        out.stderr.contains("  it goes on\n") && out.stderr.contains("  left: worker is at work"),
+        out.stderr.contains("  resumed\n") && out.stderr.contains("  left: worker is working"),
         "{}",
         out.stderr
     );
@@ -61,8 +64,8 @@ fn names_unlanded_batch_after_pause_and_abort() {
     let assert_named = |state: &str| {
         let start = format!("batch {BATCH} {state}: 2 of 6 tasks landed on proq/batch-{BATCH}");
         let hints = format!(
-            "hint: go on with it: git proq resume {BATCH}\n\
-             hint: or land what it has on main: git proq merge --batch {BATCH}\n"
+            "hint: resume it: git proq batch resume {BATCH}\n\
+             hint: or land what is done on main: git proq merge --batch {BATCH}\n"
         );
         for args in [&[][..], &["list"], &["merge", "--all"]] {
             let out = sandbox.proq(args);
@@ -368,7 +371,7 @@ fn batch_with_stopped_task() -> Sandbox {
 #[test]
 fn status_hint_retries_stopped_task() {
     let sandbox = batch_with_stopped_task();
-    let command = "git proq resume 20260102-030405 --retry one";
+    let command = "git proq batch resume 20260102-030405 --retry one";
     for output in [sandbox.proq(&["batch", "status"]), sandbox.proq(&["resume", "20260102-030405"])] {
         assert!(output.stderr.contains(&format!("hint: retry it: {command}\n")), "{}", output.to_text());
     }
@@ -384,12 +387,12 @@ fn status_hint_retries_stopped_task() {
 #[track_caller]
 fn assert_resumes_with(sandbox: &Sandbox, files: &[&str]) {
     let status = sandbox.proq(&["batch", "status"]).to_text();
-    assert!(status.contains("hint: resume it: git proq resume 20260102-030405\n"), "{status}");
+    assert!(status.contains("hint: resume it: git proq batch resume 20260102-030405\n"), "{status}");
     assert!(status.contains("repaired since; it is merged when the batch resumes"), "{status}");
     let out = sandbox.proq(&["resume"]);
     assert_eq!(out.code, 0, "{}", out.to_text());
     assert!(out.stdout.contains("2 of 2 tasks landed"), "{}", out.to_text());
-    assert!(out.stderr.contains("one: it was finished in its lane\n"), "{}", out.to_text());
+    assert!(out.stderr.contains("one: finished by hand in its lane\n"), "{}", out.to_text());
     let landed_files = sandbox.git(&["ls-tree", "--name-only", "proq/batch-20260102-030405"]);
     assert!(files.iter().all(|file| landed_files.lines().any(|line| line == *file)), "{landed_files}");
     assert_eq!(recorded_runs(sandbox), ["one 1", "two 1"]);
@@ -415,7 +418,7 @@ fn stopped_task_finished_by_another_agent_lands() {
     sandbox.program("breaker", "echo 1 > broken.txt; git add -A; git commit -qm broken; exit 1");
     let _ = sandbox.proq(&["run", "one", "breaker", "--wait"]).fails(4);
     let output = sandbox.proq(&["resume", "20260102-030405"]).to_text();
-    assert!(output.contains("there is nothing to go on with"), "{output}");
+    assert!(output.contains("nothing to resume"), "{output}");
     sandbox.program("finisher", "echo 1 > rest.txt; git rm -q broken.txt; git add -A; git commit -qm rest");
     let _ = sandbox.proq(&["run", "one", "finisher", "--wait"]).ok();
     assert_resumes_with(&sandbox, &["part.txt", "rest.txt", "two.txt"]);

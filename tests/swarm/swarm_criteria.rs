@@ -144,7 +144,7 @@ fn resumes_criteria_checks_after_kill() {
         if point == "criteria.asked" {
             let shown = sandbox.proq(&["batch", "status"]).to_text();
             assert!(shown.contains("2 of 3 criteria checked\n"), "{shown}");
-            assert!(shown.contains(&format!("check its criteria: git proq resume {ID}")), "{shown}");
+            assert!(shown.contains(&format!("check its criteria: git proq batch resume {ID}")), "{shown}");
         }
         let _ = sandbox.proq(&["resume", ID]);
         assert_eq!(

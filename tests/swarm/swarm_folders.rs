@@ -127,7 +127,7 @@ fn reports_task_that_landed_without_approved_plan() {
     }
     // A lane is found by the name of its task as well, in any case.
     let shown = sandbox.proq(&["show", "pay/PAY-1"]).ok();
-    assert!(shown.contains("for pay/PAY-1: git proq status"), "{shown}");
+    assert!(shown.contains("for pay/PAY-1: git proq batch status"), "{shown}");
     assert!(sandbox.proq(&["logs", "pay/pay-1"]).ok().contains("All done."));
     let message = sandbox.proq(&["show", "pay/PAY-9"]).fails(1);
     assert!(message.contains("there is no lane 'pay/PAY-9'"), "{message}");

@@ -95,7 +95,7 @@ fn refuses_to_repeat_plan_that_has_not_landed() {
     insta::assert_snapshot!(message, @r"
     error: cannot run this plan: batch 20260102-030405 of it has ended and is not merged into main; nothing was started
     hint: merge it: git proq merge --batch 20260102-030405
-    hint: or show its tasks: git proq status 20260102-030405
+    hint: or show its tasks: git proq batch status 20260102-030405
     ");
     assert_eq!(recorded_runs(&sandbox).len(), 1);
     let _ = sandbox.proq(&["swarm", "plan.toml", "--dry-run"]).ok();
@@ -143,7 +143,7 @@ fn cleanup_keeps_batch_with_unlanded_work() {
     let message = sandbox.proq(&["cleanup", "--batch", BATCH]).fails(1);
     insta::assert_snapshot!(message, @r"
     error: cannot clean up batch 20260102-030405: these lanes have work: 'x' (1 commit that is not on proq/batch-20260102-030405); nothing was removed
-    hint: resume it: git proq resume 20260102-030405
+    hint: resume it: git proq batch resume 20260102-030405
     hint: or delete them; their work is saved: git proq cleanup --batch 20260102-030405 --force
     ");
     assert!(sandbox.lane_path("x").exists());

@@ -39,9 +39,12 @@ fn batch_pauses_at_its_budget_and_resumes_with_more() {
     let out = sandbox.proq(&["resume"]);
     assert_eq!(out.code, 1, "{}{}", out.stdout, out.stderr);
     // Both commands print the hint that helps.
-    let hint = format!("hint: raise its budget: git proq resume {ID} --budget 1\n");
+    let hint = format!("hint: raise its budget: git proq batch resume {ID} --budget 1\n");
     for output in [out.stderr, sandbox.proq(&["batch", "status"]).stderr] {
-        assert!(output.contains(&hint) && !output.contains(&format!("git proq resume {ID}\n")), "{output}");
+        assert!(
+            output.contains(&hint) && !output.contains(&format!("git proq batch resume {ID}\n")),
+            "{output}"
+        );
     }
     let mut runs = recorded_runs(&sandbox);
     runs.sort();
@@ -63,7 +66,7 @@ fn abort_lets_agents_wrap_up() {
     wait_until("it to be at work", || task_status(&sandbox, "top")["state"] == "running");
     let message = sandbox.proq(&["abort"]).ok();
     assert!(
-        message.contains("its agents are told to wrap up") || message.contains("is aborted"),
+        message.contains("its agents were asked to finish up") || message.contains("is aborted"),
         "{message}"
     );
     wait_until("its end", || !scheduler_is_running(&sandbox));
@@ -132,7 +135,7 @@ fn pause_waits_for_conflict_agent_and_can_be_revoked() {
     wait_until("somebody at the conflict", || sandbox.root().join("solving").exists());
     let state = || sandbox.proq(&["status", "--json"]).json()["state"].as_str().unwrap().to_owned();
     let message = sandbox.proq(&["pause"]).ok();
-    assert!(message.contains("pauses once what runs has ended"), "{message}");
+    assert!(message.contains("will pause when its running tasks have ended"), "{message}");
     assert_eq!(state(), "pausing");
     let _ = sandbox.proq(&["resume", "--detach"]).ok();
     assert_eq!(state(), "running");

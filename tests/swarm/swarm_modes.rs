@@ -125,7 +125,7 @@ fn failed_task_is_removed_from_its_shared_lane() {
     let saved =
         sandbox.sh("git for-each-ref --format='%(refname)' refs/proq/saved/ | xargs git log --format=%s");
     assert!(saved.lines().any(|subject| subject == "half"), "{saved}");
-    assert!(out.stderr.contains("two: set aside, it has failed 2 times"), "{}", out.stderr);
+    assert!(out.stderr.contains("two: set aside after 2 failures"), "{}", out.stderr);
     sandbox.assert_healthy();
 }
 
@@ -233,7 +233,10 @@ fn unresolved_conflict_pauses_batch_until_resolved() {
     let lane = task_status(&sandbox, conflicting)["lane"].as_str().unwrap().to_owned();
     for hints in [&out.stderr, &sandbox.proq(&["batch", "status"]).stderr] {
         let hint = format!("hint: resolve its conflict: git proq resolve {lane}\n");
-        assert!(hints.contains(&hint) && hints.contains(": git proq resume 20260102-030405\n"), "{hints}");
+        assert!(
+            hints.contains(&hint) && hints.contains(": git proq batch resume 20260102-030405\n"),
+            "{hints}"
+        );
     }
     // Resuming too early loses nothing.
     let out = sandbox.proq(&["resume"]);
@@ -241,7 +244,7 @@ fn unresolved_conflict_pauses_batch_until_resolved() {
     // The batch is finished then, the same hints are printed, and no event is repeated.
     let hints = sandbox.proq(&["batch", "status"]).stderr;
     let hint = format!(
-        "hint: resolve its conflict, then run git proq resume 20260102-030405: git proq resolve {lane}\n"
+        "hint: resolve its conflict, then run git proq batch resume 20260102-030405: git proq resolve {lane}\n"
     );
     assert!(hints.contains(&hint) && hints.contains("git proq merge --batch 20260102-030405"), "{hints}");
     let _ = sandbox.proq(&["resume"]);
@@ -251,7 +254,7 @@ fn unresolved_conflict_pauses_batch_until_resolved() {
     let _ = sandbox.proq(&["resolve", &lane, "--agent", "solver"]).ok();
     // No conflict is left to resolve.
     let hints = sandbox.proq(&["batch", "status"]).stderr;
-    assert!(hints.contains("hint: resume it: git proq resume 20260102-030405\n"), "{hints}");
+    assert!(hints.contains("hint: resume it: git proq batch resume 20260102-030405\n"), "{hints}");
     assert!(!hints.contains("git proq resolve"), "{hints}");
     let out = sandbox.proq(&["resume"]);
     assert_eq!(out.code, 0, "{}{}", out.stdout, out.stderr);
@@ -270,7 +273,7 @@ fn status_drops_resolve_hint_after_manual_resolution() {
     let _ = sandbox.proq(&["resolve", &lane, "--agent", "solver"]).ok();
     let assert_hints = || {
         let hints = sandbox.proq(&["batch", "status"]).stderr;
-        assert!(hints.contains("hint: resume it: git proq resume 20260102-030405\n"), "{hints}");
+        assert!(hints.contains("hint: resume it: git proq batch resume 20260102-030405\n"), "{hints}");
         assert!(!hints.contains("git proq resolve"), "{hints}");
     };
     assert_hints();

@@ -236,7 +236,7 @@ fn doctor_reports_interrupted_batch() {
     super::swarm_control::kill_scheduler(&sandbox);
     let report = sandbox.proq(&["doctor"]).to_text();
     assert!(report.contains(&format!("batch {BATCH} is interrupted")), "{report}");
-    assert!(report.contains(&format!("git proq resume {BATCH}")), "{report}");
+    assert!(report.contains(&format!("git proq batch resume {BATCH}")), "{report}");
     install_worker(&sandbox, "");
     let _ = sandbox.proq(&["abort", "--hard"]).ok();
     wait_until("its end", || !scheduler_is_running(&sandbox));

@@ -63,10 +63,10 @@ fn undone_task_lands_again_before_dependent_task() {
     let status = sandbox.proq(&["batch", "status"]).to_text();
     assert!(status.contains("aborted: 0 of 2 tasks landed, 2 left over"), "{status}");
     assert!(status.contains("its merge was undone"), "{status}");
-    assert!(status.contains(&format!("hint: resume it: git proq resume {ID}\n")), "{status}");
+    assert!(status.contains(&format!("hint: resume it: git proq batch resume {ID}\n")), "{status}");
     let out = sandbox.proq(&["resume", ID]);
     assert_eq!(out.code, 0, "{}", out.to_text());
-    assert!(out.stderr.contains("one: its landing was taken back; it lands again\n"), "{}", out.to_text());
+    assert!(out.stderr.contains("one: its landing was undone; it lands again\n"), "{}", out.to_text());
     assert!(out.stdout.contains("2 of 2 tasks landed"), "{}", out.to_text());
     assert_complete(&sandbox, &["one 1", "two 1", "two 2"]);
     let report = sandbox.proq(&["report", ID]).to_text();
@@ -81,7 +81,7 @@ fn task_with_undone_lane_runs_again() {
     assert_eq!(task_status(&sandbox, "one")["state"], "cut off");
     let out = sandbox.proq(&["resume", ID]);
     assert_eq!(out.code, 0, "{}", out.to_text());
-    assert!(out.stderr.contains("one: its landing was taken back; it is done anew\n"), "{}", out.to_text());
+    assert!(out.stderr.contains("one: its landing was undone; it is done again\n"), "{}", out.to_text());
     assert_complete(&sandbox, &["one 1", "two 1", "one 2", "two 2"]);
 }
 
@@ -115,7 +115,7 @@ fn complete_batch_resumes_after_undone_landings() {
     let _ = sandbox.proq(&["op", "restore", "1", "--force"]).ok();
     let status = sandbox.proq(&["batch", "status"]).to_text();
     assert!(status.contains("interrupted: 0 of 2 tasks landed"), "{status}");
-    assert!(status.contains(&format!("hint: resume it: git proq resume {ID}\n")), "{status}");
+    assert!(status.contains(&format!("hint: resume it: git proq batch resume {ID}\n")), "{status}");
     let out = sandbox.proq(&["resume"]);
     assert_eq!(out.code, 0, "{}", out.to_text());
     assert!(out.stdout.contains("2 of 2 tasks landed"), "{}", out.to_text());
@@ -124,7 +124,7 @@ fn complete_batch_resumes_after_undone_landings() {
     let _ = sandbox.proq(&["op", "restore", "1", "--force"]).ok();
     let _ = sandbox.proq(&["op", "redo"]).ok();
     let message = sandbox.proq(&["resume", ID]).to_text();
-    assert!(message.contains("there is nothing to go on with"), "{message}");
+    assert!(message.contains("nothing to resume"), "{message}");
 }
 
 /// Promise: operations/undone-task
@@ -148,7 +148,7 @@ fn killed_batch_does_not_build_on_undone_landing() {
     let status = sandbox.proq(&["batch", "status"]).to_text();
     assert!(status.contains("interrupted: 0 of 2 tasks landed"), "{status}");
     let out = sandbox.proq(&["resume"]);
-    assert!(out.stderr.contains("one: its landing was taken back; it lands again\n"), "{}", out.to_text());
+    assert!(out.stderr.contains("one: its landing was undone; it lands again\n"), "{}", out.to_text());
     let _ = sandbox.proq(&["resume", "--retry", "two"]);
     assert_complete(&sandbox, &["one 1", "two 1", "two 2"]);
 }

@@ -82,7 +82,7 @@ impl BatchReplay {
                 let attempt = if *attempt > 1 { format!(", attempt {attempt}") } else { String::new() };
                 let agent = batch.tasks[*task].agent.as_deref().unwrap_or("its agent");
                 let lane = facts.lane.as_ref().map_or("", LaneName::as_str);
-                (task, format!("{agent} is at work in lane '{lane}'{attempt}"))
+                (task, format!("{agent} is working in lane '{lane}'{attempt}"))
             }
             ScheduleEvent::RunEnded { task, end, .. } => (task, format!("{}{reason}", run_end_text(*end))),
             ScheduleEvent::Landed { tasks } => {
@@ -91,32 +91,34 @@ impl BatchReplay {
                 return Some(format!("{names}: landed on {}{tip}", batch.record.branch));
             }
             ScheduleEvent::LandingUndone { task, work_kept } => {
-                let next_step = if *work_kept { "it lands again" } else { "it is done anew" };
-                (task, format!("its landing was taken back; {next_step}"))
+                let next_step = if *work_kept { "it lands again" } else { "it is done again" };
+                (task, format!("its landing was undone; {next_step}"))
             }
             // The reason has the conflict in it.
             ScheduleEvent::ConflictCaptured { task } if !reason.is_empty() => {
                 return Some(format!("{}{reason}", batch.task_name(*task)));
             }
             ScheduleEvent::ConflictCaptured { task } => (task, "conflicts".to_owned()),
-            ScheduleEvent::CheckFailed { task } => (task, format!("left out{reason}")),
+            ScheduleEvent::CheckFailed { task } => (task, format!("skipped{reason}")),
             ScheduleEvent::ConflictResolved { task } => {
                 (task, self.describe_resolution(*task, facts.agent.as_deref()))
             }
-            ScheduleEvent::FinishedByHand { task } => (task, "it was finished in its lane".to_owned()),
+            ScheduleEvent::FinishedByHand { task } => (task, "finished by hand in its lane".to_owned()),
             ScheduleEvent::RecheckRequested { task } => (task, "its checks run again".to_owned()),
-            ScheduleEvent::ConflictGivenUp { task } => (task, format!("its conflict is left{reason}")),
+            ScheduleEvent::ConflictGivenUp { task } => (task, format!("its conflict is unresolved{reason}")),
             ScheduleEvent::ClaimedElsewhere { task } => {
                 (task, format!("batch {} has it", facts.claiming_batch.as_ref().map_or("", BatchId::as_str)))
             }
-            ScheduleEvent::Retry { task } => (task, "it is tried again".to_owned()),
-            ScheduleEvent::LaneSetUpFailed { .. } => return Some(format!("no lane could be made{reason}")),
-            ScheduleEvent::Abort { hard: true } => return Some("it is being aborted at once".to_owned()),
-            ScheduleEvent::Abort { hard: false } => return Some("it is being aborted".to_owned()),
-            ScheduleEvent::Pause => return Some("it is to pause: what runs is ended first".to_owned()),
-            ScheduleEvent::Resume => return Some("it goes on".to_owned()),
+            ScheduleEvent::Retry { task } => (task, "retried".to_owned()),
+            ScheduleEvent::LaneSetUpFailed { .. } => {
+                return Some(format!("no lane could be created{reason}"));
+            }
+            ScheduleEvent::Abort { hard: true } => return Some("aborting now".to_owned()),
+            ScheduleEvent::Abort { hard: false } => return Some("aborting".to_owned()),
+            ScheduleEvent::Pause => return Some("pausing after the running tasks".to_owned()),
+            ScheduleEvent::Resume => return Some("resumed".to_owned()),
             ScheduleEvent::BatchTakenOver { .. } => {
-                return Some("another process goes on with it".to_owned());
+                return Some("another process continues it".to_owned());
             }
             ScheduleEvent::BatchStarted
             | ScheduleEvent::LaneSetUp { .. }
@@ -131,7 +133,7 @@ impl BatchReplay {
     /// Describes that the conflict of a task is resolved, or that its failed check is repaired.
     fn describe_resolution(&self, task: usize, resolver: Option<&str>) -> String {
         if self.state.task_outcome(task) == Some(TaskOutcome::Failed(FailureReason::CheckFailed)) {
-            return "it was repaired, and is checked again".to_owned();
+            return "it was repaired and is checked again".to_owned();
         }
         format!("its conflict is resolved{}", clause(" by ", resolver.unwrap_or_default(), ""))
     }
@@ -143,20 +145,20 @@ impl BatchReplay {
             Action::MarkSkipped { task, cause } => (task, format!("skipped because of {}", name(cause))),
             Action::MarkFailed { task, reason } => {
                 let reason = match reason {
-                    FailureReason::RunFailed(_) => "it is not tried again",
+                    FailureReason::RunFailed(_) => "no more retries",
                     FailureReason::NotStarted => "no agent could be started for it",
-                    FailureReason::SetUpFailed => "its lane could not be made",
+                    FailureReason::SetUpFailed => "its lane could not be created",
                     FailureReason::ConflictUnresolved => "it cannot land: its conflict is not resolved",
                     FailureReason::CheckFailed => "it cannot land: its checks fail",
                 };
                 (task, format!("failed: {reason}"))
             }
             Action::MarkSetAside { task } => {
-                (task, format!("set aside, it has failed {} times", self.state.failures(*task)))
+                (task, format!("set aside after {} failures", self.state.failures(*task)))
             }
             Action::MarkWaiting { task } => (task, "waits again".to_owned()),
             Action::MarkQueued { task } => (task, "queued".to_owned()),
-            Action::StartResolution { task } => (task, "somebody is sent at its conflict".to_owned()),
+            Action::StartResolution { task } => (task, "its conflict is being resolved".to_owned()),
             Action::RetainLane { .. }
             | Action::CreateLane { .. }
             | Action::SetUpLane { .. }
@@ -179,7 +181,7 @@ fn run_end_text(end: TaskRunEnd) -> String {
     let failure = match end {
         TaskRunEnd::Done => return "done".to_owned(),
         TaskRunEnd::NoChange => return "it changed nothing".to_owned(),
-        TaskRunEnd::AlreadyDone => return "had been done before".to_owned(),
+        TaskRunEnd::AlreadyDone => return "was done already".to_owned(),
         TaskRunEnd::NotStarted => return "its agent could not be started".to_owned(),
         TaskRunEnd::Failed(class) => class.to_string(),
     };

@@ -76,7 +76,7 @@ fn handle_interrupt(
             return Ok(true);
         }
         InterruptChoice::Detach => {
-            context.ui.hint(format!("it goes on; follow it again: git proq resume {id}"));
+            context.ui.hint(format!("it continues; follow it again: git proq batch resume {id}"));
             return Ok(false);
         }
         InterruptChoice::Pause => submit_requests(project, id, vec![ControlRequestKind::Pause])?,
@@ -96,7 +96,7 @@ enum InterruptChoice {
 /// Prompts for the action of the first Ctrl-C. Another Ctrl-C during the prompt aborts the batch.
 fn prompt_interrupt_choice(id: &BatchId, watch: &Watch<'_>) -> Result<InterruptChoice, Failure> {
     ui::print_inline(&format!(
-        "\nbatch {id}: [p]ause it, [l]eave it to itself, or go on looking? Ctrl-C aborts it. [p/l/N] "
+        "\nbatch {id}: [p]ause it, [l]eave it running, or continue watching? Ctrl-C aborts it. [p/l/N] "
     ));
     if !watch.wait_for_input(&std::io::stdin())? {
         interrupt::clear_signal();

@@ -16,11 +16,11 @@ use crate::cli::invocation::usage_error::UsageError;
 
 /// Pause a batch
 ///
-/// Nothing new starts. Running tasks finish and land first; `git proq resume` continues. BATCH can be left
-/// out while one is open.
+/// Nothing new starts. Running tasks finish and land first; `git proq batch resume` continues. BATCH can be
+/// left out while one is open.
 ///
 /// Example:
-///     git proq pause
+///     git proq batch pause
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Pause {
@@ -36,12 +36,12 @@ pub(crate) struct Pause {
 ///
 /// Continues a batch that is paused, was aborted, or whose process was killed: running agents are taken
 /// over, finished ones are found, and nothing runs twice. A conflict that was resolved meanwhile lands, and
-/// failed checks run again. A batch that is running is only followed. `git proq report` has what happened
-/// before.
+/// failed checks run again. A batch that is running is only followed. `git proq batch report` has what
+/// happened before.
 ///
 /// Examples:
-///     git proq resume
-///     git proq resume 20261122-104500 --retry auth/login --detach
+///     git proq batch resume
+///     git proq batch resume 20261122-104500 --retry auth/login --detach
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Resume {
@@ -65,12 +65,12 @@ pub(crate) struct Resume {
 /// Abort a batch (resumable)
 ///
 /// Agents are asked to finish up, and stopped after agent.abort_grace seconds. All lanes and branches stay,
-/// and so does the progress of the batch: `git proq resume` continues it, and `git proq cleanup --batch`
+/// and so does the progress of the batch: `git proq batch resume` continues it, and `git proq cleanup --batch`
 /// deletes it.
 ///
 /// Examples:
-///     git proq abort
-///     git proq abort --hard
+///     git proq batch abort
+///     git proq batch abort --hard
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Abort {
@@ -99,8 +99,8 @@ fn halt(context: &CommandContext, request: &HaltRequest, dry_run: bool) -> Comma
     let plan = control::plan(&project, request)?;
     let id = plan.batch.clone();
     let halted_text = match request.halt {
-        Halt::Pause => format!("batch {id} does not go on: it is {}", plan.state),
-        Halt::Abort { .. } => format!("batch {id} is over already"),
+        Halt::Pause => format!("batch {id} is {} already", plan.state),
+        Halt::Abort { .. } => format!("batch {id} has ended already"),
     };
     if dry_run {
         let text = match request.halt {
@@ -114,27 +114,26 @@ fn halt(context: &CommandContext, request: &HaltRequest, dry_run: bool) -> Comma
         if outcome.was_halted {
             return context.ui.print_line(halted_text);
         }
-        let (text, hint) = match request.halt {
+        let (text, last_hint) = match request.halt {
             Halt::Pause => (
                 match outcome.state {
                     word @ ("paused" | "over") => format!("is {word}"),
-                    _ => "pauses once what runs has ended".to_owned(),
+                    _ => "will pause when its running tasks have ended".to_owned(),
                 },
-                format!("see how far it is: git proq status {id}   go on with it: git proq resume {id}"),
+                format!("show its progress: git proq batch status {id}"),
             ),
             Halt::Abort { hard } => (
                 match (outcome.is_over, hard) {
                     (true, _) => "is aborted".to_owned(),
                     (false, true) => "is being aborted: its agents are being stopped".to_owned(),
-                    (false, false) => "is being aborted: its agents are told to wrap up".to_owned(),
+                    (false, false) => "is being aborted: its agents were asked to finish up".to_owned(),
                 },
-                format!(
-                    "all lanes stay; go on with it: git proq resume {id}   tidy up: git proq cleanup --batch {id}"
-                ),
+                format!("delete its lanes: git proq cleanup --batch {id}"),
             ),
         };
         context.ui.print_line(format!("batch {id} {text}"));
-        context.ui.hint(hint);
+        context.ui.hint(format!("resume it: git proq batch resume {id}"));
+        context.ui.hint(last_hint);
     })
 }
 
@@ -142,28 +141,26 @@ pub(crate) fn resume(context: &CommandContext, args: &Resume) -> CommandResult {
     let project = context.project_for_write()?;
     let budget = args.budget.as_deref().map(|text| {
         let problem = "--budget takes US dollars; 0 is no limit";
-        let example = "git proq resume --budget 12.50";
+        let example = "git proq batch resume --budget 12.50";
         NanoDollars::parse(text).ok_or(UsageError::MissingArgument { problem, example })
     });
     let (batch_name, retry) = (args.batch.clone(), args.retry.clone());
     let plan = resume::plan(&project, &ResumeRequest { batch_name, retry, budget: budget.transpose()? })?;
     if args.dry_run {
-        let text = format!("would go on with batch {}", plan.batch);
+        let text = format!("would resume batch {}", plan.batch);
         return context.show(plan, |context, _| context.ui.print_line(text));
     }
     let outcome = plan.execute(&project)?;
     let id = &outcome.batch;
     let (text, progress) = match outcome.resumption {
-        Resumption::NothingToDo => {
-            ("is over; there is nothing to go on with", Some(read_progress(&project, id)?))
-        }
+        Resumption::NothingToDo => ("has ended: nothing to resume", Some(read_progress(&project, id)?)),
         _ if !args.detach => return follow(context, &project, outcome.follower),
-        Resumption::CompletesEnd => ("goes on with its end", None),
-        Resumption::Continues => ("goes on", None),
+        Resumption::CompletesEnd => ("resumed its last steps", None),
+        Resumption::Continues => ("resumed", None),
     };
     context.show(&outcome, |context, _| {
         context.ui.print_line(format!("batch {id} {text}"));
-        let default_hint = || format!("try a task again: git proq resume {id} --retry ID");
+        let default_hint = || format!("retry a task: git proq batch resume {id} --retry ID");
         if let Some(progress) = progress {
             context.ui.hint(retry_hint(&progress).unwrap_or_else(default_hint));
         }

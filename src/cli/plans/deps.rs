@@ -134,7 +134,7 @@ fn approve(context: &CommandContext, project: &Project, found: &FoundNeeds<'_>) 
     let cost = approved.record.costs.cost.map(usage::cost_text).unwrap_or_default();
     let (needs, agent) = (approved.needs, terminal_text::escape_line(&approved.record.agent));
     let cost = clause(" (", &cost, ")");
-    context.ui.status(format!("{needs} of {agent}'s used for these tasks as they are{cost}"));
+    context.ui.status(format!("{needs} found by {agent} approved for these tasks{cost}"));
     Ok(())
 }
 

@@ -44,8 +44,8 @@ fn print_batch_end(context: &CommandContext, project: &Project, replay: &BatchRe
     }
     let id = follower.batch.id();
     let Some(end_text) = end_text(&progress) else {
-        context.ui.print_line(format!("nobody goes on with batch {id}: its process is gone"));
-        context.ui.hint(format!("go on with it: git proq resume {id}"));
+        context.ui.print_line(format!("batch {id} is not running: its process has ended"));
+        context.ui.hint(format!("resume it: git proq batch resume {id}"));
         return Ok(Exit::Refused);
     };
     context.ui.print_line(end_text);

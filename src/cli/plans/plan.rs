@@ -56,6 +56,6 @@ fn write_template(context: &CommandContext, file: &str) -> CommandResult {
     context.show(serde_json::json!({ "path": path }), |context, _| {
         let file = terminal_text::escape_line(file);
         context.ui.print_line(format!("wrote {file}"));
-        context.ui.hint(format!("see what it comes to: git proq plan {file}"));
+        context.ui.hint(format!("show it: git proq plan {file}"));
     })
 }

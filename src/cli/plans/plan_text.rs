@@ -60,7 +60,7 @@ pub(crate) fn push_lanes_and_longest_way(out: &mut String, view: &PlanView) {
     if !view.critical_path.tasks.is_empty() {
         let path_text = view.task_names(&view.critical_path.tasks).join(" -> ");
         let (weight, total) = (view.critical_path.weight, view.weight_of_open_tasks());
-        let _ = writeln!(out, "Longest way: {path_text} ({weight} of {total} by size)");
+        let _ = writeln!(out, "Critical path: {path_text} ({weight} of {total} by size)");
     }
 }
 
@@ -111,7 +111,7 @@ pub(crate) fn phase_heading(plan: &Plan, n: usize) -> Option<String> {
 /// Formats the number of lanes and the limit that caps it.
 pub(crate) fn lane_count_text(view: &PlanView) -> String {
     let (lanes, widest) = (view.max_active_lanes(), view.sharing.max_concurrent_lanes(&view.waves));
-    let limit = if widest > lanes { format!(", of {widest} that could be at work") } else { String::new() };
+    let limit = if widest > lanes { format!(", of {widest} that could run") } else { String::new() };
     format!("Lanes: {lanes} at a time{limit} (--max-parallel {})", view.max_parallel)
 }
 
@@ -121,7 +121,7 @@ fn estimated_time_text(view: &PlanView) -> String {
     if span == 0 {
         return String::new();
     }
-    let by_size = format!("as long as {} one after the other", ui::pluralize(span, "small task"));
+    let by_size = format!("as long as {} in sequence", ui::pluralize(span, "small task"));
     match view.pace {
         Some(pace) => {
             let about = ui::short_duration(pace.small_tasks_duration(span));

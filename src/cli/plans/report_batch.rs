@@ -1,4 +1,4 @@
-//! `git proq report`: the report on one batch.
+//! `git proq batch report`: the report on one batch.
 
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
@@ -21,9 +21,9 @@ use crate::cli::terminal::{page, ui, usage};
 /// Without BATCH, reports on the latest one. The HTML page is a single file without dependencies.
 ///
 /// Examples:
-///     git proq report
-///     git proq report 20261121-1405 --json
-///     git proq report --html > report.html
+///     git proq batch report
+///     git proq batch report 20261121-1405 --json
+///     git proq batch report --html > report.html
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Report {
@@ -61,7 +61,7 @@ fn terminal_lines(history: &BatchHistory) -> Vec<String> {
         ("did not land at once", history.obstacles.iter().map(obstacle_line).collect()),
         ("landings", history.landings.iter().map(landing_line).collect()),
         ("remarks", history.notes.iter().map(|note| format!("{}  {}", note.at, note.describe())).collect()),
-        ("noted in the plan", plan_mark_lines(history)),
+        ("marked in the plan", plan_mark_lines(history)),
     ];
     for (title, lines) in sections.into_iter().filter(|(_, lines)| !lines.is_empty()) {
         out.extend([String::new(), console::style(title).bold().to_string()]);

@@ -1,4 +1,4 @@
-//! HTML page of `git proq report --html`: one self-contained file that needs neither a script nor the
+//! HTML page of `git proq batch report --html`: one self-contained file that needs neither a script nor the
 //! network.
 
 use proq_lib::swarm::status::batch_history::{

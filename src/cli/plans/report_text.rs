@@ -10,7 +10,7 @@ use crate::cli::terminal::{ui, usage};
 /// Formats the criteria report of a batch: a summary line, then a line per criterion.
 pub(crate) fn criteria_lines(report: &CriteriaReport) -> Vec<String> {
     let criterion_lines = report.criteria.iter().filter(|_| report.skipped.is_none()).map(|criterion| {
-        let met_text = criterion.status.map_or_else(|| "looked at".to_owned(), |met| met.to_string());
+        let met_text = criterion.status.map_or_else(|| "inspected".to_owned(), |met| met.to_string());
         let evidence = criterion.evidence.as_ref().map(|text| format!(": {text}")).unwrap_or_default();
         let log = criterion.log.as_ref().map(|log| log.display().to_string()).unwrap_or_default();
         format!("  {met_text:<13} {}{evidence}{}", criterion.text, clause("; it wrote ", &log, ""))
@@ -47,7 +47,7 @@ pub(crate) fn cost_summary(history: &BatchHistory) -> String {
 pub(crate) fn plan_mark_lines(history: &BatchHistory) -> Vec<String> {
     let Some(marks) = &history.plan_marks else { return Vec::new() };
     let commit = marks.commit.map(|commit| format!("commit {}", commit.short()));
-    let written = marks.written.iter().map(|path| format!("{path}, which is yours to commit"));
+    let written = marks.written.iter().map(|path| format!("{path}, which you have to commit"));
     let unmarked = marks.unmarked.iter().map(|item| format!("not in {}: {}", item.path, item.reason));
     commit.into_iter().chain(written).chain(unmarked).collect()
 }

@@ -97,8 +97,8 @@ pub(crate) fn show_batches(context: &CommandContext, args: &BatchStatusArgs) -> 
         }
         BatchStatus::All(list) if context.ui.json => context.ui.print_json(list),
         BatchStatus::All(list) if list.batches.is_empty() => {
-            context.ui.status("no plan was run here yet");
-            context.ui.hint("begin: git proq swarm PLAN");
+            context.ui.status("no batches yet");
+            context.ui.hint("start one: git proq swarm plan.toml");
         }
         BatchStatus::All(list) => {
             context
@@ -155,7 +155,7 @@ fn print_batch(context: &CommandContext, progress: &BatchProgress) {
     let reason = progress.reason.as_deref().filter(|_| progress.state == "paused").unwrap_or_default();
     let state = format!("{}{}", progress.displayed_state(), clause(" (", reason, ")"));
     context.ui.print_wrapped(&format!("{state}: {}", parts.join(", ")));
-    let landed_on = clause("; all of that is on ", progress.landed_on.as_deref().unwrap_or_default(), "");
+    let landed_on = clause("; merged into ", progress.landed_on.as_deref().unwrap_or_default(), "");
     context.ui.print_wrapped(&format!("from {}, lands on {}{landed_on}", progress.base, progress.branch));
     context.ui.print_line("");
     let rows = progress.tasks.iter().map(|task| task_row(progress, task)).collect();

@@ -24,16 +24,16 @@ pub(crate) fn run(context: &CommandContext, args: &Swarm) -> CommandResult {
     if let SwarmPlan::Start(plan) = &plan {
         print_plan(context, args, plan);
         if args.dry_run {
-            return context.show(plan, |context, _| context.ui.print_line("nothing was begun"));
+            return context.show(plan, |context, _| context.ui.print_line("nothing was started"));
         }
     }
     let outcome = plan.execute(&project, context)?;
     let id = &outcome.batch.id;
     if args.detach {
         return context.show(&outcome, |context, _| {
-            context.ui.print_line(format!("batch {id} has begun"));
-            let status = format!("see how far it is: git proq status {id}");
-            context.ui.hint(format!("{status}   follow it: git proq resume {id}"));
+            context.ui.print_line(format!("started batch {id}"));
+            context.ui.hint(format!("show its progress: git proq batch status {id}"));
+            context.ui.hint(format!("follow it: git proq batch resume {id}"));
         });
     }
     let Some(follower) = outcome.follower else {

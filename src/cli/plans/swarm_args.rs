@@ -17,8 +17,8 @@ use crate::cli::arguments::plan_source::PlanSource;
 /// retried, and tasks that need it are skipped.
 ///
 /// The batch continues without this command and this terminal: `git proq status` shows its progress, and
-/// `git proq pause`, `resume` and `abort` work from anywhere. `resume` also continues a batch whose process
-/// was killed. In the live view, Ctrl-C asks whether to pause, and a second Ctrl-C aborts.
+/// `git proq batch pause`, `resume` and `abort` work from anywhere. `resume` also continues a batch whose
+/// process was killed. In the live view, Ctrl-C asks whether to pause, and a second Ctrl-C aborts.
 ///
 /// Exits with 4 if a task failed, 3 if one conflicts, 1 if the batch was paused or aborted.
 ///

@@ -147,7 +147,7 @@ impl LaneFacts<'_> {
         let is_waiting =
             self.view.activity == Some(Activity::NeedsApproval) && record.activity == Activity::NeedsApproval;
         let why = record.waits_for.clone().unwrap_or_else(|| "the agent waits for an approval".to_owned());
-        is_waiting.then(|| self.case(AttentionKind::NeedsApproval, record.since, why, "attach"))
+        is_waiting.then(|| self.case(AttentionKind::NeedsApproval, record.since, why, "open"))
     }
 
     fn obstacle(&self) -> Option<Attention> {
@@ -174,7 +174,7 @@ impl LaneFacts<'_> {
                     || self.detail_or("a check failed"),
                     |check| format!("`{}` failed on {}: {}", check.command, check.onto, check.exit_text),
                 );
-                Some(self.case(AttentionKind::CheckFailed, since, why, "logs --check"))
+                Some(self.case(AttentionKind::CheckFailed, since, why, "logs --checks"))
             }
             _ => None,
         }
@@ -298,13 +298,13 @@ impl BatchFacts<'_> {
             kind: AttentionKind::BatchPaused,
             since,
             why: format!("batch {id} is paused"),
-            command: format!("git proq resume {id}"),
+            command: format!("git proq batch resume {id}"),
         });
         let set_aside = self.set_aside.iter().map(|task| Attention {
             kind: AttentionKind::SetAside,
             since,
             why: escape_line(&format!("{task} of batch {id} failed too often")),
-            command: format!("git proq resume {id} --retry {}", shell_quote(task)),
+            command: format!("git proq batch resume {id} --retry {}", shell_quote(task)),
         });
         paused.into_iter().chain(set_aside).collect()
     }

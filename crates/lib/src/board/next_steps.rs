@@ -43,8 +43,8 @@ pub fn batch_steps(project: &Project, batches: &[UnlandedBatch]) -> Vec<String> 
         if unlanded.is_over() {
             return vec![unlanded.landing_hint(project, &format!("land it on {base}"))];
         }
-        let land_part = unlanded.landing_hint(project, &format!("or land what it has on {base}"));
-        vec![format!("go on with it: git proq resume {id}"), land_part]
+        let land_part = unlanded.landing_hint(project, &format!("or land what is done on {base}"));
+        vec![format!("resume it: git proq batch resume {id}"), land_part]
     };
     batches.iter().flat_map(steps_of).take(MAX_NEXT_STEPS).collect()
 }
@@ -70,11 +70,11 @@ fn problem_steps(project: &Project, lane_list: &LaneList) -> Vec<String> {
     let asking = lane_list.views.iter().find(|view| view.activity == Some(Activity::NeedsApproval));
     let failed = first(LaneState::Failed).or_else(|| first(LaneState::Stalled));
     let steps = [
-        step(asking, "answer the agent of", "attach", ""),
+        step(asking, "answer the agent of", "open", ""),
         step(first(LaneState::Conflict), "resolve the conflict of", "resolve", ""),
-        step(first(LaneState::CheckFailed), "see which check failed with", "logs", " --check"),
-        step(failed, "see what went wrong in", "show", ""),
-        step(first(LaneState::Orphaned), "end what is left of the run of", "stop", ""),
+        step(first(LaneState::CheckFailed), "show the check that failed for", "logs", " --checks"),
+        step(failed, "show what went wrong in", "show", ""),
+        step(first(LaneState::Orphaned), "stop what is left of the run of", "stop", ""),
     ];
     steps.into_iter().flatten().collect()
 }

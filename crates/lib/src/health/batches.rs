@@ -86,7 +86,7 @@ fn interrupted_batches(context: &CheckContext<'_>) -> Vec<Finding> {
         .map(|id| {
             let message = format!("batch {id} is interrupted");
             Finding::warning("batch-interrupted", format!("batch {id}"), message)
-                .with_help(format!("git proq resume {id}"))
+                .with_help(format!("git proq batch resume {id}"))
                 .with_left_reason("only you can decide how it continues")
         })
         .collect()

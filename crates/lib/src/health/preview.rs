@@ -122,7 +122,7 @@ fn check_head(context: &CheckContext<'_>, preview: &PreviewRecord) -> Option<Fin
         });
     }
     let head_text = context.head.as_ref().map_or_else(|| "no commit".to_owned(), ToString::to_string);
-    let message = format!("the preview of '{}' was left by hand, for {head_text}{wait_note}", preview.lane);
+    let message = format!("the preview of '{}' was left with git, for {head_text}{wait_note}", preview.lane);
     let finding = Finding::warning("preview-place", preview_subject(preview), message);
     let is_finished =
         is_back_at_origin(context, preview) && !changes_wait && context.branch_tip(&preview.branch).is_none();

@@ -102,7 +102,7 @@ fn displayed_command(args: impl Iterator<Item = std::ffi::OsString>) -> String {
     const MAX_COMMAND_CHARS: usize = 160;
     let argv: Vec<String> = args.map(|a| a.to_string_lossy().into_owned()).collect();
     match argv.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-        ["_swarm", "--batch", batch] => return format!("git proq resume {batch}"),
+        ["_swarm", "--batch", batch] => return format!("git proq batch resume {batch}"),
         ["_supervise", "--lane", lane, ..] => return format!("supervisor of lane {lane}"),
         _ => {}
     }

@@ -43,7 +43,7 @@ pub(crate) fn run(context: &CommandContext, args: &PlanArgs) -> CommandResult {
     context.show(saved, |context, _| {
         let file = &target.display_name;
         context.ui.print_line(format!("wrote {file}"));
-        context.ui.hint(format!("see what it comes to: git proq plan {file}"));
+        context.ui.hint(format!("show it: git proq plan {file}"));
     })
 }
 
@@ -82,7 +82,7 @@ fn change_draft(
     target: Option<OutputFile>,
 ) -> CommandResult {
     let example = "git proq plan --feedback \"the migration goes first\"";
-    require_text(text, "there is nothing to say to the plan", example)?;
+    require_text(text, "the feedback is empty", example)?;
     let project = context.project_for_write()?;
     let request = ChangeDraftRequest {
         plan: single_draft(context, args)?,
@@ -137,7 +137,7 @@ fn single_draft(context: &CommandContext, args: &PlanArgs) -> Result<NamedPlan, 
 
 fn print_dry_run(context: &CommandContext, plan: &MakeDraftPlan) {
     let command = terminal_text::escape_line(&plan.request.command.display_command_line());
-    context.ui.print_line(format!("would start {command}; it would be told:\n"));
+    context.ui.print_line(format!("would start {command} with this prompt:\n"));
     terminal_text::escape_lines(&plan.request.prompt).for_each(|line| context.ui.print_line(line));
 }
 
@@ -150,15 +150,14 @@ fn print_changed_draft(context: &CommandContext, outcome: &DraftOutcome) -> Exit
     let view = &outcome.view;
     print_draft(context, view);
     if outcome.had_plan && view.changes.is_empty() {
-        context.ui.status("the plan is as it was");
+        context.ui.status("the plan is unchanged");
     }
     if let Some(file) = &outcome.output_file {
         context.ui.status(format!("wrote {file}"));
     }
     let name = &view.row.name;
-    context.ui.hint(format!(
-        "change it: git proq plan --feedback \"…\" {name}   keep it: git proq plan -o plan.toml {name}"
-    ));
+    context.ui.hint(format!("revise it: git proq plan --feedback \"what to change\" {name}"));
+    context.ui.hint(format!("save it: git proq plan -o plan.toml {name}"));
     Exit::Success
 }
 
@@ -176,11 +175,11 @@ pub(crate) fn show_saved_draft(
     }
     print_draft(context, &view);
     if view.is_busy() {
-        context.ui.status(format!("{} is at work on it", terminal_text::escape_line(&view.row.agent)));
+        context.ui.status(format!("{} is working on it", terminal_text::escape_line(&view.row.agent)));
         context.ui.hint(format!("wait for it: git proq wait {name}"));
     } else if let Some(rejection) = &view.row.rejection {
         let rejection = terminal_text::escape_line(rejection);
-        context.ui.warn(format!("what was answered last is no plan: {rejection}"));
+        context.ui.warn(format!("the last answer is not a plan: {rejection}"));
     }
     Ok(Exit::Success)
 }
@@ -224,14 +223,14 @@ fn describe_change(change: &PlanChange) -> String {
 fn print_drafts(context: &CommandContext) -> CommandResult {
     context.show(list_drafts(&context.project()?)?, |context, list| {
         if list.drafts.is_empty() {
-            context.ui.status("there is no draft of a plan");
-            return context.ui.hint("have one made: git proq plan --ai \"payments by card\"");
+            context.ui.status("no drafts");
+            return context.ui.hint("generate one: git proq plan --ai \"payments by card\"");
         }
         context.ui.print_line(table::render(&DRAFT_COLUMNS, list.drafts.iter().map(draft_row).collect()));
         for row in &list.drafts {
             if let Some(rejection) = &row.rejection {
                 let rejection = terminal_text::escape_line(rejection);
-                context.ui.status(format!("{}: what was answered last is no plan: {rejection}", row.name));
+                context.ui.status(format!("{}: the last answer is not a plan: {rejection}", row.name));
             }
         }
     })

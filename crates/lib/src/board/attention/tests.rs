@@ -108,7 +108,7 @@ fn approval_until_agent_goes_on() {
     };
     let waiting = LaneView { activity: Some(Activity::NeedsApproval), ..view(LaneState::Running) };
     let with_record = |activity| LaneFacts { activity: Some(record(activity)), ..facts(&waiting) };
-    let why = one(&with_record(Activity::NeedsApproval), AttentionKind::NeedsApproval, "git proq attach pay");
+    let why = one(&with_record(Activity::NeedsApproval), AttentionKind::NeedsApproval, "git proq open pay");
     assert_eq!(why, "use Bash");
     assert_eq!(with_record(Activity::Working).attention(), []);
 }
@@ -126,7 +126,7 @@ fn conflict_and_failed_check() {
     let why = one(&captured, AttentionKind::Conflict, "git proq resolve pay");
     assert_eq!(why, "conflict with main in a.rs, b.rs");
     let failed = LaneView { detail: Some("make test".to_owned()), ..view(LaneState::CheckFailed) };
-    let why = one(&facts(&failed), AttentionKind::CheckFailed, "git proq logs pay --check");
+    let why = one(&facts(&failed), AttentionKind::CheckFailed, "git proq logs pay --checks");
     assert_eq!(why, "make test");
     for view in [&in_conflict, &failed] {
         assert_eq!(LaneFacts { is_scheduled: true, ..facts(view) }.attention(), []);
@@ -249,8 +249,8 @@ fn paused_batch_tasks_set_aside_and_commands() {
     assert_eq!(
         summary(&batch.attention()),
         [
-            (AttentionKind::BatchPaused, "git proq resume 20261121-1405"),
-            (AttentionKind::SetAside, "git proq resume 20261121-1405 --retry 'area/T 1'"),
+            (AttentionKind::BatchPaused, "git proq batch resume 20261121-1405"),
+            (AttentionKind::SetAside, "git proq batch resume 20261121-1405 --retry 'area/T 1'"),
         ]
     );
     let running = BatchFacts { is_paused: false, set_aside: Vec::new(), ..batch };

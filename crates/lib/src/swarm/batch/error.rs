@@ -13,7 +13,7 @@ use proq_store::base::operation_number::OperationNumber;
 pub enum BatchError {
     /// No batch has the given name, or more than one batch matches it.
     #[error("there is no batch '{name}'{}", known_ids_suffix(known))]
-    #[hint("list batches: git proq status --all")]
+    #[hint("list batches: git proq batch status --all")]
     UnknownBatch {
         /// The name or prefix that was given.
         name: String,
@@ -25,7 +25,7 @@ pub enum BatchError {
         "cannot run this plan: batch {id} of it has ended and is not merged into {base}; nothing was started"
     )]
     #[hint("{hint}")]
-    #[hint("or show its tasks: git proq status {id}")]
+    #[hint("or show its tasks: git proq batch status {id}")]
     PreviousBatchUnlanded {
         /// The finished batch.
         id: BatchId,
@@ -40,7 +40,7 @@ pub enum BatchError {
     NoBatches,
     /// No batch was named, and none is running.
     #[error("no batch is running")]
-    #[hint("list ended batches: git proq status --all")]
+    #[hint("list ended batches: git proq batch status --all")]
     NoOpenBatch,
     /// No batch was named, and several are open.
     #[error("several batches are running: {}", open.join(", "))]
@@ -54,7 +54,7 @@ pub enum BatchError {
     },
     /// The tasks on record cannot be scheduled, because their file was edited.
     #[error("cannot read the tasks of batch {id}: {flaw}")]
-    #[hint("show the batch: git proq status {id} --json")]
+    #[hint("show the batch: git proq batch status {id} --json")]
     InvalidTasks {
         /// The id of the batch.
         id: BatchId,
@@ -63,7 +63,7 @@ pub enum BatchError {
     },
     /// The batch has no task of the given name.
     #[error("batch {id} has no task '{name}'")]
-    #[hint("list its tasks: git proq status {id}")]
+    #[hint("list its tasks: git proq batch status {id}")]
     UnknownTask {
         /// The id of the batch.
         id: BatchId,
@@ -81,7 +81,7 @@ pub enum BatchError {
     },
     /// git-proq could not start a scheduler for the batch.
     #[error("cannot start the scheduler of batch {id}: {reason}")]
-    #[hint("try again: git proq resume {id}")]
+    #[hint("try again: git proq batch resume {id}")]
     SchedulerNotStarted {
         /// The id of the batch.
         id: BatchId,
@@ -91,7 +91,7 @@ pub enum BatchError {
     /// The scheduler of the batch did not answer a control request in time.
     #[error("the scheduler of batch {id} has not answered in {seconds} s; your request is queued")]
     #[exit(Locked)]
-    #[hint("show its progress: git proq status {id}")]
+    #[hint("show its progress: git proq batch status {id}")]
     SchedulerTimeout {
         /// The id of the batch.
         id: BatchId,
@@ -100,7 +100,7 @@ pub enum BatchError {
     },
     /// A batch of the requested plan has not finished.
     #[error("cannot run this plan: batch {id} of it has not ended ({state}); nothing was started")]
-    #[hint("resume it: git proq resume {id}")]
+    #[hint("resume it: git proq batch resume {id}")]
     #[hint("or add --new to start another batch beside it")]
     PlanBatchUnfinished {
         /// The id of the unfinished batch.
@@ -153,9 +153,9 @@ pub enum BatchError {
     },
     /// The batch is still running, so the command has to wait.
     #[error("cannot change batch {id}: {}", if *agents { "agents are running in its lanes" } else { "it is running" })]
-    #[hint(if *agents, "stop them: git proq abort {id}")]
-    #[hint(else, "let its running tasks end: git proq pause {id}")]
-    #[hint(if !agents, "or stop them: git proq abort {id}")]
+    #[hint(if *agents, "stop them: git proq batch abort {id}")]
+    #[hint(else, "let its running tasks end: git proq batch pause {id}")]
+    #[hint(if !agents, "or stop them: git proq batch abort {id}")]
     StillRunning {
         /// The id of the batch.
         id: BatchId,
@@ -171,14 +171,14 @@ pub enum BatchError {
     },
     /// The batch has no commits to land.
     #[error("{reason}; nothing was changed")]
-    #[hint("show the progress: git proq status")]
+    #[hint("show the progress: git proq batch status")]
     NothingToLand {
         /// The reason why nothing can land.
         reason: String,
     },
     /// The batch is strict, and not all of its criteria are known to be met.
     #[error("cannot merge batch {id}, which is strict: {reason}; nothing was changed")]
-    #[hint("list the criteria: git proq status {id}")]
+    #[hint("list the criteria: git proq batch status {id}")]
     #[hint("or merge it anyway: git proq merge --batch {id} --force")]
     CriteriaNotMet {
         /// The id of the batch.
@@ -188,8 +188,8 @@ pub enum BatchError {
     },
     /// An unfinished batch builds on the landings to undo.
     #[error("cannot undo that: it merged tasks of batch {id}, which {}; nothing was changed", if *runs { "is running" } else { "has not ended" })]
-    #[hint(if *runs, "stop the batch: git proq abort {id}")]
-    #[hint(else, "resume it: git proq resume {id}")]
+    #[hint(if *runs, "stop the batch: git proq batch abort {id}")]
+    #[hint(else, "resume it: git proq batch resume {id}")]
     #[hint(
         if !runs && let Some(command) = force_command,
         "or undo anyway; the tasks are merged again when the batch resumes: {command}"
@@ -252,7 +252,7 @@ pub enum BatchError {
         tip.as_ref().map_or_else(String::new, |tip| format!(", which was at {tip}"))
     )]
     #[hint(if let Some(tip) = tip, "create it again: git branch {branch} {tip}")]
-    #[hint(else, "show its progress: git proq status {id}")]
+    #[hint(else, "show its progress: git proq batch status {id}")]
     BranchMissing {
         /// The id of the batch.
         id: BatchId,
@@ -263,7 +263,7 @@ pub enum BatchError {
     },
     /// Lanes of the batch to clean up have work that exists nowhere else.
     #[error("cannot clean up batch {id}: these lanes have work: {}; nothing was removed", lanes.join(", "))]
-    #[hint("resume it: git proq resume {id}")]
+    #[hint("resume it: git proq batch resume {id}")]
     #[hint("or delete them; their work is saved: git proq cleanup --batch {id} --force")]
     LanesHaveWork {
         /// The id of the batch.

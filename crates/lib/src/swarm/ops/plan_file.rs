@@ -190,7 +190,7 @@ fn with_header_comments(text: &str, header: &[String], file: &str) -> String {
     let mut lines: Vec<String> = header.iter().flat_map(|text| text.lines()).map(comment).collect();
     lines.push("#".to_owned());
     lines.push(comment(&format!(
-        "What it comes to: git proq plan {file}    What waits for what: git proq deps {file}"
+        "Show the plan: git proq plan {file}    Show its dependencies: git proq deps {file}"
     )));
     for line in [
         "Each phase begins when the one before is over. In a task:",

@@ -41,7 +41,7 @@ impl InitialChecks {
         let current_file = project.settings_file_state(&project.layers).map_err(to_text)?;
         if !project.is_same_settings_file(&self.settings_file, &current_file).map_err(to_text)? {
             return Err(
-                "proq.toml in the main checkout has changed since the batch started: restore it, or use the new one: git proq abort, then git proq resume"
+                "proq.toml in the main checkout has changed since the batch started: restore it, or use the new one: git proq batch abort, then git proq batch resume"
                     .into(),
             );
         }
