@@ -89,15 +89,15 @@ $ git status --short
   ?? notes.txt
 $ git proq preview add-payments
   the main checkout shows 'add-payments' (005d50e7)
-  your changes on main are set aside and come back with --back
-  hint: go back: git proq preview --back
+  saved your uncommitted changes on main; --back restores them
+  hint: return: git proq preview --back
 $ git ls-files
   main.rs
   payments.rs
   shop.toml
 $ git proq preview --back
   the main checkout is on main again
-  your changes are back exactly as they were
+  restored your uncommitted changes exactly
 $ git status --short
    M main.rs
   ?? notes.txt
@@ -127,7 +127,7 @@ $ git status --short
    M main.rs
   ?? notes.txt
 
-That was the tour; its repository is gone again. In one of yours:
+That was the tour; its repository was removed. In one of yours:
   git proq agents                              which agents are installed
   git proq spawn claude "implement payments"   start one in a lane of its own
   git proq                                     the lanes, and what to do next

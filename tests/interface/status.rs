@@ -63,7 +63,7 @@ fn redo_goes_forward_as_op_redo_does() {
     let landed = sandbox.git(&["rev-parse", "main"]);
     let _ = sandbox.proq(&["undo"]).ok();
     let planned = sandbox.proq(&["redo", "--dry-run"]).ok();
-    assert!(planned.starts_with("would take back the undo"), "{planned}");
+    assert!(planned.starts_with("would revert the undo"), "{planned}");
     let _ = sandbox.proq(&["redo"]).ok();
     assert_eq!(sandbox.git(&["rev-parse", "main"]), landed);
 }

@@ -104,15 +104,15 @@ fn prints_freed_and_kept_by_kind() {
         masked.collect::<Vec<_>>().join("\n")
     };
     insta::assert_snapshot!(plain(sandbox.proq_at(&day(1), &["gc"])), @r"
-    nothing is old enough to go
-    in the trash for now: 2 removed lanes, N SIZE; the folder of 'landed' is kept for a new lane
-    hint: free that too, for good: PROQ_TRASH_KEEP=0 git proq gc
+    nothing has expired
+    in the trash: 2 removed lanes, N SIZE; the folder of 'landed' is kept for a new lane
+    hint: empty the trash for good: PROQ_TRASH_KEEP=0 git proq gc
     ");
     insta::assert_snapshot!(plain(sandbox.proq_at(&day(40), &["gc", "--dry-run"])), @r"
     would free 2 removed lanes from the trash, N SIZE
       landed-[ID] (43d old, N SIZE)
       thrown-[ID] (43d old, N SIZE)
-    would free 1 snapshot that came back, N SIZE
+    would free 1 snapshot restored before, N SIZE
       [ID] (43d old, N SIZE)
     would free 6 operations from the log, N SIZE
       1 (43d old, N SIZE)
@@ -127,11 +127,11 @@ fn prints_freed_and_kept_by_kind() {
     ");
     insta::assert_snapshot!(plain(sandbox.proq_at(&day(40), &["gc"])), @r"
     freed 2 removed lanes from the trash, N SIZE
-    freed 1 snapshot that came back, N SIZE
+    freed 1 snapshot restored before, N SIZE
     freed 6 operations from the log, N SIZE
     freed 1 saved ref whose commits are elsewhere
     kept ref refs/proq/saved/thrown-[ID]: no branch or tag has its commits; delete it: git update-ref -d refs/proq/saved/thrown-[ID]
-    hint: what git keeps of them goes with its own clean-up: git gc
+    hint: free their objects in git too: git gc
     ");
 }
 

@@ -23,16 +23,16 @@ fn output_names_the_lane_and_parked_changes() {
     insta::assert_snapshot!([enter, entered_again, back, none].map(|o| o.to_text()).concat().replace(&tip, "[TIP]"), @r"
     the main checkout shows 'one' ([TIP])
     --- stderr
-    your changes on main are set aside and come back with --back
-    hint: go back: git proq preview --back
+    saved your uncommitted changes on main; --back restores them
+    hint: return: git proq preview --back
     --- code 0
     the main checkout shows 'one' already
     --- stderr
-    hint: bring it up to date: git proq preview --refresh
+    hint: update it: git proq preview --refresh
     --- code 0
     the main checkout is on main again
     --- stderr
-    your changes are back exactly as they were
+    restored your uncommitted changes exactly
     --- code 0
     --- stderr
     error: no preview is open
@@ -53,17 +53,17 @@ fn without_lane_shows_what_is_previewed() {
     insta::assert_snapshot!([none, shown, left].map(|o| o.to_text()).concat(), @r"
     no preview is open
     --- stderr
-    hint: see the lanes that can be shown: git proq list
+    hint: list lanes: git proq list
     --- code 0
     the main checkout shows 'one', for 0s; it was on main
     --- stderr
-    your changes on main are set aside and come back with --back
-    hint: go back: git proq preview --back
+    saved your uncommitted changes on main; --back restores them
+    hint: return: git proq preview --back
     --- code 0
-    the preview of 'one', 0s old, was left by hand; it began on main
+    the preview of 'one', 0s old, was left with git; it began on main
     --- stderr
-    your changes on main are set aside and come back with --back
-    hint: go back: git proq preview --back
+    saved your uncommitted changes on main; --back restores them
+    hint: return: git proq preview --back
     --- code 0
     ");
     assert_eq!(sandbox.proq(&["preview", "--json"]).json()["preview"]["shown"], false);
@@ -119,7 +119,7 @@ fn dry_run_changes_nothing() {
     let before = state(&sandbox);
     let out = sandbox.proq(&["preview", "--dry-run", "one"]);
     insta::assert_snapshot!(out.to_text(), @r"
-    would bring the main checkout from main to proq/one
+    would switch the main checkout from main to proq/one
       files that change   2
       files set aside     2
         a.txt
@@ -132,9 +132,9 @@ fn dry_run_changes_nothing() {
     let before = state(&sandbox);
     let back = sandbox.proq(&["preview", "--dry-run", "--back"]);
     insta::assert_snapshot!(back.to_text(), @r"
-    would bring the main checkout from the preview of 'one' to main
+    would switch the main checkout from the preview of 'one' to main
       files that change   2
-      your own changes would come back
+      your own changes would be restored
     --- code 0
     ");
     assert_eq!(before, state(&sandbox));
@@ -171,7 +171,7 @@ fn restores_preview_edits_in_the_next_preview_of_the_lane() {
     let _ = sandbox.proq(&["preview", "one"]).ok();
     assert_same_image(&edited, &WorktreeState::capture(&sandbox, &sandbox.repo));
     let back = sandbox.proq(&["preview", "--back"]);
-    assert!(back.stderr.contains("your edits in the preview come back"), "{}", back.stderr);
+    assert!(back.stderr.contains("saved your edits in the preview"), "{}", back.stderr);
     let _ = back.ok();
     assert_same_image(&original, &WorktreeState::capture(&sandbox, &sandbox.repo));
     let _ = sandbox.proq(&["preview", "one"]).ok();
@@ -364,7 +364,7 @@ fn refresh_dry_run_matches_the_refresh() {
     sandbox.commit_in_lane("one", "echo again > one.txt");
     let before = WorktreeState::capture(&sandbox, &sandbox.repo);
     insta::assert_snapshot!(sandbox.proq(&["preview", "--refresh", "--dry-run"]).to_text(), @r"
-    would bring the main checkout from the preview of 'one' to proq/one
+    would switch the main checkout from the preview of 'one' to proq/one
       files that change   1
     --- code 0
     ");

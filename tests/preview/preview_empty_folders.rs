@@ -33,7 +33,7 @@ fn restores_preview_edits_over_empty_folders() {
     sandbox.sh("mkdir -p made loose/deep");
     let original = image(&sandbox);
     let shown = sandbox.proq(&["preview", "one"]);
-    assert!(shown.stderr.contains("your edits from its last preview are back"), "{}", shown.stderr);
+    assert!(shown.stderr.contains("restored your edits from its last preview"), "{}", shown.stderr);
     let _ = shown.ok();
     assert_same_image(&edited, &image(&sandbox));
     let _ = sandbox.proq(&["preview", "--back"]).ok();

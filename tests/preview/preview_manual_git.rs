@@ -249,7 +249,7 @@ fn undo_refuses_preview_whose_parked_changes_changed() {
     let _ = sandbox.proq(&["undo"]).ok();
     for command in [&["undo"][..], &["undo", "--dry-run"]] {
         let refused = sandbox.proq(command).fails(1);
-        assert!(refused.contains("the preview has saved your changes anew since then"), "{refused}");
+        assert!(refused.contains("the preview has saved your changes again since then"), "{refused}");
         assert!(refused.contains("git proq preview --back"), "{refused}");
     }
     let _ = sandbox.proq(&["preview", "--back"]).ok();

@@ -152,7 +152,7 @@ fn restores_changes_on_top_of_a_moved_base() {
     insta::assert_snapshot!(back.to_text(), @r"
     the main checkout is on main again
     --- stderr
-    your changes are back, on top of what main is now
+    restored your uncommitted changes on top of the new main
     --- code 0
     ");
     insta::assert_snapshot!(sandbox.git(&["status", "--short"]), @r"
@@ -180,7 +180,7 @@ fn changes_conflicting_with_moved_base_stay_in_a_snapshot() {
     let _ = sandbox.proq(&["preview", "one"]).ok();
     let _ = sandbox.proq(&["merge", "other"]).ok();
     let out = sandbox.proq(&["preview", "--back"]);
-    let command = command_in_warning(&out, "bring them back and resolve: ");
+    let command = command_in_warning(&out, "restore them and resolve: ");
     let _ = out.fails(3);
     assert_eq!(sandbox.git(&["status", "--short"]), "");
     assert_eq!(sandbox.git(&["rev-parse", "--abbrev-ref", "HEAD"]), "main");
@@ -475,7 +475,7 @@ fn conflicting_untracked_file_returns_on_a_new_branch() {
     let _ = sandbox.proq(&["preview", "one"]).ok();
     let _ = sandbox.proq(&["merge", "two"]).ok();
     let out = sandbox.proq(&["preview", "--back"]);
-    let command = command_in_warning(&out, "bring them back on a new branch: ");
+    let command = command_in_warning(&out, "restore them on a new branch: ");
     let _ = out.fails(3);
     sandbox.sh(&command);
     assert_eq!((sandbox.read("mine").as_str(), sandbox.read("a.txt").as_str()), ("mine\n", "edit\n"));

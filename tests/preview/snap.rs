@@ -157,14 +157,14 @@ fn restore_onto_same_commit_is_exact() {
     let planned = sandbox.proq(&["snap", "restore", "--dry-run", &id]);
     assert_unchanged(&clean, &full_state(&sandbox));
     insta::assert_snapshot!(planned.to_text(), @r"
-    snapshot [ID] would come back in [ROOT]/repo, exactly as it was
+    snapshot [ID] would be restored in [ROOT]/repo, exactly as it was
     --- code 0
     ");
     let other = sandbox_with_discarded_changes("", "true > a.txt").0;
     other.sh(dirty);
     let wanted = WorktreeState::capture(&other, &other.repo);
     insta::assert_snapshot!(sandbox.proq(&["snap", "restore", &id]).to_text(), @r"
-    snapshot [ID] is back in [ROOT]/repo, exactly as it was
+    snapshot [ID] was restored in [ROOT]/repo, exactly as it was
     --- code 0
     ");
     assert_same_image(&wanted, &WorktreeState::capture(&sandbox, &sandbox.repo));
@@ -235,7 +235,7 @@ fn restore_onto_other_commit_merges() {
     let planned = sandbox.proq(&["snap", "restore", "--dry-run", &id]);
     assert_unchanged(&clean, &full_state(&sandbox));
     insta::assert_snapshot!(planned.to_text(), @r"
-    snapshot [ID] would come back in [ROOT]/repo, merged into what is there now
+    snapshot [ID] would be restored in [ROOT]/repo, merged into what is there now
     --- code 0
     ");
     let _ = sandbox.proq(&["snap", "restore", &id]).ok();

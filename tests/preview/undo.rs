@@ -405,7 +405,7 @@ fn undo_of_other_sessions_operation_needs_its_number() {
     insta::assert_snapshot!(sandbox.proq(&["undo", "3"]).to_text(), @r"
     undid operation 3: git proq preview one
     --- stderr
-    hint: go forward again: git proq op redo
+    hint: redo it: git proq redo
     --- code 0
     ");
 }
@@ -448,7 +448,7 @@ fn undo_of_preview_back_lists_parked_edits() {
     undid operation 3: git proq preview --back
     --- stderr
     saved later changes to b, new; restore them: git proq preview --back
-    hint: go forward again: git proq op redo
+    hint: redo it: git proq redo
     --- code 0
     ");
     assert!(!sandbox.repo.join("new").exists());

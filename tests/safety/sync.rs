@@ -37,7 +37,7 @@ fn change_both_sides(sandbox: &Sandbox) {
 fn sync_adds_missing_files_and_keeps_lane_changes() {
     let sandbox = lane_with_copies();
     insta::assert_snapshot!(sandbox.proq(&["sync", "x"]).to_text(), @r"
-    lane 'x' has all of it
+    lane 'x' is up to date
     --- code 0
     ");
     change_both_sides(&sandbox);
@@ -45,8 +45,8 @@ fn sync_adds_missing_files_and_keeps_lane_changes() {
     would be added: cache/c, cache/new
     would be renewed: .env
     --- stderr
-    warning: left as it is, since it is the lane's own by now: cache/a, cache/b
-    hint: replace them all the same: git proq sync x --force
+    warning: kept the lane's own version of: cache/a, cache/b
+    hint: replace them anyway: git proq sync x --force
     --- code 0
     ");
     assert_eq!(read_in_lane(&sandbox, ".env").as_deref(), Some("one"));
@@ -54,8 +54,8 @@ fn sync_adds_missing_files_and_keeps_lane_changes() {
     added: cache/c, cache/new
     renewed: .env
     --- stderr
-    warning: left as it is, since it is the lane's own by now: cache/a, cache/b
-    hint: replace them all the same: git proq sync x --force
+    warning: kept the lane's own version of: cache/a, cache/b
+    hint: replace them anyway: git proq sync x --force
     --- code 0
     ");
     let assert_content =
@@ -69,7 +69,7 @@ fn sync_adds_missing_files_and_keeps_lane_changes() {
     ] {
         assert_content(path, text);
     }
-    assert_eq!(sandbox.proq(&["sync", "x"]).stdout, "lane 'x' has the rest of it\n");
+    assert_eq!(sandbox.proq(&["sync", "x"]).stdout, "lane 'x' is up to date, apart from its own versions\n");
     // A file that `sync` added is a copy that nobody has changed, too.
     sandbox.write(".env", "three");
     sandbox.write("cache/new/d", "dd");
@@ -147,7 +147,7 @@ fn sync_creates_links_and_never_writes_through_one() {
         std::fs::read_link(sandbox.lane_path("x").join("linked")).unwrap(),
         sandbox.repo.join("linked")
     );
-    assert!(sandbox.proq(&["sync", "x"]).ok().contains("has all of it"));
+    assert!(sandbox.proq(&["sync", "x"]).ok().contains("is up to date"));
     // The lane's agent has replaced the folder by a link.
     let outside = sandbox.root().join("outside");
     std::fs::create_dir(&outside).unwrap();

@@ -60,7 +60,7 @@ fn refuses_read_only_git_directory() {
         assert!(out.code == 1 && out.stdout.contains(&finding), "{}", out.to_text());
         set_mode(&dir, 0o755);
         let out = proq_as_owner(&sandbox, &["doctor", "--json"]);
-        assert!(!out.stdout.contains("left by hand"), "{}", out.stdout);
+        assert!(!out.stdout.contains("left with git"), "{}", out.stdout);
     }
     let _ = proq_as_owner(&sandbox, &["preview", "x"]).ok();
     let _ = proq_as_owner(&sandbox, &["preview", "--back"]).ok();

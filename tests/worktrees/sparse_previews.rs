@@ -200,7 +200,7 @@ fn unseen_landed_file_over_user_folder_conflicts() {
         let _ = sandbox.proq(&["preview", "one"]).ok();
         let _ = sandbox.proq(&["merge", "two"]).ok();
         let plan = sandbox.proq(&["preview", "--back", "--dry-run"]).ok();
-        assert!(plan.contains("come back, or stay kept if they conflict with main\n"), "{plan}");
+        assert!(plan.contains("be restored, or stay kept if they conflict with main\n"), "{plan}");
         let output = sandbox.proq(&["preview", "--back"]);
         assert_eq!(output.code, 3, "{lane}: {}", output.to_text());
         assert!(output.stderr.contains("conflict with it in 1 file;"), "{lane}: {}", output.to_text());

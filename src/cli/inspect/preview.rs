@@ -97,33 +97,35 @@ fn print_status(ui: Ui, open: &OpenPreview) {
     let Some(PreviewStatus { lane, since, previous_head, has_parked_changes, is_shown, .. }) = &open.preview
     else {
         ui.print_line("no preview is open");
-        return ui.hint("see the lanes that can be shown: git proq list");
+        return ui.hint("list lanes: git proq list");
     };
     let age = ui::short_duration(now().duration_since(*since));
     ui.print_line(match is_shown {
         true => format!("the main checkout shows '{lane}', for {age}; it was on {previous_head}"),
-        false => format!("the preview of '{lane}', {age} old, was left by hand; it began on {previous_head}"),
+        false => {
+            format!("the preview of '{lane}', {age} old, was left with git; it began on {previous_head}")
+        }
     });
     if *has_parked_changes {
-        ui.status(format!("your changes on {previous_head} are set aside and come back with --back"));
+        ui.status(format!("saved your uncommitted changes on {previous_head}; --back restores them"));
     }
-    ui.hint("go back: git proq preview --back");
+    ui.hint("return: git proq preview --back");
 }
 
 fn print_entered(ui: Ui, lane: &LaneName, entered: &EnterResult) {
     if entered.was_shown {
         ui.print_line(format!("the main checkout shows '{lane}' already"));
-        return ui.hint("bring it up to date: git proq preview --refresh");
+        return ui.hint("update it: git proq preview --refresh");
     }
     ui.print_line(format!("the main checkout shows '{lane}' ({})", entered.tip.short()));
     if entered.changes_parked {
         let head = &entered.previous_head;
-        ui.status(format!("your changes on {head} are set aside and come back with --back"));
+        ui.status(format!("saved your uncommitted changes on {head}; --back restores them"));
     }
     if entered.restored_edits > 0 {
-        ui.status("your edits from its last preview are back");
+        ui.status("restored your edits from its last preview");
     }
-    ui.hint("go back: git proq preview --back");
+    ui.hint("return: git proq preview --back");
 }
 
 fn print_refreshed(ui: Ui, refreshed: &RefreshResult) {
@@ -140,27 +142,27 @@ fn print_preview_end(ui: Ui, project: &Project, back: &LeaveResult) {
     ui.print_line(format!("the main checkout is on {head} again"));
     match &back.restore_outcome {
         None => {}
-        Some(RestoreOutcome::Exact) => ui.status("your changes are back exactly as they were"),
+        Some(RestoreOutcome::Exact) => ui.status("restored your uncommitted changes exactly"),
         Some(RestoreOutcome::Merged) => {
-            ui.status(format!("your changes are back, on top of what {head} is now"));
+            ui.status(format!("restored your uncommitted changes on top of the new {head}"));
         }
         Some(RestoreOutcome::Conflict(paths)) => {
             let files = ui::pluralize(paths.len(), "file");
             ui.warn(format!("{head} has moved, and your changes conflict with it in {files}; the checkout is clean and your changes are kept"));
             let method = snap_restore::choose_stash_method(&project.repo, back.conflicting_snapshot, paths);
             let id = back.conflicting_snapshot.map(|id| id.to_string()).unwrap_or_default();
-            ui.hint(format!("bring them back {}: {} {id}", method.purpose(), method.command()));
+            ui.hint(format!("restore them {}: {} {id}", method.purpose(), method.command()));
         }
     }
     if back.saved_edits.is_some() {
-        ui.status(format!("your edits in the preview come back with the next preview of '{lane}'"));
+        ui.status(format!("saved your edits in the preview; the next preview of '{lane}' restores them"));
     }
 }
 
 /// Prints what the preview command would do.
 fn print_forecast(ui: Ui, plan: &PreviewPlan) {
     let PreviewPlan { current_head, target_head, .. } = plan;
-    ui.print_line(format!("would bring the main checkout from {current_head} to {target_head}"));
+    ui.print_line(format!("would switch the main checkout from {current_head} to {target_head}"));
     ui.print_line(format!("  files that change   {}", plan.changed_files));
     if !plan.parked_paths.is_empty() {
         ui.print_line(format!("  files set aside     {}", plan.parked_paths.len()));
@@ -171,6 +173,6 @@ fn print_forecast(ui: Ui, plan: &PreviewPlan) {
             true => format!(", or stay kept if they conflict with {target_head}"),
             false => String::new(),
         };
-        ui.print_line(format!("  your own changes would come back{conflict_note}"));
+        ui.print_line(format!("  your own changes would be restored{conflict_note}"));
     }
 }

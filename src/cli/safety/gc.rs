@@ -70,16 +70,16 @@ fn print_retained(ui: Ui, outcome: &GcOutcome) {
         ui.status(format!("kept {noun} {name}: {reason}{help}"));
     }
     if outcome.freed.is_empty() {
-        ui.status("nothing is old enough to go");
+        ui.status("nothing has expired");
     } else if !outcome.dry_run && outcome.freed.iter().any(|group| group.kind != ExpiryKind::Trash) {
-        ui.hint("what git keeps of them goes with its own clean-up: git gc");
+        ui.hint("free their objects in git too: git gc");
     }
     let TrashUsage { count, bytes, reusable_folders: waiting } = &outcome.trash;
     if *count > 0 {
         let (lanes, size) = (ui::pluralize(count, "removed lane"), ui::short_size(*bytes));
         let waiting = trash_contents::describe_waiting_folders(waiting);
-        ui.status(format!("in the trash for now: {lanes}, {size}{waiting}"));
-        ui.hint("free that too, for good: PROQ_TRASH_KEEP=0 git proq gc");
+        ui.status(format!("in the trash: {lanes}, {size}{waiting}"));
+        ui.hint("empty the trash for good: PROQ_TRASH_KEEP=0 git proq gc");
     }
 }
 
@@ -87,10 +87,10 @@ fn print_retained(ui: Ui, outcome: &GcOutcome) {
 fn words_of_kind(kind: ExpiryKind) -> (&'static str, &'static str, &'static str) {
     match kind {
         ExpiryKind::Trash => ("removed lane", "from the trash", "trash"),
-        ExpiryKind::Snapshots => ("snapshot", "that came back", "snapshot"),
+        ExpiryKind::Snapshots => ("snapshot", "restored before", "snapshot"),
         ExpiryKind::Operations => ("operation", "from the log", "operation"),
         ExpiryKind::SavedRefs => ("saved ref", "whose commits are elsewhere", "ref"),
-        ExpiryKind::OrphanOperationRefs => ("ref", "of operations that are gone", "ref"),
+        ExpiryKind::OrphanOperationRefs => ("ref", "of deleted operations", "ref"),
         ExpiryKind::VerifyCache => ("result", "of checks", "result"),
         ExpiryKind::TempFiles => ("left-over", "of dead processes", "left-over"),
     }

@@ -128,7 +128,7 @@ fn restore(context: &CommandContext, id: &str, dry_run: bool) -> CommandResult {
 fn print_restored(ui: Ui, restored: &snapshot::RestoreOutcome) {
     let snapshot::RestoreOutcome { id, report, dry_run, .. } = restored;
     let dir = report.dir.display();
-    let verb = if *dry_run { "would come back" } else { "is back" };
+    let verb = if *dry_run { "would be restored" } else { "was restored" };
     for path in &report.blocked_ignored {
         ui.warn(format!("{path} was not restored: another file or a link is in its place"));
     }
@@ -143,7 +143,7 @@ fn print_restored(ui: Ui, restored: &snapshot::RestoreOutcome) {
             ui.print_each("  ", paths.iter().take(10));
             ui.status("nothing was changed; the snapshot is kept");
             let (method, commit) = (&report.stash_method, restored.commit);
-            return ui.hint(format!("bring it back {}: {} {commit}", method.purpose(), method.command()));
+            return ui.hint(format!("restore it {}: {} {commit}", method.purpose(), method.command()));
         }
     };
     for path in &report.lost_ignored {

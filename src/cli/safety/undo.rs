@@ -14,7 +14,7 @@ use crate::cli::invocation::context::{CommandContext, CommandResult};
 ///
 /// Refs, worktrees, files and records return to their state before the operation; removed lanes return with
 /// everything that was in them. Undo is all or nothing: if it is refused, it gives the reason and changes
-/// nothing. Another undo undoes the operation before; `git proq op redo` redoes one.
+/// nothing. Another undo undoes the operation before; `git proq redo` redoes one.
 ///
 /// With a number, undoes the operation only if it is the last one.
 ///
@@ -40,7 +40,7 @@ pub(crate) struct Undo {
     pub(crate) dry_run: bool,
 }
 
-/// Redo what the last undo took back
+/// Redo what the last undo reverted
 ///
 /// Undo it again to go back; `git proq op log` shows every step.
 ///

@@ -21,8 +21,8 @@ pub(crate) fn undo_operations(
     let outcome = if dry_run { plan.forecast(&project, context)? } else { plan.execute(&project, context)? };
     context.show(&outcome, |context, UndoOutcome { operations, command, uncommitted_marks, .. }| {
         let verb = match (request.target, dry_run) {
-            (UndoTarget::LastUndo, false) => "took back the undo",
-            (UndoTarget::LastUndo, true) => "would take back the undo",
+            (UndoTarget::LastUndo, false) => "reverted the undo",
+            (UndoTarget::LastUndo, true) => "would revert the undo",
             (_, false) => "undid",
             (_, true) => "would undo",
         };
@@ -33,12 +33,10 @@ pub(crate) fn undo_operations(
         context.ui.print_line(format!("{verb} {which}: {command}"));
         let are = if dry_run { "would still be" } else { "are still" };
         for path in uncommitted_marks {
-            context
-                .ui
-                .warn(format!("tasks {are} noted as done in {path}, which git-proq does not change back"));
+            context.ui.warn(format!("tasks {are} marked as done in {path}, which git-proq does not revert"));
         }
         if !dry_run && request.target != UndoTarget::LastUndo {
-            context.ui.hint("go forward again: git proq op redo");
+            context.ui.hint("redo it: git proq redo");
         }
     })
 }

@@ -82,7 +82,11 @@ fn commands_fail_while_recovery_holds_lock() {
         command.env("PROQ_LOCK_TIMEOUT", "0");
         let out = sandbox.output(command);
         assert_eq!(out.code, 5, "{args:?}: {}", out.to_text());
-        assert!(out.to_text().contains("held by whoever puts `git proq"), "{args:?}: {}", out.to_text());
+        assert!(
+            out.to_text().contains("held by the process that repairs `git proq"),
+            "{args:?}: {}",
+            out.to_text()
+        );
         drop(stopped);
         assert_eq!(recovering.exit_code(), Some(0), "{args:?}");
         RepoState::capture(&sandbox).assert_same(&before, &format!("{args:?}"));
@@ -161,7 +165,7 @@ fn undo_waits_for_recovery_of_its_lane() {
     undo.env("PROQ_LOCK_TIMEOUT", "0");
     let out = sandbox.output(undo);
     assert_eq!(out.code, 5, "{}", out.to_text());
-    let holder = "lane 'new' is held by whoever puts `git proq undo` right";
+    let holder = "lane 'new' is held by the process that repairs `git proq undo`";
     assert!(out.stderr.contains(holder), "{}", out.stderr);
     drop(stopped);
     assert_eq!(recovering.exit_code(), Some(0));
