@@ -40,7 +40,7 @@ fn no_wrap_up_below_context_warn() {
     assert!(!sandbox.repo.join(".git/proq/lanes/x/runs/1.d/wrap-up").exists());
     sandbox.git(&["config", "--unset", "proq.agent.contextWarn"]);
     let _ = sandbox.proq(&["spawn", "claude", "do it", "-n", "y", "--wait"]).ok();
-    // The prompt names the file anyway, as `git proq abort` can request a wrap-up of every run.
+    // The prompt names the file anyway, as `git proq batch abort` can request a wrap-up of every run.
     assert!(sandbox.proq(&["show", "y", "--prompt"]).ok().contains("PROQ_WRAP_UP"));
 }
 

@@ -20,7 +20,10 @@ fn starts_the_only_installed_agent() {
     ");
     sandbox.agent("codex", "git commit -q --allow-empty -m x");
     let out = proq(&sandbox, &["spawn", "--dry-run", "implement payments"]).to_text();
-    assert!(out.contains("would make lane 'implement-payments'") && out.contains("bin/codex exec"), "{out}");
+    assert!(
+        out.contains("would create lane 'implement-payments'") && out.contains("bin/codex exec"),
+        "{out}"
+    );
     assert!(out.contains("using codex, the only known agent that is installed"), "{out}");
     sandbox.write("task.md", "do it");
     let json = proq(&sandbox, &["spawn", "--dry-run", "--json", "-n", "x", "-f", "task.md"]).json();

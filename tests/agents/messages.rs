@@ -237,7 +237,8 @@ fn message_is_sent_only_to_its_conversation() {
     insta::assert_snapshot!(sandbox.proq(&["run", "x", "theirs", "review"]).stderr, @"
     may run: git; allow more: git config --add proq.agent.allow 'make *'
     1 message in 'x' waits to be sent: git proq send x
-    hint: follow it: git proq logs -f x   wait for it: git proq wait x
+    hint: follow it: git proq logs -f x
+    hint: wait for it: git proq wait x
     ");
     let _ = sandbox.proq(&["wait", "x"]).ok();
     assert_eq!(prompts_after_first_run(&sandbox), ["review"]);

@@ -16,7 +16,8 @@ fn agent_gets_terminal_and_literal_prompt() {
     --- stderr
     claude is in a window of tmux there
     may run: git; allow more: git config --add proq.agent.allow 'make *'
-    hint: go there: git proq attach x   wait for it: git proq wait x
+    hint: open its window: git proq open x
+    hint: wait for it: git proq wait x
     --- code 0
     ");
     drop(screen.0.read_pipe("up"));
@@ -73,7 +74,7 @@ fn hook_states_are_shown_and_send_is_refused() {
     insta::assert_snapshot!(screen.proq(&["send", "x", "more"]).to_text(), @r"
     --- stderr
     error: cannot send to lane 'x': its agent runs in a tmux window
-    hint: type your message there: git proq attach x
+    hint: type your message there: git proq open x
     --- code 1
     ");
     insta::assert_snapshot!(screen.proq(&["attach", "x"]).to_text(), @r"
@@ -81,7 +82,7 @@ fn hook_states_are_shown_and_send_is_refused() {
     error: cannot attach: not a terminal
     --- code 1
     ");
-    assert_eq!(screen.proq(&["logs", "x"]).ok(), "This run is in a window of tmux: git proq attach x\n");
+    assert_eq!(screen.proq(&["logs", "x"]).ok(), "This run is in a window of tmux: git proq open x\n");
     assert_eq!(screen.proq(&["stop", "x"]).code, 0);
     assert!(!screen.0.is_alive(&agent));
     assert_eq!(screen.0.row("x")["state"], "stopped");
@@ -143,7 +144,7 @@ fn redispatch_starts_in_a_window() {
     screen.type_last_line("exit 0");
     assert_eq!(screen.proq(&["wait", "x"]).ok(), "x: done\n");
     let out = screen.proq(&["redispatch", "x", "--tmux"]);
-    assert!(out.stderr.contains("hint: go there: git proq attach x"), "{}", out.to_text());
+    assert!(out.stderr.contains("hint: open its window: git proq open x"), "{}", out.to_text());
     drop(screen.0.read_pipe("up"));
     screen.type_line("ls > seen.txt; git add seen.txt; git commit -qm seen");
     screen.type_last_line("exit 0");

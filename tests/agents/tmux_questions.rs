@@ -33,9 +33,7 @@ fn untrusted_repository_waits_for_the_user() {
     let original = std::fs::read(screen.0.root().join("home/.claude.json")).unwrap();
     assert_eq!(
         start_warnings(&screen, "claude"),
-        [
-            "claude will ask in its window whether you trust this repository, and waits until you have answered: git proq attach"
-        ]
+        ["claude will ask in its window whether you trust this repository, and waits for your answer"]
     );
     let waiting_detail = "needs approval: asks whether you trust this repository";
     assert_eq!(screen.0.row("x")["detail"], waiting_detail);
@@ -128,7 +126,7 @@ fn refuses_window_for_agent_without_prompt_argument() {
 fn agent_without_hooks_shows_no_activity() {
     let screen = TmuxSandbox::new();
     let silent = "does not report whether it works, waits for you or is idle: its lane counts as running until it ends";
-    let folder = "may ask in its window whether you trust the folder, and then waits for your answer";
+    let folder = "may ask in its window whether you trust the folder, and wait for your answer";
     for (agent, program, more) in [
         ("codex", "codex", vec![]),
         ("qwen", "qwen", vec![]),

@@ -58,7 +58,7 @@ fn failed_task_check_refuses_lane_even_if_base_fails() {
         looking
     --- stderr
     checked 1 lane on main: 2 runs
-    hint: all that it wrote: git proq logs pay --check
+    hint: show its full output: git proq logs pay --checks
     --- code 4
     ");
     assert_eq!(sandbox.git(&["rev-parse", "main"]), before);
@@ -249,13 +249,13 @@ fn spawn_and_show_list_checks_and_refuse_blank_one() {
     let spawn_args = ["spawn", "--empty", "-n", "pay", "--check", "make pay", "--check", "make refunds"];
     let out = sandbox.proq(&[&spawn_args[..], &["--dry-run"]].concat());
     insta::assert_snapshot!(out.to_text(), @r"
-    would make lane 'pay'
+    would create lane 'pay'
       branch    proq/pay
       worktree  [ROOT]/repo/.proq-worktrees/pay
       from      7f85e07d (main)
       runs      nothing
-      lands if  `make pay` succeeds
-      lands if  `make refunds` succeeds
+      check     `make pay`
+      check     `make refunds`
     --- code 0
     ");
     let out = sandbox.proq(&[&spawn_args[..], &["--json"]].concat()).json();

@@ -207,7 +207,7 @@ fn verify_cache_skips_known_good_landing() {
     let _ = sandbox.proq(&["merge", "one", "--verify", check]).ok();
     let _ = sandbox.proq(&["undo"]).ok();
     let out = sandbox.proq(&["merge", "one", "--verify", check]);
-    assert!(out.stderr.contains("checked 1 lane on main: known to be good"), "{}", out.stderr);
+    assert!(out.stderr.contains("checked 1 lane on main: passed before"), "{}", out.stderr);
     assert_eq!(line_count(&sandbox, "runs"), 1);
     // Another environment, other commands and another tree are not in the cache.
     let merge = |path: &str, second_check: &str| {
@@ -246,7 +246,7 @@ fn checks_again_other_commits_with_same_files() {
         let _ = sandbox.proq(&["undo"]).ok();
         // The same commits are in the cache.
         let out = merge();
-        assert!(out.stderr.contains("known to be good"), "{strategy}: {}", out.stderr);
+        assert!(out.stderr.contains("passed before"), "{strategy}: {}", out.stderr);
         assert_eq!((out.code, line_count(&sandbox, "runs")), (0, 1), "{strategy}");
         let _ = sandbox.proq(&["undo"]).ok();
         let before = sandbox.git(&["rev-parse", "main"]);
@@ -277,7 +277,7 @@ fn checks_again_other_lanes_with_same_files() {
     assert!(message.contains("check failed b"), "{message}");
     assert!(!sandbox.repo.join("same.txt").exists());
     let out = sandbox.proq(&["merge", "a", "--verify", check]);
-    assert!(out.stderr.contains("known to be good"), "{}", out.stderr);
+    assert!(out.stderr.contains("passed before"), "{}", out.stderr);
 }
 
 #[test]

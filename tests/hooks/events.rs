@@ -234,7 +234,7 @@ fn keeps_configured_number_of_rotated_files() {
     // `--json`.
     let first = left[0];
     let warning = format!(
-        "warning: events 4 to {} are not kept any more (event.keep): these begin with number {first}\n",
+        "warning: events 4 to {} have expired (event.keep): the first one here is number {first}\n",
         first - 1
     );
     for json in [&[][..], &["--json"]] {

@@ -61,8 +61,9 @@ fn spawn_announces_auto_merge() {
     lane 'x' on branch proq/x, from main
       [ROOT]/repo/.proq-worktrees/x
     --- stderr
-    your command is at work there; when it is done, the lane lands by itself
-    hint: follow it: git proq logs -f x   wait for it: git proq wait x
+    your command is running there; the lane is merged when it is done
+    hint: follow it: git proq logs -f x
+    hint: wait for it: git proq wait x
     --- code 0
     ");
     let shown = sandbox.proq(&["show", "x"]).ok();
@@ -297,7 +298,7 @@ fn surviving_agent_process_blocks_auto_merge() {
     // This profile disables the search for stray processes.
     write_user_config(&sandbox, "[agents.mine]\nlike = 'claude'\nprogram = 'claude'\nstrays = 'none'\n");
     let out = sandbox.proq(&["spawn", "--auto-merge", "--wait", "-n", "x", "mine", "do it"]);
-    assert_eq!((out.code, out.stderr.contains("without a word")), (1, false), "{}", out.to_text());
+    assert_eq!((out.code, out.stderr.contains("without a result")), (1, false), "{}", out.to_text());
     let reason = "lane 'x' was not merged automatically: a process of its agent is still running; stop it: git proq stop x";
     assert_eq!(refusals(&sandbox), [reason]);
     sandbox.write_pipe("go");
@@ -323,12 +324,8 @@ fn killed_auto_merge_lands_with_next_landing() {
         // A landing whose base has moved is completed.
         let finished = at == "transition.moved";
         assert_eq!(out.code, i32::from(!finished), "{at}: {}", out.to_text());
-        assert_eq!(
-            out.stderr.contains("its landing ended without a word"),
-            !finished,
-            "{at}: {}",
-            out.to_text()
-        );
+        let is_retried = out.stderr.contains("its automatic merge ended without a result");
+        assert_eq!(is_retried, !finished, "{at}: {}", out.to_text());
         sandbox.lane_with_commit("y", "echo 1 > y");
         let out = sandbox.proq(&["merge", "y"]);
         assert_eq!(out.code, 0, "{at}: {}", out.to_text());

@@ -60,7 +60,7 @@ fn repository_conflict_agent_needs_approval() {
     set_agent("good");
     let base = sandbox.git(&["rev-parse", "main"]);
     let plan = sandbox.proq(&["merge", "clash", "--dry-run"]).fails(3);
-    assert!(plan.contains("good would be sent at what conflicts, once it is approved"), "{plan}");
+    assert!(plan.contains("good would resolve the conflicts, once it is approved"), "{plan}");
     insta::assert_snapshot!(sandbox.proq(&["merge", "clash"]).to_text(), @r"
     --- stderr
     error: cannot merge: you have not approved conflict agent 'good' of [ROOT]/repo/proq.toml; nothing was changed

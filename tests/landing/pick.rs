@@ -34,12 +34,12 @@ fn lands_one_and_discards_the_others_after_saving() {
     discarded pay-1
     discarded pay-3
     --- stderr
-    its commits are kept: git branch NEW-NAME a2c274f1
+    its commits are kept: git branch restored-a2c274f1 a2c274f1
     its folder, ignored files included, is kept for 7 days: [ROOT]/repo/.git/proq/trash/pay-1-[ID]
-    its commits are kept: git branch NEW-NAME df324df8
+    its commits are kept: git branch restored-df324df8 df324df8
     its uncommitted files are kept: git stash apply 009941bd
     its folder, ignored files included, is kept for 7 days: [ROOT]/repo/.git/proq/trash/pay-3-[ID]
-    hint: bring the others back: git proq undo   once more takes the landing back too
+    hint: restore the others (again: undo the landing too): git proq undo
     --- code 0
     ");
     assert_eq!(sandbox.read("pay.txt"), "2\n");
@@ -94,7 +94,7 @@ fn discards_nothing_when_the_pick_does_not_land() {
     sandbox.write("pay.txt", "mine\n");
     sandbox.commit_all("mine");
     let out = sandbox.proq(&["pick", "pay-1"]).fails(3);
-    assert!(out.contains("nothing was discarded; the attempts of 'pay' stay as they are"), "{out}");
+    assert!(out.contains("nothing was discarded: the attempts of 'pay' are unchanged"), "{out}");
     assert_eq!(lane_names(&sandbox), ["pay-1", "pay-2", "pay-3"]);
     // A check fails.
     let sandbox = three_attempts();

@@ -137,7 +137,7 @@ fn landings_run_in_order_of_arrival() {
 fn queue_lists_waiting_landings() {
     let sandbox = sandbox_with_lanes(&["one", "two", "three"]);
     let out = sandbox.proq(&["queue"]);
-    assert_eq!(out.to_text(), "--- stderr\nnobody is landing anything\n--- code 0\n");
+    assert_eq!(out.to_text(), "--- stderr\nthe merge queue is empty\n--- code 0\n");
     assert_eq!(sandbox.proq(&["queue", "--json"]).json()["queue"], serde_json::json!([]));
     let one = RunningLanding::start_in_check(&sandbox, "one", &[]);
     let all = RunningLanding::start_queued(&sandbox, &["merge", "--all", "--onto", "main"]);

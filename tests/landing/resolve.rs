@@ -25,7 +25,8 @@ fn agent_resolution_lets_lane_land() {
     resolved by good: lane 'clash' has main in it now ([COMMIT]), 1 file that conflicted
     --- stderr
     good resolves the conflict of clash with main in 1 file; follow it: git proq logs -f clash
-    hint: look at it: git proq diff clash   land it: git proq merge clash
+    hint: show it: git proq diff clash
+    hint: merge it: git proq merge clash
     --- code 0
     ");
     insta::assert_snapshot!(sandbox.git(&["log", "-1", "--format=%an, %cn%n%B", "proq/clash"]), @r"
@@ -243,7 +244,7 @@ fn abort_saves_work_and_undo_restores_it() {
     let status = || sandbox.git_in(&resolve_worktree(&sandbox), &["status", "--short"]);
     let before = (status(), std::fs::read(resolve_worktree(&sandbox).join("long.txt")).unwrap());
     let stdout = sandbox.proq(&["resolve", "clash", "--abort"]).ok();
-    assert_eq!(stdout, "given up: lane 'clash' is in conflict with main as before\n");
+    assert_eq!(stdout, "aborted the resolution: lane 'clash' conflicts with main as before\n");
     assert!(!resolve_worktree(&sandbox).exists());
     let saved = sandbox.git(&["for-each-ref", "--format=%(objectname)", "refs/proq/saved"]);
     assert!(

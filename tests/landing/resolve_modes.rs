@@ -191,7 +191,8 @@ fn obsolete_conflict_needs_no_agent() {
     insta::assert_snapshot!(out.to_text(), @r"
     lane 'clash' does not conflict with main any more
     --- stderr
-    hint: look at it: git proq diff clash   land it: git proq merge clash
+    hint: show it: git proq diff clash
+    hint: merge it: git proq merge clash
     --- code 0
     ");
     assert_eq!(sandbox.proq(&["show", "clash", "--json"]).json()["runs"].as_array().unwrap().len(), 1);

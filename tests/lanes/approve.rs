@@ -38,7 +38,7 @@ fn approves_and_revokes_single_commands() {
     // An approval covers one use: the same command line under another key needs its own.
     assert_eq!(approved_kinds(&sandbox), ["verify", "hook pre-merge"]);
     insta::assert_snapshot!(sandbox.proq(&["approve", "--revoke", &check, "--dry-run"]).to_text(), @r"
-    would take back the approval of 1 command
+    would revoke the approval of 1 command
     --- code 0
     ");
     assert_eq!(approved_kinds(&sandbox), ["verify", "hook pre-merge"]);

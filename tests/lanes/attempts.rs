@@ -82,9 +82,9 @@ fn dry_run_lists_attempts_and_creates_nothing() {
         "now",
     ]);
     insta::assert_snapshot!(out.to_text(), @r"
-    would make 2 attempts of group 'pay'
+    would create 2 attempts of group 'pay'
       from      7f85e07d (main)
-      lands if  `make` succeeds
+      check     `make`
       pay-1 on proq/pay-1: [ROOT]/bin/robot now
       pay-2 on proq/pay-2: [ROOT]/bin/robot now
     --- code 0
@@ -144,11 +144,12 @@ fn reports_unstartable_attempt_and_runs_the_others() {
     let out = sandbox.proq(&["spawn", "-n", "pay", "--agents", "broken,robot", "pay"]);
     insta::assert_snapshot!(out.to_text(), @r"
     lane 'pay-1' on branch proq/pay-1, from main
-    lane 'pay-2' on branch proq/pay-2, from main; robot is at work there
+    lane 'pay-2' on branch proq/pay-2, from main; robot is running there
     --- stderr
     error: created lane 'pay-1', but its agent did not start: cannot start '[ROOT]/bin/broken': No such file or directory (os error 2)
     hint: remove the lane: git proq discard pay-1
-    hint: wait for them: git proq wait pay   compare them: git proq compare pay
+    hint: wait for them: git proq wait pay
+    hint: compare them: git proq compare pay
     --- code 4
     ");
     assert_eq!(sandbox.proq(&["wait", "pay-2"]).ok(), "pay-2: done\n");

@@ -17,14 +17,14 @@ fn warns_about_changes_the_lane_starts_without() {
     lane 'x' on branch proq/x, from main
       [ROOT]/repo/.proq-worktrees/x
     --- stderr
-    warning: the lane starts without your uncommitted changes (a.txt); --carry takes them along
+    warning: the lane starts without your uncommitted changes (a.txt); --carry copies them into it
     hint: cd [ROOT]/repo/.proq-worktrees/x
     --- code 0
     ");
     sandbox.write("b.txt", "mine\n");
     sandbox.git(&["add", "b.txt"]);
     insta::assert_snapshot!(sandbox.proq(&["spawn", "-q", "--empty", "-n", "y"]).stderr, @r"
-    warning: the lane starts without your uncommitted changes (a.txt and 1 more); --carry takes them along
+    warning: the lane starts without your uncommitted changes (a.txt and 1 more); --carry copies them into it
     ");
     assert_eq!(std::fs::read_to_string(sandbox.lane_path("y").join("a.txt")).unwrap(), "a\n");
 }

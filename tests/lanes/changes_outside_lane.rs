@@ -197,11 +197,7 @@ fn failed_run_detail_quotes_its_last_error_line() {
     );
     let out = sandbox.proq(&["logs", "x"]);
     assert_eq!((out.stdout.as_str(), out.code), ("", 0));
-    assert!(
-        out.stderr.contains("hint: see what it wrote as errors: git proq logs --errors x"),
-        "{}",
-        out.to_text()
-    );
+    assert!(out.stderr.contains("hint: show its stderr: git proq logs --errors x"), "{}", out.to_text());
     assert!(sandbox.proq(&["logs", "--errors", "x"]).ok().contains("not found"));
     // The agent prints nothing on its standard output while it retries.
     sandbox.program("gemini", "echo 'Attempt 4 failed: Rate limit reached' >&2; exec sleep 60");

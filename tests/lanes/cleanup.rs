@@ -171,13 +171,13 @@ fn removes_clean_worktree_of_killed_spawn() {
     sandbox.write_in(&sandbox.lane_path("y"), "work", "work\n");
     insta::assert_snapshot!(sandbox.proq(&["cleanup", "--dry-run"]).to_text(), @r"
     --- stderr
-    would clean up [ROOT]/repo/.proq-worktrees/x, which no lane has on record
+    would clean up [ROOT]/repo/.proq-worktrees/x, which no lane record names
     cannot remove lane 'y': 1 uncommitted file (work)
     --- code 0
     ");
     insta::assert_snapshot!(sandbox.proq(&["cleanup"]).to_text(), @r"
     --- stderr
-    cleaned up [ROOT]/repo/.proq-worktrees/x, which no lane has on record
+    cleaned up [ROOT]/repo/.proq-worktrees/x, which no lane record names
     cannot remove lane 'y': 1 uncommitted file (work)
     --- code 0
     ");

@@ -192,7 +192,7 @@ fn check_results_are_remembered_by_tree() {
     let _ = sandbox.proq(&["merge", "pay-1"]).fails(4);
     let out = sandbox.proq(&["compare", "pay"]);
     assert!(out.stdout.contains("pay-1: `test -e done.txt` failed (exit code 1)\n"), "{}", out.stdout);
-    assert!(out.stderr.contains("git proq logs pay-1 --check"), "{}", out.stderr);
+    assert!(out.stderr.contains("git proq logs pay-1 --checks"), "{}", out.stderr);
     // The lane has a new tree, so no result is known.
     sandbox.commit_in_lane("pay-1", "echo 1 > done.txt");
     let result = |args: &[&str]| {

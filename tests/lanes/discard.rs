@@ -24,7 +24,7 @@ fn names_the_way_out_of_the_removed_folder() {
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "x"]).ok();
     let out = sandbox.proq_in(&sandbox.lane_path("x"), &["discard", "--force", "x"]);
     assert!(
-        out.stderr.ends_with("hint: this folder is gone; leave it: cd '[ROOT]/repo'\n"),
+        out.stderr.ends_with("hint: this folder was removed; leave it: cd '[ROOT]/repo'\n"),
         "{}",
         out.stderr
     );
@@ -183,9 +183,10 @@ fn printed_commands_restore_forced_discard() {
     assert_eq!((out.code, out.stdout.as_str()), (0, "discarded x\n"));
     sandbox.git(&["reflog", "expire", "--expire=now", "--all"]);
     sandbox.git(&["gc", "-q", "--prune=now"]);
-    run_shell_line(&sandbox, &text_after(&out, "its commits are kept: ").replace("NEW-NAME", "back"));
-    assert_eq!(sandbox.git(&["rev-parse", "back"]), tip);
-    sandbox.git(&["switch", "-q", "back"]);
+    run_shell_line(&sandbox, text_after(&out, "its commits are kept: "));
+    let restored = format!("restored-{}", &tip[..8]);
+    assert_eq!(sandbox.git(&["rev-parse", &restored]), tip);
+    sandbox.git(&["switch", "-q", &restored]);
     run_shell_line(&sandbox, text_after(&out, "its uncommitted files are kept: "));
     assert_eq!(
         (sandbox.read("one"), sandbox.read("staged"), sandbox.read("new")),
@@ -211,8 +212,8 @@ fn saves_commits_outside_the_lane_branch() {
     sandbox.git(&["reflog", "expire", "--expire=now", "--all"]);
     sandbox.git(&["gc", "-q", "--prune=now"]);
     let line = out.stderr.lines().find(|l| l.starts_with("its commits on a detached HEAD")).unwrap();
-    run_shell_line(&sandbox, &line.split_once("kept: ").unwrap().1.replace("NEW-NAME", "back"));
-    assert_eq!(sandbox.git(&["rev-parse", "back"]), head);
+    run_shell_line(&sandbox, line.split_once("kept: ").unwrap().1);
+    assert_eq!(sandbox.git(&["rev-parse", &format!("restored-{}", &head[..8])]), head);
     let dropped = std::fs::read_to_string(sandbox.root().join("dropped")).unwrap();
     sandbox.git(&["cat-file", "-e", dropped.trim()]);
 }

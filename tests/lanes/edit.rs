@@ -7,10 +7,10 @@ fn title_is_one_line_and_can_be_undone() {
     let sandbox = Sandbox::new();
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "pay"]).ok();
     let title = |text: &str| sandbox.proq(&["edit", "pay", "--title", text]);
-    assert_eq!(title("Payments by card").ok(), "called pay: Payments by card\n");
+    assert_eq!(title("Payments by card").ok(), "set the title of pay to Payments by card\n");
     assert_eq!(sandbox.row("pay")["title"], "Payments by card");
-    assert_eq!(title(" a\n\n  b\x1b[31m ").ok(), "called pay: a b[31m\n");
-    assert_eq!(title("-x").ok(), "called pay: -x\n");
+    assert_eq!(title(" a\n\n  b\x1b[31m ").ok(), "set the title of pay to a b[31m\n");
+    assert_eq!(title("-x").ok(), "set the title of pay to -x\n");
     let _ = title(&"x".repeat(500)).ok();
     assert_eq!(sandbox.row("pay")["title"], "x".repeat(120));
     for blank in ["", " \n ", "\x1b"] {

@@ -134,7 +134,7 @@ fn user_worktrees_among_lanes_are_left_alone() {
     let output = sandbox.proq(&["doctor"]).to_text();
     assert!(output.contains("repo-lost is a worktree that belongs to no lane"), "{output}");
     let output = sandbox.proq(&["cleanup"]).to_text();
-    assert!(output.contains("repo-lost, which no lane has on record"), "{output}");
+    assert!(output.contains("repo-lost, which no lane record names"), "{output}");
     assert!(!lost.exists() && sandbox.repo.join("../repo-mine/a.txt").exists());
     assert_eq!(sandbox.git(&["worktree", "list"]).lines().count(), 3);
 }

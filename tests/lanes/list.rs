@@ -82,7 +82,7 @@ fn shows_every_lane_with_its_state() {
     implement-payments  done       +1     ↑1 ↓1    -        -          robot    0s ago
     same                no-change         ↓1       -                   command  0s ago   sh -ec true
     --- stderr
-    hint: see what went wrong in 'bad': git proq show bad
+    hint: show what went wrong in 'bad': git proq show bad
     hint: land 2 lanes: git proq merge --all
     --- code 0
     ");
@@ -114,7 +114,7 @@ fn next_steps_put_first_what_needs_the_user() {
     let steps = || hint_commands(&sandbox, &sandbox.proq(&[]).stderr);
     assert_eq!(steps(), ["git proq merge --all --dry-run", "git proq preview a"]);
     let _ = sandbox.proq(&["merge", "--all"]).fails(4);
-    assert_eq!(steps(), ["git proq resolve a", "git proq logs bad --check"]);
+    assert_eq!(steps(), ["git proq resolve a", "git proq logs bad --checks"]);
     sandbox.run_lane("next", "echo next > next");
     assert_eq!(steps(), ["git proq resolve a", "git proq merge --all --dry-run"]);
     for command in steps() {
@@ -287,7 +287,7 @@ fn marks_previewed_lane() {
     LANE  STATE  LINES  COMMITS  CHANGES  CONFLICTS  AGENT    UPDATED  TITLE
     x     done   +1     ↑1       -        -          command  0s ago   sh -ec echo 1 > one
     --- stderr
-    warning: the preview of 'x' was left by hand; your own changes wait: git proq preview --back
+    warning: the preview of 'x' was left with git; your own changes wait: git proq preview --back
     --- code 0
     ");
 }
@@ -378,7 +378,7 @@ fn everywhere_lists_existing_repositories_with_lanes() {
     let list = |args: &[&str]| sandbox.proq_in(&nowhere, &[&["list", "--everywhere"][..], args].concat());
     insta::assert_snapshot!(list(&[]).to_text(), @r#"
     --- stderr
-    no repository with lanes is known; each is from its next lane on
+    no repository with lanes is known yet
     hint: git proq spawn claude "what to do"
     --- code 0
     "#);

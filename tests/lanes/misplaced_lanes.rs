@@ -380,7 +380,9 @@ fn names_and_keeps_last_commit_of_deleted_branch() {
     assert!(doctor.stdout.contains(&line), "{}", doctor.to_text());
     assert_eq!(
         sandbox.proq(&["cleanup"]).to_text(),
-        format!("cleaned up x\n--- stderr\nits commits are kept: git branch NEW-NAME {short}\n--- code 0\n")
+        format!(
+            "cleaned up x\n--- stderr\nits commits are kept: git branch restored-{short} {short}\n--- code 0\n"
+        )
     );
     sandbox.sh("git reflog expire --expire=now --all; git gc -q --prune=now");
     sandbox.git(&["cat-file", "-e", &tip]);
@@ -408,9 +410,9 @@ fn lists_detached_commits_apart_from_branch_commits() {
     let doctor = sandbox.proq(&["doctor"]);
     assert!(doctor.stdout.contains(&format!("its last commit {tip} still exists")), "{}", doctor.to_text());
     let out = sandbox.proq(&["cleanup", "--force", "x"]).to_text();
-    assert!(out.contains(&format!("its commits are kept: git branch NEW-NAME {tip}\n")), "{out}");
+    assert!(out.contains(&format!("its commits are kept: git branch restored-{tip} {tip}\n")), "{out}");
     let detached_line =
-        format!("its commits on a detached HEAD ({head}) are kept: git branch NEW-NAME {head}\n");
+        format!("its commits on a detached HEAD ({head}) are kept: git branch restored-{head} {head}\n");
     assert!(out.contains(&detached_line), "{out}");
 }
 
@@ -422,7 +424,7 @@ fn removes_lane_without_folder_and_names_its_commits() {
     sandbox.sh("rm -r .proq-worktrees/x; git update-ref -d refs/heads/proq/x");
     let doctor = sandbox.proq(&["doctor"]);
     assert!(doctor.stdout.contains("git proq cleanup x"), "{}", doctor.to_text());
-    let note = format!("its commits are kept: git branch NEW-NAME {tip}\n");
+    let note = format!("its commits are kept: git branch restored-{tip} {tip}\n");
     let out = sandbox.proq(&["discard", "x"]).to_text();
     assert_eq!(out, format!("discarded x\n--- stderr\n{note}--- code 0\n"));
     let _ = sandbox.proq(&["undo"]).ok();

@@ -9,7 +9,7 @@ fn redispatch_restarts_task_from_base_and_keeps_work() {
     let tip = sandbox.git(&["rev-parse", "proq/old"]);
     let stdout = sandbox.proq(&["redispatch", "old"]).ok();
     let main = sandbox.git(&["rev-parse", "main"]);
-    assert!(stdout.starts_with("lane 'old' starts afresh from main ("), "{stdout}");
+    assert!(stdout.starts_with("restarted lane 'old' from main ("), "{stdout}");
     assert!(stdout.contains("with writer; the old one is old@1"), "{stdout}");
     let _ = sandbox.proq(&["wait", "old"]).ok();
     assert_eq!(sandbox.git(&["rev-parse", "proq/old~1"]), main);

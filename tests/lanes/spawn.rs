@@ -42,8 +42,9 @@ fn spawn_prints_lane_and_next_commands() {
     lane 'pay' on branch proq/pay, from main
       [ROOT]/repo/.proq-worktrees/pay
     --- stderr
-    your command is at work there
-    hint: follow it: git proq logs -f pay   wait for it: git proq wait pay
+    your command is running there
+    hint: follow it: git proq logs -f pay
+    hint: wait for it: git proq wait pay
     --- code 0
     ");
     let out = sandbox.proq(&["spawn", "--empty", "-n", "try"]);
@@ -207,7 +208,7 @@ fn dry_run_shows_plan_and_creates_nothing() {
     let before = sandbox.git(&["for-each-ref"]);
     let out = sandbox.proq(&["spawn", "--dry-run", "robot", "it's time"]);
     insta::assert_snapshot!(out.to_text(), @r"
-    would make lane 'time'
+    would create lane 'time'
       branch    proq/time
       worktree  [ROOT]/repo/.proq-worktrees/time
       from      7f85e07d (main)

@@ -15,7 +15,7 @@ fn discarded_read_only_lane_is_readable_and_restored() {
     insta::assert_snapshot!(sandbox.proq(&["discard", "x"]).to_text(), @r"
     discarded x
     --- stderr
-    what was said stays for a while: git proq show x@1
+    its answer stays for a while: git proq show x@1
     --- code 0
     ");
     assert_eq!(sandbox.row("x"), Value::Null);

@@ -63,11 +63,12 @@ fn list_marks_read_only_lanes_and_next_step() {
     let sandbox = with_claude("say 'first do this'");
     let out = sandbox.proq(&["spawn", "-n", "how", "--mode", "plan", "claude", "how to add x"]);
     insta::assert_snapshot!(out.to_text(), @r"
-    lane 'how' for a plan, looking at main (7f85e07d)
+    lane 'how' for a plan, reading main (7f85e07d)
       [ROOT]/repo
     --- stderr
-    claude looks there, and changes nothing
-    hint: wait for it: git proq wait how   read it then: git proq show how
+    claude reads the files there and changes nothing
+    hint: wait for it: git proq wait how
+    hint: read the result after that: git proq show how
     --- code 0
     ");
     let _ = sandbox.proq(&["wait", "how"]).ok();
@@ -246,9 +247,10 @@ fn follow_up_queries_keep_every_answer() {
     assert_eq!(std::fs::read_to_string(sandbox.root().join("told")).unwrap(), "and the duty?");
     assert_eq!(sandbox.proq(&["run", "x", "claude", "--wait"]).ok(), "first\n");
     insta::assert_snapshot!(sandbox.proq(&["redispatch", "x"]).to_text(), @r"
-    lane 'x' asks claude anew, of main (7f85e07d)
+    restarted claude of lane 'x' on main (7f85e07d)
     --- stderr
-    hint: wait for it: git proq wait x   read its answer then: git proq show x
+    hint: wait for its answer: git proq wait x
+    hint: read it after that: git proq show x
     --- code 0
     ");
     let _ = sandbox.proq(&["wait", "x"]).ok();

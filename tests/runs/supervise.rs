@@ -115,13 +115,9 @@ fn resumes_last_session_of_agent_with_own_ids() {
     for (agent, resume_args) in [("codex", &["resume", "--last"][..]), ("opencode", &["--continue"])] {
         let sandbox = sandbox_with_agent(agent);
         let dry_run = || sandbox.output(supervise_command(&sandbox, &sandbox.repo, &["--dry-run"])).ok();
-        assert!(dry_run().contains(", in a new session; it would be told:"), "{}", dry_run());
+        assert!(dry_run().contains(", in a new session, with this prompt:"), "{}", dry_run());
         let _ = sandbox.output(supervise_command(&sandbox, &sandbox.repo, &[])).ok();
-        assert!(
-            dry_run().contains(", and go on with its last session here; it would be told:"),
-            "{}",
-            dry_run()
-        );
+        assert!(dry_run().contains(", resuming its last session here, with this prompt:"), "{}", dry_run());
         for options in [&[][..], &["--new"]] {
             let _ = sandbox.output(supervise_command(&sandbox, &sandbox.repo, options)).ok();
         }
@@ -144,7 +140,7 @@ fn warns_when_agent_exits_with_failure() {
     command.env("AGENT_EXIT", "1");
     insta::assert_snapshot!(sandbox.output(command).fails(4), @r"
     warning: claude ended with exit code 1
-    hint: if its session is gone, begin a new one: git proq supervise --new
+    hint: start a new session: git proq supervise --new
     ");
 }
 
@@ -180,7 +176,7 @@ fn refuses_supervising_from_a_lane_or_twice() {
 fn dry_run_starts_and_saves_nothing() {
     let sandbox = sandbox_with_agent("codex");
     let out = sandbox.output(supervise_command(&sandbox, &sandbox.repo, &["--dry-run"])).ok();
-    assert!(out.contains("would start [ROOT]/bin/codex, in a new session; it would be told:"), "{out}");
+    assert!(out.contains("would start [ROOT]/bin/codex, in a new session, with this prompt:"), "{out}");
     let answer = sandbox.output(supervise_command(&sandbox, &sandbox.repo, &["--dry-run", "--json"])).json();
     assert_eq!((&answer["agent"], &answer["command"][1]), (&"codex".into(), &"-c".into()));
     assert!(!sandbox.root().join("args-0").exists() && !sandbox.repo.join(".git/proq/supervisor").exists());

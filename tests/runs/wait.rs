@@ -47,7 +47,7 @@ fn timeout_names_running_agents_and_stops_none() {
     for (time, shown) in [("0", "0s"), ("1s", "1s")] {
         let out = sandbox.proq(&["wait", "--timeout", time, "past", "x", "bad"]);
         assert_eq!(out.stdout, "past: done\nx: running\nbad: failed (exit code 1)\n");
-        assert_eq!(out.stderr, format!("warning: gave up after {shown}; 1 agent is still at work\n"));
+        assert_eq!(out.stderr, format!("warning: timed out after {shown}: 1 agent is still running\n"));
         assert_eq!(out.code, 5);
     }
     let out = sandbox.proq(&["wait", "--timeout", "0", "--json", "x"]);

@@ -25,7 +25,7 @@ fn names_pooled_folders_and_unusable_ones() {
     assert_eq!(pool_report(&sandbox).1, [""; 0]);
     land_three_lanes(&sandbox);
     let (notes, waiting, found) = pool_report(&sandbox);
-    let note = "note: in the trash for now: 3 removed lanes; the folders of 'c', 'b', 'a' are kept for new lanes; how much room \
+    let note = "note: in the trash: 3 removed lanes; the folders of 'c', 'b', 'a' are kept for new lanes; how much room \
                 that takes: git proq gc --dry-run\n";
     assert!(notes.contains(note), "{notes}");
     assert_eq!((waiting.as_slice(), found.len()), (&["c", "b", "a"].map(ToOwned::to_owned)[..], 0));
@@ -66,7 +66,7 @@ fn names_setting_that_prevents_reuse() {
         let [(actual_subject, message)] = found.as_slice() else { panic!("{notes}") };
         assert_eq!((waiting.len(), actual_subject.as_str()), (0, subject));
         assert!(message.ends_with(reason) && notes.contains(&format!("note: {message}")), "{notes}");
-        assert!(notes.contains("note: in the trash for now: 1 removed lane; how much room"), "{notes}");
+        assert!(notes.contains("note: in the trash: 1 removed lane; how much room"), "{notes}");
         assert_eq!(spawn_and_find_reused_lane(&sandbox, "b"), None, "{setting}");
         let _ = sandbox.proq(&["discard", "--force", "b"]).ok();
         sandbox.sh("rm -rf .git/proq/trash/b-*");

@@ -155,7 +155,7 @@ fn undo_recreates_a_folder_that_was_reused() {
     assert!(!lane.exists());
     let out = sandbox.proq(&["undo"]);
     assert_eq!(out.code, 0, "{}", out.to_text());
-    assert!(out.stderr.contains("the folder of 'a' is used by 'b' and is created anew"), "{}", out.stderr);
+    assert!(out.stderr.contains("the folder of 'a' is used by 'b' and is created again"), "{}", out.stderr);
     assert!(out.stderr.contains("files of pool.keep are missing from it: target"), "{}", out.stderr);
     let lane = sandbox.lane_path("a");
     assert_eq!(sandbox.git_in(&lane, &["ls-files", "--others"]), ".env\nsrc/in/x.log");
@@ -333,9 +333,9 @@ fn gc_reports_available_folders_and_their_size() {
     let trash_line =
         |out: &str| out.lines().find(|line| line.starts_with("in the trash")).map(ToOwned::to_owned);
     let line = trash_line(&out.stderr).unwrap();
-    assert!(line.starts_with("in the trash for now: 3 removed lanes, "), "{line}");
+    assert!(line.starts_with("in the trash: 3 removed lanes, "), "{line}");
     assert!(line.ends_with("B; the folders of 'c', 'b' are kept for new lanes"), "{line}");
-    assert!(out.stderr.contains("hint: free that too, for good: PROQ_TRASH_KEEP=0 git proq gc\n"));
+    assert!(out.stderr.contains("hint: empty the trash for good: PROQ_TRASH_KEEP=0 git proq gc\n"));
     assert_eq!(spawn_and_find_reused_lane(&sandbox, "x").as_deref(), Some("c"));
     let trash = sandbox.proq(&["gc", "--json"]).json()["trash"].clone();
     assert_eq!((&trash["count"], &trash["waiting"]), (&3.into(), &serde_json::json!(["b", "a"])));

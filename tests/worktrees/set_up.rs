@@ -91,7 +91,7 @@ fn verbose_lists_copies_and_unmatched_patterns() {
     let synced = sandbox.proq(&["sync", "x"]);
     assert_eq!(
         (synced.stdout.as_str(), synced.stderr.matches(unmatched).count()),
-        ("lane 'x' has all of it\n", 5)
+        ("lane 'x' is up to date\n", 5)
     );
     assert_eq!(sandbox.proq(&["-q", "sync", "x"]).stderr, "");
 }

@@ -42,7 +42,7 @@ pub(crate) struct RunArgs {
 /// Flags of a run that starts with a task: also the commands that its agent may run.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct TaskRunArgs {
-    /// Command that the agent may run without asking, such as 'cargo *' [can be repeated]
+    /// Command the agent may run, such as 'cargo *' [can be repeated]
     #[arg(long, value_name = "PATTERN")]
     allow: Vec<String>,
     /// Flags of any run

@@ -109,7 +109,7 @@ fn print_comparison(context: &CommandContext, args: &Compare, comparison: &Compa
         ui.print_line(format!("{}: `{command}` failed ({ended})", attempt.lane));
         ui.print_tail(tail);
         if tail.is_empty() {
-            ui.hint(format!("all that it wrote: git proq logs {} --check", attempt.lane));
+            ui.hint(format!("show its full output: git proq logs {} --checks", attempt.lane));
         }
     }
     if !args.checks && attempts.iter().any(|attempt| attempt.checks == CheckStatus::Unknown) {

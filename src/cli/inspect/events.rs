@@ -64,7 +64,7 @@ pub(crate) fn run(context: &CommandContext, args: &Events) -> CommandResult {
     {
         let last = first - 1;
         context.ui.warn(format!(
-            "events {wanted} to {last} are not kept any more (event.keep): these begin with number {first}"
+            "events {wanted} to {last} have expired (event.keep): the first one here is number {first}"
         ));
     }
     let max_events = args.last.unwrap_or(usize::MAX);

@@ -261,7 +261,7 @@ fn print_notes(context: &CommandContext, project: &Project, lane_list: &LaneList
         let waiting = if preview.has_parked_changes { "; your own changes wait" } else { "" };
         match preview.is_shown {
             true => ui.status(format!("the main checkout shows '{lane}'{waiting}: {back}")),
-            false => ui.warn(format!("the preview of '{lane}' was left by hand{waiting}: {back}")),
+            false => ui.warn(format!("the preview of '{lane}' was left with git{waiting}: {back}")),
         }
     }
     for view in lane_list.views.iter().filter(|v| v.pending_messages > 0 && !v.state().is_busy()) {

@@ -15,7 +15,7 @@ use crate::cli::terminal::table::output_width;
 pub(crate) fn run(context: &CommandContext, request: ListRequest<'_>) -> CommandResult {
     let known = KnownRepositories::load()?;
     if let Some(e) = &known.prune_error {
-        context.ui.warn(format!("the list of repositories was not written: {e}"));
+        context.ui.warn(format!("cannot write the list of repositories: {e}"));
     }
     if context.ui.json {
         let (output, exit) = known.list_lanes(request);
@@ -31,7 +31,7 @@ pub(crate) fn run(context: &CommandContext, request: ListRequest<'_>) -> Command
         gap = "\n";
     }
     if known.git_dirs.is_empty() {
-        context.ui.status("no repository with lanes is known; each is from its next lane on");
+        context.ui.status("no repository with lanes is known yet");
         context.ui.hint("git proq spawn claude \"what to do\"");
     }
     Ok(exit)

@@ -133,7 +133,7 @@ fn hint_at_error_log(context: &CommandContext, lane: &str, log: &RunLog) {
     if errors.is_some_and(|errors| errors.len() > 0) {
         let run_option =
             if log.run == log.lane.last_run { String::new() } else { format!(" --run {}", log.run) };
-        context.ui.hint(format!("see what it wrote as errors: git proq logs{run_option} --errors {lane}"));
+        context.ui.hint(format!("show its stderr: git proq logs{run_option} --errors {lane}"));
     }
 }
 

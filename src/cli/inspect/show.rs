@@ -84,7 +84,7 @@ fn print_lane(
     }
     if let Some(in_batch) = &lane.batch {
         let (batch, task) = (&in_batch.batch, &in_batch.task);
-        ui.print_field("batch", format!("{batch}, for {task}: git proq status {batch}"));
+        ui.print_field("batch", format!("{batch}, for {task}: git proq batch status {batch}"));
     }
     if let Some(group) = &lane.group {
         ui.print_field("group", format!("{group}: git proq compare {group}"));
@@ -273,7 +273,7 @@ fn print_obstacles(context: &CommandContext, lane: &AnyLane, details: &LaneDetai
         let own_prefix = if check.command_lane.as_ref() == Some(&check.lane) { "its own " } else { "" };
         let (command, onto, end) = (&check.command, &check.onto, &check.exit_text);
         ui.print_field("check", format!("{own_prefix}`{command}` failed with it on {onto}: {end}"));
-        ui.print_field("", format!("git proq logs {} --check", lane.name));
+        ui.print_field("", format!("git proq logs {} --checks", lane.name));
     }
     if let Some(resolution) = &details.open_resolution {
         ui.print_field("resolving", format!("in {}", context.display_path(&resolution.worktree_path)));

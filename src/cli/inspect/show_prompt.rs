@@ -20,7 +20,7 @@ pub(crate) fn print_prompt(context: &CommandContext, lane: &AnyLane, dir: &Path)
         for (n, text) in std::iter::once(&prompt.prompt).chain(&prompt.delivered_messages).enumerate() {
             if n > 0 {
                 context.ui.print_line("");
-                context.ui.status("then, while it was at work:");
+                context.ui.status("messages during the run:");
             }
             context.ui.print_text(text);
             if !std::io::stdout().is_terminal() && !text.ends_with('\n') {

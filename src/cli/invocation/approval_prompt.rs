@@ -6,7 +6,7 @@ use proq_lib::swarm::ops::approve::SHORT_ID_LEN;
 use super::context::CommandContext;
 
 /// Question before commands are approved.
-pub(crate) const APPROVE_QUESTION: &str = "let them run from now on? [y/N] ";
+pub(crate) const APPROVE_QUESTION: &str = "Trust these commands? [y/N] ";
 
 /// Returns the first [`SHORT_ID_LEN`] characters of a command's id.
 pub(crate) fn short_id(id: &str) -> &str {
@@ -26,6 +26,6 @@ pub(crate) fn print_commands(context: &CommandContext, commands: &[ShellCommand]
         context.ui.print_line(format!("{id:<SHORT_ID_LEN$}  {kind}  {line}  ({from}; {state})"));
     }
     if commands.is_empty() {
-        context.ui.status("this repository brings no commands");
+        context.ui.status("this repository defines no commands");
     }
 }

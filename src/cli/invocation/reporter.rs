@@ -22,8 +22,7 @@ impl Reporter for CommandContext {
                 if !in_shell {
                     return;
                 }
-                "edit the files and take the markers out, then `exit`; what is not resolved then stays there"
-                    .to_owned()
+                "resolve it, then `exit` to finish; unfinished work is kept".to_owned()
             }
             Progress::ConfirmationNeeded(question) => {
                 format!("{}\nwould ask whether to undo it", describe_undo(question))
@@ -46,13 +45,13 @@ impl Reporter for CommandContext {
             }
             Progress::NeedsKnown { agent, at } => {
                 let agent = terminal_text::escape_line(agent);
-                format!("{agent} was asked before, at {at}; --refresh asks anew")
+                format!("reusing the answer of {agent} from {at}; --refresh requests a new one")
             }
             Progress::AnswerRejected { agent, expected, reason, has_answer } => {
                 let reason = terminal_text::escape_line(reason);
                 match has_answer {
                     true => format!("what {agent} answered is not {expected}, it is asked again: {reason}"),
-                    false => format!("{agent} could not go on, it is asked anew: {reason}"),
+                    false => format!("{agent} could not continue; starting it again: {reason}"),
                 }
             }
             // Commands that show the rest have a reporter of their own.
@@ -68,11 +67,11 @@ impl Reporter for CommandContext {
     fn confirm(&self, question: Question<'_>) -> bool {
         match question {
             Question::EndSession { lane, detail } => prompt_yes_no(&format!(
-                "lane '{lane}' is done, and {detail}: end its session and land it? [y/N] "
+                "lane '{lane}' is done, and {detail}: end its session and merge it? [y/N] "
             )),
             Question::RunPlan => prompt_yes_by_default("run it? [Y/n] "),
             Question::ResumeBatch { batch, state } => prompt_yes_by_default(&format!(
-                "batch {batch} of this plan is not over ({state}): go on with it? [Y/n] "
+                "batch {batch} of this plan has not ended ({state}): resume it? [Y/n] "
             )),
             Question::ApproveDraft { name } => prompt_yes_no(&format!("let draft '{name}' be run? [y/N] ")),
             Question::UseProposedNeeds { agent, needs } => {
@@ -136,7 +135,7 @@ fn print_lanes_to_try(context: &CommandContext, plan: &LandingPlan) {
 fn print_open_resolution(context: &CommandContext, resolution: &ResolutionRecord) {
     let files = ui::pluralize(resolution.conflicted_paths().len(), "file");
     let (onto, dir) = (&resolution.onto, resolution.worktree_path.display());
-    context.ui.status(format!("the conflict with {onto} in {files} is laid out in {dir}:"));
+    context.ui.status(format!("opened the conflict with {onto} ({files}) in {dir}:"));
     for message in &resolution.git_messages {
         context.ui.status(format!("  {message}"));
     }

@@ -42,7 +42,7 @@ pub(crate) fn print_outcomes(ui: Ui, outcome: &MergeOutcome, approval_note: &str
         |l: &&LaneOutcome| l.result == Verdict::Conflict && l.conflicting_lanes.is_empty();
     match (report.lanes.iter().find(is_saved_conflict), agent) {
         (Some(_), Some(agent)) if dry_run => {
-            ui.status(format!("{agent} would be sent at what conflicts{approval_note}"));
+            ui.status(format!("{agent} would resolve the conflicts{approval_note}"));
         }
         (Some(LaneOutcome { lane, .. }), None) if !dry_run => {
             ui.hint(format!("resolve the conflict: git proq resolve {lane}"));
@@ -73,7 +73,7 @@ fn print_lane_outcome(ui: Ui, outcome: &LaneOutcome, agent: Option<&str>, dry_ru
         ui.print_tail(&check.tail);
     }
     if outcome.result == Verdict::CheckFailed {
-        ui.hint(format!("all that it wrote: git proq logs {} --check", outcome.lane));
+        ui.hint(format!("show its full output: git proq logs {} --checks", outcome.lane));
     }
     if let (Verdict::Conflict, Some(reason), Some(_)) = (outcome.result, &outcome.message, agent) {
         ui.warn(reason);

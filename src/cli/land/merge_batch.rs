@@ -46,18 +46,18 @@ pub(crate) fn mark_tasks_of_landed_batches(ui: Ui, project: &Project, report: &L
 fn print_marks(ui: Ui, BatchMarks { batch, onto, result }: &BatchMarks) {
     let marks = match result {
         Ok(marks) => marks,
-        Err(e) => return ui.warn(format!("what has landed could not be noted in the plan: {e}")),
+        Err(e) => return ui.warn(format!("cannot mark the landed tasks in the plan: {e}")),
     };
     if let Some(commit) = marks.commit {
-        ui.status(format!("noted in the plan, by commit {} on {onto}", commit.short()));
+        ui.status(format!("marked in the plan by commit {} on {onto}", commit.short()));
     }
     for path in &marks.written {
-        ui.status(format!("noted in {path}, which is yours to commit"));
+        ui.status(format!("marked in {path}, which you have to commit"));
     }
     for unmarked in &marks.unmarked {
-        ui.warn(format!("not noted in {}: {}", unmarked.path, escape_line(&unmarked.reason)));
+        ui.warn(format!("not marked in {}: {}", unmarked.path, escape_line(&unmarked.reason)));
     }
     if marks.unmarked.iter().any(|unmarked| !unmarked.patch.is_empty()) {
-        ui.hint(format!("git proq report {batch} has it as a patch"));
+        ui.hint(format!("show it as a patch: git proq batch report {batch}"));
     }
 }

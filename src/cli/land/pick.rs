@@ -80,7 +80,7 @@ pub(crate) fn run(context: &CommandContext, args: &Pick) -> CommandResult {
     let (group, has_others) = (plan.group.clone(), plan.has_others());
     let has_landed_before = plan.landed_before().is_some();
     if let Some(landed) = plan.landed_before() {
-        context.ui.status(format!("{} has landed on {} before", landed.lane, landed.onto));
+        context.ui.status(format!("{} has already landed on {}", landed.lane, landed.onto));
     }
     let reporter = RemovalReporter::new(context, &project, RemovalReason::Discard);
     let on_landed = |merge: &MergeOutcome| {
@@ -96,9 +96,9 @@ pub(crate) fn run(context: &CommandContext, args: &Pick) -> CommandResult {
         let discarded = discarded.unwrap_or_default();
         context.ui.print_json(PickOutput { report, group, discarded, dry_run });
     } else if discarded.iter().flatten().any(|removal| removal.removed) {
-        context.ui.hint("bring the others back: git proq undo   once more takes the landing back too");
+        context.ui.hint("restore the others (again: undo the landing too): git proq undo");
     } else if discarded.is_none() && has_others {
-        context.ui.status(format!("nothing was discarded; the attempts of '{group}' stay as they are"));
+        context.ui.status(format!("nothing was discarded: the attempts of '{group}' are unchanged"));
     }
     Ok(exit)
 }

@@ -34,7 +34,7 @@ pub(crate) fn run(context: &CommandContext, _args: &Queue) -> CommandResult {
     let project = context.project()?;
     context.show(read_queue(&project)?, |context, output| {
         let rows = output.queue.into_iter().map(table_cells).collect();
-        context.ui.print_table(&COLUMNS, rows, "nobody is landing anything");
+        context.ui.print_table(&COLUMNS, rows, "the merge queue is empty");
     })
 }
 

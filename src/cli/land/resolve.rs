@@ -120,11 +120,13 @@ pub(crate) fn run(context: &CommandContext, args: &Resolve) -> CommandResult {
     context.show(&outcome, |context, outcome| match outcome {
         ResolveOutcome::Resolved { resolved, .. } => print_resolved(context.ui, resolved),
         ResolveOutcome::Aborted { lane, onto, saved_ref, .. } => {
-            context.ui.print_line(format!("given up: lane '{lane}' is in conflict with {onto} as before"));
+            context
+                .ui
+                .print_line(format!("aborted the resolution: lane '{lane}' conflicts with {onto} as before"));
             if let Some(saved) = saved_ref {
-                context.ui.status(format!("what was made of it is kept: git show {saved}"));
+                context.ui.status(format!("your work is kept: git show {saved}"));
             }
-            context.ui.hint("bring it back: git proq undo");
+            context.ui.hint("restore it: git proq undo");
         }
     })
 }
@@ -143,7 +145,8 @@ fn print_resolved(ui: Ui, resolved: &ResolvedConflict) {
             format!("resolved{resolver_suffix}: lane '{lane}' has {onto} in it now ({commit}), {files} that conflicted")
         }
     });
-    ui.hint(format!("look at it: git proq diff {lane}   land it: git proq merge {lane}"));
+    ui.hint(format!("show it: git proq diff {lane}"));
+    ui.hint(format!("merge it: git proq merge {lane}"));
 }
 
 /// Prints the conflict and the ways to resolve it; with `--dry-run`, what the other flags would do. Changes
@@ -166,9 +169,9 @@ fn show_conflict(context: &CommandContext, args: &Resolve) -> CommandResult {
 fn describe_plan(args: &Resolve, lane: &LaneName, onto: &str) -> String {
     let act = match (&args.agent, args.abort, args.continue_resolution) {
         (_, true, _) => {
-            return format!("would give up what is laid out of the conflict of lane '{lane}', all kept");
+            return format!("would abort the resolution of lane '{lane}', and keep your work");
         }
-        (_, _, true) => format!("judge what is laid out of the conflict of lane '{lane}'"),
+        (_, _, true) => format!("validate the resolution of lane '{lane}'"),
         (agent, ..) => {
             let resolver = agent.as_ref().map_or("open it for you".to_owned(), |agent| {
                 let runs = ui::pluralize(u64::from(args.retries) + 1, "run");
@@ -190,9 +193,9 @@ fn print_conflict(ui: Ui, conflict: &RecordedConflict) {
         ui.print_line(format!("  {:<44} {description}", format!("git proq resolve {lane} {flags}")));
     };
     if let Some(worktree) = &conflict.worktree {
-        ui.print_line(format!("It is laid out in {}\n", worktree.display()));
-        print_option("--continue", "take what is there, if it is proved");
-        print_option("--abort", "give it up; all that was made is kept");
+        ui.print_line(format!("It is open in {}\n", worktree.display()));
+        print_option("--continue", "validate the resolution and commit it to the lane");
+        print_option("--abort", "abort the resolution; your work is kept");
     }
     print_option("--agent claude", "send an agent at it");
     print_option("--shell", "resolve it in a shell");

@@ -112,7 +112,7 @@ fn clean_up_batch(context: &CommandContext, project: &Project, name: &str, args:
         context.ui.print_line(format!("  what landed on its branch is kept: git log {saved}"));
     }
     if !args.dry_run {
-        context.ui.hint("bring it all back: git proq undo");
+        context.ui.hint("restore it all: git proq undo");
         expire::delete_expired(project)?;
     }
     Ok(Exit::Success)

@@ -65,8 +65,7 @@ pub(crate) fn run(context: &CommandContext, args: &Edit) -> CommandResult {
     context.show(&change, |context, change| {
         let would = if args.dry_run { "would set" } else { "set" };
         if args.title.is_some() {
-            let verb = if args.dry_run { "would call" } else { "called" };
-            context.ui.print_line(format!("{verb} {}: {}", change.lane, change.title));
+            context.ui.print_line(format!("{would} the title of {} to {}", change.lane, change.title));
         }
         let list = |texts: &Vec<String>| if texts.is_empty() { "none".to_owned() } else { texts.join(", ") };
         let lists =

@@ -62,7 +62,7 @@ impl<'a> RemovalReporter<'a> {
                     print_restore_commands(ui, &self.project.settings, contents, self.reason);
                 } else if let Some(history_name) = &removal.history_name {
                     let is_in_place = removal.purpose == Some(LanePurpose::InPlace);
-                    let retained = if is_in_place { "its record stays" } else { "what was said stays" };
+                    let retained = if is_in_place { "its record stays" } else { "its answer stays" };
                     ui.status(format!("{retained} for a while: git proq show {history_name}"));
                 }
             }
@@ -84,7 +84,7 @@ impl Reporter for RemovalReporter<'_> {
             }
             Progress::UnrecordedWorktree { path, is_removed } => {
                 let verb = if is_removed { "cleaned up" } else { "would clean up" };
-                ui.status(format!("{verb} {}, which no lane has on record", path.display()));
+                ui.status(format!("{verb} {}, which no lane record names", path.display()));
             }
             _ => self.context.progress(progress),
         }
@@ -106,7 +106,7 @@ impl Reporter for RemovalReporter<'_> {
 /// Prints the command that leaves the current folder, if the removal of its lane has moved it away.
 pub(crate) fn print_way_out(context: &CommandContext, project: &Project) {
     if let Some(main) = project.repo.main_worktree().filter(|_| !context.dir.exists()) {
-        context.ui.hint(format!("this folder is gone; leave it: cd {}", shell_quote_path(main)));
+        context.ui.hint(format!("this folder was removed; leave it: cd {}", shell_quote_path(main)));
     }
 }
 
@@ -119,10 +119,10 @@ pub(crate) fn print_restore_commands(
     reason: RemovalReason,
 ) {
     if let (true, Some(tip)) = (removed.has_unlanded, removed.tip) {
-        ui.status(format!("its commits are kept: git branch NEW-NAME {}", tip.short()));
+        ui.status(format!("its commits are kept: git branch restored-{0} {0}", tip.short()));
     }
     if let Some((location, tip)) = &removed.off_branch_commit {
-        ui.status(format!("its commits on {location} are kept: git branch NEW-NAME {}", tip.short()));
+        ui.status(format!("its commits on {location} are kept: git branch restored-{0} {0}", tip.short()));
     }
     if let Some(id) = removed.uncommitted_snapshot {
         ui.status(format!("its uncommitted files are kept: git stash apply {}", id.short()));

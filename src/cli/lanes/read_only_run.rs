@@ -46,18 +46,18 @@ fn print_started(ui: Ui, outcome: &GuestSpawnOutcome, purpose: LanePurpose) {
     let GuestSpawnOutcome { lane, command } = outcome;
     let (name, base, agent) = (&lane.name, base_and_start_text(lane), command.display_name());
     ui.print_line(match purpose.is_read_only() {
-        true => format!("lane '{name}' for {}, looking at {base}", error::purpose_phrase(purpose)),
+        true => format!("lane '{name}' for {}, reading {base}", error::purpose_phrase(purpose)),
         false => format!("lane '{name}' works in the main checkout, on {base}"),
     });
     ui.print_line(format!("  {}", lane.path.display()));
     if purpose.is_read_only() {
-        ui.status(format!("{agent} looks there, and changes nothing"));
-        ui.hint(format!("wait for it: git proq wait {name}   read it then: git proq show {name}"));
+        ui.status(format!("{agent} reads the files there and changes nothing"));
+        ui.hint(format!("wait for it: git proq wait {name}"));
+        ui.hint(format!("read the result after that: git proq show {name}"));
     } else {
-        ui.status(format!("{agent} works there; what it changes is committed when it is done"));
-        ui.hint(format!(
-            "follow it: git proq logs -f {name}   take it back then, by its number in: git proq op log"
-        ));
+        ui.status(format!("{agent} works there; its changes are committed when it is done"));
+        ui.hint(format!("follow it: git proq logs -f {name}"));
+        ui.hint("find its operation, to undo it later: git proq op log");
     }
 }
 

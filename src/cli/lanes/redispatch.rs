@@ -40,7 +40,7 @@ pub(crate) struct Redispatch {
     /// What its run is to be like
     #[command(flatten)]
     pub(crate) run_args: TaskRunArgs,
-    /// Run the agent in a tmux window (see `git proq attach`)
+    /// Run the agent in a tmux window (see `git proq open`)
     #[arg(long, conflicts_with_all = ["max_turns", "stall", "budget"])]
     pub(crate) tmux: bool,
     /// Skip the lane.setup commands
@@ -76,13 +76,13 @@ fn print_plan(context: &CommandContext, plan: &RedispatchPlan) {
     let start = start.short();
     context.ui.print_line(match plan.lane.purpose() {
         None => format!(
-            "would save and remove lane '{name}', make it anew from {branch} ({start}), \
+            "would save and remove lane '{name}', create it again from {branch} ({start}), \
              and start {agent} in it"
         ),
         Some(LanePurpose::InPlace) => {
-            format!("lane '{name}' would start {agent} afresh in the main checkout, on {branch} ({start})")
+            format!("would restart {agent} of lane '{name}' in the main checkout, on {branch} ({start})")
         }
-        Some(_) => format!("lane '{name}' would ask {agent} anew, of {branch} ({start})"),
+        Some(_) => format!("would restart {agent} of lane '{name}' on {branch} ({start})"),
     });
 }
 
@@ -92,17 +92,18 @@ fn print_outcome(ui: Ui, project: &Project, outcome: &RedispatchOutcome) {
     if let Some(removed) = removed {
         let past_name = &removed.history_name;
         ui.print_line(format!(
-            "lane '{name}' starts afresh from {branch} ({start}), with {agent}; the old one is {past_name}"
+            "restarted lane '{name}' from {branch} ({start}) with {agent}; the old one is {past_name}"
         ));
         lane_removal::print_restore_commands(ui, &project.settings, removed, RemovalReason::Discard);
-        let follow = lane_output::follow_command(command, name);
-        ui.hint(format!("{follow}   bring the old one back: git proq undo"));
+        ui.hint(lane_output::follow_command(command, name));
+        ui.hint("restore the old one: git proq undo");
     } else if lane.works_in_place() {
         ui.print_line(format!(
-            "lane '{name}' starts {agent} afresh in the main checkout, on {branch} ({start})"
+            "restarted {agent} of lane '{name}' in the main checkout, on {branch} ({start})"
         ));
     } else if let Some(purpose) = lane.purpose() {
-        ui.print_line(format!("lane '{name}' asks {agent} anew, of {branch} ({start})"));
-        ui.hint(format!("wait for it: git proq wait {name}   read its {purpose} then: git proq show {name}"));
+        ui.print_line(format!("restarted {agent} of lane '{name}' on {branch} ({start})"));
+        ui.hint(format!("wait for its {purpose}: git proq wait {name}"));
+        ui.hint(format!("read it after that: git proq show {name}"));
     }
 }

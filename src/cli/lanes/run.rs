@@ -55,7 +55,7 @@ pub(crate) struct Run {
     /// How the run is to be
     #[command(flatten)]
     pub(crate) run_args: TaskRunArgs,
-    /// Run the agent in a tmux window (see `git proq attach`)
+    /// Run the agent in a tmux window (see `git proq open`)
     #[arg(long, conflicts_with_all = ["max_turns", "stall", "budget"])]
     pub(crate) tmux: bool,
     /// Wait for the agent to finish; exits with 4 on failure
@@ -68,7 +68,7 @@ pub(crate) struct Run {
 
 pub(crate) fn run(context: &CommandContext, args: &Run) -> CommandResult {
     let prompt = argument_or_file(args.prompt.as_ref(), args.file.as_ref())?;
-    let example = "git proq run LANE AGENT \"make it look like this\" --attach FILE";
+    let example = "git proq run LANE AGENT \"make it look like this\" --attachment FILE";
     let attachments = attachments_of_text(context, &args.attach, prompt.as_ref(), example)?;
     let project = context.project_for_write()?;
     let lane = project.find_any_lane(&args.lane)?;
@@ -103,7 +103,7 @@ pub(crate) fn run(context: &CommandContext, args: &Run) -> CommandResult {
         lane_output::print_runnable_commands(context, &project, command);
         // Pending messages belong to an earlier conversation: the new agent does not get them.
         run_end::print_pending_message_count(context, &project, &lane.name);
-        context.ui.hint(lane_output::follow_hint(command, &lane.name));
+        lane_output::print_follow_hints(context.ui, command, &lane.name);
     })
 }
 

@@ -74,7 +74,7 @@ pub(crate) fn run(context: &CommandContext, args: &Send) -> CommandResult {
         let example = "git proq send LANE \"also handle refunds\"";
         return Err(UsageError::missing("the message is empty", example).into());
     }
-    let example = "git proq send LANE \"it looks like this\" --attach FILE";
+    let example = "git proq send LANE \"it looks like this\" --attachment FILE";
     let attachments = attachments_of_text(context, &args.attach, text.as_ref(), example)?;
     let project = context.project_for_write()?;
     let lane = project.find_any_lane(&caller::lane_or_current(&project, name)?)?;
@@ -103,5 +103,5 @@ fn result_line(sent: &SendOutcome) -> String {
         return format!("{would_be}kept for '{}' until its agent's turn has ended", sent.lane);
     }
     let window_note = if sent.leaves_window { ", without a window" } else { "" };
-    format!("{would_be}sent to '{}'; {} goes on{window_note}", sent.lane, sent.agent)
+    format!("{would_be}sent to '{}'; {} continues{window_note}", sent.lane, sent.agent)
 }

@@ -17,7 +17,7 @@ use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::failure;
 use crate::cli::invocation::usage_error::UsageError;
 use crate::cli::runs::lane_output::{
-    created_line, follow_hint, print_created, print_plan, print_runnable_commands,
+    created_line, print_created, print_follow_hints, print_plan, print_runnable_commands,
 };
 use crate::cli::runs::{follow_run, run_end};
 
@@ -60,9 +60,9 @@ fn warn_of_uncommitted(context: &CommandContext, project: &Project, check: &Unco
              {names}"
         ),
         Ok(Some(names)) => {
-            format!("the lane starts without your uncommitted changes ({names}); --carry takes them along")
+            format!("the lane starts without your uncommitted changes ({names}); --carry copies them into it")
         }
-        Err(e) => format!("whether you have uncommitted changes cannot be told: {e}"),
+        Err(e) => format!("cannot check for uncommitted changes: {e}"),
     });
 }
 
@@ -93,10 +93,10 @@ fn report_lane(
     if is_followed {
         return follow_run::follow_and_report(context, project, &lane.into_any(), command.as_ref());
     }
-    context.ui.hint(match &command {
-        Some(command) => follow_hint(command, &lane.name),
-        None => format!("cd {}", shell_quote(&lane.path.to_string_lossy())),
-    });
+    match &command {
+        Some(command) => print_follow_hints(context.ui, command, &lane.name),
+        None => context.ui.hint(format!("cd {}", shell_quote(&lane.path.to_string_lossy()))),
+    }
     Ok(Exit::Success)
 }
 
@@ -151,9 +151,10 @@ fn report_attempts(
     context
         .show(&outcome, |context, outcome| {
             let group = outcome.lanes[0].lane.group.as_deref().unwrap_or_default();
-            let wait =
-                if args.wait { String::new() } else { format!("wait for them: git proq wait {group}   ") };
-            context.ui.hint(format!("{wait}compare them: git proq compare {group}"));
+            if !args.wait {
+                context.ui.hint(format!("wait for them: git proq wait {group}"));
+            }
+            context.ui.hint(format!("compare them: git proq compare {group}"));
         })
         .and(Ok(exit))
 }

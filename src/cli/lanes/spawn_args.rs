@@ -85,7 +85,7 @@ pub(crate) fn parse_agents(text: &str) -> Result<AttemptAgents, String> {
 /// stay uncommitted, and a copy of their earlier state is kept. `git proq undo` with the number from `git
 /// proq op log` removes its commits.
 ///
-/// With --tmux, the agent runs interactively in a tmux window; `git proq attach` enters it. The agent
+/// With --tmux, the agent runs interactively in a tmux window; `git proq open` enters it. The agent
 /// outlives your terminal, and its run ends when it exits.
 ///
 /// With --folder, the task is a folder with a PROMPT.md that lists steps. Each step is done in runs of its
@@ -185,7 +185,7 @@ pub(crate) struct Spawn {
     /// What the agent's run is to be like
     #[command(flatten)]
     pub(crate) run_args: TaskRunArgs,
-    /// Run the agent in a tmux window (see `git proq attach`)
+    /// Run the agent in a tmux window (see `git proq open`)
     #[arg(long, conflicts_with_all = ["max_turns", "stall", "budget", "empty"])]
     pub(crate) tmux: bool,
     /// Attach <FILE> to the prompt [can be repeated]

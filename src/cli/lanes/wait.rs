@@ -81,7 +81,7 @@ pub(crate) fn run(context: &CommandContext, args: &Wait) -> CommandResult {
     if let (true, Some(limit)) = (timed_out, args.timeout) {
         let are = if running_count == 1 { "is" } else { "are" };
         let (limit, agents) = (ui::short_duration(limit), ui::pluralize(running_count, "agent"));
-        context.ui.warn(format!("gave up after {limit}; {agents} {are} still at work"));
+        context.ui.warn(format!("timed out after {limit}: {agents} {are} still running"));
         return Ok(Exit::Locked);
     }
     Ok(exit)

@@ -36,7 +36,7 @@ fn print_landing(
         context.ui.print_text(&String::from_utf8_lossy(&text));
     }
     if landing.has_no_landing_outcome {
-        context.ui.warn("its landing ended without a word; it is tried again after the next landing");
+        context.ui.warn("its automatic merge ended without a result; it is retried after the next landing");
     }
     landing.exit
 }

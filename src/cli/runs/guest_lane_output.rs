@@ -20,12 +20,12 @@ pub(crate) fn base_and_start_text(lane: &AnyLane) -> String {
 pub(crate) fn print_plan(context: &CommandContext, plan: &GuestSpawnPlan<'_>) {
     let GuestSpawnPlan { lane, command, purpose, attachments } = plan;
     let (ui, target) = (context.ui, &lane.target);
-    ui.print_line(format!("would make lane '{}' for {}", lane.name, error::purpose_phrase(*purpose)));
+    ui.print_line(format!("would create lane '{}' for {}", lane.name, error::purpose_phrase(*purpose)));
     let verb_phrase = if purpose.is_read_only() { "looks at" } else { "works on" };
     ui.print_line(format!("  {verb_phrase}  {} ({})", target.rev_name, target.commit.short()));
     ui.print_line(format!("  in        {}", target.dir.display()));
     ui.print_line(format!("  runs      {}", command.display_command_line()));
-    ui.print_each("  along     ", attachments.iter().map(|file| file.display()));
+    ui.print_each("  attach    ", attachments.iter().map(|file| file.display()));
 }
 
 /// Prints the answer of a finished run and nothing else on standard output, so that it can be piped. The

@@ -20,19 +20,19 @@ pub(crate) fn print_plan(context: &CommandContext, plan: &SpawnPlan<'_>) {
     };
     if let Some(group) = first.group() {
         let attempts = ui::pluralize(plan.lanes.len(), "attempt");
-        ui.print_line(format!("would make {attempts} of group '{group}'\n{from}"));
+        ui.print_line(format!("would create {attempts} of group '{group}'\n{from}"));
         print_task_args(ui, first);
         for (lane, command) in plan.lanes.iter().zip(&plan.commands) {
             ui.print_line(format!("  {} on {}: {}", lane.name, lane.branch, command_text(command)));
         }
         return;
     }
-    ui.print_line(format!("would make lane '{}'", first.name));
+    ui.print_line(format!("would create lane '{}'", first.name));
     ui.print_line(format!("  branch    {}", first.branch));
     ui.print_line(format!("  worktree  {}\n{from}", first.path.display()));
     ui.print_each("  runs      ", plan.commands.iter().map(command_text));
     print_task_args(ui, first);
-    ui.print_each("  along     ", plan.attachments.iter().map(|file| file.display()));
+    ui.print_each("  attach    ", plan.attachments.iter().map(|file| file.display()));
     if first.has_auto_merge() {
         ui.print_line(format!("  then      lands on {}", base.branch));
     }
@@ -43,10 +43,10 @@ pub(crate) fn print_plan(context: &CommandContext, plan: &SpawnPlan<'_>) {
 
 /// Prints the checks, scope and sparse checkout of a planned lane.
 fn print_task_args(ui: Ui, plan: &LanePlan<'_>) {
-    ui.print_each("  lands if  ", plan.checks().iter().map(|line| format!("`{line}` succeeds")));
+    ui.print_each("  check     ", plan.checks().iter().map(|line| format!("`{line}`")));
     ui.print_each("  scope     ", plan.scope());
     if plan.is_sparse() {
-        ui.print_line("  has       only the folders of that, and the files above them");
+        ui.print_line("  sparse    only the folders of that, and the files above them");
     }
 }
 
@@ -60,8 +60,7 @@ pub(crate) fn print_created(
     context.ui.print_line(created_line(lane));
     context.ui.print_line(format!("  {}", lane.path.display()));
     if let Some(command) = command {
-        let auto_merge_note =
-            if lane.auto_merge { "; when it is done, the lane lands by itself" } else { "" };
+        let auto_merge_note = if lane.auto_merge { "; the lane is merged when it is done" } else { "" };
         context.ui.status(format!("{} there{auto_merge_note}", command.started_text()));
         print_runnable_commands(context, project, command);
     }
@@ -81,15 +80,16 @@ pub(crate) fn created_line(LaneRecord { name, base, kind, .. }: &LaneRecord) -> 
     format!("lane '{name}' on branch {}, from {base}", kind.branch)
 }
 
-/// Returns the hint that shows how to follow and await the run.
-pub(crate) fn follow_hint(command: &AgentCommand, lane: &LaneName) -> String {
-    format!("{}   wait for it: git proq wait {lane}", follow_command(command, lane))
+/// Prints how to follow and await the run.
+pub(crate) fn print_follow_hints(ui: Ui, command: &AgentCommand, lane: &LaneName) {
+    ui.hint(follow_command(command, lane));
+    ui.hint(format!("wait for it: git proq wait {lane}"));
 }
 
 /// Returns the command that shows a run while it lasts, behind what it does.
 pub(crate) fn follow_command(command: &AgentCommand, lane: &LaneName) -> String {
     match command.in_window {
-        true => format!("go there: git proq attach {lane}"),
+        true => format!("open its window: git proq open {lane}"),
         false => format!("follow it: git proq logs -f {lane}"),
     }
 }

@@ -113,9 +113,9 @@ pub(crate) fn run(context: &CommandContext, args: &Approve) -> CommandResult {
             (ApprovalAction::List, _) => return print_list(context, &outcome),
             (ApprovalAction::Revoke, 0) => "nothing was approved".to_owned(),
             (ApprovalAction::Revoke, _) if args.dry_run => {
-                format!("would take back the approval of {commands}")
+                format!("would revoke the approval of {commands}")
             }
-            (ApprovalAction::Revoke, _) => format!("took back the approval of {commands}"),
+            (ApprovalAction::Revoke, _) => format!("revoked the approval of {commands}"),
             (ApprovalAction::Approve, 1..) if !args.dry_run => format!("approved {commands}"),
             (ApprovalAction::Approve, _) => return,
         });

@@ -103,7 +103,7 @@ pub(crate) fn run(context: &CommandContext, args: &Demo) -> CommandResult {
     context.ui.print_line("");
     context.ui.print_line(bold(match repo_path {
         Some(_) => "That was the tour. In a repository of yours:",
-        None => "That was the tour; its repository is gone again. In one of yours:",
+        None => "That was the tour; its repository was removed. In one of yours:",
     }));
     context.ui.print_line("  git proq agents                              which agents are installed");
     context.ui.print_line("  git proq spawn claude \"implement payments\"   start one in a lane of its own");

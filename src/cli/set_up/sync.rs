@@ -76,11 +76,11 @@ fn print_sync(context: &CommandContext, output: &SyncOutput<'_>, is_up_to_date: 
         context.ui.print_line(format!("{verb}{label}: {}", list_paths(paths)));
     }
     if is_up_to_date {
-        let up_to_date_part = if kept.is_empty() { "all of it" } else { "the rest of it" };
-        context.ui.print_line(format!("lane '{lane}' has {up_to_date_part}"));
+        let rest = if kept.is_empty() { "" } else { ", apart from its own versions" };
+        context.ui.print_line(format!("lane '{lane}' is up to date{rest}"));
     }
     if !kept.is_empty() {
-        context.ui.warn(format!("left as it is, since it is the lane's own by now: {}", list_paths(kept)));
-        context.ui.hint(format!("replace them all the same: git proq sync {lane} --force"));
+        context.ui.warn(format!("kept the lane's own version of: {}", list_paths(kept)));
+        context.ui.hint(format!("replace them anyway: git proq sync {lane} --force"));
     }
 }

@@ -88,7 +88,7 @@ impl Log {
         self.revert_operation(now, self.undo_target())
     }
 
-    /// Predicts `git proq op redo`.
+    /// Predicts `git proq redo`.
     pub(super) fn redo(&self, now: &Model) -> Expectation {
         self.revert_operation(now, self.last_redoable())
     }

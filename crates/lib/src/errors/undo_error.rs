@@ -120,7 +120,7 @@ pub enum UndoError {
         dir: std::path::PathBuf,
     },
     /// The changes that the open preview will restore are not those that the operation parked.
-    #[error("the preview has saved your changes anew since then")]
+    #[error("the preview has saved your changes again since then")]
     #[hint("leave the preview instead: git proq preview --back")]
     PreviewChangesReplaced,
     /// The record of the changes that the open preview will restore is missing.

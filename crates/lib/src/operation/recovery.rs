@@ -126,7 +126,8 @@ pub(crate) fn lock_after_recovery(
         }
         let Some((dir, header)) = recovery_elsewhere(&project.store, &is_relevant) else { return Ok(lock) };
         drop(lock);
-        let holder = format!("whoever puts `{}` right (process {} has died)", header.command, header.pid);
+        let holder =
+            format!("the process that repairs `{}` (process {} was killed)", header.command, header.pid);
         locks.wait_for_scratch_release(&dir, &name.describe(), &holder)?;
     }
 }

@@ -122,7 +122,7 @@ impl Server {
             if request.everywhere {
                 let known = KnownRepositories::load()?;
                 if let Some(e) = &known.prune_error {
-                    call.listener().warn(format!("the list of repositories was not written: {e}"));
+                    call.listener().warn(format!("cannot write the list of repositories: {e}"));
                 }
                 return Ok(json_text(known.list_lanes(list).0).into_string());
             }
@@ -164,7 +164,7 @@ impl Server {
     }
 
     #[tool(
-        description = "Make a lane and start an agent in it. Returns at once; look at it with list and show.",
+        description = "Create a lane and start an agent in it. Returns at once; follow it with list and show.",
         annotations(
             title = "Start an agent in a new lane",
             read_only_hint = false,
@@ -195,7 +195,7 @@ impl Server {
     }
 
     #[tool(
-        description = "Tell the agent of a lane something; it goes on in the same session.",
+        description = "Send a message to the agent of a lane; it continues in the same session.",
         annotations(
             title = "Tell an agent something",
             read_only_hint = false,

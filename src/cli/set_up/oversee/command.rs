@@ -65,20 +65,20 @@ pub(crate) fn run(context: &CommandContext, args: &Oversee) -> CommandResult {
     };
     context.ui.warn(format!("{} ended {end_text}", ended.agent));
     if ended.resumed {
-        context.ui.hint("if its session is gone, begin a new one: git proq supervise --new");
+        context.ui.hint("start a new session: git proq supervise --new");
     }
     Ok(Exit::Agent)
 }
 
 fn print_plan(context: &CommandContext, plan: &SupervisePlan) {
     let session_text = match (plan.resumed, &plan.session) {
-        (true, None) => "and go on with its last session here".to_owned(),
-        (true, Some(session)) => format!("and go on with session {session}"),
+        (true, None) => "resuming its last session here".to_owned(),
+        (true, Some(session)) => format!("resuming session {session}"),
         (false, Some(session)) => format!("in a new session {session}"),
         (false, None) => "in a new session".to_owned(),
     };
     let program = plan.program.display();
-    context.ui.print_line(format!("would start {program}, {session_text}; it would be told:"));
+    context.ui.print_line(format!("would start {program}, {session_text}, with this prompt:"));
     context.ui.print_line("");
     context.ui.print_line(plan.prompt.trim_end());
 }

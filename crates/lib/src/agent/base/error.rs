@@ -272,7 +272,7 @@ pub enum Error {
     },
     /// The lane's agent runs in a window, where the user can type messages directly.
     #[error("cannot send to lane '{lane}': its agent runs in a tmux window")]
-    #[hint("type your message there: git proq attach {lane}")]
+    #[hint("type your message there: git proq open {lane}")]
     AgentInWindow {
         /// Name of the lane.
         lane: LaneName,

@@ -254,7 +254,7 @@ impl AgentCommand {
         format!(
             "{} is {}",
             self.display_name(),
-            if self.in_window { "in a window of tmux" } else { "at work" }
+            if self.in_window { "in a window of tmux" } else { "running" }
         )
     }
 

@@ -107,12 +107,9 @@ impl AgentCommand {
         let question = startup_question(repo, profile, self.permission, repo.command_dir());
         question.filter(|_| self.in_window && !self.is_user_command()).map(
             |StartupQuestion { clause: text, is_sure }| match is_sure {
-                true => format!(
-                    "{} will ask in its window {text}, and waits until you have answered: git proq attach",
-                    self.agent
-                ),
+                true => format!("{} will ask in its window {text}, and waits for your answer", self.agent),
                 false => {
-                    format!("{} may ask in its window {text}, and then waits for your answer", self.agent)
+                    format!("{} may ask in its window {text}, and wait for your answer", self.agent)
                 }
             },
         )

@@ -208,6 +208,6 @@ fn record_window(watch: &RunWatcher<'_>, window: &TmuxWindow) -> Result<(), Erro
     run.window = Some(window.clone());
     run.save(&path)?;
     let log: &Path = &layout.run_log(lane, watch.run_number);
-    let text = format!("This run is in a window of tmux: git proq attach {lane}\n");
+    let text = format!("This run is in a window of tmux: git proq open {lane}\n");
     Ok(std::fs::write(log, text).map_err(lane::Error::io("write", log))?)
 }

@@ -384,7 +384,7 @@ pub(crate) fn with_recreated_folder(
     {
         drop(op.perform(RecreateTrash { trash_entry: entry.to_owned(), tip })?);
         project.listener.step_done(format!(
-            "the folder of '{lane}' is used by '{}' and is created anew",
+            "the folder of '{lane}' is used by '{}' and is created again",
             given.reusing_lane
         ));
         if !given.carried_files.is_empty() {

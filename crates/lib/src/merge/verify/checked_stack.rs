@@ -353,7 +353,7 @@ impl Verifier {
         let StackVerification { mut stack, failed_lanes: failed, .. } = checker;
         stack.decided.extend(refused);
         let runs = match self.runs.run_count - initial_counts.0 {
-            0 => "known to be good".to_owned(),
+            0 => "passed before".to_owned(),
             1 => "1 run".to_owned(),
             n => format!("{n} runs"),
         };
