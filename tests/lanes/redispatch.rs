@@ -57,7 +57,7 @@ fn refuses_lanes_that_cannot_be_redispatched() {
     assert!(error.contains("its agent cannot be started again"), "{error}");
     let _ = sandbox.proq(&["redispatch", "old", "--agent", "not-there"]).fails(1);
     let stdout = sandbox.proq(&["redispatch", "old", "--dry-run"]).ok();
-    assert!(stdout.starts_with("would save and remove lane 'old', make it anew from main ("), "{stdout}");
+    assert!(stdout.starts_with("would save and remove lane 'old', create it again from main ("), "{stdout}");
     assert!(sandbox.lane_path("old").join("left.txt").exists());
     sandbox.pipe("up");
     sandbox.program("slow", "echo up > \"$ROOT/up\"; exec sleep 600");
