@@ -235,7 +235,7 @@ fn restore_onto_other_commit_merges() {
     let planned = sandbox.proq(&["snap", "restore", "--dry-run", &id]);
     assert_unchanged(&clean, &full_state(&sandbox));
     insta::assert_snapshot!(planned.to_text(), @r"
-    snapshot [ID] would be restored in [ROOT]/repo, merged into what is there now
+    snapshot [ID] would be restored in [ROOT]/repo, merged into the current files
     --- code 0
     ");
     let _ = sandbox.proq(&["snap", "restore", &id]).ok();

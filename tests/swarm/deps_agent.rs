@@ -51,7 +51,7 @@ fn proposed_dependency_is_used_once_approved() {
        └─ c A client (* says claude, not used)
     d Docs (done)
     --- stderr
-    claude looks for what is missing: lane 'which-dependencies'
+    claude is searching for missing dependencies: lane 'which-dependencies'
     warning: not taken: 'b' already says that it needs 'a'
     warning: not taken: there is no task 'nowhere\u{1b}[2J'
     warning: not taken: 'c' cannot wait for itself
@@ -227,7 +227,7 @@ fn retries_invalid_answers_and_reports_failure() {
     let sandbox = planner_with_tasks("None that I know of.");
     insta::assert_snapshot!(sandbox.proq(&["deps", "plan.toml", "--agent", "claude", "--yes"]).to_text(), @r"
     --- stderr
-    claude looks for what is missing: lane 'which-dependencies'
+    claude is searching for missing dependencies: lane 'which-dependencies'
     what claude answered is not a list of dependencies, it is asked again: it has no JSON
     what claude answered is not a list of dependencies, it is asked again: it has no JSON
     error: claude did not produce a list of dependencies: it has no JSON

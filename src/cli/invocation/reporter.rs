@@ -41,7 +41,7 @@ impl Reporter for CommandContext {
                 format!("{agent} changes draft '{name}'")
             }
             Progress::SearchingNeeds { agent, lane } => {
-                format!("{agent} looks for what is missing: lane '{lane}'")
+                format!("{agent} is searching for missing dependencies: lane '{lane}'")
             }
             Progress::NeedsKnown { agent, at } => {
                 let agent = terminal_text::escape_line(agent);

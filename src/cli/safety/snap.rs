@@ -135,11 +135,11 @@ fn print_restored(ui: Ui, restored: &snapshot::RestoreOutcome) {
     let how = match &report.outcome {
         RestoreOutcome::Exact if !report.lost_ignored.is_empty() => ", but for ignored files",
         RestoreOutcome::Exact => ", exactly as it was",
-        RestoreOutcome::Merged => ", merged into what is there now",
+        RestoreOutcome::Merged => ", merged into the current files",
         RestoreOutcome::Conflict(paths) => {
             let conflict_verb = if *dry_run { "would conflict" } else { "conflicts" };
             let files = ui::pluralize(paths.len(), "file");
-            ui.print_line(format!("snapshot {id} {conflict_verb} with what is in {dir} now, in {files}"));
+            ui.print_line(format!("snapshot {id} {conflict_verb} with the current files in {dir}: {files}"));
             ui.print_each("  ", paths.iter().take(10));
             ui.status("nothing was changed; the snapshot is kept");
             let (method, commit) = (&report.stash_method, restored.commit);

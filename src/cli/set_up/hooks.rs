@@ -131,7 +131,7 @@ fn uninstall(project: &Project, dry_run: bool) -> Result<(HooksOutput, String), 
         (HookState::Chained, _) if dry_run => {
             (HookState::Foreign, format!("would put back the {path} that was there before"))
         }
-        (HookState::Chained, _) => (HookState::Foreign, format!("{path} is what was there before")),
+        (HookState::Chained, _) => (HookState::Foreign, format!("{path} is the earlier hook")),
         (HookState::Installed, _) => (HookState::Missing, take_away(&hook.path)),
         (found, Some(leftover)) => {
             (found, format!("{}, which an install that was cut off had left", take_away(leftover)))

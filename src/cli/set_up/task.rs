@@ -84,7 +84,7 @@ fn print_task(context: &CommandContext, task: &TaskOutput) {
             print_field("branch", &format!("{branch}, lands on {}", task.base));
         }
         Some(branch) => print_field("branch", &format!("{branch}, in the main checkout")),
-        None => print_field("mode", &format!("{}: look only; your last message is what is kept", task.mode)),
+        None => print_field("mode", &format!("{}: read only; only your last message is kept", task.mode)),
     }
     task.scope.iter().for_each(|glob| print_field("scope", glob));
     task.checks.iter().for_each(|check| print_field("lands if", &format!("`{check}` succeeds")));

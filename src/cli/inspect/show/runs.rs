@@ -72,7 +72,7 @@ fn describe_run(run: &RunRecord, is_running: bool, activity: Option<Activity>) -
     };
     let strays_suffix = match run.stopped_strays {
         0 => String::new(),
-        n => format!(", {} that it had left were ended", ui::pluralize(n, "process")),
+        n => format!(", {} that it had left behind were stopped", ui::pluralize(n, "process")),
     };
     format!("{}{purpose_suffix}: {outcome_text}{duration_suffix}{strays_suffix}", run.agent)
 }

@@ -223,8 +223,8 @@ impl Server {
     }
 
     #[tool(
-        description = "Show a lane in the person's main checkout, or go back. The person's own changes are set aside and \
-                       come back. Only when the person asks for it.",
+        description = "Show a lane in the person's main checkout, or go back. The person's own changes are saved and \
+                       restored afterwards. Only when the person asks for it.",
         annotations(
             title = "Show a lane in the main checkout",
             read_only_hint = false,
