@@ -50,7 +50,7 @@ fn lists_agents_with_versions() {
     opencode  not installed  opencode
     qwen  not installed  Qwen Code
     --- stderr
-    hint: any other program works too: git proq spawn -n NAME -- CMD ARGS…
+    hint: run any other program: git proq spawn -n docs -- make docs
     --- code 0
     ");
     let claude = row(&sandbox, "claude");

@@ -59,7 +59,7 @@ fn unsent_message_leaves_no_attachments() {
     insta::assert_snapshot!(sandbox.proq(&["send", "x", "--attach", "notes/plan.md"]).to_text(), @r#"
     --- stderr
     error: attachments need a text that they belong to
-    hint: for example: git proq send LANE "it looks like this" --attachment FILE
+    hint: for example: git proq send payments "it looks like this" --attachment sketch.png
     --- code 2
     "#);
     insta::assert_snapshot!(sandbox.proq(&["send", "x", "more", "--attach", "none.md"]).to_text(), @r"

@@ -18,7 +18,7 @@ fn warns_about_changes_the_lane_starts_without() {
       [ROOT]/repo/.proq-worktrees/x
     --- stderr
     warning: the lane starts without your uncommitted changes (a.txt); --carry copies them into it
-    hint: cd [ROOT]/repo/.proq-worktrees/x
+    hint: enter it: cd [ROOT]/repo/.proq-worktrees/x
     --- code 0
     ");
     sandbox.write("b.txt", "mine\n");
@@ -90,7 +90,7 @@ fn carry_commits_changes_and_keeps_originals() {
     lane 'x' on branch proq/x, from main
       [ROOT]/repo/.proq-worktrees/x
     --- stderr
-    hint: cd [ROOT]/repo/.proq-worktrees/x
+    hint: enter it: cd [ROOT]/repo/.proq-worktrees/x
     --- code 0
     ");
     assert_eq!(sandbox.git(&["status", "--short"]), before);

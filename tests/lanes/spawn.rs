@@ -52,7 +52,7 @@ fn spawn_prints_lane_and_next_commands() {
     lane 'try' on branch proq/try, from main
       [ROOT]/repo/.proq-worktrees/try
     --- stderr
-    hint: cd [ROOT]/repo/.proq-worktrees/try
+    hint: enter it: cd [ROOT]/repo/.proq-worktrees/try
     --- code 0
     ");
     let out = sandbox.proq(&["spawn", "-q", "--empty", "-n", "quiet"]);
@@ -301,7 +301,7 @@ fn post_checkout_hook_runs_in_lane_and_may_fail() {
       [ROOT]/repo/.proq-worktrees/x
     --- stderr
     warning: the repository's post-checkout hook failed: `git hook run --ignore-missing post-checkout -- 0000000000000000000000000000000000000000 7f85e07d4d69da1e41b721a39f72c20b0d2a2e1b 1` failed: exit status 1
-    hint: cd [ROOT]/repo/.proq-worktrees/x
+    hint: enter it: cd [ROOT]/repo/.proq-worktrees/x
     --- code 0
     ");
     let ran = std::fs::read_to_string(sandbox.root().join("ran")).unwrap();

@@ -113,7 +113,7 @@ fn print_comparison(context: &CommandContext, args: &Compare, comparison: &Compa
         }
     }
     if !args.checks && attempts.iter().any(|attempt| attempt.checks == CheckStatus::Unknown) {
-        ui.hint(format!("run the checks now: git proq compare --check {}", args.lanes.join(" ")));
+        ui.hint(format!("run the checks now: git proq compare --checks {}", args.lanes.join(" ")));
     }
     let is_landable = |attempt: &&AttemptSummary| {
         attempt.group.is_some()

@@ -68,7 +68,7 @@ pub(crate) struct Run {
 
 pub(crate) fn run(context: &CommandContext, args: &Run) -> CommandResult {
     let prompt = argument_or_file(args.prompt.as_ref(), args.file.as_ref())?;
-    let example = "git proq run LANE AGENT \"make it look like this\" --attachment FILE";
+    let example = "git proq run payments claude \"make it look like this\" --attachment sketch.png";
     let attachments = attachments_of_text(context, &args.attach, prompt.as_ref(), example)?;
     let project = context.project_for_write()?;
     let lane = project.find_any_lane(&args.lane)?;

@@ -71,10 +71,10 @@ pub(crate) fn run(context: &CommandContext, args: &Send) -> CommandResult {
     let (name, text) = args.lane_and_text();
     let text = argument_or_file(text, args.file.as_ref())?;
     if text.as_ref().is_some_and(|text| text.trim().is_empty()) {
-        let example = "git proq send LANE \"also handle refunds\"";
+        let example = "git proq send payments \"also handle refunds\"";
         return Err(UsageError::missing("the message is empty", example).into());
     }
-    let example = "git proq send LANE \"it looks like this\" --attachment FILE";
+    let example = "git proq send payments \"it looks like this\" --attachment sketch.png";
     let attachments = attachments_of_text(context, &args.attach, text.as_ref(), example)?;
     let project = context.project_for_write()?;
     let lane = project.find_any_lane(&caller::lane_or_current(&project, name)?)?;

@@ -95,7 +95,7 @@ fn report_lane(
     }
     match &command {
         Some(command) => print_follow_hints(context.ui, command, &lane.name),
-        None => context.ui.hint(format!("cd {}", shell_quote(&lane.path.to_string_lossy()))),
+        None => context.ui.hint(format!("enter it: cd {}", shell_quote(&lane.path.to_string_lossy()))),
     }
     Ok(Exit::Success)
 }

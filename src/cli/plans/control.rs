@@ -160,7 +160,7 @@ pub(crate) fn resume(context: &CommandContext, args: &Resume) -> CommandResult {
     };
     context.show(&outcome, |context, _| {
         context.ui.print_line(format!("batch {id} {text}"));
-        let default_hint = || format!("retry a task: git proq batch resume {id} --retry ID");
+        let default_hint = || format!("show its tasks: git proq batch status {id}");
         if let Some(progress) = progress {
             context.ui.hint(retry_hint(&progress).unwrap_or_else(default_hint));
         }

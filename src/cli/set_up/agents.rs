@@ -56,7 +56,7 @@ pub(crate) fn run(context: &CommandContext, args: &Agents) -> CommandResult {
         let mut agents: Vec<&AgentRow> = list.agents.iter().collect();
         agents.sort_by_key(|row| row.path.is_none());
         context.ui.print_line(table::render(&COLUMNS, agents.into_iter().map(row).collect()));
-        context.ui.hint("any other program works too: git proq spawn -n NAME -- CMD ARGS…");
+        context.ui.hint("run any other program: git proq spawn -n docs -- make docs");
     })
 }
 

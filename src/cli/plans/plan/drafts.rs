@@ -130,7 +130,7 @@ fn single_draft(context: &CommandContext, args: &PlanArgs) -> Result<NamedPlan, 
         0 | 1 => Ok(plan),
         _ => Err(UsageError::MissingArgument {
             problem: "one draft at a time",
-            example: "git proq plan --approve DRAFT",
+            example: "git proq plan --approve plan-payments",
         }),
     }
 }

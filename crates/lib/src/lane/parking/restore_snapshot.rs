@@ -57,11 +57,11 @@ impl Step for RestoreSnapshot {
     }
 
     fn effect(&self, _summarized: &SummarizedSteps<'_>) -> Option<Effect> {
-        Some(Effect::Clause("changes back".to_owned()))
+        Some(Effect::Clause("changes restored".to_owned()))
     }
 
     fn log_line(&self) -> Option<String> {
-        Some(format!("{}: changes of {} brought back", self.dir.display(), self.snapshot_id))
+        Some(format!("{}: changes of {} restored", self.dir.display(), self.snapshot_id))
     }
 
     fn require_startable(&self, op: &Operation<'_>) -> Result<(), Error> {
