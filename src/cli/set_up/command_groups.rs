@@ -72,9 +72,9 @@ pub(crate) fn all_commands(grammar: &clap::Command, heading: impl Fn(&str) -> St
         let short = arg.get_short().map_or("    ".to_owned(), |short| format!("-{short}, "));
         let long = arg.get_long().map(|long| format!("--{long}"));
         let name = format!("{short}{}", long.unwrap_or_default());
-        let value_names =
-            arg.get_value_names().filter(|_| arg.get_action().takes_values()).unwrap_or_default();
-        let value: String = value_names.iter().map(|name| format!(" <{name}>")).collect();
+        let value_names = arg.get_value_names().filter(|_| arg.get_action().takes_values());
+        let value = value_names.and_then(|names| names.first());
+        let value = value.map(|name| format!(" <{name}>")).unwrap_or_default();
         let name = format!("{}{value}", name.trim_end().trim_end_matches(','));
         format!("  {name:<18} {}", arg.get_help().map(ToString::to_string).unwrap_or_default())
     }));
