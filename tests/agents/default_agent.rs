@@ -57,11 +57,9 @@ fn default_agent_is_chosen_by_setting() {
 fn single_word_is_an_agent_where_it_names_one() {
     let sandbox = Sandbox::new();
     sandbox.agent("claude", "true");
-    let out: String =
-        [&["spawn", "claude"][..], &["spawn", "cat"], &["spawn", "claud"], &["spawn", "clade", "do it"]]
-            .iter()
-            .map(|args| format!("{}\n", proq(&sandbox, args).to_text()))
-            .collect();
+    let lines =
+        [&["spawn", "claude"][..], &["spawn", "cat"], &["spawn", "claud"], &["spawn", "clade", "do it"]];
+    let out = lines.map(|args| proq(&sandbox, args).to_text()).join("\n") + "\n";
     insta::assert_snapshot!(out, @r#"
     --- stderr
     error: no prompt given for the agent

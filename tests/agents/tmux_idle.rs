@@ -148,7 +148,7 @@ fn merge_confirms_on_terminal_and_spares_working_agent() {
         let _ = screen.tmux(&["new-window", "-d", "-n", "me", "-c", repo, "-t", "=proq-repo:", command]).ok();
         let shown = || screen.tmux(&["capture-pane", "-p", "-J", "-t", "=proq-repo:me"]).stdout;
         let output = || std::fs::read_to_string(screen.0.root().join("said")).unwrap_or_default();
-        wait_within(Duration::from_secs(30), output, || shown().contains("land it? [y/N]").then_some(()));
+        wait_within(Duration::from_secs(30), output, || shown().contains("merge it? [y/N]").then_some(()));
         if resumes {
             screen.type_line(&hook_event("prompt"));
         }

@@ -71,17 +71,17 @@ $ git proq spawn -q demo-agent "Add search"
   lane 'add-search' on branch proq/add-search, from main
     [ROOT]/tmp/proq-demo-[PID]/shop/.proq-worktrees/add-search
 $ git proq spawn -q demo-agent "Rename the shop"
-  lane 'rename-the-shop' on branch proq/rename-the-shop, from main
-    [ROOT]/tmp/proq-demo-[PID]/shop/.proq-worktrees/rename-the-shop
-$ git proq wait add-payments add-search rename-the-shop
+  lane 'rename-shop' on branch proq/rename-shop, from main
+    [ROOT]/tmp/proq-demo-[PID]/shop/.proq-worktrees/rename-shop
+$ git proq wait add-payments add-search rename-shop
   add-payments: done
   add-search: done
-  rename-the-shop: done
+  rename-shop: done
 $ git proq list
-  LANE             STATE  AGENT       COMMITS  CHANGES  CONFLICTS  AGE  TITLE
-  add-payments     done   demo-agent  +1       -        -          0s   Add payments
-  add-search       done   demo-agent  +1       -        1 lane     0s   Add search
-  rename-the-shop  done   demo-agent  +1       -        1 lane     0s   Rename the shop
+  LANE          STATE  LINES  COMMITS  CHANGES  CONFLICTS  AGENT       UPDATED  TITLE
+  add-payments  done   +1     ↑1       -        -          demo-agent  0s ago
+  add-search    done   +1 -1  ↑1       -        1 lane     demo-agent  0s ago
+  rename-shop   done   +1 -1  ↑1       -        1 lane     demo-agent  0s ago   Rename the shop
 
 Look at one in your own checkout, in the middle of your own work.
 $ git status --short
@@ -106,12 +106,12 @@ Land what fits together. What conflicts is put aside and stays as it is.
 $ git proq merge --all
   landed add-payments on main (b9137a5f)
   landed add-search on main (606c3e39)
-  conflict rename-the-shop with main in 1 file; main was not touched
+  rename-shop conflicts with main in 1 file
       shop.toml
-  hint: resolve it: git proq resolve rename-the-shop   see how it stands: git proq show rename-the-shop
+  hint: resolve the conflict: git proq resolve rename-shop
 $ git proq list
-  LANE             STATE     AGENT       COMMITS  CHANGES  CONFLICTS  AGE  TITLE
-  rename-the-shop  conflict  demo-agent  +1 -4    -        base       0s   Rename the shop
+  LANE         STATE     LINES  COMMITS  CHANGES  CONFLICTS  AGENT       UPDATED  TITLE
+  rename-shop  conflict  +1 -1  ↑1 ↓4    -        base       demo-agent  0s ago   Rename the shop
 $ git log --oneline --graph
   *   606c3e3 Merge lane add-search: Add search
   |\

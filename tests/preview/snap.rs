@@ -276,7 +276,7 @@ fn untracked_file_tracked_now_restores_on_branch() {
     let out = sandbox.proq(&["snap", "restore", &id]);
     let command = out.stderr.lines().find_map(|l| l.split_once("on a new branch: ")).unwrap().1.to_owned();
     let _ = out.fails(3);
-    sandbox.sh(&format!("{} > /dev/null", command));
+    sandbox.sh(&format!("{command} > /dev/null"));
     assert_eq!((sandbox.read("loose"), sandbox.read("keep.txt")), ("mine\n".into(), "k2\n".into()));
     assert_eq!(sandbox.git(&["rev-parse", "--abbrev-ref", "HEAD"]), "restored");
 }

@@ -99,7 +99,7 @@ pub fn describe_with_causes(e: &dyn std::error::Error) -> String {
 pub fn list_lines(reasons: &[String]) -> String {
     match reasons {
         [reason] => format!(" {reason}"),
-        _ => reasons.iter().map(|reason| format!("\n  {reason}")).collect(),
+        _ => reasons.iter().flat_map(|reason| ["\n  ", reason.as_str()]).collect(),
     }
 }
 

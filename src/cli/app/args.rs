@@ -61,7 +61,7 @@ pub(crate) struct CommonArgs {
     /// Skip git-proq hooks and notifications
     #[arg(long, global = true, hide_short_help = true)]
     pub(crate) no_hooks: bool,
-    /// Run as if started in <DIR>
+    /// Run as if started in DIR
     #[arg(short = 'C', value_name = "DIR", global = true, hide_short_help = true, value_hint = clap::ValueHint::DirPath)]
     pub(crate) dir: Option<PathBuf>,
 }

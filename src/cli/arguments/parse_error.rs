@@ -266,8 +266,8 @@ fn visible_subcommands(command: &clap::Command) -> impl Iterator<Item = &str> {
     command.get_subcommands().filter(|sub| !sub.is_hide_set()).map(clap::Command::get_name)
 }
 
-/// Returns the name of an argument as the help has it, from clap's form: `--count` from `--count <N>`, `LANE`
-/// from `<LANE>...`, and the alternatives of a group.
+/// Returns the name of an argument as the help has it, from clap's form: `--count` from `--count N`, `LANE`
+/// from `LANE...`, and the alternatives of a group.
 fn argument_name(argument: &str) -> String {
     if argument.starts_with('-') {
         return argument.split([' ', '=', '[']).next().unwrap_or_default().to_owned();

@@ -25,16 +25,16 @@ pub(crate) struct RunArgs {
     /// Model to use [default: agent.model]
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
-    /// Stop the run after <N> turns, if the agent supports it
+    /// Stop the run after N turns, if the agent supports it
     #[arg(long, hide_short_help = true, value_name = "N")]
     pub(crate) max_turns: Option<u32>,
-    /// Stop the run after <TIME>, such as 90s, 30m or 2h (0 = no limit)
+    /// Stop the run after TIME, such as 90s, 30m or 2h (0 = no limit)
     #[arg(long, value_name = "TIME", alias = "max-minutes", value_parser = parse_duration)]
     pub(crate) max_time: Option<Duration>,
-    /// Stop the run after <TIME> without output or commits
+    /// Stop the run after TIME without output or commits
     #[arg(long, hide_short_help = true, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) stall: Option<Duration>,
-    /// Stop the run once it has cost more than <USD>
+    /// Stop the run once it has cost more than USD
     #[arg(long, value_name = "USD", value_parser = parse_dollars)]
     pub(crate) budget: Option<NanoDollars>,
 }

@@ -43,7 +43,7 @@ pub(crate) struct Compare {
     /// Shell command to run as another check [can be repeated]
     #[arg(long, value_name = "CMD", requires = "checks", value_hint = clap::ValueHint::CommandString)]
     pub(crate) verify: Vec<String>,
-    /// Run up to <N> checks in parallel
+    /// Run up to N checks in parallel
     #[arg(long, short, value_name = "N", requires = "checks", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) jobs: Option<u16>,
     /// Print the diffs one after another instead

@@ -30,13 +30,13 @@ pub(crate) struct Diff {
     /// Show only which files changed, and how much
     #[arg(long)]
     pub(crate) stat: bool,
-    /// Show only the changes of run <N>
+    /// Show only the changes of run N
     #[arg(long, value_name = "N", value_parser = run_number())]
     pub(crate) run: Option<RunNumber>,
     /// With --json, include hunks, lines, and changed words
     #[arg(long, conflicts_with = "stat")]
     pub(crate) patch: bool,
-    /// Only the changed lines of <PATH> (requires --patch)
+    /// Only the changed lines of PATH (requires --patch)
     #[arg(long, value_name = "PATH", requires = "patch")]
     pub(crate) path: Option<String>,
     /// Lines of context around each change (requires --patch)

@@ -29,10 +29,10 @@ pub(crate) struct Events {
     /// With --json, prints one object per line.
     #[arg(long, short)]
     pub(crate) follow: bool,
-    /// Only the last <N> events
+    /// Only the last N events
     #[arg(long, value_name = "N")]
     pub(crate) last: Option<usize>,
-    /// Start after event number <N>
+    /// Start after event number N
     #[arg(long, value_name = "N", conflicts_with = "last")]
     pub(crate) since: Option<u64>,
 }

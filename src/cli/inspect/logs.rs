@@ -56,15 +56,15 @@ pub(crate) struct Logs {
     /// Also of a lane that was not created because one of them failed.
     #[arg(long, conflicts_with_all = ["follow", "raw", "errors", "checks", "merge", "run"])]
     pub(crate) setup: bool,
-    /// Show run <N> instead of the last one
+    /// Show run N instead of the last one
     #[arg(long, value_name = "N", value_parser = run_number())]
     pub(crate) run: Option<RunNumber>,
-    /// With --json, start at byte <OFFSET>
+    /// With --json, start at byte OFFSET
     ///
     /// 0, or `next` of the previous output.
     #[arg(long, value_name = "OFFSET", conflicts_with_all = ["follow", "errors", "checks", "merge", "setup"])]
     pub(crate) after: Option<u64>,
-    /// With --json, print at most <N> lines
+    /// With --json, print at most N lines
     ///
     /// `next` is where the output continues.
     #[arg(long, value_name = "N", conflicts_with_all = ["follow", "errors", "checks", "merge", "setup"])]

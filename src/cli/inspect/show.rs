@@ -280,12 +280,19 @@ fn print_obstacles(context: &CommandContext, lane: &AnyLane, details: &LaneDetai
     }
 }
 
+/// Maximum length of a task whose lines are wrapped at words, in bytes; a longer one is left to the terminal.
+const MAX_WRAPPED_TASK_LEN: usize = 64 << 10;
+
 /// Prints the text of the task, and the last answer or plan of a lane that has nothing to land.
 fn print_task_and_answer(context: &CommandContext, lane: &AnyLane, details: &LaneDetails) {
     let task = details.task_text.trim();
     if !task.is_empty() && task != lane.title {
         context.ui.print_line("");
-        task.lines().for_each(|line| context.ui.print_wrapped(line));
+        if task.len() <= MAX_WRAPPED_TASK_LEN {
+            task.lines().for_each(|line| context.ui.print_wrapped(line));
+        } else {
+            context.ui.print_line(task);
+        }
     }
     if let (Some((text, _)), Some(purpose)) = (&details.last_answer, lane.purpose()) {
         context.ui.print_line(format!("\n{}\n", console::style(purpose).dim()));

@@ -39,7 +39,7 @@ pub(crate) struct LandingArgs {
     /// Skip git's pre-merge-commit and commit-msg hooks
     #[arg(long, hide_short_help = true)]
     pub(crate) no_verify: bool,
-    /// Let <AGENT> resolve conflicts [default: merge.conflict_agent]
+    /// Let AGENT resolve conflicts [default: merge.conflict_agent]
     #[arg(long, value_name = "AGENT", add = ArgValueCompleter::new(installed_agent_names))]
     pub(crate) conflict_agent: Option<String>,
     /// Do not use a conflict agent (overrides merge.conflict_agent)
@@ -66,10 +66,10 @@ pub(crate) struct LandingArgs {
     /// Merge although a check fails on the base too, without that check [default: verify.base_failures]
     #[arg(long, hide_short_help = true, conflicts_with = "no_checks")]
     pub(crate) ignore_base_failures: bool,
-    /// Run up to <N> checks in parallel
+    /// Run up to N checks in parallel
     #[arg(long, hide_short_help = true, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) jobs: Option<u16>,
-    /// Give up after waiting <SECONDS> in the merge queue
+    /// Give up after waiting SECONDS in the merge queue
     #[arg(long, hide_short_help = true, value_name = "SECONDS", value_parser = parse_seconds)]
     pub(crate) lock_timeout: Option<Duration>,
 }

@@ -70,7 +70,7 @@ pub(crate) struct Merge {
     /// Merge all of them or none
     #[arg(long, conflicts_with = "conflict_agent")]
     pub(crate) atomic: bool,
-    /// Merge into <BRANCH> instead of each lane's base
+    /// Merge into BRANCH instead of each lane's base
     #[arg(long, value_name = "BRANCH", add = ArgValueCompleter::new(user_branch_names))]
     pub(crate) onto: Option<String>,
     /// Merge named lanes even if they failed or were stopped

@@ -43,7 +43,7 @@ pub(crate) struct Pick {
     /// Attempt to merge
     #[arg(value_name = "LANE", add = ArgValueCompleter::new(owned_lane_names))]
     pub(crate) lane: String,
-    /// Merge into <BRANCH> instead of the lane's base
+    /// Merge into BRANCH instead of the lane's base
     #[arg(long, value_name = "BRANCH", add = ArgValueCompleter::new(user_branch_names))]
     pub(crate) onto: Option<String>,
     /// Pick even if it failed or was stopped; stop the other agents

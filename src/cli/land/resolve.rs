@@ -41,7 +41,7 @@ pub(crate) struct Resolve {
     /// Lane name [default: lane of the current folder]
     #[arg(value_name = "LANE", add = ArgValueCompleter::new(owned_lane_names))]
     pub(crate) lane: Option<String>,
-    /// Let <AGENT> resolve the conflict
+    /// Let AGENT resolve the conflict
     #[arg(long, value_name = "AGENT", add = ArgValueCompleter::new(installed_agent_names))]
     pub(crate) agent: Option<String>,
     /// Open a shell in the conflicted worktree, then --continue
@@ -49,7 +49,7 @@ pub(crate) struct Resolve {
     pub(crate) shell: bool,
     /// Run `git mergetool`, then --continue
     ///
-    /// With <TOOL>, or with the tool that git is configured to use.
+    /// With TOOL, or with the tool that git is configured to use.
     #[arg(long, value_name = "TOOL", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     pub(crate) tool: Option<String>,
     /// Validate the resolution and commit it to the lane
@@ -71,7 +71,7 @@ pub(crate) struct Resolve {
     /// What the agent's run is to be like
     #[command(flatten)]
     pub(crate) run_args: RunArgs,
-    /// Accept <PATH> whatever was changed in it [can be repeated]
+    /// Accept PATH whatever was changed in it [can be repeated]
     #[arg(long, value_name = "PATH", conflicts_with = "abort", requires = "way")]
     pub(crate) allow: Vec<PathBuf>,
     /// Accept changes to files that are not in conflict

@@ -31,7 +31,7 @@ pub(crate) struct Edit {
     /// New title (one line, at most 120 characters)
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) title: Option<String>,
-    /// Files the task should touch (globs relative to the repository root) [can be repeated]
+    /// Files the task should touch [can be repeated]
     #[arg(long, value_name = "GLOB")]
     pub(crate) scope: Option<Vec<String>>,
     /// Shell command that must pass before the lane can land [can be repeated]

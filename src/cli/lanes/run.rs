@@ -44,10 +44,10 @@ pub(crate) struct Run {
     /// Command that starts AGENT, if it has none of its own (such as acp)
     #[arg(last = true, value_name = "CMD")]
     pub(crate) command: Vec<OsString>,
-    /// Read the prompt from <FILE> ('-' for standard input)
+    /// Read the prompt from FILE ('-' for standard input)
     #[arg(long, short = 'F', short_alias = 'f', value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub(crate) file: Option<PathBuf>,
-    /// Attach <FILE> to the prompt [can be repeated]
+    /// Attach FILE to the prompt [can be repeated]
     ///
     /// A copy is kept with the lane's record.
     #[arg(long = "attachment", alias = "attach", value_name = "FILE", value_hint = clap::ValueHint::FilePath)]

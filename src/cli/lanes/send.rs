@@ -39,10 +39,10 @@ pub(crate) struct Send {
     /// Message [default: deliver the queued messages]
     #[arg(value_name = "MESSAGE", conflicts_with = "file", allow_hyphen_values = true)]
     pub(crate) text: Option<String>,
-    /// Read the message from <FILE> ('-' for standard input)
+    /// Read the message from FILE ('-' for standard input)
     #[arg(long, short = 'F', short_alias = 'f', value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub(crate) file: Option<PathBuf>,
-    /// Attach <FILE> to the message [can be repeated]
+    /// Attach FILE to the message [can be repeated]
     ///
     /// A copy is kept with the lane's record.
     #[arg(long = "attachment", alias = "attach", value_name = "FILE", value_hint = clap::ValueHint::FilePath)]

@@ -63,11 +63,11 @@ pub(crate) fn parse_agents(text: &str) -> Result<AttemptAgents, String> {
 /// and links to those that lane.link lists. Then the lane.setup commands run in it; if one fails, no lane
 /// is created.
 ///
-/// With --check, each merge of the lane also runs <CMD>, as it runs verify.commands, and refuses the lane
-/// if <CMD> fails. Give commands that fail until the task is done.
+/// With --check, each merge of the lane also runs CMD, as it runs verify.commands, and refuses the lane
+/// if CMD fails. Give commands that fail until the task is done.
 ///
 /// With --scope, git-proq names other lanes that work on the same files, by their own scope or by their
-/// changes. Nothing is refused. A <GLOB> is a file, a folder, or a pattern in which `*` also matches
+/// changes. Nothing is refused. A GLOB is a file, a folder, or a pattern in which `*` also matches
 /// slashes.
 ///
 /// With --auto-merge, a background process merges the lane when its agent finishes. At a conflict,
@@ -138,7 +138,7 @@ pub(crate) struct Spawn {
     /// Lower-case letters, digits, '.', '_' and '-'.
     #[arg(long, short, value_name = "NAME", allow_hyphen_values = true)]
     pub(crate) name: Option<String>,
-    /// Read the prompt from <FILE> ('-' for standard input)
+    /// Read the prompt from FILE ('-' for standard input)
     #[arg(long, short = 'F', short_alias = 'f', value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub(crate) file: Option<PathBuf>,
     /// Work through a task folder with a PROMPT.md, step by step
@@ -148,7 +148,7 @@ pub(crate) struct Spawn {
     /// Agent that reviews each step (requires --folder)
     #[arg(long, hide_short_help = true, value_name = "AGENT", requires = "folder", add = ArgValueCompleter::new(installed_agent_names))]
     pub(crate) reviewer: Option<String>,
-    /// Start from <REV>, and merge into it if it is a branch
+    /// Start from REV, and merge into it if it is a branch
     #[arg(long, value_name = "REV", add = ArgValueCompleter::new(user_branch_names))]
     pub(crate) base: Option<String>,
     /// Branch to merge into [default: base branch]
@@ -188,7 +188,7 @@ pub(crate) struct Spawn {
     /// Run the agent in a tmux window (see `git proq open`)
     #[arg(long, conflicts_with_all = ["max_turns", "stall", "budget", "empty"])]
     pub(crate) tmux: bool,
-    /// Attach <FILE> to the prompt [can be repeated]
+    /// Attach FILE to the prompt [can be repeated]
     ///
     /// A copy is kept with the lane's record.
     #[arg(long = "attachment", alias = "attach", value_name = "FILE", value_hint = clap::ValueHint::FilePath, conflicts_with = "empty")]
@@ -212,7 +212,7 @@ pub(crate) struct Spawn {
     /// Exits with 4 if the agent fails, or as the merge does.
     #[arg(long, conflicts_with = "empty")]
     pub(crate) wait: bool,
-    /// Start <N> parallel attempts, each in its own lane
+    /// Start N parallel attempts, each in its own lane
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=99), conflicts_with = "auto_merge")]
     pub(crate) count: Option<u8>,
     /// Start an attempt per agent, such as claude:2,codex

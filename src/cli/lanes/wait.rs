@@ -26,7 +26,7 @@ use crate::cli::terminal::ui;
 /// On a terminal, a line per lane shows its state, time, cost and last activity.
 ///
 /// Exits with 4 if an agent failed or was stopped; with --any, if that was the first to finish. With
-/// --timeout, exits with 5 when the time is over; nothing is stopped. A <TIME> of 0 does not wait.
+/// --timeout, exits with 5 when the time is over; nothing is stopped. A TIME of 0 does not wait.
 ///
 /// Examples:
 ///     git proq wait payments auth && git proq merge payments auth
@@ -44,7 +44,7 @@ pub(crate) struct Wait {
     /// Wait for all of them (default)
     #[arg(long)]
     pub(crate) all: bool,
-    /// Give up after <TIME>, such as 90s, 5m or 1h
+    /// Give up after TIME, such as 90s, 5m or 1h
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) timeout: Option<Duration>,
 }

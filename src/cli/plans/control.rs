@@ -48,7 +48,7 @@ pub(crate) struct Resume {
     /// Batch ID [default: the open batch]
     #[arg(value_name = "BATCH", add = ArgValueCompleter::new(batch_ids))]
     batch: Option<String>,
-    /// Retry task <ID>, however often it failed [can be repeated]
+    /// Retry task ID, however often it failed [can be repeated]
     #[arg(long, value_name = "ID")]
     retry: Vec<String>,
     /// New limit of the total cost, in US dollars

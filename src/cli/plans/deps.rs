@@ -53,7 +53,7 @@ pub(crate) struct Deps {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Missing dependencies")]
 struct DependencyQueryArgs {
-    /// Let <AGENT> look for missing dependencies
+    /// Let AGENT look for missing dependencies
     #[arg(long, value_name = "AGENT", add = ArgValueCompleter::new(installed_agent_names))]
     agent: Option<String>,
     /// Model to use

@@ -81,7 +81,7 @@ impl PlanArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Plans by agents")]
 pub(crate) struct DraftArgs {
-    /// Let an agent write a plan for <GOAL>
+    /// Let an agent write a plan for GOAL
     #[arg(
         long,
         value_name = "GOAL",
@@ -102,15 +102,15 @@ pub(crate) struct DraftArgs {
     /// Show what would be done, without doing it
     #[arg(long, requires = "ai")]
     pub(crate) dry_run: bool,
-    /// Let the agent revise DRAFT by <TEXT>
+    /// Let the agent revise DRAFT by TEXT
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true,
           conflicts_with_all = ["ai", "format", "milestone", "init", "schema", "toml"])]
     pub(crate) feedback: Option<String>,
-    /// Write the plan to <FILE>, as TOML
+    /// Write the plan to FILE, as TOML
     #[arg(long, short = 'o', value_name = "FILE", conflicts_with_all = ["init", "schema", "toml"],
           value_hint = ValueHint::FilePath)]
     pub(crate) save: Option<PathBuf>,
-    /// With -o, replace an existing <FILE> (its content is kept)
+    /// With -o, replace an existing FILE (its content is kept)
     #[arg(long, requires = "save")]
     pub(crate) force: bool,
     /// Allow DRAFT to run, after you have read it

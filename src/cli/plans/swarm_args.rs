@@ -71,7 +71,7 @@ pub(crate) struct Swarm {
     /// If a task cannot land: pause or abort [default: swarm.on_merge_failure]
     #[arg(long, hide_short_help = true, value_name = "WHAT", hide_possible_values = true, value_parser = ["pause", "abort"])]
     pub(crate) on_merge_failure: Option<String>,
-    /// Pause once the batch has cost <USD> [default: swarm.budget]
+    /// Pause once the batch has cost USD [default: swarm.budget]
     #[arg(long, value_name = "USD")]
     pub(crate) budget: Option<String>,
     /// Fail unless all criteria of the plan are met
@@ -79,7 +79,7 @@ pub(crate) struct Swarm {
     /// The batch then exits with 4, and `merge --batch` refuses it. [default: swarm.strict]
     #[arg(long)]
     pub(crate) strict: bool,
-    /// Retry task <ID>, however often it failed [can be repeated]
+    /// Retry task ID, however often it failed [can be repeated]
     #[arg(long, value_name = "ID")]
     pub(crate) retry: Vec<String>,
     /// Start a batch beside an open one of the same plan
@@ -91,7 +91,7 @@ pub(crate) struct Swarm {
     /// Return once the batch has started
     #[arg(long)]
     pub(crate) detach: bool,
-    /// Keep <FILE> up to date with the progress, as JSON
+    /// Keep FILE up to date with the progress, as JSON
     #[arg(long, hide_short_help = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) progress_file: Option<PathBuf>,
     /// Start without asking

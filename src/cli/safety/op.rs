@@ -38,7 +38,7 @@ pub(crate) struct Op {
 pub(crate) enum OpCommand {
     /// List operations, newest first
     Log {
-        /// Only the last <N> operations
+        /// Only the last N operations
         #[arg(long, value_name = "N")]
         last: Option<usize>,
     },

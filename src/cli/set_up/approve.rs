@@ -62,7 +62,7 @@ pub(crate) struct Approve {
     /// Format of the plan: toml, folders, roadmap or stories
     #[arg(long, value_name = "FORM", hide_possible_values = true, requires = "plan")]
     pub(crate) format: Option<FormatArg>,
-    /// Approve the checks of merges into <BRANCH>
+    /// Approve the checks of merges into BRANCH
     #[arg(long, value_name = "BRANCH", conflicts_with = "plan", add = ArgValueCompleter::new(user_branch_names))]
     pub(crate) onto: Option<String>,
     /// Show what would be done, without doing it

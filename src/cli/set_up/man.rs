@@ -27,7 +27,7 @@ pub(crate) struct Man {
     /// Command [default: the page of git-proq]
     #[arg(value_name = "COMMAND", conflicts_with = "pages")]
     pub(crate) command: Option<String>,
-    /// Write all pages to <DIR>
+    /// Write all pages to DIR
     #[arg(id = "pages", long = "dir", value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     pub(crate) dir: Option<PathBuf>,
 }

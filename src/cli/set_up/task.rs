@@ -51,7 +51,7 @@ pub(crate) struct Update {
     /// Something that only a person can do [can be repeated]
     #[arg(long = "human-step", value_name = "TEXT", conflicts_with = "file")]
     pub(crate) human_steps: Vec<String>,
-    /// Read the report from <FILE> ('-' for standard input)
+    /// Read the report from FILE ('-' for standard input)
     ///
     /// JSON with these three fields, or plain text as one finding.
     #[arg(long, short = 'F', short_alias = 'f', value_name = "FILE", value_hint = clap::ValueHint::FilePath)]

@@ -44,16 +44,30 @@ pub(crate) fn begin() {
     }
 }
 
-/// Holds back a part of the output. Returns whether it was held back: not if that would be too much memory.
-pub(crate) fn hold(stream: Stream, bytes: &[u8]) -> bool {
-    let mut page = PAGE.lock().unwrap_or_else(PoisonError::into_inner);
-    let Some(page) = page.as_mut() else { return false };
-    if page.size + bytes.len() > MAX_HELD_BYTES {
-        return false;
-    }
+/// What became of a part of the output.
+#[derive(Debug)]
+pub(crate) enum Held {
+    /// It is held back.
+    Back,
+    /// Output is written at once.
+    Not,
+    /// It would be too much memory: nothing is held back any longer, and this was before.
+    TooMuch(Page),
+}
+
+/// Holds back a part of the output, if output is held back.
+pub(crate) fn hold(stream: Stream, bytes: &[u8]) -> Held {
+    let mut guard = PAGE.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(page) = guard.as_mut() else { return Held::Not };
     page.size += bytes.len();
-    page.parts.push((stream, bytes.to_owned()));
-    true
+    if page.size > MAX_HELD_BYTES {
+        return guard.take().map_or(Held::Not, Held::TooMuch);
+    }
+    match page.parts.last_mut() {
+        Some(last) if last.0 == stream => last.1.extend_from_slice(bytes),
+        _ => page.parts.push((stream, bytes.to_owned())),
+    }
+    Held::Back
 }
 
 /// Ends the holding back, and returns what was held back.

@@ -19,7 +19,7 @@ use proq_lib::types::{Activity, LaneState, Moment, now};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::page::Stream;
+use super::page::{Held, Stream};
 use super::table::{Column, output_width};
 use super::{page, table};
 
@@ -291,15 +291,15 @@ fn write_bytes(stream: Stream, bytes: &[u8]) {
     fn write_to(mut out: impl Write, bytes: &[u8]) -> std::io::Result<()> {
         out.write_all(bytes).and_then(|()| out.flush())
     }
-    if !page::hold(stream, bytes) {
-        if let Some(held) = page::end() {
-            held.parts.iter().for_each(|(stream, bytes)| write_bytes(*stream, bytes));
-        }
-        exit_on_closed_pipe(match stream {
-            Stream::Out => write_to(std::io::stdout().lock(), bytes),
-            Stream::Err => write_to(std::io::stderr().lock(), bytes),
-        });
+    match page::hold(stream, bytes) {
+        Held::Back => return,
+        Held::Not => {}
+        Held::TooMuch(page) => page.parts.iter().for_each(|(stream, bytes)| write_bytes(*stream, bytes)),
     }
+    exit_on_closed_pipe(match stream {
+        Stream::Out => write_to(std::io::stdout().lock(), bytes),
+        Stream::Err => write_to(std::io::stderr().lock(), bytes),
+    });
 }
 
 /// Writes the output that was held back: in the user's pager if it is longer than the screen. `dir` is the folder

@@ -73,7 +73,7 @@ pub enum Error {
         /// Rejected value, hidden if it is a secret.
         value: String,
         /// Layer that set the value, as text.
-        origin: Origin,
+        origin: Box<Origin>,
         /// Description of the accepted format.
         format: String,
         /// Value that applies when the setting is not set.
@@ -476,7 +476,7 @@ fn invalid_value(name: &str, value: String, origin: &Origin) -> Error {
             ValueFormat::SecretUrl => "(hidden)".to_owned(),
             _ => value,
         },
-        origin: origin.clone(),
+        origin: Box::new(origin.clone()),
         format: format.describe(),
         default: key.map_or("", |k| k.default),
     }

@@ -215,7 +215,7 @@ setting_table! {
     /// Messages of the commits by which lanes land, and their trailers.
     #[derive(Default)]
     MessageSettings {
-        /// Trailer of commits for the agent, as `NAME <ADDRESS>`, with `{agent}` for its name; empty for none.
+        /// Trailer of commits for the agent, as `NAME ADDRESS`, with `{agent}` for its name; empty for none.
         co_author: String = "merge.co_author", Text, default "", repository,
             "credit the agent in a Co-authored-by trailer, as in {agent} <agents@example.com>; empty for none";
         /// Template of the whole message, without trailers; empty for subject and body.

@@ -49,12 +49,6 @@ impl IncludePatterns {
         IncludePatterns { search, literal_prefixes, has_negative, lines, matched_lines: RefCell::default() }
     }
 
-    /// Returns the lines that the patterns were parsed from, without empty ones.
-    pub fn lines(&self) -> impl Iterator<Item = String> {
-        let texts = self.lines.iter().map(|line| String::from_utf8_lossy(line.trim()).into_owned());
-        texts.filter(|line| !line.is_empty())
-    }
-
     /// Returns the first `max_count` lines that match nothing, each with its number from zero. A line also
     /// counts as used if it would match without the lines below it.
     fn unmatched_lines(

@@ -478,9 +478,6 @@ fn refusal_hints(
         (Error::Undo(UndoError::BuiltOn { .. } | UndoError::Pushed { .. }), Some(forced_command)) => {
             vec![format!("undo anyway, saving later commits under refs/proq/saved: {forced_command}").into()]
         }
-        (Error::Undo(UndoError::BuiltOn { .. } | UndoError::Pushed { .. }), None) => {
-            vec![format!("show what it did: git proq op show {number}").into()]
-        }
         (Error::RemovalRefused { force_helps: true, busy: false, hint: help, .. }, Some(forced_command)) => {
             let forced_hint = format!("remove the lane anyway; everything is saved first: {forced_command}");
             help.clone().into_iter().chain([forced_hint]).map(Cow::from).collect()
@@ -489,9 +486,10 @@ fn refusal_hints(
         (Error::Git(git::Error::LocalChanges { dir, hint: remedy, .. }), _) => {
             vec![remedy.hint_without_commit(dir)]
         }
-        (Error::PathMissing { .. }, _) => {
-            vec![format!("show what it did: git proq op show {number}").into()]
-        }
+        (
+            Error::Undo(UndoError::BuiltOn { .. } | UndoError::Pushed { .. }) | Error::PathMissing { .. },
+            _,
+        ) => vec![format!("show what it did: git proq op show {number}").into()],
         (other, _) => other.hints(),
     }
 }

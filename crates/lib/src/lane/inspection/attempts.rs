@@ -28,18 +28,6 @@ fn natural_key(name: &str) -> String {
     out
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_sort_by_their_numbers() {
-        let mut names = ["lane-10", "lane-2", "lane", "lane-2b", "a11", "a2b10", "a2b9", "2"];
-        names.sort_by_key(|name| natural_key(name));
-        assert_eq!(names, ["2", "a2b9", "a2b10", "a11", "lane", "lane-2", "lane-2b", "lane-10"]);
-    }
-}
-
 /// Returns the existing attempts of a group, in the order of their numbers.
 ///
 /// # Errors
@@ -100,4 +88,16 @@ fn resolve_names<P>(
         out.extend(found);
     }
     Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_sort_by_their_numbers() {
+        let mut names = ["lane-10", "lane-2", "lane", "lane-2b", "a11", "a2b10", "a2b9", "2"];
+        names.sort_by_key(|name| natural_key(name));
+        assert_eq!(names, ["2", "a2b9", "a2b10", "a11", "lane", "lane-2", "lane-2b", "lane-10"]);
+    }
 }

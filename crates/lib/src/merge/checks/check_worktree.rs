@@ -91,7 +91,7 @@ impl CheckWorktree {
             None => set_up_commands.is_empty(),
         };
         if !is_current {
-            // Until the set-up has succeeded, the record says that it has not, also after a crash.
+            // The record stays incomplete until the set-up has succeeded, also after a crash.
             CheckSetUpRecord { commands: Vec::new(), is_complete: false }.save(&path)?;
             self.worktree.recreate(project, commit)?;
             if set_up_commands.is_empty() {

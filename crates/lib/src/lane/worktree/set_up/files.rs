@@ -82,13 +82,6 @@ impl WantedFilePatterns {
         all
     }
 
-    /// Returns the lines of all patterns: those of the files to copy, then those of the files to link.
-    pub(crate) fn lines(&self) -> Vec<String> {
-        let mark = |kind: &'static str| move |line: String| format!("{kind} {line}");
-        let copies = self.copies.lines().map(mark("copy"));
-        copies.chain(self.links.lines().map(mark("link"))).collect()
-    }
-
     /// Returns whether there are no patterns of files to copy or link.
     pub fn is_empty(&self) -> bool {
         self.copies.is_empty() && self.links.is_empty()
