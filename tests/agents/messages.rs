@@ -371,8 +371,7 @@ fn failed_send_keeps_nothing_and_repeat_sends_once() {
     write_user_config(&sandbox, "[agents.claude]\nprogram = 'not-there'\n");
     insta::assert_snapshot!(sandbox.proq(&["send", "x", "more"]).to_text(), @"
     --- stderr
-    error: cannot start 'not-there': Claude Code is not installed: there is no such program on PATH
-    hint: install it: npm install -g @anthropic-ai/claude-code
+    error: cannot start 'not-there': there is no such program on PATH
     hint: list installed agents: git proq agents
     --- code 1
     ");

@@ -26,7 +26,7 @@ fn unknown_words_are_answered_with_a_corrected_command() {
         &["task"],
         &["compare", "pay", "--jobs", "2"],
     ]);
-    insta::assert_snapshot!(answers, @r"
+    insta::assert_snapshot!(answers, @"
     $ lst --json=x
     error: unknown command 'lst'
     hint: did you mean: git proq list --json=x
@@ -44,7 +44,7 @@ fn unknown_words_are_answered_with_a_corrected_command() {
     hint: see all commands: git proq help --all
     $ merge --sqash
     error: unknown option '--sqash' for git proq merge
-    hint: see the help: git proq help merge
+    hint: did you mean: git proq merge --squash
     $ merge --strategi=squash pay
     error: unknown option '--strategi' for git proq merge
     hint: did you mean: git proq merge --strategy=squash pay
@@ -52,11 +52,11 @@ fn unknown_words_are_answered_with_a_corrected_command() {
     error: cannot combine --all with LANE
     hint: see the help: git proq help merge
     $ show
-    error: missing argument for git proq show: LANE
-    hint: for example: git proq show payments
-    $ preview
-    error: missing argument for git proq preview: LANE, --back or --refresh
-    hint: for example: git proq preview payments
+    error: no lane given, and the current folder is not in a lane's worktree
+    hint: see all lanes: git proq list
+    $ preview a b
+    error: unexpected argument 'b' for git proq preview
+    hint: see the help: git proq help preview
     $ task
     error: missing subcommand: read or update
     hint: for example: git proq task read
@@ -79,7 +79,7 @@ fn invalid_values_are_answered_with_what_is_expected() {
         &["help", "mrge"],
         &["man", "nothing"],
     ]);
-    insta::assert_snapshot!(answers, @r"
+    insta::assert_snapshot!(answers, @"
     $ events --last x
     error: invalid value 'x' for --last: expected a whole number
     hint: see the help: git proq help events
@@ -100,7 +100,7 @@ fn invalid_values_are_answered_with_what_is_expected() {
     hint: see the help: git proq help spawn
     $ queue extra
     error: unexpected argument 'extra' for git proq queue
-    hint: see the help: git proq help list
+    hint: see the help: git proq help queue
     $ help mrge
     error: unknown command 'mrge'
     hint: did you mean: git proq help merge

@@ -221,5 +221,5 @@ fn hints_quote_paths_with_an_apostrophe() {
     let _ = sandbox.proq(&["merge", "one"]).ok();
     assert_eq!(sandbox.read("new.txt"), "n\n");
     let spawned = sandbox.proq(&["spawn", "--empty", "-n", "two"]).stderr;
-    run(spawned.lines().find_map(|line| line.strip_prefix("hint: ")).unwrap());
+    run(spawned.lines().find_map(|line| line.strip_prefix("hint: ")?.split_once(": ")).unwrap().1);
 }

@@ -134,8 +134,11 @@ fn assert_recovers_after_kill(location: AgentLocation, victim: Victim, state: &s
         match next_command {
             "send" => {
                 let output = run.run_after_stop(&["send", "x", "go on"], is_orphaned).ok();
-                let continuation =
-                    if location == AgentLocation::Window { "goes on, without a window" } else { "goes on" };
+                let continuation = if location == AgentLocation::Window {
+                    "continues, without a window"
+                } else {
+                    "continues"
+                };
                 assert_eq!(output, format!("sent to 'x'; claude {continuation}\n"));
                 let _ = run.proq(&["wait", "x"]).ok();
                 assert!(run.read_file("run2/args").contains("--resume\n"), "{}", run.read_file("run2/args"));

@@ -97,14 +97,14 @@ fn derives_unique_ids_from_titles() {
                 - [ ] 価格\n- [ ] 価格\n- [ ] **bold**\n- [ ] UTF-8: not an ID?\n- [ ] add-ons for all\n";
     let ids: Vec<(String, String)> = tasks(text).into_iter().map(|task| (task.id, task.title)).collect();
     let ids: Vec<String> = ids.into_iter().map(|(id, title)| format!("{id} | {title}")).collect();
-    insta::assert_snapshot!(ids.join("\n"), @r"
+    insta::assert_snapshot!(ids.join("\n"), @"
     SHOP-5 | Five
     SHOP-6 | Six
     SHOP-7 | Seven
     pay-by-card | Pay by card!
     pay-by-card-2 | pay by Card
-    item-1 | 価格
-    item-2 | 価格
+    jia-ge | 価格
+    jia-ge-2 | 価格
     bold | bold
     UTF-8 | not an ID?
     add-ons-for-all | add-ons for all
