@@ -52,10 +52,12 @@ impl LaneName {
     }
 
     /// Derives a short name from the first line of a prompt that is not empty: `Implement the payments!` becomes
-    /// `implement-payments`. Stop words are left out, unless there are no others. A prompt that is a valid name, such as
-    /// the id of a task, is the name.
+    /// `implement-payments`. Stop words are left out, unless there are no others. A prompt that is a short valid
+    /// name, such as the id of a task, is the name.
     pub fn from_prompt(prompt: &str) -> LaneName {
-        if let Ok(name) = LaneName::from_user(prompt.trim()) {
+        if let Ok(name) = LaneName::from_user(prompt.trim())
+            && name.0.len() <= MAX_PROMPT_NAME_LEN
+        {
             return name;
         }
         let mut words = ascii_words(first_line(prompt));
