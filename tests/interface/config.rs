@@ -31,7 +31,7 @@ fn lists_settings_from_agent_to_merge() {
     agent.model                                                                                                                  model that agents use; empty for each agent's own default
     agent.permission          edit                                                                                               what agents may do: read files, also edit their lane and run git in it, or everything
     agent.prompt_append                                                                                                          text added to the prompt of every agent
-    agent.push                false                                                                                              let agents push the branch of their lane; otherwise they are told not to
+    agent.push                false                                                                                              let agents push the branch of their lane; otherwise their prompt forbids it
     agent.rate_limit_retries  5                                                                                                  how often to retry a run when the provider is unavailable or cannot be reached
     agent.reset_wait          30m                                                                                                how long a run may wait until a rate limit ends, if the agent reports when; it fails if that is later
     agent.stall               30m                                                                                                stop a run without output or commits for this long; 0 for no limit

@@ -168,19 +168,19 @@ pub struct Layers {
     listed_unknown_keys: Vec<String>,
     /// Number of unknown keys beyond those that are listed.
     unlisted_unknown_count: usize,
-    /// What becomes of invalid values.
+    /// Treatment of invalid values.
     invalid_values: InvalidValues,
     /// Descriptions of the invalid values that are left out.
     ignored_values: Vec<String>,
 }
 
-/// What becomes of a value that does not have the format of its setting.
+/// Treatment of a value that does not have the format of its setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum InvalidValues {
-    /// It is an error.
+    /// The configuration cannot be loaded.
     #[default]
     Refuse,
-    /// It is left out, and [`Layers::ignored_values`] describes it.
+    /// The value is left out, and [`Layers::ignored_values`] describes it.
     Ignore,
 }
 

@@ -107,7 +107,7 @@ setting_table! {
             "text added to the prompt of every agent";
         /// Whether agents may push their lane's branch.
         agent_push: bool = "agent.push", BOOLEAN, default "false", user,
-            "let agents push the branch of their lane; otherwise they are told not to";
+            "let agents push the branch of their lane; otherwise their prompt forbids it";
         /// How often a run is retried that the agent's service refused, or that could not reach it.
         rate_limit_retries: u32 = "agent.rate_limit_retries", Count(Other("tries")), default "5", user,
             "how often to retry a run when the provider is unavailable or cannot be reached";

@@ -28,8 +28,6 @@ use crate::merge::types::outcome::{CheckFailure, describe_state};
 
 /// Interval at which running commands are polled.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
-/// Interval at which a running set-up command is polled.
-const SET_UP_POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Interval between progress messages.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
 /// Log line between the first attempt and the second.
@@ -287,7 +285,7 @@ impl CheckRound<'_> {
                 proq_base::interrupt::require_no_signal()?;
                 let seconds = process.elapsed().as_secs();
                 project.listener.progress(format!("preparing the worktree for checks: {command} {seconds}s"));
-                std::thread::sleep(SET_UP_POLL_INTERVAL);
+                std::thread::sleep(POLL_INTERVAL);
             };
             if !exit.is_success() {
                 let log = read_log_tail(&log_path)?;

@@ -92,14 +92,18 @@ impl CheckWorktree {
         };
         if !is_current {
             // The record stays incomplete until the set-up has succeeded, also after a crash.
-            CheckSetUpRecord { commands: Vec::new(), is_complete: false }.save(&path)?;
+            CheckSetUpRecord::default().save(&path)?;
             self.worktree.recreate(project, commit)?;
             if set_up_commands.is_empty() {
                 remove_tree(&path)?;
             }
         }
         let checkout = self.worktree.check_out(project, commit)?;
-        Ok(!set_up_commands.is_empty() && (!is_current || checkout == CheckoutKind::Created))
+        let needs_set_up = !set_up_commands.is_empty() && (!is_current || checkout == CheckoutKind::Created);
+        if needs_set_up {
+            CheckSetUpRecord::default().save(&path)?;
+        }
+        Ok(needs_set_up)
     }
 
     /// Restores the files of the commit after the set-up commands, which may have changed them, and ends
