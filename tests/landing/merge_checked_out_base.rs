@@ -217,7 +217,8 @@ fn refuses_open_operation_or_held_lock_on_base() {
     let text = assert_refused_unchanged(&sandbox, 5);
     assert!(text.contains("another git command is running"), "{text}");
     for lock in ["HEAD.lock", "refs/heads/main.lock"] {
-        sandbox.sh(&format!("rm -f .git/*.lock; : > .git/{lock}"));
+        // The lock counts as younger than the landing, as if another git had just taken it.
+        sandbox.sh(&format!("rm -f .git/*.lock; : > .git/{lock}; touch -t 203501010000 .git/{lock}"));
         let text = assert_refused_unchanged(&sandbox, 1);
         let atomic_text = sandbox.proq(&["merge", "one", "--atomic"]).fails(1);
         for expected in ["cannot merge into 'main': ", lock, "nothing was changed"] {

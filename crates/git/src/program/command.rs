@@ -1,6 +1,7 @@
 //! Git subprocess runner: no shell, fixed language, scrubbed environment, captured stderr.
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{BufReader, ErrorKind, Read, Write};
@@ -83,6 +84,8 @@ pub struct Command {
     accepted_codes: Vec<i32>,
     is_mutating: bool,
     inherited_lock: Option<Rc<File>>,
+    /// Set to true when this command changes something and is killed.
+    was_killed: Rc<Cell<bool>>,
     /// Span from the start of the command until this value is dropped; none before.
     span: Option<Span>,
 }
@@ -109,6 +112,7 @@ impl Command {
             accepted_codes: vec![0],
             is_mutating: false,
             inherited_lock: None,
+            was_killed: Rc::default(),
             span: None,
         }
     }
@@ -117,6 +121,12 @@ impl Command {
     /// once that program has exited too.
     pub(crate) fn inherit_lock(mut self, file: Option<Rc<File>>) -> Self {
         self.inherited_lock = file;
+        self
+    }
+
+    /// Sets the flag that becomes true if the command is mutating and is killed, which leaves its locks.
+    pub(crate) fn record_kill(mut self, flag: Rc<Cell<bool>>) -> Self {
+        self.was_killed = flag;
         self
     }
 
@@ -213,6 +223,7 @@ impl Command {
             (status, stderr)
         });
         let status = status.map_err(|e| self.io_failure(&e))?;
+        self.note_exit(status);
         if status.success() {
             return Ok(());
         }
@@ -252,6 +263,7 @@ impl Command {
             output
         })
         .map_err(|e| self.io_failure(&e))?;
+        self.note_exit(output.status);
         if let Some(e) = write_error.get() {
             return Err(self.io_failure(e));
         }
@@ -298,6 +310,7 @@ impl Command {
             self.inner.stderr(Stdio::inherit());
             self.spawn().and_then(|mut c| c.wait().map_err(|e| io_failure_of(&self, &e)))?
         };
+        self.note_exit(status);
         if status.success() {
             return Ok(());
         }
@@ -401,6 +414,12 @@ impl Command {
         child.map_err(|e| self.io_failure(&e))
     }
 
+    fn note_exit(&self, status: ExitStatus) {
+        if self.is_mutating && is_kill(status) {
+            self.was_killed.set(true);
+        }
+    }
+
     /// Returns the error of a command that could not be started, or whose input or output failed.
     fn io_failure(&self, source: &std::io::Error) -> Error {
         self.failure(source.to_string(), String::new())
@@ -438,6 +457,15 @@ impl Command {
         }
         visible_args.join(" ")
     }
+}
+
+/// Highest exit code that git itself uses, for a wrong command line. A higher code is a shell's report of a
+/// signal.
+const MAX_GIT_EXIT_CODE: i32 = 129;
+
+/// Returns whether git, or a shell that ran it, was ended by a signal.
+pub(crate) fn is_kill(status: ExitStatus) -> bool {
+    status.signal().is_some() || status.code().is_some_and(|code| code > MAX_GIT_EXIT_CODE)
 }
 
 /// Describes how a program exited, or that git-proq killed it.

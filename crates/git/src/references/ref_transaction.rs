@@ -1,10 +1,11 @@
 //! Move of a branch or of HEAD of one worktree as a prepared transaction: locked first, committed last.
 
+use std::cell::Cell;
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, ErrorKind, Read, Seek, Write};
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ExitStatus};
+use std::process::Child;
+use std::rc::Rc;
 use std::sync::mpsc;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
@@ -13,6 +14,7 @@ use super::locked_branch::{BRANCH_LOCK_LINK_FILE, HEAD_LOCK_LINK_FILE, LockedBra
 use super::refs::classify_ref_failure;
 use crate::base::head::{BRANCH_PREFIX, Head, RefMove};
 use crate::base::lock_file::{create_linked_lock_file, is_same_file};
+use crate::program::command::is_kill;
 use crate::repository::head_file::read_head;
 use crate::repository::worktree_context::WorktreeContext;
 use crate::{CommitId, Error, Repo};
@@ -183,6 +185,8 @@ pub(crate) struct UpdateRefProcess {
     keeper_ref: Option<String>,
     /// Whether a git process of this move was killed, which leaves its locks.
     was_killed: bool,
+    /// Flag of the repository for a killed git.
+    killed_git: Rc<Cell<bool>>,
     is_finished: bool,
 }
 
@@ -203,9 +207,6 @@ fn read_in_background(pipe: Option<impl Read + Send + 'static>) -> Receiver<Vec<
     receiver
 }
 
-/// Highest exit code that git itself uses, for a wrong command line. A higher code is a shell's report of a
-/// signal.
-const MAX_GIT_EXIT_CODE: i32 = 129;
 /// Replies of git to a complete transaction.
 const TRANSACTION_REPLIES: [&str; 3] = ["start: ok", "prepare: ok", "commit: ok"];
 
@@ -242,6 +243,7 @@ impl UpdateRefProcess {
             replaced_head_dir,
             keeper_ref: keeper_ref.map(|(ref_name, _)| ref_name),
             was_killed: false,
+            killed_git: repo.killed_git(),
             is_finished: false,
         };
         process.send(&format!("{keeper_commands}start\0{command}prepare\0"))?;
@@ -302,11 +304,10 @@ impl UpdateRefProcess {
     }
 
     fn wait_for_exit(&mut self) {
-        // A shell that runs git reports a signal by a high exit code.
-        let is_kill = |status: ExitStatus| {
-            status.signal().is_some() || status.code().is_some_and(|code| code > MAX_GIT_EXIT_CODE)
-        };
-        self.was_killed |= self.child.wait().is_ok_and(is_kill);
+        if self.child.wait().is_ok_and(is_kill) {
+            self.was_killed = true;
+            self.killed_git.set(true);
+        }
     }
 
     /// Ends the transaction, and returns an error with what git wrote to standard error.
@@ -335,7 +336,7 @@ impl Drop for UpdateRefProcess {
             // End of input makes git roll its transaction back and remove its locks.
             drop(self.child.stdin.take());
             drop(read_in_background(self.child.stdout.take()));
-            drop(self.child.wait());
+            self.wait_for_exit();
         }
     }
 }

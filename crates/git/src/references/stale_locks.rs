@@ -1,6 +1,6 @@
 //! Lock files that a killed git left behind: which of them belong to a dead operation, and their removal.
 //!
-//! Used only when every process of that operation has exited. Another process can have taken a lock since. A
+//! Used only when every process of that operation has exited, or when one of its git commands was killed. Another process can have taken a lock since. A
 //! lock therefore counts as stale only under three conditions. It is empty or holds what the dead operation
 //! would have written. It was created after the operation started. It stays unchanged for as long as no
 //! living git holds a ref's lock.
@@ -86,11 +86,14 @@ impl<'a> StaleLocks<'a> {
     }
 
     /// Removes the added locks that are stale: they belong to the dead operation and stay unchanged for a
-    /// while.
+    /// while. None is stale within [`Repo::clean_up_failure`] if no git was killed.
     ///
     /// # Errors
     /// Fails if a lock file cannot be removed.
     pub fn remove(self) -> Result<(), Error> {
+        if self.repo.are_locks_live() {
+            return Ok(());
+        }
         let start = Instant::now();
         let stale: Vec<&PathBuf> = self
             .locks_with_expected_text

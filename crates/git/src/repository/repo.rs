@@ -1,6 +1,6 @@
 //! Discovery of the repository from the current folder, and the facts that git-proq needs about it.
 
-use std::cell::{OnceCell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -44,6 +44,11 @@ pub struct Repo {
     needs_git_dir_env: bool,
     /// Open lock file that every mutating git command inherits, if one is set.
     inherited_lock_file: RefCell<Option<Rc<File>>>,
+    /// Whether a git command of this process that changes something was killed since
+    /// [`Repo::forget_killed_git`].
+    killed_git: Rc<Cell<bool>>,
+    /// Whether no lock in the repository can be stale, because nothing was killed.
+    are_locks_live: Cell<bool>,
 }
 
 /// Cached facts about a history.
@@ -112,6 +117,8 @@ impl Repo {
             current_worktree,
             uses_reftable: reftable,
             inherited_lock_file: RefCell::default(),
+            killed_git: Rc::default(),
+            are_locks_live: Cell::default(),
             gix,
         })
     }
@@ -171,7 +178,34 @@ impl Repo {
 
     /// Creates a git command that runs in the worktree at `dir`.
     pub fn git_in(&self, dir: &Path) -> Command {
-        self.program.command_in(dir).inherit_lock(self.inherited_lock_file.borrow().clone())
+        self.program
+            .command_in(dir)
+            .inherit_lock(self.inherited_lock_file.borrow().clone())
+            .record_kill(self.killed_git())
+    }
+
+    /// Returns the flag that becomes true when a mutating git command of this process is killed.
+    pub(crate) fn killed_git(&self) -> Rc<Cell<bool>> {
+        self.killed_git.clone()
+    }
+
+    /// Forgets earlier killed git commands, at the start of work that [`Repo::clean_up_failure`] may follow.
+    pub fn forget_killed_git(&self) {
+        self.killed_git.set(false);
+    }
+
+    /// Runs `clean_up` after work of this process has failed. Unless one of its git commands was killed, each
+    /// of them has released its locks, so that every lock file belongs to a running process and stays.
+    pub fn clean_up_failure<T>(&self, clean_up: impl FnOnce() -> T) -> T {
+        let before = self.are_locks_live.replace(!self.killed_git.get());
+        let result = clean_up();
+        self.are_locks_live.set(before);
+        result
+    }
+
+    /// Returns whether no lock in the repository can be stale.
+    pub(crate) fn are_locks_live(&self) -> bool {
+        self.are_locks_live.get()
     }
 
     /// Makes every later git command that changes something inherit this open file, and with it the lock on

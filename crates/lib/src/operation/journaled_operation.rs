@@ -245,6 +245,8 @@ impl<'p> Operation<'p> {
         std::fs::create_dir_all(&scratch).map_err(Error::io("create", &scratch))?;
         let span = Span::begin(SpanKind::Step, step.kind_name());
         fail_points::hit("step.before");
+        let repo = &self.project.repo;
+        repo.forget_killed_git();
         let outcome = step.apply(self, &scratch).inspect_err(|_| span.fail());
         fail_points::hit("step.after");
         let happened = match &outcome {
@@ -255,7 +257,7 @@ impl<'p> Operation<'p> {
             // step of a crashed process.
             Err(_) => {
                 let _shield = proq_base::interrupt::shield();
-                match self.recover_step(&*step, &scratch) {
+                match repo.clean_up_failure(|| self.recover_step(&*step, &scratch)) {
                     Ok(happened) => happened,
                     Err(_) => return outcome,
                 }

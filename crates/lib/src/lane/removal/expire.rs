@@ -57,9 +57,11 @@ impl ExpiredItem {
         // If git is killed with this process, this folder identifies its leftover locks.
         let scratch = project.store.layout().create_scratch()?;
         ref_recovery::record_ref_deletions(scratch.path(), &refs);
+        project.repo.forget_killed_git();
         let deleted = self.delete_item(project);
         if deleted.is_err() {
-            ref_recovery::recover_ref_deletion_locks(&project.repo, scratch.path())?;
+            let release = || ref_recovery::recover_ref_deletion_locks(&project.repo, scratch.path());
+            project.repo.clean_up_failure(release)?;
         }
         deleted
     }
