@@ -1,11 +1,12 @@
 //! User-facing side of errors: hints, suggestions for misspelled words, exit codes, and shell quoting for
 //! hints.
 
-use std::borrow::Cow;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 pub use proq_explain_derive::Explain;
+
+pub use crate::hint::Hint;
 
 /// Exit status of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,7 +65,7 @@ impl Exit {
 /// Information that an error adds to its one-line `Display`: commands that help, and the exit code.
 pub trait Explain: std::error::Error {
     /// Returns next steps for the user, one line each, most useful first.
-    fn hints(&self) -> Vec<Cow<'static, str>> {
+    fn hints(&self) -> Vec<Hint> {
         Vec::new()
     }
 
@@ -164,6 +165,7 @@ pub(crate) fn closest_match_above<'w>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hint;
 
     #[derive(Debug, thiserror::Error, Explain)]
     #[error("{count} of {name}")]
@@ -173,7 +175,7 @@ mod tests {
     #[hint(if *count > 1, "{count}: {}", shell_quote(name))]
     #[hint(else if let Some(rest) = name.strip_prefix("one "), "one of {rest}")]
     #[hint(else, "{{}}, {name}")]
-    #[hint(with = (*count > 2).then(|| "many".to_owned()))]
+    #[hint(with = (*count > 2).then(|| hint!("many")))]
     struct Sample {
         name: String,
         count: u32,
@@ -198,6 +200,7 @@ mod tests {
         assert_eq!(sample("a b", 3).hints(), ["plain", "3: 'a b'", "many"]);
         assert_eq!(sample("one b", 1).hints(), ["plain", "one of b"]);
         assert_eq!(sample("b", 1).hints(), ["plain", "{}, b"]);
+        assert_eq!(sample("b", 1).hints()[1].template(), "{{}}, {name}");
         assert!(sample("b", 1).is_decision() && sample("b", 1).exit() == Exit::Locked);
         let wrapped = Outer::Wrapped(sample("b", 1));
         assert_eq!(wrapped.hints(), sample("b", 1).hints());

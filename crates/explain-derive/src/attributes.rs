@@ -81,19 +81,11 @@ fn parse_hint(input: ParseStream, may_have_else: bool) -> Result<(TokenStream, T
     let condition = parse_condition(input)?;
     let hints = hints_variable();
     if !input.peek(LitStr) {
-        let texts = parse_with_expression(input, "expected a text in quotes, or `with = …`")?;
-        let to_text = quote!(::std::borrow::Cow::<'static, str>::from);
-        let texts = quote!(::std::iter::IntoIterator::into_iter(#texts));
-        return Ok((condition, quote!(#hints.extend(::std::iter::Iterator::map(#texts, #to_text));)));
+        let ready = parse_with_expression(input, "expected a text in quotes, or `with = …`")?;
+        return Ok((condition, quote!(#hints.extend(#ready);)));
     }
     let text: TokenStream = input.parse()?;
-    let has_no_braces = |literal: LitStr| !literal.value().contains(['{', '}']);
-    let hint = if syn::parse2(text.clone()).is_ok_and(has_no_braces) {
-        quote!(::std::borrow::Cow::Borrowed(#text))
-    } else {
-        quote!(::std::borrow::Cow::Owned(::std::format!(#text)))
-    };
-    Ok((condition, quote!(#hints.push(#hint);)))
+    Ok((condition, quote!(#hints.push(::proq_base::hint!(#text));)))
 }
 
 /// Parses `if …,`, `else,` or `else if …,` and returns it without the comma; empty without a condition.

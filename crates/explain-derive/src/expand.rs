@@ -109,7 +109,7 @@ fn expand_hints(arms: &[Arm]) -> Option<TokenStream> {
     let (variable, hints) = (hints_variable(), arms.iter().map(Arm::hints_arm));
     arms.iter().any(has_hints).then(|| {
         quote! {
-            fn hints(&self) -> ::std::vec::Vec<::std::borrow::Cow<'static, str>> {
+            fn hints(&self) -> ::std::vec::Vec<::proq_base::hint::Hint> {
                 let mut #variable = ::std::vec::Vec::new();
                 match self { #(#hints)* }
                 #variable
@@ -132,13 +132,13 @@ mod tests {
     }
 
     #[test]
-    fn chains_conditions_and_formats_only_where_needed() {
+    fn chains_conditions() {
         let out = expansion(
             r#"enum E { #[hint(if *a, "see {b}")] #[hint(else, "plain")] V { a: bool, b: String } }"#,
         );
         assert!(
             out.contains(
-                r#"Self::V{a,b}=>{if*a{hints.push(::std::borrow::Cow::Owned(::std::format!("see{b}")));}else{hints.push(::std::borrow::Cow::Borrowed("plain"));}}"#
+                r#"Self::V{a,b}=>{if*a{hints.push(::proq_base::hint!("see{b}"));}else{hints.push(::proq_base::hint!("plain"));}}"#
             ),
             "{out}"
         );

@@ -15,7 +15,7 @@ use syn::{DeriveInput, parse_macro_input};
 /// |---|---|
 /// | `#[hint("look at it: git proq show {name}")]` | a hint, formatted like `#[error]`; more than one, in order |
 /// | `#[hint("rm {}", shell_quote_path(path))]` | a hint with arguments |
-/// | `#[hint(with = retry_hints(lanes))]` | ready texts: an iterator, array, `Vec` or `Option` |
+/// | `#[hint(with = retry_hints(lanes))]` | ready hints: an iterator, array, `Vec` or `Option` |
 /// | `#[hint(if *is_busy, "…")]` | a hint where the condition holds; `if let` too |
 /// | `#[hint(else, "…")]`, `#[hint(else if …, "…")]` | a hint where that of the attribute above does not count |
 /// | `#[exit(Usage)]` | the exit code, a variant of `Exit`; `Refused` without the attribute |

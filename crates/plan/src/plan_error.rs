@@ -1,11 +1,12 @@
 //! Errors in the source of a plan, with their locations and hints.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use proq_base::explain::Explain;
+use proq_base::hint;
+use proq_base::hint::Hint;
 
 use super::plan_format::PlanFormat;
 
@@ -265,14 +266,14 @@ impl PlanError {
 }
 
 /// Returns the hint for a cycle of dependencies. `names` ends with its first name again.
-fn dependency_cycle_hint(names: &[String]) -> Cow<'static, str> {
+fn dependency_cycle_hint(names: &[String]) -> Hint {
     if names.len() == 2 {
-        return "remove it: a task cannot wait for itself".into();
+        return hint!("remove it: a task cannot wait for itself");
     }
     let last = names.len().saturating_sub(2);
     let (from, to) = (names.get(last), names.last());
     let (from, to) = (from.map_or("", |n| n), to.map_or("", |n| n));
-    format!("one of them has to come first: for example, let '{from}' not need '{to}'").into()
+    hint!("one of them has to come first: for example, let '{from}' not need '{to}'")
 }
 
 /// Joins words into a command line, quoted for a POSIX shell.

@@ -7,6 +7,8 @@ use std::num::{IntErrorKind, ParseIntError};
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use proq_base::explain::{Explain, closest_match, shell_quote};
+use proq_base::hint;
+use proq_base::hint::Hint;
 
 use super::candidates::{agent_for_hint, is_agent};
 
@@ -19,7 +21,7 @@ pub(crate) struct CommandLineError {
     /// The error message, in one line.
     problem: String,
     /// A command that helps.
-    hint: Option<String>,
+    hint: Option<Hint>,
 }
 
 /// Names that other programs have for a command, with the command's name here.
@@ -129,30 +131,30 @@ impl<'a> TypedLine<'a> {
         std::iter::once("git proq").chain(self.path.iter().copied()).collect::<Vec<_>>().join(" ")
     }
 
-    fn help_hint(&self) -> String {
+    fn help_hint(&self) -> Hint {
         match self.path.is_empty() {
-            true => "see all commands: git proq help --all".to_owned(),
-            false => format!("see the help: git proq help {}", self.path.join(" ")),
+            true => hint!("see all commands: git proq help --all"),
+            false => hint!("see the help: git proq help {}", self.path.join(" ")),
         }
     }
 
     /// Returns the hint with the first example of the command's help; none without an example.
-    fn example(&self) -> Option<String> {
+    fn example(&self) -> Option<Hint> {
         let text = self.command.get_after_help()?.to_string();
         let example = text.lines().skip(1).map(str::trim).find(|line| line.starts_with("git proq"))?;
-        Some(format!("for example: {example}"))
+        Some(hint!("for example: {example}"))
     }
 
     /// Returns the hint with the command line in which `new` replaces the beginning `old` of the word at `at`.
-    fn corrected(&self, at: usize, old: &str, new: &str) -> String {
+    fn corrected(&self, at: usize, old: &str, new: &str) -> Hint {
         let words = self.words.iter().enumerate().map(|(n, word)| match word.strip_prefix(old) {
             Some(end) if n == at => shell_quote(&format!("{new}{end}")),
             _ => shell_quote(word),
         });
-        format!("did you mean: git proq {}", words.collect::<Vec<_>>().join(" "))
+        hint!("did you mean: git proq {}", words.collect::<Vec<_>>().join(" "))
     }
 
-    fn unknown_command(&self, word: &str) -> (String, Option<String>) {
+    fn unknown_command(&self, word: &str) -> (String, Option<Hint>) {
         let subcommands = || visible_subcommands(self.command);
         let synonym = SYNONYMS.iter().find(|(theirs, _)| self.path.is_empty() && *theirs == word);
         let similar = synonym
@@ -167,7 +169,7 @@ impl<'a> TypedLine<'a> {
         }
     }
 
-    fn unknown_option(&self, option: &str) -> (String, Option<String>) {
+    fn unknown_option(&self, option: &str) -> (String, Option<Hint>) {
         let longs = self.command.get_arguments().filter(|arg| !arg.is_hide_set());
         let similar = option.strip_prefix("--").and_then(|name| {
             closest_match(name, longs.filter_map(clap::Arg::get_long)).map(|long| format!("--{long}"))
@@ -178,12 +180,12 @@ impl<'a> TypedLine<'a> {
     }
 
     /// Describes a word too much, which is most often part of a text without quotes.
-    fn unexpected_word(&self, word: &str) -> (String, Option<String>) {
+    fn unexpected_word(&self, word: &str) -> (String, Option<Hint>) {
         let name = self.command_name();
         match TEXT_COMMANDS.iter().find(|(command, _)| self.path == [*command]) {
             Some((_, leading)) => {
                 let text = if self.path == ["send"] { "message" } else { "prompt" };
-                let hint = format!("quote the {text}: {}", self.with_quoted_text(*leading));
+                let hint = hint!("quote the {text}: {}", self.with_quoted_text(*leading));
                 (format!("unexpected argument '{word}' for {name}"), Some(hint))
             }
             None => (format!("unexpected argument '{word}' for {name}"), None),
@@ -218,7 +220,7 @@ impl<'a> TypedLine<'a> {
         format!("git proq {}{command}", out.join(" "))
     }
 
-    fn invalid_value(&self, error: &clap::Error, argument: &str) -> (String, Option<String>) {
+    fn invalid_value(&self, error: &clap::Error, argument: &str) -> (String, Option<Hint>) {
         let name = argument_name(argument);
         let valid = context_texts(error, ContextKind::ValidValue);
         let value = context_texts(error, ContextKind::InvalidValue).into_iter().next().unwrap_or_default();
@@ -239,12 +241,12 @@ impl<'a> TypedLine<'a> {
         }
     }
 
-    fn missing_arguments(&self, missing: &[String]) -> (String, Option<String>) {
+    fn missing_arguments(&self, missing: &[String]) -> (String, Option<Hint>) {
         let names: Vec<String> = missing.iter().map(|argument| argument_name(argument)).collect();
         let hint = match &names[..] {
             [flag] if flag.starts_with("--") && missing[0] == *flag => {
                 let words: Vec<String> = self.words.iter().map(|word| shell_quote(word)).collect();
-                Some(format!("add it: git proq {} {flag}", words.join(" ")))
+                Some(hint!("add it: git proq {} {flag}", words.join(" ")))
             }
             _ => self.example(),
         };

@@ -3,6 +3,7 @@
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use proq_base::explain::Exit;
+use proq_base::hint;
 use proq_base::interrupt;
 use proq_lib::board::diff::LaneDiff;
 use proq_lib::lane::inspection::attempts;
@@ -109,11 +110,11 @@ fn print_comparison(context: &CommandContext, args: &Compare, comparison: &Compa
         ui.print_line(format!("{}: `{command}` failed ({ended})", attempt.lane));
         ui.print_tail(tail);
         if tail.is_empty() {
-            ui.hint(format!("show its full output: git proq logs {} --checks", attempt.lane));
+            ui.hint(hint!("show its full output: git proq logs {} --checks", attempt.lane));
         }
     }
     if !args.checks && attempts.iter().any(|attempt| attempt.checks == CheckStatus::Unknown) {
-        ui.hint(format!("run the checks now: git proq compare --checks {}", args.lanes.join(" ")));
+        ui.hint(hint!("run the checks now: git proq compare --checks {}", args.lanes.join(" ")));
     }
     let is_landable = |attempt: &&AttemptSummary| {
         attempt.group.is_some()
@@ -122,6 +123,6 @@ fn print_comparison(context: &CommandContext, args: &Compare, comparison: &Compa
     };
     if let Some(first) = attempts.iter().find(is_landable) {
         let others = if attempts.len() > 1 { ", discarding the others" } else { "" };
-        ui.hint(format!("land one{others}: git proq pick {}", first.lane));
+        ui.hint(hint!("land one{others}: git proq pick {}", first.lane));
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use clap_complete::engine::{ArgValueCandidates, ArgValueCompleter, CompletionCandidate};
 use proq_base::explain::Exit;
+use proq_base::hint;
 use proq_base::interrupt;
 use proq_base::lane_name::LaneName;
 use proq_lib::board::lane_faults::lane_faults;
@@ -129,7 +130,7 @@ pub(crate) fn run(context: &CommandContext, args: &List) -> CommandResult {
                 context.ui.status(if has_past_lanes { "no lanes" } else { "no lanes yet" });
             }
             if is_empty && lane_list.unlanded_batches.is_empty() {
-                context.ui.hint("git proq spawn claude \"what to do\"");
+                context.ui.hint(hint!("git proq spawn claude \"what to do\""));
             }
         } else {
             context.ui.print_line(list_text(project, lane_list, args.is_filtered()));
@@ -222,11 +223,11 @@ fn print_no_lanes(context: &CommandContext, project: &Project) {
     context.ui.print_line(format!("{heading} {NO_LANES}"));
     if landed_count > 0 {
         let landed = ui::pluralize(landed_count, "lane");
-        context.ui.hint(format!("see {landed} that landed: git proq list --all"));
+        context.ui.hint(hint!("see {landed} that landed: git proq list --all"));
     }
     let branch = project.repo.current_head_name().ok().flatten();
     if branch.is_some_and(|branch| project.repo.branch_tip(&branch).is_ok_and(|tip| tip.is_none())) {
-        context.ui.hint("make a commit to start lanes from: git commit --allow-empty -m 'Start'");
+        context.ui.hint(hint!("make a commit to start lanes from: git commit --allow-empty -m 'Start'"));
     }
 }
 

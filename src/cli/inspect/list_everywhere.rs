@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use proq_base::explain::Exit;
+use proq_base::hint;
 use proq_lib::board::repositories::{KnownRepositories, open_repository};
 use proq_lib::board::rows::load_list::{ListRequest, load_list};
 
@@ -32,7 +33,7 @@ pub(crate) fn run(context: &CommandContext, request: ListRequest<'_>) -> Command
     }
     if known.git_dirs.is_empty() {
         context.ui.status("no repository with lanes is known yet");
-        context.ui.hint("git proq spawn claude \"what to do\"");
+        context.ui.hint(hint!("git proq spawn claude \"what to do\""));
     }
     Ok(exit)
 }

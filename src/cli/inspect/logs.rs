@@ -5,6 +5,7 @@ use std::path::Path;
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use proq_base::explain::Exit;
+use proq_base::hint;
 use proq_lib::board::logs::{LogPart, LogWriter, RunLog, find_check_log, find_set_up_log};
 use proq_lib::lane;
 use proq_lib::ops::follow_run::{follow_log, read_chunks};
@@ -133,7 +134,7 @@ fn hint_at_error_log(context: &CommandContext, lane: &str, log: &RunLog) {
     if errors.is_some_and(|errors| errors.len() > 0) {
         let run_option =
             if log.run == log.lane.last_run { String::new() } else { format!(" --run {}", log.run) };
-        context.ui.hint(format!("show its stderr: git proq logs{run_option} --errors {lane}"));
+        context.ui.hint(hint!("show its stderr: git proq logs{run_option} --errors {lane}"));
     }
 }
 

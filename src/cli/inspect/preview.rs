@@ -3,6 +3,7 @@
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use proq_base::explain::Exit;
+use proq_base::hint;
 use proq_base::lane_name::LaneName;
 use proq_lib::lane::Project;
 use proq_lib::ops::preview;
@@ -97,7 +98,7 @@ fn print_status(ui: Ui, open: &OpenPreview) {
     let Some(PreviewStatus { lane, since, previous_head, has_parked_changes, is_shown, .. }) = &open.preview
     else {
         ui.print_line("no preview is open");
-        return ui.hint("list lanes: git proq list");
+        return ui.hint(hint!("list lanes: git proq list"));
     };
     let age = ui::short_duration(now().duration_since(*since));
     ui.print_line(match is_shown {
@@ -109,13 +110,13 @@ fn print_status(ui: Ui, open: &OpenPreview) {
     if *has_parked_changes {
         ui.status(format!("saved your uncommitted changes on {previous_head}; --back restores them"));
     }
-    ui.hint("return: git proq preview --back");
+    ui.hint(hint!("return: git proq preview --back"));
 }
 
 fn print_entered(ui: Ui, lane: &LaneName, entered: &EnterResult) {
     if entered.was_shown {
         ui.print_line(format!("the main checkout shows '{lane}' already"));
-        return ui.hint("update it: git proq preview --refresh");
+        return ui.hint(hint!("update it: git proq preview --refresh"));
     }
     ui.print_line(format!("the main checkout shows '{lane}' ({})", entered.tip.short()));
     if entered.changes_parked {
@@ -125,7 +126,7 @@ fn print_entered(ui: Ui, lane: &LaneName, entered: &EnterResult) {
     if entered.restored_edits > 0 {
         ui.status("restored your edits from its last preview");
     }
-    ui.hint("return: git proq preview --back");
+    ui.hint(hint!("return: git proq preview --back"));
 }
 
 fn print_refreshed(ui: Ui, refreshed: &RefreshResult) {
@@ -151,7 +152,7 @@ fn print_preview_end(ui: Ui, project: &Project, back: &LeaveResult) {
             ui.warn(format!("{head} has moved, and your changes conflict with it in {files}; the checkout is clean and your changes are kept"));
             let method = snap_restore::choose_stash_method(&project.repo, back.conflicting_snapshot, paths);
             let id = back.conflicting_snapshot.map(|id| id.to_string()).unwrap_or_default();
-            ui.hint(format!("restore them {}: {} {id}", method.purpose(), method.command()));
+            ui.hint(hint!("restore them {}: {} {id}", method.purpose(), method.command()));
         }
     }
     if back.saved_edits.is_some() {

@@ -1,5 +1,6 @@
 //! The screen of `git proq status`: everything about a repository at a glance.
 
+use proq_base::hint;
 use proq_base::terminal_text::escape_line;
 use proq_lib::board::queue::QueueRow;
 use proq_lib::board::status::repository_status::{
@@ -17,7 +18,7 @@ const MAX_LINES: usize = 8;
 pub(crate) fn print_status(ui: Ui, status: &RepositoryStatus) {
     if status.is_empty() {
         ui.print_line("No lanes yet.");
-        return ui.hint("start an agent in a lane: git proq spawn claude \"implement payments\"");
+        return ui.hint(hint!("start an agent in a lane: git proq spawn claude \"implement payments\""));
     }
     if let Some(preview) = &status.preview {
         let waiting = if preview.waiting { "; your changes are saved" } else { "" };

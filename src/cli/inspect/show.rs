@@ -5,6 +5,8 @@ pub(crate) mod runs;
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use proq_base::explain::Exit;
+use proq_base::hint;
+use proq_base::hint::Hint;
 use proq_base::terminal_text;
 use proq_lib::agent::task_loop::loop_status::{LoopStatus, ReviewSummary};
 use proq_lib::board::attention::Attention;
@@ -158,18 +160,18 @@ fn print_next_steps(context: &CommandContext, project: &Project, view: &LaneView
     }
     let cases = AttentionReader::new(project).of_single_lane(view);
     let helps = |case: &&Attention| !case.command.starts_with("git proq show ");
-    let mut steps: Vec<String> =
-        cases.iter().filter(helps).map(|case| format!("{}: {}", case.why, case.command)).collect();
+    let mut steps: Vec<Hint> =
+        cases.iter().filter(helps).map(|case| hint!("{}: {}", case.why, case.command)).collect();
     let can_land = view.lane.branch().is_some() && view.distance.is_some_and(|distance| distance.ahead > 0);
     match view.state() {
         LaneState::Running | LaneState::Starting => {
-            steps.push(format!("follow the agent: git proq logs -f {name}"));
+            steps.push(hint!("follow the agent: git proq logs -f {name}"));
         }
         LaneState::Done if can_land => steps.extend([
-            format!("try it in your checkout: git proq preview {name}"),
-            format!("see whether it can land: git proq merge {name} --dry-run"),
+            hint!("try it in your checkout: git proq preview {name}"),
+            hint!("see whether it can land: git proq merge {name} --dry-run"),
         ]),
-        LaneState::Landed => steps.push("remove landed lanes: git proq cleanup".to_owned()),
+        LaneState::Landed => steps.push(hint!("remove landed lanes: git proq cleanup")),
         _ => {}
     }
     steps.iter().take(MAX_HINTS).for_each(|step| context.ui.hint(step));

@@ -1,5 +1,6 @@
 //! The outcomes of a landing as text: of each lane, of its checks, and of pushes.
 
+use proq_base::hint;
 use proq_lib::merge::types::outcome::{LandingReport, LaneOutcome, PushReport, Verdict};
 use proq_lib::ops::land::merge::MergeOutcome;
 use proq_lib::types::MergeStrategy;
@@ -45,7 +46,7 @@ pub(crate) fn print_outcomes(ui: Ui, outcome: &MergeOutcome, approval_note: &str
             ui.status(format!("{agent} would resolve the conflicts{approval_note}"));
         }
         (Some(LaneOutcome { lane, .. }), None) if !dry_run => {
-            ui.hint(format!("resolve the conflict: git proq resolve {lane}"));
+            ui.hint(hint!("resolve the conflict: git proq resolve {lane}"));
         }
         _ => {}
     }
@@ -73,7 +74,7 @@ fn print_lane_outcome(ui: Ui, outcome: &LaneOutcome, agent: Option<&str>, dry_ru
         ui.print_tail(&check.tail);
     }
     if outcome.result == Verdict::CheckFailed {
-        ui.hint(format!("show its full output: git proq logs {} --checks", outcome.lane));
+        ui.hint(hint!("show its full output: git proq logs {} --checks", outcome.lane));
     }
     if let (Verdict::Conflict, Some(reason), Some(_)) = (outcome.result, &outcome.message, agent) {
         ui.warn(reason);

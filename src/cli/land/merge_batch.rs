@@ -1,6 +1,7 @@
 //! The `git proq merge --batch` command: lands a batch's branch on its base, and marks the landed tasks in
 //! the plan.
 
+use proq_base::hint;
 use proq_base::terminal_text::escape_line;
 use proq_lib::lane::Project;
 use proq_lib::merge::types::outcome::LandingReport;
@@ -58,6 +59,6 @@ fn print_marks(ui: Ui, BatchMarks { batch, onto, result }: &BatchMarks) {
         ui.warn(format!("not marked in {}: {}", unmarked.path, escape_line(&unmarked.reason)));
     }
     if marks.unmarked.iter().any(|unmarked| !unmarked.patch.is_empty()) {
-        ui.hint(format!("show it as a patch: git proq batch report {batch}"));
+        ui.hint(hint!("show it as a patch: git proq batch report {batch}"));
     }
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
+use proq_base::hint;
 use proq_base::lane_name::LaneName;
 use proq_lib::merge::resolution::resolve::ResolvedConflict;
 use proq_lib::merge::types::resolver::Allowance;
@@ -126,7 +127,7 @@ pub(crate) fn run(context: &CommandContext, args: &Resolve) -> CommandResult {
             if let Some(saved) = saved_ref {
                 context.ui.status(format!("your work is kept: git show {saved}"));
             }
-            context.ui.hint("restore it: git proq undo");
+            context.ui.hint(hint!("restore it: git proq undo"));
         }
     })
 }
@@ -145,8 +146,8 @@ fn print_resolved(ui: Ui, resolved: &ResolvedConflict) {
             format!("resolved{resolver_suffix}: lane '{lane}' has {onto} in it now ({commit}), {files} that conflicted")
         }
     });
-    ui.hint(format!("show it: git proq diff {lane}"));
-    ui.hint(format!("merge it: git proq merge {lane}"));
+    ui.hint(hint!("show it: git proq diff {lane}"));
+    ui.hint(hint!("merge it: git proq merge {lane}"));
 }
 
 /// Prints the conflict and the ways to resolve it; with `--dry-run`, what the other flags would do. Changes

@@ -3,6 +3,7 @@
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use proq_base::explain::Exit;
+use proq_base::hint;
 use proq_lib::lane::Project;
 use proq_lib::lane::removal::expire;
 use proq_lib::lane::removal::remove_lane::RemovalReason;
@@ -92,7 +93,7 @@ fn print_further_lanes(context: &CommandContext, project: &Project, args: &Clean
     };
     if count > 0 {
         let lanes = ui::pluralize(count, "lane");
-        context.ui.hint(format!("remove {lanes} without work to land: git proq cleanup --all"));
+        context.ui.hint(hint!("remove {lanes} without work to land: git proq cleanup --all"));
     }
     Ok(())
 }
@@ -112,7 +113,7 @@ fn clean_up_batch(context: &CommandContext, project: &Project, name: &str, args:
         context.ui.print_line(format!("  what landed on its branch is kept: git log {saved}"));
     }
     if !args.dry_run {
-        context.ui.hint("restore it all: git proq undo");
+        context.ui.hint(hint!("restore it all: git proq undo"));
         expire::delete_expired(project)?;
     }
     Ok(Exit::Success)

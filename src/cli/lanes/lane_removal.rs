@@ -4,6 +4,7 @@ use std::cell::Cell;
 
 use proq_base::config::settings::Settings;
 use proq_base::explain::{Exit, shell_quote_path};
+use proq_base::hint;
 use proq_lib::event::approval::ShellCommand;
 use proq_lib::lane::Project;
 use proq_lib::lane::removal::remove_lane::{RemovalReason, RemovedLane};
@@ -106,7 +107,7 @@ impl Reporter for RemovalReporter<'_> {
 /// Prints the command that leaves the current folder, if the removal of its lane has moved it away.
 pub(crate) fn print_way_out(context: &CommandContext, project: &Project) {
     if let Some(main) = project.repo.main_worktree().filter(|_| !context.dir.exists()) {
-        context.ui.hint(format!("this folder was removed; leave it: cd {}", shell_quote_path(main)));
+        context.ui.hint(hint!("this folder was removed; leave it: cd {}", shell_quote_path(main)));
     }
 }
 

@@ -1,6 +1,7 @@
 //! Runs without a dedicated branch: `git proq spawn` with `--mode plan`, `--mode answer` or `--in-place`, and
 //! the output about them.
 
+use proq_base::hint;
 use proq_lib::errors::error;
 use proq_lib::ops::start::spawn_guest::{GuestSpawnOutcome, GuestSpawnRequest, plan};
 use proq_lib::types::{LaneName, LanePurpose};
@@ -52,12 +53,12 @@ fn print_started(ui: Ui, outcome: &GuestSpawnOutcome, purpose: LanePurpose) {
     ui.print_line(format!("  {}", lane.path.display()));
     if purpose.is_read_only() {
         ui.status(format!("{agent} reads the files there and changes nothing"));
-        ui.hint(format!("wait for it: git proq wait {name}"));
-        ui.hint(format!("read the result after that: git proq show {name}"));
+        ui.hint(hint!("wait for it: git proq wait {name}"));
+        ui.hint(hint!("read the result after that: git proq show {name}"));
     } else {
         ui.status(format!("{agent} works there; its changes are committed when it is done"));
-        ui.hint(format!("follow it: git proq logs -f {name}"));
-        ui.hint("find its operation, to undo it later: git proq op log");
+        ui.hint(hint!("follow it: git proq logs -f {name}"));
+        ui.hint(hint!("find its operation, to undo it later: git proq op log"));
     }
 }
 

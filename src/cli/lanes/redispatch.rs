@@ -2,6 +2,7 @@
 
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
+use proq_base::hint;
 use proq_lib::lane::Project;
 use proq_lib::lane::inspection::base::Base;
 use proq_lib::lane::removal::remove_lane::RemovalReason;
@@ -96,14 +97,14 @@ fn print_outcome(ui: Ui, project: &Project, outcome: &RedispatchOutcome) {
         ));
         lane_removal::print_restore_commands(ui, &project.settings, removed, RemovalReason::Discard);
         ui.hint(lane_output::follow_command(command, name));
-        ui.hint("restore the old one: git proq undo");
+        ui.hint(hint!("restore the old one: git proq undo"));
     } else if lane.works_in_place() {
         ui.print_line(format!(
             "restarted {agent} of lane '{name}' in the main checkout, on {branch} ({start})"
         ));
     } else if let Some(purpose) = lane.purpose() {
         ui.print_line(format!("restarted {agent} of lane '{name}' on {branch} ({start})"));
-        ui.hint(format!("wait for its {purpose}: git proq wait {name}"));
-        ui.hint(format!("read it after that: git proq show {name}"));
+        ui.hint(hint!("wait for its {purpose}: git proq wait {name}"));
+        ui.hint(hint!("read it after that: git proq show {name}"));
     }
 }

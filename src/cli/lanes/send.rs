@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
+use proq_base::hint;
 use proq_lib::ops::send;
 use proq_lib::ops::send::{SendOutcome, SendRequest};
 
@@ -92,7 +93,7 @@ pub(crate) fn run(context: &CommandContext, args: &Send) -> CommandResult {
                 // Messages of another conversation may still be pending.
                 run_end::print_pending_message_count(context, &project, &sent.lane);
             }
-            context.ui.hint(format!("follow it: git proq logs -f {}", sent.lane));
+            context.ui.hint(hint!("follow it: git proq logs -f {}", sent.lane));
         }
     })
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use proq_base::explain::{Exit, shell_quote};
+use proq_base::hint;
 use proq_lib::agent::control::wait;
 use proq_lib::agent::control::wait::WaitUntil;
 use proq_lib::lane::Project;
@@ -95,7 +96,7 @@ fn report_lane(
     }
     match &command {
         Some(command) => print_follow_hints(context.ui, command, &lane.name),
-        None => context.ui.hint(format!("enter it: cd {}", shell_quote(&lane.path.to_string_lossy()))),
+        None => context.ui.hint(hint!("enter it: cd {}", shell_quote(&lane.path.to_string_lossy()))),
     }
     Ok(Exit::Success)
 }
@@ -152,9 +153,9 @@ fn report_attempts(
         .show(&outcome, |context, outcome| {
             let group = outcome.lanes[0].lane.group.as_deref().unwrap_or_default();
             if !args.wait {
-                context.ui.hint(format!("wait for them: git proq wait {group}"));
+                context.ui.hint(hint!("wait for them: git proq wait {group}"));
             }
-            context.ui.hint(format!("compare them: git proq compare {group}"));
+            context.ui.hint(hint!("compare them: git proq compare {group}"));
         })
         .and(Ok(exit))
 }

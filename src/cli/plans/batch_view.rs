@@ -4,6 +4,7 @@ use std::io::BufRead;
 use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use proq_base::hint;
 use proq_base::{interrupt, terminal_text};
 use proq_lib::lane::Project;
 use proq_lib::swarm::batch::control_request::ControlRequestKind;
@@ -76,7 +77,7 @@ fn handle_interrupt(
             return Ok(true);
         }
         InterruptChoice::Detach => {
-            context.ui.hint(format!("it continues; follow it again: git proq batch resume {id}"));
+            context.ui.hint(hint!("it continues; follow it again: git proq batch resume {id}"));
             return Ok(false);
         }
         InterruptChoice::Pause => submit_requests(project, id, vec![ControlRequestKind::Pause])?,

@@ -2,6 +2,7 @@
 
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
+use proq_base::hint;
 use proq_base::money::NanoDollars;
 use proq_lib::board::batch_hints::retry_hint;
 use proq_lib::swarm::ops::batch_lookup::read_progress;
@@ -120,7 +121,7 @@ fn halt(context: &CommandContext, request: &HaltRequest, dry_run: bool) -> Comma
                     word @ ("paused" | "over") => format!("is {word}"),
                     _ => "will pause when its running tasks have ended".to_owned(),
                 },
-                format!("show its progress: git proq batch status {id}"),
+                hint!("show its progress: git proq batch status {id}"),
             ),
             Halt::Abort { hard } => (
                 match (outcome.is_over, hard) {
@@ -128,11 +129,11 @@ fn halt(context: &CommandContext, request: &HaltRequest, dry_run: bool) -> Comma
                     (false, true) => "is being aborted: its agents are being stopped".to_owned(),
                     (false, false) => "is being aborted: its agents were asked to finish up".to_owned(),
                 },
-                format!("delete its lanes: git proq cleanup --batch {id}"),
+                hint!("delete its lanes: git proq cleanup --batch {id}"),
             ),
         };
         context.ui.print_line(format!("batch {id} {text}"));
-        context.ui.hint(format!("resume it: git proq batch resume {id}"));
+        context.ui.hint(hint!("resume it: git proq batch resume {id}"));
         context.ui.hint(last_hint);
     })
 }
@@ -160,7 +161,7 @@ pub(crate) fn resume(context: &CommandContext, args: &Resume) -> CommandResult {
     };
     context.show(&outcome, |context, _| {
         context.ui.print_line(format!("batch {id} {text}"));
-        let default_hint = || format!("show its tasks: git proq batch status {id}");
+        let default_hint = || hint!("show its tasks: git proq batch status {id}");
         if let Some(progress) = progress {
             context.ui.hint(retry_hint(&progress).unwrap_or_else(default_hint));
         }

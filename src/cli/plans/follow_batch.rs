@@ -1,6 +1,7 @@
 //! Following a batch to its end: a line per change, or a live view of its lanes on a terminal.
 
 use proq_base::explain::Exit;
+use proq_base::hint;
 use proq_lib::board::batch_hints::end_hints;
 use proq_lib::lane::Project;
 use proq_lib::swarm::ops::follow::BatchFollower;
@@ -45,7 +46,7 @@ fn print_batch_end(context: &CommandContext, project: &Project, replay: &BatchRe
     let id = follower.batch.id();
     let Some(end_text) = end_text(&progress) else {
         context.ui.print_line(format!("batch {id} is not running: its process has ended"));
-        context.ui.hint(format!("resume it: git proq batch resume {id}"));
+        context.ui.hint(hint!("resume it: git proq batch resume {id}"));
         return Ok(Exit::Refused);
     };
     context.ui.print_line(end_text);

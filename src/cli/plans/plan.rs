@@ -4,6 +4,7 @@ pub(crate) mod drafts;
 pub(crate) mod tree;
 
 use proq_base::explain::Exit;
+use proq_base::hint;
 use proq_base::terminal_text;
 use proq_lib::swarm::ops::plan_file;
 use proq_lib::swarm::ops::plan_view::PlanView;
@@ -56,6 +57,6 @@ fn write_template(context: &CommandContext, file: &str) -> CommandResult {
     context.show(serde_json::json!({ "path": path }), |context, _| {
         let file = terminal_text::escape_line(file);
         context.ui.print_line(format!("wrote {file}"));
-        context.ui.hint(format!("show it: git proq plan {file}"));
+        context.ui.hint(hint!("show it: git proq plan {file}"));
     })
 }

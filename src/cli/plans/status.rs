@@ -4,6 +4,7 @@ use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use console::style;
 use proq_base::explain::Exit;
+use proq_base::hint;
 use proq_base::terminal_text;
 use proq_lib::board::batch_hints::status_hints;
 use proq_lib::board::batches::{BatchList, BatchStatus, batch_status};
@@ -98,7 +99,7 @@ pub(crate) fn show_batches(context: &CommandContext, args: &BatchStatusArgs) -> 
         BatchStatus::All(list) if context.ui.json => context.ui.print_json(list),
         BatchStatus::All(list) if list.batches.is_empty() => {
             context.ui.status("no batches yet");
-            context.ui.hint("start one: git proq swarm plan.toml");
+            context.ui.hint(hint!("start one: git proq swarm plan.toml"));
         }
         BatchStatus::All(list) => {
             context

@@ -1,5 +1,6 @@
 //! The `git proq swarm` command.
 
+use proq_base::hint;
 use proq_base::money::NanoDollars;
 use proq_lib::lane::Project;
 use proq_lib::lane::inspection::base::Base;
@@ -32,8 +33,8 @@ pub(crate) fn run(context: &CommandContext, args: &Swarm) -> CommandResult {
     if args.detach {
         return context.show(&outcome, |context, _| {
             context.ui.print_line(format!("started batch {id}"));
-            context.ui.hint(format!("show its progress: git proq batch status {id}"));
-            context.ui.hint(format!("follow it: git proq batch resume {id}"));
+            context.ui.hint(hint!("show its progress: git proq batch status {id}"));
+            context.ui.hint(hint!("follow it: git proq batch resume {id}"));
         });
     }
     let Some(follower) = outcome.follower else {

@@ -1,5 +1,7 @@
 //! Output about lanes that can land: the lane that was or would be created, and how to follow its run.
 
+use proq_base::hint;
+use proq_base::hint::Hint;
 use proq_lib::agent::command::agent_command::AgentCommand;
 use proq_lib::lane::Project;
 use proq_lib::lane::creation::create::LanePlan;
@@ -83,13 +85,13 @@ pub(crate) fn created_line(LaneRecord { name, base, kind, .. }: &LaneRecord) -> 
 /// Prints how to follow and await the run.
 pub(crate) fn print_follow_hints(ui: Ui, command: &AgentCommand, lane: &LaneName) {
     ui.hint(follow_command(command, lane));
-    ui.hint(format!("wait for it: git proq wait {lane}"));
+    ui.hint(hint!("wait for it: git proq wait {lane}"));
 }
 
-/// Returns the command that shows a run while it lasts, behind what it does.
-pub(crate) fn follow_command(command: &AgentCommand, lane: &LaneName) -> String {
+/// Returns the hint with the command that shows a run while it lasts.
+pub(crate) fn follow_command(command: &AgentCommand, lane: &LaneName) -> Hint {
     match command.in_window {
-        true => format!("open its window: git proq open {lane}"),
-        false => format!("follow it: git proq logs -f {lane}"),
+        true => hint!("open its window: git proq open {lane}"),
+        false => hint!("follow it: git proq logs -f {lane}"),
     }
 }

@@ -1,6 +1,7 @@
 //! The end of a run for the user: its line, exit code, event, and the messages that are still pending.
 
 use proq_base::explain::Exit;
+use proq_base::hint;
 use proq_lib::agent::command::allowed_commands::allow_denied_command;
 use proq_lib::event::log::{Event, EventName};
 use proq_lib::lane::Project;
@@ -49,7 +50,7 @@ pub(crate) fn hint_at_denied_calls(
         let were = if summary.denied == 1 { "call was" } else { "calls were" };
         let allow = allow_denied_command(project, run);
         let allow = allow.map(|allow| format!("   allow that: {allow}")).unwrap_or_default();
-        context.ui.hint(format!("{} {were} denied: git proq logs {lane}{allow}", summary.denied));
+        context.ui.hint(hint!("{} {were} denied: git proq logs {lane}{allow}", summary.denied));
     }
 }
 

@@ -3,6 +3,7 @@
 use clap::Args;
 use console::style;
 use proq_base::explain::Exit;
+use proq_base::hint;
 use proq_lib::health::examine::{Report, examine};
 use proq_lib::health::finding::{Finding, Severity};
 use serde::Serialize;
@@ -66,8 +67,8 @@ fn print_report(ui: Ui, report: &Report, args: &Doctor) {
     match report.findings.iter().filter(|f| f.fixable && !f.fixed).count() {
         0 => {}
         _ if args.fix || args.dry_run => {}
-        1 => ui.hint("repair one of them: git proq doctor --fix"),
-        fixable => ui.hint(format!("repair {fixable} of them: git proq doctor --fix")),
+        1 => ui.hint(hint!("repair one of them: git proq doctor --fix")),
+        fixable => ui.hint(hint!("repair {fixable} of them: git proq doctor --fix")),
     }
 }
 

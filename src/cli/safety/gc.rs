@@ -2,6 +2,7 @@
 
 use clap::Args;
 use proq_base::explain::Exit;
+use proq_base::hint;
 use proq_lib::lane::context::expiry_item::{ExpiredGroup, ExpiryKind};
 use proq_lib::lane::removal::trash_contents;
 use proq_lib::lane::removal::trash_contents::TrashUsage;
@@ -72,14 +73,14 @@ fn print_retained(ui: Ui, outcome: &GcOutcome) {
     if outcome.freed.is_empty() {
         ui.status("nothing has expired");
     } else if !outcome.dry_run && outcome.freed.iter().any(|group| group.kind != ExpiryKind::Trash) {
-        ui.hint("free their objects in git too: git gc");
+        ui.hint(hint!("free their objects in git too: git gc"));
     }
     let TrashUsage { count, bytes, reusable_folders: waiting } = &outcome.trash;
     if *count > 0 {
         let (lanes, size) = (ui::pluralize(count, "removed lane"), ui::short_size(*bytes));
         let waiting = trash_contents::describe_waiting_folders(waiting);
         ui.status(format!("in the trash: {lanes}, {size}{waiting}"));
-        ui.hint("empty the trash for good: PROQ_TRASH_KEEP=0 git proq gc");
+        ui.hint(hint!("empty the trash for good: PROQ_TRASH_KEEP=0 git proq gc"));
     }
 }
 

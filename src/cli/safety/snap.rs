@@ -3,6 +3,7 @@
 use clap::{Args, Subcommand};
 use clap_complete::engine::ArgValueCompleter;
 use proq_base::explain::Exit;
+use proq_base::hint;
 use proq_lib::ops::snapshot;
 use proq_lib::ops::snapshot::{RestoreRequest, SnapshotDetails, SnapshotRow};
 use proq_lib::types::RestoreOutcome;
@@ -143,7 +144,7 @@ fn print_restored(ui: Ui, restored: &snapshot::RestoreOutcome) {
             ui.print_each("  ", paths.iter().take(10));
             ui.status("nothing was changed; the snapshot is kept");
             let (method, commit) = (&report.stash_method, restored.commit);
-            return ui.hint(format!("restore it {}: {} {commit}", method.purpose(), method.command()));
+            return ui.hint(hint!("restore it {}: {} {commit}", method.purpose(), method.command()));
         }
     };
     for path in &report.lost_ignored {

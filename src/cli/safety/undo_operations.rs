@@ -1,5 +1,6 @@
 //! Undo of operations, shared by `git proq undo` and `git proq op`, and its output.
 
+use proq_base::hint;
 use proq_lib::ops::undo;
 use proq_lib::ops::undo::{UndoOutcome, UndoRequest};
 use proq_lib::swarm::landing::batch_records::BatchRecords;
@@ -36,7 +37,7 @@ pub(crate) fn undo_operations(
             context.ui.warn(format!("tasks {are} marked as done in {path}, which git-proq does not revert"));
         }
         if !dry_run && request.target != UndoTarget::LastUndo {
-            context.ui.hint("redo it: git proq redo");
+            context.ui.hint(hint!("redo it: git proq redo"));
         }
     })
 }

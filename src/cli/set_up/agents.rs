@@ -1,6 +1,7 @@
 //! The `git proq agents` command.
 
 use clap::Args;
+use proq_base::hint;
 use proq_lib::board::agents::{AgentList, AgentRow};
 
 use crate::cli::invocation::context::{CommandContext, CommandResult};
@@ -56,7 +57,7 @@ pub(crate) fn run(context: &CommandContext, args: &Agents) -> CommandResult {
         let mut agents: Vec<&AgentRow> = list.agents.iter().collect();
         agents.sort_by_key(|row| row.path.is_none());
         context.ui.print_line(table::render(&COLUMNS, agents.into_iter().map(row).collect()));
-        context.ui.hint("run any other program: git proq spawn -n docs -- make docs");
+        context.ui.hint(hint!("run any other program: git proq spawn -n docs -- make docs"));
     })
 }
 

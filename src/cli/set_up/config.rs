@@ -3,6 +3,7 @@
 use clap::{Args, Subcommand};
 use clap_complete::engine::ArgValueCompleter;
 use proq_base::explain::Exit;
+use proq_base::hint;
 use proq_lib::board::settings::{SettingList, SettingRow};
 use proq_lib::lane::Project;
 use proq_lib::ops::settings;
@@ -155,7 +156,7 @@ fn print_changed(context: &CommandContext, project: &Project) -> CommandResult {
         } else {
             print_table(context, list, "ORIGIN");
         }
-        context.ui.hint("see all settings: git proq config list");
+        context.ui.hint(hint!("see all settings: git proq config list"));
     })
 }
 

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use proq_base::explain::Exit;
+use proq_base::hint;
 use serde::Serialize;
 
 use super::completion_script::completion_script;
@@ -92,13 +93,13 @@ fn print_result(
         return;
     }
     if !paths.is_on_man_path() {
-        ui.hint(format!(
+        ui.hint(hint!(
             "let man find the pages, in your shell's start-up file: export MANPATH=\"{}:\"",
             paths.man_pages.parent().unwrap_or(&paths.man_pages).display()
         ));
     }
     if !outdated.is_empty() {
-        ui.hint(format!(
+        ui.hint(hint!(
             "zsh finds its completions with this line before compinit in ~/.zshrc: fpath=({} $fpath)",
             paths.zsh_functions_dir.display()
         ));

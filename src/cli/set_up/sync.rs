@@ -2,6 +2,7 @@
 
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
+use proq_base::hint;
 use proq_base::lane_name::LaneName;
 use proq_lib::lane::creation::sync_files;
 use proq_lib::lane::creation::sync_files::SyncPlan;
@@ -81,6 +82,6 @@ fn print_sync(context: &CommandContext, output: &SyncOutput<'_>, is_up_to_date: 
     }
     if !kept.is_empty() {
         context.ui.warn(format!("kept the lane's own version of: {}", list_paths(kept)));
-        context.ui.hint(format!("replace them anyway: git proq sync {lane} --force"));
+        context.ui.hint(hint!("replace them anyway: git proq sync {lane} --force"));
     }
 }

@@ -1,6 +1,7 @@
 //! Terminal output: results on stdout, messages on stderr, colors only if supported. A closed pipe is no
 //! error.
 
+use std::borrow::Borrow;
 use std::fmt::Display;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
@@ -8,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use console::{Style, style};
 use proq_base::diagnostics::{Listener, Note};
+use proq_base::hint::Hint;
 use proq_base::terminal_text;
 use proq_base::terminal_text::Printable;
 pub(crate) use proq_base::time_form::short_duration;
@@ -208,9 +210,9 @@ impl Ui {
     }
 
     /// Prints a hint about what can be done next; not with `--json` or `--quiet`.
-    pub(crate) fn hint(self, line: impl AsRef<str>) {
+    pub(crate) fn hint(self, hint: impl Borrow<Hint>) {
         if !self.json {
-            self.status(format!("{} {}", style("hint:").cyan().for_stderr(), line.as_ref()));
+            self.status(format!("{} {}", style("hint:").cyan().for_stderr(), hint.borrow()));
         }
     }
 

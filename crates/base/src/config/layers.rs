@@ -12,6 +12,8 @@ use super::settings::Settings;
 use super::toml_values::{flatten_table, hook_event, is_list_key, toml_value_text};
 use super::value_format::ValueFormat;
 use crate::explain::{Explain, rename_command};
+use crate::hint;
+use crate::hint::Hint;
 use crate::regular_file;
 use crate::regular_file::LinkPolicy;
 
@@ -120,19 +122,19 @@ fn toml_excerpt(error: &toml::de::Error) -> String {
 }
 
 /// Returns the hints for an invalid value: where it is set, and how to go back to the default.
-fn invalid_value_hints(key: &str, origin: &Origin, default: &str) -> Vec<String> {
+fn invalid_value_hints(key: &str, origin: &Origin, default: &str) -> Vec<Hint> {
     let default = if default.is_empty() { "nothing" } else { default };
     match origin {
         Origin::Git => {
             let name = format!("proq.{}", Key::find(key).map_or_else(|| key.to_owned(), Key::git_name));
             vec![
-                format!("show where it is set: git config --show-origin --get-all {name}"),
-                format!("or use the default, '{default}': git config --unset-all {name}"),
+                hint!("show where it is set: git config --show-origin --get-all {name}"),
+                hint!("or use the default, '{default}': git config --unset-all {name}"),
             ]
         }
-        Origin::Environment(name) => vec![format!("use the default, '{default}': unset {name}")],
+        Origin::Environment(name) => vec![hint!("use the default, '{default}': unset {name}")],
         Origin::Repository(path) | Origin::User(path) => {
-            vec![format!("correct it in {}; the default is '{default}'", path.display())]
+            vec![hint!("correct it in {}; the default is '{default}'", path.display())]
         }
         Origin::Default => Vec::new(),
     }
@@ -140,11 +142,11 @@ fn invalid_value_hints(key: &str, origin: &Origin, default: &str) -> Vec<String>
 
 /// Returns the hint for a settings file that cannot be read or parsed. A relative path is that of a file in a
 /// commit.
-fn repair_hint(path: &Path) -> String {
+fn repair_hint(path: &Path) -> Hint {
     if path.is_relative() {
-        return format!("see the file, and correct it on its branch: git show '{}'", path.display());
+        return hint!("see the file, and correct it on its branch: git show '{}'", path.display());
     }
-    format!("correct it, or move it away: {}", rename_command(path, "broken"))
+    hint!("correct it, or move it away: {}", rename_command(path, "broken"))
 }
 
 /// Tables of a settings file that are not settings: agent profiles and prices. Only the user's own file may

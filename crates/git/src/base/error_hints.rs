@@ -1,9 +1,10 @@
 //! Commands for hints of git errors, where they depend on what git printed.
 
-use std::borrow::Cow;
 use std::path::Path;
 
 use proq_base::explain::{shell_quote, shell_quote_path};
+use proq_base::hint;
+use proq_base::hint::Hint;
 
 use super::head::BRANCH_PREFIX;
 use crate::RepoPath;
@@ -19,22 +20,21 @@ pub fn git_abort_command(operation: &str) -> String {
 }
 
 /// Returns the hint for a ref that git did not move, by its name and the reason.
-pub(super) fn ref_failure_hint(name: &str, reason: &str) -> Cow<'static, str> {
+pub(super) fn ref_failure_hint(name: &str, reason: &str) -> Hint {
     let conflicting_ref =
         reason.split_once("' exists; cannot create").and_then(|(before, _)| before.rsplit_once('\''));
     if let Some(branch) = conflicting_ref.and_then(|(_, other)| other.strip_prefix(BRANCH_PREFIX)) {
-        return format!(
+        return hint!(
             "rename the conflicting branch: git branch -m {} {}",
             shell_quote(branch),
             shell_quote(&format!("{}-old", branch.replace('/', "-")))
-        )
-        .into();
+        );
     }
     if reason.ends_with("reference broken") || reason.ends_with("Too many levels of symbolic links") {
         let remove = broken_ref_removal_command(name);
-        return format!("its file has no commit; remove it, then run the command again: {remove}").into();
+        return hint!("its file has no commit; remove it, then run the command again: {remove}");
     }
-    "run the command again".into()
+    hint!("run the command again")
 }
 
 /// Returns the command that removes the file of a fully named ref, which git does not remove if the file

@@ -1,9 +1,10 @@
 //! Hints for local changes: which git commands get them out of the way, in each of their possible states.
 
-use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use proq_base::explain::{shell_quote_bytes, shell_quote_path};
+use proq_base::hint;
+use proq_base::hint::Hint;
 
 use crate::RepoPath;
 
@@ -49,19 +50,18 @@ impl LocalChangesRemedy {
     }
 
     /// Returns the hints with commands for the worktree at `dir`.
-    pub fn command_hints(&self, dir: &Path) -> Vec<Cow<'static, str>> {
-        let commit = || format!("commit them first: {} commit -am WIP", git_command_in(dir)).into();
+    pub fn command_hints(&self, dir: &Path) -> Vec<Hint> {
+        let commit = || hint!("commit them first: {} commit -am WIP", git_command_in(dir));
         match self {
             LocalChangesRemedy::CommitOrStash => {
-                vec![commit(), format!("or stash them: {} stash push", git_command_in(dir)).into()]
+                vec![commit(), hint!("or stash them: {} stash push", git_command_in(dir))]
             }
             LocalChangesRemedy::IntentToAdd => {
-                vec![commit(), format!("or stash them: {}", add_and_stash_command(dir)).into()]
+                vec![commit(), hint!("or stash them: {}", add_and_stash_command(dir))]
             }
             LocalChangesRemedy::OutsideSparse => vec![
-                format!("commit them first: {0} add --sparse -u && {0} commit -m WIP", git_command_in(dir))
-                    .into(),
-                format!("or stash them: {} stash push", git_command_in(dir)).into(),
+                hint!("commit them first: {0} add --sparse -u && {0} commit -m WIP", git_command_in(dir)),
+                hint!("or stash them: {} stash push", git_command_in(dir)),
             ],
             LocalChangesRemedy::Commit { .. } => vec![commit()],
             LocalChangesRemedy::Stash
@@ -74,31 +74,30 @@ impl LocalChangesRemedy {
     }
 
     /// Returns the hint whose commands create no commit: they stash, rename, or clear index flags.
-    pub fn hint_without_commit(&self, dir: &Path) -> Cow<'static, str> {
+    pub fn hint_without_commit(&self, dir: &Path) -> Hint {
         match self {
             LocalChangesRemedy::CommitOrStash
             | LocalChangesRemedy::OutsideSparse
-            | LocalChangesRemedy::Stash => format!("stash them: {} stash push", git_command_in(dir)).into(),
-            LocalChangesRemedy::IntentToAdd => format!("stash them: {}", add_and_stash_command(dir)).into(),
+            | LocalChangesRemedy::Stash => hint!("stash them: {} stash push", git_command_in(dir)),
+            LocalChangesRemedy::IntentToAdd => hint!("stash them: {}", add_and_stash_command(dir)),
             LocalChangesRemedy::Rename(paths) => {
                 let commands: Vec<String> =
                     paths.iter().take(MAX_PATHS_NAMED).map(|path| rename_command(dir, path)).collect();
-                format!("rename it, because git would delete its untracked files: {}", commands.join(" && "))
-                    .into()
+                hint!("rename it, because git would delete its untracked files: {}", commands.join(" && "))
             }
             LocalChangesRemedy::StashInSubmodules(paths) => {
                 let stash_command = |path: &RepoPath| {
                     format!("{} stash push --include-untracked", git_command_in(&path.to_fs_path(dir)))
                 };
                 let commands: Vec<String> = paths.iter().take(MAX_PATHS_NAMED).map(stash_command).collect();
-                format!("stash them in the submodule: {}", commands.join(" && ")).into()
+                hint!("stash them in the submodule: {}", commands.join(" && "))
             }
             LocalChangesRemedy::Commit { assume_unchanged: assumed } => {
-                format!("make git check all files again: {}", unflag_commands(dir, assumed, &[])).into()
+                hint!("make git check all files again: {}", unflag_commands(dir, assumed, &[]))
             }
             LocalChangesRemedy::Unflag { assume_unchanged: assumed, skip_worktree: skipped } => {
                 let commands = unflag_commands(dir, assumed, skipped);
-                format!("make git check these files again: {commands}").into()
+                hint!("make git check these files again: {commands}")
             }
         }
     }

@@ -1,6 +1,8 @@
 //! Push of one branch, never by force, to the ref to which `git push` would push it.
 
 use proq_base::explain::{shell_quote, shell_quote_path};
+use proq_base::hint;
+use proq_base::hint::Hint;
 
 use super::worktree::WorktreeList;
 use crate::base::head::BRANCH_PREFIX;
@@ -14,7 +16,7 @@ pub struct PushFailure {
     /// Output lines of git, a hook or the remote, without git's hints.
     pub output: Vec<String>,
     /// Text that introduces and names a command which solves the problem.
-    pub hint: String,
+    pub hint: Hint,
 }
 
 /// Remote and ref that a branch is pushed to.
@@ -48,13 +50,13 @@ impl Repo {
         let remote = branch_setting("pushRemote").or_else(|| get("remote.pushDefault".to_owned()));
         let Some(remote) = remote.or(upstream) else {
             let reason = "it has no remote".to_owned();
-            let hint = "list the remotes to push to: git remote -v".to_owned();
+            let hint = hint!("list the remotes to push to: git remote -v");
             return Err(PushFailure { reason, output: Vec::new(), hint });
         };
         let full_name = format!("{BRANCH_PREFIX}{branch}");
         let destination = |remote_ref: String| PushDestination { remote: remote.clone(), remote_ref };
         let failure = |reason: String, remote_ref: &str| {
-            let hint = format!("push it there: {}", destination(remote_ref.to_owned()).push_command(branch));
+            let hint = hint!("push it there: {}", destination(remote_ref.to_owned()).push_command(branch));
             PushFailure { reason, output: Vec::new(), hint }
         };
         let mirror = format!("remote.{remote}.mirror");
@@ -66,7 +68,7 @@ impl Repo {
             return Err(PushFailure {
                 reason,
                 output: Vec::new(),
-                hint: format!("push it alone: {push_alone}"),
+                hint: hint!("push it alone: {push_alone}"),
             });
         }
         let rules = self.setting_values(&format!("remote.{remote}.push"));
@@ -286,7 +288,7 @@ fn classify_push_failure(
     let (reason, hint) = match (rejection, rejection_reason) {
         (Some(_), Some(cause @ ("fetch first" | "non-fast-forward"))) => (
             format!("{remote} has commits that it lacks ({cause})"),
-            format!(
+            hint!(
                 "merge them, then push: {git_command} pull --no-rebase --no-edit {} {} && {push_command}",
                 shell_quote(remote),
                 shell_quote(short_ref_name(&destination.remote_ref))
@@ -294,9 +296,9 @@ fn classify_push_failure(
         ),
         (Some((kind, _)), cause) => {
             let suffix = cause.map(|cause| format!(" ({cause})")).unwrap_or_default();
-            (format!("{kind} by {remote}{suffix}"), format!("once that is fixed: {push_command}"))
+            (format!("{kind} by {remote}{suffix}"), hint!("once that is fixed: {push_command}"))
         }
-        (None, _) => (format!("git push failed: {status}"), format!("once that is fixed: {push_command}")),
+        (None, _) => (format!("git push failed: {status}"), hint!("once that is fixed: {push_command}")),
     };
     PushFailure { reason, output, hint }
 }

@@ -1,5 +1,7 @@
 //! Next steps with the lanes and batches of a repository, each with a command.
 
+use proq_base::hint;
+use proq_base::hint::Hint;
 use proq_base::lane_name::LaneName;
 use proq_git::status::worktree_status::WorktreeStatus;
 use proq_store::records::agent::Activity;
@@ -22,14 +24,14 @@ const MAX_NEXT_STEPS: usize = 2;
 /// command. What needs the user comes first, then what can go on; one step of each kind comes before a
 /// second of the same.
 #[must_use]
-pub fn next_steps(project: &Project, lane_list: &LaneList) -> Vec<String> {
+pub fn next_steps(project: &Project, lane_list: &LaneList) -> Vec<Hint> {
     let mut needs_user = problem_steps(project, lane_list).into_iter();
     let mut possible = batch_steps(project, &lane_list.unlanded_batches)
         .into_iter()
         .chain(progress_steps(project, lane_list))
         .collect::<Vec<_>>()
         .into_iter();
-    let mut steps: Vec<String> = needs_user.next().into_iter().chain(possible.next()).collect();
+    let mut steps: Vec<Hint> = needs_user.next().into_iter().chain(possible.next()).collect();
     steps.extend(needs_user.chain(possible));
     steps.truncate(MAX_NEXT_STEPS);
     steps
@@ -37,14 +39,14 @@ pub fn next_steps(project: &Project, lane_list: &LaneList) -> Vec<String> {
 
 /// Returns the commands that continue or land batches whose work is not on their bases, for two at most.
 #[must_use]
-pub fn batch_steps(project: &Project, batches: &[UnlandedBatch]) -> Vec<String> {
+pub fn batch_steps(project: &Project, batches: &[UnlandedBatch]) -> Vec<Hint> {
     let steps_of = |unlanded: &UnlandedBatch| {
         let BatchRecord { id, base, .. } = &unlanded.batch;
         if unlanded.is_over() {
             return vec![unlanded.landing_hint(project, &format!("land it on {base}"))];
         }
         let land_part = unlanded.landing_hint(project, &format!("or land what is done on {base}"));
-        vec![format!("resume it: git proq batch resume {id}"), land_part]
+        vec![hint!("resume it: git proq batch resume {id}"), land_part]
     };
     batches.iter().flat_map(steps_of).take(MAX_NEXT_STEPS).collect()
 }
@@ -57,7 +59,7 @@ fn intact_lanes(lane_list: &LaneList, state: LaneState) -> impl Iterator<Item = 
 
 /// Returns the steps about lanes that wait for the user, most urgent first, one for each kind. The scheduler
 /// of a running batch deals with its lanes itself.
-fn problem_steps(project: &Project, lane_list: &LaneList) -> Vec<String> {
+fn problem_steps(project: &Project, lane_list: &LaneList) -> Vec<Hint> {
     let is_scheduled = |view: &LaneView| {
         let batch = view.lane.batch.as_ref().map(|in_batch| &in_batch.batch);
         batch.is_some_and(|batch| scheduler::is_running(&project.store, batch).unwrap_or(false))
@@ -65,7 +67,7 @@ fn problem_steps(project: &Project, lane_list: &LaneList) -> Vec<String> {
     let first = |state| intact_lanes(lane_list, state).find(|view| !is_scheduled(view));
     let step = |view: Option<&LaneView>, purpose: &str, command: &str, flags: &str| {
         let name = &view?.lane.name;
-        Some(format!("{purpose} '{name}': git proq {command} {name}{flags}"))
+        Some(hint!("{purpose} '{name}': git proq {command} {name}{flags}"))
     };
     let asking = lane_list.views.iter().find(|view| view.activity == Some(Activity::NeedsApproval));
     let failed = first(LaneState::Failed).or_else(|| first(LaneState::Stalled));
@@ -80,7 +82,7 @@ fn problem_steps(project: &Project, lane_list: &LaneList) -> Vec<String> {
 }
 
 /// Returns the steps that go on with lanes, the most useful first.
-fn progress_steps(project: &Project, lane_list: &LaneList) -> Vec<String> {
+fn progress_steps(project: &Project, lane_list: &LaneList) -> Vec<Hint> {
     let views = &lane_list.views;
     let done = done_lanes(lane_list);
     let mut out = Vec::new();
@@ -90,27 +92,27 @@ fn progress_steps(project: &Project, lane_list: &LaneList) -> Vec<String> {
             n => (format!("{n} lanes"), "are"),
         };
         out.push(match is_sure_all_land(project, lane_list, &done) {
-            true => format!("land {count}: git proq merge --all"),
-            false => format!("{count} {are} done; see what would land: git proq merge --all --dry-run"),
+            true => hint!("land {count}: git proq merge --all"),
+            false => hint!("{count} {are} done; see what would land: git proq merge --all --dry-run"),
         });
     }
     let finished_rival = views.iter().find(|view| is_rival(views, view) && !view.state().is_busy());
     if let Some(group) = finished_rival.and_then(|v| v.lane.group.as_ref()) {
-        out.push(format!("compare the attempts at '{group}': git proq compare {group}"));
+        out.push(hint!("compare the attempts at '{group}': git proq compare {group}"));
     }
     if let Some(view) = views.iter().find(|v| v.state() == LaneState::Done && v.lane.is_read_only()) {
-        out.push(format!("read the answer of '{0}': git proq show {0}", view.lane.name));
+        out.push(hint!("read the answer of '{0}': git proq show {0}", view.lane.name));
     }
     if let (Some(first), None) = (done.first(), &lane_list.stored.preview) {
-        out.push(format!("see '{0}' in your checkout: git proq preview {0}", first.lane.name));
+        out.push(hint!("see '{0}' in your checkout: git proq preview {0}", first.lane.name));
     }
     let mut running =
         intact_lanes(lane_list, LaneState::Running).chain(intact_lanes(lane_list, LaneState::Starting));
     if let Some(first) = running.next() {
-        out.push(format!("follow the agent of '{0}': git proq logs -f {0}", first.lane.name));
+        out.push(hint!("follow the agent of '{0}': git proq logs -f {0}", first.lane.name));
     }
     if intact_lanes(lane_list, LaneState::Landed).next().is_some() {
-        out.push("remove lanes that have landed: git proq cleanup".to_owned());
+        out.push(hint!("remove lanes that have landed: git proq cleanup"));
     }
     out
 }

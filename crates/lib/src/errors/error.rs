@@ -1,9 +1,10 @@
 //! Errors of lane commands, with their messages.
 
-use std::borrow::Cow;
 use std::path::PathBuf;
 
 use proq_base::explain::{Explain, list_lines, rename_command};
+use proq_base::hint;
+use proq_base::hint::Hint;
 use proq_base::interrupt::Interrupted;
 use proq_base::lane_name::{InvalidLaneName, LaneName};
 use proq_base::{config, process};
@@ -46,12 +47,12 @@ pub enum Error {
     },
     /// A branch with the new lane's branch name exists and belongs to no lane.
     #[error("cannot create branch '{branch}': it exists and belongs to no lane")]
-    #[hint("{free_command}")]
+    #[hint(with = [free_command.clone()])]
     BranchTaken {
         /// Name of the existing branch.
         branch: String,
         /// Description and command that free the branch name.
-        free_command: String,
+        free_command: Hint,
     },
     /// A branch has the name of the lane prefix, so git cannot create the branch of any lane.
     #[error("cannot create a lane branch '{prefix}/…': a branch named '{prefix}' exists")]
@@ -106,7 +107,7 @@ pub enum Error {
         /// Reason, as a sentence.
         reason: String,
         /// Hint that resolves the situation.
-        hints: Vec<String>,
+        hints: Vec<Hint>,
     },
     /// The lane's agent is running.
     #[error("cannot change lane '{name}': its agent is running")]
@@ -204,7 +205,7 @@ pub enum Error {
         /// Whether `--force` would remove the lane, saving everything first.
         force_helps: bool,
         /// Hint that resolves a reason or repairs the worktree; none where there is none.
-        hint: Option<String>,
+        hint: Option<Hint>,
     },
     /// The lane has uncommitted work that must not be committed as it is.
     #[error("cannot commit the work of lane '{name}': {}", uncommittable.join("; "))]
@@ -469,18 +470,14 @@ fn strip_nothing_changed(e: &Error) -> String {
 
 /// Returns the hints for an operation that cannot be undone for the reason in `source`. `forced_command`
 /// undoes it with force.
-fn refusal_hints(
-    number: OperationNumber,
-    forced_command: Option<&str>,
-    source: &Error,
-) -> Vec<Cow<'static, str>> {
+fn refusal_hints(number: OperationNumber, forced_command: Option<&str>, source: &Error) -> Vec<Hint> {
     match (source, forced_command) {
         (Error::Undo(UndoError::BuiltOn { .. } | UndoError::Pushed { .. }), Some(forced_command)) => {
-            vec![format!("undo anyway, saving later commits under refs/proq/saved: {forced_command}").into()]
+            vec![hint!("undo anyway, saving later commits under refs/proq/saved: {forced_command}")]
         }
         (Error::RemovalRefused { force_helps: true, busy: false, hint: help, .. }, Some(forced_command)) => {
-            let forced_hint = format!("remove the lane anyway; everything is saved first: {forced_command}");
-            help.clone().into_iter().chain([forced_hint]).map(Cow::from).collect()
+            let forced_hint = hint!("remove the lane anyway; everything is saved first: {forced_command}");
+            help.clone().into_iter().chain([forced_hint]).collect()
         }
         // A commit would build on the commits to undo, so only a stash is suggested.
         (Error::Git(git::Error::LocalChanges { dir, hint: remedy, .. }), _) => {
@@ -489,7 +486,7 @@ fn refusal_hints(
         (
             Error::Undo(UndoError::BuiltOn { .. } | UndoError::Pushed { .. }) | Error::PathMissing { .. },
             _,
-        ) => vec![format!("show what it did: git proq op show {number}").into()],
+        ) => vec![hint!("show what it did: git proq op show {number}")],
         (other, _) => other.hints(),
     }
 }

@@ -4,6 +4,8 @@
 use std::path::Path;
 
 use proq_base::fail_points;
+use proq_base::hint;
+use proq_base::hint::Hint;
 use proq_base::lane_name::LaneName;
 use proq_git::Repo;
 use proq_git::base::error;
@@ -31,12 +33,11 @@ use crate::operation::locked_worktree::LockedWorktree;
 /// [`Error::InPlaceRefused`] with the reason.
 pub fn require_in_place_possible(project: &Project, lane: &LaneName, branch: &str) -> Result<(), Error> {
     let main = project.repo.require_main()?;
-    let refused =
-        |reason: String, help: &str| Err(Error::InPlaceRefused { reason, hints: vec![help.to_owned()] });
+    let refused = |reason: String, help: Hint| Err(Error::InPlaceRefused { reason, hints: vec![help] });
     if let Some(preview) = PreviewRecord::load_if_exists(&project.store.layout().preview_record())? {
         return refused(
             format!("the main checkout shows lane '{}'", preview.lane),
-            "leave the preview: git proq preview --back",
+            hint!("leave the preview: git proq preview --back"),
         );
     }
     if let Some(other) = lane_running_in_place(project, Some(lane))? {
@@ -47,10 +48,10 @@ pub fn require_in_place_possible(project: &Project, lane: &LaneName, branch: &st
     {
         return refused(
             format!("a {} is in progress in the main checkout", git_operation.command),
-            "see how to finish or abort it: git status",
+            hint!("see how to finish or abort it: git status"),
         );
     }
-    let switch_hint = "list branches to switch to: git branch";
+    let switch_hint = hint!("list branches to switch to: git branch");
     match checked_out_branch(&project.repo, main)? {
         Some(current) if project.is_managed_branch(&current) => {
             return refused(
@@ -61,7 +62,7 @@ pub fn require_in_place_possible(project: &Project, lane: &LaneName, branch: &st
         Some(current) if current != branch => {
             return refused(
                 format!("the main checkout is on '{current}', and lane '{lane}' works on '{branch}'"),
-                &format!("switch to it: git switch {branch}"),
+                hint!("switch to it: git switch {branch}"),
             );
         }
         Some(_) => {}
@@ -79,7 +80,7 @@ fn require_nothing_staged(repo: &Repo, main: &Path) -> Result<(), Error> {
         let reason = format!("the main checkout has unresolved conflicts: {}", error::list_paths(&unmerged));
         return Err(Error::InPlaceRefused {
             reason,
-            hints: vec!["see how to resolve them: git status".to_owned()],
+            hints: vec![hint!("see how to resolve them: git status")],
         });
     }
     let mut staged: Vec<_> = dirty.staged().map(|entry| entry.path.clone()).collect();
@@ -89,7 +90,7 @@ fn require_nothing_staged(repo: &Repo, main: &Path) -> Result<(), Error> {
     }
     Err(Error::InPlaceRefused {
         reason: format!("these files are staged in the main checkout: {}", error::list_paths(&staged)),
-        hints: vec!["commit them: git commit".to_owned(), "or unstage them: git reset".to_owned()],
+        hints: vec![hint!("commit them: git commit"), hint!("or unstage them: git reset")],
     })
 }
 

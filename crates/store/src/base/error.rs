@@ -4,6 +4,8 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use proq_base::explain::{Explain, rename_command, shell_quote_path};
+use proq_base::hint;
+use proq_base::hint::Hint;
 use proq_base::interrupt::Interrupted;
 
 use super::file_access::first_inaccessible;
@@ -123,10 +125,10 @@ fn is_active_journal(path: &Path) -> bool {
 
 /// Returns the hint for a broken journal. It moves the entire folder: files parked by the operation are next
 /// to the journal, and without the journal nothing refers to them.
-fn journal_hint(path: &Path) -> String {
+fn journal_hint(path: &Path) -> Hint {
     let dir = path.parent().unwrap_or(path);
     let (id, root) = (dir.file_name().unwrap_or_default(), dir.ancestors().nth(2).unwrap_or(dir));
-    format!(
+    hint!(
         "move it away, with files of yours that may be beside it: mv {} {}",
         shell_quote_path(dir),
         shell_quote_path(&root.join(format!("aside-{}", id.to_string_lossy())))

@@ -1,6 +1,7 @@
 //! Commands about drafts, `git proq plan` with `--ai`, `--feedback`, `--approve`, `-o` and `--drafts`.
 
 use proq_base::explain::Exit;
+use proq_base::hint;
 use proq_base::terminal_text;
 use proq_lib::lane::Project;
 use proq_lib::swarm::ops::draft_approval::ApproveDraftRequest;
@@ -43,7 +44,7 @@ pub(crate) fn run(context: &CommandContext, args: &PlanArgs) -> CommandResult {
     context.show(saved, |context, _| {
         let file = &target.display_name;
         context.ui.print_line(format!("wrote {file}"));
-        context.ui.hint(format!("show it: git proq plan {file}"));
+        context.ui.hint(hint!("show it: git proq plan {file}"));
     })
 }
 
@@ -156,8 +157,8 @@ fn print_changed_draft(context: &CommandContext, outcome: &DraftOutcome) -> Exit
         context.ui.status(format!("wrote {file}"));
     }
     let name = &view.row.name;
-    context.ui.hint(format!("revise it: git proq plan --feedback \"what to change\" {name}"));
-    context.ui.hint(format!("save it: git proq plan -o plan.toml {name}"));
+    context.ui.hint(hint!("revise it: git proq plan --feedback \"what to change\" {name}"));
+    context.ui.hint(hint!("save it: git proq plan -o plan.toml {name}"));
     Exit::Success
 }
 
@@ -176,7 +177,7 @@ pub(crate) fn show_saved_draft(
     print_draft(context, &view);
     if view.is_busy() {
         context.ui.status(format!("{} is working on it", terminal_text::escape_line(&view.row.agent)));
-        context.ui.hint(format!("wait for it: git proq wait {name}"));
+        context.ui.hint(hint!("wait for it: git proq wait {name}"));
     } else if let Some(rejection) = &view.row.rejection {
         let rejection = terminal_text::escape_line(rejection);
         context.ui.warn(format!("the last answer is not a plan: {rejection}"));
@@ -224,7 +225,7 @@ fn print_drafts(context: &CommandContext) -> CommandResult {
     context.show(list_drafts(&context.project()?)?, |context, list| {
         if list.drafts.is_empty() {
             context.ui.status("no drafts");
-            return context.ui.hint("generate one: git proq plan --ai \"payments by card\"");
+            return context.ui.hint(hint!("generate one: git proq plan --ai \"payments by card\""));
         }
         context.ui.print_line(table::render(&DRAFT_COLUMNS, list.drafts.iter().map(draft_row).collect()));
         for row in &list.drafts {

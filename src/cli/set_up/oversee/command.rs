@@ -2,6 +2,7 @@
 
 use clap::Args;
 use proq_base::explain::Exit;
+use proq_base::hint;
 use proq_lib::ops::supervise;
 use proq_lib::ops::supervise::{SupervisePlan, SuperviseRequest};
 
@@ -65,7 +66,7 @@ pub(crate) fn run(context: &CommandContext, args: &Oversee) -> CommandResult {
     };
     context.ui.warn(format!("{} ended {end_text}", ended.agent));
     if ended.resumed {
-        context.ui.hint("start a new session: git proq supervise --new");
+        context.ui.hint(hint!("start a new session: git proq supervise --new"));
     }
     Ok(Exit::Agent)
 }

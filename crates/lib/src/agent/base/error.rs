@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 
 use proq_base::explain::{Explain, rename_command, shell_quote, shell_quote_path};
+use proq_base::hint::Hint;
 use proq_base::lane_name::LaneName;
 use proq_base::process;
 use proq_git as git;
@@ -16,12 +17,12 @@ pub enum Error {
     /// A prompt that cannot be passed to a program.
     #[error("cannot use the prompt: it {reason}")]
     #[exit(Usage)]
-    #[hint("{hint}")]
+    #[hint(with = [hint.clone()])]
     InvalidPrompt {
         /// Reason why the prompt is invalid, as the end of a sentence.
         reason: &'static str,
         /// Hint how to avoid the error.
-        hint: &'static str,
+        hint: Hint,
     },
     /// No command line was given for the agent.
     #[error("no agent or command given")]

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
+use proq_base::hint;
 use proq_store::records::agent::Activity;
 use proq_stream::reader::Dialect;
 use serde::{Deserialize, Serialize};
@@ -292,7 +293,7 @@ impl Profile {
     pub(crate) fn check_prompt(&self, prompt: &str) -> Result<(), Error> {
         let refuse = |reason, hint| Err(Error::InvalidPrompt { reason, hint });
         if prompt.trim().is_empty() {
-            return refuse("is empty", "for example: git proq spawn claude \"implement payments\"");
+            return refuse("is empty", hint!("for example: git proq spawn claude \"implement payments\""));
         }
         refuse_nul_byte(prompt)?;
         if self.prompt == PromptDelivery::Argument {
@@ -448,13 +449,15 @@ fn check_prompt_as_argument(prompt: &str) -> Result<(), Error> {
     if prompt.len() > MAX_ARGUMENT_BYTES {
         return refuse(
             "is longer than 120 KiB, the limit of an argument, which is how this agent takes it",
-            "let the agent read a file: git proq spawn --name payments --file task.md -- my-agent {prompt_file}",
+            hint!(
+                "let the agent read a file: git proq spawn --name payments --file task.md -- my-agent {{prompt_file}}"
+            ),
         );
     }
     if prompt.starts_with('-') {
         return refuse(
             "starts with '-', so this agent would read it as an option",
-            "start the prompt with a word",
+            hint!("start the prompt with a word"),
         );
     }
     Ok(())
@@ -465,7 +468,7 @@ pub(crate) fn refuse_nul_byte(prompt: &str) -> Result<(), Error> {
     if prompt.contains('\0') {
         return Err(Error::InvalidPrompt {
             reason: "has a NUL byte",
-            hint: "a prompt is plain text; check the file",
+            hint: hint!("a prompt is plain text; check the file"),
         });
     }
     Ok(())

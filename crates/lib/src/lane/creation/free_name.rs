@@ -1,6 +1,7 @@
 //! Choice of a name for a new lane that no lane, branch or folder has.
 
 use proq_base::explain::shell_quote;
+use proq_base::hint;
 use proq_base::lane_name::LaneName;
 use proq_git::Repo;
 use proq_git::base::error_hints::broken_ref_removal_command;
@@ -53,11 +54,11 @@ pub(super) fn require_free_name(project: &Project, name: &LaneName) -> Result<()
 pub(super) fn branch_taken_error(repo: &Repo, branch: String) -> Error {
     let name = format!("refs/heads/{branch}");
     let free_command = if repo.symbolic_target(&branch).is_ok_and(|alias| alias.is_some()) {
-        format!("remove the symbolic ref: git symbolic-ref -d {}", shell_quote(&name))
+        hint!("remove the symbolic ref: git symbolic-ref -d {}", shell_quote(&name))
     } else if repo.is_broken_branch(&branch) {
-        format!("remove its file, which has no commit: {}", broken_ref_removal_command(&name))
+        hint!("remove its file, which has no commit: {}", broken_ref_removal_command(&name))
     } else {
-        format!(
+        hint!(
             "rename the branch: git branch -m {} {}",
             shell_quote(&branch),
             shell_quote(&format!("{}-old", branch.replace('/', "-")))

@@ -4,6 +4,8 @@
 use std::path::{Path, PathBuf};
 
 use proq_base::explain::shell_quote_path;
+use proq_base::hint;
+use proq_base::hint::Hint;
 use proq_git::merge::tree_merge::{exact_merge_tree, merge_commits};
 use proq_git::repository::objects::TempObjectStore;
 use proq_git::repository::open_operation::find_open_git_operation;
@@ -122,10 +124,10 @@ impl RemovalEvidence {
     }
 
     /// Returns a hint that resolves a veto or repairs the worktree.
-    pub fn hint(&self) -> Option<String> {
-        let repair_hint = self.repair_command.as_ref().map(|command| format!("repair it: {command}"));
+    pub fn hint(&self) -> Option<Hint> {
+        let repair_hint = self.repair_command.as_ref().map(|command| hint!("repair it: {command}"));
         let switch_away_hint =
-            |dir: &PathBuf| format!("leave its branch: git -C {} switch --detach", shell_quote_path(dir));
+            |dir: &PathBuf| hint!("leave its branch: git -C {} switch --detach", shell_quote_path(dir));
         repair_hint.or_else(|| self.branch_used_in.as_ref().map(switch_away_hint))
     }
 

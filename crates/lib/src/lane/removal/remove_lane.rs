@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 
 use proq_base::explain::shell_quote_path;
+use proq_base::hint;
 use proq_git::worktrees::worktree::WorktreeList;
 use proq_git::{CommitId, Repo, RepoPath};
 use proq_store::base::clock::now;
@@ -197,7 +198,7 @@ pub fn refuse_removal(lane: &LaneRecord, evidence: &RemovalEvidence, force: bool
         force_helps,
         hint: evidence.hint().or_else(|| {
             let command = format!("git worktree unlock {}", shell_quote_path(&lane.path));
-            evidence.lock_reason.as_ref().map(|_| format!("unlock it: {command}"))
+            evidence.lock_reason.as_ref().map(|_| hint!("unlock it: {command}"))
         }),
     })
 }

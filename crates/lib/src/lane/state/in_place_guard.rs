@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use proq_base::hint;
 use proq_base::lane_name::LaneName;
 use proq_git::Repo;
 use proq_git::worktrees::worktree::WorktreeList;
@@ -81,8 +82,8 @@ pub(crate) fn in_place_run_error(lane: &LaneName) -> Error {
     Error::InPlaceRefused {
         reason: format!("the agent of lane '{lane}' works in the main checkout"),
         hints: vec![
-            format!("wait for the agent: git proq wait {lane}"),
-            format!("or stop it: git proq stop {lane}"),
+            hint!("wait for the agent: git proq wait {lane}"),
+            hint!("or stop it: git proq stop {lane}"),
         ],
     }
 }

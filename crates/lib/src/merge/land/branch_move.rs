@@ -343,7 +343,7 @@ fn catch_up_command(e: &lane::Error, dir: &Path, BranchMove { onto, from, to }: 
         }
         // A stash would destroy an edit of a file with an `assume-unchanged` or `skip-worktree` flag.
         lane::Error::Git(git::Error::LocalChanges { hint: remedy, .. }) if remedy.has_flag_hidden_files() => {
-            remedy.hint_without_commit(dir).into_owned()
+            remedy.hint_without_commit(dir).to_string()
         }
         lane::Error::Git(git::Error::LocalChanges { .. } | git::Error::Raced { .. }) => {
             format!("{detach} && {git} stash && {checkout} && {git} stash pop")

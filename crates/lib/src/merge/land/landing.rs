@@ -245,7 +245,7 @@ fn resolve_and_land(
             Ok(resolved) => resolved,
             Err(e) => {
                 proq_base::interrupt::require_no_signal()?;
-                outcome.hints = e.hints().iter().map(ToString::to_string).collect();
+                outcome.hints = e.hints();
                 outcome.message = Some(e.to_string());
                 continue;
             }

@@ -60,7 +60,7 @@ fn obstructed_outcome(candidate: &Candidate, onto: &str, error: &Error) -> LaneO
     // Other lanes of the same landing may change something, so that note would be wrong.
     let text = describe_with_causes(error).replace("; nothing was changed", "");
     LaneOutcome {
-        hints: error.hints().iter().map(ToString::to_string).collect(),
+        hints: error.hints(),
         exit_code: Some(error.exit()),
         part_key: candidate.part_key(),
         ..LaneOutcome::refused(&candidate.lane.name, onto, text)

@@ -57,7 +57,7 @@ pub(crate) fn stop_agents(project: &Project, landing: &Landing) -> Result<Stoppe
             Err(agent::Error::NotRunning { .. }) => {}
             Err(e) => {
                 let onto = landing.options.onto.as_ref().unwrap_or(&lane.base);
-                let hints = e.hints().iter().map(ToString::to_string).collect();
+                let hints = e.hints();
                 let outcome = LaneOutcome::refused(&lane.name, onto, e.to_string());
                 out.refused.push(LaneOutcome { hints, exit_code: Some(e.exit()), ..outcome });
             }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use proq_base::hint;
 use proq_base::lane_name::LaneName;
 use proq_git::history::tree_diff;
 use proq_git::status::status_query;
@@ -273,7 +274,7 @@ impl LaneExamination<'_, '_> {
         if self.landing.options.pick
             && let Some(pick_refused) = refuse_second_pick(project, lane, &self.onto)?
         {
-            let hint = format!("merge it as well: git proq merge {}", lane.name);
+            let hint = hint!("merge it as well: git proq merge {}", lane.name);
             return Ok(Err(Box::new(LaneOutcome { hints: vec![hint], ..pick_refused })));
         }
         let evidence = inspect_worktree(project, lane, self.worktrees, status)?;
@@ -283,7 +284,7 @@ impl LaneExamination<'_, '_> {
         if let Some(reason) =
             evidence.broken_reason.clone().or_else(|| evidence.registration_mismatch.clone())
         {
-            let repair_hint = evidence.repair_command.map(|command| format!("repair it: {command}"));
+            let repair_hint = evidence.repair_command.map(|command| hint!("repair it: {command}"));
             return Ok(Err(Box::new(LaneOutcome {
                 hints: repair_hint.into_iter().collect(),
                 ..*self.refuse_incomplete(reason)

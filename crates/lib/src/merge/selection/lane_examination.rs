@@ -2,6 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
+use proq_base::hint;
 use proq_git::CommitId;
 use proq_git::status::status_query;
 use proq_git::worktrees::worktree::WorktreeList;
@@ -91,7 +92,7 @@ impl LaneExamination<'_, '_> {
             true => "end its session and merge it",
             false => "stop it and merge its commits",
         };
-        let stop = format!("{action}: git proq merge --stop {}", self.lane.name);
+        let stop = hint!("{action}: git proq merge --stop {}", self.lane.name);
         let hints = state.is_busy().then_some(stop).into_iter().collect();
         Ok(LaneOutcome { hints, ..LaneOutcome::refused(&self.lane.name, &self.onto, reason) })
     }

@@ -2,6 +2,7 @@
 //! another picked attempt, and a removed lane.
 
 use proq_base::explain::shell_quote_path;
+use proq_base::hint;
 use proq_base::lane_name::LaneName;
 use proq_git::history::deletions;
 use proq_git::history::tree_diff::{TreeChange, TreeFile};
@@ -18,7 +19,7 @@ use crate::run::leftovers::contains_conflict_markers;
 /// Returns the refusal of a lane whose history has no commit in common with that of the branch `onto`.
 pub(crate) fn unrelated_history_refusal(lane: &LaneRecord, onto: &str) -> LaneOutcome {
     let dir = shell_quote_path(&lane.path);
-    let rebase_hint = format!("rebase its commits onto {onto}: git -C {dir} rebase --root --onto {onto}");
+    let rebase_hint = hint!("rebase its commits onto {onto}: git -C {dir} rebase --root --onto {onto}");
     let reason = format!("it has no common history with {onto}");
     LaneOutcome {
         hints: vec![rebase_hint],
@@ -38,7 +39,7 @@ pub(crate) fn mass_deletion_refusal(
 ) -> Result<Option<LaneOutcome>, Error> {
     let changed = changes.iter().map(|change| (&change.path, change.new.is_some()));
     let Some(deletion) = deletions::detect_mass_deletion(repo, base, changed)? else { return Ok(None) };
-    let hints = vec![format!("if that is intended: git proq merge {lane} --allow-deletions")];
+    let hints = vec![hint!("if that is intended: git proq merge {lane} --allow-deletions")];
     let reason = format!("it deletes {deletion} of {onto}");
     Ok(Some(LaneOutcome { hints, is_permanent: true, ..LaneOutcome::refused(lane, onto, reason) }))
 }

@@ -5,6 +5,8 @@ use std::path::Path;
 
 use proq_base::config::choices::UncommittedPolicy;
 use proq_base::explain::{Explain, shell_quote_path};
+use proq_base::hint;
+use proq_base::hint::Hint;
 use proq_git::base::error;
 use proq_git::base::local_changes_remedy::LocalChangesRemedy;
 use proq_git::status::special_files;
@@ -32,7 +34,7 @@ impl LaneExamination<'_, '_> {
         let (project, lane) = (self.project, &self.lane);
         let paths: Vec<RepoPath> = evidence.dirty_state.paths();
         let names = error::list_paths(&paths);
-        let refused = |why: String, hints: Vec<String>| {
+        let refused = |why: String, hints: Vec<Hint>| {
             let outcome = LaneOutcome {
                 conflicted_files: paths.clone(),
                 hints,
@@ -40,12 +42,10 @@ impl LaneExamination<'_, '_> {
             };
             Ok(Err(Box::new(outcome)))
         };
-        let refused_by_error =
-            |e: lane::Error| refused(e.to_string(), e.hints().iter().map(ToString::to_string).collect());
+        let refused_by_error = |e: lane::Error| refused(e.to_string(), e.hints());
         let is_committed = project.settings.uncommitted != UncommittedPolicy::Snapshot;
         if let Some(e) = project.repo.index_lock_error(&lane.path).filter(|_| is_committed) {
-            let hints = e.hints().iter().map(ToString::to_string).collect();
-            return refused(format!("it has uncommitted work: {names}; {e}"), hints);
+            return refused(format!("it has uncommitted work: {names}; {e}"), e.hints());
         }
         if is_committed && let Some((why, hint)) = self.commit_refusal(&evidence.dirty_state)? {
             return refused(format!("it has uncommitted work: {names}; {why}"), vec![hint]);
@@ -69,7 +69,7 @@ impl LaneExamination<'_, '_> {
             {
                 refused(
                     format!("it has uncommitted work that may not be its agent's: {names}"),
-                    vec![format!("commit it and merge the lane: git proq merge {}", lane.name)],
+                    vec![hint!("commit it and merge the lane: git proq merge {}", lane.name)],
                 )
             }
             UncommittedPolicy::Commit => match self.commit_leftovers()? {
@@ -123,29 +123,29 @@ impl LaneExamination<'_, '_> {
     /// Returns why uncommitted work must not be committed where it is, and a hint. A commit on another branch
     /// would land nothing of the lane, and a commit on its base would be there without a check. For an
     /// embedded repository git would only commit a link to its commit.
-    fn commit_refusal(&self, status: &WorktreeStatus) -> Result<Option<(String, String)>, Error> {
+    fn commit_refusal(&self, status: &WorktreeStatus) -> Result<Option<(String, Hint)>, Error> {
         let (project, lane) = (self.project, &self.lane);
         if let Some(embedded) = status.entries.iter().find(|entry| entry.is_nested_repo) {
             let command =
                 leftovers::move_nested_repo_command(&project.repo, lane, &embedded.path, self.worktrees);
             let reason = format!("{} is a repository of its own", embedded.path);
-            return Ok(Some((reason, format!("move it out of the lane: {command}"))));
+            return Ok(Some((reason, hint!("move it out of the lane: {command}"))));
         }
         let is_committed = project.settings.uncommitted == UncommittedPolicy::Commit;
         let other_branch = head_ownership::find_off_branch(project, lane)?
             .filter(|off| !(is_committed && off.commits_reach_lane));
         Ok(other_branch.map(|off| {
             let reason = format!("its worktree is on {}, not on {}", off.current_head, lane.kind.branch);
-            (reason, format!("switch the lane back to its branch: {}", off.return_command))
+            (reason, hint!("switch the lane back to its branch: {}", off.return_command))
         }))
     }
 }
 
 /// Returns the hints for a lane with uncommitted work. `git add -A` adds nothing that is inside of a
 /// submodule, so each submodule gets its own command.
-fn commit_hints(repo: &Repo, lane: &LaneRecord, status: &WorktreeStatus) -> Vec<String> {
+fn commit_hints(repo: &Repo, lane: &LaneRecord, status: &WorktreeStatus) -> Vec<Hint> {
     if let Some(first) = special_files::unreadable_paths(&lane.path, &status.paths()).first() {
-        return vec![format!(
+        return vec![hint!(
             "make it readable: chmod u+r {}",
             shell_quote_path(&first.to_fs_path(&lane.path))
         )];
@@ -159,9 +159,9 @@ fn commit_hints(repo: &Repo, lane: &LaneRecord, status: &WorktreeStatus) -> Vec<
     {
         let commands: Vec<String> =
             submodules.iter().map(|path| commit_command(&path.to_fs_path(&lane.path))).collect();
-        return vec![format!("commit it there: {} && {lane_commit}", commands.join(" && "))];
+        return vec![hint!("commit it there: {} && {lane_commit}", commands.join(" && "))];
     }
     let merge_hint =
-        format!("or let merge do it: git -c proq.merge.uncommitted=commit proq merge {}", lane.name);
-    vec![format!("commit it there: {lane_commit}"), merge_hint]
+        hint!("or let merge do it: git -c proq.merge.uncommitted=commit proq merge {}", lane.name);
+    vec![hint!("commit it there: {lane_commit}"), merge_hint]
 }

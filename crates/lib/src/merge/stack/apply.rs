@@ -3,6 +3,9 @@
 use std::path::Path;
 
 use proq_base::explain::Explain;
+use proq_base::hint;
+use proq_base::hint::Hint;
+use proq_base::lane_name::LaneName;
 use proq_git::base::error;
 use proq_git::history::commit::NewCommit;
 use proq_git::merge::pick::{CommitWithParents, PickOutcome};
@@ -77,10 +80,9 @@ pub(crate) enum ApplyOutcome {
     /// The merge has conflicts.
     Conflict(TreeMergeOutcome),
     /// The lane cannot be applied with this strategy or these commits: reason and hints for the user.
-    Refused(String, Vec<String>),
-    /// A hook of the repository refused; it may accept later: reason and hints, which lack the lane's name at
-    /// their end.
-    Vetoed(String, Vec<String>),
+    Refused(String, Vec<Hint>),
+    /// A hook of the repository refused; it may accept later: reason, and the hint for the lane.
+    Vetoed(String, fn(&LaneName) -> Hint),
 }
 
 /// Applies a lane on top of `ours`, the stack's topmost commit.
@@ -112,10 +114,7 @@ pub(crate) fn apply_lane(
         Ok(merged) => merged,
         // A merge that git refuses concerns only this lane; the others continue.
         Err(e) if e.is_git_failure() => {
-            return Ok(ApplyOutcome::Refused(
-                e.to_string(),
-                e.hints().iter().map(ToString::to_string).collect(),
-            ));
+            return Ok(ApplyOutcome::Refused(e.to_string(), e.hints()));
         }
         Err(e) => return Err(e.into()),
     };
@@ -157,7 +156,7 @@ fn apply_by_strategy(
             let tree = match hook_result {
                 Ok(tree) => tree,
                 Err(reason) => {
-                    return Ok(ApplyOutcome::Vetoed(reason, vec![commit_hooks::NO_VERIFY_HINT.into()]));
+                    return Ok(ApplyOutcome::Vetoed(reason, commit_hooks::no_verify_hint));
                 }
             };
             let text = context.message(candidate, &|| context.new_commits(since, candidate)).for_merge()?;
@@ -238,7 +237,7 @@ fn create_commit_with_hooks(
     };
     let text = match hook_result {
         Ok(text) => text,
-        Err(refusal) => return Ok(ApplyOutcome::Vetoed(refusal.reason, vec![refusal.hint])),
+        Err(refusal) => return Ok(ApplyOutcome::Vetoed(refusal.reason, refusal.hint)),
     };
     let new_commit = NewCommit { tree, parents, message: &text };
     let commit = new_commit.write(repo, context.temp_objects)?;
@@ -268,8 +267,8 @@ fn apply_rebased(
     let strategy_hints = || {
         let lane = &candidate.lane.name;
         vec![
-            format!("merge it as one commit: git proq merge --strategy squash {lane}"),
-            format!("or with a merge commit: git proq merge --strategy merge {lane}"),
+            hint!("merge it as one commit: git proq merge --strategy squash {lane}"),
+            hint!("or with a merge commit: git proq merge --strategy merge {lane}"),
         ]
     };
     let mut steps = Vec::new();

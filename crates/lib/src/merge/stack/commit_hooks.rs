@@ -5,6 +5,9 @@ use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
+use proq_base::hint;
+use proq_base::hint::Hint;
+use proq_base::lane_name::LaneName;
 use proq_git::history::commit::NewCommit;
 use proq_git::hooks::hook::run_hook;
 use proq_git::{CommitId, CommitWithTree, Repo, TreeId};
@@ -85,26 +88,30 @@ impl PreMergeCommitHook {
 /// Name of the hook that `--no-verify` skips.
 const COMMIT_MSG: &str = "commit-msg";
 
-/// Hint for landing without a hook that git's own flag skips.
-pub(crate) const NO_VERIFY_HINT: &str = "skip that hook: git proq merge --no-verify";
+/// Returns the hint for landing without a hook that git's own flag skips.
+pub(crate) fn no_verify_hint(lane: &LaneName) -> Hint {
+    hint!("skip that hook: git proq merge --no-verify {lane}")
+}
 
 /// Refusal of a lane by a hook.
 pub(crate) struct HookRefusal {
     /// Reason of the refusal.
     pub reason: String,
-    /// Hint for landing without the hook.
-    pub hint: String,
+    /// Returns the hint for landing a lane without the hook.
+    pub hint: fn(&LaneName) -> Hint,
 }
 
 impl HookRefusal {
     /// Creates the refusal by the hook of this name; `action` is what it did, as a verb phrase.
     fn from_hook(hook: &str, action: &str) -> HookRefusal {
         let hint = match hook {
-            COMMIT_MSG => NO_VERIFY_HINT,
+            COMMIT_MSG => no_verify_hint,
             // No flag skips this hook alone.
-            _ => "skip all git hooks: git -c core.hooksPath=/dev/null proq merge",
+            _ => |lane: &LaneName| {
+                hint!("skip all git hooks: git -c core.hooksPath=/dev/null proq merge {lane}")
+            },
         };
-        HookRefusal { reason: format!("the repository's {hook} hook {action}"), hint: hint.to_owned() }
+        HookRefusal { reason: format!("the repository's {hook} hook {action}"), hint }
     }
 }
 

@@ -1,6 +1,8 @@
 //! Git's own settings for merges into a base: honored, or refused by name before anything moves.
 
 use proq_base::explain::shell_quote_path;
+use proq_base::hint;
+use proq_base::hint::Hint;
 use proq_git::Repo;
 use proq_store::records::lane::{LaneRecord, MergeStrategy};
 
@@ -64,6 +66,6 @@ pub(crate) fn requires_signatures(repo: &Repo, base: &str, strategy: MergeStrate
 }
 
 /// Returns hints for a lane whose tip has no good signature.
-pub(crate) fn missing_signature_hints(lane: &LaneRecord) -> Vec<String> {
-    vec![format!("sign it: git -C {} commit --amend --no-edit -S", shell_quote_path(&lane.path))]
+pub(crate) fn missing_signature_hints(lane: &LaneRecord) -> Vec<Hint> {
+    vec![hint!("sign it: git -C {} commit --amend --no-edit -S", shell_quote_path(&lane.path))]
 }

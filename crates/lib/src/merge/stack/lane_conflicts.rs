@@ -1,6 +1,7 @@
 //! Conflicts between lanes of a landing that moves no base. The base has no part in them, so git-proq does
 //! not record them.
 
+use proq_base::hint;
 use proq_base::lane_name::LaneName;
 use proq_git::CommitId;
 use proq_git::merge::tree_merge;
@@ -83,7 +84,7 @@ impl LaneConflict {
             conflicted_files: self.conflict.merged.conflicted_paths(),
             conflicting_lanes: self.conflicting_lanes.clone(),
             message: self.conflict.merged.messages.first().cloned(),
-            hints: vec![format!(
+            hints: vec![hint!(
                 "merge {} without it: git proq merge {lane_args}",
                 self.conflicting_lanes.join(", ")
             )],

@@ -102,9 +102,9 @@ impl Stack {
                     let outcome = LaneOutcome::refused(&candidate.lane.name, onto, reason);
                     stack.decided.push(LaneOutcome { hints, is_permanent: true, part_key: part, ..outcome });
                 }
-                ApplyOutcome::Vetoed(reason, hints) => {
+                ApplyOutcome::Vetoed(reason, hint) => {
                     let outcome = LaneOutcome::refused(&candidate.lane.name, onto, reason);
-                    let hints = hints.iter().map(|hint| format!("{hint} {}", candidate.lane.name)).collect();
+                    let hints = vec![hint(&candidate.lane.name)];
                     stack.decided.push(LaneOutcome { hints, part_key: part, ..outcome });
                 }
             }

@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use proq_base::explain::{Explain, describe_with_causes, list_lines, shell_quote_path};
+use proq_base::hint;
+use proq_base::hint::Hint;
 use proq_base::interrupt::Interrupted;
 use proq_base::lane_name::LaneName;
 use proq_base::process;
@@ -259,7 +261,7 @@ impl Error {
     /// Returns a refusal of each candidate because of this error, with the check that is its reason.
     pub(crate) fn refuse(&self, onto: &str, candidates: &[Candidate]) -> Vec<LaneOutcome> {
         let refuse = |candidate: &Candidate| LaneOutcome {
-            hints: self.hints().iter().map(ToString::to_string).collect(),
+            hints: self.hints(),
             check: self.check().cloned(),
             exit_code: Some(self.exit()),
             part_key: candidate.part_key(),
@@ -281,14 +283,14 @@ fn unrunnable_reason(ended: ExitOutcome) -> String {
 }
 
 /// Returns the hint to land these lanes although a check fails on their base; none without lanes.
-fn ignore_base_failure_hint(lanes: &[LaneName]) -> Option<String> {
+fn ignore_base_failure_hint(lanes: &[LaneName]) -> Option<Hint> {
     let names = lanes.join(" ");
     (!names.is_empty())
-        .then(|| format!("land without that check: git proq merge --ignore-base-failures {names}"))
+        .then(|| hint!("land without that check: git proq merge --ignore-base-failures {names}"))
 }
 
 /// Returns the hint to land these lanes without checks; none without lanes.
-fn skip_checks_hint(lanes: &[LaneName]) -> Option<String> {
+fn skip_checks_hint(lanes: &[LaneName]) -> Option<Hint> {
     let names = lanes.join(" ");
-    (!names.is_empty()).then(|| format!("merge without checks: git proq merge --no-checks {names}"))
+    (!names.is_empty()).then(|| hint!("merge without checks: git proq merge --no-checks {names}"))
 }

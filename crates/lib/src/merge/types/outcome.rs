@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use proq_base::explain::Exit;
+use proq_base::hint::Hint;
 use proq_base::lane_name::LaneName;
 use proq_base::process::limited_process::ExitOutcome;
 use proq_git::status::diff::DiffStat;
@@ -144,7 +145,7 @@ pub struct LaneOutcome {
     pub message: Option<String>,
     /// Hints for the user with commands to run next.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub hints: Vec<String>,
+    pub hints: Vec<Hint>,
     /// Check that failed with the lane; none for other results.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub check: Option<CheckFailure>,
@@ -279,7 +280,7 @@ pub struct PushReport {
     pub output: Vec<String>,
     /// Hints for the user with commands to run next.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub hints: Vec<String>,
+    pub hints: Vec<Hint>,
 }
 
 /// Report of a landing.

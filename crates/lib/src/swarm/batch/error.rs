@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use proq_base::explain::{Explain, list_lines};
+use proq_base::hint::Hint;
 use proq_plan::plan_error::PlanError;
 use proq_plan::schedule::workload::WorkloadError;
 use proq_store::base::batch_id::BatchId;
@@ -24,7 +25,7 @@ pub enum BatchError {
     #[error(
         "cannot run this plan: batch {id} of it has ended and is not merged into {base}; nothing was started"
     )]
-    #[hint("{hint}")]
+    #[hint(with = [hint.clone()])]
     #[hint("or show its tasks: git proq batch status {id}")]
     PreviousBatchUnlanded {
         /// The finished batch.
@@ -32,7 +33,7 @@ pub enum BatchError {
         /// The base branch of the finished batch.
         base: String,
         /// The hint for landing the finished batch.
-        hint: String,
+        hint: Hint,
     },
     /// No batch was named, and the repository has none.
     #[error("there is no batch yet")]
@@ -223,7 +224,7 @@ pub enum BatchError {
     },
     /// The batch to clean up has landed tasks on its own branch that the base does not have.
     #[error("cannot clean up batch {id}: {base} lacks {} of it; nothing was changed", tasks(*count))]
-    #[hint("{hint}")]
+    #[hint(with = [hint.clone()])]
     #[hint("or drop them, saved under refs/proq/saved/: git proq cleanup --batch {id} --force")]
     TasksNotLanded {
         /// The id of the batch.
@@ -233,18 +234,18 @@ pub enum BatchError {
         /// The base branch of the batch.
         base: String,
         /// The hint for landing the tasks on the base.
-        hint: String,
+        hint: Hint,
     },
     /// The base branch of the batch no longer exists.
     #[error("cannot merge batch {id}: its base '{base}' no longer exists")]
-    #[hint("{hint}")]
+    #[hint(with = [hint.clone()])]
     BaseMissing {
         /// The id of the batch.
         id: BatchId,
         /// The missing branch.
         base: String,
         /// The hint for landing the batch on another branch.
-        hint: String,
+        hint: Hint,
     },
     /// The batch's own branch no longer exists.
     #[error(

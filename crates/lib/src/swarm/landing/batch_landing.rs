@@ -3,6 +3,8 @@
 use std::cell::LazyCell;
 use std::path::PathBuf;
 
+use proq_base::hint;
+use proq_base::hint::Hint;
 use proq_base::lane_name::LaneName;
 use proq_git::worktrees::worktree::WorktreeList;
 use proq_git::{CommitId, Repo};
@@ -239,7 +241,7 @@ impl UnlandedBatch {
     }
 
     /// Returns a hint as [`landing_hint`] does.
-    pub fn landing_hint(&self, project: &Project, purpose: &str) -> String {
+    pub fn landing_hint(&self, project: &Project, purpose: &str) -> Hint {
         hint_with_tip(project, &self.batch, purpose, || Some(self.tip))
     }
 }
@@ -304,7 +306,7 @@ fn find_tip(
 /// Returns a hint with the command that lands a batch on its base. Where the batch's branch was deleted, the
 /// command restores that branch instead. Where the base is gone, the command lands on the branch that is
 /// checked out now. `purpose` describes the plain landing command.
-pub fn landing_hint(project: &Project, batch: &BatchRecord, purpose: &str) -> String {
+pub fn landing_hint(project: &Project, batch: &BatchRecord, purpose: &str) -> Hint {
     hint_with_tip(project, batch, purpose, || last_known_tip(project, batch).ok().flatten())
 }
 
@@ -314,23 +316,23 @@ fn hint_with_tip(
     batch: &BatchRecord,
     purpose: &str,
     last_tip: impl FnOnce() -> Option<CommitId>,
-) -> String {
+) -> Hint {
     let BatchRecord { id, branch, base, .. } = batch;
     let has_branch = |branch: &str| project.repo.branch_tip(branch).is_ok_and(|tip| tip.is_some());
     if !has_branch(branch)
         && let Some(tip) = last_tip()
     {
-        return format!("create its branch again: git branch {branch} {}", tip.short());
+        return hint!("create its branch again: git branch {branch} {}", tip.short());
     }
     if has_branch(base) {
-        return format!("{purpose}: git proq merge --batch {id}");
+        return hint!("{purpose}: git proq merge --batch {id}");
     }
     let worktrees = WorktreeList::read(&project.repo).ok();
     let main_branch =
         worktrees.as_ref().and_then(|all| all.with_top_folder(project.repo.main_worktree()?)?.branch.clone());
     let target_branch =
         main_branch.filter(|name| !project.is_managed_branch(name)).unwrap_or_else(|| "BRANCH".to_owned());
-    format!("merge it into {target_branch}: git proq merge --batch {id} --onto {target_branch}")
+    hint!("merge it into {target_branch}: git proq merge --batch {id} --onto {target_branch}")
 }
 
 /// Refuses to land a batch whose base branch was deleted.

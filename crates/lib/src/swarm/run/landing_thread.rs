@@ -333,7 +333,7 @@ fn failed_check_facts(lane_outcome: &LaneOutcome) -> EventFacts {
         failed_check: lane_outcome.check.as_ref().map(|check| check.command.clone()),
         check_log: lane_outcome.check.as_ref().map(|check| check.log.clone()),
         detail: lane_outcome.message.as_deref().map(|reason| {
-            let hints = lane_outcome.hints.iter().flat_map(|hint| ["; ", hint]).collect::<String>();
+            let hints = lane_outcome.hints.iter().flat_map(|hint| ["; ", &**hint]).collect::<String>();
             proq_base::terminal_text::escape_line(&format!("{reason}{hints}"))
         }),
         ..EventFacts::default()
