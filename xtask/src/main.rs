@@ -9,6 +9,7 @@ mod checkout;
 mod copy;
 mod dice;
 mod documents;
+mod hints;
 mod histories;
 mod history;
 mod merges;
@@ -53,6 +54,7 @@ enum Task {
     Merges(merges::Task),
     Promises(promises::Args),
     Documents(documents::Args),
+    Hints(hints::Args),
 }
 
 fn main() -> ExitCode {
@@ -64,6 +66,7 @@ fn main() -> ExitCode {
         Task::Merges(task) => merges::main(&task),
         Task::Promises(args) => promises::main(&args),
         Task::Documents(args) => documents::main(&args),
+        Task::Hints(args) => hints::main(&args),
         #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
         Task::CrashSweep(args) => sweep::main(&args),
         #[cfg(all(target_os = "linux", target_arch = "x86_64"))]

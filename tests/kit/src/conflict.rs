@@ -33,7 +33,5 @@ pub fn resolve_worktree(sandbox: &Sandbox) -> std::path::PathBuf {
 
 /// Returns the commands of the hints in an output.
 pub fn hint_commands(sandbox: &Sandbox, text: &str) -> Vec<String> {
-    let root = sandbox.root().display().to_string();
-    let hints = text.lines().filter_map(|line| line.strip_prefix("hint: "));
-    hints.map(|hint| hint.split_once(": ").unwrap().1.replace("[ROOT]", &root)).collect()
+    sandbox.hint_commands(text)
 }

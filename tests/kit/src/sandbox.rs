@@ -12,6 +12,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::Output;
+use super::hints::PrintedHints;
 use super::waiting::{WAIT_LIMIT, wait_within};
 use super::watchdog::Watchdog;
 
@@ -68,6 +69,7 @@ pub struct Sandbox {
     /// The main checkout, on branch `main`, with one commit that adds `a.txt`.
     pub repo: PathBuf,
     used_until: Mutex<Timestamp>,
+    pub(crate) printed_hints: PrintedHints,
     // Dropped last: a sandbox that cannot be removed hangs its test, too.
     _watchdog: Watchdog,
 }
@@ -87,7 +89,8 @@ impl Sandbox {
         let top = root.path().canonicalize().unwrap();
         std::fs::create_dir_all(top.join("home")).unwrap();
         let used_until = Mutex::new(CLOCK_TIME.parse().unwrap());
-        let sandbox = Sandbox { repo: top.join("repo"), root, used_until, _watchdog: Watchdog::new() };
+        let (repo, printed_hints) = (top.join("repo"), PrintedHints::default());
+        let sandbox = Sandbox { repo, root, used_until, printed_hints, _watchdog: Watchdog::new() };
         std::fs::create_dir_all(&sandbox.repo).unwrap();
         sandbox.git(&["init", "-q", "-b", "main"]);
         sandbox
@@ -248,6 +251,7 @@ impl Sandbox {
     /// Runs a command to its end.
     pub fn output(&self, mut command: Command) -> Output {
         let out = command.output().unwrap();
+        self.note_hints(&command, &out);
         self.normalize_output(&out)
     }
 
@@ -263,6 +267,7 @@ impl Sandbox {
             });
             child.wait_with_output().unwrap()
         });
+        self.note_hints(&command, &out);
         self.normalize_output(&out)
     }
 
