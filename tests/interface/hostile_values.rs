@@ -56,6 +56,8 @@ const COMMANDS: &[&[&str]] = &[
     &["edit", "named", "--note", "W"],
     &["edit", "named", "--scope", "W"],
     &["edit", "named", "--base", "W"],
+    &["rename", "W", "named"],
+    &["rename", "named", "W"],
     &["open", "W", "--path"],
     &["config", "get", "W"],
     &["config", "set", "agent.commit_style", "W"],

@@ -145,6 +145,7 @@ fn agent_cannot_run_commands_that_affect_others() {
         try redo git proq op redo
         try restore git proq op restore 1
         try edit git proq edit other --title Other
+        try rename git proq rename other mine2
         try stop git proq stop other
         try every git proq stop --all
         try run git proq run other
@@ -164,7 +165,7 @@ fn agent_cannot_run_commands_that_affect_others() {
         try foresee git proq stop --all --dry-run";
     sandbox.run_lane("mine", script);
     let output_of = |name: &str| std::fs::read_to_string(sandbox.root().join(name)).unwrap();
-    let landing = ["merge", "all", "some", "undo", "redo", "restore", "edit", "away"];
+    let landing = ["merge", "all", "some", "undo", "redo", "restore", "edit", "rename", "away"];
     let others = ["stop", "every", "run", "send", "redispatch", "resolve", "sync"];
     let checkout = ["preview", "back", "snap", "cleanup", "gc"];
     for name in landing.into_iter().chain(others).chain(checkout) {

@@ -20,6 +20,7 @@ mod misplaced_lanes;
 mod misplaced_work;
 mod open;
 mod redispatch;
+mod rename;
 mod scope;
 mod show;
 mod spawn;

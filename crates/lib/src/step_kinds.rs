@@ -18,6 +18,7 @@ use crate::lane::worktree::checks_dir;
 use crate::lane::worktree::move_path::MovePath;
 use crate::lane::worktree::pool::recreate_trash::RecreateTrash;
 use crate::lane::worktree::pool::reuse_trash::ReuseTrash;
+use crate::lane::worktree::rename_worktree::RenameWorktree;
 use crate::lane::worktree::resolve_worktree::create_resolve_worktree::CreateResolveWorktree;
 use crate::lane::{Error, Project};
 use crate::operation::journaled_operation::step::{Registry, StepKind, register};
@@ -36,6 +37,7 @@ static REGISTRY: Registry = Registry {
         StepKind::new::<RestoreSnapshot>("restore"),
         StepKind::new::<WriteRecord>("file"),
         StepKind::new::<MovePath>("move"),
+        StepKind::new::<RenameWorktree>("rename"),
         StepKind::new::<CreateWorktree>("worktree"),
         StepKind::new::<ReuseTrash>("reuse"),
         StepKind::new::<RecreateTrash>("regrow"),
@@ -112,6 +114,7 @@ mod tests {
             r#"{"do":"file","path":"lanes/a/lane.toml","new":"x = 1\n"}"#,
             r#"{"do":"file","path":"preview.toml","old":"x"}"#,
             r#"{"do":"move","from":"/r/a","to":"/r/b"}"#,
+            r#"{"do":"rename","lane":"a","new_lane":"b","worktree_id":"a","from":"/r/a","to":"/r/b","old_branch":"proq/a","new_branch":"proq/b"}"#,
             r#"{"do":"worktree","dir":"/r/w","lane":"a","start":"A"}"#,
             r#"{"do":"reuse","entry":"/r/t","dir":"/r/w"}"#,
             r#"{"do":"regrow","entry":"/r/t","tip":"A"}"#,

@@ -106,6 +106,7 @@ commands! {
     Attach(lanes::attach::Attach) => lanes::attach::run(context, &args),
     Wait(lanes::wait::Wait) => lanes::wait::run(context, &args),
     Edit(lanes::edit::Edit) => lanes::edit::run(context, &args),
+    Rename(lanes::rename::Rename) => lanes::rename::run(context, &args),
     Stop(lanes::stop::Stop) => lanes::stop::run(context, &args),
     Discard(lanes::discard::Discard) => lanes::discard::run(context, &args),
     Redispatch(lanes::redispatch::Redispatch) => lanes::redispatch::run(context, &args),

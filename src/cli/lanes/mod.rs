@@ -8,6 +8,7 @@ pub(crate) mod lane_removal;
 pub(crate) mod open;
 pub(crate) mod read_only_run;
 pub(crate) mod redispatch;
+pub(crate) mod rename;
 pub(crate) mod run;
 pub(crate) mod send;
 pub(crate) mod spawn;

@@ -6,7 +6,22 @@ const FIRST_COMMANDS: [&str; 12] =
 
 /// The groups of commands, in the order of the help of all commands.
 pub(crate) const COMMAND_GROUPS: &[(&str, &[&str])] = &[
-    ("Lanes", &["spawn", "run", "send", "open", "wait", "edit", "stop", "discard", "redispatch", "cleanup"]),
+    (
+        "Lanes",
+        &[
+            "spawn",
+            "run",
+            "send",
+            "open",
+            "wait",
+            "edit",
+            "rename",
+            "stop",
+            "discard",
+            "redispatch",
+            "cleanup",
+        ],
+    ),
     (
         "Inspect",
         &["list", "show", "diff", "logs", "preview", "matrix", "compare", "events", "status", "statusline"],

@@ -141,6 +141,7 @@ pub const CASES: &[Case] = &[
         ..AGENT
     },
     Case { name: "redo", scene: undone_landing, args: &["op", "redo"], ..CASE },
+    Case { name: "rename", scene: fixtures::two_lanes, args: &["rename", "one", "first"], ..CASE },
     Case {
         name: "resolve",
         scene: recorded_conflict,

@@ -178,6 +178,7 @@ cut! {
     preview_refresh: "preview-refresh";
     preview_switch: "preview-switch";
     redo: "redo";
+    rename: "rename";
     resolve: "resolve";
     resolve_abort: "resolve-abort";
     resolve_continue: "resolve-continue";

@@ -14,9 +14,9 @@ use super::cases::{CASES, Case};
 use super::cuts::write_records_of_older_version;
 
 /// Tags of all kinds of steps, as `Step` writes them.
-const STEP_TAGS: [&str; 13] = [
-    "anchor", "clear", "file", "move", "ref", "regrow", "resolve", "restore", "reuse", "snap", "tree",
-    "worked", "worktree",
+const STEP_TAGS: [&str; 14] = [
+    "anchor", "clear", "file", "move", "ref", "regrow", "rename", "resolve", "restore", "reuse", "snap",
+    "tree", "worked", "worktree",
 ];
 
 /// Returns the path of a golden file of operations.
@@ -175,6 +175,7 @@ finished! {
     preview_switch: "preview-switch";
     redispatch: "redispatch";
     redo: "redo";
+    rename: "rename";
     resolve: "resolve";
     resolve_abort: "resolve-abort";
     resolve_continue: "resolve-continue";

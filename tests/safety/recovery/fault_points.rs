@@ -162,6 +162,13 @@ killed! {
     undoes_discard_with_locked_refs: unfinished_lane, ["discard", "--force", "one"], "ref.deletable", Before;
     undoes_discard_with_written_record: unfinished_lane, ["discard", "--force", "one"], "record.written:2", Before;
     completes_unfiled_discard: unfinished_lane, ["discard", "--force", "one"], "journal.ended", After;
+    undoes_rename_with_locked_head: two_lanes, ["rename", "one", "first"], "rename.locked", Before;
+    undoes_rename_with_moved_folder: two_lanes, ["rename", "one", "first"], "rename.moved", Before;
+    undoes_rename_with_recorded_folder: two_lanes, ["rename", "one", "first"], "rename.recorded", Before;
+    undoes_rename_with_renamed_worktree: two_lanes, ["rename", "one", "first"], "step.after:2", Before;
+    undoes_rename_with_moved_records: two_lanes, ["rename", "one", "first"], "step.after:4", Before;
+    undoes_rename_with_written_record: two_lanes, ["rename", "one", "first"], "record.written", Before;
+    completes_unfiled_rename: two_lanes, ["rename", "one", "first"], "journal.ended", After;
     undoes_cleanup_with_worktree_in_trash: landed_lane, ["cleanup"], "trash.moved", Before;
     completes_unfiled_cleanup: landed_lane, ["cleanup"], "journal.ended", After;
 }

@@ -158,6 +158,12 @@ const BASE_SCENARIOS: &[Scenario] = &[
         command: &["discard", "--force", "one"],
         ..DEFAULT_SCENARIO
     },
+    Scenario {
+        name: "rename",
+        prepare: prepare_unfinished,
+        command: &["rename", "one", "first"],
+        ..DEFAULT_SCENARIO
+    },
     Scenario { name: "cleanup", prepare: prepare_landed, command: &["cleanup"], ..DEFAULT_SCENARIO },
 ];
 

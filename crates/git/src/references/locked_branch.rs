@@ -16,7 +16,7 @@ use crate::{CommitId, Error, Repo};
 
 /// Names of files in a step's scratch folder. `HEAD.lock` and the lock of a branch are hard links to them, which
 /// shows that the locks belong to the step.
-pub(super) const HEAD_LOCK_LINK_FILE: &str = "mark-head";
+pub(crate) const HEAD_LOCK_LINK_FILE: &str = "mark-head";
 pub(super) const BRANCH_LOCK_LINK_FILE: &str = "mark-branch";
 
 /// Branch of a worktree that is about to move: its lock, which holds the new commit, and the lock of HEAD.

@@ -15,7 +15,7 @@ use crate::{Oid, Repo};
 
 /// Lock file of a ref, removed on drop unless it was renamed to the ref or replaced by another process: users
 /// and agents delete lock files.
-pub(super) struct RefLock {
+pub(crate) struct RefLock {
     file: File,
     lock_path: PathBuf,
 }
@@ -27,7 +27,7 @@ impl RefLock {
     }
 
     /// Acquires the lock as a hard link to the file `mark`, by which recovery knows whose lock it is.
-    pub(super) fn acquire_linked(path: PathBuf, mark: &Path) -> Option<RefLock> {
+    pub(crate) fn acquire_linked(path: PathBuf, mark: &Path) -> Option<RefLock> {
         let file = create_linked_lock_file(&path, mark).ok()?;
         let mut lock = RefLock { file, lock_path: path };
         lock.file.set_len(0).and_then(|()| lock.file.rewind()).ok()?;
@@ -43,6 +43,16 @@ impl RefLock {
     pub(super) fn write(&mut self, id: Oid) -> Result<()> {
         self.file.write_all(format!("{id}\n").as_bytes())?;
         self.file.sync_all()
+    }
+
+    /// Makes the symbolic ref in the file `ref_path`, whose lock this is, name a branch, durably.
+    ///
+    /// # Errors
+    /// Fails without a change to the ref.
+    pub(crate) fn write_symbolic(mut self, branch: &str, ref_path: &Path) -> Result<()> {
+        self.file.write_all(format!("ref: {BRANCH_PREFIX}{branch}\n").as_bytes())?;
+        self.file.sync_all()?;
+        self.rename_to_ref(ref_path)
     }
 
     /// Renames the lock file to the ref.

@@ -10,6 +10,7 @@ pub mod nested_repo;
 pub mod new_worktree;
 pub mod populate;
 pub mod push;
+pub mod rename_worktree;
 pub mod sparse_checkout;
 pub mod unfinished_worktree;
 pub mod verify_worktree;

@@ -18,6 +18,7 @@ use super::broken_lane_error::BrokenLane;
 use super::lane_lookup_error::LaneLookupError;
 use super::location_error::LocationError;
 use super::removed_lane::RemovedLane;
+use super::rename_error::RenameError;
 use super::set_up_error::SetUpError;
 use super::snapshot_error::SnapshotError;
 use super::symbolic_branch_error::SymbolicBranch;
@@ -368,6 +369,9 @@ pub enum Error {
     #[error(transparent)]
     #[decision(_0.is_decision())]
     SetUp(#[from] SetUpError),
+    /// Error about a lane that cannot be renamed.
+    #[error(transparent)]
+    Rename(#[from] RenameError),
     /// Error from an undo.
     #[error(transparent)]
     Undo(#[from] UndoError),

@@ -5,6 +5,7 @@ pub mod error;
 pub mod lane_lookup_error;
 pub mod location_error;
 pub mod removed_lane;
+pub mod rename_error;
 pub mod set_up_error;
 pub mod snapshot_error;
 pub mod symbolic_branch_error;

@@ -15,6 +15,8 @@ use crate::lane::context::lane_records::require_branch;
 use crate::lane::inspection::base;
 use crate::operation::run_operation::operate;
 
+pub mod rename;
+
 /// Reason why a lane cannot be edited.
 #[derive(Debug, thiserror::Error, Explain)]
 pub enum EditError {

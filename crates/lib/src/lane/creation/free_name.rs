@@ -35,7 +35,7 @@ pub(crate) fn choose_name(
 }
 
 /// Refuses a name that a lane has, or whose branch or worktree path exists.
-pub(super) fn require_free_name(project: &Project, name: &LaneName) -> Result<(), Error> {
+pub(crate) fn require_free_name(project: &Project, name: &LaneName) -> Result<(), Error> {
     if project.store.layout().lane(name).exists() {
         return Err(Error::NameTaken { name: name.clone() });
     }

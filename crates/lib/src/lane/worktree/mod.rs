@@ -10,6 +10,7 @@ pub mod pool;
 pub mod populate;
 pub mod populate_lanes;
 pub mod ports;
+pub mod rename_worktree;
 pub mod resident_processes;
 pub mod resolve_worktree;
 pub mod rollback_create;

@@ -37,14 +37,15 @@ fn lanes_with_moved_records(undo: &StepUndo<'_, '_>) -> BTreeSet<LaneName> {
         let lane = open_lanes.iter().find(|lane| path.starts_with(&lane.path) && *path != *lane.path);
         lane.map(|lane| lane.name.clone())
     };
-    let step_lane = |step: &BoxedStep| {
-        let MovedPath { from, to } = step.moved_path()?;
-        lane_name(from)
-            .or_else(|| lane_name(to))
-            .or_else(|| lane_containing(from))
-            .or_else(|| lane_containing(to))
+    let step_lanes = |step: &BoxedStep| {
+        let Some(MovedPath { from, to }) = step.moved_path() else { return Vec::new() };
+        let lanes: Vec<LaneName> = [from, to].into_iter().filter_map(lane_name).collect();
+        match lanes.is_empty() {
+            true => lane_containing(from).or_else(|| lane_containing(to)).into_iter().collect(),
+            false => lanes,
+        }
     };
-    undo.entry.applied_steps().filter_map(step_lane).collect()
+    undo.entry.applied_steps().flat_map(step_lanes).collect()
 }
 
 /// Refuses to move a lane to the trash again if it has uncommitted work that it did not have the first time.

@@ -92,6 +92,6 @@ pub(crate) fn removal_steps(op: &Operation<'_>, lane: &LaneName) -> Result<Vec<B
 }
 
 /// Returns the full name of the ref that keeps a lane's conflict.
-fn ref_name(lane: &LaneName) -> String {
+pub(crate) fn ref_name(lane: &LaneName) -> String {
     format!("refs/proq/conflict/{lane}")
 }
