@@ -46,6 +46,64 @@ fn checked_in_man_pages_are_current() {
     assert_same_files(&files(&project().join("man")), &files(&dir));
 }
 
+/// Returns the man page about a topic.
+fn man_page(sandbox: &Sandbox, topic: &str) -> String {
+    sandbox.proq(&["man", topic]).ok()
+}
+
+#[test]
+fn man_pages_explain_every_option_and_argument() {
+    let sandbox = Sandbox::empty();
+    let dir = sandbox.root().join("man");
+    let _ = sandbox.proq(&["man", "--dir", dir.to_str().unwrap()]).ok();
+    for (name, text) in files(&dir) {
+        let lines: Vec<&str> = text.lines().collect();
+        let terms = lines.windows(3).filter(|lines| lines[0] == ".TP");
+        for term in terms {
+            assert!(!term[2].is_empty() && !term[2].starts_with('.'), "{name}: {term:?}");
+        }
+        assert!(!text.contains("default )") && text.contains(".SH SEE ALSO"), "{name}");
+        let about = text.lines().nth(2).unwrap().split_once(" \\- ").unwrap().1;
+        assert!(!text.contains(&format!(".SH DESCRIPTION\n{about}\n")), "{name}");
+    }
+    let edit = man_page(&sandbox, "edit");
+    assert!(edit.contains(".SH ARGUMENTS\n.TP\n\\fI<LANE>\\fR\nLane name"), "{edit}");
+    assert!(edit.contains("\\fB\\-q\\fR, \\fB\\-\\-quiet\\fR\nPrint only results"), "{edit}");
+}
+
+#[test]
+fn man_pages_have_only_exit_codes_of_their_command() {
+    let sandbox = Sandbox::empty();
+    let codes = |topic: &str| -> Vec<String> {
+        let page = man_page(&sandbox, topic);
+        page.lines().filter_map(|line| line.strip_prefix(".B ")).map(ToOwned::to_owned).collect()
+    };
+    assert_eq!(codes("list"), ["0", "1", "2", "70", "130"]);
+    assert_eq!(codes("edit"), ["0", "1", "2", "5", "70", "130"]);
+    assert_eq!(codes("merge"), ["0", "1", "2", "3", "4", "5", "70", "130"]);
+}
+
+#[test]
+fn man_pages_about_settings_and_tutorial_are_complete() {
+    let sandbox = Sandbox::empty();
+    let dir = sandbox.root().join("man");
+    let _ = sandbox.proq(&["man", "--dir", dir.to_str().unwrap()]).ok();
+    let config = std::fs::read_to_string(dir.join("git-proq-config.5")).unwrap();
+    for setting in sandbox.proq(&["config", "list", "--json"]).json()["settings"].as_array().unwrap() {
+        let key = setting["key"].as_str().unwrap();
+        let (first, words) = key.split_once('_').unwrap_or((key, ""));
+        let words: String = words
+            .split('_')
+            .map(|word| word[..1.min(word.len())].to_uppercase() + &word[1.min(word.len())..])
+            .collect();
+        assert!(config.contains(&format!("\\fBproq.{first}{words}\\fR\n")), "{key}");
+    }
+    let tutorial = man_page(&sandbox, "tutorial");
+    let guide = std::fs::read_to_string(project().join("docs/guide/tutorial.md")).unwrap();
+    let commands = guide.lines().filter(|line| line.starts_with("git proq ")).count();
+    assert_eq!(tutorial.lines().filter(|line| line.starts_with("git proq ")).count(), commands + 2);
+}
+
 #[test]
 fn checked_in_completions_are_current() {
     let sandbox = Sandbox::empty();
@@ -196,14 +254,15 @@ fn setup_installs_pages_and_completion_scripts() {
     assert!(out.stderr.contains("export MANPATH=\"[ROOT]/home/.local/share/man:\""), "{}", out.stderr);
     let installed = out.ok();
     assert_eq!(installed.replace("Installed", "Would install"), planned);
-    assert!(installed.contains(" man pages in [ROOT]/home/.local/share/man/man1\n"), "{installed}");
+    assert!(installed.contains(" man pages in [ROOT]/home/.local/share/man\n"), "{installed}");
     assert!(installed.contains("\nInstalled completions for bash, fish, zsh\n"), "{installed}");
     for line in installed.lines().filter_map(|line| line.strip_prefix("  ")) {
         let path = line.replace("[ROOT]", &sandbox.root().display().to_string());
         assert!(Path::new(&path).starts_with(&home) && Path::new(&path).is_file(), "{line}");
     }
     assert_eq!(sandbox.proq(&["setup"]).ok(), "Already up to date.\n");
-    assert_same_files(&files(&project().join("man")), &files(&home.join(".local/share/man/man1")));
+    let sections = ["man1", "man5", "man7"].map(|folder| files(&home.join(".local/share/man").join(folder)));
+    assert_same_files(&files(&project().join("man")), &sections.into_iter().flatten().collect());
     for (shell, path) in INSTALLED {
         assert_eq!(sandbox.read(&format!("../home/{path}")), sandbox.proq(&["completions", shell]).ok());
     }

@@ -15,7 +15,8 @@ use crate::cli::invocation::usage_error::UsageError;
 
 /// Show the man page of a command
 ///
-/// On a terminal, shows the page with `man`; otherwise prints its source.
+/// On a terminal, shows the page with `man`; otherwise prints its source. `git proq man tutorial` shows the
+/// tutorial; once the pages are installed, `man 5 git-proq-config` shows all settings.
 ///
 /// Examples:
 ///     git proq man spawn
@@ -24,7 +25,7 @@ use crate::cli::invocation::usage_error::UsageError;
 #[command(verbatim_doc_comment)]
 #[command(override_usage = "git proq man [OPTIONS] [COMMAND]\n       git proq man [OPTIONS] --dir DIR")]
 pub(crate) struct Man {
-    /// Command [default: the page of git-proq]
+    /// Command, or tutorial [default: the page of git-proq]
     #[arg(value_name = "COMMAND", conflicts_with = "pages")]
     pub(crate) command: Option<String>,
     /// Write all pages to DIR
@@ -34,24 +35,21 @@ pub(crate) struct Man {
 
 pub(crate) fn run(context: &CommandContext, args: &Man, grammar: Command) -> CommandResult {
     if let Some(dir) = &args.dir {
-        for (name, text) in all_man_pages(grammar) {
-            write_file_and_folders(&dir.join(&name), text.as_bytes())?;
-            context.ui.status(dir.join(&name).display().to_string());
+        for page in all_man_pages(grammar) {
+            let path = dir.join(page.file_name());
+            write_file_and_folders(&path, page.text.as_bytes())?;
+            context.ui.status(path.display().to_string());
         }
         return Ok(Exit::Success);
     }
-    let name = match &args.command {
-        Some(command) => format!("git-proq-{command}.1"),
-        None => "git-proq.1".to_owned(),
-    };
-    let page = all_man_pages(grammar).into_iter().find(|(page, _)| *page == name);
-    let Some((_, text)) = page else {
+    let page = all_man_pages(grammar).into_iter().find(|page| page.is_about(args.command.as_deref()));
+    let Some(page) = page else {
         let name = args.command.clone().unwrap_or_default();
         return Err(UsageError::UnknownCommand { name, similar: None }.into());
     };
-    let is_shown = std::io::stdout().is_terminal() && show_with_man(&text);
+    let is_shown = std::io::stdout().is_terminal() && show_with_man(&page.text);
     if !is_shown {
-        context.ui.print_text(&text);
+        context.ui.print_text(&page.text);
     }
     Ok(Exit::Success)
 }

@@ -43,7 +43,9 @@ pub(crate) fn run(context: &CommandContext, args: &Setup, grammar: clap::Command
     })?;
     let paths = InstallPaths::from_home(&home);
     let pages = all_man_pages(grammar);
-    let pages = pages.into_iter().map(|(name, text)| (paths.man_pages.join(name), text));
+    let pages = pages
+        .into_iter()
+        .map(|page| (paths.man_dir.join(page.folder_name()).join(page.file_name()), page.text));
     let scripts = paths.completion_files().map(|(shell, path)| (path, completion_script(shell)));
     let files: Vec<(PathBuf, String)> = pages.chain(scripts).collect();
     let is_current =
@@ -69,7 +71,7 @@ fn print_result(
     outdated: &[&(PathBuf, String)],
 ) {
     let ui = context.ui;
-    let page_count = outdated.iter().filter(|(path, _)| path.starts_with(&paths.man_pages)).count();
+    let page_count = outdated.iter().filter(|(path, _)| path.starts_with(&paths.man_dir)).count();
     let shells = paths.completion_files().into_iter();
     let shells: Vec<&str> = shells
         .filter(|(_, file)| outdated.iter().any(|(path, _)| path == file))
@@ -78,7 +80,7 @@ fn print_result(
     let verb = if args.dry_run { "Would install" } else { "Installed" };
     if page_count > 0 {
         let pages = ui::pluralize(page_count, "man page");
-        ui.print_line(format!("{verb} {pages} in {}", paths.man_pages.display()));
+        ui.print_line(format!("{verb} {pages} in {}", paths.man_dir.display()));
     }
     if !shells.is_empty() {
         ui.print_line(format!("{verb} completions for {}", shells.join(", ")));
@@ -92,13 +94,10 @@ fn print_result(
     if args.dry_run {
         return;
     }
-    if !paths.is_on_man_path() {
-        ui.hint(hint!(
-            "let man find the pages, in your shell's start-up file: export MANPATH=\"{}:\"",
-            paths.man_pages.parent().unwrap_or(&paths.man_pages).display()
-        ));
+    if !is_on_man_path(&paths.man_dir) {
+        ui.hint(hint!("let man find the pages: {}", man_path_command(&paths.man_dir)));
     }
-    if !outdated.is_empty() {
+    if !outdated.is_empty() || user_shell() == "zsh" {
         ui.hint(hint!(
             "zsh finds its completions with this line before compinit in ~/.zshrc: fpath=({} $fpath)",
             paths.zsh_functions_dir.display()
@@ -108,8 +107,8 @@ fn print_result(
 
 /// Folders that one user's man pages and completions are installed to.
 struct InstallPaths {
-    /// Folder of the man pages, `man1`.
-    man_pages: PathBuf,
+    /// Folder of the man pages, with a subfolder for each section.
+    man_dir: PathBuf,
     /// The user's data folder: `$XDG_DATA_HOME` or `~/.local/share`.
     data_dir: PathBuf,
     /// The user's configuration folder: `$XDG_CONFIG_HOME` or `~/.config`.
@@ -125,19 +124,11 @@ impl InstallPaths {
         };
         let data_dir = xdg_dir("XDG_DATA_HOME", ".local/share");
         InstallPaths {
-            man_pages: choose_man_page_dir(std::env::current_exe().ok().as_deref(), home, &data_dir),
+            man_dir: choose_man_dir(std::env::current_exe().ok().as_deref(), home, &data_dir),
             zsh_functions_dir: data_dir.join("zsh/site-functions"),
             config_dir: xdg_dir("XDG_CONFIG_HOME", ".config"),
             data_dir,
         }
-    }
-
-    /// Returns whether man searches the folder of the pages: man reads `share/man` next to each `bin` folder
-    /// of `PATH`.
-    fn is_on_man_path(&self) -> bool {
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        let mut bin_dirs = std::env::split_paths(&path);
-        bin_dirs.any(|bin| bin.parent().is_some_and(|root| self.man_pages == root.join("share/man/man1")))
     }
 
     /// Returns the shells whose completions are installed, each with the path of its file.
@@ -151,15 +142,46 @@ impl InstallPaths {
     }
 }
 
-/// Returns the folder for the man pages. man searches next to each `bin` folder of `PATH`, so the pages go
-/// next to the program if it is in a `bin` folder of the user's home; else they go to the user's data folder.
-fn choose_man_page_dir(program_path: Option<&Path>, home: &Path, data_dir: &Path) -> PathBuf {
-    let bin_dir =
-        program_path.and_then(Path::parent).filter(|bin| bin.ends_with("bin") && bin.starts_with(home));
-    match bin_dir.and_then(Path::parent) {
-        Some(root) => root.join("share/man/man1"),
-        None => data_dir.join("man/man1"),
+/// Returns the folder for the man pages. man searches next to each `bin` folder of `PATH`, so the pages go next
+/// to the program if it is in a `bin` folder of the user's home, or else next to the first such folder of `PATH`;
+/// else they go to the user's data folder.
+fn choose_man_dir(program_path: Option<&Path>, home: &Path, data_dir: &Path) -> PathBuf {
+    let is_in_home = |bin: &Path| bin.ends_with("bin") && bin.starts_with(home) && bin.is_absolute();
+    let bin_dir = program_path.and_then(Path::parent).filter(|bin| is_in_home(bin)).map(Path::to_owned);
+    let bin_dir = bin_dir.or_else(|| path_folders().into_iter().find(|bin| is_in_home(bin)));
+    match bin_dir.as_deref().and_then(Path::parent) {
+        Some(root) => root.join("share/man"),
+        None => data_dir.join("man"),
     }
+}
+
+/// Returns whether man searches a folder: it reads `share/man` next to each `bin` folder of `PATH`, and the
+/// folders of `MANPATH`.
+fn is_on_man_path(man_dir: &Path) -> bool {
+    let man_path = std::env::var_os("MANPATH").unwrap_or_default();
+    path_folders().iter().any(|bin| bin.parent().is_some_and(|root| *man_dir == root.join("share/man")))
+        || std::env::split_paths(&man_path).any(|dir| dir == man_dir)
+}
+
+/// Returns the folders of `PATH`.
+fn path_folders() -> Vec<PathBuf> {
+    std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()).collect()
+}
+
+/// Returns the command that lets `man` search a folder from now on, for the user's shell.
+fn man_path_command(man_dir: &Path) -> String {
+    let dir = man_dir.display();
+    match user_shell().as_str() {
+        "fish" => format!("set -Ux MANPATH {dir} ''"),
+        "zsh" => format!("echo 'export MANPATH=\"{dir}:\"' >> ~/.zshrc"),
+        _ => format!("echo 'export MANPATH=\"{dir}:\"' >> ~/.bashrc"),
+    }
+}
+
+/// Returns the name of the user's shell, such as `zsh`; empty if that is not known.
+fn user_shell() -> String {
+    let shell = std::env::var_os("SHELL").map(PathBuf::from).unwrap_or_default();
+    shell.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 #[cfg(test)]
@@ -169,10 +191,10 @@ mod tests {
     #[test]
     fn puts_pages_next_to_programs_in_home_only() {
         let man_dir_for = |exe: &str| {
-            choose_man_page_dir(Some(Path::new(exe)), Path::new("/home/me"), Path::new("/home/me/data"))
+            choose_man_dir(Some(Path::new(exe)), Path::new("/home/me"), Path::new("/home/me/data"))
         };
-        assert_eq!(man_dir_for("/home/me/.cargo/bin/git-proq"), Path::new("/home/me/.cargo/share/man/man1"));
-        assert_eq!(man_dir_for("/usr/local/bin/git-proq"), Path::new("/home/me/data/man/man1"));
-        assert_eq!(man_dir_for("/home/me/src/target/debug/git-proq"), Path::new("/home/me/data/man/man1"));
+        assert_eq!(man_dir_for("/home/me/.cargo/bin/git-proq"), Path::new("/home/me/.cargo/share/man"));
+        assert_eq!(man_dir_for("/usr/local/bin/git-proq"), Path::new("/home/me/data/man"));
+        assert_eq!(man_dir_for("/home/me/src/target/debug/git-proq"), Path::new("/home/me/data/man"));
     }
 }
