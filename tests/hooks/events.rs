@@ -310,3 +310,28 @@ fn stopped_operation_names_what_stays_and_has_its_event() {
     assert_eq!(rest, ["error: interrupted; merged lanes and what could not be undone are kept", &hint]);
     assert_eq!(sandbox.read("one.txt"), "one\n");
 }
+
+#[test]
+fn since_takes_durations_and_dates() {
+    let sandbox = Sandbox::new();
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "old"]).ok();
+    let later = |args: &[&str]| {
+        let mut command = sandbox.proq_command(&sandbox.repo, args);
+        command.env("PROQ_TEST_NOW", "2026-01-02T15:04:05Z").env("TZ", "UTC");
+        sandbox.output(command)
+    };
+    let _ = later(&["spawn", "--empty", "-n", "new"]).ok();
+    let numbers = |since: &str| -> Vec<u64> {
+        let events = later(&["events", "--json", "--since", since]).json();
+        events["events"].as_array().unwrap().iter().map(|event| event["n"].as_u64().unwrap()).collect()
+    };
+    for recent in ["1h", "3 hours ago", "2026-01-02 12:00", "0s"] {
+        assert_eq!(numbers(recent), [3, 4], "{recent}");
+    }
+    for all in ["12h", "2d", "yesterday", "2025-12-31", "0"] {
+        assert_eq!(numbers(all), [1, 2, 3, 4], "{all}");
+    }
+    assert_eq!(numbers("3"), [4]);
+    let out = later(&["events", "--since", "soon"]).fails(2);
+    assert!(out.contains("neither the number of an event nor a time"), "{out}");
+}

@@ -10,6 +10,7 @@ use proq_base::lane_name::LaneName;
 use proq_base::time_form::unix_seconds;
 use proq_git::{Repo, RepoPath};
 use proq_store::Store;
+use proq_store::base::clock::{Moment, now};
 use proq_store::base::id::new_id;
 use proq_store::base::record::Record;
 use proq_store::locks::lock::WaitLimit;
@@ -205,6 +206,15 @@ impl Project {
         branch
             .strip_prefix(self.settings.branch_prefix.as_str())
             .is_some_and(|suffix| suffix.starts_with('/'))
+    }
+
+    /// Returns the time that git means by a text such as `yesterday` or `2026-11-30`; none for another text.
+    ///
+    /// # Errors
+    /// Fails if git cannot be run.
+    pub fn parse_time(&self, text: &str) -> Result<Option<Moment>, Error> {
+        let time = self.repo.parse_date(text, now().to_system_time())?;
+        Ok(time.and_then(Moment::from_system_time))
     }
 
     /// Emits an event to the event log. The log serves watchers, and the event has happened already, so a

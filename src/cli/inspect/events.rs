@@ -4,23 +4,31 @@ use clap::Args;
 use proq_base::explain::Exit;
 use proq_lib::event::log::{Event, last_event_number};
 use proq_lib::event::reader::EventReader;
+use proq_lib::lane::Project;
+use proq_lib::types::{Moment, now};
 use proq_lib::watch::subject::Subject;
 use proq_lib::watch::watcher::Watch;
 use serde::Serialize;
 
+use crate::cli::arguments::numbers::parse_duration;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
+use crate::cli::invocation::failure::Failure;
+use crate::cli::invocation::usage_error::UsageError;
 use crate::cli::terminal::page;
 use crate::cli::terminal::table::output_width;
 
 /// Show events: lanes created, agents finished, merges
 ///
 /// Each event has a number, one higher than the previous. A program that remembers the last number it has
-/// seen continues from there with --since.
+/// seen continues from there with --since. A time means the events since then: a duration such as 1h or 2d, or
+/// a date as git's options take it.
 ///
 /// Examples:
 ///     git proq events --last 20
 ///     git proq events -f --json | jq --unbuffered -r .message
 ///     git proq events -f --since 120 --json
+///     git proq events --since 2h
+///     git proq events --since yesterday
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Events {
@@ -32,9 +40,41 @@ pub(crate) struct Events {
     /// Only the last N events
     #[arg(long, value_name = "N")]
     pub(crate) last: Option<usize>,
-    /// Start after event number N
-    #[arg(long, value_name = "N", conflicts_with = "last")]
-    pub(crate) since: Option<u64>,
+    /// Start after event number N, or at a time: 1h, 2d, 2026-11-30, yesterday
+    #[arg(long, value_name = "N|TIME", conflicts_with = "last")]
+    pub(crate) since: Option<String>,
+}
+
+/// Where past events start.
+#[derive(Clone, Copy)]
+enum EventStart {
+    /// After the event with this number.
+    Number(u64),
+    /// At this time.
+    Time(Moment),
+}
+
+impl EventStart {
+    /// Reads the value of `--since`.
+    fn parse(project: &Project, text: &str) -> Result<EventStart, Failure> {
+        if let Ok(number) = text.parse() {
+            return Ok(EventStart::Number(number));
+        }
+        if let Ok(span) = parse_duration(text) {
+            return Ok(EventStart::Time(now().saturating_sub(span)));
+        }
+        let problem = "the value of --since is neither the number of an event nor a time";
+        let time = project.parse_time(text)?;
+        Ok(EventStart::Time(time.ok_or_else(|| UsageError::missing(problem, "git proq events --since 2h"))?))
+    }
+
+    /// Returns whether an event is not older than this.
+    fn includes(self, event: &Event) -> bool {
+        match self {
+            EventStart::Number(number) => event.n > number,
+            EventStart::Time(time) => event.at >= time,
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -51,22 +91,25 @@ pub(crate) fn run(context: &CommandContext, args: &Events) -> CommandResult {
     }
     // Following starts with new events, unless past ones are requested.
     let wants_past = args.last.is_some() || args.since.is_some();
-    let start_after = match args.since {
-        Some(number) => number,
+    let since = args.since.as_deref().map(|text| EventStart::parse(&project, text)).transpose()?;
+    let start_after = match since {
+        Some(EventStart::Number(number)) => number,
+        Some(EventStart::Time(_)) => 0,
         None if args.follow && !wants_past => last_event_number(&project.store)?,
         None => 0,
     };
     let mut reader = EventReader::start_after(&project.store, start_after);
     let mut events = reader.poll()?;
-    let wanted = args.since.map(|number| number.saturating_add(1));
-    if let (Some(wanted), Some(first)) = (wanted, events.first().map(|event| event.n))
-        && first > wanted
+    if let (Some(EventStart::Number(number)), Some(first)) = (since, events.first().map(|event| event.n))
+        && first > number.saturating_add(1)
     {
+        let wanted = number + 1;
         let last = first - 1;
         context.ui.warn(format!(
             "events {wanted} to {last} have expired (event.keep): the first one here is number {first}"
         ));
     }
+    events.retain(|event| since.is_none_or(|since| since.includes(event)));
     let max_events = args.last.unwrap_or(usize::MAX);
     events.drain(..events.len().saturating_sub(max_events));
     if context.ui.json && !args.follow {

@@ -1,5 +1,6 @@
 //! An opened repository: its directories, settings, attributes, identity and objects.
 
+pub mod approximate_date;
 pub mod attributes;
 pub mod editor;
 pub mod git_dir;

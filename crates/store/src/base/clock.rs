@@ -128,6 +128,11 @@ impl Moment {
         Timestamp::try_from(time).ok().map(Moment)
     }
 
+    /// Returns the moment as a time of the system.
+    pub fn to_system_time(self) -> SystemTime {
+        self.0.into()
+    }
+
     /// Returns the moment `span` later, or the latest one that can be represented.
     pub fn saturating_add(self, span: Duration) -> Moment {
         Moment(self.0.checked_add(span).unwrap_or(Timestamp::MAX))
