@@ -231,7 +231,7 @@ fn refuses_prefix_invalid_in_branch_names() {
 fn names_invalid_settings_files() {
     let sandbox = Sandbox::new();
     sandbox.write("proq.toml", "[merge\n");
-    insta::assert_snapshot!(sandbox.proq(&["list"]).to_text(), @r"
+    insta::assert_snapshot!(sandbox.proq(&["spawn", "--empty"]).to_text(), @r"
     --- stderr
     error: cannot read [ROOT]/repo/proq.toml: it is not valid TOML:
     TOML parse error at line 1, column 7
@@ -243,7 +243,7 @@ fn names_invalid_settings_files() {
     --- code 1
     ");
     sandbox.write("proq.toml", "[trash]\nkeep = 0\n");
-    insta::assert_snapshot!(sandbox.proq(&["list"]).to_text(), @r"
+    insta::assert_snapshot!(sandbox.proq(&["spawn", "--empty"]).to_text(), @r"
     --- stderr
     error: cannot use [ROOT]/repo/proq.toml: a repository may not set trash.keep
     hint: remove it there; you may set it yourself with: git config proq.trash.keep VALUE
@@ -252,7 +252,7 @@ fn names_invalid_settings_files() {
     // Committed files stay in history, so a cloned repository must not raise the limit for what is committed
     // automatically.
     sandbox.write("proq.toml", "[agent]\nautocommit_limit = 0\n");
-    insta::assert_snapshot!(sandbox.proq(&["list"]).to_text(), @r"
+    insta::assert_snapshot!(sandbox.proq(&["spawn", "--empty"]).to_text(), @r"
     --- stderr
     error: cannot use [ROOT]/repo/proq.toml: a repository may not set agent.autocommit_limit
     hint: remove it there; you may set it yourself with: git config proq.agent.autocommitLimit VALUE
@@ -326,6 +326,42 @@ lane.lfs = full
 ";
     assert!(out.contains(expected), "{out}");
     assert!(!out.contains('…'), "{out}");
+}
+
+/// What was set aside or removed must come back, whatever a file of the repository says.
+#[test]
+fn invalid_settings_file_does_not_stop_recovery() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_with_commit("x", "echo x > x");
+    sandbox.write("a.txt", "mine\n");
+    let _ = sandbox.proq(&["preview", "x"]).ok();
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    for text in ["[verify\n", "[merge]\nstrategy = 'bogus'\n", "[trash]\nkeep = 0\n"] {
+        sandbox.write("proq.toml", text);
+        for args in [
+            "op log",
+            "snap",
+            "stop --all",
+            "undo",
+            "op redo",
+            "status",
+            "show x",
+            "list",
+            "config get merge.push",
+        ] {
+            let out = sandbox.proq(&args.split(' ').collect::<Vec<_>>());
+            let warnings: Vec<&str> =
+                out.stderr.lines().filter(|line| line.starts_with("warning: ")).collect();
+            assert!(out.code == 0 && warnings.len() == 1, "{args}: {}", out.to_text());
+            assert!(warnings[0].contains("proq.toml") && warnings[0].contains("default"), "{warnings:?}");
+        }
+        for args in [&["merge", "x"][..], &["spawn", "--empty"]] {
+            let out = sandbox.proq(args).fails(1);
+            assert!(out.contains("proq.toml") && sandbox.lane_path("x").exists(), "{out}");
+        }
+    }
+    sandbox.write("proq.toml", "[verify\n");
+    insta::assert_snapshot!(sandbox.proq(&["snap"]).stderr, @"warning: cannot read [ROOT]/repo/proq.toml: it is not valid TOML: line 1, column 8: unclosed table, expected `]`; until that is corrected, the settings of the repository have their defaults");
 }
 
 /// The time must grow linearly with the number of settings; quadratic time would take minutes.

@@ -18,6 +18,7 @@ mod preview_manual_git;
 mod preview_obstacles;
 mod preview_parity;
 mod preview_round_trip;
+mod preview_settings;
 mod preview_special_files;
 mod property;
 mod snap;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use proq_base::config::layers::{InvalidValues, Layers};
+use proq_base::config::layers::{InvalidValues, Layers, RepositoryFile};
 use proq_base::config::settings::Settings;
 use proq_base::diagnostics::Listener;
 use proq_base::lane_name::LaneName;
@@ -21,6 +21,8 @@ use serde::{Deserialize, Serialize};
 use crate::errors::Error;
 use crate::event::log::EventLog;
 use crate::event::{log, program_info, trigger};
+
+pub(crate) mod repository_file;
 
 /// Maximum number of hooks for unknown events that are named in warnings.
 const MAX_UNKNOWN_HOOKS_LISTED: usize = 5;
@@ -56,7 +58,7 @@ impl Project {
         let repo = Repo::discover(dir)?;
         Store::refuse_links(repo.common_dir())?;
         let layers = Project::load_layers_with(Some(&repo), invalid_values)?;
-        for ignored in layers.ignored_values() {
+        for ignored in layers.ignored_values().iter().map(String::as_str).chain(layers.ignored_repository()) {
             listener.warn(ignored);
         }
         for key in layers.listed_unknown_keys() {
@@ -84,16 +86,26 @@ impl Project {
     }
 
     /// Loads the settings layers as [`Project::load_layers`] does, and treats invalid values by `invalid_values`.
-    fn load_layers_with(repo: Option<&Repo>, invalid_values: InvalidValues) -> Result<Layers, Error> {
+    pub(crate) fn load_layers_with(
+        repo: Option<&Repo>,
+        invalid_values: InvalidValues,
+    ) -> Result<Layers, Error> {
         let env = |name: &str| std::env::var(name).ok();
         let user = std::env::var_os("XDG_CONFIG_HOME")
             .map(PathBuf::from)
             .filter(|p| p.is_absolute())
             .or_else(|| std::env::home_dir().map(|h| h.join(".config")));
         let git_settings = repo.map(Repo::proq_settings).unwrap_or_default();
-        let (layers, main) =
-            (Layers::with_invalid_values(invalid_values), repo.and_then(Repo::main_worktree));
-        Ok(layers.read_all(main, user.as_deref(), &git_settings, &env)?)
+        let mut layers = Layers::with_invalid_values(invalid_values);
+        let file = match repo.map(repository_file::repository_file).transpose() {
+            Ok(file) => file.unwrap_or(RepositoryFile::Missing),
+            Err(e) if invalid_values == InvalidValues::Refuse => return Err(e),
+            Err(e) => {
+                layers.ignore_repository(&e.to_string());
+                RepositoryFile::Missing
+            }
+        };
+        Ok(layers.read_all(&file, user.as_deref(), &git_settings, &env)?)
     }
 
     /// Creates the project of a repository with loaded settings. Git's version is not checked.

@@ -64,13 +64,25 @@ impl Project {
     }
 
     /// Opens the repository that contains `dir` for reading only. A setting with an invalid value has its default,
-    /// with a warning.
+    /// with a warning; so have all settings of a `proq.toml` that is not TOML.
     ///
     /// # Errors
     /// As [`Project::open`], except for invalid values.
     pub fn open_to_read(dir: &Path, listener: Listener) -> Result<Project, Error> {
         register_step_kinds();
         Project::discover(dir, listener, InvalidValues::Ignore)
+    }
+
+    /// Opens the repository that contains `dir` for a command that needs no settings of the repository, such as an
+    /// undo: an invalid `proq.toml` is only a warning. Recovers what crashed processes left there.
+    ///
+    /// # Errors
+    /// As [`Project::open_recovered`], except for the repository's own settings.
+    pub fn open_to_recover(dir: &Path, listener: Listener) -> Result<Project, Error> {
+        register_step_kinds();
+        let project = Project::discover(dir, listener, InvalidValues::IgnoreRepository)?;
+        recovery::recover(&project)?;
+        Ok(project)
     }
 
     /// Opens the repository that contains `dir`, and recovers what crashed processes left there.

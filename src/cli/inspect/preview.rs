@@ -64,13 +64,16 @@ struct OpenPreview {
 
 pub(crate) fn run(context: &CommandContext, args: &Preview) -> CommandResult {
     if args.lane.is_none() && !args.back && !args.refresh {
-        let project = context.project()?;
+        let project = context.project_to_read()?;
         if caller::current_lane_name(&project)?.is_none() {
             let preview = preview_status(&project)?;
             return context.show(&OpenPreview { preview }, |context, open| print_status(context.ui, open));
         }
     }
-    let project = context.project_for_write()?;
+    let project = match args.back {
+        true => context.project_to_recover()?,
+        false => context.project_for_write()?,
+    };
     caller::refuse_lane_agent(args.dry_run)?;
     let request = match &args.lane {
         None if args.refresh => PreviewRequest::Refresh,

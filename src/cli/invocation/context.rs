@@ -66,6 +66,15 @@ impl CommandContext {
         Ok(project)
     }
 
+    /// Opens the repository for a command that brings things back or stops them, and so has to work whatever
+    /// `proq.toml` says: an invalid one is only a warning. Otherwise as [`CommandContext::project_for_write`].
+    pub(crate) fn project_to_recover(&self) -> Result<Project, Failure> {
+        proq_base::interrupt::defer_signals();
+        let project = Project::open_to_recover(&self.dir, self.ui.listener())?;
+        ui::apply_color_setting(project.repo.setting_text("color.ui").as_deref());
+        Ok(project)
+    }
+
     /// Opens the repository for changes. Ctrl-C is deferred to safe points. The command fails if what crashed
     /// processes left behind cannot be recovered.
     pub(crate) fn project_for_write(&self) -> Result<Project, Failure> {

@@ -45,7 +45,7 @@ pub(crate) struct Stop {
 }
 
 pub(crate) fn run(context: &CommandContext, args: &Stop) -> CommandResult {
-    let project = context.project_for_write()?;
+    let project = context.project_to_recover()?;
     let given = match args.lanes.as_slice() {
         [] if !args.all => &[caller::lane_or_current(&project, None)?],
         given => given,

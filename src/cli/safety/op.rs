@@ -103,7 +103,7 @@ const LOG_COLUMNS: [Column; 4] = [
 ];
 
 fn print_log(context: &CommandContext, last: Option<usize>) -> CommandResult {
-    context.show(operation_log::list(&context.project()?, last), |context, list| {
+    context.show(operation_log::list(&context.project_to_read()?, last), |context, list| {
         let rows = list.operations.into_iter().map(|row| {
             let effect = match (row.undone, row.recovered) {
                 (true, _) => console::style(format!("undone: {}", row.effect)).dim().to_string(),
@@ -117,12 +117,12 @@ fn print_log(context: &CommandContext, last: Option<usize>) -> CommandResult {
 }
 
 fn print_trace(context: &CommandContext, number: Option<OperationNumber>) -> CommandResult {
-    let found = operation_log::trace(&context.project()?, number)?;
+    let found = operation_log::trace(&context.project_to_read()?, number)?;
     context.show(&found, |context, found| context.ui.print_each("", &found.trace))
 }
 
 fn print_operation(context: &CommandContext, number: OperationNumber) -> CommandResult {
-    context.show(&operation_log::show(&context.project()?, number)?, |context, detail| {
+    context.show(&operation_log::show(&context.project_to_read()?, number)?, |context, detail| {
         let OperationDetail { row, pid, host, .. } = detail;
         let print_field =
             |key: &str, value: &dyn Display| context.ui.print_line(format!("{key:<10} {value}"));

@@ -69,14 +69,16 @@ pub(crate) enum SnapCommand {
 pub(crate) fn run(context: &CommandContext, args: &Snap) -> CommandResult {
     match args.command.as_ref().unwrap_or(&SnapCommand::List) {
         SnapCommand::List => list(context),
-        SnapCommand::Show { id } => context.show(&snapshot::show(&context.project()?, id)?, print_details),
+        SnapCommand::Show { id } => {
+            context.show(&snapshot::show(&context.project_to_read()?, id)?, print_details)
+        }
         SnapCommand::Restore { id, dry_run } => restore(context, id, *dry_run),
     }
 }
 
 fn list(context: &CommandContext) -> CommandResult {
     page::begin();
-    context.show(&snapshot::list(&context.project()?)?, |context, list| {
+    context.show(&snapshot::list(&context.project_to_read()?)?, |context, list| {
         let rows = list.snapshots.iter().map(|row| {
             let snap = &row.view.record;
             vec![
@@ -118,7 +120,7 @@ fn print_details(context: &CommandContext, SnapshotDetails { row, paths, .. }: &
 }
 
 fn restore(context: &CommandContext, id: &str, dry_run: bool) -> CommandResult {
-    let project = context.project_for_write()?;
+    let project = context.project_to_recover()?;
     caller::refuse_lane_agent(dry_run)?;
     let plan = snapshot::plan(&project, &RestoreRequest { id: id.to_owned() })?;
     let outcome = if dry_run { plan.forecast(&project)? } else { plan.execute(&project)? };

@@ -16,7 +16,7 @@ pub(crate) fn undo_operations(
     request: &UndoRequest,
     dry_run: bool,
 ) -> CommandResult {
-    let project = context.project_for_write()?;
+    let project = context.project_to_recover()?;
     caller::refuse_lane_agent(dry_run)?;
     let plan = undo::plan(&project, request, &BatchRecords)?;
     let outcome = if dry_run { plan.forecast(&project, context)? } else { plan.execute(&project, context)? };

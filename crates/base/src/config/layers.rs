@@ -5,17 +5,18 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+pub use error::Error;
+
 use super::conversion::SettingValue;
 use super::key::Key;
 use super::keys::KEYS;
 use super::settings::Settings;
 use super::toml_values::{flatten_table, hook_event, is_list_key, toml_value_text};
 use super::value_format::ValueFormat;
-use crate::explain::{Explain, rename_command};
-use crate::hint;
-use crate::hint::Hint;
 use crate::regular_file;
 use crate::regular_file::LinkPolicy;
+
+mod error;
 
 /// Layer that a value comes from, weakest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,110 +44,26 @@ impl fmt::Display for Origin {
     }
 }
 
-/// Error of loading the configuration.
-#[derive(Debug, thiserror::Error, Explain)]
-pub enum Error {
-    /// A settings file cannot be read.
-    #[error("cannot read {}", path.display())]
-    #[hint(with = [repair_hint(path)])]
-    UnreadableFile {
-        /// Path of the settings file.
-        path: PathBuf,
-        /// I/O error of the read.
-        #[source]
-        source: std::io::Error,
-    },
-    /// A settings file is not TOML.
-    #[error("cannot read {}: it is not valid TOML:\n{}", path.display(), toml_excerpt(source))]
-    #[hint(with = [repair_hint(path)])]
-    InvalidToml {
-        /// Path of the settings file.
-        path: PathBuf,
-        /// Parse error of the TOML reader.
-        #[source]
-        source: Box<toml::de::Error>,
-    },
-    /// A value does not have the format of its key.
-    #[error("cannot use {key} = '{value}' of {origin}: expected {format}")]
-    #[hint(with = invalid_value_hints(key, origin, default))]
-    InvalidValue {
-        /// Name of the setting.
-        key: String,
-        /// Rejected value, hidden if it is a secret.
-        value: String,
-        /// Layer that set the value, as text.
-        origin: Box<Origin>,
-        /// Description of the accepted format.
-        format: String,
-        /// Value that applies when the setting is not set.
-        default: &'static str,
-    },
-    /// A key that must be a table, such as `agents`, has another type.
-    #[error("cannot use {key} of {}: it is not a table", path.display())]
-    #[hint("write it as [{key}.my-name], with its settings on the lines below")]
-    NotATable {
-        /// Path of the settings file.
-        path: PathBuf,
-        /// Name of the table.
-        key: String,
-    },
-    /// The repository's `proq.toml` sets a key that only the user may set.
-    #[error("cannot use {}: a repository may not set {key}", path.display())]
-    #[hint(
-        if USER_TABLES.contains(&key.as_str()),
-        "remove it there; set it in ~/.config/git-proq/config.toml instead"
-    )]
-    #[hint(
-        else,
-        "remove it there; you may set it yourself with: git config proq.{} VALUE",
-        Key::find(key).map_or_else(|| key.clone(), Key::git_name)
-    )]
-    NotForRepository {
-        /// Path of the repository's file.
-        path: PathBuf,
-        /// Name of the setting or table.
-        key: String,
+/// Settings file that a repository brings, `proq.toml`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RepositoryFile {
+    /// There is none.
+    Missing,
+    /// The file on disk at the top of this checkout.
+    Checkout(PathBuf),
+    /// Content of a file that is in a commit.
+    Committed {
+        /// Name for messages, as `git show` takes it: `BRANCH:proq.toml`.
+        name: PathBuf,
+        /// Content of the file.
+        text: String,
     },
 }
 
-/// Maximum length of a line of a file that a message shows, in bytes.
-const MAX_EXCERPT_LINE_LEN: usize = 200;
-
-/// Returns the parser's message with the line that it is about. Without that line if it contains an address,
-/// which may hold a secret, or is very long.
-fn toml_excerpt(error: &toml::de::Error) -> String {
-    let text = error.to_string();
-    let is_shown = !text.contains("://") && text.lines().all(|line| line.len() <= MAX_EXCERPT_LINE_LEN);
-    let text = if is_shown { &text } else { error.message() };
-    text.trim_end().to_owned()
-}
-
-/// Returns the hints for an invalid value: where it is set, and how to go back to the default.
-fn invalid_value_hints(key: &str, origin: &Origin, default: &str) -> Vec<Hint> {
-    let default = if default.is_empty() { "nothing" } else { default };
-    match origin {
-        Origin::Git => {
-            let name = format!("proq.{}", Key::find(key).map_or_else(|| key.to_owned(), Key::git_name));
-            vec![
-                hint!("show where it is set: git config --show-origin --get-all {name}"),
-                hint!("or use the default, '{default}': git config --unset-all {name}"),
-            ]
-        }
-        Origin::Environment(name) => vec![hint!("use the default, '{default}': unset {name}")],
-        Origin::Repository(path) | Origin::User(path) => {
-            vec![hint!("correct it in {}; the default is '{default}'", path.display())]
-        }
-        Origin::Default => Vec::new(),
+impl From<Option<&Path>> for RepositoryFile {
+    fn from(checkout: Option<&Path>) -> RepositoryFile {
+        checkout.map_or(RepositoryFile::Missing, |top| RepositoryFile::Checkout(top.to_owned()))
     }
-}
-
-/// Returns the hint for a settings file that cannot be read or parsed. A relative path is that of a file in a
-/// commit.
-fn repair_hint(path: &Path) -> Hint {
-    if path.is_relative() {
-        return hint!("see the file, and correct it on its branch: git show '{}'", path.display());
-    }
-    hint!("correct it, or move it away: {}", rename_command(path, "broken"))
 }
 
 /// Tables of a settings file that are not settings: agent profiles and prices. Only the user's own file may
@@ -164,8 +81,10 @@ pub struct Layers {
     user_tables: BTreeMap<&'static str, (toml::Table, PathBuf)>,
     /// Command lines of hooks, by event.
     hooks: BTreeMap<String, (String, Origin)>,
-    /// Content of the main checkout's `proq.toml`, if it exists.
+    /// Content of the user's own `proq.toml`, if it exists.
     checkout_settings_text: Option<String>,
+    /// Warning that no setting of the repository's file counts, because the file is invalid.
+    ignored_repository: Option<String>,
     /// First unknown keys that are set, each described with its origin and a suggestion.
     listed_unknown_keys: Vec<String>,
     /// Number of unknown keys beyond those that are listed.
@@ -176,13 +95,18 @@ pub struct Layers {
     ignored_values: Vec<String>,
 }
 
-/// Treatment of a value that does not have the format of its setting.
+/// Treatment of invalid settings: a value that does not have the format of its setting, or a file that is not
+/// TOML.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum InvalidValues {
     /// The configuration cannot be loaded.
     #[default]
     Refuse,
-    /// The value is left out, and [`Layers::ignored_values`] describes it.
+    /// No setting of an invalid `proq.toml` of the repository counts, and [`Layers::ignored_repository`] says
+    /// so. The user's own settings must be valid.
+    IgnoreRepository,
+    /// An invalid value of any layer is left out, and [`Layers::ignored_values`] describes it. No setting of a
+    /// `proq.toml` counts that is not TOML.
     Ignore,
 }
 
@@ -198,7 +122,7 @@ impl Layers {
         git_settings: &[(String, String)],
         env_var: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Layers, Error> {
-        Layers::default().read_all(main_checkout, user_config_dir, git_settings, env_var)
+        Layers::default().read_all(&main_checkout.into(), user_config_dir, git_settings, env_var)
     }
 
     /// Returns empty layers that treat invalid values by `invalid_values`.
@@ -212,15 +136,13 @@ impl Layers {
     /// Fails if a file cannot be read or parsed, and for an invalid value unless those are ignored.
     pub fn read_all(
         self,
-        main_checkout: Option<&Path>,
+        repository: &RepositoryFile,
         user_config_dir: Option<&Path>,
         git_settings: &[(String, String)],
         env_var: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Layers, Error> {
         let mut layers = self;
-        if let Some(path) = main_checkout.map(|t| t.join("proq.toml")) {
-            layers.add_file(&path, &Origin::Repository(path.clone()))?;
-        }
+        layers.add_repository(repository)?;
         if let Some(path) = user_config_dir.map(|u| u.join("git-proq/config.toml")) {
             layers.add_file(&path, &Origin::User(path.clone()))?;
         }
@@ -236,7 +158,52 @@ impl Layers {
         Ok(layers)
     }
 
-    /// Returns the content of the main checkout's `proq.toml`; none if there is no such file.
+    /// Adds the repository's own file. An invalid file is left out as a whole, unless that is refused.
+    fn add_repository(&mut self, file: &RepositoryFile) -> Result<(), Error> {
+        let invalid_values = match self.invalid_values {
+            InvalidValues::IgnoreRepository => InvalidValues::Refuse,
+            other => other,
+        };
+        let mut layer = Layers::with_invalid_values(invalid_values);
+        let added = match file {
+            RepositoryFile::Missing => Ok(()),
+            RepositoryFile::Checkout(top) => {
+                let path = top.join("proq.toml");
+                layer.add_file(&path, &Origin::Repository(path.clone()))
+            }
+            RepositoryFile::Committed { name, text } => {
+                layer.checkout_settings_text = Some(text.clone());
+                layer.add_text(text, name, &Origin::Repository(name.clone()))
+            }
+        };
+        match added {
+            Ok(()) => {
+                let (invalid_values, ignored_repository) =
+                    (self.invalid_values, self.ignored_repository.take());
+                *self = Layers { invalid_values, ignored_repository, ..layer };
+            }
+            Err(e) if self.invalid_values == InvalidValues::Refuse => return Err(e),
+            Err(e) => self.ignore_repository(&e.summary()),
+        }
+        Ok(())
+    }
+
+    /// Records that no setting of the repository's file counts, because of an `error`.
+    pub fn ignore_repository(&mut self, error: &str) {
+        self.ignored_repository = Some(format!(
+            "{error}; until that is corrected, the settings of the repository have their defaults"
+        ));
+    }
+
+    /// Checks the content of a repository's settings file. `name` is its name in messages.
+    ///
+    /// # Errors
+    /// Fails if the text is not valid TOML, has a bad value, or sets a key that a repository may not set.
+    pub fn check_repository_text(name: &Path, text: &str) -> Result<(), Error> {
+        Layers::default().add_text(text, name, &Origin::Repository(name.to_owned()))
+    }
+
+    /// Returns the content of the user's own `proq.toml`; none if there is no such file.
     pub fn checkout_settings_text(&self) -> Option<&str> {
         self.checkout_settings_text.as_deref()
     }
@@ -332,9 +299,15 @@ impl Layers {
         &self.ignored_values
     }
 
+    /// Returns the warning that no setting of the repository's file counts, because the file is invalid; none if it
+    /// is valid.
+    pub fn ignored_repository(&self) -> Option<&str> {
+        self.ignored_repository.as_deref()
+    }
+
     /// Fails for an invalid value, or leaves it out.
     fn handle_invalid(&mut self, error: Error) -> Result<(), Error> {
-        if self.invalid_values == InvalidValues::Refuse {
+        if self.invalid_values != InvalidValues::Ignore {
             return Err(error);
         }
         self.ignored_values.push(format!("{error}; its default is used"));

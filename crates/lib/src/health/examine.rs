@@ -6,6 +6,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use proq_base::config::layers::InvalidValues;
 use proq_base::diagnostics::{Listener, Note};
 use proq_base::lane_name::LaneName;
 use proq_git as git;
@@ -163,7 +164,7 @@ fn open_repository(dir: &Path, listener: Listener, out: &mut Vec<Finding>) -> Op
     }
     let layers = Project::load_layers(repo.as_ref()).unwrap_or_else(|e| {
         out.push(Finding::from_error("setting", "settings", &e).with_left_reason("the file is yours"));
-        proq_base::config::layers::Layers::default()
+        Project::load_layers_with(repo.as_ref(), InvalidValues::Ignore).unwrap_or_default()
     });
     out.extend(settings::unknown_settings(&layers));
     register_step_kinds();

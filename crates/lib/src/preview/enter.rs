@@ -22,6 +22,7 @@ use crate::lane::steps::preview_return;
 use crate::operation::journaled_operation::Operation;
 use crate::operation::locked_worktree::LockedWorktree;
 use crate::operation::run_operation::operate;
+use crate::project::repository_file;
 use crate::snapshot::snap_restore;
 
 /// Result of entering a preview.
@@ -225,6 +226,7 @@ impl PreviewEntry<'_, '_> {
     /// Restores earlier edits, schedules hook and event, and returns the result.
     fn finish(&self, record: PreviewRecord, current: &MainCheckoutHead) -> Result<EnterResult, Error> {
         let edits = self.restore_edits()?;
+        self.warn_invalid_settings()?;
         let (main, from, tip) = (self.main.to_owned(), current.commit, self.tip);
         self.op.defer(move |project| main_checkout::run_post_checkout_hook(project, &main, from, tip));
         self.op.emit(
@@ -239,6 +241,19 @@ impl PreviewEntry<'_, '_> {
             restored_edits: edits,
             was_shown: false,
         })
+    }
+
+    /// Warns that the lane brings a settings file that is not valid. It does not count while it is shown.
+    fn warn_invalid_settings(&self) -> Result<(), Error> {
+        let project = self.op.project;
+        let (base, tip) = (project.repo.tree_of(self.lane.start)?, project.repo.tree_of(self.tip)?);
+        if let Some(error) = repository_file::new_settings_error(&project.repo, base, tip, None)? {
+            let name = &self.lane.name;
+            project.listener.warn(format!(
+                "the proq.toml of '{name}' is not valid, so '{name}' cannot be merged: {error}"
+            ));
+        }
+        Ok(())
     }
 
     /// Restores the edits made during earlier previews of this lane; edits that conflict stay in their

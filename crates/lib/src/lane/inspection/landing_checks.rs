@@ -8,10 +8,8 @@ use std::time::Duration;
 
 use proq_base::config::layers::Layers;
 use proq_base::config::settings::Settings;
-use proq_base::regular_file::{LinkPolicy, MAX_SETTINGS_BYTES};
-use proq_base::{config, regular_file};
-use proq_git::history::tree_diff;
-use proq_git::{BlobId, CommitId, RepoPath};
+use proq_base::regular_file::MAX_SETTINGS_BYTES;
+use proq_git::{BlobId, CommitId};
 use proq_store::base::batch_id::BatchId;
 use proq_store::base::record::Record;
 use proq_store::records::batched::BatchBranches;
@@ -19,9 +17,8 @@ use proq_store::records::git_guard::SettingsFile;
 
 use super::base::resolve as resolve_base;
 use crate::lane::{Error, Project};
-
-/// Name of a repository's settings file.
-const SETTINGS_FILE_NAME: &str = "proq.toml";
+use crate::project::repository_file;
+use crate::project::repository_file::{PreviewOrigin, SETTINGS_FILE_NAME};
 
 /// Checks of landings on one branch.
 #[derive(Debug)]
@@ -78,7 +75,7 @@ impl Project {
         }
         let Some(tip) = self.repo.branch_tip(&branch)? else { return checkout_layers };
         let name = format!("{branch}:{SETTINGS_FILE_NAME}");
-        let text = self.committed_settings_text(tip, Path::new(&name))?;
+        let text = repository_file::settings_text(&self.repo, tip.into(), Path::new(&name))?;
         // A file that is in no commit belongs to the user, whichever branch is checked out.
         if text.is_none()
             && self.layers.checkout_settings_text().is_some()
@@ -95,12 +92,7 @@ impl Project {
         else {
             return false;
         };
-        let current = regular_file::read_text(
-            &main.join(SETTINGS_FILE_NAME),
-            MAX_SETTINGS_BYTES,
-            LinkPolicy::FollowBelow(main),
-        );
-        current.is_ok_and(|now| now == text_read)
+        repository_file::checkout_text(main).is_some_and(|now| now == text_read)
     }
 
     /// Returns the base of a batch if `branch` is the branch of a batch: changes that landed on it have yet
@@ -113,14 +105,17 @@ impl Project {
     }
 
     /// Returns the state of the main checkout's `proq.toml`: its branch, the blob id in its commit, and the
-    /// blob id of the text in `layers`.
+    /// blob id of the text in `layers`. During a preview, that is the state before it.
     ///
     /// # Errors
     /// Fails when the commit cannot be read.
     pub(crate) fn settings_file_state(&self, layers: &Layers) -> Result<SettingsFile, Error> {
         let Some(main) = self.repo.main_worktree() else { return Ok(SettingsFile::default()) };
-        let branch = self.repo.main_checkout_branch()?;
-        let committed = self.committed_settings_id(self.repo.head_commit(main)?)?;
+        let (branch, commit) = match PreviewOrigin::find(&self.repo)? {
+            Some(origin) => (origin.branch, Some(origin.commit)),
+            None => (self.repo.main_checkout_branch()?, self.repo.head_commit(main)?),
+        };
+        let committed = self.committed_settings_id(commit)?;
         let checkout_id = layers.checkout_settings_text().and_then(|text| self.text_blob_id(text.as_bytes()));
         Ok(SettingsFile { branch, committed, on_disk: checkout_id })
     }
@@ -151,7 +146,8 @@ impl Project {
     /// Returns the blob id of a commit's `proq.toml` with normalized line endings, or `None` if the commit
     /// has no such file.
     fn committed_settings_id(&self, commit: Option<CommitId>) -> Result<Option<BlobId>, Error> {
-        let entry = commit.map(|commit| self.settings_file_entry(commit)).transpose()?.flatten();
+        let read_entry = |commit: CommitId| repository_file::settings_entry(&self.repo, commit.into());
+        let entry = commit.map(read_entry).transpose()?.flatten();
         let Some(entry) = entry.filter(|side| side.is_file()) else { return Ok(None) };
         Ok(self
             .repo
@@ -167,29 +163,14 @@ impl Project {
         }
     }
 
-    /// Returns whether the commit of the main checkout has a `proq.toml`.
+    /// Returns whether the commit of the main checkout has a `proq.toml`; during a preview, the one before it.
     fn is_settings_file_committed(&self) -> Result<bool, Error> {
         let Some(main) = self.repo.main_worktree() else { return Ok(false) };
-        let Some(head) = self.repo.head_commit(main)? else { return Ok(false) };
-        Ok(self.settings_file_entry(head)?.is_some())
-    }
-
-    /// Returns the tree entry of a commit's `proq.toml`; none when the commit has no such file.
-    fn settings_file_entry(&self, commit: CommitId) -> Result<Option<tree_diff::TreeFile>, Error> {
-        let paths = std::iter::once(RepoPath::new(SETTINGS_FILE_NAME.as_bytes())).collect();
-        let files = tree_diff::tree_files(&self.repo, commit, &paths)?;
-        Ok(files.into_iter().next().map(|(_, side)| side))
-    }
-
-    /// Returns the text of a commit's `proq.toml`, or `None` if it has none. Errors name the file `name`.
-    fn committed_settings_text(&self, commit: CommitId, name: &Path) -> Result<Option<String>, Error> {
-        let Some(entry) = self.settings_file_entry(commit)? else { return Ok(None) };
-        let read_error = |source| config::Error::UnreadableFile { path: name.to_owned(), source };
-        if !entry.is_file() {
-            return Err(read_error(regular_file::invalid_input("it is no regular file")).into());
-        }
-        let bytes = self.repo.fetch_small_blob(entry.blob(), MAX_SETTINGS_BYTES)?;
-        let bytes = bytes.ok_or_else(|| read_error(regular_file::too_large(MAX_SETTINGS_BYTES)))?;
-        Ok(Some(regular_file::to_utf8_text(bytes).map_err(read_error)?))
+        let commit = match PreviewOrigin::find(&self.repo)? {
+            Some(origin) => Some(origin.commit),
+            None => self.repo.head_commit(main)?,
+        };
+        let Some(commit) = commit else { return Ok(false) };
+        Ok(repository_file::settings_entry(&self.repo, commit.into())?.is_some())
     }
 }

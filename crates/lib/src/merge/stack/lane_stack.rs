@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use proq_base::explain::shell_quote;
 use proq_git::merge::tree_merge::TreeMergeOutcome;
 use proq_git::{CommitId, CommitWithTree, TreeId};
 use proq_store::records::lane::MergeStrategy;
@@ -12,6 +13,7 @@ use super::apply::{ApplyOutcome, StackContext};
 use crate::merge::Error;
 use crate::merge::types::candidate::Candidate;
 use crate::merge::types::outcome::{LaneOutcome, Verdict};
+use crate::project::repository_file;
 
 /// Lane that was applied to the stack.
 #[derive(Debug, Clone)]
@@ -86,7 +88,8 @@ impl Stack {
                 continue;
             }
             let (ours, candidate, part) = (stack.tip(), candidate.clone(), candidate.part_key());
-            match apply::apply_lane(context, CommitWithTree { commit: ours, tree }, &candidate)? {
+            let applied = apply::apply_lane(context, CommitWithTree { commit: ours, tree }, &candidate)?;
+            match refuse_invalid_settings(context, tree, applied, &candidate)? {
                 ApplyOutcome::Applied(applied) => {
                     tree = applied.tree;
                     included_parts.extend(part);
@@ -110,5 +113,25 @@ impl Stack {
             }
         }
         Ok(stack)
+    }
+}
+
+/// Refuses a lane that brings a `proq.toml` that is not valid: on the base, it would stop most commands.
+/// `below` is the tree of the stack below the lane.
+fn refuse_invalid_settings(
+    context: StackContext<'_>,
+    below: TreeId,
+    outcome: ApplyOutcome,
+    candidate: &Candidate,
+) -> Result<ApplyOutcome, Error> {
+    let ApplyOutcome::Applied(applied) = &outcome else { return Ok(outcome) };
+    let (repo, temp_objects) = (&context.project.repo, context.temp_objects);
+    match repository_file::new_settings_error(repo, below, applied.tree, temp_objects)? {
+        None => Ok(outcome),
+        Some(error) => {
+            let file = format!("{}:{}", candidate.lane.kind.branch, repository_file::SETTINGS_FILE_NAME);
+            let hint = format!("see the file: git show {}", shell_quote(&file));
+            Ok(ApplyOutcome::Refused(format!("its proq.toml is not valid: {error}"), vec![hint]))
+        }
     }
 }
