@@ -77,3 +77,40 @@ fn title_edited_during_a_run_is_kept() {
         (&"one file".into(), &"done".into())
     );
 }
+
+#[test]
+fn edit_without_a_change_records_nothing() {
+    let sandbox = Sandbox::new();
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "pay"]).ok();
+    let _ = sandbox.proq(&["edit", "pay", "--title", "Cards"]).ok();
+    for args in
+        [&["--title", "Cards"][..], &["--base", "main"], &["--check", ""], &["--title", "Cards", "--dry-run"]]
+    {
+        let out = sandbox.proq(&[&["edit", "pay"], args].concat()).ok();
+        assert_eq!(out, "pay already has these values; nothing was changed or recorded\n");
+    }
+    let _ = sandbox.proq(&["undo"]).ok();
+    assert_eq!(sandbox.row("pay")["title"], "pay");
+    let refused = sandbox.proq(&["edit", "pay", "--scope", "/src"]).fails(2);
+    assert!(refused.contains("'/src': it is not relative to the top of the repository"), "{refused}");
+}
+
+/// The check edits the lane that it checks, once.
+#[test]
+fn edit_during_a_landing_counts_for_it() {
+    let sandbox = Sandbox::new();
+    sandbox.git(&["branch", "develop"]);
+    sandbox.lane_with_commit("pay", "echo pay > pay");
+    for (edit, code, message) in [
+        ("--check false", 4, "its own check `false` failed"),
+        ("--base develop", 1, "its base was changed to develop while it was being merged"),
+    ] {
+        let _ = sandbox.proq(&["edit", "pay", "--title", edit, "--check", ""]).ok();
+        let once = "test -e \"$ROOT/once\" || { touch \"$ROOT/once\"; git-proq -C \"$ROOT/repo\" edit pay ";
+        let check = format!("{once}{edit}; }}");
+        let out = sandbox.proq(&["merge", "pay", "--check", &check]).fails(code);
+        assert!(out.contains(message), "{out}");
+        assert_eq!(sandbox.git(&["ls-tree", "--name-only", "main", "develop", "pay"]), "");
+        std::fs::remove_file(sandbox.root().join("once")).unwrap();
+    }
+}

@@ -63,6 +63,10 @@ pub(crate) fn run(context: &CommandContext, args: &Edit) -> CommandResult {
     let plan = edit::plan(&project, EditRequest { lane, title, scope, checks, base })?;
     let change = if args.dry_run { plan } else { plan.execute(&project)? };
     context.show(&change, |context, change| {
+        if !change.changed {
+            let is_same = "already has these values; nothing was changed or recorded";
+            return context.ui.print_line(format!("{} {is_same}", change.lane));
+        }
         let would = if args.dry_run { "would set" } else { "set" };
         if args.title.is_some() {
             context.ui.print_line(format!("{would} the title of {} to {}", change.lane, change.title));

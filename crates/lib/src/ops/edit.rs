@@ -4,6 +4,7 @@ use proq_base::explain::Explain;
 use proq_base::lane_name::LaneName;
 use proq_git::status::scope::Scope;
 use proq_store::base::batch_id::BatchId;
+use proq_store::locks::lock::LockName;
 use proq_store::records::lane::AnyLane;
 use serde::Serialize;
 
@@ -28,6 +29,17 @@ pub enum EditError {
         lane: LaneName,
         /// Id of the batch.
         batch: BatchId,
+    },
+    /// A glob of the scope is an absolute path, which matches no file.
+    #[error(
+        "cannot set the scope of lane '{lane}' to '{glob}': it is not relative to the top of the repository"
+    )]
+    #[exit(Usage)]
+    AbsoluteScope {
+        /// Name of the lane.
+        lane: LaneName,
+        /// The glob, as it was given.
+        glob: String,
     },
 }
 
@@ -65,6 +77,8 @@ pub struct LaneEdit {
     /// New base; none if it stays.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base: Option<String>,
+    /// Whether a value is or would be another one than before; otherwise nothing is recorded.
+    pub changed: bool,
     /// Whether nothing was changed.
     pub dry_run: bool,
 }
@@ -80,7 +94,11 @@ pub fn plan(project: &Project, request: EditRequest) -> Result<LaneEdit, Error> 
         texts
     };
     let scope = scope.map(without_blank);
-    Scope::parse(scope.as_deref().unwrap_or_default())?;
+    let globs = scope.as_deref().unwrap_or_default();
+    Scope::parse(globs)?;
+    if let Some(glob) = globs.iter().find(|glob| glob.starts_with('/')) {
+        return Err(EditError::AbsoluteScope { lane: lane.name, glob: glob.clone() }.into());
+    }
     let base = base.map(|branch| base::resolve(project, None, Some(&branch))).transpose()?;
     if base.is_some() {
         if let Some(in_batch) = &lane.batch {
@@ -88,33 +106,46 @@ pub fn plan(project: &Project, request: EditRequest) -> Result<LaneEdit, Error> 
         }
         require_branch(lane.clone())?;
     }
-    Ok(LaneEdit {
+    let mut edit = LaneEdit {
         title: title.unwrap_or_else(|| lane.title.clone()),
-        old_title: lane.title,
-        lane: lane.name,
+        old_title: lane.title.clone(),
+        lane: lane.name.clone(),
         scope,
         checks: checks.map(without_blank),
         base: base.map(|base| base.branch),
+        changed: true,
         dry_run: true,
-    })
+    };
+    let mut after = lane.clone();
+    edit.apply(&mut after);
+    edit.changed = after != lane;
+    Ok(edit)
 }
 
 impl LaneEdit {
+    fn apply(&self, record: &mut AnyLane) {
+        record.title.clone_from(&self.title);
+        record.scope = self.scope.clone().unwrap_or_else(|| record.scope.clone());
+        record.checks = self.checks.clone().unwrap_or_else(|| record.checks.clone());
+        record.base = self.base.clone().unwrap_or_else(|| record.base.clone());
+    }
+
     /// Changes the lane.
     ///
     /// # Errors
     /// Fails if the lane has been removed, its record cannot be written, or its base is to change while its agent
     /// runs.
     pub fn execute(self, project: &Project) -> Result<LaneEdit, Error> {
+        if !self.changed {
+            return Ok(LaneEdit { dry_run: false, ..self });
+        }
         let _idle = self.base.as_ref().map(|_| project.lock_idle_lane(&self.lane)).transpose()?;
-        let change = |record: &mut AnyLane| {
-            record.title.clone_from(&self.title);
-            record.scope = self.scope.clone().unwrap_or_else(|| record.scope.clone());
-            record.checks = self.checks.clone().unwrap_or_else(|| record.checks.clone());
-            record.base = self.base.clone().unwrap_or_else(|| record.base.clone());
-        };
         operate(project, "edit", |op| {
-            let lane = op.update_lane(&self.lane, change)?;
+            // A landing reads base and checks once more under this lock, before its base moves.
+            let decides_landing = self.base.is_some() || self.checks.is_some();
+            let _lock =
+                decides_landing.then(|| project.store.locks().acquire(&LockName::Merge)).transpose()?;
+            let lane = op.update_lane(&self.lane, |record| self.apply(record))?;
             let message = match self.title == self.old_title {
                 true => format!("lane '{}' was edited", self.lane),
                 false => format!("lane '{}' is called: {}", self.lane, self.title),

@@ -107,12 +107,16 @@ fn is_ready(project: &Project, candidate: &Candidate) -> Result<bool, Error> {
     Ok(!effective_state(project, &current)?.0.is_busy() && is_at_tip(project, candidate)?)
 }
 
-/// Returns whether a lane exists, has had no other run, and its branch is where it was when it was stacked.
-/// The caller holds the lane's run lock.
+/// Returns whether a lane exists, has had no other run, has the base and checks that it was stacked and checked
+/// with, and its branch is where it was then. The caller holds the lane's run lock, and the lock of landings,
+/// under which an edit changes base and checks.
 fn is_unmoved(project: &Project, candidate: &Candidate) -> Result<bool, Error> {
-    let current = find_current_record(project, &candidate.lane)?;
-    let has_same_run = current.is_some_and(|current| current.last_run == candidate.lane.last_run);
-    Ok(has_same_run && is_at_tip(project, candidate)?)
+    let stacked = &candidate.lane;
+    let is_same = find_current_record(project, stacked)?.is_some_and(|current| {
+        (current.last_run, &current.base, &current.checks)
+            == (stacked.last_run, &stacked.base, &stacked.checks)
+    });
+    Ok(is_same && is_at_tip(project, candidate)?)
 }
 
 fn is_at_tip(project: &Project, candidate: &Candidate) -> Result<bool, Error> {

@@ -233,6 +233,12 @@ fn refresh_candidates(
             out.dropped.push(removed_lane_outcome(project, &candidate.lane, &landing.options));
             continue;
         };
+        if lane.base != candidate.lane.base && landing.options.onto.is_none() {
+            let reason =
+                format!("its base was changed to {} while it was being merged; merge it again", lane.base);
+            out.dropped.push(LaneOutcome::refused(&lane.name, &candidate.onto, reason));
+            continue;
+        }
         if lane_state::effective_state(project, &lane)?.0.is_busy() && !landing.would_stop() {
             if !is_named {
                 continue;
