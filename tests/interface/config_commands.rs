@@ -1,6 +1,7 @@
 //! `git proq config`: get, set, unset, describe, and what a wrong value of another setting does.
 
 use proq_test_kit::Sandbox;
+use proq_test_kit::faults::with_git_wrapper;
 
 #[test]
 fn sets_gets_and_unsets_a_setting() {
@@ -79,6 +80,85 @@ fn list_and_hook_take_several_values_and_files_differ() {
     command.env("PROQ_AGENT_STOP_GRACE", "9");
     let out = sandbox.output(command);
     assert!(out.stderr.contains("agent.stop_grace is still 9: $PROQ_AGENT_STOP_GRACE"), "{}", out.stderr);
+}
+
+#[test]
+fn several_values_are_written_at_once_or_not_at_all() {
+    let sandbox = Sandbox::new();
+    sandbox.sh("printf '# mine\n[include]\n\tpath = other\n' >> .git/config");
+    let before = sandbox.read(".git/config");
+    let args = ["config", "set", "agent.allow", "make *", "npm *"];
+    let mut command = with_git_wrapper(&sandbox, "--add", "exit 1", &args);
+    command.env("PROQ_LOCK_TIMEOUT", "1");
+    let _ = sandbox.output(command).fails(1);
+    assert_eq!(sandbox.read(".git/config"), before);
+    sandbox.write(".git/config.lock", "");
+    let _ = sandbox.proq(&args).fails(1);
+    assert_eq!(sandbox.read(".git/config"), before);
+    std::fs::remove_file(sandbox.repo.join(".git/config.lock")).unwrap();
+    let _ = sandbox.proq(&args).ok();
+    let added = "[proq \"agent\"]\n\tallow = make *\n\tallow = npm *\n";
+    assert_eq!(sandbox.read(".git/config"), before + added);
+    assert!(!sandbox.repo.join(".git/config.lock").exists());
+}
+
+#[test]
+fn stronger_file_of_git_is_named() {
+    let sandbox = Sandbox::new();
+    let set = |args: &[&str]| sandbox.proq(&[&["config", "set"], args].concat());
+    sandbox.git(&["config", "extensions.worktreeConfig", "true"]);
+    sandbox.git(&["config", "--worktree", "proq.merge.strategy", "rebase"]);
+    let out = set(&["merge.strategy", "squash"]);
+    assert!(out.code == 0 && out.stdout == "set merge.strategy to squash\n", "{}", out.to_text());
+    let warning = "warning: merge.strategy is still rebase: .git/config.worktree overrides it\n";
+    assert!(out.stderr.starts_with(warning), "{}", out.stderr);
+    let _ = set(&["lock.timeout", "3"]).ok();
+    let out = set(&["--global", "lock.timeout", "4", "--json"]).json();
+    assert_eq!((&out["overridden_by"], &out["value"]), (&".git/config".into(), &"3".into()));
+    // A list has the items of all files.
+    let _ = set(&["--global", "agent.allow", "make *"]).ok();
+    for args in [&["agent.allow", "npm *", "go *"][..], &["agent.push", "true"]] {
+        let out = set(args);
+        assert!(!out.stderr.contains("warning"), "{}", out.stderr);
+    }
+}
+
+#[test]
+fn own_settings_are_changed_outside_of_repositories() {
+    let sandbox = Sandbox::new();
+    let outside = sandbox.root().join("outside");
+    std::fs::create_dir(&outside).unwrap();
+    let config = |args: &[&str]| sandbox.proq_in(&outside, &[&["config"], args].concat());
+    assert_eq!(
+        config(&["set", "--global", "merge.strategy", "squash"]).ok(),
+        "set merge.strategy to squash\n"
+    );
+    assert_eq!(config(&["set", "--global", "agent.allow", "make *", "npm *"]).code, 0);
+    assert_eq!(sandbox.git(&["config", "--global", "--get-all", "proq.agent.allow"]), "make *\nnpm *");
+    let planned = config(&["unset", "--global", "merge.strategy", "--dry-run"]).ok();
+    assert_eq!(planned, "would run: git config --global --unset-all proq.merge.strategy\n");
+    let out = config(&["unset", "--global", "merge.strategy"]).ok();
+    assert_eq!(out, "unset merge.strategy; its value is now merge (built in)\n");
+    let _ = config(&["unset", "--global", "merge.strategy"]).fails(1);
+    let _ = config(&["set", "--global", "merge.strategy", "fast"]).fails(2);
+    let _ = config(&["set", "merge.strategy", "squash"]).fails(1);
+}
+
+#[test]
+fn misspelled_hook_and_pattern_for_all_are_refused() {
+    let sandbox = Sandbox::new();
+    let set = |key: &str, value: &str| sandbox.proq(&["config", "set", key, value]).fails(2);
+    insta::assert_snapshot!(set("agent.allow", "*") + &set("hook.Merge.Landed", "true"), @r"
+    error: cannot set agent.allow to '*': it stands for every command; for that there is --permission full
+    hint: see what it does: git proq config describe agent.allow
+    error: there is no setting 'hook.Merge.Landed'
+    hint: did you mean hook.merge.landed? see what it does: git proq config describe hook.merge.landed
+    hint: see all settings: git proq config list
+    ");
+    let _ = set("hook.nothing.here", "true");
+    // What git or an earlier version wrote can be removed.
+    sandbox.git(&["config", "proq.hook.nothing.here", "true"]);
+    let _ = sandbox.proq(&["config", "unset", "hook.nothing.here"]).ok();
 }
 
 #[test]

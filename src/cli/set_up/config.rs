@@ -7,7 +7,7 @@ use proq_base::hint;
 use proq_lib::board::settings::{SettingList, SettingRow};
 use proq_lib::lane::Project;
 use proq_lib::ops::settings;
-use proq_lib::ops::settings::SettingRequest;
+use proq_lib::ops::settings::{SettingChange, SettingRequest};
 use proq_lib::types::{Listener, SettingsFile};
 
 use crate::cli::arguments::candidates::setting_names;
@@ -102,6 +102,11 @@ pub(crate) struct ChangeArgs {
 }
 
 pub(crate) fn run(context: &CommandContext, args: &Config) -> CommandResult {
+    if args.command.as_ref().is_some_and(ConfigCommand::is_global)
+        && settings::is_outside_repository(&context.dir)
+    {
+        return change_outside_repository(context, args);
+    }
     let project = context.project_to_read()?;
     if matches!(args.command, None | Some(ConfigCommand::List { .. })) {
         page::begin();
@@ -134,6 +139,32 @@ pub(crate) fn run(context: &CommandContext, args: &Config) -> CommandResult {
             context.show(SettingList::load(&project)?.find(key)?, |context, row| describe(context, &row))
         }
     }
+}
+
+impl ConfigCommand {
+    /// Returns whether only the user's own settings of git are changed.
+    fn is_global(&self) -> bool {
+        match self {
+            ConfigCommand::Set { change, .. } | ConfigCommand::Unset { change, .. } => change.global,
+            ConfigCommand::Edit { global } => *global,
+            ConfigCommand::List { .. } | ConfigCommand::Get { .. } | ConfigCommand::Describe { .. } => false,
+        }
+    }
+}
+
+/// Changes the user's own settings of git from a folder in no repository.
+fn change_outside_repository(context: &CommandContext, args: &Config) -> CommandResult {
+    let (key, values, change) = match &args.command {
+        Some(ConfigCommand::Set { key, values, change }) => (key, values.as_slice(), change),
+        Some(ConfigCommand::Unset { key, change }) => (key, &[][..], change),
+        _ => {
+            settings::edit_outside_repository(&context.dir)?;
+            return Ok(Exit::Success);
+        }
+    };
+    let request = change.request(key, values);
+    let change = settings::change_outside_repository(&context.dir, &request, change.dry_run)?;
+    print_change(context, &change)
 }
 
 impl ChangeArgs {
@@ -180,18 +211,19 @@ fn change_setting(
     caller::refuse_lane_agent(args.dry_run)?;
     let plan = settings::plan(project, request)?;
     let reopen = || Project::open_to_read(&context.dir, Listener::silent());
-    let change = if args.dry_run { plan } else { plan.execute(project, reopen)? };
-    context.show(&change, |context, change| {
+    print_change(context, &if args.dry_run { plan } else { plan.execute(project, reopen)? })
+}
+
+fn print_change(context: &CommandContext, change: &SettingChange) -> CommandResult {
+    context.show(change, |context, change| {
         let (key, value, before) = (&change.key, one_line(&change.value), one_line(&change.before));
         context.ui.print_line(match (change.dry_run, change.is_removal()) {
             (true, _) => format!("would run: {}", change.git_command()),
             (false, true) => format!("unset {key}; its value is now {value} ({})", change.origin),
             (false, false) => format!("set {key} to {}", one_line(change.written_value())),
         });
-        if change.is_overridden() {
-            context
-                .ui
-                .warn(format!("{key} is still {value}: {} overrides git's configuration", change.origin));
+        if let Some(stronger) = &change.overridden_by {
+            context.ui.warn(format!("{key} is still {value}: {stronger} overrides it"));
         } else if !change.dry_run && !change.is_removal() && change.before != change.value {
             context.ui.status(format!("it was {before}"));
         }

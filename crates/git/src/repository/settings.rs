@@ -1,10 +1,12 @@
 //! Reading git's configuration.
 
 use std::collections::BTreeMap;
+use std::fs::OpenOptions;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::attributes::attribute_files_outside_tree;
+use crate::program::command::{Command, Program};
 use crate::{Error, Repo};
 
 /// Regular expression of the settings that make git write files in another form than they have in the
@@ -95,20 +97,38 @@ impl Repo {
         Ok(command.accept_exit_codes(&[1]).run()?.code == 0)
     }
 
-    /// Replaces all values of a key in a file of git's settings; without values, removes the key.
+    /// Returns the file from which the value of a key comes that counts, as git names it: a path, or where no
+    /// file has it, words such as `command line:`; none if the key is not set.
     ///
     /// # Errors
-    /// Fails if git cannot write the file. The key may have some of the values then.
+    /// Fails if git cannot read its settings.
+    pub fn setting_origin(&self, key: &str) -> Result<Option<String>, Error> {
+        let command =
+            self.git_in(self.command_dir()).args(["config", "-z", "--show-origin", "--get-all", key]);
+        let out = command.accept_exit_codes(&[1]).run()?;
+        // Each value comes with its origin before it.
+        let origin = out.stdout.split(|b| *b == 0).filter(|field| !field.is_empty()).nth_back(1);
+        let origin = origin.map(|field| String::from_utf8_lossy(field).into_owned());
+        Ok(origin.map(|origin| origin.strip_prefix("file:").map_or(origin.clone(), str::to_owned)))
+    }
+
+    /// Replaces all values of a key in a file of git's settings; without values, removes the key. Several values
+    /// appear at once: no reader sees some of them.
+    ///
+    /// # Errors
+    /// Fails if git cannot write the file, or another process writes it. Nothing was changed then.
     pub fn write_setting(&self, file: SettingsFile, key: &str, values: &[String]) -> Result<(), Error> {
-        let git_config = |verb: &str| {
-            self.git_in(self.command_dir()).args(["config", file.option(), verb, key]).mutating()
+        let git = || self.git_in(self.command_dir());
+        write_setting_with(&git, file.option(), &|| self.settings_path(file), key, values)
+    }
+
+    /// Returns the path of a file of git's settings, which need not exist; a symbolic link is followed.
+    fn settings_path(&self, file: SettingsFile) -> Result<PathBuf, Error> {
+        let path = match file {
+            SettingsFile::Local => self.common_dir().join("config"),
+            SettingsFile::Global => return global_settings_path(),
         };
-        let Some((first, others)) = values.split_first() else {
-            // Exit code 5: the key is not set.
-            return git_config("--unset-all").accept_exit_codes(&[5]).run().map(drop);
-        };
-        git_config("--replace-all").arg(first).run()?;
-        others.iter().try_for_each(|value| git_config("--add").arg(value).run().map(drop))
+        Ok(path.canonicalize().unwrap_or(path))
     }
 
     /// Opens a file of git's settings in the user's editor on the terminal.
@@ -135,6 +155,133 @@ impl Repo {
         }
         out
     }
+}
+
+/// Copy of a settings file that replaces it as a whole. It lies at the place of git's lock on that file, so
+/// no other process writes the file in the meantime.
+struct LockedCopy {
+    path: PathBuf,
+    lock: PathBuf,
+    is_in_place: bool,
+}
+
+impl LockedCopy {
+    fn create(path: &Path) -> Result<LockedCopy, Error> {
+        let mut name = path.file_name().unwrap_or_default().to_owned();
+        name.push(".lock");
+        let copy = path.with_file_name(name);
+        let lock_error = || Error::io("create", &copy);
+        OpenOptions::new().write(true).create_new(true).open(&copy).map_err(lock_error())?;
+        let copy = LockedCopy { path: path.to_owned(), lock: copy, is_in_place: false };
+        match std::fs::copy(path, &copy.lock) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Error::io("copy", path)(e)),
+            _ => Ok(copy),
+        }
+    }
+
+    fn commit(mut self) -> Result<(), Error> {
+        std::fs::rename(&self.lock, &self.path).map_err(Error::io("write", &self.path))?;
+        self.is_in_place = true;
+        Ok(())
+    }
+}
+
+impl Drop for LockedCopy {
+    fn drop(&mut self) {
+        if !self.is_in_place {
+            drop(std::fs::remove_file(&self.lock));
+        }
+    }
+}
+
+/// Replaces all values of a key as [`Repo::write_setting`] does. `git` returns the beginning of a git command,
+/// `option` selects the file, and `path` returns its path.
+fn write_setting_with(
+    git: &dyn Fn() -> Command,
+    option: &str,
+    path: &dyn Fn() -> Result<PathBuf, Error>,
+    key: &str,
+    values: &[String],
+) -> Result<(), Error> {
+    let git_config = |arguments: &[&str]| git().arg("config").args(arguments).arg(key).mutating();
+    match values {
+        // Exit code 5: the key is not set.
+        [] => git_config(&[option, "--unset-all"]).accept_exit_codes(&[5]).run().map(drop),
+        [value] => git_config(&[option, "--replace-all"]).arg(value).run().map(drop),
+        [first, others @ ..] => {
+            let copy = LockedCopy::create(&path()?)?;
+            let lock = copy.lock.to_string_lossy();
+            git_config(&["--file", &lock, "--replace-all"]).arg(first).run()?;
+            for value in others {
+                git_config(&["--file", &lock, "--add"]).arg(value).run()?;
+            }
+            copy.commit()
+        }
+    }
+}
+
+/// Git's settings of the user for all repositories, for commands that run outside of any.
+#[derive(Debug)]
+pub struct GlobalSettings {
+    git: Program,
+    dir: PathBuf,
+}
+
+impl GlobalSettings {
+    /// Finds git, which runs in `dir`.
+    ///
+    /// # Errors
+    /// [`Error::NoGit`].
+    pub fn find(dir: &Path) -> Result<GlobalSettings, Error> {
+        Ok(GlobalSettings { git: Program::find()?, dir: dir.to_owned() })
+    }
+
+    /// Returns all values of a key; empty if it is not set.
+    ///
+    /// # Errors
+    /// Fails if git cannot read the file.
+    pub fn values(&self, key: &str) -> Result<Vec<String>, Error> {
+        let command = self.git.command_in(&self.dir).args(["config", "--global", "-z", "--get-all", key]);
+        let out = command.accept_exit_codes(&[1]).run()?;
+        let values = out.nul_separated_fields().map(|value| String::from_utf8_lossy(value).into_owned());
+        Ok(values.collect())
+    }
+
+    /// Replaces all values of a key, as [`Repo::write_setting`] does.
+    ///
+    /// # Errors
+    /// As [`Repo::write_setting`].
+    pub fn write(&self, key: &str, values: &[String]) -> Result<(), Error> {
+        let git = || self.git.command_in(&self.dir);
+        write_setting_with(&git, SettingsFile::Global.option(), &global_settings_path, key, values)
+    }
+
+    /// Opens the file in the user's editor on the terminal.
+    ///
+    /// # Errors
+    /// Fails if git or the editor fails.
+    pub fn edit(&self) -> Result<(), Error> {
+        self.git.command_in(&self.dir).args(["config", "--global", "--edit"]).run_on_terminal()
+    }
+}
+
+/// Returns the user's own file of git's settings: `GIT_CONFIG_GLOBAL`, `~/.gitconfig`, or git's file below
+/// `XDG_CONFIG_HOME` if only that exists. A symbolic link is followed.
+fn global_settings_path() -> Result<PathBuf, Error> {
+    let variable = |name: &str| std::env::var_os(name).filter(|path| !path.is_empty()).map(PathBuf::from);
+    let path = match (variable("GIT_CONFIG_GLOBAL"), std::env::home_dir()) {
+        (Some(path), _) => path,
+        (None, None) => {
+            let missing = std::io::ErrorKind::NotFound.into();
+            return Err(Error::io("find", Path::new("~/.gitconfig"))(missing));
+        }
+        (None, Some(home)) => {
+            let folder = variable("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config"));
+            let (own, other) = (home.join(".gitconfig"), folder.join("git/config"));
+            if !own.exists() && other.exists() { other } else { own }
+        }
+    };
+    Ok(path.canonicalize().unwrap_or(path))
 }
 
 /// Returns whether a git that was not installed with the system has system-wide settings or attributes: the
