@@ -1,6 +1,9 @@
 //! Tests of the command line itself: help, aliases, old spellings, and errors in how a command was typed.
 
+use std::io::{BufRead, BufReader};
+
 use proq_test_kit::Sandbox;
+use proq_test_kit::waiting::KilledOnDrop;
 
 /// Runs each command line, which fails with 2, and returns the command lines with their answers.
 fn answers(command_lines: &[&[&str]]) -> String {
@@ -275,4 +278,34 @@ fn old_spellings_of_options_still_work() {
     }
     assert_eq!(sandbox.proq(&["undo", "-f", "--dry-run"]).code, 0);
     assert_eq!(sandbox.proq(&["op", "restore", "0", "-f", "--dry-run"]).code, 0);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn failed_write_of_the_output_is_an_error() {
+    let sandbox = Sandbox::new();
+    for args in [&["list", "--json"][..], &["list"], &["--help"], &["list", "-h"], &["man"], &["--version"]] {
+        let mut command = sandbox.proq_command(&sandbox.repo, args);
+        command.stdout(std::fs::File::options().write(true).open("/dev/full").unwrap());
+        let out = command.output().unwrap();
+        let stderr = String::from_utf8_lossy(&out.stderr).into_owned();
+        if args != ["list"] {
+            assert!(stderr.contains("error: cannot write the output: No space left on device\n"), "{stderr}");
+            assert_eq!(out.status.code(), Some(1), "{args:?}");
+        }
+    }
+}
+
+#[test]
+fn watching_ends_with_its_reader() {
+    let sandbox = Sandbox::new();
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "x"]).ok();
+    for args in [&["list", "--watch"][..], &["matrix", "--watch"], &["events", "--follow", "--last", "1"]] {
+        let mut command = sandbox.proq_command(&sandbox.repo, args);
+        let mut child = KilledOnDrop(command.stdout(std::process::Stdio::piped()).spawn().unwrap());
+        let mut line = String::new();
+        BufReader::new(child.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert_ne!(line, "");
+        assert_eq!(child.exit_code(), Some(0), "{args:?}");
+    }
 }

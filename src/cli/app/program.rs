@@ -31,7 +31,7 @@ pub(crate) fn main() -> ExitCode {
         Ok(parsed) => parsed,
         // clap returns help and version as errors too. `use_stderr` is false for these two.
         Err(e) if !e.use_stderr() => {
-            drop(e.print());
+            ui::exit_on_failed_output(e.print());
             return ExitCode::SUCCESS;
         }
         Err(e) => {

@@ -14,8 +14,8 @@ use crate::cli::arguments::numbers::parse_duration;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::failure::Failure;
 use crate::cli::invocation::usage_error::UsageError;
-use crate::cli::terminal::page;
 use crate::cli::terminal::table::output_width;
+use crate::cli::terminal::{page, reader as output_reader};
 
 /// Show events: lanes created, agents finished, merges
 ///
@@ -120,8 +120,9 @@ pub(crate) fn run(context: &CommandContext, args: &Events) -> CommandResult {
         let since = if reader.last_number() == 0 { "yet" } else { "since" };
         context.ui.status(format!("nothing has happened {since}"));
     }
-    if watch.is_none() {
-        page::begin();
+    match watch {
+        None => page::begin(),
+        Some(_) => output_reader::exit_with_reader(),
     }
     print_events(context, &events);
     let Some(mut watch) = watch else { return Ok(Exit::Success) };

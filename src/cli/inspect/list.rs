@@ -28,7 +28,7 @@ use crate::cli::inspect::lane_list::table::render_list;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::land::unlanded_batches::{print_batch_steps, print_unlanded_batches};
 use crate::cli::terminal::table::output_width;
-use crate::cli::terminal::{page, table, ui};
+use crate::cli::terminal::{page, reader, table, ui};
 
 /// List lanes
 ///
@@ -155,8 +155,9 @@ fn list_text(project: &Project, lane_list: &LaneList, is_filtered: bool) -> Stri
 
 /// Shows the list again whenever something has changed, until Ctrl-C.
 fn watch(context: &CommandContext, args: &List) -> CommandResult {
-    let project = context.project()?;
+    let project = context.project_to_read()?;
     interrupt::defer_signals();
+    reader::exit_with_reader();
     let (mut watch, mut last_output) = (Watch::new(&project)?, None);
     watch.add(Subject::Lanes);
     watch.add(Subject::Refs);

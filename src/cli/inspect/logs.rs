@@ -19,7 +19,7 @@ use crate::cli::invocation::failure::Failure;
 use crate::cli::invocation::usage_error::UsageError;
 use crate::cli::runs::log_view::LogView;
 use crate::cli::runs::run_end;
-use crate::cli::terminal::page;
+use crate::cli::terminal::{page, reader};
 
 /// Show a lane's agent output
 ///
@@ -108,6 +108,7 @@ pub(crate) fn run(context: &CommandContext, args: &Logs) -> CommandResult {
         }
         return Ok(Exit::Success);
     }
+    reader::exit_with_reader();
     let (lane, state) = follow_log(&project, &log.lane, &log.path, context, &mut |bytes| {
         context.ui.print_bytes(&view.convert(bytes));
     })?;

@@ -15,7 +15,7 @@ use proq_lib::watch::watcher::{Watch, WatchOutcome};
 
 use crate::cli::arguments::candidates::owned_lane_names;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
-use crate::cli::terminal::{conflict_grid, page};
+use crate::cli::terminal::{conflict_grid, page, reader};
 
 /// Show which lanes conflict with each other
 ///
@@ -68,6 +68,7 @@ pub(crate) fn run(context: &CommandContext, args: &Matrix) -> CommandResult {
 
 /// Prints the forecast each time it changes, until Ctrl-C.
 fn watch(context: &CommandContext, project: &Project, args: &Matrix) -> CommandResult {
+    reader::exit_with_reader();
     let (mut watch, mut last_shown) = (Watch::new(project)?, None);
     watch.add(Subject::Lanes);
     watch.add(Subject::Refs);

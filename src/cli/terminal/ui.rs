@@ -298,10 +298,11 @@ fn write_bytes(stream: Stream, bytes: &[u8]) {
         Held::Not => {}
         Held::TooMuch(page) => page.parts.iter().for_each(|(stream, bytes)| write_bytes(*stream, bytes)),
     }
-    exit_on_closed_pipe(match stream {
-        Stream::Out => write_to(std::io::stdout().lock(), bytes),
-        Stream::Err => write_to(std::io::stderr().lock(), bytes),
-    });
+    match stream {
+        Stream::Out => exit_on_failed_output(write_to(std::io::stdout().lock(), bytes)),
+        // There is no place to report a failure.
+        Stream::Err => exit_on_closed_pipe(&write_to(std::io::stderr().lock(), bytes)),
+    }
 }
 
 /// Writes the output that was held back: in the user's pager if it is longer than the screen. `dir` is the folder
@@ -348,9 +349,22 @@ fn write_json(text: &Printable) {
 
 /// Exits with code 0 if the pipe is closed: `git proq list | head -1` must not report an error, because the
 /// request is fulfilled.
-fn exit_on_closed_pipe(result: std::io::Result<()>) {
-    if result.is_err_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe) {
+fn exit_on_closed_pipe(result: &std::io::Result<()>) {
+    if result.as_ref().is_err_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe) {
         std::process::exit(0);
+    }
+}
+
+/// Exits with an error if the result of the command could not be written, for example because the disk is full.
+/// A closed pipe is none.
+pub(crate) fn exit_on_failed_output(result: std::io::Result<()>) {
+    exit_on_closed_pipe(&result);
+    if let Err(e) = result {
+        let reason = e.to_string();
+        // The number says no more than the words.
+        let reason = reason.split(" (os error").next().unwrap_or_default();
+        print_error("error:", &format!("cannot write the output: {reason}"), true);
+        std::process::exit(1);
     }
 }
 

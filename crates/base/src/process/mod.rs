@@ -1,5 +1,6 @@
 //! Starting and stopping programs other than git: agents, checks, and git-proq itself.
 
+pub mod closed_reader;
 pub mod command_builder;
 pub mod error;
 pub mod exec_target;
