@@ -199,3 +199,50 @@ fn shell_code_is_no_subject() {
         "Merge lane tip: touch tip.txt\ntouch tip.txt"
     );
 }
+
+#[test]
+fn template_without_text_gives_the_usual_message() {
+    let sandbox = Sandbox::new();
+    sandbox.git(&["config", "proq.merge.trailers", "false"]);
+    for (lane, setting) in [("x", "proq.merge.subject"), ("y", "proq.merge.message")] {
+        sandbox.lane_with_commit(lane, &format!("echo {lane} > {lane}"));
+        sandbox.git(&["config", setting, "{agent}"]);
+        let out = sandbox.proq(&["merge", lane]);
+        let key = setting.trim_start_matches("proq.");
+        let warning = format!("warning: {key} is empty for '{lane}': the usual text is used\n");
+        assert!(out.code == 0 && out.stderr.matches(&warning).count() == 1, "{}", out.to_text());
+        assert_eq!(last_message(&sandbox), format!("Merge lane {lane}"));
+        sandbox.git(&["config", "--unset", setting]);
+    }
+}
+
+#[test]
+fn rebase_signs_each_commit_off() {
+    let sandbox = lane_with_two_commits();
+    sandbox.lane_with_commit("y", "echo y > y");
+    let planned = sandbox.proq(&["merge", "x", "--rebase", "--signoff", "--dry-run"]).ok();
+    assert!(planned.starts_with("would land x on main (rebase)\n"), "{planned}");
+    // The second lane is linear on the base, and signed off all the same.
+    let _ = sandbox.proq(&["merge", "x", "--rebase", "--signoff"]).ok();
+    sandbox.lane_with_commit("z", "echo z > z");
+    let _ = sandbox.proq(&["merge", "z", "--rebase", "--signoff"]).ok();
+    let log = sandbox.git(&["log", "-3", "--format=%s: %(trailers:separator=%x2C)"]);
+    let line = |lane: &str| format!("work of {lane}: Signed-off-by: Cal Committer <cal@example.org>");
+    assert_eq!(log, [line("z"), line("x"), line("x")].join("\n"));
+}
+
+#[test]
+fn edited_message_is_kept_until_the_lane_lands() {
+    let sandbox = lane_with_two_commits();
+    set_editor(&sandbox, "cp \"$1\" \"$ROOT/seen\"; echo 'A long text' > \"$1\"");
+    let refused = sandbox.proq(&["merge", "x", "--edit", "--check", "test ! -e one"]);
+    let kept = sandbox.repo.join(".git/proq/lanes/x/landing-message.txt");
+    let note = "warning: the message of 'x' is kept in [ROOT]/repo/.git/proq/lanes/x/landing-message.txt";
+    assert!(refused.code == 4 && refused.stderr.contains(note), "{}", refused.to_text());
+    assert_eq!(std::fs::read_to_string(kept).unwrap(), "A long text\n");
+    let _ = sandbox.proq(&["merge", "x", "--edit", "--no-cleanup"]).ok();
+    let seen = std::fs::read_to_string(sandbox.root().join("seen")).unwrap();
+    assert!(seen.starts_with("A long text\n"), "{seen}");
+    assert_eq!(last_message(&sandbox), "A long text");
+    assert!(!sandbox.repo.join(".git/proq/lanes/x/landing-message.txt").exists());
+}

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use gix::bstr::BString;
+use gix::bstr::{BString, ByteSlice};
 
 use super::tree_merge::merge_trees;
 use crate::repository::objects::TempObjectStore;
@@ -37,7 +37,18 @@ struct CommitMetadata {
     encoding: Option<BString>,
 }
 
-/// Applies the changes from `parent` to `commit` on top of `onto`. The new commit has the same author, date
+/// Commit to apply on top of another.
+#[derive(Debug, Clone, Copy)]
+pub struct PickedCommit<'a> {
+    /// Its parent.
+    pub parent: CommitId,
+    /// The commit.
+    pub commit: CommitId,
+    /// Trailer to add at the end of its message, unless it is there; none to keep the message.
+    pub sign_off: Option<&'a str>,
+}
+
+/// Applies the changes of a commit since its parent on top of `onto`. The new commit has the same author, date
 /// and message; the user is its committer, and it is signed if `commit.gpgSign` is set. With `temp_store`,
 /// nothing is written to the repository and nothing is signed.
 ///
@@ -45,7 +56,7 @@ struct CommitMetadata {
 /// Fails if an object cannot be read, or git cannot merge.
 pub fn pick(
     repo: &Repo,
-    (parent, commit): (CommitId, CommitId),
+    PickedCommit { parent, commit, sign_off }: PickedCommit<'_>,
     onto: CommitWithTree,
     scratch: &Path,
     temp_store: Option<&TempObjectStore>,
@@ -58,7 +69,10 @@ pub fn pick(
     if merged.tree == onto.tree {
         return Ok(PickOutcome::Empty);
     }
-    let metadata = CommitMetadata::read(repo, commit)?;
+    let mut metadata = CommitMetadata::read(repo, commit)?;
+    if let Some(trailer) = sign_off {
+        add_trailer(&mut metadata.message, trailer);
+    }
     let commit = metadata.write_commit(repo, merged.tree, onto.commit, temp_store)?;
     Ok(PickOutcome::Commit(CommitWithTree { commit, tree: merged.tree }))
 }
@@ -110,6 +124,23 @@ impl CommitMetadata {
     }
 }
 
+/// Adds a trailer at the end of a message, in one block with the trailers there, unless it has the line.
+fn add_trailer(message: &mut BString, trailer: &str) {
+    let is_trailer = |line: &[u8]| {
+        line.split_once_str(": ").is_some_and(|(key, _)| {
+            key.contains(&b'-') && key.iter().all(|c| c.is_ascii_alphanumeric() || *c == b'-')
+        })
+    };
+    if message.lines().any(|line| line == trailer.as_bytes()) {
+        return;
+    }
+    let length = message.trim_end().len();
+    message.truncate(length);
+    let block = message.rfind("\n\n").map(|at| &message[at + 2..]);
+    let separator = if block.is_some_and(|block| block.lines().all(is_trailer)) { "\n" } else { "\n\n" };
+    *message = [message.as_slice(), separator.as_bytes(), trailer.as_bytes(), b"\n"].concat().into();
+}
+
 /// Formats a UTC offset in seconds as git does: `+0130`.
 fn format_utc_offset(seconds: i32) -> String {
     let (sign, minutes) = (if seconds < 0 { '-' } else { '+' }, seconds.abs() / 60);
@@ -142,7 +173,22 @@ impl Repo {
 
 #[cfg(test)]
 mod tests {
-    use super::format_utc_offset;
+    use super::{BString, add_trailer, format_utc_offset};
+
+    #[test]
+    fn adds_trailer_once_and_to_the_block_at_the_end() {
+        let signed = |text: &str| {
+            let mut message = BString::from(text);
+            add_trailer(&mut message, "Signed-off-by: A <a@b>");
+            message.to_string()
+        };
+        assert_eq!(signed("subject\n"), "subject\n\nSigned-off-by: A <a@b>\n");
+        assert_eq!(signed("s\n\nbody: x y\n"), "s\n\nbody: x y\n\nSigned-off-by: A <a@b>\n");
+        assert_eq!(signed("s\n\nProq-Lane: x\n\n"), "s\n\nProq-Lane: x\nSigned-off-by: A <a@b>\n");
+        for text in ["s\n\nSigned-off-by: A <a@b>\n", "s\n\nSigned-off-by: A <a@b>\nProq-Lane: x\n"] {
+            assert_eq!(signed(text), text);
+        }
+    }
 
     #[test]
     fn formats_utc_offset_as_git_does() {

@@ -42,6 +42,11 @@ impl Layout {
         lane_folder.join("task.md")
     }
 
+    /// Returns the path of the commit message that the user wrote for the lane's next landing.
+    pub fn landing_message_in(lane_folder: &Path) -> PathBuf {
+        lane_folder.join("landing-message.txt")
+    }
+
     /// Returns the folder of the files attached to the task in a lane's folder.
     pub fn attachments_in(lane_folder: &Path) -> PathBuf {
         lane_folder.join("attachments")

@@ -8,7 +8,7 @@ use proq_base::hint::Hint;
 use proq_base::lane_name::LaneName;
 use proq_git::base::error;
 use proq_git::history::commit::NewCommit;
-use proq_git::merge::pick::{CommitWithParents, PickOutcome};
+use proq_git::merge::pick::{CommitWithParents, PickOutcome, PickedCommit};
 use proq_git::merge::tree_merge::TreeMergeOutcome;
 use proq_git::merge::uncommitted::UncommittedWorktree;
 use proq_git::merge::{pick, tree_merge, uncommitted};
@@ -17,7 +17,7 @@ use proq_git::{CommitId, CommitWithTree, TreeId};
 use proq_store::records::lane::MergeStrategy;
 
 use super::commit_hooks::PreMergeCommitHook;
-use super::message::LaneMessage;
+use super::message::{LaneMessage, sign_off_line};
 use super::{commit_hooks, git_options};
 use crate::lane::Project;
 use crate::merge::Error;
@@ -56,6 +56,7 @@ impl<'a> StackContext<'a> {
     ) -> LaneMessage<'a> {
         LaneMessage {
             repo: &self.project.repo,
+            listener: &self.project.listener,
             settings: &self.project.settings.messages,
             options: self.options,
             onto: self.onto,
@@ -245,7 +246,7 @@ fn create_commit_with_hooks(
 }
 
 /// Applies the lane's own commits one after the other, from `part_start` on if given. Commits that become
-/// empty are dropped.
+/// empty are dropped. Each is signed off if that is requested.
 fn apply_rebased(
     context: StackContext<'_>,
     ours: CommitWithTree,
@@ -257,7 +258,9 @@ fn apply_rebased(
     // A lane with a merge is not a linear continuation of the base, even if the base is an ancestor of its
     // tip.
     let is_linear = lane_commits.iter().all(|lane_commit| lane_commit.parents.len() == 1);
+    let sign_off = sign_off_line(repo, context.options, &context.project.settings.messages)?;
     if part_start.is_none()
+        && sign_off.is_none()
         && is_linear
         && repo.is_ancestor_in_store(ours.commit, candidate.tip, context.temp_objects)?
     {
@@ -287,7 +290,8 @@ fn apply_rebased(
     let mut top = ours;
     for (parent, source) in steps {
         proq_base::interrupt::require_no_signal()?;
-        match pick::pick(repo, (parent, source), top, context.scratch, context.temp_objects)? {
+        let picked = PickedCommit { parent, commit: source, sign_off: sign_off.as_deref() };
+        match pick::pick(repo, picked, top, context.scratch, context.temp_objects)? {
             PickOutcome::Commit(picked) => top = picked,
             PickOutcome::Empty => {}
             PickOutcome::Conflict(paths) => {

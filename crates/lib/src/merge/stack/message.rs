@@ -1,6 +1,9 @@
 //! Commit messages of landings: the subject and body of a lane's work, and trailers with the lane and the authors.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use proq_base::config::settings::MessageSettings;
+use proq_base::diagnostics::Listener;
 use proq_git::Repo;
 use proq_git::merge::pick::CommitWithParents;
 use proq_store::records::lane::{COMMAND_AGENT, LaneRecord};
@@ -14,6 +17,8 @@ use crate::merge::types::options::LandingOptions;
 pub(crate) struct LaneMessage<'a> {
     /// Repository of the lane.
     pub repo: &'a Repo,
+    /// Receiver of warnings.
+    pub listener: &'a Listener,
     /// Templates and trailers.
     pub settings: &'a MessageSettings,
     /// Options of the landing, which may have the full message.
@@ -102,18 +107,43 @@ impl LaneMessage<'_> {
         }
         let settings = self.settings;
         let value = |name: &str| self.placeholder_value(name, parts);
+        let usual_subject = || match first_line(&parts.subject) {
+            subject if subject.is_empty() => commit_subject(self.lane),
+            subject => subject,
+        };
         let subject = match settings.subject.as_str() {
-            "" => parts.subject.clone(),
-            template => expand("merge.subject", template, &value)?,
+            "" => usual_subject(),
+            template => match first_line(&expand("merge.subject", template, &value)?) {
+                subject if subject.is_empty() => {
+                    self.warn_empty("merge.subject");
+                    usual_subject()
+                }
+                subject => subject,
+            },
         };
-        let with_subject = MessageParts { subject: first_line(&subject), ..parts.clone() };
+        let with_subject = MessageParts { subject, ..parts.clone() };
         let value = |name: &str| self.placeholder_value(name, &with_subject);
-        let template = match settings.message.as_str() {
-            "" => "{subject}\n\n{body}",
-            template => template,
+        let usual_text = || expand("merge.message", "{subject}\n\n{body}", &value);
+        let text = match settings.message.as_str() {
+            "" => usual_text()?,
+            template => match expand("merge.message", template, &value)? {
+                text if text.trim().is_empty() => {
+                    self.warn_empty("merge.message");
+                    usual_text()?
+                }
+                text => text,
+            },
         };
-        let text = expand("merge.message", template, &value)?;
         self.append_trailers(&text, &parts.co_authors)
+    }
+
+    /// Warns that a template gives no text for this lane, once: a landing builds its commits more than once.
+    fn warn_empty(&self, setting: &str) {
+        static IS_WARNED: AtomicBool = AtomicBool::new(false);
+        if !IS_WARNED.swap(true, Ordering::Relaxed) {
+            let lane = &self.lane.name;
+            self.listener.warn(format!("{setting} is empty for '{lane}': the usual text is used"));
+        }
     }
 
     /// Returns the value of a placeholder; empty if the lane has none.
@@ -157,9 +187,7 @@ impl LaneMessage<'_> {
             trailers.retain(|known| *known != trailer);
             trailers.push(trailer);
         }
-        if self.options.signoff || settings.signoff {
-            trailers.push(format!("Signed-off-by: {}", self.repo.committer_identity()?));
-        }
+        trailers.extend(sign_off_line(self.repo, self.options, settings)?);
         let text = message.trim_end();
         trailers.retain(|trailer| !text.lines().any(|line| line == trailer));
         if trailers.is_empty() {
@@ -168,6 +196,21 @@ impl LaneMessage<'_> {
         let separator = if ends_with_trailers(text) { "\n" } else { "\n\n" };
         Ok(format!("{text}{separator}{}\n", trailers.join("\n")))
     }
+}
+
+/// Returns the trailer that signs commits off, if options or settings request it.
+///
+/// # Errors
+/// Fails when git knows no identity.
+pub(crate) fn sign_off_line(
+    repo: &Repo,
+    options: &LandingOptions,
+    settings: &MessageSettings,
+) -> Result<Option<String>, Error> {
+    if !options.signoff && !settings.signoff {
+        return Ok(None);
+    }
+    Ok(Some(format!("Signed-off-by: {}", repo.committer_identity()?)))
 }
 
 /// Returns the subjects as a list, one a line.

@@ -149,7 +149,7 @@ pub enum Error {
     #[error("cannot run check `{}` on {}: {}", check.command, describe_state(base, &check.lanes_below), unrunnable_reason(check.ended))]
     #[exit(Agent)]
     #[hint("read its output: cat {}", shell_quote_path(&check.log))]
-    #[hint(with = skip_checks_hint(&check.lanes_below))]
+    #[hint(with = skip_checks_hint(check.task_lane.as_ref().map_or(&check.lanes_below, std::slice::from_ref)))]
     CheckNotRunnable {
         /// Branch that the lanes would have landed on.
         base: String,

@@ -25,7 +25,7 @@ use crate::merge::resolution::resolve_agent;
 use crate::merge::types::options::{
     Landing, LandingCallbacks, LandingOptions, PinnedTips, PushMode, StackOrder,
 };
-use crate::merge::types::outcome::{LandingPlan, LandingReport};
+use crate::merge::types::outcome::{LandingPlan, LandingReport, LaneOutcome, Verdict};
 use crate::merge::types::resolver::{Allowance, Resolver};
 use crate::ops::approvals;
 use crate::ops::error::Error;
@@ -74,6 +74,8 @@ pub struct MergeRequest {
 pub struct MergePlan {
     landing: Landing,
     conflict_agent: Option<ConflictAgent>,
+    /// Lanes whose messages the user has edited.
+    edited: Vec<LaneName>,
 }
 
 /// Result of a landing or of its forecast.
@@ -158,7 +160,7 @@ pub(crate) fn plan_lanes(
         push,
         ..Landing::default()
     };
-    Ok(MergePlan { landing, conflict_agent })
+    Ok(MergePlan { landing, conflict_agent, edited: Vec::new() })
 }
 
 impl MergePlan {
@@ -184,7 +186,9 @@ impl MergePlan {
     /// [`messages::MessageError`], for example if a message is empty, and errors of git.
     pub fn edit_messages(&mut self, project: &Project) -> Result<(), Error> {
         let Landing { options, lanes, .. } = &mut self.landing;
+        self.edited = lanes.iter().map(|lane| lane.name.clone()).collect();
         messages::edit_messages(project, options, lanes)
+            .inspect_err(|_| messages::settle_edited_messages(project, &self.edited, &[]))
     }
 
     /// Lands the lanes, ends idle sessions that the user agrees to end, and starts the retries of automatic
@@ -253,6 +257,23 @@ impl MergePlan {
     /// Lands the lanes, as [`MergePlan::execute`] does, unless `on_turn` refuses that when the landing's turn
     /// has come.
     fn execute_on_turn(
+        self,
+        project: &Project,
+        reporter: &dyn Reporter,
+        on_turn: &dyn Fn(&mut Landing) -> Result<(), merge::Error>,
+    ) -> Result<MergeOutcome, Error> {
+        let edited = self.edited.clone();
+        let outcome = self.land(project, reporter, on_turn);
+        let lanes = outcome.as_ref().map_or(&[][..], |outcome| &outcome.report.lanes);
+        let has_landed = |line: &&LaneOutcome| {
+            matches!(line.result, Verdict::Landed | Verdict::Resolved | Verdict::AlreadyLanded)
+        };
+        let landed: Vec<&LaneName> = lanes.iter().filter(has_landed).map(|line| &line.lane).collect();
+        messages::settle_edited_messages(project, &edited, &landed);
+        outcome
+    }
+
+    fn land(
         mut self,
         project: &Project,
         reporter: &dyn Reporter,

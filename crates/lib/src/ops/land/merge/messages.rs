@@ -1,6 +1,6 @@
 //! Messages of landings that the user gives: as text, or in an editor.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use proq_base::explain::Explain;
 use proq_base::lane_name::LaneName;
@@ -8,6 +8,7 @@ use proq_base::process::command_builder::CommandBuilder;
 use proq_base::process::limited_process::ExitOutcome;
 use proq_base::regular_file::read_store_text;
 use proq_store as store;
+use proq_store::base::atomic;
 use proq_store::paths::layout::Layout;
 use proq_store::records::lane::{LaneRecord, MergeStrategy};
 
@@ -78,7 +79,8 @@ pub(super) fn add_given_message(
     Ok(())
 }
 
-/// Opens the user's editor with the message of each lane, and adds what was written to the options.
+/// Opens the user's editor with the message of each lane, and adds what was written to the options. The text of
+/// an earlier landing that failed is offered again.
 ///
 /// # Errors
 /// [`MessageError`], and errors of git.
@@ -94,10 +96,33 @@ pub(super) fn edit_messages(
             MergeStrategy::Squash => source.for_squash(),
             MergeStrategy::Merge | MergeStrategy::Rebase => source.for_merge(),
         })?;
+        let kept = kept_message_path(project, &lane.name);
+        let draft = read_store_text(&kept).unwrap_or(draft);
         let message = edit_text(project, lane, &draft)?;
+        atomic::write_in_existing_dir(&kept, message.as_bytes())?;
         options.messages.insert(lane.name.clone(), message);
     }
     Ok(())
+}
+
+/// Removes the messages that the user edited for lanes that have `landed`, and says where the others are kept.
+pub(super) fn settle_edited_messages(project: &Project, edited: &[LaneName], landed: &[&LaneName]) {
+    for lane in edited {
+        let kept = kept_message_path(project, lane);
+        if landed.contains(&lane) {
+            // The lane and its folder are usually removed by then.
+            drop(std::fs::remove_file(&kept));
+        } else if kept.exists() {
+            let path = kept.display();
+            project.listener.warn(format!(
+                "the message of '{lane}' is kept in {path}, and `git proq merge --edit {lane}` starts with it"
+            ));
+        }
+    }
+}
+
+fn kept_message_path(project: &Project, lane: &LaneName) -> PathBuf {
+    Layout::landing_message_in(&project.store.layout().lane(lane))
 }
 
 fn refuse_rebase(project: &Project, options: &LandingOptions, lane: &LaneRecord) -> Result<(), MessageError> {
@@ -119,8 +144,15 @@ fn with_lane_message(
         (Some(base), Some(tip)) => Ok(project.repo.commits_since(base, tip, None)?),
         _ => Ok(Vec::new()),
     };
-    let settings = &project.settings.messages;
-    let source = LaneMessage { repo: &project.repo, settings, options, onto, lane, commits: &commits };
+    let source = LaneMessage {
+        repo: &project.repo,
+        listener: &project.listener,
+        settings: &project.settings.messages,
+        options,
+        onto,
+        lane,
+        commits: &commits,
+    };
     Ok(use_source(&source)?)
 }
 
