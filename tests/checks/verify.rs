@@ -292,7 +292,9 @@ fn dry_run_lists_checks_and_runs_none() {
     would check with: echo theirs >> $ROOT/runs, once it is approved
     would check with: echo mine >> $ROOT/runs
     1 file changed, 1 insertion(+)
-    --- code 0
+    --- stderr
+    hint: read and approve the checks: git proq approve
+    --- code 1
     ");
     assert_eq!(line_count(&sandbox, "runs"), 0);
 }

@@ -1,10 +1,12 @@
 //! The `git proq merge` command.
 
+use proq_base::explain::Exit;
 use proq_lib::lane::Project;
 use proq_lib::merge::types::outcome::Verdict;
 use proq_lib::ops::land::auto_merge::{AutoMergeRequest, AutoMergeTrigger};
 use proq_lib::ops::land::merge;
 use proq_lib::ops::land::merge::MergeRequest;
+use proq_lib::ops::reporter::Reporter;
 
 use super::landing::print_outcome;
 use super::merge_args::Merge;
@@ -46,7 +48,15 @@ pub(crate) fn run(context: &CommandContext, args: &Merge) -> CommandResult {
     if !args.dry_run {
         merge_batch::mark_tasks_of_landed_batches(context.ui, &project, &outcome.report);
     }
-    Ok(outcome.report.exit())
+    let lacks_approval = outcome.report.checks.as_ref().is_some_and(|checks| !checks.unapproved.is_empty());
+    Ok(match outcome.report.exit() {
+        // The same command without --dry-run would be refused.
+        Exit::Success if args.dry_run && lacks_approval && !context.can_prompt_user() => {
+            context.ui.hint("read and approve the checks: git proq approve");
+            Exit::Refused
+        }
+        exit => exit,
+    })
 }
 
 /// Prints what `--all` would merge, for a command that names no lane, and returns the error about that.
