@@ -402,3 +402,16 @@ fn saves_edits_hidden_by_index_flags() {
         assert!(is_saved(&sandbox, "hidden"), "{flag}");
     }
 }
+
+#[test]
+fn name_of_a_removed_lane_is_no_beginning_of_another() {
+    let sandbox = Sandbox::new();
+    for lane in ["pay", "pay-2"] {
+        let _ = sandbox.proq(&["spawn", "--empty", "-n", lane]).ok();
+    }
+    let _ = sandbox.proq(&["discard", "pay"]).ok();
+    sandbox.write(".git/proq/history/pay@1/lane.toml", "no record");
+    let out = sandbox.proq(&["discard", "--force", "pay"]).fails(1);
+    assert!(out.contains("there is no lane 'pay'"), "{out}");
+    assert!(sandbox.lane_path("pay-2").exists());
+}

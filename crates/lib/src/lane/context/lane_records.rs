@@ -96,7 +96,8 @@ impl Project {
         }
         let prefix = self.without_branch_prefix(name_or_branch).to_lowercase();
         // Otherwise a command that is repeated after its lane has landed could change another lane.
-        if self.last_removed_lane(&prefix).is_some() {
+        // The record need not be readable.
+        if self.last_removed_name(&prefix).is_some() {
             return Err(self.unknown_lane(name_or_branch)?);
         }
         let mut matching = self.load_lanes(&|_| {})?;
@@ -153,13 +154,17 @@ impl Project {
         })
     }
 
-    /// Returns the lane with this name that was removed last, and what became of it.
-    fn last_removed_lane(&self, name: &str) -> Option<RemovedLane> {
-        let layout = self.store.layout();
-        let numbers = Layout::entry_names(&layout.removed_lanes())
+    /// Returns the name, as `NAME@NUMBER`, of the lane with this name that was removed last.
+    fn last_removed_name(&self, name: &str) -> Option<String> {
+        let numbers = Layout::entry_names(&self.store.layout().removed_lanes())
             .into_iter()
             .filter_map(|past_name| past_name.strip_prefix(name)?.strip_prefix('@')?.parse::<u32>().ok());
-        let past_name = format!("{name}@{}", numbers.max()?);
+        Some(format!("{name}@{}", numbers.max()?))
+    }
+
+    /// Returns the lane with this name that was removed last, and what became of it.
+    fn last_removed_lane(&self, name: &str) -> Option<RemovedLane> {
+        let past_name = self.last_removed_name(name)?;
         let (_, lane) = self.past_lane(&past_name).ok().flatten()?;
         let fate = match &lane.landed {
             Some(LandingInfo { commit, onto, .. }) => format!("it landed on {onto} as {}", commit.short()),
