@@ -56,6 +56,7 @@ fn lists_settings_from_agent_to_merge() {
     merge.conflict_agent                                                                                                         agent that resolves the conflicts of a merge; one set by a repository needs git proq approve
     merge.conflict_retries    0                                                                                                  how many more attempts that agent has when its resolution is refused
     merge.message                                                                                                                commit message of a landing, with {agent}, {base}, {body}, {commits}, {lane}, {subject} and {title}; empty for subject and body
+    merge.pr_command          auto                                                                                               the program that opens pull requests: gh, glab, or the one of the remote's host (auto)
     merge.push                false                                                                                              push the base after a merge, as git push would, never by force
     merge.signoff             false                                                                                              add your Signed-off-by trailer to the commits of a landing
     merge.strategy            merge                                                                                              how to merge a lane: with a merge commit, commit by commit on top of the base, or as one commit

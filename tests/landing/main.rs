@@ -21,6 +21,7 @@ mod merge_stop;
 mod merge_uncommitted;
 mod pick;
 mod pinned_plan;
+mod pull_request;
 mod queue;
 #[cfg(target_os = "linux")]
 mod record_reads;

@@ -49,5 +49,8 @@ pub use proq_store::records::conflict::ResolutionRecord;
 pub use proq_store::records::lane::{AnyLane, LanePurpose, LaneRecord, MergeStrategy};
 pub use proq_store::records::lane_state::{LandingState, LaneState, LaneStatus, RunState};
 pub use proq_store::records::message::MessageRecord;
+pub use proq_store::records::pull_request::{
+    IssueLink, PullRequest, PullRequestState, PullRequestStatus, RemoteChecks,
+};
 pub use proq_store::records::run::{RunLimits, RunRecord, RunSummary};
 pub use proq_store::records::step_run::StepPhase;

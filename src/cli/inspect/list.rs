@@ -20,7 +20,7 @@ use proq_lib::types::LaneState;
 use proq_lib::watch::subject::Subject;
 use proq_lib::watch::watcher::{Watch, WatchOutcome};
 
-use super::list_everywhere;
+use super::{list_everywhere, pull_request_view};
 use crate::cli::arguments::candidates::{any_lane_and_group_names, installed_agent_names};
 use crate::cli::inspect::lane_list::footer;
 use crate::cli::inspect::lane_list::painter::ListPainter;
@@ -35,7 +35,7 @@ use crate::cli::terminal::{page, reader, table, ui};
 /// LINES: added and removed lines of the lane's commits; where they are not counted in time, `--wide` counts them.
 /// COMMITS: ↑ ahead of the base, ↓ behind it; `answer` or `plan` if there is nothing to merge. CHANGES: uncommitted
 /// files. CONFLICTS: what the commits would conflict with, as far as that is known quickly; `git proq matrix` shows
-/// all. UPDATED: last output of a running agent, else the last change of the state. `*` marks the lane that the main
+/// all. REQUEST: pull request and its state when it was last read; ✓ ✗ … are its checks. UPDATED: last output of a running agent, else the last change of the state. `*` marks the lane that the main
 /// checkout shows. `…` is still being computed. `3/7`: ticked boxes of a task folder. `1 queued`: a message is
 /// waiting for the agent. On a narrow terminal the less important columns are hidden.
 ///
@@ -56,6 +56,9 @@ pub(crate) struct List {
     /// Also show tool calls, context usage, and cost
     #[arg(long, short)]
     pub(crate) wide: bool,
+    /// Read the state of pull requests again, from GitHub or GitLab; --wide does so too
+    #[arg(long, hide_short_help = true, conflicts_with_all = ["everywhere", "watch"])]
+    pub(crate) pr: bool,
     /// List lanes of all repositories
     #[arg(long)]
     pub(crate) everywhere: bool,
@@ -117,6 +120,10 @@ pub(crate) fn run(context: &CommandContext, args: &List) -> CommandResult {
     }
     if args.watch {
         return watch(context, args);
+    }
+    if args.pr || args.wide {
+        let project = context.project_to_read()?;
+        pull_request_view::refresh(context, &project, &project.all_lanes()?);
     }
     load_and_show(context, args.request(), |project, lane_list| {
         let is_empty = lane_list.views.is_empty() && lane_list.stored.past_lanes.is_empty();

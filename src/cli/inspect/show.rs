@@ -21,7 +21,7 @@ use proq_lib::lane::inspection::list::LaneView;
 use proq_lib::lane::state::state_records::StateRecords;
 use proq_lib::types::{AnyLane, DiffStat, FileLineCounts, LaneState};
 
-use super::{agent_report, show_prompt};
+use super::{agent_report, pull_request_view, show_prompt};
 use crate::cli::arguments::candidates::any_lane_names;
 use crate::cli::invocation::caller;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
@@ -60,6 +60,9 @@ pub(crate) fn run(context: &CommandContext, args: &Show) -> CommandResult {
     if args.prompt {
         let (lane, dir) = find_lane_or_task_lane(&project, &name)?;
         return show_prompt::print_prompt(context, &lane, &dir);
+    }
+    if let Ok(lane) = project.find_any_lane(&name) {
+        pull_request_view::refresh(context, &project, &[lane]);
     }
     let ShownLane { lane, view, details } = ShownLane::load(&project, &name)?;
     if context.ui.json {
@@ -100,6 +103,11 @@ fn print_lane(
     if let Some(landed) = &lane.landed {
         let (onto, commit) = (&landed.onto, landed.commit.short());
         ui.print_field("landed", format!("on {onto} as {commit}, {}", ui::age(landed.landed_at)));
+    }
+    if let Some(request) = &lane.pull_request {
+        let status = details.pull_request_status.as_ref();
+        ui.print_field("request", pull_request_view::long_text(request, status));
+        ui.print_field("", &request.url);
     }
     print_auto_merge(context, project, lane, state, details);
     if details.landed_by_hand {

@@ -10,7 +10,7 @@ use proq_lib::ops::reporter::Reporter;
 
 use super::landing::print_outcome;
 use super::merge_args::Merge;
-use super::merge_batch;
+use super::{merge_batch, pull_request};
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::failure::Failure;
 use crate::cli::invocation::usage_error::UsageError;
@@ -19,6 +19,9 @@ use crate::cli::invocation::{caller, failure};
 pub(crate) fn run(context: &CommandContext, args: &Merge) -> CommandResult {
     if let Some(trigger) = &args.auto {
         return run_automatic(context, args, trigger);
+    }
+    if args.pull_request.pr {
+        return pull_request::run(context, args);
     }
     let names_nothing = args.lanes.is_empty() && !args.all && args.batch.is_none();
     if names_nothing && caller::current_lane_name(&context.project()?)?.is_none() {

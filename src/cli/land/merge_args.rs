@@ -8,6 +8,7 @@ use proq_lib::merge::types::options::{LandingOptions, StackOrder};
 use proq_lib::ops::land::merge::MergeRequest;
 
 use super::landing_args::LandingArgs;
+use super::pull_request::PullRequestArgs;
 use crate::cli::arguments::candidates::{batch_ids, owned_lane_names, user_branch_names};
 
 /// Merge lanes into their base branch
@@ -33,6 +34,11 @@ use crate::cli::arguments::candidates::{batch_ids, owned_lane_names, user_branch
 /// Merges wait in a queue, first come, first served; `git proq queue` shows it. With merge.push or --push,
 /// the base is pushed afterwards. A refused push does not undo the merge.
 ///
+/// With --pr, nothing is merged: the lane's branch is pushed, by force only after git-proq itself rewrote it, and
+/// gh or glab opens a pull request, or updates the open one. Title and body come from the lane's title, its task
+/// and the agent's report; -m replaces them. The checks are those of the forge. `git proq show` shows its state,
+/// and `git proq cleanup` removes the lane once the request was merged there.
+///
 /// With --batch, everything that has landed on the branch of the batch so far merges in one step, through a
 /// lane of its own, `swarm-BATCH`.
 ///
@@ -44,12 +50,13 @@ use crate::cli::arguments::candidates::{batch_ids, owned_lane_names, user_branch
 ///     git proq merge --all --check 'make test'
 ///     git proq merge --all
 ///     git proq merge payments --stop
+///     git proq merge payments --pr --draft
 ///     git proq merge --all --conflict-agent claude --conflict-retries 1
 #[derive(Debug, Clone, Default, Args)]
 #[command(verbatim_doc_comment, alias = "land")]
 #[command(group = clap::ArgGroup::new("which").args(["lanes", "all", "batch"]))]
 #[command(
-    override_usage = "git proq merge [OPTIONS] [LANE]...\n       git proq merge [OPTIONS] --all\n       git proq merge [OPTIONS] --batch BATCH"
+    override_usage = "git proq merge [OPTIONS] [LANE]...\n       git proq merge [OPTIONS] --all\n       git proq merge [OPTIONS] --batch BATCH\n       git proq merge [OPTIONS] --pr [LANE]"
 )]
 pub(crate) struct Merge {
     /// Lane name [default: lane of the current folder]
@@ -90,6 +97,9 @@ pub(crate) struct Merge {
     /// How they land
     #[command(flatten)]
     pub(crate) landing_flags: LandingArgs,
+    /// Pull request instead of a merge
+    #[command(flatten)]
+    pub(crate) pull_request: PullRequestArgs,
     /// Show what would be done, without doing it
     #[arg(long)]
     pub(crate) dry_run: bool,

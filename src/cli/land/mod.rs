@@ -7,6 +7,7 @@ pub(crate) mod merge;
 pub(crate) mod merge_args;
 pub(crate) mod merge_batch;
 pub(crate) mod pick;
+pub(crate) mod pull_request;
 pub(crate) mod queue;
 pub(crate) mod resolve;
 pub(crate) mod unlanded_batches;

@@ -15,6 +15,7 @@ use proq_lib::swarm::landing::batch_records::BatchRecords;
 
 use super::lane_removal::{RemovalReporter, print_way_out};
 use crate::cli::arguments::candidates::{any_lane_names, batch_ids};
+use crate::cli::inspect::pull_request_view;
 use crate::cli::invocation::caller;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::failure::Failure;
@@ -25,7 +26,8 @@ use crate::cli::terminal::ui;
 ///
 /// Without LANE, deletes lanes that have landed and lanes that a crash left incomplete. A lane with
 /// anything that is not on its base is kept, and the output gives the reason. A named lane is also deleted
-/// if its changes were brought to the base by hand.
+/// if its changes were brought to the base by hand. A lane whose pull request was merged, by merge, squash or
+/// rebase, is deleted unless it has newer commits; gh or glab report that.
 ///
 /// Examples:
 ///     git proq cleanup
@@ -67,6 +69,10 @@ pub(crate) fn run(context: &CommandContext, args: &Cleanup) -> CommandResult {
     if args.force && lanes.is_empty() {
         let problem = "--force needs the name of a lane or a batch";
         return Err(UsageError::missing(problem, "git proq cleanup payments --force").into());
+    }
+    match lanes.as_slice() {
+        [] => pull_request_view::refresh(context, &project, &project.all_lanes()?),
+        named => pull_request_view::refresh(context, &project, named),
     }
     let request = CleanupRequest { lanes, all: args.all, force: args.force };
     let plan = cleanup::plan(&project, &request, &BatchRecords)?;

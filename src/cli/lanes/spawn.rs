@@ -7,6 +7,7 @@ use proq_base::hint;
 use proq_lib::agent::control::wait;
 use proq_lib::agent::control::wait::WaitUntil;
 use proq_lib::lane::Project;
+use proq_lib::ops::pull_request::issue::read_issue;
 use proq_lib::ops::start::spawn::execution::{SpawnOutcome, SpawnedLane};
 use proq_lib::ops::start::spawn::plan::plan;
 use proq_lib::ops::start::spawn::uncommitted::UncommittedCheck;
@@ -23,6 +24,14 @@ use crate::cli::runs::lane_output::{
 use crate::cli::runs::{follow_run, run_end};
 
 pub(crate) fn run(context: &CommandContext, args: &Spawn) -> CommandResult {
+    let Some(number) = args.issue else { return spawn(context, args) };
+    let project = context.project_for_write()?;
+    let issue = read_issue(&project, number)?;
+    spawn(context, &args.with_issue(context, &project, &issue))
+}
+
+/// Creates the lanes that `args` describe, with the prompt in them.
+fn spawn(context: &CommandContext, args: &Spawn) -> CommandResult {
     match args.purpose().filter(|_| args.folder.is_none()) {
         Some(purpose) => return read_only_run::run(context, args, purpose),
         None if args.isolated => return Err(UsageError::IsolatedRefused.into()),

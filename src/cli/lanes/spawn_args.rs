@@ -9,8 +9,9 @@ use proq_lib::agent::command::agent_command::RunOptions;
 use proq_lib::agent::profiles::default_agent::{DefaultAgent, find_default_agent, names_agent};
 use proq_lib::lane::Project;
 use proq_lib::lane::worktree::set_up::commands::SetUpLevel;
+use proq_lib::ops::pull_request::issue::Issue;
 use proq_lib::ops::start::spawn::request::{LaneProgram, RequestedLanes, SpawnRequest, read_task_folder};
-use proq_lib::types::{LaneName, LanePurpose};
+use proq_lib::types::{IssueLink, LaneName, LanePurpose};
 
 use crate::cli::arguments::candidates::{installed_agent_names, user_branch_names};
 use crate::cli::arguments::run_args::TaskRunArgs;
@@ -107,6 +108,7 @@ pub(crate) fn parse_agents(text: &str) -> Result<AttemptAgents, String> {
 ///     git proq spawn claude "implement payments"
 ///     git proq spawn --allow 'cargo *' "speed up the parser"
 ///     git proq spawn codex -n auth -F task.md
+///     git proq spawn claude --issue 12
 ///     git proq spawn -n docs -- sh -c 'make docs; git add -A; git commit -m docs'
 ///     git proq spawn claude "implement payments" --check 'make test-payments' --scope src/pay/
 ///     git proq spawn acp "implement payments" -- gemini --acp
@@ -141,6 +143,16 @@ pub(crate) struct Spawn {
     /// Read the prompt from FILE ('-' for standard input)
     #[arg(long, short = 'F', short_alias = 'f', value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub(crate) file: Option<PathBuf>,
+    /// Use issue N of the forge as the prompt
+    ///
+    /// Its title and body, read by gh or glab (merge.pr_command); a PROMPT after AGENT is added. The lane is named after
+    /// the title, and its pull request closes the issue. Others wrote it: read it before you start an agent that may do
+    /// much.
+    #[arg(long, value_name = "N", conflicts_with_all = ["file", "folder"])]
+    pub(crate) issue: Option<u64>,
+    /// The issue that was read.
+    #[arg(skip)]
+    pub(crate) issue_link: Option<IssueLink>,
     /// Work through a task folder with a PROMPT.md, step by step
     #[arg(long, hide_short_help = true, value_name = "FOLDER", value_hint = clap::ValueHint::DirPath,
           conflicts_with_all = ["prompt", "file", "empty", "tmux", "count", "agents", "isolated", "attach", "mode"])]
@@ -235,6 +247,30 @@ impl Spawn {
         }
     }
 
+    /// Returns the arguments with the text of an issue as the prompt, before that of the user.
+    pub(crate) fn with_issue(&self, context: &CommandContext, project: &Project, issue: &Issue) -> Spawn {
+        // A single argument is an agent, or a prompt of the default agent.
+        let agent = match &self.agent {
+            Some(argument) if self.agents.is_none() && self.prompt.is_none() => {
+                Some(argument).filter(|argument| {
+                    !self.command.is_empty()
+                        || names_agent(&project.layers, argument, &context.dir).unwrap_or(true)
+                })
+            }
+            Some(argument) if self.agents.is_none() => Some(argument),
+            _ => None,
+        };
+        let own_text = self.prompt.as_ref().or(self.agent.as_ref().filter(|_| agent.is_none()));
+        let parts = [Some(issue.prompt()), own_text.cloned()];
+        let prompt = parts.into_iter().flatten().collect::<Vec<_>>().join("\n\n");
+        let (agent, prompt) = match self.agents {
+            // Without an agent argument, the first positional argument is the prompt.
+            Some(_) => (Some(prompt), None),
+            None => (agent.cloned(), Some(prompt)),
+        };
+        Spawn { agent, prompt, issue_link: Some(issue.link.clone()), ..self.clone() }
+    }
+
     /// Returns the request for lanes that can land.
     pub(crate) fn spawn_request(
         &self,
@@ -261,6 +297,7 @@ impl Spawn {
             set_up: if self.no_setup { SetUpLevel::NoCommands } else { SetUpLevel::Full },
             auto_merge: self.auto_merge,
             attachments: resolve_attachments(context, &self.attach)?,
+            issue: self.issue_link.clone(),
         })
     }
 

@@ -36,6 +36,9 @@ pub(crate) fn undo_operations(
         for path in uncommitted_marks {
             context.ui.warn(format!("tasks {are} marked as done in {path}, which git-proq does not revert"));
         }
+        for url in &outcome.remaining_requests {
+            context.ui.warn(format!("the pull request stays open, and the branch pushed: {url}"));
+        }
         if !dry_run && request.target != UndoTarget::LastUndo {
             context.ui.hint(hint!("redo it: git proq redo"));
         }

@@ -10,6 +10,7 @@ pub mod conflict;
 mod event_log;
 pub mod faults;
 pub mod fixtures;
+pub mod forge;
 mod hints;
 #[cfg(target_os = "linux")]
 pub mod opens;

@@ -71,6 +71,16 @@ choices! {
         Warn = "warn",
     }
 
+    /// Program that opens pull or merge requests.
+    ForgeChoice {
+        /// The program of the remote's host.
+        Auto = "auto",
+        /// The program of GitHub.
+        Gh = "gh",
+        /// The program of GitLab.
+        Glab = "glab",
+    }
+
     /// Content of the files of git-lfs in a new lane.
     LfsContent {
         /// The whole files.

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::choices::{
-    Autocommit, BaseFailurePolicy, DesktopNotifier, LandedTaskMarking, LfsContent, SubmoduleMode,
-    UncommittedPolicy,
+    Autocommit, BaseFailurePolicy, DesktopNotifier, ForgeChoice, LandedTaskMarking, LfsContent,
+    SubmoduleMode, UncommittedPolicy,
 };
 use super::conversion::{at_least_one, cache_folder, untrimmed};
 use super::lane_location::DEFAULT_LANE_LOCATION;
@@ -138,6 +138,9 @@ setting_table! {
         /// Further attempts after a refused resolution.
         conflict_retries: u32 = "merge.conflict_retries", Count(Other("tries")), default "0", repository,
             "how many more attempts that agent has when its resolution is refused";
+        /// Program that opens pull or merge requests.
+        forge_choice: ForgeChoice = "merge.pr_command", ForgeChoice::FORMAT, default "auto", repository,
+            "the program that opens pull requests: gh, glab, or the one of the remote's host (auto)";
         /// Whether the base is pushed after a landing.
         merge_push: bool = "merge.push", BOOLEAN, default "false", user,
             "push the base after a merge, as git push would, never by force";

@@ -28,8 +28,24 @@ pub struct CaptureOptions {
 pub struct CaptureResult {
     /// How the program exited; otherwise why it could not be started or was stopped, as text.
     pub outcome: Result<ExitOutcome, String>,
-    /// Output of both streams, joined, without white space at its end.
+    /// Output of both streams, joined, without white space at its end; that of standard output alone, if the
+    /// streams were captured separately.
     pub output: String,
+    /// Output on standard error, if the streams were captured separately; otherwise empty.
+    pub errors: String,
+}
+
+impl CaptureResult {
+    fn of_error(error: String) -> CaptureResult {
+        CaptureResult { outcome: Err(error), output: String::new(), errors: String::new() }
+    }
+}
+
+/// Whether the two output streams are captured as one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum StreamMode {
+    Joined,
+    Apart,
 }
 
 impl CommandBuilder {
@@ -42,20 +58,38 @@ impl CommandBuilder {
         options: CaptureOptions,
         should_stop: &dyn Fn() -> bool,
     ) -> CaptureResult {
-        self.try_run_captured(input, options, should_stop)
-            .unwrap_or_else(|e| CaptureResult { outcome: Err(e), output: String::new() })
+        self.try_run_captured(input, options, StreamMode::Joined, should_stop)
+            .unwrap_or_else(CaptureResult::of_error)
+    }
+
+    /// Runs the program as [`CommandBuilder::run_captured`] does, with the two output streams apart.
+    pub fn run_captured_apart(
+        self,
+        input: Vec<u8>,
+        options: CaptureOptions,
+        should_stop: &dyn Fn() -> bool,
+    ) -> CaptureResult {
+        self.try_run_captured(input, options, StreamMode::Apart, should_stop)
+            .unwrap_or_else(CaptureResult::of_error)
     }
 
     fn try_run_captured(
         self,
         input: Vec<u8>,
         options: CaptureOptions,
+        streams: StreamMode,
         should_stop: &dyn Fn() -> bool,
     ) -> Result<CaptureResult, String> {
         let to_text = |e: std::io::Error| e.to_string();
         let (stdin, mut stdin_writer) = std::io::pipe().map_err(to_text)?;
         let (stdout_reader, stdout) = std::io::pipe().map_err(to_text)?;
-        let stderr = stdout.try_clone().map_err(to_text)?;
+        let (error_reader, stderr) = match streams {
+            StreamMode::Joined => (None, stdout.try_clone().map_err(to_text)?),
+            StreamMode::Apart => {
+                let (reader, writer) = std::io::pipe().map_err(to_text)?;
+                (Some(reader), writer)
+            }
+        };
         let to_file = |end: OwnedFd| File::from(end);
         let builder = self
             .stdin(to_file(stdin.into()))
@@ -64,6 +98,7 @@ impl CommandBuilder {
         // The program may not read its input, so another thread writes it.
         std::thread::spawn(move || drop(stdin_writer.write_all(&input)));
         let reader = OutputReader::start(stdout_reader, options.max_output_bytes);
+        let error_reader = error_reader.map(|pipe| OutputReader::start(pipe, options.max_output_bytes));
         let mut pause = Duration::from_millis(1);
         let outcome = loop {
             match process.poll() {
@@ -76,7 +111,8 @@ impl CommandBuilder {
             pause = (pause * 2).min(Duration::from_millis(40));
         };
         drop(process);
-        Ok(CaptureResult { outcome, output: reader.wait_for_text() })
+        let errors = error_reader.map(|reader| reader.wait_for_text()).unwrap_or_default();
+        Ok(CaptureResult { outcome, output: reader.wait_for_text(), errors })
     }
 }
 
@@ -139,6 +175,12 @@ mod tests {
             shell("sleep 600").run_captured(Vec::new(), OPTIONS, &|| true).outcome.unwrap_err(),
             "interrupted"
         );
+    }
+
+    #[test]
+    fn captures_streams_apart() {
+        let result = shell("echo out; echo err >&2").run_captured_apart(Vec::new(), OPTIONS, &|| false);
+        assert_eq!((result.output.as_str(), result.errors.as_str()), ("out", "err"));
     }
 
     #[test]

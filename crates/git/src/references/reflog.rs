@@ -63,6 +63,11 @@ impl ReflogEntry {
         finished.is_some_and(|(_, to)| to == branch)
     }
 
+    /// Returns whether git-proq moved the ref.
+    pub fn is_by_proq(&self) -> bool {
+        self.message.starts_with("git-proq")
+    }
+
     /// Returns whether this entry records a checkout of the given branch.
     pub fn is_checkout_to(&self, branch: &str) -> bool {
         self.message.starts_with("checkout: ") && self.message.ends_with(&format!(" to {branch}"))

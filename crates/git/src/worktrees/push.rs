@@ -6,7 +6,7 @@ use proq_base::hint::Hint;
 
 use super::worktree::WorktreeList;
 use crate::base::head::BRANCH_PREFIX;
-use crate::{Error, Repo};
+use crate::{CommitId, Error, Repo};
 
 /// Reason why a branch was not pushed, with git's output and a hint.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,6 +26,15 @@ pub struct PushDestination {
     pub remote: String,
     /// Ref in the remote, as a full name or as configured.
     remote_ref: String,
+}
+
+/// Branch of a remote.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RemoteBranch {
+    /// Name of the remote.
+    pub remote: String,
+    /// Name of the branch there, without `refs/heads/`.
+    pub branch: String,
 }
 
 /// Ref that git's settings choose as the target of a push.
@@ -160,28 +169,125 @@ impl Repo {
         destination: &PushDestination,
         may_prompt: bool,
     ) -> Result<(), PushFailure> {
+        let refspec = format!("{BRANCH_PREFIX}{branch}:{}", destination.remote_ref);
+        let result = self.push_refspec(&destination.remote, &refspec, None, may_prompt);
+        result.map_err(|(status, stderr)| {
+            classify_push_failure(
+                destination,
+                &destination.push_command(branch),
+                &self.git_command_on_branch(branch),
+                &status,
+                &stderr,
+            )
+        })
+    }
+
+    /// Pushes a commit to a branch of a remote, and nothing else, as [`Repo::push`] does. `lease` is the
+    /// commit that the branch must be at; then it may move to a commit that does not follow that one. Without
+    /// a lease it never does. `command` is the git-proq command that pushes again, for hints.
+    ///
+    /// # Errors
+    /// Fails if the commit was not pushed.
+    pub fn push_commit(
+        &self,
+        commit: CommitId,
+        to: &RemoteBranch,
+        lease: Option<CommitId>,
+        may_prompt: bool,
+        command: &str,
+    ) -> Result<(), PushFailure> {
+        let remote_ref = format!("{BRANCH_PREFIX}{}", to.branch);
+        let refspec = format!("{commit}:{remote_ref}");
+        let lease = lease.map(|id| format!("--force-with-lease={remote_ref}:{id}"));
+        let result = self.push_refspec(&to.remote, &refspec, lease.as_deref(), may_prompt);
+        result.map_err(|(status, stderr)| {
+            let destination = PushDestination { remote: to.remote.clone(), remote_ref };
+            let git = self.git_command_on_branch(&to.branch);
+            classify_push_failure(&destination, command, &git, &status, &stderr)
+        })
+    }
+
+    /// Starts `git push` for one refspec. Fails with its exit status and standard error.
+    fn push_refspec(
+        &self,
+        remote: &str,
+        refspec: &str,
+        lease: Option<&str>,
+        may_prompt: bool,
+    ) -> Result<(), (String, String)> {
         let recurses = self.gix.config_snapshot().boolean("submodule.recurse") == Some(true);
         let submodules = match self.setting_text("push.recurseSubmodules").as_deref() {
             Some("check" | "on-demand" | "only") => "--recurse-submodules=check",
             None if recurses => "--recurse-submodules=check",
             _ => "--recurse-submodules=no",
         };
-        let call = self.git().args(["push", "--no-progress", "--no-follow-tags", submodules, "--"]);
-        let call =
-            call.arg(&destination.remote).arg(format!("{BRANCH_PREFIX}{branch}:{}", destination.remote_ref));
+        let call = self.git().args(["push", "--no-progress", "--no-follow-tags", submodules]);
+        let call = call.args(lease).arg("--").arg(remote).arg(refspec);
         let call = if may_prompt { call.env("GIT_TERMINAL_PROMPT", "1") } else { call };
-        let (status, stderr) = match call.run() {
-            Ok(_) => return Ok(()),
-            Err(Error::Command { status, stderr, .. }) => (status, stderr),
-            Err(e) => (e.to_string(), String::new()),
-        };
-        Err(classify_push_failure(
-            destination,
-            &destination.push_command(branch),
-            &self.git_command_on_branch(branch),
-            &status,
-            &stderr,
-        ))
+        match call.run() {
+            Ok(_) => Ok(()),
+            Err(Error::Command { status, stderr, .. }) => Err((status, stderr)),
+            Err(e) => Err((e.to_string(), String::new())),
+        }
+    }
+
+    /// Returns the remote that a branch which starts at `base` is pushed to: by `branch.<name>.pushRemote`
+    /// and `remote.pushDefault`, or else the upstream's remote of the branch or of `base`, the only remote, or
+    /// `origin`. As an error, the names of all remotes.
+    pub fn lane_remote(&self, branch: &str, base: &str) -> Result<String, Vec<String>> {
+        let get = |key: String| self.setting_text(&key).filter(|value| !value.is_empty() && value != ".");
+        let keys = [
+            format!("branch.{branch}.pushRemote"),
+            format!("branch.{base}.pushRemote"),
+            "remote.pushDefault".to_owned(),
+            format!("branch.{branch}.remote"),
+            format!("branch.{base}.remote"),
+        ];
+        if let Some(remote) = keys.into_iter().find_map(get) {
+            return Ok(remote);
+        }
+        let names: Vec<String> = self.gix.remote_names().iter().map(ToString::to_string).collect();
+        match names.as_slice() {
+            [only] => Ok(only.clone()),
+            _ if names.iter().any(|name| name == "origin") => Ok("origin".to_owned()),
+            _ => Err(names),
+        }
+    }
+
+    /// Returns the remote of a branch's upstream, and the name of the upstream there.
+    pub fn upstream_branch(&self, branch: &str) -> Option<RemoteBranch> {
+        let get = |key: &str| self.setting_text(&format!("branch.{branch}.{key}"));
+        let remote = get("remote").filter(|name| !name.is_empty() && name != ".")?;
+        let upstream = get("merge")?;
+        Some(RemoteBranch { remote, branch: short_ref_name(&upstream).to_owned() })
+    }
+
+    /// Returns the address that git fetches a remote from, with `url.<base>.insteadOf` applied.
+    pub fn remote_url(&self, remote: &str) -> Option<String> {
+        let remote = self.gix.find_remote(remote).ok()?;
+        Some(remote.url(gix::remote::Direction::Fetch)?.to_bstring().to_string())
+    }
+
+    /// Returns whether a remote is a mirror, to which `git push` would push everything by force.
+    pub fn is_mirror(&self, remote: &str) -> bool {
+        self.setting_bool(&format!("remote.{remote}.mirror")) == Some(true)
+    }
+
+    /// Returns whether git-proq made all moves of a branch since it was at `since` that left commits behind.
+    /// False if the branch's log does not have that commit.
+    ///
+    /// # Errors
+    /// Fails if the log or a commit cannot be read.
+    pub fn is_rewritten_by_proq(&self, branch: &str, since: CommitId) -> Result<bool, Error> {
+        let log = self.reflog(self.command_dir(), &format!("{BRANCH_PREFIX}{branch}"))?;
+        let Some(first) = log.iter().position(|entry| entry.new_id == since) else { return Ok(false) };
+        for moves in log[..=first].windows(2) {
+            let [later, earlier] = moves else { continue };
+            if !later.is_by_proq() && !self.is_ancestor(earlier.new_id, later.new_id)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Returns the first words of a shell command that runs git where `branch` is checked out. They are

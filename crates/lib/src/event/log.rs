@@ -29,7 +29,7 @@ pub enum EventName {
     /// A lane was cleaned up or discarded.
     #[serde(rename = "lane.removed")]
     LaneRemoved,
-    /// A lane has a new title.
+    /// A lane has a new title, or another pull request.
     #[serde(rename = "lane.edited")]
     LaneEdited,
     /// Two lanes overlap: they would conflict and did not when they were last checked.

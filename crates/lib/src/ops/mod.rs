@@ -15,6 +15,7 @@ pub mod lane_removal;
 pub mod open;
 pub mod operation_log;
 pub mod preview;
+pub mod pull_request;
 pub mod refusal;
 pub mod remove;
 pub mod reporter;

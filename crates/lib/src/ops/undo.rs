@@ -50,6 +50,9 @@ pub struct UndoOutcome {
     /// and stay as they are.
     #[serde(rename = "still_noted", skip_serializing_if = "Vec::is_empty")]
     pub uncommitted_marks: Vec<String>,
+    /// Addresses of pull requests that git-proq has forgotten. They stay as they are on their forge.
+    #[serde(rename = "still_requested", skip_serializing_if = "Vec::is_empty")]
+    pub remaining_requests: Vec<String>,
 }
 
 /// Selects the operations to undo.
@@ -110,8 +113,11 @@ impl UndoPlan<'_> {
             return Err(Refusal::Declined.into());
         }
         self.refuse_for_batches(project)?;
+        let mut remaining_requests = request_urls(project);
         undo_operations::undo(project, &self.operations, self.force)?;
-        Ok(self.into_outcome(project, false))
+        let recorded = request_urls(project);
+        remaining_requests.retain(|url| !recorded.contains(url));
+        Ok(UndoOutcome { remaining_requests, ..self.into_outcome(project, false) })
     }
 
     /// Returns the question to confirm, if the operations need a confirmation.
@@ -142,6 +148,18 @@ impl UndoPlan<'_> {
             _ => self.batches.uncommitted_marks(&project.store, &self.written_records),
         };
         let undo_plan::UndoPlan { numbers, newest_command, .. } = self.operations;
-        UndoOutcome { operations: numbers, command: newest_command, dry_run, uncommitted_marks }
+        UndoOutcome {
+            operations: numbers,
+            command: newest_command,
+            dry_run,
+            uncommitted_marks,
+            remaining_requests: Vec::new(),
+        }
     }
+}
+
+/// Returns the addresses of the pull requests of all present lanes; none if the lanes cannot be read.
+fn request_urls(project: &Project) -> Vec<String> {
+    let requests = project.all_lanes().unwrap_or_default().into_iter().filter_map(|lane| lane.pull_request);
+    requests.map(|request| request.url).collect()
 }

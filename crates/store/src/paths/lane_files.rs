@@ -67,6 +67,11 @@ impl Layout {
         lane_folder.join("check.toml")
     }
 
+    /// Returns the path, in a lane's folder, of the last known status of its pull request.
+    pub fn pull_request_status_in(lane_folder: &Path) -> PathBuf {
+        lane_folder.join("pull-request.toml")
+    }
+
     /// Returns the path, in a lane's folder, of the record of the conflict that is being resolved.
     pub fn resolution_record_in(lane_folder: &Path) -> PathBuf {
         lane_folder.join(RESOLUTION_RECORD)

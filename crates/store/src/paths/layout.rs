@@ -98,6 +98,11 @@ impl Layout {
         Layout::conflict_record_in(&self.lane(name))
     }
 
+    /// Returns the path of the last known status of a lane's pull request.
+    pub fn pull_request_status(&self, name: &LaneName) -> PathBuf {
+        Layout::pull_request_status_in(&self.lane(name))
+    }
+
     /// Returns the path of the record of a lane's failed check.
     pub fn failed_check_record(&self, name: &LaneName) -> PathBuf {
         Layout::failed_check_record_in(&self.lane(name))

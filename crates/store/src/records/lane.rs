@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::batched::BatchLane;
 use super::lane_state::{LandingState, LaneState, LaneStatus, RunState};
 use super::ports::Ports;
+use super::pull_request::{IssueLink, PullRequest};
 use crate::base::clock::{Moment, now};
 use crate::base::record::Record;
 use crate::base::run_number::RunNumber;
@@ -270,6 +271,12 @@ pub struct LaneRecord<P = LaneWorktree> {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "port")]
     pub ports: Option<Ports>,
+    /// Issue that the lane is for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub issue: Option<IssueLink>,
+    /// Pull or merge request of the lane.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pull_request: Option<PullRequest>,
 }
 
 impl<P: Serialize + DeserializeOwned> Record for LaneRecord<P> {
@@ -302,6 +309,8 @@ impl<P> LaneRecord<P> {
             auto_merge_refusal: None,
             batch: None,
             ports: None,
+            issue: None,
+            pull_request: None,
         }
     }
 
@@ -353,6 +362,8 @@ impl<P> LaneRecord<P> {
             auto_merge_refusal: self.auto_merge_refusal,
             batch: self.batch,
             ports: self.ports,
+            issue: self.issue,
+            pull_request: self.pull_request,
         }
     }
 

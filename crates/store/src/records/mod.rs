@@ -13,6 +13,7 @@ pub mod lane_state;
 pub mod message;
 pub mod ports;
 pub mod preview;
+pub mod pull_request;
 pub mod run;
 pub mod snapshot;
 pub mod step_run;

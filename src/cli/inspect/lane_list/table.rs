@@ -5,17 +5,19 @@ use proq_lib::board::rows::lane_list::{PartialList, StoredInfo, is_previewed, mi
 use proq_lib::lane::inspection::list::LaneView;
 use proq_lib::types::{AnyLane, RunSummary};
 
+use crate::cli::inspect::pull_request_view;
 use crate::cli::terminal::table::{Column, Rendered};
 use crate::cli::terminal::{table, ui, usage};
 
 /// Columns of the list. What matters least is hidden first on a narrow terminal.
-const COLUMNS: [Column; 14] = [
+const COLUMNS: [Column; 15] = [
     Column::name("LANE"),
     Column::text("STATE", 12),
     Column::new("LINES").hidden_at(4),
     Column::new("COMMITS").hidden_at(3),
     Column::new("CHANGES").hidden_at(2),
     Column::new("CONFLICTS").hidden_at(1),
+    Column::new("REQUEST").hidden_at(5),
     Column::text("AGENT", 10).hidden_at(6),
     Column::text("BASE", 8).hidden_at(5),
     Column::number("TOOLS").hidden_at(9),
@@ -42,7 +44,7 @@ pub(crate) fn render_list(input: &PartialList<'_>, width: Option<usize>) -> Rend
     let rows = present_rows.chain(past_lanes.map(|(name, lane)| lane_cells(input, name, lane)));
     let without_shared_base = |mut cells: Cells| {
         if bases.len() < 2 {
-            cells[7].clear();
+            cells[8].clear();
         }
         cells.to_vec()
     };
@@ -69,9 +71,9 @@ fn lane_row(input: &PartialList<'_>, index: usize) -> Cells {
     }
     cells[4] = loaded(input.is_inspected(index), uncommitted_or_missing_text(view));
     cells[5] = loaded(is_forecast, conflicts.map(|conflicts| conflicts_text(&conflicts)).unwrap_or_default());
-    cells[12] = ui::age(view.active_at);
+    cells[13] = ui::age(view.active_at);
     if previous.is_some_and(|previous| is_same_group_and_title(previous, &view.lane)) {
-        "\"".clone_into(&mut cells[13]);
+        "\"".clone_into(&mut cells[14]);
     }
     cells
 }
@@ -79,6 +81,9 @@ fn lane_row(input: &PartialList<'_>, index: usize) -> Cells {
 /// Returns the cells that the record of a lane and its usage are enough for.
 fn lane_cells(input: &PartialList<'_>, name: &str, lane: &AnyLane) -> Cells {
     let usage: Option<&RunSummary> = input.stored.usage.as_ref().and_then(|usage| usage.get(&lane.name));
+    let pull_request = lane.pull_request.as_ref();
+    let pull_request = pull_request
+        .map(|request| pull_request_view::short_text(request, input.stored.pull_requests.get(&lane.name)));
     [
         name.to_owned(),
         ui::styled_state(lane.state()),
@@ -86,6 +91,7 @@ fn lane_cells(input: &PartialList<'_>, name: &str, lane: &AnyLane) -> Cells {
         lane.purpose().map_or_else(ui::none_sign, |purpose| purpose.to_string()),
         ui::none_sign(),
         String::new(),
+        pull_request.unwrap_or_default(),
         lane.agent.clone().unwrap_or_else(ui::none_sign),
         lane.base.clone(),
         usage.filter(|usage| usage.tool_calls > 0).map(tool_calls_text).unwrap_or_default(),

@@ -13,6 +13,7 @@ use proq_store::records::conflict::{ConflictRecord, ResolutionRecord};
 use proq_store::records::lane::AnyLane;
 use proq_store::records::lane_state::LaneState;
 use proq_store::records::message::MessageRecord;
+use proq_store::records::pull_request::PullRequestStatus;
 use proq_store::records::run::RunRecord;
 
 use crate::agent::task_loop::loop_status;
@@ -71,6 +72,8 @@ pub struct LaneDetails {
     pub failed_check: Option<FailedCheckRecord>,
     /// Open resolution of the lane's conflict.
     pub open_resolution: Option<ResolutionRecord>,
+    /// Last known status of the lane's pull request.
+    pub pull_request_status: Option<PullRequestStatus>,
     /// Whether the base has the lane's changes although git-proq did not land them.
     pub landed_by_hand: bool,
     /// Text of the last answer, and the file that holds it.
@@ -115,6 +118,11 @@ impl LaneDetails {
                 .filter(|_| is_check_current),
             open_resolution: ResolutionRecord::load_if_exists(&Layout::resolution_record_in(&dir))?,
             last_answer: read_only::last_answer_file(&dir, lane)?,
+            pull_request_status: lane.pull_request.as_ref().and_then(|request| {
+                let path = Layout::pull_request_status_in(&dir);
+                let status = PullRequestStatus::load_if_exists(&path).ok().flatten();
+                status.filter(|status| status.number == request.number)
+            }),
             landed_by_hand: view.map_or(Ok(false), |view| is_landed_by_hand(repo, view))?,
             changed_files: view.and_then(|view| changed_files(repo, view)),
             record_dir: dir,

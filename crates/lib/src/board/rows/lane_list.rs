@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use proq_base::lane_name::LaneName;
 use proq_git::status::diff::DiffStat;
 use proq_store::records::lane::AnyLane;
+use proq_store::records::pull_request::PullRequestStatus;
 use proq_store::records::run::RunSummary;
 
 use crate::agent::task_loop::loop_status::LoopStatus;
@@ -41,6 +42,8 @@ pub struct StoredInfo {
     pub preview: Option<PreviewStatus>,
     /// Usage of all runs of a lane, by lane name; `None` unless requested.
     pub usage: Option<BTreeMap<LaneName, RunSummary>>,
+    /// Last known status of the pull requests of present lanes, by lane name.
+    pub pull_requests: BTreeMap<LaneName, PullRequestStatus>,
     /// Progress of the tasks that are folders with steps, by lane name.
     pub task_loops: BTreeMap<LaneName, LoopStatus>,
 }

@@ -10,6 +10,7 @@ use proq_store::paths::path_form;
 use proq_store::records::batched::BatchLane;
 use proq_store::records::lane::{AnyLane, LanePurpose};
 use proq_store::records::lane_state::{LandingState, LaneState, RunState};
+use proq_store::records::pull_request::{PullRequest, PullRequestStatus};
 use proq_store::records::run::RunSummary;
 use serde::Serialize;
 
@@ -68,6 +69,12 @@ struct LaneRow {
     /// The progress of the task, if it is a folder with steps.
     #[serde(skip_serializing_if = "Option::is_none")]
     task: Option<LoopStatus>,
+    /// The pull request of the lane.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pull_request: Option<PullRequest>,
+    /// Last known status of the pull request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pull_request_status: Option<PullRequestStatus>,
     /// Number of messages that wait for the lane's agent.
     #[serde(rename = "waiting", skip_serializing_if = "Option::is_none")]
     pending_message_count: Option<usize>,
@@ -141,6 +148,7 @@ fn view_row(lane_list: &LaneList, view: &LaneView) -> LaneRow {
         active: view.active_at.to_string(),
         conflicts: LaneConflicts::from_forecast(lane_list.forecast.as_ref(), &view.lane.name),
         pending_message_count: Some(view.pending_messages).filter(|n| *n > 0),
+        pull_request_status: lane_list.stored.pull_requests.get(&view.lane.name).cloned(),
         task: lane_list.stored.task_loops.get(&view.lane.name).cloned(),
         usage: lane_list.stored.usage.as_ref().and_then(|all| all.get(&view.lane.name)).cloned(),
         previewed: is_previewed(&lane_list.stored, &view.lane.name),
@@ -174,6 +182,8 @@ fn record_row(lane: &AnyLane) -> LaneRow {
         conflicts: None,
         usage: None,
         task: None,
+        pull_request: lane.pull_request.clone(),
+        pull_request_status: None,
         pending_message_count: None,
         previewed: false,
         missing_parts: Vec::new(),

@@ -12,6 +12,7 @@ use crate::board::cost;
 use crate::lane::Project;
 use crate::lane::context::commit_graph;
 use crate::lane::inspection::list::LaneViewProgress;
+use crate::lane::inspection::pull_request_status::pull_request_status;
 use crate::lane::inspection::{attempts, list};
 use crate::merge::comparison::forecast::changed_lines::LineCounting;
 use crate::merge::comparison::forecast::compute;
@@ -146,7 +147,9 @@ fn load_stored(
         let status = loop_status::read_loop_status(&layout.lane(&lane.name), lane);
         Some((lane.name.clone(), status.ok().flatten()?))
     };
+    let pull_request = |lane: &AnyLane| Some((lane.name.clone(), pull_request_status(project, lane)?));
     Ok(StoredInfo {
+        pull_requests: lanes.iter().filter_map(pull_request).collect(),
         task_loops: lanes.iter().filter_map(task_progress).collect(),
         usage: request.include_usage.then(|| lanes.iter().filter_map(lane_usage).collect()),
         past_lanes: past_lanes.iter().filter(|(_, lane)| request.matches_record(lane)).cloned().collect(),

@@ -12,6 +12,7 @@ use proq_store::records::check::FailedCheckRecord;
 use proq_store::records::conflict::{ConflictRecord, ResolutionRecord};
 use proq_store::records::lane::AnyLane;
 use proq_store::records::message::MessageRecord;
+use proq_store::records::pull_request::PullRequestStatus;
 use proq_store::records::run::RunRecord;
 use serde::Serialize;
 
@@ -79,6 +80,9 @@ pub struct ShowOutput {
     /// Open resolution of the lane's conflict, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     resolving: Option<ResolutionRecord>,
+    /// Last known status of the lane's pull request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pull_request_status: Option<PullRequestStatus>,
     /// Whether the lane's base has the same changes in other commits.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     landed_by_hand: bool,
@@ -130,6 +134,7 @@ impl ShowOutput {
             conflict: details.conflict,
             check: details.failed_check,
             resolving: details.open_resolution,
+            pull_request_status: details.pull_request_status,
             landed_by_hand: details.landed_by_hand,
             records: details.record_dir,
             lane,

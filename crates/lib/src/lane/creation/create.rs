@@ -14,6 +14,7 @@ use proq_store::base::atomic::create_private_dir;
 use proq_store::locks::lock::{LockGuard, LockName};
 use proq_store::records::batched::BatchLane;
 use proq_store::records::lane::{LaneRecord, LaneWorktree};
+use proq_store::records::pull_request::IssueLink;
 
 use super::create_worktree::{CreateWorktree, WorktreeRequest, remove_created};
 use super::free_name::{branch_taken_error, choose_name, lock_name, require_free_name};
@@ -58,6 +59,8 @@ pub struct NewLane<'a> {
     pub group: Option<String>,
     /// Position of the lane in a batch.
     pub batch: Option<BatchLane>,
+    /// Issue that the lane is for.
+    pub issue: Option<IssueLink>,
     /// How much of the configured set-up the lane gets, besides the files of its commit.
     pub set_up: SetUpLevel,
 }
@@ -78,6 +81,7 @@ impl<'a> NewLane<'a> {
             auto_merge: false,
             group: None,
             batch: None,
+            issue: None,
             set_up: SetUpLevel::Full,
         }
     }
@@ -367,6 +371,7 @@ impl LaneCreation<'_, '_> {
             title: title_from_prompt(request.name_source()).unwrap_or_else(|| name.to_string()),
             agent: request.agent.clone(),
             checks: request.checks.clone(),
+            issue: request.issue.clone(),
             scope: request.scope.clone(),
             auto_merge: request.auto_merge,
             group: request.group.clone(),

@@ -19,6 +19,7 @@ use proq_store::records::lane_state::LaneState;
 
 use crate::lane::context::head_ownership::last_branch_commit;
 use crate::lane::context::misplaced::{LaneFolderFault, find_folder_fault};
+use crate::lane::inspection::pull_request_status::{MergedRequest, merged_request};
 use crate::lane::state::lane_state::effective_state;
 use crate::lane::worktree::resident_processes::processes_in_dir;
 use crate::lane::{Error, Project};
@@ -39,6 +40,8 @@ pub struct RemovalEvidence {
     is_surely_clean: bool,
     /// Number of commits on the branch that are not on its base, neither as commits nor by content.
     pub(crate) unlanded_commits: usize,
+    /// Request of the lane that was merged on its forge.
+    merged_request: Option<MergedRequest>,
     /// Location and id of the worktree's commit, where it is neither on the lane's branch nor on its base.
     pub(crate) detached_work: Option<(String, CommitId)>,
     /// Reason of `git worktree lock`; none when the worktree is not locked.
@@ -159,10 +162,16 @@ impl RemovalEvidence {
                 .iter()
                 .map(|name| format!("commits in its submodule {name} that are on no remote")),
         );
-        match self.unlanded_commits {
-            0 => {}
-            1 => out.push(format!("1 commit that is not on {base}")),
-            n => out.push(format!("{n} commits that are not on {base}")),
+        match (self.unlanded_commits, &self.merged_request) {
+            (0, _) => {}
+            (1, Some(request)) => {
+                out.push(format!("1 commit that was made after {} was merged", request.name))
+            }
+            (n, Some(request)) => {
+                out.push(format!("{n} commits that were made after {} was merged", request.name));
+            }
+            (1, None) => out.push(format!("1 commit that is not on {base}")),
+            (n, None) => out.push(format!("{n} commits that are not on {base}")),
         }
         if let Some((location, _)) = &self.detached_work {
             out.push(format!("commits on {location}"));
@@ -206,12 +215,21 @@ pub fn gather(
         }
     }
     let base = lane.landed.as_ref().map_or(&lane.base, |landed| &landed.onto);
+    evidence.merged_request = merged_request(project, lane).filter(|request| {
+        evidence.tip.is_some_and(|tip| repo.is_ancestor(request.head, tip).unwrap_or(false))
+    });
     evidence.unlanded_commits = match (evidence.tip, project.repo.branch_tip(base)?) {
         (Some(tip), Some(base)) if has_landed_on(lane, &project.repo, tip, base)? => 0,
         (Some(tip), Some(base)) => count_unlanded(project, tip, base)?,
         (Some(tip), None) => project.repo.count_ahead(tip, lane.start)?,
         (None, _) => 0,
     };
+    if let (Some(tip), Some(request), 1..) =
+        (evidence.tip, &evidence.merged_request, evidence.unlanded_commits)
+    {
+        // What the request had is on the base of the remote, which the user may not have fetched yet.
+        evidence.unlanded_commits = repo.count_ahead(tip, request.head)?;
+    }
     if evidence.tip.is_none() {
         evidence.lost_commit = lost_commit(project, lane)?;
     }

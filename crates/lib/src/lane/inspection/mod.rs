@@ -7,5 +7,6 @@ pub mod evidence;
 pub mod idle_lane;
 pub mod landing_checks;
 pub mod list;
+pub mod pull_request_status;
 pub mod scope_overlap;
 pub mod status_cache;

@@ -151,7 +151,7 @@ fn automatic_refusal(op: &Operation<'_>, landing: &Landing) -> Result<Option<Lan
 
 /// Leaves the preview of a requested lane if commits were made in it, because the lane's commits are only
 /// known then.
-fn leave_preview_with_commits(op: &Operation<'_>, landing: &Landing) -> Result<(), Error> {
+pub(crate) fn leave_preview_with_commits(op: &Operation<'_>, landing: &Landing) -> Result<(), Error> {
     let Some(status) = main_checkout::preview_status(op.project)?.filter(|status| status.has_commits) else {
         return Ok(());
     };

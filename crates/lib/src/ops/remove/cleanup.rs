@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::removal::{RemovalOutcome, RemovalPlan};
 use crate::lane::Project;
 use crate::lane::inspection::list;
+use crate::lane::inspection::pull_request_status::merged_request;
 use crate::lane::removal::remove_lane::RemovalReason;
 use crate::lane::removal::{expire, unrecorded_worktree};
 use crate::lane::state::lane_state::effective_state;
@@ -100,6 +101,9 @@ fn is_candidate(
         let is_finished = lane.works_in_place() && !state.is_busy();
         return Ok(include_all && (has_no_answer || is_finished));
     };
+    if !state.is_busy() && merged_request(project, lane).is_some() {
+        return Ok(true);
+    }
     let is_missing = !lane.path.exists() || project.repo.branch_tip(branch)?.is_none();
     Ok(match state {
         LaneState::Landed => true,

@@ -68,6 +68,7 @@ pub fn plan<'a>(project: &Project, request: &'a SpawnRequest) -> Result<SpawnPla
         sparse: request.sparse,
         auto_merge: request.auto_merge,
         set_up: request.set_up,
+        issue: request.issue.clone(),
         ..NewLane::new(base)
     };
     let refuse_or_warn =

@@ -8,6 +8,7 @@ use proq_base::lane_name::LaneName;
 use proq_plan::task_folders;
 use proq_plan::task_folders::SingleTask;
 use proq_plan::task_folders::layout::TaskLayout;
+use proq_store::records::pull_request::IssueLink;
 
 use crate::agent;
 use crate::agent::command::agent_command::{AgentCommand, RunOptions};
@@ -48,6 +49,8 @@ pub struct SpawnRequest {
     pub auto_merge: bool,
     /// Absolute paths of the files to attach to the task.
     pub attachments: Vec<PathBuf>,
+    /// Issue that the task comes from.
+    pub issue: Option<IssueLink>,
 }
 
 /// Reason why a request for new lanes is incomplete.
