@@ -23,5 +23,6 @@ mod ref_policy;
 mod screens;
 mod shared_repository;
 mod shell_init;
+mod shells;
 mod status;
 mod symbolic_branches;

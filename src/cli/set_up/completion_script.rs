@@ -17,14 +17,19 @@ pub(crate) fn completion_script(shell: &str) -> String {
         drop(completer.write_registration(COMPLETE_VARIABLE, "git_proq", "git-proq", "git-proq", &mut out));
     }
     let mut text = String::from_utf8_lossy(&out).into_owned();
-    text.push_str(match shell {
-        "bash" => BASH_GIT_SCRIPT,
-        "fish" => FISH_GIT_SCRIPT,
-        "zsh" => ZSH_GIT_SCRIPT,
-        _ => "",
+    text.push_str(&match shell {
+        "bash" => format!("{}{BASH_GIT_SCRIPT}", bash_reply_function()),
+        "fish" => FISH_GIT_SCRIPT.to_owned(),
+        "zsh" => ZSH_GIT_SCRIPT.to_owned(),
+        _ => String::new(),
     });
     let lines: Vec<&str> = text.trim().lines().map(str::trim_end).collect();
     format!("{}\n", lines.join("\n"))
+}
+
+/// Returns the function of bash that completes a line, for the scripts that call it.
+pub(crate) fn bash_reply_function() -> String {
+    BASH_REPLY_FUNCTION.replace("COMPLETE_VARIABLE", COMPLETE_VARIABLE)
 }
 
 /// Completion of `git proq` in git's own bash completion, which calls `_git_proq`.
@@ -33,23 +38,45 @@ pub(crate) fn completion_script(shell: &str) -> String {
 /// which an older git does not set. Arguments between `git` and `proq` matter only if they change the folder.
 const BASH_GIT_SCRIPT: &str = r#"
 _git_proq() {
-    local IFS=$'\013' at=${__git_cmd_idx-}
+    local at=${__git_cmd_idx-}
     if [[ -z $at ]]; then
         at=1
         while [[ $at -lt $cword && ${words[at]} != proq ]]; do
             at=$((at + 1))
         done
     fi
-    # git asks for no space after a completed word; here every one is a word of its own.
-    compopt +o nospace 2>/dev/null
-    COMPREPLY=( $( \
-        _CLAP_IFS="$IFS" \
-        _CLAP_COMPLETE_INDEX="$((cword - at + ${#__git_C_args[@]}))" \
-        _CLAP_COMPLETE_COMP_TYPE="${COMP_TYPE:-9}" \
-        _CLAP_COMPLETE_SPACE=false \
-        PROQ_COMPLETE="bash" \
-        git-proq -- git-proq "${__git_C_args[@]}" "${words[@]:$((at + 1))}" \
-    ) )
+    __git_proq_reply "${__git_C_args[@]}" "${words[@]:at + 1:cword - at - 1}" "$cur"
+}
+"#;
+
+/// Function of bash that sets `COMPREPLY` for a line up to the cursor, whose words are its arguments without `git proq`.
+///
+/// In a list that fits on the screen, each candidate has its description, as with gh. Bash takes only the part of a word
+/// behind its last `=` or `:`. Names of files are for the command after `--`.
+const BASH_REPLY_FUNCTION: &str = r#"__git_proq_reply() {
+    local word=${!#} line width=0 columns=${COLUMNS:-80} replies=() prefix=
+    [[ ${COMP_WORDBREAKS-} == *[=:]* ]] && prefix=${word%"${word##*[=:]}"}
+    COMPREPLY=()
+    while IFS= read -r line; do
+        line=${line#"$prefix"}
+        replies+=("$line")
+        line=${line%%$'\t'*}
+        COMPREPLY+=("$line")
+        ((${#line} > width)) && width=${#line}
+    done < <(COMPLETE_VARIABLE=fish git-proq -- git-proq "$@" 2>/dev/null)
+    compopt +o nospace -o nosort 2>/dev/null
+    [[ " $* " == *" -- "* ]] || compopt +o default +o bashdefault 2>/dev/null
+    [[ ${COMPREPLY-} == *[=/:] ]] && compopt -o nospace 2>/dev/null
+    [[ ${COMP_TYPE-} == 63 || ${COMP_TYPE-} == 33 ]] || return 0
+    ((${#replies[@]} > 1 && ${#replies[@]} < ${LINES:-24} - 1 && columns > width + 9)) || return 0
+    COMPREPLY=()
+    for line in "${replies[@]}"; do
+        if [[ $line == *$'\t'* ]]; then
+            printf -v line "%-${width}s  (%s)" "${line%%$'\t'*}" "${line#*$'\t'}"
+            ((${#line} < columns)) || line="${line:0:columns - 5}...)"
+        fi
+        COMPREPLY+=("$line")
+    done
 }
 "#;
 

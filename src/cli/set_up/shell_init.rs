@@ -3,7 +3,7 @@
 use clap::Args;
 use proq_base::explain::Exit;
 
-use super::completion_script::COMPLETE_VARIABLE;
+use super::completion_script::{COMPLETE_VARIABLE, bash_reply_function};
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 
 /// The supported shells.
@@ -30,13 +30,12 @@ pub(crate) struct ShellInit {
 
 pub(crate) fn run(context: &CommandContext, args: &ShellInit) -> CommandResult {
     let (function, completion) = match args.shell.as_str() {
-        "fish" => (FISH_FUNCTION, FISH_COMPLETION),
-        "zsh" => (POSIX_FUNCTION, ZSH_COMPLETION),
-        _ => (POSIX_FUNCTION, BASH_COMPLETION),
+        "fish" => (FISH_FUNCTION, FISH_COMPLETION.to_owned()),
+        "zsh" => (POSIX_FUNCTION, ZSH_COMPLETION.to_owned()),
+        _ => (POSIX_FUNCTION, format!("{}{BASH_COMPLETION}", bash_reply_function())),
     };
-    context
-        .ui
-        .print_text(&format!("{function}\n{}", completion.replace("COMPLETE_VARIABLE", COMPLETE_VARIABLE)));
+    let completion = completion.replace("COMPLETE_VARIABLE", COMPLETE_VARIABLE);
+    context.ui.print_text(&format!("{function}\n{completion}"));
     Ok(Exit::Success)
 }
 
@@ -65,18 +64,11 @@ const POSIX_FUNCTION: &str = r#"proq() {
 
 /// Completion of the function in bash. `proq cd` takes what `git proq open` takes.
 const BASH_COMPLETION: &str = r#"_proq() {
-    local IFS=$'\013' line=(git-proq "${COMP_WORDS[@]:1}")
-    [[ $COMP_CWORD -gt 1 && ${line[1]} == cd ]] && line[1]=open
-    COMPREPLY=( $( \
-        _CLAP_IFS="$IFS" \
-        _CLAP_COMPLETE_INDEX="$COMP_CWORD" \
-        _CLAP_COMPLETE_COMP_TYPE="${COMP_TYPE:-9}" \
-        _CLAP_COMPLETE_SPACE=false \
-        COMPLETE_VARIABLE=bash \
-        git-proq -- "${line[@]}" \
-    ) )
+    local line=("${COMP_WORDS[@]:1:COMP_CWORD - 1}" "$2")
+    [[ $COMP_CWORD -gt 1 && ${line[0]} == cd ]] && line[0]=open
+    __git_proq_reply "${line[@]}"
 }
-complete -F _proq proq
+complete -o bashdefault -o default -F _proq proq
 "#;
 
 /// Completion of the function in zsh, if its completion system is on.
