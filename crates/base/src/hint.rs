@@ -25,6 +25,12 @@ impl Hint {
         Hint { template, text: text.to_string() }
     }
 
+    /// Returns the hint with its text changed.
+    #[must_use]
+    pub fn map_text(self, change: impl FnOnce(String) -> String) -> Hint {
+        Hint { text: change(self.text), ..self }
+    }
+
     /// Returns the format string in the source, which identifies the hint: `show it: git proq show {name}`.
     pub fn template(&self) -> &'static str {
         self.template

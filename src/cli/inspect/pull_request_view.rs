@@ -21,10 +21,10 @@ pub(crate) fn refresh<P>(context: &CommandContext, project: &Project, lanes: &[L
     project.listener.progress("reading pull requests".to_owned());
     let failures = refresh_requests(project, lanes, REFRESH_LIMIT);
     project.listener.progress("");
-    let mut hints: Vec<String> = Vec::new();
+    let mut hints = Vec::new();
     for (lane, failure) in &failures {
         context.ui.warn(format!("lane '{lane}': {failure}"));
-        hints.extend(failure.hints().into_iter().map(Into::into));
+        hints.extend(failure.hints());
     }
     hints.dedup();
     hints.iter().for_each(|hint| context.ui.hint(hint));

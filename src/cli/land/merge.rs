@@ -1,6 +1,7 @@
 //! The `git proq merge` command.
 
 use proq_base::explain::Exit;
+use proq_base::hint;
 use proq_lib::lane::Project;
 use proq_lib::merge::types::outcome::Verdict;
 use proq_lib::ops::land::auto_merge::{AutoMergeRequest, AutoMergeTrigger};
@@ -55,7 +56,7 @@ pub(crate) fn run(context: &CommandContext, args: &Merge) -> CommandResult {
     Ok(match outcome.report.exit() {
         // The same command without --dry-run would be refused.
         Exit::Success if args.dry_run && lacks_approval && !context.can_prompt_user() => {
-            context.ui.hint("read and approve the checks: git proq approve");
+            context.ui.hint(hint!("read and approve the checks: git proq approve"));
             Exit::Refused
         }
         exit => exit,

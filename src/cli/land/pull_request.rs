@@ -4,6 +4,7 @@ use std::io::IsTerminal;
 
 use clap::Args;
 use proq_base::explain::Exit;
+use proq_base::hint;
 use proq_lib::ops::pull_request::open_request;
 use proq_lib::ops::pull_request::open_request::{OpenRequest, OpenRequestOutcome, RequestAction};
 
@@ -91,6 +92,6 @@ fn print_outcome(context: &CommandContext, outcome: &OpenRequestOutcome) {
             body.lines().for_each(|line| ui.print_wrapped(line));
         }
     } else {
-        ui.hint(format!("see its state and checks: git proq show {lane}"));
+        ui.hint(hint!("see its state and checks: git proq show {lane}"));
     }
 }

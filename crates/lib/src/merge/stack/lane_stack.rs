@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use proq_base::explain::shell_quote;
+use proq_base::hint;
 use proq_git::merge::tree_merge::TreeMergeOutcome;
 use proq_git::{CommitId, CommitWithTree, TreeId};
 use proq_store::records::lane::MergeStrategy;
@@ -130,7 +131,7 @@ fn refuse_invalid_settings(
         None => Ok(outcome),
         Some(error) => {
             let file = format!("{}:{}", candidate.lane.kind.branch, repository_file::SETTINGS_FILE_NAME);
-            let hint = format!("see the file: git show {}", shell_quote(&file));
+            let hint = hint!("see the file: git show {}", shell_quote(&file));
             Ok(ApplyOutcome::Refused(format!("its proq.toml is not valid: {error}"), vec![hint]))
         }
     }

@@ -287,7 +287,7 @@ impl OpenRequestPlan {
                 Err(OpenRequestError::LaneRefused {
                     action: self.action(),
                     reason: with_option(reason),
-                    hints: hints.into_iter().map(with_option).collect(),
+                    hints: hints.into_iter().map(|hint| hint.map_text(with_option)).collect(),
                 }
                 .into())
             }

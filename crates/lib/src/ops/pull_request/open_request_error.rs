@@ -1,6 +1,7 @@
 //! Reasons why no request was opened for a lane.
 
 use proq_base::explain::{Explain, shell_quote};
+use proq_base::hint::Hint;
 use proq_base::lane_name::LaneName;
 use proq_git::worktrees::push::PushFailure;
 
@@ -52,7 +53,7 @@ pub enum OpenRequestError {
         /// Why the lane may not be merged.
         reason: String,
         /// Commands that help.
-        hints: Vec<String>,
+        hints: Vec<Hint>,
     },
     /// The lane's branch no longer has the commits that were pushed, and git-proq did not rewrite it.
     #[error("cannot {action}: {branch} was rewritten since it was pushed to {remote}")]
