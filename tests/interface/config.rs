@@ -329,7 +329,7 @@ lane.lfs = full
     assert!(!out.contains('…'), "{out}");
 }
 
-/// What was set aside or removed must come back, whatever a file of the repository says.
+/// What was set aside or removed must come back, whatever a file of the repository contains.
 #[test]
 fn invalid_settings_file_does_not_stop_recovery() {
     let sandbox = Sandbox::new();

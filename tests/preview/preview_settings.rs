@@ -1,4 +1,4 @@
-//! Tests of a preview of a lane that brings a `proq.toml`: it decides nothing while it is shown.
+//! Tests of a preview of a lane with a `proq.toml` of its own: it decides nothing while it is shown.
 
 use proq_test_kit::Sandbox;
 

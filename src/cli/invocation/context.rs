@@ -66,8 +66,8 @@ impl CommandContext {
         Ok(project)
     }
 
-    /// Opens the repository for a command that brings things back or stops them, and so has to work whatever
-    /// `proq.toml` says: an invalid one is only a warning. Otherwise as [`CommandContext::project_for_write`].
+    /// Opens the repository for a command that restores or stops something, and so has to work whatever
+    /// `proq.toml` contains: an invalid one is only a warning. Otherwise as [`CommandContext::project_for_write`].
     pub(crate) fn project_to_recover(&self) -> Result<Project, Failure> {
         proq_base::interrupt::defer_signals();
         let project = Project::open_to_recover(&self.dir, self.ui.listener())?;

@@ -1,8 +1,12 @@
 //! Output of the commands that land lanes.
 
+use proq_base::explain::Exit;
+use proq_base::hint;
 use proq_lib::board::landing::LandingOutput;
 use proq_lib::lane::Project;
+use proq_lib::merge::types::outcome::LandingReport;
 use proq_lib::ops::land::merge::MergeOutcome;
+use proq_lib::ops::reporter::Reporter;
 use proq_lib::swarm::landing::batch_landing;
 
 use super::landing_outcomes::{print_outcomes, print_total};
@@ -20,6 +24,17 @@ pub(crate) fn print_outcome(context: &CommandContext, project: &Project, outcome
         }
     }
     outcome.warnings.iter().for_each(|warning| context.ui.warn(warning));
+}
+
+/// Returns the exit code of a dry run that would end with `exit`: a refusal where the checks are not approved and
+/// nobody can be prompted, since the landing would be refused too.
+pub(crate) fn exit_of_forecast(context: &CommandContext, report: &LandingReport, exit: Exit) -> Exit {
+    let lacks_approval = report.checks.as_ref().is_some_and(|checks| !checks.unapproved.is_empty());
+    if exit != Exit::Success || !lacks_approval || context.can_prompt_user() {
+        return exit;
+    }
+    context.ui.hint(hint!("read and approve the checks: git proq approve"));
+    Exit::Refused
 }
 
 /// Prints the outcomes of a landing as text; if it took all lanes, also the batches whose work is not on their

@@ -1,15 +1,12 @@
 //! The `git proq merge` command.
 
-use proq_base::explain::Exit;
-use proq_base::hint;
 use proq_lib::lane::Project;
 use proq_lib::merge::types::outcome::Verdict;
 use proq_lib::ops::land::auto_merge::{AutoMergeRequest, AutoMergeTrigger};
 use proq_lib::ops::land::merge;
 use proq_lib::ops::land::merge::MergeRequest;
-use proq_lib::ops::reporter::Reporter;
 
-use super::landing::print_outcome;
+use super::landing::{exit_of_forecast, print_outcome};
 use super::merge_args::Merge;
 use super::{merge_batch, pull_request};
 use crate::cli::invocation::context::{CommandContext, CommandResult};
@@ -52,15 +49,8 @@ pub(crate) fn run(context: &CommandContext, args: &Merge) -> CommandResult {
     if !args.dry_run {
         merge_batch::mark_tasks_of_landed_batches(context.ui, &project, &outcome.report);
     }
-    let lacks_approval = outcome.report.checks.as_ref().is_some_and(|checks| !checks.unapproved.is_empty());
-    Ok(match outcome.report.exit() {
-        // The same command without --dry-run would be refused.
-        Exit::Success if args.dry_run && lacks_approval && !context.can_prompt_user() => {
-            context.ui.hint(hint!("read and approve the checks: git proq approve"));
-            Exit::Refused
-        }
-        exit => exit,
-    })
+    let exit = outcome.report.exit();
+    Ok(if args.dry_run { exit_of_forecast(context, &outcome.report, exit) } else { exit })
 }
 
 /// Prints what `--all` would merge, for a command that names no lane, and returns the error about that.

@@ -91,7 +91,10 @@ pub(crate) fn run(context: &CommandContext, args: &Pick) -> CommandResult {
         merge.warnings.iter().for_each(|warning| context.ui.warn(warning));
     };
     let outcome = plan.execute(&project, &reporter, &on_landed)?;
-    let exit = outcome.exit();
+    let exit = match outcome.exit() {
+        exit if args.dry_run => landing::exit_of_forecast(context, &outcome.merge.report, exit),
+        exit => exit,
+    };
     let PickOutcome { merge: MergeOutcome { report, dry_run, .. }, discarded } = outcome;
     if context.ui.json {
         let discarded = discarded.unwrap_or_default();

@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use clap_complete::engine::ArgValueCompleter;
 use proq_base::explain::Exit;
-use proq_base::hint;
+use proq_base::{hint, interrupt};
 use proq_lib::board::settings::{SettingList, SettingRow};
 use proq_lib::lane::Project;
 use proq_lib::ops::settings;
@@ -154,6 +154,7 @@ impl ConfigCommand {
 
 /// Changes the user's own settings of git from a folder in no repository.
 fn change_outside_repository(context: &CommandContext, args: &Config) -> CommandResult {
+    caller::refuse_lane_agent(false)?;
     let (key, values, change) = match &args.command {
         Some(ConfigCommand::Set { key, values, change }) => (key, values.as_slice(), change),
         Some(ConfigCommand::Unset { key, change }) => (key, &[][..], change),
@@ -162,6 +163,7 @@ fn change_outside_repository(context: &CommandContext, args: &Config) -> Command
             return Ok(Exit::Success);
         }
     };
+    interrupt::defer_signals();
     let request = change.request(key, values);
     let change = settings::change_outside_repository(&context.dir, &request, change.dry_run)?;
     print_change(context, &change)
@@ -209,6 +211,8 @@ fn change_setting(
     request: SettingRequest,
 ) -> CommandResult {
     caller::refuse_lane_agent(args.dry_run)?;
+    // A file of git's configuration that is written is locked in the meantime.
+    interrupt::defer_signals();
     let plan = settings::plan(project, request)?;
     let reopen = || Project::open_to_read(&context.dir, Listener::silent());
     print_change(context, &if args.dry_run { plan } else { plan.execute(project, reopen)? })

@@ -361,7 +361,7 @@ pub(crate) fn exit_on_failed_output(result: std::io::Result<()>) {
     exit_on_closed_pipe(&result);
     if let Err(e) = result {
         let reason = e.to_string();
-        // The number says no more than the words.
+        // The number adds nothing to the words.
         let reason = reason.split(" (os error").next().unwrap_or_default();
         print_error("error:", &format!("cannot write the output: {reason}"), true);
         std::process::exit(1);

@@ -44,13 +44,13 @@ impl fmt::Display for Origin {
     }
 }
 
-/// Settings file that a repository brings, `proq.toml`.
+/// Settings file of a repository, `proq.toml`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RepositoryFile {
     /// There is none.
     Missing,
     /// The file on disk at the top of this checkout.
-    Checkout(PathBuf),
+    OnDisk(PathBuf),
     /// Content of a file that is in a commit.
     Committed {
         /// Name for messages, as `git show` takes it: `BRANCH:proq.toml`.
@@ -62,7 +62,7 @@ pub enum RepositoryFile {
 
 impl From<Option<&Path>> for RepositoryFile {
     fn from(checkout: Option<&Path>) -> RepositoryFile {
-        checkout.map_or(RepositoryFile::Missing, |top| RepositoryFile::Checkout(top.to_owned()))
+        checkout.map_or(RepositoryFile::Missing, |top| RepositoryFile::OnDisk(top.to_owned()))
     }
 }
 
@@ -102,8 +102,8 @@ pub enum InvalidValues {
     /// The configuration cannot be loaded.
     #[default]
     Refuse,
-    /// No setting of an invalid `proq.toml` of the repository counts, and [`Layers::ignored_repository`] says
-    /// so. The user's own settings must be valid.
+    /// No setting of an invalid `proq.toml` of the repository counts, and [`Layers::ignored_repository`] is
+    /// the warning. The user's own settings must be valid.
     IgnoreRepository,
     /// An invalid value of any layer is left out, and [`Layers::ignored_values`] describes it. No setting of a
     /// `proq.toml` counts that is not TOML.
@@ -167,7 +167,7 @@ impl Layers {
         let mut layer = Layers::with_invalid_values(invalid_values);
         let added = match file {
             RepositoryFile::Missing => Ok(()),
-            RepositoryFile::Checkout(top) => {
+            RepositoryFile::OnDisk(top) => {
                 let path = top.join("proq.toml");
                 layer.add_file(&path, &Origin::Repository(path.clone()))
             }

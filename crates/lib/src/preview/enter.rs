@@ -243,7 +243,7 @@ impl PreviewEntry<'_, '_> {
         })
     }
 
-    /// Warns that the lane brings a settings file that is not valid. It does not count while it is shown.
+    /// Warns of a settings file of the lane that is not valid. It does not count while it is shown.
     fn warn_invalid_settings(&self) -> Result<(), Error> {
         let project = self.op.project;
         let (base, tip) = (project.repo.tree_of(self.lane.start)?, project.repo.tree_of(self.tip)?);

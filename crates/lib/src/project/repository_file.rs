@@ -69,9 +69,9 @@ impl PreviewOrigin {
 
     /// Returns the settings file that the main checkout had then, with the user's uncommitted edits.
     fn settings_file(&self, repo: &Repo, main: &Path) -> Result<RepositoryFile, Error> {
-        let committed = |tree: Oid, revision: String| {
-            let name = PathBuf::from(format!("{revision}:{SETTINGS_FILE_NAME}"));
-            let text = settings_text(repo, tree, &name)?;
+        let committed = |treeish: Oid, revision: String| {
+            let name: PathBuf = format!("{revision}:{SETTINGS_FILE_NAME}").into();
+            let text = settings_text(repo, treeish, &name)?;
             Ok::<_, Error>(text.map(|text| RepositoryFile::Committed { name, text }))
         };
         let file = match &self.parked {
@@ -80,7 +80,7 @@ impl PreviewOrigin {
                 if snapshot.ignored.iter().any(|file| file.path.to_string() == SETTINGS_FILE_NAME) {
                     let folder =
                         Layout::new(repo.common_dir()).snapshot(parked_files_snapshot.as_ref().unwrap_or(id));
-                    return Ok(RepositoryFile::Checkout(Layout::parked_files_in(&folder)));
+                    return Ok(RepositoryFile::OnDisk(Layout::parked_files_in(&folder)));
                 }
                 let revision = snapshot.commit.to_string();
                 match (committed(snapshot.work_tree.into(), revision.clone())?, snapshot.untracked_tree) {
@@ -92,7 +92,7 @@ impl PreviewOrigin {
         let is_still_there = || Ok::<_, Error>(settings_entry(repo, self.lane_tip.into())?.is_none());
         match file {
             Some(file) => Ok(file),
-            None if self.was_ignored && is_still_there()? => Ok(RepositoryFile::Checkout(main.to_owned())),
+            None if self.was_ignored && is_still_there()? => Ok(RepositoryFile::OnDisk(main.to_owned())),
             None => Ok(RepositoryFile::Missing),
         }
     }
@@ -112,7 +112,7 @@ pub(crate) fn repository_file(repo: &Repo) -> Result<RepositoryFile, Error> {
     let Some(main) = repo.main_worktree() else { return Ok(RepositoryFile::Missing) };
     match PreviewOrigin::find(repo)? {
         Some(origin) => origin.settings_file(repo, main),
-        None => Ok(RepositoryFile::Checkout(main.to_owned())),
+        None => Ok(RepositoryFile::OnDisk(main.to_owned())),
     }
 }
 
@@ -127,7 +127,7 @@ fn is_shown(repo: &Repo, main: &Path, preview: &PreviewRecord) -> Result<bool, E
     {
         return Ok(true);
     }
-    let name = PathBuf::from(format!("{}:{SETTINGS_FILE_NAME}", preview.tip));
+    let name: PathBuf = format!("{}:{SETTINGS_FILE_NAME}", preview.tip).into();
     let lane_text = settings_text(repo, preview.tip.into(), &name).ok().flatten();
     Ok(lane_text.is_some() && checkout_text(main) == lane_text)
 }
@@ -139,16 +139,16 @@ pub(crate) fn checkout_text(top: &Path) -> Option<String> {
 }
 
 /// Returns the entry of the settings file in a tree or in the tree of a commit; none without such a file.
-pub(crate) fn settings_entry(repo: &Repo, tree: Oid) -> Result<Option<TreeFile>, Error> {
+pub(crate) fn settings_entry(repo: &Repo, treeish: Oid) -> Result<Option<TreeFile>, Error> {
     let paths = std::iter::once(RepoPath::new(SETTINGS_FILE_NAME.as_bytes())).collect();
-    let files = tree_diff::tree_files(repo, tree, &paths)?;
+    let files = tree_diff::tree_files(repo, treeish, &paths)?;
     Ok(files.into_iter().next().map(|(_, side)| side))
 }
 
 /// Returns the content of the settings file in a tree or in the tree of a commit; none without such a file.
 /// Errors name the file `name`.
-pub(crate) fn settings_text(repo: &Repo, tree: Oid, name: &Path) -> Result<Option<String>, Error> {
-    let Some(entry) = settings_entry(repo, tree)? else { return Ok(None) };
+pub(crate) fn settings_text(repo: &Repo, treeish: Oid, name: &Path) -> Result<Option<String>, Error> {
+    let Some(entry) = settings_entry(repo, treeish)? else { return Ok(None) };
     let is_file = entry.is_file();
     let content = if is_file { repo.fetch_small_blob(entry.blob(), MAX_SETTINGS_BYTES)? } else { None };
     file_text(entry, content, name).map(Some)

@@ -117,7 +117,7 @@ impl Stack {
     }
 }
 
-/// Refuses a lane that brings a `proq.toml` that is not valid: on the base, it would stop most commands.
+/// Refuses a lane whose `proq.toml` is new and not valid: on the base, it would stop most commands.
 /// `below` is the tree of the stack below the lane.
 fn refuse_invalid_settings(
     context: StackContext<'_>,

@@ -105,7 +105,7 @@ pub(super) fn edit_messages(
     Ok(())
 }
 
-/// Removes the messages that the user edited for lanes that have `landed`, and says where the others are kept.
+/// Removes the messages that the user edited for lanes that have `landed`, and warns where the others are kept.
 pub(super) fn settle_edited_messages(project: &Project, edited: &[LaneName], landed: &[&LaneName]) {
     for lane in edited {
         let kept = kept_message_path(project, lane);
