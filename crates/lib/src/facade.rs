@@ -18,6 +18,7 @@ use crate::ops::land::merge::{MergeOutcome, MergeRequest};
 use crate::ops::land::pick::{PickOutcome, PickRequest};
 use crate::ops::land::resolve::{ResolveOutcome, ResolveRequest};
 use crate::ops::preview::{PreviewOutcome, PreviewRequest};
+use crate::ops::pull_request::open_request::{OpenRequest, OpenRequestOutcome};
 use crate::ops::remove::cleanup::{CleanupOutcome, CleanupRequest};
 use crate::ops::remove::discard::DiscardRequest;
 use crate::ops::remove::removal::RemovalOutcome;
@@ -164,6 +165,15 @@ impl Proq {
         let conflict_agent = ConflictAgentChoice::Nobody;
         let request = MergeRequest { lanes, conflict_agent, options, ..MergeRequest::default() };
         ops::land::merge::plan(&self.project, &request)?.execute(&self.project, &*self.reporter)
+    }
+
+    /// Pushes a lane's branch and opens its pull or merge request by the program of its forge, or updates the
+    /// open one. Nothing lands here.
+    ///
+    /// # Errors
+    /// Fails if the lane may not be merged, its branch cannot be pushed, or the program is missing or fails.
+    pub fn open_pull_request(&self, request: &OpenRequest) -> Result<OpenRequestOutcome, Error> {
+        ops::pull_request::open_request::plan(&self.project, request)?.execute(&self.project, &*self.reporter)
     }
 
     /// Lands one of several attempts at a task, and discards the others.

@@ -7,8 +7,8 @@ use proq_store::records::lane::LaneRecord;
 
 use crate::lane::Project;
 
-/// Maximum length of a body, in characters. GitHub takes 65,536.
-const MAX_BODY_CHARS: usize = 60_000;
+/// Maximum length of a body, in bytes. GitHub takes 65,536 characters, and Linux 131,072 bytes in an argument.
+const MAX_BODY_BYTES: usize = 60_000;
 
 /// Title and body of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,7 +33,8 @@ impl Description {
             None => (lane.title.clone(), lane_texts(project, lane)),
         };
         parts.retain(|part| !part.is_empty());
-        let body: String = parts.join("\n\n").chars().take(MAX_BODY_CHARS).collect();
+        let mut body = parts.join("\n\n");
+        body.truncate(body.floor_char_boundary(MAX_BODY_BYTES));
         let parts: Vec<String> =
             Some(body).filter(|body| !body.is_empty()).into_iter().chain(closes).collect();
         Description { title, body: parts.join("\n\n") }

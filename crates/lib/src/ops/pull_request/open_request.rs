@@ -18,6 +18,7 @@ use super::refresh::{forge_of_request, store_status};
 use crate::event::log::EventName;
 use crate::lane;
 use crate::lane::Project;
+use crate::lane::inspection::pull_request_status::pull_request_status;
 use crate::merge::land::landing::leave_preview_with_commits;
 use crate::merge::queue::stop::stop_agents;
 use crate::merge::selection::eligibility::classify_lanes;
@@ -166,12 +167,14 @@ impl OpenRequestPlan {
         let tip = self.require_mergeable(project, true)?;
         let recorded = self.lane.pull_request.as_ref();
         let lease = self.required_lease(project, recorded, tip)?;
-        let outcome = self.outcome(project, recorded.is_some(), tip, lease);
+        let is_open = pull_request_status(project, &self.lane)
+            .is_none_or(|status| status.state == PullRequestState::Open);
+        let open = recorded.filter(|_| is_open);
         Ok(OpenRequestOutcome {
-            number: recorded.map(|recorded| recorded.number),
-            url: recorded.map(|recorded| recorded.url.clone()),
+            number: open.map(|open| open.number),
+            url: open.map(|open| open.url.clone()),
             dry_run: true,
-            ..outcome
+            ..self.outcome(project, open.is_some(), tip, lease)
         })
     }
 
