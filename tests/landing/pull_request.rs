@@ -347,7 +347,7 @@ fn remotes_decide_where_to_push() {
 }
 
 #[test]
-fn lane_has_to_be_fit_for_a_merge() {
+fn lane_that_may_not_merge_has_no_request() {
     let sandbox = sandbox_with_lane();
     let forge = Forge::github(&sandbox);
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "none"]).ok();
@@ -427,4 +427,20 @@ fn issue_on_gitlab() {
     forge.set("issue", r#"{"id":901,"iid":12,"title":"Slow parser","description":null,"web_url":"https://gitlab.com/acme/tools/shop/-/issues/12"}"#);
     let _ = sandbox.proq(&["spawn", "--empty", "--issue", "12"]).ok();
     assert_eq!(sandbox.row("slow-parser")["title"], "Slow parser");
+}
+
+#[test]
+fn agent_needs_leave_to_push_for_a_request() {
+    let sandbox = sandbox_with_lane();
+    let forge = Forge::github(&sandbox);
+    let as_agent = || {
+        let mut command = sandbox.proq_command(&sandbox.repo, &["merge", "--pr", "x"]);
+        command.env("PROQ_LANE", "x").env("PROQ_ATTEMPT", "1");
+        sandbox.output(command)
+    };
+    assert_ne!(as_agent().code, 0);
+    assert_eq!(forge.remote_branch("proq/x"), "");
+    sandbox.git(&["config", "proq.agent.push", "true"]);
+    let _ = as_agent().ok();
+    assert_eq!(forge.remote_branch("proq/x"), tip(&sandbox));
 }

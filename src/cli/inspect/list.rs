@@ -20,13 +20,14 @@ use proq_lib::types::LaneState;
 use proq_lib::watch::subject::Subject;
 use proq_lib::watch::watcher::{Watch, WatchOutcome};
 
-use super::{list_everywhere, pull_request_view};
+use super::list_everywhere;
 use crate::cli::arguments::candidates::{any_lane_and_group_names, installed_agent_names};
 use crate::cli::inspect::lane_list::footer;
 use crate::cli::inspect::lane_list::painter::ListPainter;
 use crate::cli::inspect::lane_list::table::render_list;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::land::unlanded_batches::{print_batch_steps, print_unlanded_batches};
+use crate::cli::runs::pull_request_view;
 use crate::cli::terminal::table::output_width;
 use crate::cli::terminal::{page, reader, table, ui};
 

@@ -12,7 +12,6 @@ pub(crate) mod list_everywhere;
 pub(crate) mod logs;
 pub(crate) mod matrix;
 pub(crate) mod preview;
-pub(crate) mod pull_request_view;
 pub(crate) mod repository_status;
 pub(crate) mod show;
 pub(crate) mod show_prompt;

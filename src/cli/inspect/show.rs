@@ -21,11 +21,11 @@ use proq_lib::lane::inspection::list::LaneView;
 use proq_lib::lane::state::state_records::StateRecords;
 use proq_lib::types::{AnyLane, DiffStat, FileLineCounts, LaneState};
 
-use super::{agent_report, pull_request_view, show_prompt};
+use super::{agent_report, show_prompt};
 use crate::cli::arguments::candidates::any_lane_names;
 use crate::cli::invocation::caller;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
-use crate::cli::runs::{guest_lane_output, run_end};
+use crate::cli::runs::{guest_lane_output, pull_request_view, run_end};
 use crate::cli::terminal::ui::Ui;
 use crate::cli::terminal::{page, ui};
 use runs::print_runs;

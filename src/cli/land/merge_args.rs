@@ -34,10 +34,10 @@ use crate::cli::arguments::candidates::{batch_ids, owned_lane_names, user_branch
 /// Merges wait in a queue, first come, first served; `git proq queue` shows it. With merge.push or --push,
 /// the base is pushed afterwards. A refused push does not undo the merge.
 ///
-/// With --pr, nothing is merged: the lane's branch is pushed, by force only after git-proq itself rewrote it, and
-/// gh or glab opens a pull request, or updates the open one. Title and body come from the lane's title, its task
-/// and the agent's report; -m replaces them. The checks are those of the forge. `git proq show` shows its state,
-/// and `git proq cleanup` removes the lane once the request was merged there.
+/// With --pr, nothing is merged: the lane's branch is pushed, by force only after git-proq itself rewrote
+/// it, and gh or glab opens a pull request, or updates the open one. Title and body come from the lane's
+/// title, its task and the agent's report; -m replaces them. The checks are those of the forge. `git proq
+/// show` shows its state, and `git proq cleanup` removes the lane once the request was merged there.
 ///
 /// With --batch, everything that has landed on the branch of the batch so far merges in one step, through a
 /// lane of its own, `swarm-BATCH`.

@@ -20,9 +20,10 @@ pub(crate) struct PullRequestArgs {
     /// Push the lane and open a pull request instead of merging
     ///
     /// Or update the one that is open. By gh or glab (merge.pr_command).
-    #[arg(long, conflicts_with_all = ["all", "batch", "atomic", "order", "strategy", "squash", "rebase", "edit", "signoff",
-        "no_verify", "conflict_agent", "no_conflict_agent", "conflict_retries", "push", "no_push", "no_cleanup", "check",
-        "no_checks", "ignore_base_failures", "jobs", "lock_timeout", "auto", "plan_token"])]
+    #[arg(long, conflicts_with_all = ["all", "batch", "atomic", "order", "strategy", "squash", "rebase",
+          "edit", "signoff", "no_verify", "conflict_agent", "no_conflict_agent", "conflict_retries", "push",
+          "no_push", "no_cleanup", "check", "no_checks", "ignore_base_failures", "jobs", "lock_timeout",
+          "auto", "plan_token"])]
     pub(crate) pr: bool,
     /// Open the pull request as a draft
     #[arg(long, hide_short_help = true, requires = "pr")]

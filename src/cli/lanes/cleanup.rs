@@ -15,11 +15,11 @@ use proq_lib::swarm::landing::batch_records::BatchRecords;
 
 use super::lane_removal::{RemovalReporter, print_way_out};
 use crate::cli::arguments::candidates::{any_lane_names, batch_ids};
-use crate::cli::inspect::pull_request_view;
 use crate::cli::invocation::caller;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::failure::Failure;
 use crate::cli::invocation::usage_error::UsageError;
+use crate::cli::runs::pull_request_view;
 use crate::cli::terminal::ui;
 
 /// Delete lanes that have landed

@@ -5,5 +5,6 @@ pub(crate) mod guest_lane_output;
 pub(crate) mod lane_bars;
 pub(crate) mod lane_output;
 pub(crate) mod log_view;
+pub(crate) mod pull_request_view;
 pub(crate) mod run_end;
 pub(crate) mod wait_view;

@@ -5,7 +5,7 @@ use proq_lib::board::rows::lane_list::{PartialList, StoredInfo, is_previewed, mi
 use proq_lib::lane::inspection::list::LaneView;
 use proq_lib::types::{AnyLane, RunSummary};
 
-use crate::cli::inspect::pull_request_view;
+use crate::cli::runs::pull_request_view;
 use crate::cli::terminal::table::{Column, Rendered};
 use crate::cli::terminal::{table, ui, usage};
 

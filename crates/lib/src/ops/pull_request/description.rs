@@ -7,7 +7,7 @@ use proq_store::records::lane::LaneRecord;
 
 use crate::lane::Project;
 
-/// Maximum length of a body, in bytes. GitHub takes 65,536 characters, and Linux 131,072 bytes in an argument.
+/// Maximum length of a body, in bytes. GitHub takes 65,536 characters, Linux 131,072 bytes in an argument.
 const MAX_BODY_BYTES: usize = 60_000;
 
 /// Title and body of a request.
@@ -41,7 +41,7 @@ impl Description {
     }
 }
 
-/// Returns the task of a lane, and the report of its agent. The task of an issue is left out: the issue has it.
+/// Returns the task of a lane, unless it is in an issue, and the report of its agent.
 fn lane_texts(project: &Project, lane: &LaneRecord) -> Vec<String> {
     let folder = project.store.layout().lane(&lane.name);
     let task = proq_base::regular_file::read_store_text(Layout::task_prompt_in(&folder)).unwrap_or_default();

@@ -17,7 +17,7 @@ use crate::lane::inspection::pull_request_status::pull_request_status;
 const MAX_PARALLEL: usize = 8;
 
 /// Reads the requests of lanes on their forges, within `limit` altogether, and stores what the forges report.
-/// A request that is known to be merged is not read again. Returns the lanes whose requests could not be read.
+/// A request that is known to be merged is not read again. Returns the lanes whose requests cannot be read.
 pub fn refresh_requests<'a, P: 'a>(
     project: &Project,
     lanes: impl IntoIterator<Item = &'a LaneRecord<P>>,
