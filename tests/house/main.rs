@@ -5,5 +5,6 @@ mod doc_blocks;
 mod floors;
 mod guard;
 mod kinds;
+mod packages;
 mod readme;
 mod words;

@@ -8,7 +8,8 @@ use proq_test_kit::waiting::{WAIT_LIMIT, wait_within};
 const PLAN: &str =
     "format = 1\nsummary = \"One\"\nagent = \"worker\"\n[[task]]\nid = \"one\"\ntitle = \"The first\"\n";
 
-/// What a shell shows for a line and a Tab: words of its list or of the completed line, and words that the list has not.
+/// What a shell shows for a line and a Tab: words of its list or of the completed line, and words that the list
+/// has not.
 const COMPLETIONS: &[(&str, &[&str], &[&str])] = &[
     ("git proq ", &["spawn", "merge"], &["-C", "--json", "land", "attach", "_supervise"]),
     ("git pro", &["$ git proq"], &[]),
@@ -43,7 +44,8 @@ impl Screen {
             "PS1='$ '\n. /usr/share/bash-completion/bash_completion\neval \"$(git proq shell-init bash)\"\n";
         sandbox.write_in(&home, ".bashrc", bash);
         sandbox.write_in(&home, ".inputrc", "set show-all-if-ambiguous on\nset enable-bracketed-paste off\n");
-        let zsh = "PS1='$ '\nfpath=(~/.local/share/zsh/site-functions $fpath)\nautoload -Uz compinit\ncompinit -u -D\n\
+        let zsh = "PS1='$ '\nfpath=(~/.local/share/zsh/site-functions $fpath)\nautoload -Uz compinit\n\
+                   compinit -u -D\n\
                    eval \"$(git proq shell-init zsh)\"\n";
         sandbox.write_in(&home, ".zshrc", zsh);
         let fish =

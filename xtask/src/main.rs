@@ -8,6 +8,7 @@ use clap::{Parser, Subcommand};
 mod checkout;
 mod copy;
 mod dice;
+mod dist;
 mod documents;
 mod hints;
 mod histories;
@@ -55,6 +56,7 @@ enum Task {
     Promises(promises::Args),
     Documents(documents::Args),
     Hints(hints::Args),
+    Dist(dist::Args),
 }
 
 fn main() -> ExitCode {
@@ -67,6 +69,7 @@ fn main() -> ExitCode {
         Task::Promises(args) => promises::main(&args),
         Task::Documents(args) => documents::main(&args),
         Task::Hints(args) => hints::main(&args),
+        Task::Dist(args) => dist::main(&args),
         #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
         Task::CrashSweep(args) => sweep::main(&args),
         #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
