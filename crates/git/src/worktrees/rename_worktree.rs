@@ -29,6 +29,22 @@ pub struct WorktreeRename<'a> {
     pub new_branch: &'a str,
 }
 
+/// Reason why git does not move a worktree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Immovable {
+    /// It has repositories of submodules, whose settings name its folder.
+    Submodules,
+    /// The user has locked it.
+    Locked,
+}
+
+/// Returns why git would not move the worktree with this admin folder; none if it would.
+pub fn immovable_reason(admin: &Path) -> Option<Immovable> {
+    let has = |name: &str| admin.join(name).exists();
+    let locked = || has("locked").then_some(Immovable::Locked);
+    has("modules").then_some(Immovable::Submodules).or_else(locked)
+}
+
 impl Repo {
     /// Renames a worktree: the folder first, then git's record of it, then HEAD. `scratch` is the folder of the step for temporary files.
     ///

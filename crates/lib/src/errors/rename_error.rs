@@ -20,7 +20,7 @@ pub enum RenameError {
     },
     /// The lane belongs to a batch, which knows it by its name.
     #[error("cannot rename lane '{lane}': it belongs to batch {batch}, which knows it by its name")]
-    #[hint("change its title: git proq edit {lane} --title TITLE")]
+    #[hint("change its title instead: git proq help edit")]
     InBatch {
         /// Name of the lane.
         lane: LaneName,
@@ -68,7 +68,7 @@ pub enum RenameError {
     },
     /// The worktree has submodules, whose settings name its folder. Git does not move such worktrees either.
     #[error("cannot rename lane '{lane}': its worktree has submodules, and git cannot move such a worktree")]
-    #[hint("change its title: git proq edit {lane} --title TITLE")]
+    #[hint("change its title instead: git proq help edit")]
     Submodules {
         /// Name of the lane.
         lane: LaneName,

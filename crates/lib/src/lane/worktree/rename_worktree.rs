@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use proq_base::lane_name::LaneName;
 use proq_git::repository::open_operation::find_open_git_operation;
-use proq_git::worktrees::rename_worktree::WorktreeRename;
+use proq_git::worktrees::rename_worktree::{Immovable, WorktreeRename, immovable_reason};
 use proq_store::base::atomic::sync_dir;
 use proq_store::base::record::Record;
 use proq_store::locks::lock::LockName;
@@ -139,6 +139,29 @@ impl Step for RenameWorktree {
     }
 }
 
+impl Operation<'_> {
+    /// Renames the worktree of a lane to the folder `to`, and its HEAD to the branch `branch`, which is at the same
+    /// commit. `name` is the new name of the lane.
+    pub(crate) fn rename_worktree(
+        &self,
+        lane: &LaneRecord,
+        name: &LaneName,
+        branch: &str,
+        to: &Path,
+    ) -> Result<(), Error> {
+        let step = RenameWorktree {
+            lane: lane.name.clone(),
+            new_lane: name.clone(),
+            worktree_id: lane.kind.worktree_id.clone(),
+            from: lane.path.clone(),
+            to: to.to_owned(),
+            old_branch: lane.kind.branch.clone(),
+            new_branch: branch.to_owned(),
+        };
+        self.perform(step).map(drop)
+    }
+}
+
 /// Refuses to rename a lane that something knows by its name and would not find again: a batch, a preview, a
 /// landing, a resolution, or an act of git in the worktree.
 ///
@@ -177,11 +200,9 @@ fn require_plain_worktree(project: &Project, lane: &LaneRecord) -> Result<(), Er
     if !is_on_branch || find_open_git_operation(&git_dir).is_some() {
         return Err(RenameError::NotOnBranch { lane: name, branch, path }.into());
     }
-    if git_dir.join("modules").is_dir() {
-        return Err(RenameError::Submodules { lane: name }.into());
-    }
-    match git_dir.join("locked").exists() {
-        true => Err(RenameError::Locked { lane: name, path }.into()),
-        false => Ok(()),
+    match immovable_reason(&git_dir) {
+        Some(Immovable::Submodules) => Err(RenameError::Submodules { lane: name }.into()),
+        Some(Immovable::Locked) => Err(RenameError::Locked { lane: name, path }.into()),
+        None => Ok(()),
     }
 }

@@ -16,7 +16,7 @@ use crate::event::log::EventName;
 use crate::lane;
 use crate::lane::Project;
 use crate::lane::creation::free_name::require_free_name;
-use crate::lane::worktree::rename_worktree::{RenameWorktree, require_renamable};
+use crate::lane::worktree::rename_worktree::require_renamable;
 use crate::merge::stack::conflict;
 use crate::operation::journaled_operation::Operation;
 use crate::operation::run_operation::operate;
@@ -120,7 +120,7 @@ impl RenamePlan {
         let (current, _run) = project.lock_idle_record(&lane)?;
         refuse_changed_lane(&lane, &current)?;
         let _new_run = lock_new_name(project, &lane, &renamed.lane)?;
-        // No landing reaches its last moments meanwhile.
+        // No landing reaches its last moments while this lock is held.
         let landing = || lane::Error::from(RenameError::Landing { lane: lane.name.clone() });
         let locks = project.store.locks();
         let _merge = locks.try_acquire(&LockName::Merge).map_err(lane::Error::from)?.ok_or_else(landing)?;
@@ -155,15 +155,7 @@ fn rename(op: &Operation<'_>, lane: &LaneRecord, renamed: &LaneRename) -> Result
         path: lane.path.clone(),
     })?;
     op.create_ref(&format!("refs/heads/{}", renamed.branch), tip)?;
-    drop(op.perform(RenameWorktree {
-        lane: old.clone(),
-        new_lane: new.clone(),
-        worktree_id: lane.kind.worktree_id.clone(),
-        from: lane.path.clone(),
-        to: renamed.path.clone(),
-        old_branch: old_branch.clone(),
-        new_branch: renamed.branch.clone(),
-    })?);
+    op.rename_worktree(lane, &new, &renamed.branch, &renamed.path)?;
     op.delete_ref(&format!("refs/heads/{old_branch}"), tip)?;
     if let Some(kept) = project.repo.ref_tip(&conflict::ref_name(&old))? {
         op.create_ref(&conflict::ref_name(&new), kept)?;
