@@ -14,6 +14,7 @@ mod doctor_saved_state;
 mod hostile_input;
 mod hostile_values;
 mod invalid_input;
+mod json_schema;
 mod library;
 mod man_and_completions;
 mod mcp;

@@ -152,6 +152,7 @@ commands! {
     Mcp(set_up::mcp::command::Mcp) => set_up::mcp::command::run(context, &args),
     Task(set_up::task::Task) => set_up::task::run(context, &args),
     Sync(set_up::sync::SyncArgs) => set_up::sync::run(context, &args),
+    Schema(set_up::schema::Schema) => set_up::schema::run(context, &args),
     Setup(set_up::setup::Setup) => set_up::setup::run(context, &args, grammar()),
     Completions(set_up::completions::CompletionsArgs) => set_up::completions::run(context, &args),
     #[command(name = "shell-init")]

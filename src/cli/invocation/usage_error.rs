@@ -55,6 +55,17 @@ pub enum UsageError {
         /// The most similar command.
         similar: Option<String>,
     },
+    /// A command was named that prints nothing in JSON.
+    #[error("there is no schema of '{name}'")]
+    #[exit(Usage)]
+    #[hint(if let Some(similar) = similar, "did you mean: git proq schema {similar}")]
+    #[hint(else, "see all schemas: git proq schema")]
+    NoSchema {
+        /// The name as it was given.
+        name: String,
+        /// The most similar command with a schema.
+        similar: Option<String>,
+    },
     /// A flag about landing was given for a run that cannot land.
     #[error("cannot combine {flag} with {mode}, which creates nothing to merge")]
     #[exit(Usage)]

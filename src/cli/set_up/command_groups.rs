@@ -40,6 +40,7 @@ pub(crate) const COMMAND_GROUPS: &[(&str, &[&str])] = &[
             "supervise",
             "mcp",
             "task",
+            "schema",
             "setup",
             "completions",
             "shell-init",

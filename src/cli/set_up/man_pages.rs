@@ -8,6 +8,7 @@ use self::facts::{COMMAND_ENVIRONMENT, COMMAND_FILES, ENVIRONMENT, EXIT_CODES, F
 use super::command_groups::{COMMAND_GROUPS, commands_of_group, short_help};
 
 mod facts;
+mod json_page;
 mod roff;
 
 /// Page of the guide that is the source of the tutorial.
@@ -51,6 +52,7 @@ pub(crate) fn all_man_pages(mut root: Command) -> Vec<ManPage> {
     let page = |section: u8| move |(name, text): (String, String)| ManPage { name, section, text };
     let others = [
         page(5)(("git-proq-config".to_owned(), config_page())),
+        page(5)(("git-proq-json".to_owned(), json_page::json_page())),
         page(7)(("git-proq-tutorial".to_owned(), tutorial_page())),
     ];
     pages.map(page(1)).chain(others).collect()
@@ -73,6 +75,7 @@ fn main_page(root: &Command) -> String {
     out + &roff::see_also(&[
         page_name("tutorial", 7),
         page_name("config", 5),
+        page_name("json", 5),
         page_name("spawn", 1),
         page_name("merge", 1),
         ("git".to_owned(), 1),
@@ -191,7 +194,7 @@ fn config_page() -> String {
     out + &roff::see_also(&[page_name("config", 1), ("git-proq".to_owned(), 1), ("git-config".to_owned(), 1)])
 }
 
-/// What the page of settings says before it lists them.
+/// Text before the settings on their page.
 const CONFIG_DESCRIPTION: &str = "Each setting can be made in several places, of which the last one counts: the default, \
     proq.toml at the top of the repository, ~/.config/git-proq/config.toml, git's configuration, and a variable of the \
     environment.\n\nThe setting agent.max_time, for example, is max_time in the table [agent] of a TOML file, \

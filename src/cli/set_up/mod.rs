@@ -13,6 +13,7 @@ pub(crate) mod man;
 pub(crate) mod man_pages;
 pub(crate) mod mcp;
 pub(crate) mod oversee;
+pub(crate) mod schema;
 pub(crate) mod setup;
 pub(crate) mod shell_init;
 pub(crate) mod sync;

@@ -20,6 +20,8 @@ use crate::run::report::CurrentLane;
 pub struct TaskOutput {
     /// Name of the lane.
     pub lane: LaneName,
+    /// Name of the lane, under the key that it has in lists of lanes.
+    name: LaneName,
     title: String,
     /// Purpose of the run: `task`, or `conflict` if the agent resolves the lane's conflict.
     #[serde(rename = "errand")]
@@ -35,6 +37,9 @@ pub struct TaskOutput {
     pub base: String,
     #[serde(with = "path_form")]
     worktree: PathBuf,
+    /// Folder that the agent works in, under the key that it has in lists of lanes.
+    #[serde(with = "path_form")]
+    path: PathBuf,
     /// Globs of the files that the task is expected to touch.
     pub scope: Vec<String>,
     /// Shell command lines that must succeed with the lane before it lands.
@@ -60,10 +65,12 @@ impl TaskOutput {
             Some(run) if resolves && run.resolves_conflict => layout.run_prompt(&lane.name, run.number),
             _ => layout.task_prompt(&lane.name),
         };
+        let worktree = project.repo.current_worktree().unwrap_or(&lane.path).to_owned();
         Ok(TaskOutput {
             run_purpose: if resolves { "conflict" } else { "task" },
             prompt: read_store_text(prompt_path).unwrap_or_default(),
-            worktree: project.repo.current_worktree().unwrap_or(&lane.path).to_owned(),
+            path: worktree.clone(),
+            worktree,
             report: ReportRecord::load_if_exists(&layout.lane_report(&lane.name))?,
             attachments: attached_files::attachments(&project.store, &lane.name)?
                 .iter()
@@ -71,6 +78,7 @@ impl TaskOutput {
                 .collect(),
             mode: lane.purpose().map_or_else(|| "build".to_owned(), |purpose| purpose.to_string()),
             branch: lane.commit_branch().map(str::to_owned),
+            name: lane.name.clone(),
             lane: lane.name,
             title: lane.title,
             base: lane.base,

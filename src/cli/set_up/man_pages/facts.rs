@@ -1,4 +1,4 @@
-//! What the man pages say beyond the grammar: exit codes of each command, files, variables and related pages.
+//! Facts of the man pages that the grammar lacks: exit codes of each command, files, variables and related pages.
 
 /// Exit codes with their meanings, and the commands that use them; none for those that all use.
 pub(super) const EXIT_CODES: &[(&str, &str, Option<&[&str]>)] = &[
@@ -93,21 +93,17 @@ pub(super) const FILES: &[(&str, &str)] = &[
         "Your settings for all repositories, and the profiles of your agents.",
     ),
     (".proq-worktrees/", "Worktrees of the lanes, in the main checkout; lane.location puts them elsewhere."),
-    (".git/proq/lanes/LANE/", "Record of a lane, its task, and the logs of its runs."),
-    (".git/proq/ops/", "The operation log, from which commands are undone."),
-    (".git/proq/events.jsonl", "The event log, one JSON object a line."),
-    (".git/proq/hooks/EVENT", "Your program that runs at an event."),
-    (".git/proq/trash/", "Removed lanes, until they expire."),
     (".worktreeinclude", "Patterns of ignored files that a new lane gets a copy of."),
-    ("~/.local/state/git-proq/repositories.toml", "Your repositories with lanes, for list --everywhere."),
+    (
+        ".git/proq/",
+        "State of git-proq: records of lanes, logs of runs, the operation log and the event log, snapshots, hooks and \
+         the trash. It is for git-proq only; programs read the output of --json.",
+    ),
+    ("~/.local/state/git-proq/", "List of your repositories with lanes, for list --everywhere."),
 ];
 
 /// Files of one command.
 pub(super) const COMMAND_FILES: &[(&str, &[(&str, &str)])] = &[
-    (
-        "approve",
-        &[(".git/proq/approved.toml", "What you approved; a changed command has to be approved again.")],
-    ),
     (
         "config",
         &[
@@ -116,24 +112,13 @@ pub(super) const COMMAND_FILES: &[(&str, &[(&str, &str)])] = &[
             (".git/config, ~/.gitconfig", "What config set and config edit write."),
         ],
     ),
-    ("events", &[(".git/proq/events.jsonl", "The event log, one JSON object a line.")]),
-    (
-        "hooks",
-        &[
-            (".git/proq/hooks/EVENT", "Your program that runs at an event."),
-            (".git/proq/hooks.log", "Output of the hooks."),
-        ],
-    ),
-    ("logs", &[(".git/proq/lanes/LANE/runs/", "Output of each run, and its prompt.")]),
-    ("op", &[(".git/proq/ops/", "The operation log.")]),
-    (
-        "snap",
-        &[(".git/proq/snaps/", "Records of the snapshots; their files are commits below refs/proq/snap/.")],
-    ),
-    ("discard", &[(".git/proq/trash/", "Folders of removed lanes, until they expire.")]),
-    ("spawn", &[(".worktreeinclude", "Patterns of ignored files that a new lane gets a copy of.")]),
-    ("sync", &[(".worktreeinclude", "Patterns of ignored files that lanes get a copy of.")]),
+    ("spawn", INCLUDED_FILES),
+    ("sync", INCLUDED_FILES),
 ];
+
+/// File with the patterns of what a lane gets a copy of.
+const INCLUDED_FILES: &[(&str, &str)] =
+    &[(".worktreeinclude", "Patterns of ignored files that a lane gets a copy of.")];
 
 /// Variables that git-proq reads, for the main page.
 pub(super) const ENVIRONMENT: &[(&str, &str)] = &[
