@@ -98,7 +98,8 @@ fn refuses_to_repeat_plan_that_has_not_landed() {
     hint: or show its tasks: git proq batch status 20260102-030405
     ");
     assert_eq!(recorded_runs(&sandbox).len(), 1);
-    let _ = sandbox.proq(&["swarm", "plan.toml", "--dry-run"]).ok();
+    assert_eq!(sandbox.proq(&["swarm", "plan.toml", "--dry-run"]).fails(1), message);
+    let _ = sandbox.proq(&["swarm", "plan.toml", "--new", "--dry-run"]).ok();
     let _ = sandbox.proq(&["swarm", "plan.toml", "--new", "-q"]).ok();
     assert_eq!(recorded_runs(&sandbox).len(), 2);
 }
@@ -238,4 +239,25 @@ fn waits_for_agent_without_scheduler_and_supervisor() {
     let x = task_status(&sandbox, "x");
     assert_eq!((&x["state"], &x["attempts"]), (&"landed".into(), &2.into()), "{x}");
     sandbox.assert_healthy();
+}
+
+#[test]
+fn dry_run_is_refused_where_the_batch_would_be() {
+    let sandbox = repo_with_plan(ONE_TASK_PLAN);
+    let assert_both_refuse = |reason: &str| {
+        let refused = sandbox.proq(&["swarm", "plan.toml", "--yes"]).fails(1);
+        assert!(refused.contains(reason), "{refused}");
+        let dry_run = sandbox.proq(&["swarm", "plan.toml", "--yes", "--dry-run"]).fails(1);
+        assert_eq!(dry_run.lines().last(), refused.lines().last());
+        assert!(dry_run.contains(reason), "{dry_run}");
+        assert_eq!(recorded_runs(&sandbox), [""; 0]);
+    };
+    sandbox.write("a.txt", "mine\n");
+    assert_both_refuse("its lanes would lack your uncommitted changes");
+    sandbox.git(&["checkout", "-q", "a.txt"]);
+    sandbox.write("proq.toml", "[verify]\ncommands = [\"true\"]\n");
+    sandbox.commit_all("a check");
+    assert_both_refuse("you have not approved");
+    let _ = sandbox.proq(&["approve", "--yes"]).ok();
+    let _ = sandbox.proq(&["swarm", "plan.toml", "--yes", "--dry-run"]).ok();
 }

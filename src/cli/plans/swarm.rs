@@ -25,6 +25,7 @@ pub(crate) fn run(context: &CommandContext, args: &Swarm) -> CommandResult {
     if let SwarmPlan::Start(plan) = &plan {
         print_plan(context, args, plan);
         if args.dry_run {
+            plan.forecast(&project, context)?;
             return context.show(plan, |context, _| context.ui.print_line("nothing was started"));
         }
     }

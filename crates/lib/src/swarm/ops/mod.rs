@@ -8,6 +8,7 @@ pub mod dependencies;
 pub mod draft_approval;
 pub mod draft_plans;
 pub mod draft_view;
+mod earlier_batches;
 pub mod find_needs;
 pub mod follow;
 pub mod land_batch;

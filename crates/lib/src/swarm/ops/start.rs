@@ -9,7 +9,6 @@ use proq_git::status::status_query;
 use proq_git::{Repo, RepoPath};
 use proq_plan::plan_format::PlanFormat;
 use proq_plan::plan_source::LoadedPlan;
-use proq_plan::schedule::action::BatchOutcome;
 use proq_plan::schedule::options::{
     BatchOptions, LandingFailurePolicy, LandingMode, LaneAssignment, TaskFailurePolicy,
 };
@@ -18,6 +17,7 @@ use proq_store::base::batch_id::BatchId;
 use proq_store::locks::lock::LockName;
 use serde::{Serialize, Serializer};
 
+use super::earlier_batches::{find_unfinished_batch, require_last_batch_landed, unfinished_error};
 use super::follow::BatchFollower;
 use super::named_plan::NamedPlan;
 use super::plan_view::PlanView;
@@ -25,8 +25,8 @@ use crate::agent::command::agent_command::{AgentCommand, RunOptions};
 use crate::agent::launch::start_supervisor;
 use crate::event::approval::{Approvals, ShellCommand};
 use crate::lane::Project;
+use crate::lane::inspection::base;
 use crate::lane::inspection::base::Base;
-use crate::lane::inspection::{base, evidence};
 use crate::lane::worktree::set_up::commands;
 use crate::merge::resolution::resolve_agent;
 use crate::ops::approvals::{request_approval, request_landing_approval};
@@ -41,13 +41,12 @@ use crate::swarm::batch::ledger::Ledger;
 use crate::swarm::batch::plan_tasks::TaskDefaults;
 use crate::swarm::batch::record::{Batch, BatchRecord};
 use crate::swarm::batch::task::BatchTask;
-use crate::swarm::batch::{create, plan_commands, plan_tasks, scheduler};
-use crate::swarm::landing::batch_landing;
+use crate::swarm::batch::{create, plan_commands, plan_tasks};
 use crate::swarm::planner::draft_error::DraftError;
 use crate::swarm::planner::drafts;
 use crate::swarm::planner::drafts::Draft;
 use crate::swarm::run::{control_requests, scheduler_process, task_folders};
-use crate::{lane, merge, swarm};
+use crate::{lane, merge};
 
 /// Request to run a plan. Options that are not set are as in the settings.
 #[derive(Debug, Clone, Default)]
@@ -86,7 +85,7 @@ pub struct SwarmRequest {
     pub progress_file: Option<PathBuf>,
     /// Whether the caller has approved the run and an agent's draft.
     pub is_approved: bool,
-    /// Whether the plan is only shown, so that earlier batches do not matter either.
+    /// Whether the plan is only shown. An unfinished batch of it is then refused.
     pub dry_run: bool,
     /// Lane in which the caller works, if any.
     pub calling_lane: Option<String>,
@@ -169,8 +168,11 @@ pub fn plan(project: &Project, request: &SwarmRequest) -> Result<SwarmPlan, Erro
     let tasks = checked_tasks(project, request, &loaded)?;
     let base = resolve_base(project, request.base.as_deref())?;
     let options = batch_options(project, request);
-    if !request.ignore_earlier && !request.dry_run {
+    if !request.ignore_earlier {
         if let Some((batch, state)) = find_unfinished_batch(project, &tasks) {
+            if request.dry_run {
+                return Err(unfinished_error(&batch, state).into());
+            }
             let unfinished = UnfinishedBatch { batch, state, retry: request.retry.clone() };
             return Ok(SwarmPlan::Resume(Box::new(unfinished)));
         }
@@ -219,11 +221,33 @@ impl UnfinishedBatch {
 }
 
 impl NewBatchPlan {
+    /// Checks that the batch would start, and changes nothing. At a terminal, approvals are requested only when
+    /// the batch starts.
+    ///
+    /// # Errors
+    /// As [`SwarmPlan::execute`] fails before it creates the batch.
+    pub fn forecast(&self, project: &Project, reporter: &dyn Reporter) -> Result<(), Error> {
+        self.require_clean(project)?;
+        if reporter.can_prompt_user() {
+            return Ok(());
+        }
+        let commands =
+            plan_commands::collect_plan_commands(project, &self.view.loaded, &self.request.plan.dir)?;
+        self.require_approved_commands(project, &commands)?;
+        self.require_confirmation(reporter, self.unapproved_draft(project))
+    }
+
+    fn require_clean(&self, project: &Project) -> Result<(), Error> {
+        if self.request.ignore_dirty { Ok(()) } else { require_clean(&project.repo) }
+    }
+
+    fn unapproved_draft(&self, project: &Project) -> Option<&Draft> {
+        self.draft.as_ref().filter(|draft| !drafts::is_approved(&project.repo, draft))
+    }
+
     /// Requests the approvals that the batch needs, creates it and starts its scheduler.
     fn start(self, project: &Project, reporter: &dyn Reporter) -> Result<SwarmOutcome, Error> {
-        if !self.request.ignore_dirty {
-            require_clean(&project.repo)?;
-        }
+        self.require_clean(project)?;
         reporter.progress(Progress::StartingBatch);
         self.require_approvals(project, reporter)?;
         // No batch is recorded whose scheduler could not be started.
@@ -242,7 +266,7 @@ impl NewBatchPlan {
         let commands = || plan_commands::collect_plan_commands(project, &self.view.loaded, dir);
         request_approval(project, reporter, &commands()?)?;
         self.require_approved_commands(project, &commands()?)?;
-        let draft = self.draft.as_ref().filter(|draft| !drafts::is_approved(&project.repo, draft));
+        let draft = self.unapproved_draft(project);
         self.require_confirmation(reporter, draft)?;
         if let Some(draft) = draft {
             refuse_in_lane(self.request.calling_lane.as_deref())?;
@@ -422,57 +446,6 @@ fn batch_options(project: &Project, request: &SwarmRequest) -> BatchOptions {
         resolve_conflicts: true,
         budget: request.budget.or(settings.budget),
     }
-}
-
-/// Returns the batches of the plan that has these tasks, the latest first. Another milestone of the same
-/// roadmap is another plan.
-fn batches_of_plan<'a>(project: &'a Project, tasks: &'a [BatchTask]) -> impl Iterator<Item = Batch> + 'a {
-    let has_same_files = move |batch: &BatchRecord| tasks.iter().any(|task| batch.files.contains(&task.file));
-    let milestone = |tasks: &[BatchTask]| tasks.first().map(|task| task.milestone.clone());
-    let candidates = create::list_batches(project, false).into_iter().rev().filter(has_same_files);
-    let loaded_batches = candidates.filter_map(move |batch| Batch::load(&project.store, &batch.id).ok());
-    loaded_batches.filter(move |batch| milestone(&batch.tasks) == milestone(tasks))
-}
-
-/// Returns the latest unfinished batch of the plan that has these tasks, and a word for its state.
-fn find_unfinished_batch(project: &Project, tasks: &[BatchTask]) -> Option<(BatchRecord, &'static str)> {
-    batches_of_plan(project, tasks).find_map(|batch| {
-        let state = batch.fold_state(&batch.read_log_lines(&project.store).ok()?);
-        let state_word = match state.final_outcome() {
-            Some(BatchOutcome::Complete | BatchOutcome::Partial) => return None,
-            Some(BatchOutcome::Aborted) => "aborted",
-            Some(BatchOutcome::Stopped) => "stopped",
-            // The log shows the batch as running, but no scheduler process works on it.
-            None if state.status_word() != "paused"
-                && !scheduler::is_running(&project.store, batch.id()).ok()? =>
-            {
-                "interrupted"
-            }
-            None => state.status_word(),
-        };
-        Some((batch.record, state_word))
-    })
-}
-
-fn unfinished_error(batch: &BatchRecord, state: &str) -> BatchError {
-    BatchError::PlanBatchUnfinished { id: batch.id.clone(), state: state.to_owned() }
-}
-
-/// Refuses a plan whose last batch is done and has not landed: all of it would be done, and paid for, again.
-fn require_last_batch_landed(project: &Project, tasks: &[BatchTask]) -> Result<(), Error> {
-    let Some(Batch { record: last_batch, .. }) = batches_of_plan(project, tasks).next() else {
-        return Ok(());
-    };
-    let tip = if last_batch.auto_merge { None } else { project.repo.branch_tip(&last_batch.branch)? };
-    let (Some(tip), Some(base)) = (tip, project.repo.branch_tip(&last_batch.base)?) else {
-        return Ok(());
-    };
-    if tip == last_batch.start || evidence::is_contained(project, tip, base)? {
-        return Ok(());
-    }
-    let hint = batch_landing::landing_hint(project, &last_batch, "merge it");
-    let BatchRecord { id, base, .. } = last_batch;
-    Err(swarm::Error::from(BatchError::PreviousBatchUnlanded { hint, id, base }).into())
 }
 
 /// Refuses uncommitted changes of tracked files, because no lane would have them.
