@@ -8,7 +8,7 @@ fn status_shows_the_repository_on_one_screen() {
     insta::assert_snapshot!(sandbox.proq(&["status"]).to_text(), @r#"
     No lanes yet.
     --- stderr
-    hint: start an agent in a lane: git proq spawn claude "implement payments"
+    hint: start an agent in a lane of its own: git proq spawn claude "implement payments"
     --- code 0
     "#);
     sandbox.lane_with_commit("one", "echo one > a.txt");
@@ -63,8 +63,8 @@ fn redo_goes_forward_as_op_redo_does() {
     let landed = sandbox.git(&["rev-parse", "main"]);
     let _ = sandbox.proq(&["undo"]).ok();
     let planned = sandbox.proq(&["redo", "--dry-run"]).ok();
-    assert!(planned.starts_with("would revert the undo"), "{planned}");
-    let _ = sandbox.proq(&["redo"]).ok();
+    assert_eq!(planned, "would redo operation 2: git proq merge one\n");
+    assert_eq!(sandbox.proq(&["redo"]).ok(), "redid operation 2: git proq merge one\n");
     assert_eq!(sandbox.git(&["rev-parse", "main"]), landed);
 }
 
@@ -84,4 +84,78 @@ fn batch_without_a_command_lists_batches() {
     }
     let (new, old) = (sandbox.proq(&["batch", "land", "x"]), sandbox.proq(&["merge", "--batch", "x"]));
     assert_eq!((new.code, new.stderr), (old.code, old.stderr));
+}
+
+#[test]
+fn conflict_with_the_base_is_none_with_newer_lanes() {
+    let sandbox = Sandbox::new();
+    sandbox.write("both.txt", "both\n");
+    sandbox.commit_all("both");
+    sandbox.lane_with_commit("old", "echo old > a.txt");
+    sandbox.write("a.txt", "main\n");
+    sandbox.commit_all("main");
+    sandbox.lane_with_commit("new", "echo new > new.txt");
+    for name in ["p", "q"] {
+        sandbox.lane_with_commit(name, &format!("echo {name} > both.txt"));
+    }
+    insta::assert_snapshot!(sandbox.proq(&["status"]).to_text(), @r"
+    Needs you:
+      old: it would conflict with main in a.txt
+        git proq resolve old
+      p: it would conflict with q
+        git proq matrix p q
+    Lanes: 4 idle
+    --- code 0
+    ");
+    let _ = sandbox.proq(&["resolve", "old"]).ok();
+    let _ = sandbox.proq(&["matrix", "p", "q"]).ok();
+    let shown = sandbox.proq(&["show", "old"]).to_text();
+    assert!(shown.contains("hint: resolve the conflict: git proq resolve old\n"), "{shown}");
+    assert!(!sandbox.proq(&["show", "new"]).to_text().contains("conflict"));
+    let rows = sandbox.proq(&["list", "--json"]).json()["lanes"].clone();
+    let conflicts = |n: usize| (rows[n]["conflicts"]["base"].clone(), rows[n]["conflicts"]["lanes"].clone());
+    assert_eq!(conflicts(0), (false.into(), serde_json::json!([])));
+    assert_eq!(conflicts(1), (true.into(), serde_json::json!([])));
+    assert_eq!(conflicts(2), (false.into(), serde_json::json!(["q"])));
+}
+
+#[test]
+fn status_without_commits_proposes_the_first_one() {
+    let sandbox = Sandbox::empty();
+    let status = sandbox.proq(&["status"]).to_text();
+    let hint = "hint: make a commit to start lanes from: git commit --allow-empty -m 'Start'";
+    assert!(status.contains(hint), "{status}");
+    sandbox.sh("git commit -q --allow-empty -m 'Start'");
+    assert!(sandbox.proq(&["status"]).to_text().contains("git proq spawn claude"));
+}
+
+#[test]
+fn colors_are_as_git_configures_them() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_with_commit("one", "echo one > one");
+    let is_colored = |args: &[&str]| {
+        let mut command = sandbox.proq_command(&sandbox.repo, args);
+        command.env("TERM", "xterm");
+        sandbox.output(command).stdout.contains("\x1b[")
+    };
+    let commands = [&["list"][..], &["show", "one"], &["agents"], &[]];
+    for (setting, value, expected) in
+        [("color.ui", "always", true), ("color.proq", "never", false), ("color.proq", "always", true)]
+    {
+        sandbox.git(&["config", setting, value]);
+        for args in commands {
+            assert_eq!(is_colored(args), expected, "{args:?} with {setting} {value}");
+        }
+    }
+    assert!(!is_colored(&["list", "--color", "never"]));
+}
+
+#[test]
+fn empty_list_names_what_landed() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_with_commit("one", "echo one > one");
+    let _ = sandbox.proq(&["merge", "one"]).ok();
+    let list = sandbox.proq(&["list"]).to_text();
+    assert!(list.contains("hint: see 1 lane that landed: git proq list --all\n"), "{list}");
+    assert!(sandbox.proq(&["list", "--all"]).ok().contains("one@1"));
 }

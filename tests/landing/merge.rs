@@ -193,6 +193,8 @@ fn dry_run_writes_nothing() {
     clash would conflict with main in 1 file
         a.txt
     2 of 3 lanes would land: 2 files changed, 2 insertions(+)
+    --- stderr
+    hint: resolve the conflict: git proq resolve clash
     --- code 3
     ");
     let after = repository_state(&sandbox);

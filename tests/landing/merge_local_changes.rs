@@ -39,7 +39,7 @@ fn refuses_only_the_lane_that_touches_an_edit() {
     2 of 3 lanes would land: 2 files changed, 2 insertions(+)
     --- stderr
     hint: commit them first: git -C '[ROOT]/repo' commit -am WIP
-    hint: or stash them: git -C '[ROOT]/repo' stash push
+    hint: or stash them (`git stash pop` restores them): git -C '[ROOT]/repo' stash push
     --- code 1
     ");
     assert_eq!(subjects(&sandbox), "base\nfirst");

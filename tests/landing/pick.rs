@@ -50,13 +50,15 @@ fn lands_one_and_discards_the_others_after_saving() {
         assert!(saved.starts_with("refs/proq/saved/pay-"), "{saved}");
     }
     // The first undo restores the other attempts, the second one undoes the landing.
-    let _ = sandbox.proq(&["undo"]).ok();
+    let undone = sandbox.proq(&["undo"]).ok();
+    assert!(undone.ends_with(": git proq pick pay-2 (the other attempts)\n"), "{undone}");
     assert_eq!(
         (lane_names(&sandbox), sandbox.read("pay.txt")),
         (vec!["pay-1".to_owned(), "pay-3".to_owned()], "2\n".to_owned())
     );
     assert_eq!(std::fs::read_to_string(sandbox.lane_path("pay-3").join("left.txt")).unwrap(), "left\n");
-    let _ = sandbox.proq(&["undo"]).ok();
+    let undone = sandbox.proq(&["undo"]).ok();
+    assert!(undone.ends_with(": git proq pick pay-2 (the merge)\n"), "{undone}");
     assert_eq!(lane_names(&sandbox), ["pay-1", "pay-2", "pay-3"]);
     assert!(!sandbox.repo.join("pay.txt").exists());
     // Another attempt can be picked after that.

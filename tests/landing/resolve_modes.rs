@@ -221,7 +221,7 @@ fn without_mode_lists_ways_to_resolve() {
     assert!(!resolve_worktree(&sandbox).exists());
     sandbox.lane_with_commit("fine", "echo f > f.txt");
     let error = sandbox.proq(&["resolve", "fine", "--shell"]).fails(1);
-    assert!(error.contains("cannot resolve lane 'fine': it has no recorded conflict"), "{error}");
+    assert!(error.contains("cannot resolve lane 'fine': it does not conflict with main"), "{error}");
 }
 
 #[test]
@@ -294,7 +294,7 @@ fn lane_without_conflict_hints_at_dry_run() {
     let sandbox = Sandbox::new();
     sandbox.lane_with_commit("fine", "echo fine > fine.txt");
     let error = sandbox.proq(&["resolve", "fine"]).fails(1);
-    assert!(error.contains("hint: check whether it conflicts: git proq merge fine --dry-run\n"), "{error}");
+    assert!(error.contains("hint: see what would land: git proq merge fine --dry-run\n"), "{error}");
     for flag in ["--continue", "--abort"] {
         assert_eq!(sandbox.proq(&["resolve", "fine", flag]).fails(1), error);
         assert_eq!(sandbox.proq(&["resolve", "fine", flag, "--dry-run"]).fails(1), error);
@@ -334,4 +334,38 @@ fn merges_recorded_base_when_base_moves() {
         assert_eq!(sandbox.git(&["rev-parse", "proq/clash^2"]), old);
         assert_eq!(std::fs::read_to_string(sandbox.lane_path("clash").join("long.txt")).unwrap(), RESOLVED);
     }
+}
+
+#[test]
+fn hint_of_a_dry_run_resolves_a_conflict_not_on_record() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_with_commit("clash", "echo lane > a.txt");
+    sandbox.write("a.txt", "main\n");
+    sandbox.commit_all("main");
+    let refs = || sandbox.git(&["for-each-ref"]);
+    let before = refs();
+    let planned = sandbox.proq(&["merge", "clash", "--dry-run"]).fails(3);
+    let hint = "git proq resolve clash";
+    assert_eq!(hint_commands(&sandbox, &planned), [hint]);
+    let shown = sandbox.proq(&["resolve", "clash"]).ok();
+    assert!(shown.starts_with("lane 'clash' conflicts with main in 1 file\n"), "{shown}");
+    let _ = sandbox.proq(&["resolve", "clash", "--shell", "--dry-run"]).ok();
+    assert_eq!((refs(), sandbox.row("clash")["state"].clone()), (before.clone(), "idle".into()));
+    sandbox.program("my-shell", "echo both > a.txt");
+    let mut command = sandbox.proq_command(&sandbox.repo, &["resolve", "clash", "--shell"]);
+    command.env("SHELL", sandbox.root().join("bin/my-shell"));
+    let _ = sandbox.output(command).ok();
+    let _ = sandbox.proq(&["merge", "clash"]).ok();
+    assert_eq!(sandbox.read("a.txt"), "both\n");
+    sandbox.assert_healthy();
+    // Undone and aborted, the conflict is as it was before.
+    let sandbox = sandbox_with_conflict();
+    let _ = sandbox.proq(&["undo"]).ok();
+    let mut command = sandbox.proq_command(&sandbox.repo, &["resolve", "clash", "--shell"]);
+    command.env("SHELL", "true");
+    let _ = sandbox.output(command).fails(1);
+    assert_eq!(sandbox.row("clash")["state"], "conflict");
+    let _ = sandbox.proq(&["resolve", "clash", "--abort"]).ok();
+    assert_eq!(sandbox.row("clash")["state"], "conflict");
+    sandbox.assert_healthy();
 }

@@ -44,7 +44,7 @@ fn pause_finishes_running_tasks_and_starts_none() {
     assert_eq!(task_status(&sandbox, "top")["state"], "landed");
     assert_eq!(task_status(&sandbox, "left")["state"], "queued");
     let message = sandbox.proq(&["pause"]).ok();
-    assert!(message.contains("is paused already"), "{message}");
+    assert!(message.contains("is already paused"), "{message}");
     let out = sandbox.proq(&["resume"]);
     assert_eq!(out.code, 0, "{}{}", out.stdout, out.stderr);
     assert!(out.stdout.contains("6 of 6 tasks landed"), "{}", out.stdout);
@@ -86,6 +86,8 @@ fn names_unlanded_batch_after_pause_and_abort() {
     let _ = sandbox.proq(&["abort"]).ok();
     wait_until("its end", || !scheduler_is_running(&sandbox));
     assert_named("was aborted");
+    let paused = sandbox.proq(&["pause", BATCH]).ok();
+    assert_eq!(paused, format!("batch {BATCH} has already ended: aborted\n"));
     let _ = sandbox.proq(&["merge", "--batch", BATCH]).ok();
     assert!(sandbox.repo.join("top.txt").exists());
     assert!(!sandbox.proq(&[]).stderr.contains(BATCH));
@@ -151,7 +153,9 @@ fn hard_abort_stops_agents_at_once() {
     let message = sandbox.proq(&["abort", "--hard"]).ok();
     assert!(message.contains("its agents are being stopped") || message.contains("is aborted"), "{message}");
     wait_until("its end", || !scheduler_is_running(&sandbox));
+    assert!(!message.contains("cleanup"), "that would be refused: {message}");
     assert_eq!(sandbox.proq(&["status", "--json"]).json()["why"], "aborted");
+    let _ = sandbox.proq(&["cleanup", "--batch", "20260102-030405"]).fails(1);
     let cleaned = sandbox.proq(&["cleanup", "--batch", "20260102-030405", "--force"]).ok();
     assert!(cleaned.contains("cleaned up batch 20260102-030405"), "{cleaned}");
     assert_eq!(sandbox.git(&["branch", "--list", "proq/*"]), "");
@@ -245,7 +249,7 @@ fn refuses_unusable_plan_before_creating_anything() {
     let plan = sandbox.proq(&hint.trim().split(' ').collect::<Vec<_>>()).ok();
     assert!(plan.contains("The first"), "{plan}");
     let _ = sandbox.git(&["switch", "-q", "--detach"]);
-    let message = sandbox.proq(&["swarm", "plan.toml"]).fails(2);
+    let message = sandbox.proq(&["swarm", "plan.toml"]).fails(1);
     assert!(message.contains("name the branch with --base"), "{message}");
     assert!(!sandbox.repo.join(".git/proq/batches").exists());
 }

@@ -83,14 +83,28 @@ pub trait Explain: std::error::Error {
 
 /// Formats an error and its causes on one line.
 pub fn describe_with_causes(e: &dyn std::error::Error) -> String {
-    let mut out = e.to_string();
+    let mut out = without_os_codes(&e.to_string());
     let mut next = e.source();
     while let Some(cause) = next {
-        let text = cause.to_string();
+        let text = without_os_codes(&cause.to_string());
         if !out.contains(&text) {
             out.push_str(&format!(": {text}"));
         }
         next = cause.source();
+    }
+    out
+}
+
+/// Returns a text for users without the numbers that the standard library adds to errors of the operating system:
+/// `No such file or directory (os error 2)`.
+pub fn without_os_codes(text: &str) -> String {
+    let mut parts = text.split(" (os error ");
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        match part.split_once(')') {
+            Some((code, rest)) if code.parse::<i32>().is_ok() => out.push_str(rest),
+            _ => out.extend([" (os error ", part]),
+        }
     }
     out
 }
@@ -208,6 +222,17 @@ mod tests {
         let tuple = Outer::Tuple(sample("b", 1));
         assert!(tuple.hints().is_empty() && tuple.exit() == Exit::Locked && tuple.is_decision());
         assert!(Outer::Unit.exit() == Exit::Usage && Outer::Unit.hints().is_empty());
+    }
+
+    #[test]
+    fn codes_of_the_system_are_left_out() {
+        let missing = std::io::Error::from_raw_os_error(2);
+        assert_eq!(
+            without_os_codes(&format!("a: {missing}; b: {missing}")),
+            "a: No such file or directory; b: No such file or directory"
+        );
+        assert_eq!(without_os_codes("a (os error x) b (os error 3"), "a (os error x) b (os error 3");
+        assert_eq!(describe_with_causes(&missing), "No such file or directory");
     }
 
     #[test]

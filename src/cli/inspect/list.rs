@@ -5,7 +5,6 @@ use std::time::Duration;
 use clap::Args;
 use clap_complete::engine::{ArgValueCandidates, ArgValueCompleter, CompletionCandidate};
 use proq_base::explain::Exit;
-use proq_base::hint;
 use proq_base::interrupt;
 use proq_base::lane_name::LaneName;
 use proq_lib::board::lane_faults::lane_faults;
@@ -20,6 +19,7 @@ use proq_lib::types::LaneState;
 use proq_lib::watch::subject::Subject;
 use proq_lib::watch::watcher::{Watch, WatchOutcome};
 
+use super::first_steps::{first_commit_hint, first_lane_hint, hint_at_landed_lanes, is_without_commits};
 use super::list_everywhere;
 use crate::cli::arguments::candidates::{any_lane_and_group_names, installed_agent_names};
 use crate::cli::inspect::lane_list::footer;
@@ -29,7 +29,7 @@ use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::land::unlanded_batches::{print_batch_steps, print_unlanded_batches};
 use crate::cli::runs::pull_request_view;
 use crate::cli::terminal::table::output_width;
-use crate::cli::terminal::{page, reader, table, ui};
+use crate::cli::terminal::{page, reader, table};
 
 /// List lanes
 ///
@@ -138,7 +138,8 @@ pub(crate) fn run(context: &CommandContext, args: &List) -> CommandResult {
                 context.ui.status(if has_past_lanes { "no lanes" } else { "no lanes yet" });
             }
             if is_empty && lane_list.unlanded_batches.is_empty() {
-                context.ui.hint(hint!("git proq spawn claude \"what to do\""));
+                context.ui.hint(first_lane_hint());
+                hint_at_landed_lanes(context, project);
             }
         } else {
             context.ui.print_line(list_text(project, lane_list, args.is_filtered()));
@@ -226,17 +227,11 @@ pub(crate) fn print_overview(context: &CommandContext) -> CommandResult {
 /// Prints what a lane is and how to create one. Also mentions lanes that were removed, and what is missing
 /// for the first lane.
 fn print_no_lanes(context: &CommandContext, project: &Project) {
-    let past_lanes = project.all_past_lanes();
-    let landed_count = past_lanes.iter().filter(|(_, lane)| lane.landed.is_some()).count();
-    let heading = if past_lanes.is_empty() { "No lanes yet." } else { "No lanes." };
+    let heading = if project.all_past_lanes().is_empty() { "No lanes yet." } else { "No lanes." };
     context.ui.print_line(format!("{heading} {NO_LANES}"));
-    if landed_count > 0 {
-        let landed = ui::pluralize(landed_count, "lane");
-        context.ui.hint(hint!("see {landed} that landed: git proq list --all"));
-    }
-    let branch = project.repo.current_head_name().ok().flatten();
-    if branch.is_some_and(|branch| project.repo.branch_tip(&branch).is_ok_and(|tip| tip.is_none())) {
-        context.ui.hint(hint!("make a commit to start lanes from: git commit --allow-empty -m 'Start'"));
+    hint_at_landed_lanes(context, project);
+    if is_without_commits(project) {
+        context.ui.hint(first_commit_hint());
     }
 }
 

@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use proq_base::explain::Exit;
-use proq_base::hint;
 use proq_lib::board::repositories::{KnownRepositories, open_repository};
 use proq_lib::board::rows::load_list::{ListRequest, load_list};
 
+use super::first_steps::first_lane_hint;
 use super::lane_list::table::render_list;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::failure;
@@ -14,6 +14,7 @@ use crate::cli::invocation::failure::Failure;
 use crate::cli::terminal::table::output_width;
 
 pub(crate) fn run(context: &CommandContext, request: ListRequest<'_>) -> CommandResult {
+    context.apply_color_settings();
     let known = KnownRepositories::load()?;
     if let Some(e) = &known.prune_error {
         context.ui.warn(format!("cannot write the list of repositories: {e}"));
@@ -33,7 +34,7 @@ pub(crate) fn run(context: &CommandContext, request: ListRequest<'_>) -> Command
     }
     if known.git_dirs.is_empty() {
         context.ui.status("no repository with lanes is known yet");
-        context.ui.hint(hint!("git proq spawn claude \"what to do\""));
+        context.ui.hint(first_lane_hint());
     }
     Ok(exit)
 }

@@ -5,6 +5,7 @@ pub(crate) mod compare;
 pub(crate) mod comparison_table;
 pub(crate) mod diff;
 pub(crate) mod events;
+pub(crate) mod first_steps;
 pub(crate) mod lane_diff;
 pub(crate) mod lane_list;
 pub(crate) mod list;

@@ -1,13 +1,14 @@
 //! The screen of `git proq status`: everything about a repository at a glance.
 
-use proq_base::hint;
 use proq_base::terminal_text::escape_line;
 use proq_lib::board::queue::QueueRow;
 use proq_lib::board::status::repository_status::{
     BatchSummary, RecentLanding, RepositoryStatus, StatusAttention,
 };
+use proq_lib::lane::Project;
 use proq_lib::types::now;
 
+use super::first_steps::{first_commit_hint, first_lane_hint, is_without_commits};
 use crate::cli::terminal::ui;
 use crate::cli::terminal::ui::Ui;
 
@@ -15,10 +16,10 @@ use crate::cli::terminal::ui::Ui;
 const MAX_LINES: usize = 8;
 
 /// Prints the status of a repository, without sections that are empty.
-pub(crate) fn print_status(ui: Ui, status: &RepositoryStatus) {
+pub(crate) fn print_status(ui: Ui, project: &Project, status: &RepositoryStatus) {
     if status.is_empty() {
         ui.print_line("No lanes yet.");
-        return ui.hint(hint!("start an agent in a lane: git proq spawn claude \"implement payments\""));
+        return ui.hint(if is_without_commits(project) { first_commit_hint() } else { first_lane_hint() });
     }
     if let Some(preview) = &status.preview {
         let waiting = if preview.waiting { "; your changes are saved" } else { "" };

@@ -120,7 +120,7 @@ fn print_lane(
         ui.print_field("ports", format!("{}-{}", ports.first, ports.last()));
     }
     let activity = StateRecords::new(project.store.layout(), lane).last_activity();
-    print_runs(ui, details, state.is_busy() || detail == Some(IDLE_DETAIL), activity);
+    print_runs(ui, details, state.is_busy() || detail == Some(IDLE_DETAIL), activity, detail);
     if let Some(run) = details.runs.last() {
         ui.print_field("log", context.display_path(&details.log_path(run)));
         if run.resolves_conflict {
@@ -168,8 +168,7 @@ fn print_next_steps(context: &CommandContext, project: &Project, view: &LaneView
     }
     let cases = AttentionReader::new(project).of_single_lane(view);
     let helps = |case: &&Attention| !case.command.starts_with("git proq show ");
-    let mut steps: Vec<Hint> =
-        cases.iter().filter(helps).map(|case| hint!("{}: {}", case.why, case.command)).collect();
+    let mut steps: Vec<Hint> = cases.iter().filter(helps).map(Attention::step).collect();
     let can_land = view.lane.branch().is_some() && view.distance.is_some_and(|distance| distance.ahead > 0);
     match view.state() {
         LaneState::Running | LaneState::Starting => {
@@ -182,6 +181,7 @@ fn print_next_steps(context: &CommandContext, project: &Project, view: &LaneView
         LaneState::Landed => steps.push(hint!("remove landed lanes: git proq cleanup")),
         _ => {}
     }
+    steps.dedup_by(|a, b| a.split(": ").last() == b.split(": ").last());
     steps.iter().take(MAX_HINTS).for_each(|step| context.ui.hint(step));
 }
 

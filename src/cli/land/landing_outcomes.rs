@@ -45,7 +45,7 @@ pub(crate) fn print_outcomes(ui: Ui, outcome: &MergeOutcome, approval_note: &str
         (Some(_), Some(agent)) if dry_run => {
             ui.status(format!("{agent} would resolve the conflicts{approval_note}"));
         }
-        (Some(LaneOutcome { lane, .. }), None) if !dry_run => {
+        (Some(LaneOutcome { lane, .. }), None) => {
             ui.hint(hint!("resolve the conflict: git proq resolve {lane}"));
         }
         _ => {}

@@ -117,10 +117,8 @@ impl BatchReplay {
             ScheduleEvent::Abort { hard: false } => return Some("aborting".to_owned()),
             ScheduleEvent::Pause => return Some("pausing after the running tasks".to_owned()),
             ScheduleEvent::Resume => return Some("resumed".to_owned()),
-            ScheduleEvent::BatchTakenOver { .. } => {
-                return Some("another process continues it".to_owned());
-            }
-            ScheduleEvent::BatchStarted
+            ScheduleEvent::BatchTakenOver { .. }
+            | ScheduleEvent::BatchStarted
             | ScheduleEvent::LaneSetUp { .. }
             | ScheduleEvent::CapacityChanged { .. }
             | ScheduleEvent::CostReported { .. }

@@ -4,7 +4,7 @@ use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use proq_base::hint;
 use proq_base::money::NanoDollars;
-use proq_lib::board::batch_hints::retry_hint;
+use proq_lib::board::batch_hints::{abort_hint, retry_hint};
 use proq_lib::swarm::ops::batch_lookup::read_progress;
 use proq_lib::swarm::ops::control::{Halt, HaltRequest};
 use proq_lib::swarm::ops::resume::{ResumeRequest, Resumption};
@@ -99,9 +99,9 @@ fn halt(context: &CommandContext, request: &HaltRequest, dry_run: bool) -> Comma
     let project = context.project_for_write()?;
     let plan = control::plan(&project, request)?;
     let id = plan.batch.clone();
-    let halted_text = match request.halt {
-        Halt::Pause => format!("batch {id} is {} already", plan.state),
-        Halt::Abort { .. } => format!("batch {id} has ended already"),
+    let halted_text = match plan.outcome_word() {
+        Some(outcome) => format!("batch {id} has already ended: {outcome}"),
+        None => format!("batch {id} is already {}", plan.state),
     };
     if dry_run {
         let text = match request.halt {
@@ -129,7 +129,7 @@ fn halt(context: &CommandContext, request: &HaltRequest, dry_run: bool) -> Comma
                     (false, true) => "is being aborted: its agents are being stopped".to_owned(),
                     (false, false) => "is being aborted: its agents were asked to finish up".to_owned(),
                 },
-                hint!("delete its lanes: git proq cleanup --batch {id}"),
+                abort_hint(&project, &id),
             ),
         };
         context.ui.print_line(format!("batch {id} {text}"));

@@ -79,7 +79,7 @@ pub(crate) fn run(context: &CommandContext, args: &Status) -> CommandResult {
         };
         context.ui.print_ordered_json(StatusOutput { batch, batches, repository });
     } else {
-        print_status(context.ui, &repository);
+        print_status(context.ui, &project, &repository);
     }
     Ok(Exit::Success)
 }

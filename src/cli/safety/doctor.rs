@@ -45,6 +45,7 @@ struct DoctorOutput<'a> {
 }
 
 pub(crate) fn run(context: &CommandContext, args: &Doctor) -> CommandResult {
+    context.apply_color_settings();
     let fix = args.fix && !args.dry_run;
     if fix {
         proq_base::interrupt::defer_signals();

@@ -20,18 +20,19 @@ pub(crate) fn undo_operations(
     caller::refuse_lane_agent(dry_run)?;
     let plan = undo::plan(&project, request, &BatchRecords)?;
     let outcome = if dry_run { plan.forecast(&project, context)? } else { plan.execute(&project, context)? };
-    context.show(&outcome, |context, UndoOutcome { operations, command, uncommitted_marks, .. }| {
+    context.show(&outcome, |context, outcome| {
+        let UndoOutcome { changed_operations, changed_command, uncommitted_marks, .. } = outcome;
         let verb = match (request.target, dry_run) {
-            (UndoTarget::LastUndo, false) => "reverted the undo",
-            (UndoTarget::LastUndo, true) => "would revert the undo",
+            (UndoTarget::LastUndo, false) => "redid",
+            (UndoTarget::LastUndo, true) => "would redo",
             (_, false) => "undid",
             (_, true) => "would undo",
         };
-        let which = match operations.as_slice() {
+        let which = match changed_operations.as_slice() {
             [number] => format!("operation {number}"),
             numbers => format!("{}, the last of them", ui::pluralize(numbers.len(), "operation")),
         };
-        context.ui.print_line(format!("{verb} {which}: {command}"));
+        context.ui.print_line(format!("{verb} {which}: {changed_command}"));
         let are = if dry_run { "would still be" } else { "are still" };
         for path in uncommitted_marks {
             context.ui.warn(format!("tasks {are} marked as done in {path}, which git-proq does not revert"));

@@ -13,6 +13,10 @@ const HOOK_REFUSAL_TEXTS: [&str; 2] = ["aborted by hook", "aborted by the refere
 const SIGNING_ERROR_TEXTS: [&str; 5] =
     ["failed to sign", "ssh signing", "igningkey", "load public key", "defaultKeyCommand failed"];
 
+/// Texts in git's output when it has no name or email for a commit.
+const IDENTITY_ERROR_TEXTS: [&str; 3] =
+    ["*** Please tell me who you are.", "Author identity unknown", "Committer identity unknown"];
+
 /// Placeholder that git prints when the signing program has printed nothing.
 const NO_GPG_OUTPUT: &str = "(no gpg output)";
 
@@ -39,6 +43,10 @@ pub enum FailedProgram {
         /// Last line of output about the signature.
         reason: String,
     },
+    /// Git has no name and email for the author or committer of a commit.
+    #[error("cannot create a commit: git has no name and email for it; nothing was changed")]
+    #[hint("set both: git config user.name 'Your Name' && git config user.email you@example.com")]
+    NoIdentity,
     /// The repository's reference-transaction hook refused.
     #[error("cannot move '{ref_name}': the reference-transaction hook refused it{}; nothing was changed", reason_suffix(reason.as_deref()))]
     #[hint("read the hook: cat \"$(git rev-parse --git-path hooks/reference-transaction)\"")]
@@ -97,6 +105,13 @@ impl FailedProgram {
         stderr.lines().find(|line| is_signing_error(line))?;
         let reason = last_line(stderr.lines().filter(|line| *line != NO_GPG_OUTPUT)).unwrap_or_default();
         Some(FailedProgram::Signature { reason: reason.trim_start_matches("error: ").to_owned() })
+    }
+
+    /// Creates the error of a commit without a name and email, from git's output. Returns `None` if another reason made
+    /// git fail.
+    pub(crate) fn from_missing_identity(stderr: &str) -> Option<FailedProgram> {
+        stderr.lines().find(|line| IDENTITY_ERROR_TEXTS.contains(line))?;
+        Some(FailedProgram::NoIdentity)
     }
 
     /// Creates the error of a reference-transaction hook that refused to move the ref `name`, from git's

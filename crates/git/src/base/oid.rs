@@ -10,10 +10,16 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub struct Oid(pub(crate) gix::ObjectId);
 
 impl Oid {
-    /// Returns the abbreviated id for display: the first eight hex digits, or more if those are all decimal
-    /// digits, because git commands such as `stash apply` read a number as something else.
+    /// Returns the abbreviated id for display: the first eight hex digits.
     #[must_use]
     pub fn short(self) -> String {
+        self.0.to_hex_with_len(8).to_string()
+    }
+
+    /// Returns the abbreviated id for a command line: that of [`Oid::short`], or more digits if those are all
+    /// decimal, because git commands such as `stash apply` read a number as something else.
+    #[must_use]
+    pub fn short_in_command(self) -> String {
         let hex = self.0.to_string();
         let first_letter = hex.find(|c: char| !c.is_ascii_digit()).unwrap_or(hex.len() - 1);
         hex[..=first_letter.max(7)].to_owned()
@@ -102,6 +108,12 @@ macro_rules! id_of_kind {
                 self.oid().short()
             }
 
+            /// Returns the abbreviated id for a command line, as [`Oid::short_in_command`] does.
+            #[must_use]
+            pub fn short_in_command(self) -> String {
+                self.oid().short_in_command()
+            }
+
             /// Returns the all-zero id of the same hash kind, which git reads as "does not exist".
             pub fn null(self) -> $name {
                 $name::from_oid(self.oid().null())
@@ -176,11 +188,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn short_id_is_never_all_digits() {
+    fn short_id_in_command_is_never_all_digits() {
         let id = |start: &str| Oid::from_hex(format!("{start:0<40}").as_bytes()).unwrap();
-        assert_eq!(id("12a4567890").short(), "12a45678");
-        assert_eq!(id("1234567890f").short(), "1234567890f");
-        assert_eq!(id("12345678").short().len(), 40);
+        let both = |start: &str| (id(start).short(), id(start).short_in_command());
+        assert_eq!(both("12a4567890"), ("12a45678".to_owned(), "12a45678".to_owned()));
+        assert_eq!(both("1234567890f"), ("12345678".to_owned(), "1234567890f".to_owned()));
+        assert_eq!(id("12345678").short_in_command().len(), 40);
     }
 
     #[test]

@@ -42,7 +42,7 @@ impl NewCommit<'_> {
         }
         let command = TempObjectStore::redirect_writes(temp_objects, repo.git()).args(["commit-tree"]);
         let command = if sign && temp_objects.is_none() { command.arg("-S") } else { command };
-        self.run_commit_tree(command).map_err(map_signing_error)
+        self.run_commit_tree(command).map_err(map_commit_error)
     }
 
     /// Writes the commit in git-proq's name, as for snapshots and keeper commits. With `temp_objects`, it
@@ -109,11 +109,12 @@ impl Repo {
     }
 }
 
-/// Converts the error of a failed signature to [`FailedProgram::Signature`]; returns any other error
-/// unchanged.
-pub(crate) fn map_signing_error(error: Error) -> Error {
+/// Converts the error of a failed signature to [`FailedProgram::Signature`], and that of a missing name to
+/// [`FailedProgram::NoIdentity`]; returns any other error unchanged.
+pub(crate) fn map_commit_error(error: Error) -> Error {
     let signing_failure = match &error {
-        Error::Command { stderr, .. } => FailedProgram::from_signing_program(stderr),
+        Error::Command { stderr, .. } => FailedProgram::from_signing_program(stderr)
+            .or_else(|| FailedProgram::from_missing_identity(stderr)),
         _ => None,
     };
     signing_failure.map_or(error, Error::UserProgram)

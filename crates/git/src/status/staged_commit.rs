@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::base::path::nul_separated;
-use crate::history::commit::map_signing_error;
+use crate::history::commit::map_commit_error;
 use crate::index::index_lock::IndexBackup;
 use crate::index::staged_entries::StagedEntries;
 use crate::program::watchdog::CancelCheck;
@@ -51,7 +51,7 @@ pub fn commit_staged(
     let message_file = repo.worktree_git_dir(dir)?.join("COMMIT_EDITMSG");
     let old_message = std::fs::read(&message_file);
     let command = repo.git_in(dir).args(["commit", "--quiet", "-F", "-"]).input(message).mutating();
-    let result = command.run_with_timeout(HOOK_TIMEOUT, is_cancelled).map(drop).map_err(map_signing_error);
+    let result = command.run_with_timeout(HOOK_TIMEOUT, is_cancelled).map(drop).map_err(map_commit_error);
     if let Ok(old_message) = old_message {
         // Only the commit matters.
         drop(std::fs::write(&message_file, old_message));

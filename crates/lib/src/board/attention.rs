@@ -7,9 +7,13 @@ mod tests;
 use std::fmt;
 
 use proq_base::explain::shell_quote;
+use proq_base::hint;
+use proq_base::hint::Hint;
 use proq_base::lane_name::LaneName;
 use proq_base::run_class::RunClass;
 use proq_base::terminal_text::escape_line;
+use proq_git::RepoPath;
+use proq_git::base::error;
 use proq_store::base::batch_id::BatchId;
 use proq_store::base::clock::Moment;
 use proq_store::records::agent::{Activity, ActivityRecord, ReportRecord};
@@ -24,6 +28,15 @@ use crate::lane::inspection::list::LaneView;
 
 /// Part of a budget, in percent, from which on it is nearly spent.
 const NEARLY_SPENT_PERCENT: u64 = 80;
+
+/// What helps with a lane: a purpose as an imperative, and a command of git-proq to which the lane's name is added.
+#[derive(Debug, Clone, Copy)]
+struct Step<'a>(&'a str, &'a str);
+
+/// Purpose and command of a lane that only its details explain.
+const SHOW_STEP: Step<'static> = Step("show what happened", "show");
+/// Purpose and command of a lane in conflict with its base.
+const RESOLVE_STEP: Step<'static> = Step("resolve the conflict", "resolve");
 
 /// Kind of a case that needs a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -59,6 +72,8 @@ pub enum AttentionKind {
     BatchPaused,
     /// A task of a batch failed too often and waits for an explicit retry.
     SetAside,
+    /// A batch has ended, and its work is not on its base.
+    BatchUnlanded,
     /// Commands of the repository are not approved.
     Commands,
 }
@@ -73,8 +88,27 @@ pub struct Attention {
     pub since: Option<Moment>,
     /// Reason, in one line.
     pub why: String,
+    /// What the command does, as an imperative.
+    #[serde(skip)]
+    pub purpose: String,
     /// The command that helps.
     pub command: String,
+}
+
+impl Attention {
+    /// Creates a case from a step, which is a purpose and its command: `land it: git proq merge`; none from another
+    /// text.
+    pub(crate) fn from_step(kind: AttentionKind, why: &str, step: &str) -> Option<Attention> {
+        let (purpose, command) = step.split_once(": ")?;
+        let (purpose, command) = (purpose.to_owned(), command.to_owned());
+        Some(Attention { kind, since: None, why: escape_line(why), purpose, command })
+    }
+
+    /// Returns the command with its purpose, as a hint.
+    #[must_use]
+    pub fn step(&self) -> Hint {
+        hint!("{}: {}", self.purpose, self.command)
+    }
 }
 
 /// Facts about a lane that decide whether it needs a person.
@@ -94,6 +128,8 @@ pub struct LaneFacts<'a> {
     pub failed_check: Option<FailedCheckRecord>,
     /// Last report of the agent.
     pub report: Option<ReportRecord>,
+    /// Paths in which the lane's commits would conflict with its base.
+    pub base_conflict: Vec<RepoPath>,
     /// Lanes that the lane's commits would conflict with.
     pub overlaps: Vec<LaneName>,
     /// Recent events of any lane, oldest first.
@@ -125,13 +161,20 @@ impl LaneFacts<'_> {
         }
     }
 
-    /// Creates a case of the lane. `verb` is a command of git-proq that takes the lane's name and `flags`.
-    fn case(&self, kind: AttentionKind, since: Moment, why: impl fmt::Display, verb: &str) -> Attention {
+    /// Creates a case of the lane, and the command of its step.
+    fn case(
+        &self,
+        kind: AttentionKind,
+        since: Moment,
+        why: impl fmt::Display,
+        Step(purpose, verb): Step<'_>,
+    ) -> Attention {
         let (command, flags) = verb
             .split_once(' ')
             .map_or((verb, String::new()), |(command, flags)| (command, format!(" {flags}")));
         let command = format!("git proq {command} {}{flags}", self.view.lane.name);
-        Attention { kind, since: Some(since), why: escape_line(&why.to_string()), command }
+        let (why, purpose) = (escape_line(&why.to_string()), purpose.to_owned());
+        Attention { kind, since: Some(since), why, purpose, command }
     }
 
     fn state_since(&self) -> Moment {
@@ -147,7 +190,9 @@ impl LaneFacts<'_> {
         let is_waiting =
             self.view.activity == Some(Activity::NeedsApproval) && record.activity == Activity::NeedsApproval;
         let why = record.waits_for.clone().unwrap_or_else(|| "the agent waits for an approval".to_owned());
-        is_waiting.then(|| self.case(AttentionKind::NeedsApproval, record.since, why, "open"))
+        is_waiting.then(|| {
+            self.case(AttentionKind::NeedsApproval, record.since, why, Step("answer the agent", "open"))
+        })
     }
 
     fn obstacle(&self) -> Option<Attention> {
@@ -165,7 +210,7 @@ impl LaneFacts<'_> {
                         format!("conflict with {} in {}", conflict.onto, paths.join(", "))
                     },
                 );
-                Some(self.case(AttentionKind::Conflict, since, why, "resolve"))
+                Some(self.case(AttentionKind::Conflict, since, why, RESOLVE_STEP))
             }
             LaneState::CheckFailed => {
                 let check = self.failed_check.as_ref();
@@ -174,9 +219,19 @@ impl LaneFacts<'_> {
                     || self.detail_or("a check failed"),
                     |check| format!("`{}` failed on {}: {}", check.command, check.onto, check.exit_text),
                 );
-                Some(self.case(AttentionKind::CheckFailed, since, why, "logs --checks"))
+                Some(self.case(
+                    AttentionKind::CheckFailed,
+                    since,
+                    why,
+                    Step("show its output", "logs --checks"),
+                ))
             }
-            _ => None,
+            state if state.is_busy() || self.base_conflict.is_empty() => None,
+            _ => {
+                let paths = error::list_paths(&self.base_conflict);
+                let why = format!("it would conflict with {} in {paths}", self.view.lane.base);
+                Some(self.case(AttentionKind::Conflict, self.state_since(), why, RESOLVE_STEP))
+            }
         }
     }
 
@@ -184,8 +239,9 @@ impl LaneFacts<'_> {
     fn refusal(&self) -> Option<Attention> {
         let lane = &self.view.lane;
         let refused = lane.auto_merge_refusal.as_ref()?;
+        let step = Step("see whether it can land", "merge --dry-run");
         (lane.auto_merge && self.view.state() == LaneState::Done)
-            .then(|| self.case(AttentionKind::Refused, refused.refused_at, &refused.refusal_reason, "merge"))
+            .then(|| self.case(AttentionKind::Refused, refused.refused_at, &refused.refusal_reason, step))
     }
 
     /// Returns the case of the end of the last run: a failure, or a limit after which it is retried.
@@ -200,21 +256,25 @@ impl LaneFacts<'_> {
                 AttentionKind::Orphaned,
                 self.state_since(),
                 self.detail_or("its agent is running without a supervisor"),
-                "stop",
+                Step("stop it", "stop"),
             )),
             (LaneState::Failed | LaneState::Stalled, _) if self.is_scheduled => None,
             (LaneState::Failed | LaneState::Running, Some((run, _))) => {
                 let class = run.class.map(|class| class.to_string()).unwrap_or_default();
                 let why = self.view.detail.clone().or_else(|| run.detail.clone()).unwrap_or(class);
-                let verb = if state.is_busy() { "logs" } else { "send continue" };
-                Some(self.case(AttentionKind::Limit, since, why, verb))
+                let step = if state.is_busy() {
+                    Step("show its log", "logs")
+                } else {
+                    Step("continue it", "send continue")
+                };
+                Some(self.case(AttentionKind::Limit, since, why, step))
             }
             (LaneState::Failed, None) => {
-                Some(self.case(AttentionKind::Failed, since, self.detail_or("its run failed"), "show"))
+                Some(self.case(AttentionKind::Failed, since, self.detail_or("its run failed"), SHOW_STEP))
             }
             (LaneState::Stalled, _) => {
                 let why = self.detail_or("its run made no progress for too long");
-                Some(self.case(AttentionKind::Stalled, since, why, "show"))
+                Some(self.case(AttentionKind::Stalled, since, why, SHOW_STEP))
             }
             _ => None,
         }
@@ -234,6 +294,7 @@ impl LaneFacts<'_> {
             kind: AttentionKind::Escape,
             since: Some(event.at),
             why: event.message.clone(),
+            purpose: "show these events".to_owned(),
             command: format!("git proq events --since {}", event.n.saturating_sub(1)),
         })
     }
@@ -245,20 +306,28 @@ impl LaneFacts<'_> {
             u128::from(cost.nanos()) * 100 >= u128::from(budget.nanos()) * u128::from(NEARLY_SPENT_PERCENT);
         let (spent, limit) = (cost.to_dollars(), budget.to_dollars());
         let why = format!("its run has cost ${spent:.2} of ${limit:.2}");
-        is_nearly_spent.then(|| self.case(AttentionKind::Budget, run.started, why, "stop --wrap-up"))
+        is_nearly_spent.then(|| {
+            self.case(
+                AttentionKind::Budget,
+                run.started,
+                why,
+                Step("stop it once it has finished up", "stop --wrap-up"),
+            )
+        })
     }
 
     fn message(&self) -> Option<Attention> {
         let count = self.view.pending_messages;
         let why = if count == 1 { "1 message waits".to_owned() } else { format!("{count} messages wait") };
         let is_stuck = count > 0 && !self.view.state().is_busy();
-        is_stuck.then(|| self.case(AttentionKind::Message, self.state_since(), why, "send"))
+        is_stuck
+            .then(|| self.case(AttentionKind::Message, self.state_since(), why, Step("deliver it", "send")))
     }
 
     fn human_steps(&self) -> Option<Attention> {
         let report = self.report.as_ref().filter(|report| report.run == self.view.lane.last_run)?;
         let why = report.human_steps.join("; ");
-        (!why.is_empty()).then(|| self.case(AttentionKind::HumanSteps, report.at, why, "show"))
+        (!why.is_empty()).then(|| self.case(AttentionKind::HumanSteps, report.at, why, SHOW_STEP))
     }
 
     fn overlap(&self) -> Option<Attention> {
@@ -272,7 +341,8 @@ impl LaneFacts<'_> {
         let since = self.events.iter().rfind(is_of_pair).map_or(self.state_since(), |event| event.at);
         let verb = format!("matrix {}", others.join(" "));
         let why = format!("it would conflict with {}", others.join(", "));
-        (!others.is_empty()).then(|| self.case(AttentionKind::Overlap, since, why, &verb))
+        let purpose = format!("show its conflict with {}", others.join(", "));
+        (!others.is_empty()).then(|| self.case(AttentionKind::Overlap, since, why, Step(&purpose, &verb)))
     }
 }
 
@@ -298,12 +368,14 @@ impl BatchFacts<'_> {
             kind: AttentionKind::BatchPaused,
             since,
             why: format!("batch {id} is paused"),
+            purpose: "resume it".to_owned(),
             command: format!("git proq batch resume {id}"),
         });
         let set_aside = self.set_aside.iter().map(|task| Attention {
             kind: AttentionKind::SetAside,
             since,
             why: escape_line(&format!("{task} of batch {id} failed too often")),
+            purpose: "try it again".to_owned(),
             command: format!("git proq batch resume {id} --retry {}", shell_quote(task)),
         });
         paused.into_iter().chain(set_aside).collect()
@@ -321,6 +393,7 @@ pub fn of_commands(count: usize) -> Option<Attention> {
         kind: AttentionKind::Commands,
         since: None,
         why,
+        purpose: "read and approve them".to_owned(),
         command: "git proq approve".to_owned(),
     })
 }

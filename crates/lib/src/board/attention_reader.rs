@@ -1,10 +1,12 @@
 //! Reads what attention depends on, as far as a lane's state calls for it.
 
 use std::cell::OnceCell;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use proq_base::config::settings::Settings;
 use proq_base::lane_name::LaneName;
+use proq_git::RepoPath;
 use proq_plan::schedule::status_queries::TaskStatus;
 use proq_plan::schedule::task_phase::TaskOutcome;
 use proq_store::base::record::Record;
@@ -23,7 +25,7 @@ use crate::lane::inspection::landing_checks;
 use crate::lane::inspection::list::LaneView;
 use crate::merge::comparison::forecast::changed_lines::LineCounting;
 use crate::merge::comparison::forecast::compute::{ForecastRequest, forecast_lanes};
-use crate::merge::comparison::forecast::report::Forecast;
+use crate::merge::comparison::forecast::report::{Forecast, PairResult};
 use crate::swarm::batch::folded_batch::{FoldedBatch, ListedBatch};
 use crate::swarm::batch::log::LogLine;
 use crate::swarm::batch::scheduler;
@@ -71,7 +73,8 @@ impl<'a> AttentionReader<'a> {
             conflict: is_conflict.then(|| records.conflict.get()).flatten().cloned(),
             failed_check: is_check_failed.then(|| records.failed_check.get()).flatten().cloned(),
             report: ReportRecord::load_if_exists(&layout.lane_report(&lane.name)).ok().flatten(),
-            overlaps: forecast.map(|forecast| overlapping_lanes(forecast, &lane.name)).unwrap_or_default(),
+            base_conflict: forecast.map(|forecast| base_conflict(forecast, &lane.name)).unwrap_or_default(),
+            overlaps: forecast.map(|forecast| forecast.conflicting_lanes(&lane.name)).unwrap_or_default(),
             events: self.events.get_or_init(|| {
                 recent_events(&self.project.store, &[EventName::LaneEscape, EventName::LaneOverlap])
             }),
@@ -89,7 +92,8 @@ impl<'a> AttentionReader<'a> {
                 lanes: lanes.filter_map(|lane| lane.into_owned_lane().ok()).collect(),
                 include_uncommitted: false,
                 time_limit: Some(OVERLAP_TIME_LIMIT),
-                only_lane: Some(view.lane.name.clone()),
+                // Whether the other lanes conflict with the base decides which of the pairs count.
+                only_lane: None,
                 line_counting: LineCounting::Skip,
             };
             forecast_lanes(self.project, request).ok()
@@ -132,14 +136,11 @@ impl<'a> AttentionReader<'a> {
     }
 }
 
-/// Returns the lanes that a lane's commits would conflict with by a forecast.
-fn overlapping_lanes(forecast: &Forecast, lane: &LaneName) -> Vec<LaneName> {
-    let pairs = forecast.pairs.iter().filter(|pair| !pair.with_base && pair.result.is_conflict());
-    pairs
-        .filter_map(|pair| match (*lane == pair.ours.as_str(), pair.theirs == *lane) {
-            (true, _) => Some(pair.theirs.clone()),
-            (_, true) => LaneName::parse(&pair.ours).ok(),
-            _ => None,
-        })
-        .collect()
+/// Returns the paths in which a lane's commits would conflict with its base by a forecast.
+fn base_conflict(forecast: &Forecast, lane: &LaneName) -> Vec<RepoPath> {
+    let Some(PairResult::Conflict { conflicts }) = forecast.base_result(lane) else {
+        return Vec::new();
+    };
+    let paths: BTreeSet<&RepoPath> = conflicts.iter().map(|conflict| &conflict.path).collect();
+    paths.into_iter().cloned().collect()
 }

@@ -4,11 +4,14 @@ use proq_base::explain::shell_quote;
 use proq_base::hint;
 use proq_base::hint::Hint;
 use proq_base::lane_name::LaneName;
+use proq_store::base::batch_id::BatchId;
 
 use crate::lane::Project;
+use crate::swarm::batch::create::find_batch;
 use crate::swarm::batch::log_summary::LogSummary;
 use crate::swarm::batch::record::BatchRecord;
-use crate::swarm::landing::batch_landing::landing_hint;
+use crate::swarm::landing::batch_cleanup::is_cleanup_refused;
+use crate::swarm::landing::batch_landing::{landing_hint, unlanded_batches};
 use crate::swarm::status::progress::{BUDGET_SPENT_REASON, BatchProgress, TaskProgress};
 
 /// Maximum number of tasks that a retry command names.
@@ -71,6 +74,20 @@ pub fn end_hints(
         out.push(landing_hint(project, batch, &format!("merge it into {}", batch.base)));
     }
     out
+}
+
+/// Returns the hint on a batch after its abort, beside the one that resumes it: what lands its work, or removes its
+/// lanes where that is not refused.
+#[must_use]
+pub fn abort_hint(project: &Project, id: &BatchId) -> String {
+    let show_hint = format!("show its tasks: git proq batch status {id}");
+    let Ok(batch) = find_batch(project, id.as_str()) else { return show_hint };
+    let unlanded = unlanded_batches(project).into_iter().find(|unlanded| unlanded.batch.id == *id);
+    match unlanded {
+        Some(unlanded) => unlanded.landing_hint(project, &format!("land what is done on {}", batch.base)),
+        None if is_cleanup_refused(project, &batch) => show_hint,
+        None => format!("delete its lanes: git proq cleanup --batch {id}"),
+    }
 }
 
 /// Returns the command that retries the tasks that failed, were set aside or changed nothing; none without

@@ -12,6 +12,7 @@ use super::rows::lane_conflicts::LaneConflicts;
 use super::rows::lane_list::{LaneList, missing_parts};
 use crate::lane::Project;
 use crate::lane::inspection::list::LaneView;
+use crate::merge::comparison::forecast::report::PairResult;
 use crate::merge::land::sure_landing;
 use crate::swarm::batch::record::BatchRecord;
 use crate::swarm::batch::scheduler;
@@ -65,6 +66,13 @@ fn problem_steps(project: &Project, lane_list: &LaneList) -> Vec<Hint> {
         batch.is_some_and(|batch| scheduler::is_running(&project.store, batch).unwrap_or(false))
     };
     let first = |state| intact_lanes(lane_list, state).find(|view| !is_scheduled(view));
+    let conflicts_with_base = |view: &&LaneView| {
+        let forecast = lane_list.forecast.as_ref();
+        let result = forecast.and_then(|forecast| forecast.base_result(&view.lane.name));
+        !is_scheduled(view) && result.is_some_and(PairResult::is_conflict)
+    };
+    let in_conflict = first(LaneState::Conflict)
+        .or_else(|| intact_lanes(lane_list, LaneState::Done).find(conflicts_with_base));
     let step = |view: Option<&LaneView>, purpose: &str, command: &str, flags: &str| {
         let name = &view?.lane.name;
         Some(hint!("{purpose} '{name}': git proq {command} {name}{flags}"))
@@ -73,7 +81,7 @@ fn problem_steps(project: &Project, lane_list: &LaneList) -> Vec<Hint> {
     let failed = first(LaneState::Failed).or_else(|| first(LaneState::Stalled));
     let steps = [
         step(asking, "answer the agent of", "open", ""),
-        step(first(LaneState::Conflict), "resolve the conflict of", "resolve", ""),
+        step(in_conflict, "resolve the conflict of", "resolve", ""),
         step(first(LaneState::CheckFailed), "show the check that failed for", "logs", " --checks"),
         step(failed, "show what went wrong in", "show", ""),
         step(first(LaneState::Orphaned), "stop what is left of the run of", "stop", ""),

@@ -30,6 +30,13 @@ pub struct UndoPlan {
     pub numbers: Vec<OperationNumber>,
     /// Command line by which the newest of the operations was started.
     pub newest_command: String,
+    /// Numbers of the operations whose effects the plan changes, newest first: those of `numbers`, or those that
+    /// the undo had undone which is redone.
+    pub changed_numbers: Vec<OperationNumber>,
+    /// Command line by which the newest of `changed_numbers` was started.
+    pub changed_command: String,
+    /// Kind of the newest of `changed_numbers`, such as `merge`.
+    pub changed_kind: String,
     /// Whether all of the operations were started in this terminal session.
     pub is_same_terminal: bool,
     /// Selection by which the operations were chosen.
@@ -71,7 +78,18 @@ fn plan_from_log(log: &OpLog, target: UndoTarget) -> Result<UndoPlan, Error> {
         .ok_or(UndoError::NothingToUndo { redo: target == UndoTarget::LastUndo })?;
     let is_own_session =
         numbers.iter().filter_map(|n| log.find(*n)).all(|l| l.entry.header.is_from_this_terminal());
-    Ok(UndoPlan { numbers, newest_command: command, is_same_terminal: is_own_session, target })
+    let redone = newest.map(|l| l.entry.header.undoes.clone()).filter(|_| target == UndoTarget::LastUndo);
+    let changed_numbers = redone.filter(|redone| !redone.is_empty()).unwrap_or_else(|| numbers.clone());
+    let changed = changed_numbers.first().and_then(|n| log.find(*n)).or(newest).map(|l| &l.entry.header);
+    Ok(UndoPlan {
+        changed_command: changed.map(|header| header.command.clone()).unwrap_or_default(),
+        changed_kind: changed.map(|header| header.kind.clone()).unwrap_or_default(),
+        changed_numbers,
+        numbers,
+        newest_command: command,
+        is_same_terminal: is_own_session,
+        target,
+    })
 }
 
 impl UndoPlan {

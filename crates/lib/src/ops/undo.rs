@@ -44,6 +44,12 @@ pub struct UndoOutcome {
     pub operations: Vec<OperationNumber>,
     /// Command line of the newest of these operations.
     pub command: String,
+    /// Numbers of the operations whose effects were undone or redone, newest first.
+    #[serde(skip)]
+    pub changed_operations: Vec<OperationNumber>,
+    /// Command line of the newest operation of `changed_operations`, with the part of a pick that it was.
+    #[serde(skip)]
+    pub changed_command: String,
     /// Whether nothing was changed.
     pub dry_run: bool,
     /// Files and folders that mark the tasks of undone landings as done, in no commit. They are the user's
@@ -147,14 +153,34 @@ impl UndoPlan<'_> {
             UndoTarget::LastUndo => Vec::new(),
             _ => self.batches.uncommitted_marks(&project.store, &self.written_records),
         };
-        let undo_plan::UndoPlan { numbers, newest_command, .. } = self.operations;
+        let undo_plan::UndoPlan {
+            numbers,
+            newest_command,
+            changed_numbers,
+            changed_command,
+            changed_kind,
+            ..
+        } = self.operations;
+        let part = pick_part(&changed_command, &changed_kind);
         UndoOutcome {
             operations: numbers,
             command: newest_command,
+            changed_operations: changed_numbers,
+            changed_command: format!("{changed_command}{part}"),
             dry_run,
             uncommitted_marks,
             remaining_requests: Vec::new(),
         }
+    }
+}
+
+/// Returns which of the two operations of a `git proq pick` an operation is; empty for another command. A merge that
+/// was pushed is not undone, and the other attempts must be restorable all the same.
+fn pick_part(command: &str, kind: &str) -> &'static str {
+    match kind {
+        "pick" => " (the other attempts)",
+        "merge" if command.starts_with("git proq pick ") => " (the merge)",
+        _ => "",
     }
 }
 

@@ -55,7 +55,6 @@ pub(crate) fn render_list(input: &PartialList<'_>, width: Option<usize>) -> Rend
 fn lane_row(input: &PartialList<'_>, index: usize) -> Cells {
     let view = &input.views[index];
     let name = &view.lane.name;
-    let previous = index.checked_sub(1).map(|previous_index| &input.views[previous_index].lane);
     let mark = if is_previewed(input.stored, name) { "*" } else { "" };
     let loaded =
         |is_loaded: bool, text: String| if is_loaded { text } else { LOADING_PLACEHOLDER.to_owned() };
@@ -72,9 +71,6 @@ fn lane_row(input: &PartialList<'_>, index: usize) -> Cells {
     cells[4] = loaded(input.is_inspected(index), uncommitted_or_missing_text(view));
     cells[5] = loaded(is_forecast, conflicts.map(|conflicts| conflicts_text(&conflicts)).unwrap_or_default());
     cells[13] = ui::age(view.active_at);
-    if previous.is_some_and(|previous| is_same_group_and_title(previous, &view.lane)) {
-        "\"".clone_into(&mut cells[14]);
-    }
     cells
 }
 
@@ -133,11 +129,6 @@ fn uncommitted_or_missing_text(view: &LaneView) -> String {
         ([], None) => "?".to_owned(),
         (missing, _) => console::style(format!("no {}", missing.join(", no "))).red().to_string(),
     }
-}
-
-/// Returns whether both lanes are attempts of one group with the same title.
-fn is_same_group_and_title(a: &AnyLane, b: &AnyLane) -> bool {
-    a.group.is_some() && a.group == b.group && a.title == b.title && !distinct_title(b).is_empty()
 }
 
 /// Returns the title of a lane, or an empty string if it repeats the name of the lane or of its group.

@@ -9,8 +9,14 @@ use crate::cli::terminal::{ui, usage};
 
 /// Prints the outcome, reason and usage of each run, their total usage, and the pending messages in full,
 /// because nobody has read them yet. `is_busy` means that the last run still goes on; `activity` is that of
-/// its agent.
-pub(crate) fn print_runs(ui: Ui, details: &LaneDetails, is_busy: bool, activity: Option<Activity>) {
+/// its agent. A reason that is `shown_reason` is on the screen already.
+pub(crate) fn print_runs(
+    ui: Ui,
+    details: &LaneDetails,
+    is_busy: bool,
+    activity: Option<Activity>,
+    shown_reason: Option<&str>,
+) {
     for run in &details.runs {
         let outcome_text = describe_run(run, is_busy && Some(run) == details.runs.last(), activity);
         ui.print_field(&format!("run {}", run.number), &outcome_text);
@@ -18,7 +24,10 @@ pub(crate) fn print_runs(ui: Ui, details: &LaneDetails, is_busy: bool, activity:
             0 => {}
             n => ui.print_field("", format!("received {} while it ran", ui::pluralize(n, "message"))),
         }
-        let detail = run.detail.iter().filter(|detail| !outcome_text.contains(detail.as_str())).cloned();
+        let is_new = |detail: &&String| {
+            !outcome_text.contains(detail.as_str()) && shown_reason != Some(detail.as_str())
+        };
+        let detail = run.detail.iter().filter(is_new).cloned();
         detail.chain(usage::usage_phrases(&run.summary)).for_each(|phrase| ui.print_field("", phrase));
     }
     let totals = usage::total_usage_phrases(&details.runs).join(", ");

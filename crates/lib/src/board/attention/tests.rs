@@ -51,6 +51,7 @@ fn facts(view: &LaneView) -> LaneFacts<'_> {
         conflict: None,
         failed_check: None,
         report: None,
+        base_conflict: Vec::new(),
         overlaps: Vec::new(),
         events: &[],
     }
@@ -139,7 +140,7 @@ fn refused_landing_while_it_is_done() {
     let mut view = view(LaneState::Done);
     view.lane.auto_merge = true;
     view.lane.auto_merge_refusal = serde_json::from_value(refusal).unwrap();
-    assert_eq!(one(&facts(&view), AttentionKind::Refused, "git proq merge pay"), "a.rs is edited");
+    assert_eq!(one(&facts(&view), AttentionKind::Refused, "git proq merge pay --dry-run"), "a.rs is edited");
     view.status = LaneStatus::from_word(LaneState::Running);
     assert_eq!(facts(&view).attention(), []);
 }
@@ -228,6 +229,16 @@ fn human_steps_of_last_run() {
     let with_report = |number| LaneFacts { report: Some(report(number)), ..facts(&done) };
     assert_eq!(one(&with_report(2), AttentionKind::HumanSteps, "git proq show pay"), "create a key; set it");
     assert_eq!(with_report(1).attention(), []);
+}
+
+#[test]
+fn forecast_conflict_with_the_base_once_the_agent_is_done() {
+    let base_conflict = vec![RepoPath::new("a.rs")];
+    let (done, running) = (view(LaneState::Done), view(LaneState::Running));
+    let facts_of = |view| LaneFacts { base_conflict: base_conflict.clone(), ..facts(view) };
+    let why = one(&facts_of(&done), AttentionKind::Conflict, "git proq resolve pay");
+    assert_eq!(why, "it would conflict with main in a.rs");
+    assert_eq!(facts_of(&running).attention(), []);
 }
 
 #[test]

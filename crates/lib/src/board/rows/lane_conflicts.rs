@@ -11,7 +11,8 @@ use crate::merge::comparison::forecast::report::Forecast;
 pub struct LaneConflicts {
     /// Whether the lane conflicts with its base; `None` if unknown.
     pub base: Option<bool>,
-    /// Names of the lanes on the same base that conflict with the lane.
+    /// Names of the lanes on the same base that conflict with the lane, but neither of which conflicts with the
+    /// base already.
     pub lanes: Vec<LaneName>,
     /// Whether every result is known, so that none is left for git to compute.
     pub complete: bool,
@@ -23,20 +24,11 @@ impl LaneConflicts {
     #[must_use]
     pub fn from_forecast(forecast: Option<&Forecast>, lane: &LaneName) -> Option<LaneConflicts> {
         let forecast = forecast?;
-        let with_base = forecast.pairs.iter().find(|p| p.with_base && p.theirs == *lane)?;
-        let base = with_base.result.is_known().then(|| with_base.result.is_conflict());
-        let mut lanes = Vec::new();
-        let mut complete = base.is_some();
-        for pair in forecast.pairs.iter().filter(|p| !p.with_base) {
-            let other = match (*lane == pair.ours.as_str(), pair.theirs == *lane) {
-                (true, _) => pair.theirs.as_str(),
-                (_, true) => pair.ours.as_str(),
-                _ => continue,
-            };
-            complete &= pair.result.is_known();
-            lanes.extend(LaneName::parse(other).ok().filter(|_| pair.result.is_conflict()));
-        }
-        Some(LaneConflicts { base, lanes, complete })
+        let with_base = forecast.base_result(lane)?;
+        let base = with_base.is_known().then(|| with_base.is_conflict());
+        let mut pairs = forecast.pairs.iter().filter(|pair| pair.other_lane(lane).is_some());
+        let complete = base.is_some() && pairs.all(|pair| pair.result.is_known());
+        Some(LaneConflicts { base, lanes: forecast.conflicting_lanes(lane), complete })
     }
 
     /// Returns whether the lane is known to conflict with neither its base nor any lane of `lanes`.

@@ -8,7 +8,7 @@ use proq_store::base::batch_id::BatchId;
 use proq_store::base::clock::{Moment, now};
 use serde::Serialize;
 
-use crate::board::attention::Attention;
+use crate::board::attention::{Attention, AttentionKind};
 use crate::board::attention_reader::AttentionReader;
 use crate::board::queue::{QueueRow, read_queue};
 use crate::board::rows::lane_list::LaneList;
@@ -134,12 +134,30 @@ impl RepositoryStatus {
 
 fn read_attention(project: &Project, list: &LaneList) -> Vec<StatusAttention> {
     let reader = AttentionReader::new(project);
+    let mut forecast = list.forecast.clone();
     let of_lanes = list.views.iter().flat_map(|view| {
-        let cases = reader.of_lane(view, list.forecast.as_ref());
+        let cases = reader.of_lane(view, forecast.as_ref());
+        // A conflict of two lanes is reported with the first of them.
+        if let Some(forecast) = &mut forecast {
+            forecast.pairs.retain(|pair| pair.other_lane(&view.lane.name).is_none());
+        }
         cases.into_iter().map(|case| StatusAttention { lane: Some(view.lane.name.clone()), case })
     });
-    let of_repository = reader.of_repository(&list.batches).into_iter();
-    of_lanes.chain(of_repository.map(|case| StatusAttention { lane: None, case })).collect()
+    let of_unlanded =
+        list.unlanded_batches.iter().filter(|unlanded| unlanded.is_over()).filter_map(|unlanded| {
+            let purpose = format!("land it on {}", unlanded.batch.base);
+            Attention::from_step(
+                AttentionKind::BatchUnlanded,
+                &unlanded.describe(),
+                &unlanded.landing_hint(project, &purpose),
+            )
+        });
+    let of_repository = of_unlanded.chain(reader.of_repository(&list.batches));
+    of_lanes
+        .collect::<Vec<_>>()
+        .into_iter()
+        .chain(of_repository.map(|case| StatusAttention { lane: None, case }))
+        .collect()
 }
 
 /// Returns the batches that are unfinished or have work that is not on their base.

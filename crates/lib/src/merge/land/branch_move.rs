@@ -335,7 +335,8 @@ fn update_late_worktrees(
 
 /// Returns the command with which you update a worktree that could not follow because of `e`.
 fn catch_up_command(e: &lane::Error, dir: &Path, BranchMove { onto, from, to }: BranchMove<'_>) -> String {
-    let (git, from, to) = (format!("git -C {}", shell_quote_path(dir)), from.short(), to.short());
+    let (git, from, to) =
+        (format!("git -C {}", shell_quote_path(dir)), from.short_in_command(), to.short_in_command());
     let read_tree = format!("{git} read-tree -m -u {from} {to}");
     // With HEAD at the commit that index and files have, an ordinary checkout of the base works.
     let detach = format!("{git} update-ref --no-deref HEAD {from}");

@@ -1,6 +1,8 @@
 //! Resolution of a conflict: git merges in a separate worktree, git-proq checks the result, and it becomes
 //! the lane's new tip.
 
+use std::path::Path;
+
 use proq_base::lane_name::LaneName;
 use proq_git::base::error;
 use proq_git::base::head::RefMove;
@@ -63,10 +65,41 @@ pub enum ResolutionStart {
     Open(Box<ResolutionRecord>),
 }
 
-/// Loads the recorded conflict of a lane.
-pub fn load_conflict(store: &Store, lane: &LaneName) -> Result<ConflictRecord, Error> {
-    let record = ConflictRecord::load_if_exists(&store.layout().conflict_record(lane))?;
-    record.ok_or_else(|| ResolveError::NoConflict { lane: lane.clone() }.into())
+/// Finds the conflict of a lane: the recorded one or else that of its tip with the tip of its base. Records nothing.
+///
+/// # Errors
+/// [`ResolveError::NoConflict`] if the lane has no conflict.
+pub fn find_conflict(project: &Project, lane: &LaneRecord) -> Result<ConflictRecord, Error> {
+    if let Some(record) = load_conflict(&project.store, &lane.name)? {
+        return Ok(record);
+    }
+    let scratch = project.store.layout().create_scratch()?;
+    let temp_objects = TempObjectStore::new(&project.repo, &Layout::scratch_objects(scratch.path()))?;
+    merge_with_base(project, lane, scratch.path(), Some(&temp_objects))
+}
+
+/// Loads the recorded conflict of a lane; none without one.
+fn load_conflict(store: &Store, lane: &LaneName) -> Result<Option<ConflictRecord>, Error> {
+    Ok(ConflictRecord::load_if_exists(&store.layout().conflict_record(lane))?)
+}
+
+/// Merges a lane's tip into its base's tip, and returns the conflict. Its objects go to `temp_objects`, or the
+/// repository.
+///
+/// # Errors
+/// [`ResolveError::NoConflict`] if the merge is clean.
+fn merge_with_base(
+    project: &Project,
+    lane: &LaneRecord,
+    scratch: &Path,
+    temp_objects: Option<&TempObjectStore>,
+) -> Result<ConflictRecord, Error> {
+    let (tip, base) = side_tips(&project.repo, lane, &lane.base)?;
+    let merged = tree_merge::merge_commits(&project.repo, base, tip, scratch, temp_objects)?;
+    match merged.conflicted_paths().is_empty() {
+        true => Err(ResolveError::NoConflict { lane: lane.name.clone(), base: lane.base.clone() }.into()),
+        false => Ok(conflict::new_record(&lane.name, &lane.base, base, tip, &merged)),
+    }
 }
 
 /// Opens the conflict of a lane in a worktree for the user. An open resolution is continued.
@@ -93,7 +126,15 @@ pub(crate) fn open_resolution(
     agent: Option<&str>,
     refusals: Vec<String>,
 ) -> Result<ResolutionStart, Error> {
-    let conflict_record = load_conflict(&project.store, &lane.name)?;
+    let recorded = load_conflict(&project.store, &lane.name)?;
+    let is_recorded = recorded.is_some();
+    let conflict_record = match recorded {
+        Some(record) => record,
+        None => {
+            let scratch = project.store.layout().create_scratch()?;
+            merge_with_base(project, lane, scratch.path(), None)?
+        }
+    };
     let previous = project.find_resolution(&lane.name)?;
     if let (Some(_), Some(old)) = (agent, previous.as_ref().filter(|old| old.agent.is_none())) {
         return Err(
@@ -109,6 +150,11 @@ pub(crate) fn open_resolution(
         }
         if is_clean {
             return clear_ended_conflict(op, lane, &conflict_record).map(ResolutionStart::Resolved);
+        }
+        if !is_recorded {
+            for step in conflict::record_steps(op, lane, conflict_record.clone())? {
+                drop(op.perform(step)?);
+            }
         }
         let resolution = resolve_worktree::open_resolution(op, lane, &conflict_record.onto, sides)?;
         let resolution = ResolutionRecord { agent: agent.map(ToOwned::to_owned), refusals, ..resolution };
@@ -285,7 +331,7 @@ pub(crate) fn require_open_resolution(project: &Project, lane: &LaneName) -> Res
     if let Some(resolution) = project.find_resolution(lane)? {
         return Ok(resolution);
     }
-    load_conflict(&project.store, lane)?;
+    drop(find_conflict(project, &project.lane(lane)?)?);
     Err(ResolveError::NotOpen { lane: lane.clone() }.into())
 }
 
@@ -309,7 +355,7 @@ pub(crate) fn close_resolution(
 ) -> Result<ClosedResolution, Error> {
     operate(project, "resolve", |op| {
         let closed = resolve_worktree::close_resolution(op, resolution, &[])?;
-        if let Ok(record) = load_conflict(&project.store, &lane.name) {
+        if let Ok(Some(record)) = load_conflict(&project.store, &lane.name) {
             set_conflict_state(op, lane, &record)?;
         }
         Ok(closed)

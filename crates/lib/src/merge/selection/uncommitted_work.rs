@@ -95,7 +95,7 @@ impl LaneExamination<'_, '_> {
             project.listener.warn(format!(
                 "uncommitted work of lane '{}' is not merged; it is saved: git stash apply {}",
                 lane.name,
-                snap.snapshot.commit.short()
+                snap.snapshot.commit.short_in_command()
             ));
         }
         Ok(())

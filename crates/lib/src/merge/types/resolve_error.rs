@@ -36,12 +36,14 @@ impl Refusal {
 #[derive(Debug, thiserror::Error, Explain)]
 #[decision]
 pub enum ResolveError {
-    /// The lane has no recorded conflict.
-    #[error("cannot resolve lane '{lane}': it has no recorded conflict")]
-    #[hint("check whether it conflicts: git proq merge {lane} --dry-run")]
+    /// The lane has no conflict with its base.
+    #[error("cannot resolve lane '{lane}': it does not conflict with {base}")]
+    #[hint("see what would land: git proq merge {lane} --dry-run")]
     NoConflict {
-        /// Name of the lane that has no recorded conflict.
+        /// Name of the lane that has no conflict.
         lane: LaneName,
+        /// Branch that the lane lands on.
+        base: String,
     },
     /// The user is already resolving the conflict.
     #[error("cannot resolve lane '{lane}': you are resolving its conflict by hand in {}", dir.display())]

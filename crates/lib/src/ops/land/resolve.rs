@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::agent::command::agent_command::RunOptions;
 use crate::lane::Project;
 use crate::merge;
-use crate::merge::resolution::resolve::{ResolutionStart, ResolvedConflict, load_conflict};
+use crate::merge::resolution::resolve::{ResolutionStart, ResolvedConflict};
 use crate::merge::resolution::{resolve, resolve_agent};
 use crate::merge::types::resolve_error::ResolveError;
 use crate::merge::types::resolver::{Allowance, Resolver};
@@ -64,7 +64,7 @@ pub struct ResolvePlan {
     allowance: Allowance,
 }
 
-/// Recorded conflict of a lane.
+/// Conflict of a lane.
 #[derive(Debug, Clone, Serialize)]
 pub struct RecordedConflict {
     /// Name of the lane.
@@ -122,10 +122,10 @@ pub enum ResolveOutcome {
 /// Finds the conflict of a lane, given by its name or branch, and its open resolution, without a change.
 ///
 /// # Errors
-/// Fails if no conflict of the lane is on record.
+/// Fails if the lane has no conflict, on record or with the present tip of its base.
 pub fn find_conflict(project: &Project, name_or_branch: &str) -> Result<RecordedConflict, Error> {
-    let lane = project.find_lane(name_or_branch)?.name;
-    let ConflictRecord { onto, paths, git_messages, .. } = load_conflict(&project.store, &lane)?;
+    let record = project.find_lane(name_or_branch)?;
+    let ConflictRecord { lane, onto, paths, git_messages, .. } = resolve::find_conflict(project, &record)?;
     let resolution = project.find_resolution(&lane)?;
     let result = if resolution.is_some() { "open" } else { "conflict" };
     let (worktree, agent) = resolution.map(|open| (open.worktree_path, open.agent)).unzip();
@@ -150,7 +150,7 @@ impl ResolvePlan {
     /// Returns the conflict that would be resolved, without a change.
     ///
     /// # Errors
-    /// Fails if no conflict is on record, or none is open for a method that needs that.
+    /// Fails if the lane has no conflict, or none is open for a method that needs that.
     pub fn forecast(&self, project: &Project) -> Result<RecordedConflict, Error> {
         let conflict = find_conflict(project, self.lane.as_str())?;
         if matches!(self.method, ResolveMethod::Continue | ResolveMethod::Abort)

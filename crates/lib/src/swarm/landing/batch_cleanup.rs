@@ -59,30 +59,29 @@ fn refuse_unlanded_work(project: &Project, id: &BatchId, lanes: &[LaneRecord]) -
     }
 }
 
-/// Removes the lanes of a batch, with everything in them saved, and its branch, as one operation. With
-/// `dry_run` nothing is changed.
-///
-/// # Errors
-/// Fails while the batch runs. Without `force`, also fails where a lane has work that is nowhere else. The
-/// same holds for tasks that have landed on the batch's branch but not on its base.
-pub fn clean_up(
-    project: &Project,
-    batch: &BatchRecord,
-    force: bool,
-    dry_run: bool,
-) -> Result<CleanupReport, Error> {
+/// What the clean-up of a batch removes.
+struct CleanupPlan {
+    /// The lanes of the batch, with its landing lane.
+    lanes: Vec<LaneRecord>,
+    /// Tip of the batch's own branch, as far as it is known.
+    tip: Option<CommitId>,
+    /// Whether the base lacks commits of that branch.
+    is_unlanded: bool,
+}
+
+/// Returns whether the clean-up of a batch without a scheduler would be refused.
+pub(crate) fn is_cleanup_refused(project: &Project, batch: &BatchRecord) -> bool {
+    batch.cleaned.is_some() || plan_cleanup(project, batch, false).is_err()
+}
+
+/// Finds what the clean-up of a batch removes, and refuses it where work would be lost.
+fn plan_cleanup(project: &Project, batch: &BatchRecord, force: bool) -> Result<CleanupPlan, Error> {
     let id = &batch.id;
-    if batch.cleaned.is_some() {
-        return Err(BatchError::CleanedUp { id: id.clone() }.into());
-    }
-    let still_running = |agents| BatchError::StillRunning { id: id.clone(), agents };
-    let lock = project.store.locks().try_acquire(&LockName::Batch(id.clone()))?;
-    let _lock = lock.ok_or_else(|| still_running(false))?;
     let mut lanes: Vec<LaneRecord> = batch_lanes(project, id)?.into_iter().map(|(_, lane)| lane).collect();
     lanes.extend(find_landing_lane(project, id).ok());
     for lane in &lanes {
         if effective_state(project, lane)?.0.is_busy() {
-            return Err(still_running(true).into());
+            return Err(BatchError::StillRunning { id: id.clone(), agents: true }.into());
         }
     }
     let tip = if batch.auto_merge { None } else { last_known_tip(project, batch)? };
@@ -102,6 +101,28 @@ pub fn clean_up(
         let (id, base, hint) = (id.clone(), batch.base.clone(), landing_hint(project, batch, "land them"));
         return Err(BatchError::TasksNotLanded { id, count, base, hint }.into());
     }
+    Ok(CleanupPlan { lanes, tip, is_unlanded })
+}
+
+/// Removes the lanes of a batch, with everything in them saved, and its branch, as one operation. With
+/// `dry_run` nothing is changed.
+///
+/// # Errors
+/// Fails while the batch runs. Without `force`, also fails where a lane has work that is nowhere else. The
+/// same holds for tasks that have landed on the batch's branch but not on its base.
+pub fn clean_up(
+    project: &Project,
+    batch: &BatchRecord,
+    force: bool,
+    dry_run: bool,
+) -> Result<CleanupReport, Error> {
+    let id = &batch.id;
+    if batch.cleaned.is_some() {
+        return Err(BatchError::CleanedUp { id: id.clone() }.into());
+    }
+    let lock = project.store.locks().try_acquire(&LockName::Batch(id.clone()))?;
+    let _lock = lock.ok_or_else(|| BatchError::StillRunning { id: id.clone(), agents: false })?;
+    let CleanupPlan { lanes, tip, is_unlanded } = plan_cleanup(project, batch, force)?;
     let names: Vec<LaneName> = lanes.into_iter().map(|lane| lane.name).collect();
     if dry_run {
         return Ok(CleanupReport { batch: id.clone(), lanes: names, saved_ref: None, dry_run });

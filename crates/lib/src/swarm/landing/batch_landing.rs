@@ -131,7 +131,7 @@ fn tip_to_land(project: &Project, batch: &BatchRecord) -> Result<CommitId, Error
     }
     let Some(tip) = project.repo.branch_tip(&batch.branch)? else {
         let (id, branch, tip) = (batch.id.clone(), batch.branch.clone(), last_known_tip(project, batch)?);
-        return Err(BatchError::BranchMissing { id, branch, tip: tip.map(CommitId::short) }.into());
+        return Err(BatchError::BranchMissing { id, branch, tip: tip.map(CommitId::short_in_command) }.into());
     };
     if tip == batch.start {
         return Err(nothing_to_land(format!(
@@ -322,7 +322,7 @@ fn hint_with_tip(
     if !has_branch(branch)
         && let Some(tip) = last_tip()
     {
-        return hint!("create its branch again: git branch {branch} {}", tip.short());
+        return hint!("create its branch again: git branch {branch} {}", tip.short_in_command());
     }
     if has_branch(base) {
         return hint!("{purpose}: git proq merge --batch {id}");

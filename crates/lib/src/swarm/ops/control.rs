@@ -1,5 +1,6 @@
 //! Pause and abort of a batch.
 
+use proq_plan::schedule::action::BatchOutcome;
 use proq_store::base::batch_id::BatchId;
 use serde::Serialize;
 
@@ -8,6 +9,7 @@ use crate::lane::Project;
 use crate::ops::error::Error;
 use crate::swarm::batch::control_request::ControlRequestKind;
 use crate::swarm::run::control_requests;
+use crate::swarm::status::progress::outcome_word;
 
 /// How a batch is halted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +45,8 @@ pub struct HaltPlan {
     #[serde(skip)]
     pub is_halted: bool,
     #[serde(skip)]
+    outcome: Option<BatchOutcome>,
+    #[serde(skip)]
     halt: Halt,
 }
 
@@ -72,10 +76,16 @@ pub fn plan(project: &Project, request: &HaltRequest) -> Result<HaltPlan, Error>
     let batch = find_batch_to_control(project, request.batch_name.as_deref(), command)?.id;
     let BatchState { outcome, word: state } = BatchState::read(&project.store, &batch)?;
     let is_halted = outcome.is_some() || (request.halt == Halt::Pause && state == "paused");
-    Ok(HaltPlan { batch, state, dry_run: true, is_halted, halt: request.halt })
+    Ok(HaltPlan { batch, state, dry_run: true, is_halted, outcome, halt: request.halt })
 }
 
 impl HaltPlan {
+    /// Returns how the batch has ended, in a word such as `aborted`; none while it is unfinished.
+    #[must_use]
+    pub fn outcome_word(&self) -> Option<&'static str> {
+        self.outcome.map(outcome_word)
+    }
+
     /// Sends the request to the batch's scheduler and returns once it has received it. Does nothing if the
     /// batch is halted.
     ///

@@ -239,16 +239,20 @@ impl BatchProgress {
     }
 }
 
+/// Returns a word for how a batch ended.
+pub(crate) fn outcome_word(outcome: BatchOutcome) -> &'static str {
+    match outcome {
+        BatchOutcome::Complete => "complete",
+        BatchOutcome::Partial => "partly",
+        BatchOutcome::Stopped => "stopped",
+        BatchOutcome::Aborted => "aborted",
+    }
+}
+
 /// Returns the outcome of a finished batch, or the reason of its pause; none while it runs.
 fn status_reason(batch: &Batch, state: &State) -> Option<String> {
     if let Some(outcome) = state.final_outcome() {
-        let outcome_word = match outcome {
-            BatchOutcome::Complete => "complete",
-            BatchOutcome::Partial => "partly",
-            BatchOutcome::Stopped => "stopped",
-            BatchOutcome::Aborted => "aborted",
-        };
-        return Some(outcome_word.to_owned());
+        return Some(outcome_word(outcome).to_owned());
     }
     Some(match state.pause_reason()? {
         PauseReason::Requested => "asked".to_owned(),

@@ -101,3 +101,37 @@ pub struct Forecast {
     /// Forecasts of each lane with its base, and with every other lane of the same base.
     pub pairs: Vec<ForecastPair>,
 }
+
+impl Forecast {
+    /// Returns the forecast of a lane with its base; none without one.
+    #[must_use]
+    pub fn base_result(&self, lane: &LaneName) -> Option<&PairResult> {
+        let is_pair = |pair: &&ForecastPair| pair.with_base && pair.theirs == *lane;
+        self.pairs.iter().find(is_pair).map(|pair| &pair.result)
+    }
+
+    /// Returns the lanes that a lane conflicts with. A lane that already conflicts with its base counts for none:
+    /// every lane that contains the base has that same conflict, which is resolved with the base.
+    #[must_use]
+    pub fn conflicting_lanes(&self, lane: &LaneName) -> Vec<LaneName> {
+        let conflicts = || self.pairs.iter().filter(|pair| pair.result.is_conflict());
+        let conflicts_with_base = |name: &str| conflicts().any(|pair| pair.with_base && pair.theirs == *name);
+        conflicts()
+            .filter(|pair| !conflicts_with_base(&pair.ours) && !conflicts_with_base(pair.theirs.as_str()))
+            .filter_map(|pair| LaneName::parse(pair.other_lane(lane)?).ok())
+            .collect()
+    }
+}
+
+impl ForecastPair {
+    /// Returns the name of the lane that `lane` is paired with; none if the pair is with a base, or without `lane`.
+    #[must_use]
+    pub fn other_lane(&self, lane: &LaneName) -> Option<&str> {
+        match (*lane == self.ours.as_str(), self.theirs == *lane) {
+            _ if self.with_base => None,
+            (true, _) => Some(self.theirs.as_str()),
+            (_, true) => Some(&self.ours),
+            _ => None,
+        }
+    }
+}
