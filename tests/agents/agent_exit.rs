@@ -95,7 +95,7 @@ fn conflict_markers_are_never_committed() {
     sandbox.run_lane("x", "printf '<<<<<<< a\\n1\\n=======\\n2\\n>>>>>>> b\\n' > a.txt; echo fine > fine");
     insta::assert_snapshot!(sandbox.proq(&["list"]).to_text(), @r"
     LANE  STATE  COMMITS  CHANGES  AGENT    UPDATED  TITLE
-    x     done   -        2 files  command  0s ago   sh -ec printf '<<<<<<< a\n1\n=======\n2\n>>>>>>> b\n' > a.txt; echo fine > fine
+    x     done   -        2 files  command  0s ago   sh -ec 'printf '\''<<<<<<< a\n1\n=======\n2\n>>>>>>> b\n'\'' > a.txt; echo fine > fine'
     --- stderr
     warning: lane 'x': uncommitted work: cannot commit the work of lane 'x': a.txt has conflict markers
     --- code 0

@@ -126,8 +126,8 @@ fn reads_prompt_from_file_or_stdin() {
     let out = sandbox.proq(&["spawn", "robot", "-f", "nowhere.md"]);
     insta::assert_snapshot!(out.to_text(), @r"
     --- stderr
-    error: cannot read nowhere.md
-      caused by: No such file or directory (os error 2)
+    error: cannot read nowhere.md: there is no such file; nothing was changed
+    hint: list the files of that folder: ls -A .
     --- code 1
     ");
     assert_eq!(sandbox.proq(&["spawn", "robot", "x", "-f", "y"]).code, 2);
@@ -223,7 +223,7 @@ fn unstartable_program_leaves_failed_lane() {
     let out = sandbox.proq(&["spawn", "-n", "x", "broken", "do it"]);
     insta::assert_snapshot!(out.to_text(), @r"
     --- stderr
-    error: created lane 'x', but its agent did not start: cannot start '[ROOT]/bin/broken': No such file or directory (os error 2)
+    error: created lane 'x', but its agent did not start: cannot start '[ROOT]/bin/broken': No such file or directory
     hint: remove the lane: git proq discard x
     --- code 4
     ");

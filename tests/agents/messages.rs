@@ -360,7 +360,7 @@ fn failed_send_keeps_nothing_and_repeat_sends_once() {
     put("#!/nowhere/sh");
     insta::assert_snapshot!(sandbox.proq(&["send", "x", "more"]).to_text(), @r"
     --- stderr
-    error: cannot start the agent of lane 'x': cannot start '[ROOT]/bin/claude': No such file or directory (os error 2)
+    error: cannot start the agent of lane 'x': cannot start '[ROOT]/bin/claude': No such file or directory
     hint: list installed agents: git proq agents
     --- code 4
     ");
@@ -392,7 +392,7 @@ fn failed_agent_start_leaves_lane_unchanged() {
     let before = sandbox.row("x");
     insta::assert_snapshot!(sandbox.proq(&["run", "x", "broken", "review"]).to_text(), @r"
     --- stderr
-    error: cannot start the agent of lane 'x': cannot start '[ROOT]/bin/broken': No such file or directory (os error 2)
+    error: cannot start the agent of lane 'x': cannot start '[ROOT]/bin/broken': No such file or directory
     hint: list installed agents: git proq agents
     --- code 4
     ");

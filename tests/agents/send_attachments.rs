@@ -64,8 +64,8 @@ fn unsent_message_leaves_no_attachments() {
     "#);
     insta::assert_snapshot!(sandbox.proq(&["send", "x", "more", "--attach", "none.md"]).to_text(), @r"
     --- stderr
-    error: cannot read none.md
-      caused by: No such file or directory (os error 2)
+    error: cannot read none.md: there is no such file; nothing was changed
+    hint: list the files of that folder: ls -A [ROOT]/repo
     --- code 1
     ");
     sandbox.sh("mkfifo pipe");

@@ -90,7 +90,7 @@ fn hook_states_are_shown_and_send_is_refused() {
     --- stderr
     error: lane 'x' has no tmux window
     hint: follow its output: git proq logs -f x
-    hint: send it a message: git proq send x "also handle refunds"
+    hint: open a shell in its worktree: git proq open x --shell
     --- code 1
     "#);
 }

@@ -70,6 +70,55 @@ fn unknown_words_are_answered_with_a_corrected_command() {
 }
 
 #[test]
+fn words_of_other_programs_are_answered_with_a_command() {
+    let answers = answers(&[
+        &["merge", "-n", "pay"],
+        &["diff", "one", "two"],
+        &["shell", "pay"],
+        &["continue"],
+        &["dashboard"],
+        &["inspect", "pay"],
+        &["config", "merge.strategy"],
+        &["config", "merge.strategy", "squash"],
+        &["attach", "a", "b"],
+        &["edit", "pay", "--title", "one\ntwo"],
+    ]);
+    insta::assert_snapshot!(answers, @r#"
+    $ merge -n pay
+    error: unknown option '-n' for git proq merge
+    hint: did you mean: git proq merge --dry-run pay
+    $ diff one two
+    error: git proq diff takes one lane, and 'two' is another
+    hint: compare lanes: git proq compare one two
+    $ shell pay
+    error: unknown command 'shell'
+    hint: did you mean: git proq open pay --shell
+    $ continue
+    error: unknown command 'continue'
+    hint: did you mean: git proq resolve --continue
+    $ dashboard
+    error: unknown command 'dashboard'
+    hint: did you mean: git proq list --watch
+    $ inspect pay
+    error: unknown command 'inspect'
+    hint: did you mean: git proq show pay
+    $ config merge.strategy
+    error: missing subcommand of git proq config
+    hint: show it: git proq config get merge.strategy
+    $ config merge.strategy squash
+    error: missing subcommand of git proq config
+    hint: set it: git proq config set merge.strategy squash
+    $ attach a b
+    error: unexpected argument 'b' for git proq attach
+    hint: see all commands: git proq help --all
+    $ edit pay --title one
+    two
+    error: the title has more than one line
+    hint: for example: git proq edit payments --title "Payments by card"
+    "#);
+}
+
+#[test]
 fn invalid_values_are_answered_with_what_is_expected() {
     let answers = answers(&[
         &["events", "--last", "x"],
@@ -278,6 +327,29 @@ fn old_spellings_of_options_still_work() {
     }
     assert_eq!(sandbox.proq(&["undo", "-f", "--dry-run"]).code, 0);
     assert_eq!(sandbox.proq(&["op", "restore", "0", "-f", "--dry-run"]).code, 0);
+}
+
+#[test]
+fn corrected_commands_do_what_was_meant() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_with_commit("pay-cards", "echo one > one");
+    sandbox.lane_with_commit("other", "echo two > two");
+    let follow = |output: String| {
+        let hint = output.lines().find_map(|line| line.strip_prefix("hint: ")).unwrap();
+        let (_, command) = hint.split_once(": git proq ").unwrap();
+        let args: Vec<&str> = command.split(' ').collect();
+        sandbox.proq(&args).ok()
+    };
+    assert!(follow(sandbox.proq(&["merge", "-n", "other"]).fails(2)).contains("would land other"));
+    assert!(follow(sandbox.proq(&["diff", "pay-cards", "other"]).fails(2)).contains("pay-cards"));
+    assert!(follow(sandbox.proq(&["inspect", "other"]).fails(2)).contains("proq/other"));
+    let _ = follow(sandbox.proq(&["config", "merge.strategy", "squash"]).fails(2));
+    assert_eq!(follow(sandbox.proq(&["config", "merge.strategy"]).fails(2)), "squash\n");
+    let unknown = sandbox.proq(&["show", "cards"]).fails(1);
+    assert!(unknown.contains("hint: did you mean 'pay-cards'?\n"), "{unknown}");
+    let long = "x".repeat(121);
+    let refused = sandbox.proq(&["edit", "other", "--title", &long]).fails(2);
+    assert!(refused.contains("error: the title has more than 120 characters\n"), "{refused}");
 }
 
 #[test]

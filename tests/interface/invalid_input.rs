@@ -319,7 +319,7 @@ fn refuses_to_land_during_rebase_of_base() {
     --- stderr
     error: HEAD is detached, so the branch to merge into is unknown; nothing was created
     hint: name the branch with --onto; list branches: git branch
-    --- code 2
+    --- code 1
     ");
 }
 

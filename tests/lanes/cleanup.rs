@@ -52,7 +52,7 @@ fn removes_only_landed_lanes_by_default() {
     let _ = sandbox.proq(&["cleanup", "--force", "done"]).ok();
     insta::assert_snapshot!(sandbox.proq(&["list"]).to_text(), @r"
     LANE  STATE   COMMITS  CHANGES  AGENT    UPDATED  TITLE
-    half  failed  ↓2       1 file   command  0s ago   sh -c echo 3 > half; exit 1
+    half  failed  ↓2       1 file   command  0s ago   sh -c 'echo 3 > half; exit 1'
     --- code 0
     ");
 }

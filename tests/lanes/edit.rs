@@ -9,9 +9,11 @@ fn title_is_one_line_and_can_be_undone() {
     let title = |text: &str| sandbox.proq(&["edit", "pay", "--title", text]);
     assert_eq!(title("Payments by card").ok(), "set the title of pay to Payments by card\n");
     assert_eq!(sandbox.row("pay")["title"], "Payments by card");
-    assert_eq!(title(" a\n\n  b\x1b[31m ").ok(), "set the title of pay to a b[31m\n");
+    assert_eq!(title(" a b\x1b[31m \n").ok(), "set the title of pay to a b[31m\n");
+    assert!(title("a\nb").fails(2).starts_with("error: the title has more than one line\n"));
     assert_eq!(title("-x").ok(), "set the title of pay to -x\n");
-    let _ = title(&"x".repeat(500)).ok();
+    let _ = title(&"x".repeat(120)).ok();
+    assert!(title(&"y".repeat(121)).fails(2).starts_with("error: the title has more than 120 characters\n"));
     assert_eq!(sandbox.row("pay")["title"], "x".repeat(120));
     for blank in ["", " \n ", "\x1b"] {
         let out = title(blank).fails(2);
@@ -113,4 +115,11 @@ fn edit_during_a_landing_counts_for_it() {
         assert_eq!(sandbox.git(&["ls-tree", "--name-only", "main", "develop", "pay"]), "");
         std::fs::remove_file(sandbox.root().join("once")).unwrap();
     }
+}
+
+#[test]
+fn title_of_a_command_lane_can_be_run_again() {
+    let sandbox = Sandbox::new();
+    let _ = sandbox.proq(&["spawn", "--wait", "-n", "x", "--", "sh", "-c", "echo 'a b' > x; true"]).ok();
+    assert_eq!(sandbox.row("x")["title"], r#"sh -c 'echo '\''a b'\'' > x; true'"#);
 }

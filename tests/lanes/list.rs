@@ -30,7 +30,7 @@ fn empty_list_suggests_next_step() {
     insta::assert_snapshot!(sandbox.proq(&["list"]).to_text(), @r#"
     --- stderr
     no lanes yet
-    hint: git proq spawn claude "what to do"
+    hint: start an agent in a lane of its own: git proq spawn claude "implement payments"
     --- code 0
     "#);
     insta::assert_snapshot!(sandbox.proq(&[]).to_text(), @r#"
@@ -57,18 +57,18 @@ fn shows_every_lane_with_its_state() {
     let sandbox = sandbox_with_many_states();
     insta::assert_snapshot!(sandbox.proq(&["list"]).to_text(), @r"
     LANE                STATE      LINES  COMMITS  CHANGES  CONFLICTS  AGENT    UPDATED  TITLE
-    bad                 failed            ↓1       1 file              command  0s ago   sh -c echo half > half; exit 1
+    bad                 failed            ↓1       1 file              command  0s ago   sh -c 'echo half > half; exit 1'
     fresh               idle              ↓1       -                   -        0s ago
-    good                done       +1     ↑1 ↓1    -        -          command  0s ago   sh -ec echo 1 > one
+    good                done       +1     ↑1 ↓1    -        -          command  0s ago   sh -ec 'echo 1 > one'
     implement-payments  done       +1     ↑1 ↓1    -        -          robot    0s ago
     same                no-change         ↓1       -                   command  0s ago   sh -ec true
     --- code 0
     ");
     insta::assert_snapshot!(sandbox.proq(&["ls", "--all"]).to_text(), @r"
     LANE                STATE      LINES  COMMITS  CHANGES  CONFLICTS  AGENT    UPDATED  TITLE
-    bad                 failed            ↓1       1 file              command  0s ago   sh -c echo half > half; exit 1
+    bad                 failed            ↓1       1 file              command  0s ago   sh -c 'echo half > half; exit 1'
     fresh               idle              ↓1       -                   -        0s ago
-    good                done       +1     ↑1 ↓1    -        -          command  0s ago   sh -ec echo 1 > one
+    good                done       +1     ↑1 ↓1    -        -          command  0s ago   sh -ec 'echo 1 > one'
     implement-payments  done       +1     ↑1 ↓1    -        -          robot    0s ago
     same                no-change         ↓1       -                   command  0s ago   sh -ec true
     old@1               discarded         -        -                   -        0s ago
@@ -76,9 +76,9 @@ fn shows_every_lane_with_its_state() {
     ");
     insta::assert_snapshot!(sandbox.proq(&[]).to_text(), @"
     LANE                STATE      LINES  COMMITS  CHANGES  CONFLICTS  AGENT    UPDATED  TITLE
-    bad                 failed            ↓1       1 file              command  0s ago   sh -c echo half > half; exit 1
+    bad                 failed            ↓1       1 file              command  0s ago   sh -c 'echo half > half; exit 1'
     fresh               idle              ↓1       -                   -        0s ago
-    good                done       +1     ↑1 ↓1    -        -          command  0s ago   sh -ec echo 1 > one
+    good                done       +1     ↑1 ↓1    -        -          command  0s ago   sh -ec 'echo 1 > one'
     implement-payments  done       +1     ↑1 ↓1    -        -          robot    0s ago
     same                no-change         ↓1       -                   command  0s ago   sh -ec true
     --- stderr
@@ -276,7 +276,7 @@ fn marks_previewed_lane() {
     let _ = sandbox.proq(&["preview", "x"]).ok();
     insta::assert_snapshot!(sandbox.proq(&["list"]).to_text(), @r"
     LANE  STATE  LINES  COMMITS  CHANGES  CONFLICTS  AGENT    UPDATED  TITLE
-    x*    done   +1     ↑1       -        -          command  0s ago   sh -ec echo 1 > one
+    x*    done   +1     ↑1       -        -          command  0s ago   sh -ec 'echo 1 > one'
     --- stderr
     the main checkout shows 'x'; your own changes wait: git proq preview --back
     --- code 0
@@ -285,7 +285,7 @@ fn marks_previewed_lane() {
     sandbox.git(&["switch", "-q", "main"]);
     insta::assert_snapshot!(sandbox.proq(&["list"]).to_text(), @r"
     LANE  STATE  LINES  COMMITS  CHANGES  CONFLICTS  AGENT    UPDATED  TITLE
-    x     done   +1     ↑1       -        -          command  0s ago   sh -ec echo 1 > one
+    x     done   +1     ↑1       -        -          command  0s ago   sh -ec 'echo 1 > one'
     --- stderr
     warning: the preview of 'x' was left with git; your own changes wait: git proq preview --back
     --- code 0
@@ -321,7 +321,7 @@ fn shows_unrecorded_worktree() {
     insta::assert_snapshot!(sandbox.proq(&["list"]).to_text(), @r#"
     --- stderr
     no lanes yet
-    hint: git proq spawn claude "what to do"
+    hint: start an agent in a lane of its own: git proq spawn claude "implement payments"
     warning: .proq-worktrees/x belongs to no lane on record: git proq cleanup
     --- code 0
     "#);
@@ -379,7 +379,7 @@ fn everywhere_lists_existing_repositories_with_lanes() {
     insta::assert_snapshot!(list(&[]).to_text(), @r#"
     --- stderr
     no repository with lanes is known yet
-    hint: git proq spawn claude "what to do"
+    hint: start an agent in a lane of its own: git proq spawn claude "implement payments"
     --- code 0
     "#);
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "near"]).ok();

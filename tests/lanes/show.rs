@@ -67,7 +67,7 @@ fn shows_what_lane_conflicts_with() {
     let _ = sandbox.proq(&["merge", "x"]).fails(3);
     insta::assert_snapshot!(sandbox.proq(&["show", "x"]).to_text(), @r#"
     lane       x
-    title      sh -ec echo lane > a.txt
+    title      sh -ec 'echo lane > a.txt'
     state      conflict (with main in a.txt)
     branch     proq/x at 91893792c "x", 1 ahead, 1 behind
     base       main, from 7f85e07d
@@ -95,7 +95,7 @@ fn shows_removed_lane_from_its_record() {
     }
     insta::assert_snapshot!(sandbox.proq(&["show", "x@2"]).to_text(), @r"
     lane       x@2
-    title      sh -ec echo 1 > one
+    title      sh -ec 'echo 1 > one'
     state      discarded
     branch     proq/x
     base       main, from 7f85e07d

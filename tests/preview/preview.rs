@@ -279,7 +279,7 @@ fn refresh_refuses_overlapping_edit_by_name() {
     --- stderr
     error: local changes in [ROOT]/repo are in the way: one.txt; nothing was changed
     hint: commit them first: git -C '[ROOT]/repo' commit -am WIP
-    hint: or stash them: git -C '[ROOT]/repo' stash push
+    hint: or stash them (`git stash pop` restores them): git -C '[ROOT]/repo' stash push
     --- code 1
     ");
     assert_same_image(&before, &WorktreeState::capture(&sandbox, &sandbox.repo));

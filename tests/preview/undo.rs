@@ -273,7 +273,10 @@ fn refuses_undo_of_preview_back_over_unparked_edits() {
     sandbox.write("a.txt", "edited at home\n");
     assert_dry_run_refuses_too(&sandbox, &["undo"]);
     let out = sandbox.proq(&["undo"]).fails(1);
-    assert!(out.contains("hint: stash them: git -C '[ROOT]/repo' stash push"), "{out}");
+    assert!(
+        out.contains("stash them (`git stash pop` restores them): git -C '[ROOT]/repo' stash push"),
+        "{out}"
+    );
     sandbox.git(&["stash", "push", "-q", "--include-untracked"]);
     let _ = sandbox.proq(&["undo"]).ok();
 }
@@ -287,13 +290,13 @@ fn refuses_undo_over_local_changes_even_with_force() {
     insta::assert_snapshot!(assert_refused(&sandbox, &["undo"]), @r"
     --- stderr
     error: cannot undo operation 3: local changes in [ROOT]/repo are in the way: shared.txt; nothing was changed
-    hint: stash them: git -C '[ROOT]/repo' stash push
+    hint: stash them (`git stash pop` restores them): git -C '[ROOT]/repo' stash push
     --- code 1
     ");
     insta::assert_snapshot!(assert_refused(&sandbox, &["undo", "--force"]), @r"
     --- stderr
     error: cannot undo operation 3: local changes in [ROOT]/repo are in the way: shared.txt; nothing was changed
-    hint: stash them: git -C '[ROOT]/repo' stash push
+    hint: stash them (`git stash pop` restores them): git -C '[ROOT]/repo' stash push
     --- code 1
     ");
     sandbox.sh("git checkout -q shared.txt");

@@ -183,6 +183,19 @@ fn stop_ends_wait_for_retry() {
         (&sandbox.row("x")["state"], sandbox.last_run("x")["attempt"].as_u64()),
         (&"stopped".into(), Some(1))
     );
+    let shown = sandbox.proq(&["show", "x"]).ok();
+    assert!(shown.contains("stopped before it was tried again"), "{shown}");
+    assert!(!shown.contains("it is tried again"), "{shown}");
+}
+
+#[test]
+fn reason_of_a_failed_run_is_shown_once() {
+    let sandbox = sandbox_with_claude("begin; busy; exit 1");
+    sandbox.git(&["config", "proq.agent.rateLimitRetries", "0"]);
+    let _ = sandbox.proq(&["spawn", "claude", "do it", "-n", "x", "--wait"]).fails(4);
+    let shown = sandbox.proq(&["show", "x"]).to_text();
+    assert_eq!(shown.matches("529").count(), 1, "{shown}");
+    assert!(shown.contains("hint: continue it: git proq send x continue\n"), "{shown}");
 }
 
 #[test]

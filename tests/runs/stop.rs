@@ -107,7 +107,7 @@ fn orphaned_lane_is_refused_until_stopped() {
     kill_supervisor(&sandbox, "x");
     insta::assert_snapshot!(sandbox.proq(&["list"]).to_text(), @r#"
     LANE  STATE     COMMITS  CHANGES  AGENT    UPDATED  TITLE
-    x     orphaned  -        1 file   command  0s ago   sh -ec  sleep 600 & echo 1 > work; echo $$ $! > "$ROOT/up"; wait
+    x     orphaned  -        1 file   command  0s ago   sh -ec ' sleep 600 & echo 1 > work; echo $$ $'\!' > "$ROOT/up"; wait'
     --- code 0
     "#);
     insta::assert_snapshot!(sandbox.proq(&["merge", "x"]).to_text(), @r"
@@ -167,7 +167,7 @@ fn run_fails_when_supervisor_and_agent_are_killed() {
     wait_until_unlocked(&sandbox.lane_lock("x", "alive.lock"));
     insta::assert_snapshot!(sandbox.proq(&["list"]).to_text(), @r#"
     LANE  STATE   COMMITS  CHANGES  AGENT    UPDATED  TITLE
-    x     failed  -        1 file   command  0s ago   sh -ec  sleep 600 & echo 1 > work; echo $$ $! > "$ROOT/up"; wait
+    x     failed  -        1 file   command  0s ago   sh -ec ' sleep 600 & echo 1 > work; echo $$ $'\!' > "$ROOT/up"; wait'
     --- code 0
     "#);
     insta::assert_snapshot!(sandbox.proq(&["stop", "x"]).to_text(), @r"

@@ -90,7 +90,7 @@ fn uncreatable_worktree_folder_leaves_nothing() {
     insta::assert_snapshot!(sandbox.proq(&["spawn", "--empty", "-n", "x"]).to_text(), @r"
     --- stderr
     error: cannot create [ROOT]/repo/.git/worktrees/x
-      caused by: Not a directory (os error 20)
+      caused by: Not a directory
     --- code 1
     ");
     assert_eq!(sandbox.lane_leftovers(), [""; 0]);
@@ -111,7 +111,7 @@ fn unwritable_lane_record_leaves_nothing() {
     insta::assert_snapshot!(out.to_text(), @r"
     --- stderr
     error: cannot create [ROOT]/repo/.git/proq/lanes/x
-      caused by: Not a directory (os error 20)
+      caused by: Not a directory
     --- code 1
     ");
     let left = sandbox.lane_leftovers();

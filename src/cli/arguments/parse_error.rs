@@ -24,27 +24,37 @@ pub(crate) struct CommandLineError {
     hint: Option<Hint>,
 }
 
-/// Names that other programs have for a command, with the command's name here.
-const SYNONYMS: [(&str, &str); 19] = [
-    ("add", "spawn"),
-    ("create", "spawn"),
-    ("start", "spawn"),
-    ("remove", "discard"),
-    ("delete", "discard"),
-    ("kill", "stop"),
-    ("switch", "open"),
-    ("cd", "open"),
-    ("path", "open"),
-    ("checkout", "preview"),
-    ("rebase", "merge"),
-    ("log", "logs"),
-    ("restore", "undo"),
-    ("revert", "undo"),
-    ("conflicts", "matrix"),
-    ("retry", "redispatch"),
-    ("trust", "approve"),
-    ("prune", "cleanup"),
-    ("settings", "config"),
+/// Names that other programs have for a command, each with the command's name here and the options that it needs.
+const SYNONYMS: [(&str, &str, &str); 29] = [
+    ("add", "spawn", ""),
+    ("create", "spawn", ""),
+    ("start", "spawn", ""),
+    ("remove", "discard", ""),
+    ("delete", "discard", ""),
+    ("kill", "stop", ""),
+    ("switch", "open", ""),
+    ("cd", "open", ""),
+    ("path", "open", " --path"),
+    ("checkout", "preview", ""),
+    ("rebase", "merge", ""),
+    ("log", "logs", ""),
+    ("restore", "undo", ""),
+    ("revert", "undo", ""),
+    ("conflicts", "matrix", ""),
+    ("retry", "redispatch", ""),
+    ("trust", "approve", ""),
+    ("prune", "cleanup", ""),
+    ("settings", "config", ""),
+    ("shell", "open", " --shell"),
+    ("continue", "resolve", " --continue"),
+    ("ps", "list", ""),
+    ("worktree", "list", ""),
+    ("dashboard", "list", " --watch"),
+    ("info", "show", ""),
+    ("view", "show", ""),
+    ("inspect", "show", ""),
+    ("tmux", "open", ""),
+    ("update", "sync", ""),
 ];
 
 /// Commands that take a text at their end, each with the number of arguments before the text.
@@ -103,8 +113,10 @@ struct TypedLine<'a> {
     words: Vec<String>,
     /// The innermost command that the words name; that of the program if they name none.
     command: &'a clap::Command,
-    /// Names of the commands from the outermost to the innermost.
+    /// Names of the commands from the outermost to the innermost, without hidden ones, which have no help.
     path: Vec<&'a str>,
+    /// Name of the innermost command as it was typed; empty if the words name none.
+    typed_name: String,
     /// Index of the first word after the innermost command's name.
     start: usize,
 }
@@ -113,22 +125,27 @@ impl<'a> TypedLine<'a> {
     fn new(grammar: &'a clap::Command, args: &[OsString]) -> TypedLine<'a> {
         let words: Vec<String> = args.iter().skip(1).map(|arg| arg.to_string_lossy().into_owned()).collect();
         let (mut command, mut path, mut start, mut at) = (grammar, Vec::new(), 0, 0);
+        let mut typed_name = String::new();
         while let Some(word) = words.get(at) {
             if word.starts_with('-') && word != "--" {
                 at += if word == "-C" { 2 } else { 1 };
                 continue;
             }
             let Some(next) = command.find_subcommand(word) else { break };
-            // A hidden command has no help.
             path.extend(Some(next.get_name()).filter(|_| !next.is_hide_set()));
+            typed_name.clone_from(word);
             (command, start, at) = (next, at + 1, at + 1);
         }
-        TypedLine { words, command, path, start }
+        TypedLine { words, command, path, typed_name, start }
     }
 
     /// Returns the name of the innermost command as a user types it.
     fn command_name(&self) -> String {
-        std::iter::once("git proq").chain(self.path.iter().copied()).collect::<Vec<_>>().join(" ")
+        // The names of internal commands begin with `_`.
+        let is_shown = |name: &&str| self.command.is_hide_set() && !name.is_empty() && !name.starts_with('_');
+        let hidden = Some(self.typed_name.as_str()).filter(is_shown);
+        let names = std::iter::once("git proq").chain(self.path.iter().copied()).chain(hidden);
+        names.collect::<Vec<_>>().join(" ")
     }
 
     fn help_hint(&self) -> Hint {
@@ -156,17 +173,36 @@ impl<'a> TypedLine<'a> {
 
     fn unknown_command(&self, word: &str) -> (String, Option<Hint>) {
         let subcommands = || visible_subcommands(self.command);
-        let synonym = SYNONYMS.iter().find(|(theirs, _)| self.path.is_empty() && *theirs == word);
+        let synonym = SYNONYMS.iter().find(|(theirs, ..)| self.path.is_empty() && *theirs == word);
         let similar = synonym
-            .map(|(_, ours)| *ours)
-            .filter(|ours| subcommands().any(|name| name == *ours))
-            .or_else(|| closest_match(word, subcommands()));
+            .map(|(_, ours, options)| (*ours, *options))
+            .filter(|(ours, _)| subcommands().any(|name| name == *ours))
+            .or_else(|| closest_match(word, subcommands()).map(|ours| (ours, "")));
         let at = self.words.iter().position(|typed| typed == word);
-        let hint = similar.zip(at).map(|(similar, at)| self.corrected(at, word, similar));
-        match self.path.is_empty() {
-            true => (format!("unknown command '{word}'"), hint),
-            false => (format!("unknown subcommand '{word}' of {}", self.command_name()), hint),
+        let hint = similar.zip(at).map(|((similar, options), at)| {
+            let command = self.corrected(at, word, similar);
+            if self.words.iter().any(|typed| typed == options.trim()) { command } else { command + options }
+        });
+        match self.path.as_slice() {
+            [] => (format!("unknown command '{word}'"), hint),
+            ["config"] if word.contains('.') => (
+                format!("missing subcommand of {}", self.command_name()),
+                at.map(|at| self.with_config_subcommand(at)),
+            ),
+            _ => (format!("unknown subcommand '{word}' of {}", self.command_name()), hint),
         }
+    }
+
+    /// Returns the hint with the subcommand of `config` that is meant, as git's own `config` has none: the setting at
+    /// `at` is shown or, with a value behind it, set.
+    fn with_config_subcommand(&self, at: usize) -> String {
+        let (purpose, subcommand) = match self.words.len() - at {
+            1 => ("show it", "get"),
+            _ => ("set it", "set"),
+        };
+        let mut words: Vec<String> = self.words.iter().map(|word| shell_quote(word)).collect();
+        words.insert(at, subcommand.to_owned());
+        format!("{purpose}: git proq {}", words.join(" "))
     }
 
     fn unknown_option(&self, option: &str) -> (String, Option<Hint>) {
@@ -174,6 +210,9 @@ impl<'a> TypedLine<'a> {
         let similar = option.strip_prefix("--").and_then(|name| {
             closest_match(name, longs.filter_map(clap::Arg::get_long)).map(|long| format!("--{long}"))
         });
+        // As in git.
+        let has_dry_run = || self.command.get_arguments().any(|arg| arg.get_long() == Some("dry-run"));
+        let similar = similar.or_else(|| (option == "-n" && has_dry_run()).then(|| "--dry-run".to_owned()));
         let at = self.words.iter().position(|word| word.split('=').next() == Some(option));
         let hint = similar.zip(at).map(|(similar, at)| self.corrected(at, option, &similar));
         (format!("unknown option '{option}' for {}", self.command_name()), hint)
@@ -187,6 +226,12 @@ impl<'a> TypedLine<'a> {
                 let text = if self.path == ["send"] { "message" } else { "prompt" };
                 let hint = hint!("quote the {text}: {}", self.with_quoted_text(*leading));
                 (format!("unexpected argument '{word}' for {name}"), Some(hint))
+            }
+            None if self.path == ["diff"] => {
+                let lanes = self.words[self.start..].iter().filter(|word| !word.starts_with('-'));
+                let lanes: Vec<String> = lanes.map(|lane| shell_quote(lane)).collect();
+                let hint = format!("compare lanes: git proq compare {}", lanes.join(" "));
+                (format!("{name} takes one lane, and '{word}' is another"), Some(hint))
             }
             None => (format!("unexpected argument '{word}' for {name}"), None),
         }

@@ -20,10 +20,10 @@ pub(crate) fn resolve_attachments(
     let mut out: Vec<PathBuf> = Vec::new();
     for file in files {
         let path = context.dir.join(file);
-        let unreadable = lane::Error::io("read", file);
+        let unreadable = unreadable(&context.dir, file);
         regular_file::open(&path, LinkPolicy::Follow).map_err(&unreadable)?;
         if out.iter().any(|other| other.file_name() == path.file_name()) {
-            return Err(unreadable(std::io::Error::other("another file of this name is given along")).into());
+            return Err(unreadable(std::io::Error::other("another file of this name is given along")));
         }
         out.push(path);
     }
@@ -68,7 +68,7 @@ pub(crate) fn argument_or_file(
 pub(crate) fn read_text_or_stdin(file: &Path) -> Result<String, Failure> {
     let is_stdin = file == Path::new("-");
     let display_path = if is_stdin { Path::new("standard input") } else { file };
-    let unreadable = lane::Error::io("read", display_path);
+    let unreadable = unreadable(Path::new(""), display_path);
     let mut bytes = Vec::new();
     if is_stdin {
         std::io::stdin().take(MAX_STORE_FILE_BYTES).read_to_end(&mut bytes).map_err(&unreadable)?;
@@ -76,7 +76,23 @@ pub(crate) fn read_text_or_stdin(file: &Path) -> Result<String, Failure> {
         bytes = regular_file::read_user_file(file, MAX_STORE_FILE_BYTES).map_err(&unreadable)?;
     }
     String::from_utf8(bytes)
-        .map_err(|e| unreadable(std::io::Error::new(std::io::ErrorKind::InvalidData, e.utf8_error())).into())
+        .map_err(|e| unreadable(std::io::Error::new(std::io::ErrorKind::InvalidData, e.utf8_error())))
+}
+
+/// Returns a function that describes why a file that the user named cannot be read. `dir` is the folder that a
+/// relative path starts from.
+fn unreadable(dir: &Path, file: &Path) -> impl Fn(std::io::Error) -> Failure {
+    let (dir, file) = (dir.to_owned(), file.to_owned());
+    move |error| {
+        let path = dir.join(&file);
+        let folder = path.ancestors().skip(1).find(|folder| folder.is_dir()).unwrap_or(Path::new("."));
+        match error.kind() {
+            std::io::ErrorKind::NotFound => {
+                UsageError::FileMissing { file: file.clone(), folder: folder.to_owned() }.into()
+            }
+            _ => lane::Error::io("read", &file)(error).into(),
+        }
+    }
 }
 
 /// Writes a file, and creates its parent folders.

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use proq_base::diagnostics::Listener;
 use proq_base::explain::Exit;
 use proq_lib::lane::Project;
 use serde::Serialize;
@@ -46,7 +47,7 @@ impl CommandContext {
     /// is only a warning.
     pub(crate) fn project(&self) -> Result<Project, Failure> {
         let project = Project::open(&self.dir, self.ui.listener())?;
-        ui::apply_color_setting(project.repo.setting_text("color.ui").as_deref());
+        apply_color_settings(&project);
         if let Err(e) = proq_lib::lane::recovery::recover(&project) {
             self.ui.warn(e.to_string());
         }
@@ -57,7 +58,7 @@ impl CommandContext {
     /// only a warning, and nothing is recovered then.
     pub(crate) fn project_to_read(&self) -> Result<Project, Failure> {
         let project = Project::open_to_read(&self.dir, self.ui.listener())?;
-        ui::apply_color_setting(project.repo.setting_text("color.ui").as_deref());
+        apply_color_settings(&project);
         if project.layers.ignored_values().is_empty()
             && let Err(e) = proq_lib::lane::recovery::recover(&project)
         {
@@ -80,8 +81,16 @@ impl CommandContext {
     pub(crate) fn project_for_write(&self) -> Result<Project, Failure> {
         proq_base::interrupt::defer_signals();
         let project = Project::open_recovered(&self.dir, self.ui.listener())?;
-        ui::apply_color_setting(project.repo.setting_text("color.ui").as_deref());
+        apply_color_settings(&project);
         Ok(project)
+    }
+
+    /// Applies the color settings of the repository that the command was started in, for a command that works without
+    /// one.
+    pub(crate) fn apply_color_settings(&self) {
+        if let Ok(project) = Project::open_to_read(&self.dir, Listener::silent()) {
+            apply_color_settings(&project);
+        }
     }
 
     /// Prints the result of a successful command: as JSON with `--json`, otherwise by `print_text`.
@@ -92,4 +101,10 @@ impl CommandContext {
         }
         Ok(Exit::Success)
     }
+}
+
+/// Applies git's settings about colors: `color.proq`, as git's own commands have one each, or else `color.ui`.
+fn apply_color_settings(project: &Project) {
+    let setting = |key| project.repo.setting_text(key);
+    ui::apply_color_setting(setting("color.proq").or_else(|| setting("color.ui")).as_deref());
 }

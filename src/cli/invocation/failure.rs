@@ -1,7 +1,7 @@
 //! Output of a failure: one line with the error, then its causes and hints.
 
 use console::style;
-use proq_base::explain::{Exit, Explain};
+use proq_base::explain::{Exit, Explain, without_os_codes};
 use proq_base::{interrupt, terminal_text};
 pub(crate) use proq_lib::ops::error::Error as Failure;
 use serde::{Deserialize, Serialize};
@@ -25,7 +25,7 @@ impl FailureOutput {
     pub(crate) fn new(failure: &Failure) -> FailureOutput {
         let error = failure.0.as_ref();
         FailureOutput {
-            error: error.to_string(),
+            error: without_os_codes(&error.to_string()),
             causes: cause_lines(error),
             hints: error.hints().iter().map(ToString::to_string).collect(),
             exit: error.exit().code(),
@@ -68,7 +68,7 @@ fn cause_lines(error: &dyn Explain) -> Vec<String> {
     let mut out = Vec::new();
     let mut source = error.source();
     while let Some(cause) = source {
-        let text = cause.to_string().trim_end().to_owned();
+        let text = without_os_codes(cause.to_string().trim_end());
         if !seen_text.contains(&text) {
             seen_text.push_str(&text);
             // Other programs and libraries may write long texts; only the first line is shown.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use proq_base::explain::Explain;
+use proq_base::explain::{Explain, shell_quote};
 
 /// Reason why a command cannot be carried out as it was called.
 #[derive(Debug, thiserror::Error, Explain)]
@@ -28,6 +28,15 @@ pub enum UsageError {
         problem: &'static str,
         /// A complete command line, for the hint.
         example: &'static str,
+    },
+    /// A file that the user named does not exist.
+    #[error("cannot read {}: there is no such file; nothing was changed", file.display())]
+    #[hint("list the files of that folder: ls -A {}", shell_quote(&folder.to_string_lossy()))]
+    FileMissing {
+        /// The path as it was given.
+        file: PathBuf,
+        /// The nearest folder of the path that exists.
+        folder: PathBuf,
     },
     /// A command needs a lane, none was given, and the current folder is in none.
     #[error("no lane given, and the current folder is not in a lane's worktree")]

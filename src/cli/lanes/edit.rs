@@ -47,8 +47,15 @@ pub(crate) struct Edit {
 
 pub(crate) fn run(context: &CommandContext, args: &Edit) -> CommandResult {
     let example = "git proq edit payments --title \"Payments by card\"";
-    let clean_title = |title: &String| {
-        create::clean_title(title).ok_or_else(|| UsageError::missing("the title is empty", example))
+    let clean_title = |title: &String| match create::clean_title(title) {
+        None => Err(UsageError::missing("the title is empty", example)),
+        Some(_) if title.trim().lines().count() > 1 => {
+            Err(UsageError::missing("the title has more than one line", example))
+        }
+        Some(_) if title.trim().chars().count() > create::MAX_TITLE_CHARS => {
+            Err(UsageError::missing("the title has more than 120 characters", example))
+        }
+        Some(title) => Ok(title),
     };
     let title = args.title.as_ref().map(clean_title).transpose()?;
     let project = context.project_for_write()?;

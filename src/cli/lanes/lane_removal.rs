@@ -120,13 +120,16 @@ pub(crate) fn print_restore_commands(
     reason: RemovalReason,
 ) {
     if let (true, Some(tip)) = (removed.has_unlanded, removed.tip) {
-        ui.status(format!("its commits are kept: git branch restored-{0} {0}", tip.short()));
+        ui.status(format!("its commits are kept: git branch restored-{0} {0}", tip.short_in_command()));
     }
     if let Some((location, tip)) = &removed.off_branch_commit {
-        ui.status(format!("its commits on {location} are kept: git branch restored-{0} {0}", tip.short()));
+        ui.status(format!(
+            "its commits on {location} are kept: git branch restored-{0} {0}",
+            tip.short_in_command()
+        ));
     }
     if let Some(id) = removed.uncommitted_snapshot {
-        ui.status(format!("its uncommitted files are kept: git stash apply {}", id.short()));
+        ui.status(format!("its uncommitted files are kept: git stash apply {}", id.short_in_command()));
     }
     let Some(content) = removed.trash_contents else { return };
     let entry = removed.trash_entry.display();

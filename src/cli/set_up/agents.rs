@@ -40,6 +40,7 @@ pub(crate) struct Agents {
 }
 
 pub(crate) fn run(context: &CommandContext, args: &Agents) -> CommandResult {
+    context.apply_color_settings();
     page::begin();
     context.show(AgentList::load(&context.dir)?, |context, list| {
         let row = |row: &AgentRow| {

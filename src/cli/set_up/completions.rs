@@ -12,7 +12,7 @@ use crate::cli::invocation::context::{CommandContext, CommandResult};
 /// start-up file: $PROFILE (PowerShell) or ~/.config/elvish/rc.elv (elvish).
 ///
 /// Example:
-///     git proq completions powershell >> $PROFILE
+///     git proq completions bash >> ~/.bashrc
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct CompletionsArgs {

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use console::{Style, style};
 use proq_base::diagnostics::{Listener, Note};
+use proq_base::explain::without_os_codes;
 use proq_base::hint::Hint;
 use proq_base::terminal_text;
 use proq_base::terminal_text::Printable;
@@ -177,7 +178,7 @@ impl Ui {
     /// Prints a status message to stderr, unless `--quiet` is given.
     pub(crate) fn status(self, line: impl AsRef<str>) {
         if !self.quiet {
-            write_line(Stream::Err, &printable_for_stderr(line.as_ref()));
+            write_line(Stream::Err, &printable_for_stderr(&without_os_codes(line.as_ref())));
         }
     }
 
@@ -255,7 +256,7 @@ fn clear_progress() {
 
 /// Prints a warning to stderr.
 pub(crate) fn warn(text: &str) {
-    let line = format!("{} {text}", style("warning:").yellow().for_stderr());
+    let line = format!("{} {}", style("warning:").yellow().for_stderr(), without_os_codes(text));
     write_line(Stream::Err, &printable_for_stderr(&line));
 }
 

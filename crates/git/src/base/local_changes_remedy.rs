@@ -54,14 +54,23 @@ impl LocalChangesRemedy {
         let commit = || hint!("commit them first: {} commit -am WIP", git_command_in(dir));
         match self {
             LocalChangesRemedy::CommitOrStash => {
-                vec![commit(), hint!("or stash them: {} stash push", git_command_in(dir))]
+                vec![
+                    commit(),
+                    hint!(
+                        "or stash them (`git stash pop` restores them): {} stash push",
+                        git_command_in(dir)
+                    ),
+                ]
             }
             LocalChangesRemedy::IntentToAdd => {
-                vec![commit(), hint!("or stash them: {}", add_and_stash_command(dir))]
+                vec![
+                    commit(),
+                    hint!("or stash them (`git stash pop` restores them): {}", add_and_stash_command(dir)),
+                ]
             }
             LocalChangesRemedy::OutsideSparse => vec![
                 hint!("commit them first: {0} add --sparse -u && {0} commit -m WIP", git_command_in(dir)),
-                hint!("or stash them: {} stash push", git_command_in(dir)),
+                hint!("or stash them (`git stash pop` restores them): {} stash push", git_command_in(dir)),
             ],
             LocalChangesRemedy::Commit { .. } => vec![commit()],
             LocalChangesRemedy::Stash
@@ -78,8 +87,12 @@ impl LocalChangesRemedy {
         match self {
             LocalChangesRemedy::CommitOrStash
             | LocalChangesRemedy::OutsideSparse
-            | LocalChangesRemedy::Stash => hint!("stash them: {} stash push", git_command_in(dir)),
-            LocalChangesRemedy::IntentToAdd => hint!("stash them: {}", add_and_stash_command(dir)),
+            | LocalChangesRemedy::Stash => {
+                hint!("stash them (`git stash pop` restores them): {} stash push", git_command_in(dir))
+            }
+            LocalChangesRemedy::IntentToAdd => {
+                hint!("stash them (`git stash pop` restores them): {}", add_and_stash_command(dir))
+            }
             LocalChangesRemedy::Rename(paths) => {
                 let commands: Vec<String> =
                     paths.iter().take(MAX_PATHS_NAMED).map(|path| rename_command(dir, path)).collect();

@@ -155,7 +155,6 @@ pub enum Error {
     },
     /// The start commit is not a branch, and the user named no branch to land on.
     #[error("{reason}, so the branch to merge into is unknown; nothing was created")]
-    #[exit(Usage)]
     #[hint("name the branch with --onto; list branches: git branch")]
     NeedsOnto {
         /// Description of the start commit, as a sentence.
@@ -325,7 +324,7 @@ pub enum Error {
     },
     /// A snapshot that has to be restored conflicts with the present files.
     #[error("cannot restore saved changes: they conflict with files in {}: {}", dir.display(), error::list_paths(paths))]
-    #[hint("apply the saved changes: git stash apply {}", snapshot.short())]
+    #[hint("apply the saved changes: git stash apply {}", snapshot.short_in_command())]
     RestoreConflict {
         /// Top folder of the worktree.
         dir: PathBuf,

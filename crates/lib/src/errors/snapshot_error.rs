@@ -24,7 +24,7 @@ pub enum SnapshotError {
     },
     /// The lane of an automatic snapshot has been removed.
     #[error("cannot restore snapshot {id}: lane '{lane}' no longer exists; nothing was changed")]
-    #[hint("apply it to the current checkout: git stash apply {}", commit.short())]
+    #[hint("apply it to the current checkout: git stash apply {}", commit.short_in_command())]
     LaneRemoved {
         /// Id of the snapshot.
         id: String,

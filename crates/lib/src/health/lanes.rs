@@ -284,7 +284,7 @@ fn check_landing(context: &CheckContext<'_>, lane: &LaneRecord) -> Option<Findin
     );
     let help = match context.branch_tip(&lane.kind.branch) {
         Some(_) => format!("git proq merge {}", lane.name),
-        None => format!("git branch {} {}", lane.kind.branch, landed.tip.short()),
+        None => format!("git branch {} {}", lane.kind.branch, landed.tip.short_in_command()),
     };
     Some(
         Finding::error("lane-landed", lane_subject(lane), message)

@@ -52,7 +52,7 @@ fn check_origin(context: &CheckContext<'_>, preview: &PreviewRecord) -> Option<F
     }
     let message =
         format!("'{branch}', the branch that the preview of '{}' returns to, no longer exists", preview.lane);
-    let help = format!("git branch {branch} {}", preview.previous_commit.short());
+    let help = format!("git branch {branch} {}", preview.previous_commit.short_in_command());
     Some(
         Finding::error("preview-origin", preview_subject(preview), message)
             .with_help(help)
@@ -117,7 +117,7 @@ fn check_head(context: &CheckContext<'_>, preview: &PreviewRecord) -> Option<Fin
         return context.branch_tip(&preview.branch).is_none().then(|| {
             let message = format!("the main checkout is on '{}', which no longer exists", preview.branch);
             Finding::error("preview-branch", preview_subject(preview), message)
-                .with_help(format!("git branch {} {}", preview.branch, preview.tip.short()))
+                .with_help(format!("git branch {} {}", preview.branch, preview.tip.short_in_command()))
                 .with_left_reason("it may have commits")
         });
     }

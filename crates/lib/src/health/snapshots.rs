@@ -57,7 +57,7 @@ fn check_refs(context: &CheckContext<'_>, id: &str, snap: &SnapshotRecord) -> Op
         Some(tip) => {
             let message =
                 format!("snapshot {id} ({}) was renewed, and its record names the older commit", snap.reason);
-            let help = format!("git stash apply {}", tip.short());
+            let help = format!("git stash apply {}", tip.short_in_command());
             Some(
                 Finding::error("snapshot-ref", snapshot_subject(id), message)
                     .with_help(help)
@@ -86,7 +86,7 @@ fn check_raw_index(context: &CheckContext<'_>, id: &str, snap: &SnapshotRecord) 
     let message = format!(
         "the index of snapshot {id} is missing or broken; its files can be restored, but not entries of `git add -N`"
     );
-    let help = format!("git stash apply {}", snap.snapshot.commit.short());
+    let help = format!("git stash apply {}", snap.snapshot.commit.short_in_command());
     Some(
         Finding::error("snapshot-index", snapshot_subject(id), message)
             .with_help(help)
@@ -103,7 +103,7 @@ fn unrecorded_refs(context: &CheckContext<'_>) -> Vec<Finding> {
             let message = format!(
                 "the record of snapshot {id} is missing; its changes are safe, but git-proq cannot find them"
             );
-            let apply_command = format!("git stash apply {}", tip.short());
+            let apply_command = format!("git stash apply {}", tip.short_in_command());
             let preview = context.preview.as_ref().filter(|open| open.parked_snapshot.as_deref() == Some(id));
             // The changes belong to the branch that was checked out before the preview.
             let help = if preview.is_some() {
@@ -175,6 +175,6 @@ fn unclaimed_snapshots(context: &CheckContext<'_>) -> Option<Finding> {
         1 => format!("1 snapshot is kept that is no longer needed: {}", first.reason),
         n => format!("{n} snapshots are kept that are not needed any longer, the oldest: {}", first.reason),
     };
-    let help = format!("git stash apply {}", first.snapshot.commit.short());
+    let help = format!("git stash apply {}", first.snapshot.commit.short_in_command());
     Some(Finding::info("snapshot-unclaimed", snapshot_subject(&first.id), message).with_help(help))
 }

@@ -86,7 +86,7 @@ fn check_entry(
         let found = Finding::error("saved-ref", subject, message);
         out.push(match record.tip {
             Some(tip) if context.project.repo.has_object(tip) => found
-                .with_help(format!("git branch {lane}-saved {}", tip.short()))
+                .with_help(format!("git branch {lane}-saved {}", tip.short_in_command()))
                 .with_left_reason("you may have deleted it on purpose"),
             _ => found.with_left_reason("its commits are lost here; another clone may have them"),
         });

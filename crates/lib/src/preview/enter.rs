@@ -267,7 +267,7 @@ impl PreviewEntry<'_, '_> {
                 if let Some(commit) = self.op.project.orphaned_snap_commit(id)? {
                     self.op.project.listener.warn(format!(
                         "the record of edits of an earlier preview is missing; restore them: git stash apply {}",
-                        commit.short()
+                        commit.short_in_command()
                     ));
                 }
                 self.op.update_lane(&self.lane.name, |lane| {
@@ -289,7 +289,7 @@ impl PreviewEntry<'_, '_> {
         self.op.project.listener.warn(format!(
             "edits of an earlier preview conflict now; they are saved: {} {}",
             snap_restore::choose_stash_method(&self.op.project.repo, Some(commit), conflicts).command(),
-            commit.short()
+            commit.short_in_command()
         ));
     }
 

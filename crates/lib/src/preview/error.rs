@@ -79,7 +79,7 @@ pub enum Error {
     NoCommit,
     /// The branch that the preview was entered from is missing.
     #[error("cannot return to branch '{branch}': it no longer exists; nothing was changed")]
-    #[hint("create it again: git branch {branch} {}", commit.short())]
+    #[hint("create it again: git branch {branch} {}", commit.short_in_command())]
     OriginGone {
         /// Branch that the preview was entered from.
         branch: String,

@@ -54,7 +54,7 @@ impl LeaveResult {
                 self.head,
                 snap_restore::choose_stash_method(&project.repo, self.conflicting_snapshot, self.conflicts())
                     .command(),
-                commit.short()
+                commit.short_in_command()
             ));
         }
     }
@@ -248,7 +248,7 @@ fn warn_without_record(op: &Operation<'_>, preview: &PreviewRecord) -> Result<()
         Some(commit) => format!(
             "the record of your changes from before the preview is missing; restore them: git stash apply {}; \
              {name} keeps them until you delete it",
-            commit.short()
+            commit.short_in_command()
         ),
         None if !Layout::snapshot_record_in(&folder).exists() => {
             let list_hint = match folder.exists() {
@@ -328,7 +328,7 @@ pub(super) fn park_edits(
         op.project.listener.warn(format!(
             "lane '{}' no longer exists; the edits made in its preview are saved: git stash apply {}",
             preview.lane,
-            edit_snapshot.snapshot.commit.short()
+            edit_snapshot.snapshot.commit.short_in_command()
         ));
     }
     op.park_snapshot_files(main, &edit_snapshot.id)?;

@@ -191,7 +191,10 @@ impl InPlaceFinisher<'_> {
                 tip.short()
             ));
         } else if repo.require_commit(&format!("{tip}^")).ok() != Some(head) {
-            self.add_note(format!("another program committed meanwhile: git log {}..", head.short()));
+            self.add_note(format!(
+                "another program committed meanwhile: git log {}..",
+                head.short_in_command()
+            ));
         }
         Ok(())
     }

@@ -190,7 +190,7 @@ impl<'a> InPlaceFinisher<'a> {
         let (repo, branch, from) = (&self.project.repo, &self.lane.base, self.run.tip_before);
         let Some(to) = repo.branch_tip(branch)? else {
             self.outcome.changed = true;
-            let old_tip = from.short();
+            let old_tip = from.short_in_command();
             self.add_note(format!(
                 "branch {branch} is missing; it was at {old_tip}: git branch {branch} {old_tip}"
             ));

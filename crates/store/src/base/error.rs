@@ -8,7 +8,7 @@ use proq_base::hint;
 use proq_base::hint::Hint;
 use proq_base::interrupt::Interrupted;
 
-use super::file_access::first_inaccessible;
+use super::file_access::{first_inaccessible, folder_of_other_user, nearest_existing};
 use super::store_names::JOURNAL_FILE;
 
 /// An error of the store.
@@ -17,7 +17,12 @@ pub enum Error {
     /// A file could not be read or written.
     #[error("cannot {verb} {}", path.display())]
     #[hint(
-        if source.kind() == ErrorKind::PermissionDenied && let Some(dir) = first_inaccessible(path),
+        if source.kind() == ErrorKind::PermissionDenied && let Some(dir) = folder_of_other_user(path),
+        "make the folder yours: sudo chown -R \"$USER\" {}",
+        shell_quote_path(&dir)
+    )]
+    #[hint(
+        else if source.kind() == ErrorKind::PermissionDenied && let Some(dir) = first_inaccessible(path),
         "make it readable: chmod u+rwX {}",
         shell_quote_path(&dir)
     )]
@@ -27,7 +32,7 @@ pub enum Error {
     )]
     #[hint(
         else if matches!(source.kind(), ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied),
-        "git-proq stores its data there; make it writable: chmod -R u+rwX {}", shell_quote_path(path)
+        "git-proq stores its data there; make it writable: chmod -R u+rwX {}", shell_quote_path(nearest_existing(path))
     )]
     Io {
         /// Action that failed, as a verb.

@@ -1,6 +1,7 @@
 //! Existence and readability of paths.
 
 use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access as Rights, access};
@@ -24,4 +25,21 @@ pub fn first_inaccessible(path: &Path) -> Option<PathBuf> {
     let closed_dir =
         ancestors.into_iter().rev().find(|dir| access(*dir, Rights::EXEC_OK) == Err(Errno::ACCESS));
     Some(closed_dir.unwrap_or(path).to_owned())
+}
+
+/// Returns the nearest of `path` and its ancestors that exists; `path` itself if none does.
+pub(crate) fn nearest_existing(path: &Path) -> &Path {
+    path.ancestors().find(|ancestor| ancestor.symlink_metadata().is_ok()).unwrap_or(path)
+}
+
+/// Returns the topmost folder below the git directory, or else the nearest one, that belongs to another user and
+/// contains `path`; none if what exists of `path` belongs to this user.
+pub(crate) fn folder_of_other_user(path: &Path) -> Option<PathBuf> {
+    let own = rustix::process::geteuid().as_raw();
+    let is_foreign = |dir: &&Path| dir.symlink_metadata().is_ok_and(|meta| meta.uid() != own);
+    let nearest = nearest_existing(path);
+    is_foreign(&nearest).then(|| {
+        let below_git_dir = |dir: &&Path| dir.ancestors().nth(1).is_some_and(|up| up.join("HEAD").is_file());
+        nearest.ancestors().find(below_git_dir).unwrap_or(nearest).to_owned()
+    })
 }

@@ -281,7 +281,7 @@ pub enum Error {
     /// The lane has no agent in a window.
     #[error("lane '{lane}' has no tmux window")]
     #[hint("follow its output: git proq logs -f {lane}")]
-    #[hint("send it a message: git proq send {lane} \"also handle refunds\"")]
+    #[hint("open a shell in its worktree: git proq open {lane} --shell")]
     NoWindow {
         /// Name of the lane.
         lane: LaneName,

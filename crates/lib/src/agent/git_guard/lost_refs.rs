@@ -272,7 +272,7 @@ fn emit_ref_loss(
     (old, current): (Oid, Option<Oid>),
     saved_ref: Option<&str>,
 ) {
-    let target = saved_ref.map_or_else(|| old.short(), ToOwned::to_owned);
+    let target = saved_ref.map_or_else(|| old.short_in_command(), ToOwned::to_owned);
     let change = match (name.strip_prefix(HEADS_PREFIX), current) {
         _ if name == STASH_REF => {
             format!("dropped an entry of the stash; it is saved: git stash apply {target}")

@@ -82,7 +82,10 @@ pub fn recreate_branch_command(project: &Project, lane: &LaneRecord) -> Option<S
     let head = || project.repo.head_commit(&lane.path).ok().flatten();
     let recreate = match &new_name {
         Some(new_name) => format!("git branch -m {} {branch}", quoted(new_name)),
-        None => format!("git branch {branch} {}", last_branch_commit(project, lane).or_else(head)?.short()),
+        None => format!(
+            "git branch {branch} {}",
+            last_branch_commit(project, lane).or_else(head)?.short_in_command()
+        ),
     };
     // Git creates no branch whose name is a parent of other branches, so those are renamed first.
     let below = project.repo.refs_with_prefix(&format!("refs/heads/{branch}/")).unwrap_or_default();

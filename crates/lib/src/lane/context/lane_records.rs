@@ -252,7 +252,7 @@ impl Project {
         Ok(record)
     }
 
-    /// Returns the lane with the name most similar to `name`, for a hint; none when none is similar enough.
+    /// Returns the lane whose name is most similar to `name` or contains it, for a hint; none when there is none.
     fn similar_name(&self, name: &str) -> Result<Option<LaneName>, Error> {
         let lanes = self.all_lanes()?;
         let best = lanes
@@ -260,7 +260,8 @@ impl Project {
             .map(|lane| (strsim::jaro_winkler(lane.name.as_str(), name), &lane.name))
             .filter(|(score, _)| *score > 0.8)
             .max_by(|a, b| a.0.total_cmp(&b.0));
-        Ok(best.map(|(_, name)| name.clone()))
+        let containing = || lanes.iter().map(|lane| &lane.name).find(|lane| lane.as_str().contains(name));
+        Ok(best.map(|(_, name)| name).or_else(containing).filter(|_| !name.is_empty()).cloned())
     }
 }
 

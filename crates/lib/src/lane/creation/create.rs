@@ -386,16 +386,19 @@ impl LaneCreation<'_, '_> {
     }
 }
 
-/// Returns the first line of a prompt that is not empty, as a title of at most 120 characters.
+/// Maximum number of characters of a lane's title.
+pub const MAX_TITLE_CHARS: usize = 120;
+
+/// Returns the first line of a prompt that is not empty, as a title of at most [`MAX_TITLE_CHARS`] characters.
 pub(crate) fn title_from_prompt(prompt: &str) -> Option<String> {
     let line = prompt.lines().map(str::trim).find(|l| !l.is_empty())?;
     clean_title(line.trim_start_matches('#'))
 }
 
-/// Cleans a title: one line without control characters, of at most 120 characters; none when nothing is left.
+/// Cleans a title: one line without control characters, of at most [`MAX_TITLE_CHARS`] characters; none when nothing is left.
 pub fn clean_title(text: &str) -> Option<String> {
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    let line: String = lines.join(" ").chars().filter(|c| !c.is_control()).take(120).collect();
+    let line: String = lines.join(" ").chars().filter(|c| !c.is_control()).take(MAX_TITLE_CHARS).collect();
     Some(line.trim().to_owned()).filter(|title| !title.is_empty())
 }
 

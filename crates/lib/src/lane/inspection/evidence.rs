@@ -179,11 +179,9 @@ impl RemovalEvidence {
         out.extend(self.open_git_operation.map(|what| format!("a {what} is in progress in it")));
         let resolving = self.resolve_dir.as_ref();
         out.extend(resolving.map(|dir| format!("its conflict is being resolved in {}", dir.display())));
-        out.extend(
-            self.preview_edits
-                .iter()
-                .map(|id| format!("edits made in its preview (apply them: git stash apply {})", id.short())),
-        );
+        out.extend(self.preview_edits.iter().map(|id| {
+            format!("edits made in its preview (apply them: git stash apply {})", id.short_in_command())
+        }));
         // While an agent runs, the processes are its own.
         let foreign_processes =
             if self.busy_state.is_none() { self.resident_processes.as_slice() } else { &[] };

@@ -186,9 +186,10 @@ impl Operation<'_> {
         if let Some((_, restore_command)) = awaited {
             self.report_parked_files(&new_paths, &restore_command);
         } else if before.is_some() {
-            self.project
-                .listener
-                .warn(format!("saved later edits as snapshot {id}: git stash apply {}", commit.short()));
+            self.project.listener.warn(format!(
+                "saved later edits as snapshot {id}: git stash apply {}",
+                commit.short_in_command()
+            ));
         }
         Ok(id)
     }

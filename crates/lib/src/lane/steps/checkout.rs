@@ -191,8 +191,9 @@ impl Step for Checkout {
     }
 
     fn follow_command(&self) -> Option<String> {
-        matches!(self.ref_move, RefMove::Nothing)
-            .then(|| format!("git read-tree -m -u {} {}", self.from.short(), self.to.short()))
+        matches!(self.ref_move, RefMove::Nothing).then(|| {
+            format!("git read-tree -m -u {} {}", self.from.short_in_command(), self.to.short_in_command())
+        })
     }
 
     fn written_files(&self, _op: &Operation<'_>) -> Option<WorktreeStep> {

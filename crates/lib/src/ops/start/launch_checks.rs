@@ -10,7 +10,7 @@ use crate::ops::refusal::refuse_in_lane;
 
 /// Warning about a repository in which git can create no commit.
 const NO_COMMITTER_WARNING: &str = "git has no name and email for new commits, so nothing in the lane \
-    can be committed: git config user.email you@example.com";
+    can be committed: git config user.name 'Your Name' && git config user.email you@example.com";
 
 /// Warns about agent commands before they are started, each text once. `calling_lane` is the lane in which the
 /// caller works, if any.

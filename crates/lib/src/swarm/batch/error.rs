@@ -136,7 +136,6 @@ pub enum BatchError {
     },
     /// git-proq cannot determine the base branch of a new batch.
     #[error("{reason}, so the base branch of the batch is unknown; nothing was started")]
-    #[exit(Usage)]
     #[hint("name the branch with --base; list branches: git branch")]
     UnknownBase {
         /// The reason why the branch is unknown.

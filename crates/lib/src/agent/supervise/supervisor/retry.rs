@@ -57,15 +57,35 @@ impl Supervisor<'_> {
             ),
             None => (delay, format!("in {} s", delay.as_secs())),
         };
-        let retry_note = format!("{}; it is tried again {when}", verdict.class);
+        let announcement = format!("; it is tried again {when}");
+        let retry_note = format!("{}{announcement}", verdict.class);
         verdict.detail =
             Some(verdict.detail.take().map_or_else(|| retry_note.clone(), |d| format!("{d}: {retry_note}")));
-        NextRun::Retry(Retry { delay: retry_delay, end_fingerprint: self.lane_fingerprint() })
+        NextRun::Retry(Retry { delay: retry_delay, end_fingerprint: self.lane_fingerprint(), announcement })
     }
 
     /// Waits for the delay, rewinds the lane to its state before the run, and prepares the retry. If a user
     /// stops the lane or the retry is impossible, ends the lane and returns `None`.
     pub(crate) fn prepare_retry(&mut self, spec: &RunSpec, retry: Retry) -> Result<Option<RunSpec>, Error> {
+        let announcement = retry.announcement.clone();
+        let next = self.wait_and_prepare_retry(spec, retry)?;
+        if next.is_none() {
+            self.withdraw_announcement(spec.run_number, &announcement);
+        }
+        Ok(next)
+    }
+
+    /// Removes the announcement of a retry that does not happen from the run's record, if that can be written.
+    fn withdraw_announcement(&self, run_number: RunNumber, announcement: &str) {
+        let path = self.project.store.layout().run_record(&self.lane.name, run_number);
+        let Ok(Some(mut run)) = RunRecord::load_if_exists(&path) else { return };
+        if let Some(detail) = &mut run.detail {
+            *detail = detail.replace(announcement, "");
+            drop(run.save(&path));
+        }
+    }
+
+    fn wait_and_prepare_retry(&mut self, spec: &RunSpec, retry: Retry) -> Result<Option<RunSpec>, Error> {
         fail_points::hit("again.told");
         let stopped = self.runtime.block_on(async {
             tokio::select! {

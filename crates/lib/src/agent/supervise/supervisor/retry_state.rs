@@ -51,4 +51,6 @@ pub struct Retry {
     pub(crate) delay: Duration,
     /// Tip and uncommitted files of the lane at the end of the run, captured before the failure is recorded.
     pub(crate) end_fingerprint: Result<Option<LaneFingerprint>, lane::Error>,
+    /// End of the run's detail, which announces the retry.
+    pub(crate) announcement: String,
 }

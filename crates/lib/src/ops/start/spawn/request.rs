@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use proq_base::explain::Explain;
+use proq_base::explain::{Explain, shell_quote};
 use proq_base::lane_name::LaneName;
 use proq_plan::task_folders;
 use proq_plan::task_folders::SingleTask;
@@ -147,10 +147,10 @@ impl LaneProgram {
         }
     }
 
-    /// Returns the user's command line as text, after which a lane without a prompt is named.
+    /// Returns the user's command line as a shell reads it, after which a lane without a prompt is named.
     pub(crate) fn command_line(&self) -> Option<String> {
         let LaneProgram::Command(argv) = self else { return None };
-        Some(argv.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" "))
+        Some(argv.iter().map(|word| shell_quote(&word.to_string_lossy())).collect::<Vec<_>>().join(" "))
     }
 }
 
