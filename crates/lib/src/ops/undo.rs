@@ -161,7 +161,8 @@ impl UndoPlan<'_> {
             changed_kind,
             ..
         } = self.operations;
-        let part = pick_part(&changed_command, &changed_kind);
+        let is_single = changed_numbers.len() == 1;
+        let part = if is_single { pick_part(&changed_command, &changed_kind) } else { "" };
         UndoOutcome {
             operations: numbers,
             command: newest_command,
