@@ -112,7 +112,7 @@ fn next_steps_put_first_what_needs_the_user() {
     }
     sandbox.sh("echo main > a.txt; git commit -qam main");
     let steps = || hint_commands(&sandbox, &sandbox.proq(&[]).stderr);
-    assert_eq!(steps(), ["git proq merge --all --dry-run", "git proq preview a"]);
+    assert_eq!(steps(), ["git proq resolve a", "git proq merge --all --dry-run"]);
     let _ = sandbox.proq(&["merge", "--all"]).fails(4);
     assert_eq!(steps(), ["git proq resolve a", "git proq logs bad --checks"]);
     sandbox.run_lane("next", "echo next > next");

@@ -69,7 +69,7 @@ fn shows_what_lane_conflicts_with() {
     lane       x
     title      sh -ec 'echo lane > a.txt'
     state      conflict (with main in a.txt)
-    branch     proq/x at 91893792c "x", 1 ahead, 1 behind
+    branch     proq/x at 91893792 "x", 1 ahead, 1 behind
     base       main, from 7f85e07d
     worktree   .proq-worktrees/x
     commits    1 file changed, 1 insertion(+), 1 deletion(-)
@@ -79,7 +79,7 @@ fn shows_what_lane_conflicts_with() {
     conflict   with main in 1 file
                CONFLICT (content): Merge conflict in a.txt
     --- stderr
-    hint: conflict with main in a.txt: git proq resolve x
+    hint: resolve the conflict: git proq resolve x
     --- code 0
     "#);
     let out = sandbox.proq(&["show", "x", "--json"]).json();
