@@ -24,7 +24,7 @@ pub(crate) fn run(context: &CommandContext, _args: &StatuslineArgs) -> CommandRe
     context.show(line, |context, line| {
         let text = line.text();
         if !text.is_empty() {
-            context.ui.print_line(text);
+            context.ui.print_verbatim(text);
         }
     })
 }

@@ -1,6 +1,5 @@
 //! Output of a failure: one line with the error, then its causes and hints.
 
-use console::style;
 use proq_base::explain::{Exit, Explain, without_os_codes};
 use proq_base::{interrupt, terminal_text};
 pub(crate) use proq_lib::ops::error::Error as Failure;
@@ -51,7 +50,7 @@ pub(crate) fn print_failure(failure: &Failure, json: bool) -> Exit {
         ui::print_error("  caused by:", &printable_text(&cause), false);
     }
     for hint in output.hints {
-        ui::print_error(&style("hint:").cyan().for_stderr().to_string(), &printable_text(&hint), false);
+        ui::print_hint(&printable_text(&hint));
     }
     exit
 }

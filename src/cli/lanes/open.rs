@@ -60,7 +60,8 @@ pub(crate) fn run(context: &CommandContext, args: &Open) -> CommandResult {
     let method = args.method(context);
     let plan = open::plan(&project, &lane, method)?;
     if method == OpenMethod::Path {
-        return context.show(plan, |context, plan| context.ui.print_line(plan.path.display().to_string()));
+        return context
+            .show(plan, |context, plan| context.ui.print_verbatim(plan.path.display().to_string()));
     }
     if plan.starts_shell() {
         context.ui.status(format!("opened a shell in the worktree of '{}'; `exit` returns", plan.lane));

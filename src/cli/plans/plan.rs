@@ -18,7 +18,9 @@ use crate::cli::invocation::context::{CommandContext, CommandResult};
 
 pub(crate) fn run(context: &CommandContext, args: &PlanArgs) -> CommandResult {
     if args.schema {
-        context.ui.print_line(serde_json::to_string_pretty(&toml_plan::plan_schema()).unwrap_or_default());
+        context
+            .ui
+            .print_verbatim(serde_json::to_string_pretty(&toml_plan::plan_schema()).unwrap_or_default());
         return Ok(Exit::Success);
     }
     if let Some(file) = &args.init {

@@ -51,7 +51,7 @@ pub(crate) fn run(context: &CommandContext, args: &Gc) -> CommandResult {
 /// Prints the expired items of one kind; in a dry run, by name.
 fn print_freed(ui: Ui, group: &ExpiredGroup, dry_run: bool) {
     let verb = if dry_run { "would free" } else { "freed" };
-    let size = |bytes| if bytes == 0 { String::new() } else { format!(", {}", ui::short_size(bytes)) };
+    let size = |bytes| if bytes == 0 { String::new() } else { format!(", {}", short_size(bytes)) };
     let (noun, origin, _) = words_of_kind(group.kind);
     let count = ui::pluralize(group.count, noun);
     ui.print_line(format!("{verb} {count} {origin}{}", size(group.bytes)));
@@ -77,7 +77,7 @@ fn print_retained(ui: Ui, outcome: &GcOutcome) {
     }
     let TrashUsage { count, bytes, reusable_folders: waiting } = &outcome.trash;
     if *count > 0 {
-        let (lanes, size) = (ui::pluralize(count, "removed lane"), ui::short_size(*bytes));
+        let (lanes, size) = (ui::pluralize(count, "removed lane"), short_size(*bytes));
         let waiting = trash_contents::describe_waiting_folders(waiting);
         ui.status(format!("in the trash: {lanes}, {size}{waiting}"));
         ui.hint(hint!("empty the trash for good: PROQ_TRASH_KEEP=0 git proq gc"));
@@ -94,5 +94,45 @@ fn words_of_kind(kind: ExpiryKind) -> (&'static str, &'static str, &'static str)
         ExpiryKind::OrphanOperationRefs => ("ref", "of deleted operations", "ref"),
         ExpiryKind::VerifyCache => ("result", "of checks", "result"),
         ExpiryKind::TempFiles => ("left-over", "of dead processes", "left-over"),
+    }
+}
+
+/// Formats a number of bytes in decimal units: `512 B`, `20 kB`, `1.4 MB`.
+fn short_size(bytes: u64) -> String {
+    let mut unit = 1_000;
+    if bytes < unit {
+        return format!("{bytes} B");
+    }
+    for name in ["kB", "MB", "GB"] {
+        let tenths = bytes / (unit / 10);
+        if tenths < 100 {
+            return format!("{}.{} {name}", tenths / 10, tenths % 10);
+        }
+        if tenths < 10_000 {
+            return format!("{} {name}", tenths / 10);
+        }
+        unit *= 1_000;
+    }
+    format!("{} TB", bytes / unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_short() {
+        for (bytes, text) in [
+            (0, "0 B"),
+            (999, "999 B"),
+            (4096, "4.0 kB"),
+            (20_480, "20 kB"),
+            (999_999, "999 kB"),
+            (1_400_000, "1.4 MB"),
+            (3_000_000_000, "3.0 GB"),
+            (5_000_000_000_000, "5 TB"),
+        ] {
+            assert_eq!(short_size(bytes), text);
+        }
     }
 }

@@ -121,7 +121,7 @@ pub(crate) fn run(context: &CommandContext, args: &Config) -> CommandResult {
         }
         Some(ConfigCommand::Get { key }) => {
             context.show(SettingList::load(&project)?.find(key)?, |context, row| {
-                context.ui.print_line(row.value);
+                context.ui.print_verbatim(row.value);
             })
         }
         Some(ConfigCommand::Set { key, values, change }) => {

@@ -93,7 +93,7 @@ fn print_task(context: &CommandContext, task: &TaskOutput) {
         agent_report::print_report(context, report);
     }
     context.ui.print_line("");
-    context.ui.print_line(task.prompt.trim());
+    context.ui.print_verbatim(task.prompt.trim());
 }
 
 fn update_report(context: &CommandContext, args: &Update) -> CommandResult {

@@ -4,6 +4,7 @@ pub(crate) mod conflict_grid;
 pub(crate) mod log_renderer;
 pub(crate) mod log_sanitizer;
 pub(crate) mod page;
+pub(crate) mod prose;
 pub(crate) mod reader;
 pub(crate) mod table;
 pub(crate) mod trace_output;

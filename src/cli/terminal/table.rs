@@ -182,9 +182,13 @@ fn column_widths(columns: &[Column], rows: &[Vec<String>], limit: Option<usize>)
 /// Returns the width of the output in columns: `COLUMNS` if that is set, else the width of the terminal on
 /// stdout. None if stdout is a file or a pipe, to which tables are written in full.
 pub(crate) fn output_width() -> Option<usize> {
-    let set = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok()).filter(|n| *n > 0);
     let term = console::Term::stdout();
-    set.or_else(|| term.is_term().then(|| usize::from(term.size().1)))
+    columns_variable().or_else(|| term.is_term().then(|| usize::from(term.size().1)))
+}
+
+/// Returns the width of the terminal in columns as the variable `COLUMNS` has it; none if that is not a number.
+pub(crate) fn columns_variable() -> Option<usize> {
+    std::env::var("COLUMNS").ok()?.parse().ok().filter(|n| *n > 0)
 }
 
 /// Renders rows without cutting them: as a table if it fits the output, else as `first = second` with the last

@@ -24,7 +24,7 @@ use serde_json::Value;
 
 use super::page::{Held, Stream};
 use super::table::{Column, output_width};
-use super::{page, table};
+use super::{page, prose, table};
 
 /// Whether the last line on stderr is a progress line, which the next message replaces.
 static IS_PROGRESS_SHOWN: AtomicBool = AtomicBool::new(false);
@@ -101,8 +101,19 @@ pub(crate) fn stderr_is_terminal() -> bool {
 }
 
 impl Ui {
-    /// Prints one line of the command's result to stdout, with control characters neutralized.
+    /// Prints one line of the command's result to stdout, with control characters neutralized. A terminal gets it
+    /// wrapped at words.
     pub(crate) fn print_line(self, line: impl AsRef<str>) {
+        write_wrapped(Stream::Out, line.as_ref(), prose::wrap);
+    }
+
+    /// Prints a hint as a line of the command's result.
+    pub(crate) fn print_hint_line(self, hint: impl Display) {
+        write_wrapped(Stream::Out, &format!("{} {hint}", style("hint:").cyan()), prose::wrap_hint);
+    }
+
+    /// Prints one line that is to be copied, or that another program wrote, as [`Ui::print_line`] without wrapping.
+    pub(crate) fn print_verbatim(self, line: impl AsRef<str>) {
         write_line(Stream::Out, &Printable::escape(line.as_ref(), console::colors_enabled()));
     }
 
@@ -114,9 +125,13 @@ impl Ui {
         }
     }
 
-    /// Prints a sentence of the command's result, wrapped at words to the width of a terminal.
+    /// Prints a sentence of the command's result, wrapped at words to the width that tables are fitted to.
     pub(crate) fn print_wrapped(self, text: &str) {
-        self.print_hanging(text, 4);
+        let text = Printable::escape(text, console::colors_enabled());
+        match output_width() {
+            Some(width) => self.print_verbatim(prose::wrap(text.as_str(), width.saturating_sub(1))),
+            None => self.print_verbatim(text.as_str()),
+        }
     }
 
     /// Prints a text, wrapped at words; lines after the first are indented by `indent` blanks.
@@ -142,14 +157,14 @@ impl Ui {
 
     /// Prints the last lines of another program's output, without colors and indented.
     pub(crate) fn print_tail(self, lines: &[String]) {
-        self.print_each("    ", lines.iter().map(|line| console::strip_ansi_codes(line)));
+        lines.iter().for_each(|line| self.print_verbatim(format!("    {}", console::strip_ansi_codes(line))));
     }
 
     /// Prints text of the command's result: to a terminal line by line with control characters neutralized,
     /// to a file or a pipe unchanged.
     pub(crate) fn print_text(self, text: &str) {
         match std::io::stdout().is_terminal() {
-            true => terminal_text::escape_lines(text).for_each(|line| self.print_line(line)),
+            true => terminal_text::escape_lines(text).for_each(|line| self.print_verbatim(line)),
             false => self.print_bytes(text.as_bytes()),
         }
     }
@@ -178,7 +193,7 @@ impl Ui {
     /// Prints a status message to stderr, unless `--quiet` is given.
     pub(crate) fn status(self, line: impl AsRef<str>) {
         if !self.quiet {
-            write_line(Stream::Err, &printable_for_stderr(&without_os_codes(line.as_ref())));
+            write_wrapped(Stream::Err, &without_os_codes(line.as_ref()), prose::wrap);
         }
     }
 
@@ -212,8 +227,9 @@ impl Ui {
 
     /// Prints a hint about what can be done next; not with `--json` or `--quiet`.
     pub(crate) fn hint(self, hint: impl Borrow<Hint>) {
-        if !self.json {
-            self.status(format!("{} {}", style("hint:").cyan().for_stderr(), hint.borrow()));
+        if !self.json && !self.quiet {
+            let hint: &Hint = hint.borrow();
+            print_hint(hint);
         }
     }
 
@@ -257,7 +273,13 @@ fn clear_progress() {
 /// Prints a warning to stderr.
 pub(crate) fn warn(text: &str) {
     let line = format!("{} {}", style("warning:").yellow().for_stderr(), without_os_codes(text));
-    write_line(Stream::Err, &printable_for_stderr(&line));
+    write_wrapped(Stream::Err, &line, prose::wrap);
+}
+
+/// Prints a hint to stderr.
+pub(crate) fn print_hint(text: &str) {
+    let line = format!("{} {text}", style("hint:").cyan().for_stderr());
+    write_wrapped(Stream::Err, &line, prose::wrap_hint);
 }
 
 /// Prints an error line to stderr.
@@ -266,7 +288,7 @@ pub(crate) fn print_error(prefix: &str, text: &str, with_color: bool) {
     clear_progress();
     let styled_prefix =
         if with_color { style(prefix).red().bold().for_stderr().to_string() } else { prefix.to_owned() };
-    write_line(Stream::Err, &printable_for_stderr(&format!("{styled_prefix} {text}")));
+    write_wrapped(Stream::Err, &format!("{styled_prefix} {text}"), prose::wrap);
 }
 
 /// Prints text to stderr without adding a line end, so that the cursor can stay behind a question.
@@ -284,6 +306,16 @@ pub(crate) fn try_print_line(line: &str) {
 /// Neutralizes control characters in a text for stderr; colors stay if stderr shows colors.
 fn printable_for_stderr(text: &str) -> Printable {
     Printable::escape(text, console::colors_enabled_stderr())
+}
+
+/// Prints a text with control characters neutralized. A terminal gets it wrapped to its width by `wrap`.
+fn write_wrapped(stream: Stream, text: &str, wrap: impl Fn(&str, usize) -> String) {
+    let (text, terminal) = match stream {
+        Stream::Out => (Printable::escape(text, console::colors_enabled()), console::Term::stdout()),
+        Stream::Err => (printable_for_stderr(text), console::Term::stderr()),
+    };
+    let wrapped = prose::line_width(&terminal).map(|width| wrap(text.as_str(), width));
+    write_bytes(stream, format!("{}\n", wrapped.as_deref().unwrap_or(text.as_str())).as_bytes());
 }
 
 fn write_line(stream: Stream, line: &Printable) {
@@ -435,45 +467,11 @@ pub(crate) fn short_count(count: u64) -> String {
         _ => format!("{}.{}M", count / 1_000_000, count % 1_000_000 / 100_000),
     }
 }
-/// Formats a number of bytes in decimal units: `512 B`, `20 kB`, `1.4 MB`.
-pub(crate) fn short_size(bytes: u64) -> String {
-    let mut unit = 1_000;
-    if bytes < unit {
-        return format!("{bytes} B");
-    }
-    for name in ["kB", "MB", "GB"] {
-        let tenths = bytes / (unit / 10);
-        if tenths < 100 {
-            return format!("{}.{} {name}", tenths / 10, tenths % 10);
-        }
-        if tenths < 10_000 {
-            return format!("{} {name}", tenths / 10);
-        }
-        unit *= 1_000;
-    }
-    format!("{} TB", bytes / unit)
-}
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::time::Duration;
-
-    #[test]
-    fn sizes_are_short() {
-        for (bytes, text) in [
-            (0, "0 B"),
-            (999, "999 B"),
-            (4096, "4.0 kB"),
-            (20_480, "20 kB"),
-            (999_999, "999 kB"),
-            (1_400_000, "1.4 MB"),
-            (3_000_000_000, "3.0 GB"),
-            (5_000_000_000_000, "5 TB"),
-        ] {
-            assert_eq!(short_size(bytes), text);
-        }
-    }
 
     #[test]
     fn counts_and_changed_lines_are_short() {

@@ -1,3 +1,4 @@
 //! Screens of commands on terminals of different widths.
 
+mod prose;
 mod widths;

@@ -79,14 +79,14 @@ pub fn end_hints(
 /// Returns the hint on a batch after its abort, beside the one that resumes it: what lands its work, or removes its
 /// lanes where that is not refused.
 #[must_use]
-pub fn abort_hint(project: &Project, id: &BatchId) -> String {
-    let show_hint = format!("show its tasks: git proq batch status {id}");
+pub fn abort_hint(project: &Project, id: &BatchId) -> Hint {
+    let show_hint = hint!("show its tasks: git proq batch status {id}");
     let Ok(batch) = find_batch(project, id.as_str()) else { return show_hint };
     let unlanded = unlanded_batches(project).into_iter().find(|unlanded| unlanded.batch.id == *id);
     match unlanded {
         Some(unlanded) => unlanded.landing_hint(project, &format!("land what is done on {}", batch.base)),
         None if is_cleanup_refused(project, &batch) => show_hint,
-        None => format!("delete its lanes: git proq cleanup --batch {id}"),
+        None => hint!("delete its lanes: git proq cleanup --batch {id}"),
     }
 }
 

@@ -81,5 +81,5 @@ fn print_plan(context: &CommandContext, plan: &SupervisePlan) {
     let program = plan.program.display();
     context.ui.print_line(format!("would start {program}, {session_text}, with this prompt:"));
     context.ui.print_line("");
-    context.ui.print_line(plan.prompt.trim_end());
+    context.ui.print_verbatim(plan.prompt.trim_end());
 }
