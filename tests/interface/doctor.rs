@@ -129,23 +129,29 @@ fn prints_and_fixes_findings_line_by_line() {
     sandbox.sh("chmod 755 .git/proq; git branch proq/z");
     let out = sandbox.proq(&["doctor"]);
     insta::assert_snapshot!(out.stdout.split(", git ").next().unwrap(), @r"
-    error: lane 'x' no longer has a branch; its last commit 81ffb73f still exists: git branch proq/x 81ffb73f
-    error: lane 'y' claims to be running, but its supervisor crashed: git proq logs y
-    error: other users can read [ROOT]/repo/.git/proq: prompts, logs, saved files: chmod 700 '[ROOT]/repo/.git/proq'
-    warning: branch 'proq/z' belongs to no lane and blocks the name 'z': git branch -m proq/z z
-    3 wrong, 1 warning; checked 2 lanes, 2 operations, locks and disk
+    error: lane 'x' no longer has a branch; its last commit 81ffb73f still exists
+    hint: restore the branch: git branch proq/x 81ffb73f
+    error: lane 'y' claims to be running, but its supervisor crashed
+    hint: show its output: git proq logs y
+    error: other users can read [ROOT]/repo/.git/proq: prompts, logs, saved files
+    hint: close it to other users: chmod 700 '[ROOT]/repo/.git/proq'
+    warning: branch 'proq/z' belongs to no lane and blocks the name 'z'
+    hint: rename it: git branch -m proq/z z
+    3 errors, 1 warning; checked 2 lanes, 2 operations, locks and disk
     ");
     assert!(out.stderr.contains("hint: repair 2 of them: git proq doctor --fix"), "{}", out.stderr);
     let out = sandbox.proq(&["doctor", "--fix"]);
     assert_eq!(out.code, 1);
     insta::assert_snapshot!(out.stdout.split(", git ").next().unwrap(), @r"
-    error: lane 'x' no longer has a branch; its last commit 81ffb73f still exists: git branch proq/x 81ffb73f
+    error: lane 'x' no longer has a branch; its last commit 81ffb73f still exists
       left as it is: you may have deleted it on purpose
-    warning: branch 'proq/z' belongs to no lane and blocks the name 'z': git branch -m proq/z z
+    hint: restore the branch: git branch proq/x 81ffb73f
+    warning: branch 'proq/z' belongs to no lane and blocks the name 'z'
       left as it is: it may have work
+    hint: rename it: git branch -m proq/z z
     fixed: lane 'y' claims to be running, but its supervisor crashed
     fixed: other users can read [ROOT]/repo/.git/proq: prompts, logs, saved files
-    1 wrong, 2 repaired, 1 warning; checked 2 lanes, 2 operations, locks and disk
+    1 error, 2 repaired, 1 warning; checked 2 lanes, 2 operations, locks and disk
     ");
 }
 

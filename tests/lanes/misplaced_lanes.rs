@@ -149,7 +149,7 @@ fn hints_repair_lanes_of_a_moved_repository() {
     insta::assert_snapshot!(sandbox.proq(&["list"]).to_text(), @"
     LANE  STATE  LINES  COMMITS  CHANGES      CONFLICTS  AGENT  UPDATED
     x     idle   +1     ↑1       no worktree  -          -      0s ago
-    y     idle          -        no worktree             -      0s ago
+    y     idle   -      -        no worktree  -          -      0s ago
     --- stderr
     warning: lane 'x': its folder was moved with the repository to [ROOT]/moved/.proq-worktrees/x: git worktree repair '[ROOT]/moved/.proq-worktrees/x'
     warning: lane 'y': its folder was moved with the repository to [ROOT]/moved/.proq-worktrees/y: git worktree repair '[ROOT]/moved/.proq-worktrees/y'
@@ -376,7 +376,7 @@ fn names_and_keeps_last_commit_of_deleted_branch() {
     sandbox.sh_in(&lane, "rm draft; git switch -q --detach main; git branch -q -D proq/x");
     let short = &tip[..8];
     let doctor = sandbox.proq(&["doctor"]);
-    let line = format!("its last commit {short} still exists: git branch proq/x {short}");
+    let line = format!(" {short} still exists\nhint: restore the branch: git branch proq/x {short}");
     assert!(doctor.stdout.contains(&line), "{}", doctor.to_text());
     assert_eq!(
         sandbox.proq(&["cleanup"]).to_text(),
@@ -440,7 +440,8 @@ fn hint_renames_a_renamed_branch_back() {
         sandbox.sh_in(&sandbox.lane_path("x"), &format!("rm draft; git branch -m '{new_name}'"));
         let doctor = sandbox.proq(&["doctor"]).stdout;
         let line = format!(
-            "lane 'x' no longer has a branch; it was renamed to '{new_name}': git branch -m '{new_name}' proq/x"
+            "lane 'x' no longer has a branch; it was renamed to '{new_name}'\n\
+             hint: rename it: git branch -m '{new_name}' proq/x"
         );
         assert!(doctor.contains(&line) && !doctor.contains("switch proq/x"), "{doctor}");
         run_doctor_commands(&sandbox);

@@ -50,7 +50,7 @@ impl Reporter for CommandContext {
             Progress::AnswerRejected { agent, expected, reason, has_answer } => {
                 let reason = terminal_text::escape_line(reason);
                 match has_answer {
-                    true => format!("what {agent} answered is not {expected}, it is asked again: {reason}"),
+                    true => format!("the answer of {agent} is not {expected}; asking again: {reason}"),
                     false => format!("{agent} could not continue; starting it again: {reason}"),
                 }
             }
@@ -93,8 +93,8 @@ impl Reporter for CommandContext {
 /// wrong then.
 fn warn_of_health_problems(context: &CommandContext) {
     for finding in examine(&context.dir, false).findings.iter().filter(|finding| finding.is_problem()) {
-        let help_suffix = finding.help.as_ref().map(|help| format!(": {help}")).unwrap_or_default();
-        context.ui.warn(format!("{}{help_suffix}", finding.message));
+        context.ui.warn(&finding.message);
+        finding.hint().iter().for_each(|hint| context.ui.hint(hint));
     }
 }
 

@@ -60,10 +60,14 @@ pub(crate) fn run(context: &CommandContext, args: &Doctor) -> CommandResult {
 fn print_report(ui: Ui, report: &Report, args: &Doctor) {
     let (problems, notes): (Vec<&Finding>, Vec<&Finding>) =
         report.findings.iter().partition(|finding| finding.is_problem());
-    ui.print_each("", problems.into_iter().map(|finding| finding_line(finding, args)));
+    for finding in problems {
+        finding_lines(finding, args).iter().for_each(|line| ui.print_line(line));
+        open_help(finding, args).iter().for_each(|hint| ui.print_hint_line(hint));
+    }
     ui.print_line(summary_line(report));
     for finding in notes {
-        ui.status(finding_line(finding, args));
+        finding_lines(finding, args).iter().for_each(|line| ui.status(line));
+        open_help(finding, args).iter().for_each(|hint| ui.hint(hint));
     }
     match report.findings.iter().filter(|f| f.fixable && !f.fixed).count() {
         0 => {}
@@ -73,28 +77,24 @@ fn print_report(ui: Ui, report: &Report, args: &Doctor) {
     }
 }
 
-fn finding_line(finding: &Finding, args: &Doctor) -> String {
+/// Returns the message of a finding, and the reason why `--fix` left a problem as it is.
+fn finding_lines(finding: &Finding, args: &Doctor) -> Vec<String> {
     let label = match (finding.fixed, finding.severity) {
         (true, _) => style("fixed:").green(),
         (_, Severity::Error) => style("error:").red().bold(),
         (_, Severity::Warning) => style("warning:").yellow(),
         (_, Severity::Info) => style("note:").dim(),
     };
-    let mut out = format!("{label} {}", finding.message);
-    if finding.fixed {
-        return out;
-    }
-    if args.dry_run && finding.fixable {
-        out.push_str("; would be repaired");
-    } else if let Some(help) = &finding.help {
-        out.push_str(&format!(": {help}"));
-    }
-    if let Some(reason) =
-        finding.left_reason.as_ref().filter(|_| (args.fix || args.dry_run) && finding.is_problem())
-    {
-        out.push_str(&format!("\n  left as it is: {reason}"));
-    }
-    out
+    let would = if args.dry_run && finding.fixable { "; would be repaired" } else { "" };
+    let is_left = !finding.fixed && (args.fix || args.dry_run) && finding.is_problem();
+    let left_reason = finding.left_reason.as_ref().filter(|_| is_left);
+    let left = left_reason.map(|reason| format!("  left as it is: {reason}"));
+    std::iter::once(format!("{label} {}{would}", finding.message)).chain(left).collect()
+}
+
+/// Returns the hint of a finding that is not repaired and would not be.
+fn open_help(finding: &Finding, args: &Doctor) -> Option<String> {
+    finding.hint().filter(|_| !finding.fixed && !(args.dry_run && finding.fixable))
 }
 
 /// Formats the counts of problems and of checked items in one line.
@@ -105,7 +105,7 @@ fn summary_line(report: &Report) -> String {
     let fixed = report.findings.iter().filter(|f| f.fixed).count();
     let mut state = vec![match problems(Severity::Error) {
         0 => style("all well".to_owned()).green().to_string(),
-        errors => style(format!("{errors} wrong")).red().to_string(),
+        errors => style(ui::pluralize(errors, "error")).red().to_string(),
     }];
     state.extend((fixed > 0).then(|| format!("{fixed} repaired")));
     let warnings = problems(Severity::Warning);

@@ -42,6 +42,43 @@ pub struct Finding {
     pub(super) repair: Option<Repair>,
 }
 
+/// Purposes of the commands that help, by their beginnings; the first that fits counts.
+const PURPOSES: [(&str, &str); 33] = [
+    ("chmod", "close it to other users"),
+    ("git branch -d", "delete it, if it has no work"),
+    ("git branch -m", "rename it"),
+    ("git branch ", "restore the branch"),
+    ("git branch", "list branches"),
+    ("git config --unset", "remove the setting"),
+    ("git config --get", "show the setting"),
+    ("git config", "set it"),
+    ("git fetch", "look for the object in your remotes"),
+    ("git fsck", "check git's objects"),
+    ("git log", "show its commits"),
+    ("git proq agents", "list agents"),
+    ("git proq batch resume", "resume it"),
+    ("git proq cleanup", "remove what has landed"),
+    ("git proq config", "show all settings"),
+    ("git proq doctor --fix", "repair it"),
+    ("git proq doctor", "check again"),
+    ("git proq discard", "remove it"),
+    ("git proq gc", "delete what has expired"),
+    ("git proq logs", "show its output"),
+    ("git proq merge", "merge it"),
+    ("git proq preview", "return from the preview"),
+    ("git proq show", "show the lane"),
+    ("git proq stop", "stop its agent"),
+    ("git reflog", "find the commits"),
+    ("git stash apply", "restore the changes"),
+    ("git switch", "return to the branch"),
+    ("git update-ref -d", "delete it"),
+    ("git worktree unlock", "unlock it"),
+    ("ls", "list its files"),
+    ("mv", "move it away"),
+    ("rm", "delete it"),
+    ("sudo chown", "make it yours"),
+];
+
 impl Finding {
     fn new(
         check: &'static str,
@@ -130,8 +167,23 @@ impl Finding {
         self
     }
 
+    /// Returns the command that helps behind its purpose; none where there is no command.
+    pub fn hint(&self) -> Option<String> {
+        let help = self.help.as_ref()?;
+        if !is_command(help) {
+            return Some(help.clone());
+        }
+        let purpose = PURPOSES.iter().find(|(begin, _)| help.starts_with(begin));
+        Some(format!("{}: {help}", purpose.map_or("repair it", |(_, purpose)| purpose)))
+    }
+
     /// Returns whether the finding is an error or a warning.
     pub fn is_problem(&self) -> bool {
         self.severity != Severity::Info
     }
+}
+
+/// Returns whether a text is a command without its purpose.
+fn is_command(text: &str) -> bool {
+    ["chmod ", "echo ", "git ", "ls ", "mv ", "rm ", "sudo "].iter().any(|program| text.starts_with(program))
 }
