@@ -78,7 +78,7 @@ fn ignored_base_failure_does_not_block() {
     // The other commands still apply.
     sandbox.lane_with_commit("two", "git rm -q one.txt");
     let out = sandbox.proq(&["merge", "two", "--verify", "test -e missing", "--verify", "test -e one.txt"]);
-    assert!(out.fails(4).contains("check failed two: `test -e one.txt`"));
+    assert!(out.fails(4).contains("check failed on two: `test -e one.txt`"));
     assert_eq!(sandbox.read("one.txt"), "one\n");
     sandbox.assert_healthy();
 }

@@ -118,7 +118,7 @@ fn sparse_check_hides_no_file_from_next_check() {
     sandbox.lane_with_commit("broken", "echo BROKEN > src/c");
     let before = sandbox.git(&["rev-parse", "main"]);
     let output = sandbox.proq(&["merge", "broken", "--verify", "! grep -r BROKEN ."]).fails(4);
-    assert!(output.contains("check failed broken"), "{output}");
+    assert!(output.contains("check failed on broken"), "{output}");
     assert_eq!(sandbox.git(&["rev-parse", "main"]), before);
 }
 
@@ -141,7 +141,7 @@ fn submodule_of_one_check_is_empty_for_the_next() {
         "git submodule --quiet update --init; cd sub; git fetch -q; git checkout -q origin/HEAD",
     );
     let output = sandbox.proq(&["merge", "bad", "--verify", check]).fails(4);
-    assert!(output.contains("check failed bad"), "{output}");
+    assert!(output.contains("check failed on bad"), "{output}");
     assert_eq!(std::fs::read_to_string(sandbox.root().join("listed")).unwrap(), "");
     // The folder of a removed submodule is deleted.
     sandbox.lane_with_commit("gone", "git rm -q sub");
@@ -173,7 +173,7 @@ fn eol_changes_rewrite_files_before_the_check() {
     let _ = sandbox.proq(&["merge", "x", "--verify", check]).ok();
     sandbox.lane_with_commit("ends", "echo '*.txt eol=crlf' > .gitattributes");
     let output = sandbox.proq(&["merge", "ends", "--verify", check]).fails(4);
-    assert!(output.contains("check failed ends"), "{output}");
+    assert!(output.contains("check failed on ends"), "{output}");
     // A changed setting has the same effect.
     sandbox.git(&["config", "core.autocrlf", "true"]);
     sandbox.lane_with_commit("y", "echo y > y.txt");

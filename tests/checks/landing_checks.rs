@@ -22,7 +22,7 @@ fn assert_checked(sandbox: &Sandbox) {
     let forecast = sandbox.proq(&["merge", "--dry-run", "bad"]).ok();
     assert!(forecast.contains("would check with: test ! -e bad\n"), "{forecast}");
     let output = sandbox.proq(&["merge", "bad"]).fails(4);
-    assert!(output.contains("check failed bad"), "{output}");
+    assert!(output.contains("check failed on bad"), "{output}");
     assert_eq!(sandbox.git(&["rev-parse", "main"]), before);
 }
 
@@ -83,7 +83,7 @@ fn checks_count_in_a_bare_repository() {
     ");
     let _ = run(&["approve", "--yes", "--onto", "main"]).ok();
     let output = run(&["merge", "bad"]).fails(4);
-    assert!(output.contains("check failed bad"), "{output}");
+    assert!(output.contains("check failed on bad"), "{output}");
     insta::assert_snapshot!(run(&["approve", "--dry-run"]).to_text(), @r"
     24be4eed  verify  test ! -e bad  (main:proq.toml; approved)
     --- code 0
@@ -240,7 +240,7 @@ fn timeout_on_base_is_no_evidence() {
     // The hints help as promised.
     sandbox.git(&["config", "proq.verify.timeout", "3600"]);
     let output = sandbox.proq(&["merge", "bad"]).fails(4);
-    assert!(output.contains("check failed bad"), "{output}");
+    assert!(output.contains("check failed on bad"), "{output}");
     let _ = sandbox.proq(&["merge", "--no-checks", "bad"]).ok();
     assert_eq!(sandbox.read("bad"), "bad\n");
 }
@@ -259,7 +259,7 @@ fn check_fails_on_base_only_if_it_ran_there() {
         assert!(!out.stderr.contains("fails on main itself"), "{}", out.stderr);
         let output = out.fails(4);
         assert!(
-            output.contains("check failed bad: `! grep -q broken a.txt` failed (exit code 1)"),
+            output.contains("check failed on bad: `! grep -q broken a.txt` failed (exit code 1)"),
             "{output}"
         );
         assert_eq!(sandbox.git(&["rev-parse", "main"]), before);
@@ -304,6 +304,6 @@ fn check_added_to_base_during_check_applies() {
     let moves = "test -e moved || { cd $ROOT/repo && touch moved && printf \"[verify]\\ncommands = ['test ! -e bad']\\n\" > proq.toml \
                  && git add . && git commit -qm moved; }";
     let output = sandbox.proq(&["merge", "bad", "--verify", moves]).fails(4);
-    assert!(output.contains("check failed bad: `test ! -e bad` failed"), "{output}");
+    assert!(output.contains("check failed on bad: `test ! -e bad` failed"), "{output}");
     assert_eq!(sandbox.git(&["log", "-1", "--format=%s", "main"]), "moved");
 }

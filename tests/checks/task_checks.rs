@@ -53,24 +53,27 @@ fn failed_task_check_refuses_lane_even_if_base_fails() {
     lane_with_checks(&sandbox, "pay", "echo half > half.txt", &["echo looking; test -e pay.txt"]);
     let out = sandbox.proq(&["merge", "pay"]);
     insta::assert_snapshot!(out.to_text(), @r"
-    check failed pay: its own check `echo looking; test -e pay.txt` failed (exit code 1) with it on main; main does not have it
+    check failed on pay: its own check `echo looking; test -e pay.txt` failed (exit code 1) on main
         $ echo looking; test -e pay.txt
         looking
     --- stderr
-    checked 1 lane on main: 2 runs
+    checks failed for 1 lane on main (2 runs)
     hint: show its full output: git proq logs pay --checks
     --- code 4
     ");
     assert_eq!(sandbox.git(&["rev-parse", "main"]), before);
     assert_eq!(sandbox.row("pay")["state"], "check-failed");
     let log = sandbox.proq(&["logs", "pay", "--check"]).ok();
-    assert!(log.starts_with("$ echo looking; test -e pay.txt\nlooking\n--- once more\n"), "{log}");
+    assert!(log.starts_with("$ echo looking; test -e pay.txt\nlooking\n--- retry\n"), "{log}");
     let shown = sandbox.proq(&["show", "pay"]).ok();
-    assert!(shown.contains("its own `echo looking; test -e pay.txt` failed with it on main"), "{shown}");
+    assert!(
+        shown.contains("its own `echo looking; test -e pay.txt` failed with this lane on main"),
+        "{shown}"
+    );
     sandbox.commit_in_lane("pay", "echo pay > pay.txt");
     let out = sandbox.proq(&["merge", "--all"]);
     assert_eq!(out.code, 0, "{}", out.stderr);
-    assert!(out.stderr.contains("checked 1 lane on main: 1 run"), "{}", out.stderr);
+    assert!(out.stderr.contains("checks passed for 1 lane on main (1 run)"), "{}", out.stderr);
     assert_eq!(sandbox.read("pay.txt"), "pay\n");
     sandbox.assert_healthy();
 }
@@ -109,7 +112,7 @@ fn lane_that_breaks_a_lower_lanes_check_is_refused() {
     lane_with_checks(&sandbox, "breaks", "echo broken > broken.txt", &[]);
     let out = sandbox.proq(&["merge", "pay", "mid", "breaks", "--order", "given"]);
     let message = out.fails(4);
-    insta::assert_snapshot!(message.lines().find(|l| l.starts_with("check failed")).unwrap(), @"check failed breaks: `test -e pay.txt && test ! -e broken.txt`, a check of lane 'pay', failed (exit code 1) with it on main, mid and 1 other lane, but not without it; main does not have it");
+    insta::assert_snapshot!(message.lines().find(|l| l.starts_with("check failed")).unwrap(), @"check failed on breaks: `test -e pay.txt && test ! -e broken.txt`, a check of lane 'pay', failed (exit code 1), but passes on main with mid and 1 other lane");
     assert_eq!(sandbox.git(&["ls-files"]), "a.txt\nmid.txt\npay.txt");
     // A check no longer applies once its lane is on the base.
     let _ = sandbox.proq(&["merge", "breaks"]).ok();

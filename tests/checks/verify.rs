@@ -44,7 +44,7 @@ fn checks_run_on_the_tree_that_lands() {
                  echo \"$PROQ_VERIFY $PROQ_LANES on $PROQ_BASE ${GIT_DIR-none}\" > $ROOT/env";
     let out = sandbox.proq(&["merge", "--all", "--verify", check]);
     assert_eq!(out.code, 0, "{}", out.stderr);
-    assert!(out.stderr.contains("checked 2 lanes on main: 1 run"), "{}", out.stderr);
+    assert!(out.stderr.contains("checks passed for 2 lanes on main (1 run)"), "{}", out.stderr);
     let tree = sandbox.git(&["rev-parse", "main^{tree}"]);
     let read = |file: &str| std::fs::read_to_string(sandbox.root().join(file)).unwrap();
     assert_eq!(read("trees"), format!("{tree}\n{tree}\n"));
@@ -73,7 +73,7 @@ fn failed_check_refuses_lane_and_saves_its_log() {
     assert_eq!(sandbox.git(&["status", "--short"]), "");
     let text = out.stdout.replace(check, "CHECK");
     insta::assert_snapshot!(text, @r"
-    check failed bad: `CHECK` failed (exit code 7) with it on main, but not without it; main does not have it
+    check failed on bad: `CHECK` failed (exit code 7), but passes on main
         $ CHECK
         looking
         aside
@@ -82,9 +82,9 @@ fn failed_check_refuses_lane_and_saves_its_log() {
     assert_eq!(sandbox.row("bad")["state"], "check-failed");
     let log = sandbox.proq(&["logs", "bad", "--check"]).ok();
     let once = format!("$ {check}\nlooking\naside\nit is bad\n");
-    assert_eq!(log, format!("{once}--- once more\n{once}"));
+    assert_eq!(log, format!("{once}--- retry\n{once}"));
     let shown = sandbox.proq(&["show", "bad"]).ok();
-    assert!(shown.contains("failed with it on main: exit code 7"), "{shown}");
+    assert!(shown.contains("failed with this lane on main: exit code 7"), "{shown}");
     let shown = sandbox.proq(&["show", "bad", "--json"]).json();
     assert_eq!((&shown["check"]["command"], &shown["check"]["onto"]), (&check.into(), &"main".into()));
     assert_eq!(sandbox.proq(&["logs", "bad", "--check", "--json"]).json()["text"], log);
@@ -207,7 +207,7 @@ fn verify_cache_skips_known_good_landing() {
     let _ = sandbox.proq(&["merge", "one", "--verify", check]).ok();
     let _ = sandbox.proq(&["undo"]).ok();
     let out = sandbox.proq(&["merge", "one", "--verify", check]);
-    assert!(out.stderr.contains("checked 1 lane on main: passed before"), "{}", out.stderr);
+    assert!(out.stderr.contains("checks passed for 1 lane on main (passed before)"), "{}", out.stderr);
     assert_eq!(line_count(&sandbox, "runs"), 1);
     // Another environment, other commands and another tree are not in the cache.
     let merge = |path: &str, second_check: &str| {
@@ -252,7 +252,7 @@ fn checks_again_other_commits_with_same_files() {
         let before = sandbox.git(&["rev-parse", "main"]);
         sandbox.git_in(&sandbox.lane_path("one"), &["commit", "-q", "--amend", "-m", "bad"]);
         let message = merge().fails(4);
-        assert!(message.contains("check failed one"), "{strategy}: {message}");
+        assert!(message.contains("check failed on one"), "{strategy}: {message}");
         assert_eq!(sandbox.git(&["rev-parse", "main"]), before, "{strategy}");
         // Another base with the same files is checked again as well.
         sandbox.git_in(&sandbox.lane_path("one"), &["commit", "-q", "--amend", "-m", "good"]);
@@ -274,7 +274,7 @@ fn checks_again_other_lanes_with_same_files() {
     let _ = sandbox.proq(&["merge", "a", "--verify", check]).ok();
     let _ = sandbox.proq(&["undo"]).ok();
     let message = sandbox.proq(&["merge", "b", "--verify", check]).fails(4);
-    assert!(message.contains("check failed b"), "{message}");
+    assert!(message.contains("check failed on b"), "{message}");
     assert!(!sandbox.repo.join("same.txt").exists());
     let out = sandbox.proq(&["merge", "a", "--verify", check]);
     assert!(out.stderr.contains("passed before"), "{}", out.stderr);

@@ -30,7 +30,7 @@ fn check_environment_is_part_of_cache_key() {
         let _ = merge(&sandbox, &check, env).ok();
         let _ = sandbox.proq(&["undo"]).ok();
         let output = merge(&sandbox, &check, &[]).fails(4);
-        assert!(output.contains("check failed one"), "{condition}: {output}");
+        assert!(output.contains("check failed on one"), "{condition}: {output}");
         let out = merge(&sandbox, &check, env);
         assert!(out.stderr.contains("passed before"), "{condition}: {}", out.to_text());
     }
@@ -64,6 +64,6 @@ fn changed_file_conversion_is_verified_again() {
         let _ = sandbox.proq(&["undo"]).ok();
         sandbox.sh(script);
         let output = merge(&sandbox, check, &[]).fails(4);
-        assert!(output.contains("check failed one"), "{script}: {output}");
+        assert!(output.contains("check failed on one"), "{script}: {output}");
     }
 }

@@ -202,7 +202,7 @@ fn auto_merge_queues_without_run_environment() {
     sandbox.wait_for_events("merge.landed", "x", 1);
     sandbox.git(&["config", "proq.verify.commands", "test ! -e two"]);
     let out = spawn_auto_merge(&sandbox, "y", "echo 1 > two");
-    assert!(out.clone().fails(4).contains("check failed y"), "{}", out.to_text());
+    assert!(out.clone().fails(4).contains("check failed on y"), "{}", out.to_text());
     assert_eq!(sandbox.row("y")["state"], "check-failed");
     assert_eq!(refusals(&sandbox), [""; 0]);
 }
@@ -490,7 +490,7 @@ fn settings_changed_by_run_block_its_own_lane() {
         assert_eq!(sandbox.row(name)["state"], "done");
     }
     let output = sandbox.proq(&["merge", "x"]).fails(4);
-    assert!(output.contains("check failed x"), "{output}");
+    assert!(output.contains("check failed on x"), "{output}");
     let out = spawn_auto_merge(&sandbox, "z", "echo z > z");
     assert_eq!(out.code, 0, "{}", out.to_text());
     assert!(has_file(&sandbox, "z") && !has_file(&sandbox, "bad"));

@@ -456,7 +456,7 @@ fn killed_while_queuing_leaves_nothing() {
 fn queued_landing_uses_checks_of_moved_base() {
     let file = |more: &str| format!("[verify]\ncommands = ['true'{more}]\n");
     for (approved, code, answer) in [
-        (true, 4, "check failed two: `test ! -e two.txt` failed"),
+        (true, 4, "check failed on two: `test ! -e two.txt` failed"),
         (false, 1, "you have not approved these checks of"),
     ] {
         let sandbox = Sandbox::new();

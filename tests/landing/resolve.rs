@@ -22,7 +22,7 @@ fn agent_resolution_lets_lane_land() {
     let out = sandbox.proq(&["resolve", "clash", "--agent", "good"]);
     let tip = sandbox.git(&["rev-parse", "--short=8", "proq/clash"]);
     insta::assert_snapshot!(out.to_text().replace(&tip, "[COMMIT]"), @r"
-    resolved by good: lane 'clash' has main in it now ([COMMIT]), 1 file that conflicted
+    resolved by good: merged main into lane 'clash' ([COMMIT]); 1 file conflicted
     --- stderr
     good resolves the conflict of clash with main in 1 file; follow it: git proq logs -f clash
     hint: show it: git proq diff clash

@@ -179,7 +179,7 @@ fn rerere_reuses_earlier_resolution() {
     let _ = sandbox.proq(&["resolve", "clash", "--abort"]).ok();
     sandbox.program("never", "exit 9");
     let out = sandbox.proq(&["resolve", "clash", "--agent", "never"]).ok();
-    assert!(out.starts_with("resolved by what git knew from before"), "{out}");
+    assert!(out.starts_with("resolved from git's recorded resolutions"), "{out}");
     assert_eq!(sandbox.git(&["show", "proq/clash:long.txt"]), RESOLVED.trim_end());
 }
 
@@ -207,13 +207,13 @@ fn without_mode_lists_ways_to_resolve() {
     lane 'clash' conflicts with main in 1 file
       CONFLICT (content): Merge conflict in long.txt
 
-      git proq resolve clash --agent claude        send an agent at it
-      git proq resolve clash --shell               resolve it in a shell
-      git proq resolve clash --tool                resolve it in your merge tool
+      let an agent resolve it: git proq resolve clash --agent claude
+      resolve it in a shell: git proq resolve clash --shell
+      resolve it in your merge tool: git proq resolve clash --tool
     --- code 0
     ");
     let plan = sandbox.proq(&["resolve", "clash", "--agent", "good", "--retries", "2", "--dry-run"]).ok();
-    assert!(plan.contains("send good at it in up to 3 runs"), "{plan}");
+    assert!(plan.contains("let good resolve it in up to 3 runs"), "{plan}");
     assert!(!resolve_worktree(&sandbox).exists());
     let json = sandbox.proq(&["resolve", "clash", "--json"]).json();
     assert_eq!((&json["result"], &json["files"][0]), (&"conflict".into(), &"long.txt".into()));

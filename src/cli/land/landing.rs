@@ -19,9 +19,6 @@ pub(crate) fn print_outcome(context: &CommandContext, project: &Project, outcome
         context.ui.print_json(LandingOutput::new(outcome));
     } else {
         print_text(context, project, outcome, all);
-        if outcome.dry_run {
-            print_total(context.ui, &outcome.report);
-        }
     }
     outcome.warnings.iter().for_each(|warning| context.ui.warn(warning));
 }
@@ -37,14 +34,18 @@ pub(crate) fn exit_of_forecast(context: &CommandContext, report: &LandingReport,
     Exit::Refused
 }
 
-/// Prints the outcomes of a landing as text; if it took all lanes, also the batches whose work is not on their
-/// base.
+/// Prints the outcomes of a landing as text, its hints last; if it took all lanes, also the batches whose work is
+/// not on their base.
 pub(crate) fn print_text(context: &CommandContext, project: &Project, outcome: &MergeOutcome, all: bool) {
     let agent = outcome.conflict_agent.as_ref();
     let needs_approval = agent.is_some_and(|agent| agent.is_configured && agent.needs_approval(project));
     let approval_note = if needs_approval { ", once it is approved" } else { "" };
     let unlanded_batches = if all { batch_landing::unlanded_batches(project) } else { Vec::new() };
-    print_outcomes(context.ui, outcome, approval_note);
+    let hints = print_outcomes(context.ui, outcome, approval_note);
     print_unlanded_batches(context, &unlanded_batches);
+    if outcome.dry_run {
+        print_total(context.ui, &outcome.report);
+    }
+    hints.iter().for_each(|hint| context.ui.hint(hint));
     print_batch_steps(context, project, &unlanded_batches);
 }

@@ -18,28 +18,40 @@ use crate::cli::terminal::ui;
 /// How lanes land.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct LandingArgs {
-    /// How to merge: merge, rebase or squash [default: merge.strategy]
+    /// How to merge: merge, rebase or squash
+    ///
+    /// [default: merge.strategy]
     #[arg(long, value_name = "HOW", hide_possible_values = true, value_parser = ["merge", "rebase", "squash"])]
     pub(crate) strategy: Option<String>,
-    /// Land each lane as one commit (same as --strategy squash)
+    /// Land each lane as one commit
+    ///
+    /// The same as --strategy squash.
     #[arg(long, conflicts_with_all = ["strategy", "rebase"])]
     pub(crate) squash: bool,
-    /// Land each lane commit by commit (same as --strategy rebase)
+    /// Land each lane commit by commit
+    ///
+    /// The same as --strategy rebase.
     #[arg(long, conflicts_with = "strategy")]
     pub(crate) rebase: bool,
-    /// Commit message of the landing, for one lane [default: merge.message]
+    /// Commit message of the landing, for one lane
+    ///
+    /// [default: merge.message]
     #[arg(long, short, value_name = "MSG")]
     pub(crate) message: Option<String>,
-    /// Edit the commit message of each lane in your editor
+    /// Edit the commit messages in your editor
     #[arg(long, conflicts_with = "message")]
     pub(crate) edit: bool,
-    /// Add your Signed-off-by trailer [default: merge.signoff]
+    /// Add your Signed-off-by trailer
+    ///
+    /// [default: merge.signoff]
     #[arg(long)]
     pub(crate) signoff: bool,
     /// Skip git's pre-merge-commit and commit-msg hooks
     #[arg(long, hide_short_help = true)]
     pub(crate) no_verify: bool,
-    /// Let AGENT resolve conflicts [default: merge.conflict_agent]
+    /// Let AGENT resolve conflicts
+    ///
+    /// [default: merge.conflict_agent]
     #[arg(long, value_name = "AGENT", add = ArgValueCompleter::new(installed_agent_names))]
     pub(crate) conflict_agent: Option<String>,
     /// Do not use a conflict agent (overrides merge.conflict_agent)
@@ -57,7 +69,9 @@ pub(crate) struct LandingArgs {
     /// Keep lanes after merging
     #[arg(long)]
     pub(crate) no_cleanup: bool,
-    /// Shell command that must pass on the result [can be repeated]
+    /// Command that must pass [can be repeated]
+    ///
+    /// A line for the shell, which runs on the result of the merge.
     #[arg(long, alias = "verify", value_name = "CMD", value_hint = clap::ValueHint::CommandString)]
     pub(crate) check: Vec<String>,
     /// Merge without running any checks

@@ -1,21 +1,27 @@
 //! The outcomes of a landing as text: of each lane, of its checks, and of pushes.
 
+use std::collections::BTreeSet;
+
 use proq_base::hint;
-use proq_lib::merge::types::outcome::{LandingReport, LaneOutcome, PushReport, Verdict};
+use proq_base::hint::Hint;
+use proq_lib::merge::types::outcome::{LandingReport, LaneOutcome, NO_COMMITS, PushReport, Verdict};
 use proq_lib::ops::land::merge::MergeOutcome;
 use proq_lib::types::MergeStrategy;
 
 use crate::cli::terminal::ui;
 use crate::cli::terminal::ui::Ui;
 
-/// Prints the outcome of each lane, of the checks and of the pushes, and the hint about resolving a conflict.
-pub(crate) fn print_outcomes(ui: Ui, outcome: &MergeOutcome, approval_note: &str) {
+/// Maximum number of skipped lanes that one line names.
+const MAX_SKIPPED_NAMED: usize = 5;
+
+/// Prints the outcome of each lane, of the checks and of the pushes. Returns the hints about them, each once.
+pub(crate) fn print_outcomes(ui: Ui, outcome: &MergeOutcome, approval_note: &str) -> Vec<Hint> {
     let MergeOutcome { report, dry_run, conflict_agent, .. } = outcome;
     let (dry_run, agent) = (*dry_run, conflict_agent.as_ref().map(|agent| agent.name.as_str()));
     for lane in report.stopped.iter().filter(|_| dry_run) {
         ui.print_line(format!("{} the agent of {lane}", green("would stop")));
     }
-    let mut explained_check = None;
+    let (mut explained_check, mut hints) = (None, Vec::new());
     for outcome in &report.lanes {
         // Lanes that are refused because of the same check share its output and the hints.
         let is_explained = outcome.result == Verdict::Refused
@@ -25,16 +31,18 @@ pub(crate) fn print_outcomes(ui: Ui, outcome: &MergeOutcome, approval_note: &str
             ui.print_line(outcome_text(outcome, dry_run));
         } else {
             print_lane_outcome(ui, outcome, agent, dry_run);
+            hints.extend(outcome_hints(outcome));
         }
     }
     report.order_notes.iter().for_each(|order_note| ui.dim_status(format!("order: {order_note}")));
     if dry_run {
         print_checks(ui, report);
     }
-    report.pushed.iter().for_each(|push_report| print_push(ui, push_report, dry_run));
-    for (lane, reason) in &report.skipped {
-        ui.dim_status(format!("skipped {lane}: {reason}"));
+    for push_report in &report.pushed {
+        print_push(ui, push_report, dry_run);
+        hints.extend(push_report.hints.iter().cloned());
     }
+    print_skipped(ui, report);
     if report.lanes.is_empty() {
         ui.print_line("nothing to land");
     }
@@ -46,9 +54,33 @@ pub(crate) fn print_outcomes(ui: Ui, outcome: &MergeOutcome, approval_note: &str
             ui.status(format!("{agent} would resolve the conflicts{approval_note}"));
         }
         (Some(LaneOutcome { lane, .. }), None) => {
-            ui.hint(hint!("resolve the conflict: git proq resolve {lane}"));
+            hints.push(hint!("resolve the conflict: git proq resolve {lane}"));
         }
         _ => {}
+    }
+    let mut printed = BTreeSet::new();
+    hints.retain(|hint| printed.insert(hint.to_string()));
+    hints
+}
+
+/// Prints the lanes that `--all` skipped, on one line those with the same reason.
+fn print_skipped(ui: Ui, report: &LandingReport) {
+    let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (lane, reason) in &report.skipped {
+        match groups.iter_mut().find(|(known, _)| known == reason) {
+            Some((_, lanes)) => lanes.push(lane.as_str()),
+            None => groups.push((reason, vec![lane.as_str()])),
+        }
+    }
+    for (reason, lanes) in groups {
+        let named = lanes.iter().take(MAX_SKIPPED_NAMED).copied().collect::<Vec<_>>().join(", ");
+        let more = lanes.len().saturating_sub(MAX_SKIPPED_NAMED);
+        let named = if more == 0 { named } else { format!("{named} and {more} more") };
+        ui.dim_status(match lanes.len() {
+            1 => format!("skipped {named}: {reason}"),
+            count if reason == NO_COMMITS => format!("skipped {count} lanes without commits: {named}"),
+            count => format!("skipped {count} lanes ({named}): {reason}"),
+        });
     }
 }
 
@@ -64,7 +96,7 @@ pub(crate) fn print_total(ui: Ui, report: &LandingReport) {
     }
 }
 
-/// Prints the outcome of one lane: its conflicted files, the output of its failed check, and hints.
+/// Prints the outcome of one lane: its conflicted files and the output of its failed check.
 fn print_lane_outcome(ui: Ui, outcome: &LaneOutcome, agent: Option<&str>, dry_run: bool) {
     ui.print_wrapped(&outcome_text(outcome, dry_run));
     if outcome.result == Verdict::Conflict {
@@ -73,13 +105,16 @@ fn print_lane_outcome(ui: Ui, outcome: &LaneOutcome, agent: Option<&str>, dry_ru
     if let Some(check) = &outcome.check {
         ui.print_tail(&check.tail);
     }
-    if outcome.result == Verdict::CheckFailed {
-        ui.hint(hint!("show its full output: git proq logs {} --checks", outcome.lane));
-    }
     if let (Verdict::Conflict, Some(reason), Some(_)) = (outcome.result, &outcome.message, agent) {
         ui.warn(reason);
     }
-    outcome.hints.iter().for_each(|hint| ui.hint(hint));
+}
+
+/// Returns the hints about the outcome of one lane.
+fn outcome_hints(outcome: &LaneOutcome) -> impl Iterator<Item = Hint> {
+    let log = (outcome.result == Verdict::CheckFailed)
+        .then(|| hint!("show its full output: git proq logs {} --checks", outcome.lane));
+    log.into_iter().chain(outcome.hints.iter().cloned())
 }
 
 /// Prints the commands that a landing would run as checks.
@@ -98,7 +133,7 @@ fn print_checks(ui: Ui, report: &LandingReport) {
 
 /// Prints what was pushed or, in a dry run, would be; or why the push failed.
 fn print_push(ui: Ui, push_report: &PushReport, dry_run: bool) {
-    let PushReport { branch, remote, message, output, hints, .. } = push_report;
+    let PushReport { branch, remote, message, output, .. } = push_report;
     let destination = remote.as_ref().map(|remote| format!(" to {remote}")).unwrap_or_default();
     let (label, reason) = match (message, dry_run) {
         (None, false) => (green("pushed"), String::new()),
@@ -108,9 +143,6 @@ fn print_push(ui: Ui, push_report: &PushReport, dry_run: bool) {
     };
     ui.print_line(format!("{label} {branch}{destination}{reason}"));
     ui.print_tail(output);
-    for hint in hints {
-        ui.hint(hint);
-    }
 }
 
 /// Formats the outcome of one lane as a sentence.
@@ -151,18 +183,17 @@ fn outcome_text(outcome: &LaneOutcome, dry_run: bool) -> String {
 fn check_failed_text(outcome: &LaneOutcome) -> String {
     let LaneOutcome { lane, onto, check, .. } = outcome;
     let reason = outcome.message.as_deref().unwrap_or("a check failed");
-    let context = match check.as_ref().map(|check| check.lanes_below.as_slice()) {
-        None => String::new(),
-        Some([]) => format!(" with it on {onto}"),
-        Some([one]) => format!(" with it on {onto} and {one}"),
-        Some([others @ .., last]) => {
-            format!(" with it on {onto}, {last} and {}", ui::pluralize(others.len(), "other lane"))
+    let Some(check) = check else { return format!("{} {lane}: {reason}", red("check failed on")) };
+    let below = match check.lanes_below.as_slice() {
+        [] => onto.clone(),
+        [one] => format!("{onto} with {one}"),
+        [others @ .., last] => {
+            format!("{onto} with {last} and {}", ui::pluralize(others.len(), "other lane"))
         }
     };
     // The checks of a lane's own task do not run without the lane, so the text makes no claim about the base.
-    let is_own_check = check.as_ref().is_some_and(|check| check.task_lane.as_ref() == Some(lane));
-    let without = if is_own_check { "" } else { ", but not without it" };
-    format!("{} {lane}: {reason}{context}{without}; {onto} does not have it", red("check failed"))
+    let verb = if check.task_lane.as_ref() == Some(lane) { "" } else { ", but passes" };
+    format!("{} {lane}: {reason}{verb} on {below}", red("check failed on"))
 }
 
 /// Returns a word in green for standard output.

@@ -1,7 +1,7 @@
 //! The `git proq merge` command.
 
 use proq_lib::lane::Project;
-use proq_lib::merge::types::outcome::Verdict;
+use proq_lib::merge::types::outcome::{LaneOutcome, Verdict};
 use proq_lib::ops::land::auto_merge::{AutoMergeRequest, AutoMergeTrigger};
 use proq_lib::ops::land::merge;
 use proq_lib::ops::land::merge::MergeRequest;
@@ -47,6 +47,11 @@ pub(crate) fn run(context: &CommandContext, args: &Merge) -> CommandResult {
     };
     print_outcome(context, &project, &outcome, request.options.all);
     if !args.dry_run {
+        // What did not land has hints of its own, which matter more.
+        let has_landed = |lane: &LaneOutcome| matches!(lane.result, Verdict::Landed | Verdict::Resolved);
+        if !outcome.report.lanes.is_empty() && outcome.report.lanes.iter().all(has_landed) {
+            context.ui.hint("undo it: git proq undo");
+        }
         merge_batch::mark_tasks_of_landed_batches(context.ui, &project, &outcome.report);
     }
     let exit = outcome.report.exit();

@@ -80,7 +80,7 @@ pub(crate) struct Merge {
     /// Merge into BRANCH instead of each lane's base
     #[arg(long, value_name = "BRANCH", add = ArgValueCompleter::new(user_branch_names))]
     pub(crate) onto: Option<String>,
-    /// Merge named lanes even if they failed or were stopped
+    /// Merge named lanes that failed or were stopped
     ///
     /// Also lanes that contain conflict markers or submodule commits that no remote has, and a strict batch whose
     /// criteria are not all met.

@@ -139,11 +139,13 @@ fn print_resolved(ui: Ui, resolved: &ResolvedConflict) {
         Some(commit) => {
             let resolver_suffix = match by.as_deref() {
                 Some("hand") | None => String::new(),
-                Some("git") => " by what git knew from before".to_owned(),
+                Some("git") => " from git's recorded resolutions".to_owned(),
                 Some(agent) => format!(" by {agent}"),
             };
             let (commit, files) = (commit.short(), ui::pluralize(files.len(), "file"));
-            format!("resolved{resolver_suffix}: lane '{lane}' has {onto} in it now ({commit}), {files} that conflicted")
+            format!(
+                "resolved{resolver_suffix}: merged {onto} into lane '{lane}' ({commit}); {files} conflicted"
+            )
         }
     });
     ui.hint(hint!("show it: git proq diff {lane}"));
@@ -176,12 +178,12 @@ fn describe_plan(args: &Resolve, lane: &LaneName, onto: &str) -> String {
         (agent, ..) => {
             let resolver = agent.as_ref().map_or("open it for you".to_owned(), |agent| {
                 let runs = ui::pluralize(u64::from(args.retries) + 1, "run");
-                format!("send {agent} at it in up to {runs}")
+                format!("let {agent} resolve it in up to {runs}")
             });
             format!("merge {onto} into lane '{lane}' in a worktree of its own, {resolver}")
         }
     };
-    format!("would {act}, and make what comes of it the lane's new tip, if it is proved")
+    format!("would {act}; a valid result becomes the lane's new tip")
 }
 
 fn print_conflict(ui: Ui, conflict: &RecordedConflict) {
@@ -190,15 +192,15 @@ fn print_conflict(ui: Ui, conflict: &RecordedConflict) {
     ui.print_line(format!("lane '{lane}' conflicts with {onto} in {files}"));
     ui.print_each("  ", conflict.messages.iter().take(20));
     ui.print_line("");
-    let print_option = |flags: &str, description: &str| {
-        ui.print_line(format!("  {:<44} {description}", format!("git proq resolve {lane} {flags}")));
+    let print_option = |flags: &str, purpose: &str| {
+        ui.print_line(format!("  {purpose}: git proq resolve {lane} {flags}"));
     };
     if let Some(worktree) = &conflict.worktree {
         ui.print_line(format!("It is open in {}\n", worktree.display()));
-        print_option("--continue", "validate the resolution and commit it to the lane");
-        print_option("--abort", "abort the resolution; your work is kept");
+        print_option("--continue", "validate it and commit it to the lane");
+        print_option("--abort", "abort it and keep your work");
     }
-    print_option("--agent claude", "send an agent at it");
+    print_option("--agent claude", "let an agent resolve it");
     print_option("--shell", "resolve it in a shell");
     print_option("--tool", "resolve it in your merge tool");
 }

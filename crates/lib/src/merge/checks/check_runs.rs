@@ -31,7 +31,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// Interval between progress messages.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
 /// Log line between the first attempt and the second.
-const RETRY_LINE: &str = "--- once more";
+const RETRY_LINE: &str = "--- retry";
 /// Number of last log lines shown.
 const MAX_TAIL_LINES: usize = 15;
 /// Exit codes by which a shell reports that it could not run a command.
@@ -398,7 +398,7 @@ impl CheckRound<'_> {
             1 => String::new(),
             n => format!(" (and {} more beside it)", n - 1),
         };
-        let retry_note = if first.first_failed_command.is_some() { ", once more" } else { "" };
+        let retry_note = if first.first_failed_command.is_some() { ", retry" } else { "" };
         self.project.listener.progress(format!(
             "checking {}{retry_note}: {} {}s{others}",
             describe_state(&task.onto, &task.lanes),

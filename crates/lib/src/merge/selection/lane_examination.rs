@@ -18,7 +18,7 @@ use crate::lane::state::conflict_validity;
 use crate::lane::state::lane_state::effective_state;
 use crate::merge::Error;
 use crate::merge::types::options::Landing;
-use crate::merge::types::outcome::LaneOutcome;
+use crate::merge::types::outcome::{LaneOutcome, NO_COMMITS};
 use crate::operation::journaled_operation::Operation;
 use crate::preview::leave::carried_tip;
 
@@ -58,7 +58,7 @@ impl LaneExamination<'_, '_> {
             LaneState::Stopped if self.was_stopped_to_land() => {
                 let is_skipped =
                     self.landing.options.all && !self.has_commits()? && !self.has_uncommitted()?;
-                is_skipped.then(|| "it has no commits yet".into())
+                is_skipped.then(|| NO_COMMITS.into())
             }
             LaneState::Failed | LaneState::Stalled | LaneState::Stopped
                 if self.landing.options.all || !self.landing.options.force =>
@@ -68,9 +68,7 @@ impl LaneExamination<'_, '_> {
                 Some(format!("it {verb}{suffix}; to merge it anyway: git proq merge --force {name}"))
             }
             LaneState::NoChange => Some("it changed nothing".into()),
-            LaneState::Idle if self.landing.options.all && !self.has_commits()? => {
-                Some("it has no commits yet".into())
-            }
+            LaneState::Idle if self.landing.options.all && !self.has_commits()? => Some(NO_COMMITS.into()),
             LaneState::Conflict
                 if self.landing.options.all
                     && self.landing.resolver.is_none()

@@ -12,6 +12,9 @@ use proq_store::paths::path_form;
 use proq_store::records::lane::MergeStrategy;
 use serde::Serialize;
 
+/// Reason why `--all` skips a lane that has nothing to land yet.
+pub const NO_COMMITS: &str = "it has no commits yet";
+
 /// Lanes that a landing will land or refuse, shown to the user before anything moves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LandingPlan {

@@ -357,9 +357,13 @@ impl Verifier {
             1 => "1 run".to_owned(),
             n => format!("{n} runs"),
         };
-        let lanes =
-            if initial_counts.1 == 1 { "1 lane".to_owned() } else { format!("{} lanes", initial_counts.1) };
-        op.project.listener.step_done(format!("checked {lanes} on {}: {runs}", stack.onto));
+        let lanes = |count| if count == 1 { "1 lane".to_owned() } else { format!("{count} lanes") };
+        let verdict = match (stack.applied_lanes.len(), initial_counts.1) {
+            (0, all) => format!("checks failed for {}", lanes(all)),
+            (passed, all) if passed == all => format!("checks passed for {}", lanes(all)),
+            (passed, all) => format!("checks passed for {passed} of {}", lanes(all)),
+        };
+        op.project.listener.step_done(format!("{verdict} on {} ({runs})", stack.onto));
         Ok(VerifiedStack { stack, failed_lanes: failed })
     }
 }
