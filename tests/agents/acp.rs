@@ -220,7 +220,7 @@ fn allows_only_git_and_checks_and_logs_refusals() {
     assert!(sandbox.lane_path("x").join("a.txt").exists());
     let shown = sandbox.proq(&["logs", "x"]).ok();
     assert!(
-        shown.contains("! not permitted: execute: only git, the lane's checks and the commands"),
+        shown.contains("! denied: ") && shown.contains(": only git, the lane's checks and the commands"),
         "{shown}"
     );
     let events = sandbox.proq(&["logs", "x", "--json"]).json();

@@ -66,7 +66,7 @@ fn message_reaches_same_process_after_its_turn() {
     assert_eq!(sandbox.events("agent.told").len(), 2);
     let logs = sandbox.proq(&["logs", "x"]).ok();
     assert!(
-        logs.contains("< told more: write two (+3 lines)\n") && logs.contains("< told more: write four\n"),
+        logs.contains("< message: write two (+3 lines)\n") && logs.contains("< message: write four\n"),
         "{logs}"
     );
     let shown = sandbox.proq(&["show", "x"]).ok();

@@ -85,7 +85,7 @@ fn refuses_what_an_agent_cannot_express() {
     insta::assert_snapshot!(out, @r#"
     error: cannot allow 'cargo x; rm -rf *': it contains ';'; only plain words and ' *' at the end are allowed
     hint: for example: git proq spawn claude "implement payments" --allow 'cargo *'
-    error: cannot allow '*': it stands for every command; for that there is --permission full
+    error: cannot allow '*': it matches every command; use --permission full instead
     hint: for example: git proq spawn claude "implement payments" --allow 'cargo *'
     error: cannot use --allow with permission read: it adds commands to those of permission edit
     hint: leave --allow out, or use it with --permission edit
@@ -146,7 +146,8 @@ fn agent_in_lane_allows_other_agents_nothing() {
 fn shows_denied_commands_with_what_allows_them() {
     let sandbox = Sandbox::new();
     sandbox.agent("claude", DENIED_AGENT);
-    let hint = "hint: 2 calls were denied: git proq logs x   allow that: git config --add proq.agent.allow 'cargo *'";
+    let allow = "hint: allow it from now on: git config --add proq.agent.allow 'cargo *'\n";
+    let hint = &format!("hint: 2 calls were denied: git proq logs x\n{allow}");
     let text = sandbox.proq(&["spawn", "--wait", "-n", "x", "claude", "do it"]).to_text();
     assert!(text.contains(hint), "{text}");
     let shown = sandbox.proq(&["show", "x"]).to_text();
@@ -159,6 +160,7 @@ fn shows_denied_commands_with_what_allows_them() {
     let list = sandbox.proq(&["list", "--wide"]).ok();
     assert!(list.contains("  2, 2 denied  "), "{list}");
     assert_eq!(sandbox.row("x")["usage"], serde_json::Value::Null);
-    let logs = sandbox.proq(&["logs", "x"]).ok();
+    let logs = sandbox.proq(&["logs", "x"]).to_text();
     assert!(logs.contains("This command requires approval"), "{logs}");
+    assert!(logs.contains("! denied: cargo test -p printer\n") && logs.contains(allow), "{logs}");
 }

@@ -101,7 +101,7 @@ fn sends_messages_to_same_process_after_its_turn() {
     assert_eq!(queued_messages(&sandbox), 0);
     assert_eq!(sandbox.events("agent.told").len(), 2);
     let logs = sandbox.proq(&["logs", "x"]).ok();
-    assert!(logs.contains("< told more: write-two") && logs.contains("< told more: write-four\n"), "{logs}");
+    assert!(logs.contains("< message: write-two") && logs.contains("< message: write-four\n"), "{logs}");
     let shown = sandbox.proq(&["show", "x"]).ok();
     assert!(shown.contains("received 2 messages while it ran"), "{shown}");
     let prompt = sandbox.proq(&["show", "x", "--prompt"]).ok();
@@ -158,7 +158,7 @@ fn unread_message_starts_next_run_after_success() {
     sandbox.write_pipe("a-go");
     // The message is being written to the agent by now.
     wait_until("its log has the message", || {
-        sandbox.proq(&["logs", "x"]).ok().contains("< told more: write-two")
+        sandbox.proq(&["logs", "x"]).ok().contains("< message: write-two")
     });
     sandbox.write_pipe("b-go");
     let _ = sandbox.proq(&["wait", "x"]).ok();

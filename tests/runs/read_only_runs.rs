@@ -75,7 +75,7 @@ fn list_marks_read_only_lanes_and_next_step() {
     sandbox.run_lane("pay", "echo pay > pay.txt");
     insta::assert_snapshot!(sandbox.proq(&["list"]).to_text(), @r"
     LANE  STATE  LINES  COMMITS  CHANGES  CONFLICTS  AGENT    UPDATED  TITLE
-    how   done          plan     -                   claude   0s ago   how to add x
+    how   done   -      plan     -        -          claude   0s ago   how to add x
     pay   done   +1     ↑1       -        -          command  0s ago   sh -ec 'echo pay > pay.txt'
     --- code 0
     ");

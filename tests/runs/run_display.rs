@@ -55,7 +55,7 @@ fn log_folds_thoughts_and_shows_tool_results() {
     insta::assert_snapshot!(sandbox.proq(&["logs", "x"]).ok(), @r"
     ~ First the tax. (+2 lines)
     I look at the tax.
-    > Bash cat tax.rs
+    $ cat tax.rs
       1
       2
       3
@@ -80,7 +80,7 @@ fn follow_prints_events_as_they_happen() {
     let mut follow = follow.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(follow.stdout.take().unwrap()).lines().map(Result::unwrap);
     let first: Vec<String> = lines.by_ref().take(10).collect();
-    assert_eq!((first[0].as_str(), first[2].as_str()), ("~ First the tax. (+2 lines)", "> Bash cat tax.rs"));
+    assert_eq!((first[0].as_str(), first[2].as_str()), ("~ First the tax. (+2 lines)", "$ cat tax.rs"));
     assert_eq!(first[9], "  failed: no such file");
     // The agent prints no more before this.
     sandbox.write_pipe("go");

@@ -90,7 +90,7 @@ fn reads_copilot_usage_from_its_file() {
 
 #[test]
 fn shows_activity_while_agent_runs() {
-    let tool = r#"{"type":"assistant","message":{"id":"m1","usage":{"input_tokens":70,"output_tokens":3},"content":[{"type":"tool_use","id":"t1","name":"Bash","input":{}}]}}"#;
+    let tool = r#"{"type":"assistant","message":{"id":"m1","usage":{"input_tokens":70,"output_tokens":3},"content":[{"type":"tool_use","id":"t1","name":"Bash","input":{"command":"cargo test"}}]}}"#;
     let sandbox =
         sandbox_with_claude(&format!("begin; echo '{tool}'; read go < \"$ROOT/go\"; echo 1 > one; well"));
     sandbox.pipe("go");
@@ -103,7 +103,7 @@ fn shows_activity_while_agent_runs() {
         "{run}"
     );
     let shown = sandbox.proq(&["show", "x"]).ok();
-    assert!(shown.contains("1 tool call, last Bash"), "{shown}");
+    assert!(shown.contains("1 tool call, last `cargo test`"), "{shown}");
     let listed = sandbox.proq(&["list", "--wide", "--json"]).json();
     assert_eq!(listed["lanes"][0]["account"]["tool_calls"], 1, "{listed}");
     sandbox.write_pipe("go");

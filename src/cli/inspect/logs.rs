@@ -99,12 +99,15 @@ pub(crate) fn run(context: &CommandContext, args: &Logs) -> CommandResult {
         context.ui.print_json(log.to_output(record.as_ref(), args.raw, part)?);
         return Ok(Exit::Success);
     }
-    let mut view = LogView::from_record(record.as_ref(), args.raw);
+    let mut view = LogView::from_record(record.as_ref(), &log.lane.path, args.raw);
     let is_past = name.contains('@');
     if !args.follow || is_past || log.run != log.lane.last_run {
         let has_output = print_whole_log(context, &log.path, view)?;
         if !has_output && !args.merge {
             hint_at_error_log(context, &name, &log);
+        }
+        if let Some(run) = record.filter(|_| !args.merge && !args.raw) {
+            run_end::hint_at_allowing(context, &project, &run);
         }
         return Ok(Exit::Success);
     }

@@ -60,7 +60,7 @@ fn watch_run(project: &Project, lane: &AnyLane, bar: &ProgressBar) -> Result<(An
     // From here on Ctrl-C only ends this command. The agent continues under its supervisor.
     proq_base::interrupt::restore_default_action();
     let log = project.store.layout().run_log(&lane.name, lane.last_run);
-    let mut view = LogView::from_record(last_run_record(project, lane)?.as_ref(), false);
+    let mut view = LogView::from_record(last_run_record(project, lane)?.as_ref(), &lane.path, false);
     let result = follow_log(project, lane, &log, &SilentReporter, &mut |bytes| {
         let output = view.convert(bytes);
         let text = String::from_utf8_lossy(&output);

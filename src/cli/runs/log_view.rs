@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::io::IsTerminal;
+use std::path::Path;
 
 use proq_base::usage::SessionTotals;
 use proq_lib::types::RunRecord;
@@ -28,15 +29,15 @@ impl LogView {
         }
     }
 
-    /// Creates a view of a run's log: rendered if its dialect is known and `raw` is not set; otherwise as
-    /// [`LogView::unstructured`].
-    pub(crate) fn from_record(run: Option<&RunRecord>, raw: bool) -> LogView {
+    /// Creates a view of a run's log: rendered if its dialect is known and `raw` is not set, with paths relative to
+    /// the lane's worktree; otherwise as [`LogView::unstructured`].
+    pub(crate) fn from_record(run: Option<&RunRecord>, worktree: &Path, raw: bool) -> LogView {
         let dialect = run.and_then(|run| Dialect::from_name(run.dialect.as_deref()?));
         match dialect.filter(|dialect| dialect.is_machine_readable() && !raw) {
             None => LogView::unstructured(raw),
             Some(dialect) => LogView::Rendered(Box::new((
                 OutputReader::new(dialect, &SessionTotals::default()),
-                LogRenderer::default(),
+                LogRenderer::new(worktree),
             ))),
         }
     }

@@ -48,9 +48,15 @@ pub(crate) fn hint_at_denied_calls(
     let summary = &run.summary;
     if summary.denied > 0 {
         let were = if summary.denied == 1 { "call was" } else { "calls were" };
-        let allow = allow_denied_command(project, run);
-        let allow = allow.map(|allow| format!("   allow that: {allow}")).unwrap_or_default();
-        context.ui.hint(hint!("{} {were} denied: git proq logs {lane}{allow}", summary.denied));
+        context.ui.hint(format!("{} {were} denied: git proq logs {lane}", summary.denied));
+        hint_at_allowing(context, project, run);
+    }
+}
+
+/// Prints a hint with the command that allows the first command that was denied in `run`, if one was.
+pub(crate) fn hint_at_allowing(context: &CommandContext, project: &Project, run: &RunRecord) {
+    if let Some(allow) = allow_denied_command(project, run) {
+        context.ui.hint(hint!("allow it from now on: {allow}"));
     }
 }
 

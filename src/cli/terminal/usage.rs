@@ -12,6 +12,7 @@ pub(crate) fn total_usage_phrases(runs: &[RunRecord]) -> Vec<String> {
     let total = total.filter(|_| runs.len() > 1).unwrap_or_default();
     usage_phrases(&RunSummary {
         last_tool: None,
+        last_command: None,
         context_percent: None,
         denied_commands: Vec::new(),
         ..total
@@ -22,7 +23,11 @@ pub(crate) fn total_usage_phrases(runs: &[RunRecord]) -> Vec<String> {
 pub(crate) fn usage_phrases(summary: &RunSummary) -> Vec<String> {
     let mut out = Vec::new();
     if summary.tool_calls > 0 {
-        let last = summary.last_tool.as_ref().map(|tool| format!(", last {tool}")).unwrap_or_default();
+        let last = match (&summary.last_command, &summary.last_tool) {
+            (Some(command), _) => format!(", last `{command}`"),
+            (None, Some(tool)) => format!(", last {tool}"),
+            (None, None) => String::new(),
+        };
         out.push(format!("{}{last}", tool_calls_text(summary)));
     }
     out.extend((summary.denied > 0).then(|| denied_text(summary)));

@@ -89,6 +89,9 @@ pub struct RunSummary {
     /// Tool that the agent used last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_tool: Option<String>,
+    /// Shell command that the agent ran with that tool; none for other tools.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_command: Option<String>,
     /// Used part of the model's context, in percent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "context")]

@@ -174,18 +174,19 @@ impl EventCollector {
         let name = self::display_name(name);
         self.progress.tool_calls += 1;
         self.progress.last_tool = Some(name.clone());
-        if let Some(command) = input.get("command").and_then(Value::as_str) {
-            self.recent_commands.truncate(MAX_REMEMBERED_COMMANDS - 1);
-            let command = truncate(&terminal_text::escape_line(command), MAX_COMMAND_BYTES);
-            self.recent_commands.push_front((truncate(id, MAX_NAME_BYTES), command));
-        }
-        let parent = parent.map(|p| truncate(p, MAX_NAME_BYTES));
-        self.push(StreamEvent::ToolUse {
-            id: truncate(id, MAX_NAME_BYTES),
-            name,
-            input,
-            parent_call: parent,
-        });
+        self.progress.last_command = self.remember_command(id, &input);
+        let (id, parent_call) = (truncate(id, MAX_NAME_BYTES), parent.map(|p| truncate(p, MAX_NAME_BYTES)));
+        self.push(StreamEvent::ToolUse { id, name, input, parent_call });
+    }
+
+    /// Remembers the shell command of a call, by the call's id and its input, for a refusal of it. Returns the
+    /// command; none if the call has none.
+    pub(crate) fn remember_command(&mut self, id: &str, input: &Value) -> Option<String> {
+        let command = input.get("command").and_then(Value::as_str)?;
+        let command = truncate(&terminal_text::escape_line(command), MAX_COMMAND_BYTES);
+        self.recent_commands.truncate(MAX_REMEMBERED_COMMANDS - 1);
+        self.recent_commands.push_front((truncate(id, MAX_NAME_BYTES), command.clone()));
+        Some(command)
     }
 
     /// Adds the result of a tool call.
@@ -317,18 +318,17 @@ impl EventCollector {
             return;
         }
         let (tool, message) = (display_name(tool), truncate(message, MAX_MESSAGE_BYTES));
+        let command = self.recent_commands.iter().find(|(call, _)| Some(call) == id.as_ref());
+        let command = command.map(|(_, command)| command.clone());
         if self.refusals.len() < MAX_REFUSALS {
             self.progress.denied += 1;
-            let command = self.recent_commands.iter().find(|(call, _)| Some(call) == id.as_ref());
             let known = &mut self.progress.denied_commands;
             known.extend(
-                command
-                    .map(|(_, command)| command.clone())
-                    .filter(|command| known.len() < MAX_DENIED_COMMANDS && !known.contains(command)),
+                command.clone().filter(|new| known.len() < MAX_DENIED_COMMANDS && !known.contains(new)),
             );
             self.refusals.push(Refusal { id, tool: tool.clone(), message: message.clone() });
         }
-        self.push(StreamEvent::PermissionRefused { tool, message });
+        self.push(StreamEvent::PermissionRefused { tool, message, command });
     }
 
     /// Adds a retry of a request.

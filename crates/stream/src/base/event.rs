@@ -93,6 +93,9 @@ pub enum StreamEvent {
         tool: String,
         /// Message that the agent received.
         message: String,
+        /// Shell command of the call; none where it has none.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        command: Option<String>,
     },
     /// A request failed, and the agent retries it automatically.
     Retry {

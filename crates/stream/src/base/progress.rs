@@ -14,6 +14,9 @@ pub struct Progress {
     pub tool_calls: u64,
     /// Name of the last tool that was called.
     pub last_tool: Option<String>,
+    /// Shell command of the last tool call; none if that tool runs no command.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_command: Option<String>,
     /// Tokens that the run has used.
     pub tokens: Tokens,
     /// Cost of the run.

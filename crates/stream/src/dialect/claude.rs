@@ -198,7 +198,9 @@ impl ClaudeParser {
         }
         for denial in list_at(line, "/permission_denials") {
             let tool = text_at(denial, "/tool_name").unwrap_or("a tool");
-            collector.add_refusal(text_at(denial, "/tool_use_id"), tool, "it was not allowed");
+            let id = text_at(denial, "/tool_use_id");
+            collector.remember_command(id.unwrap_or_default(), &denial["tool_input"]);
+            collector.add_refusal(id, tool, "it was not allowed");
         }
         if let Some(turns) = count_at(line, "/num_turns") {
             self.total_turns = self.total_turns.saturating_add(turns);

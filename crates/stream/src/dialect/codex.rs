@@ -1,10 +1,10 @@
 //! Parser for the stream of Codex, `codex exec --json`.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::base::collector::{EventCollector, RecentIds};
 use crate::base::failure_kind::classify_failure;
-use crate::base::json::{content_text, count_at, list_at, text_at, tool_input_at};
+use crate::base::json::{content_text, count_at, text_at, tool_input_at};
 use crate::base::parser::{Parser, event_type, tokens_from_total_input};
 use crate::base::run_end::RunEnd;
 
@@ -95,7 +95,7 @@ impl CodexParser {
 fn tool_name_and_input(item: &Value) -> Option<(String, Value)> {
     let kind = event_type(item);
     Some(match kind {
-        "command_execution" => (kind.to_owned(), tool_input_at(item, "/command")),
+        "command_execution" => (kind.to_owned(), command_input(item)),
         "file_change" => (kind.to_owned(), tool_input_at(item, "/changes")),
         "web_search" => (kind.to_owned(), tool_input_at(item, "/query")),
         "mcp_tool_call" => {
@@ -107,6 +107,34 @@ fn tool_name_and_input(item: &Value) -> Option<(String, Value)> {
     })
 }
 
+/// Returns the input of a command without the shell that Codex starts it with: `cargo test` for
+/// `/bin/bash -lc 'cargo test'`.
+fn command_input(item: &Value) -> Value {
+    let input = tool_input_at(item, "/command");
+    let Some(line) = input.as_str() else { return input };
+    let mut words = line.splitn(3, ' ');
+    let shell = words.next().and_then(|program| program.rsplit('/').next());
+    let is_shell = matches!(shell, Some("bash" | "sh" | "zsh")) && matches!(words.next(), Some("-lc" | "-c"));
+    let script = words.next().filter(|_| is_shell).and_then(unquote_word);
+    json!({ "command": script.as_deref().unwrap_or(line) })
+}
+
+/// Removes the quotes of one word of a shell; none for several words or an unclosed quote.
+fn unquote_word(word: &str) -> Option<String> {
+    let mut out = String::new();
+    let (mut quote, mut chars) = (None, word.chars());
+    while let Some(c) = chars.next() {
+        match (c, quote) {
+            (c, Some(open)) if c == open => quote = None,
+            ('\'' | '"', None) => quote = Some(c),
+            ('\\', None | Some('"')) => out.push(chars.next()?),
+            (c, None) if c.is_whitespace() => return None,
+            _ => out.push(c),
+        }
+    }
+    quote.is_none().then_some(out)
+}
+
 /// Emits the result of a tool call, and a refusal if the call was declined.
 fn finish_item(item: &Value, collector: &mut EventCollector) {
     let id = text_at(item, "/id").unwrap_or_default();
@@ -115,7 +143,7 @@ fn finish_item(item: &Value, collector: &mut EventCollector) {
     let code = count_at(item, "/exit_code").unwrap_or(0);
     let output = match error_message {
         Some(message) => message.to_owned(),
-        None if event_type(item) == "file_change" => changed_paths(item),
+        None if event_type(item) == "file_change" => String::new(),
         None => {
             text_at(item, "/aggregated_output").map_or_else(|| content_text(&item["result"]), str::to_owned)
         }
@@ -126,13 +154,4 @@ fn finish_item(item: &Value, collector: &mut EventCollector) {
         collector.add_refusal(Some(id), &name, error_message.unwrap_or("it was declined"));
     }
     collector.add_tool_result(id, status == "completed" && error_message.is_none() && code == 0, &output);
-}
-
-/// Returns one line for each file of a file change: the kind of change and the path.
-fn changed_paths(item: &Value) -> String {
-    let paths = list_at(item, "/changes").iter().filter_map(|change| {
-        let path = text_at(change, "/path")?;
-        Some(format!("{} {path}", text_at(change, "/kind").unwrap_or("change")))
-    });
-    paths.collect::<Vec<_>>().join("\n")
 }

@@ -92,7 +92,9 @@ fn parse_result_line(line: &Value, collector: &mut EventCollector) {
     }
     for denial in line.pointer("/permission_denials").and_then(Value::as_array).into_iter().flatten() {
         let tool = text_at(denial, "/tool_name").unwrap_or("a tool");
-        collector.add_refusal(text_at(denial, "/tool_use_id"), tool, "it was not allowed");
+        let id = text_at(denial, "/tool_use_id");
+        collector.remember_command(id.unwrap_or_default(), &denial["tool_input"]);
+        collector.add_refusal(id, tool, "it was not allowed");
     }
     if let Some(total) = usage_at(line, "/usage") {
         let run_usage = collector.run_usage_from_session(total);

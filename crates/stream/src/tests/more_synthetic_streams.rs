@@ -397,3 +397,25 @@ fn excludes_window_usage_from_next_run() {
     reader.read_usage_file(usage_file, &mut Vec::new());
     assert!(reader.progress().tokens.is_zero());
 }
+
+#[test]
+fn codex_commands_come_without_their_shell() {
+    let input = |command: &str| {
+        let item = json!({"id": "i", "type": "command_execution", "command": command});
+        let line = json!({"type": "item.started", "item": item}).to_string();
+        let (events, _) = parse_lines(Dialect::Codex, &[&line], exit(0));
+        let StreamEvent::ToolUse { input, .. } = &events[0] else { panic!("{events:?}") };
+        input["command"].as_str().unwrap().to_owned()
+    };
+    for (line, command) in [
+        ("/bin/bash -lc 'cargo test -p printer'", "cargo test -p printer"),
+        ("bash -lc true", "true"),
+        (r#"/bin/bash -lc "printf '%s\\n' \"\$HOME\"""#, r#"printf '%s\n' "$HOME""#),
+        (r#"zsh -c 'echo '"it's"#, r#"zsh -c 'echo '"it's"#),
+        ("/bin/bash -lc 'a' b", "/bin/bash -lc 'a' b"),
+        ("bash run.sh", "bash run.sh"),
+        ("cargo -c 'x'", "cargo -c 'x'"),
+    ] {
+        assert_eq!(input(line), command);
+    }
+}

@@ -172,6 +172,7 @@ pub(crate) fn live_summary(progress: &Progress) -> RunSummary {
         denied: progress.denied,
         denied_commands: progress.denied_commands.clone(),
         last_tool: progress.last_tool.clone(),
+        last_command: progress.last_command.clone(),
         context_percent: progress.context_percent().and_then(|percent| u8::try_from(percent).ok()),
         answer: None,
     }

@@ -402,7 +402,7 @@ impl LaneProgress {
                 done,
                 total: of,
             }),
-            activity: hook_activity.or_else(|| live.last_tool.clone()).or(last_output),
+            activity: hook_activity.or_else(|| live.last_command.or(live.last_tool)).or(last_output),
             elapsed: run.map_or(Duration::ZERO, |run| now().duration_since(run.started)),
             cost: live.cost.map(|cost| cost.amount),
             tokens: live.tokens,
