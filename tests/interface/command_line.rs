@@ -215,6 +215,27 @@ fn hidden_commands_are_never_suggested() {
     assert!(text.starts_with("error: unknown command '_dispatch'\n"), "{text}");
 }
 
+/// Every `-h` is read on a terminal of 80 columns without scrolling much.
+#[test]
+fn short_help_of_every_command_fits_forty_lines() {
+    let sandbox = Sandbox::new();
+    let help = |args: &[&str]| {
+        let mut command = sandbox.proq_command(&sandbox.repo, args);
+        command.env("COLUMNS", "80");
+        sandbox.output(command).ok()
+    };
+    let all = help(&["help", "--all"]);
+    assert!(all.lines().all(|line| line.chars().count() <= 80), "{all}");
+    let names = all.lines().filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
+    let names: Vec<&str> = names.filter(|name| name.starts_with(|c: char| c.is_ascii_lowercase())).collect();
+    assert!(names.contains(&"spawn") && names.contains(&"version"), "{all}");
+    for name in names {
+        let text = help(&[name, "-h"]);
+        assert!(text.lines().count() <= 40, "{name}:\n{text}");
+    }
+    assert!(help(&["-h"]).lines().count() <= 24);
+}
+
 #[test]
 fn help_shows_overview_all_commands_or_one() {
     let sandbox = Sandbox::new();

@@ -17,10 +17,10 @@ pub(crate) struct PlanSource {
     /// Task folders are `all`, names of areas, folders, or one PROMPT.md.
     #[arg(value_name = "SOURCE", value_hint = ValueHint::AnyPath)]
     sources: Vec<String>,
-    /// Format of the plan: toml, folders, roadmap or stories
+    /// Plan format: toml, folders, roadmap or stories
     #[arg(long, value_name = "FORM", hide_possible_values = true)]
     format: Option<FormatArg>,
-    /// Milestone of a roadmap [default: the first with open tasks]
+    /// Milestone of a roadmap [default: first open one]
     #[arg(long, value_name = "TITLE")]
     milestone: Option<String>,
 }

@@ -17,9 +17,9 @@ use crate::cli::invocation::failure::Failure;
 /// What a run is to be like. What is left open is as in the settings.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct RunArgs {
-    /// Permission level: read, edit or full [default: agent.permission]
+    /// Permission level: read, edit or full
     ///
-    /// `read`: read files only; `edit`: also edit the lane and run git in it; `full`: everything, without asking.
+    /// [default: agent.permission] `read`: read files only; `edit`: also edit the lane and run git in it; `full`: everything, without asking.
     #[arg(long, value_name = "LEVEL", hide_possible_values = true, value_parser = permission())]
     pub(crate) permission: Option<Permission>,
     /// Model to use [default: agent.model]
@@ -28,7 +28,9 @@ pub(crate) struct RunArgs {
     /// Stop the run after N turns, if the agent supports it
     #[arg(long, hide_short_help = true, value_name = "N")]
     pub(crate) max_turns: Option<u32>,
-    /// Stop the run after TIME, such as 90s, 30m or 2h (0 = no limit)
+    /// Stop the run after TIME, such as 90s, 30m or 2h
+    ///
+    /// 0 is no limit.
     #[arg(long, value_name = "TIME", alias = "max-minutes", value_parser = parse_duration)]
     pub(crate) max_time: Option<Duration>,
     /// Stop the run after TIME without output or commits
@@ -42,7 +44,9 @@ pub(crate) struct RunArgs {
 /// Flags of a run that starts with a task: also the commands that its agent may run.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct TaskRunArgs {
-    /// Command the agent may run, such as 'cargo *' [can be repeated]
+    /// Allow a command such as 'cargo *' [can be repeated]
+    ///
+    /// The agent may run it without a request. `*` stands for any arguments.
     #[arg(long, value_name = "PATTERN")]
     allow: Vec<String>,
     /// Flags of any run

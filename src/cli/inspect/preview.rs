@@ -23,7 +23,7 @@ use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::terminal::ui;
 use crate::cli::terminal::ui::Ui;
 
-/// Check out a lane in your main checkout, keeping your changes safe
+/// Check out a lane in your main checkout; your edits stay safe
 ///
 /// Your uncommitted changes, staged, unstaged and untracked, are saved first, and --back restores them
 /// exactly. Edits that you make during a preview return with its next preview; commits go to the lane.

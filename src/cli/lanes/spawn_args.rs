@@ -123,7 +123,9 @@ pub(crate) fn parse_agents(text: &str) -> Result<AttemptAgents, String> {
     override_usage = "git proq spawn [OPTIONS] [AGENT] PROMPT\n       git proq spawn [OPTIONS] -- CMD...\n       git proq spawn [OPTIONS] --empty"
 )]
 pub(crate) struct Spawn {
-    /// Agent (see `git proq agents`) or any program on PATH [default: agent.default]
+    /// Agent or any program on PATH [default: agent.default]
+    ///
+    /// `git proq agents` lists the agents.
     #[arg(value_name = "AGENT", add = ArgValueCompleter::new(installed_agent_names), conflicts_with = "empty")]
     pub(crate) agent: Option<String>,
     /// Task for the agent
@@ -166,7 +168,9 @@ pub(crate) struct Spawn {
     /// Branch to merge into [default: base branch]
     #[arg(long, hide_short_help = true, value_name = "BRANCH", add = ArgValueCompleter::new(user_branch_names))]
     pub(crate) onto: Option<String>,
-    /// Shell command that must pass before merging [can be repeated]
+    /// Command that must pass to merge [can be repeated]
+    ///
+    /// A line for the shell, which runs on the result of the merge.
     #[arg(long, value_name = "CMD", value_hint = clap::ValueHint::CommandString)]
     pub(crate) check: Vec<String>,
     /// Files the task should touch [can be repeated]
@@ -179,7 +183,7 @@ pub(crate) struct Spawn {
     /// Files in their parent directories are checked out too.
     #[arg(long, hide_short_help = true, conflicts_with_all = ["mode", "isolated", "in_place"])]
     pub(crate) sparse: bool,
-    /// What to produce: commits (build), a plan, or an answer
+    /// What to produce: build (commits), plan or answer
     #[arg(long, value_name = "MODE", default_value = "build", hide_default_value = true,
           hide_possible_values = true,
           value_parser = ["build", "plan", "answer"])]
@@ -219,7 +223,7 @@ pub(crate) struct Spawn {
     /// Merge the lane when the agent finishes
     #[arg(long, conflicts_with = "empty")]
     pub(crate) auto_merge: bool,
-    /// Wait for the agent to finish (and with --auto-merge, the merge)
+    /// Wait for the agent (with --auto-merge, the merge)
     ///
     /// Exits with 4 if the agent fails, or as the merge does.
     #[arg(long, conflicts_with = "empty")]

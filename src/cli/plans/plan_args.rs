@@ -46,7 +46,7 @@ use crate::cli::arguments::plan_source::PlanSource;
 pub(crate) struct PlanArgs {
     #[command(flatten)]
     pub(crate) source: PlanSource,
-    /// Maximum number of lanes that work at the same time
+    /// Maximum number of running lanes
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) max_parallel: u16,
     /// Print the plan as TOML
@@ -91,7 +91,7 @@ pub(crate) struct DraftArgs {
     /// With --ai, a file to follow: a roadmap, notes, an issue
     #[arg(long, value_name = "FILE", requires = "ai", value_hint = ValueHint::FilePath)]
     pub(crate) from: Option<PathBuf>,
-    /// With --ai, the agent [default: first installed one that can]
+    /// With --ai, the agent [default: an installed one]
     ///
     /// It must be an agent that can be kept from changing files.
     #[arg(long, value_name = "AGENT", requires = "ai", add = ArgValueCompleter::new(installed_agent_names))]

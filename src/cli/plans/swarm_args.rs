@@ -33,22 +33,32 @@ use crate::cli::arguments::plan_source::PlanSource;
 pub(crate) struct Swarm {
     #[command(flatten)]
     pub(crate) source: PlanSource,
-    /// Agent for tasks that name none [default: swarm.agent]
+    /// Agent for tasks that name none
+    ///
+    /// [default: swarm.agent]
     #[arg(long, value_name = "AGENT", add = ArgValueCompleter::new(installed_agent_names))]
     pub(crate) agent: Option<String>,
-    /// Model for tasks that name none [default: agent.model]
+    /// Model for tasks that name none
+    ///
+    /// [default: agent.model]
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
     /// Branch to work for [default: current branch]
     #[arg(long, value_name = "BRANCH", add = ArgValueCompleter::new(user_branch_names))]
     pub(crate) base: Option<String>,
-    /// Maximum number of running lanes [default: swarm.max_parallel]
+    /// Maximum number of running lanes
+    ///
+    /// [default: swarm.max_parallel]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) max_parallel: Option<u16>,
-    /// Land each wave of tasks together before the next starts
+    /// Land each wave of tasks together
+    ///
+    /// The next wave starts from it.
     #[arg(long, conflicts_with_all = ["phases", "one_lane"])]
     pub(crate) waves: bool,
-    /// Land each phase together before the next starts
+    /// Land each phase of the plan together
+    ///
+    /// The next phase starts from it.
     #[arg(long, conflicts_with = "one_lane")]
     pub(crate) phases: bool,
     /// Run the whole plan in one lane, and land it once
@@ -60,18 +70,20 @@ pub(crate) struct Swarm {
     /// touch the same files; `round-robin`: the next in turn; `load-balanced`: the one with the least work.
     #[arg(long, hide_short_help = true, value_name = "HOW", hide_possible_values = true, value_parser = ["affinity-first", "round-robin", "load-balanced"])]
     pub(crate) strategy: Option<String>,
-    /// Land tasks on the base itself, not on a batch branch
+    /// Land tasks on the base, not on a batch branch
     #[arg(long)]
     pub(crate) auto_merge: bool,
-    /// What to do if a task fails [default: swarm.on_task_failure]
+    /// What to do if a task fails
     ///
-    /// Skip the tasks that need it (skip-dependents), start nothing more (stop-wave), or stop everything (stop-all).
+    /// [default: swarm.on_task_failure] Skip the tasks that need it (skip-dependents), start nothing more (stop-wave), or stop everything (stop-all).
     #[arg(long, value_name = "WHAT", hide_possible_values = true, value_parser = ["skip-dependents", "stop-wave", "stop-all"])]
     pub(crate) on_task_failure: Option<String>,
     /// If a task cannot land: pause or abort [default: swarm.on_merge_failure]
     #[arg(long, hide_short_help = true, value_name = "WHAT", hide_possible_values = true, value_parser = ["pause", "abort"])]
     pub(crate) on_merge_failure: Option<String>,
-    /// Pause once the batch has cost USD [default: swarm.budget]
+    /// Pause once the batch has cost USD
+    ///
+    /// [default: swarm.budget]
     #[arg(long, value_name = "USD")]
     pub(crate) budget: Option<String>,
     /// Fail unless all criteria of the plan are met
@@ -79,7 +91,9 @@ pub(crate) struct Swarm {
     /// The batch then exits with 4, and `merge --batch` refuses it. [default: swarm.strict]
     #[arg(long)]
     pub(crate) strict: bool,
-    /// Retry task ID, however often it failed [can be repeated]
+    /// Retry a failed task [can be repeated]
+    ///
+    /// However often it failed.
     #[arg(long, value_name = "ID")]
     pub(crate) retry: Vec<String>,
     /// Start a batch beside an open one of the same plan

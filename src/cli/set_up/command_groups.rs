@@ -92,7 +92,7 @@ pub(crate) fn all_commands(grammar: &clap::Command, heading: impl Fn(&str) -> St
         let value = value_names.and_then(|names| names.first());
         let value = value.map(|name| format!(" <{name}>")).unwrap_or_default();
         let name = format!("{}{value}", name.trim_end().trim_end_matches(','));
-        format!("  {name:<18} {}", arg.get_help().map(ToString::to_string).unwrap_or_default())
+        format!("  {name:<20} {}", arg.get_help().map(ToString::to_string).unwrap_or_default())
     }));
     out.join("\n")
 }
