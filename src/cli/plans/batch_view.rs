@@ -39,7 +39,7 @@ pub(crate) fn show_until_end_or_detach(
         let id = replay.follower.batch.id().clone();
         let BatchReplay { follower, state, log_summary } = &*replay;
         let progress = BatchProgress::from_state(project, &follower.batch, state, log_summary, true);
-        screen.draw(&progress, &id);
+        screen.draw(&progress);
         let drawn_at = Instant::now();
         if interrupt::received_signal() != 0 {
             interrupt::clear_signal();
@@ -129,7 +129,7 @@ impl BatchScreen {
         BatchScreen { lane_bars: LaneBars::below(bars.clone()), bars, summary_bar }
     }
 
-    fn draw(&self, progress: &BatchProgress, id: &BatchId) {
+    fn draw(&self, progress: &BatchProgress) {
         let counts = progress.counts;
         self.summary_bar.set_length(counts.tasks as u64);
         self.summary_bar.set_position((counts.landed + counts.done_before) as u64);
@@ -139,7 +139,11 @@ impl BatchScreen {
             (counts.skipped, "skipped"),
         ]);
         let parts: Vec<String> = parts.into_iter().chain(progress.cost.map(dollars)).collect();
-        let message = format!("batch {id} {}{}", progress.state, clause(", ", &parts.join(", "), ""));
+        let plan = match progress.summary.as_str() {
+            "" => format!("batch {}", progress.batch),
+            summary => summary.to_owned(),
+        };
+        let message = format!("{plan}: {}{}", progress.state, clause(", ", &parts.join(", "), ""));
         self.summary_bar.set_message(terminal_text::escape_line(&message));
         self.lane_bars.draw(&progress.lanes);
     }

@@ -60,7 +60,14 @@ fn terminal_lines(history: &BatchHistory) -> Vec<String> {
         ("criteria", history.progress.criteria.as_ref().map(criteria_lines).unwrap_or_default()),
         ("did not land at once", history.obstacles.iter().map(obstacle_line).collect()),
         ("landings", history.landings.iter().map(landing_line).collect()),
-        ("remarks", history.notes.iter().map(|note| format!("{}  {}", note.at, note.describe())).collect()),
+        (
+            "remarks",
+            history
+                .notes
+                .iter()
+                .map(|note| format!("{}  {}", note.at.to_local_date_time(), note.describe()))
+                .collect(),
+        ),
         ("marked in the plan", plan_mark_lines(history)),
     ];
     for (title, lines) in sections.into_iter().filter(|(_, lines)| !lines.is_empty()) {
@@ -85,7 +92,14 @@ fn header_lines(history: &BatchHistory) -> Vec<String> {
         ("plan", format!("{}{sources}", progress.summary)),
         ("landed", landed_summary(history)),
         ("branch", format!("{} for {}{landed_on}", progress.branch, progress.base)),
-        ("took", format!("{}, since {}", ui::short_duration(history.duration()), history.began)),
+        (
+            "took",
+            format!(
+                "{}, since {}",
+                ui::short_duration(history.duration()),
+                history.began.to_local_date_time()
+            ),
+        ),
         ("cost", cost_summary(history)),
     ];
     let lines = facts.iter().filter(|(_, value)| !value.is_empty());
@@ -132,5 +146,10 @@ fn obstacle_line(obstacle: &Obstacle) -> String {
 fn landing_line(landing: &LandingEvent) -> String {
     let tip = landing.tip.map(|tip| format!("  {}", tip.short())).unwrap_or_default();
     let checks = comma_list(landing.checks.iter().map(|check| format!("`{check}`")));
-    format!("{}  {}{tip}{}", landing.at, landing.tasks.join(", "), clause("  passed ", &checks, ""))
+    format!(
+        "{}  {}{tip}{}",
+        landing.at.to_local_date_time(),
+        landing.tasks.join(", "),
+        clause("  passed ", &checks, "")
+    )
 }

@@ -20,7 +20,7 @@ const TIMELINE_ROW_HEIGHT: usize = 26;
 
 /// Renders the report on a batch as an HTML document.
 pub(crate) fn render_page(history: &BatchHistory) -> String {
-    let title = escape_html(&format!("Batch {}", history.progress.batch));
+    let title = escape_html(&page_title(history));
     let criteria = history.progress.criteria.as_ref().map(criteria_lines).unwrap_or_default();
     let sections = [
         header_html(history),
@@ -77,22 +77,30 @@ fn table_html(title: &str, columns: &[&str], rows: impl Iterator<Item = String>)
     format!("<h2>{title}</h2>\n<div class=\"scroll\"><table>\n<tr>{head}</tr>\n{rows}</table></div>\n")
 }
 
+/// Returns the title of the plan; of a plan without one, the id of the batch.
+fn page_title(history: &BatchHistory) -> String {
+    match history.progress.summary.as_str() {
+        "" => format!("Batch {}", history.progress.batch),
+        summary => summary.to_owned(),
+    }
+}
+
 fn header_html(history: &BatchHistory) -> String {
     let progress = &history.progress;
     let reason = progress.reason.as_deref().map(|reason| format!(": {reason}")).unwrap_or_default();
-    let (batch, summary) = (escape_html(progress.batch.as_str()), escape_html(&progress.summary));
     let facts = [
+        ("Batch", escape_html(progress.batch.as_str())),
         ("State", escape_html(&format!("{}{reason}", progress.state))),
         ("Landed", landed_summary(history)),
         ("From", escape_html(&history.sources.join(" "))),
         ("Branches", format!("{} for {}", code(&progress.branch), code(&progress.base))),
-        ("Began", history.began.to_string()),
+        ("Started", history.began.to_local_date_time()),
         ("Took", ui::short_duration(history.duration())),
         ("Cost", cost_summary(history)),
     ];
     let rows = facts.iter().filter(|(_, value)| !value.is_empty());
     let rows: Vec<String> = rows.map(|(name, value)| format!("<dt>{name}</dt><dd>{value}</dd>\n")).collect();
-    format!("<h1>Batch {batch}</h1>\n<p class=\"lead\">{summary}</p>\n<dl>\n{}</dl>\n", rows.concat())
+    format!("<h1>{}</h1>\n<dl>\n{}</dl>\n", escape_html(&page_title(history)), rows.concat())
 }
 
 /// Renders the timeline as SVG: a row per lane, a bar per run, a vertical line per landing.
@@ -166,7 +174,7 @@ fn task_table_html(history: &BatchHistory) -> String {
             escape_html(task.detail.as_deref().unwrap_or_default())
         )
     };
-    let columns = ["Wave", "Task", "State", "Title", "Runs", "Why"];
+    let columns = ["Wave", "Task", "State", "Title", "Runs", "Reason"];
     table_html("Tasks", &columns, history.progress.tasks.iter().map(row))
 }
 
@@ -197,7 +205,7 @@ fn run_table_html(history: &BatchHistory) -> String {
             run.attempt,
             escape_html(&format!("{}{model}", run.agent)),
             escape_html(&run.lane),
-            run.began,
+            run.began.to_local_date_time(),
             took.unwrap_or_default(),
             run_css_class(run),
             escape_html(run_end_text(run)),
@@ -205,7 +213,7 @@ fn run_table_html(history: &BatchHistory) -> String {
             escape_html(run.detail.as_deref().unwrap_or_default())
         )
     };
-    let columns = ["Task", "Run", "Agent", "Lane", "Began", "Took", "End", "Cost", "Commits", "More"];
+    let columns = ["Task", "Run", "Agent", "Lane", "Started", "Took", "End", "Cost", "Commits", "More"];
     table_html("Runs", &columns, history.runs.iter().map(row))
 }
 
@@ -227,11 +235,12 @@ fn landing_html(landing: &LandingEvent) -> String {
     let tip = landing.tip.map(|tip| format!(", {}", code(&tip.short()))).unwrap_or_default();
     let checks = comma_list(landing.checks.iter().map(|check| code(check)));
     let tasks = escape_html(&landing.tasks.join(", "));
-    format!("{}: {tasks}{tip}{}", landing.at, clause("; passed ", &checks, ""))
+    let at = landing.at.to_local_date_time();
+    format!("{at}: {tasks}{tip}{}", clause("; passed ", &checks, ""))
 }
 
 fn note_html(note: &HistoryNote) -> String {
-    format!("{} {}", note.at, escape_html(&note.describe()))
+    format!("{} {}", note.at.to_local_date_time(), escape_html(&note.describe()))
 }
 
 fn patch_html(patch: &str) -> String {

@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::{OnceLock, RwLock};
 use std::time::{Duration, SystemTime};
 
-use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use jiff::{Timestamp, Zoned};
 use serde::{Deserialize, Serialize};
 
 /// Environment variable that replaces the system clock in tests.
@@ -189,11 +189,20 @@ impl Moment {
 impl Moment {
     /// Formats the moment in local time as hour and minute, with the date before it unless it is today.
     pub fn to_local_text(self) -> String {
+        match self.in_local_time().date() == now().in_local_time().date() {
+            true => self.in_local_time().strftime("%H:%M").to_string(),
+            false => self.to_local_date_time(),
+        }
+    }
+
+    /// Formats the moment in local time as date, hour and minute: `2026-01-02 03:04`.
+    pub fn to_local_date_time(self) -> String {
+        self.in_local_time().strftime("%Y-%m-%d %H:%M").to_string()
+    }
+
+    fn in_local_time(self) -> Zoned {
         static ZONE: OnceLock<TimeZone> = OnceLock::new();
-        let zone = ZONE.get_or_init(TimeZone::system).clone();
-        let (here, today) = (self.0.to_zoned(zone.clone()), now().0.to_zoned(zone));
-        let format = if here.date() == today.date() { "%H:%M" } else { "%Y-%m-%d %H:%M" };
-        here.strftime(format).to_string()
+        self.0.to_zoned(ZONE.get_or_init(TimeZone::system).clone())
     }
 }
 
