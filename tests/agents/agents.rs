@@ -37,15 +37,15 @@ fn lists_agents_with_versions() {
     command.env("PATH", sandbox.path_without_agents(&[]));
     insta::assert_snapshot!(collapse_columns(&sandbox.output(command).to_text()), @r"
     AGENT  VERSION  TESTED  PROGRAM  DESCRIPTION
-    amp  0.0.1790142911-abc  never: as documented  [ROOT]/bin/amp  Amp
+    amp  0.0.1790142911-abc  no (from its documentation)  [ROOT]/bin/amp  Amp
     claude  2.1.329  yes  [ROOT]/bin/claude  Claude Code
     codex  99.0.1  with 0.169.0  [ROOT]/bin/codex  OpenAI Codex CLI
     pi  ?  [ROOT]/bin/pi  Pi
-    acp  yours to name  any command that speaks the Agent Client Protocol
+    acp  any program  any command that speaks the Agent Client Protocol
     aider  not installed  Aider
-    command  yours to name  any command of your own
+    command  any program  any command of your own
     copilot  not installed  GitHub Copilot CLI
-    cursor  never: as documented  not installed  Cursor CLI
+    cursor  no (from its documentation)  not installed  Cursor CLI
     gemini  not installed  Gemini CLI
     opencode  not installed  opencode
     qwen  not installed  Qwen Code

@@ -376,13 +376,13 @@ fn watch_prints_changes_until_stopped() {
 #[test]
 fn list_shows_conflicts_known_without_git() {
     let sandbox = sandbox_with_lanes();
-    // No merge is started here, so `gone` and `kept` stay blank: only git can decide.
+    // No merge is started here, so `gone` and `kept` are unknown: only git can decide.
     insta::assert_snapshot!(run_without_merges(&sandbox, &["list"]).to_text(), @r"
     LANE  STATE  LINES  COMMITS  CHANGES  CONFLICTS     AGENT  UPDATED
     auth  idle   +3 -3  ↑1 ↓1    -        1 lane        -      0s ago
     docs  idle   +1     ↑1 ↓1    -        -             -      0s ago
-    gone  idle   -1     ↑1 ↓1    -                      -      0s ago
-    kept  idle   +1     ↑1 ↓1    -                      -      0s ago
+    gone  idle   -1     ↑1 ↓1    -        ?             -      0s ago
+    kept  idle   +1     ↑1 ↓1    -        ?             -      0s ago
     pay   idle   +3 -2  ↑1 ↓1    -        base, 1 lane  -      0s ago
     --- code 0
     ");

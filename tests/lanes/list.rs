@@ -57,30 +57,30 @@ fn shows_every_lane_with_its_state() {
     let sandbox = sandbox_with_many_states();
     insta::assert_snapshot!(sandbox.proq(&["list"]).to_text(), @r"
     LANE                STATE      LINES  COMMITS  CHANGES  CONFLICTS  AGENT    UPDATED  TITLE
-    bad                 failed            ↓1       1 file              command  0s ago   sh -c 'echo half > half; exit 1'
-    fresh               idle              ↓1       -                   -        0s ago
+    bad                 failed     -      ↓1       1 file   -          command  0s ago   sh -c 'echo half > half; exit 1'
+    fresh               idle       -      ↓1       -        -          -        0s ago
     good                done       +1     ↑1 ↓1    -        -          command  0s ago   sh -ec 'echo 1 > one'
     implement-payments  done       +1     ↑1 ↓1    -        -          robot    0s ago
-    same                no-change         ↓1       -                   command  0s ago   sh -ec true
+    same                no-change  -      ↓1       -        -          command  0s ago   sh -ec true
     --- code 0
     ");
     insta::assert_snapshot!(sandbox.proq(&["ls", "--all"]).to_text(), @r"
     LANE                STATE      LINES  COMMITS  CHANGES  CONFLICTS  AGENT    UPDATED  TITLE
-    bad                 failed            ↓1       1 file              command  0s ago   sh -c 'echo half > half; exit 1'
-    fresh               idle              ↓1       -                   -        0s ago
+    bad                 failed     -      ↓1       1 file   -          command  0s ago   sh -c 'echo half > half; exit 1'
+    fresh               idle       -      ↓1       -        -          -        0s ago
     good                done       +1     ↑1 ↓1    -        -          command  0s ago   sh -ec 'echo 1 > one'
     implement-payments  done       +1     ↑1 ↓1    -        -          robot    0s ago
-    same                no-change         ↓1       -                   command  0s ago   sh -ec true
-    old@1               discarded         -        -                   -        0s ago
+    same                no-change  -      ↓1       -        -          command  0s ago   sh -ec true
+    old@1               discarded  -      -        -        -          -        0s ago
     --- code 0
     ");
     insta::assert_snapshot!(sandbox.proq(&[]).to_text(), @"
     LANE                STATE      LINES  COMMITS  CHANGES  CONFLICTS  AGENT    UPDATED  TITLE
-    bad                 failed            ↓1       1 file              command  0s ago   sh -c 'echo half > half; exit 1'
-    fresh               idle              ↓1       -                   -        0s ago
+    bad                 failed     -      ↓1       1 file   -          command  0s ago   sh -c 'echo half > half; exit 1'
+    fresh               idle       -      ↓1       -        -          -        0s ago
     good                done       +1     ↑1 ↓1    -        -          command  0s ago   sh -ec 'echo 1 > one'
     implement-payments  done       +1     ↑1 ↓1    -        -          robot    0s ago
-    same                no-change         ↓1       -                   command  0s ago   sh -ec true
+    same                no-change  -      ↓1       -        -          command  0s ago   sh -ec true
     --- stderr
     hint: show what went wrong in 'bad': git proq show bad
     hint: land 2 lanes: git proq merge --all

@@ -1,8 +1,9 @@
 //! The `git proq events` command.
 
 use clap::Args;
+use console::{Style, style};
 use proq_base::explain::Exit;
-use proq_lib::event::log::{Event, last_event_number};
+use proq_lib::event::log::{Event, EventName, last_event_number};
 use proq_lib::event::reader::EventReader;
 use proq_lib::lane::Project;
 use proq_lib::types::{Moment, now};
@@ -145,7 +146,28 @@ fn print_events(context: &CommandContext, events: &[Event]) {
                 Some(_) => event.at.to_local_text(),
                 None => event.at.to_string(),
             };
-            context.ui.print_wrapped(&format!("{at} {:>4}  {}", event.n, event.message));
+            let number = style(format!("{at} {:>4}", event.n)).dim();
+            context
+                .ui
+                .print_wrapped(&format!("{number}  {}", event_style(event.name).apply_to(&event.message)));
         }
+    }
+}
+
+/// Returns the color of an event: green where work is done or has landed, yellow where a person may have to act,
+/// red for failures.
+fn event_style(name: EventName) -> Style {
+    match name {
+        EventName::MergeLanded | EventName::MergeResolved | EventName::BatchEnded => Style::new().green(),
+        EventName::MergeConflict
+        | EventName::MergeRefused
+        | EventName::LaneOverlap
+        | EventName::MessageWaits
+        | EventName::BatchPaused => Style::new().yellow(),
+        EventName::MergeCheckFailed
+        | EventName::TaskFailed
+        | EventName::LaneEscape
+        | EventName::ChangesLost => Style::new().red(),
+        _ => Style::new(),
     }
 }

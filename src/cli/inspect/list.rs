@@ -33,7 +33,7 @@ use crate::cli::terminal::{page, reader, table};
 
 /// List lanes
 ///
-/// LINES: added and removed lines of the lane's commits; where they are not counted in time, `--wide` counts them.
+/// LINES: added and removed lines of the lane's commits; `?` where they are not counted in time: `--wide` counts them.
 /// COMMITS: ↑ ahead of the base, ↓ behind it; `answer` or `plan` if there is nothing to merge. CHANGES: uncommitted
 /// files. CONFLICTS: what the commits would conflict with, as far as that is known quickly; `git proq matrix` shows
 /// all. REQUEST: pull request and its state when it was last read; ✓ ✗ … are its checks. UPDATED: last output of a running agent, else the last change of the state. `*` marks the lane that the main
@@ -92,14 +92,14 @@ impl List {
 
 /// Parses the name of a state.
 fn parse_state(name: &str) -> Result<LaneState, String> {
-    let names = || footer::STATES.map(|state| state.to_string()).join(", ");
-    let found = footer::STATES.into_iter().find(|state| state.to_string() == name);
+    let names = || LaneState::IN_DISPLAY_ORDER.map(|state| state.to_string()).join(", ");
+    let found = LaneState::IN_DISPLAY_ORDER.into_iter().find(|state| state.to_string() == name);
     found.ok_or_else(|| format!("the states are {}", names()))
 }
 
 /// Returns the names of the states for completion.
 fn state_candidates() -> Vec<CompletionCandidate> {
-    footer::STATES.iter().map(|state| CompletionCandidate::new(state.to_string())).collect()
+    LaneState::IN_DISPLAY_ORDER.iter().map(|state| CompletionCandidate::new(state.to_string())).collect()
 }
 
 /// Shortest pause between two lists with `--watch`.

@@ -6,7 +6,7 @@ use proq_lib::board::status::repository_status::{
     BatchSummary, RecentLanding, RepositoryStatus, StatusAttention,
 };
 use proq_lib::lane::Project;
-use proq_lib::types::now;
+use proq_lib::types::{LaneState, now};
 
 use super::first_steps::{first_commit_hint, first_lane_hint, is_without_commits};
 use crate::cli::terminal::ui;
@@ -30,7 +30,8 @@ pub(crate) fn print_status(ui: Ui, project: &Project, status: &RepositoryStatus)
         ui.print_line("  return: git proq preview --back");
     }
     print_section(ui, "Needs you", &status.attention, attention_lines);
-    let states: Vec<String> = status.lanes.iter().map(|(state, count)| format!("{count} {state}")).collect();
+    let count = |state: &LaneState| Some(format!("{} {state}", status.lanes.get(&state.to_string())?));
+    let states: Vec<String> = LaneState::IN_DISPLAY_ORDER.iter().filter_map(count).collect();
     ui.print_line(match states.is_empty() {
         true => "Lanes: none".to_owned(),
         false => format!("Lanes: {}", states.join(", ")),

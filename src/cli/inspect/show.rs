@@ -116,9 +116,6 @@ fn print_lane(
     if let Some(task_loop) = &details.task_loop {
         print_steps(ui, task_loop);
     }
-    if let Some(ports) = lane.ports {
-        ui.print_field("ports", format!("{}-{}", ports.first, ports.last()));
-    }
     let activity = StateRecords::new(project.store.layout(), lane).last_activity();
     print_runs(ui, details, state.is_busy() || detail == Some(IDLE_DETAIL), activity, detail);
     if let Some(run) = details.runs.last() {
@@ -126,6 +123,9 @@ fn print_lane(
         if run.resolves_conflict {
             ui.print_field("prompt", context.display_path(&details.prompt_path(run)));
         }
+    }
+    if let Some(ports) = lane.ports {
+        ui.print_field("ports", format!("{}-{}", ports.first, ports.last()));
     }
     print_obstacles(context, lane, details);
     if let Some(report) = &details.report {
@@ -178,6 +178,13 @@ fn print_next_steps(context: &CommandContext, project: &Project, view: &LaneView
             hint!("try it in your checkout: git proq preview {name}"),
             hint!("see whether it can land: git proq merge {name} --dry-run"),
         ]),
+        LaneState::Done if view.lane.is_read_only() => {
+            steps.push(format!("delete it once you have read it: git proq discard {name}"));
+        }
+        LaneState::Failed | LaneState::Stalled | LaneState::Stopped if !details.runs.is_empty() => {
+            steps.push(format!("show its output: git proq logs {name}"));
+            steps.push(format!("restart its task from {}: git proq redispatch {name}", view.lane.base));
+        }
         LaneState::Landed => steps.push(hint!("remove landed lanes: git proq cleanup")),
         _ => {}
     }
@@ -282,7 +289,7 @@ fn print_obstacles(context: &CommandContext, lane: &AnyLane, details: &LaneDetai
     if let Some(check) = &details.failed_check {
         let own_prefix = if check.command_lane.as_ref() == Some(&check.lane) { "its own " } else { "" };
         let (command, onto, end) = (&check.command, &check.onto, &check.exit_text);
-        ui.print_field("check", format!("{own_prefix}`{command}` failed with it on {onto}: {end}"));
+        ui.print_field("check", format!("{own_prefix}`{command}` failed with this lane on {onto}: {end}"));
         ui.print_field("", format!("git proq logs {} --checks", lane.name));
     }
     if let Some(resolution) = &details.open_resolution {

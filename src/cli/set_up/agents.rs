@@ -74,7 +74,7 @@ fn reported_activities_text(row: &AgentRow) -> String {
 /// Formats whether the profile was tested with the installed version; empty where that is unknown.
 fn tested_version_text(row: &AgentRow) -> String {
     match (&row.path, row.is_version_tested) {
-        _ if row.profile.documented_only => "never: as documented".to_owned(),
+        _ if row.profile.documented_only => "no (from its documentation)".to_owned(),
         (None, _) => String::new(),
         (Some(_), _) if row.version.is_none() => "?".to_owned(),
         (Some(_), true) => "yes".to_owned(),
@@ -87,7 +87,7 @@ fn tested_version_text(row: &AgentRow) -> String {
 fn program_location_text(row: &AgentRow) -> String {
     match &row.path {
         Some(path) => console::style(path).green().to_string(),
-        None if row.profile.program.is_empty() => console::style("yours to name").dim().to_string(),
+        None if row.profile.program.is_empty() => console::style("any program").dim().to_string(),
         None => console::style("not installed").dim().to_string(),
     }
 }

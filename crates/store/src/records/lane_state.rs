@@ -209,6 +209,23 @@ pub enum LaneState {
 }
 
 impl LaneState {
+    /// All states, in the order in which counts of lanes are shown.
+    pub const IN_DISPLAY_ORDER: [LaneState; 13] = [
+        LaneState::Done,
+        LaneState::Running,
+        LaneState::Starting,
+        LaneState::Conflict,
+        LaneState::CheckFailed,
+        LaneState::Failed,
+        LaneState::Stalled,
+        LaneState::Stopped,
+        LaneState::Orphaned,
+        LaneState::NoChange,
+        LaneState::Idle,
+        LaneState::Landed,
+        LaneState::Discarded,
+    ];
+
     /// Returns whether a process claims this state. Such a state is true only while that process holds the
     /// run lock.
     pub fn is_claimed(self) -> bool {

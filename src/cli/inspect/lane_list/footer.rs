@@ -9,23 +9,6 @@ use proq_lib::types::LaneState;
 use crate::cli::terminal::table::Rendered;
 use crate::cli::terminal::ui;
 
-/// States in the order in which the footer counts them.
-pub(crate) const STATES: [LaneState; 13] = [
-    LaneState::Done,
-    LaneState::Running,
-    LaneState::Starting,
-    LaneState::Conflict,
-    LaneState::CheckFailed,
-    LaneState::Failed,
-    LaneState::Stalled,
-    LaneState::Stopped,
-    LaneState::Orphaned,
-    LaneState::NoChange,
-    LaneState::Idle,
-    LaneState::Landed,
-    LaneState::Discarded,
-];
-
 /// Returns the footer of a table: `4 lanes: 2 done, 1 running, 1 conflict; 2 would land; 1 column hidden`. With
 /// a filter, what would land is not counted.
 pub(crate) fn footer(
@@ -36,7 +19,10 @@ pub(crate) fn footer(
 ) -> String {
     let states: Vec<LaneState> = lane_list.views.iter().map(LaneView::state).collect();
     let count = |wanted: LaneState| states.iter().filter(|state| **state == wanted).count();
-    let counted = STATES.iter().map(|state| (count(*state), state)).filter(|(count, _)| *count > 0);
+    let counted = LaneState::IN_DISPLAY_ORDER
+        .iter()
+        .map(|state| (count(*state), state))
+        .filter(|(count, _)| *count > 0);
     let counts: Vec<String> = counted.map(|(count, state)| format!("{count} {state}")).collect();
     let lanes = ui::pluralize(states.len(), "lane");
     let lanes = if counts.is_empty() { lanes } else { format!("{lanes}: {}", counts.join(", ")) };

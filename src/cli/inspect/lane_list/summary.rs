@@ -25,7 +25,7 @@ pub(crate) fn lane_briefs(project: &Project) -> Result<Vec<(LaneName, String)>, 
         parts.extend(distance.map(|d| format!("{} ahead of {}, {} behind", d.ahead, lane.base, d.behind)));
         let dirty = dirt.as_ref().map_or(0, |dirt| dirt.entries.len());
         parts.extend((dirty > 0).then(|| format!("{} uncommitted", ui::pluralize(dirty, "file"))));
-        parts.extend((*waiting > 0).then(|| format!("{} to tell", ui::pluralize(*waiting, "message"))));
+        parts.extend((*waiting > 0).then(|| format!("{} queued", ui::pluralize(*waiting, "message"))));
         if let Some(conflicts) = LaneConflicts::from_forecast(lane_list.forecast.as_ref(), &lane.name) {
             let lanes = conflicts.lanes.iter().map(LaneName::as_str).collect::<Vec<_>>().join(", ");
             parts.extend((conflicts.base == Some(true)).then(|| format!("conflicts with {}", lane.base)));

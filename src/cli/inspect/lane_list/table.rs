@@ -63,13 +63,12 @@ fn lane_row(input: &PartialList<'_>, index: usize) -> Cells {
     let mut cells = lane_cells(input, &format!("{name}{mark}"), &view.lane);
     cells[1] = state_text(input.stored, view);
     if view.lane.purpose().is_none() {
-        let lines = input.changed_lines(name);
-        let lines = lines.map(|stat| ui::changed_lines(stat.insertions, stat.deletions));
-        cells[2] = loaded(is_forecast, lines.unwrap_or_default());
+        cells[2] = loaded(is_forecast, changed_lines_text(input, view));
         cells[3] = loaded(index < input.compared_count, ahead_behind_text(view));
     }
     cells[4] = loaded(input.is_inspected(index), uncommitted_or_missing_text(view));
-    cells[5] = loaded(is_forecast, conflicts.map(|conflicts| conflicts_text(&conflicts)).unwrap_or_default());
+    let conflicts = conflicts.map(|conflicts| conflicts_text(&conflicts));
+    cells[5] = loaded(is_forecast, conflicts.unwrap_or_else(ui::none_sign));
     cells[13] = ui::age(view.active_at);
     cells
 }
@@ -83,10 +82,10 @@ fn lane_cells(input: &PartialList<'_>, name: &str, lane: &AnyLane) -> Cells {
     [
         name.to_owned(),
         ui::styled_state(lane.state()),
-        String::new(),
+        ui::none_sign(),
         lane.purpose().map_or_else(ui::none_sign, |purpose| purpose.to_string()),
         ui::none_sign(),
-        String::new(),
+        ui::none_sign(),
         pull_request.unwrap_or_default(),
         lane.agent.clone().unwrap_or_else(ui::none_sign),
         lane.base.clone(),
@@ -139,6 +138,15 @@ pub(crate) fn distinct_title(lane: &AnyLane) -> String {
     if is_same || lane.name == lane.title.as_str() { String::new() } else { lane.title.clone() }
 }
 
+/// Formats how many lines the commits of a lane change: `-` for none, `?` if they are not counted.
+fn changed_lines_text(input: &PartialList<'_>, view: &LaneView) -> String {
+    match (input.changed_lines(&view.lane.name), view.distance) {
+        (Some(stat), _) => ui::changed_lines(stat.insertions, stat.deletions),
+        (None, Some(distance)) if distance.ahead > 0 => "?".to_owned(),
+        (None, _) => ui::none_sign(),
+    }
+}
+
 /// Formats how many commits a lane is ahead of and behind its base: `↑1 ↓10`, `-` for none, `?` if unknown.
 fn ahead_behind_text(view: &LaneView) -> String {
     let Some(distance) = view.distance else { return "?".to_owned() };
@@ -148,13 +156,14 @@ fn ahead_behind_text(view: &LaneView) -> String {
     if parts.is_empty() { ui::none_sign() } else { parts.join(" ") }
 }
 
-/// Formats conflicts for a table: `base`, `2 lanes`, `base, 1 lane`, `-` for none, and an empty cell if unknown.
+/// Formats conflicts for a table: `base`, `2 lanes`, `base, 1 lane`, `-` for none, and `?` if unknown.
 fn conflicts_text(conflicts: &LaneConflicts) -> String {
     let base = (conflicts.base == Some(true)).then(|| "base".to_owned());
     let lanes = (!conflicts.lanes.is_empty()).then(|| ui::pluralize(conflicts.lanes.len(), "lane"));
     let parts: Vec<String> = base.into_iter().chain(lanes).collect();
     match (parts.is_empty(), conflicts.complete) {
         (true, true) => ui::none_sign(),
+        (true, false) => "?".to_owned(),
         _ => console::style(parts.join(", ")).yellow().to_string(),
     }
 }

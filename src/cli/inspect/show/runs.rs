@@ -61,7 +61,7 @@ fn describe_run(run: &RunRecord, is_running: bool, activity: Option<Activity>) -
     let class = run.class.filter(|class| !matches!(class, RunClass::Failed | RunClass::Done));
     let class = class.map(|class| class.to_string()).unwrap_or_default();
     let outcome_text = match (run.outcome, run.exit_code, run.signal) {
-        (None, ..) if !is_running => "nobody has written how it ended".to_owned(),
+        (None, ..) if !is_running => "its end is not recorded".to_owned(),
         (None, ..) if run.window.is_some() => format!("{}in a window of tmux", activity_prefix(activity)),
         (None, ..) => "at work".to_owned(),
         // git-proq ended this agent for a reason: its exit code or signal adds nothing.

@@ -12,20 +12,6 @@ use serde::Serialize;
 use crate::lane::{Error, Project};
 use crate::preview::main_checkout::preview_status;
 
-/// States in the order in which they are shown; lanes in other states are not counted.
-const SHOWN_STATES: [LaneState; 10] = [
-    LaneState::Running,
-    LaneState::Starting,
-    LaneState::Done,
-    LaneState::Conflict,
-    LaneState::CheckFailed,
-    LaneState::Failed,
-    LaneState::Stalled,
-    LaneState::Stopped,
-    LaneState::Orphaned,
-    LaneState::Idle,
-];
-
 /// Lanes of a repository in short, from their records alone: no lock is taken and no git is started.
 #[derive(Debug, Default, Serialize)]
 pub struct StatusLine {
@@ -70,7 +56,9 @@ impl StatusLine {
     #[must_use]
     pub fn text(&self) -> String {
         let count = |state: &LaneState| Some(format!("{} {state}", self.lanes.get(&state.to_string())?));
-        let counts: Vec<String> = SHOWN_STATES.iter().filter_map(count).collect();
+        let is_shown = |state: &&LaneState| !state.is_closed() && **state != LaneState::NoChange;
+        let shown_states = LaneState::IN_DISPLAY_ORDER.iter().filter(is_shown);
+        let counts: Vec<String> = shown_states.filter_map(count).collect();
         let own = self.lane.as_ref().zip(self.state).map(|(lane, state)| format!("{lane} {state}"));
         let preview = self.preview.as_ref().map(|lane| format!("preview {lane}"));
         let parts =

@@ -386,7 +386,7 @@ impl LaneCreation<'_, '_> {
     }
 }
 
-/// Maximum number of characters of a lane's title.
+/// Maximum number of characters of a lane's title; a longer one ends in `…`.
 pub const MAX_TITLE_CHARS: usize = 120;
 
 /// Returns the first line of a prompt that is not empty, as a title of at most [`MAX_TITLE_CHARS`] characters.
@@ -398,8 +398,14 @@ pub(crate) fn title_from_prompt(prompt: &str) -> Option<String> {
 /// Cleans a title: one line without control characters, of at most [`MAX_TITLE_CHARS`] characters; none when nothing is left.
 pub fn clean_title(text: &str) -> Option<String> {
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    let line: String = lines.join(" ").chars().filter(|c| !c.is_control()).take(MAX_TITLE_CHARS).collect();
-    Some(line.trim().to_owned()).filter(|title| !title.is_empty())
+    let line: String = lines.join(" ").chars().filter(|c| !c.is_control()).collect();
+    let title = match line.trim() {
+        long if long.chars().count() > MAX_TITLE_CHARS => {
+            long.chars().take(MAX_TITLE_CHARS - 1).chain(['…']).collect()
+        }
+        title => title.to_owned(),
+    };
+    Some(title).filter(|title| !title.is_empty())
 }
 
 #[cfg(test)]
@@ -410,6 +416,7 @@ mod tests {
     fn titles_are_one_line() {
         assert_eq!(title_from_prompt("\n  # Pay\x1b[31m ments \nmore"), Some("Pay[31m ments".into()));
         assert_eq!(title_from_prompt(" \n\n"), None);
-        assert_eq!(title_from_prompt(&"x".repeat(500)).unwrap().len(), 120);
+        assert_eq!(title_from_prompt(&"x".repeat(120)).unwrap(), "x".repeat(120));
+        assert_eq!(title_from_prompt(&"x".repeat(500)).unwrap(), format!("{}…", "x".repeat(119)));
     }
 }

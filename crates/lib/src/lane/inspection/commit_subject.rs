@@ -27,10 +27,15 @@ pub(crate) fn commit_subject<P>(lane: &LaneRecord<P>) -> String {
     cut_subject(commit_title(lane))
 }
 
-/// Returns the message of a commit with the lane's title as its subject, and with `note` below it.
+/// Returns the message of a commit of uncommitted work, with the lane's title as its subject and with `note` below
+/// it.
 pub(crate) fn commit_message<P>(lane: &LaneRecord<P>, note: &str) -> String {
-    let (subject, title) = (commit_subject(lane), commit_title(lane));
-    let full_title = if subject == title { String::new() } else { format!("{title}\n\n") };
+    let title = commit_title(lane);
+    let subject = match lane.name == title {
+        true => format!("{title}: uncommitted changes"),
+        false => commit_subject(lane),
+    };
+    let full_title = if subject.starts_with(title) { String::new() } else { format!("{title}\n\n") };
     format!("{subject}\n\n{full_title}{note}\n")
 }
 

@@ -206,7 +206,7 @@ pub(crate) fn delete_automatic(project: &Project, id: &str) -> Result<(), Error>
     }
     let name = SnapshotRecord::ref_name(id);
     if let Some(tip) = project.repo.ref_tip(&name)? {
-        project.repo.delete_ref(&name, tip, "git-proq: a newer automatic snapshot stands for it")?;
+        project.repo.delete_ref(&name, tip, "git-proq: replaced by a newer automatic snapshot")?;
     }
     let removal = project.store.layout().begin_deletion(&dir)?;
     drop(lock);

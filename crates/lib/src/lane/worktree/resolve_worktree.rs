@@ -72,7 +72,7 @@ pub(crate) fn open_resolution(
     let keeper = NewCommit {
         tree: merged,
         parents: &[tip, base],
-        message: &format!("git-proq: conflict of lane {} with {onto}, laid out to be resolved", lane.name),
+        message: &format!("git-proq: conflict of lane {} with {onto}, opened to be resolved", lane.name),
     };
     op.create_ref(&ResolutionRecord::ref_name(&lane.name), keeper.write_as_proq(&project.repo, None)?)?;
     let git_dir = project.repo.worktree_git_dir(&dir)?;
