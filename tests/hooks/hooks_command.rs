@@ -67,7 +67,7 @@ fn uninstall_restores_existing_hook() {
         assert_eq!(image(hook.parent().unwrap()), before);
         insta::allow_duplicates! {
             insta::assert_snapshot!(sandbox.proq(&["hooks", "uninstall"]).to_text(), @r"
-            [ROOT]/repo/.git/hooks/post-commit is somebody else's; nothing was changed
+            [ROOT]/repo/.git/hooks/post-commit is not git-proq's; nothing was changed
             --- code 0
             ");
         }

@@ -103,7 +103,7 @@ fn approved_dependency_is_marked_in_every_output() {
     assert!(sandbox.proq(&["deps", "plan.toml", "--dot"]).ok().contains("\"b\" -> \"c\" [style=dashed];"));
     let shown = sandbox.proq(&["plan", "plan.toml"]).ok();
     assert!(
-        shown.contains("By an agent, and approved:\n  c after b, says claude: it calls the form"),
+        shown.contains("Approved dependencies from an agent:\n  c after b, from claude: it calls the form"),
         "{shown}"
     );
     let answer = sandbox.proq(&["plan", "plan.toml", "--json"]).json();
@@ -215,7 +215,7 @@ fn retries_invalid_answers_and_reports_failure() {
     assert_eq!(out.code, 0, "{}", out.to_text());
     assert!(
         out.stderr.contains(
-            "what claude answered is not a list of dependencies, it is asked again: $[0] has no text 'needs'"
+            "the answer of claude is not a list of dependencies; asking again: $[0] has no text 'needs'"
         ),
         "{}",
         out.stderr
@@ -228,8 +228,8 @@ fn retries_invalid_answers_and_reports_failure() {
     insta::assert_snapshot!(sandbox.proq(&["deps", "plan.toml", "--agent", "claude", "--yes"]).to_text(), @r"
     --- stderr
     claude is searching for missing dependencies: lane 'which-dependencies'
-    what claude answered is not a list of dependencies, it is asked again: it has no JSON
-    what claude answered is not a list of dependencies, it is asked again: it has no JSON
+    the answer of claude is not a list of dependencies; asking again: it has no JSON
+    the answer of claude is not a list of dependencies; asking again: it has no JSON
     error: claude did not produce a list of dependencies: it has no JSON
     hint: read its answer: cat '[ROOT]/repo/.git/proq/lanes/which-dependencies/runs/3.answer.md'
     hint: read its log: git proq logs which-dependencies

@@ -25,7 +25,7 @@ fn shows_tasks_waves_lanes_and_longest_path() {
     Card payments and refunds for the shop
     shop.toml (TOML): 10 tasks, 1 done, 5 waves
 
-    Before it is run:
+    Warnings:
       The sandbox of the payment service takes 100 calls a day.
       docs/ is published on every push to main.
 
@@ -51,11 +51,11 @@ fn shows_tasks_waves_lanes_and_longest_path() {
 
     Lanes: 3 at a time (--max-parallel 3)
     One lane for shop/checkout, shop/refund, one after the other:
-      shop/checkout and shop/refund are about src/shop/routes.rs
+      shop/checkout and shop/refund both have src/shop/routes.rs
     Critical path: pay/client -> pay/fake -> shop/checkout -> docs -> changelog (11 of 20 by size)
     Time: as long as 13 small tasks in sequence
 
-    In the end:
+    Criteria:
       cargo test passes
       An order can be paid by card and refunded in the demo shop.
     --- code 0
@@ -110,24 +110,24 @@ fn init_writes_a_valid_plan_and_overwrites_nothing() {
     Documents for newcomers
     plan.toml (TOML): 3 tasks, 0 done, 2 waves
 
-    Before it is run:
+    Warnings:
       Only files below docs/ are written.
 
     Phases:
       1. Find out
-        Guides: building, map. Each of them has a file of its own, so they do not get in each other's way.
+        Guides: building, map. Each task writes its own file, so the tasks do not conflict.
       2. Put together
 
     WAVE  LANE  TASK        SIZE  AGENT   NEEDS          SCOPE             TITLE
     1     1     building    M     claude  -              docs/BUILDING.md  How to build and test this repository
     1     2     map         M     claude  -              docs/MAP.md       Where things are in this repository
-    2     3     docs/start  S     claude  building, map  docs/README.md    A page to begin with
+    2     3     docs/start  S     claude  building, map  docs/README.md    An entry page
 
     Lanes: 2 at a time (--max-parallel 3)
     Critical path: building -> docs/start (3 of 5 by size)
     Time: as long as 3 small tasks in sequence
 
-    In the end:
+    Criteria:
       Somebody who has never seen this repository can build and test it by docs/BUILDING.md alone.
       Every link in docs/README.md leads somewhere.
     --- code 0

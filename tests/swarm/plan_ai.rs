@@ -88,7 +88,7 @@ fn shows_and_saves_the_plan_and_changes_nothing_else() {
     draft plan-pay-by-card, by claude, not approved
     planning took 1 run, 0s, 1k tokens in, 50 out, $0.01
 
-    Before it is run:
+    Warnings:
       no test account
 
     1. One
@@ -100,7 +100,7 @@ fn shows_and_saves_the_plan_and_changes_nothing_else() {
             after  a
             about  src/web/
 
-    In the end:
+    Criteria:
       all green
 
     2 tasks, 2 waves. Lanes: 1 at a time (--max-parallel 3)
@@ -173,7 +173,13 @@ fn invalid_plan_is_corrected_in_the_same_conversation() {
     set_agent_reply(&sandbox, "say.1", &format!("```\n{BROKEN_PLAN}\n```"));
     let out = run_plan_ai(&sandbox);
     assert_eq!(out.code, 0, "{}", out.to_text());
-    assert!(out.stderr.contains("what claude answered is not a plan, it is asked again: $.task[0].needs[0]: task 'a' needs 'nowhere'"), "{}", out.stderr);
+    assert!(
+        out.stderr.contains(
+            "the answer of claude is not a plan; asking again: $.task[0].needs[0]: task 'a' needs 'nowhere'"
+        ),
+        "{}",
+        out.stderr
+    );
     let prompt = prompt_of_start(&sandbox, 2);
     assert!(prompt.starts_with("Your answer is not valid: $.task[0].needs[0]: task 'a' needs 'nowhere', which is not a task of this plan (add"), "{prompt}");
     assert!(args_of_start(&sandbox, 2).contains("--resume\ns-1"), "{}", args_of_start(&sandbox, 2));
@@ -186,8 +192,8 @@ fn draft_without_a_plan_is_kept_and_accepts_feedback() {
     insta::assert_snapshot!(run_plan_ai(&sandbox).to_text(), @r#"
     --- stderr
     claude makes a plan: draft 'plan-pay-by-card'
-    what claude answered is not a plan, it is asked again: it has no JSON
-    what claude answered is not a plan, it is asked again: it has no JSON
+    the answer of claude is not a plan; asking again: it has no JSON
+    the answer of claude is not a plan; asking again: it has no JSON
     error: claude did not produce a plan: it has no JSON
     hint: read its answer: cat '[ROOT]/repo/.git/proq/lanes/plan-pay-by-card/runs/3.answer.md'
     hint: give it feedback: git proq plan --feedback "follow the format" plan-pay-by-card
@@ -245,7 +251,7 @@ fn feedback_continues_the_conversation_and_lists_changes() {
     draft plan-pay-by-card, by claude, not approved
     planning took 3 runs, 0s, 3k tokens in, 150 out, $0.01
 
-    Before it is run:
+    Warnings:
       no test account
 
     1. One
@@ -255,7 +261,7 @@ fn feedback_continues_the_conversation_and_lists_changes() {
             after  c
             about  src/web/
 
-    In the end:
+    Criteria:
       all green
 
     2 tasks, 2 waves. Lanes: 1 at a time (--max-parallel 3)

@@ -33,8 +33,8 @@ fn all_areas_form_one_plan() {
 
     Lanes: 2 at a time (--max-parallel 3)
     One lane for auth/AUTH-2, billing/BIL-1, billing/BIL-2, one after the other:
-      billing/BIL-1 and billing/BIL-2 are about src/billing/ and src/billing/pdf.rs
-      auth/AUTH-2 and billing/BIL-1 are about src/http/*.rs and src/http/billing.rs
+      billing/BIL-1 and billing/BIL-2 both have src/billing/ and src/billing/pdf.rs
+      auth/AUTH-2 and billing/BIL-1 both have src/http/*.rs and src/http/billing.rs
     Critical path: auth/AUTH-2 -> billing/BIL-1 -> billing/BIL-2 (8 of 9 by size)
     Time: as long as 8 small tasks in sequence
     --- stderr

@@ -26,7 +26,7 @@ pub(crate) fn render(view: &PlanView, max_tasks: usize) -> String {
         ui::pluralize(view.names.len(), "task"),
         ui::pluralize(view.waves.len(), "wave"),
     );
-    push_list(&mut out, "Before it is run:", &plan.warnings);
+    push_list(&mut out, "Warnings:", &plan.warnings);
     push_list(&mut out, if plan.phases.len() > 1 { "Phases:" } else { "Groups:" }, &phase_lines(plan));
     let _ = writeln!(out, "\n{}\n", task_table(view, max_tasks));
     if view.names.len() > max_tasks {
@@ -35,8 +35,8 @@ pub(crate) fn render(view: &PlanView, max_tasks: usize) -> String {
     let _ = writeln!(out, "{}", lane_count_text(view));
     push_lanes_and_longest_way(&mut out, view);
     out.push_str(&estimated_time_text(view));
-    push_list(&mut out, "By an agent, and approved:", &proposed_need_lines(view));
-    push_list(&mut out, "In the end:", &plan.criteria);
+    push_list(&mut out, "Approved dependencies from an agent:", &proposed_need_lines(view));
+    push_list(&mut out, "Criteria:", &plan.criteria);
     out.trim_end().to_owned()
 }
 
@@ -54,7 +54,7 @@ pub(crate) fn push_lanes_and_longest_way(out: &mut String, view: &PlanView) {
             let [one, two] = overlap.tasks.map(|task| &view.names[task]);
             let [a, b] = overlap.globs.each_ref().map(|glob| terminal_text::escape_line(glob));
             let globs = if a == b { a } else { format!("{a} and {b}") };
-            let _ = writeln!(out, "  {one} and {two} are about {globs}");
+            let _ = writeln!(out, "  {one} and {two} both have {globs}");
         }
     }
     if !view.critical_path.tasks.is_empty() {
@@ -68,7 +68,7 @@ pub(crate) fn push_lanes_and_longest_way(out: &mut String, view: &PlanView) {
 fn proposed_need_lines(view: &PlanView) -> Vec<String> {
     let line = |edge: &ProposedEdge| {
         let (task, needed) = (&view.names[edge.task], &view.names[edge.needed]);
-        format!("{task} after {needed}, says {}{}", edge.agent, clause(": ", &edge.reason, ""))
+        format!("{task} after {needed}, from {}{}", edge.agent, clause(": ", &edge.reason, ""))
     };
     view.loaded.approved_needs.iter().map(line).collect()
 }

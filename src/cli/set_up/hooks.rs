@@ -148,7 +148,7 @@ fn uninstall(project: &Project, dry_run: bool) -> Result<(HooksOutput, String), 
 fn describe_hook_state(state: HookState) -> &'static str {
     match state {
         HookState::Missing => "not there",
-        HookState::Foreign => "somebody else's",
+        HookState::Foreign => "not git-proq's",
         HookState::Installed => "git-proq's",
         HookState::Chained => "git-proq's, in front of another one",
     }

@@ -139,7 +139,7 @@ fn single_draft(context: &CommandContext, args: &PlanArgs) -> Result<NamedPlan, 
 fn print_dry_run(context: &CommandContext, plan: &MakeDraftPlan) {
     let command = terminal_text::escape_line(&plan.request.command.display_command_line());
     context.ui.print_line(format!("would start {command} with this prompt:\n"));
-    terminal_text::escape_lines(&plan.request.prompt).for_each(|line| context.ui.print_line(line));
+    terminal_text::escape_lines(&plan.request.prompt).for_each(|line| context.ui.print_verbatim(line));
 }
 
 /// Prints a draft after its agent has answered.

@@ -21,7 +21,7 @@ pub(crate) fn render(view: &PlanView, header: &[String]) -> String {
     for line in header {
         let _ = writeln!(out, "{}", terminal_text::escape_line(line));
     }
-    push_list(&mut out, "Before it is run:", &plan.warnings);
+    push_list(&mut out, "Warnings:", &plan.warnings);
     out.push('\n');
     let (waves, tasks) = (view.waves_by_task(), view.tasks());
     let mut position = 0;
@@ -45,7 +45,7 @@ pub(crate) fn render(view: &PlanView, header: &[String]) -> String {
             }
         }
     }
-    push_list(&mut out, "In the end:", &plan.criteria);
+    push_list(&mut out, "Criteria:", &plan.criteria);
     let _ = writeln!(out, "\n{}", summary_text(view));
     out.trim_end().to_owned()
 }

@@ -27,10 +27,10 @@ pub(crate) const TOOLS_WITHOUT_CONFIRMATION: &[&str] = &["list", "show", "diff",
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Listed")]
 struct ListRequest {
-    /// Removed lanes too, as name@N.
+    /// Include removed lanes, as name@N.
     #[serde(default)]
     all: bool,
-    /// The lanes of every repository of this user, not only of this one.
+    /// List the lanes of all repositories of this user.
     #[serde(default)]
     everywhere: bool,
 }
@@ -44,14 +44,14 @@ struct ShowRequest {
     lane: String,
 }
 
-/// What of a lane to compare.
+/// Request for the changes of a lane.
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Compared")]
 struct DiffRequest {
     /// The lane's name.
     lane: String,
-    /// Only which files change, and how much.
+    /// Return only the changed files and their line counts.
     #[serde(default)]
     stat: bool,
 }
@@ -70,41 +70,41 @@ struct StopRequest {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Wanted")]
 struct SpawnRequest {
-    /// The agent: one of those that `git proq agents` lists.
+    /// Agent, as `git proq agents` lists it.
     agent: String,
-    /// What it is asked to do, complete in itself: it sees nothing of this conversation.
+    /// Complete prompt for the agent. It sees nothing of this conversation.
     prompt: String,
-    /// The lane's name, in lower-case letters, digits and '-'; made from the prompt when left out.
+    /// Name of the lane: lower-case letters, digits and '-' [default: from the prompt].
     #[serde(default)]
     name: Option<String>,
-    /// The branch to start from and to land on; the current one when left out.
+    /// Branch to start from and to land on [default: the current branch].
     #[serde(default)]
     base: Option<String>,
-    /// Shell commands that must succeed before it lands.
+    /// Shell commands that must succeed before the lane can land.
     #[serde(default)]
     checks: Vec<String>,
-    /// The files that it is expected to touch, as globs.
+    /// Files that the task should touch, as globs.
     #[serde(default)]
     scope: Vec<String>,
 }
 
-/// Something to tell an agent.
+/// A message to an agent.
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Message")]
 struct SendRequest {
     /// The lane's name.
     lane: String,
-    /// What to tell its agent.
+    /// Text of the message.
     text: String,
 }
 
-/// What the main checkout is to show.
+/// Request for a preview, or for its end.
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Shown")]
 struct PreviewRequest {
-    /// The lane to show; left out to go back to what was there before.
+    /// Lane to show; without it, the preview ends.
     #[serde(default)]
     lane: Option<String>,
 }
@@ -134,7 +134,7 @@ impl Server {
     }
 
     #[tool(
-        description = "Show all about one lane: its task, its runs, what its agent reported, why it does not land.",
+        description = "Show details of a lane: task, runs, report of its agent, and why it does not land.",
         annotations(title = "Show a lane", read_only_hint = true, open_world_hint = false)
     )]
     async fn show(&self, Parameters(request): Parameters<ShowRequest>) -> CallToolResult {
@@ -156,8 +156,8 @@ impl Server {
     }
 
     #[tool(
-        description = "Look ahead at each lane's merge into its base and into every other lane.",
-        annotations(title = "Which lanes get along", read_only_hint = true, open_world_hint = false)
+        description = "Show which lanes conflict with their base or with each other.",
+        annotations(title = "Show conflicts between lanes", read_only_hint = true, open_world_hint = false)
     )]
     async fn matrix(&self) -> CallToolResult {
         self.read(|call| Ok(ordered_json_text(read_matrix(&call.project()?, &[], true)?).into_string())).await
@@ -181,8 +181,8 @@ impl Server {
         };
         if !known.contains_key(&request.agent) {
             let names: Vec<String> = known.into_keys().collect();
-            let hint = format!("take one of {}", names.join(", "));
-            return error_result(&format!("error: there is no agent of this name\nhint: {hint}"));
+            let hint = format!("use one of {}", names.join(", "));
+            return error_result(&format!("error: there is no agent with this name\nhint: {hint}"));
         }
         let command = CommandLine::with_json("spawn")
             .options("--file", [&"-".to_owned()])
@@ -197,7 +197,7 @@ impl Server {
     #[tool(
         description = "Send a message to the agent of a lane; it continues in the same session.",
         annotations(
-            title = "Tell an agent something",
+            title = "Send a message to an agent",
             read_only_hint = false,
             destructive_hint = false,
             idempotent_hint = false
@@ -224,7 +224,7 @@ impl Server {
 
     #[tool(
         description = "Show a lane in the person's main checkout, or go back. The person's own changes are saved and \
-                       restored afterwards. Only when the person asks for it.",
+                       restored afterwards. Use it only at the person's request.",
         annotations(
             title = "Show a lane in the main checkout",
             read_only_hint = false,
@@ -239,9 +239,9 @@ impl Server {
     }
 
     #[tool(
-        description = "Land lanes on their base. The first call lands nothing: it answers with the plan and a token. Call \
-                       again with the same arguments and that token to land exactly that; when anything has moved \
-                       meanwhile, the answer is a new plan.",
+        description = "Land lanes on their base. The first call lands nothing: it returns the plan and a token. Call \
+                       again with the same arguments and that token to land exactly that; if anything has changed \
+                       since, the result is a new plan.",
         annotations(
             title = "Land lanes",
             read_only_hint = false,

@@ -115,13 +115,13 @@ fn make_plan(call: &InProcessCall, args: &Merge) -> Result<MergeToolPlan, Failur
 fn plan_text(request: &MergeToolRequest, forecast: &MergeOutcome, token: &str) -> String {
     let is_empty = forecast.report.lanes.is_empty();
     let next = match (&request.token, is_empty) {
-        (_, true) => "there is nothing to land; nothing was changed",
+        (_, true) => "nothing to land; nothing was changed",
         (None, _) => {
             "nothing has landed yet; to land exactly this, call merge again with the same arguments and this token"
         }
         (Some(_), _) => {
-            "nothing has landed: this is another plan than the one of that token, since lanes, bases, settings or arguments \
-             have changed; look at it, then call merge again with this token"
+            "nothing has landed: lanes, bases, settings or arguments have changed since the plan of that token; read the \
+             new plan, then call merge again with its token"
         }
     };
     let answer = json!({ "plan": json_value(LandingOutput::new(forecast)), "token": (!is_empty).then_some(token), "next": next });

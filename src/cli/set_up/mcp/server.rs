@@ -28,8 +28,8 @@ const LANE_INSTRUCTIONS: &str = "You work in a lane: a branch and a worktree of 
                        the end.";
 
 /// Instructions for the supervising agent.
-const SUPERVISOR_INSTRUCTIONS: &str = "Lanes are branches with a worktree of their own, one for each coding agent. Look at them with list, \
-                      show, diff and matrix. Never edit files in a lane. Land with merge, whose first answer is a plan.";
+const SUPERVISOR_INSTRUCTIONS: &str = "Lanes are branches with a worktree of their own, one for each coding agent. Inspect them with list, \
+                      show, diff and matrix. Never edit files in a lane. Land with merge, whose first result is a plan.";
 
 impl Server {
     /// Creates the server for the agent of the lane whose worktree is `dir`.

@@ -25,8 +25,8 @@ pub(crate) struct Report {
 #[tool_router(router = task_tools, vis = "pub(super)")]
 impl Server {
     #[tool(
-        description = "Read the task of the lane you work in: what is asked, which branch it lands on, which files it is \
-                       about, which commands must succeed, and what you reported before.",
+        description = "Read the task of the lane you work in: its prompt, the branch it lands on, its scope, the \
+                       commands that must succeed, and your last report.",
         annotations(title = "Read the lane's task", read_only_hint = true, open_world_hint = false)
     )]
     async fn read_task(&self) -> CallToolResult {
@@ -34,8 +34,8 @@ impl Server {
     }
 
     #[tool(
-        description = "Report on the task of the lane you work in. It takes the place of what you reported before, so give \
-                       all that still holds. Whether the task is done is judged by your commits, not by this.",
+        description = "Report on the task of the lane you work in. A report replaces the previous one, so include \
+                       everything that still holds. Your commits decide whether the task is done, not the report.",
         annotations(
             title = "Report on the lane's task",
             read_only_hint = false,

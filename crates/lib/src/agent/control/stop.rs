@@ -81,7 +81,7 @@ pub fn stop_after_wrap_up(project: &Project, name: &LaneName, grace: Duration) -
         let run = project.any_lane(name)?.last_run;
         // The next run may have started before the request to finish was known.
         if run != requested_run {
-            let text = b"Somebody wants you to come to your end. Finish, commit, and end.\n";
+            let text = b"You are asked to finish. Complete your current step, commit, and exit.\n";
             write_atomically(&layout.run_wrap_up_marker(name, run), text)?;
             requested_run = run;
         }

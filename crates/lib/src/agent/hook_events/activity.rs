@@ -94,7 +94,7 @@ fn parse_opencode_event(input: &HookInput) -> Option<(Activity, Option<String>)>
         kind if kind.starts_with("permission.") => {
             let detail =
                 ["title", "permission", "type"].iter().find_map(|name| input.properties[name].as_str());
-            Some((Activity::NeedsApproval, detail.map(|detail| format!("asks for approval: {detail}"))))
+            Some((Activity::NeedsApproval, detail.map(|detail| format!("requests approval: {detail}"))))
         }
         _ => None,
     }

@@ -27,7 +27,7 @@ impl AllowPattern {
         let any_arguments = words.pop_if(|last| last == ANY_ARGUMENTS).is_some();
         let Some(program) = words.first() else {
             return Err(match any_arguments {
-                true => "it stands for every command; for that there is --permission full".to_owned(),
+                true => "it matches every command; use --permission full instead".to_owned(),
                 false => "it is empty".to_owned(),
             });
         };

@@ -134,7 +134,7 @@ fn plugin_permission_event_needs_approval() {
     let event = r#"{"type":"permission.asked","properties":{"permission":"bash","sessionID":"s"}}"#;
     assert_eq!(
         parsed("opencode", event),
-        Some((Activity::NeedsApproval, Some("asks for approval: bash".to_owned())))
+        Some((Activity::NeedsApproval, Some("requests approval: bash".to_owned())))
     );
     assert_eq!(parsed("opencode", r#"{"type":"permission.replied"}"#), Some((Activity::Working, None)));
     assert_eq!(parsed("opencode", r#"{"type":"session.error"}"#), Some((Activity::Idle, None)));
