@@ -100,7 +100,7 @@ fn parallel_checks_find_the_same_failures() {
     args.extend(["--verify", check]);
     let out = sandbox.proq(&args).fails(4);
     let failed: Vec<&str> =
-        out.lines().filter_map(|l| l.strip_prefix("check failed ")).map(|l| &l[..2]).collect();
+        out.lines().filter_map(|l| l.strip_prefix("check failed on ")).map(|l| &l[..2]).collect();
     assert_eq!(failed, ["l4", "l6"]);
     assert_eq!(sandbox.git(&["ls-files"]), "a.txt\nl0.txt\nl1.txt\nl2.txt\nl3.txt\nl5.txt");
     sandbox.assert_healthy();

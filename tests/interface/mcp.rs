@@ -290,7 +290,7 @@ fn supervisor_cannot_pass_options_or_other_programs() {
     assert!(agent.fails("merge", json!({ "strategy": "none" })).contains("none"));
     for name in ["robot", "sh", "--empty", "-h", ""] {
         let text = agent.fails("spawn", json!({ "agent": name, "prompt": "x", "name": "bad" }));
-        assert!(text.contains("there is no agent of this name"), "{text}");
+        assert!(text.contains("there is no agent with this name"), "{text}");
     }
     assert_eq!(sandbox.row("bad"), Value::Null);
 }
@@ -324,7 +324,7 @@ fn merge_lands_only_its_plan() {
     // A lane that has moved, and then a base that has, make it another plan.
     sandbox.commit_in_lane("y", "echo more > y.txt");
     let moved = with(&token, &[]);
-    assert!(moved["next"].as_str().unwrap().contains("another plan"), "{moved}");
+    assert!(moved["next"].as_str().unwrap().contains("new plan"), "{moved}");
     sandbox.write("main.txt", "main\n");
     sandbox.commit_all("main");
     let moved = with(moved["token"].as_str().unwrap(), &[]);

@@ -242,7 +242,7 @@ fn copied_repository_keeps_off_the_original_lanes() {
     let copy = sandbox.root().join("copy");
     let original = std::mem::replace(&mut sandbox.repo, copy.clone());
     let doctor = sandbox.proq(&["doctor"]);
-    let reason = "lane 'x': [ROOT]/repo/.proq-worktrees/x is a worktree of another repository, [ROOT]/repo: ";
+    let reason = "lane 'x': [ROOT]/repo/.proq-worktrees/x is a worktree of another repository, [ROOT]/repo\n";
     assert!(doctor.stdout.contains(reason), "{}", doctor.to_text());
     let commands = doctor_commands(&sandbox);
     assert!(

@@ -34,7 +34,7 @@ type Cells = [String; COLUMNS.len()];
 /// Placeholder of a cell whose data is still loading.
 const LOADING_PLACEHOLDER: &str = "…";
 
-/// Renders the table. Columns without any text are left out.
+/// Renders the table. Columns without any text are left out, and those of lines and conflicts if no lane has any.
 pub(crate) fn render_list(input: &PartialList<'_>, width: Option<usize>) -> Rendered {
     let mut bases: Vec<&str> = input.views.iter().map(|view| view.lane.base.as_str()).collect();
     bases.sort_unstable();
@@ -48,7 +48,13 @@ pub(crate) fn render_list(input: &PartialList<'_>, width: Option<usize>) -> Rend
         }
         cells.to_vec()
     };
-    table::render_lines(&COLUMNS, rows.map(without_shared_base).collect(), width)
+    let mut rows: Vec<Vec<String>> = rows.map(without_shared_base).collect();
+    for column in [2, 5] {
+        if rows.iter().all(|cells| cells[column] == ui::none_sign()) {
+            rows.iter_mut().for_each(|cells| cells[column].clear());
+        }
+    }
+    table::render_lines(&COLUMNS, rows, width)
 }
 
 /// Returns the cells of a present lane. `index` is its place in the list, from 0.
