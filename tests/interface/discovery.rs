@@ -277,7 +277,9 @@ fn bare_repository_supports_all_but_preview() {
     --- code 1
     ");
     insta::assert_snapshot!(sandbox.proq_in(&bare, &["merge", "x"]).to_text(), @"
-    landed x on main (e9599a0a)
+    landed x on main (33ca0fc3)
+    --- stderr
+    hint: undo it: git proq undo
     --- code 0
     ");
     assert_eq!(sandbox.git_in(&bare, &["show", "main:one"]), "1");

@@ -30,6 +30,8 @@ fn lands_lane_as_merge_commit_with_trailers() {
     let landed = sandbox.git(&["rev-parse", "--short=8", "main"]);
     insta::assert_snapshot!(out.to_text().replace(&landed, "[COMMIT]"), @r"
     landed pay on main ([COMMIT])
+    --- stderr
+    hint: undo it: git proq undo
     --- code 0
     ");
     insta::assert_snapshot!(sandbox.git(&["log", "-1", "--format=%an <%ae>%n%cn%n%B"]), @r"
@@ -103,6 +105,7 @@ fn all_lands_finished_lanes_and_lists_left_out_ones() {
     skipped bare: it has no commits yet
     skipped busy: its agent is running
     skipped nothing: it changed nothing
+    hint: undo it: git proq undo
     --- code 0
     ");
     let named = sandbox.proq(&["merge", "busy", "bad", "nothing", "bare"]);

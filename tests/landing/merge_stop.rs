@@ -28,7 +28,7 @@ fn stops_and_lands_only_the_named_lane() {
     --- code 1
     ");
     let out = sandbox.proq(&["merge", "x", "--stop"]);
-    assert_eq!(out.stderr, "stopped the agent of 'x'\n");
+    assert_eq!(out.stderr, "stopped the agent of 'x'\nhint: undo it: git proq undo\n");
     assert!(out.clone().ok().starts_with("landed x on main ("), "{}", out.to_text());
     assert!(has_landed(&sandbox, "x.txt") && !has_landed(&sandbox, "y.txt"));
     assert!(!sandbox.is_alive(&x) && sandbox.is_alive(&y));

@@ -138,6 +138,7 @@ fn merge_with_conflict_agent_resolves_and_lands() {
     landed clash on main ([COMMIT]); its conflict in 1 file was resolved
     --- stderr
     good resolves the conflict of clash with main in 1 file; follow it: git proq logs -f clash
+    hint: undo it: git proq undo
     --- code 0
     ");
     assert_eq!(sandbox.read("long.txt"), RESOLVED);

@@ -264,10 +264,11 @@ fn merge_all_leaves_out_rival_attempts() {
     sandbox.run_lane("other", "echo o > other.txt");
     let out = sandbox.proq(&["merge", "--all"]);
     insta::assert_snapshot!(out.to_text(), @"
-    landed other on main (9f2badf0)
+    landed other on main (ed3c003d)
     --- stderr
     skipped pay-1: it is one of 2 attempts; to merge it: git proq pick pay-1
     skipped pay-2: it is one of 2 attempts; to merge it: git proq pick pay-2
+    hint: undo it: git proq undo
     --- code 0
     ");
     // The last attempt left needs no choice.

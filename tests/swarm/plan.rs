@@ -128,7 +128,7 @@ fn init_writes_a_valid_plan_and_overwrites_nothing() {
     Time: as long as 3 small tasks in sequence
 
     Criteria:
-      Somebody who has never seen this repository can build and test it by docs/BUILDING.md alone.
+      A person who has never seen this repository can build and test it by docs/BUILDING.md alone.
       Every link in docs/README.md leads somewhere.
     --- code 0
     ");

@@ -73,7 +73,7 @@ fn report_lists_landings_and_failures_with_reasons() {
       plan     A <script>alert(1)</script> shop (plan.toml)
       landed   2 of 6 tasks; 3 failed, 1 skipped
       branch   proq/batch-20260102-030405 for main
-      took     0s, since 2026-01-02T03:04:05Z
+      took     0s, since 2026-01-02 03:04
 
     WAVE  TASK     STATE         RUNS  DETAIL
        1  fine     landed           1  Fine "& <b>"
@@ -88,8 +88,8 @@ fn report_lists_landings_and_failures_with_reasons() {
       red  `echo it is red; test -e nowhere` failed; it wrote [ROOT]/repo/.git/proq/lanes/red/checks/[ID].log
 
     landings
-      2026-01-02T03:04:05Z  fine  COMMIT  passed `test -e fine.txt`
-      2026-01-02T03:04:05Z  late  COMMIT
+      2026-01-02 03:04  fine  COMMIT  passed `test -e fine.txt`
+      2026-01-02 03:04  late  COMMIT
     "#);
 }
 

@@ -47,9 +47,10 @@ pub(crate) fn run(context: &CommandContext, args: &Merge) -> CommandResult {
     };
     print_outcome(context, &project, &outcome, request.options.all);
     if !args.dry_run {
-        // What did not land has hints of its own, which matter more.
+        // What did not land has hints of its own, and what was pushed cannot simply be undone.
         let has_landed = |lane: &LaneOutcome| matches!(lane.result, Verdict::Landed | Verdict::Resolved);
-        if !outcome.report.lanes.is_empty() && outcome.report.lanes.iter().all(has_landed) {
+        let report = &outcome.report;
+        if !report.lanes.is_empty() && report.lanes.iter().all(has_landed) && report.pushed.is_empty() {
             context.ui.hint("undo it: git proq undo");
         }
         merge_batch::mark_tasks_of_landed_batches(context.ui, &project, &outcome.report);

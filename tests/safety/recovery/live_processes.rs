@@ -205,6 +205,8 @@ fn interrupted_command_keeps_finished_landing() {
         sandbox.output(with_git_wrapper(&sandbox, "read-tree -m -u", "kill -INT $PPID", &["merge", "one"]));
     insta::assert_snapshot!(out.to_text(), @r"
     landed one on main (cc6dcaf6); the lane was kept: interrupted; nothing was left unfinished
+    --- stderr
+    hint: undo it: git proq undo
     --- code 0
     ");
     assert_tidy(&sandbox);
