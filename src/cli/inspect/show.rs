@@ -104,11 +104,7 @@ fn print_lane(
         let (onto, commit) = (&landed.onto, landed.commit.short());
         ui.print_field("landed", format!("on {onto} as {commit}, {}", ui::age(landed.landed_at)));
     }
-    if let Some(request) = &lane.pull_request {
-        let status = details.pull_request_status.as_ref();
-        ui.print_field("request", pull_request_view::long_text(request, status));
-        ui.print_field("", &request.url);
-    }
+    print_pull_request(ui, lane, details);
     print_auto_merge(context, project, lane, state, details);
     if details.landed_by_hand {
         ui.print_field("landed", format!("by hand: {} has the same changes in other commits", lane.base));
@@ -141,6 +137,15 @@ fn print_lane(
 fn shown_name(lane: &AnyLane, details: &LaneDetails) -> String {
     let folder = details.record_dir.file_name().map(|name| name.to_string_lossy().into_owned());
     folder.unwrap_or_else(|| lane.name.to_string())
+}
+
+/// Prints the pull request of a lane with its last known state, if it has one.
+fn print_pull_request(ui: Ui, lane: &AnyLane, details: &LaneDetails) {
+    if let Some(request) = &lane.pull_request {
+        let status = details.pull_request_status.as_ref();
+        ui.print_field("request", pull_request_view::long_text(request, status));
+        ui.print_field("", &request.url);
+    }
 }
 
 /// Prints when a lane with automatic merge lands, or why it does not, and how to read the log of its landing.

@@ -8,7 +8,7 @@ use proq_lib::merge::types::options::{LandingOptions, StackOrder};
 use proq_lib::ops::land::merge::MergeRequest;
 
 use super::landing_args::LandingArgs;
-use super::pull_request::PullRequestArgs;
+use super::pull_request_args::PullRequestArgs;
 use crate::cli::arguments::candidates::{batch_ids, owned_lane_names, user_branch_names};
 
 /// Merge lanes into their base branch

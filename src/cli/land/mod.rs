@@ -8,6 +8,7 @@ pub(crate) mod merge_args;
 pub(crate) mod merge_batch;
 pub(crate) mod pick;
 pub(crate) mod pull_request;
+pub(crate) mod pull_request_args;
 pub(crate) mod queue;
 pub(crate) mod resolve;
 pub(crate) mod unlanded_batches;

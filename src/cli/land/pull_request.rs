@@ -2,7 +2,6 @@
 
 use std::io::IsTerminal;
 
-use clap::Args;
 use proq_base::explain::Exit;
 use proq_base::hint;
 use proq_lib::ops::pull_request::open_request;
@@ -13,25 +12,6 @@ use crate::cli::invocation::caller;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::usage_error::UsageError;
 use crate::cli::terminal::ui;
-
-/// Arguments of `merge --pr`.
-#[derive(Debug, Clone, Default, Args)]
-pub(crate) struct PullRequestArgs {
-    /// Push the lane and open a pull request instead of merging
-    ///
-    /// Or update the one that is open. By gh or glab (merge.pr_command).
-    #[arg(long, conflicts_with_all = ["all", "batch", "atomic", "order", "strategy", "squash", "rebase",
-          "edit", "signoff", "no_verify", "conflict_agent", "no_conflict_agent", "conflict_retries", "push",
-          "no_push", "no_cleanup", "check", "no_checks", "ignore_base_failures", "jobs", "lock_timeout",
-          "auto", "plan_token"])]
-    pub(crate) pr: bool,
-    /// Open the pull request as a draft
-    #[arg(long, hide_short_help = true, requires = "pr")]
-    pub(crate) draft: bool,
-    /// Add a label to the pull request [can be repeated]
-    #[arg(long, hide_short_help = true, value_name = "NAME", requires = "pr")]
-    pub(crate) label: Vec<String>,
-}
 
 /// Opens or updates the request of the lane that `args` names, or of the current one.
 pub(crate) fn run(context: &CommandContext, args: &Merge) -> CommandResult {
