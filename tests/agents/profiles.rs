@@ -132,13 +132,13 @@ fn user_config_defines_an_agent() {
     insta::assert_snapshot!(sandbox.proq(&["spawn", "tool", "do it"]).to_text(), @r"
     --- stderr
     error: cannot use agents.tool.like of [ROOT]/home/.config/git-proq/config.toml: there is no agent 'claud'
-    hint: show the known agents: git proq agents --json
+    hint: correct it, or move it away: mv '[ROOT]/home/.config/git-proq/config.toml' '[ROOT]/home/.config/git-proq/config.toml.broken'
     --- code 1
     ");
     insta::assert_snapshot!(sandbox.proq(&["agents"]).to_text(), @r"
     --- stderr
     error: cannot use agents.tool.like of [ROOT]/home/.config/git-proq/config.toml: there is no agent 'claud'
-    hint: show the known agents: git proq agents --json
+    hint: correct it, or move it away: mv '[ROOT]/home/.config/git-proq/config.toml' '[ROOT]/home/.config/git-proq/config.toml.broken'
     --- code 1
     ");
 }

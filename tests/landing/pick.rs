@@ -39,7 +39,7 @@ fn lands_one_and_discards_the_others_after_saving() {
     its commits are kept: git branch restored-df324df8 df324df8
     its uncommitted files are kept: git stash apply 009941bd
     its folder, ignored files included, is kept for 7 days: [ROOT]/repo/.git/proq/trash/pay-3-[ID]
-    hint: restore the others (again: undo the landing too): git proq undo
+    hint: restore the others; once more, undo the landing too: git proq undo
     --- code 0
     ");
     assert_eq!(sandbox.read("pay.txt"), "2\n");

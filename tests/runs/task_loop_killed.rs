@@ -107,8 +107,8 @@ fn partly_copied_task_is_not_started() {
 fn run_without_steps_requires_agent_name() {
     let sandbox = sandbox_with_task(0, "work; well");
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "y"]).ok();
-    insta::assert_snapshot!(sandbox.proq(&["run", "y"]).fails(1), @r"
+    insta::assert_snapshot!(sandbox.proq(&["run", "y"]).fails(1), @r#"
     error: cannot start an agent in lane 'y': its task is not a folder with steps, so an agent has to be named
-    hint: name one: git proq run y claude
-    ");
+    hint: name one: git proq run y claude "implement payments"
+    "#);
 }

@@ -24,7 +24,7 @@ pub(crate) struct Args {
     list: bool,
 }
 
-/// Exit codes of a command that could not do what its hint says: wrong usage, a bug, no such program.
+/// Exit codes of a command that could not do what its hint promises: wrong usage, a bug, no such program.
 const USELESS_EXITS: [i64; 4] = [2, 70, 126, 127];
 
 /// Hints without a test, by template: exceptions with a reason, and those that are to get one.

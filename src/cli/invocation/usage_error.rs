@@ -115,7 +115,7 @@ pub enum UsageError {
     },
     /// The MCP server failed.
     #[error("the MCP server ended: {reason}")]
-    #[hint("agents start this server: see git proq help mcp")]
+    #[hint("agents start this server; read how: git proq help mcp")]
     McpServerFailed {
         /// Reason of the failure, as text.
         reason: String,

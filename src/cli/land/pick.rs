@@ -100,7 +100,7 @@ pub(crate) fn run(context: &CommandContext, args: &Pick) -> CommandResult {
         let discarded = discarded.unwrap_or_default();
         context.ui.print_json(PickOutput { report, group, discarded, dry_run });
     } else if discarded.iter().flatten().any(|removal| removal.removed) {
-        context.ui.hint(hint!("restore the others (again: undo the landing too): git proq undo"));
+        context.ui.hint(hint!("restore the others; once more, undo the landing too: git proq undo"));
     } else if discarded.is_none() && has_others {
         context.ui.status(format!("nothing was discarded: the attempts of '{group}' are unchanged"));
     }

@@ -115,13 +115,14 @@ fn halt(context: &CommandContext, request: &HaltRequest, dry_run: bool) -> Comma
         if outcome.was_halted {
             return context.ui.print_line(halted_text);
         }
+        let show_progress = || hint!("show its progress: git proq batch status {id}");
         let (text, last_hint) = match request.halt {
             Halt::Pause => (
                 match outcome.state {
                     word @ ("paused" | "over") => format!("is {word}"),
                     _ => "will pause when its running tasks have ended".to_owned(),
                 },
-                hint!("show its progress: git proq batch status {id}"),
+                show_progress(),
             ),
             Halt::Abort { hard } => (
                 match (outcome.is_over, hard) {
@@ -129,7 +130,10 @@ fn halt(context: &CommandContext, request: &HaltRequest, dry_run: bool) -> Comma
                     (false, true) => "is being aborted: its agents are being stopped".to_owned(),
                     (false, false) => "is being aborted: its agents were asked to finish up".to_owned(),
                 },
-                abort_hint(&project, &id),
+                match outcome.is_over {
+                    true => abort_hint(&project, &id),
+                    false => show_progress(),
+                },
             ),
         };
         context.ui.print_line(format!("batch {id} {text}"));

@@ -21,31 +21,39 @@ static RECORDED: LazyLock<Mutex<HashSet<String>>> = LazyLock::new(Mutex::default
 pub(crate) struct PrintedHints(Mutex<BTreeMap<String, String>>);
 
 impl Sandbox {
-    /// Runs the command of the hint at `index` (0 for the first) of a printed text, as it was printed, in the
-    /// main checkout.
+    /// Runs the command of a printed hint as it was printed, in the main checkout. `purpose` is how the hint
+    /// begins.
     #[track_caller]
-    pub fn follow_hint(&self, printed: &str, index: usize) -> Output {
-        self.follow_hint_in(&self.repo, printed, index)
+    pub fn follow_hint(&self, printed: &str, purpose: &str) -> Output {
+        self.follow_hint_in(&self.repo, printed, purpose)
     }
 
-    /// Runs the command of the hint at `index` (0 for the first) of a printed text, as it was printed, in a
-    /// folder.
+    /// Runs the command of a printed hint as it was printed, in a folder. `purpose` is how the hint begins.
     #[track_caller]
-    pub fn follow_hint_in(&self, dir: &Path, printed: &str, index: usize) -> Output {
+    pub fn follow_hint_in(&self, dir: &Path, printed: &str, purpose: &str) -> Output {
+        let hints = self.hints_as_printed(printed);
+        let hint = hints.iter().find(|hint| hint.starts_with(purpose));
+        let wanted = hint.and_then(|hint| command_of(hint));
         let mut command = self.command("sh", dir);
-        command.args(["-c", &self.hint_commands(printed)[index]]);
+        command
+            .args(["-c", wanted.unwrap_or_else(|| panic!("no hint '{purpose}' with a command:\n{printed}"))]);
         self.output(command)
     }
 
     /// Returns the commands of the hints in a printed text, as they were printed.
     #[track_caller]
     pub fn hint_commands(&self, printed: &str) -> Vec<String> {
-        let verbatim = self.printed_hints.0.lock().unwrap();
-        let as_printed = |hint: String| verbatim.get(&hint).cloned().unwrap_or(hint);
-        let hints = hints_in(printed).into_iter().map(as_printed);
-        hints
-            .map(|hint| command_of(&hint).unwrap_or_else(|| panic!("no command: {hint}")).to_owned())
+        let command = |hint: &String| command_of(hint).map(ToOwned::to_owned);
+        self.hints_as_printed(printed)
+            .iter()
+            .map(|hint| command(hint).unwrap_or_else(|| panic!("no command: {hint}")))
             .collect()
+    }
+
+    /// Returns the hints in a printed text, with paths and ids as the program printed them.
+    fn hints_as_printed(&self, printed: &str) -> Vec<String> {
+        let verbatim = self.printed_hints.0.lock().unwrap();
+        hints_in(printed).into_iter().map(|hint| verbatim.get(&hint).cloned().unwrap_or(hint)).collect()
     }
 
     /// Notes which hints a command printed, and whether the command is one that a hint named before.

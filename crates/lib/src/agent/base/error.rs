@@ -56,7 +56,7 @@ pub enum Error {
     },
     /// A profile in the user's configuration that is invalid.
     #[error("cannot use {key} of {}: {reason}", path.display())]
-    #[hint("show the known agents: git proq agents --json")]
+    #[hint("correct it, or move it away: {}", rename_command(path, "broken"))]
     InvalidProfile {
         /// Configuration file that defines the profile.
         path: std::path::PathBuf,
@@ -361,7 +361,7 @@ pub enum Error {
     #[error(
         "cannot start an agent in lane '{lane}': its task is not a folder with steps, so an agent has to be named"
     )]
-    #[hint("name one: git proq run {lane} claude")]
+    #[hint("name one: git proq run {lane} claude \"implement payments\"")]
     TaskIsNoFolder {
         /// Name of the lane.
         lane: LaneName,

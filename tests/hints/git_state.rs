@@ -1,0 +1,63 @@
+//! Hints about the state in which git is.
+
+use crate::scenes::{Row, play};
+
+const ABOUT_THE_REPOSITORY: &[Row] = &[
+    ["", "cd ../home && git proq list", "run it inside a repository", "", ""],
+    ["", "GIT_DIR=/nowhere git-proq list", "GIT_DIR is not a repository", "", ""],
+    ["git config core.bare true", "git proq list", "restore the checkout", "", "git proq list"],
+    ["", "git proq spawn --empty -n a --base nope", "list branches and tags", "main", ""],
+    ["git proq spawn --empty -n a", "git proq merge a --onto nope", "list branches", "main", ""],
+    ["lane a", "git proq merge a --push", "list the remotes to push to", "", ""],
+    [
+        "git init -q --bare -b main ../up.git; git remote add origin ../up.git; git push -qu origin main; git clone -q ../up.git ../other; \
+             (cd ../other; echo z > z; git add z; git commit -qm z; git push -q); \
+             lane a",
+        "git proq merge a --push",
+        "merge them, then push",
+        "",
+        "test -f new-a.txt && test -f z",
+    ],
+];
+
+#[test]
+fn hints_about_the_repository_work() {
+    play(ABOUT_THE_REPOSITORY);
+}
+
+const ABOUT_PREVIEWS: &[Row] = &[
+    [
+        "lane a; git proq preview a; git switch -q -c other",
+        "git proq preview --back",
+        "switch back and leave it",
+        "",
+        "test \"$(git symbolic-ref --short HEAD)\" = main",
+    ],
+    [
+        "lane a; git proq preview a; cd .proq-worktrees/a; echo z > z; git add z; git commit -qm z",
+        "git proq preview a",
+        "update it",
+        "",
+        "test -f z && git proq preview --back",
+    ],
+    ["lane a; git proq preview a", "git proq preview a", "update it", "", "git proq preview --back"],
+    [
+        "lane a; git proq preview -q a; git worktree add -q ../w main",
+        "git proq preview --back",
+        "free the branch",
+        "",
+        "git proq preview --back",
+    ],
+    [
+        "git switch -q --orphan empty",
+        "git proq spawn --empty -n a",
+        "create a first commit",
+        "",
+        "git proq spawn --empty -n a",
+    ],
+];
+
+#[test]
+fn hints_about_previews_work() {
+    play(ABOUT_PREVIEWS);
+}

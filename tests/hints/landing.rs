@@ -1,0 +1,115 @@
+//! Hints about landings and conflicts.
+
+use crate::scenes::{Row, play};
+
+const ABOUT_CONFLICTS: &[Row] = &[
+    ["conflict c", "git proq merge c", "resolve the conflict", "", ""],
+    ["lane a", "git proq resolve a", "check whether it conflicts", "a", "! test -f new-a.txt"],
+    ["conflict c", "git proq merge c; git proq resolve c --continue", "start one", "opened the conflict", ""],
+];
+
+#[test]
+fn hints_about_conflicts_work() {
+    play(ABOUT_CONFLICTS);
+}
+
+const ABOUT_REFUSED_LANDINGS: &[Row] = &[
+    [
+        "git proq spawn --empty -n a; echo y > .proq-worktrees/a/y",
+        "git proq merge a",
+        "or let merge do it",
+        "a",
+        "test -f y",
+    ],
+    [
+        "lane a; echo 1 > one; git add one; git commit -qm one",
+        "git proq merge a --check false",
+        "land without that check",
+        "a",
+        "test -f new-a.txt",
+    ],
+    ["lane a", "git proq merge a --check false", "read its output", "false", ""],
+    ["lane a", "git proq merge a --check nosuchprogram", "merge without checks", "a", "test -f new-a.txt"],
+    [
+        "lane a",
+        "git proq merge a --check 'test ! -f new-a.txt'",
+        "show its full output",
+        "test ! -f new-a.txt",
+        "",
+    ],
+    [
+        "mkdir -p .git/hooks; printf '#!/bin/sh\\nexit 1\\n' > .git/hooks/pre-merge-commit; \
+             chmod +x .git/hooks/pre-merge-commit; lane a",
+        "git proq merge a",
+        "skip that hook",
+        "a",
+        "test -f new-a.txt",
+    ],
+    [
+        "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25; do echo $i > f$i; done; \
+             git add -A; git commit -qm more; git proq spawn --empty -n a; cd .proq-worktrees/a; \
+             git rm -q 'f*'; git commit -qm gone",
+        "git proq merge a",
+        "if that is intended",
+        "a",
+        "! test -f f1",
+    ],
+    ["program claude true", "git proq merge --conflict-retries 2 --all", "for example", "", ""],
+];
+
+#[test]
+fn hints_about_refused_landings_work() {
+    play(ABOUT_REFUSED_LANDINGS);
+}
+
+#[test]
+fn hints_about_ways_to_land_work() {
+    const MERGED: &str =
+        "lane a; echo m > m; git add m; git commit -qm m; git -C .proq-worktrees/a merge -q main -m mm";
+    const APPROVAL: &str = "printf '[verify]\\ncommands = [\"true\"]\\n' > proq.toml; git add .; \
+        git commit -qm checks; lane a";
+    play(&[
+        [MERGED, "git proq merge a --strategy rebase", "merge it as one commit", "a", "test -f new-a.txt"],
+        [MERGED, "git proq merge a --strategy rebase", "or with a merge commit", "a", "test -f new-a.txt"],
+        ["git config core.editor false; lane a", "git proq merge a --edit", "choose another editor", "", ""],
+        ["lane a; lane b", "git proq merge a b -m x", "set a template", "", "git proq merge a b"],
+        ["lane a", "git proq merge a --rebase -m x", "land it as one commit", "a", "test -f new-a.txt"],
+        [APPROVAL, "git proq merge a", "read and approve them", "true", ""],
+        [APPROVAL, "git proq approve --onto main", "approve them without asking", "", "git proq merge a"],
+    ]);
+}
+
+#[test]
+fn hints_about_resolving_a_conflict_work() {
+    const OPEN: &str = "conflict c; git proq merge c || true; git proq resolve c --shell || true";
+    const RESOLVED: &str = "conflict c; git proq merge c || true; git proq resolve c --shell || true; \
+        (cd .proq-worktrees/.resolve/c; echo both > a.txt; git add a.txt)";
+    play(&[
+        [OPEN, "git proq resolve c --continue", "fix it in", "a.txt", ""],
+        [
+            "conflict c; git proq merge c || true; git proq resolve c --shell || true; \
+             git -C .proq-worktrees/.resolve/c add a.txt",
+            "git proq resolve c --continue",
+            "or accept it as it is",
+            "",
+            "git proq merge --force c",
+        ],
+        [RESOLVED, "git proq resolve c --continue", "show it", "both", ""],
+        [RESOLVED, "git proq resolve c --continue", "merge it", "c", "grep -q both a.txt"],
+        [
+            "conflict c; git proq merge c || true; git proq resolve c --shell || true; program claude true; \
+             (cd .proq-worktrees/.resolve/c; echo both > a.txt; git add a.txt)",
+            "git proq resolve c --agent claude",
+            "finish that",
+            "",
+            "git proq merge c && grep -q both a.txt",
+        ],
+        [
+            "conflict c; git proq merge c || true; git proq resolve c --shell || true; program claude true",
+            "git proq resolve c --agent claude",
+            "or abort; your work is saved",
+            "",
+            "! test -d .proq-worktrees/.resolve/c",
+        ],
+    ]);
+}

@@ -1,0 +1,11 @@
+//! Hints: each is followed in the scene that prints it, and does what it promises.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod agents;
+mod git_state;
+mod landing;
+mod lanes;
+mod plans;
+mod runs;
+mod scenes;
+mod usage;

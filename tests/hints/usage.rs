@@ -1,0 +1,97 @@
+//! Hints about the command line and settings.
+
+use crate::scenes::{NO_COMMAND, Row, play};
+
+const ABOUT_COMMAND_LINES: &[Row] = &[
+    ["", "git proq lst", "did you mean", "no lanes", ""],
+    ["", "git proq help lst", "did you mean", "Usage:", ""],
+    ["", "git proq help zzzz", "see all commands", "spawn", ""],
+    ["", "git proq man zzzz", "see all commands", "spawn", ""],
+    ["", "git proq list --frobnicate", "see the help", "List", ""],
+    ["", "git proq logs", "see all lanes", "", ""],
+    ["", "git proq merge", "see the lanes", "", ""],
+    [
+        "lane a",
+        "git proq merge",
+        "merge all that can be merged",
+        "a",
+        "git log --format=%s | grep -q 'Add a'",
+    ],
+    ["lane a", "git proq merge", "or one of them", "a", "git log --format=%s | grep -q 'Add a'"],
+    ["git proq spawn -q --empty -n payments", "git proq edit", "for example", "payments", ""],
+    ["", "git proq mcp < /dev/null > /dev/null", "agents start this server", "mcp", ""],
+    ["", "git proq -C nowhere list", "-C takes a folder", NO_COMMAND, ""],
+    ["", "git proq agents", "run any other program", "docs", "git proq wait docs || true"],
+];
+
+#[test]
+fn hints_about_command_lines_work() {
+    play(ABOUT_COMMAND_LINES);
+}
+
+const ABOUT_NAMES_OF_LANES: &[Row] = &[
+    ["", "git proq spawn --empty -n 'My Lane'", "use a valid name", NO_COMMAND, ""],
+    ["", "git proq spawn --empty -n ///", "use letters", NO_COMMAND, ""],
+    ["git proq spawn --empty -n payments", "git proq show paymnts", "did you mean", NO_COMMAND, ""],
+    ["git proq spawn --empty -n a", "git proq show zzz", "see all", "a", ""],
+    ["git proq spawn --empty -n a", "git proq spawn --empty -n a", "show that lane", "main", ""],
+];
+
+#[test]
+fn hints_about_names_of_lanes_work() {
+    play(ABOUT_NAMES_OF_LANES);
+}
+
+const ABOUT_SETTINGS: &[Row] = &[
+    ["", "git proq config set merge.strategi squash", "did you mean", "merge.strategy", ""],
+    ["", "git proq config set zzz 1", "see all settings", "merge.strategy", ""],
+    ["", "git proq config set merge.strategy fast", "see what it does", "squash", ""],
+    ["", "git proq config", "see all settings", "merge.strategy", ""],
+    [
+        "git config proq.merge.strategy fast",
+        "git proq spawn --empty -n a",
+        "show where it is set",
+        "fast",
+        "",
+    ],
+    [
+        "git config proq.merge.strategy fast",
+        "git proq spawn --empty -n a",
+        "or use the default",
+        "",
+        "git proq spawn --empty -n a",
+    ],
+    [
+        "printf '[merge' > proq.toml",
+        "git proq spawn --empty -n a",
+        "correct it, or move it away",
+        "",
+        "git proq list",
+    ],
+    [
+        "git config proq.lane.location '.git/{lane}'",
+        "git proq spawn --empty -n home",
+        "put lanes beside",
+        "",
+        "git proq spawn --empty -n a",
+    ],
+    [
+        "git config proq.lane.location 'sub/{lane}'",
+        "git proq spawn --empty -n home",
+        "or inside it",
+        "",
+        "git proq spawn --empty -n a",
+    ],
+    [
+        "printf '[lane]\\nprefix = \"x\"\\n[agent]\\ndefault = \"claude\"\\n' > proq.toml",
+        "git proq spawn --empty -n a",
+        "remove it there; you may set it yourself with",
+        "",
+        "",
+    ],
+];
+
+#[test]
+fn hints_about_settings_work() {
+    play(ABOUT_SETTINGS);
+}
