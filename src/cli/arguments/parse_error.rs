@@ -180,8 +180,8 @@ impl<'a> TypedLine<'a> {
             .or_else(|| closest_match(word, subcommands()).map(|ours| (ours, "")));
         let at = self.words.iter().position(|typed| typed == word);
         let hint = similar.zip(at).map(|((similar, options), at)| {
-            let command = self.corrected(at, word, similar);
-            if self.words.iter().any(|typed| typed == options.trim()) { command } else { command + options }
+            let is_typed = self.words.iter().any(|typed| typed == options.trim());
+            self.corrected(at, word, similar).map_text(|text| if is_typed { text } else { text + options })
         });
         match self.path.as_slice() {
             [] => (format!("unknown command '{word}'"), hint),
@@ -195,14 +195,14 @@ impl<'a> TypedLine<'a> {
 
     /// Returns the hint with the subcommand of `config` that is meant, as git's own `config` has none: the setting at
     /// `at` is shown or, with a value behind it, set.
-    fn with_config_subcommand(&self, at: usize) -> String {
+    fn with_config_subcommand(&self, at: usize) -> Hint {
         let (purpose, subcommand) = match self.words.len() - at {
             1 => ("show it", "get"),
             _ => ("set it", "set"),
         };
         let mut words: Vec<String> = self.words.iter().map(|word| shell_quote(word)).collect();
         words.insert(at, subcommand.to_owned());
-        format!("{purpose}: git proq {}", words.join(" "))
+        hint!("{purpose}: git proq {}", words.join(" "))
     }
 
     fn unknown_option(&self, option: &str) -> (String, Option<Hint>) {
@@ -230,7 +230,7 @@ impl<'a> TypedLine<'a> {
             None if self.path == ["diff"] => {
                 let lanes = self.words[self.start..].iter().filter(|word| !word.starts_with('-'));
                 let lanes: Vec<String> = lanes.map(|lane| shell_quote(lane)).collect();
-                let hint = format!("compare lanes: git proq compare {}", lanes.join(" "));
+                let hint = hint!("compare lanes: git proq compare {}", lanes.join(" "));
                 (format!("{name} takes one lane, and '{word}' is another"), Some(hint))
             }
             None => (format!("unexpected argument '{word}' for {name}"), None),

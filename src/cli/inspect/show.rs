@@ -184,11 +184,11 @@ fn print_next_steps(context: &CommandContext, project: &Project, view: &LaneView
             hint!("see whether it can land: git proq merge {name} --dry-run"),
         ]),
         LaneState::Done if view.lane.is_read_only() => {
-            steps.push(format!("delete it once you have read it: git proq discard {name}"));
+            steps.push(hint!("delete it once you have read it: git proq discard {name}"));
         }
         LaneState::Failed | LaneState::Stalled | LaneState::Stopped if !details.runs.is_empty() => {
-            steps.push(format!("show its output: git proq logs {name}"));
-            steps.push(format!("restart its task from {}: git proq redispatch {name}", view.lane.base));
+            steps.push(hint!("show its output: git proq logs {name}"));
+            steps.push(hint!("restart its task from {}: git proq redispatch {name}", view.lane.base));
         }
         LaneState::Landed => steps.push(hint!("remove landed lanes: git proq cleanup")),
         _ => {}

@@ -1,5 +1,6 @@
 //! The `git proq merge` command.
 
+use proq_base::hint;
 use proq_lib::lane::Project;
 use proq_lib::merge::types::outcome::{LaneOutcome, Verdict};
 use proq_lib::ops::land::auto_merge::{AutoMergeRequest, AutoMergeTrigger};
@@ -51,7 +52,7 @@ pub(crate) fn run(context: &CommandContext, args: &Merge) -> CommandResult {
         let has_landed = |lane: &LaneOutcome| matches!(lane.result, Verdict::Landed | Verdict::Resolved);
         let report = &outcome.report;
         if !report.lanes.is_empty() && report.lanes.iter().all(has_landed) && report.pushed.is_empty() {
-            context.ui.hint("undo it: git proq undo");
+            context.ui.hint(hint!("undo it: git proq undo"));
         }
         merge_batch::mark_tasks_of_landed_batches(context.ui, &project, &outcome.report);
     }

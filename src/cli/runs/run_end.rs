@@ -48,7 +48,7 @@ pub(crate) fn hint_at_denied_calls(
     let summary = &run.summary;
     if summary.denied > 0 {
         let were = if summary.denied == 1 { "call was" } else { "calls were" };
-        context.ui.hint(format!("{} {were} denied: git proq logs {lane}", summary.denied));
+        context.ui.hint(hint!("{} {were} denied: git proq logs {lane}", summary.denied));
         hint_at_allowing(context, project, run);
     }
 }

@@ -4,6 +4,7 @@ use clap::Args;
 use console::style;
 use proq_base::explain::Exit;
 use proq_base::hint;
+use proq_base::hint::Hint;
 use proq_lib::health::examine::{Report, examine};
 use proq_lib::health::finding::{Finding, Severity};
 use serde::Serialize;
@@ -93,7 +94,7 @@ fn finding_lines(finding: &Finding, args: &Doctor) -> Vec<String> {
 }
 
 /// Returns the hint of a finding that is not repaired and would not be.
-fn open_help(finding: &Finding, args: &Doctor) -> Option<String> {
+fn open_help(finding: &Finding, args: &Doctor) -> Option<Hint> {
     finding.hint().filter(|_| !finding.fixed && !(args.dry_run && finding.fixable))
 }
 

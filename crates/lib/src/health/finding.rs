@@ -1,6 +1,8 @@
 //! A finding of a health check: severity, meaning, and the command that helps.
 
 use proq_base::explain::Explain;
+use proq_base::hint;
+use proq_base::hint::Hint;
 use serde::Serialize;
 
 use super::repair::Repair;
@@ -168,13 +170,13 @@ impl Finding {
     }
 
     /// Returns the command that helps behind its purpose; none where there is no command.
-    pub fn hint(&self) -> Option<String> {
+    pub fn hint(&self) -> Option<Hint> {
         let help = self.help.as_ref()?;
         if !is_command(help) {
-            return Some(help.clone());
+            return Some(hint!("{help}"));
         }
         let purpose = PURPOSES.iter().find(|(begin, _)| help.starts_with(begin));
-        Some(format!("{}: {help}", purpose.map_or("repair it", |(_, purpose)| purpose)))
+        Some(hint!("{}: {help}", purpose.map_or("repair it", |(_, purpose)| purpose)))
     }
 
     /// Returns whether the finding is an error or a warning.
