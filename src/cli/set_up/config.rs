@@ -125,10 +125,10 @@ pub(crate) fn run(context: &CommandContext, args: &Config) -> CommandResult {
             })
         }
         Some(ConfigCommand::Set { key, values, change }) => {
-            change_setting(context, &project, change, change.request(key, values))
+            change_setting(context, &project, change, &change.request(key, values))
         }
         Some(ConfigCommand::Unset { key, change }) => {
-            change_setting(context, &project, change, change.request(key, &[]))
+            change_setting(context, &project, change, &change.request(key, &[]))
         }
         Some(ConfigCommand::Edit { global }) => {
             caller::refuse_lane_agent(false)?;
@@ -208,7 +208,7 @@ fn change_setting(
     context: &CommandContext,
     project: &Project,
     args: &ChangeArgs,
-    request: SettingRequest,
+    request: &SettingRequest,
 ) -> CommandResult {
     caller::refuse_lane_agent(args.dry_run)?;
     // A file of git's configuration that is written is locked in the meantime.

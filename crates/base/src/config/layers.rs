@@ -180,7 +180,7 @@ impl Layers {
             Ok(()) => {
                 let (invalid_values, ignored_repository) =
                     (self.invalid_values, self.ignored_repository.take());
-                *self = Layers { invalid_values, ignored_repository, ..layer };
+                *self = Layers { ignored_repository, invalid_values, ..layer };
             }
             Err(e) if self.invalid_values == InvalidValues::Refuse => return Err(e),
             Err(e) => self.ignore_repository(&e.summary()),

@@ -186,8 +186,17 @@ pub(crate) fn tree_changes_by_git(
     })
 }
 
-/// Returns the file `name` at the top of a tree, and its content if that has at most `max_bytes` and is no
-/// submodule; none without such a file. The objects may exist only in `temp_objects`.
+/// File at the top of a tree.
+#[derive(Debug)]
+pub struct TopFile {
+    /// Entry of the file.
+    pub entry: TreeFile,
+    /// Content; none if it is too large, or the entry is no regular file.
+    pub content: Option<Vec<u8>>,
+}
+
+/// Returns the file `name` at the top of a tree, with a content of at most `max_bytes`; none without such a
+/// file. The objects may exist only in `temp_objects`.
 ///
 /// # Errors
 /// Fails if the objects cannot be read.
@@ -197,12 +206,12 @@ pub fn top_file(
     name: &str,
     max_bytes: u64,
     temp_objects: &TempObjectStore,
-) -> Result<Option<(TreeFile, Option<Vec<u8>>)>, Error> {
+) -> Result<Option<TopFile>, Error> {
     let reader = TreeReader::new(temp_objects.open(repo)?);
     let item = reader.tree(Oid::from(tree).0)?.get(name.as_bytes()).filter(|item| !item.is_tree());
-    let Some(file) = item.map(to_tree_file) else { return Ok(None) };
-    let content = if file.is_file() { reader.small_blob(file.oid.0, max_bytes)? } else { None };
-    Ok(Some((file, content)))
+    let Some(entry) = item.map(to_tree_file) else { return Ok(None) };
+    let content = if entry.is_file() { reader.small_blob(entry.oid.0, max_bytes)? } else { None };
+    Ok(Some(TopFile { entry, content }))
 }
 
 /// Maximum number of paths passed to one git command; for more, git lists the entire tree.

@@ -203,11 +203,11 @@ pub fn edit(project: &Project, file: SettingsFile) -> Result<(), Error> {
 ///
 /// # Errors
 /// [`SettingError`].
-pub fn plan(project: &Project, request: SettingRequest) -> Result<SettingChange, Error> {
+pub fn plan(project: &Project, request: &SettingRequest) -> Result<SettingChange, Error> {
     let setting = NamedSetting::find(&request.key)?;
     let is_set = |git_key: &str| Ok(project.repo.has_setting_in(request.file, git_key)?);
     let (before, origin) = setting.current(project);
-    SettingChange::plan(setting, before, origin, &is_set, &request)
+    SettingChange::plan(setting, before, origin, &is_set, request)
 }
 
 /// Returns whether a folder is in no repository: only the user's own settings can be changed there.

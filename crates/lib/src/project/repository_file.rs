@@ -7,7 +7,7 @@ use proq_base::regular_file::{LinkPolicy, MAX_SETTINGS_BYTES};
 use proq_base::{config, regular_file};
 use proq_git::base::head::Head;
 use proq_git::history::tree_diff;
-use proq_git::history::tree_diff::TreeFile;
+use proq_git::history::tree_diff::{TopFile, TreeFile};
 use proq_git::repository::objects::TempObjectStore;
 use proq_git::{CommitId, Oid, Repo, RepoPath, TreeId};
 use proq_store::base::record::Record;
@@ -177,8 +177,8 @@ pub(crate) fn new_settings_error(
         Some(objects) => {
             let file =
                 |tree| tree_diff::top_file(repo, tree, SETTINGS_FILE_NAME, MAX_SETTINGS_BYTES, objects);
-            let Some((entry, content)) = file(tree)? else { return Ok(None) };
-            if file(before)?.is_some_and(|(old, _)| old == entry) {
+            let Some(TopFile { entry, content }) = file(tree)? else { return Ok(None) };
+            if file(before)?.is_some_and(|old| old.entry == entry) {
                 return Ok(None);
             }
             file_text(entry, content, name).map(Some)
