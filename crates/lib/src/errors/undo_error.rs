@@ -139,7 +139,11 @@ pub enum UndoError {
     #[error("{} has uncommitted changes: {}", dir.display(), error::list_paths(paths))]
     #[hint(if let Some(remedy) = flag_remedy, with = [remedy.hint_without_commit(dir)])]
     #[hint(else if *in_preview, "save them for its next preview: git proq preview --back")]
-    #[hint(else, "stash them: git -C {} stash push --include-untracked", shell_quote_path(dir))]
+    #[hint(
+        else,
+        "stash them (`git stash pop` restores them): git -C {} stash push --include-untracked",
+        shell_quote_path(dir)
+    )]
     WorktreeEdits {
         /// Top folder of the worktree.
         dir: std::path::PathBuf,
