@@ -128,12 +128,11 @@ pub(crate) fn open_resolution(
 ) -> Result<ResolutionStart, Error> {
     let recorded = load_conflict(&project.store, &lane.name)?;
     let is_recorded = recorded.is_some();
-    let conflict_record = match recorded {
-        Some(record) => record,
-        None => {
-            let scratch = project.store.layout().create_scratch()?;
-            merge_with_base(project, lane, scratch.path(), None)?
-        }
+    let conflict_record = if let Some(record) = recorded {
+        record
+    } else {
+        let scratch = project.store.layout().create_scratch()?;
+        merge_with_base(project, lane, scratch.path(), None)?
     };
     let previous = project.find_resolution(&lane.name)?;
     if let (Some(_), Some(old)) = (agent, previous.as_ref().filter(|old| old.agent.is_none())) {
