@@ -95,9 +95,8 @@ pub(crate) fn run(context: &CommandContext, args: &Events) -> CommandResult {
     let since = args.since.as_deref().map(|text| EventStart::parse(&project, text)).transpose()?;
     let start_after = match since {
         Some(EventStart::Number(number)) => number,
-        Some(EventStart::Time(_)) => 0,
         None if args.follow && !wants_past => last_event_number(&project.store)?,
-        None => 0,
+        Some(EventStart::Time(_)) | None => 0,
     };
     let mut reader = EventReader::start_after(&project.store, start_after);
     let mut events = reader.poll()?;

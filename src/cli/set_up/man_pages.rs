@@ -136,10 +136,11 @@ fn command_header(command: &Command, name: &str) -> String {
     let about = command.get_about().map(ToString::to_string).unwrap_or_default();
     let long = command.get_long_about().map(ToString::to_string).unwrap_or_default();
     let description = long.strip_prefix(&about).unwrap_or(&long);
-    let usage: String = usage_lines(command).iter().map(|line| format!("{}\n", roff::escape(line))).collect();
+    let usage: Vec<String> = usage_lines(command).iter().map(|line| roff::escape(line)).collect();
     format!(
-        "{}.SH SYNOPSIS\n.nf\n{usage}.fi\n{}",
+        "{}.SH SYNOPSIS\n.nf\n{}\n.fi\n{}",
         roff::title(name, 1, &about),
+        usage.join("\n"),
         roff::paragraphs("DESCRIPTION", description)
     )
 }
@@ -152,11 +153,11 @@ fn usage_lines(command: &Command) -> Vec<String> {
 
 /// Returns the exit codes that a command uses; without a command, all.
 fn exit_status(command: Option<&str>) -> String {
-    let is_used = |users: &Option<&[&str]>| match (users, command) {
+    let is_used = |users: Option<&[&str]>| match (users, command) {
         (Some(users), Some(command)) => users.contains(&command),
         _ => true,
     };
-    let codes = EXIT_CODES.iter().filter(|(.., users)| is_used(users));
+    let codes = EXIT_CODES.iter().filter(|(.., users)| is_used(*users));
     let entries = codes.map(|(code, text, _)| format!(".TP\n.B {code}\n{}\n", roff::escape(text)));
     format!(".SH EXIT STATUS\n{}", entries.collect::<String>())
 }

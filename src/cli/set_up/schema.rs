@@ -29,15 +29,14 @@ pub(crate) struct Schema {
 
 pub(crate) fn run(context: &CommandContext, args: &Schema) -> CommandResult {
     let schemas = output_schemas();
-    let schema = match args.command.join(" ").as_str() {
+    let name = args.command.join(" ");
+    let unknown = || {
+        let similar = closest_match(&name, schemas.keys().map(String::as_str)).map(ToOwned::to_owned);
+        UsageError::NoSchema { name: name.clone(), similar }
+    };
+    let schema = match name.as_str() {
         "" => serde_json::from_str(OUTPUT_SCHEMA).unwrap_or_default(),
-        name => match schemas.get(name) {
-            Some(schema) => schema.clone(),
-            None => {
-                let similar = closest_match(name, schemas.keys().map(String::as_str)).map(ToOwned::to_owned);
-                return Err(UsageError::NoSchema { name: name.to_owned(), similar }.into());
-            }
-        },
+        name => schemas.get(name).cloned().ok_or_else(unknown)?,
     };
     page::begin();
     context.ui.print_text(&format!("{schema:#}\n"));

@@ -100,7 +100,7 @@ fn print_result(
     if !outdated.is_empty() || user_shell() == "zsh" {
         ui.hint(hint!(
             "zsh finds its completions with this line before compinit in ~/.zshrc: fpath=({} $fpath)",
-            paths.zsh_functions_dir.display()
+            paths.zsh_functions.display()
         ));
     }
 }
@@ -113,7 +113,7 @@ struct InstallPaths {
     data_dir: PathBuf,
     /// The user's configuration folder: `$XDG_CONFIG_HOME` or `~/.config`.
     config_dir: PathBuf,
-    zsh_functions_dir: PathBuf,
+    zsh_functions: PathBuf,
 }
 
 impl InstallPaths {
@@ -125,7 +125,7 @@ impl InstallPaths {
         let data_dir = xdg_dir("XDG_DATA_HOME", ".local/share");
         InstallPaths {
             man_dir: choose_man_dir(std::env::current_exe().ok().as_deref(), home, &data_dir),
-            zsh_functions_dir: data_dir.join("zsh/site-functions"),
+            zsh_functions: data_dir.join("zsh/site-functions"),
             config_dir: xdg_dir("XDG_CONFIG_HOME", ".config"),
             data_dir,
         }
@@ -137,7 +137,7 @@ impl InstallPaths {
             ("bash", self.data_dir.join("bash-completion/completions/git-proq")),
             // Fish would read a file in `completions/` only when you complete `git-proq`, with the dash.
             ("fish", self.config_dir.join("fish/conf.d/git-proq.fish")),
-            ("zsh", self.zsh_functions_dir.join("_git-proq")),
+            ("zsh", self.zsh_functions.join("_git-proq")),
         ]
     }
 }

@@ -128,15 +128,14 @@ pub(super) fn from_markdown(markdown: &str) -> String {
 
 /// Converts a line of Markdown: code becomes bold, emphasis italic, and a link its text.
 fn inline(line: &str) -> String {
-    let parts = line.split('`').enumerate().map(|(n, part)| match n % 2 {
-        1 => format!("\\fB{}\\fR", escape(part)),
-        _ => {
-            let text = without_links(part);
-            let words = text.split('*').enumerate();
-            words
-                .map(|(n, word)| if n % 2 == 1 { format!("\\fI{}\\fR", escape(word)) } else { escape(word) })
-                .collect()
+    let parts = line.split('`').enumerate().map(|(n, part)| {
+        if n % 2 == 1 {
+            return format!("\\fB{}\\fR", escape(part));
         }
+        let text = without_links(part);
+        let words = text.split('*').enumerate();
+        let word = |(n, word)| if n % 2 == 1 { format!("\\fI{}\\fR", escape(word)) } else { escape(word) };
+        words.map(word).collect()
     });
     let text: String = parts.collect();
     if text.starts_with('.') { format!("\\&{text}") } else { text }
