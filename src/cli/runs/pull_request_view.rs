@@ -27,7 +27,9 @@ pub(crate) fn refresh<P>(context: &CommandContext, project: &Project, lanes: &[L
         hints.extend(failure.hints());
     }
     hints.dedup();
-    hints.iter().for_each(|hint| context.ui.hint(hint));
+    for hint in &hints {
+        context.ui.hint(hint);
+    }
 }
 
 /// Formats a request for a table: `#7 open ✓`, with a sign for its checks.

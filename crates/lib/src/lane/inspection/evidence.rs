@@ -165,7 +165,7 @@ impl RemovalEvidence {
         match (self.unlanded_commits, &self.merged_request) {
             (0, _) => {}
             (1, Some(request)) => {
-                out.push(format!("1 commit that was made after {} was merged", request.name))
+                out.push(format!("1 commit that was made after {} was merged", request.name));
             }
             (n, Some(request)) => {
                 out.push(format!("{n} commits that were made after {} was merged", request.name));

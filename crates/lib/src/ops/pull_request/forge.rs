@@ -73,7 +73,7 @@ impl Forge {
     ///
     /// # Errors
     /// Fails if it does not succeed in time.
-    pub(super) fn run(&self, call: ForgeCall<'_>) -> Result<String, ForgeError> {
+    pub(super) fn run(&self, call: &ForgeCall<'_>) -> Result<String, ForgeError> {
         let (action, program) = (call.action.to_owned(), self.program);
         let repository = self.repository.iter().flat_map(|repository| ["--repo", repository.as_str()]);
         let command = CommandBuilder::new(&self.path, &self.dir)

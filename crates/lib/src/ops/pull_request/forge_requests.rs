@@ -41,7 +41,7 @@ impl Forge {
             ForgeProgram::Gh => words(&["pr", "view", &number.to_string(), "--json", GH_FIELDS]),
             ForgeProgram::Glab => words(&["mr", "view", &number.to_string(), "--output", "json"]),
         };
-        let output = self.run(ForgeCall { action: &action, args, input: "", limit })?;
+        let output = self.run(&ForgeCall { action: &action, args, input: "", limit })?;
         let request = match self.program {
             ForgeProgram::Gh => self.parse::<GhRequest>(&action, &output)?.report(),
             ForgeProgram::Glab => self.parse::<GlabRequest>(&action, &output)?.report(),
@@ -62,7 +62,7 @@ impl Forge {
             }
             ForgeProgram::Glab => words(&["mr", "list", "--source-branch", branch, "--output", "json"]),
         };
-        let output = self.run(ForgeCall { action: &action, args, input: "", limit: READ_LIMIT })?;
+        let output = self.run(&ForgeCall { action: &action, args, input: "", limit: READ_LIMIT })?;
         let found: Vec<Option<ReportedRequest>> = match self.program {
             _ if output.trim().is_empty() => Vec::new(),
             ForgeProgram::Gh => {
@@ -106,7 +106,7 @@ impl Forge {
             }
         };
         args.extend(draft.into_iter().chain(labels).map(ToOwned::to_owned));
-        let output = self.run(ForgeCall { action, args, input, limit: CHANGE_LIMIT })?;
+        let output = self.run(&ForgeCall { action, args, input, limit: CHANGE_LIMIT })?;
         let address = output
             .split_whitespace()
             .rev()
@@ -128,7 +128,7 @@ impl Forge {
         let number = number.to_string();
         let RequestChange { text, draft, labels } = change;
         let run = |args: Vec<String>, input: &str| {
-            self.run(ForgeCall { action, args, input, limit: CHANGE_LIMIT }).map(drop)
+            self.run(&ForgeCall { action, args, input, limit: CHANGE_LIMIT }).map(drop)
         };
         let (flag, mut args) = match self.program {
             ForgeProgram::Gh => ("--add-label", words(&["pr", "edit", &number])),
@@ -166,7 +166,7 @@ impl Forge {
             ForgeProgram::Gh => words(&["issue", "view", &id, "--json", "number,title,body,url"]),
             ForgeProgram::Glab => words(&["issue", "view", &id, "--output", "json"]),
         };
-        let output = self.run(ForgeCall { action: &action, args, input: "", limit: READ_LIMIT })?;
+        let output = self.run(&ForgeCall { action: &action, args, input: "", limit: READ_LIMIT })?;
         self.parse(&action, &output)
     }
 

@@ -278,23 +278,20 @@ impl OpenRequestPlan {
             }
             classify_lanes(op, &landing)
         })?;
-        match classified.eligible.into_iter().next() {
-            Some(candidate) => Ok(candidate.tip),
-            None => {
-                let refused = stopped.refused.into_iter().chain(classified.refused).next();
-                let (message, hints) =
-                    refused.map(|outcome| (outcome.message, outcome.hints)).unwrap_or_default();
-                let reason = message.unwrap_or_else(|| format!("all of it is on {} already", self.lane.base));
-                // The reasons and hints of a landing name its command.
-                let with_option = |text: String| text.replace("proq merge ", "proq merge --pr ");
-                Err(OpenRequestError::LaneRefused {
-                    action: self.action(),
-                    reason: with_option(reason),
-                    hints: hints.into_iter().map(|hint| hint.map_text(with_option)).collect(),
-                }
-                .into())
-            }
+        if let Some(candidate) = classified.eligible.into_iter().next() {
+            return Ok(candidate.tip);
         }
+        let refused = stopped.refused.into_iter().chain(classified.refused).next();
+        let (message, hints) = refused.map(|outcome| (outcome.message, outcome.hints)).unwrap_or_default();
+        let reason = message.unwrap_or_else(|| format!("all of it is on {} already", self.lane.base));
+        // The reasons and hints of a landing name its command.
+        let with_option = |text: String| text.replace("proq merge ", "proq merge --pr ");
+        Err(OpenRequestError::LaneRefused {
+            action: self.action(),
+            reason: with_option(reason),
+            hints: hints.into_iter().map(|hint| hint.map_text(with_option)).collect(),
+        }
+        .into())
     }
 
     /// Returns the commit that the branch of the remote must be at, if `tip` does not follow it; none if
