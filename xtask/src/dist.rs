@@ -107,7 +107,9 @@ fn build(args: &Args) -> io::Result<Vec<PathBuf>> {
         let mut command = cargo(&root);
         command.arg("deb").env("SOURCE_DATE_EPOCH", time.to_string());
         // An unoptimized program is several times as large.
-        command.args((args.profile == "dev").then_some("--compress-type=gz"));
+        if args.profile == "dev" {
+            command.args(["--compress-type=gz", "--compress-system"]);
+        }
         run(command.args(options).arg(std::path::absolute(&package)?).args(&selection))?;
         files.push(package);
     }
