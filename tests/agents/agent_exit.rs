@@ -11,7 +11,7 @@ fn successful_run_commits_leftover_work() {
         "git commit -q --allow-empty -m own; echo new > 'n e\tw'; echo more >> a.txt; mkdir d; echo > d/e",
     );
     insta::assert_snapshot!(sandbox.git(&["log", "--format=%s%n%b%an", "--name-status", "main..proq/x"]), @r#"
-    x
+    x: uncommitted changes
     Left uncommitted by the agent of lane x.
     Ann Author
 

@@ -74,6 +74,7 @@ fn dry_run_lists_discards_and_changes_nothing() {
     let before = sandbox.lane_leftovers();
     insta::assert_snapshot!(sandbox.proq(&["pick", "--dry-run", "pay-2"]).to_text(), @r"
     would land pay-2 on main
+    1 file changed, 1 insertion(+)
     --- stderr
     would discard pay-1, after saving: 1 commit that is not on main
     would discard pay-3, after saving: 1 uncommitted file (left.txt); 1 commit that is not on main

@@ -28,6 +28,9 @@ fn shows_state_run_and_task_of_lane() {
     # Do one
 
     and two
+    --- stderr
+    hint: show its output: git proq logs x
+    hint: restart its task from main: git proq redispatch x
     --- code 0
     "#);
     assert_eq!(sandbox.proq(&["show", "proq/x"]).to_text(), sandbox.proq(&["show", "x"]).to_text());
@@ -69,7 +72,7 @@ fn shows_what_lane_conflicts_with() {
     lane       x
     title      sh -ec 'echo lane > a.txt'
     state      conflict (with main in a.txt)
-    branch     proq/x at 91893792 "x", 1 ahead, 1 behind
+    branch     proq/x at 14030ae6 "x: uncommitted changes", 1 ahead, 1 behind
     base       main, from 7f85e07d
     worktree   .proq-worktrees/x
     commits    1 file changed, 1 insertion(+), 1 deletion(-)

@@ -34,7 +34,8 @@ type Cells = [String; COLUMNS.len()];
 /// Placeholder of a cell whose data is still loading.
 const LOADING_PLACEHOLDER: &str = "…";
 
-/// Renders the table. Columns without any text are left out, and those of lines and conflicts if no lane has any.
+/// Renders the table. Columns without any text are left out, and those of lines and conflicts if no lane has
+/// commits to compare.
 pub(crate) fn render_list(input: &PartialList<'_>, width: Option<usize>) -> Rendered {
     let mut bases: Vec<&str> = input.views.iter().map(|view| view.lane.base.as_str()).collect();
     bases.sort_unstable();
@@ -49,10 +50,15 @@ pub(crate) fn render_list(input: &PartialList<'_>, width: Option<usize>) -> Rend
         cells.to_vec()
     };
     let mut rows: Vec<Vec<String>> = rows.map(without_shared_base).collect();
-    for column in [2, 5] {
-        if rows.iter().all(|cells| cells[column] == ui::none_sign()) {
-            rows.iter_mut().for_each(|cells| cells[column].clear());
-        }
+    let is_compared =
+        |view: &LaneView| LaneConflicts::from_forecast(input.forecast, &view.lane.name).is_some();
+    if !input.views.iter().any(is_compared) {
+        let blank = |cell: &mut String| {
+            if *cell == ui::none_sign() {
+                cell.clear();
+            }
+        };
+        rows.iter_mut().for_each(|cells| [2, 5].into_iter().for_each(|column| blank(&mut cells[column])));
     }
     table::render_lines(&COLUMNS, rows, width)
 }
