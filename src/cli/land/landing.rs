@@ -46,6 +46,8 @@ pub(crate) fn print_text(context: &CommandContext, project: &Project, outcome: &
     if outcome.dry_run {
         print_total(context.ui, &outcome.report);
     }
-    hints.iter().for_each(|hint| context.ui.hint(hint));
+    for hint in hints {
+        context.ui.hint(hint);
+    }
     print_batch_steps(context, project, &unlanded_batches);
 }

@@ -62,13 +62,21 @@ fn print_report(ui: Ui, report: &Report, args: &Doctor) {
     let (problems, notes): (Vec<&Finding>, Vec<&Finding>) =
         report.findings.iter().partition(|finding| finding.is_problem());
     for finding in problems {
-        finding_lines(finding, args).iter().for_each(|line| ui.print_line(line));
-        open_help(finding, args).iter().for_each(|hint| ui.print_hint_line(hint));
+        for line in finding_lines(finding, args) {
+            ui.print_line(line);
+        }
+        if let Some(hint) = open_help(finding, args) {
+            ui.print_hint_line(hint);
+        }
     }
     ui.print_line(summary_line(report));
     for finding in notes {
-        finding_lines(finding, args).iter().for_each(|line| ui.status(line));
-        open_help(finding, args).iter().for_each(|hint| ui.hint(hint));
+        for line in finding_lines(finding, args) {
+            ui.status(line);
+        }
+        if let Some(hint) = open_help(finding, args) {
+            ui.hint(hint);
+        }
     }
     match report.findings.iter().filter(|f| f.fixable && !f.fixed).count() {
         0 => {}
@@ -95,7 +103,7 @@ fn finding_lines(finding: &Finding, args: &Doctor) -> Vec<String> {
 
 /// Returns the hint of a finding that is not repaired and would not be.
 fn open_help(finding: &Finding, args: &Doctor) -> Option<Hint> {
-    finding.hint().filter(|_| !finding.fixed && !(args.dry_run && finding.fixable))
+    finding.hint().filter(|_| !(finding.fixed || args.dry_run && finding.fixable))
 }
 
 /// Formats the counts of problems and of checked items in one line.

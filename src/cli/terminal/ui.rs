@@ -157,7 +157,9 @@ impl Ui {
 
     /// Prints the last lines of another program's output, without colors and indented.
     pub(crate) fn print_tail(self, lines: &[String]) {
-        lines.iter().for_each(|line| self.print_verbatim(format!("    {}", console::strip_ansi_codes(line))));
+        for line in lines {
+            self.print_verbatim(format!("    {}", console::strip_ansi_codes(line)));
+        }
     }
 
     /// Prints text of the command's result: to a terminal line by line with control characters neutralized,

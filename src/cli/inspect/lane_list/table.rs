@@ -53,12 +53,13 @@ pub(crate) fn render_list(input: &PartialList<'_>, width: Option<usize>) -> Rend
     let is_compared =
         |view: &LaneView| LaneConflicts::from_forecast(input.forecast, &view.lane.name).is_some();
     if !input.views.iter().any(is_compared) {
-        let blank = |cell: &mut String| {
-            if *cell == ui::none_sign() {
-                cell.clear();
+        for cells in &mut rows {
+            for column in [2, 5] {
+                if cells[column] == ui::none_sign() {
+                    cells[column].clear();
+                }
             }
-        };
-        rows.iter_mut().for_each(|cells| [2, 5].into_iter().for_each(|column| blank(&mut cells[column])));
+        }
     }
     table::render_lines(&COLUMNS, rows, width)
 }
