@@ -92,13 +92,6 @@ fn hints_about_names_and_folders_in_the_way_work() {
 
 const AFTER_CHANGES_OF_LANES: &[Row] = &[
     ["lane a", "git proq merge a; git proq undo", "redo it", "", "git log --format=%s | grep -q 'Add a'"],
-    [
-        "run_lane a; run_lane b; git proq merge -q --no-cleanup a b",
-        "git proq cleanup",
-        "restore it all",
-        "a",
-        "test -d .proq-worktrees/a && test -d .proq-worktrees/b",
-    ],
     ["", "git proq op show 99", "list operations", "", ""],
     ["", "git proq snap show 99", "list snapshots", "", ""],
     [

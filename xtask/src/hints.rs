@@ -47,7 +47,9 @@ pub(crate) fn main(args: &Args) -> ExitCode {
     match check(args) {
         Ok(problems) if problems.is_empty() => ExitCode::SUCCESS,
         Ok(problems) => {
-            problems.iter().for_each(|problem| println!("{problem}"));
+            for problem in problems {
+                println!("{problem}");
+            }
             ExitCode::FAILURE
         }
         Err(error) => {

@@ -90,8 +90,8 @@ fn hints_in(printed: &str) -> Vec<String> {
 
 /// Adds what a JSON document has below keys `hints`.
 fn collect_hints(value: &serde_json::Value, out: &mut Vec<String>) {
-    if let serde_json::Value::Array(values) = value {
-        values.iter().for_each(|value| collect_hints(value, out));
+    for value in value.as_array().into_iter().flatten() {
+        collect_hints(value, out);
     }
     for (key, value) in value.as_object().into_iter().flatten() {
         match value.as_array().filter(|_| key == "hints") {

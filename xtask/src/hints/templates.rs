@@ -91,9 +91,9 @@ fn collect(tokens: TokenStream, out: &mut Vec<String>) {
                 |n: usize| index.checked_sub(n).and_then(|at| tokens.get(at)).map(ToString::to_string);
             if before(1).as_deref() == Some("#") && group.to_string().replace(' ', "") == "[cfg(test)]" {
                 index += tokens[index..].iter().position(ends_item).unwrap_or(tokens.len());
-            } else if before(1).as_deref() == Some("!") && before(2).as_deref() == Some("hint") {
-                out.extend(first_format(group.stream()));
-            } else if before(1).as_deref() == Some("hint") && is_attribute(&tokens, index) {
+            } else if (before(1).as_deref() == Some("!") && before(2).as_deref() == Some("hint"))
+                || is_attribute(&tokens, index)
+            {
                 out.extend(first_format(group.stream()));
             }
             collect(group.stream(), out);
@@ -102,9 +102,9 @@ fn collect(tokens: TokenStream, out: &mut Vec<String>) {
     }
 }
 
-/// Returns whether the tokens are those of an attribute, `hint(…)`, of which the group is at `index`.
+/// Returns whether the group at `index` has the arguments of an attribute `hint(…)`.
 fn is_attribute(tokens: &[TokenTree], index: usize) -> bool {
-    index == 1 && tokens.len() == 2
+    index == 1 && tokens.len() == 2 && tokens.first().is_some_and(|name| name.to_string() == "hint")
 }
 
 /// Returns whether a token ends an item: its body, or a semicolon.
