@@ -31,23 +31,39 @@ else
     complete -o nospace -o bashdefault -F _clap_complete_git_proq git-proq
 fi
 
+__git_proq_reply() {
+    local word=${!#} line width=0 columns=${COLUMNS:-80} replies=() prefix=
+    [[ ${COMP_WORDBREAKS-} == *[=:]* ]] && prefix=${word%"${word##*[=:]}"}
+    COMPREPLY=()
+    while IFS= read -r line; do
+        line=${line#"$prefix"}
+        replies+=("$line")
+        line=${line%%$'\t'*}
+        COMPREPLY+=("$line")
+        ((${#line} > width)) && width=${#line}
+    done < <(PROQ_COMPLETE=fish git-proq -- git-proq "$@" 2>/dev/null)
+    compopt +o nospace -o nosort 2>/dev/null
+    [[ " $* " == *" -- "* ]] || compopt +o default +o bashdefault 2>/dev/null
+    [[ ${COMPREPLY-} == *[=/:] ]] && compopt -o nospace 2>/dev/null
+    [[ ${COMP_TYPE-} == 63 || ${COMP_TYPE-} == 33 ]] || return 0
+    ((${#replies[@]} > 1 && ${#replies[@]} < ${LINES:-24} - 1 && columns > width + 9)) || return 0
+    COMPREPLY=()
+    for line in "${replies[@]}"; do
+        if [[ $line == *$'\t'* ]]; then
+            printf -v line "%-${width}s  (%s)" "${line%%$'\t'*}" "${line#*$'\t'}"
+            ((${#line} < columns)) || line="${line:0:columns - 5}...)"
+        fi
+        COMPREPLY+=("$line")
+    done
+}
 
 _git_proq() {
-    local IFS=$'\013' at=${__git_cmd_idx-}
+    local at=${__git_cmd_idx-}
     if [[ -z $at ]]; then
         at=1
         while [[ $at -lt $cword && ${words[at]} != proq ]]; do
             at=$((at + 1))
         done
     fi
-    # git asks for no space after a completed word; here every one is a word of its own.
-    compopt +o nospace 2>/dev/null
-    COMPREPLY=( $( \
-        _CLAP_IFS="$IFS" \
-        _CLAP_COMPLETE_INDEX="$((cword - at + ${#__git_C_args[@]}))" \
-        _CLAP_COMPLETE_COMP_TYPE="${COMP_TYPE:-9}" \
-        _CLAP_COMPLETE_SPACE=false \
-        PROQ_COMPLETE="bash" \
-        git-proq -- git-proq "${__git_C_args[@]}" "${words[@]:$((at + 1))}" \
-    ) )
+    __git_proq_reply "${__git_C_args[@]}" "${words[@]:at + 1:cword - at - 1}" "$cur"
 }

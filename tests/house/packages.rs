@@ -54,7 +54,7 @@ fn packages_have_only_what_belongs_there() {
         };
         wrong.extend(text.lines().filter(|file| !belongs(file)).map(|file| folder.join(file)));
     }
-    assert_eq!(wrong, [PathBuf::new(); 0]);
+    assert_eq!(wrong, Vec::<PathBuf>::new());
 }
 
 /// Returns a text of the metadata of binstall with its placeholders replaced.

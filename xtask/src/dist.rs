@@ -48,7 +48,9 @@ pub(crate) struct Args {
 pub(crate) fn main(args: &Args) -> ExitCode {
     match write_files(args) {
         Ok(files) => {
-            files.iter().for_each(|file| println!("{}", file.display()));
+            for file in files {
+                println!("{}", file.display());
+            }
             ExitCode::SUCCESS
         }
         Err(error) => {
