@@ -4,7 +4,7 @@ use crate::scenes::{Row, play};
 
 const ABOUT_CONFLICTS: &[Row] = &[
     ["conflict c", "git proq merge c", "resolve the conflict", "", ""],
-    ["lane a", "git proq resolve a", "check whether it conflicts", "a", "! test -f new-a.txt"],
+    ["lane a", "git proq resolve a", "see what would land", "a", "! test -f new-a.txt"],
     ["conflict c", "git proq merge c; git proq resolve c --continue", "start one", "opened the conflict", ""],
 ];
 

@@ -277,12 +277,13 @@ fn hides_addresses_and_refuses_them_in_repo_config() {
     --- code 1
     ");
     sandbox.write("proq.toml", "[notify]\nslack = 'https://example.com/theirs'\n");
-    insta::assert_snapshot!(sandbox.proq(&["list"]).to_text(), @r"
+    insta::assert_snapshot!(sandbox.proq(&["list"]).to_text(), @r#"
     --- stderr
-    error: cannot use [ROOT]/repo/proq.toml: a repository may not set notify.slack
-    hint: remove it there; you may set it yourself with: git config proq.notify.slack VALUE
-    --- code 1
-    ");
+    warning: cannot use [ROOT]/repo/proq.toml: a repository may not set notify.slack; until that is corrected, the settings of the repository have their defaults
+    no lanes yet
+    hint: start an agent in a lane of its own: git proq spawn claude "implement payments"
+    --- code 0
+    "#);
 }
 
 #[test]

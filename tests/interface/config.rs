@@ -264,7 +264,7 @@ fn names_invalid_settings_files() {
     --- stderr
     warning: unknown setting merge.novel (from [ROOT]/repo/proq.toml)
     no lanes yet
-    hint: git proq spawn claude "what to do"
+    hint: start an agent in a lane of its own: git proq spawn claude "implement payments"
     --- code 0
     "#);
 }

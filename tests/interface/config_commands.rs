@@ -148,8 +148,8 @@ fn own_settings_are_changed_outside_of_repositories() {
 fn misspelled_hook_and_pattern_for_all_are_refused() {
     let sandbox = Sandbox::new();
     let set = |key: &str, value: &str| sandbox.proq(&["config", "set", key, value]).fails(2);
-    insta::assert_snapshot!(set("agent.allow", "*") + &set("hook.Merge.Landed", "true"), @r"
-    error: cannot set agent.allow to '*': it stands for every command; for that there is --permission full
+    insta::assert_snapshot!(set("agent.allow", "*") + &set("hook.Merge.Landed", "true"), @"
+    error: cannot set agent.allow to '*': it matches every command; use --permission full instead
     hint: see what it does: git proq config describe agent.allow
     error: there is no setting 'hook.Merge.Landed'
     hint: did you mean hook.merge.landed? see what it does: git proq config describe hook.merge.landed

@@ -178,7 +178,7 @@ fn bash_completes_commands_options_and_lanes() {
     }
     assert_eq!(completions(&sandbox, &typed_line(&["cle"])), ["cleanup"]);
     assert_eq!(completions(&sandbox, &typed_line(&["show", "pa"])), ["parser", "payments"]);
-    assert_eq!(completions(&sandbox, &typed_line(&["merge", "--dr"])), ["--dry-run"]);
+    assert_eq!(completions(&sandbox, &typed_line(&["merge", "--dry"])), ["--dry-run"]);
 
     assert_eq!(completions(&sandbox, &git_typed_line(&["git", "proq", "cle"], 1)), ["cleanup"]);
     assert_eq!(

@@ -191,7 +191,10 @@ fn shell_code_is_no_subject() {
     let sandbox = Sandbox::new();
     let _ = sandbox.proq(&["spawn", "--wait", "-n", "pay", "--", "sh", "-c", "echo pay > pay.txt"]).ok();
     let _ = sandbox.proq(&["merge", "pay"]).ok();
-    assert_eq!(sandbox.git(&["log", "-3", "--topo-order", "--format=%s"]), "Merge lane pay\npay\nfirst");
+    assert_eq!(
+        sandbox.git(&["log", "-3", "--topo-order", "--format=%s"]),
+        "Merge lane pay\npay: uncommitted changes\nfirst"
+    );
     let _ = sandbox.proq(&["spawn", "--wait", "-n", "tip", "--", "touch", "tip.txt"]).ok();
     let _ = sandbox.proq(&["merge", "tip"]).ok();
     assert_eq!(

@@ -112,7 +112,7 @@ fn updates_both_worktrees_on_the_base() {
         "echo s > keep.txt; git add keep.txt; sed -i s/^9$/nine/ long.txt; echo u > untracked",
     );
     let out = sandbox.proq(&["merge", "one"]);
-    assert_eq!((out.code, out.stderr.as_str()), (0, ""), "{}", out.to_text());
+    assert_eq!((out.code, out.stderr.as_str()), (0, "hint: undo it: git proq undo\n"), "{}", out.to_text());
     for dir in [&sandbox.repo, &second] {
         assert_eq!(std::fs::read_to_string(dir.join("a.txt")).unwrap(), "lane\n");
         assert!(dir.join("lane.txt").exists());
@@ -160,8 +160,8 @@ fn land_with_second_worktree_left_behind(hook_commands: &str) -> (Sandbox, PathB
     sandbox.sh("chmod +x .git/hooks/reference-transaction");
     let out = sandbox.proq(&["merge", "one"]);
     std::fs::remove_file(hook).unwrap();
-    assert_eq!((out.code, out.stderr.lines().count()), (0, 1), "{}", out.to_text());
-    let warning = out.stderr.trim_end().to_owned();
+    let (warning, hint) = out.stderr.trim_end().split_once('\n').unwrap();
+    assert_eq!((out.code, hint), (0, "hint: undo it: git proq undo"), "{}", out.to_text());
     let (reason, command) = warning.split_once("; before you commit there: ").unwrap();
     assert!(reason.contains("second is on 'main' too and was not updated: "), "{reason}");
     sandbox.sh(&command.replace("[ROOT]", sandbox.root().to_str().unwrap()));

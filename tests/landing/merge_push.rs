@@ -62,7 +62,7 @@ fn push_setting_and_no_push_option() {
     let _ = sandbox.proq(&["merge", "y"]).ok();
     assert!(remote_refs(&sandbox).contains(&sandbox.git(&["rev-parse", "main"])));
     sandbox.write("proq.toml", "[merge]\npush = true\n");
-    let text = sandbox.proq(&["list"]).fails(1);
+    let text = sandbox.proq(&["merge", "x"]).fails(1);
     assert!(text.contains("may not set merge.push"), "{text}");
 }
 

@@ -34,7 +34,7 @@ fn spawn_creates_lane_and_runs_agent() {
     --- code 0
     ");
     assert_eq!(std::fs::read_to_string(sandbox.lane_path("pay").join("pay.txt")).unwrap(), "pay\n");
-    assert_eq!(sandbox.git(&["log", "--format=%s", "main..proq/pay"]), "pay");
+    assert_eq!(sandbox.git(&["log", "--format=%s", "main..proq/pay"]), "pay: uncommitted changes");
     assert_eq!(sandbox.git(&["status", "--short"]), "");
 }
 

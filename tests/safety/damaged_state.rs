@@ -75,7 +75,7 @@ fn broken_branch_counts_as_missing_and_hides_no_lane() {
         if bytes != around {
             // A symbolic ref needs another command.
             let report = sandbox.proq(&["doctor"]).fails(1);
-            sandbox.sh(&command_after(&report, &format!("{} still exists: ", &at[..8])));
+            sandbox.sh(&command_after(&report, "restore the branch: "));
             assert_eq!(sandbox.git(&["rev-parse", "proq/one"]), at, "{shown}");
         }
         let _ = sandbox.proq(&["merge", "two"]).ok();

@@ -104,7 +104,7 @@ fn doctor_findings_are_printed_before_a_plan_runs() {
     sandbox.git(&["branch", "proq/z"]);
     let out = sandbox.proq(&["swarm", "plan.toml", "--yes"]);
     assert_eq!(out.code, 0, "{}", out.stderr);
-    let line = "warning: branch 'proq/z' belongs to no lane and blocks the name 'z': git branch -m proq/z z";
+    let line = "warning: branch 'proq/z' belongs to no lane and blocks the name 'z'\nhint: rename it: git branch -m proq/z z";
     assert!(out.stderr.contains(line), "{}", out.stderr);
 }
 

@@ -25,8 +25,8 @@ fn names_pooled_folders_and_unusable_ones() {
     assert_eq!(pool_report(&sandbox).1, [""; 0]);
     land_three_lanes(&sandbox);
     let (notes, waiting, found) = pool_report(&sandbox);
-    let note = "note: in the trash: 3 removed lanes; the folders of 'c', 'b', 'a' are kept for new lanes; how much room \
-                that takes: git proq gc --dry-run\n";
+    let note = "note: in the trash: 3 removed lanes; the folders of 'c', 'b', 'a' are kept for new lanes\n\
+                hint: show what is old enough to delete: git proq gc --dry-run\n";
     assert!(notes.contains(note), "{notes}");
     assert_eq!((waiting.as_slice(), found.len()), (&["c", "b", "a"].map(ToOwned::to_owned)[..], 0));
     let mut command = sandbox.command("cat", &trash_entry(&sandbox, "c").join("worktree"));
@@ -39,7 +39,7 @@ fn names_pooled_folders_and_unusable_ones() {
     assert_eq!(found[0].1, format!("{prefix} 'c': cat (process {}) is in it", inside.0.id()));
     assert_eq!(found[1].1, format!("{prefix} 'b': it has a set-up of its own"));
     assert!(notes.contains(&format!("note: {}\n", found[0].1)), "{notes}");
-    assert!(notes.contains("; the folder of 'a' is kept for a new lane; "), "{notes}");
+    assert!(notes.contains("; the folder of 'a' is kept for a new lane\n"), "{notes}");
     drop(inside.0.stdin.take());
     assert_eq!(inside.exit_code(), Some(0));
     // New lanes get the folders that the doctor predicts.
@@ -66,7 +66,7 @@ fn names_setting_that_prevents_reuse() {
         let [(actual_subject, message)] = found.as_slice() else { panic!("{notes}") };
         assert_eq!((waiting.len(), actual_subject.as_str()), (0, subject));
         assert!(message.ends_with(reason) && notes.contains(&format!("note: {message}")), "{notes}");
-        assert!(notes.contains("note: in the trash: 1 removed lane; how much room"), "{notes}");
+        assert!(notes.contains("note: in the trash: 1 removed lane\n"), "{notes}");
         assert_eq!(spawn_and_find_reused_lane(&sandbox, "b"), None, "{setting}");
         let _ = sandbox.proq(&["discard", "--force", "b"]).ok();
         sandbox.sh("rm -rf .git/proq/trash/b-*");
@@ -74,7 +74,7 @@ fn names_setting_that_prevents_reuse() {
     }
     sandbox.git(&["config", "proq.pool.size", "0"]);
     let help = sandbox.proq(&["doctor"]).stderr;
-    assert!(help.contains("because pool.size is 0: git config proq.pool.size 2\n"), "{help}");
+    assert!(help.contains("because pool.size is 0\nhint: set it: git config proq.pool.size 2\n"), "{help}");
     sandbox.git(&["config", "proq.pool.size", "2"]);
     assert_eq!(pool_report(&sandbox).1, ["a"]);
     assert_eq!(spawn_and_find_reused_lane(&sandbox, "b").as_deref(), Some("a"));

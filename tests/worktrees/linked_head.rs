@@ -32,7 +32,7 @@ fn merge_updates_checkout_with_linked_head() {
     sandbox.lane_with_commit("one", "echo one > one.txt");
     sandbox.write("b.txt", "mine\n");
     let out = sandbox.proq(&["merge", "one"]);
-    assert_eq!(out.stderr, "");
+    assert_eq!(out.stderr, "hint: undo it: git proq undo\n");
     let _ = out.ok();
     assert_eq!(sandbox.git(&["status", "--short"]), " M b.txt");
     assert_eq!(sandbox.read("one.txt"), "one\n");

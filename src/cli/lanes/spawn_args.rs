@@ -207,7 +207,7 @@ pub(crate) struct Spawn {
     /// Attach FILE to the prompt [can be repeated]
     ///
     /// A copy is kept with the lane's record.
-    #[arg(long = "attachment", alias = "attach", value_name = "FILE", value_hint = clap::ValueHint::FilePath, conflicts_with = "empty")]
+    #[arg(long = "attachment", alias = "attach", hide_short_help = true, value_name = "FILE", value_hint = clap::ValueHint::FilePath, conflicts_with = "empty")]
     pub(crate) attach: Vec<PathBuf>,
     /// Create the lane without starting anything
     #[arg(long, conflicts_with = "command")]

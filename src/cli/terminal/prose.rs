@@ -60,19 +60,29 @@ pub(crate) fn wrap_hint(text: &str, width: usize) -> String {
 }
 
 fn wrap_lines(text: &str, width: usize, is_command: impl Fn(&str) -> bool) -> String {
-    text.split('\n').map(|line| wrap_line(line, width, &is_command)).collect::<Vec<_>>().join("\n")
+    // A prompt can have millions of lines, so they are not collected.
+    let mut out = String::with_capacity(text.len());
+    for (number, line) in text.split('\n').enumerate() {
+        if number > 0 {
+            out.push('\n');
+        }
+        push_wrapped(&mut out, line, width, &is_command);
+    }
+    out
 }
 
-fn wrap_line(line: &str, width: usize, is_command: &impl Fn(&str) -> bool) -> String {
+/// Adds one line, wrapped.
+fn push_wrapped(out: &mut String, line: &str, width: usize, is_command: &impl Fn(&str) -> bool) {
     let margin = line.len() - line.trim_start_matches(' ').len();
-    if measure_text_width(line) <= width || is_command(&line[margin..]) {
-        return line.to_owned();
+    // No character is wider than it has bytes.
+    if line.len() <= width || measure_text_width(line) <= width || is_command(&line[margin..]) {
+        return out.push_str(line);
     }
     let line_break = format!("\n{:1$}", "", margin + HANGING_INDENT);
     let behind_colons = line.match_indices(": ").map(|(at, colon)| at + colon.len());
     let command_start = behind_colons.into_iter().find(|start| is_command(&line[*start..]));
     let (sentence, command) = line.split_at(command_start.unwrap_or(line.len()));
-    let mut out = line[..margin].to_owned();
+    out.push_str(&line[..margin]);
     let mut used = margin;
     let mut gap = "";
     for word in unbroken_words(sentence.trim()) {
@@ -90,7 +100,6 @@ fn wrap_line(line: &str, width: usize, is_command: &impl Fn(&str) -> bool) -> St
         out.push_str(&line_break);
         out.push_str(command);
     }
-    out
 }
 
 /// Splits a sentence at blanks, except for those between backticks.

@@ -29,7 +29,7 @@ fn killed_spawn_leaves_nothing() {
               undone: lane new created
               everything is as it was before; run it again
             no lanes yet
-            hint: git proq spawn claude "what to do"
+            hint: start an agent in a lane of its own: git proq spawn claude "implement payments"
             "#);
         }
         assert_eq!(sandbox.lane_leftovers(), [""; 0], "{at}");
@@ -84,7 +84,7 @@ fn task_of_killed_spawn_is_kept() {
       undone: lane new created
       everything is as it was before; run it again
     no lanes yet
-    hint: git proq spawn claude "what to do"
+    hint: start an agent in a lane of its own: git proq spawn claude "implement payments"
     "#);
     assert_eq!(sandbox.lane_leftovers(), [""; 0]);
     let [entry] = &store_entries(&sandbox, "trash")[..] else { panic!("one entry") };

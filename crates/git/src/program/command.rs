@@ -18,6 +18,7 @@ use proq_base::trace::{Span, SpanKind};
 use rustix::io::{FdFlags, fcntl_setfd};
 
 use super::command_environment::{scrub_environment, set_fallback_date};
+use super::exit_status::{describe_exit, describe_exit_status, is_kill};
 use super::hook_output::{stderr_is_terminal, wait_and_forward};
 use super::watchdog::{CancelCheck, Watchdog};
 use crate::base::failed_program::FailedProgram;
@@ -459,23 +460,6 @@ impl Command {
     }
 }
 
-/// Highest exit code that git itself uses, for a wrong command line. A higher code is a shell's report of a
-/// signal.
-const MAX_GIT_EXIT_CODE: i32 = 129;
-
-/// Returns whether git, or a shell that ran it, was ended by a signal.
-pub(crate) fn is_kill(status: ExitStatus) -> bool {
-    status.signal().is_some() || status.code().is_some_and(|code| code > MAX_GIT_EXIT_CODE)
-}
-
-/// Describes how a program exited, or that git-proq killed it.
-fn describe_exit(killed: bool, status: ExitStatus) -> String {
-    match killed {
-        true => "it was stopped: it took too long, or the command was interrupted".to_owned(),
-        false => describe_exit_status(status),
-    }
-}
-
 /// Reads a command's standard error to the end and passes each line to `on_line`. A line may also end in
 /// `\r`, as for a terminal. Returns the lines for which `on_line` returned false.
 fn forward_stderr_lines(stderr: impl Read, on_line: &dyn Fn(&str) -> bool) -> String {
@@ -500,14 +484,5 @@ fn set_descriptor_flags(file: Option<&File>, flags: FdFlags) {
     if let Some(file) = file {
         // This cannot fail for an open descriptor; if it did, the lock would only cover this process.
         let _ = fcntl_setfd(file, flags);
-    }
-}
-
-/// Describes an exit status, a signal included.
-pub(crate) fn describe_exit_status(status: ExitStatus) -> String {
-    match (status.code(), status.signal()) {
-        (Some(code), _) => format!("exit status {code}"),
-        (None, Some(signal)) => format!("killed by signal {signal}"),
-        (None, None) => "ended".to_owned(),
     }
 }

@@ -2,6 +2,7 @@
 
 pub mod command;
 pub mod command_environment;
+pub mod exit_status;
 pub mod hook_output;
 pub mod injected_config;
 pub mod version;

@@ -14,7 +14,7 @@ use super::locked_branch::{BRANCH_LOCK_LINK_FILE, HEAD_LOCK_LINK_FILE, LockedBra
 use super::refs::classify_ref_failure;
 use crate::base::head::{BRANCH_PREFIX, Head, RefMove};
 use crate::base::lock_file::{create_linked_lock_file, is_same_file};
-use crate::program::command::is_kill;
+use crate::program::exit_status::is_kill;
 use crate::repository::head_file::read_head;
 use crate::repository::worktree_context::WorktreeContext;
 use crate::{CommitId, Error, Repo};

@@ -45,7 +45,7 @@ pub struct Finding {
 }
 
 /// Purposes of the commands that help, by their beginnings; the first that fits counts.
-const PURPOSES: [(&str, &str); 33] = [
+const PURPOSES: [(&str, &str); 35] = [
     ("chmod", "close it to other users"),
     ("git branch -d", "delete it, if it has no work"),
     ("git branch -m", "rename it"),
@@ -64,6 +64,7 @@ const PURPOSES: [(&str, &str); 33] = [
     ("git proq doctor --fix", "repair it"),
     ("git proq doctor", "check again"),
     ("git proq discard", "remove it"),
+    ("git proq gc --dry-run", "show what is old enough to delete"),
     ("git proq gc", "delete what has expired"),
     ("git proq logs", "show its output"),
     ("git proq merge", "merge it"),
@@ -77,6 +78,7 @@ const PURPOSES: [(&str, &str); 33] = [
     ("git worktree unlock", "unlock it"),
     ("ls", "list its files"),
     ("mv", "move it away"),
+    ("rm \"$(git", "restore the branch"),
     ("rm", "delete it"),
     ("sudo chown", "make it yours"),
 ];

@@ -34,8 +34,7 @@ pub(super) fn check_pool(context: &CheckContext<'_>) -> (Vec<LaneName>, Vec<Find
     let count = Layout::entry_names(&context.project.store.layout().trash()).len();
     if count > 0 {
         let lanes = if count == 1 { "1 removed lane".to_owned() } else { format!("{count} removed lanes") };
-        let message =
-            format!("in the trash: {lanes}{}; how much room that takes", describe_waiting_folders(&waiting));
+        let message = format!("in the trash: {lanes}{}", describe_waiting_folders(&waiting));
         out.push(Finding::info("trash-held", "trash", message).with_help("git proq gc --dry-run"));
     }
     (waiting, out)

@@ -128,12 +128,12 @@ pub(super) fn from_markdown(markdown: &str) -> String {
 
 /// Converts a line of Markdown: code becomes bold, emphasis italic, and a link its text.
 fn inline(line: &str) -> String {
+    let line = without_links(line);
     let parts = line.split('`').enumerate().map(|(n, part)| {
         if n % 2 == 1 {
             return format!("\\fB{}\\fR", escape(part));
         }
-        let text = without_links(part);
-        let words = text.split('*').enumerate();
+        let words = part.split('*').enumerate();
         let word = |(n, word)| if n % 2 == 1 { format!("\\fI{}\\fR", escape(word)) } else { escape(word) };
         words.map(word).collect()
     });
