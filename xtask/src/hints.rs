@@ -34,6 +34,8 @@ struct Exceptions {
     cannot: BTreeSet<String>,
     /// Templates that are not yet reached by a test.
     not_yet: BTreeSet<String>,
+    /// Templates that tests follow in some runs only.
+    by_timing: BTreeSet<String>,
 }
 
 /// What tests did with the hints of one template.
@@ -80,6 +82,9 @@ fn problems(
         let key = template.key.as_str();
         let Reached { is_printed, is_run } = reached.get(key).copied().unwrap_or_default();
         let is_followed = is_run || (is_printed && !template.has_command());
+        if exceptions.by_timing.contains(key) {
+            continue;
+        }
         let is_excepted = exceptions.cannot.contains(key) || exceptions.not_yet.contains(key);
         let place = template.place.display();
         match (is_followed, is_excepted) {
@@ -91,7 +96,8 @@ fn problems(
         }
     }
     let known: BTreeSet<&str> = templates.iter().map(|template| template.key.as_str()).collect();
-    let unknown = exceptions.cannot.union(&exceptions.not_yet).filter(|key| !known.contains(key.as_str()));
+    let all = exceptions.cannot.iter().chain(&exceptions.not_yet).chain(&exceptions.by_timing);
+    let unknown = all.filter(|key| !known.contains(key.as_str()));
     out.extend(unknown.map(|key| format!("hints.toml: no hint is '{key}'; remove it")));
     out
 }
@@ -121,11 +127,15 @@ fn read_exceptions(path: &Path) -> Result<Exceptions, String> {
     let text = std::fs::read_to_string(path).map_err(|error| fail(&error))?;
     let table: toml::Table = text.parse().map_err(|error| fail(&error))?;
     let mut out = Exceptions::default();
-    for (template, reason) in table["cannot_be_followed"].as_table().into_iter().flatten() {
-        if reason.as_str().is_none_or(str::is_empty) {
-            return Err(fail(&format!("'{template}' has no reason")));
+    for (section, templates) in
+        [("cannot_be_followed", &mut out.cannot), ("depends_on_timing", &mut out.by_timing)]
+    {
+        for (template, reason) in table[section].as_table().into_iter().flatten() {
+            if reason.as_str().is_none_or(str::is_empty) {
+                return Err(fail(&format!("'{template}' has no reason")));
+            }
+            templates.insert(template.clone());
         }
-        out.cannot.insert(template.clone());
     }
     let not_yet = table["not_yet_reached_by_a_test"].as_array().into_iter().flatten();
     out.not_yet = not_yet.filter_map(|template| template.as_str().map(str::to_owned)).collect();
