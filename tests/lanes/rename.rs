@@ -118,3 +118,24 @@ fn rename_and_creation_are_undone_and_redone_together() {
     let _ = sandbox.proq(&["redo"]).ok();
     RepoState::capture(&sandbox).without_removed_lanes().assert_same(&renamed, "redone");
 }
+
+#[test]
+fn commits_in_the_log_of_the_branch_survive_rename() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_with_commit("pay", "echo pay > pay");
+    let commit = sandbox.git(&["commit-tree", "-m", "from elsewhere", "-p", "proq/pay", "proq/pay^{tree}"]);
+    let tip = sandbox.git(&["rev-parse", "proq/pay"]);
+    // The log of the worktree's HEAD has neither move, since another program makes them without it.
+    let swap = |new: &str| {
+        sandbox.sh(&format!("mv .git/worktrees/pay .git/pay; git update-ref refs/heads/proq/pay {new}; mv .git/pay .git/worktrees/pay"));
+    };
+    swap(&commit);
+    swap(&tip);
+    let _ = sandbox.proq(&["rename", "pay", "payments"]).ok();
+    sandbox.sh("git gc -q --prune=now");
+    assert_eq!(sandbox.git(&["log", "-1", "--format=%s", &commit]), "from elsewhere");
+    let _ = sandbox.proq(&["undo"]).ok();
+    sandbox.sh("git gc -q --prune=now");
+    assert_eq!(sandbox.git(&["log", "-1", "--format=%s", &commit]), "from elsewhere");
+    sandbox.assert_healthy();
+}

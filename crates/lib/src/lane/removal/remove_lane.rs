@@ -244,7 +244,11 @@ fn save_everything(
 }
 
 /// Adds the commits that are not reachable from any of `tips`.
-fn add_unreachable(repo: &Repo, tips: &mut Vec<CommitId>, commits: Vec<CommitId>) -> Result<(), Error> {
+pub(crate) fn add_unreachable(
+    repo: &Repo,
+    tips: &mut Vec<CommitId>,
+    commits: Vec<CommitId>,
+) -> Result<(), Error> {
     for id in commits {
         let mut is_reachable = false;
         for tip in tips.iter() {
@@ -259,7 +263,11 @@ fn add_unreachable(repo: &Repo, tips: &mut Vec<CommitId>, commits: Vec<CommitId>
 
 /// Creates a saved ref that keeps all of `tips`, several by a commit with them as parents. Returns the ref;
 /// none without tips.
-fn anchor_tips(op: &Operation<'_>, lane: &LaneRecord, tips: &[CommitId]) -> Result<Option<String>, Error> {
+pub(crate) fn anchor_tips(
+    op: &Operation<'_>,
+    lane: &LaneRecord,
+    tips: &[CommitId],
+) -> Result<Option<String>, Error> {
     let name = format!("refs/proq/saved/{}-{}", lane.name, new_id());
     match tips {
         [] => return Ok(None),

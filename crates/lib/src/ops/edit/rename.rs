@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use proq_base::lane_name::LaneName;
+use proq_git::CommitId;
 use proq_store::Store;
 use proq_store::base::record::Record;
 use proq_store::locks::lock::{LockGuard, LockName};
@@ -16,6 +17,7 @@ use crate::event::log::EventName;
 use crate::lane;
 use crate::lane::Project;
 use crate::lane::creation::free_name::require_free_name;
+use crate::lane::removal::remove_lane::{add_unreachable, anchor_tips};
 use crate::lane::worktree::rename_worktree::require_renamable;
 use crate::merge::stack::conflict;
 use crate::operation::journaled_operation::Operation;
@@ -154,6 +156,7 @@ fn rename(op: &Operation<'_>, lane: &LaneRecord, renamed: &LaneRename) -> Result
         branch: old_branch.clone(),
         path: lane.path.clone(),
     })?;
+    save_logged_commits(op, lane, tip)?;
     op.create_ref(&format!("refs/heads/{}", renamed.branch), tip)?;
     op.rename_worktree(lane, &new, &renamed.branch, &renamed.path)?;
     op.delete_ref(&format!("refs/heads/{old_branch}"), tip)?;
@@ -176,6 +179,19 @@ fn rename(op: &Operation<'_>, lane: &LaneRecord, renamed: &LaneRename) -> Result
     rename_in_records(op, &project.store, &new)?;
     op.emit(EventName::LaneEdited, Some(&record), format!("lane '{old}' was renamed to '{new}'"));
     Ok(())
+}
+
+/// Saves the commits that only the log of the lane's branch has, which git deletes with the branch. The log of the
+/// worktree's HEAD stays.
+fn save_logged_commits(op: &Operation<'_>, lane: &LaneRecord, tip: CommitId) -> Result<(), lane::Error> {
+    let repo = &op.project.repo;
+    let stay = repo.worktree_referenced_commits(&lane.path, &repo.worktree_git_dir(&lane.path)?);
+    let log = repo.reflog(&lane.path, &format!("refs/heads/{}", lane.kind.branch))?;
+    let only_logged = log.iter().map(|entry| entry.new_id);
+    let only_logged = only_logged.filter(|id| !stay.contains(id) && repo.has_object(*id)).collect();
+    let mut tips = vec![tip];
+    add_unreachable(repo, &mut tips, only_logged)?;
+    anchor_tips(op, lane, &tips[1..]).map(drop)
 }
 
 /// Changes the name in the records of the lane's conflict and failed check.
