@@ -279,6 +279,10 @@ fn saves_objects_of_reflog_rebase_and_index() {
         sandbox.git_in(&lane, &["reset", "-q", "--hard", "HEAD~1"]);
         tip
     };
+    // Only the log of the branch has what others put there.
+    let logged = sandbox.git(&["commit-tree", "-m", "logged", "-p", "proq/x", "proq/x^{tree}"]);
+    let tip = sandbox.git(&["rev-parse", "proq/x"]);
+    sandbox.sh(&format!("git update-ref refs/heads/proq/x {logged}; git update-ref refs/heads/proq/x {tip}"));
     // A stopped rebase whose autostash holds uncommitted changes.
     sandbox.sh_in(
         &lane,
@@ -291,8 +295,13 @@ fn saves_objects_of_reflog_rebase_and_index() {
     let theirs = sandbox.sh_in(&lane, "git rev-parse :2:f");
     let _ = sandbox.proq(&["discard", "--force", "x"]).ok();
     sandbox.sh("git branch -qD side; git reflog expire --expire=now --all; git gc -q --prune=now");
-    for (kind, object) in [("dropped", &dropped), ("stash", &stash), ("staged", &staged), ("theirs", &theirs)]
-    {
+    for (kind, object) in [
+        ("dropped", &dropped),
+        ("logged", &logged),
+        ("stash", &stash),
+        ("staged", &staged),
+        ("theirs", &theirs),
+    ] {
         let found = sandbox.sh(&format!("git cat-file -t {object} 2>&1 || :"));
         assert!(["commit", "blob"].contains(&found.as_str()), "{kind}: {found}");
     }

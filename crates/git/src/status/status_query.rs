@@ -8,6 +8,7 @@ use gix::index::decode::Options;
 
 use super::stat_scan::StatScan;
 use super::worktree_status::{StatusEntry, StatusKind, WorktreeStatus};
+use crate::base::head::BRANCH_PREFIX;
 use crate::base::parallel::parallel_map_with;
 use crate::history::tree_diff::{TreeChange, tree_changes};
 use crate::index::full_index::FullIndex;
@@ -273,23 +274,40 @@ impl Repo {
     /// the autostash of a rebase or merge. `git_dir` is the worktree's private git directory. Ids of missing
     /// commits are left out.
     pub fn worktree_referenced_commits(&self, dir: &Path, git_dir: &Path) -> Vec<CommitId> {
-        let mut found = Vec::new();
-        if self.is_reftable() {
-            let log = self.git_in(dir).args(["reflog", "show", "--format=%H", "HEAD", "--"]).run();
-            let log = log.map(|out| out.stdout).unwrap_or_default();
-            found.extend(log.split(|b| *b == b'\n').filter_map(CommitId::from_hex));
-        }
-        for line in std::fs::read(git_dir.join("logs/HEAD")).unwrap_or_default().split(|b| *b == b'\n').rev()
-        {
-            found.extend(line.splitn(3, |b| *b == b' ').nth(1).and_then(CommitId::from_hex));
-        }
+        let mut found = self.logged_ids(dir, "HEAD", &git_dir.join("logs/HEAD"));
         for name in ["HEAD", "ORIG_HEAD", "rebase-merge/autostash", "MERGE_AUTOSTASH"] {
             let text = std::fs::read(git_dir.join(name)).unwrap_or_default();
             found.extend(CommitId::from_hex(text.trim_ascii()));
         }
-        let mut unique = std::collections::HashSet::new();
-        found.retain(|id| !id.is_null() && unique.insert(*id) && self.tree_of(*id).is_ok());
+        self.retain_commits(found)
+    }
+
+    /// Returns the commits in the log of a branch, newest first. git deletes the log with the branch. `dir` is a folder
+    /// in which git finds the repository. Ids of missing commits are left out.
+    pub fn logged_branch_commits(&self, dir: &Path, branch: &str) -> Vec<CommitId> {
+        let name = format!("{BRANCH_PREFIX}{branch}");
+        self.retain_commits(self.logged_ids(dir, &name, &self.common_dir().join("logs").join(&name)))
+    }
+
+    /// Returns the new values in the log of a ref, newest first; `file` has the log unless refs are in reftable files.
+    fn logged_ids(&self, dir: &Path, name: &str, file: &Path) -> Vec<CommitId> {
+        let mut found = Vec::new();
+        if self.is_reftable() {
+            let log = self.git_in(dir).args(["reflog", "show", "--format=%H", name, "--"]).run();
+            let log = log.map(|out| out.stdout).unwrap_or_default();
+            found.extend(log.split(|b| *b == b'\n').filter_map(CommitId::from_hex));
+        }
+        for line in std::fs::read(file).unwrap_or_default().split(|b| *b == b'\n').rev() {
+            found.extend(line.splitn(3, |b| *b == b' ').nth(1).and_then(CommitId::from_hex));
+        }
         found
+    }
+
+    /// Returns the ids of existing commits, each once.
+    fn retain_commits(&self, mut ids: Vec<CommitId>) -> Vec<CommitId> {
+        let mut unique = HashSet::new();
+        ids.retain(|id| !id.is_null() && unique.insert(*id) && self.tree_of(*id).is_ok());
+        ids
     }
 }
 

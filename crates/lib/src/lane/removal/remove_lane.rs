@@ -220,6 +220,7 @@ fn save_everything(
             .map(|admin| repo.worktree_referenced_commits(repo.command_dir(), &admin))
             .unwrap_or_default();
         add_unreachable(repo, &mut tips, commits)?;
+        add_unreachable(repo, &mut tips, repo.logged_branch_commits(repo.command_dir(), &lane.kind.branch))?;
         return Ok((tips, None));
     }
     let checkout = op.lock_worktree(&lane.path)?;
@@ -239,7 +240,11 @@ fn save_everything(
         }
     }
     tips.extend(uncommitted);
-    add_unreachable(repo, &mut tips, repo.worktree_referenced_commits(&lane.path, checkout.git_dir()))?;
+    // Mostly the same commits, each only once.
+    let mut commits = repo.worktree_referenced_commits(&lane.path, checkout.git_dir());
+    let logged = repo.logged_branch_commits(&lane.path, &lane.kind.branch);
+    commits.extend(logged.into_iter().filter(|id| !commits.contains(id)).collect::<Vec<_>>());
+    add_unreachable(repo, &mut tips, commits)?;
     Ok((tips, uncommitted))
 }
 

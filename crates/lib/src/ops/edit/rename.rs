@@ -186,9 +186,8 @@ fn rename(op: &Operation<'_>, lane: &LaneRecord, renamed: &LaneRename) -> Result
 fn save_logged_commits(op: &Operation<'_>, lane: &LaneRecord, tip: CommitId) -> Result<(), lane::Error> {
     let repo = &op.project.repo;
     let stay = repo.worktree_referenced_commits(&lane.path, &repo.worktree_git_dir(&lane.path)?);
-    let log = repo.reflog(&lane.path, &format!("refs/heads/{}", lane.kind.branch))?;
-    let only_logged = log.iter().map(|entry| entry.new_id);
-    let only_logged = only_logged.filter(|id| !stay.contains(id) && repo.has_object(*id)).collect();
+    let mut only_logged = repo.logged_branch_commits(&lane.path, &lane.kind.branch);
+    only_logged.retain(|id| !stay.contains(id));
     let mut tips = vec![tip];
     add_unreachable(repo, &mut tips, only_logged)?;
     anchor_tips(op, lane, &tips[1..]).map(drop)
