@@ -43,7 +43,9 @@ impl Shape {
         self.types.insert(type_name(value));
         match value {
             Value::Array(values) => {
-                values.iter().for_each(|value| self.items.get_or_insert_default().add(value))
+                for value in values {
+                    self.items.get_or_insert_default().add(value);
+                }
             }
             Value::Object(values) => {
                 self.object_count += 1;

@@ -114,7 +114,7 @@ impl Screen {
             );
         }
         for word in offered.iter().filter(|word| !word.contains(' ') && word.len() > 1) {
-            let count = list.iter().filter(|found| found == &word).count();
+            let count = list.iter().filter(|found| *found == word).count();
             assert_eq!(count, 1, "{}: {line:?} offers {word} more than once\n{text}", self.start);
         }
     }

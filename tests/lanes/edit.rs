@@ -121,5 +121,5 @@ fn edit_during_a_landing_counts_for_it() {
 fn title_of_a_command_lane_can_be_run_again() {
     let sandbox = Sandbox::new();
     let _ = sandbox.proq(&["spawn", "--wait", "-n", "x", "--", "sh", "-c", "echo 'a b' > x; true"]).ok();
-    assert_eq!(sandbox.row("x")["title"], r#"sh -c 'echo '\''a b'\'' > x; true'"#);
+    assert_eq!(sandbox.row("x")["title"], r"sh -c 'echo '\''a b'\'' > x; true'");
 }

@@ -12,7 +12,7 @@ use templates::{Template, templates_below};
 ///
 /// Reads what the tests recorded in DIR (PROQ_TEST_HINTS=DIR cargo test). A hint is followed when a test printed it and then ran
 /// its command, which the command line accepted. tests/fixtures/hints.toml has the exceptions. Ends with 1 when a hint is neither
-/// followed nor an exception, or when an exception is not needed.
+/// followed nor an exception.
 #[derive(Debug, Clone, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
@@ -47,12 +47,11 @@ struct Reached {
 
 pub(crate) fn main(args: &Args) -> ExitCode {
     match check(args) {
-        Ok(problems) if problems.is_empty() => ExitCode::SUCCESS,
-        Ok(problems) => {
-            for problem in problems {
-                println!("{problem}");
+        Ok(Findings { problems, notes }) => {
+            for line in problems.iter().chain(&notes) {
+                println!("{line}");
             }
-            ExitCode::FAILURE
+            if problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
         }
         Err(error) => {
             eprintln!("error: {error}");
@@ -61,23 +60,32 @@ pub(crate) fn main(args: &Args) -> ExitCode {
     }
 }
 
-/// Returns one line for each hint that is not followed, and for each exception that is not needed.
-fn check(args: &Args) -> Result<Vec<String>, String> {
+/// What the comparison found, one line each.
+#[derive(Debug, Default, PartialEq)]
+struct Findings {
+    /// Hints that are not followed, and exceptions for a hint that does not exist.
+    problems: Vec<String>,
+    /// Exceptions that this run did not need. Another git may need them, so they are no problem.
+    notes: Vec<String>,
+}
+
+/// Compares the hints of the source with the record.
+fn check(args: &Args) -> Result<Findings, String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let templates = templates_below(&root)?;
     let reached = read_record(&args.check, &templates)?;
     let exceptions = read_exceptions(&root.join("tests/fixtures/hints.toml"))?;
-    Ok(problems(&templates, &reached, &exceptions, args.list))
+    Ok(compare(&templates, &reached, &exceptions, args.list))
 }
 
 /// Compares templates, record and exceptions.
-fn problems(
+fn compare(
     templates: &[Template],
     reached: &BTreeMap<&str, Reached>,
     exceptions: &Exceptions,
     is_listing: bool,
-) -> Vec<String> {
-    let mut out = Vec::new();
+) -> Findings {
+    let Findings { mut problems, mut notes } = Findings::default();
     for template in templates {
         let key = template.key.as_str();
         let Reached { is_printed, is_run } = reached.get(key).copied().unwrap_or_default();
@@ -88,18 +96,18 @@ fn problems(
         let is_excepted = exceptions.cannot.contains(key) || exceptions.not_yet.contains(key);
         let place = template.place.display();
         match (is_followed, is_excepted) {
-            (false, false) if is_listing => out.push(format!("  {},", toml::Value::from(key))),
-            (false, false) if is_printed => out.push(format!("{place}: no test runs the hint '{key}'")),
-            (false, false) => out.push(format!("{place}: no test prints the hint '{key}'")),
-            (true, true) => out.push(format!("hints.toml: '{key}' is followed by a test; remove it")),
+            (false, false) if is_listing => problems.push(format!("  {},", toml::Value::from(key))),
+            (false, false) if is_printed => problems.push(format!("{place}: no test runs the hint '{key}'")),
+            (false, false) => problems.push(format!("{place}: no test prints the hint '{key}'")),
+            (true, true) => notes.push(format!("hints.toml: a test follows '{key}'; remove it")),
             _ => {}
         }
     }
     let known: BTreeSet<&str> = templates.iter().map(|template| template.key.as_str()).collect();
     let all = exceptions.cannot.iter().chain(&exceptions.not_yet).chain(&exceptions.by_timing);
     let unknown = all.filter(|key| !known.contains(key.as_str()));
-    out.extend(unknown.map(|key| format!("hints.toml: no hint is '{key}'; remove it")));
-    out
+    problems.extend(unknown.map(|key| format!("hints.toml: no hint is '{key}'; remove it")));
+    Findings { problems, notes }
 }
 
 /// Reads the record of all test programs: what they did with each template.
@@ -146,31 +154,28 @@ fn read_exceptions(path: &Path) -> Result<Exceptions, String> {
 mod tests {
     use super::*;
 
-    /// Returns the problems with two hints of a source, for what tests did with the first one.
-    fn problems_of(reached: Reached, exceptions: &[&str]) -> Vec<String> {
+    /// Compares two hints of a source, for what tests did with the first one.
+    fn findings(reached: Reached, exceptions: &[&str]) -> Findings {
         let source = r#"fn f() { hint!("show it: git proq show {name}"); hint!("type more") }"#;
         let templates = templates::templates_in(source, Path::new("a.rs")).unwrap();
         let type_more = Reached { is_printed: true, is_run: false };
         let record = BTreeMap::from([(templates[0].key.as_str(), reached), ("type more", type_more)]);
         let cannot = exceptions.iter().map(|&template| template.to_owned()).collect();
-        problems(&templates, &record, &Exceptions { cannot, ..Exceptions::default() }, false)
+        compare(&templates, &record, &Exceptions { cannot, ..Exceptions::default() }, false)
     }
 
     #[test]
-    fn refuses_hints_without_test_and_needless_exceptions() {
+    fn refuses_hints_without_test_and_unknown_exceptions() {
         let printed = Reached { is_printed: true, is_run: false };
         let run = Reached { is_printed: true, is_run: true };
         let show = "show it: git proq show {}";
-        assert_eq!(problems_of(run, &[]), [""; 0]);
-        assert_eq!(problems_of(printed, &[show]), [""; 0]);
-        assert_eq!(problems_of(printed, &[]), [format!("a.rs: no test runs the hint '{show}'")]);
-        assert_eq!(problems_of(Reached::default(), &[]), [format!("a.rs: no test prints the hint '{show}'")]);
-        assert_eq!(
-            problems_of(run, &[show, "gone"]),
-            [
-                format!("hints.toml: '{show}' is followed by a test; remove it"),
-                "hints.toml: no hint is 'gone'; remove it".to_owned()
-            ]
-        );
+        let problems = |reached, exceptions: &[&str]| findings(reached, exceptions).problems;
+        assert_eq!(findings(run, &[]), Findings::default());
+        assert_eq!(findings(printed, &[show]), Findings::default());
+        assert_eq!(problems(printed, &[]), [format!("a.rs: no test runs the hint '{show}'")]);
+        assert_eq!(problems(Reached::default(), &[]), [format!("a.rs: no test prints the hint '{show}'")]);
+        let Findings { problems, notes } = findings(run, &[show, "gone"]);
+        assert_eq!(problems, ["hints.toml: no hint is 'gone'; remove it"]);
+        assert_eq!(notes, [format!("hints.toml: a test follows '{show}'; remove it")]);
     }
 }
