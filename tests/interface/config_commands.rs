@@ -186,3 +186,18 @@ fn agent_of_a_lane_may_not_change_settings() {
         assert!(out.contains("cannot change other lanes"), "{out}");
     }
 }
+
+#[test]
+fn killed_set_of_several_values_leaves_no_lock() {
+    let sandbox = Sandbox::new();
+    let before = sandbox.read(".git/config");
+    for kill in ["kill -9 $PPID; exit 0", "kill -9 $$"] {
+        let args = ["config", "set", "verify.commands", "make", "make test"];
+        let out = sandbox.output(with_git_wrapper(&sandbox, " --file ", kill, &args));
+        assert_ne!(out.code, 0, "{}", out.to_text());
+        assert_eq!(sandbox.read(".git/config"), before);
+        let _ = sandbox.proq(&args).ok();
+        sandbox.git(&["config", "--unset-all", "proq.verify.commands"]);
+        sandbox.write(".git/config", &before);
+    }
+}

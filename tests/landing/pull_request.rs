@@ -210,6 +210,18 @@ fn closed_request_is_not_updated() {
 }
 
 #[test]
+fn request_of_a_renamed_lane_keeps_its_branch_there() {
+    let sandbox = sandbox_with_lane();
+    let forge = Forge::github(&sandbox);
+    let _ = sandbox.proq(&["merge", "--pr", "x"]).ok();
+    let _ = sandbox.proq(&["rename", "x", "y"]).ok();
+    sandbox.commit_in_lane("y", "echo y >> x.txt");
+    let out = sandbox.proq(&["merge", "--pr", "y"]).ok();
+    assert!(out.contains("updated pull request #7 of 'y'"), "{out}");
+    assert_eq!(forge.remote_branch("proq/x"), sandbox.git(&["rev-parse", "proq/y"]));
+}
+
+#[test]
 fn head_that_moved_there_is_not_overwritten() {
     let sandbox = sandbox_with_lane();
     let forge = Forge::github(&sandbox);

@@ -101,9 +101,9 @@ fn undo_of_rename_is_refused_after_newer_work() {
     sandbox.commit_in_lane("first", "echo more > more");
     let before = RepoState::capture(&sandbox);
     let out = sandbox.proq(&["undo"]).fails(1);
-    assert!(out.contains("proq/first"), "{out}");
+    assert!(out.contains("cannot undo the rename of lane 'first': it has new commits"), "{out}");
     RepoState::capture(&sandbox).assert_same(&before, "refused");
-    let _ = sandbox.proq(&["rename", "first", "one"]).ok();
+    let _ = sandbox.follow_hint(&out, "rename it back").ok();
     assert_eq!(sandbox.sh_in(&sandbox.lane_path("one"), "cat more"), "more");
 }
 
@@ -135,4 +135,18 @@ fn commits_in_the_log_of_the_branch_survive_rename() {
     sandbox.sh("git gc -q --prune=now");
     assert_eq!(sandbox.git(&["log", "-1", "--format=%s", &commit]), "from elsewhere");
     sandbox.assert_healthy();
+}
+
+#[test]
+fn worktree_in_the_folder_of_the_lane_refuses_rename() {
+    let sandbox = fixtures::two_lanes();
+    sandbox.git(&["worktree", "add", "-q", "--detach", ".proq-worktrees/one/sub"]);
+    sandbox.sh("cd .proq-worktrees/one/sub; git commit -q --allow-empty -m inner");
+    let inner = sandbox.git_in(&sandbox.lane_path("one").join("sub"), &["rev-parse", "HEAD"]);
+    let refused = sandbox.proq(&["rename", "one", "first"]).fails(1);
+    assert!(refused.contains("another worktree is in its folder"), "{refused}");
+    let _ = sandbox.follow_hint(&refused, "move it elsewhere").ok();
+    let _ = sandbox.proq(&["rename", "one", "first"]).ok();
+    sandbox.sh("git worktree prune; git gc -q --prune=now");
+    assert_eq!(sandbox.git(&["log", "-1", "--format=%s", &inner]), "inner");
 }

@@ -1,8 +1,8 @@
 //! Reading git's configuration.
 
 use std::collections::BTreeMap;
-use std::fs::OpenOptions;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::attributes::attribute_files_outside_tree;
@@ -157,40 +157,58 @@ impl Repo {
     }
 }
 
-/// Copy of a settings file that replaces it as a whole. It lies at the place of git's lock on that file, so
-/// no other process writes the file in the meantime.
-struct LockedCopy {
+/// Copy of a settings file that replaces it as a whole. git's lock on the file is held only for the replacement: a
+/// process that is killed while it writes the copy leaves no lock.
+struct SettingsCopy {
     path: PathBuf,
-    lock: PathBuf,
-    is_in_place: bool,
+    copy: PathBuf,
+    /// Content of the file when it was copied.
+    original: Vec<u8>,
 }
 
-impl LockedCopy {
-    fn create(path: &Path) -> Result<LockedCopy, Error> {
-        let mut name = path.file_name().unwrap_or_default().to_owned();
-        name.push(".lock");
-        let copy = path.with_file_name(name);
-        let lock_error = || Error::io("create", &copy);
-        OpenOptions::new().write(true).create_new(true).open(&copy).map_err(lock_error())?;
-        let copy = LockedCopy { path: path.to_owned(), lock: copy, is_in_place: false };
-        match std::fs::copy(path, &copy.lock) {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Error::io("copy", path)(e)),
-            _ => Ok(copy),
-        }
+impl SettingsCopy {
+    fn create(path: &Path) -> Result<SettingsCopy, Error> {
+        let copy = beside(path, &format!(".git-proq-{}", std::process::id()));
+        let original = read_or_empty(path)?;
+        let copied = match std::fs::copy(path, &copy) {
+            Err(e) if e.kind() == ErrorKind::NotFound => std::fs::write(&copy, "").map(|()| 0),
+            copied => copied,
+        };
+        let copy = SettingsCopy { path: path.to_owned(), copy, original };
+        copied.map(|_| copy).map_err(Error::io("copy", path))
     }
 
-    fn commit(mut self) -> Result<(), Error> {
-        std::fs::rename(&self.lock, &self.path).map_err(Error::io("write", &self.path))?;
-        self.is_in_place = true;
-        Ok(())
+    /// Replaces the file, unless another process has changed it since or holds its lock.
+    fn commit(self) -> Result<(), Error> {
+        let lock = beside(&self.path, ".lock");
+        std::fs::hard_link(&self.copy, &lock).map_err(Error::io("create", &lock))?;
+        let is_unchanged = read_or_empty(&self.path).is_ok_and(|now| now == self.original);
+        let replaced = match is_unchanged {
+            true => std::fs::rename(&lock, &self.path),
+            false => Err(std::io::Error::other("another process changed it at the same time")),
+        };
+        replaced.inspect_err(|_| drop(std::fs::remove_file(&lock))).map_err(Error::io("write", &self.path))
     }
 }
 
-impl Drop for LockedCopy {
+impl Drop for SettingsCopy {
     fn drop(&mut self) {
-        if !self.is_in_place {
-            drop(std::fs::remove_file(&self.lock));
-        }
+        drop(std::fs::remove_file(&self.copy));
+    }
+}
+
+/// Returns the path of a file beside `path`, with `suffix` behind its name.
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(suffix);
+    path.with_file_name(name)
+}
+
+/// Returns the content of a file; nothing if it does not exist.
+fn read_or_empty(path: &Path) -> Result<Vec<u8>, Error> {
+    match std::fs::read(path) {
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+        read => read.map_err(Error::io("read", path)),
     }
 }
 
@@ -209,11 +227,11 @@ fn write_setting_with(
         [] => git_config(&[option, "--unset-all"]).accept_exit_codes(&[5]).run().map(drop),
         [value] => git_config(&[option, "--replace-all"]).arg(value).run().map(drop),
         [first, others @ ..] => {
-            let copy = LockedCopy::create(&path()?)?;
-            let lock = copy.lock.to_string_lossy();
-            git_config(&["--file", &lock, "--replace-all"]).arg(first).run()?;
+            let copy = SettingsCopy::create(&path()?)?;
+            let file = copy.copy.to_string_lossy();
+            git_config(&["--file", &file, "--replace-all"]).arg(first).run()?;
             for value in others {
-                git_config(&["--file", &lock, "--add"]).arg(value).run()?;
+                git_config(&["--file", &file, "--add"]).arg(value).run()?;
             }
             copy.commit()
         }

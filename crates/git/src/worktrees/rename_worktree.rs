@@ -94,9 +94,10 @@ impl Repo {
         let WorktreeRename { id, from, to, old_branch, new_branch } = *rename;
         let Some(admin) = self.admin_dir(id) else { return Ok(false) };
         ref_transaction::release_head_lock(&admin, scratch)?;
-        let exists = |path: &Path| path.symlink_metadata().is_ok();
+        // Another program may have made the old folder again, which is then no worktree.
+        let is_worktree = |path: &Path| path.join(".git").symlink_metadata().is_ok();
         if from != to {
-            if !exists(to) || exists(from) {
+            if !is_worktree(to) || is_worktree(from) {
                 return Ok(false);
             }
             record_new_folder(&admin, rename, scratch)?;

@@ -73,6 +73,32 @@ pub enum RenameError {
         /// Name of the lane.
         lane: LaneName,
     },
+    /// Another worktree lies in the lane's, and git would not find it any more.
+    #[error("cannot rename lane '{lane}': another worktree is in its folder: {}", nested.display())]
+    #[decision]
+    #[hint(
+        "move it elsewhere: git worktree move {} {}",
+        shell_quote_path(nested),
+        shell_quote_path(elsewhere)
+    )]
+    Nested {
+        /// Name of the lane.
+        lane: LaneName,
+        /// Top folder of the other worktree.
+        nested: PathBuf,
+        /// Folder beside that of the lane.
+        elsewhere: PathBuf,
+    },
+    /// The lane has commits since it was renamed, which an undo would leave without a branch.
+    #[error("cannot undo the rename of lane '{lane}': it has new commits")]
+    #[decision]
+    #[hint("rename it back, with its commits: git proq rename {lane} {old_name}")]
+    NewCommits {
+        /// Name of the lane.
+        lane: LaneName,
+        /// Name that the lane had before.
+        old_name: LaneName,
+    },
     /// The user has locked the worktree.
     #[error("cannot rename lane '{lane}': its worktree is locked")]
     #[decision]

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use proq_base::lane_name::LaneName;
 use proq_git::repository::open_operation::find_open_git_operation;
 use proq_git::worktrees::rename_worktree::{Immovable, WorktreeRename, immovable_reason};
+use proq_git::worktrees::worktree::WorktreeList;
 use proq_store::base::atomic::sync_dir;
 use proq_store::base::record::Record;
 use proq_store::locks::lock::LockName;
@@ -115,6 +116,13 @@ impl Step for RenameWorktree {
             };
             project.require_idle(&lane)?;
             require_renamable(project, &lane)?;
+            let tip = project.repo.branch_tip(&rename.new_branch)?;
+            let created = undo.entry.applied_steps().filter_map(|step| step.moved_branch());
+            let mut created = created.filter(|moved| moved.name == rename.new_branch && moved.old.is_none());
+            if created.next().is_some_and(|moved| moved.new != tip) {
+                let (lane, old_name) = (rename.new_lane.clone(), rename.lane.clone());
+                return Err(RenameError::NewCommits { lane, old_name }.into());
+            }
         }
         Ok(())
     }
@@ -199,6 +207,12 @@ fn require_plain_worktree(project: &Project, lane: &LaneRecord) -> Result<(), Er
     let is_on_branch = project.repo.head_branch(&path, &git_dir)?.as_ref() == Some(&branch);
     if !is_on_branch || find_open_git_operation(&git_dir).is_some() {
         return Err(RenameError::NotOnBranch { lane: name, branch, path }.into());
+    }
+    let worktrees = WorktreeList::read(&project.repo)?;
+    if let Some(nested) = worktrees.iter().find(|other| other.path != path && other.path.starts_with(&path)) {
+        let own_name = nested.path.file_name().unwrap_or_default().to_string_lossy();
+        let elsewhere = path.with_file_name(format!("{name}-{own_name}"));
+        return Err(RenameError::Nested { lane: name, nested: nested.path.clone(), elsewhere }.into());
     }
     match immovable_reason(&git_dir) {
         Some(Immovable::Submodules) => Err(RenameError::Submodules { lane: name }.into()),
