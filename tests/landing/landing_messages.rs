@@ -135,6 +135,13 @@ fn emptied_message_or_failed_editor_lands_nothing() {
     ");
     assert_eq!(sandbox.git(&["rev-parse", "main"]), before);
     assert!(sandbox.lane_path("x").exists());
+    assert!(!sandbox.repo.join(".git/proq/lanes/x/landing-message.txt").exists());
+    // What was typed is offered again.
+    set_editor(&sandbox, "echo 'Typed text' > \"$1\"; exit 7");
+    assert!(sandbox.proq(&["merge", "x", "--edit"]).fails(1).contains("is kept in"), "the text is named");
+    set_editor(&sandbox, "cp \"$1\" \"$ROOT/offered\"; exit 7");
+    let _ = sandbox.proq(&["merge", "x", "--edit"]).fails(1);
+    assert!(std::fs::read_to_string(sandbox.root().join("offered")).unwrap().starts_with("Typed text\n"));
     // A dry run opens no editor.
     let _ = sandbox.proq(&["merge", "x", "--edit", "--dry-run"]).ok();
 }

@@ -97,7 +97,10 @@ pub(super) fn edit_messages(
             MergeStrategy::Merge | MergeStrategy::Rebase => source.for_merge(),
         })?;
         let kept = kept_message_path(project, &lane.name);
-        let draft = read_store_text(&kept).unwrap_or(draft);
+        let draft = match read_store_text(&kept) {
+            Ok(text) => project.repo.without_comments(&text)?,
+            Err(_) => draft,
+        };
         let message = edit_text(project, lane, &draft)?;
         atomic::write_in_existing_dir(&kept, message.as_bytes())?;
         options.messages.insert(lane.name.clone(), message);
@@ -113,12 +116,16 @@ pub(super) fn settle_edited_messages(project: &Project, edited: &[LaneName], lan
             // The lane and its folder are usually removed by then.
             drop(std::fs::remove_file(&kept));
         } else if kept.exists() {
-            let path = kept.display();
-            project.listener.warn(format!(
-                "the message of '{lane}' is kept in {path}, and `git proq merge --edit {lane}` starts with it"
-            ));
+            warn_kept_message(project, lane, &kept);
         }
     }
+}
+
+fn warn_kept_message(project: &Project, lane: &LaneName, kept: &Path) {
+    let path = kept.display();
+    project.listener.warn(format!(
+        "the message of '{lane}' is kept in {path}, and `git proq merge --edit {lane}` starts with it"
+    ));
 }
 
 fn kept_message_path(project: &Project, lane: &LaneName) -> PathBuf {
@@ -156,13 +163,15 @@ fn with_lane_message(
     Ok(use_source(&source)?)
 }
 
-/// Lets the user edit a message, and returns it without comments.
+/// Lets the user edit a message, and returns it without comments. The file stays if the editor fails or git-proq is
+/// killed meanwhile, unless it has only the draft.
 fn edit_text(project: &Project, lane: &LaneRecord, draft: &str) -> Result<String, Error> {
-    let scratch = project.store.layout().create_scratch()?;
-    let file = Layout::scratch_commit_message(scratch.path());
+    let file = kept_message_path(project, &lane.name);
+    let had_file = file.exists();
     let note = project.repo.comment_lines(EDITOR_NOTE)?;
     let io = |verb| store::Error::io(verb, &file);
-    std::fs::write(&file, format!("{draft}\n{note}")).map_err(io("write"))?;
+    let offered = format!("{draft}\n{note}");
+    std::fs::write(&file, &offered).map_err(io("write"))?;
     let editor = project.repo.editor_command()?;
     // git too lets a shell read the command line.
     let shell_line = format!("{editor} \"$@\"");
@@ -171,10 +180,19 @@ fn edit_text(project: &Project, lane: &LaneRecord, draft: &str) -> Result<String
         .args([&file]);
     let status = command.run_on_terminal()?;
     let (lane, ended) = (lane.name.clone(), ExitOutcome::from_status(status));
+    let text = read_store_text(&file).map_err(io("read"))?;
     if !ended.is_success() {
+        if text == offered && !had_file {
+            drop(std::fs::remove_file(&file));
+        } else {
+            warn_kept_message(project, &lane, &file);
+        }
         return Err(MessageError::Editor { lane, editor, ended }.into());
     }
-    let text = read_store_text(&file).map_err(io("read"))?;
     let message = project.repo.without_comments(&text)?;
-    if message.trim().is_empty() { Err(MessageError::Empty { lane }.into()) } else { Ok(message) }
+    if message.trim().is_empty() {
+        drop(std::fs::remove_file(&file));
+        return Err(MessageError::Empty { lane }.into());
+    }
+    Ok(message)
 }
