@@ -1,5 +1,7 @@
 //! Hints about agents and their runs.
 
+use proq_test_kit::Sandbox;
+
 use crate::scenes::{NO_COMMAND, Row, play};
 
 const ABOUT_CHOOSING_AN_AGENT: &[Row] = &[
@@ -63,4 +65,114 @@ const ABOUT_RUNS_OF_A_LANE: &[Row] = &[
 #[test]
 fn hints_about_runs_of_a_lane_work() {
     play(ABOUT_RUNS_OF_A_LANE);
+}
+
+const ABOUT_AGENTS_AND_NAMES_OF_TABLES: &[Row] = &[
+    [
+        "program claude true; program codex true",
+        "git proq spawn -n a 'do x'",
+        "or choose the default",
+        "",
+        "test \"$(git config --global proq.agent.default)\" = claude",
+    ],
+    [
+        "",
+        "PATH=/usr/bin:/bin $(command -v git-proq) spawn 'do x'",
+        "see which agents are known",
+        "claude",
+        "",
+    ],
+    [
+        "git config proq.agent.allow 'a;b'; program claude true",
+        "git proq spawn claude x",
+        "see where it is set",
+        "a;b",
+        "",
+    ],
+    [
+        "program my-command true",
+        "git proq spawn command 'do x' -- true",
+        "start the command alone",
+        "",
+        "git proq wait my-command",
+    ],
+    [
+        "program claude true",
+        "git proq spawn claude do x",
+        "quote the prompt",
+        "",
+        "git proq list --all | grep -q do-x",
+    ],
+    [
+        "printf 'agents = 3\\n' > c.toml; mkdir -p ../home/.config/git-proq; mv c.toml \
+             ../home/.config/git-proq/config.toml",
+        "git proq agents",
+        "write it as [agents.my-name]",
+        NO_COMMAND,
+        "",
+    ],
+];
+
+#[test]
+fn hints_about_agents_and_names_of_tables_work() {
+    play(ABOUT_AGENTS_AND_NAMES_OF_TABLES);
+}
+
+const ABOUT_BUSY_AND_ENDED_RUNS: &[Row] = &[
+    [
+        "program claude 'echo x >> $ROOT/args; test $(wc -l < $ROOT/args) -ne 2'; git proq \
+             supervise claude",
+        "git proq supervise",
+        "start a new session",
+        "",
+        "test $(wc -l < ../args) = 3",
+    ],
+    [
+        "mkdir -p tasks/a/1-x; echo x > tasks/a/1-x/PROMPT.md; ln -s /etc/passwd \
+             tasks/a/1-x/z; git add .; git commit -qm t; program claude true",
+        "git proq spawn claude --folder tasks/a/1-x",
+        "read what a task folder needs",
+        "PROMPT.md",
+        "",
+    ],
+    [
+        "git proq spawn --wait -n b -- sh -c 'echo oh; exit 3' || true",
+        "git proq show b",
+        "show its output",
+        "oh",
+        "",
+    ],
+    [
+        "git proq spawn -q -n w -- sh -c 'echo x > x; git add x; git commit -qm x; touch \
+             $ROOT/up; exec sleep 60'; until test -e ../up; do git proq list > /dev/null; done",
+        "git proq merge w",
+        "stop it and merge",
+        "w",
+        "test -f x",
+    ],
+    [
+        "git config proq.lane.setup 'exec sleep 9'; git config proq.lane.setupLimit 1s",
+        "git proq spawn -n a --empty",
+        "raise the time limit",
+        "",
+        "test \"$(git config proq.lane.setupLimit)\" = 30m",
+    ],
+];
+
+#[test]
+fn hints_about_busy_and_ended_runs_work() {
+    play(ABOUT_BUSY_AND_ENDED_RUNS);
+}
+
+#[test]
+fn hint_for_an_agent_that_would_land_another_lane_works() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_with_commit("a", "echo x > x.txt");
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "b"]).ok();
+    let dir = sandbox.lane_path("b");
+    let mut command = sandbox.proq_command(&dir, &["merge", "a"]);
+    command.env("PROQ_LANE", "b").env("PROQ_ATTEMPT", "1");
+    let refused = sandbox.output(command).fails(1);
+    assert_eq!(sandbox.follow_hint_in(&dir, &refused, "report what a person should do").code, 0);
+    assert!(sandbox.proq(&["show", "b"]).ok().contains("to do      TEXT"));
 }

@@ -61,3 +61,59 @@ const ABOUT_PREVIEWS: &[Row] = &[
 fn hints_about_previews_work() {
     play(ABOUT_PREVIEWS);
 }
+
+const ABOUT_WHERE_THE_REPOSITORY_IS: &[Row] = &[
+    ["", "GIT_DIR=$PWD/.git GIT_WORK_TREE=/ git-proq list", "unset the variables", "", "git proq list"],
+    [
+        "git init -q --bare ../bare.git; git push -q ../bare.git main",
+        "cd ../bare.git; git proq spawn --in-place -n a -- true",
+        "work in a clone of it",
+        "clone",
+        "",
+    ],
+    [
+        "git config core.worktree ../../nope",
+        "git proq list",
+        "use the checkout beside it again",
+        "",
+        "git proq list",
+    ],
+    [
+        "program git-lfs 'case \"$1 $2\" in clean*|\"smudge --skip\") cat ;; *) echo no \
+             such object >&2; exit 1 ;; esac'; git config filter.lfs.smudge 'git-lfs smudge -- \
+             %f'; git config filter.lfs.clean 'git-lfs clean -- %f'; git config \
+             filter.lfs.required true; echo '*.bin filter=lfs' > .gitattributes; echo 1 > \
+             x.bin; git add .; git commit -qm l",
+        "git proq spawn --empty -n a",
+        "or use pointers in lanes",
+        "",
+        "git proq spawn --empty -n a && test -f .proq-worktrees/a/x.bin",
+    ],
+    ["mkdir ../t; ln -s ../../t .git/proq", "git proq spawn --empty -n a", "show its target", "../../t", ""],
+    [
+        "git proq spawn --empty -n z; rm -f .git/info/exclude",
+        "git proq doctor",
+        "repair one of them",
+        "",
+        "! git proq doctor | grep -q repair",
+    ],
+    [
+        "lane a; git proq preview -q a; git switch -q --orphan e",
+        "git proq preview --back",
+        "switch back and leave it",
+        "",
+        "git proq preview --back",
+    ],
+    [
+        "lane a; git checkout -q --detach; git proq preview -q a; git switch -qc other",
+        "git proq preview --back",
+        "switch back and leave it: git switch --detach",
+        "",
+        "! test -f new-a.txt",
+    ],
+];
+
+#[test]
+fn hints_about_where_the_repository_is_work() {
+    play(ABOUT_WHERE_THE_REPOSITORY_IS);
+}

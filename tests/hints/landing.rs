@@ -113,3 +113,114 @@ fn hints_about_resolving_a_conflict_work() {
         ],
     ]);
 }
+
+const ABOUT_WHAT_STOPS_A_LANDING: &[Row] = &[
+    ["lane a; git config proq.merge.message '{zzz}'", "git proq merge a", "see where it is set", "{zzz}", ""],
+    [
+        "git config branch.main.mergeOptions '-s ours'; lane a",
+        "git proq merge a",
+        "show where it is set",
+        "-s ours",
+        "",
+    ],
+    [
+        "lane a; echo '[merge' > .proq-worktrees/a/proq.toml; git -C .proq-worktrees/a add \
+             .; git -C .proq-worktrees/a commit -qm s",
+        "git proq merge a",
+        "see the file",
+        "[merge",
+        "",
+    ],
+    [
+        "git switch -qc dev; echo '[merge' > proq.toml; git add .; git commit -qm s; git \
+             switch -q main; lane a",
+        "git proq merge a --onto dev",
+        "see the file, and correct it",
+        "[merge",
+        "",
+    ],
+    [
+        "git switch -q --orphan o; git commit -q --allow-empty -m o; git switch -q main; \
+             git proq spawn --empty -n a --base o; cd .proq-worktrees/a; echo y > y; git add \
+             y; git commit -qm y",
+        "git proq merge a --onto main",
+        "rebase its commits onto main",
+        "",
+        "git proq merge a --onto main && test -f y",
+    ],
+    [
+        "lane a; git config user.useConfigOnly true",
+        "env -u GIT_AUTHOR_NAME -u GIT_AUTHOR_EMAIL -u GIT_COMMITTER_NAME -u \
+             GIT_COMMITTER_EMAIL git-proq merge a -m x",
+        "set both",
+        "",
+        "env -u GIT_AUTHOR_NAME -u GIT_AUTHOR_EMAIL -u GIT_COMMITTER_NAME -u \
+             GIT_COMMITTER_EMAIL git-proq merge a -m x && test -f new-a.txt",
+    ],
+    [
+        "lane a; git proq merge -q a; echo mine >> new-a.txt",
+        "git proq undo",
+        "stash them",
+        "",
+        "git proq undo && git stash show -p | grep -q +mine",
+    ],
+    [
+        "lane a; git proq merge -q a; git rm -q --cached new-a.txt; echo mine > new-a.txt; \
+             git add -N new-a.txt",
+        "git proq undo",
+        "stash them",
+        "",
+        "git proq undo && git stash show -p | grep -q +mine",
+    ],
+    [
+        "conflict c; git merge proq/c > merged || true; rm .git/MERGE_HEAD; lane b",
+        "git proq merge b",
+        "see how to finish the merge",
+        "a.txt",
+        "",
+    ],
+    [
+        "lane a; echo z > new-a.txt; git add -N new-a.txt",
+        "git proq merge a",
+        "or stash them",
+        "",
+        "git proq merge a && grep -q x new-a.txt",
+    ],
+    [
+        "git proq spawn --empty -n c; (cd .proq-worktrees/c; echo l > a.txt; git commit \
+             -qam l); echo mine > a.txt",
+        "git proq merge c",
+        "or stash them",
+        "",
+        "git proq merge c && grep -q l a.txt && git stash show -p | grep -q +mine",
+    ],
+    [
+        "lane a; lane b; for i in c d; do git proq spawn -q --wait -n $i -- sh -c \"echo \
+             $i > a.txt; git commit -qam $i\"; done",
+        "git proq",
+        "2 lanes are done; see what would land",
+        "c",
+        "grep -q a a.txt",
+    ],
+    [
+        "lane a",
+        "git proq merge a --check \"git -C $PWD proq rename a z > $ROOT/out 2>&1; true\"; \
+             cat ../out",
+        "show the merge queue",
+        "",
+        "",
+    ],
+    [
+        "lane a; lane b",
+        "git proq merge a --check \"git -C $PWD proq merge b > $ROOT/out 2>&1; true\"; cat \
+             ../out",
+        "show the merge queue",
+        "",
+        "",
+    ],
+];
+
+#[test]
+fn hints_about_what_stops_a_landing_work() {
+    play(ABOUT_WHAT_STOPS_A_LANDING);
+}

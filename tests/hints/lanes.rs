@@ -129,3 +129,70 @@ fn hint_in_a_removed_folder_leads_out_of_it() {
     let removed = sandbox.proq_in(&sandbox.lane_path("a"), &["discard", "a"]);
     assert_eq!(sandbox.follow_hint(&removed.stderr, "this folder was removed").code, 0);
 }
+
+const ABOUT_OPERATIONS_AND_RENAMES: &[Row] = &[
+    [
+        "lane a; git proq merge -q a; git proq spawn -q --empty -n b",
+        "git proq undo 2",
+        "undo it and everything after it",
+        "",
+        "! test -f new-a.txt && ! test -d .proq-worktrees/b",
+    ],
+    ["lane a", "git proq op show 1 --trace", "show what it did", "lane a created", ""],
+    [
+        "git proq spawn -q --empty -n a; git proq discard a; git proq undo; echo y > \
+             .proq-worktrees/a/y",
+        "git proq redo",
+        "remove it; everything is saved first",
+        "",
+        "! test -d .proq-worktrees/a",
+    ],
+    [
+        "lane a; git proq preview -q a; git proq preview -q --back; git switch -qc other",
+        "git proq undo",
+        "switch back to it",
+        "",
+        "git proq undo",
+    ],
+    [
+        "conflict c; git proq merge c || true; git proq resolve c --shell || true",
+        "git proq rename c d",
+        "or give it up",
+        "",
+        "git proq rename c d",
+    ],
+    [
+        "git proq spawn --empty -n a; git -C .proq-worktrees/a checkout -q --detach",
+        "git proq rename a b",
+        "show its state",
+        "HEAD detached",
+        "",
+    ],
+    [
+        "lane b; git proq merge -q --no-cleanup b; git worktree lock .proq-worktrees/b",
+        "git proq cleanup b",
+        "unlock it",
+        "",
+        "git proq cleanup b",
+    ],
+    [
+        "git switch -qc dev; echo dev > a.txt; git commit -qam dev; git switch -q main; \
+             echo mine > a.txt",
+        "git proq spawn --empty -n b --carry --base dev",
+        "show them",
+        "+mine",
+        "",
+    ],
+    [
+        "git proq spawn -q --empty -n y; git proq spawn -q --empty -n z",
+        "cd .proq-worktrees/z; PROQ_LANE=y git-proq task update --status x",
+        "show the worktree of",
+        "proq-worktrees/y",
+        "",
+    ],
+];
+
+#[test]
+fn hints_about_operations_and_renames_work() {
+    play(ABOUT_OPERATIONS_AND_RENAMES);
+}

@@ -17,7 +17,8 @@ pub struct Scene {
 }
 
 /// Shell functions for the scripts: a lane with a commit, the same of a run, a lane that conflicts with its
-/// base, a program on `PATH`, and a plan of two tasks for an agent with a script of its own.
+/// base, a program on `PATH`, a `claude` that answers with a text, and a plan of two tasks for an agent with
+/// a script of its own.
 const FUNCTIONS: &str = r#"
 lane() {
     git proq spawn -q --empty -n "$1"
@@ -34,6 +35,10 @@ program() {
     mkdir -p "$ROOT/bin"
     printf '#!/bin/sh\n%s\n' "$2" > "$ROOT/bin/$1"
     chmod +x "$ROOT/bin/$1"
+}
+says() {
+    local result='{"type":"result","subtype":"success","is_error":false,"session_id":"s","result":'
+    program claude "printf '%s\\n' '$result\"$1\"}'"
 }
 plan() {
     program worker "${1-echo x > \$PROQ_TASK.txt; git add -A; git commit -qm work}"

@@ -95,3 +95,13 @@ const ABOUT_SETTINGS: &[Row] = &[
 fn hints_about_settings_work() {
     play(ABOUT_SETTINGS);
 }
+
+const ABOUT_SCHEMAS_AND_VALUES: &[Row] = &[
+    ["", "git proq schema zzzz", "see all schemas", "list", ""],
+    ["", "git proq config unset merge.strategy", "see where its value comes from", "merge.strategy", ""],
+];
+
+#[test]
+fn hints_about_schemas_and_values_work() {
+    play(ABOUT_SCHEMAS_AND_VALUES);
+}

@@ -241,7 +241,7 @@ fn refuses_core_worktree_that_is_no_folder() {
     insta::assert_snapshot!(out.to_text(), @r"
     --- stderr
     error: cannot use the repository [ROOT]/repo/.git: core.worktree is /nowhere, from where git does not find it; nothing was changed
-    hint: use the checkout beside it again: git config --file '[ROOT]/repo/.git/config' --unset-all core.worktree
+    hint: use the checkout beside it again: git -C / config --file '[ROOT]/repo/.git/config' --unset-all core.worktree
     --- code 1
     ");
     follow_hint(&sandbox, &out.stderr);

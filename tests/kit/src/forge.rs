@@ -29,6 +29,7 @@ case "$1 $2" in
 "pr view") json ;;
 "pr edit") cat > "$dir/body" ;;
 "pr ready") ;;
+"pr reopen") rm "$dir/state" ;;
 "issue view") cat "$dir/issue" ;;
 *) echo "unknown command \"$1\" for \"gh\"" >&2; exit 1 ;;
 esac"#;

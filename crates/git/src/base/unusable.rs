@@ -48,7 +48,7 @@ pub enum UnusableError {
     )]
     #[hint(
         else,
-        "use the checkout beside it again: git config --file {} --unset-all core.worktree",
+        "use the checkout beside it again: git -C / config --file {} --unset-all core.worktree",
         shell_quote_path(config)
     )]
     CheckoutElsewhere {
