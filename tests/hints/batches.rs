@@ -84,6 +84,14 @@ const ABOUT_PAUSED_BATCHES: &[Row] = &[
         "",
     ],
     [
+        "plan; git proq swarm plan.toml; sed -i '0,/\"needs\": \\[\\]/s//\"needs\": [1]/' \
+             .git/proq/batches/*/tasks.json",
+        "git proq batch resume $(batch)",
+        "see them",
+        "\"needs\"",
+        "",
+    ],
+    [
         "plan 'echo $PROQ_TASK >> a.txt; git commit -qam $PROQ_TASK'; sed -i /^needs/d \
              plan.toml",
         "git proq swarm plan.toml",

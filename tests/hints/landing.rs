@@ -173,6 +173,13 @@ const ABOUT_WHAT_STOPS_A_LANDING: &[Row] = &[
         "git proq undo && git stash show -p | grep -q +mine",
     ],
     [
+        "conflict c; git merge proq/c > merged || true; rm .git/MERGE_HEAD",
+        "git proq spawn --in-place -n i -- true",
+        "see how to resolve them",
+        "a.txt",
+        "",
+    ],
+    [
         "conflict c; git merge proq/c > merged || true; rm .git/MERGE_HEAD; lane b",
         "git proq merge b",
         "see how to finish the merge",

@@ -65,7 +65,10 @@ impl LocalChangesRemedy {
             LocalChangesRemedy::IntentToAdd => {
                 vec![
                     commit(),
-                    hint!("or stash them (`git stash pop` restores them): {}", add_and_stash_command(dir)),
+                    hint!(
+                        "or stash them (`git stash pop` restores them): {0} add -u && {0} stash push",
+                        git_command_in(dir)
+                    ),
                 ]
             }
             LocalChangesRemedy::OutsideSparse => vec![
@@ -91,7 +94,10 @@ impl LocalChangesRemedy {
                 hint!("stash them (`git stash pop` restores them): {} stash push", git_command_in(dir))
             }
             LocalChangesRemedy::IntentToAdd => {
-                hint!("stash them (`git stash pop` restores them): {}", add_and_stash_command(dir))
+                hint!(
+                    "stash them (`git stash pop` restores them): {0} add -u && {0} stash push",
+                    git_command_in(dir)
+                )
             }
             LocalChangesRemedy::Rename(paths) => {
                 let commands: Vec<String> =
@@ -149,11 +155,6 @@ fn unflag_commands(dir: &Path, assumed: &[RepoPath], skipped: &[RepoPath]) -> St
     let commands: Vec<String> =
         flag_options.iter().filter(|(_, paths)| !paths.is_empty()).map(command).collect();
     commands.join(" && ")
-}
-
-/// Returns the command that adds files with intent to add, and stashes them.
-fn add_and_stash_command(dir: &Path) -> String {
-    format!("{0} add -u && {0} stash push", git_command_in(dir))
 }
 
 /// Returns the start of a git command that runs in this folder.

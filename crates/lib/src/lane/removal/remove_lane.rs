@@ -197,8 +197,8 @@ pub fn refuse_removal(lane: &LaneRecord, evidence: &RemovalEvidence, force: bool
         busy,
         force_helps,
         hint: evidence.hint().or_else(|| {
-            let command = format!("git worktree unlock {}", shell_quote_path(&lane.path));
-            evidence.lock_reason.as_ref().map(|_| hint!("unlock it: {command}"))
+            let unlock = || hint!("unlock it: git worktree unlock {}", shell_quote_path(&lane.path));
+            evidence.lock_reason.as_ref().map(|_| unlock())
         }),
     })
 }

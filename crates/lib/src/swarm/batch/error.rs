@@ -55,7 +55,7 @@ pub enum BatchError {
     },
     /// The tasks on record cannot be scheduled, because their file was edited.
     #[error("cannot read the tasks of batch {id}: {flaw}")]
-    #[hint("show the batch: git proq batch status {id} --json")]
+    #[hint("see them: cat \"$(git rev-parse --git-common-dir)/proq/batches/{id}/tasks.json\"")]
     InvalidTasks {
         /// The id of the batch.
         id: BatchId,
@@ -125,7 +125,7 @@ pub enum BatchError {
     },
     /// A plan that came with a repository has commands that the user has not approved.
     #[error("cannot run the plan: you have not approved these commands of {}:{}", path.display(), list_lines(commands))]
-    #[hint("read and approve them: git proq approve{approve_args}")]
+    #[hint("read and approve them: git proq approve {approve_args}")]
     UnapprovedCommands {
         /// The file of the plan.
         path: PathBuf,

@@ -313,7 +313,7 @@ impl NewBatchPlan {
         };
         if let (Some(path), lines) = unapproved(plan_commands) {
             let commands = lines.iter().map(|line| terminal_text::escape_line(line)).collect();
-            let approve_args = terminal_text::escape_line(&self.request.plan.approve_args());
+            let approve_args = terminal_text::escape_line(self.request.plan.approve_args().trim_start());
             return Err(BatchError::UnapprovedCommands { path, commands, approve_args }.into());
         }
         let approvals = Approvals::load(&project.repo, &project.store)?;
