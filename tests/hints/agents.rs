@@ -176,3 +176,109 @@ fn hint_for_an_agent_that_would_land_another_lane_works() {
     assert_eq!(sandbox.follow_hint_in(&dir, &refused, "report what a person should do").code, 0);
     assert!(sandbox.proq(&["show", "b"]).ok().contains("to do      TEXT"));
 }
+
+const ABOUT_NAMING_AN_AGENT: &[Row] = &[
+    ["program claude true; program codex true", "git proq spawn 'do x'", "name one", "lane", ""],
+    [
+        "program my-agent 'cat > $ROOT/read'",
+        "git proq spawn acp 'do x'",
+        "name it behind '--'",
+        "acp is running",
+        "git proq wait implement-payments || test -s ../read",
+    ],
+    [
+        "echo task > t; git proq spawn -q --wait -n b -F t -- cat {prompt_file}; says ok",
+        "git proq redispatch b",
+        "name an agent",
+        "with claude",
+        "git proq wait b || true",
+    ],
+    [
+        "says ok",
+        "git proq spawn claude 'do x' --check ''",
+        "for example",
+        "make test-payments",
+        "git proq wait implement-payments || true",
+    ],
+    [
+        "says ok",
+        "git proq spawn claude 'do x' --sparse",
+        "for example",
+        "lane",
+        "git -C .proq-worktrees/implement-payments sparse-checkout list | grep -q src/pay",
+    ],
+    [
+        "mkfifo p; git proq spawn -n b -- sh -c 'read x < ../../p'",
+        "git proq; echo > p",
+        "follow the agent of",
+        "b:",
+        "",
+    ],
+];
+
+#[test]
+fn hints_about_naming_an_agent_work() {
+    play(ABOUT_NAMING_AN_AGENT);
+}
+
+#[test]
+fn hints_for_the_agent_of_a_lane_work() {
+    let sandbox = Sandbox::new();
+    for name in ["a", "b"] {
+        let _ = sandbox.proq(&["spawn", "--empty", "-n", name]).ok();
+    }
+    let lane = sandbox.lane_path("a");
+    let refused = sandbox.proq_in(&lane, &["supervise"]);
+    let followed = sandbox.follow_hint_in(&lane, &refused.stderr, "an agent in a lane can report");
+    assert_eq!(followed.code, 0, "{}", followed.stderr);
+    assert!(sandbox.proq(&["show", "a"]).stdout.contains("TEXT"));
+
+    let mut merge = sandbox.command("git", &sandbox.repo);
+    merge.args(["proq", "merge", "b"]).env("PROQ_LANE", "a").env("PROQ_ATTEMPT", "1");
+    let refused = sandbox.output(merge);
+    let followed = sandbox.follow_hint(&refused.stderr, "a person can run it in a terminal");
+    assert!(followed.stderr.contains("none of these agents is installed"), "{}", followed.stderr);
+}
+
+/// Script of an agent that was not allowed to run `make test`.
+const DENIED: &str = r#"program claude 'cat <<END
+{"type":"assistant","message":{"content":[{"type":"tool_use","id":"t","name":"Bash","input":{"command":"make test"}}]}}
+{"type":"result","subtype":"success","is_error":false,"permission_denials":[{"tool_name":"Bash","tool_use_id":"t"}]}
+END'"#;
+
+#[test]
+fn hints_about_what_an_agent_can_take_work() {
+    play(&[
+        [
+            DENIED,
+            "git proq spawn --wait claude x",
+            "allow it from now on",
+            "",
+            "test \"$(git config proq.agent.allow)\" = 'make *'",
+        ],
+        [
+            "printf task > task.md; head -c 200000 /dev/zero | tr '\\0' x > long; program aider true; \
+             program my-agent 'cat $1 > $ROOT/read'",
+            "git proq spawn --file long aider",
+            "let the agent read a file",
+            "lane",
+            "git proq wait payments; grep -q task ../read",
+        ],
+        [
+            "program my-agent true; program tmux true; mkdir -p ../home/.config/git-proq; \
+             printf '[agents.x]\\nprogram = \"my-agent\"\\nargs.start=[\"{prompt}\"]\\n' \
+             > ../home/.config/git-proq/config.toml",
+            "git proq spawn --tmux x 'do'",
+            "leave --tmux out",
+            NO_COMMAND,
+            "",
+        ],
+        [
+            "git config core.hooksPath .husky/_",
+            "git proq hooks install",
+            "call this from a post-commit hook of yours",
+            "",
+            "",
+        ],
+    ]);
+}

@@ -117,3 +117,98 @@ const ABOUT_WHERE_THE_REPOSITORY_IS: &[Row] = &[
 fn hints_about_where_the_repository_is_work() {
     play(ABOUT_WHERE_THE_REPOSITORY_IS);
 }
+
+#[test]
+fn hints_about_settings_of_git_work() {
+    const OF_ALL_WORKTREES: &str =
+        "git config extensions.worktreeConfig true; git config --file .git/config core.worktree ..";
+    const OF_BOTH: &str = "git config extensions.worktreeConfig true; \
+        git config --file .git/config core.worktree ..; \
+        git config --file .git/config.worktree core.worktree ..";
+    play(&[
+        [
+            OF_ALL_WORKTREES,
+            "git proq list",
+            "apply it only to the main checkout",
+            "",
+            "git proq spawn --empty -n a",
+        ],
+        [OF_BOTH, "git proq list", "apply it only to the main checkout", "", "git proq spawn --empty -n a"],
+        [
+            "git config core.worktree $ROOT/home",
+            "git proq list",
+            "let git find it",
+            "",
+            "git proq list && git -C ../home rev-parse --show-toplevel | grep home",
+        ],
+        [
+            "git clone -q --bare . ../bare.git; git config --global safe.bareRepository explicit",
+            "git -C ../bare.git proq list",
+            "if you trust it, name it",
+            "No lanes yet",
+            "",
+        ],
+        [
+            "lane a",
+            "GIT_COMMITTER_DATE=x git proq merge a",
+            "let git use the current time",
+            "",
+            "git proq merge a",
+        ],
+        [
+            "echo '*.txt filter=x' > .gitattributes; git add .; git commit -qm a; \
+             git config filter.x.smudge false; git config filter.x.required true",
+            "git proq spawn --empty -n a",
+            "list the filters",
+            "filter.x.smudge false",
+            "",
+        ],
+        [
+            "echo '*.bin filter=lfs' > .gitattributes; echo x > x.bin; git add .; git commit -qm a; \
+             git config filter.lfs.smudge 'echo Error downloading object >&2; false'; \
+             git config filter.lfs.required true; program git-lfs 'echo lfs \"$@\"'",
+            "git proq spawn --empty -n a",
+            "fetch the missing files",
+            "lfs fetch",
+            "",
+        ],
+    ]);
+}
+
+#[test]
+fn hints_about_a_first_commit_and_leftovers_work() {
+    play(&[
+        ["git switch -q --orphan e", "git proq", "make a commit", "", "git proq spawn --empty -n a"],
+        ["git switch -q --orphan e", "git proq list", "make a commit", "", "git proq spawn --empty -n a"],
+        ["git switch -q --orphan e", "git proq status", "make a commit", "", "git proq spawn --empty -n a"],
+        [
+            "lane a; git proq merge -q a",
+            "PROQ_OP_KEEP=0 git proq gc",
+            "free their objects in git too",
+            "",
+            "git count-objects -v | grep -q 'packs: 1'",
+        ],
+        [
+            "git proq spawn -q --empty -n a; echo '[' > .git/proq/lanes/a/lane.toml",
+            "git proq merge a",
+            "if it is lost, move it away",
+            "",
+            "test -f .git/proq/lanes/a/lane.toml.broken && git proq list",
+        ],
+        [
+            "echo a > b; git add b; git commit -qm b; lane a; git proq merge -q a; \
+             git update-index --assume-unchanged b; echo y > new-a.txt",
+            "git proq undo",
+            "make git check all files again",
+            "",
+            "git ls-files -v b | grep -q H && git proq undo 2>&1 | grep -q 'stash them'",
+        ],
+        [
+            "lane a; touch .git/refs/heads/main.lock",
+            "git proq merge a",
+            "check for a leftover lock file",
+            "On branch main",
+            "rm .git/refs/heads/main.lock && git proq merge a",
+        ],
+    ]);
+}

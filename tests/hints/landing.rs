@@ -231,3 +231,107 @@ const ABOUT_WHAT_STOPS_A_LANDING: &[Row] = &[
 fn hints_about_what_stops_a_landing_work() {
     play(ABOUT_WHAT_STOPS_A_LANDING);
 }
+
+#[test]
+fn hints_about_remotes_and_requests_work() {
+    const REMOTE: &str = "git init -q --bare -b main ../up.git; git remote add origin ../up.git; \
+        git push -qu origin main; lane a";
+    play(&[
+        [
+            REMOTE,
+            "git proq merge --pr a",
+            "on GitHub",
+            "",
+            "test \"$(git config proq.merge.prCommand)\" = gh",
+        ],
+        [
+            REMOTE,
+            "git proq merge --pr a",
+            "on GitLab",
+            "",
+            "test \"$(git config proq.merge.prCommand)\" = glab",
+        ],
+        [
+            "program gh 'echo \"$@\"'; lane a",
+            "git proq merge --pr a",
+            "create one on GitHub",
+            "repo create --source . --push",
+            "",
+        ],
+        [
+            "git remote add one ../one; git remote add two ../two; lane a",
+            "git proq merge --pr a",
+            "choose one",
+            "",
+            "! git proq merge --pr a 2>&1 | grep 'which remote'",
+        ],
+        [
+            "git remote add origin https://github.com/o/r.git; program gh \
+             'test $1 != auth || exec echo \"$@\"; echo Please run gh auth login >&2; exit 4'",
+            "git proq spawn --issue 3 claude",
+            "log in",
+            "auth login --hostname github.com",
+            "",
+        ],
+        [
+            "git init -q --bare -b main ../up.git; git remote add origin ../up.git; \
+             git push -qu origin main; program hook 'test -f refused || { touch refused; exit 1; }'; \
+             mv ../bin/hook ../up.git/hooks/pre-receive; lane a",
+            "git proq merge a --push",
+            "once that is fixed",
+            "",
+            "test \"$(git -C ../up.git rev-parse main)\" = \"$(git rev-parse main)\"",
+        ],
+    ]);
+}
+
+#[test]
+fn hints_about_lanes_that_cannot_land_yet_work() {
+    const CONFLICTING: &str = "lane a; (cd .proq-worktrees/a; echo s > a.txt; git commit -qam s); \
+        lane b; (cd .proq-worktrees/b; echo t > a.txt; git commit -qam t)";
+    play(&[
+        [
+            "git proq spawn --empty -n a; echo y > .proq-worktrees/a/y; \
+             git config core.editor 'sed -i 1iWork'",
+            "git proq merge a",
+            "commit it there",
+            "",
+            "git proq merge a && test -f y",
+        ],
+        [CONFLICTING, "git proq merge a b --atomic", "merge a without it", "a", "grep -q s a.txt"],
+        [
+            "lane a; lane b; git config proq.verify.location $ROOT/v; git proq merge -q a --check true; \
+             rm $ROOT/v/*/CACHEDIR.TAG",
+            "git proq merge b --check true",
+            "list its files",
+            "slot-0",
+            "",
+        ],
+    ]);
+}
+
+#[test]
+fn hints_about_a_conflict_that_is_open_work() {
+    const OPEN: &str = "conflict c; git proq merge c || true; git proq resolve c --shell || true";
+    play(&[
+        [OPEN, "git proq rename c d", "finish the resolution", "a.txt", ""],
+        [
+            "says ok; git proq spawn -q --wait -n c claude x; \
+             (cd .proq-worktrees/c && echo lane > a.txt && git commit -qam 'Change a'); \
+             echo base > a.txt; git commit -qam base; git proq merge c || true; \
+             git proq resolve c --shell || true",
+            "git proq send c hi",
+            "abort that; its work is saved",
+            "",
+            "! test -d .proq-worktrees/.resolve/c && git proq send c hi && git proq wait c",
+        ],
+        [
+            "program claude 'env -u PROQ_LANE -u PROQ_ATTEMPT git -C $ROOT/repo proq stop c; read x'; \
+             conflict c; git proq merge c || true",
+            "git proq resolve c --agent claude",
+            "finish it by hand",
+            "opened the conflict",
+            "",
+        ],
+    ]);
+}

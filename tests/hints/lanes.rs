@@ -90,6 +90,26 @@ fn hints_about_names_and_folders_in_the_way_work() {
     play(ABOUT_NAMES_AND_FOLDERS_IN_THE_WAY);
 }
 
+#[test]
+fn hints_about_changed_branches_of_lanes_work() {
+    play(&[
+        [
+            "git proq spawn --empty -n a; git symbolic-ref refs/heads/proq/a refs/heads/main",
+            "git proq rename a b",
+            "make it a regular branch",
+            "",
+            "! git symbolic-ref -q refs/heads/proq/a && git proq rename a b",
+        ],
+        [
+            "lane a; git proq preview a; echo z > z; git add z; git commit -qm z",
+            "git proq undo",
+            "instead",
+            "",
+            "test \"$(git symbolic-ref --short HEAD)\" = main && git log --format=%s proq/a | grep -q z",
+        ],
+    ]);
+}
+
 const AFTER_CHANGES_OF_LANES: &[Row] = &[
     ["lane a", "git proq merge a; git proq undo", "redo it", "", "git log --format=%s | grep -q 'Add a'"],
     ["", "git proq op show 99", "list operations", "", ""],

@@ -181,3 +181,93 @@ const ABOUT_FAULTS_OF_PLANS: &[Row] = &[
 fn hints_about_faults_of_plans_work() {
     play(ABOUT_FAULTS_OF_PLANS);
 }
+
+const ABOUT_DRAFTS: &[Row] = &[
+    ["", "git proq plan --ai x", "list the agents", "claude", ""],
+    ["", "git proq plan --feedback x zzz", "list drafts", "no drafts", ""],
+    ["says no", "git proq plan --feedback x", "create one", "draft 'plan-payments-by-card'", ""],
+    ["says no", "git proq plan --ai x", "give it feedback", "claude changes draft 'plan-x'", ""],
+    [
+        "says no; git proq plan --ai x || true",
+        "git proq plan --approve",
+        "give it feedback",
+        "claude changes draft 'plan-x'",
+        "",
+    ],
+];
+
+#[test]
+fn hints_about_drafts_work() {
+    play(ABOUT_DRAFTS);
+}
+
+const ABOUT_TASKS: &[Row] = &[
+    ["plan", "git proq swarm plan.toml --retry zzz", "list its tasks", "two", ""],
+    [
+        "mkdir -p tasks/pay/PAY-1-x tasks/pay/PAY-2-y; \
+         printf '# PAY-1: X\\n' > tasks/pay/PAY-1-x/PROMPT.md; \
+         printf '# PAY-2: Y\\n\\n## Dependencies\\n\\n- **PAY-1**\\n' > tasks/pay/PAY-2-y/PROMPT.md",
+        "git proq plan tasks/pay/PAY-2-y",
+        "include it",
+        "pay/PAY-1",
+        "",
+    ],
+    [
+        "mkdir -p ../t/PAY-1-x tasks; printf '# PAY-1: X\\n' > ../t/PAY-1-x/PROMPT.md",
+        "git proq plan ../t/PAY-1-x",
+        "move it into the repository",
+        NO_COMMAND,
+        "",
+    ],
+    ["printf -- '- [x] One\\n' > ROADMAP.md", "git proq plan ROADMAP.md", "add an item", NO_COMMAND, ""],
+];
+
+#[test]
+fn hints_about_tasks_work() {
+    play(ABOUT_TASKS);
+}
+
+const ABOUT_LANES_OF_BATCHES: &[Row] = &[
+    [
+        "plan; sed -i '2icriteria = [\"It works\"]' plan.toml; git proq swarm --strict plan.toml || true",
+        "git proq merge --batch $(batch)",
+        "list the criteria",
+        "It works",
+        "",
+    ],
+    [
+        "plan 'exit 1'; git proq swarm plan.toml || true",
+        "git proq rename one x",
+        "change its title instead",
+        "--title",
+        "",
+    ],
+    [
+        "plan 'test $PROQ_TASK = one || exit 1; echo x > one.txt; git add -A; git commit -qm work'; \
+         git branch BRANCH; git proq swarm plan.toml || true",
+        "git proq edit two --base main",
+        "land the batch elsewhere",
+        "landed",
+        "git show BRANCH:one.txt",
+    ],
+    [
+        "mkfifo ../p; plan 'read x < $ROOT/p'; git proq swarm plan.toml --detach",
+        "git proq cleanup --batch $(batch) --force",
+        "let its running tasks end",
+        "will pause",
+        "git proq batch abort --hard",
+    ],
+    [
+        "mkfifo ../p; plan 'read x < $ROOT/p'; git proq swarm plan.toml --detach; \
+         sed 's/one/uno/;s/two/due/' plan.toml > p.toml; git proq swarm p.toml --detach",
+        "git proq batch pause",
+        "name one",
+        "will pause",
+        "for id in $(batch); do git proq batch abort --hard $id; done",
+    ],
+];
+
+#[test]
+fn hints_about_lanes_of_batches_work() {
+    play(ABOUT_LANES_OF_BATCHES);
+}

@@ -80,3 +80,23 @@ const ABOUT_OPENING_AND_REPAIRING_LANES: &[Row] = &[
 fn hints_about_opening_and_repairing_lanes_work() {
     play(ABOUT_OPENING_AND_REPAIRING_LANES);
 }
+
+#[test]
+fn hints_about_past_attempts_and_answers_work() {
+    play(&[
+        [
+            "git proq spawn -q --wait -n g --count 2 -- true; git proq discard g-1",
+            "git proq spawn -n g --count 2 -- true",
+            "compare its attempts",
+            "g-2",
+            "",
+        ],
+        [
+            "says ok; git proq spawn -q --mode answer -n why --wait claude 'why'",
+            "git proq show why",
+            "delete it once you have read it",
+            "discarded",
+            "! git proq show why && git proq show why@1 | grep -q ok",
+        ],
+    ]);
+}

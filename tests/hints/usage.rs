@@ -105,3 +105,25 @@ const ABOUT_SCHEMAS_AND_VALUES: &[Row] = &[
 fn hints_about_schemas_and_values_work() {
     play(ABOUT_SCHEMAS_AND_VALUES);
 }
+
+const ABOUT_WHAT_IS_MISSING: &[Row] = &[
+    [
+        "git proq spawn --empty -n a; echo y > .proq-worktrees/a/a.txt",
+        "git proq diff a --path a.txt",
+        "add it",
+        "+y",
+        "",
+    ],
+    ["", "git proq schema lst", "did you mean", "\"lanes\"", ""],
+    ["mkdir d", "cd d; rmdir ../d; git-proq list", "change to your home folder", "", ""],
+    ["program claude true", "git proq spawn claude -F nofile", "list the files of that folder", "a.txt", ""],
+    ["", "git proq preview --back", "list lanes to preview", "no lanes yet", ""],
+    ["", "git proq approve zzz", "list the commands and their IDs", "", ""],
+    ["lane a", "git proq logs a --setup", "list the settings", "lane.setup", ""],
+    ["lane a", "git proq logs a", "list its runs", "Add a", ""],
+];
+
+#[test]
+fn hints_about_what_is_missing_work() {
+    play(ABOUT_WHAT_IS_MISSING);
+}

@@ -165,7 +165,7 @@ fn refuses_hooks_folder_in_worktree() {
     insta::assert_snapshot!(sandbox.proq(&["hooks", "install"]).to_text(), @r"
     --- stderr
     error: hooks are in [ROOT]/repo/.husky/_, among the project's files; nothing was written
-    hint: call this from a post-commit hook of yours (with husky: [ROOT]/repo/.husky/post-commit): git proq hooks run
+    hint: call this from a post-commit hook of yours ([ROOT]/repo/.husky/post-commit with husky): git proq hooks run
     --- code 1
     ");
     assert!(!sandbox.repo.join(".husky").exists());

@@ -165,7 +165,7 @@ fn lane_agent_gets_no_lane_tools() {
     };
     insta::assert_snapshot!(refused(&sandbox.lane_path("x"), None), @r"
     error: cannot do this from lane 'x': only a person or the supervising agent may
-    hint: an agent in a lane can report on its task: git proq task update
+    hint: an agent in a lane can report on its task: git proq task update --status TEXT
     ");
     assert!(refused(&sandbox.repo, Some("x")).contains("cannot do this from lane 'x'"));
 }

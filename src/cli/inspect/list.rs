@@ -19,7 +19,7 @@ use proq_lib::types::LaneState;
 use proq_lib::watch::subject::Subject;
 use proq_lib::watch::watcher::{Watch, WatchOutcome};
 
-use super::first_steps::{first_commit_hint, first_lane_hint, hint_at_landed_lanes, is_without_commits};
+use super::first_steps::{first_commit_hint, first_hint, hint_at_landed_lanes, is_without_commits};
 use super::list_everywhere;
 use crate::cli::arguments::candidates::{any_lane_and_group_names, installed_agent_names};
 use crate::cli::inspect::lane_list::footer;
@@ -138,7 +138,7 @@ pub(crate) fn run(context: &CommandContext, args: &List) -> CommandResult {
                 context.ui.status(if has_past_lanes { "no lanes" } else { "no lanes yet" });
             }
             if is_empty && lane_list.unlanded_batches.is_empty() {
-                context.ui.hint(first_lane_hint());
+                context.ui.hint(first_hint(project));
                 hint_at_landed_lanes(context, project);
             }
         } else {

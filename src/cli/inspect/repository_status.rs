@@ -8,7 +8,7 @@ use proq_lib::board::status::repository_status::{
 use proq_lib::lane::Project;
 use proq_lib::types::{LaneState, now};
 
-use super::first_steps::{first_commit_hint, first_lane_hint, is_without_commits};
+use super::first_steps::first_hint;
 use crate::cli::terminal::ui;
 use crate::cli::terminal::ui::Ui;
 
@@ -19,7 +19,7 @@ const MAX_LINES: usize = 8;
 pub(crate) fn print_status(ui: Ui, project: &Project, status: &RepositoryStatus) {
     if status.is_empty() {
         ui.print_line("No lanes yet.");
-        return ui.hint(if is_without_commits(project) { first_commit_hint() } else { first_lane_hint() });
+        return ui.hint(first_hint(project));
     }
     if let Some(preview) = &status.preview {
         let waiting = if preview.waiting { "; your changes are saved" } else { "" };

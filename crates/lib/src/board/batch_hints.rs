@@ -26,7 +26,7 @@ pub fn status_hints(project: &Project, batch: &BatchRecord, progress: &BatchProg
         out.push(hint!("check its criteria: git proq batch resume {id}"));
     }
     if batch.cleaned.is_some() {
-        out.push(hint!("it was cleaned up: its lanes and its branch no longer exist"));
+        out.push(hint!("it was cleaned up; its lanes and its branch no longer exist"));
         return out;
     }
     if state == "partly" {

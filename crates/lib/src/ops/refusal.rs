@@ -9,7 +9,7 @@ use proq_store::records::lane::LaneRecord;
 pub enum Refusal {
     /// The caller works in a lane, and only the user or the supervising agent may do this.
     #[error("cannot do this from lane '{agent_lane}': only a person or the supervising agent may")]
-    #[hint("an agent in a lane can report on its task: git proq task update")]
+    #[hint("an agent in a lane can report on its task: git proq task update --status TEXT")]
     InLane {
         /// Name of the caller's lane, as its environment or folder has it.
         agent_lane: String,

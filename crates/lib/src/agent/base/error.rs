@@ -312,7 +312,7 @@ pub enum Error {
     /// of the project's files.
     #[error("hooks are in {}, among the project's files; nothing was written", folder.display())]
     #[hint(
-        "call this from a post-commit hook of yours (with husky: {}): git proq hooks run",
+        "call this from a post-commit hook of yours ({} with husky): git proq hooks run",
         folder.parent().unwrap_or(folder).join("post-commit").display()
     )]
     HooksInProjectFiles {
