@@ -180,11 +180,11 @@ fn hint_for_an_agent_that_would_land_another_lane_works() {
 const ABOUT_NAMING_AN_AGENT: &[Row] = &[
     ["program claude true; program codex true", "git proq spawn 'do x'", "name one", "lane", ""],
     [
-        "program my-agent 'cat > $ROOT/read'",
+        "program my-agent 'read x; echo $x > $ROOT/read'",
         "git proq spawn acp 'do x'",
         "name it behind '--'",
         "acp is running",
-        "git proq wait implement-payments || test -s ../read",
+        "git proq wait implement-payments || grep -q initialize ../read",
     ],
     [
         "echo task > t; git proq spawn -q --wait -n b -F t -- cat {prompt_file}; says ok",
@@ -257,9 +257,9 @@ fn hints_about_what_an_agent_can_take_work() {
             "test \"$(git config proq.agent.allow)\" = 'make *'",
         ],
         [
-            "printf task > task.md; head -c 200000 /dev/zero | tr '\\0' x > long; program aider true; \
+            "printf task > task.md; head -c 200000 /dev/zero | tr '\\0' x > long; program cursor-agent true; \
              program my-agent 'cat $1 > $ROOT/read'",
-            "git proq spawn --file long aider",
+            "git proq spawn --file long cursor",
             "let the agent read a file",
             "lane",
             "git proq wait payments; grep -q task ../read",
@@ -271,6 +271,20 @@ fn hints_about_what_an_agent_can_take_work() {
             "git proq spawn --tmux x 'do'",
             "leave --tmux out",
             NO_COMMAND,
+            "",
+        ],
+        [
+            "program gemini true; echo '[' > ../home/g",
+            "GEMINI_CLI_SYSTEM_SETTINGS_PATH=$ROOT/home/g git proq supervise gemini",
+            "make ",
+            NO_COMMAND,
+            "",
+        ],
+        [
+            "program claude true; sed -i 's/sh/nosuch/' ../bin/claude",
+            "git proq supervise claude",
+            "check its interpreter",
+            "#!/bin/nosuch",
             "",
         ],
         [

@@ -1,5 +1,7 @@
 //! Hints about the state in which git is.
 
+use proq_test_kit::Sandbox;
+
 use crate::scenes::{Row, play};
 
 const ABOUT_THE_REPOSITORY: &[Row] = &[
@@ -156,6 +158,15 @@ fn hints_about_settings_of_git_work() {
             "git proq merge a",
         ],
         [
+            "git clone -q --bare . ../up.git; git remote add origin ../up.git; \
+             git -C ../up.git config uploadpack.allowFilter true; \
+             git clone -q --filter=blob:none --no-checkout file://$ROOT/up.git ../c; mv ../up.git ../moved",
+            "cd ../c; git proq spawn --empty -n x; mv ../moved ../up.git",
+            "check whether git can reach it",
+            "",
+            "git -C ../c proq spawn --empty -n x && test -f ../c/.proq-worktrees/x/a.txt",
+        ],
+        [
             "echo '*.txt filter=x' > .gitattributes; git add .; git commit -qm a; \
              git config filter.x.smudge false; git config filter.x.required true",
             "git proq spawn --empty -n a",
@@ -211,4 +222,27 @@ fn hints_about_a_first_commit_and_leftovers_work() {
             "rm .git/refs/heads/main.lock && git proq merge a",
         ],
     ]);
+}
+
+#[test]
+fn hint_outside_of_all_worktrees_lists_them() {
+    let sandbox = Sandbox::new();
+    let bare = sandbox.root().join("bare.git");
+    let shell = |script: &str| {
+        let mut command = sandbox.command("sh", &sandbox.repo);
+        command.args(["-ec", script]);
+        sandbox.output(command)
+    };
+    let _ = shell(
+        "git clone -q --bare . ../bare.git; cd ../bare.git; git proq spawn --empty -n a; \
+         cd \"$(git proq open a --path)\"; echo n > n; git add n; git commit -qm n; echo y > y",
+    )
+    .ok();
+    let snapshot = shell(
+        "cd ../bare.git; git -c proq.merge.uncommitted=snapshot proq merge a > $ROOT/out 2>&1 || true; \
+         git proq snap list | awk 'NR == 2 { printf $1 }'",
+    );
+    let refused = sandbox.proq_in(&bare, &["snap", "restore", &snapshot.stdout]);
+    let listed = sandbox.follow_hint_in(&bare, &refused.stderr, "list worktrees, then run it");
+    assert!(listed.stdout.contains("[proq/a]"), "{}", listed.stdout);
 }

@@ -101,6 +101,13 @@ fn hints_about_changed_branches_of_lanes_work() {
             "! git symbolic-ref -q refs/heads/proq/a && git proq rename a b",
         ],
         [
+            "lane a; git proq preview -q a; git switch -qc x main; git branch -qD proq/a-preview",
+            "git proq undo",
+            "create it again and switch to it",
+            "",
+            "git proq undo && test \"$(git symbolic-ref --short HEAD)\" = main",
+        ],
+        [
             "lane a; git proq preview a; echo z > z; git add z; git commit -qm z",
             "git proq undo",
             "instead",

@@ -204,6 +204,15 @@ fn hints_about_drafts_work() {
 const ABOUT_TASKS: &[Row] = &[
     ["plan", "git proq swarm plan.toml --retry zzz", "list its tasks", "two", ""],
     [
+        "printf 'format = 1\\n[[phase]]\\norder = \"serial\"\\n[[phase.group]]\\n' > plan.toml; \
+         for task in one two; do printf '[[phase.group.task]]\\nid = \"%s\"\\ntitle = \"T\"\\n' $task; done \
+         >> plan.toml; sed -i '/\"one\"/aneeds = [\"two\"]' plan.toml",
+        "git proq plan plan.toml",
+        "move 'two' before 'one'",
+        NO_COMMAND,
+        "",
+    ],
+    [
         "mkdir -p tasks/pay/PAY-1-x tasks/pay/PAY-2-y; \
          printf '# PAY-1: X\\n' > tasks/pay/PAY-1-x/PROMPT.md; \
          printf '# PAY-2: Y\\n\\n## Dependencies\\n\\n- **PAY-1**\\n' > tasks/pay/PAY-2-y/PROMPT.md",
@@ -234,6 +243,23 @@ const ABOUT_LANES_OF_BATCHES: &[Row] = &[
         "list the criteria",
         "It works",
         "",
+    ],
+    [
+        "plan; sed -i '2icriteria = [\"It works\"]' plan.toml; git proq swarm plan.toml; \
+         rm .git/proq/batches/*/criteria.json",
+        "git proq batch status $(batch)",
+        "check its criteria",
+        "0 of 1 criterion met",
+        "test -f .git/proq/batches/$(batch)/criteria.json",
+    ],
+    [
+        "plan; sed -i 's/^title = \"One\"/&\\nchecks = [\"false\"]/' plan.toml; \
+         git proq approve -y --plan plan.toml; git proq swarm plan.toml || true; \
+         git proq discard --force one",
+        "git proq batch abort $(batch)",
+        "delete its lanes",
+        "cleaned up",
+        "git proq batch status $(batch) 2>&1 | grep 'it was cleaned up'",
     ],
     [
         "plan 'exit 1'; git proq swarm plan.toml || true",
