@@ -238,11 +238,10 @@ fn hint_outside_of_all_worktrees_lists_them() {
          cd \"$(git proq open a --path)\"; echo n > n; git add n; git commit -qm n; echo y > y",
     )
     .ok();
-    let snapshot = shell(
+    let refused = shell(
         "cd ../bare.git; git -c proq.merge.uncommitted=snapshot proq merge a > $ROOT/out 2>&1 || true; \
-         git proq snap list | awk 'NR == 2 { printf $1 }'",
+         git proq snap restore $(git proq snap list | awk 'NR == 2 { print $1 }')",
     );
-    let refused = sandbox.proq_in(&bare, &["snap", "restore", &snapshot.stdout]);
     let listed = sandbox.follow_hint_in(&bare, &refused.stderr, "list worktrees, then run it");
     assert!(listed.stdout.contains("[proq/a]"), "{}", listed.stdout);
 }
