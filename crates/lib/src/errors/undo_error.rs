@@ -76,14 +76,14 @@ pub enum UndoError {
     },
     /// The branch that the checkout switched to has moved, independently of the operation to undo.
     #[error("'{branch}' has moved to {} since", tip.short())]
-    #[hint(if let Some(command) = alternative_command, "instead: {command}")]
+    #[hint(if let Some(argument) = preview_argument, "instead: git proq preview {argument}")]
     CurrentBranchMoved {
         /// Name of the branch.
         branch: String,
         /// Current tip of the branch.
         tip: git::CommitId,
-        /// Command that comes closest to the undo.
-        alternative_command: Option<String>,
+        /// Argument of the `git proq preview` that comes closest to the undo.
+        preview_argument: Option<String>,
     },
     /// The branch to which the checkout would return, or whose landing would be undone, is missing.
     #[error("branch '{branch}' no longer exists")]

@@ -166,12 +166,12 @@ impl SwitchUndo<'_> {
         let has_record = |lane: &str| {
             LaneName::parse(lane).is_ok_and(|name| project.store.layout().has_lane_record(&name))
         };
-        let alternative = match (preview_of(to), preview_of(from)) {
-            (Some(_), _) => Some("git proq preview --back".to_owned()),
-            (None, Some(lane)) if has_record(&lane) => Some(format!("git proq preview {lane}")),
+        let preview_argument = match (preview_of(to), preview_of(from)) {
+            (Some(_), _) => Some("--back".to_owned()),
+            (None, Some(lane)) if has_record(&lane) => Some(lane),
             (None, _) => None,
         };
-        Err(UndoError::CurrentBranchMoved { branch, tip, alternative_command: alternative }.into())
+        Err(UndoError::CurrentBranchMoved { branch, tip, preview_argument }.into())
     }
 
     /// Refuses to revert a switch of HEAD from a branch that is missing, because HEAD would be on a branch

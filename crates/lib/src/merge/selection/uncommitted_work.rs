@@ -153,15 +153,15 @@ fn commit_hints(repo: &Repo, lane: &LaneRecord, status: &WorktreeStatus) -> Vec<
     let sparse_flag = if repo.has_sparse_patterns(&lane.path) { " --sparse" } else { "" };
     let commit_command =
         |dir: &Path| format!("git -C {0} add -A{sparse_flag} && git -C {0} commit", shell_quote_path(dir));
-    let lane_commit = commit_command(&lane.path);
-    if let LocalChangesRemedy::StashInSubmodules(submodules) =
-        LocalChangesRemedy::detect(repo, &lane.path, &status.paths())
-    {
-        let commands: Vec<String> =
-            submodules.iter().map(|path| commit_command(&path.to_fs_path(&lane.path))).collect();
-        return vec![hint!("commit it there: {} && {lane_commit}", commands.join(" && "))];
+    let submodules = match LocalChangesRemedy::detect(repo, &lane.path, &status.paths()) {
+        LocalChangesRemedy::StashInSubmodules(submodules) => submodules,
+        _ => Vec::new(),
+    };
+    let folders = submodules.iter().map(|path| path.to_fs_path(&lane.path)).chain([lane.path.clone()]);
+    let commands: Vec<String> = folders.map(|dir| commit_command(&dir)).collect();
+    let mut out = vec![hint!("commit it there: {}", commands.join(" && "))];
+    if submodules.is_empty() {
+        out.push(hint!("or let merge do it: git -c proq.merge.uncommitted=commit proq merge {}", lane.name));
     }
-    let merge_hint =
-        hint!("or let merge do it: git -c proq.merge.uncommitted=commit proq merge {}", lane.name);
-    vec![hint!("commit it there: {lane_commit}"), merge_hint]
+    out
 }
