@@ -129,14 +129,13 @@ pub fn plan(project: &Project, request: &OpenRequest) -> Result<OpenRequestPlan,
     let base = request.onto.clone().unwrap_or_else(|| lane.base.clone());
     let recorded = lane.pull_request.as_ref();
     // The request keeps its branch there, also of a lane that was renamed.
-    let RemoteBranch { remote, branch } = match recorded {
-        Some(recorded) => RemoteBranch { remote: recorded.remote.clone(), branch: recorded.branch.clone() },
-        None => {
-            let branch = lane.kind.branch.clone();
-            let remote = project.repo.lane_remote(&branch, &base);
-            let remote = remote.map_err(|remotes| OpenRequestError::no_single_remote(&action, remotes))?;
-            RemoteBranch { remote, branch }
-        }
+    let RemoteBranch { remote, branch } = if let Some(recorded) = recorded {
+        RemoteBranch { remote: recorded.remote.clone(), branch: recorded.branch.clone() }
+    } else {
+        let branch = lane.kind.branch.clone();
+        let remote = project.repo.lane_remote(&branch, &base);
+        let remote = remote.map_err(|remotes| OpenRequestError::no_single_remote(&action, remotes))?;
+        RemoteBranch { remote, branch }
     };
     if project.repo.is_mirror(&remote) {
         return Err(OpenRequestError::Mirror { action, remote }.into());
