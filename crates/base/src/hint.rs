@@ -37,7 +37,7 @@ impl Hint {
     }
 }
 
-/// Creates a [`Hint`](crate::hint::Hint) from a format string and its arguments.
+/// Creates a [`Hint`] from a format string and its arguments.
 #[macro_export]
 macro_rules! hint {
     ($template:literal $($arguments:tt)*) => {
