@@ -157,6 +157,12 @@ fn hints_about_settings_of_git_work() {
             "",
             "git proq merge a",
         ],
+    ]);
+}
+
+#[test]
+fn hints_about_missing_objects_and_filters_work() {
+    play(&[
         [
             "git clone -q --bare . ../up.git; git remote add origin ../up.git; \
              git -C ../up.git config uploadpack.allowFilter true; \

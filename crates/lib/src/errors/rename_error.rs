@@ -86,7 +86,7 @@ pub enum RenameError {
         lane: LaneName,
         /// Top folder of the other worktree.
         nested: PathBuf,
-        /// Folder beside that of the lane.
+        /// Folder beside the main checkout.
         elsewhere: PathBuf,
     },
     /// The lane has commits since it was renamed, which an undo would leave without a branch.

@@ -210,8 +210,8 @@ fn require_plain_worktree(project: &Project, lane: &LaneRecord) -> Result<(), Er
     }
     let worktrees = WorktreeList::read(&project.repo)?;
     if let Some(nested) = worktrees.iter().find(|other| other.path != path && other.path.starts_with(&path)) {
-        let own_name = nested.path.file_name().unwrap_or_default().to_string_lossy();
-        let elsewhere = path.with_file_name(format!("{name}-{own_name}"));
+        let own_name = nested.path.file_name().unwrap_or_default();
+        let elsewhere = project.repo.command_dir().with_file_name(own_name);
         return Err(RenameError::Nested { lane: name, nested: nested.path.clone(), elsewhere }.into());
     }
     match immovable_reason(&git_dir) {

@@ -164,7 +164,7 @@ fn with_lane_message(
 }
 
 /// Lets the user edit a message, and returns it without comments. The file stays if the editor fails or git-proq is
-/// killed meanwhile, unless it has only the draft.
+/// killed before it ends, unless it has only the draft.
 fn edit_text(project: &Project, lane: &LaneRecord, draft: &str) -> Result<String, Error> {
     let file = kept_message_path(project, &lane.name);
     let had_file = file.exists();
