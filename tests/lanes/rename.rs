@@ -150,3 +150,20 @@ fn worktree_in_the_folder_of_the_lane_refuses_rename() {
     sandbox.sh("git worktree prune; git gc -q --prune=now");
     assert_eq!(sandbox.git(&["log", "-1", "--format=%s", &inner]), "inner");
 }
+
+/// A program that still writes to the old folder makes it again.
+#[test]
+fn killed_rename_with_a_new_old_folder_is_reported() {
+    let sandbox = fixtures::two_lanes();
+    let before = RepoState::capture(&sandbox);
+    let mut command = sandbox.proq_command(&sandbox.repo, &["rename", "one", "first"]);
+    command.env("PROQ_TEST_DIE_AT", "rename.moved");
+    assert_ne!(sandbox.output(command).code, 0);
+    sandbox.sh("mkdir -p .proq-worktrees/one/logs");
+    let report = sandbox.proq(&["list"]).to_text();
+    assert!(report.contains("cannot be undone completely"), "{report}");
+    assert!(!report.contains("everything is as it was before"), "{report}");
+    sandbox.sh("rm -r .proq-worktrees/one");
+    let _ = sandbox.proq(&["undo"]).ok();
+    RepoState::capture(&sandbox).assert_same(&before, "undone");
+}

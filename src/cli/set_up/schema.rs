@@ -14,7 +14,7 @@ const OUTPUT_SCHEMA: &str = include_str!("../../../schema/output.schema.json");
 /// Print the JSON Schema of what a command prints with --json
 ///
 /// Without COMMAND, prints the schemas of all commands, by name. Keys that are not `required` are left out where
-/// they have nothing to say. New keys may be added; those that there are keep their meaning.
+/// they have nothing to say. New keys may be added; the present ones keep their meaning.
 ///
 /// Examples:
 ///     git proq schema list

@@ -1,6 +1,7 @@
 //! Reading git's configuration.
 
 use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -181,13 +182,17 @@ impl SettingsCopy {
     /// Replaces the file, unless another process has changed it since or holds its lock.
     fn commit(self) -> Result<(), Error> {
         let lock = beside(&self.path, ".lock");
-        std::fs::hard_link(&self.copy, &lock).map_err(Error::io("create", &lock))?;
-        let is_unchanged = read_or_empty(&self.path).is_ok_and(|now| now == self.original);
-        let replaced = match is_unchanged {
-            true => std::fs::rename(&lock, &self.path),
-            false => Err(std::io::Error::other("another process changed it at the same time")),
+        OpenOptions::new().write(true).create_new(true).open(&lock).map_err(Error::io("create", &lock))?;
+        let replace = || {
+            if !read_or_empty(&self.path).is_ok_and(|now| now == self.original) {
+                return Err(std::io::Error::other("another process changed it at the same time"));
+            }
+            std::fs::copy(&self.copy, &lock)?;
+            // git leaves that to the file system; a power cut must not empty the file.
+            File::open(&lock)?.sync_all()?;
+            std::fs::rename(&lock, &self.path)
         };
-        replaced.inspect_err(|_| drop(std::fs::remove_file(&lock))).map_err(Error::io("write", &self.path))
+        replace().inspect_err(|_| drop(std::fs::remove_file(&lock))).map_err(Error::io("write", &self.path))
     }
 }
 

@@ -171,7 +171,8 @@ fn edit_text(project: &Project, lane: &LaneRecord, draft: &str) -> Result<String
     let note = project.repo.comment_lines(EDITOR_NOTE)?;
     let io = |verb| store::Error::io(verb, &file);
     let offered = format!("{draft}\n{note}");
-    std::fs::write(&file, &offered).map_err(io("write"))?;
+    // The file may have a text that was typed earlier.
+    atomic::write_in_existing_dir(&file, offered.as_bytes())?;
     let editor = project.repo.editor_command()?;
     // git too lets a shell read the command line.
     let shell_line = format!("{editor} \"$@\"");
