@@ -10,6 +10,7 @@ mod landing_order;
 mod landing_refusals;
 mod manual_landing;
 mod merge;
+mod merge_autostash;
 mod merge_checked_out_base;
 mod merge_drivers;
 mod merge_forecast;

@@ -66,6 +66,15 @@ pub(crate) struct LandingArgs {
     /// Do not push (overrides merge.push)
     #[arg(long, hide_short_help = true)]
     pub(crate) no_push: bool,
+    /// Save your changes that are in the way, and restore them after the merge
+    ///
+    /// Uncommitted changes in a checkout of the base, as with `git merge --autostash`. Where they conflict with
+    /// what was merged, they stay in a snapshot, and the exit code is 3. [default: merge.autostash]
+    #[arg(long, conflicts_with = "no_autostash")]
+    pub(crate) autostash: bool,
+    /// Do not save changes that are in the way (overrides merge.autostash)
+    #[arg(long, hide_short_help = true)]
+    pub(crate) no_autostash: bool,
     /// Keep lanes after merging
     #[arg(long)]
     pub(crate) no_cleanup: bool,
@@ -111,6 +120,11 @@ impl LandingArgs {
             signoff: self.signoff,
             skip_hooks: self.no_verify,
             keep_lanes: self.no_cleanup,
+            autostash: match (self.autostash, self.no_autostash) {
+                (_, true) => Some(false),
+                (true, _) => Some(true),
+                _ => None,
+            },
             extra_checks: self.check.clone(),
             no_checks: self.no_checks,
             ignore_base_failures: self.ignore_base_failures,

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use proq_base::hint;
 use proq_base::hint::Hint;
+use proq_lib::merge::types::autostash::{AutostashReport, AutostashResult};
 use proq_lib::merge::types::outcome::{LandingReport, LaneOutcome, NO_COMMITS, PushReport, Verdict};
 use proq_lib::ops::land::merge::MergeOutcome;
 use proq_lib::types::MergeStrategy;
@@ -37,6 +38,10 @@ pub(crate) fn print_outcomes(ui: Ui, outcome: &MergeOutcome, approval_note: &str
     report.order_notes.iter().for_each(|order_note| ui.dim_status(format!("order: {order_note}")));
     if dry_run {
         print_checks(ui, report);
+    }
+    for autostash in &report.autostashes {
+        print_autostash(ui, autostash);
+        hints.extend(autostash.hints.iter().cloned());
     }
     for push_report in &report.pushed {
         print_push(ui, push_report, dry_run);
@@ -128,6 +133,17 @@ fn print_checks(ui: Ui, report: &LandingReport) {
         for command in &task.commands {
             ui.print_wrapped(&format!("would check with: {command}, for {}", task.lane));
         }
+    }
+}
+
+/// Prints which uncommitted changes a dry run would save and restore. A landing itself has reported its own when it
+/// restored them.
+fn print_autostash(ui: Ui, report: &AutostashReport) {
+    if report.result == AutostashResult::Planned {
+        let files = ui::pluralize(report.paths.len(), "file");
+        let dir = report.dir.display();
+        ui.print_line(format!("{} your changes in {dir}: {files}", green("would save and restore")));
+        ui.print_each("    ", report.paths.iter().take(10));
     }
 }
 

@@ -10,7 +10,7 @@ pub(crate) struct PullRequestArgs {
     /// Or update the one that is open. By gh or glab (merge.pr_command).
     #[arg(long, conflicts_with_all = ["all", "batch", "atomic", "order", "strategy", "squash", "rebase",
           "edit", "signoff", "no_verify", "conflict_agent", "no_conflict_agent", "conflict_retries", "push",
-          "no_push", "no_cleanup", "check", "no_checks", "ignore_base_failures", "jobs", "lock_timeout",
+          "no_push", "autostash", "no_autostash", "no_cleanup", "check", "no_checks", "ignore_base_failures", "jobs", "lock_timeout",
           "auto", "plan_token"])]
     pub(crate) pr: bool,
     /// Open the pull request as a draft

@@ -98,6 +98,14 @@ pub fn preview_with_moved_base() -> Sandbox {
     sandbox
 }
 
+/// A dirty checkout with a change in a file that lane one changes elsewhere.
+pub fn changes_in_the_way() -> Sandbox {
+    let sandbox = dirty_with_lanes();
+    sandbox.commit_in_lane("one", "sed -i 1s/.*/first/ long.txt");
+    sandbox.sh("echo last >> long.txt");
+    sandbox
+}
+
 /// A lane that changes lines which have changed on the base.
 pub fn conflicting_lane() -> Sandbox {
     let sandbox = two_lanes();

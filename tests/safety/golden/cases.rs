@@ -81,6 +81,13 @@ pub const CASES: &[Case] = &[
         ..CASE
     },
     Case {
+        name: "merge-autostash",
+        scene: fixtures::changes_in_the_way,
+        args: &["merge", "one", "--autostash"],
+        between: &[&["merge", "--no-cleanup", "one", "--autostash"]],
+        ..CASE
+    },
+    Case {
         name: "merge-conflict",
         scene: fixtures::conflicting_lane,
         args: &["merge", "clash"],

@@ -167,6 +167,7 @@ cut! {
     edit: "edit";
     merge: "merge";
     merge_all: "merge-all";
+    merge_autostash: "merge-autostash";
     merge_conflict: "merge-conflict";
     merge_elsewhere: "merge-elsewhere";
     merge_rebase: "merge-rebase";

@@ -162,6 +162,7 @@ finished! {
     in_place: "in-place";
     merge: "merge";
     merge_all: "merge-all";
+    merge_autostash: "merge-autostash";
     merge_conflict: "merge-conflict";
     merge_elsewhere: "merge-elsewhere";
     merge_rebase: "merge-rebase";

@@ -20,6 +20,8 @@ enum RecoveredState {
 use RecoveredState::{After, Before, SameAs};
 
 const LANDED: RecoveredState = SameAs(&["merge", "--no-cleanup", "one"], &["merge", "one"]);
+const AUTOSTASH_LANDED: RecoveredState =
+    SameAs(&["merge", "--autostash", "--no-cleanup", "one"], &["merge", "one"]);
 const ALL_LANDED: RecoveredState = SameAs(&["merge", "--no-cleanup", "--all"], &["cleanup"]);
 
 /// Returns the state that a command leaves in a scene, computed once for all tests.
@@ -152,6 +154,13 @@ killed! {
     keeps_landing_of_all_lanes_with_one_in_trash: lanes_with_one_conflict, ["merge", "--all"], "trash.moved", ALL_LANDED;
     undoes_unchecked_out_landing_before_base_update: base_not_checked_out, ["merge", "one"], "step.before", Before;
     keeps_unchecked_out_landing_after_base_update: base_not_checked_out, ["merge", "one"], "step.after", LANDED;
+    undoes_autostash_with_snapshot_without_ref: changes_in_the_way, ["merge", "--autostash", "one"], "snap.put", Before;
+    undoes_autostash_after_parking_files: changes_in_the_way, ["merge", "--autostash", "one"], "clear.moved", Before;
+    undoes_autostash_with_cleared_checkout: changes_in_the_way, ["merge", "--autostash", "one"], "clear.installed", Before;
+    undoes_autostash_with_written_files: changes_in_the_way, ["merge", "--autostash", "one"], "transition.brought", Before;
+    restores_autostash_after_base_update: changes_in_the_way, ["merge", "--autostash", "one"], "transition.moved", AUTOSTASH_LANDED;
+    keeps_restored_autostash: changes_in_the_way, ["merge", "--autostash", "one"], "restore.installed", AUTOSTASH_LANDED;
+    completes_unfiled_autostash: changes_in_the_way, ["merge", "--autostash", "one"], "journal.ended", After;
     undoes_conflict_capture_with_ref: conflicting_lane, ["merge", "clash"], "step.after", Before;
     undoes_conflict_capture_with_record: conflicting_lane, ["merge", "clash"], "record.written", Before;
     completes_unfiled_conflict_capture: conflicting_lane, ["merge", "clash"], "journal.ended", After;

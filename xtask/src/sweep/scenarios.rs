@@ -26,6 +26,11 @@ pub(super) const LANDED_ONE: AllowedState = AllowedState {
     commands: &[&["merge", "--no-cleanup", "one"]],
     finish_args: &["cleanup"],
 };
+const LANDED_WITH_AUTOSTASH: AllowedState = AllowedState {
+    reason: "landed, the changes are back, and the lane is still there",
+    commands: &[&["merge", "--autostash", "--no-cleanup", "one"]],
+    finish_args: &["cleanup"],
+};
 const LANDED_ALL: AllowedState = AllowedState {
     reason: "landed, and the lanes are still there",
     commands: &[&["merge", "--no-cleanup", "--all"]],
@@ -113,6 +118,21 @@ const BASE_SCENARIOS: &[Scenario] = &[
         prepare: prepare_dirty_with_lanes,
         command: &["merge", "one"],
         allowed_states: &[LANDED_ONE],
+        ..DEFAULT_SCENARIO
+    },
+    Scenario {
+        name: "merge-autostash",
+        prepare: prepare_changes_in_the_way,
+        command: &["merge", "--autostash", "one"],
+        allowed_states: &[LANDED_WITH_AUTOSTASH],
+        ..DEFAULT_SCENARIO
+    },
+    Scenario {
+        name: "merge-autostash-conflict",
+        prepare: prepare_changes_that_conflict,
+        command: &["merge", "--autostash", "one"],
+        exit_code: 3,
+        allowed_states: &[LANDED_WITH_AUTOSTASH],
         ..DEFAULT_SCENARIO
     },
     Scenario {
@@ -294,6 +314,20 @@ fn prepare_moved_preview(fixture: &Fixture) -> Outcome<()> {
     fixture.write_token("notes.txt", "untracked")?;
     fixture.proq_ok(&["preview", "one"])?;
     fixture.proq_ok(&["merge", "two"])
+}
+
+/// Prepares a dirty checkout with a change in a file that a lane changes elsewhere.
+fn prepare_changes_in_the_way(fixture: &Fixture) -> Outcome<()> {
+    prepare_dirty_with_lanes(fixture)?;
+    fixture.sh_in(&fixture.lane("one"), "sed -i '1s/.*/first/' long.txt; git commit -qam first-line")?;
+    let mine = fixture.new_token("last line, changed");
+    fixture.sh(&format!("printf '%s' '{mine}' >> long.txt"))
+}
+
+/// Prepares a dirty checkout with a change that conflicts with a lane.
+fn prepare_changes_that_conflict(fixture: &Fixture) -> Outcome<()> {
+    prepare_changes_in_the_way(fixture)?;
+    fixture.write_token("shared.txt", "shared, changed")
 }
 
 /// Prepares a lane that changes what has changed on the base.

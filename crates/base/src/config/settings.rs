@@ -132,6 +132,9 @@ setting_table! {
         /// How long a command waits for another one.
         lock_timeout: Duration = "lock.timeout", Count(Seconds), default "30", user,
             "how long a command waits for another one before it gives up";
+        /// Whether a landing saves and restores uncommitted changes that are in its way.
+        merge_autostash: bool = "merge.autostash", BOOLEAN, default "false", user,
+            "save your uncommitted changes that are in the way of a merge, and restore them after it";
         /// Agent that resolves the conflicts of a landing; none when it is empty.
         conflict_agent: Option<String> = "merge.conflict_agent", AgentOrProgram, default "", repository,
             "agent that resolves the conflicts of a merge; one set by a repository needs git proq approve";

@@ -35,11 +35,21 @@ pub fn preflight_transition(
 ) -> Result<(), Error> {
     require_no_git_operation(tree.dir, &tree.git_dir)?;
     tree.repo.require_index(tree.dir)?;
-    let changes = match temp_store {
-        None => tree_changes(tree.repo, from, to)?,
-        Some(temp_store) => tree_changes_by_git(tree.repo, from.oid(), to.oid(), Some(temp_store))?,
-    };
+    let changes = changes_to_temp(tree, from, to, temp_store)?;
     refuse_overlap(tree, &changes, LocalChangeSearch::SinceHead, &arriving_state.pattern_exceptions())
+}
+
+/// Returns the changes of a transition. `to` may exist only in `temp_store`.
+fn changes_to_temp(
+    tree: &WorktreeContext<'_>,
+    from: CommitId,
+    to: CommitId,
+    temp_store: Option<&TempObjectStore>,
+) -> Result<Vec<TreeChange>, Error> {
+    match temp_store {
+        None => tree_changes(tree.repo, from, to),
+        Some(temp_store) => tree_changes_by_git(tree.repo, from.oid(), to.oid(), Some(temp_store)),
+    }
 }
 
 /// Fails if the ref of a transition is already at the target: another process moved it, and an undo must not
@@ -129,7 +139,8 @@ pub(crate) fn refuse_overlap(
 }
 
 /// Fails if a transition from `from` to `to` would be refused once the worktree is clean at `from`. Its local
-/// changes and the untracked files `untracked_to_park` will be parked before. Changes nothing.
+/// changes and the untracked files `untracked_to_park` will be parked before. `to` may exist only in
+/// `temp_store`. Changes nothing.
 ///
 /// # Errors
 /// Fails with [`Error::OperationInProgress`], [`Error::Obstructed`] or [`Error::LocalChanges`].
@@ -137,9 +148,10 @@ pub fn preflight_once_clean(
     tree: &WorktreeContext<'_>,
     (from, to): (CommitId, CommitId),
     untracked_to_park: &HashSet<RepoPath>,
+    temp_store: Option<&TempObjectStore>,
 ) -> Result<(), Error> {
     require_no_git_operation(tree.dir, &tree.git_dir)?;
-    let changes = tree_changes(tree.repo, from, to)?;
+    let changes = changes_to_temp(tree, from, to, temp_store)?;
     refuse_unchangeable(tree, &changes)?;
     refuse_off_limits(tree, &changes)?;
     let mut paths = find_obstructions(tree, &changes, &SparseExceptions::default())?;

@@ -4,6 +4,7 @@ use proq_base::lane_name::LaneName;
 use proq_git::status::diff::DiffStat;
 use serde::Serialize;
 
+use crate::merge::types::autostash::AutostashReport;
 use crate::merge::types::outcome::{
     BaseForecast, CheckSummary, LandingReport, LaneForecast, LaneOutcome, PushReport,
 };
@@ -26,6 +27,9 @@ pub struct LandingOutput<'a> {
     /// Checks; none without commands.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub checks: Option<&'a CheckSummary>,
+    /// Uncommitted changes that were saved and restored; in a forecast, would be.
+    #[serde(rename = "autostash", skip_serializing_if = "<[_]>::is_empty")]
+    pub autostashes: &'a [AutostashReport],
     /// Result of pushing each base that lanes landed on.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     pub pushed: &'a [PushReport],
@@ -54,7 +58,7 @@ impl LandingOutput<'_> {
     /// Creates the output for the outcome of a landing or of its forecast.
     #[must_use]
     pub fn new(outcome: &MergeOutcome) -> LandingOutput<'_> {
-        let LandingReport { lanes, skipped, stopped, order_notes, checks, pushed, forecasts } =
+        let LandingReport { lanes, skipped, stopped, order_notes, checks, autostashes, pushed, forecasts } =
             &outcome.report;
         let find_forecast = |outcome: &LaneOutcome| {
             let base = forecasts.iter().find(|base| base.onto == outcome.onto)?;
@@ -67,6 +71,7 @@ impl LandingOutput<'_> {
             stopped,
             order_notes,
             checks: checks.as_ref(),
+            autostashes,
             pushed,
             dry_run: outcome.dry_run,
             bases: forecasts,

@@ -33,6 +33,32 @@ pub enum SnapshotError {
         /// Name of the lane.
         lane: LaneName,
     },
+    /// The changes that a landing saved to move a branch could not be restored after it.
+    #[error(
+        "cannot restore your changes in {}: {reason}; they are saved: git stash apply {}",
+        dir.display(), commit.short_in_command()
+    )]
+    NotReturned {
+        /// Top folder of the worktree.
+        dir: PathBuf,
+        /// Commit of the snapshot.
+        commit: CommitId,
+        /// Message of the error that prevented the restore.
+        reason: String,
+    },
+    /// The changes in a worktree conflict with the commit that an undo would return to.
+    #[error(
+        "your changes in {} conflict with the commit to return to: {}; nothing was changed",
+        dir.display(), list_paths(paths)
+    )]
+    #[hint("commit them first: git -C {} commit -am WIP", shell_quote_path(dir))]
+    #[hint("or stash them (`git stash pop` restores them): git -C {} stash push", shell_quote_path(dir))]
+    CarryConflict {
+        /// Top folder of the worktree.
+        dir: PathBuf,
+        /// Paths with conflicts.
+        paths: Vec<RepoPath>,
+    },
     /// The restore would replace an index in which other paths are staged.
     #[error("cannot restore snapshot {id}: it would replace other staged changes in {}: {}; nothing was changed", dir.display(), list_paths(paths))]
     #[hint(with = remedy.command_hints(dir))]

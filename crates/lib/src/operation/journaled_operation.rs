@@ -295,11 +295,14 @@ impl<'p> Operation<'p> {
         self.journal.borrow().as_ref().map_or(0, |j| j.entry().steps.len())
     }
 
-    /// Runs `work`, and if it fails, reverts the steps that it took.
+    /// Runs `work`, and if it fails, reverts the steps that it took. After a step that could be neither completed
+    /// nor reverted, that is left to recovery, which begins with that step.
     pub fn attempt_or_revert<T, E: From<Error>>(&self, work: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
         let first_step = self.step_count();
         work().inspect_err(|_| {
-            if let Err(e) = self.revert_steps(first_step, |_| true) {
+            if !self.has_stuck_step()
+                && let Err(e) = self.revert_steps(first_step, |_| true)
+            {
                 self.project.listener.warn(format!("cannot undo everything: {e}"));
             }
         })

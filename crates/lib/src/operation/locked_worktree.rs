@@ -86,7 +86,23 @@ impl<'a> LockedWorktree<'a> {
         parked_paths: &HashSet<RepoPath>,
     ) -> Result<(), Error> {
         self.with_temp_context("check", |tree| {
-            Ok(preconditions::preflight_once_clean(tree, commits, parked_paths)?)
+            Ok(preconditions::preflight_once_clean(tree, commits, parked_paths, None)?)
+        })
+    }
+
+    /// Checks whether a transition will be possible after all uncommitted changes of this worktree have been
+    /// saved and parked. `to` may exist only in `temp_objects`.
+    pub(crate) fn check_transition_once_saved(
+        &self,
+        from: CommitId,
+        to: CommitId,
+        temp_objects: Option<&TempObjectStore>,
+    ) -> Result<(), Error> {
+        let status = status_query::status(&self.project.repo, &self.dir, true)?;
+        let untracked = status.untracked().filter(|entry| !entry.is_nested_repo);
+        let saved_paths: HashSet<RepoPath> = untracked.map(|entry| entry.path.clone()).collect();
+        self.with_temp_context("check", |tree| {
+            Ok(preconditions::preflight_once_clean(tree, (from, to), &saved_paths, temp_objects)?)
         })
     }
 

@@ -7,6 +7,7 @@ use proq_git::snapshots::truncated_files::WorktreeStep;
 use proq_git::snapshots::{clear, recovery};
 use serde::{Deserialize, Serialize};
 
+use super::autostash::forecast_carried_changes;
 use super::snapshot_store::{self, anchor_recovered_files, anchor_saved_files};
 use super::undo_forecast::check_parking_undo;
 use crate::lane::Error;
@@ -26,6 +27,10 @@ pub struct ClearWorktree {
     /// Id of the snapshot.
     #[serde(rename = "snap")]
     pub snapshot_id: String,
+    /// Whether a landing or its undo restores the changes again after it has moved the branch (`--autostash`).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(rename = "autostash")]
+    pub is_autostash: bool,
 }
 
 impl Step for ClearWorktree {
@@ -65,7 +70,10 @@ impl Step for ClearWorktree {
     }
 
     fn invert(&self, op: &Operation<'_>) -> Result<(), Error> {
-        let ClearWorktree { dir, snapshot_id } = self;
+        let ClearWorktree { dir, snapshot_id, is_autostash } = self;
+        if *is_autostash && !op.is_reverting() {
+            return op.return_carried_changes(dir, snapshot_id);
+        }
         let snapshot = op.load_snapshot(snapshot_id)?;
         let head = op.project.repo.head_commit(dir)?.unwrap_or(snapshot.head_commit);
         match op.unpark_snapshot_files(dir, snapshot_id, head)? {
@@ -81,6 +89,10 @@ impl Step for ClearWorktree {
     }
 
     fn check_undo(&self, undo: &StepUndo<'_, '_>, forecast: &mut UndoForecast) -> Result<(), Error> {
+        if self.is_autostash {
+            forecast_carried_changes(undo, &self.dir, false);
+            return Ok(());
+        }
         check_parking_undo(self, undo, forecast, Some(&self.snapshot_id))
     }
 

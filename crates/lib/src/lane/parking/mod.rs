@@ -1,5 +1,6 @@
 //! Storage of snapshots, and local changes that an operation moves out of the way.
 
+pub mod autostash;
 pub mod clear_worktree;
 pub mod locked_snapshots;
 pub mod park_changes;

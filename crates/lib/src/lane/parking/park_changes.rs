@@ -25,7 +25,8 @@ use crate::operation::journaled_operation::step::{BoxedStep, StepOutcome};
 impl Operation<'_> {
     /// Parks the changes that a snapshot holds: moves the files out of the worktree and resets it to HEAD.
     pub(crate) fn park_snapshot_files(&self, dir: &Path, snap: &str) -> Result<(), Error> {
-        self.perform(ClearWorktree { dir: dir.to_owned(), snapshot_id: snap.to_owned() }).map(drop)
+        let step = ClearWorktree { dir: dir.to_owned(), snapshot_id: snap.to_owned(), is_autostash: false };
+        self.perform(step).map(drop)
     }
 
     /// Saves everything that differs from HEAD in a worktree whose HEAD is `head`; returns none when nothing
@@ -207,6 +208,7 @@ impl Operation<'_> {
             snapshot_id: renewed_id.clone(),
             head,
             state_before: before,
+            is_autostash: false,
         };
         let outcome = restore_outcome(self.perform(step)?);
         self.warn_of_unrestored_ignored(&renewed_id, &outcome);
@@ -236,6 +238,7 @@ impl Operation<'_> {
             snapshot_id: renewed_id.clone(),
             head,
             state_before: before,
+            is_autostash: false,
         };
         let mut steps = vec![BoxedStep::from(restore)];
         steps.extend(self.mark_restored_step(&renewed_id)?);

@@ -8,6 +8,7 @@ use proq_git::snapshots::truncated_files::WorktreeStep;
 use proq_git::snapshots::{recovery, restore};
 use serde::{Deserialize, Serialize};
 
+use super::autostash::{self, forecast_carried_changes};
 use super::clear_worktree::ClearWorktree;
 use super::pre_restore_state::PreRestoreState;
 use super::snapshot_store::{self, anchor_recovered_files};
@@ -36,6 +37,10 @@ pub struct RestoreSnapshot {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "before")]
     pub state_before: Option<PreRestoreState>,
+    /// Whether a landing or its undo took the snapshot to move the branch (`--autostash`).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(rename = "autostash")]
+    pub is_autostash: bool,
 }
 
 /// Returns whether a step restores a snapshot to the worktree at `dir`.
@@ -71,7 +76,7 @@ impl Step for RestoreSnapshot {
     /// Returns a [`RestoreOutcome`] as the result. A conflict changes nothing. If the restore fails, the empty
     /// folders of the state before are created again.
     fn apply(&self, op: &Operation<'_>, scratch: &Path) -> Result<StepOutcome, Error> {
-        let RestoreSnapshot { dir, snapshot_id, head, state_before } = self;
+        let RestoreSnapshot { dir, snapshot_id, head, state_before, is_autostash } = self;
         let project = op.project;
         let snapshot = op.load_snapshot(snapshot_id)?;
         let raw_index = project.saved_index_path(dir, snapshot_id);
@@ -82,15 +87,25 @@ impl Step for RestoreSnapshot {
             .with_context(scratch, |tree| {
                 Ok(restore::restore(tree, &snapshot, *head, &parked_dir, &raw_index)?)
             })
-            .inspect_err(|_| checkout.create_folders(empty_dirs))?;
+            .inspect_err(|_| checkout.create_folders(empty_dirs));
+        let restored = match restored {
+            Err(e) if *is_autostash => return Err(op.explain_kept_changes(self, &snapshot, e)),
+            restored => restored?,
+        };
         // Empty folders would block files that are parked under this name again.
         snapshot_store::prune_parked_folders(&project.store, snapshot_id);
         let has_happened = !matches!(restored, RestoreOutcome::Conflict(_));
+        if *is_autostash {
+            op.note_autostash_outcome(self, &snapshot, &restored);
+        }
         Ok(StepOutcome::with_result(has_happened, restored))
     }
 
     fn invert(&self, op: &Operation<'_>) -> Result<(), Error> {
-        let RestoreSnapshot { dir, snapshot_id, state_before, .. } = self;
+        let RestoreSnapshot { dir, snapshot_id, state_before, is_autostash, .. } = self;
+        if *is_autostash && !op.is_reverting() {
+            return op.take_carried_changes(dir, snapshot_id);
+        }
         let ignored_files = op.project.preview_ignored_files(dir)?;
         let taken_snap = op.undo_restore(dir, snapshot_id, state_before.as_ref(), &ignored_files)?;
         state_before.as_ref().map_or(Ok(()), |before| op.restore_previous_state(dir, before, taken_snap))
@@ -118,6 +133,10 @@ impl Step for RestoreSnapshot {
     }
 
     fn check_undo(&self, undo: &StepUndo<'_, '_>, forecast: &mut UndoForecast) -> Result<(), Error> {
+        if self.is_autostash {
+            forecast_carried_changes(undo, &self.dir, true);
+            return Ok(());
+        }
         check_parking_undo(self, undo, forecast, None)
     }
 
@@ -131,7 +150,11 @@ impl Step for RestoreSnapshot {
             Ok(recovery::recover_restore(tree, &snapshot, *head, &parked_dir, &raw_index)?)
         })?;
         snapshot_store::prune_parked_folders(&project.store, snapshot_id);
-        Ok(anchor_recovered_files(project, recovered)?)
+        let has_happened = anchor_recovered_files(project, recovered)?;
+        if has_happened && self.is_autostash {
+            autostash::mark_returned(project, snapshot_id);
+        }
+        Ok(has_happened)
     }
 
     fn written_files(&self, op: &Operation<'_>) -> Option<WorktreeStep> {

@@ -11,6 +11,7 @@ use proq_store::base::id::new_id;
 use crate::errors::undo_error::UndoError;
 use crate::lane::Error;
 use crate::lane::context::symbolic_branch::branch_to_move;
+use crate::lane::parking::autostash;
 use crate::operation::journaled_operation::step::MovedBranch;
 use crate::operation::journaled_operation::step::undo::{StepUndo, UndoForecast};
 
@@ -47,8 +48,12 @@ impl<'a> BranchUndo<'a> {
         self.require_unshared(undo, branch, tip)?;
         if tip != old {
             for worktree in WorktreeList::read(&undo.op.project.repo)?.on_branch(branch) {
-                let local_state = dropped_state(undo, &worktree.path, new);
-                undo.op.lock_worktree(&worktree.path)?.check_undo_transition(tip, old, &local_state)?;
+                let checkout = undo.op.lock_worktree(&worktree.path)?;
+                if autostash::is_carried_in_forecast(undo, &worktree.path) {
+                    checkout.check_transition_once_saved(tip, old, None)?;
+                } else {
+                    checkout.check_undo_transition(tip, old, &dropped_state(undo, &worktree.path, new))?;
+                }
             }
         }
         forecast.ref_tips.insert(name, Some(old));

@@ -16,6 +16,7 @@ use proq_store as store;
 use proq_store::locks::lock::{LockName, WaitLimit};
 use proq_store::records::lane::LaneRecord;
 
+use super::autostash;
 use crate::lane;
 use crate::lane::Project;
 use crate::lane::context::head_ownership;
@@ -51,6 +52,15 @@ pub(crate) enum Reversibility {
     Reversible,
 }
 
+/// How a base is moved.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct MoveMode {
+    /// Whether the move can be undone within its operation.
+    pub reversibility: Reversibility,
+    /// Whether changes in the way are saved, and restored after the move.
+    pub autostash: bool,
+}
+
 /// Moves the base of a stack to its tip, if the base and the lanes are where they were when the stack was
 /// built. `record_steps` returns the steps to perform after the move; it is called once no lane can change
 /// any more.
@@ -62,7 +72,7 @@ pub(crate) fn land_stack(
     op: &Operation<'_>,
     stack: &Stack,
     record_steps: impl FnOnce() -> Result<Vec<BoxedStep>, Error>,
-    reversibility: Reversibility,
+    mode: MoveMode,
 ) -> Result<LandAttempt, Error> {
     let project = op.project;
     let _lock = project.store.locks().acquire(&LockName::Merge)?;
@@ -96,7 +106,7 @@ pub(crate) fn land_stack(
         }
     }
     op.set_reflog_message(reflog_message(stack));
-    move_branch(op, BranchMove::from_stack(stack), record_steps()?, reversibility)
+    move_branch(op, BranchMove::from_stack(stack), record_steps()?, mode)
         .map_err(|e| explain_lane_on_base(project, &stack.onto, e))
 }
 
@@ -151,7 +161,7 @@ impl BranchMove<'_> {
 }
 
 /// Checks that the lowest `lane_count` lanes of a stack could land now, without changing anything. The merge
-/// commits may exist in `temp_objects` only.
+/// commits may exist in `temp_objects` only. With `autostash`, changes that can be saved are no obstacle.
 ///
 /// # Errors
 /// Fails as `land_stack` would.
@@ -160,6 +170,7 @@ pub fn preflight(
     stack: &Stack,
     lane_count: usize,
     temp_objects: Option<&TempObjectStore>,
+    autostash: bool,
 ) -> Result<(), Error> {
     let project = op.project;
     let new_tip = stack.applied_lanes[..lane_count].last().map_or(stack.base, |step| step.commit);
@@ -167,11 +178,16 @@ pub fn preflight(
     let branch_move = BranchMove { onto, to: new_tip, ..BranchMove::from_stack(stack) };
     let worktrees = WorktreeList::read(&project.repo)?;
     require_no_git_operation(&project.repo, branch_move.onto, &worktrees)?;
-    for worktree in worktrees.on_branch(branch_move.onto) {
-        let preconditions = op.with_locked_worktree(&worktree.path, |tree| {
-            tree.check_transition_to_temp(branch_move.from, branch_move.to, temp_objects)
-        });
-        preconditions.map_err(|e| explain_lane_on_base(project, branch_move.onto, e.into()))?;
+    for (n, worktree) in worktrees.on_branch(branch_move.onto).enumerate() {
+        let preconditions = match autostash && n == 0 {
+            true => autostash::changes_to_save(op, &worktree.path, branch_move, temp_objects).map(drop),
+            false => op
+                .with_locked_worktree(&worktree.path, |tree| {
+                    tree.check_transition_to_temp(branch_move.from, branch_move.to, temp_objects)
+                })
+                .map_err(Error::from),
+        };
+        preconditions.map_err(|e| explain_lane_on_base(project, branch_move.onto, e))?;
     }
     Ok(())
 }
@@ -205,7 +221,7 @@ pub(crate) fn move_branch(
     op: &Operation<'_>,
     branch_move: BranchMove<'_>,
     record_steps: Vec<BoxedStep>,
-    reversibility: Reversibility,
+    mode: MoveMode,
 ) -> Result<LandAttempt, Error> {
     let project = op.project;
     let branch_move =
@@ -224,18 +240,16 @@ pub(crate) fn move_branch(
     for path in on_base.iter().skip(1) {
         op.lock_worktree(path)?.check_transition(branch_move.from, branch_move.to)?;
     }
-    let all_steps = landing_steps(op, branch_move, &on_base, record_steps);
-    let result = match reversibility {
-        Reversibility::Irreversible => op.perform_irreversibly(all_steps).map(drop),
-        Reversibility::Reversible => all_steps.into_iter().try_for_each(|step| op.perform(step).map(drop)),
-    };
+    let result = op.attempt_or_revert(|| move_saving_changes(op, branch_move, &on_base, record_steps, mode));
     match result {
         // That worktree has switched to another branch, or another process holds its HEAD: the stack must be
         // built again.
-        Err(lane::Error::Git(git::Error::RefNotMoved { reason: why, .. })) if !on_base.is_empty() => {
+        Err(Error::Lane(lane::Error::Git(git::Error::RefNotMoved { reason: why, .. })))
+            if !on_base.is_empty() =>
+        {
             return Ok(LandAttempt::Outdated(Some(why)));
         }
-        Err(lane::Error::Git(git::Error::RefLocked { lock, .. })) if !on_base.is_empty() => {
+        Err(Error::Lane(lane::Error::Git(git::Error::RefLocked { lock, .. }))) if !on_base.is_empty() => {
             return Ok(LandAttempt::Outdated(Some(format!("another git command holds {}", lock.display()))));
         }
         other => other?,
@@ -246,13 +260,39 @@ pub(crate) fn move_branch(
     Ok(LandAttempt::Landed)
 }
 
-/// Returns the steps of a landing: the base moves with the first worktree that is on it, or alone; then the
-/// other worktrees follow and the records are written.
-fn landing_steps(
+/// Moves a branch with the worktrees `on_base`, and performs `record_steps`. Changes in the first of them that are
+/// in the way are saved before, if `mode` requires it, and restored after the move by a step that always runs.
+fn move_saving_changes(
     op: &Operation<'_>,
     branch_move: BranchMove<'_>,
     on_base: &[PathBuf],
     record_steps: Vec<BoxedStep>,
+    mode: MoveMode,
+) -> Result<(), Error> {
+    let saved = match on_base.first().filter(|_| mode.autostash) {
+        Some(first) => autostash::save_changes(op, first, branch_move)?,
+        None => None,
+    };
+    let restore_step = saved.as_ref().map(|saved| saved.restore_step(branch_move.to));
+    let following_steps = restore_step.into_iter().chain(record_steps).collect();
+    let all_steps = landing_steps(op, branch_move, on_base, following_steps);
+    match mode.reversibility {
+        Reversibility::Irreversible => drop(op.perform_irreversibly(all_steps)?),
+        Reversibility::Reversible => all_steps.into_iter().try_for_each(|step| op.perform(step).map(drop))?,
+    }
+    if let Some(saved) = saved {
+        saved.report(op, branch_move.onto);
+    }
+    Ok(())
+}
+
+/// Returns the steps of a landing: the base moves with the first worktree that is on it, or alone; then the
+/// other worktrees follow, and `following_steps` are performed.
+fn landing_steps(
+    op: &Operation<'_>,
+    branch_move: BranchMove<'_>,
+    on_base: &[PathBuf],
+    following_steps: Vec<BoxedStep>,
 ) -> Vec<BoxedStep> {
     let (from, to) = (branch_move.from, branch_move.to);
     let checkout_step =
@@ -268,7 +308,7 @@ fn landing_steps(
                 .collect()
         }
     };
-    all_steps.extend(record_steps);
+    all_steps.extend(following_steps);
     all_steps
 }
 

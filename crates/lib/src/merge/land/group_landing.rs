@@ -10,9 +10,9 @@ use proq_store::base::clock::now;
 use proq_store::records::lane::LandingInfo;
 use proq_store::records::lane_state::LandingState;
 
-use super::branch_move::{LandAttempt, Reversibility};
+use super::branch_move::{LandAttempt, MoveMode, Reversibility};
 use super::prepared_stack::{LandingContext, LocalChangeCheck, PreparedStack};
-use super::{branch_move, landing_proof};
+use super::{autostash, branch_move, landing_proof};
 use crate::event::log;
 use crate::merge::Error;
 use crate::merge::stack::conflict;
@@ -65,8 +65,10 @@ impl LandingContext<'_, '_> {
             if self.landing.dry_run {
                 return Ok(prepared);
             }
-            let moved = move_base(op, &prepared, &pending, Reversibility::Irreversible);
-            if change_check.should_retry(&moved, candidates.len() > 1) {
+            let autostash = self.uses_autostash(change_check);
+            let mode = MoveMode { reversibility: Reversibility::Irreversible, autostash };
+            let moved = move_base(op, &prepared, &pending, mode);
+            if change_check.should_retry(&moved, candidates.len() > 1, autostash) {
                 continue;
             }
             match moved? {
@@ -103,12 +105,14 @@ impl LandingContext<'_, '_> {
                 self.refuse_atomic_landing(prepared_stacks, &pending, &first_obstacle, report)?;
                 return Ok(());
             }
+            let autostash = self.uses_autostash(change_check);
             let moved = if dry_run {
                 Ok(())
             } else {
-                self.op.attempt_or_revert(|| move_each_base(self.op, &prepared_stacks, &pending))
+                let work = || move_each_base(self.op, &prepared_stacks, &pending, autostash);
+                self.op.attempt_or_revert(work).inspect_err(|_| drop(autostash::drain_reports(self.op)))
             };
-            if change_check.should_retry(&moved, true) {
+            if change_check.should_retry(&moved, true, autostash) {
                 continue;
             }
             match moved {
@@ -132,6 +136,13 @@ impl LandingContext<'_, '_> {
         }
         let base = groups.iter().map(|(onto, _)| onto.as_str()).collect::<Vec<_>>().join("', '");
         Err(Error::BaseKeptMoving { base, attempts: MAX_ATTEMPTS, last: last_reason })
+    }
+
+    /// Returns whether changes in the way are saved and restored. Where that has failed, the lanes that touch
+    /// them are left out instead.
+    fn uses_autostash(&self, change_check: LocalChangeCheck) -> bool {
+        change_check != LocalChangeCheck::WithoutAutostash
+            && self.landing.options.uses_autostash(&self.op.project.settings)
     }
 
     /// Ends an atomic landing in which one lane cannot land: nothing lands, but conflicts and failed checks
@@ -185,7 +196,7 @@ fn move_base(
     op: &Operation<'_>,
     prepared: &PreparedStack,
     pending: &PendingRef,
-    reversibility: Reversibility,
+    mode: MoveMode,
 ) -> Result<LandAttempt, Error> {
     let stack = &prepared.verified.stack;
     // The steps are computed late, from the records as they are then.
@@ -195,7 +206,7 @@ fn move_base(
         Ok(steps)
     };
     if !stack.applied_lanes.is_empty() {
-        return branch_move::land_stack(op, stack, remaining_steps, reversibility);
+        return branch_move::land_stack(op, stack, remaining_steps, mode);
     }
     for step in remaining_steps()? {
         drop(op.perform(step)?);
@@ -208,9 +219,11 @@ fn move_each_base(
     op: &Operation<'_>,
     prepared_stacks: &[PreparedStack],
     pending: &[PendingRef],
+    autostash: bool,
 ) -> Result<(), Error> {
+    let mode = MoveMode { reversibility: Reversibility::Reversible, autostash };
     for (prepared, pending) in prepared_stacks.iter().zip(pending) {
-        if let LandAttempt::Outdated(last) = move_base(op, prepared, pending, Reversibility::Reversible)? {
+        if let LandAttempt::Outdated(last) = move_base(op, prepared, pending, mode)? {
             let base = prepared.verified.stack.onto.clone();
             return Err(Error::BaseKeptMoving { base, attempts: MAX_ATTEMPTS, last });
         }

@@ -5,7 +5,7 @@ use proq_base::lane_name::LaneName;
 use proq_store::records::lane::MergeStrategy;
 
 use super::prepared_stack::LandingContext;
-use super::push;
+use super::{autostash, push};
 use crate::lane::Project;
 use crate::lane::removal::expire;
 use crate::lane::removal::remove_lane::RemovalReason;
@@ -123,6 +123,7 @@ fn land_by_base(
             context.land_group(onto, lanes, &mut report)?;
         }
     }
+    report.autostashes = autostash::take_reports(op);
     if !landing.dry_run && !options.keep_lanes {
         remove_landed_lanes(op, &mut report);
     }
@@ -264,7 +265,9 @@ fn resolve_and_land(
             ..Landing::default()
         };
         let callbacks = LandingCallbacks { on_turn: &|_| Ok(()), ..callbacks };
-        if let Some(mut landed) = land_lanes(project, next, callbacks)?.lanes.pop() {
+        let mut next_report = land_lanes(project, next, callbacks)?;
+        report.autostashes.append(&mut next_report.autostashes);
+        if let Some(mut landed) = next_report.lanes.pop() {
             if landed.result == Verdict::Landed && resolved.commit.is_some() {
                 landed.result = Verdict::Resolved;
                 landed.conflicted_files = resolved.files;

@@ -25,7 +25,7 @@ pub(crate) fn is_file_obstacle(e: &Error) -> bool {
 
 /// Returns the lowest lane with which a stack cannot land because of files of a checkout of its base, and its
 /// outcome. None if nothing keeps the stack from landing. The merge commits may exist in `temp_objects` only.
-/// Finds the lane by binary search.
+/// With `autostash`, changes that can be saved are no obstacle. Finds the lane by binary search.
 ///
 /// # Errors
 /// An obstacle that keeps every lane from landing.
@@ -33,8 +33,10 @@ pub(crate) fn lowest_obstructed_lane(
     op: &Operation<'_>,
     stack: &Stack,
     temp_objects: Option<&TempObjectStore>,
+    autostash: bool,
 ) -> Result<Option<(Candidate, LaneOutcome)>, Error> {
-    let Err(mut error) = preflight(op, stack, stack.applied_lanes.len(), temp_objects) else {
+    let preflight = |lane_count| preflight(op, stack, lane_count, temp_objects, autostash);
+    let Err(mut error) = preflight(stack.applied_lanes.len()) else {
         return Ok(None);
     };
     if !is_file_obstacle(&error) {
@@ -44,7 +46,7 @@ pub(crate) fn lowest_obstructed_lane(
     let (mut landable, mut blocked) = (0, stack.applied_lanes.len());
     while blocked - landable > 1 {
         let middle = landable.midpoint(blocked);
-        match preflight(op, stack, middle, temp_objects) {
+        match preflight(middle) {
             Ok(()) => landable = middle,
             Err(e) if is_file_obstacle(&e) => (blocked, error) = (middle, e),
             Err(e) => return Err(e),

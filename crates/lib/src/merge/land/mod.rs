@@ -1,5 +1,6 @@
 //! The landing itself: base branch moved, lanes recorded, landing pushed.
 
+pub mod autostash;
 pub mod base_forecast;
 pub mod branch_move;
 pub mod group_landing;

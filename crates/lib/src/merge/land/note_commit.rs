@@ -7,7 +7,7 @@ use proq_git::{CommitId, TreeId};
 use proq_store::locks::lock::LockName;
 
 use super::branch_move;
-use super::branch_move::{BranchMove, LandAttempt, Reversibility};
+use super::branch_move::{BranchMove, LandAttempt, MoveMode, Reversibility};
 use crate::lane;
 use crate::lane::Project;
 use crate::merge::Error;
@@ -72,7 +72,7 @@ impl NoteCommit<'_> {
             op,
             BranchMove { onto: self.onto, from, to },
             Vec::new(),
-            Reversibility::Irreversible,
+            MoveMode { reversibility: Reversibility::Irreversible, autostash: false },
         )?;
         *new_commit = (landing == LandAttempt::Landed).then_some(to);
         Ok(landing)

@@ -7,6 +7,7 @@ use proq_store::base::record::Record;
 use proq_store::locks::lock::WaitLimit;
 use proq_store::records::lane::LaneRecord;
 
+use super::autostash;
 use super::landing_proof::LandingProof;
 use super::prepared_stack::LandingContext;
 use crate::lane;
@@ -92,7 +93,9 @@ pub(crate) fn land_parts(
             merge_hook,
             has_fresh_records: false,
         };
-        context.land_group(parts_request.onto, &candidates, &mut report)
+        context.land_group(parts_request.onto, &candidates, &mut report)?;
+        report.autostashes = autostash::take_reports(op);
+        Ok::<_, Error>(())
     })?;
     report.checks = verifier.into_summary();
     Ok(report)

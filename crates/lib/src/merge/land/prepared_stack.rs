@@ -8,7 +8,7 @@ use proq_git::worktrees::worktree::WorktreeList;
 use proq_store::paths::layout::Layout;
 
 use super::base_forecast::forecast_base;
-use super::{branch_move, local_changes};
+use super::{autostash, branch_move, local_changes};
 use crate::lane;
 use crate::lane::state::{in_place_guard, lane_state};
 use crate::merge::Error;
@@ -101,7 +101,15 @@ impl LandingContext<'_, '_> {
         stack.decided.extend(dropped.iter().cloned());
         if self.landing.dry_run {
             let temp_objects = temp_objects.as_ref();
-            return prepare_dry_run(self.op, self.verifier, stack, why, has_alternatives, temp_objects);
+            let autostash = request.uses_autostash(&project.settings);
+            if !stack.applied_lanes.is_empty() && !has_alternatives {
+                let count = stack.applied_lanes.len();
+                branch_move::preflight(self.op, &stack, count, temp_objects, autostash)?;
+            }
+            if autostash {
+                autostash::forecast(self.op, &stack, temp_objects)?;
+            }
+            return prepare_dry_run(self.op, self.verifier, stack, why, temp_objects);
         }
         let rebuild = |lanes: &[Candidate]| {
             let mut stack = Stack::build(context, base, lanes)?;
@@ -122,6 +130,8 @@ pub(crate) enum LocalChangeCheck {
     BeforeChecks,
     /// Always: a base could not be moved because of local changes.
     Always,
+    /// Always, and no change counts as one that can be saved, since saving has failed.
+    WithoutAutostash,
 }
 
 impl LocalChangeCheck {
@@ -136,15 +146,23 @@ impl LocalChangeCheck {
     }
 
     /// Returns whether to retry a failed move without the lanes that touch local changes, which may have
-    /// appeared while commands ran. Switches to [`LocalChangeCheck::Always`] then.
-    pub(crate) fn should_retry<T>(&mut self, moved: &Result<T, Error>, has_alternatives: bool) -> bool {
-        let is_retry = has_alternatives
-            && *self == LocalChangeCheck::BeforeChecks
-            && moved.as_ref().is_err_and(local_changes::is_file_obstacle);
-        if is_retry {
-            *self = LocalChangeCheck::Always;
+    /// appeared while commands ran. Switches to [`LocalChangeCheck::Always`] then; and if `autostash` has failed
+    /// even so, to [`LocalChangeCheck::WithoutAutostash`].
+    pub(crate) fn should_retry<T>(
+        &mut self,
+        moved: &Result<T, Error>,
+        has_alternatives: bool,
+        autostash: bool,
+    ) -> bool {
+        if !has_alternatives || !moved.as_ref().is_err_and(local_changes::is_file_obstacle) {
+            return false;
         }
-        is_retry
+        *self = match self {
+            LocalChangeCheck::BeforeChecks => LocalChangeCheck::Always,
+            LocalChangeCheck::Always if autostash => LocalChangeCheck::WithoutAutostash,
+            _ => return false,
+        };
+        true
     }
 }
 
@@ -165,12 +183,14 @@ fn stack_in_order(
         let is_checked = match change_check {
             LocalChangeCheck::Never => false,
             LocalChangeCheck::BeforeChecks => verifier.has_commands_on(op.project, stack)?,
-            LocalChangeCheck::Always => true,
+            LocalChangeCheck::Always | LocalChangeCheck::WithoutAutostash => true,
         };
         if stack.applied_lanes.is_empty() || !is_checked {
             return Ok(arranged);
         }
-        match local_changes::lowest_obstructed_lane(op, stack, context.temp_objects)? {
+        let autostash = change_check != LocalChangeCheck::WithoutAutostash
+            && context.options.uses_autostash(&op.project.settings);
+        match local_changes::lowest_obstructed_lane(op, stack, context.temp_objects, autostash)? {
             None => return Ok(arranged),
             Some((candidate, refused)) => {
                 candidates.lanes.retain(|lane| !lane.is_same_part(&candidate));
@@ -180,19 +200,14 @@ fn stack_in_order(
     }
 }
 
-/// Returns the stack that a dry run reports; its checks are not run. Without alternatives, fails if the
-/// checkouts of the base could not follow the landing.
+/// Returns the stack that a dry run reports; its checks are not run.
 fn prepare_dry_run(
     op: &Operation<'_>,
     verifier: &mut Verifier,
     stack: Stack,
     order_notes: Vec<String>,
-    has_alternatives: bool,
     temp_objects: Option<&TempObjectStore>,
 ) -> Result<PreparedStack, Error> {
-    if !has_alternatives && !stack.applied_lanes.is_empty() {
-        branch_move::preflight(op, &stack, stack.applied_lanes.len(), temp_objects)?;
-    }
     verifier.add_tasks_to_summary(&stack);
     let forecast = forecast_base(op.project, verifier, &stack, temp_objects)?;
     let verified = VerifiedStack { stack, failed_lanes: Vec::new() };

@@ -1,5 +1,6 @@
 //! Options, outcomes and errors of landings.
 
+pub mod autostash;
 pub mod candidate;
 pub mod error;
 pub mod options;

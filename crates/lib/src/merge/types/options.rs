@@ -79,6 +79,9 @@ pub struct LandingOptions {
     pub signoff: bool,
     /// Whether the repository's hooks that can refuse are skipped.
     pub skip_hooks: bool,
+    /// Whether uncommitted changes in a checkout of the base that are in the way are saved, and restored after
+    /// the base has moved; none for the setting.
+    pub autostash: Option<bool>,
     /// Order in which lanes are stacked.
     pub order: StackOrder,
     /// Whether all lanes land or none.
@@ -101,6 +104,11 @@ impl LandingOptions {
         self.strategy
             .or_else(|| MergeStrategy::from_name(&settings.merge_strategy))
             .unwrap_or(MergeStrategy::Merge)
+    }
+
+    /// Returns whether changes in the way are saved and restored: as requested, or else by the setting.
+    pub fn uses_autostash(&self, settings: &Settings) -> bool {
+        self.autostash.unwrap_or(settings.merge_autostash)
     }
 }
 

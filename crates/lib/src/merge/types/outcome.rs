@@ -12,6 +12,8 @@ use proq_store::paths::path_form;
 use proq_store::records::lane::MergeStrategy;
 use serde::Serialize;
 
+use super::autostash::AutostashReport;
+
 /// Reason why `--all` skips a lane that has nothing to land yet.
 pub const NO_COMMITS: &str = "it has no commits yet";
 
@@ -304,6 +306,10 @@ pub struct LandingReport {
     /// Summary of the checks; none without commands.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub checks: Option<CheckSummary>,
+    /// Uncommitted changes that were saved and restored, of each checkout of a base; in a dry run, would be.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(rename = "autostash")]
+    pub autostashes: Vec<AutostashReport>,
     /// Result of pushing each base that lanes landed on.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pushed: Vec<PushReport>,
@@ -321,7 +327,7 @@ impl LandingReport {
     }
 
     /// Returns the exit code: the first that applies of a lock, a refusal (of a lane or a push), a failed
-    /// check, a conflict, done.
+    /// check, a conflict (of a lane, or of changes that could not be restored), done.
     pub fn exit(&self) -> Exit {
         // A lane that was held back by a conflict or check of another lane was not refused itself.
         let is_held_back = |l: &LaneOutcome| matches!(l.exit_code, Some(Exit::Conflicts | Exit::Agent));
@@ -334,7 +340,9 @@ impl LandingReport {
             Exit::Refused
         } else if self.lanes.iter().any(|l| l.result == Verdict::CheckFailed || is_stopped_by_check(l)) {
             Exit::Agent
-        } else if self.lanes.iter().any(|l| l.result == Verdict::Conflict) {
+        } else if self.lanes.iter().any(|l| l.result == Verdict::Conflict)
+            || self.autostashes.iter().any(AutostashReport::is_kept)
+        {
             Exit::Conflicts
         } else {
             Exit::Success
