@@ -27,3 +27,4 @@ mod snap_ids;
 mod snapshot_setups;
 mod snapshots;
 mod undo;
+mod undo_numbers;

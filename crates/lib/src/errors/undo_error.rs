@@ -33,7 +33,7 @@ pub enum UndoError {
         /// Whether a redo was requested.
         redo: bool,
     },
-    /// The operation is not the last one in effect.
+    /// The operation is in effect, but not the last one.
     #[error("cannot undo operation {requested}: it is not the last one in effect{}; nothing was changed", last.map_or_else(String::new, |n| format!(", {n} is")))]
     #[hint(
         "undo it and everything after it: git proq op restore {}",
@@ -44,6 +44,18 @@ pub enum UndoError {
         requested: OperationNumber,
         /// Number of the last operation in effect; `None` if there is none.
         last: Option<OperationNumber>,
+    },
+    /// The operation is not in effect: it was undone, or it is itself an undo or a redo.
+    #[error(
+        "cannot undo operation {requested}: {}; nothing was changed",
+        if *is_undone { "it is already undone" } else { "it is itself an undo or a redo" }
+    )]
+    #[hint("list operations: git proq op log")]
+    NotInEffect {
+        /// Number of the requested operation.
+        requested: OperationNumber,
+        /// Whether it was undone.
+        is_undone: bool,
     },
     /// Another terminal or another program started the operation, and the user cannot be prompted.
     #[error(

@@ -46,7 +46,8 @@ pub struct UndoPlan {
 /// Plans an undo.
 ///
 /// # Errors
-/// [`UndoError::NothingToUndo`], [`UndoError::NotLast`], [`UndoError::NoOperation`].
+/// [`UndoError::NothingToUndo`], [`UndoError::NotLast`], [`UndoError::NotInEffect`],
+/// [`UndoError::NoOperation`].
 pub fn plan(project: &Project, target: UndoTarget) -> Result<UndoPlan, Error> {
     plan_from_log(&OpLog::read(project), target)
 }
@@ -59,13 +60,16 @@ fn plan_from_log(log: &OpLog, target: UndoTarget) -> Result<UndoPlan, Error> {
             if let Some(requested) = requested {
                 op_log_view::require_operation(log, requested)?;
                 if last != Some(requested) {
-                    return Err(UndoError::NotLast { requested, last }.into());
+                    return Err(not_last_error(log, requested).into());
                 }
             }
             log.last_command_numbers()
         }
         UndoTarget::After(number) => {
-            if number != OperationNumber::NONE {
+            // The state before the oldest operation of the log can be restored, although the operation that
+            // made it is unknown.
+            let is_before_known = log.operations.iter().any(|l| l.number.previous() == number);
+            if !is_before_known && number != OperationNumber::NONE {
                 op_log_view::require_operation(log, number)?;
             }
             log.active_operations().map(|l| l.number).filter(|n| *n > number).collect()
@@ -92,6 +96,16 @@ fn plan_from_log(log: &OpLog, target: UndoTarget) -> Result<UndoPlan, Error> {
     })
 }
 
+/// Returns the reason why an operation is not the one that an undo would undo.
+fn not_last_error(log: &OpLog, requested: OperationNumber) -> UndoError {
+    if log.active_operations().any(|active| active.number == requested) {
+        let last = log.active_operations().next().map(|last| last.number);
+        return UndoError::NotLast { requested, last };
+    }
+    let is_undone = log.find(requested).is_some_and(|logged| logged.is_undone);
+    UndoError::NotInEffect { requested, is_undone }
+}
+
 impl UndoPlan {
     /// Returns the command that undoes exactly these operations with force; `None` for a redo, which has no
     /// such command.
@@ -112,8 +126,7 @@ impl UndoPlan {
             return Ok(());
         }
         let requested = self.numbers.first().copied().unwrap_or_default();
-        let last = log.active_operations().next().map(|last| last.number);
-        Err(UndoError::NotLast { requested, last }.into())
+        Err(not_last_error(log, requested).into())
     }
 
     /// Wraps the reason why operation `number` cannot be undone, with the command that would force it. An

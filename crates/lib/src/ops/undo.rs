@@ -64,9 +64,9 @@ pub struct UndoOutcome {
 /// Selects the operations to undo.
 ///
 /// # Errors
-/// [`UndoError::NothingToUndo`], [`UndoError::NotLast`], [`UndoError::NoOperation`]. If the operation is not
-/// the last one and an unfinished batch landed tasks since, the error names that batch: undoing all later
-/// operations would be refused too.
+/// [`UndoError::NothingToUndo`], [`UndoError::NotLast`], [`UndoError::NotInEffect`],
+/// [`UndoError::NoOperation`]. If the operation is not the last one and an unfinished batch landed tasks
+/// since, the error names that batch: undoing all later operations would be refused too.
 pub fn plan<'b>(
     project: &Project,
     request: &UndoRequest,
