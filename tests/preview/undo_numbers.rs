@@ -1,6 +1,7 @@
-//! Tests of undo and restore by the number of an operation.
+//! Tests of undo and restore by the number of an operation, and of what the user has undone with git already.
 
 use proq_test_kit::Sandbox;
+use proq_test_kit::snapshots::assert_no_preview_left;
 
 #[test]
 fn undo_of_undone_operation_is_refused_without_restore() {
@@ -42,5 +43,25 @@ fn state_before_oldest_logged_operation_is_restored() {
             "{}",
             out.to_text()
         );
+    }
+}
+
+#[test]
+fn undo_of_preview_whose_branch_the_user_deleted() {
+    for edit in ["true", "echo mine > a.txt"] {
+        let sandbox = Sandbox::new();
+        sandbox.lane_with_commit("one", "echo lane > lane.txt");
+        sandbox.sh(edit);
+        let before = sandbox.git(&["status", "--short"]);
+        let _ = sandbox.proq(&["preview", "one"]).ok();
+        sandbox.sh("git switch -q main; git branch -qD proq/one-preview");
+        let _ = sandbox.proq(&["undo"]).ok();
+        assert_eq!(sandbox.git(&["status", "--short"]), before);
+        assert_no_preview_left(&sandbox);
+        let _ = sandbox.proq(&["redo"]).ok();
+        let _ = sandbox.proq(&["preview", "--back"]).ok();
+        assert_eq!(sandbox.git(&["status", "--short"]), before);
+        assert_no_preview_left(&sandbox);
+        sandbox.assert_healthy();
     }
 }

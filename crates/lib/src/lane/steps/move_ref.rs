@@ -102,8 +102,14 @@ impl Step for MoveRef {
     }
 
     fn undo(&self, undo: &StepUndo<'_, '_>) -> Result<UndoProgress, Error> {
-        let Some(branch) = BranchUndo::new(self.moved_branch()) else { return Ok(UndoProgress::Invert) };
-        branch.run(undo).map(|()| UndoProgress::Finished)
+        if let Some(branch) = BranchUndo::new(self.moved_branch()) {
+            return branch.run(undo).map(|()| UndoProgress::Finished);
+        }
+        // The user may have deleted the ref already, or created the deleted one again.
+        match undo.op.project.repo.ref_tip(&self.name)? == self.old {
+            true => Ok(UndoProgress::Finished),
+            false => Ok(UndoProgress::Invert),
+        }
     }
 
     fn recover(&self, op: &Operation<'_>, scratch: &Path) -> Result<bool, Error> {
