@@ -215,3 +215,28 @@ fn refuses_to_commit_on_alias_of_the_base() {
     assert_eq!(sandbox.git(&["rev-parse", "main"]), main);
     assert_eq!(sandbox.sh_in(&sandbox.lane_path("x"), "cat w.txt"), "w");
 }
+
+/// Promise: agent-git/symbolic-lane-branch
+#[test]
+fn symbolic_lane_branch_is_repaired_with_its_own_commits() {
+    let commit = |name: &str| format!("echo {name} > {name}; git add {name}; git commit -qm {name}");
+    let renamed =
+        "git branch -m proq/x new; git symbolic-ref refs/heads/proq/x refs/heads/new; git switch -q proq/x";
+    let foreign = "git symbolic-ref refs/heads/proq/x refs/heads/others; git reset -q --hard";
+    let amend = "git commit -q --amend -m amended";
+    for (script, kept) in [
+        (format!("{renamed}; {}; {amend}", commit("more")), "amended"),
+        (format!("{foreign}; {}", commit("more")), "first"),
+    ] {
+        let sandbox = Sandbox::new();
+        sandbox.sh(&format!("git switch -qc others; {}; git switch -q main", commit("other")));
+        let _ = sandbox.proq(&["spawn", "--empty", "-n", "x"]).ok();
+        sandbox.sh_in(&sandbox.lane_path("x"), &format!("{}; {script}", commit("first")));
+        let target = sandbox.git(&["rev-parse", "proq/x"]);
+        let branch = sandbox.git(&["symbolic-ref", "refs/heads/proq/x"]);
+        sandbox.sh(&first_hint_command(&sandbox, &["merge", "x"]));
+        assert_eq!(sandbox.git(&["log", "-1", "--format=%s", "proq/x"]), kept);
+        assert_eq!(sandbox.git(&["rev-parse", &branch]), target);
+        assert_eq!(sandbox.sh("git symbolic-ref -q refs/heads/proq/x || echo direct").trim(), "direct");
+    }
+}

@@ -1,7 +1,7 @@
 //! Branches that are symbolic refs: a commit to such a branch, or a move of it, changes another branch, where
 //! nothing has checked it.
 
-use proq_git::Repo;
+use proq_git::{CommitId, Repo};
 use proq_store::records::lane::LaneRecord;
 
 use crate::errors::symbolic_branch_error::SymbolicBranch;
@@ -13,7 +13,7 @@ use crate::lane::{Error, Project};
 /// Fails when refs cannot be read.
 pub(crate) fn find_symbolic_branch(repo: &Repo, lane: &LaneRecord) -> Result<Option<SymbolicBranch>, Error> {
     let Some(symbolic) = read_symbolic_branch(repo, &lane.kind.branch)? else { return Ok(None) };
-    let commit = last_own_commit(repo, lane, &symbolic.target)?.unwrap_or(lane.start);
+    let commit = last_own_commit(repo, lane, &symbolic.target)?;
     Ok(Some(SymbolicBranch { reset_to: commit.to_string(), ..symbolic }))
 }
 
@@ -43,22 +43,26 @@ pub(crate) fn refuse_symbolic_branch(repo: &Repo, branch: &str) -> Result<(), Er
     read_symbolic_branch(repo, branch)?.map_or(Ok(()), |symbolic| Err(symbolic.into()))
 }
 
-/// Returns the last commit that was created in a lane's worktree and is not on `target`, the ref that the
-/// lane's branch points to.
-fn last_own_commit(
-    repo: &Repo,
-    lane: &LaneRecord,
-    target: &str,
-) -> Result<Option<proq_git::CommitId>, Error> {
-    let tip = repo.ref_tip(target)?;
-    for step in repo.reflog(&lane.path, "HEAD").unwrap_or_default() {
-        let is_on_target = match tip {
-            Some(tip) => repo.is_ancestor(step.new_id, tip)?,
-            None => false,
-        };
-        if step.creates_commit() && !is_on_target {
-            return Ok(Some(step.new_id));
+/// Returns the last commit of a lane's own work, or the lane's start. `target` is the ref that the lane's branch
+/// points to. It may have commits of others. It may also have the lane's own, as after `git branch -m` when the old
+/// name was kept as a symbolic ref: those that the lane created on top of its own commits or of its base.
+fn last_own_commit(repo: &Repo, lane: &LaneRecord, target: &str) -> Result<CommitId, Error> {
+    let is_on = |tip: Option<CommitId>, commit: CommitId| match tip {
+        Some(tip) => repo.is_ancestor(commit, tip),
+        None => Ok(false),
+    };
+    let (target_tip, base_tip) = (repo.ref_tip(target)?, repo.branch_tip(&lane.base)?);
+    let mut last_own = lane.start;
+    let mut known: Vec<CommitId> = base_tip.into_iter().chain([lane.start]).collect();
+    for step in repo.reflog(&lane.path, "HEAD").unwrap_or_default().into_iter().rev() {
+        let commit = step.new_id;
+        if step.creates_commit()
+            && !is_on(base_tip, commit)?
+            && (!is_on(target_tip, commit)? || repo.count_ahead_of_all(commit, &known)? == 1)
+        {
+            known.push(commit);
+            last_own = commit;
         }
     }
-    Ok(None)
+    Ok(last_own)
 }
