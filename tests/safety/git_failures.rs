@@ -61,6 +61,7 @@ fn partly_written_file_leaves_nothing() {
     limited.args(["-c", "trap '' XFSZ; ulimit -f 128; exec \"$@\"", "sh"]).arg(program).args(arguments);
     let out = sandbox.output(limited);
     assert!(out.code == 1 && out.stderr.contains("unable to write file long"), "{}", out.to_text());
+    let _ = sandbox.follow_hint(&out.stderr, "check disk space and limits").ok();
     assert_eq!(sandbox.lane_leftovers(), [""; 0]);
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "x"]).ok();
 }

@@ -7,6 +7,7 @@ pub mod copy;
 pub mod diagnostics;
 pub mod explain;
 pub mod fail_points;
+pub mod full_disk;
 pub mod hint;
 pub mod interrupt;
 pub mod lane_name;

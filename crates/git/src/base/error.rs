@@ -1,9 +1,9 @@
 //! Errors of git operations, worded for the user.
 
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use proq_base::explain::{Explain, shell_quote_path};
+use proq_base::full_disk::WriteLimit;
 
 use super::error_hints::{git_abort_command, is_lfs_missing, quote_first_path, ref_failure_hint};
 use super::failed_program::{FailedProgram, filter_error_line, first_error_line};
@@ -74,10 +74,7 @@ pub enum Error {
     Bare,
     /// A git command failed.
     #[error("`git {args}` failed: {}", first_error_line(stderr, status))]
-    #[hint(
-        if stderr.contains("No space left on device"),
-        "free some disk space, then run the command again: df -h"
-    )]
+    #[hint(if let Some(limit) = WriteLimit::of_git_output(stderr), with = [limit.hint()])]
     Command {
         /// Arguments, joined for display.
         args: String,
@@ -159,7 +156,7 @@ pub enum Error {
     },
     /// A file could not be read, written or moved.
     #[error("cannot {verb} {}", path.display())]
-    #[hint(if source.kind() == ErrorKind::StorageFull, "free some disk space, then run the command again: df -h")]
+    #[hint(if let Some(limit) = WriteLimit::of_error(source), with = [limit.hint()])]
     Io {
         /// Failed action, as a verb.
         verb: &'static str,

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use proq_base::explain::{Explain, list_lines, rename_command};
+use proq_base::full_disk::WriteLimit;
 use proq_base::hint;
 use proq_base::hint::Hint;
 use proq_base::interrupt::Interrupted;
@@ -296,10 +297,7 @@ pub enum Error {
     },
     /// A file could not be read, written or moved.
     #[error("cannot {verb} {}", path.display())]
-    #[hint(
-        if source.kind() == std::io::ErrorKind::StorageFull,
-        "free some disk space, then run the command again: df -h"
-    )]
+    #[hint(if let Some(limit) = WriteLimit::of_error(source), with = [limit.hint()])]
     Io {
         /// Attempted act, as a verb for the message.
         verb: &'static str,

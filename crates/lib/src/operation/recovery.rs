@@ -1,9 +1,9 @@
 //! Recovery of operations that crashed processes left unfinished: each is either completed or reverted.
 
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use proq_base::fail_points;
+use proq_base::full_disk::WriteLimit;
 use proq_base::process::identity;
 use proq_base::trace::{Span, SpanKind};
 use proq_git as git;
@@ -269,10 +269,10 @@ fn mend_worktrees(op: &Operation<'_>, mend: MendFn) -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns whether an error of git's file operations means that the disk or the quota is full.
+/// Returns whether an error of git's file operations means that nothing more can be written.
 fn is_disk_full(e: &Error) -> bool {
     let Error::Git(git::Error::Io { source, .. }) = e else { return false };
-    matches!(source.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
+    WriteLimit::of_error(source).is_some()
 }
 
 /// Applies the open steps that follow a step which has happened and cannot be reverted.

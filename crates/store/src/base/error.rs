@@ -4,6 +4,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use proq_base::explain::{Explain, rename_command, shell_quote_path};
+use proq_base::full_disk::WriteLimit;
 use proq_base::hint;
 use proq_base::hint::Hint;
 use proq_base::interrupt::Interrupted;
@@ -26,10 +27,7 @@ pub enum Error {
         "make it readable: chmod u+rwX {}",
         shell_quote_path(&dir)
     )]
-    #[hint(
-        else if source.kind() == ErrorKind::StorageFull,
-        "free some disk space, then run the command again: df -h"
-    )]
+    #[hint(else if let Some(limit) = WriteLimit::of_error(source), with = [limit.hint()])]
     #[hint(
         else if matches!(source.kind(), ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied),
         "git-proq stores its data there; make it writable: chmod -R u+rwX {}", shell_quote_path(nearest_existing(path))

@@ -11,6 +11,7 @@ use proq_base::copy::{
     CopyError, EntryAt, FileStamp, copy_file_at, copy_link_at, set_times_at, wait_for_mtime_tick,
 };
 use proq_base::diagnostics::Listener;
+use proq_base::full_disk::WriteLimit;
 use proq_git::RepoPath;
 use proq_git::status::included_files::IncludedPath;
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat, fchmod, mkdirat, openat, statat};
@@ -344,8 +345,7 @@ fn as_os_path(path: &RepoPath) -> &OsStr {
 
 /// Returns whether no file can be written any more: disk or quota is full, or the file system is read-only.
 fn is_disk_full(e: &std::io::Error) -> bool {
-    use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
-    matches!(e.kind(), StorageFull | QuotaExceeded | FileTooLarge | ReadOnlyFilesystem)
+    WriteLimit::of_error(e).is_some() || e.kind() == std::io::ErrorKind::ReadOnlyFilesystem
 }
 
 /// Returns the reason why an entry was skipped, as a clause.
