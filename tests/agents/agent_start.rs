@@ -223,7 +223,7 @@ fn unstartable_program_leaves_failed_lane() {
     let out = sandbox.proq(&["spawn", "-n", "x", "broken", "do it"]);
     insta::assert_snapshot!(out.to_text(), @r"
     --- stderr
-    error: created lane 'x', but its agent did not start: cannot start '[ROOT]/bin/broken': No such file or directory
+    error: created lane 'x', but its agent did not start: cannot start '[ROOT]/bin/broken': its interpreter '/no/such/interpreter' does not exist
     hint: remove the lane: git proq discard x
     --- code 4
     ");
@@ -294,4 +294,25 @@ fn resumes_agent_without_turn_limit_option() {
     let run = sandbox.last_run("x");
     assert_eq!((&run["resumed"], &run["account"]["session"]), (&true.into(), &"t-1".into()));
     assert!(robot_input(&sandbox).ends_with("resume t-1 - go on\n"), "{}", robot_input(&sandbox));
+}
+
+#[test]
+fn start_error_names_missing_interpreter() {
+    let sandbox = Sandbox::new();
+    for (line, interpreter) in [("#! /nowhere/sh -e", "/nowhere/sh"), ("#!/bin/sh\r", "/bin/sh\\r")] {
+        sandbox.agent("robot", "true");
+        let robot = sandbox.root().join("bin/robot");
+        std::fs::write(&robot, format!("{line}\ntrue\n")).unwrap();
+        let error = sandbox.proq(&["spawn", "--wait", "-n", "x", "--", "robot"]).fails(4);
+        assert!(
+            error.contains(&format!("robot': its interpreter '{interpreter}' does not exist")),
+            "{error}"
+        );
+        assert!(!error.contains("No such file"), "{error}");
+        let _ = sandbox.proq(&["discard", "x"]).ok();
+    }
+    // A script that exists, with an interpreter that exists.
+    std::fs::write(sandbox.root().join("bin/robot"), "#!/bin/sh\ntrue\n").unwrap();
+    let _ = sandbox.proq(&["spawn", "--wait", "-n", "x", "--", "robot"]);
+    assert_eq!(sandbox.row("x")["state"], "no-change");
 }

@@ -392,7 +392,7 @@ fn failed_agent_start_leaves_lane_unchanged() {
     let before = sandbox.row("x");
     insta::assert_snapshot!(sandbox.proq(&["run", "x", "broken", "review"]).to_text(), @r"
     --- stderr
-    error: cannot start the agent of lane 'x': cannot start '[ROOT]/bin/broken': No such file or directory
+    error: cannot start the agent of lane 'x': cannot start '[ROOT]/bin/broken': its interpreter '/nowhere/sh' does not exist
     hint: list installed agents: git proq agents
     --- code 4
     ");

@@ -91,7 +91,7 @@ impl CommandBuilder {
     /// Connects a new pipe to standard input and returns its write end. The child's input ends when that end
     /// is closed.
     pub fn with_piped_stdin(self) -> Result<(CommandBuilder, Option<PipeWriter>), Error> {
-        let start_error = |source| Error::NotStarted { program: self.program.display().to_string(), source };
+        let start_error = |source| Error::not_started(&self.program, source);
         let (reader, writer) = std::io::pipe().map_err(start_error)?;
         Ok((self.stdin(File::from(OwnedFd::from(reader))), Some(writer)))
     }
@@ -113,7 +113,7 @@ impl CommandBuilder {
         let program = self.program.clone();
         let mut command = tokio::process::Command::from(self.build());
         command.process_group(0).kill_on_drop(false);
-        command.spawn().map_err(|source| Error::NotStarted { program: program.display().to_string(), source })
+        command.spawn().map_err(|source| Error::not_started(&program, source))
     }
 
     /// Starts the program in a new process group.
@@ -122,7 +122,7 @@ impl CommandBuilder {
         let program = self.program.clone();
         let mut command = self.build();
         command.process_group(0);
-        command.spawn().map_err(|source| Error::NotStarted { program: program.display().to_string(), source })
+        command.spawn().map_err(|source| Error::not_started(&program, source))
     }
 
     /// Starts the program detached: in a new session, without the process mark of this process's run, and
@@ -131,9 +131,7 @@ impl CommandBuilder {
         self.env.push((RUN_MARK_VAR.into(), OsString::new()));
         let (program, mut command) = self.into_parts();
         let result = spawn_in_new_session(&mut command);
-        result
-            .map(drop)
-            .map_err(|source| Error::NotStarted { program: program.display().to_string(), source })
+        result.map(drop).map_err(|source| Error::not_started(&program, source))
     }
 
     /// Starts the program in a new session with a pipe on its standard output; the other streams are as set.
@@ -142,13 +140,13 @@ impl CommandBuilder {
         let (program, mut command) = self.into_parts();
         command.stdout(Stdio::piped());
         let result = spawn_in_new_session(&mut command);
-        result.map_err(|source| Error::NotStarted { program: program.display().to_string(), source })
+        result.map_err(|source| Error::not_started(&program, source))
     }
 
     /// Runs the program on this process's terminal and waits for it to exit.
     pub fn run_on_terminal(self) -> Result<std::process::ExitStatus, Error> {
-        let program = self.program.display().to_string();
-        let start_error = |source| Error::NotStarted { program, source };
+        let program = self.program.clone();
+        let start_error = |source| Error::not_started(&program, source);
         let mut command = self.build();
         command.stdin(Stdio::inherit()).stdout(Stdio::inherit()).stderr(Stdio::inherit());
         command.status().map_err(start_error)
@@ -157,8 +155,8 @@ impl CommandBuilder {
     /// Runs the program on this process's terminal, with `input` on its standard input, and waits for it to exit.
     /// A program that exits before it has read everything is no error.
     pub fn run_as_pager(self, input: &[u8]) -> Result<std::process::ExitStatus, Error> {
-        let program = self.program.display().to_string();
-        let start_error = |source| Error::NotStarted { program: program.clone(), source };
+        let program = self.program.clone();
+        let start_error = |source| Error::not_started(&program, source);
         let mut command = self.build();
         command.stdin(Stdio::piped()).stdout(Stdio::inherit()).stderr(Stdio::inherit());
         let mut child = command.spawn().map_err(start_error)?;
@@ -170,30 +168,30 @@ impl CommandBuilder {
 
     /// Starts the program under a running event loop, on this process's terminal and in its process group.
     pub fn spawn_on_terminal(self) -> Result<AsyncChild, Error> {
-        let program = self.program.display().to_string();
+        let program = self.program.clone();
         let mut command = self.build();
         command.stdin(Stdio::inherit()).stdout(Stdio::inherit()).stderr(Stdio::inherit());
         let mut command = tokio::process::Command::from(command);
         command.kill_on_drop(false);
-        command.spawn().map_err(|source| Error::NotStarted { program, source })
+        command.spawn().map_err(|source| Error::not_started(&program, source))
     }
 
     /// Starts the program under a running event loop, in this process's group, with pipes on its standard
     /// input and output. It shares this process's standard error.
     pub fn spawn_with_pipes(self) -> Result<AsyncChild, Error> {
-        let program = self.program.display().to_string();
+        let program = self.program.clone();
         let mut command = self.build();
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
         let mut command = tokio::process::Command::from(command);
         command.kill_on_drop(false);
-        command.spawn().map_err(|source| Error::NotStarted { program, source })
+        command.spawn().map_err(|source| Error::not_started(&program, source))
     }
 
     /// Runs the program, waits for it to exit, and returns its status with standard output and standard error
     /// joined.
     pub fn run_with_output(self) -> Result<(std::process::ExitStatus, Vec<u8>), Error> {
-        let program = self.program.display().to_string();
-        let start_error = |source| Error::NotStarted { program: program.clone(), source };
+        let program = self.program.clone();
+        let start_error = |source| Error::not_started(&program, source);
         let (mut reader, writer) = std::io::pipe().map_err(start_error)?;
         let stderr_writer = writer.try_clone().map_err(start_error)?;
         let mut command = self.build();

@@ -53,6 +53,6 @@ impl ExecTarget {
     }
 
     fn start_error(&self, source: std::io::Error) -> Error {
-        Error::NotStarted { program: self.program.display().to_string(), source }
+        Error::not_started(&self.program, source)
     }
 }

@@ -25,7 +25,7 @@ impl CommandBuilder {
     pub async fn run_with_input(self, input: Vec<u8>) -> Result<CapturedOutput, Error> {
         use std::process::Stdio;
         let (program, command) = self.into_parts();
-        let start_error = |source| Error::NotStarted { program: program.display().to_string(), source };
+        let start_error = |source| Error::not_started(&program, source);
         let mut command = tokio::process::Command::from(command);
         command.process_group(0).kill_on_drop(false);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
