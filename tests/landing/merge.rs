@@ -92,8 +92,13 @@ fn all_lands_finished_lanes_and_lists_left_out_ones() {
         "-c",
         "echo b > b; git add b; git commit -qm b; exit 9",
     ]);
-    let script = format!("echo r > r; git add r; git commit -qm r; read line < '{}'", gate.display());
+    sandbox.pipe("up");
+    let script = format!(
+        "echo r > r; git add r; git commit -qm r; echo up > \"$ROOT/up\"; read line < '{}'",
+        gate.display()
+    );
     let _ = sandbox.proq(&["spawn", "-n", "busy", "--", "sh", "-c", &script]).ok();
+    let _ = sandbox.read_pipe("up");
     let out = sandbox.proq(&["merge", "--all"]);
     let commits = sandbox.git(&["log", "-3", "--first-parent", "--abbrev=8", "--format=%h"]);
     let text = commits.lines().fold(out.to_text(), |text, id| text.replace(id, "[COMMIT]"));

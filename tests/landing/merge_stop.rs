@@ -130,3 +130,17 @@ fn stops_no_agent_when_the_queue_times_out() {
     assert!(first.wait().unwrap().success());
     assert!(is_alive && sandbox.row("x")["state"] == "running");
 }
+
+#[test]
+fn running_lane_without_commits_is_awaited() {
+    let sandbox = Sandbox::new();
+    sandbox.pipe("up");
+    sandbox.start_lane("x", "echo 1 > loose; echo up > \"$ROOT/up\"; sleep 600 & wait");
+    let _ = sandbox.read_pipe("up");
+    insta::assert_snapshot!(sandbox.proq(&["merge", "x"]).to_text(), @r"
+    refused x: its agent is running
+    --- stderr
+    hint: wait for it: git proq wait x
+    --- code 1
+    ");
+}

@@ -112,8 +112,6 @@ fn orphaned_lane_is_refused_until_stopped() {
     "#);
     insta::assert_snapshot!(sandbox.proq(&["merge", "x"]).to_text(), @r"
     refused x: its agent is running without a supervisor; stop it: git proq stop x
-    --- stderr
-    hint: stop it and merge its commits: git proq merge --stop x
     --- code 1
     ");
     insta::assert_snapshot!(sandbox.proq(&["merge", "--all"]).to_text(), @r"

@@ -85,14 +85,23 @@ impl LaneExamination<'_, '_> {
 
     /// Returns the refusal of the lane for a `reason` that its state is, with hints.
     pub fn refuse_state(&self, reason: String) -> Result<LaneOutcome, Error> {
-        let (state, _) = effective_state(self.project, &self.lane)?;
-        let action = match is_idle_with_work(self.project, &self.lane)? {
-            true => "end its session and merge it",
-            false => "stop it and merge its commits",
+        let name = &self.lane.name;
+        let hint = match effective_state(self.project, &self.lane)?.0 {
+            state if !state.is_busy() => None,
+            _ if is_idle_with_work(self.project, &self.lane)? => {
+                Some(hint!("end its session and merge it: git proq merge --stop {name}"))
+            }
+            _ if self.has_commits()? => {
+                Some(hint!("stop it and merge its commits: git proq merge --stop {name}"))
+            }
+            // The reason has the command that stops the agent.
+            LaneState::Orphaned => None,
+            _ => Some(hint!("wait for it: git proq wait {name}")),
         };
-        let stop = hint!("{action}: git proq merge --stop {}", self.lane.name);
-        let hints = state.is_busy().then_some(stop).into_iter().collect();
-        Ok(LaneOutcome { hints, ..LaneOutcome::refused(&self.lane.name, &self.onto, reason) })
+        Ok(LaneOutcome {
+            hints: hint.into_iter().collect(),
+            ..LaneOutcome::refused(name, &self.onto, reason)
+        })
     }
 
     /// Returns whether `--stop` stopped the lane's agent for this landing, so that its stopped state is no
