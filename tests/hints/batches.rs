@@ -127,3 +127,47 @@ const ABOUT_PAUSED_BATCHES: &[Row] = &[
 fn hints_about_paused_batches_work() {
     play(ABOUT_PAUSED_BATCHES);
 }
+
+const ABOUT_ENDED_BATCHES: &[Row] = &[
+    [
+        "plan; git proq swarm plan.toml",
+        "git proq batch resume $(batch)",
+        "show its tasks",
+        "two   landed",
+        "",
+    ],
+    [
+        "plan; sed -i /^needs/d plan.toml; git config proq.verify.commands 'echo seen; test ! -f two.txt'; \
+             git proq swarm plan.toml || true; git proq batch abort; git proq batch resume $(batch) || true",
+        "git proq batch status",
+        "fix what failed in the lane",
+        "seen",
+        "cd .proq-worktrees/two; git mv two.txt 2.txt; git commit -qm fix; cd ../..; \
+             git proq batch resume $(batch); git proq merge --batch $(batch); test -f 2.txt",
+    ],
+    [
+        "printf -- '- [ ] One\\n- [ ] Two\\n' > plan.md; git add plan.md; git commit -qm plan; program worker \
+             'echo x > $PROQ_TASK.txt; git add -A; git commit -qm work'; git proq swarm plan.md --agent \
+             worker; sed -i 's/^- \\[ \\] One/* [ ] One/' plan.md",
+        "git proq merge --batch $(batch)",
+        "show it as a patch",
+        "+* [x] One",
+        "git proq batch report | git apply; test \"$(cat plan.md)\" = '* [x] One\n- [x] Two'",
+    ],
+    [
+        "mkfifo ../p; plan 'read x < $ROOT/p'; git proq swarm plan.toml --detach; \
+             until git proq batch status | grep -q 'one *running'; do :; done; \
+             kill -9 $(sed -n 's/^pid = //p' .git/proq/batches/*/scheduler.toml); \
+             until git proq batch status | grep -q ^interrupted; do :; done",
+        "git proq cleanup --batch $(batch)",
+        "stop them",
+        "its agents were asked to finish up",
+        "echo > ../p; until git proq batch status | grep -q ^aborted; do :; done; \
+             git proq cleanup --batch $(batch); test ! -e .proq-worktrees/one",
+    ],
+];
+
+#[test]
+fn hints_about_ended_and_cut_off_batches_work() {
+    play(ABOUT_ENDED_BATCHES);
+}

@@ -302,7 +302,7 @@ impl LandedPlan<'_> {
     fn write_marks(&self, layout: &Layout, target: &MarkTarget, base: Option<&[u8]>, record: &mut PlanMarks) {
         let result = match &target.kind {
             TargetKind::Folder => self.mark_folder(&target.path).map(Some),
-            TargetKind::File => self.mark_file(layout, &target.path, base, &mut record.unmarked),
+            TargetKind::File => self.mark_file(layout, target, base, &mut record.unmarked),
         };
         match result {
             Ok(changed) => record.written.extend(changed.iter().map(|path| display_path(path))),
@@ -315,10 +315,11 @@ impl LandedPlan<'_> {
     fn mark_file(
         &self,
         layout: &Layout,
-        path: &Path,
+        target: &MarkTarget,
         base: Option<&[u8]>,
         unmarked: &mut Vec<UnmarkedItem>,
     ) -> Result<Option<PathBuf>, UnmarkedItem> {
+        let path = target.path.as_path();
         let unmarked_item = |reason: String, patch| UnmarkedItem { path: display_path(path), reason, patch };
         // A symbolic link is kept: its target is replaced.
         let real_path = path.canonicalize().map_err(|e| unmarked_item(e.to_string(), String::new()))?;
@@ -334,7 +335,7 @@ impl LandedPlan<'_> {
             return Ok(None);
         }
         let (before, after) = (String::from_utf8_lossy(&old), String::from_utf8_lossy(&new));
-        let make_patch = || unified_patch(path, &before, &after);
+        let make_patch = || unified_patch(&target.patch_name(), &before, &after);
         if let Some(base) = base
             && !are_removed_lines_in_base(base, &before, &after)
         {
@@ -391,6 +392,14 @@ impl MarkTarget {
             TargetKind::Folder => path.join(PROMPT_FILE.as_bytes()),
         }
     }
+
+    /// Returns the name of the file in a patch, which `git apply` resolves from the root of the worktree. For
+    /// a file outside of all worktrees, it is the name in its folder, where the patch can be applied.
+    fn patch_name(&self) -> String {
+        let in_repo = self.repo_path.as_ref().map(|path| path.to_fs_path(Path::new("")));
+        let name = in_repo.or_else(|| self.path.file_name().map(PathBuf::from));
+        name.unwrap_or_default().display().to_string()
+    }
 }
 
 /// Returns whether the parent folder of `path` in `tree` is a folder, or free to become one.
@@ -419,13 +428,12 @@ fn are_removed_lines_in_base(base: &[u8], before: &str, after: &str) -> bool {
     removed_lines.filter_map(|number| lines.get(number as usize)).all(|line| base_lines.contains(line))
 }
 
-/// Returns the change between two texts as a unified diff for `git apply`.
-fn unified_patch(path: &Path, before: &str, after: &str) -> String {
+/// Returns the change between two texts of the file `name` as a unified diff for `git apply`.
+fn unified_patch(name: &str, before: &str, after: &str) -> String {
     let input = InternedInput::new(before, after);
     let mut diff = Diff::compute(Algorithm::Histogram, &input);
     diff.postprocess_lines(&input);
     let printer = BasicLineDiffPrinter(&input.interner);
-    let name = path.display();
     format!(
         "--- a/{name}\n+++ b/{name}\n{}",
         diff.unified_diff(&printer, UnifiedDiffConfig::default(), &input)
