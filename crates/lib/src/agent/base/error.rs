@@ -165,7 +165,6 @@ pub enum Error {
     },
     /// The agent cannot resume an earlier session.
     #[error("cannot start '{agent}': it cannot resume a session")]
-    #[hint("show which agents can: git proq agents --wide")]
     ResumeUnsupported {
         /// Name of the agent.
         agent: String,
@@ -301,7 +300,7 @@ pub enum Error {
     /// A leftover process of the agent left the agent's process group, or the record of the group is wrong.
     #[error("cannot stop a process that the agent of lane '{lane}' started: its process id is unknown")]
     #[hint("find it by the file that it has open: lsof {}", shell_quote_path(file))]
-    #[hint("kill it, then try again: git proq stop {lane}")]
+    #[hint("kill it, which ends the run; then show the lane: git proq show {lane}")]
     UnknownLeftoverProcess {
         /// Name of the lane.
         lane: LaneName,
