@@ -433,6 +433,31 @@ fn issue_is_the_prompt_of_a_lane() {
 }
 
 #[test]
+fn answer_with_another_issue_is_refused() {
+    let sandbox = Sandbox::new();
+    let forge = Forge::github(&sandbox);
+    let spawn = || sandbox.proq(&["spawn", "--empty", "--issue", "5"]);
+    for (number, url, found) in [
+        (7, "https://github.com/acme/shop/issues/7", "issue 7, not 5"),
+        (
+            5,
+            "https://github.com/other/shop/issues/5",
+            "https://github.com/other/shop/issues/5, which is no issue 5 of github.com/acme/shop",
+        ),
+    ] {
+        forge.set("issue", &format!(r#"{{"number":{number},"title":"T","body":"","url":"{url}"}}"#));
+        let error = spawn().fails(1);
+        assert_eq!(
+            error,
+            format!("error: cannot read issue 5: gh answered with {found}; nothing was made\n")
+        );
+    }
+    assert_eq!(sandbox.lane_leftovers(), [""; 0]);
+    forge.set("issue", r#"{"number":5,"title":"T","body":"","url":"https://github.com/Acme/shop/issues/5"}"#);
+    let _ = spawn().ok();
+}
+
+#[test]
 fn issue_on_gitlab() {
     let sandbox = Sandbox::new();
     let forge = Forge::gitlab(&sandbox);

@@ -53,6 +53,16 @@ pub enum ForgeError {
         /// Last lines of its output.
         output: Vec<String>,
     },
+    /// The program answered with an issue of another number, or of another repository.
+    #[error("cannot {action}: {program} answered with {found}; nothing was made")]
+    OtherIssue {
+        /// What the program was to do.
+        action: String,
+        /// The program.
+        program: ForgeProgram,
+        /// What was found, and how it differs from what was requested.
+        found: String,
+    },
     /// The program printed something else than it is documented to.
     #[error("cannot {action}: cannot read the output of {program}: {reason}")]
     #[hint("see which version it is: {program} --version")]

@@ -50,6 +50,18 @@ impl ForgeRepository {
         self.path.rsplit_once('/').map_or(self.path.as_str(), |(owner, _)| owner)
     }
 
+    /// Returns whether `url` is the web address of issue `number` of the repository. The host may have another
+    /// port there, and forges ignore the case of names.
+    pub(super) fn has_issue_address(&self, url: &str, number: u64) -> bool {
+        let without_port = |host: &str| host.split(':').next().unwrap_or(host).to_lowercase();
+        let address = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
+        let Some((host, path)) = address.and_then(|address| address.split_once('/')) else { return false };
+        let pages =
+            [format!("issues/{number}"), format!("-/issues/{number}"), format!("-/work_items/{number}")];
+        without_port(host) == without_port(&self.host)
+            && pages.iter().any(|page| path.eq_ignore_ascii_case(&format!("{}/{page}", self.path)))
+    }
+
     /// Returns the repository as the program's option `--repo` takes it.
     #[must_use]
     pub fn argument(&self, program: ForgeProgram) -> String {
@@ -97,5 +109,24 @@ mod tests {
         let nested = ForgeRepository::from_url("git@gitlab.com:a/b/c.git").unwrap();
         assert_eq!((nested.owner(), nested.argument(ForgeProgram::Gh).as_str()), ("a/b", "gitlab.com/a/b/c"));
         assert_eq!(nested.argument(ForgeProgram::Glab), "https://gitlab.com/a/b/c");
+    }
+
+    #[test]
+    fn recognizes_addresses_of_own_issues_only() {
+        let repository = ForgeRepository::from_url("ssh://git@git.x.org:2222/acme/shop.git").unwrap();
+        for (url, is_own) in [
+            ("https://git.x.org/acme/shop/issues/5", true),
+            ("https://git.x.org:8443/Acme/Shop/-/issues/5", true),
+            ("http://git.x.org/acme/shop/-/work_items/5", true),
+            ("https://git.x.org/acme/shop/issues/55", false),
+            ("https://git.x.org/acme/shop/pull/5", false),
+            ("https://git.x.org/acme/shop/more/-/issues/5", false),
+            ("https://git.x.org/other/shop/issues/5", false),
+            ("https://git.x.org.evil/acme/shop/issues/5", false),
+            ("https://git.x.org@evil/acme/shop/issues/5", false),
+            ("git.x.org/acme/shop/issues/5", false),
+        ] {
+            assert_eq!(repository.has_issue_address(url, 5), is_own, "{url}");
+        }
     }
 }

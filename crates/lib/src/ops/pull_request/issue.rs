@@ -3,6 +3,7 @@
 use proq_store::records::pull_request::IssueLink;
 
 use super::forge::Forge;
+use super::forge_error::ForgeError;
 use super::forge_repository::{ForgeRepository, choose_program};
 use super::open_request_error::OpenRequestError;
 use crate::lane::Project;
@@ -46,8 +47,19 @@ pub fn read_issue(project: &Project, number: u64) -> Result<Issue, Error> {
     let repository = ForgeRepository::of_remote(project, &remote);
     let program = choose_program(project, repository.as_ref())
         .ok_or_else(|| OpenRequestError::UnknownHost { action: action.clone(), remote })?;
-    let repository = repository.map(|repository| repository.argument(program));
-    let issue = Forge::find(project, program, repository, &action)?.read_issue(number)?;
+    let argument = repository.as_ref().map(|repository| repository.argument(program));
+    let issue = Forge::find(project, program, argument, &action)?.read_issue(number)?;
+    let found = match &repository {
+        _ if issue.number != number => Some(format!("issue {}, not {number}", issue.number)),
+        Some(repository) if !repository.has_issue_address(&issue.url, number) => {
+            let name = format!("{}/{}", repository.host, repository.path);
+            Some(format!("{}, which is no issue {number} of {name}", issue.url))
+        }
+        _ => None,
+    };
+    if let Some(found) = found {
+        return Err(ForgeError::OtherIssue { action, program, found }.into());
+    }
     Ok(Issue {
         link: IssueLink { number: issue.number, url: issue.url },
         title: issue.title.split_whitespace().collect::<Vec<_>>().join(" "),
