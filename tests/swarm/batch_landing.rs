@@ -193,3 +193,20 @@ fn recreates_batch_branch_deleted_during_run() {
     assert_eq!((&status["state"], &status["why"]), (&"over".into(), &"complete".into()));
     sandbox.assert_healthy();
 }
+
+#[test]
+fn dry_run_ends_as_the_landing_without_approval() {
+    let sandbox = repo_with_plan(ONE_TASK_PLAN);
+    sandbox.commit_all("the plan");
+    let _ = sandbox.proq(&["swarm", "plan.toml", "--yes", "-q"]).ok();
+    sandbox.write("proq.toml", "[verify]\ncommands = ['true']\n");
+    sandbox.commit_all("checks");
+    let approve = "hint: read and approve the checks: git proq approve\n";
+    let planned = merge_batch(&sandbox, &["--dry-run"]);
+    assert!(planned.code == 1 && planned.stderr.contains(approve), "{}", planned.to_text());
+    assert_eq!(merge_batch(&sandbox, &[]).code, planned.code);
+    let _ = sandbox.proq(&["approve", "--yes"]).ok();
+    let planned = merge_batch(&sandbox, &["--dry-run"]);
+    assert!(planned.code == 0 && !planned.stderr.contains(approve), "{}", planned.to_text());
+    let _ = merge_batch(&sandbox, &[]).ok();
+}

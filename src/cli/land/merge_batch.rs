@@ -8,7 +8,7 @@ use proq_lib::merge::types::outcome::LandingReport;
 use proq_lib::swarm::ops::land_batch;
 use proq_lib::swarm::ops::land_batch::{BatchMarks, LandBatchRequest};
 
-use super::landing::print_outcome;
+use super::landing::{exit_of_forecast, print_outcome};
 use super::merge_args::Merge;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::terminal::ui::Ui;
@@ -29,7 +29,7 @@ pub(crate) fn run(
     if args.dry_run {
         let outcome = plan.forecast(project, args.request(&context.dir), context)?;
         print(&outcome);
-        return Ok(outcome.report.exit());
+        return Ok(exit_of_forecast(context, &outcome.report, outcome.report.exit()));
     }
     let outcome = plan.execute(project, args.request(&context.dir), context, &print)?;
     outcome.marks.iter().for_each(|marks| print_marks(context.ui, marks));
