@@ -115,12 +115,38 @@ fn stronger_file_of_git_is_named() {
     let _ = set(&["lock.timeout", "3"]).ok();
     let out = set(&["--global", "lock.timeout", "4", "--json"]).json();
     assert_eq!((&out["overridden_by"], &out["value"]), (&".git/config".into(), &"3".into()));
+}
+
+#[test]
+fn other_files_of_a_list_are_named() {
+    let sandbox = Sandbox::new();
+    let set = |args: &[&str]| sandbox.proq(&[&["config", "set"], args].concat());
+    let out = set(&["agent.allow", "npm *", "go *"]);
+    assert!(!out.stderr.contains("warning"), "{}", out.stderr);
+    let _ = set(&["--global", "agent.push", "true"]).ok();
+    let out = set(&["agent.push", "false"]);
+    assert!(!out.stderr.contains("warning"), "{}", out.stderr);
     // A list has the items of all files.
-    let _ = set(&["--global", "agent.allow", "make *"]).ok();
-    for args in [&["agent.allow", "npm *", "go *"][..], &["agent.push", "true"]] {
-        let out = set(args);
-        assert!(!out.stderr.contains("warning"), "{}", out.stderr);
-    }
+    let out = set(&["--global", "agent.allow", "make *"]);
+    let warning = "warning: agent.allow is make *; npm *; go *: a list also has the items of .git/config\n";
+    assert!(out.code == 0 && out.stderr.starts_with(warning), "{}", out.to_text());
+    sandbox.sh(
+        "printf '[include]\n\tpath = more\n' >> .git/config; git config -f .git/more proq.agent.allow 'x *'",
+    );
+    let out = set(&["agent.allow", "go *", "--json"]).json();
+    assert_eq!(out["value"], "make *\ngo *\nx *");
+    let others = out["extended_by"].as_str().unwrap();
+    assert!(others.ends_with("/.gitconfig, .git/more"), "{others}");
+    // An empty value restarts the list.
+    let out = set(&["agent.allow", "", "go *"]);
+    assert!(
+        out.stderr.contains("warning: agent.allow is go *; x *: a list also has the items of .git/more\n"),
+        "{}",
+        out.stderr
+    );
+    sandbox.git(&["config", "--unset", "include.path"]);
+    let out = set(&["agent.allow", "", "go *", "--json"]).json();
+    assert_eq!((&out["value"], out.get("extended_by")), (&"go *".into(), None));
 }
 
 #[test]

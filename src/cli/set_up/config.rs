@@ -228,6 +228,8 @@ fn print_change(context: &CommandContext, change: &SettingChange) -> CommandResu
         });
         if let Some(stronger) = &change.overridden_by {
             context.ui.warn(format!("{key} is still {value}: {stronger} overrides it"));
+        } else if let Some(others) = &change.extended_by {
+            context.ui.warn(format!("{key} is {value}: a list also has the items of {others}"));
         } else if !change.dry_run && !change.is_removal() && change.before != change.value {
             context.ui.status(format!("it was {before}"));
         }

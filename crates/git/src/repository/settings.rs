@@ -113,6 +113,36 @@ impl Repo {
         Ok(origin.map(|origin| origin.strip_prefix("file:").map_or(origin.clone(), str::to_owned)))
     }
 
+    /// Returns the other files than `file` whose values of a list count too, as git names them, each once. An
+    /// empty value restarts a list.
+    ///
+    /// # Errors
+    /// Fails if git cannot read its settings.
+    pub fn other_list_origins(&self, file: SettingsFile, key: &str) -> Result<Vec<String>, Error> {
+        let read = |scope: &[&str]| {
+            let args = [&["config", "-z", "--show-origin"], scope, &["--get-all", key]].concat();
+            let out = self.git_in(self.command_dir()).args(args).accept_exit_codes(&[1]).run()?.stdout;
+            let text = |field: &[u8]| String::from_utf8_lossy(field).into_owned();
+            let fields: Vec<String> =
+                out.strip_suffix(b"\0").unwrap_or(&out).split(|b| *b == 0).map(text).collect();
+            // Each value comes with its origin before it.
+            Ok::<_, Error>(
+                fields.chunks_exact(2).map(|pair| (pair[0].clone(), pair[1].clone())).collect::<Vec<_>>(),
+            )
+        };
+        let (all, own) = (read(&[])?, read(&[file.option()])?);
+        let start = all.iter().rposition(|(_, value)| value.is_empty()).map_or(0, |index| index + 1);
+        let mut out: Vec<String> = Vec::new();
+        for (origin, _) in all[start..].iter().filter(|(origin, _)| own.iter().all(|(own, _)| own != origin))
+        {
+            let name = origin.strip_prefix("file:").unwrap_or(origin).to_owned();
+            if !out.contains(&name) {
+                out.push(name);
+            }
+        }
+        Ok(out)
+    }
+
     /// Replaces all values of a key in a file of git's settings; without values, removes the key. Several values
     /// appear at once: no reader sees some of them.
     ///

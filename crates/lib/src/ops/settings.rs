@@ -94,6 +94,10 @@ pub struct SettingChange {
     /// configuration; none if the value counts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub overridden_by: Option<String>,
+    /// Other files of git's configuration whose items a list has as well, separated by commas; none if the value is
+    /// the one that was written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub extended_by: Option<String>,
     /// Whether nothing was changed.
     pub dry_run: bool,
     #[serde(skip)]
@@ -273,6 +277,7 @@ impl SettingChange {
             value,
             origin,
             overridden_by: None,
+            extended_by: None,
             dry_run: true,
             request: request.clone(),
         })
@@ -297,15 +302,30 @@ impl SettingChange {
             "git config" => project.repo.setting_origin(&self.git_key)?,
             other => Some(other.to_owned()),
         };
-        Ok(SettingChange { value, origin, overridden_by, dry_run: false, ..self })
+        let is_extended = overridden_by.is_none()
+            && !self.is_removal()
+            && setting.raw_value(&project.layers) != self.counting_value();
+        let others = match is_extended {
+            true => project.repo.other_list_origins(self.request.file, &self.git_key)?,
+            false => Vec::new(),
+        };
+        let extended_by = (!others.is_empty()).then(|| others.join(", "));
+        Ok(SettingChange { value, origin, overridden_by, extended_by, dry_run: false, ..self })
     }
 
     /// Returns whether the written values are in the effective one. A list also has the items of other files.
     fn is_effective(&self, effective: &str) -> bool {
-        effective == self.written_value
-            || effective.starts_with(&format!("{}\n", self.written_value))
-            || effective.ends_with(&format!("\n{}", self.written_value))
-            || effective.contains(&format!("\n{}\n", self.written_value))
+        let written = self.counting_value();
+        effective == written
+            || effective.starts_with(&format!("{written}\n"))
+            || effective.ends_with(&format!("\n{written}"))
+            || effective.contains(&format!("\n{written}\n"))
+    }
+
+    /// Returns the written value as far as it counts: an empty item restarts a list.
+    fn counting_value(&self) -> &str {
+        let value = self.written_value.as_str();
+        value.rfind("\n\n").map(|at| &value[at + 2..]).or_else(|| value.strip_prefix('\n')).unwrap_or(value)
     }
 
     /// Returns whether the setting was or would be removed from the file.
