@@ -269,6 +269,26 @@ fn setup_installs_pages_and_completion_scripts() {
 }
 
 #[test]
+fn setup_hints_only_at_what_is_missing() {
+    let sandbox = Sandbox::empty();
+    let setup = || {
+        let mut command = sandbox.proq_command(&sandbox.repo, &["setup"]);
+        command.env("SHELL", "/bin/zsh").env_remove("ZDOTDIR");
+        let out = sandbox.output(command);
+        assert_eq!(out.code, 0, "{}", out.to_text());
+        [out.stderr.contains("let man find the pages"), out.stderr.contains("zsh finds its completions")]
+    };
+    assert_eq!(setup(), [true, true]);
+    assert_eq!(setup(), [true, true]);
+    sandbox.sh("echo '# fpath=(~/.local/share/zsh/site-functions $fpath)' > ../home/.zshrc");
+    assert_eq!(setup(), [true, true], "a comment counts");
+    sandbox.sh("echo 'fpath=(~/.local/share/zsh/site-functions $fpath)' > ../home/.zshrc");
+    assert_eq!(setup(), [true, false]);
+    sandbox.sh("echo \"export MANPATH=$ROOT/home/.local/share/man:\" >> ../home/.zshrc");
+    assert_eq!(setup(), [false, false]);
+}
+
+#[test]
 fn setup_respects_xdg_folders() {
     let sandbox = Sandbox::empty();
     let mut command = sandbox.proq_command(&sandbox.repo, &["setup", "--json"]);

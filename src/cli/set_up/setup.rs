@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use proq_base::explain::Exit;
-use proq_base::hint;
+use proq_base::{hint, regular_file};
 use serde::Serialize;
 
 use super::completion_script::completion_script;
@@ -59,7 +59,7 @@ pub(crate) fn run(context: &CommandContext, args: &Setup, grammar: clap::Command
         context.ui.print_json(SetupOutput { files, dry_run: args.dry_run });
         return Ok(Exit::Success);
     }
-    print_result(context, args, &paths, &outdated);
+    print_result(context, args, &home, &paths, &outdated);
     Ok(Exit::Success)
 }
 
@@ -67,6 +67,7 @@ pub(crate) fn run(context: &CommandContext, args: &Setup, grammar: clap::Command
 fn print_result(
     context: &CommandContext,
     args: &Setup,
+    home: &Path,
     paths: &InstallPaths,
     outdated: &[&(PathBuf, String)],
 ) {
@@ -94,10 +95,10 @@ fn print_result(
     if args.dry_run {
         return;
     }
-    if !is_on_man_path(&paths.man_dir) {
+    if !is_on_man_path(&paths.man_dir) && !is_in_start_file(home, &paths.man_dir) {
         ui.hint(hint!("let man find the pages: {}", man_path_command(&paths.man_dir)));
     }
-    if !outdated.is_empty() || user_shell() == "zsh" {
+    if (!outdated.is_empty() || user_shell() == "zsh") && !is_in_start_file(home, &paths.zsh_functions) {
         ui.hint(hint!(
             "zsh finds its completions with this line before compinit in ~/.zshrc: fpath=({} $fpath)",
             paths.zsh_functions.display()
@@ -161,6 +162,26 @@ fn is_on_man_path(man_dir: &Path) -> bool {
     let man_path = std::env::var_os("MANPATH").unwrap_or_default();
     path_folders().iter().any(|bin| bin.parent().is_some_and(|root| *man_dir == root.join("share/man")))
         || std::env::split_paths(&man_path).any(|dir| dir == man_dir)
+}
+
+/// Returns whether a start file of the user's shells names a folder: what a shell does with it takes effect in the
+/// next shell, and the variables of this process do not show it.
+fn is_in_start_file(home: &Path, dir: &Path) -> bool {
+    let zsh_dir = std::env::var_os("ZDOTDIR").map(PathBuf::from).unwrap_or_else(|| home.to_owned());
+    let files =
+        [zsh_dir.join(".zshrc"), zsh_dir.join(".zshenv"), home.join(".bashrc"), home.join(".profile")];
+    let mut names = vec![dir.display().to_string()];
+    if let Ok(below) = dir.strip_prefix(home) {
+        names.extend(["~", "$HOME", "${HOME}"].map(|home| format!("{home}/{}", below.display())));
+    }
+    files
+        .iter()
+        .filter_map(|file| regular_file::read_user_file(file, regular_file::MAX_SETTINGS_BYTES).ok())
+        .any(|text| {
+            let text = String::from_utf8_lossy(&text);
+            let lines = text.lines().filter(|line| !line.trim_start().starts_with('#'));
+            lines.into_iter().any(|line| names.iter().any(|name| line.contains(name)))
+        })
 }
 
 /// Returns the folders of `PATH`.
