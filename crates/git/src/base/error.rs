@@ -8,7 +8,7 @@ use proq_base::full_disk::WriteLimit;
 use super::error_hints::{git_abort_command, is_lfs_missing, quote_first_path, ref_failure_hint};
 use super::failed_program::{FailedProgram, filter_error_line, first_error_line};
 use super::local_changes_remedy::LocalChangesRemedy;
-use super::unusable::UnusableError;
+use super::unusable::UnusableRepoError;
 use crate::{Oid, RepoPath};
 
 /// Maximum number of paths that a one-line message lists before it counts the others.
@@ -134,7 +134,7 @@ pub enum Error {
     },
     /// The repository or worktree lacks something git-proq requires.
     #[error(transparent)]
-    Unusable(UnusableError),
+    Unusable(UnusableRepoError),
     /// A file pattern is invalid.
     #[error("cannot use '{glob}' as a scope: {reason}")]
     #[exit(Usage)]

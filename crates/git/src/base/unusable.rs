@@ -14,9 +14,10 @@ const WRITE_ERRORS: [(&str, &str); 2] =
 /// Start of git's message that a variable holds no date.
 const DATE_ERROR: &str = "invalid date format: ";
 
-/// Reason why a repository or a worktree cannot be used.
+/// Fault of a repository, a worktree or their surroundings because of which git or git-proq cannot use them:
+/// configuration, permissions, a missing index, a full disk, an invalid date.
 #[derive(Debug, thiserror::Error, Explain)]
-pub enum UnusableError {
+pub enum UnusableRepoError {
     /// HEAD is a symbolic link to a ref that has no file, which the library cannot follow.
     #[error("cannot open {}: HEAD is a symbolic link to {ref_name}, which has no file of its own", git_dir.display())]
     #[hint(
@@ -115,26 +116,26 @@ pub enum UnusableError {
     },
 }
 
-impl UnusableError {
+impl UnusableRepoError {
     /// Returns the reason why a repository cannot be changed, parsed from git's error output; none for other
     /// errors.
-    pub(crate) fn from_stderr(stderr: &str) -> Option<UnusableError> {
+    pub(crate) fn from_stderr(stderr: &str) -> Option<UnusableRepoError> {
         if let Some((_, date)) = stderr.split_once(DATE_ERROR) {
             let date = date.lines().next().unwrap_or_default().to_owned();
             let is_set = |name: &&str| std::env::var(name).is_ok_and(|value| value == date);
             let variable = ["GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"].into_iter().find(is_set)?;
-            return Some(UnusableError::InvalidDate { date, variable });
+            return Some(UnusableRepoError::InvalidDate { date, variable });
         }
         let parse_write_error = |(before, after): &(&str, &str)| {
             let (path, _) = stderr.split_once(before)?.1.split_once(after)?;
-            Some(UnusableError::WriteFailed { path: path.to_owned() })
+            Some(UnusableRepoError::WriteFailed { path: path.to_owned() })
         };
         if let Some(write_error) = WRITE_ERRORS.iter().find_map(parse_write_error) {
             return Some(write_error);
         }
         let (lock, reason) = stderr.split_once(LOCK_ERROR)?.1.split_once("': ")?;
         let dir = Path::new(lock).parent()?.to_owned();
-        reason.starts_with("Permission denied").then_some(UnusableError::NotWritable { dir })
+        reason.starts_with("Permission denied").then_some(UnusableRepoError::NotWritable { dir })
     }
 }
 
@@ -144,7 +145,7 @@ mod tests {
 
     #[test]
     fn recognizes_full_disk_and_permission_errors() {
-        let message = |stderr: &str| UnusableError::from_stderr(stderr).map(|e| e.to_string());
+        let message = |stderr: &str| UnusableRepoError::from_stderr(stderr).map(|e| e.to_string());
         let disk_full = |path| Some(format!("cannot write {path}: the disk is full, or a limit was reached"));
         assert_eq!(message("error: unable to write file a/big\n"), disk_full("a/big"));
         assert_eq!(

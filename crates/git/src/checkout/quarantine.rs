@@ -199,7 +199,7 @@ impl Quarantine {
 
     /// Writes a tree that equals `old_tree` except for the files of `paths`, which are taken from the
     /// quarantine.
-    pub(crate) fn write_tree_with_files(
+    pub(crate) fn write_tree_with_quarantined_files(
         &self,
         tree: &WorktreeContext<'_>,
         old_tree: TreeId,

@@ -15,9 +15,9 @@ use crate::repository::objects::{TempObjectStore, open_object_store};
 use crate::repository::tree_reader::TreeReader;
 use crate::{CommitId, Error, Oid, Repo, RepoPath, TreeId};
 
-/// Exit codes besides zero that git may end a batch with when it gives up or crashes. The records it printed
-/// before that count.
-const ABORTED_EXIT_CODES: &[i32] = &[-1, 1, 2, 128, 129, 134, 255];
+/// Exit codes of `git merge-tree` other than zero after which the results that it printed count: it gave up, or
+/// crashed, within a batch.
+const PARTIAL_BATCH_EXIT_CODES: &[i32] = &[-1, 1, 2, 128, 129, 134, 255];
 /// Largest group of merges that is not divided among threads.
 const MAX_UNSPLIT_BATCH: usize = 8;
 /// Kind of a conflict for which git reports no kind.
@@ -149,7 +149,7 @@ impl MergeTreeBatch<'_> {
     fn run(&self, pairs: &[IndexedCommitPair]) -> Vec<(usize, MergeTreeRecord)> {
         let lines: Vec<String> =
             pairs.iter().map(|(_, (ours, theirs))| format!("{ours} {theirs}\n")).collect();
-        let out = self.command().input(lines.concat()).accept_exit_codes(ABORTED_EXIT_CODES).run();
+        let out = self.command().input(lines.concat()).accept_exit_codes(PARTIAL_BATCH_EXIT_CODES).run();
         let bytes = out.map(|out| out.stdout).unwrap_or_default();
         let mut records: Vec<(usize, MergeTreeRecord)> =
             pairs.iter().map(|(at, _)| *at).zip(parse_records(&bytes)).collect();

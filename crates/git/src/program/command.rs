@@ -22,7 +22,7 @@ use super::exit_status::{describe_exit, describe_exit_status, is_kill};
 use super::hook_output::{stderr_is_terminal, wait_and_forward};
 use super::watchdog::{CancelCheck, Watchdog};
 use crate::base::failed_program::FailedProgram;
-use crate::base::unusable::UnusableError;
+use crate::base::unusable::UnusableRepoError;
 use crate::{Error, Oid, TreeId};
 
 /// Callback that receives git's output in chunks.
@@ -276,7 +276,7 @@ impl Command {
         let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
         let dir = self.inner.get_current_dir().unwrap_or(Path::new(""));
         let filter = FailedProgram::from_clean_filter(dir, &stderr);
-        let unusable = UnusableError::from_stderr(&stderr);
+        let unusable = UnusableRepoError::from_stderr(&stderr);
         let failure = self.failure(status, stderr);
         Err(filter.map(Error::UserProgram).or(unusable.map(Error::Unusable)).unwrap_or(failure))
     }

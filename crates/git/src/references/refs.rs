@@ -6,7 +6,7 @@ use gix::refs::TargetRef;
 
 use crate::base::failed_program::FailedProgram;
 use crate::base::head::{BRANCH_PREFIX, Head};
-use crate::base::unusable::UnusableError;
+use crate::base::unusable::UnusableRepoError;
 use crate::repository::head_file::{read_head, read_symbolic_ref};
 use crate::{CommitId, Error, Oid, Repo};
 
@@ -19,7 +19,7 @@ pub(crate) fn classify_ref_failure(name: String, stderr: &str, fallback: &str) -
     if let Some(hook_failure) = FailedProgram::from_ref_hook(&name, stderr) {
         return Error::UserProgram(hook_failure);
     }
-    if let Some(unusable) = UnusableError::from_stderr(stderr) {
+    if let Some(unusable) = UnusableRepoError::from_stderr(stderr) {
         return Error::Unusable(unusable);
     }
     let line = stderr.lines().find(|line| !line.trim().is_empty()).unwrap_or(fallback);

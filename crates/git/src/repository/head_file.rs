@@ -8,7 +8,7 @@ use proq_base::regular_file;
 use super::ownership;
 use super::ownership::Trust;
 use crate::Error;
-use crate::base::unusable::UnusableError;
+use crate::base::unusable::UnusableRepoError;
 use crate::program::command::Program;
 
 /// Reads HEAD of a git directory without the line end: `ref: ` and a ref name, or a commit id. A symbolic
@@ -57,7 +57,7 @@ fn symlink_ref(file: &Path) -> Option<String> {
 /// link to a ref without a file there. Returns `None` if that is not the reason.
 ///
 /// # Errors
-/// Returns [`UnusableError::SymlinkHead`] for the HEAD of the main checkout.
+/// Returns [`UnusableRepoError::SymlinkHead`] for the HEAD of the main checkout.
 pub(crate) fn open_with_symlink_head(
     program: &Program,
     dir: &Path,
@@ -81,11 +81,11 @@ pub(crate) fn open_with_symlink_head(
 /// Rejects the repository at `common_dir` if its HEAD is a link to a ref that has no file.
 ///
 /// # Errors
-/// Returns [`UnusableError::SymlinkHead`].
+/// Returns [`UnusableRepoError::SymlinkHead`].
 pub(crate) fn reject_symlink_head(common_dir: &Path) -> Result<(), Error> {
     let file = common_dir.join("HEAD");
     match symlink_ref(&file) {
-        Some(name) if !file.exists() => Err(Error::Unusable(UnusableError::SymlinkHead {
+        Some(name) if !file.exists() => Err(Error::Unusable(UnusableRepoError::SymlinkHead {
             git_dir: common_dir.to_owned(),
             ref_name: name,
         })),

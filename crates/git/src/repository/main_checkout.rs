@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use gix::index::decode::Options;
 
 use super::git_dir::git_dir_at;
-use crate::base::unusable::UnusableError;
+use crate::base::unusable::UnusableRepoError;
 use crate::{Error, RepoPath};
 
 /// Refuses a repository that has a checkout although it is configured as bare. If a branch moved there, the
@@ -14,7 +14,7 @@ use crate::{Error, RepoPath};
 /// `git clone --bare` has no index.
 ///
 /// # Errors
-/// Returns [`UnusableError::BareWithCheckout`].
+/// Returns [`UnusableRepoError::BareWithCheckout`].
 pub(crate) fn refuse_bare_with_checkout(
     gix: &gix::Repository,
     common_dir: &Path,
@@ -30,7 +30,7 @@ pub(crate) fn refuse_bare_with_checkout(
         paths.any(|path| path.is_ok_and(|path| top.join(path).symlink_metadata().is_ok()))
     });
     match has_tracked_file && top != common_dir {
-        true => Err(Error::Unusable(UnusableError::BareWithCheckout {
+        true => Err(Error::Unusable(UnusableRepoError::BareWithCheckout {
             dir: top.to_owned(),
             config: deciding_config_file(gix, "bare", common_dir),
         })),
@@ -42,7 +42,7 @@ pub(crate) fn refuse_bare_with_checkout(
 /// repository: git-proq runs commands there.
 ///
 /// # Errors
-/// Returns [`UnusableError::CheckoutElsewhere`].
+/// Returns [`UnusableRepoError::CheckoutElsewhere`].
 pub(crate) fn refuse_moved_checkout(
     gix: &gix::Repository,
     common_dir: &Path,
@@ -54,7 +54,7 @@ pub(crate) fn refuse_moved_checkout(
     {
         return Ok(());
     }
-    Err(Error::Unusable(UnusableError::CheckoutElsewhere {
+    Err(Error::Unusable(UnusableRepoError::CheckoutElsewhere {
         git_dir: common_dir.to_owned(),
         dir: main_dir.to_owned(),
         config: deciding_config_file(gix, "worktree", common_dir),
@@ -65,7 +65,7 @@ pub(crate) fn refuse_moved_checkout(
 /// reads it from the shared settings. In a lane, git would then change the main checkout's files.
 ///
 /// # Errors
-/// Returns [`UnusableError::SharedWorktree`].
+/// Returns [`UnusableRepoError::SharedWorktree`].
 pub(crate) fn refuse_shared_worktree(gix: &gix::Repository, common_dir: &Path) -> Result<(), Error> {
     let config = gix.config_snapshot();
     if config.boolean("extensions.worktreeConfig") != Some(true) || config.string("core.worktree").is_none() {
@@ -78,7 +78,7 @@ pub(crate) fn refuse_shared_worktree(gix: &gix::Repository, common_dir: &Path) -
         Some(RepoPath::new(file.ok()?.string("core.worktree")?.to_vec()))
     };
     let Some(worktree) = read_worktree("config") else { return Ok(()) };
-    Err(Error::Unusable(UnusableError::SharedWorktree {
+    Err(Error::Unusable(UnusableRepoError::SharedWorktree {
         git_dir: common_dir.to_owned(),
         worktree_setting: worktree.to_fs_path(Path::new("")),
         is_set_for_main: read_worktree("config.worktree").is_some(),

@@ -13,7 +13,7 @@ use rustix::fs::{Access, access};
 use super::head_file::{open_with_symlink_head, reject_symlink_head};
 use super::tree_reader::TreeReader;
 use super::{main_checkout, open_settings, ownership};
-use crate::base::unusable::UnusableError;
+use crate::base::unusable::UnusableRepoError;
 use crate::program::command::{Command, Program};
 use crate::program::version::Version;
 use crate::{CommitId, Error, RepoPath};
@@ -270,7 +270,7 @@ impl Repo {
     /// Fails if a folder of the git directory is not writable, since started changes could not be undone.
     ///
     /// # Errors
-    /// [`UnusableError::NotWritable`].
+    /// [`UnusableRepoError::NotWritable`].
     pub fn require_writable(&self) -> Result<(), Error> {
         let mut folders =
             WRITTEN_FOLDERS.iter().map(|name| self.common_dir().join(name).components().collect());
@@ -279,7 +279,7 @@ impl Repo {
             dir.is_dir() && access(dir, required) == Err(rustix::io::Errno::ACCESS)
         };
         match folders.find(is_unwritable) {
-            Some(dir) => Err(Error::Unusable(UnusableError::NotWritable { dir })),
+            Some(dir) => Err(Error::Unusable(UnusableRepoError::NotWritable { dir })),
             None => Ok(()),
         }
     }
@@ -288,7 +288,7 @@ impl Repo {
     /// change files there.
     ///
     /// # Errors
-    /// Returns [`UnusableError::CheckoutElsewhere`] or [`UnusableError::SharedWorktree`].
+    /// Returns [`UnusableRepoError::CheckoutElsewhere`] or [`UnusableRepoError::SharedWorktree`].
     pub fn require_unmoved_checkout(&self) -> Result<(), Error> {
         let Some(current) = open_settings::open(self.gix.git_dir()) else { return Ok(()) };
         main_checkout::refuse_shared_worktree(&current, self.common_dir())?;
@@ -296,7 +296,7 @@ impl Repo {
             |gix: &gix::Repository| gix.config_snapshot().string("core.worktree").map(|value| value.to_vec());
         match worktree_setting(&current) {
             Some(setting) if worktree_setting(&self.gix).as_ref() != Some(&setting) => {
-                Err(Error::Unusable(UnusableError::CheckoutElsewhere {
+                Err(Error::Unusable(UnusableRepoError::CheckoutElsewhere {
                     git_dir: self.common_dir().to_owned(),
                     dir: RepoPath::new(setting).to_fs_path(self.common_dir()),
                     config: main_checkout::deciding_config_file(&current, "worktree", self.common_dir()),

@@ -46,11 +46,11 @@ pub fn capture_late_writes(
     let is_untracked = |p: &&RepoPath| files.untracked.iter().any(|(u, _)| u == *p);
     let (untracked, tracked): (Vec<_>, Vec<_>) = changed.iter().partition(is_untracked);
     let mut updated = Snapshot {
-        work_tree: parked.write_tree_with_files(tree, snapshot.work_tree, &tracked)?,
+        work_tree: parked.write_tree_with_quarantined_files(tree, snapshot.work_tree, &tracked)?,
         ..snapshot.clone()
     };
     if let Some(old_tree) = snapshot.untracked_tree {
-        updated.untracked_tree = Some(parked.write_tree_with_files(tree, old_tree, &untracked)?);
+        updated.untracked_tree = Some(parked.write_tree_with_quarantined_files(tree, old_tree, &untracked)?);
     }
     updated.rewrite_commit(tree.repo)?;
     Ok(Some(updated))

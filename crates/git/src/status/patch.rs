@@ -81,7 +81,7 @@ pub struct Hunk {
     pub lines: Vec<PatchLine>,
 }
 
-/// Kind of a line.
+/// Kind of a line of a patch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LineKind {

@@ -7,7 +7,7 @@ use gix::index::File;
 use gix::index::entry::{Flags, Mode, Stage};
 use proq_base::explain::{rename_command, shell_quote_path};
 
-use crate::base::unusable::UnusableError;
+use crate::base::unusable::UnusableRepoError;
 use crate::history::deletions::MIN_FILES_FOR_MASS_DELETION;
 use crate::repository::head_file::read_head_lossy;
 use crate::{Error, Oid, Repo, RepoPath};
@@ -117,13 +117,13 @@ impl Repo {
     /// Refuses the worktree at `dir` if its index is missing or truncated.
     ///
     /// # Errors
-    /// Returns [`UnusableError::NoIndex`].
+    /// Returns [`UnusableRepoError::NoIndex`].
     pub fn require_index(&self, dir: &Path) -> Result<(), Error> {
         if count_entries(&self.worktree_git_dir(dir)?.join("index")).is_some() {
             return Ok(());
         }
         let repair = WorktreeDefect::NoIndex.repair_command(self, dir, "");
-        Err(Error::Unusable(UnusableError::NoIndex { dir: dir.to_owned(), repair_command: repair }))
+        Err(Error::Unusable(UnusableRepoError::NoIndex { dir: dir.to_owned(), repair_command: repair }))
     }
 }
 

@@ -160,7 +160,7 @@ impl Repo {
     }
 
     /// Returns whether a `.git` file that names `named_admin` may belong to a moved worktree whose admin
-    /// folder is `actual_admin`.
+    /// folder is `actual_admin`: both have the same id, and no other folder is at the named place.
     pub fn may_link_to_admin(named_admin: &Path, actual_admin: &Path) -> bool {
         let has_same_name = named_admin.file_name() == actual_admin.file_name()
             && named_admin.parent().is_some_and(|parent| parent.ends_with("worktrees"));

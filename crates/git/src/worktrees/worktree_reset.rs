@@ -17,8 +17,8 @@ use gix::index::entry::Mode;
 use crate::index::scratch_index;
 use crate::{CommitId, Error, Repo, RepoPath};
 
-/// Name of the folder in a worktree's git directory with its baseline: index and settings from before any
-/// command ran.
+/// Name of the folder in the git directory of a check worktree that holds its baseline: index and settings from
+/// before any command ran.
 const BASELINE_DIR: &str = "proq-kept";
 /// Files in the git directory of a worktree without which git does not recognize it, and [`BASELINE_DIR`].
 /// All other files there were left by commands, or git creates them when needed.

@@ -28,7 +28,8 @@ const MAX_LOG_BYTES: u64 = 1024 * 1024;
 /// Time that a hook gets to exit after it was requested to stop.
 const TERMINATION_GRACE: Duration = Duration::from_secs(2);
 
-/// Hook to run.
+/// Program that git-proq runs as a hook of its own, for an event or before an action that it may refuse. Not a
+/// hook of git or of an agent.
 #[derive(Debug, Clone)]
 pub enum Hook {
     /// Command line for the shell, from the settings.

@@ -157,7 +157,8 @@ fn check_free_space(dir: &Path, free: u64) -> Option<Finding> {
     }
 }
 
-/// Finds exclude files without the line that keeps the lanes' folder out of `git status`.
+/// Finds ignore files, of the repository and in the lanes' folder, without the line that keeps that folder out of
+/// `git status`.
 fn check_lanes_folder_ignored(context: &CheckContext<'_>) -> Vec<Finding> {
     let missing = files_missing_exclude(context.project);
     let found = missing.into_iter().map(|file| {

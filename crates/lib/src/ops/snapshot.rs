@@ -78,7 +78,8 @@ pub struct RestoreRequest {
     pub id: String,
 }
 
-/// Restore of one snapshot.
+/// Snapshot to restore. What the restore changes is computed by [`RestorePlan::forecast`] and
+/// [`RestorePlan::execute`].
 #[derive(Debug)]
 pub struct RestorePlan(SnapView);
 

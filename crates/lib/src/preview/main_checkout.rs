@@ -79,7 +79,8 @@ pub(super) enum PreviewState {
     Elsewhere,
 }
 
-/// Compares an open preview with the main checkout.
+/// Returns whether HEAD of the main checkout is on the branch of an open preview, where the preview was entered
+/// from, or elsewhere.
 pub(super) fn preview_state(preview: &PreviewRecord, current: &MainCheckoutHead) -> PreviewState {
     if current.head == Head::Branch(preview.branch.clone()) {
         PreviewState::Shown

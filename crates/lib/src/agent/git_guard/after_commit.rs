@@ -39,7 +39,7 @@ pub(super) fn handle_agent_commit(dir: &Path, hook: &HookCall<'_>) {
 /// `git proq hooks install` calls it. A commit outside lanes is ignored.
 pub fn handle_user_commit(project: &Project) {
     let Some(worktree) = project.repo.current_worktree() else { return };
-    if let Ok(Some(lane)) = project.lane_at(worktree) {
+    if let Ok(Some(lane)) = project.owned_lane_at(worktree) {
         announce_and_check_commit(project, &lane);
     }
 }

@@ -24,8 +24,9 @@ pub(crate) const PROFILE_FILES: [(&str, &str); 3] =
 /// Size limit of a single argument that every system accepts, in bytes. (Linux allows 128 KiB.)
 const MAX_ARGUMENT_BYTES: usize = 120 * 1024;
 
-/// Name of the argument group that stands for the permission level.
-const PERMISSION_GROUP: &str = "permission";
+/// Name of the group of agent arguments that stands for the run's permission level, as `[permission]` in a
+/// template.
+const PERMISSION_ARGS_GROUP: &str = "permission";
 
 /// Name of the argument group for hooks that the user has to enable.
 const HOOKS_GROUP: &str = "hooks";
@@ -357,7 +358,7 @@ impl Profile {
 
     /// Returns the arguments that a group stands for.
     fn group_args(&self, name: &str, level: Permission) -> &[String] {
-        if name == PERMISSION_GROUP {
+        if name == PERMISSION_ARGS_GROUP {
             return self.permission.level_settings(level).map_or(&[], |level| &level.args);
         }
         if (name == TWO_WAY_GROUP && !self.reads_prompts_on_stdin())
@@ -387,7 +388,9 @@ impl Profile {
         });
         for (key, template) in templates.into_iter().chain(supervisor_templates) {
             let mut groups = template.iter().filter_map(|word| group_name(word));
-            if let Some(unknown) = groups.find(|n| *n != PERMISSION_GROUP && !self.options.contains_key(*n)) {
+            if let Some(unknown) =
+                groups.find(|n| *n != PERMISSION_ARGS_GROUP && !self.options.contains_key(*n))
+            {
                 return Some((key.to_owned(), format!("there is no options.{unknown}")));
             }
         }

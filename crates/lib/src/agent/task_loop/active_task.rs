@@ -172,7 +172,7 @@ impl<'a> ActiveTask<'a> {
             self.folder.remove_from_branch(&self.project.repo, self.exclusions(), &message)?;
         }
         if finished.class == RunClass::Done && step_run.phase == StepPhase::Work {
-            self.tick_only_box(run)?;
+            self.tick_title_box(run)?;
         }
         if completes_iteration(finished.class) {
             let status_changed = self.folder.read_text(STATUS_FILE)?.unwrap_or_default()
@@ -184,7 +184,7 @@ impl<'a> ActiveTask<'a> {
 
     /// Ticks the only box of a task without steps or list items, after a successful run with new commits.
     /// git-proq created that box, so the agent may not know of it.
-    fn tick_only_box(&self, run: &RunRecord) -> Result<(), Error> {
+    fn tick_title_box(&self, run: &RunRecord) -> Result<(), Error> {
         let has_exclusions = self.record.exclude_folder || self.record.exclude_status;
         let tip = self.project.repo.branch_tip(&self.lane.kind.branch)?;
         let prompt = self.folder.read_text(PROMPT_FILE)?.unwrap_or_default();

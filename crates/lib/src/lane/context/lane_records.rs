@@ -227,7 +227,7 @@ impl Project {
 
     /// Returns the owned lane whose worktree contains `dir`; none outside of any. Unreadable records are left out
     /// without a warning.
-    pub(crate) fn lane_at(&self, dir: &Path) -> Result<Option<LaneRecord>, Error> {
+    pub(crate) fn owned_lane_at(&self, dir: &Path) -> Result<Option<LaneRecord>, Error> {
         let owned = self.load_lanes(&|_| {})?.into_iter().filter_map(|lane| lane.into_owned_lane().ok());
         Ok(owned.into_iter().find(|lane| dir.starts_with(&lane.path)))
     }

@@ -128,7 +128,7 @@ impl Project {
     /// Returns whether the worktree with the top folder `dir` belongs to a lane, including one that was only
     /// partly created or removed.
     pub fn is_lane_worktree_dir(&self, dir: &Path) -> Result<bool, Error> {
-        if dir.starts_with(self.lanes_dir()) || self.lane_at(dir)?.is_some() {
+        if dir.starts_with(self.lanes_dir()) || self.owned_lane_at(dir)?.is_some() {
             return Ok(true);
         }
         let worktrees = WorktreeList::read(&self.repo)?;

@@ -55,7 +55,7 @@ pub(crate) fn default_base(project: &Project) -> Result<String, Error> {
     let repo = &project.repo;
     // No lane's worktree is the main checkout.
     if let Some(here) = repo.current_worktree().filter(|here| repo.main_worktree() != Some(*here))
-        && let Some(lane) = project.lane_at(here)?
+        && let Some(lane) = project.owned_lane_at(here)?
     {
         return Ok(lane.base);
     }

@@ -29,8 +29,9 @@ impl CheckCommands {
         &self.command_lines
     }
 
-    /// Returns whether a command belongs to the task of a lane.
-    pub(crate) fn is_task_command(&self, number: usize) -> bool {
+    /// Returns whether the command with this number is one that a lane's task brought, rather than one of the base's
+    /// checks.
+    pub(crate) fn is_task_check(&self, number: usize) -> bool {
         self.task_command_numbers.contains(&number)
     }
 
@@ -91,7 +92,7 @@ mod tests {
         assert_eq!(numbers(&mut commands, &[a, b, c]), [0, 1, 2, 3, 4]);
         assert_eq!(numbers(&mut commands, &[c]), [0, 1, 3, 4]);
         assert_eq!(commands.lines_of(&[1, 4]), ["make test", "z"]);
-        assert!(commands.is_task_command(2) && !commands.is_task_command(1));
+        assert!(commands.is_task_check(2) && !commands.is_task_check(1));
     }
 
     #[test]
@@ -100,6 +101,6 @@ mod tests {
         assert_eq!(commands.add_base_commands(vec!["make".into(), "make test".into()]), [0, 1]);
         assert_eq!(numbers(&mut commands, &[&["make", "more"]]), [2, 1, 3]);
         assert_eq!(numbers(&mut commands, &[&[]]), [0, 1]);
-        assert!(commands.is_task_command(2) && !commands.is_task_command(0));
+        assert!(commands.is_task_check(2) && !commands.is_task_check(0));
     }
 }

@@ -195,7 +195,8 @@ fn is_clean_merge(project: &Project, (tip, base): (CommitId, CommitId)) -> Resul
     Ok(!tree_merge::would_conflict(&project.repo, base, tip, scratch.path(), &temp_objects)?)
 }
 
-/// Clears a conflict that no longer exists, so that the lane can land.
+/// Clears the conflict of a lane whose merge is clean by now, as the caller has checked, so that the lane can
+/// land.
 fn clear_ended_conflict(
     op: &Operation<'_>,
     lane: &LaneRecord,

@@ -122,7 +122,7 @@ impl StackVerification<'_, '_> {
     /// Returns the lane whose task has a command that fails with the topmost lane of a prefix: the topmost
     /// lane itself, or else the lowest one with the command.
     fn blamed_task_lane(&self, prefix: usize, command: usize) -> Option<LaneName> {
-        if !self.verifier.commands.is_task_command(command) {
+        if !self.verifier.commands.is_task_check(command) {
             return None;
         }
         let command_line = &self.verifier.commands.lines()[command];
@@ -225,7 +225,7 @@ impl StackChecker for StackVerification<'_, '_> {
         let (project, base) = (self.op.project, self.stack.base);
         let verifier = &mut *self.verifier;
         // The base lacks the lane whose task has the command.
-        if verifier.commands.is_task_command(command) {
+        if verifier.commands.is_task_check(command) {
             return Ok(false);
         }
         let input = CheckInput::from_base(&project.repo, &self.stack.onto, base)?;

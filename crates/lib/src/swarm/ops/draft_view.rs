@@ -16,6 +16,7 @@ use super::plan_view::PlanView;
 use crate::lane::Project;
 use crate::ops::error::Error;
 use crate::swarm::planner::draft_error::DraftError;
+use crate::swarm::planner::draft_session::RefreshedDraft;
 use crate::swarm::planner::drafts::Draft;
 use crate::swarm::planner::{draft_session, drafts};
 
@@ -100,8 +101,9 @@ pub fn list_drafts(project: &Project) -> Result<DraftList, Error> {
     let mut rows = Vec::new();
     for record in drafts::list_drafts(project)? {
         match draft_session::refresh_draft(project, &record.name) {
-            Ok((draft, is_busy)) => {
-                rows.push(DraftRow::from_draft(&draft, drafts::is_approved(&project.repo, &draft), is_busy));
+            Ok(RefreshedDraft { draft, is_agent_running }) => {
+                let is_approved = drafts::is_approved(&project.repo, &draft);
+                rows.push(DraftRow::from_draft(&draft, is_approved, is_agent_running));
             }
             Err(e) => {
                 let reason = proq_base::terminal_text::escape_line(&e.to_string());
@@ -135,8 +137,10 @@ pub fn resolve_draft(project: &Project, plan: &NamedPlan) -> Result<String, Draf
 /// [`DraftError::AgentRunning`], or an error when the draft cannot be read.
 pub(super) fn read_idle_draft(project: &Project, name: &str) -> Result<Draft, DraftError> {
     match draft_session::refresh_draft(project, name)? {
-        (draft, false) => Ok(draft),
-        (_, true) => Err(DraftError::AgentRunning { name: name.to_owned() }),
+        RefreshedDraft { draft, is_agent_running: false } => Ok(draft),
+        RefreshedDraft { is_agent_running: true, .. } => {
+            Err(DraftError::AgentRunning { name: name.to_owned() })
+        }
     }
 }
 

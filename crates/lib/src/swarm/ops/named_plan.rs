@@ -82,7 +82,7 @@ impl NamedPlan {
     /// As [`NamedPlan::read`]; [`DraftError::NoPlan`] for a draft without a plan.
     pub fn read_or_draft(&self, project: &Project) -> Result<LoadedPlan, Error> {
         let Some(name) = self.draft_name(&project.store) else { return self.read(project) };
-        let (draft, _) = draft_session::refresh_draft(project, name)?;
+        let draft = draft_session::refresh_draft(project, name)?.draft;
         let draft_plan = draft.plan.ok_or_else(|| DraftError::NoPlan {
             name: name.to_owned(),
             why: draft.record.invalid_answer_reason.as_deref().map(terminal_text::escape_line),

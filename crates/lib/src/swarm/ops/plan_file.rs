@@ -139,7 +139,7 @@ pub struct SavedPlan {
 /// Fails when there is no such plan, or the file cannot be written.
 pub fn save_plan(project: &Project, plan: &NamedPlan, target: &OutputFile) -> Result<SavedPlan, Error> {
     let path = if plan.sources.is_empty() || plan.draft_name(&project.store).is_some() {
-        let draft = draft_session::refresh_draft(project, &resolve_draft(project, plan)?)?.0;
+        let draft = draft_session::refresh_draft(project, &resolve_draft(project, plan)?)?.draft;
         target.write_draft(project, &draft)?
     } else {
         let text = write::plan_to_toml(&plan.read(project)?.plan);

@@ -282,22 +282,29 @@ impl<'a> DraftSession<'a> {
     }
 }
 
-/// Reads a draft, after recording the agent's answer if a new one exists. The bool is whether the agent is
-/// still running.
+/// Draft that was read anew.
+pub struct RefreshedDraft {
+    /// The draft, with the agent's answer if it has ended.
+    pub draft: Draft,
+    /// Whether the agent is still running.
+    pub is_agent_running: bool,
+}
+
+/// Reads a draft, after recording the agent's answer if a new one exists.
 ///
 /// # Errors
 /// Fails when no draft has that name, or it cannot be read.
-pub fn refresh_draft(project: &Project, name: &str) -> Result<(Draft, bool), DraftError> {
+pub fn refresh_draft(project: &Project, name: &str) -> Result<RefreshedDraft, DraftError> {
     let mut session = DraftSession::open(project, name)?;
-    let mut is_busy = false;
+    let mut is_agent_running = false;
     if let Some(lane) = session.lane()? {
         let (state, detail) = effective_state(project, &lane)?;
-        is_busy = state.is_busy();
-        if !is_busy && lane.last_run > session.record.last_read_run {
+        is_agent_running = state.is_busy();
+        if !is_agent_running && lane.last_run > session.record.last_read_run {
             session.record_answer(&AnyLane { detail, ..lane }, state)?;
         }
     }
-    Ok((drafts::read_draft(&project.store, name)?, is_busy))
+    Ok(RefreshedDraft { draft: drafts::read_draft(&project.store, name)?, is_agent_running })
 }
 
 /// Returns the lane of a draft's conversation, which has the draft's name; none if the lane has been removed.
