@@ -52,6 +52,7 @@ fn lists_settings_from_agent_to_merge() {
     lane.sparse               false                                                                                              in new lanes with a scope, check out only the directories that match it; also for the tasks of a plan
     lane.submodules           none                                                                                               submodules of a new lane, copied from the main checkout without network: none, its own (init), or nested ones too
     lock.timeout              30                                                                                                 how long a command waits for another one before it gives up
+    merge.autostash           false                                                                                              save your uncommitted changes that are in the way of a merge, and restore them after it
     merge.co_author                                                                                                              credit the agent in a Co-authored-by trailer, as in {agent} <agents@example.com>; empty for none
     merge.conflict_agent                                                                                                         agent that resolves the conflicts of a merge; one set by a repository needs git proq approve
     merge.conflict_retries    0                                                                                                  how many more attempts that agent has when its resolution is refused
@@ -64,8 +65,7 @@ fn lists_settings_from_agent_to_merge() {
     merge.trailers            true                                                                                               name the lane and its agent in trailers of the commits of a landing
     merge.uncommitted         refuse                                                                                             what to do with uncommitted work of a lane: refuse to merge it, commit it first, or save it and merge the rest
     ");
-    let json = sandbox.proq(&["config", "list", "--json"]).json();
-    assert_eq!(json["settings"][0]["key"], "agent.abort_grace");
+    assert_eq!(sandbox.proq(&["config", "list", "--json"]).json()["settings"][0]["key"], "agent.abort_grace");
 }
 
 /// Creates a repository with settings in every layer except the environment.

@@ -244,7 +244,7 @@ fn linked_worktree_on_the_base_is_restored() {
     assert_eq!(sandbox.git_in(&linked, &["status", "--short"]), "UU long.txt\n?? untracked");
 }
 
-/// Someone may work there: the lane's agent.
+/// The lane's agent may work there.
 #[test]
 fn lane_on_the_base_is_left_alone() {
     let sandbox = sandbox_with_edit();

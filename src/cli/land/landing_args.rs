@@ -70,7 +70,7 @@ pub(crate) struct LandingArgs {
     ///
     /// Uncommitted changes in a checkout of the base, as with `git merge --autostash`. Where they conflict with
     /// what was merged, they stay in a snapshot, and the exit code is 3. [default: merge.autostash]
-    #[arg(long, conflicts_with = "no_autostash")]
+    #[arg(long, hide_short_help = true, conflicts_with = "no_autostash")]
     pub(crate) autostash: bool,
     /// Do not save changes that are in the way (overrides merge.autostash)
     #[arg(long, hide_short_help = true)]

@@ -285,9 +285,33 @@ fn finish_irreversible_steps(op: &Operation<'_>) {
                 Some((step, _)) if missing_worktree::is_following_worktree_gone(op, &*step) => {
                     let _ = op.record_line(JournalLine::Undone(n));
                 }
+                Some((step, scratch)) if has_happened_after_all(op, &*step, &scratch) => {
+                    let _ = op.record_line(JournalLine::Done(n));
+                }
                 _ => op.apply_following_step(n, true),
             }
         }
+    }
+}
+
+/// Recovers a following step that an earlier recovery may have begun to apply, and returns whether it has happened.
+/// Otherwise discards its temporary files: a file that a killed git left there would stop the next attempt.
+fn has_happened_after_all(op: &Operation<'_>, step: &dyn Step, scratch: &Path) -> bool {
+    if !scratch.exists() {
+        return false;
+    }
+    match op.recover_step(step, scratch) {
+        Ok(true) => true,
+        Ok(false) => {
+            // Renamed first: after a kill in between, a part of these files would mislead the next recovery.
+            let discarded = scratch.with_extension("discarded");
+            drop(std::fs::remove_dir_all(&discarded));
+            if std::fs::rename(scratch, &discarded).is_ok() {
+                drop(std::fs::remove_dir_all(&discarded));
+            }
+            false
+        }
+        Err(_) => false,
     }
 }
 

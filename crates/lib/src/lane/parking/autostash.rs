@@ -15,10 +15,9 @@ use super::clear_worktree::ClearWorktree;
 use super::restore_snapshot::RestoreSnapshot;
 use super::snapshot_store;
 use crate::errors::snapshot_error::SnapshotError;
-use crate::lane::{Error, Project};
+use crate::lane::Error;
 use crate::operation::journaled_operation::Operation;
 use crate::operation::journaled_operation::step::BoxedStep;
-use crate::operation::journaled_operation::step::undo::StepUndo;
 
 /// Outcomes of the restores of this process, by the id of the snapshot.
 #[derive(Default)]
@@ -56,31 +55,31 @@ pub(crate) fn restore_step(dir: &Path, id: &str, head: CommitId) -> BoxedStep {
     })
 }
 
-/// Marks a snapshot as restored. The step that restored it includes this, since a step of its own would follow a
-/// conflict too. If it fails, the snapshot only stays longer than necessary.
-pub(super) fn mark_returned(project: &Project, id: &str) {
-    let path = project.store.layout().snapshot_record(id);
-    if let Ok(Some(record)) = SnapshotRecord::load_if_exists(&path)
-        && record.restored.is_none()
-    {
-        drop(SnapshotRecord { restored: Some(now()), ..record }.save(&path));
-    }
-}
-
-/// Records in the forecast of an undo whether the changes of the worktree at `dir` are out of it by then.
-pub(super) fn forecast_carried_changes(undo: &StepUndo<'_, '_>, dir: &Path, is_taken: bool) {
-    undo.op.with_memory(|forecast: &mut ForecastWorktrees| match is_taken {
-        true => forecast.0.insert(dir.to_owned()),
-        false => forecast.0.remove(dir),
-    });
-}
-
-/// Returns whether an undo would have taken the changes from the worktree at `dir` by now.
-pub(crate) fn is_carried_in_forecast(undo: &StepUndo<'_, '_>, dir: &Path) -> bool {
-    undo.op.with_memory(|forecast: &mut ForecastWorktrees| forecast.0.contains(dir))
-}
-
 impl Operation<'_> {
+    /// Marks a snapshot as restored. The step that restored it includes this, since a step of its own would follow
+    /// a conflict too. If it fails, the snapshot only stays longer than necessary.
+    pub(super) fn mark_returned(&self, id: &str) {
+        let path = self.project.store.layout().snapshot_record(id);
+        if let Ok(Some(record)) = SnapshotRecord::load_if_exists(&path)
+            && record.restored.is_none()
+        {
+            drop(SnapshotRecord { restored: Some(now()), ..record }.save(&path));
+        }
+    }
+
+    /// Records in the forecast of an undo whether the changes of the worktree at `dir` are out of it by then.
+    pub(super) fn forecast_carried_changes(&self, dir: &Path, is_taken: bool) {
+        self.with_memory(|forecast: &mut ForecastWorktrees| match is_taken {
+            true => forecast.0.insert(dir.to_owned()),
+            false => forecast.0.remove(dir),
+        });
+    }
+
+    /// Returns whether an undo would have taken the changes from the worktree at `dir` by now.
+    pub(crate) fn is_carried_in_forecast(&self, dir: &Path) -> bool {
+        self.with_memory(|forecast: &mut ForecastWorktrees| forecast.0.contains(dir))
+    }
+
     /// Parks the changes that snapshot `id` holds, to restore them after a branch has moved.
     pub(crate) fn park_autostash(&self, dir: &Path, id: &str) -> Result<(), Error> {
         self.with_memory(|own: &mut OwnSnapshots| own.0.insert(id.to_owned()));
@@ -103,7 +102,7 @@ impl Operation<'_> {
     ) {
         let RestoreSnapshot { dir, snapshot_id: id, .. } = step;
         self.with_memory(|outcomes: &mut RestoreOutcomes| outcomes.0.insert(id.clone(), outcome.clone()));
-        let RestoreOutcome::Conflict(paths) = outcome else { return mark_returned(self.project, id) };
+        let RestoreOutcome::Conflict(paths) = outcome else { return self.mark_returned(id) };
         if !self.with_memory(|own: &mut OwnSnapshots| own.0.contains(id)) {
             self.project.listener.warn(format!(
                 "your changes in {} conflict with what was merged in {}; they are saved: git stash apply {}",

@@ -7,7 +7,6 @@ use proq_git::snapshots::truncated_files::WorktreeStep;
 use proq_git::snapshots::{clear, recovery};
 use serde::{Deserialize, Serialize};
 
-use super::autostash::forecast_carried_changes;
 use super::snapshot_store::{self, anchor_recovered_files, anchor_saved_files};
 use super::undo_forecast::check_parking_undo;
 use crate::lane::Error;
@@ -90,7 +89,7 @@ impl Step for ClearWorktree {
 
     fn check_undo(&self, undo: &StepUndo<'_, '_>, forecast: &mut UndoForecast) -> Result<(), Error> {
         if self.is_autostash {
-            forecast_carried_changes(undo, &self.dir, false);
+            undo.op.forecast_carried_changes(&self.dir, false);
             return Ok(());
         }
         check_parking_undo(self, undo, forecast, Some(&self.snapshot_id))

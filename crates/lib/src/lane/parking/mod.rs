@@ -9,6 +9,7 @@ pub mod restore_snapshot;
 pub mod snap_view;
 pub mod snapshot_match;
 pub mod snapshot_store;
+pub mod stash_method;
 pub mod take_snapshot;
 pub mod undo_forecast;
 pub mod undo_restore;

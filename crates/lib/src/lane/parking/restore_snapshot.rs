@@ -8,7 +8,6 @@ use proq_git::snapshots::truncated_files::WorktreeStep;
 use proq_git::snapshots::{recovery, restore};
 use serde::{Deserialize, Serialize};
 
-use super::autostash::{self, forecast_carried_changes};
 use super::clear_worktree::ClearWorktree;
 use super::pre_restore_state::PreRestoreState;
 use super::snapshot_store::{self, anchor_recovered_files};
@@ -134,7 +133,7 @@ impl Step for RestoreSnapshot {
 
     fn check_undo(&self, undo: &StepUndo<'_, '_>, forecast: &mut UndoForecast) -> Result<(), Error> {
         if self.is_autostash {
-            forecast_carried_changes(undo, &self.dir, true);
+            undo.op.forecast_carried_changes(&self.dir, true);
             return Ok(());
         }
         check_parking_undo(self, undo, forecast, None)
@@ -152,7 +151,7 @@ impl Step for RestoreSnapshot {
         snapshot_store::prune_parked_folders(&project.store, snapshot_id);
         let has_happened = anchor_recovered_files(project, recovered)?;
         if has_happened && self.is_autostash {
-            autostash::mark_returned(project, snapshot_id);
+            op.mark_returned(snapshot_id);
         }
         Ok(has_happened)
     }

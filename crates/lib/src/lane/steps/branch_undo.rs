@@ -11,7 +11,6 @@ use proq_store::base::id::new_id;
 use crate::errors::undo_error::UndoError;
 use crate::lane::Error;
 use crate::lane::context::symbolic_branch::branch_to_move;
-use crate::lane::parking::autostash;
 use crate::operation::journaled_operation::step::MovedBranch;
 use crate::operation::journaled_operation::step::undo::{StepUndo, UndoForecast};
 
@@ -49,7 +48,7 @@ impl<'a> BranchUndo<'a> {
         if tip != old {
             for worktree in WorktreeList::read(&undo.op.project.repo)?.on_branch(branch) {
                 let checkout = undo.op.lock_worktree(&worktree.path)?;
-                if autostash::is_carried_in_forecast(undo, &worktree.path) {
+                if undo.op.is_carried_in_forecast(&worktree.path) {
                     checkout.check_transition_once_saved(tip, old, None)?;
                 } else {
                     checkout.check_undo_transition(tip, old, &dropped_state(undo, &worktree.path, new))?;

@@ -12,14 +12,13 @@ use proq_git::worktrees::worktree::WorktreeList;
 use proq_git::{CommitId, RepoPath};
 use proq_store::records::snapshot::SnapshotRecord;
 
-use super::branch_move::BranchMove;
 use crate::lane;
+use crate::lane::parking::stash_method;
 use crate::merge::Error;
 use crate::merge::stack::lane_stack::Stack;
 use crate::merge::types::autostash::{AutostashReport, AutostashResult};
 use crate::operation::journaled_operation::Operation;
 use crate::operation::journaled_operation::step::BoxedStep;
-use crate::snapshot::snap_restore;
 
 /// Reports of the landings of an operation so far.
 #[derive(Default)]
@@ -41,11 +40,10 @@ pub(super) struct SavedChanges {
 pub(super) fn changes_to_save(
     op: &Operation<'_>,
     dir: &Path,
-    branch_move: BranchMove<'_>,
+    (from, to): (CommitId, CommitId),
     temp_objects: Option<&TempObjectStore>,
 ) -> Result<Vec<RepoPath>, Error> {
     use proq_git::Error::{LocalChanges, Obstructed};
-    let BranchMove { from, to, .. } = branch_move;
     let project = op.project;
     let obstacle =
         match op.with_locked_worktree(dir, |tree| tree.check_transition_to_temp(from, to, temp_objects)) {
@@ -77,14 +75,15 @@ pub(super) fn changes_to_save(
 pub(super) fn save_changes(
     op: &Operation<'_>,
     dir: &Path,
-    branch_move: BranchMove<'_>,
+    onto: &str,
+    (from, to): (CommitId, CommitId),
 ) -> Result<Option<SavedChanges>, Error> {
-    let paths = changes_to_save(op, dir, branch_move, None)?;
+    let paths = changes_to_save(op, dir, (from, to), None)?;
     if paths.is_empty() {
         return Ok(None);
     }
-    let reason = format!("changes on {} before a landing", branch_move.onto);
-    let Some(snapshot) = op.take_snapshot(dir, branch_move.from, &reason, &[])? else { return Ok(None) };
+    let reason = format!("changes on {onto} before a landing");
+    let Some(snapshot) = op.take_snapshot(dir, from, &reason, &[])? else { return Ok(None) };
     op.park_autostash(dir, &snapshot.id)?;
     Ok(Some(SavedChanges { dir: dir.to_owned(), snapshot, paths }))
 }
@@ -116,7 +115,7 @@ impl SavedChanges {
         };
         if report.is_kept() {
             let repo = &op.project.repo;
-            let method = snap_restore::choose_stash_method(repo, Some(commit), &report.conflicted_paths);
+            let method = stash_method::choose_stash_method(repo, Some(commit), &report.conflicted_paths);
             let folder = match repo.current_worktree() == Some(report.dir.as_path()) {
                 true => String::new(),
                 false => format!(" -C {}", shell_quote_path(&report.dir)),
@@ -144,8 +143,7 @@ pub(super) fn forecast(
     let Some(first) = worktrees.on_branch(onto).next().filter(|_| !stack.applied_lanes.is_empty()) else {
         return Ok(());
     };
-    let branch_move = BranchMove { onto, from: stack.base, to: stack.tip() };
-    let paths = changes_to_save(op, &first.path, branch_move, temp_objects)?;
+    let paths = changes_to_save(op, &first.path, (stack.base, stack.tip()), temp_objects)?;
     if !paths.is_empty() {
         let report = AutostashReport {
             dir: first.path.clone(),

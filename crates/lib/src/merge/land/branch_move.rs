@@ -180,7 +180,13 @@ pub fn preflight(
     require_no_git_operation(&project.repo, branch_move.onto, &worktrees)?;
     for (n, worktree) in worktrees.on_branch(branch_move.onto).enumerate() {
         let preconditions = match autostash && n == 0 {
-            true => autostash::changes_to_save(op, &worktree.path, branch_move, temp_objects).map(drop),
+            true => autostash::changes_to_save(
+                op,
+                &worktree.path,
+                (branch_move.from, branch_move.to),
+                temp_objects,
+            )
+            .map(drop),
             false => op
                 .with_locked_worktree(&worktree.path, |tree| {
                     tree.check_transition_to_temp(branch_move.from, branch_move.to, temp_objects)
@@ -270,7 +276,9 @@ fn move_saving_changes(
     mode: MoveMode,
 ) -> Result<(), Error> {
     let saved = match on_base.first().filter(|_| mode.autostash) {
-        Some(first) => autostash::save_changes(op, first, branch_move)?,
+        Some(first) => {
+            autostash::save_changes(op, first, branch_move.onto, (branch_move.from, branch_move.to))?
+        }
         None => None,
     };
     let restore_step = saved.as_ref().map(|saved| saved.restore_step(branch_move.to));

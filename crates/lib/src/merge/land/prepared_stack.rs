@@ -20,7 +20,7 @@ use crate::merge::stack::lane_stack::Stack;
 use crate::merge::stack::stack_order::OrderedStack;
 use crate::merge::stack::{git_options, stack_order};
 use crate::merge::types::candidate::Candidate;
-use crate::merge::types::options::{Landing, StackOrder};
+use crate::merge::types::options::{Landing, LandingOptions, StackOrder};
 use crate::merge::types::outcome::{BaseForecast, LaneOutcome};
 use crate::merge::verify::checked_stack::{PendingRef, VerifiedStack};
 use crate::merge::verify::verifier::Verifier;
@@ -101,14 +101,7 @@ impl LandingContext<'_, '_> {
         stack.decided.extend(dropped.iter().cloned());
         if self.landing.dry_run {
             let temp_objects = temp_objects.as_ref();
-            let autostash = request.uses_autostash(&project.settings);
-            if !stack.applied_lanes.is_empty() && !has_alternatives {
-                let count = stack.applied_lanes.len();
-                branch_move::preflight(self.op, &stack, count, temp_objects, autostash)?;
-            }
-            if autostash {
-                autostash::forecast(self.op, &stack, temp_objects)?;
-            }
+            check_checkouts(self.op, &stack, request, temp_objects, has_alternatives)?;
             return prepare_dry_run(self.op, self.verifier, stack, why, temp_objects);
         }
         let rebuild = |lanes: &[Candidate]| {
@@ -198,6 +191,22 @@ fn stack_in_order(
             }
         }
     }
+}
+
+/// Fails if the checkouts of the base could not follow the landing that a dry run shows, unless the stack was made
+/// for that among alternatives. Reports the changes that would be saved.
+fn check_checkouts(
+    op: &Operation<'_>,
+    stack: &Stack,
+    options: &LandingOptions,
+    temp_objects: Option<&TempObjectStore>,
+    has_alternatives: bool,
+) -> Result<(), Error> {
+    let autostash = options.uses_autostash(&op.project.settings);
+    if !has_alternatives && !stack.applied_lanes.is_empty() {
+        branch_move::preflight(op, stack, stack.applied_lanes.len(), temp_objects, autostash)?;
+    }
+    if autostash { autostash::forecast(op, stack, temp_objects) } else { Ok(()) }
 }
 
 /// Returns the stack that a dry run reports; its checks are not run.
