@@ -7,8 +7,7 @@ use proq_test_kit::{PTY_SCRIPT, Sandbox};
 fn lists_settings_from_agent_to_merge() {
     let sandbox = Sandbox::new();
     let shown = sandbox.proq(&["config", "list"]).to_text();
-    let (first, _) = shown.split_at(shown.find("notify.").unwrap());
-    insta::assert_snapshot!(first, @"
+    insta::assert_snapshot!(shown.split_once("notify.").unwrap().0, @"
     SETTING                   VALUE                                                                                              DESCRIPTION
     agent.abort_grace         60                                                                                                 how long git proq stop --wrap-up waits for an agent to finish by itself
     agent.allow                                                                                                                  commands that agents may run without asking, such as 'cargo *'; those of a repository need git proq approve
@@ -65,7 +64,8 @@ fn lists_settings_from_agent_to_merge() {
     merge.trailers            true                                                                                               name the lane and its agent in trailers of the commits of a landing
     merge.uncommitted         refuse                                                                                             what to do with uncommitted work of a lane: refuse to merge it, commit it first, or save it and merge the rest
     ");
-    assert_eq!(sandbox.proq(&["config", "list", "--json"]).json()["settings"][0]["key"], "agent.abort_grace");
+    let json = sandbox.proq(&["config", "list", "--json"]).json();
+    assert_eq!(json["settings"][0]["key"], "agent.abort_grace");
 }
 
 /// Creates a repository with settings in every layer except the environment.
