@@ -261,7 +261,8 @@ fn message_waits_while_another_conversation_runs() {
     let _ = sandbox.proq(&["stop", "x"]).ok();
     let _ = sandbox.proq(&["run", "x", "theirs", "review"]).ok();
     sandbox.read_pipe("up");
-    insta::assert_snapshot!(sandbox.proq(&["send", "x"]).to_text(), @r"
+    let refused = sandbox.proq(&["send", "x"]);
+    insta::assert_snapshot!(refused.to_text(), @r"
     --- stderr
     error: cannot send to lane 'x': the queued messages are for another conversation (mine)
     hint: send them after that run: git proq wait x && git proq send x
@@ -272,6 +273,10 @@ fn message_waits_while_another_conversation_runs() {
     let _ = sandbox.proq(&["wait", "x"]).ok();
     assert_eq!(prompts_after_first_run(&sandbox), ["review", "for theirs"]);
     assert_eq!(waiting_count(&sandbox, "x"), 1);
+    let _ = sandbox.follow_hint(&refused.stderr, "send them after that run").ok();
+    let _ = sandbox.proq(&["wait", "x"]).ok();
+    assert_eq!(prompts_after_first_run(&sandbox), ["review", "for theirs", "for mine"]);
+    assert_eq!(waiting_count(&sandbox, "x"), 0);
 }
 
 #[test]

@@ -1,48 +1,19 @@
 //! Tests of a lane's window and the user's terminals: attaching to it, and closing the terminal that started
 //! it.
 
-use proq_test_kit::Output;
-use proq_test_kit::tmux::TmuxSandbox;
+use proq_test_kit::tmux::{TmuxSandbox, UserTerminal};
 use proq_test_kit::waiting::wait_until;
-
-/// The user's terminal: a window of another tmux server.
-struct Terminal<'a>(&'a TmuxSandbox);
-
-impl Terminal<'_> {
-    /// Opens the terminal and runs a shell line on it.
-    fn open<'a>(screen: &'a TmuxSandbox, line: &str) -> Terminal<'a> {
-        let terminal = Terminal(screen);
-        let repo = screen.0.repo.to_str().unwrap();
-        let _ =
-            terminal.tmux(&["new-session", "-d", "-s", "me", "-x", "100", "-y", "30", "-c", repo, line]).ok();
-        terminal
-    }
-
-    fn tmux(&self, args: &[&str]) -> Output {
-        let mut command = self.0.0.command("tmux", &self.0.0.root());
-        command.env("TMUX_TMPDIR", self.0.0.root().join("tm")).args(["-L", "person"]).args(args);
-        self.0.0.output(command)
-    }
-}
-
-impl Drop for Terminal<'_> {
-    fn drop(&mut self) {
-        drop(self.tmux(&["kill-server"]));
-    }
-}
 
 #[test]
 fn attach_enters_agent_window_and_forwards_input() {
     let screen = TmuxSandbox::new();
     let agent = screen.start("do it");
-    let line = "unset TMUX TMUX_PANE; git-proq attach x; echo $? > \"$ROOT/left\"";
-    let terminal = Terminal::open(&screen, line);
+    let line = "git-proq attach x; echo $? > \"$ROOT/left\"";
+    let terminal = UserTerminal::open(&screen, line);
     let clients = || screen.tmux(&["list-clients", "-F", "#{session_name} #{window_name}"]).stdout;
     wait_until("somebody in the window", || clients() == "proq-repo x\n");
     // Text typed on the user's terminal reaches the agent.
-    let _ = terminal.tmux(&["send-keys", "-t", "me", "-l", "echo typed > typed.txt"]).ok();
-    let _ = terminal.tmux(&["send-keys", "-t", "me", "Enter"]).ok();
-    assert_eq!(screen.0.read_pipe("up"), "heard\n");
+    terminal.type_line_to_agent("echo typed > typed.txt");
     assert_eq!(std::fs::read_to_string(screen.0.lane_path("x").join("typed.txt")).unwrap(), "typed\n");
     // Detaching does not affect the agent.
     let _ = screen.tmux(&["detach-client", "-s", "=proq-repo"]).ok();
@@ -58,8 +29,8 @@ fn attach_enters_agent_window_and_forwards_input() {
 fn run_in_window_outlives_its_terminal() {
     let screen = TmuxSandbox::new();
     screen.0.pipe("begun");
-    let line = "unset TMUX TMUX_PANE; git-proq spawn --tmux -n x claude 'do it'; echo > \"$ROOT/begun\"; exec sleep 600";
-    let terminal = Terminal::open(&screen, line);
+    let line = "git-proq spawn --tmux -n x claude 'do it'; echo > \"$ROOT/begun\"; exec sleep 600";
+    let terminal = UserTerminal::open(&screen, line);
     let agent = screen.0.read_pipe("up").trim().to_owned();
     drop(screen.0.read_pipe("begun"));
     let _ = terminal.tmux(&["kill-server"]).ok();

@@ -55,6 +55,24 @@ const ABOUT_REFUSED_LANDINGS: &[Row] = &[
         "! test -f f1",
     ],
     ["program claude true", "git proq merge --conflict-retries 2 --all", "for example", "", ""],
+    [
+        "git config proq.verify.commands 'test ! -e $ROOT/bad'; git config proq.merge.uncommitted commit; \
+             : > ../bad; git proq spawn -q --wait -n x --auto-merge -- sh -c 'echo x > x; git add x; git \
+             commit -qm x' || true; echo more >> .proq-worktrees/x/x; rm ../bad; lane y; git proq merge y; \
+             until git proq show x | grep -q 'may not be'; do :; done",
+        "git proq logs x --merge",
+        "commit it and merge the lane",
+        "landed x on main",
+        "test \"$(git show HEAD:x)\" = 'x\nmore'",
+    ],
+    [
+        "git worktree add -q -b other ../wt; git worktree lock ../wt; git proq spawn -q --empty -n one --base \
+             other; cd .proq-worktrees/one; echo x > x; git add x; git commit -qm x; cd ../..; mv ../wt ../gone",
+        "git proq merge one",
+        "list worktrees: git",
+        "[other] locked",
+        "mv ../gone ../wt; git proq merge one; test -f ../wt/x",
+    ],
 ];
 
 #[test]

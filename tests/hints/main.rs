@@ -1,9 +1,11 @@
 //! Hints: each is followed in the scene that prints it, and does what it promises.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod agents;
 mod answers;
 mod approvals;
 mod batches;
+mod cut_off_processes;
 mod drafts;
 mod git_state;
 mod landing;
@@ -13,3 +15,4 @@ mod requests;
 mod runs;
 mod scenes;
 mod usage;
+mod windows;

@@ -49,6 +49,14 @@ const ABOUT_READ_ONLY_RUNS: &[Row] = &[
     ["program claude true", "git proq spawn --in-place claude 'why'", "find its operation", "operations", ""],
     ["program claude true", "git proq spawn --mode answer -n x -- true", "for example", "lane", ""],
     ["", "git proq supervise", "give the tools to an agent yourself", "MCP", ""],
+    [
+        "echo > p; git add p; git commit -qm p; program claude 'sed -i s/a/b/ a.txt; cat $ROOT/done'; \
+             echo '{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"session_id\":\"s\"}' > ../done",
+        "git proq spawn --in-place -F p -- cat",
+        "for example",
+        "lane 'fix-typos' works in the main checkout",
+        "git proq wait fix-typos; test \"$(git show HEAD:a.txt)\" = b; git diff --exit-code HEAD",
+    ],
 ];
 
 #[test]

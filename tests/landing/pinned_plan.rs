@@ -187,10 +187,15 @@ fn token_of_another_plan_lands_nothing() {
     let base = sandbox.git(&["rev-parse", "main"]);
     let token = pinned_plan(&open(&sandbox.repo)).fingerprint().as_str().to_owned();
     sandbox.commit_in_lane("one", "echo 2 > one.txt");
-    insta::assert_snapshot!(sandbox.proq(&["merge", "--all", "--plan-token", &token]).fails(1), @r"
+    let refused = sandbox.proq(&["merge", "--all", "--plan-token", &token]).fails(1);
+    insta::assert_snapshot!(refused, @r"
     error: cannot merge: the repository has changed since the plan was computed; nothing was changed
     hint: show what would be merged now: git proq merge --all --dry-run
     ");
     assert_eq!(sandbox.git(&["rev-parse", "main"]), base);
     assert!(!ran.exists(), "a hook ran for a plan that is not landed");
+    let shown = sandbox.follow_hint(&refused, "show what would be merged now").ok();
+    assert!(shown.contains("would land one on main"), "{shown}");
+    assert_eq!(sandbox.git(&["rev-parse", "main"]), base);
+    assert!(!ran.exists(), "a hook ran for a landing that was only shown");
 }

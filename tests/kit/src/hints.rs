@@ -31,13 +31,18 @@ impl Sandbox {
     /// Runs the command of a printed hint as it was printed, in a folder. `purpose` is how the hint begins.
     #[track_caller]
     pub fn follow_hint_in(&self, dir: &Path, printed: &str, purpose: &str) -> Output {
+        let mut command = self.command("sh", dir);
+        command.args(["-c", &self.hint_command(printed, purpose)]);
+        self.output(command)
+    }
+
+    /// Returns the command of a printed hint as it was printed. `purpose` is how the hint begins.
+    #[track_caller]
+    pub fn hint_command(&self, printed: &str, purpose: &str) -> String {
         let hints = self.hints_as_printed(printed);
         let hint = hints.iter().find(|hint| hint.starts_with(purpose));
-        let wanted = hint.and_then(|hint| command_of(hint));
-        let mut command = self.command("sh", dir);
-        command
-            .args(["-c", wanted.unwrap_or_else(|| panic!("no hint '{purpose}' with a command:\n{printed}"))]);
-        self.output(command)
+        let wanted = hint.and_then(|hint| command_of(hint)).map(ToOwned::to_owned);
+        wanted.unwrap_or_else(|| panic!("no hint '{purpose}' with a command:\n{printed}"))
     }
 
     /// Returns the commands of the hints in a printed text, as they were printed.

@@ -80,3 +80,41 @@ impl TmuxSandbox {
         self.0.repo.join(".git/proq/lanes/x/runs/1.toml")
     }
 }
+
+/// The user's terminal: a window of another tmux server, which ends with it.
+pub struct UserTerminal<'a>(&'a TmuxSandbox);
+
+impl Drop for UserTerminal<'_> {
+    fn drop(&mut self) {
+        drop(self.tmux(&["kill-server"]));
+    }
+}
+
+impl UserTerminal<'_> {
+    /// Opens the terminal and runs a shell line on it, outside of tmux as far as the line can see.
+    pub fn open<'a>(screen: &'a TmuxSandbox, line: &str) -> UserTerminal<'a> {
+        let terminal = UserTerminal(screen);
+        let script = format!(
+            "exec tmux -L person new-session -d -s me -x 100 -y 30 'unset TMUX TMUX_PANE; {}'",
+            line.replace('\'', r"'\''")
+        );
+        let mut command = screen.0.command("sh", &screen.0.repo);
+        command.env("TMUX_TMPDIR", screen.0.root().join("tm")).args(["-c", &script]);
+        let _ = screen.0.output(command).ok();
+        terminal
+    }
+
+    /// Runs a tmux command on the server of the terminal.
+    pub fn tmux(&self, args: &[&str]) -> Output {
+        let mut command = self.0.0.command("tmux", &self.0.0.root());
+        command.env("TMUX_TMPDIR", self.0.0.root().join("tm")).args(["-L", "person"]).args(args);
+        self.0.0.output(command)
+    }
+
+    /// Types a line, and waits until the agent in lane `x` has run it.
+    pub fn type_line_to_agent(&self, line: &str) {
+        let _ = self.tmux(&["send-keys", "-t", "me", "-l", line]).ok();
+        let _ = self.tmux(&["send-keys", "-t", "me", "Enter"]).ok();
+        assert_eq!(self.0.0.read_pipe("up"), "heard\n");
+    }
+}

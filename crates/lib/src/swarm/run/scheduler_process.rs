@@ -2,6 +2,7 @@
 
 use std::fs::File;
 
+use proq_base::fail_points;
 use proq_base::process::command_builder::CommandBuilder;
 use proq_base::process::strays::{RUN_CONTEXT_VARS, RUN_MARK_VAR};
 use proq_store::base::batch_id::BatchId;
@@ -48,6 +49,7 @@ pub fn start_scheduler(project: &Project, id: &BatchId, lock: LockGuard) -> Resu
 /// # Errors
 /// Fails when the lock cannot be taken over or the batch cannot be read.
 pub fn run_scheduler(project: &Project, id: &BatchId) -> Result<(), Error> {
+    fail_points::hit("scheduler.begun");
     let lock = supervisor_start::adopt_lock_from_stdin(&project.store, &LockName::Batch(id.clone()))?;
     runner::run_batch(project, id, lock, supervisor_start::report_started)
 }
