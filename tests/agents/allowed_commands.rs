@@ -163,3 +163,34 @@ fn shows_denied_commands_with_what_allows_them() {
     let logs = sandbox.proq(&["logs", "x"]).to_text();
     assert!(logs.contains("! denied: cargo test -p printer\n") && logs.contains(allow), "{logs}");
 }
+
+#[test]
+fn hint_to_allow_ends_when_it_is_allowed() {
+    let sandbox = Sandbox::new();
+    sandbox.agent("claude", DENIED_AGENT);
+    sandbox.write("package.json", "{}");
+    sandbox.commit_all("package");
+    let spawn = |name: &str| {
+        let started = sandbox.proq(&["spawn", "-n", name, "claude", "do it"]).to_text();
+        let _ = sandbox.proq(&["wait", name]).ok();
+        started + &sandbox.proq(&["show", name]).to_text()
+    };
+    let (more, denied) =
+        ("allow more: git config --add proq.agent.allow 'npm run *'", "hint: allow it from now on: ");
+    let text = spawn("a");
+    assert!(text.contains(more) && text.contains(denied), "{text}");
+    // A broader pattern allows the same.
+    allow_in_settings(&sandbox, "npm *");
+    allow_in_settings(&sandbox, "cargo *");
+    let text = spawn("b");
+    assert!(text.contains("may run: git, npm *, cargo *\n") && !text.contains(denied), "{text}");
+    for command in ["show", "logs"] {
+        let text = sandbox.proq(&[command, "a"]).to_text();
+        assert!(text.contains("cargo test -p printer") && !text.contains(denied), "{text}");
+    }
+    // A narrower one does not.
+    sandbox.git(&["config", "--unset-all", "proq.agent.allow"]);
+    allow_in_settings(&sandbox, "cargo test");
+    let text = spawn("c");
+    assert!(text.contains(more) && text.contains(denied), "{text}");
+}

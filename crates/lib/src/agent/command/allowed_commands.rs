@@ -3,6 +3,8 @@
 
 use std::path::Path;
 
+use proq_base::config::key::Key;
+use proq_base::config::layers::Origin;
 use proq_base::explain::shell_quote;
 use proq_store::records::run::RunRecord;
 
@@ -125,26 +127,43 @@ fn inexpressible_reason(profile: &Profile, pattern: &AllowPattern) -> Option<(St
 }
 
 impl AllowedCommands {
-    /// Returns the command that allows the project's build in `dir`; none if that is allowed.
-    pub(crate) fn allow_more_command(&self, dir: &Path) -> Option<String> {
+    /// Returns the command that allows the project's build in `dir`; none if that is allowed, or the command would
+    /// change nothing.
+    pub(crate) fn allow_more_command(&self, project: &Project, dir: &Path) -> Option<String> {
         let found = BUILD_FILES.into_iter().find(|(file, _)| dir.join(file).exists());
-        let pattern = found.map_or("make *", |(_, pattern)| pattern);
-        let is_allowed = self.patterns.iter().any(|allowed| allowed.to_string() == pattern);
-        (!is_allowed).then(|| format!("git config --add proq.{ALLOW_SETTING} {}", shell_quote(pattern)))
+        let pattern = AllowPattern::parse(found.map_or("make *", |(_, pattern)| pattern)).ok()?;
+        let is_allowed = self.patterns.iter().any(|allowed| allowed.covers(&pattern));
+        if is_allowed { None } else { allow_command(project, &pattern) }
     }
 }
 
 /// Returns the command that allows what was denied in a run; none if none of the denied commands is a plain
-/// one, or if git-proq has no way to allow it.
+/// one, if git-proq has no way to allow it, or if it was allowed since.
 #[must_use]
 pub fn allow_denied_command(project: &Project, run: &RunRecord) -> Option<String> {
     let profile = find_profile(&project.layers, &run.agent).ok()?;
+    if profile.permission.commands != CommandRule::Listed || run.permission.as_deref() != Some("edit") {
+        return None;
+    }
     let plain = run.summary.denied_commands.iter().find(|command| AllowPattern::parse(command).is_ok())?;
     let pattern = AllowPattern::parse(&format!("{} *", plain.split_whitespace().next()?)).ok()?;
-    let is_listed = profile.permission.commands == CommandRule::Listed;
-    let is_edit = run.permission.as_deref() == Some("edit");
-    (is_listed && is_edit)
-        .then(|| format!("git config --add proq.{ALLOW_SETTING} {}", shell_quote(&pattern.to_string())))
+    allow_command(project, &pattern)
+}
+
+/// Returns the command that adds a pattern to the user's settings; none if a pattern of the settings that counts
+/// covers it, or a variable overrides what the command writes.
+fn allow_command(project: &Project, pattern: &AllowPattern) -> Option<String> {
+    let key = Key::find(ALLOW_SETTING)?;
+    if matches!(project.layers.get(key).1, Origin::Environment(_)) {
+        return None;
+    }
+    let approvals = Approvals::load(&project.repo, &project.store).ok()?;
+    let commands = approvals.allowed_commands(&project.layers, &project.settings);
+    let allowed = commands.iter().filter(|command| command.approved);
+    let is_set = allowed
+        .filter_map(|command| AllowPattern::parse(&command.line).ok())
+        .any(|allowed| allowed.covers(pattern));
+    (!is_set).then(|| format!("git config --add proq.{ALLOW_SETTING} {}", shell_quote(&pattern.to_string())))
 }
 
 #[cfg(test)]

@@ -42,7 +42,7 @@ impl AgentCommand {
     pub fn allow_more_command(&self, project: &Project) -> Option<String> {
         let _ = self.listed_commands(&[])?;
         let repo = &project.repo;
-        self.allowed.allow_more_command(repo.main_worktree().unwrap_or(repo.command_dir()))
+        self.allowed.allow_more_command(project, repo.main_worktree().unwrap_or(repo.command_dir()))
     }
 
     /// Returns the rule for the agent about the commands that it may run; none unless it is limited to a list.

@@ -57,6 +57,12 @@ impl AllowPattern {
         self.words.join(" ")
     }
 
+    /// Returns whether the pattern permits every command that `other` permits.
+    pub(crate) fn covers(&self, other: &AllowPattern) -> bool {
+        let words: Vec<&str> = other.words.iter().map(String::as_str).collect();
+        self.permits(&words) && (self.any_arguments || !other.any_arguments)
+    }
+
     /// Returns whether the pattern permits a command with these words.
     pub(crate) fn permits(&self, words: &[&str]) -> bool {
         let own = self.words.iter().map(String::as_str);
