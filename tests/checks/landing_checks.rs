@@ -172,7 +172,10 @@ fn unusable_settings_file_in_commit_refuses_landing() {
     let sandbox = sandbox_with_check();
     let tip = sandbox.git(&["rev-parse", "main"]);
     for (make, reason) in [
-        ("rm proq.toml; ln -s a.txt proq.toml", "it is no regular file"),
+        ("rm proq.toml; ln -s a.txt proq.toml", "cannot read main:proq.toml: it is not valid TOML:"),
+        ("rm proq.toml; ln -s nothing proq.toml", "it is a link to a file that is in no commit"),
+        ("rm proq.toml; ln -s ../x proq.toml", "it is a link that is outside of the repository"),
+        ("rm proq.toml; mkdir proq.toml; >proq.toml/x; git add .", "it is a folder, not a regular file"),
         ("rm proq.toml; head -c 2000000 /dev/zero | tr '\\0' '#' > proq.toml", "it is larger than 1 MiB"),
         ("rm proq.toml; printf '[verify' > proq.toml", "cannot read main:proq.toml: it is not valid TOML:"),
         ("rm proq.toml; printf '\\377' > proq.toml", "cannot read main:proq.toml"),

@@ -85,3 +85,51 @@ fn verbose_hook_output_blocks_no_command() {
     write_hook("exit 0");
     let _ = run_with_timeout(&["merge", "one"]).ok();
 }
+
+/// Commands that make `proq.toml` something else than a file, and what the refusal of the lane names.
+const NO_FILES: [(&str, &str); 4] = [
+    ("mkdir proq.toml; echo x > proq.toml/x", "it is a folder"),
+    ("ln -s nothing proq.toml", "it is a link"),
+    ("ln -s /etc/hostname proq.toml", "it is a link"),
+    (
+        "git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),proq.toml; mkdir proq.toml",
+        "it is a submodule",
+    ),
+];
+
+#[test]
+fn settings_file_that_is_no_file_does_not_land() {
+    for (script, reason) in NO_FILES {
+        let sandbox = Sandbox::new();
+        sandbox.lane_with_commit("x", script);
+        let text = format!("refused x: its proq.toml is not valid: {reason}, not a regular file\n");
+        for args in [&["merge", "x"][..], &["merge", "--dry-run", "x"]] {
+            let out = sandbox.proq(args);
+            assert!(out.code == 1 && out.stdout.contains(&text), "{}", out.to_text());
+        }
+        let shown = sandbox.proq(&["preview", "x"]).to_text();
+        assert!(shown.contains(&format!("so 'x' cannot be merged: {reason}")), "{shown}");
+        let _ = sandbox.proq(&["preview", "--back"]).ok();
+    }
+}
+
+#[test]
+fn repository_whose_settings_are_no_file_works() {
+    for (script, _) in NO_FILES {
+        let sandbox = Sandbox::new();
+        sandbox.lane_with_commit("y", "echo y > y.txt");
+        let _ = sandbox.proq(&["merge", "y"]).ok();
+        sandbox.sh(&format!("{script}; git add -A; git commit -qm broken"));
+        sandbox.lane_with_commit("more", "echo more > more.txt");
+        sandbox.lane_with_commit("mend", "git rm -rqf --cached proq.toml; rm -rf proq.toml");
+        for args in
+            [&["list"][..], &["preview", "more"], &["preview", "--back"], &["merge", "more"], &["undo"]]
+        {
+            let out = sandbox.proq(args);
+            assert!(out.code == 0, "{script}: {}", out.to_text());
+        }
+        let _ = sandbox.proq(&["merge", "mend"]).ok();
+        let listed = sandbox.proq(&["list"]);
+        assert!(listed.code == 0 && !listed.stderr.contains("proq.toml"), "{}", listed.to_text());
+    }
+}

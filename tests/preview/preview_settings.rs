@@ -103,3 +103,59 @@ fn invalid_file_of_a_lane_stays_out_and_blocks_nothing() {
         ") };
     }
 }
+
+#[test]
+fn branch_made_of_a_preview_brings_no_settings() {
+    let sandbox = Sandbox::new();
+    sandbox.write("proq.toml", "[merge]\nuncommitted = 'commit'\n");
+    sandbox.commit_all("settings");
+    sandbox.lane_with_commit("p", "printf '[merge]\nstrategy = \"squash\"\n' > proq.toml");
+    let _ = sandbox.proq(&["preview", "p"]).ok();
+    sandbox.git(&["switch", "-q", "-c", "foo"]);
+    for edit in ["", "# edit\n", "[agent]\nmax_turns = 7\n"] {
+        sandbox.write("proq.toml", &format!("[merge]\nstrategy = 'squash'\n{edit}"));
+        assert_eq!(
+            (value(&sandbox, "merge.strategy"), value(&sandbox, "merge.uncommitted")),
+            ("merge".into(), "commit".into())
+        );
+    }
+    // What the user commits is the user's.
+    sandbox.commit_all("my settings");
+    assert_eq!(
+        (value(&sandbox, "merge.strategy"), value(&sandbox, "agent.max_turns")),
+        ("squash".into(), "7".into())
+    );
+}
+
+#[test]
+fn linked_file_of_the_user_counts_in_a_preview_too() {
+    for (ignored, is_committed) in
+        [("", true), ("", false), ("proq.toml\n", false), ("conf\n", false), ("proq.toml\nconf\n", false)]
+    {
+        let sandbox = Sandbox::new();
+        sandbox.write(".git/info/exclude", ignored);
+        sandbox.lane_with_commit("p", "echo p > p");
+        sandbox.lane_with_commit(
+            "q",
+            "mkdir -p conf; printf '[merge]\nstrategy = \"rebase\"\n' > conf/own.toml; git add -f conf",
+        );
+        sandbox.sh("mkdir conf; printf '[merge]\nstrategy = \"squash\"\n' > conf/own.toml; ln -s ./conf/own.toml proq.toml");
+        if is_committed {
+            sandbox.commit_all("settings");
+        }
+        let case = format!("{ignored:?} {is_committed}");
+        assert_eq!(value(&sandbox, "merge.strategy"), "squash", "{case}");
+        let _ = sandbox.proq(&["preview", "p"]).ok();
+        assert_eq!(value(&sandbox, "merge.strategy"), "squash", "{case}");
+        let _ = sandbox.proq(&["preview", "--back"]).ok();
+        // The lane has another file where the link leads.
+        // Where git ignores the folder, the user's file is in the way of the lane's.
+        if sandbox.proq(&["preview", "q"]).code != 0 {
+            continue;
+        }
+        let out = sandbox.proq(&["config", "get", "merge.strategy"]).to_text();
+        assert!(!out.contains("rebase"), "{case}: {out}");
+        let _ = sandbox.proq(&["preview", "--back"]).ok();
+        assert_eq!(value(&sandbox, "merge.strategy"), "squash", "{case}");
+    }
+}

@@ -182,6 +182,11 @@ impl Layers {
                     (self.invalid_values, self.ignored_repository.take());
                 *self = Layers { ignored_repository, invalid_values, ..layer };
             }
+            // A lane may have landed a folder, a submodule or a link of that name. It has no settings, and must not
+            // stop the commands that remove it.
+            Err(Error::UnreadableFile { path, source }) if is_link_or_folder(&path) => {
+                self.ignore_repository(&format!("cannot read {}: {source}", path.display()));
+            }
             Err(e) if self.invalid_values == InvalidValues::Refuse => return Err(e),
             Err(e) => self.ignore_repository(&e.summary()),
         }
@@ -439,6 +444,11 @@ fn combine_with_previous(previous: Option<&(String, Origin)>, value: String, ori
         }
         _ => value,
     }
+}
+
+/// Returns whether a path is that of a symbolic link or a folder.
+fn is_link_or_folder(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|meta| meta.is_symlink() || meta.is_dir())
 }
 
 /// Creates the error for a value that does not have the format of its key.

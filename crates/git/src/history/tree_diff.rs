@@ -13,9 +13,9 @@ use crate::{BlobId, Error, Oid, Repo, RepoPath, TreeId};
 /// File or submodule in a tree, without its path: mode and object id. It is also one side of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TreeFile {
-    /// Git's mode: `100644`, `100755`, `120000` or `160000` (octal).
+    /// Git's mode: `100644`, `100755`, `120000` or `160000` (octal); `040000` of a folder, where those are listed.
     pub mode: u32,
-    /// Id of the blob, or of the commit of a submodule.
+    /// Id of the blob, of the commit of a submodule, or of the tree of a folder.
     pub oid: Oid,
 }
 
@@ -23,6 +23,11 @@ impl TreeFile {
     /// Returns whether this is a regular file.
     pub fn is_file(self) -> bool {
         self.mode & 0o170_000 == 0o100_000
+    }
+
+    /// Returns whether this is a symbolic link.
+    pub fn is_link(self) -> bool {
+        self.mode & 0o170_000 == 0o120_000
     }
 
     /// Returns the id of the blob of a file or symbolic link. Of a submodule, no such blob exists.
@@ -94,7 +99,7 @@ fn peel_to_tree_id(repo: &Repo, id: Oid) -> Result<gix::ObjectId, Error> {
     object.peel_to_tree().map(|tree| tree.id).map_err(Error::object(describe_object()))
 }
 
-/// Converts a tree entry that is not a folder to a [`TreeFile`].
+/// Converts an entry of a tree to a [`TreeFile`].
 fn to_tree_file(item: TreeItem) -> TreeFile {
     TreeFile { mode: u32::from(item.mode.value()), oid: Oid(item.id) }
 }
@@ -186,17 +191,17 @@ pub(crate) fn tree_changes_by_git(
     })
 }
 
-/// File at the top of a tree.
+/// Entry at the top of a tree.
 #[derive(Debug)]
 pub struct TopFile {
-    /// Entry of the file.
+    /// The entry, also of a folder.
     pub entry: TreeFile,
     /// Content; none if it is too large, or the entry is no regular file.
     pub content: Option<Vec<u8>>,
 }
 
-/// Returns the file `name` at the top of a tree, with a content of at most `max_bytes`; none without such a
-/// file. The objects may exist only in `temp_objects`.
+/// Returns the entry `name` at the top of a tree, with a content of at most `max_bytes`; none without such an
+/// entry. The objects may exist only in `temp_objects`.
 ///
 /// # Errors
 /// Fails if the objects cannot be read.
@@ -208,10 +213,27 @@ pub fn top_file(
     temp_objects: &TempObjectStore,
 ) -> Result<Option<TopFile>, Error> {
     let reader = TreeReader::new(temp_objects.open(repo)?);
-    let item = reader.tree(Oid::from(tree).0)?.get(name.as_bytes()).filter(|item| !item.is_tree());
+    let item = reader.tree(Oid::from(tree).0)?.get(name.as_bytes());
     let Some(entry) = item.map(to_tree_file) else { return Ok(None) };
     let content = if entry.is_file() { reader.small_blob(entry.oid.0, max_bytes)? } else { None };
     Ok(Some(TopFile { entry, content }))
+}
+
+/// Returns the entry of a tree at a path, also that of a folder; none without such an entry.
+///
+/// # Errors
+/// Fails if git cannot read the tree.
+pub fn tree_entry(repo: &Repo, tree: Oid, path: &RepoPath) -> Result<Option<TreeFile>, Error> {
+    let in_process = peel_to_tree_id(repo, tree).and_then(|root| repo.find_tree_item(root, path));
+    if let Ok(item) = in_process {
+        return Ok(item.map(to_tree_file));
+    }
+    // Git explains objects that cannot be read.
+    let command = repo.git().args(["ls-tree", "-z", "--full-tree"]).arg(tree.to_string());
+    let command = command.env("GIT_LITERAL_PATHSPECS", "1").arg("--");
+    let out = command.arg(OsStr::from_bytes(path.as_bytes()).to_owned()).run()?;
+    let entry = out.nul_separated_fields().filter_map(parse_tree_entry).find(|(found, _)| found == path);
+    Ok(entry.map(|(_, entry)| entry))
 }
 
 /// Maximum number of paths passed to one git command; for more, git lists the entire tree.

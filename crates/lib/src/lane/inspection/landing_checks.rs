@@ -75,7 +75,12 @@ impl Project {
         }
         let Some(tip) = self.repo.branch_tip(&branch)? else { return checkout_layers };
         let name = format!("{branch}:{SETTINGS_FILE_NAME}");
-        let text = repository_file::settings_text(&self.repo, tip.into(), Path::new(&name))?;
+        let text = match repository_file::settings_text(&self.repo, tip.into(), Path::new(&name)) {
+            Ok(text) => text,
+            // What is no file has no checks, in the main checkout either.
+            Err(Error::Config(_)) if self.has_no_file_of_settings(tip)? => None,
+            Err(e) => return Err(e),
+        };
         // A file that is in no commit belongs to the user, whichever branch is checked out.
         if text.is_none()
             && self.layers.checkout_settings_text().is_some()
@@ -84,6 +89,13 @@ impl Project {
             return checkout_layers;
         }
         Ok(Cow::Owned(self.layers.with_commit_checks(text.as_deref().map(|text| (Path::new(&name), text)))?))
+    }
+
+    /// Returns whether the `proq.toml` of a commit is no regular file, and the main checkout has none that can be
+    /// read.
+    fn has_no_file_of_settings(&self, commit: CommitId) -> Result<bool, Error> {
+        let entry = repository_file::settings_entry(&self.repo, commit.into())?;
+        Ok(entry.is_some_and(|entry| !entry.is_file()) && self.layers.checkout_settings_text().is_none())
     }
 
     /// Returns whether the main checkout has a `proq.toml` that is unchanged since the settings were read.

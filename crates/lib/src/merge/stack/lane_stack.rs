@@ -3,8 +3,6 @@
 
 use std::collections::BTreeSet;
 
-use proq_base::explain::shell_quote;
-use proq_base::hint;
 use proq_git::merge::tree_merge::TreeMergeOutcome;
 use proq_git::{CommitId, CommitWithTree, TreeId};
 use proq_store::records::lane::MergeStrategy;
@@ -130,9 +128,9 @@ fn refuse_invalid_settings(
     match repository_file::new_settings_error(repo, below, applied.tree, temp_objects)? {
         None => Ok(outcome),
         Some(error) => {
-            let file = format!("{}:{}", candidate.lane.kind.branch, repository_file::SETTINGS_FILE_NAME);
-            let hint = hint!("see the file: git show {}", shell_quote(&file));
-            Ok(ApplyOutcome::Refused(format!("its proq.toml is not valid: {error}"), vec![hint]))
+            let (reason, hint) =
+                repository_file::invalid_settings_refusal(&candidate.lane.kind.branch, &error);
+            Ok(ApplyOutcome::Refused(reason, vec![hint]))
         }
     }
 }
