@@ -433,6 +433,23 @@ fn issue_is_the_prompt_of_a_lane() {
 }
 
 #[test]
+fn lane_with_invalid_settings_has_no_request() {
+    let sandbox = sandbox_with_lane();
+    let forge = Forge::github(&sandbox);
+    sandbox.commit_in_lane("x", "echo '[merge' > proq.toml; git add proq.toml");
+    let merged = sandbox.proq(&["merge", "x"]).to_text();
+    let reason = "its proq.toml is not valid: line 1, column 7: unclosed table, expected `]`";
+    let hint = "hint: see the file: git show proq/x:proq.toml\n";
+    assert!(merged.contains(&format!("refused x: {reason}\n")) && merged.contains(hint), "{merged}");
+    for more in [&["--dry-run"][..], &[]] {
+        let error = sandbox.proq(&[&["merge", "--pr", "x"], more].concat()).fails(1);
+        assert_eq!(error, format!("error: cannot open a pull request for 'x': {reason}\n{hint}"));
+    }
+    assert_eq!(forge.take_calls(), [""; 0]);
+    assert!(!sandbox.sh("git --git-dir=../origin.git branch").contains("proq/x"));
+}
+
+#[test]
 fn answer_with_another_issue_is_refused() {
     let sandbox = Sandbox::new();
     let forge = Forge::github(&sandbox);

@@ -26,6 +26,7 @@ use crate::merge::types::options::{Landing, LandingOptions};
 use crate::operation::run_operation::operate;
 use crate::ops::error::Error;
 use crate::ops::reporter::Reporter;
+use crate::project::repository_file;
 
 /// Lane for which a request is opened or updated.
 #[derive(Debug, Clone, Default)]
@@ -280,6 +281,7 @@ impl OpenRequestPlan {
             classify_lanes(op, &landing)
         })?;
         if let Some(candidate) = classified.eligible.into_iter().next() {
+            self.require_valid_settings(project, candidate.tip)?;
             return Ok(candidate.tip);
         }
         let refused = stopped.refused.into_iter().chain(classified.refused).next();
@@ -293,6 +295,25 @@ impl OpenRequestPlan {
             hints: hints.into_iter().map(|hint| hint.map_text(with_option)).collect(),
         }
         .into())
+    }
+
+    /// Refuses a lane whose `proq.toml` is new and not valid, as its landing does.
+    fn require_valid_settings(&self, project: &Project, tip: CommitId) -> Result<(), Error> {
+        let repo = &project.repo;
+        let base = self.request.onto.as_ref().unwrap_or(&self.lane.base);
+        let base_tip = repo.branch_tip(base)?.unwrap_or(self.lane.start);
+        let tree = repo.tree_of(tip)?;
+        // What the base has, or had where the lane comes from, is not the lane's.
+        let fork_point = repo.merge_base(base_tip, tip)?.unwrap_or(self.lane.start);
+        for before in [base_tip, fork_point] {
+            if repository_file::new_settings_error(repo, repo.tree_of(before)?, tree, None)?.is_none() {
+                return Ok(());
+            }
+        }
+        let error = repository_file::new_settings_error(repo, repo.tree_of(base_tip)?, tree, None)?;
+        let (reason, hint) =
+            repository_file::invalid_settings_refusal(&self.lane.kind.branch, &error.unwrap_or_default());
+        Err(OpenRequestError::LaneRefused { action: self.action(), reason, hints: vec![hint] }.into())
     }
 
     /// Returns the commit that the branch of the remote must be at, if `tip` does not follow it; none if
