@@ -26,7 +26,7 @@ fn repo_with_lane(format: &str) -> Sandbox {
 /// Returns the path of the check worktree.
 fn check_worktree(sandbox: &Sandbox) -> PathBuf {
     let verify_dir = sandbox.root().join("home/.cache/git-proq/verify");
-    std::fs::read_dir(verify_dir).unwrap().flatten().next().unwrap().path().join("slot-0")
+    std::fs::read_dir(verify_dir).unwrap().flatten().next().unwrap().path().join("git-proq-checks-1")
 }
 
 /// Returns the listing that a check of lane `x` makes. Another `time` makes it another check, so that it runs
@@ -258,9 +258,11 @@ fn file_modes_are_reset_for_next_check() {
 #[test]
 fn files_beside_check_worktree_stop_no_check() {
     let sandbox = repo_with_lane("files");
-    for (name, left) in
-        [("one", "echo x > ../slot-0.mode"), ("two", "mkdir -p ../slot-0.mode/x"), ("three", ":")]
-    {
+    for (name, left) in [
+        ("one", "echo x > ../git-proq-checks-1.mode"),
+        ("two", "mkdir -p ../git-proq-checks-1.mode/x"),
+        ("three", ":"),
+    ] {
         sandbox.lane_with_commit(name, &format!("echo {name} > {name}.txt"));
         let _ = sandbox.proq(&["merge", name, "--verify", left]).ok();
     }

@@ -8,7 +8,7 @@ fn check_worktree(sandbox: &Sandbox) -> std::path::PathBuf {
     let mut dirs = std::fs::read_dir(location).unwrap().flatten().map(|e| e.path());
     let dir = dirs.next().unwrap();
     assert!(dirs.next().is_none());
-    dir.join("slot-0")
+    dir.join("git-proq-checks-1")
 }
 
 /// Returns how many lines a check has written to a file of the sandbox.
@@ -24,8 +24,8 @@ fn assert_tidy(sandbox: &Sandbox) {
     assert_eq!(work, 0, "something is left in work/");
     sandbox.assert_healthy();
     let _ = sandbox.proq(&["gc", "--dry-run"]).ok();
-    assert!(!sandbox.proq(&["list", "--all"]).ok().contains("slot"));
-    assert!(sandbox.proq(&["cleanup"]).stderr.lines().all(|line| !line.contains("slot")));
+    assert!(!sandbox.proq(&["list", "--all"]).ok().contains("git-proq-checks"));
+    assert!(sandbox.proq(&["cleanup"]).stderr.lines().all(|line| !line.contains("git-proq-checks")));
 }
 
 /// Promise: checks/exact-commit
@@ -36,7 +36,7 @@ fn checks_run_on_the_tree_that_lands() {
     sandbox.lane_with_commit("two", "echo two > two.txt");
     sandbox.sh("for hook in post-checkout post-index-change; do
              echo '#!/bin/sh' > .git/hooks/$hook; chmod +x .git/hooks/$hook
-             echo 'case $PWD in */slot-0) echo $0 >> \"$ROOT/hooked\";; esac' >> .git/hooks/$hook
+             echo 'case $PWD in */git-proq-checks-1) echo $0 >> \"$ROOT/hooked\";; esac' >> .git/hooks/$hook
          done");
     let check = "export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=core.hooksPath GIT_CONFIG_VALUE_0=/dev/null; \
                  git rev-parse HEAD^{tree} >> $ROOT/trees; git status --porcelain --ignored >> $ROOT/status; \
@@ -396,6 +396,23 @@ fn worktree_folder_name(location: &std::path::Path) -> String {
     entry.file_name().into_string().unwrap()
 }
 
+#[test]
+fn check_worktree_with_its_former_name_is_removed() {
+    let sandbox = Sandbox::new();
+    let check = |lane: &str| {
+        sandbox.lane_with_commit(lane, &format!("echo {lane} > {lane}.txt"));
+        let _ = sandbox.proq(&["merge", lane, "--verify", "true"]).ok();
+    };
+    check("one");
+    let former = check_worktree(&sandbox).with_file_name("slot-0");
+    sandbox.git(&["worktree", "add", "-q", "--detach", former.to_str().unwrap()]);
+    std::fs::write(former.join("cached"), "").unwrap();
+    check("two");
+    assert!(!former.exists() && check_worktree(&sandbox).exists());
+    assert!(!sandbox.git(&["worktree", "list", "--porcelain"]).contains("slot-0"));
+    assert_tidy(&sandbox);
+}
+
 /// Promise: checks/isolation
 #[test]
 fn damaged_check_worktree_is_created_again() {
@@ -403,7 +420,9 @@ fn damaged_check_worktree_is_created_again() {
     let check =
         "git status --porcelain >> $ROOT/status; cat a.txt >> $ROOT/seen; git rev-parse HEAD >> $ROOT/heads";
     for (n, damage) in
-        [":", "rm -r ../slot-0", "rm .git", "rm a.txt; mkdir -p a.txt/b", "rm -r ../../*"].iter().enumerate()
+        [":", "rm -r ../git-proq-checks-1", "rm .git", "rm a.txt; mkdir -p a.txt/b", "rm -r ../../*"]
+            .iter()
+            .enumerate()
     {
         let lane = format!("l{n}");
         if n > 0 {

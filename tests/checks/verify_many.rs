@@ -84,7 +84,7 @@ fn jobs_checks_states_in_parallel() {
     let out = sandbox.proq(&["merge", "one", "two", "--jobs", "2", "--verify", check]);
     assert_eq!(out.code, 0, "{}", out.stderr);
     let slots = std::fs::read_to_string(sandbox.root().join("slots")).unwrap();
-    assert!(slots.contains("slot-0"), "{slots}");
+    assert!(slots.contains("git-proq-checks-1"), "{slots}");
     assert_eq!(sandbox.git(&["ls-files"]), "a.txt\none.txt\ntwo.txt");
     sandbox.assert_healthy();
 }

@@ -322,7 +322,7 @@ fn hints_about_lanes_that_cannot_land_yet_work() {
              rm $ROOT/v/*/CACHEDIR.TAG",
             "git proq merge b --check true",
             "list its files",
-            "slot-0",
+            "git-proq-checks-1",
             "",
         ],
     ]);

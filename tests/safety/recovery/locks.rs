@@ -239,7 +239,7 @@ fn half_added_check_worktree_is_removed() {
     for (head, kill_target) in [(none, "$PPID; exit 0"), (zeros, "$PPID; exit 0"), (none, "$$")] {
         let sandbox = fixtures::dirty_with_lanes();
         let before = RepoState::capture(&sandbox);
-        let admin = sandbox.repo.join(".git/worktrees/slot-0");
+        let admin = sandbox.repo.join(".git/worktrees/git-proq-checks-1");
         let act = format!(
             "\"$REAL\" \"$@\"; admin='{}'; {head}; echo initializing >\"$admin/locked\"; kill -9 {kill_target}",
             admin.display()

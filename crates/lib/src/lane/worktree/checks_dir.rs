@@ -8,6 +8,12 @@ use proq_store::locks::lock::LockName;
 
 use crate::lane::Project;
 
+/// Beginning of the folder names of check worktrees; the number follows, from 1.
+const CHECK_WORKTREE_PREFIX: &str = "git-proq-checks-";
+
+/// Beginning of the folder names that earlier versions used; the number follows, from 0.
+const FORMER_CHECK_WORKTREE_PREFIX: &str = "slot-";
+
 impl Project {
     /// Returns the folder of this repository's worktrees for checks; none where no location is configured.
     /// The folder may not exist.
@@ -42,11 +48,23 @@ pub(crate) fn remove_unfinished_check_worktrees(project: &Project) {
     }
 }
 
+/// Returns the folder name of the check worktree with this number, from 0. Other tools show it in lists of
+/// worktrees.
+pub(crate) fn check_worktree_name(number: usize) -> String {
+    format!("{CHECK_WORKTREE_PREFIX}{}", number + 1)
+}
+
+/// Returns the folder name that earlier versions gave to the check worktree with this number.
+pub(crate) fn former_check_worktree_name(number: usize) -> String {
+    format!("{FORMER_CHECK_WORKTREE_PREFIX}{number}")
+}
+
 /// Returns the lock that protects the check worktree at `path`, derived from its folder name.
 fn worktree_lock(path: &Path) -> Option<LockName> {
     let name = path.file_name()?.to_str()?;
-    match name.strip_prefix("slot-") {
-        Some(number) => number.parse().ok().map(LockName::CheckWorktree),
-        None => (name == "hooks").then_some(LockName::HookWorktree),
-    }
+    let number = match name.strip_prefix(CHECK_WORKTREE_PREFIX) {
+        Some(number) => number.parse::<usize>().ok().and_then(|number| number.checked_sub(1)),
+        None => name.strip_prefix(FORMER_CHECK_WORKTREE_PREFIX).and_then(|number| number.parse().ok()),
+    };
+    number.map(LockName::CheckWorktree).or((name == "hooks").then_some(LockName::HookWorktree))
 }

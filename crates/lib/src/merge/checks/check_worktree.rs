@@ -19,6 +19,7 @@ use proq_store::records::check::{CheckSetUpRecord, CheckWorktreeRecord};
 use proq_store::records::ports::Ports;
 
 use crate::lane::Project;
+use crate::lane::worktree::checks_dir::{check_worktree_name, former_check_worktree_name};
 use crate::lane::worktree::ports;
 use crate::merge::Error;
 
@@ -52,14 +53,15 @@ pub struct CheckWorktree {
 impl CheckWorktree {
     /// Acquires the worktree of a number, and ends processes that a crashed landing left running in it.
     pub fn acquire(project: &Project, number: usize) -> Result<CheckWorktree, Error> {
-        let worktree =
-            HeldWorktree::acquire(project, &LockName::CheckWorktree(number), &format!("slot-{number}"))?;
+        let name = check_worktree_name(number);
+        let worktree = HeldWorktree::acquire(project, &LockName::CheckWorktree(number), &name)?;
         let record = project.store.layout().check_worktree_record(number);
         if let Ok(Some(previous)) = CheckWorktreeRecord::load_if_exists(&record)
             && is_same_process(previous.pid, previous.process_start_time.as_deref())
         {
             stop_group(previous.pid, STOP_GRACE);
         }
+        worktree.remove_former(project, &former_check_worktree_name(number))?;
         Ok(CheckWorktree { number, worktree, ports: ports::extra_ports(project, number) })
     }
 
@@ -192,6 +194,18 @@ impl HeldWorktree {
             return Ok(());
         }
         Err(Error::CheckoutFailed { dir: self.dir.clone(), commit })
+    }
+
+    /// Removes the worktree with the name that this one had in earlier versions, if it still exists. All files
+    /// below its folder were created by checks.
+    fn remove_former(&self, project: &Project, name: &str) -> Result<(), Error> {
+        let dir = self.dir.with_file_name(name);
+        if dir.symlink_metadata().is_ok() {
+            let _lock = project.store.locks().acquire(&LockName::WorktreeList)?;
+            remove_tree(&dir)?;
+            project.repo.forget_worktree(&dir)?;
+        }
+        Ok(())
     }
 
     /// Deletes the worktree's folder and adds the worktree again at a commit. All files below the folder were
