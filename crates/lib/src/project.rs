@@ -113,6 +113,7 @@ impl Project {
         let settings = Settings::from_layers(&layers);
         let mut store = Store::open(repo.common_dir(), listener.clone());
         store.set_lock_limit(WaitLimit::AtMost(settings.lock_timeout));
+        repo.set_lock_wait_limit(settings.lock_timeout);
         store.load_clock_history();
         Project {
             repo,

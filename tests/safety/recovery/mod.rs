@@ -3,6 +3,7 @@
 mod branch_moves;
 mod fault_points;
 mod killed_resolve;
+mod live_locks;
 mod live_processes;
 mod locks;
 mod pool;

@@ -33,6 +33,14 @@ pub fn has_process_exited(pid: u32) -> bool {
     process_field(pid, 0, "stat=").is_none_or(|state| state.starts_with(['Z', 'X']))
 }
 
+/// Lists the ids of all processes, as far as the system shows them to this one. `None` without `/proc`.
+pub fn process_ids() -> Option<Vec<u32>> {
+    // A system may have an empty folder of that name.
+    Path::new("/proc/self/stat").exists().then_some(())?;
+    let entries = std::fs::read_dir("/proc").ok()?.flatten();
+    Some(entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect())
+}
+
 /// Maximum number of ancestors that are followed.
 const MAX_ANCESTORS: usize = 1000;
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
-use super::identity::to_signalable_pid;
+use super::identity::{process_ids, to_signalable_pid};
 
 /// Environment variable that marks every process of a run; children inherit it.
 pub const RUN_MARK_VAR: &str = "PROQ_RUN";
@@ -115,10 +115,7 @@ fn reap_orphans() {
 fn stray_pids(mark: &str, root: Option<u32>) -> Vec<u32> {
     let own_pid = std::process::id();
     let mut processes: BTreeMap<u32, ProcessInfo> = BTreeMap::new();
-    for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
-        let Some(process_id) = entry.file_name().to_str().and_then(|n| n.parse::<u32>().ok()) else {
-            continue;
-        };
+    for process_id in process_ids().unwrap_or_default() {
         let Some(parent) = parent_of(process_id).filter(|_| process_id != own_pid) else { continue };
         processes.insert(process_id, ProcessInfo { parent, has_run_mark: matches_mark(process_id, mark) });
     }

@@ -293,6 +293,17 @@ pub enum Error {
         /// The lock file.
         lock: PathBuf,
     },
+    /// A living process may hold a lock that a killed one may have left.
+    #[error("{holder} is running and may hold {}; the lock was not removed", lock.display())]
+    #[exit(Locked)]
+    #[hint("wait until it has ended, then try again")]
+    #[hint("if it does not use that lock: rm {}", shell_quote_path(lock))]
+    LockMayBeHeld {
+        /// The lock file.
+        lock: PathBuf,
+        /// Name and id of the process.
+        holder: String,
+    },
     /// A ref did not have its expected value, or could not be locked.
     #[error("cannot move '{ref_name}': {reason}; nothing was changed")]
     #[hint(with = [ref_failure_hint(ref_name, reason)])]

@@ -22,6 +22,11 @@ pub(crate) fn create_linked_lock_file(lock: &Path, mark: &Path) -> std::io::Resu
 pub(crate) struct FileId(u64, u64);
 
 impl FileId {
+    /// Creates the id of the file with this device and inode number.
+    pub fn new(device: u64, inode: u64) -> FileId {
+        FileId(device, inode)
+    }
+
     /// Returns the id of an open file; `None` if it cannot be determined.
     pub fn of(file: &File) -> Option<FileId> {
         file.metadata().ok().map(|m| FileId(m.dev(), m.ino()))

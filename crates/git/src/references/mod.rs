@@ -1,6 +1,7 @@
 //! References: reading, transactions, reflogs, new branches and stale lock files.
 
 pub mod branch_files;
+mod lock_holders;
 pub mod locked_branch;
 pub mod loose_ref;
 pub mod new_branch;

@@ -1,19 +1,27 @@
 //! Lock files that a killed git left behind: which of them belong to a dead operation, and their removal.
 //!
 //! Used only when every process of that operation has exited, or when one of its git commands was killed. Another process can have taken a lock since. A
-//! lock therefore counts as stale only under three conditions. It is empty or holds what the dead operation
-//! would have written. It was created after the operation started. It stays unchanged for as long as no
-//! living git holds a ref's lock.
+//! lock therefore counts as stale only under four conditions. It is empty or holds what the dead operation
+//! would have written. It was created after the operation started. It stays unchanged for a moment. No living
+//! process may hold it, as far as the system shows.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
+use proq_base::interrupt;
+
+use super::lock_holders::{LockHolder, possible_lock_holders};
 use crate::base::head::BRANCH_PREFIX;
 use crate::base::lock_file::FileId;
 use crate::{CommitId, Error, Repo};
 
-/// Time that a lock must stay unchanged. git holds a ref's lock for the duration of a rename.
+/// Time that a lock must stay unchanged, even if no living process is known that may hold it.
 const MIN_UNCHANGED_TIME: Duration = Duration::from_millis(150);
+/// Time that a lock must stay unchanged where processes cannot be listed.
+const MIN_UNCHANGED_TIME_WITHOUT_LIST: Duration = Duration::from_secs(10);
+/// Time after which a file system gives another file another time stamp.
+const MAX_TIME_STAMP_AGE: Duration = Duration::from_millis(50);
 /// Temporary files of a packed-refs file that is being rewritten.
 const PACKED_REFS_FILES: [&str; 2] = ["packed-refs.lock", "packed-refs.new"];
 
@@ -85,36 +93,54 @@ impl<'a> StaleLocks<'a> {
         self
     }
 
-    /// Removes the added locks that are stale: they belong to the dead operation and stay unchanged for a
-    /// while. None is stale within [`Repo::clean_up_failure`] if no git was killed.
+    /// Removes the added locks that are stale: they belong to the dead operation, stay unchanged for a while, and
+    /// no living process may hold them. None is stale within [`Repo::clean_up_failure`] if no git was killed.
+    /// Waits for processes that may hold one, up to the limit of [`Repo::set_lock_wait_limit`].
     ///
     /// # Errors
-    /// Fails if a lock file cannot be removed.
+    /// [`Error::LockMayBeHeld`] when a process that may hold one of them is still running then; no lock was
+    /// removed. Fails if a lock file cannot be removed.
     pub fn remove(self) -> Result<(), Error> {
         if self.repo.are_locks_live() {
             return Ok(());
         }
         let start = Instant::now();
-        let stale: Vec<&PathBuf> = self
-            .locks_with_expected_text
-            .iter()
-            .filter(|(f, text)| self.is_stale(f, text.as_deref()))
-            .map(|(f, _)| f)
-            .collect();
-        if stale.is_empty() {
+        let stale =
+            self.locks_with_expected_text.iter().filter(|(f, text)| self.is_stale(f, text.as_deref()));
+        let mut locks: Vec<LockVersion<'_>> = stale.filter_map(|(f, _)| LockVersion::read(f)).collect();
+        wait_for_change(&locks, start, MAX_TIME_STAMP_AGE);
+        locks.retain(LockVersion::is_unchanged);
+        if locks.is_empty() {
             return Ok(());
         }
-        let candidates: Vec<(&PathBuf, FileId)> =
-            stale.into_iter().filter_map(|f| Some((f, FileId::read(f)?))).collect();
-        while start.elapsed() < MIN_UNCHANGED_TIME
-            && candidates.iter().any(|(f, id)| Some(*id) == FileId::read(f))
-        {
-            std::thread::sleep(Duration::from_millis(5));
+        // A lock that has not changed since was created by a process of this list, or by one that has exited:
+        // as long as it exists, no other process can create it.
+        let ids: Vec<FileId> = locks.iter().map(|lock| lock.id).collect();
+        let listed_holders = possible_lock_holders(self.repo.common_dir(), &ids);
+        let min_time = match listed_holders {
+            Some(_) => MIN_UNCHANGED_TIME,
+            None => MIN_UNCHANGED_TIME_WITHOUT_LIST,
+        };
+        wait_for_change(&locks, start, min_time);
+        let mut holders = listed_holders.unwrap_or_default();
+        loop {
+            // In this order: a process changes its lock before it exits.
+            holders.retain(LockHolder::is_running);
+            locks.retain(LockVersion::is_unchanged);
+            match (locks.first(), holders.first()) {
+                (Some(lock), Some(holder))
+                    if start.elapsed() >= self.repo.lock_wait_limit() || !interrupt::has_no_signal() =>
+                {
+                    let (lock, holder) = (lock.path.to_owned(), holder.description());
+                    return Err(Error::LockMayBeHeld { lock, holder });
+                }
+                (Some(_), Some(_)) => std::thread::sleep(Duration::from_millis(10)),
+                _ => break,
+            }
         }
-        for (file, _) in candidates.iter().filter(|(f, id)| Some(*id) == FileId::read(f)) {
-            std::fs::remove_file(file).map_err(Error::io("remove", file))?;
-        }
-        Ok(())
+        locks
+            .iter()
+            .try_for_each(|lock| std::fs::remove_file(lock.path).map_err(Error::io("remove", lock.path)))
     }
 
     /// Returns whether a lock was created since the operation started, and holds nothing but `text` or a
@@ -126,5 +152,35 @@ impl<'a> StaleLocks<'a> {
         }
         let Some(text) = text else { return true };
         std::fs::read(file).is_ok_and(|content| content.is_empty() || text.starts_with(&content))
+    }
+}
+
+/// Lock file at one moment.
+struct LockVersion<'a> {
+    path: &'a Path,
+    id: FileId,
+    /// Time of the last change of the file or its properties: seconds and nanoseconds. A file system may give
+    /// a new file the inode of one that was just removed.
+    changed_at: (i64, i64),
+}
+
+impl LockVersion<'_> {
+    /// Reads the version of the lock file at `path`; `None` if there is none.
+    fn read(path: &Path) -> Option<LockVersion<'_>> {
+        let meta = path.symlink_metadata().ok()?;
+        let id = FileId::new(meta.dev(), meta.ino());
+        Some(LockVersion { path, id, changed_at: (meta.ctime(), meta.ctime_nsec()) })
+    }
+
+    /// Returns whether the file still exists, and no process has changed or replaced it.
+    fn is_unchanged(&self) -> bool {
+        LockVersion::read(self.path).is_some_and(|now| (now.id, now.changed_at) == (self.id, self.changed_at))
+    }
+}
+
+/// Waits until none of the locks is as it was, or until `time` has passed since `start`.
+fn wait_for_change(locks: &[LockVersion<'_>], start: Instant, time: Duration) {
+    while start.elapsed() < time && locks.iter().any(LockVersion::is_unchanged) {
+        std::thread::sleep(Duration::from_millis(5));
     }
 }

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::time::Duration;
 
 use proq_base::regular_file;
 use proq_base::regular_file::LinkPolicy;
@@ -23,6 +24,9 @@ const WRITTEN_FOLDERS: [&str; 4] = ["", "objects", "refs", "refs/heads"];
 
 /// Size in bytes of the cache of unpacked objects. A landing reads the same commits of its base repeatedly.
 const OBJECT_CACHE_BYTES: usize = 4 * 1024 * 1024;
+
+/// Default of [`Repo::set_lock_wait_limit`].
+const DEFAULT_LOCK_WAIT_LIMIT: Duration = Duration::from_secs(30);
 
 /// One repository: its shared git directory, its main checkout and the worktree of the current folder.
 pub struct Repo {
@@ -49,6 +53,7 @@ pub struct Repo {
     killed_git: Rc<Cell<bool>>,
     /// Whether no lock in the repository can be stale, because nothing was killed.
     are_locks_live: Cell<bool>,
+    lock_wait_limit: Cell<Duration>,
 }
 
 /// Cached facts about a history.
@@ -119,6 +124,7 @@ impl Repo {
             inherited_lock_file: RefCell::default(),
             killed_git: Rc::default(),
             are_locks_live: Cell::default(),
+            lock_wait_limit: Cell::new(DEFAULT_LOCK_WAIT_LIMIT),
             gix,
         })
     }
@@ -201,6 +207,16 @@ impl Repo {
         let result = clean_up();
         self.are_locks_live.set(before);
         result
+    }
+
+    /// Sets how long to wait for a process that may hold a lock of a killed command.
+    pub fn set_lock_wait_limit(&self, limit: Duration) {
+        self.lock_wait_limit.set(limit);
+    }
+
+    /// Returns how long to wait for a process that may hold a lock of a killed command.
+    pub(crate) fn lock_wait_limit(&self) -> Duration {
+        self.lock_wait_limit.get()
     }
 
     /// Returns whether no lock in the repository can be stale.
