@@ -167,3 +167,15 @@ fn killed_rename_with_a_new_old_folder_is_reported() {
     let _ = sandbox.proq(&["undo"]).ok();
     RepoState::capture(&sandbox).assert_same(&before, "undone");
 }
+
+#[test]
+fn dangling_symbolic_branch_of_the_new_name_is_named() {
+    let sandbox = fixtures::two_lanes();
+    sandbox.git(&["symbolic-ref", "refs/heads/proq/first", "refs/heads/proq/gone"]);
+    let before = RepoState::capture(&sandbox);
+    let refused = sandbox.proq(&["rename", "one", "first"]).fails(1);
+    assert!(refused.contains("cannot create branch 'proq/first': it exists"), "{refused}");
+    RepoState::capture(&sandbox).assert_same(&before, "refused");
+    let _ = sandbox.follow_hint(&refused, "remove the symbolic ref").ok();
+    let _ = sandbox.proq(&["rename", "one", "first"]).ok();
+}

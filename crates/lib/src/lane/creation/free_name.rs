@@ -40,7 +40,12 @@ pub(crate) fn require_free_name(project: &Project, name: &LaneName) -> Result<()
         return Err(Error::NameTaken { name: name.clone() });
     }
     let branch = project.lane_branch(name);
-    if project.repo.branch_tip(&branch)?.is_some() || project.repo.is_broken_branch(&branch) {
+    let repo = &project.repo;
+    // A symbolic ref may lead to a branch that does not exist; then it has no tip.
+    if repo.symbolic_target(&branch)?.is_some()
+        || repo.branch_tip(&branch)?.is_some()
+        || repo.is_broken_branch(&branch)
+    {
         return Err(branch_taken_error(&project.repo, branch));
     }
     let path = project.location()?.worktree_path(name);
