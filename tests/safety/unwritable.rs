@@ -1,33 +1,16 @@
 //! Tests of permissions that keep git from writing: the path is named and nothing is changed.
 
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use proq_test_kit::{Output, Sandbox};
+use proq_test_kit::Sandbox;
 
-/// Creates a repository with a lane, subject to permissions: under root it belongs to another user, who runs
-/// every command.
+/// Creates a repository with a lane, of a user whom permissions bind.
 fn repo_of_ordinary_user() -> Sandbox {
     let sandbox = Sandbox::new();
     sandbox.lane_with_commit("x", "echo 1 > one");
-    if runs_as_root(&sandbox) {
-        sandbox.sh_in(&sandbox.root(), "chown -R 12345:12345 .; cp \"$(command -v git-proq)\" home/git-proq");
-    }
+    sandbox.give_to_ordinary_user();
     sandbox
-}
-
-fn runs_as_root(sandbox: &Sandbox) -> bool {
-    sandbox.root().metadata().unwrap().uid() == 0 || sandbox.root().join("home/git-proq").exists()
-}
-
-fn proq_as_owner(sandbox: &Sandbox, args: &[&str]) -> Output {
-    if !runs_as_root(sandbox) {
-        return sandbox.proq(args);
-    }
-    let mut command = sandbox.command("setpriv", &sandbox.repo);
-    command.args(["--reuid=12345", "--regid=12345", "--clear-groups"]);
-    command.arg(sandbox.root().join("home/git-proq")).args(args);
-    sandbox.output(command)
 }
 
 fn set_mode(dir: &Path, mode: u32) {
@@ -48,23 +31,23 @@ fn refuses_read_only_git_directory() {
             &["spawn", "--empty", "-n", "y"],
             &["discard", "--force", "x"],
         ] {
-            let out = proq_as_owner(&sandbox, args);
+            let out = sandbox.proq(args);
             let refusal = format!(
                 "error: cannot change the repository: you may not write to [ROOT]/repo/.git{folder}; nothing was changed\n\
                  hint: make it writable: chmod u+rwx '[ROOT]/repo/.git{folder}'\n"
             );
             assert!(out.code == 1 && out.stderr.ends_with(&refusal), "{args:?}: {}", out.to_text());
         }
-        let out = proq_as_owner(&sandbox, &["doctor"]);
+        let out = sandbox.proq(&["doctor"]);
         let finding = format!("you may not write to [ROOT]/repo/.git{folder}");
         assert!(out.code == 1 && out.stdout.contains(&finding), "{}", out.to_text());
         set_mode(&dir, 0o755);
-        let out = proq_as_owner(&sandbox, &["doctor", "--json"]);
+        let out = sandbox.proq(&["doctor", "--json"]);
         assert!(!out.stdout.contains("left with git"), "{}", out.stdout);
     }
-    let _ = proq_as_owner(&sandbox, &["preview", "x"]).ok();
-    let _ = proq_as_owner(&sandbox, &["preview", "--back"]).ok();
-    let _ = proq_as_owner(&sandbox, &["merge", "x"]).ok();
+    let _ = sandbox.proq(&["preview", "x"]).ok();
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    let _ = sandbox.proq(&["merge", "x"]).ok();
     assert_eq!(sandbox.read("one"), "1\n");
 }
 
@@ -73,14 +56,14 @@ fn names_read_only_branch_folder() {
     let sandbox = repo_of_ordinary_user();
     let dir = sandbox.repo.join(".git/refs/heads/proq");
     set_mode(&dir, 0o555);
-    insta::assert_snapshot!(proq_as_owner(&sandbox, &["spawn", "--empty", "-n", "y"]).to_text(), @r"
+    insta::assert_snapshot!(sandbox.proq(&["spawn", "--empty", "-n", "y"]).to_text(), @r"
     --- stderr
     error: cannot change the repository: you may not write to [ROOT]/repo/.git/refs/heads/proq; nothing was changed
     hint: make it writable: chmod u+rwx '[ROOT]/repo/.git/refs/heads/proq'
     --- code 1
     ");
     set_mode(&dir, 0o755);
-    let _ = proq_as_owner(&sandbox, &["spawn", "--empty", "-n", "y"]).ok();
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "y"]).ok();
 }
 
 #[test]
@@ -89,7 +72,7 @@ fn diff_refuses_unreadable_changed_file() {
     let file = sandbox.lane_path("x").join("one");
     set_mode(&file, 0o000);
     for args in [&["diff", "x"][..], &["diff", "--stat", "x"]] {
-        insta::allow_duplicates!(insta::assert_snapshot!(proq_as_owner(&sandbox, args).to_text(), @r"
+        insta::allow_duplicates!(insta::assert_snapshot!(sandbox.proq(args).to_text(), @r"
         --- stderr
         error: files in [ROOT]/repo/.proq-worktrees/x cannot be read: one; nothing was changed
         hint: make them readable: chmod u+r '[ROOT]/repo/.proq-worktrees/x/one'
@@ -97,7 +80,7 @@ fn diff_refuses_unreadable_changed_file() {
         "));
     }
     set_mode(&file, 0o644);
-    assert!(proq_as_owner(&sandbox, &["diff", "x"]).ok().contains("+1"));
+    assert!(sandbox.proq(&["diff", "x"]).ok().contains("+1"));
 }
 
 #[test]
@@ -105,7 +88,7 @@ fn doctor_does_not_call_unreadable_lanes_readable() {
     let sandbox = repo_of_ordinary_user();
     for (mode, effect) in [(0o555, "read, not changed"), (0o000, "neither read nor changed")] {
         set_mode(&sandbox.repo.join(".git/proq"), mode);
-        let out = proq_as_owner(&sandbox, &["doctor"]);
+        let out = sandbox.proq(&["doctor"]);
         set_mode(&sandbox.repo.join(".git/proq"), 0o700);
         assert!(out.stdout.contains(&format!("; lanes can be {effect}\n")), "{}", out.to_text());
     }

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
+mod account;
 pub mod checkouts;
 pub mod claude;
 pub mod conflict;

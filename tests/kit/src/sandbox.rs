@@ -6,6 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::AtomicBool;
 use std::sync::{LazyLock, Mutex};
 use std::time::Duration;
 
@@ -69,6 +70,7 @@ pub struct Sandbox {
     /// The main checkout, on branch `main`, with one commit that adds `a.txt`.
     pub repo: PathBuf,
     used_until: Mutex<Timestamp>,
+    pub(crate) is_given_away: AtomicBool,
     pub(crate) printed_hints: PrintedHints,
     // Dropped last: a sandbox that cannot be removed hangs its test, too.
     _watchdog: Watchdog,
@@ -90,7 +92,8 @@ impl Sandbox {
         std::fs::create_dir_all(top.join("home")).unwrap();
         let used_until = Mutex::new(CLOCK_TIME.parse().unwrap());
         let (repo, printed_hints) = (top.join("repo"), PrintedHints::default());
-        let sandbox = Sandbox { repo, root, used_until, printed_hints, _watchdog: Watchdog::new() };
+        let (is_given_away, watchdog) = (AtomicBool::new(false), Watchdog::new());
+        let sandbox = Sandbox { repo, root, used_until, is_given_away, printed_hints, _watchdog: watchdog };
         std::fs::create_dir_all(&sandbox.repo).unwrap();
         sandbox.git(&["init", "-q", "-b", "main"]);
         sandbox
@@ -143,6 +146,7 @@ impl Sandbox {
         command.env("HOME", self.root().join("home"));
         command.env("GIT_CONFIG_GLOBAL", self.root().join("home/.gitconfig"));
         command.envs(FIXED_ENV.iter().copied());
+        self.drop_privileges(&mut command);
         command
     }
 
@@ -233,7 +237,7 @@ impl Sandbox {
 
     /// Prepares the program in `dir` without starting it.
     pub fn proq_command(&self, dir: &Path, args: &[&str]) -> Command {
-        let mut command = self.command(crate::program(), dir);
+        let mut command = self.command(self.own_program().as_deref().unwrap_or(crate::program()), dir);
         command.args(args);
         command
     }
