@@ -88,8 +88,6 @@ pub enum Error {
     },
     /// The tip of a landed lane is not on its base.
     #[error("lane '{lane}' was merged, but its tip is not on '{base}'; the lane is kept")]
-    #[exit(Bug)]
-    #[hint("please report this, with the output of: git log --graph --all")]
     LandingLost {
         /// Lane that landed.
         lane: LaneName,
