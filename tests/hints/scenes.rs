@@ -17,8 +17,8 @@ pub struct Scene {
 }
 
 /// Shell functions for the scripts: a lane with a commit, the same of a run, a lane that conflicts with its
-/// base, a program on `PATH`, a `claude` that answers with a text, and a plan of two tasks for an agent with
-/// a script of its own.
+/// base, a program on `PATH`, a `claude` that answers with a text, a plan of two tasks for an agent with
+/// a script of its own, and a command during which a script runs while it is stopped at a named point.
 const FUNCTIONS: &str = r#"
 lane() {
     git proq spawn -q --empty -n "$1"
@@ -46,6 +46,20 @@ plan() {
     printf '[[task]]\nid = "two"\ntitle = "Two"\nneeds = ["one"]\n' >> plan.toml
 }
 batch() { ls .git/proq/batches; }
+while_stopped_at() {
+    local point="$1" act="$2"
+    shift 2
+    PROQ_TEST_STAND_AT="$point" "$@" &
+    pid=$!
+    until case $(ps -o stat= -p $pid) in
+        T*) ;;
+        '' | Z*) echo "never at $point"; return ;;
+        *) false ;;
+    esac; do :; done
+    eval "$act"
+    kill -CONT $pid
+    wait $pid
+}
 "#;
 
 /// Exit codes of a command that cannot do what its hint promises: wrong usage, a bug, no such program.
@@ -61,17 +75,29 @@ pub type Row = [&'static str; 5];
 /// A row has the fields of a [`Scene`].
 #[track_caller]
 pub fn play(scenes: &[Row]) {
+    play_after(scenes, |_| ());
+}
+
+/// Plays each scene as an ordinary user, whom permissions bind, once it is made.
+#[track_caller]
+pub fn play_as_ordinary_user(scenes: &[Row]) {
+    play_after(scenes, Sandbox::give_to_ordinary_user);
+}
+
+/// Plays each scene; `prepare` runs once the scene is made.
+#[track_caller]
+fn play_after(scenes: &[Row], prepare: fn(&Sandbox)) {
     let failures: Vec<String> = scenes
         .iter()
         .filter_map(|&[before, command, hint, prints, after]| {
-            play_one(&Scene { before, command, hint, prints, after }).err()
+            play_one(&Scene { before, command, hint, prints, after }, prepare).err()
         })
         .collect();
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
 }
 
 /// Plays one scene and returns what went wrong.
-fn play_one(scene: &Scene) -> Result<(), String> {
+fn play_one(scene: &Scene, prepare: fn(&Sandbox)) -> Result<(), String> {
     let sandbox = Sandbox::new();
     let shell = |script: &str| {
         let mut command = sandbox.command("sh", &sandbox.repo);
@@ -85,6 +111,7 @@ fn play_one(scene: &Scene) -> Result<(), String> {
     if made.code != 0 {
         return fail("cannot make the scene", &made);
     }
+    prepare(&sandbox);
     let out = shell(scene.command);
     let printed = format!("{}{}", out.stdout, out.stderr);
     if !printed.contains(&format!("hint: {}", scene.hint)) {

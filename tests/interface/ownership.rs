@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -300,21 +299,4 @@ fn requires_naming_a_bare_repository_if_configured() {
     assert_eq!(listed["lanes"].as_array().unwrap().len(), 2);
     // The git directory of a repository with a worktree is not a bare repository.
     let _ = sandbox.proq_in(&sandbox.repo.join(".git"), &["list"]).ok();
-}
-
-#[test]
-fn hint_makes_the_folder_of_another_user_yours() {
-    let sandbox = Sandbox::new();
-    if !runs_as_root(&sandbox) {
-        return;
-    }
-    sandbox.lane_with_commit("l2", "echo 2 > two");
-    sandbox.sh("git config --global safe.directory '*'; chmod -R a+rX \"$ROOT\"");
-    let mut command = sandbox.proq_command(&sandbox.repo, &["spawn", "--empty", "-n", "x"]);
-    command.uid(12345).gid(12345);
-    let refused = sandbox.output(command).fails(1);
-    let hint = "hint: make the folder yours: sudo chown -R \"$USER\" '[ROOT]/repo/.git/proq'\n";
-    assert!(refused.contains(hint), "{refused}");
-    sandbox.sh("USER=12345; chown -R \"$USER\" '.git/proq'");
-    assert_eq!(sandbox.repo.join(".git/proq/locks").metadata().unwrap().uid(), 12345);
 }

@@ -105,7 +105,7 @@ fn landing_names_unreadable_file() {
     let refused = sandbox.proq(&["merge", "one"]);
     let message = both_streams(&refused);
     let path = "[ROOT]/repo/.proq-worktrees/one/secret";
-    assert!(refused.code == 1 && message.contains(&format!("chmod u+r '{path}'")), "{message}");
+    assert!(refused.code == 1 && message.contains(&format!("chmod u+rwX '{path}'")), "{message}");
     assert!(!message.contains("add -A"), "{message}");
     for args in [&["merge", "one", "--dry-run"][..], &["merge", "one"]] {
         let refused = proq_committing(&sandbox, args);

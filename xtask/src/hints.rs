@@ -22,6 +22,9 @@ pub(crate) struct Args {
     /// Print the lines for tests/fixtures/hints.toml instead
     #[arg(long)]
     list: bool,
+    /// Leave out hints of tests that this machine cannot run, by what they need [can be repeated]
+    #[arg(long, value_name = "NEED")]
+    unmet: Vec<String>,
 }
 
 /// Exit codes of a command that could not do what its hint promises: wrong usage, a bug, no such program.
@@ -34,8 +37,10 @@ struct Exceptions {
     cannot: BTreeSet<String>,
     /// Templates that are not yet reached by a test.
     not_yet: BTreeSet<String>,
-    /// Templates that tests follow in some runs only.
-    by_timing: BTreeSet<String>,
+    /// Templates that tests follow in some runs only: at a certain timing, or on another machine.
+    in_some_runs: BTreeSet<String>,
+    /// Templates that need more than every machine has, also where this one has it.
+    demanding: BTreeSet<String>,
 }
 
 /// What tests did with the hints of one template.
@@ -74,7 +79,7 @@ fn check(args: &Args) -> Result<Findings, String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let templates = templates_below(&root)?;
     let reached = read_record(&args.check, &templates)?;
-    let exceptions = read_exceptions(&root.join("tests/fixtures/hints.toml"))?;
+    let exceptions = read_exceptions(&root.join("tests/fixtures/hints.toml"), &args.unmet)?;
     Ok(compare(&templates, &reached, &exceptions, args.list))
 }
 
@@ -90,7 +95,7 @@ fn compare(
         let key = template.key.as_str();
         let Reached { is_printed, is_run } = reached.get(key).copied().unwrap_or_default();
         let is_followed = is_run || (is_printed && !template.has_command());
-        if exceptions.by_timing.contains(key) {
+        if exceptions.in_some_runs.contains(key) {
             continue;
         }
         let is_excepted = exceptions.cannot.contains(key) || exceptions.not_yet.contains(key);
@@ -104,7 +109,8 @@ fn compare(
         }
     }
     let known: BTreeSet<&str> = templates.iter().map(|template| template.key.as_str()).collect();
-    let all = exceptions.cannot.iter().chain(&exceptions.not_yet).chain(&exceptions.by_timing);
+    let all = exceptions.cannot.iter().chain(&exceptions.not_yet).chain(&exceptions.in_some_runs);
+    let all = all.chain(exceptions.demanding.difference(&exceptions.in_some_runs));
     let unknown = all.filter(|key| !known.contains(key.as_str()));
     problems.extend(unknown.map(|key| format!("hints.toml: no hint is '{key}'; remove it")));
     Findings { problems, notes }
@@ -129,20 +135,27 @@ fn read_record<'t>(dir: &Path, templates: &'t [Template]) -> Result<BTreeMap<&'t
     Ok(out)
 }
 
-/// Reads the exceptions. Each of those that cannot be followed has a reason.
-fn read_exceptions(path: &Path) -> Result<Exceptions, String> {
+/// Reads the exceptions. Each of those that cannot be followed has a reason. `unmet` has the needs of tests
+/// that could not run.
+fn read_exceptions(path: &Path, unmet: &[String]) -> Result<Exceptions, String> {
     let fail = |error: &dyn std::fmt::Display| format!("cannot read {}: {error}", path.display());
     let text = std::fs::read_to_string(path).map_err(|error| fail(&error))?;
     let table: toml::Table = text.parse().map_err(|error| fail(&error))?;
     let mut out = Exceptions::default();
     for (section, templates) in
-        [("cannot_be_followed", &mut out.cannot), ("depends_on_timing", &mut out.by_timing)]
+        [("cannot_be_followed", &mut out.cannot), ("depends_on_timing", &mut out.in_some_runs)]
     {
         for (template, reason) in table[section].as_table().into_iter().flatten() {
             if reason.as_str().is_none_or(str::is_empty) {
                 return Err(fail(&format!("'{template}' has no reason")));
             }
             templates.insert(template.clone());
+        }
+    }
+    for (template, need) in table["needs"].as_table().into_iter().flatten() {
+        out.demanding.insert(template.clone());
+        if unmet.iter().any(|unmet| need.as_str() == Some(unmet)) {
+            out.in_some_runs.insert(template.clone());
         }
     }
     let not_yet = table["not_yet_reached_by_a_test"].as_array().into_iter().flatten();
@@ -177,5 +190,17 @@ mod tests {
         let Findings { problems, notes } = findings(run, &[show, "gone"]);
         assert_eq!(problems, ["hints.toml: no hint is 'gone'; remove it"]);
         assert_eq!(notes, [format!("hints.toml: a test follows '{show}'; remove it")]);
+    }
+
+    #[test]
+    fn excuses_hints_whose_tests_cannot_run_here() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/hints.toml");
+        let of = |unmet: &[&str]| {
+            let unmet: Vec<String> = unmet.iter().map(|&need| need.to_owned()).collect();
+            read_exceptions(&path, &unmet).unwrap().in_some_runs
+        };
+        let upgrade = "upgrade git to 2.46 or newer";
+        assert!(!of(&["needs root"]).contains(upgrade) && of(&["needs git 2.46"]).contains(upgrade));
+        assert!(of(&["needs root"]).len() > of(&[]).len());
     }
 }

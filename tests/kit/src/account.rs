@@ -12,8 +12,8 @@ use super::Sandbox;
 const ORDINARY_USER: u32 = 12345;
 
 impl Sandbox {
-    /// Makes permissions count for all later commands: under root, the sandbox and a copy of the program in it
-    /// are given to an ordinary user, who runs them. Another account is an ordinary user already.
+    /// Makes permissions count for all later commands: under root, the sandbox and a copy of the program in
+    /// it are given to an ordinary user, who runs them. Another account is an ordinary user already.
     pub fn give_to_ordinary_user(&self) {
         if self.root().metadata().unwrap().uid() != 0 {
             return;
@@ -24,8 +24,8 @@ impl Sandbox {
         self.is_given_away.store(true, Ordering::SeqCst);
     }
 
-    /// Runs `act` while the commands of the sandbox are those of the test's own account again, such as root for
-    /// what a user does with `sudo`.
+    /// Runs `act` while the commands of the sandbox are those of the test's own account again, such as root
+    /// for what a user does with `sudo`.
     pub fn as_own_account<T>(&self, act: impl FnOnce() -> T) -> T {
         let was_given_away = self.is_given_away.swap(false, Ordering::SeqCst);
         let out = act();

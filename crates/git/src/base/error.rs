@@ -118,7 +118,7 @@ pub enum Error {
         if fault_or_output.is_empty(),
         "check disk space and limits: df -h; ulimit -a"
     )]
-    #[hint(else, "check which git is used: git --version; type -a git")]
+    #[hint(else, "check which git is used: git --version; command -v git")]
     UnexpectedOutput {
         /// Arguments, joined for display.
         args: String,
@@ -272,7 +272,7 @@ pub enum Error {
     },
     /// An operation failed, and so did restoring the files.
     #[error("files of {} could not all be restored; the missing ones are in {}", dir.display(), saved_dir.display())]
-    #[hint("free some disk space, move the files back, then check: git -C {} status", shell_quote_path(dir))]
+    #[hint("nothing is lost; try again: git proq doctor")]
     RestoreFailed {
         /// Worktree of the files.
         dir: PathBuf,

@@ -335,7 +335,10 @@ pub enum Error {
     #[error("cannot recover the interrupted command `{interrupted_command}`; nothing else was started")]
     #[exit(with = source.exit())]
     #[hint(with = source.hints())]
-    #[hint("nothing is lost; try again: git proq doctor")]
+    #[hint(
+        if !matches!(**source, Error::Git(git::Error::RestoreFailed { .. })),
+        "nothing is lost; try again: git proq doctor"
+    )]
     RecoveryFailed {
         /// Command line that was interrupted.
         interrupted_command: String,

@@ -299,7 +299,7 @@ pub enum Error {
     },
     /// A leftover process of the agent left the agent's process group, or the record of the group is wrong.
     #[error("cannot stop a process that the agent of lane '{lane}' started: its process id is unknown")]
-    #[hint("find it by the file that it has open: lsof {}", shell_quote_path(file))]
+    #[hint("find it by the file that it has open: sudo lsof {}", shell_quote_path(file))]
     #[hint("kill it, which ends the run; then show the lane: git proq show {lane}")]
     UnknownLeftoverProcess {
         /// Name of the lane.

@@ -146,7 +146,7 @@ impl LaneExamination<'_, '_> {
 fn commit_hints(repo: &Repo, lane: &LaneRecord, status: &WorktreeStatus) -> Vec<Hint> {
     if let Some(first) = special_files::unreadable_paths(&lane.path, &status.paths()).first() {
         return vec![hint!(
-            "make it readable: chmod u+r {}",
+            "make it readable: chmod u+rwX {}",
             shell_quote_path(&first.to_fs_path(&lane.path))
         )];
     }

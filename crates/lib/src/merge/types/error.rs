@@ -181,7 +181,7 @@ pub enum Error {
     PlanOutdated,
     /// No home folder exists for the check worktrees.
     #[error("cannot create check worktrees: HOME is not set; nothing was changed")]
-    #[hint("set their folder: git config proq.verify.location /var/tmp/git-proq")]
+    #[hint("set their folder: git config proq.verify.location \"$(mktemp -d)\"")]
     NoHomeDir,
     /// The folder for check worktrees is inside the repository, so that checks would find its files.
     #[error("cannot create check worktrees in {}: verify.location is inside the repository; nothing was changed", dir.display())]
