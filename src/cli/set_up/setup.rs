@@ -167,7 +167,7 @@ fn is_on_man_path(man_dir: &Path) -> bool {
 /// Returns whether a start file of the user's shells names a folder: what a shell does with it takes effect in the
 /// next shell, and the variables of this process do not show it.
 fn is_in_start_file(home: &Path, dir: &Path) -> bool {
-    let zsh_dir = std::env::var_os("ZDOTDIR").map(PathBuf::from).unwrap_or_else(|| home.to_owned());
+    let zsh_dir = std::env::var_os("ZDOTDIR").map_or_else(|| home.to_owned(), PathBuf::from);
     let files =
         [zsh_dir.join(".zshrc"), zsh_dir.join(".zshenv"), home.join(".bashrc"), home.join(".profile")];
     let mut names = vec![dir.display().to_string()];

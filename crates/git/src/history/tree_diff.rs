@@ -231,7 +231,7 @@ pub fn tree_entry(repo: &Repo, tree: Oid, path: &RepoPath) -> Result<Option<Tree
     // Git explains objects that cannot be read.
     let command = repo.git().args(["ls-tree", "-z", "--full-tree"]).arg(tree.to_string());
     let command = command.env("GIT_LITERAL_PATHSPECS", "1").arg("--");
-    let out = command.arg(OsStr::from_bytes(path.as_bytes()).to_owned()).run()?;
+    let out = command.arg(OsStr::from_bytes(path.as_bytes())).run()?;
     let entry = out.nul_separated_fields().filter_map(parse_tree_entry).find(|(found, _)| found == path);
     Ok(entry.map(|(_, entry)| entry))
 }

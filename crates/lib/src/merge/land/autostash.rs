@@ -51,8 +51,9 @@ pub(super) fn changes_to_save(
             Err(obstacle) => obstacle,
         };
     let in_the_way = match &obstacle {
-        lane::Error::Git(LocalChanges { overlapping_paths: paths, .. })
-        | lane::Error::Git(Obstructed { obstructing_paths: paths, .. }) => paths.clone(),
+        lane::Error::Git(
+            LocalChanges { overlapping_paths: paths, .. } | Obstructed { obstructing_paths: paths, .. },
+        ) => paths.clone(),
         _ => return Err(obstacle.into()),
     };
     if project.owned_lanes()?.iter().any(|lane| lane.path == dir) {
