@@ -365,7 +365,7 @@ fn failed_send_keeps_nothing_and_repeat_sends_once() {
     put("#!/nowhere/sh");
     insta::assert_snapshot!(sandbox.proq(&["send", "x", "more"]).to_text(), @r"
     --- stderr
-    error: cannot start the agent of lane 'x': cannot start '[ROOT]/bin/claude': No such file or directory
+    error: cannot start the agent of lane 'x': cannot start '[ROOT]/bin/claude': its interpreter '/nowhere/sh' does not exist
     hint: list installed agents: git proq agents
     --- code 4
     ");

@@ -4,10 +4,10 @@ use proq_test_kit::conflict::hint_commands;
 use proq_test_kit::{PTY_SCRIPT, Sandbox};
 
 #[test]
-fn lists_settings_from_agent_to_merge() {
+fn lists_settings_of_agents_events_and_hooks() {
     let sandbox = Sandbox::new();
     let shown = sandbox.proq(&["config", "list"]).to_text();
-    insta::assert_snapshot!(shown.split_once("notify.").unwrap().0, @"
+    insta::assert_snapshot!(shown.split_once("lane.").unwrap().0, @"
     SETTING                   VALUE                                                                                              DESCRIPTION
     agent.abort_grace         60                                                                                                 how long git proq stop --wrap-up waits for an agent to finish by itself
     agent.allow                                                                                                                  commands that agents may run without asking, such as 'cargo *'; those of a repository need git proq approve
@@ -38,6 +38,16 @@ fn lists_settings_from_agent_to_merge() {
     event.keep                4                                                                                                  how many full files of the event log to keep beside the current one
     event.rotate              8192                                                                                               maximum size of one file of the event log
     hook.timeout              60                                                                                                 time limit of one hook
+    ");
+    let json = sandbox.proq(&["config", "list", "--json"]).json();
+    assert_eq!(json["settings"][0]["key"], "agent.abort_grace");
+}
+
+#[test]
+fn lists_settings_of_lanes_and_merges() {
+    let shown = Sandbox::new().proq(&["config", "list"]).to_text();
+    let (first, _) = shown.split_once("notify.").unwrap();
+    insta::assert_snapshot!(first.split_once("hook.timeout").unwrap().1.split_once('\n').unwrap().1, @"
     lane.copy                                                                                                                    files of the main checkout to copy into a new lane, besides those of .worktreeinclude, if git ignores them
     lane.env                                                                                                                     file in each lane with its ports and names as KEY=VALUE, kept out of git; empty for none
     lane.lfs                  full                                                                                               git-lfs files of a new lane: their content, or only the committed pointers
@@ -64,8 +74,6 @@ fn lists_settings_from_agent_to_merge() {
     merge.trailers            true                                                                                               name the lane and its agent in trailers of the commits of a landing
     merge.uncommitted         refuse                                                                                             what to do with uncommitted work of a lane: refuse to merge it, commit it first, or save it and merge the rest
     ");
-    let json = sandbox.proq(&["config", "list", "--json"]).json();
-    assert_eq!(json["settings"][0]["key"], "agent.abort_grace");
 }
 
 /// Creates a repository with settings in every layer except the environment.

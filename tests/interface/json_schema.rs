@@ -228,6 +228,10 @@ fn collect_outputs() -> Outputs {
     );
     plan.commit_all("the plan");
     outputs.run(&plan, PLAN_COMMANDS);
+    let in_the_way = fixtures::changes_in_the_way();
+    outputs.run(&in_the_way, &["merge|one --autostash --dry-run"]);
+    in_the_way.sh("sed -i 1s/.*/mine/ long.txt");
+    outputs.run(&in_the_way, &["merge|one --autostash"]);
     outputs
 }
 

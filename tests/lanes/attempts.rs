@@ -146,7 +146,7 @@ fn reports_unstartable_attempt_and_runs_the_others() {
     lane 'pay-1' on branch proq/pay-1, from main
     lane 'pay-2' on branch proq/pay-2, from main; robot is running there
     --- stderr
-    error: created lane 'pay-1', but its agent did not start: cannot start '[ROOT]/bin/broken': No such file or directory
+    error: created lane 'pay-1', but its agent did not start: cannot start '[ROOT]/bin/broken': its interpreter '/no/such/interpreter' does not exist
     hint: remove the lane: git proq discard pay-1
     hint: wait for them: git proq wait pay
     hint: compare them: git proq compare pay

@@ -105,7 +105,7 @@ fn invalid_file_of_a_lane_stays_out_and_blocks_nothing() {
 }
 
 #[test]
-fn branch_made_of_a_preview_brings_no_settings() {
+fn branch_made_of_a_preview_has_no_settings() {
     let sandbox = Sandbox::new();
     sandbox.write("proq.toml", "[merge]\nuncommitted = 'commit'\n");
     sandbox.commit_all("settings");

@@ -219,17 +219,17 @@ pub fn top_file(
     Ok(Some(TopFile { entry, content }))
 }
 
-/// Returns the entry of a tree at a path, also that of a folder; none without such an entry.
+/// Returns the entry at a path of a tree or of a commit's tree, also that of a folder; none without such an entry.
 ///
 /// # Errors
 /// Fails if git cannot read the tree.
-pub fn tree_entry(repo: &Repo, tree: Oid, path: &RepoPath) -> Result<Option<TreeFile>, Error> {
-    let in_process = peel_to_tree_id(repo, tree).and_then(|root| repo.find_tree_item(root, path));
+pub fn tree_entry(repo: &Repo, treeish: Oid, path: &RepoPath) -> Result<Option<TreeFile>, Error> {
+    let in_process = peel_to_tree_id(repo, treeish).and_then(|root| repo.find_tree_item(root, path));
     if let Ok(item) = in_process {
         return Ok(item.map(to_tree_file));
     }
     // Git explains objects that cannot be read.
-    let command = repo.git().args(["ls-tree", "-z", "--full-tree"]).arg(tree.to_string());
+    let command = repo.git().args(["ls-tree", "-z", "--full-tree"]).arg(treeish.to_string());
     let command = command.env("GIT_LITERAL_PATHSPECS", "1").arg("--");
     let out = command.arg(OsStr::from_bytes(path.as_bytes())).run()?;
     let entry = out.nul_separated_fields().filter_map(parse_tree_entry).find(|(found, _)| found == path);

@@ -18,6 +18,7 @@ use proq_store::locks::lock::{LockGuard, LockName};
 use proq_store::operations::journal::{Journal, journal_path};
 use proq_store::operations::operation_entry::{JournalLine, OperationHeader, StepStatus};
 use proq_store::operations::scratch::ScratchDir;
+use proq_store::paths::layout::Layout;
 
 use super::interrupted_revert::{mark_reverted_steps, remove_redundant_steps};
 use super::journaled_operation::step::{BoxedStep, OperationEntry, PlannedStep, Step, registry};
@@ -304,7 +305,7 @@ fn has_happened_after_all(op: &Operation<'_>, step: &dyn Step, scratch: &Path) -
         Ok(true) => true,
         Ok(false) => {
             // Renamed first: after a kill in between, a part of these files would mislead the next recovery.
-            let discarded = scratch.with_extension("discarded");
+            let discarded = Layout::discarded_scratch(scratch);
             drop(std::fs::remove_dir_all(&discarded));
             if std::fs::rename(scratch, &discarded).is_ok() {
                 drop(std::fs::remove_dir_all(&discarded));

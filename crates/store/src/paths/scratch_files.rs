@@ -10,6 +10,11 @@ impl Layout {
         scratch.join(number.to_string())
     }
 
+    /// Returns the folder that the temporary files of a step are moved to before they are deleted.
+    pub fn discarded_scratch(scratch: &Path) -> PathBuf {
+        scratch.with_extension("discarded")
+    }
+
     /// Returns the folder of a temporary object store.
     pub fn scratch_objects(scratch: &Path) -> PathBuf {
         scratch.join("objects")

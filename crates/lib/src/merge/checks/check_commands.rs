@@ -29,8 +29,7 @@ impl CheckCommands {
         &self.command_lines
     }
 
-    /// Returns whether the command with this number is one that a lane's task brought, rather than one of the base's
-    /// checks.
+    /// Returns whether the command with this number is one of a lane's task, rather than one of the base's checks.
     pub(crate) fn is_task_check(&self, number: usize) -> bool {
         self.task_command_numbers.contains(&number)
     }

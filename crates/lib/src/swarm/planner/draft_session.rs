@@ -282,7 +282,7 @@ impl<'a> DraftSession<'a> {
     }
 }
 
-/// Draft that was read anew.
+/// Draft, and whether its agent is still running.
 pub struct RefreshedDraft {
     /// The draft, with the agent's answer if it has ended.
     pub draft: Draft,
