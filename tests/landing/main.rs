@@ -3,6 +3,7 @@
 
 mod auto_merge;
 mod auto_merge_status;
+mod autostash_races;
 mod concurrent_merges;
 mod conflict_agent;
 mod landing_messages;

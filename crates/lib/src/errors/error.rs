@@ -435,6 +435,7 @@ impl Error {
             Error::Git(e) => e.is_refusal(),
             Error::RecordChanged { .. }
             | Error::RestoreConflict { .. }
+            | Error::Snapshot(SnapshotError::NotReturned { .. })
             | Error::PathMissing { .. }
             | Error::PathTaken { .. } => true,
             _ => false,

@@ -3,7 +3,7 @@
 
 use std::any::{Any, TypeId};
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -57,6 +57,10 @@ pub struct Operation<'p> {
     /// Actions to run after the operation has succeeded and released its locks.
     pub(crate) deferred_actions: RefCell<Vec<DeferredAction<'p>>>,
 }
+
+/// Warnings about failed reverts that the user has.
+#[derive(Default)]
+struct RevertWarnings(BTreeSet<String>);
 
 impl<'p> Operation<'p> {
     /// Returns an operation that holds no locks; `journal` is none except to recover a crashed operation.
@@ -303,9 +307,17 @@ impl<'p> Operation<'p> {
             if !self.has_stuck_step()
                 && let Err(e) = self.revert_steps(first_step, |_| true)
             {
-                self.project.listener.warn(format!("cannot undo everything: {e}"));
+                self.warn_of_failed_revert(&e);
             }
         })
+    }
+
+    /// Warns that a revert failed, once for each reason: the operation repeats it when a larger part of it fails.
+    fn warn_of_failed_revert(&self, e: &Error) {
+        let text = format!("cannot undo everything: {e}");
+        if self.with_memory(|given: &mut RevertWarnings| given.0.insert(text.clone())) {
+            self.project.listener.warn(text);
+        }
     }
 
     /// Ends the operation with all its changes in effect, and returns its number in the log. If a step could
@@ -416,7 +428,7 @@ impl<'p> Operation<'p> {
         let end_result = match self.revert_steps(0, |_| true) {
             // The user's own changes prevent the revert: the remaining steps stay in effect and in the log.
             Err(e) if e.is_refusal() => {
-                self.project.listener.warn(format!("cannot undo everything: {e}"));
+                self.warn_of_failed_revert(&e);
                 self.finish(false)
             }
             Err(e) => Err(e),

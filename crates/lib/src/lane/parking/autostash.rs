@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use proq_git::CommitId;
+use proq_git::snapshots::late_writes;
 use proq_git::snapshots::restore_forecast::RestoreOutcome;
 use proq_git::snapshots::snapshot::Snapshot;
 use proq_store::base::clock::now;
@@ -126,6 +127,41 @@ impl Operation<'_> {
         }
         let (dir, commit) = (step.dir.clone(), snapshot.commit);
         SnapshotError::NotReturned { dir, commit, reason: e.to_string() }.into()
+    }
+
+    /// Returns the error of a revert that failed with `e` to return the changes of snapshot `id` to the worktree at
+    /// `dir`: what a user wrote there since is in the way. It names the snapshot, which nothing else does then.
+    pub(super) fn explain_unreturned_changes(&self, dir: &Path, id: &str, e: Error) -> Error {
+        match self.load_snapshot(id) {
+            Ok(Snapshot { commit, .. }) if e.is_refusal() => {
+                SnapshotError::NotReturned { dir: dir.to_owned(), commit, reason: e.to_string() }.into()
+            }
+            _ => e,
+        }
+    }
+
+    /// Saves what programs wrote to the files of snapshot `id` while these were parked, through descriptors that
+    /// were still open, and warns where it is: the restore has used the files as they were saved.
+    pub(crate) fn save_late_writes(&self, dir: &Path, id: &str, scratch: Option<&Path>) {
+        if let Err(e) = self.try_save_late_writes(dir, id, scratch) {
+            self.project
+                .listener
+                .warn(format!("cannot save what was written to your changes meanwhile: {e}"));
+        }
+    }
+
+    fn try_save_late_writes(&self, dir: &Path, id: &str, scratch: Option<&Path>) -> Result<(), Error> {
+        let snapshot = self.load_snapshot(id)?;
+        let parked_dir = snapshot_store::parked_dir(&self.project.store, id)?;
+        let checkout = self.lock_worktree(dir)?;
+        let renewed = match scratch {
+            Some(scratch) => checkout.with_context(scratch, |tree| {
+                Ok(late_writes::capture_late_writes(tree, &snapshot, &parked_dir)?)
+            }),
+            None => checkout.renew_snapshot(&snapshot, &parked_dir),
+        };
+        let Some(renewed) = renewed? else { return Ok(()) };
+        snapshot_store::anchor_late_writes(self.project, dir, &snapshot, &renewed)
     }
 
     /// Takes the changes from a worktree, as they are now, to undo the move of its branch. `id` is the snapshot

@@ -75,7 +75,11 @@ impl Step for ClearWorktree {
         }
         let snapshot = op.load_snapshot(snapshot_id)?;
         let head = op.project.repo.head_commit(dir)?.unwrap_or(snapshot.head_commit);
-        match op.unpark_snapshot_files(dir, snapshot_id, head)? {
+        let outcome = op.unpark_snapshot_files(dir, snapshot_id, head).map_err(|e| match is_autostash {
+            true => op.explain_unreturned_changes(dir, snapshot_id, e),
+            false => e,
+        })?;
+        match outcome {
             RestoreOutcome::Exact | RestoreOutcome::Merged => {
                 // Older files may have been moved out of the way, and return to this place.
                 snapshot_store::prune_parked_folders(&op.project.store, snapshot_id);

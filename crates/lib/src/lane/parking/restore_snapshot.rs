@@ -91,6 +91,9 @@ impl Step for RestoreSnapshot {
             Err(e) if *is_autostash => return Err(op.explain_kept_changes(self, &snapshot, e)),
             restored => restored?,
         };
+        if *is_autostash {
+            op.save_late_writes(dir, snapshot_id, Some(scratch));
+        }
         // Empty folders would block files that are parked under this name again.
         snapshot_store::prune_parked_folders(&project.store, snapshot_id);
         let has_happened = !matches!(restored, RestoreOutcome::Conflict(_));

@@ -2,10 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
+use proq_base::explain::{shell_quote, shell_quote_path};
 use proq_base::fail_points;
 use proq_git::CommitId;
 use proq_git::base::folders;
+use proq_git::history::tree_diff;
 use proq_git::snapshots::recovery::RecoveredStep;
+use proq_git::snapshots::snapshot::Snapshot;
 use proq_store::Store;
 use proq_store::base::atomic::{create_private_dir, sync_dir};
 use proq_store::base::id::{id_created_at, new_id};
@@ -88,6 +91,33 @@ pub(crate) fn anchor_saved_files(
     project
         .listener
         .warn(format!("files that were {origin} are saved; restore them here: git checkout {name} -- ."));
+    Ok(())
+}
+
+/// Creates a ref for `renewed`, which is `snapshot` of the worktree at `dir` with what was written to its parked
+/// files, and warns about each of those files.
+pub(crate) fn anchor_late_writes(
+    project: &Project,
+    dir: &Path,
+    snapshot: &Snapshot,
+    renewed: &Snapshot,
+) -> Result<(), Error> {
+    let name = format!("refs/proq/saved/crash-{}", new_id());
+    project.repo.create_ref(&name, renewed.commit, "git-proq: saved")?;
+    let mut sources = vec![("", snapshot.work_tree, renewed.work_tree)];
+    if let (Some(old), Some(new)) = (snapshot.untracked_tree, renewed.untracked_tree) {
+        sources.push(("^3", old, new));
+    }
+    for (parent, old, new) in sources {
+        for change in tree_diff::tree_changes(&project.repo, old, new)? {
+            let path = change.path;
+            let object = shell_quote(&format!("{name}{parent}:{path}"));
+            project.listener.warn(format!(
+                "{path} was written to while it was saved; see what was written: git -C {} show {object}",
+                shell_quote_path(dir)
+            ));
+        }
+    }
     Ok(())
 }
 

@@ -102,7 +102,10 @@ impl SavedChanges {
         let (result, conflicted_paths) = match op.autostash_outcome(&snapshot.id) {
             Some(RestoreOutcome::Exact | RestoreOutcome::Merged) => (AutostashResult::Restored, Vec::new()),
             Some(RestoreOutcome::Conflict(conflicts)) => (AutostashResult::Conflict, conflicts),
-            None => (AutostashResult::Failed, Vec::new()),
+            None => {
+                op.save_late_writes(&dir, &snapshot.id, None);
+                (AutostashResult::Failed, Vec::new())
+            }
         };
         let mut report = AutostashReport {
             dir,
