@@ -104,6 +104,20 @@ fn refused_landing_leaves_no_lane() {
     sandbox.assert_healthy();
 }
 
+/// What the tasks wrote conflicts with a file of the user, which is in the way.
+#[test]
+fn autostash_saves_changes_in_the_way_of_a_batch() {
+    let sandbox = finished_batch();
+    sandbox.write("x.txt", "mine\n");
+    let text = merge_batch(&sandbox, &["--autostash"]).fails(3);
+    assert!(text.contains("conflict with main in x.txt; they are saved as snapshot "), "{text}");
+    assert_eq!(sandbox.read("x.txt"), "work of x\n");
+    let _ = sandbox.proq(&["undo"]).ok();
+    assert_eq!(sandbox.read("x.txt"), "mine\n");
+    assert_eq!(sandbox.git(&["status", "--short"]), "?? x.txt");
+    sandbox.assert_healthy();
+}
+
 /// Promise: concurrency/batch-branch
 #[test]
 fn hint_lands_batch_of_renamed_base() {
