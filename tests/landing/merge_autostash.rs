@@ -215,19 +215,71 @@ fn lands_all_lanes_with_one_snapshot() {
     }
 }
 
-/// An atomic landing on two bases moves the first base back when the second cannot follow.
+/// An atomic landing on two bases moves the first base back when the second cannot follow: a hook of git vetoes
+/// that move, when changes in the checkouts of both bases are saved.
 #[test]
 fn atomic_landing_that_fails_restores_everything() {
     let sandbox = sandbox_with_edit();
     sandbox.sh(OTHER_CHANGES);
     sandbox.git(&["branch", "next", "main"]);
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "later", "--base", "next"]).ok();
-    sandbox.commit_in_lane("later", "echo l > later.txt");
-    sandbox.sh("git worktree add -q ../next next; echo mine > ../next/later.txt");
-    let before = (state(&sandbox), times(&sandbox), sandbox.git(&["rev-parse", "main", "next"]));
-    let text = sandbox.proq(&["merge", "one", "later", "--atomic"]).fails(1);
-    assert!(text.contains("in the way"), "{text}");
-    assert_eq!(before, (state(&sandbox), times(&sandbox), sandbox.git(&["rev-parse", "main", "next"])));
+    sandbox.commit_in_lane("later", "sed -i 's/^2$/later/' long.txt; echo l > x.log; git add -f x.log");
+    let next = sandbox.root().join("next");
+    sandbox.sh("git worktree add -q ../next next; cd ../next; sed -i 's/^20$/mine/' long.txt; echo u > new; echo i > x.log");
+    let all_state = || {
+        let bases = sandbox.git(&["rev-parse", "main", "next"]);
+        (state(&sandbox), WorktreeState::capture(&sandbox, &next), bases)
+    };
+    let before = all_state();
+    let args = ["merge", "one", "later", "--atomic", "--autostash"];
+    // An ignored file is in the way.
+    let text = sandbox.proq(&args).fails(1);
+    assert!(text.contains("in the way: x.log"), "{text}");
+    assert_eq!(before, all_state());
+    sandbox.sh("rm ../next/x.log");
+    let before = all_state();
+    sandbox.write(
+        ".git/hooks/reference-transaction",
+        &format!(
+            "#!/bin/sh\nrefs=$(cat)\nhas() {{ echo \"$refs\" | grep -q \" refs/heads/$1$\"; }}\n\
+             if [ $1 = committed ] && has main; then echo moved >> {0}/repo/.git/main-moved; fi\n\
+             [ $1 = prepared ] && has next || exit 0\n\
+             grep -q mine {0}/next/long.txt || : > {0}/repo/.git/next-saved\nexit 1\n",
+            sandbox.root().display()
+        ),
+    );
+    sandbox.sh("chmod +x .git/hooks/reference-transaction");
+    let out = sandbox.proq(&args);
+    assert_ne!(out.code, 0, "{}", out.to_text());
+    assert_eq!(before, all_state());
+    // Each attempt moved the first base there and back, and had saved the changes beside the second.
+    let moves = sandbox.read(".git/main-moved").lines().count();
+    assert!(moves >= 2 && moves.is_multiple_of(2), "{moves}");
+    assert_eq!(sandbox.read(".git/next-saved"), "");
+    let left = snapshots(&sandbox);
+    assert!(left.iter().all(|snapshot| snapshot["state"] == "restored"), "{left:?}");
+    sandbox.sh("rm .git/hooks/reference-transaction");
+    sandbox.assert_healthy();
+    assert_tidy(&sandbox);
+}
+
+/// The process of a run lands its lane: nobody gives it flags.
+#[test]
+fn auto_merge_follows_the_setting() {
+    let sandbox = sandbox_with_edit();
+    let script = "sed -i 's/^3$/three/' long.txt";
+    let auto_merge = |name: &str| {
+        sandbox.proq(&["spawn", "--auto-merge", "--wait", "-n", name, "--", "sh", "-ec", script]).to_text()
+    };
+    let refused = auto_merge("refused");
+    assert_eq!(sandbox.git(&["show", "main:long.txt"]).lines().nth(2), Some("3"), "{refused}");
+    assert_eq!(sandbox.sh("sed -n '3p;20p' long.txt"), "3\ntwenty");
+    sandbox.git(&["config", "proq.merge.autostash", "true"]);
+    let landed = auto_merge("landed");
+    assert_eq!(sandbox.git(&["show", "main:long.txt"]).lines().nth(2), Some("three"), "{landed}");
+    assert_eq!(sandbox.sh("sed -n '3p;20p' long.txt"), "three\ntwenty");
+    assert_eq!(snapshots(&sandbox)[0]["state"], "restored");
+    sandbox.assert_healthy();
 }
 
 #[test]
