@@ -173,6 +173,26 @@ fn three_iterations_without_progress_fail() {
     assert!(out.contains("it has used its 6 iterations; 1 of 4 boxes"), "{out}");
 }
 
+#[test]
+fn hints_of_a_task_without_iterations_left_work() {
+    let script = "[ $n = 1 ] && work
+        case $(cat $notes/prompt.$n) in *'fix the failing step'*) echo > fixed; git add -A; git commit -qm fix;; esac
+        well";
+    let sandbox = sandbox_with_task(0, script);
+    let _ = spawn_task(&sandbox, &[]).fails(4);
+    sandbox.git(&["config", "proq.swarm.maxIterations", "4"]);
+    let refused = sandbox.proq(&["run", "x"]).fails(1);
+    assert!(
+        refused.contains("cannot continue the task of lane 'x': it has used its 4 iterations"),
+        "{refused}"
+    );
+    let shown = sandbox.follow_hint(&refused, "show its progress").ok();
+    assert!(shown.contains("1 of 4 boxes"), "{shown}");
+    let _ = sandbox.follow_hint(&refused, "or start an agent with a new prompt").ok();
+    let _ = sandbox.proq(&["wait", "x"]).ok();
+    assert_eq!(sandbox.git(&["show", "proq/x:fixed"]), "");
+}
+
 /// Promise: task-loop/boxes-undone
 #[test]
 fn crashed_iteration_is_retried_with_its_boxes_reset() {
