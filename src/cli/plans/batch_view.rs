@@ -44,7 +44,6 @@ pub(crate) fn show_until_end_or_detach(
         if interrupt::received_signal() != 0 {
             interrupt::clear_signal();
             if !handle_interrupt(context, project, &screen, &id, watch, &mut has_prompted)? {
-                screen.clear();
                 return Ok(false);
             }
         }
@@ -57,7 +56,7 @@ pub(crate) fn show_until_end_or_detach(
 }
 
 /// Handles a Ctrl-C: the first one prompts the user, the second one aborts the batch. Returns whether the
-/// view stays open.
+/// view stays open; otherwise it is cleared.
 fn handle_interrupt(
     context: &CommandContext,
     project: &Project,
@@ -77,6 +76,8 @@ fn handle_interrupt(
             return Ok(true);
         }
         InterruptChoice::Detach => {
+            // The bars take with them what is printed while they are drawn.
+            screen.clear();
             context.ui.hint(hint!("it continues; follow it again: git proq batch resume {id}"));
             return Ok(false);
         }
