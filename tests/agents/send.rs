@@ -73,12 +73,12 @@ fn messages_to_running_agent_wait_for_its_turn_end() {
 fn send_refuses_without_conversation_or_text() {
     let sandbox = Sandbox::new();
     sandbox.run_lane("x", "echo > n");
-    insta::assert_snapshot!(sandbox.proq(&["send", "x", "more"]).to_text(), @r#"
+    insta::assert_snapshot!(sandbox.proq(&["send", "x", "more"]).to_text(), @"
     --- stderr
     error: cannot send to lane 'x': it has no conversation that can be resumed
-    hint: start a new one: git proq run x claude "also handle refunds"
+    hint: start a new one: git proq run x claude more
     --- code 1
-    "#);
+    ");
     insta::assert_snapshot!(sandbox.proq(&["send", "x"]).to_text(), @r#"
     --- stderr
     error: cannot send to lane 'x': no message is queued

@@ -53,7 +53,28 @@ fn hints_about_choosing_an_agent_work() {
 
 const ABOUT_RUNS_OF_A_LANE: &[Row] = &[
     ["lane a", "git proq stop a", "show the lane", "Add a", ""],
-    ["lane a; program claude true", "git proq send a 'also x'", "start a new one", "a", ""],
+    [
+        "lane a; program claude 'grep -m1 -o \"it.s more\" > s; git add s; git commit -qm s'",
+        "git proq send a \"it's more\"",
+        "start a new one",
+        "a",
+        "git proq wait a || true; git show proq/a:s | grep -q \"it's more\"",
+    ],
+    [
+        "lane a; program claude 'cat message.md > s; git add s; git commit -qm s'",
+        "printf '1\\n2\\n' | git proq send a -F -; echo 'do s' > message.md",
+        "start a new one",
+        "a",
+        "git proq wait a || true; git show proq/a:s",
+    ],
+    [
+        "mkfifo p; program claude 'echo > s; git add s; git commit -qm s'; \
+             git proq spawn -n b -- sh -c 'read x < ../../p; exit 3'",
+        "git proq send b more; echo > p",
+        "once its run has ended, start a new one",
+        "b",
+        "git proq wait b || true; git show proq/b:s",
+    ],
     ["lane a; program claude true", "git proq run a", "name one", "a", "git proq wait a || true"],
     ["lane a", "git proq run a -- true", "run it in a new lane", "lane", ""],
     ["lane a; program claude true", "git proq redispatch a", "start a lane with a task", "lane", ""],

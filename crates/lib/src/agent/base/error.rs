@@ -208,10 +208,19 @@ pub enum Error {
     },
     /// The lane has no conversation that can be resumed.
     #[error("cannot send to lane '{lane}': it has no conversation that can be resumed")]
-    #[hint("start a new one: git proq run {lane} claude \"also handle refunds\"")]
+    #[hint(
+        if *is_running,
+        "once its run has ended, start a new one: git proq wait {lane}; git proq run {lane} claude {}",
+        prompt_argument(message)
+    )]
+    #[hint(else, "start a new one: git proq run {lane} claude {}", prompt_argument(message))]
     NoSession {
         /// Name of the lane.
         lane: LaneName,
+        /// Text that was to be sent.
+        message: String,
+        /// Whether a run of the lane has not ended, so that none can be started.
+        is_running: bool,
     },
     /// No message waits for the lane's agent.
     #[error("cannot send to lane '{lane}': no message is queued")]
@@ -402,6 +411,15 @@ pub enum Error {
 /// Returns the beginning of a message about a known agent that is not installed; empty for any other program.
 fn not_installed_prefix(about: Option<&str>) -> String {
     about.map(|about| format!("{about} is not installed: ")).unwrap_or_default()
+}
+
+/// Returns a message as the arguments of `git proq run LANE claude`: quoted for a shell, or as a file to be
+/// written, if it is no single line.
+fn prompt_argument(message: &str) -> String {
+    match message.trim_end().chars().any(char::is_control) {
+        true => "--file message.md".to_owned(),
+        false => shell_quote(message.trim_end()),
+    }
 }
 
 /// Describes why none of the installed agents is chosen.

@@ -82,7 +82,11 @@ pub fn find_recipient(project: &Project, lane: &AnyLane, text: Option<&str>) -> 
     if state == LaneState::Orphaned {
         return Err(Error::AgentWithoutSupervisor { lane: lane.name.clone() });
     }
-    let no_session = || Error::NoSession { lane: lane.name.clone() };
+    let no_session = || Error::NoSession {
+        lane: lane.name.clone(),
+        message: text.or_else(|| Some(&queued.as_ref()?.text)).unwrap_or_default().to_owned(),
+        is_running: state.is_busy(),
+    };
     let last_run = last_conversation_run(&project.store, lane, None)?;
     if let (Some(queued), Some(last_run)) = (&queued, &last_run)
         && state.is_busy()

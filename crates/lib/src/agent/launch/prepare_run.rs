@@ -66,7 +66,11 @@ pub(crate) fn build_message_command(
     conversation: RunNumber,
     texts: &[&str],
 ) -> Result<(AgentCommand, usize), Error> {
-    let no_session = || Error::NoSession { lane: lane.name.clone() };
+    let no_session = || Error::NoSession {
+        lane: lane.name.clone(),
+        message: join_message_texts(texts.iter().copied()),
+        is_running: false,
+    };
     let run = conversation::last_conversation_run(&project.store, lane, Some(conversation))?
         .ok_or_else(no_session)?;
     let session = run.summary.session.clone().ok_or_else(no_session)?;
