@@ -64,6 +64,21 @@ fn hints_about_unwritable_folders_work() {
     ]);
 }
 
+#[test]
+fn doctor_names_the_cause_of_an_unreadable_store_once() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_with_commit("x", "echo 1 > one");
+    sandbox.give_to_ordinary_user();
+    sandbox.sh("chmod 0 .git/proq");
+    let out = sandbox.proq(&["doctor"]);
+    let problems: Vec<&str> = out.stdout.lines().filter(|line| !line.contains("; checked ")).collect();
+    let wanted = ["error: cannot read [ROOT]/repo/.git/proq (permission denied)"];
+    assert_eq!(problems[..1], wanted, "{}", out.to_text());
+    assert!(problems.len() == 2 && problems[1].starts_with("hint: make it readable: "), "{}", out.to_text());
+    let _ = sandbox.follow_hint(&out.stdout, "make it readable").ok();
+    let _ = sandbox.proq(&["doctor"]).ok();
+}
+
 /// Returns a sandbox of an ordinary user on a machine where the test can also be root, and so another user.
 fn sandbox_beside_root() -> Sandbox {
     let sandbox = Sandbox::new();
@@ -92,6 +107,8 @@ fn follow_with_sudo(sandbox: &Sandbox, printed: &str, purpose: &str) -> Output {
 fn hint_about_a_folder_of_root_makes_it_yours() {
     let sandbox = sandbox_beside_root();
     sandbox.as_own_account(|| sandbox.sh("chown -R 0:0 .git/proq"));
+    let problems = sandbox.proq(&["doctor"]).stdout;
+    assert_eq!(problems.matches("error: ").count(), 1, "{problems}");
     let refused = sandbox.proq(&["spawn", "--empty", "-n", "y"]).fails(1);
     let _ = follow_with_sudo(&sandbox, &refused, "make the folder yours").ok();
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "y"]).ok();

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use clap::Args;
 use proq_base::diagnostics::Listener;
-use proq_base::explain::Exit;
+use proq_base::explain::{Exit, without_os_codes};
 use proq_base::process;
 use proq_base::process::signals;
 use proq_lib::agent::acp::driver;
@@ -58,7 +58,8 @@ pub(crate) fn run_if_git_hook() -> Option<ExitCode> {
             Some(ExitCode::from(outcome.exit_code))
         }
         Ok(Err(e)) => {
-            ui::print_inline(&format!("git-proq: the repository's own hook could not be run: {e}\n"));
+            let reason = without_os_codes(&e.to_string());
+            ui::print_inline(&format!("git-proq: the repository's own hook could not be run: {reason}\n"));
             Some(ExitCode::FAILURE)
         }
         // Without a current folder, git cannot work either.

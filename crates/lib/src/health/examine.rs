@@ -162,6 +162,12 @@ fn open_repository(dir: &Path, listener: Listener, out: &mut Vec<Finding>) -> Op
         out.push(Finding::from_error("store", dir.display().to_string(), &e));
         return None;
     }
+    // Every further check would report this again.
+    if let Some(Err(e)) = repo.as_ref().map(|repo| Store::require_readable(repo.common_dir())) {
+        let finding = Finding::from_error("permissions", dir.display().to_string(), &e);
+        out.push(finding.with_left_reason("only its owner may change that"));
+        return None;
+    }
     let layers = Project::load_layers(repo.as_ref()).unwrap_or_else(|e| {
         out.push(Finding::from_error("setting", "settings", &e).with_left_reason("the file is yours"));
         Project::load_layers_with(repo.as_ref(), InvalidValues::Ignore).unwrap_or_default()

@@ -1,6 +1,6 @@
 //! A finding of a health check: severity, meaning, and the command that helps.
 
-use proq_base::explain::Explain;
+use proq_base::explain::{Explain, without_os_codes};
 use proq_base::hint;
 use proq_base::hint::Hint;
 use serde::Serialize;
@@ -94,7 +94,7 @@ impl Finding {
             check,
             severity,
             subject: subject.into(),
-            message: message.into(),
+            message: without_os_codes(&message.into()),
             help: None,
             fixable: false,
             fixed: false,
@@ -140,9 +140,13 @@ impl Finding {
         let mut message = error.to_string();
         let mut next = error.source();
         while let Some(cause) = next {
-            let text = cause.to_string();
+            let text = without_os_codes(&cause.to_string());
             let line = text.lines().next().unwrap_or_default().trim();
-            if !message.contains(line) {
+            let line = match cause.is::<std::io::Error>() {
+                true => line.to_lowercase(),
+                false => line.to_owned(),
+            };
+            if !message.contains(&line) {
                 message.push_str(&format!(" ({line})"));
             }
             next = cause.source();

@@ -1,5 +1,6 @@
 //! Store of one repository: the paths and locks below its `proq` directory.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -44,6 +45,20 @@ impl Store {
         match entries.find(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink())) {
             Some(link) => refuse(link.path()),
             None => Ok(()),
+        }
+    }
+
+    /// Refuses a `proq/` whose entries the user may not list, so that no part of the store can be read.
+    ///
+    /// # Errors
+    /// [`Error::Io`] with the permission that is missing.
+    pub fn require_readable(common_dir: &Path) -> Result<(), Error> {
+        let root = Layout::new(common_dir).root().to_owned();
+        match std::fs::read_dir(&root) {
+            Err(source) if source.kind() == ErrorKind::PermissionDenied => {
+                Err(Error::Io { verb: "read", path: root, source })
+            }
+            _ => Ok(()),
         }
     }
 
