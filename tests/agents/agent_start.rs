@@ -206,7 +206,6 @@ fn refuses_missing_program_before_creating_lane() {
     insta::assert_snapshot!(sandbox.proq(&["spawn", "-n", "x", "--", "no-such-command"]).to_text(), @r"
     --- stderr
     error: cannot start 'no-such-command': there is no such program on PATH
-    hint: list installed agents: git proq agents
     --- code 1
     ");
     assert_eq!(sandbox.lane_leftovers(), [""; 0]);

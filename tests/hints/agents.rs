@@ -5,7 +5,7 @@ use proq_test_kit::Sandbox;
 use crate::scenes::{NO_COMMAND, Row, play};
 
 const ABOUT_CHOOSING_AN_AGENT: &[Row] = &[
-    ["", "git proq spawn -n b -- nosuchprogram", "list installed agents", "claude", ""],
+    ["", "git proq spawn nosuchprogram 'do x'", "list installed agents", "claude", ""],
     [
         "program claude true",
         "git proq spawn claude 'do x' -- worker",

@@ -33,7 +33,7 @@ pub enum Error {
     #[error("cannot start '{program}': {}there is no such program on PATH", not_installed_prefix(about.as_deref()))]
     #[hint(if let Some(install) = install, "install it: {install}")]
     #[hint(if let Some(similar) = similar, "did you mean '{similar}'?")]
-    #[hint("list installed agents: git proq agents")]
+    #[hint(if !*is_command, "list installed agents: git proq agents")]
     NotInstalled {
         /// Name of the program that was searched on `PATH`.
         program: String,
@@ -43,6 +43,8 @@ pub enum Error {
         install: Option<String>,
         /// Name of a known agent that is similar to the program's.
         similar: Option<String>,
+        /// Whether the program is that of a user's command line, and not of an agent.
+        is_command: bool,
     },
     /// No agent was named, and none can be chosen.
     #[error("cannot choose an agent: {}", describe_choice(installed))]
@@ -434,7 +436,19 @@ impl Error {
     /// Returns the error for a program that is not on `PATH` and belongs to no known agent. `similar` is the
     /// name of a known agent that may have been meant.
     pub fn missing_program(program: &str, similar: Option<String>) -> Error {
-        Error::NotInstalled { program: program.to_owned(), about: None, install: None, similar }
+        let program = program.to_owned();
+        Error::NotInstalled { program, about: None, install: None, similar, is_command: false }
+    }
+
+    /// Converts [`Error::NotInstalled`] into one about the program of a user's command line; returns any other
+    /// error unchanged.
+    pub(crate) fn into_missing_command(self) -> Error {
+        match self {
+            Error::NotInstalled { program, about, install, similar, .. } => {
+                Error::NotInstalled { program, about, install, similar, is_command: true }
+            }
+            other => other,
+        }
     }
 
     /// Converts an error about an agent that is named `command` into [`Error::CommandInLane`]; returns any

@@ -191,7 +191,7 @@ impl AgentCommand {
         if options.in_window {
             tmux_window::find_tmux()?;
         }
-        let program_path = find_program(program, program_base_dir)?;
+        let program_path = find_program(program, program_base_dir).map_err(Error::into_missing_command)?;
         Ok(AgentCommand {
             agent: "command".to_owned(),
             permission: Permission::default(),

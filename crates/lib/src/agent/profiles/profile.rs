@@ -285,7 +285,8 @@ impl Profile {
         proq_base::process::find_executable::find_executable(&self.program, dir).map_err(|_| {
             let install = Some(self.install_command.clone()).filter(|command| !command.is_empty());
             let about = install.is_some().then(|| self.about.clone());
-            Error::NotInstalled { program: self.program.clone(), about, install, similar: None }
+            let program = self.program.clone();
+            Error::NotInstalled { program, about, install, similar: None, is_command: false }
         })
     }
 
