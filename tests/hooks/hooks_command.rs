@@ -51,6 +51,25 @@ fn installed_hook_counts_commits_and_runs_existing_hook() {
     assert!(hook.with_file_name("post-commit.before-git-proq").exists());
 }
 
+#[test]
+fn status_names_how_to_install_a_missing_hook() {
+    let sandbox = Sandbox::new();
+    let shown = sandbox.proq(&["hooks"]);
+    insta::assert_snapshot!(shown.to_text(), @r"
+    [ROOT]/repo/.git/hooks/post-commit is not installed
+    --- stderr
+    hint: install it: git proq hooks install
+    --- code 0
+    ");
+    let _ = sandbox.follow_hint(&shown.stderr, "install it").ok();
+    let shown = sandbox.proq(&["hooks"]);
+    assert!(shown.stdout.ends_with("post-commit is git-proq's\n") && shown.stderr.is_empty(), "{shown:?}");
+    // Where git-proq installs nothing, it names no command for that.
+    sandbox.git(&["config", "core.hooksPath", "hooks-of-project"]);
+    let shown = sandbox.proq(&["hooks"]);
+    assert!(shown.stdout.ends_with("is not installed\n") && shown.stderr.is_empty(), "{shown:?}");
+}
+
 /// Promise: agent-git/hooks-install
 #[test]
 fn uninstall_restores_existing_hook() {

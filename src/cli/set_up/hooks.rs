@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use proq_base::explain::Exit;
+use proq_base::hint;
 use proq_lib::agent::git_guard::after_commit;
 use proq_lib::agent::git_guard::post_commit_hook::{HookState, PostCommitHook};
 use proq_lib::lane::Project;
@@ -89,15 +90,24 @@ pub(crate) fn run(context: &CommandContext, args: &Hooks) -> CommandResult {
             }
             return Ok(Exit::Success);
         }
-        HooksCommand::Status => {
-            let hook = PostCommitHook::inspect(&context.project()?.repo)?;
-            let line = format!("{} is {}", hook.path.display(), describe_hook_state(hook.state));
-            (HooksOutput::new(&hook, hook.state, false), line)
-        }
+        HooksCommand::Status => return print_status(context),
         HooksCommand::Install { dry_run } => install(&context.project_for_write()?, *dry_run)?,
         HooksCommand::Uninstall { dry_run } => uninstall(&context.project_for_write()?, *dry_run)?,
     };
     context.show(output, |context, _| context.ui.print_line(line))
+}
+
+/// Prints the state of the hook, and how to install a missing one, if nothing is in the way of that.
+fn print_status(context: &CommandContext) -> CommandResult {
+    let project = context.project()?;
+    let hook = PostCommitHook::inspect(&project.repo)?;
+    let is_installable = hook.state == HookState::Missing && hook.check_installable(&project.repo).is_ok();
+    context.show(HooksOutput::new(&hook, hook.state, false), |context, _| {
+        context.ui.print_line(format!("{} is {}", hook.path.display(), describe_hook_state(hook.state)));
+        if is_installable {
+            context.ui.hint(hint!("install it: git proq hooks install"));
+        }
+    })
 }
 
 /// Installs the hook, and returns its state with a line about what was done.
@@ -147,7 +157,7 @@ fn uninstall(project: &Project, dry_run: bool) -> Result<(HooksOutput, String), 
 
 fn describe_hook_state(state: HookState) -> &'static str {
     match state {
-        HookState::Missing => "not there",
+        HookState::Missing => "not installed",
         HookState::Foreign => "not git-proq's",
         HookState::Installed => "git-proq's",
         HookState::Chained => "git-proq's, in front of another one",
