@@ -15,10 +15,10 @@ use proq_lib::watch::watcher::{Watch, WatchOutcome};
 
 use super::batch_event_lines::BatchReplay;
 use super::text_parts::{clause, count_texts, dollars};
+use crate::cli::invocation::confirm::print_question;
 use crate::cli::invocation::context::CommandContext;
 use crate::cli::invocation::failure::Failure;
 use crate::cli::runs::lane_bars::{LaneBars, REDRAW_INTERVAL};
-use crate::cli::terminal::ui;
 
 /// Minimum time between two drawings while changes follow each other.
 const MIN_REDRAW_INTERVAL: Duration = Duration::from_millis(500);
@@ -97,7 +97,7 @@ enum InterruptChoice {
 
 /// Prompts for the action of the first Ctrl-C. Another Ctrl-C during the prompt aborts the batch.
 fn prompt_interrupt_choice(id: &BatchId, watch: &Watch<'_>) -> Result<InterruptChoice, Failure> {
-    ui::print_inline(&format!(
+    print_question(&format!(
         "\nbatch {id}: [p]ause it, [l]eave it running, or continue watching? Ctrl-C aborts it. [p/l/N] "
     ));
     if !watch.wait_for_input(&std::io::stdin())? {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use proq_test_kit::tmux::{TmuxSandbox, UserTerminal};
 use proq_test_kit::{PTY_SCRIPT, Sandbox};
 
 /// Widths of terminals, in characters.
@@ -81,4 +82,19 @@ fn piped_sentences_stay_on_one_line() {
     command.env("COLUMNS", "40");
     let out = sandbox.output(command).fails(1);
     assert!(out.lines().any(|line| line.starts_with("error: ") && line.chars().count() > 60), "{out}");
+}
+
+#[test]
+fn questions_are_wrapped_at_words() {
+    let screen = TmuxSandbox::new();
+    let _ = screen.proq(&["spawn", "--empty", "-n", LONG_NAME]).ok();
+    let terminal = UserTerminal::open(&screen, "git proq undo; echo ended $?; exec cat");
+    let shown = terminal.wait_for_text("undo it? [y/N] ");
+    let command = format!("git proq spawn --empty -n {LONG_NAME}");
+    let question =
+        format!("operation 1 was started in another terminal or by another program:\n    {command}\n");
+    assert!(shown.starts_with(&question), "{shown}");
+    terminal.press(&["y", "Enter"]);
+    let _ = terminal.wait_for_text("ended 0");
+    assert!(!screen.0.lane_path(LONG_NAME).exists());
 }

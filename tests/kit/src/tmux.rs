@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::waiting::{WAIT_LIMIT, wait_within};
 use crate::{Output, Sandbox};
 
 /// Script of an agent that records its arguments and environment, signals `up`, and then runs each line from
@@ -109,6 +110,21 @@ impl UserTerminal<'_> {
         let mut command = self.0.0.command("tmux", &self.0.0.root());
         command.env("TMUX_TMPDIR", self.0.0.root().join("tm")).args(["-L", "person"]).args(args);
         self.0.0.output(command)
+    }
+
+    /// Presses keys, by tmux's names of them.
+    pub fn press(&self, keys: &[&str]) {
+        let _ = self.tmux(&[&["send-keys", "-t", "me"], keys].concat()).ok();
+    }
+
+    /// Waits until the terminal shows a text, and returns all that it shows, each line as it was printed.
+    pub fn wait_for_text(&self, text: &str) -> String {
+        let shown = || self.tmux(&["capture-pane", "-p", "-J", "-t", "me"]).stdout;
+        wait_within(
+            WAIT_LIMIT,
+            || format!("{text}\n{}", shown()),
+            || Some(shown()).filter(|s| s.contains(text)),
+        )
     }
 
     /// Types a line, and waits until the agent in lane `x` has run it.
