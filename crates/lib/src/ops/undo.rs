@@ -12,6 +12,9 @@ use super::reporter::{Progress, Question, Reporter};
 use crate::errors::undo_error::UndoError;
 use crate::lane;
 use crate::lane::Project;
+use crate::merge::stack::conflict::CONFLICT_REFS;
+use crate::operation::journaled_operation::step::RefChange;
+use crate::operation::op_log_view::OpLog;
 use crate::operation::undo_plan::UndoTarget;
 use crate::operation::{undo_operations, undo_plan};
 
@@ -47,7 +50,8 @@ pub struct UndoOutcome {
     /// Numbers of the operations whose effects were undone or redone, newest first.
     #[serde(skip)]
     pub changed_operations: Vec<OperationNumber>,
-    /// Command line of the newest operation of `changed_operations`, with the part of a pick that it was.
+    /// Command line of the newest operation of `changed_operations`, with the part of a pick that it was, or that
+    /// all of these operations only recorded conflicts.
     #[serde(skip)]
     pub changed_command: String,
     /// Whether nothing was changed.
@@ -162,12 +166,14 @@ impl UndoPlan<'_> {
             ..
         } = self.operations;
         let is_single = changed_numbers.len() == 1;
-        let part = if is_single { pick_part(&changed_command, &changed_kind) } else { "" };
+        let part =
+            if is_single { pick_part(&changed_command, &changed_kind).to_owned() } else { String::new() };
+        let conflicts = recorded_conflicts_text(project, &changed_numbers);
         UndoOutcome {
             operations: numbers,
             command: newest_command,
             changed_operations: changed_numbers,
-            changed_command: format!("{changed_command}{part}"),
+            changed_command: format!("{changed_command}{part}{conflicts}"),
             dry_run,
             uncommitted_marks,
             remaining_requests: Vec::new(),
@@ -182,6 +188,28 @@ fn pick_part(command: &str, kind: &str) -> &'static str {
         "pick" => " (the other attempts)",
         "merge" if command.starts_with("git proq pick ") => " (the merge)",
         _ => "",
+    }
+}
+
+/// Describes operations that only recorded conflicts, such as a merge that landed nothing; empty for any others.
+/// Their command line alone reads as if a landing was undone.
+fn recorded_conflicts_text(project: &Project, numbers: &[OperationNumber]) -> String {
+    let log = OpLog::read(project);
+    let mut lanes = Vec::new();
+    for entry in numbers.iter().filter_map(|number| log.effective_entry(*number)) {
+        let refs: Vec<RefChange> = entry.applied_steps().filter_map(|step| step.moved_ref()).collect();
+        let recorded =
+            refs.iter().filter_map(|change| change.after.and(change.name.strip_prefix(CONFLICT_REFS)));
+        let recorded: Vec<String> = recorded.map(|lane| format!("'{lane}'")).collect();
+        if recorded.is_empty() || recorded.len() < refs.len() {
+            return String::new();
+        }
+        lanes.extend(recorded);
+    }
+    match lanes.as_slice() {
+        [] => String::new(),
+        [lane] => format!(" (the record of the conflict of {lane}; no branch moved)"),
+        _ => format!(" (the records of the conflicts of {}; no branch moved)", lanes.join(", ")),
     }
 }
 

@@ -118,7 +118,10 @@ pub(crate) fn removal_steps(op: &Operation<'_>, lane: &LaneName) -> Result<Vec<B
     Ok(steps)
 }
 
+/// Start of the full names of refs that keep the conflicts of lanes.
+pub(crate) const CONFLICT_REFS: &str = "refs/proq/conflict/";
+
 /// Returns the full name of the ref that keeps a lane's conflict.
 pub(crate) fn ref_name(lane: &LaneName) -> String {
-    format!("refs/proq/conflict/{lane}")
+    format!("{CONFLICT_REFS}{lane}")
 }
