@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use proq_base::diagnostics::Listener;
 use proq_base::explain::Exit;
-use proq_lib::lane::Project;
+use proq_lib::lane::{Project, recovery};
 use serde::Serialize;
 
 use super::failure::Failure;
@@ -48,9 +48,7 @@ impl CommandContext {
     pub(crate) fn project(&self) -> Result<Project, Failure> {
         let project = Project::open(&self.dir, self.ui.listener())?;
         apply_color_settings(&project);
-        if let Err(e) = proq_lib::lane::recovery::recover(&project) {
-            self.ui.warn(e.to_string());
-        }
+        recovery::recover_before_reading(&project);
         Ok(project)
     }
 
@@ -59,10 +57,8 @@ impl CommandContext {
     pub(crate) fn project_to_read(&self) -> Result<Project, Failure> {
         let project = Project::open_to_read(&self.dir, self.ui.listener())?;
         apply_color_settings(&project);
-        if project.layers.ignored_values().is_empty()
-            && let Err(e) = proq_lib::lane::recovery::recover(&project)
-        {
-            self.ui.warn(e.to_string());
+        if project.layers.ignored_values().is_empty() {
+            recovery::recover_before_reading(&project);
         }
         Ok(project)
     }

@@ -2,9 +2,10 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Stdio};
+use std::time::Instant;
 
 use proq_test_kit::faults::{kill_at, recover};
-use proq_test_kit::waiting::{KilledOnDrop, wait_until};
+use proq_test_kit::waiting::{KilledOnDrop, WAIT_LIMIT, wait_until};
 use proq_test_kit::{Output, RepoState, Sandbox, fixtures};
 
 /// Returns a landing that was killed while its refs were locked, and the state before it. A packed branch `extra`
@@ -56,9 +57,15 @@ fn lock_of_living_git_is_kept() {
     let lock = sandbox.repo.join(".git/packed-refs.lock");
     let mut git = git_that_deletes_extra(&sandbox, &sandbox.repo);
     assert!(lock.exists());
-    let listed = proq_without_wait(&sandbox, &["list"]);
+    let started = Instant::now();
+    let mut list = sandbox.proq_command(&sandbox.repo, &["list"]);
+    list.env("PROQ_LOCK_TIMEOUT", "600");
+    let listed = sandbox.output(list);
+    assert!(started.elapsed() < WAIT_LIMIT, "a command that only reads waited {:?}", started.elapsed());
     assert_eq!(listed.code, 0, "{}", listed.to_text());
     assert!(listed.stderr.contains("cannot recover the interrupted command"), "{}", listed.stderr);
+    let holder = format!("git (process {}) is running and may hold", git.0.id());
+    assert!(listed.stderr.contains(&holder), "{}", listed.stderr);
     let error = proq_without_wait(&sandbox, &["merge", "one"]).fails(5);
     assert!(error.contains("is running and may hold"), "{error}");
     assert!(error.contains("hint: wait until it has ended, then try again"), "{error}");
@@ -103,4 +110,26 @@ fn lock_is_removed_beside_unrelated_gits() {
     let listed = proq_without_wait(&sandbox, &["list"]);
     assert!(!listed.stderr.contains("cannot recover"), "{}", listed.to_text());
     assert!(!sandbox.repo.join(".git/packed-refs.lock").exists());
+}
+
+/// A git has locked no ref as long as it waits for the editor of a message or of a rebase.
+/// Promise: concurrency/locks-of-killed-git
+#[test]
+fn lock_is_removed_beside_git_in_its_editor() {
+    for args in [["commit", "--amend"], ["rebase", "--interactive"]] {
+        let (sandbox, _) = killed_landing_with_packed_branch();
+        let lane = sandbox.lane_path("two");
+        let mut command = sandbox.command("git", &lane);
+        command.args(args).args((args[0] == "rebase").then_some("main"));
+        let editor = "echo open; read end; :";
+        command.env("GIT_EDITOR", editor).env("GIT_SEQUENCE_EDITOR", editor);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut editing = KilledOnDrop(command.spawn().unwrap());
+        let mut lines = BufReader::new(editing.0.stdout.as_mut().unwrap()).lines();
+        assert_eq!(lines.next().unwrap().unwrap(), "open", "{args:?}");
+        sandbox.write(".git/packed-refs.lock", "");
+        let listed = proq_without_wait(&sandbox, &["list"]);
+        assert!(!listed.stderr.contains("cannot recover"), "{args:?}: {}", listed.to_text());
+        assert!(!sandbox.repo.join(".git/packed-refs.lock").exists(), "{args:?}");
+    }
 }

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use proq_base::process::identity::{has_process_exited, is_process_running, process_ids, start_time_of};
+use proq_base::process::identity::{is_process_running, process_ids, start_time_of};
 
 use crate::base::lock_file::FileId;
 
@@ -30,6 +30,12 @@ const COMMANDS_WITHOUT_REF_LOCKS: [&str; 14] = [
 /// Options of git before the name of its command that have their value in the next argument.
 const OPTIONS_WITH_VALUE: [&str; 7] =
     ["-C", "-c", "--attr-source", "--config-env", "--git-dir", "--namespace", "--work-tree"];
+/// Files that git lets an editor or a hook change before it locks any ref: messages, and the list of commits of
+/// `git rebase -i`.
+const EDITED_FILES: [&str; 5] =
+    ["COMMIT_EDITMSG", "MERGE_MSG", "NOTES_EDITMSG", "TAG_EDITMSG", "git-rebase-todo"];
+/// Maximum number of gits that wait for each other, as `git rebase` does for `git commit`.
+const MAX_WAITING_GITS: usize = 4;
 /// Maximum number of folders above the working folder of a process in which its repository is searched.
 const MAX_PARENT_DIRS: usize = 256;
 
@@ -40,12 +46,16 @@ pub(crate) struct LockHolder {
     start_time: String,
     /// Name of its program.
     name: String,
+    /// Whether it has the lock file open.
+    has_open: bool,
 }
 
 impl LockHolder {
-    /// Returns whether the process is still running, or stopped.
-    pub fn is_running(&self) -> bool {
+    /// Returns whether the process may still hold a lock file that has not changed since the list was made: it
+    /// is running or stopped, and no git that waits for an editor.
+    pub fn may_hold(&self) -> bool {
         is_process_running(self.process_id, Some(&self.start_time))
+            && (self.has_open || !Process(self.process_id).waits_for_editor(MAX_WAITING_GITS))
     }
 
     /// Returns its name and id for a message.
@@ -63,9 +73,11 @@ pub(crate) fn possible_lock_holders(common_dir: &Path, locks: &[FileId]) -> Opti
         let comm = std::fs::read_to_string(Process(process_id).path("comm")).ok()?;
         let name = comm.trim_end().to_owned();
         let process = Process(process_id);
-        let may_hold = process.has_open(locks)
-            || (process.is_git(&name) && process.may_lock_refs() && process.may_use(common_dir));
-        (may_hold && !has_process_exited(process_id)).then_some(LockHolder { process_id, start_time, name })
+        let has_open = process.has_open(locks);
+        let is_candidate =
+            has_open || (process.is_git(&name) && process.may_lock_refs() && process.may_use(common_dir));
+        let holder = LockHolder { process_id, start_time, name, has_open };
+        (is_candidate && holder.may_hold()).then_some(holder)
     });
     Some(holders.collect())
 }
@@ -100,6 +112,23 @@ impl Process {
         let arguments: Vec<_> = command_line.split(|b| *b == 0).map(String::from_utf8_lossy).collect();
         let arguments: Vec<&str> = arguments.iter().map(AsRef::as_ref).collect();
         git_command(&arguments).is_none_or(|command| !COMMANDS_WITHOUT_REF_LOCKS.contains(&command))
+    }
+
+    /// Returns whether this git waits for an editor or a hook with one of [`EDITED_FILES`], directly or by up to
+    /// `depth` other gits that do. git holds no lock on a ref then: the only program that it starts while it
+    /// holds one is the hook `reference-transaction`, and it waits for programs with these files. False where
+    /// the system does not list the children of a process.
+    fn waits_for_editor(self, depth: usize) -> bool {
+        let file = self.path(&format!("task/{}/children", self.0));
+        let children = std::fs::read_to_string(file).unwrap_or_default();
+        children.split_whitespace().filter_map(|id| id.parse().ok()).map(Process).any(|child| {
+            let command_line = std::fs::read(child.path("cmdline")).unwrap_or_default();
+            let names =
+                command_line.split(|b| *b == 0).filter_map(|argument| argument.rsplit(|b| *b == b'/').next());
+            let edits = names.skip(1).any(|name| EDITED_FILES.iter().any(|file| file.as_bytes() == name));
+            let comm = std::fs::read_to_string(child.path("comm")).unwrap_or_default();
+            edits || (depth > 0 && child.is_git(comm.trim_end()) && child.waits_for_editor(depth - 1))
+        })
     }
 
     /// Returns whether this git may work in the repository with this common git directory.

@@ -124,8 +124,8 @@ impl<'a> StaleLocks<'a> {
         wait_for_change(&locks, start, min_time);
         let mut holders = listed_holders.unwrap_or_default();
         loop {
-            // In this order: a process changes its lock before it exits.
-            holders.retain(LockHolder::is_running);
+            // In this order: a process changes its lock before it exits or starts an editor.
+            holders.retain(LockHolder::may_hold);
             locks.retain(LockVersion::is_unchanged);
             match (locks.first(), holders.first()) {
                 (Some(lock), Some(holder))

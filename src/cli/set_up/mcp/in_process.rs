@@ -23,9 +23,7 @@ impl InProcessCall {
     /// Opens the repository, and warns if what crashed processes left behind cannot be recovered.
     pub(crate) fn project(&self) -> Result<Project, Failure> {
         let project = self.unrecovered_project()?;
-        if let Err(e) = recovery::recover(&project) {
-            project.listener.warn(e.to_string());
-        }
+        recovery::recover_before_reading(&project);
         Ok(project)
     }
 
