@@ -113,6 +113,11 @@ fn all_lands_finished_lanes_and_lists_left_out_ones() {
     hint: undo it: git proq undo
     --- code 0
     ");
+    let _ = sandbox.proq(&["spawn", "-n", "void", "--wait", "--", "true"]).ok();
+    let skipped = sandbox.proq(&["merge", "--all", "--dry-run"]);
+    assert!(skipped.stderr.contains("skipped 2 lanes (nothing, void): each changed nothing"), "{skipped:?}");
+    let compared = sandbox.proq(&["matrix"]);
+    assert!(compared.stderr.contains("(each has changed nothing)"), "{compared:?}");
     let named = sandbox.proq(&["merge", "busy", "bad", "nothing", "bare"]);
     insta::assert_snapshot!(named.to_text(), @r"
     refused busy: its agent is running

@@ -15,6 +15,7 @@ use proq_lib::watch::watcher::{Watch, WatchOutcome};
 
 use crate::cli::arguments::candidates::owned_lane_names;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
+use crate::cli::terminal::prose::reason_of_lanes;
 use crate::cli::terminal::{conflict_grid, page, reader};
 
 /// Show which lanes conflict with each other
@@ -120,8 +121,10 @@ fn print_forecast(context: &CommandContext, forecast: &Forecast) {
     for skipped_lane in &forecast.skipped {
         lanes_by_reason.entry(&skipped_lane.reason).or_default().push(skipped_lane.lane.as_str());
     }
-    let entries: Vec<String> =
-        lanes_by_reason.iter().map(|(reason, lanes)| format!("{} ({reason})", lanes.join(", "))).collect();
+    let entries: Vec<String> = lanes_by_reason
+        .iter()
+        .map(|(reason, lanes)| format!("{} ({})", lanes.join(", "), reason_of_lanes(reason, lanes.len())))
+        .collect();
     if !entries.is_empty() {
         ui.dim_status(format!("not compared: {}", entries.join("; ")));
     }

@@ -9,6 +9,7 @@ use proq_lib::merge::types::outcome::{LandingReport, LaneOutcome, NO_COMMITS, Pu
 use proq_lib::ops::land::merge::MergeOutcome;
 use proq_lib::types::MergeStrategy;
 
+use crate::cli::terminal::prose::reason_of_lanes;
 use crate::cli::terminal::ui;
 use crate::cli::terminal::ui::Ui;
 
@@ -84,7 +85,7 @@ fn print_skipped(ui: Ui, report: &LandingReport) {
         ui.dim_status(match lanes.len() {
             1 => format!("skipped {named}: {reason}"),
             count if reason == NO_COMMITS => format!("skipped {count} lanes without commits: {named}"),
-            count => format!("skipped {count} lanes ({named}): {reason}"),
+            count => format!("skipped {count} lanes ({named}): {}", reason_of_lanes(reason, count)),
         });
     }
 }

@@ -117,6 +117,16 @@ fn program_arguments(text: &str) -> Option<&str> {
     PROGRAMS.contains(&program).then_some(arguments)
 }
 
+/// Returns a reason that is about "it", one lane, as one that is about each of `count` lanes.
+pub(crate) fn reason_of_lanes(reason: &str, count: usize) -> String {
+    match (reason.strip_prefix("it "), reason.strip_prefix("its ")) {
+        _ if count < 2 => reason.to_owned(),
+        (Some(predicate), _) => format!("each {predicate}"),
+        (_, Some(possession)) => format!("each one's {possession}"),
+        (None, None) => reason.to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
