@@ -27,7 +27,7 @@ use crate::cli::invocation::context::{CommandContext, CommandResult};
 #[command(verbatim_doc_comment)]
 #[command(group = clap::ArgGroup::new("place").args(["path", "shell", "editor"]))]
 pub(crate) struct Open {
-    /// The lane [default: the lane of the current folder]
+    /// Lane name [default: lane of the current folder]
     #[arg(value_name = "LANE", add = ArgValueCompleter::new(any_lane_names))]
     pub(crate) lane: Option<String>,
     /// Print the path of the worktree
