@@ -309,3 +309,14 @@ fn files_below(dir: &Path) -> Vec<PathBuf> {
     }
     out
 }
+
+#[test]
+fn completion_describes_shell_code_by_its_last_commit() {
+    let sandbox = Sandbox::new();
+    sandbox.run_lane("one", "echo > n; git add -A; git commit -qm 'Add n'");
+    sandbox.run_lane("two", "true");
+    let mut command = sandbox.proq_command(&sandbox.repo, &["--", "git-proq", "show", ""]);
+    command.env("PROQ_COMPLETE", "fish");
+    let offered = sandbox.output(command).ok();
+    assert_eq!(offered.lines().take(2).collect::<Vec<_>>(), ["one\tAdd n", "two\tsh -ec true"], "{offered}");
+}

@@ -10,6 +10,7 @@ use proq_base::diagnostics::Listener;
 use proq_base::process::find_executable::find_executable;
 use proq_lib::agent::profiles::profile_catalog::load_profiles;
 use proq_lib::lane::Project;
+use proq_lib::lane::inspection::commit_subject::title_to_choose_by;
 use proq_lib::ops::operation_log;
 use proq_lib::types::{AnyLane, LaneRecord};
 
@@ -30,24 +31,29 @@ pub(crate) fn batch_ids(typed: &OsStr) -> Vec<CompletionCandidate> {
 
 /// Completes the names of owned lanes, which can land.
 pub(crate) fn owned_lane_names(typed: &OsStr) -> Vec<CompletionCandidate> {
-    let lanes =
-        open_project_of_typed_line().and_then(|project| project.owned_lanes().ok()).unwrap_or_default();
-    lane_candidates(lanes.into_iter().map(LaneRecord::into_any), typed)
+    let Some(project) = open_project_of_typed_line() else { return Vec::new() };
+    let lanes = project.owned_lanes().unwrap_or_default();
+    lane_candidates(&project, lanes.into_iter().map(LaneRecord::into_any), typed)
 }
 
 /// Completes the names of all lanes.
 pub(crate) fn any_lane_names(typed: &OsStr) -> Vec<CompletionCandidate> {
-    let lanes = open_project_of_typed_line().and_then(|project| project.all_lanes().ok()).unwrap_or_default();
-    lane_candidates(lanes.into_iter(), typed)
+    let Some(project) = open_project_of_typed_line() else { return Vec::new() };
+    let lanes = project.all_lanes().unwrap_or_default();
+    lane_candidates(&project, lanes.into_iter(), typed)
 }
 
 /// Returns the lanes whose names start with `typed` as candidates, with their titles as help.
-fn lane_candidates(lanes: impl Iterator<Item = AnyLane>, typed: &OsStr) -> Vec<CompletionCandidate> {
+fn lane_candidates(
+    project: &Project,
+    lanes: impl Iterator<Item = AnyLane>,
+    typed: &OsStr,
+) -> Vec<CompletionCandidate> {
     let typed = typed.to_string_lossy();
     lanes
         .filter(|lane| lane.name.as_str().starts_with(typed.as_ref()))
         .map(|lane| {
-            let title = (lane.name != lane.title.as_str()).then(|| lane.title.into());
+            let title = (lane.name != lane.title.as_str()).then(|| title_to_choose_by(project, &lane).into());
             CompletionCandidate::new(lane.name.as_str()).help(title)
         })
         .collect()

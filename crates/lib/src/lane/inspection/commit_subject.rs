@@ -1,6 +1,8 @@
 //! Subject lines of the commits that git-proq makes of a lane's work.
 
-use proq_store::records::lane::{COMMAND_AGENT, LaneRecord};
+use proq_store::records::lane::{AnyLane, COMMAND_AGENT, LaneRecord};
+
+use crate::project::Project;
 
 /// Maximum length of a subject line in characters, before lists truncate it.
 const MAX_SUBJECT_CHARS: usize = 72;
@@ -20,6 +22,17 @@ pub(crate) fn commit_title<P>(lane: &LaneRecord<P>) -> &str {
     } else {
         &lane.title
     }
+}
+
+/// Returns the title of a lane for a list to choose from. Where it is code for a shell, the subject of the last
+/// commit that the lane has made is returned instead, if there is one.
+pub fn title_to_choose_by(project: &Project, lane: &AnyLane) -> String {
+    let last_subject = || {
+        let tip = project.repo.branch_tip(lane.branch()?).ok()??;
+        (tip != lane.start).then(|| project.repo.commit_subject(tip).ok())?
+    };
+    let is_code = commit_title(lane) != lane.title;
+    is_code.then(last_subject).flatten().unwrap_or_else(|| lane.title.clone())
 }
 
 /// Returns the title of a lane for commit messages, cut at a word after at most 72 characters.
