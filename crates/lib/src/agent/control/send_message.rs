@@ -63,20 +63,13 @@ pub struct Recipient {
 /// Returns [`Error::NoSession`] when no conversation can be continued, and [`Error::NoMessageToSend`] when no
 /// message waits.
 pub fn find_recipient(project: &Project, lane: &AnyLane, text: Option<&str>) -> Result<Recipient, Error> {
-    if let Some(text) = text {
-        refuse_nul_byte(text)?;
-    }
     let queued = match text {
-        Some(_) => None,
-        None => Inbox::new(&project.store, &lane.name)
-            .read()?
-            .into_iter()
-            .next()
-            .map(|queued_message| queued_message.record),
+        Some(text) => {
+            refuse_nul_byte(text)?;
+            None
+        }
+        None => Some(oldest_message(project, lane)?),
     };
-    if text.is_none() && queued.is_none() {
-        return Err(Error::NoMessageToSend { lane: lane.name.clone() });
-    }
     refuse_while_resolving(project, lane)?;
     let state = effective_state(project, lane)?.0;
     if state == LaneState::Orphaned {
@@ -122,6 +115,12 @@ pub fn find_recipient(project: &Project, lane: &AnyLane, text: Option<&str>) -> 
         agent: run.agent,
         session: run.summary.session,
     })
+}
+
+/// Returns the message that has waited longest for a lane's agent.
+fn oldest_message(project: &Project, lane: &AnyLane) -> Result<MessageRecord, Error> {
+    let oldest = Inbox::new(&project.store, &lane.name).read()?.into_iter().next();
+    oldest.map(|queued| queued.record).ok_or_else(|| Error::NoMessageToSend { lane: lane.name.clone() })
 }
 
 /// Sends `text` to a lane's agent, or without it only the waiting messages. A refused message is not saved.
