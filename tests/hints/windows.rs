@@ -1,6 +1,7 @@
-//! Hints about tmux windows of agents, and about lanes without one.
+//! Hints about tmux windows of agents, about lanes without one, and on the user's terminal.
 
 use proq_test_kit::Sandbox;
+use proq_test_kit::plans::install_worker;
 use proq_test_kit::tmux::{TmuxSandbox, UserTerminal};
 use proq_test_kit::waiting::{wait_for, wait_until};
 
@@ -61,4 +62,32 @@ fn hint_to_open_a_shell_without_a_window_works() {
     let _ = sandbox.output(command).ok();
     let opened = std::fs::read_to_string(sandbox.root().join("opened")).unwrap();
     assert_eq!(opened.trim_end(), sandbox.lane_path("b").to_str().unwrap());
+}
+
+#[test]
+fn hint_after_leaving_a_batch_stays_on_the_screen() {
+    let screen = TmuxSandbox::new();
+    screen.0.pipe("go");
+    install_worker(&screen.0, "read x < \"$ROOT/go\"");
+    screen.0.write("plan.toml", "format = 1\nagent = \"worker\"\n[[task]]\nid = \"one\"\ntitle = \"One\"\n");
+    // git waits for git-proq and then ends by the signal, which would end a shell without the trap, too.
+    let line = "trap : INT; git proq swarm plan.toml --yes; echo ended; exec cat";
+    let terminal = UserTerminal::open(&screen, line);
+    let _ = terminal.wait_for_text("running");
+    terminal.press(&["C-c"]);
+    let _ = terminal.wait_for_text("[p/l/N]");
+    terminal.press(&["l", "Enter"]);
+    let left = terminal.wait_for_text("ended");
+    let end: Vec<&str> = left.trim_end().lines().rev().take(2).collect();
+    assert!(end[0] == "ended" && end[1].starts_with("hint: it continues; follow it again: "), "{left}");
+    drop(terminal);
+    let command = screen.0.hint_command(&left, "it continues; follow it again");
+    let terminal = UserTerminal::open(&screen, &format!("{command}; echo ended $?; exec cat"));
+    let _ = terminal.wait_for_text("running");
+    screen.0.write_pipe("go");
+    let followed = terminal.wait_for_text("ended");
+    assert!(
+        followed.contains("is complete: 1 of 1 task landed") && followed.contains("ended 0"),
+        "{followed}"
+    );
 }
