@@ -98,7 +98,7 @@ fn idle_agent_lands_with_merge_stop() {
     ");
     let _ = screen.proq(&["discard", "x"]).fails(1);
     assert!(screen.0.is_alive(&agent));
-    let out = screen.proq(&["merge", "x", "--stop"]);
+    let out = screen.proq(&["merge", "--stop", "x"]);
     assert!(out.stdout.starts_with("landed x on main ("), "{}", out.to_text());
     assert!(!screen.0.is_alive(&agent));
     let _ = screen.tmux(&["has-session", "-t", "=proq-repo"]).fails(1);

@@ -51,8 +51,7 @@ pub enum SnapshotError {
         "your changes in {} conflict with the commit to return to: {}; nothing was changed",
         dir.display(), list_paths(paths)
     )]
-    #[hint("commit them first: git -C {} commit -am WIP", shell_quote_path(dir))]
-    #[hint("or stash them (`git stash pop` restores them): git -C {} stash push", shell_quote_path(dir))]
+    #[hint(with = LocalChangesRemedy::CommitOrStash.command_hints(dir))]
     CarryConflict {
         /// Top folder of the worktree.
         dir: PathBuf,
