@@ -372,13 +372,12 @@ fn lane_that_may_not_merge_has_no_request() {
         "{text}"
     );
     std::fs::remove_file(sandbox.lane_path("x").join("new.txt")).unwrap();
-    sandbox.pipe("go");
-    sandbox.start_lane("busy", "echo b > b.txt; git add -A; git commit -qm b; cat $ROOT/go");
+    ["go", "up"].map(|pipe| sandbox.pipe(pipe));
+    sandbox.start_lane("busy", "echo b > b.txt; git add -A; git commit -qm b; echo > $ROOT/up; cat $ROOT/go");
+    let _ = sandbox.read_pipe("up");
     let text = sandbox.proq(&["merge", "--pr", "busy"]).fails(1);
-    assert!(
-        text.contains("its agent is running") && text.contains("git proq merge --pr --stop busy"),
-        "{text}"
-    );
+    let stop = "git proq merge --pr --stop busy";
+    assert!(text.contains("its agent is running") && text.contains(stop), "{text}");
     sandbox.write_pipe("go");
     let _ = sandbox.proq(&["wait", "busy"]).ok();
     assert_eq!((forge.take_calls().len(), forge.remote_branch("proq/busy").as_str()), (0, ""));
